@@ -1,0 +1,203 @@
+#include "proto/codec/payload_message.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/wire_format_lite.h"
+
+namespace opserve::codec {
+namespace {
+
+using google::protobuf::internal::WireFormatLite;
+
+constexpr uint32_t kPayloadTag =
+    WireFormatLite::MakeTag(kPayloadsField, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+// Protobuf's own parser refuses deeper nesting; groups of an unknown field count towards it.
+constexpr int kMaxGroupDepth = 100;
+
+absl::Status Malformed(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("malformed message: ", what));
+}
+
+// Reads forward over a list of slices. `header` receives the bytes of everything read through
+// Take*; payload bytes are handed out in place.
+class SliceCursor {
+ public:
+  SliceCursor(absl::Span<const grpc::Slice> slices, std::string* header)
+      : slices_(slices), header_(header) {
+    for (const grpc::Slice& slice : slices) remaining_ += slice.size();
+    SkipEmptySlices();
+  }
+
+  bool AtEnd() const { return remaining_ == 0; }
+  size_t remaining() const { return remaining_; }
+
+  // Reads a varint of at most ten bytes and keeps its encoding in `raw`, so that the header repeats
+  // it as it came.
+  bool ReadVarint(uint64_t* value, std::string* raw) {
+    *value = 0;
+    for (int shift = 0; shift < 70; shift += 7) {
+      if (AtEnd()) return false;
+      const uint8_t byte = *Current();
+      Advance(1);
+      raw->push_back(static_cast<char>(byte));
+      *value |= static_cast<uint64_t>(byte & 0x7f) << std::min(shift, 63);
+      if ((byte & 0x80) == 0) return true;
+    }
+    return false;
+  }
+
+  bool CopyToHeader(uint64_t bytes) {
+    return ForEachPiece(
+        bytes, [this](absl::string_view piece) { header_->append(piece.data(), piece.size()); });
+  }
+
+  bool TakePayload(uint64_t bytes, Payload* payload) {
+    payload->size = bytes;
+    return ForEachPiece(bytes,
+                        [payload](absl::string_view piece) { payload->pieces.push_back(piece); });
+  }
+
+ private:
+  const uint8_t* Current() const { return slices_.front().begin() + offset_; }
+
+  void Advance(size_t bytes) {
+    offset_ += bytes;
+    remaining_ -= bytes;
+    SkipEmptySlices();
+  }
+
+  void SkipEmptySlices() {
+    while (!slices_.empty() && offset_ == slices_.front().size()) {
+      slices_.remove_prefix(1);
+      offset_ = 0;
+    }
+  }
+
+  template <typename Visit>
+  bool ForEachPiece(uint64_t bytes, Visit visit) {
+    if (bytes > remaining_) return false;
+    while (bytes > 0) {
+      const size_t piece = std::min<uint64_t>(bytes, slices_.front().size() - offset_);
+      visit(absl::string_view(reinterpret_cast<const char*>(Current()), piece));
+      bytes -= piece;
+      Advance(piece);
+    }
+    return true;
+  }
+
+  absl::Span<const grpc::Slice> slices_;
+  size_t offset_ = 0;  // into slices_.front()
+  size_t remaining_ = 0;
+  std::string* const header_;
+};
+
+// Copies the value of a field whose tag has been copied. A group is copied tag by tag by the
+// caller.
+bool CopyValue(SliceCursor& cursor, WireFormatLite::WireType type, std::string* header) {
+  uint64_t value = 0;
+  switch (type) {
+    case WireFormatLite::WIRETYPE_VARINT:
+      return cursor.ReadVarint(&value, header);
+    case WireFormatLite::WIRETYPE_FIXED64:
+      return cursor.CopyToHeader(8);
+    case WireFormatLite::WIRETYPE_FIXED32:
+      return cursor.CopyToHeader(4);
+    case WireFormatLite::WIRETYPE_LENGTH_DELIMITED:
+      return cursor.ReadVarint(&value, header) && cursor.CopyToHeader(value);
+    case WireFormatLite::WIRETYPE_START_GROUP:
+    case WireFormatLite::WIRETYPE_END_GROUP:
+      return true;
+  }
+  return false;
+}
+
+absl::Status SplitFields(SliceCursor& cursor, size_t max_payloads, std::string* header,
+                         std::vector<Payload>* payloads) {
+  int group_depth = 0;
+  while (!cursor.AtEnd()) {
+    uint64_t tag = 0;
+    std::string raw_tag;
+    if (!cursor.ReadVarint(&tag, &raw_tag) || tag > UINT32_MAX || raw_tag.size() > 5) {
+      return Malformed("bad field tag");
+    }
+    if (tag == kPayloadTag && group_depth == 0) {
+      uint64_t size = 0;
+      std::string raw_size;
+      if (payloads->size() == max_payloads) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("more than ", max_payloads, " payloads in one message"));
+      }
+      if (!cursor.ReadVarint(&size, &raw_size) ||
+          !cursor.TakePayload(size, &payloads->emplace_back())) {
+        return Malformed(absl::StrCat("payload ", payloads->size() - 1, " of ", size,
+                                      " bytes is longer than the message"));
+      }
+      continue;
+    }
+    header->append(raw_tag);
+    const auto type = static_cast<WireFormatLite::WireType>(tag & 7);
+    if (type == WireFormatLite::WIRETYPE_START_GROUP && ++group_depth > kMaxGroupDepth) {
+      return Malformed("groups nested too deeply");
+    }
+    if (type == WireFormatLite::WIRETYPE_END_GROUP && --group_depth < 0) {
+      return Malformed("end of a group that was not begun");
+    }
+    if (!CopyValue(cursor, type, header)) {
+      return Malformed(absl::StrCat("field ", tag >> 3, " is cut off or of an unknown wire type"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Tag and length that precede a payload.
+std::string PayloadPrefix(size_t size) {
+  std::array<uint8_t, 16> bytes;
+  uint8_t* end =
+      google::protobuf::io::CodedOutputStream::WriteVarint32ToArray(kPayloadTag, bytes.data());
+  end = google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(size, end);
+  return std::string(bytes.data(), end);
+}
+
+}  // namespace
+
+absl::StatusOr<PayloadMessage> PayloadMessage::Split(const grpc::ByteBuffer& buffer,
+                                                     size_t max_payloads) {
+  PayloadMessage message;
+  if (!buffer.Valid() || !buffer.Dump(&message.slices_).ok()) {
+    return absl::InternalError("gRPC gave no message");
+  }
+  SliceCursor cursor(message.slices_, &message.header_);
+  if (absl::Status status = SplitFields(cursor, max_payloads, &message.header_, &message.payloads_);
+      !status.ok()) {
+    return status;
+  }
+  return message;
+}
+
+absl::Status PayloadMessage::ParseHeader(google::protobuf::MessageLite* header) const {
+  if (!header->ParseFromString(header_)) {
+    return Malformed(absl::StrCat("not a ", header->GetTypeName()));
+  }
+  return absl::OkStatus();
+}
+
+grpc::ByteBuffer BuildPayloadMessage(const google::protobuf::MessageLite& header,
+                                     absl::Span<const grpc::Slice> payloads) {
+  absl::InlinedVector<grpc::Slice, 8> slices;
+  std::string prefix = header.SerializeAsString();
+  for (const grpc::Slice& payload : payloads) {
+    prefix += PayloadPrefix(payload.size());
+    slices.emplace_back(prefix);
+    slices.push_back(payload);
+    prefix.clear();
+  }
+  if (slices.empty()) slices.emplace_back(prefix);
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+}  // namespace opserve::codec

@@ -1,0 +1,65 @@
+// Messages whose tensor bytes stay out of protobuf.
+//
+// A payload message is an ordinary protobuf message with one top-level `repeated bytes` field (the
+// payloads, field kPayloadsField of ExecuteRequest and ExecuteResponse). Everything else, the
+// header, is small and goes through the stock parser; payloads are found and written by hand, so
+// that their bytes are never copied on the way between gRPC's buffers and a tensor.
+//
+// Wire-compatible in both directions with peers that use generated classes only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "google/protobuf/message_lite.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+
+namespace opserve::codec {
+
+inline constexpr uint32_t kPayloadsField = 15;
+
+// The bytes of one payload: pieces in order, each inside a slice of the message they came from.
+struct Payload {
+  size_t size = 0;  // bytes in all pieces
+  absl::InlinedVector<absl::string_view, 2> pieces;
+};
+
+// A message taken apart. Owns references to gRPC's slices: payload pieces are valid as long as it
+// lives, also after a move.
+class PayloadMessage {
+ public:
+  // Takes `buffer` apart. Accepts exactly what the stock parser of the full message would accept,
+  // as far as framing goes: the header is parsed by ParseHeader.
+  //
+  // kInvalidArgument: a truncated or malformed field; more than `max_payloads` payloads.
+  // kInternal: gRPC could not give its slices.
+  static absl::StatusOr<PayloadMessage> Split(const grpc::ByteBuffer& buffer, size_t max_payloads);
+
+  // Parses all fields but the payloads into `header` with protobuf's own parser.
+  // kInvalidArgument: it refuses them.
+  absl::Status ParseHeader(google::protobuf::MessageLite* header) const;
+
+  absl::Span<const Payload> payloads() const { return payloads_; }
+
+ private:
+  PayloadMessage() = default;
+
+  std::vector<grpc::Slice> slices_;
+  std::string header_;
+  std::vector<Payload> payloads_;
+};
+
+// Serialises `header` (whose payloads field must be empty) followed by `payloads`, without copying
+// these: the buffer refers to their slices.
+grpc::ByteBuffer BuildPayloadMessage(const google::protobuf::MessageLite& header,
+                                     absl::Span<const grpc::Slice> payloads);
+
+}  // namespace opserve::codec
