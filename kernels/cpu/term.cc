@@ -1,0 +1,226 @@
+#include "kernels/cpu/term.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/iteration.h"
+#include "kernels/cpu/sum.h"
+#include "kernels/cpu/tasks.h"
+#include "kernels/cpu/tile.h"
+
+namespace opserve::kernels {
+namespace {
+
+constexpr int kMaxInputs = kMaxOperands - 1;
+
+// What both kernels below know: the inputs are the matrix's first operands, the output is the last.
+template <typename T>
+struct TermPlan {
+  Matrix matrix;
+  int num_inputs = 0;
+  std::array<int, kMaxInputs> positions = {};
+  T scale = 1;
+  TermBlock<T> block = nullptr;
+
+  const Operand& out() const { return matrix.operands[num_inputs]; }
+};
+
+// The terms of one tile after the other. A reader beyond the last input is never asked.
+template <typename T>
+class TermReader {
+ public:
+  TermReader(const TermPlan<T>& plan, const void* const* inputs)
+      : plan_(plan),
+        readers_{TileReader<T>(plan.matrix.operands[0], inputs[plan.positions[0]]),
+                 TileReader<T>(plan.matrix.operands[1], inputs[plan.positions[1]]),
+                 TileReader<T>(plan.matrix.operands[2], inputs[plan.positions[2]])} {}
+
+  void Compute(const Tile& tile, T* terms) {
+    const T* values[kMaxInputs] = {};
+    for (int i = 0; i < plan_.num_inputs; ++i) values[i] = readers_[i].Read(tile);
+    plan_.block(values, plan_.scale, tile.num_elements(), terms);
+  }
+
+ private:
+  const TermPlan<T>& plan_;
+  TileReader<T> readers_[kMaxInputs];
+};
+
+template <typename T>
+class ElementwiseKernel final : public Kernel {
+ public:
+  explicit ElementwiseKernel(const TermPlan<T>& plan)
+      : plan_(plan),
+        column_tasks_(CeilDivide(plan.matrix.num_column_tiles(), plan.matrix.task_column_tiles)),
+        num_tasks_(CeilDivide(plan.matrix.num_row_tiles(), plan.matrix.task_row_tiles) *
+                   column_tasks_) {}
+
+  size_t workspace_bytes() const override { return 0; }
+
+  void Run(const void* const* inputs, void* output, void* /*workspace*/,
+           TaskRunner& runner) const override {
+    RunTasks(runner, num_tasks_, [&](int64_t task) {
+      TermReader<T> terms(plan_, inputs);
+      const Matrix& matrix = plan_.matrix;
+      TileWriter<T> writer(plan_.out(), matrix.num_rows * matrix.num_columns, output);
+      const int64_t row_begin = task / column_tasks_ * matrix.task_row_tiles;
+      const int64_t row_end = std::min(row_begin + matrix.task_row_tiles, matrix.num_row_tiles());
+      const int64_t column_begin = task % column_tasks_ * matrix.task_column_tiles;
+      const int64_t column_end =
+          std::min(column_begin + matrix.task_column_tiles, matrix.num_column_tiles());
+      for (int64_t row = row_begin; row < row_end; ++row) {
+        for (int64_t column = column_begin; column < column_end; ++column) {
+          const Tile tile = matrix.TileAt(row, column);
+          writer.Write(tile, [&](T* values) { terms.Compute(tile, values); });
+        }
+      }
+    });
+  }
+
+ private:
+  const TermPlan<T> plan_;
+  const int64_t column_tasks_;
+  const int64_t num_tasks_;
+};
+
+// Sums along the rows or down the columns of the matrix. The other direction is cut into panels of
+// one tile's width, the summed direction into chunks. A unit of work is one chunk of one panel: it
+// adds its tiles up into one tile of accumulators and folds that into one sum per row or column.
+// Where there are several chunks, the sums go to the workspace, a row of it per chunk, and are
+// added up pairwise afterwards. Few terms are added in sequence, which also keeps errors small.
+template <typename T>
+class SumKernel final : public Kernel {
+ public:
+  SumKernel(const TermPlan<T>& plan, bool columns_are_summed)
+      : plan_(plan), columns_are_summed_(columns_are_summed) {
+    const Matrix& matrix = plan_.matrix;
+    num_kept_ = columns_are_summed ? matrix.num_rows : matrix.num_columns;
+    panel_ = columns_are_summed ? matrix.tile_rows : matrix.tile_columns;
+    const int64_t num_tiles =
+        columns_are_summed ? matrix.num_column_tiles() : matrix.num_row_tiles();
+    const int64_t tile_elements = matrix.tile_rows * matrix.tile_columns;
+    tiles_per_chunk_ = std::clamp<int64_t>(num_tiles, 1, kTaskElements / tile_elements);
+    num_tiles_ = num_tiles;
+    num_chunks_ = std::max<int64_t>(1, CeilDivide(num_tiles, tiles_per_chunk_));
+    num_units_ = CeilDivide(num_kept_, panel_) * num_chunks_;
+    units_per_task_ = std::max<int64_t>(1, kTaskElements / (tiles_per_chunk_ * tile_elements));
+  }
+
+  size_t workspace_bytes() const override {
+    return num_chunks_ == 1 ? 0 : num_chunks_ * num_kept_ * sizeof(T);
+  }
+
+  void Run(const void* const* inputs, void* output, void* workspace,
+           TaskRunner& runner) const override {
+    T* partial_sums = static_cast<T*>(workspace);
+    RunTasks(runner, CeilDivide(num_units_, units_per_task_), [&](int64_t task) {
+      TermReader<T> terms(plan_, inputs);
+      TileWriter<T> writer(plan_.out(), num_kept_, output);
+      const int64_t begin = task * units_per_task_;
+      const int64_t end = std::min(begin + units_per_task_, num_units_);
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t panel = i / num_chunks_;
+        const int64_t chunk = i % num_chunks_;
+        if (num_chunks_ == 1) {
+          writer.Write(SumsOf(panel * panel_),
+                       [&](T* sums) { SumUnit(panel, chunk, terms, sums); });
+        } else {
+          SumUnit(panel, chunk, terms, partial_sums + chunk * num_kept_ + panel * panel_);
+        }
+      }
+    });
+    if (num_chunks_ == 1) return;
+    const int64_t sums_per_task = std::max(panel_, kTaskElements / num_chunks_ / panel_ * panel_);
+    RunTasks(runner, CeilDivide(num_kept_, sums_per_task), [&](int64_t task) {
+      TileWriter<T> writer(plan_.out(), num_kept_, output);
+      const int64_t end = std::min((task + 1) * sums_per_task, num_kept_);
+      for (int64_t kept = task * sums_per_task; kept < end; kept += panel_) {
+        const Tile tile = SumsOf(kept);
+        T* sums = partial_sums + kept;
+        AddPairwise(num_chunks_, num_kept_, tile.num_elements(), sums);
+        writer.Write(tile, [&](T* values) { std::copy_n(sums, tile.num_elements(), values); });
+      }
+    });
+  }
+
+ private:
+  // Where the sums of the panel that begins at `kept` belong in the output.
+  Tile SumsOf(int64_t kept) const {
+    const int64_t count = std::min(panel_, num_kept_ - kept);
+    return columns_are_summed_ ? Tile{kept, count, 0, 1} : Tile{0, 1, kept, count};
+  }
+
+  void SumUnit(int64_t panel, int64_t chunk, TermReader<T>& terms, T* sums) const {
+    alignas(64) T accumulators[kTileElements] = {};
+    alignas(64) T values[kTileElements];
+    const int64_t begin = chunk * tiles_per_chunk_;
+    const int64_t end = std::min(begin + tiles_per_chunk_, num_tiles_);
+    // The first tile is no smaller than the others.
+    const Tile first = TileOf(panel, begin);
+    for (int64_t i = begin; i < end; ++i) {
+      const Tile tile = TileOf(panel, i);
+      terms.Compute(tile, values);
+      AddTile(values, tile.num_rows, tile.num_columns, first.num_columns, accumulators);
+    }
+    if (columns_are_summed_) {
+      SumRows(accumulators, first.num_rows, first.num_columns, sums);
+    } else {
+      SumColumns(accumulators, first.num_rows, first.num_columns, sums);
+    }
+  }
+
+  Tile TileOf(int64_t panel, int64_t index) const {
+    return columns_are_summed_ ? plan_.matrix.TileAt(panel, index)
+                               : plan_.matrix.TileAt(index, panel);
+  }
+
+  const TermPlan<T> plan_;
+  const bool columns_are_summed_;
+  int64_t num_kept_;         // sums
+  int64_t panel_;            // sums of one unit
+  int64_t num_tiles_;        // in the summed direction
+  int64_t tiles_per_chunk_;  // at least 1
+  int64_t num_chunks_;       // at least 1
+  int64_t num_units_;
+  int64_t units_per_task_;
+};
+
+}  // namespace
+
+template <typename T>
+std::unique_ptr<Kernel> MakeTermKernel(std::span<const TermInput> inputs, const Layout& out,
+                                       T scale, TermBlock<T> block) {
+  TermPlan<T> plan;
+  plan.num_inputs = static_cast<int>(inputs.size());
+  plan.scale = scale;
+  plan.block = block;
+  std::array<Layout, kMaxOperands> layouts;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    layouts[i] = inputs[i].layout;
+    plan.positions[i] = inputs[i].position;
+  }
+  layouts[inputs.size()] = out;
+  const std::span<const Layout> operands(layouts.data(), inputs.size() + 1);
+
+  std::vector<Axis> axes = BroadcastAxes(operands);
+  bool is_summed = false;
+  for (size_t d = 0; d < axes.size(); ++d) {
+    const int64_t out_axis = static_cast<int64_t>(d + out.rank) - static_cast<int64_t>(axes.size());
+    const int64_t out_extent = out_axis < 0 ? 1 : out.shape[out_axis];
+    axes[d].is_summed = out_extent != axes[d].extent;
+    is_summed |= axes[d].is_summed;
+  }
+  if (!is_summed) {
+    plan.matrix = MakeElementwiseMatrix(operands);
+    return std::make_unique<ElementwiseKernel<T>>(plan);
+  }
+  const SumMatrix sum = MakeSumMatrix(operands, std::move(axes));
+  plan.matrix = sum.matrix;
+  return std::make_unique<SumKernel<T>>(plan, sum.columns_are_summed);
+}
+
+template std::unique_ptr<Kernel> MakeTermKernel(std::span<const TermInput>, const Layout&, float,
+                                                TermBlock<float>);
+template std::unique_ptr<Kernel> MakeTermKernel(std::span<const TermInput>, const Layout&, double,
+                                                TermBlock<double>);
+
+}  // namespace opserve::kernels

@@ -1,0 +1,93 @@
+/* Device and page-locked host memory, and copies. Included through acl/acl_rt.h, which states the
+ * rules for all functions. All sizes are bytes. */
+#ifndef OPSERVE_ACL_RT_MEMORY_H_
+#define OPSERVE_ACL_RT_MEMORY_H_
+
+#include "acl/rt/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- device memory ---- */
+
+/* Allocates on the current device, 64-byte aligned, contents unspecified; takes `size` rounded up
+ * to 32, plus 32, from the device. 100000: size 0. 207001: out of memory. */
+ACL_FUNC_VISIBILITY aclError aclrtMalloc(void** devPtr, size_t size, aclrtMemMallocPolicy policy);
+/* Without the additional 32 bytes. */
+ACL_FUNC_VISIBILITY aclError aclrtMallocAlign32(void** devPtr, size_t size,
+                                                aclrtMemMallocPolicy policy);
+/* `cfg` (may be null) names the accounting module, the device, or both. */
+ACL_FUNC_VISIBILITY aclError aclrtMallocWithCfg(void** devPtr, size_t size,
+                                                aclrtMemMallocPolicy policy,
+                                                aclrtMallocConfig* cfg);
+/* Frees at once, without waiting for tasks that use the block. `devPtr` is what an allocation
+ * returned; anything else, and a second free, gives 107000. */
+ACL_FUNC_VISIBILITY aclError aclrtFree(void* devPtr);
+/* Synchronises the current device first. */
+ACL_FUNC_VISIBILITY aclError aclrtFreeWithDevSync(void* devPtr);
+
+/* Bytes free and in total on the current device; 0 and 0 for an attribute the product lacks. */
+ACL_FUNC_VISIBILITY aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free, size_t* total);
+/* Use per component: at most `inputNum` entries, their number to `outputNum`. */
+ACL_FUNC_VISIBILITY aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsageInfo* memUsageInfo,
+                                                  size_t inputNum, size_t* outputNum);
+/* Whether an address is device memory, page-locked host memory, or neither. */
+ACL_FUNC_VISIBILITY aclError aclrtPointerGetAttributes(const void* ptr,
+                                                       aclrtPtrAttributes* attributes);
+
+/* Sets `count` bytes of memory that has room for `maxCount`. 107000: count above maxCount. */
+ACL_FUNC_VISIBILITY aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value,
+                                         size_t count);
+ACL_FUNC_VISIBILITY aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value,
+                                              size_t count, aclrtStream stream);
+
+/* ---- host memory ---- */
+
+/* Allocates page-locked host memory, 64-byte aligned. 100000: size 0. 207001: out of memory. */
+ACL_FUNC_VISIBILITY aclError aclrtMallocHost(void** hostPtr, size_t size);
+/* Frees it at once. 107000: not such memory, or still registered. */
+ACL_FUNC_VISIBILITY aclError aclrtFreeHost(void* hostPtr);
+/* Synchronises the current device first. */
+ACL_FUNC_VISIBILITY aclError aclrtFreeHostWithDevSync(void* hostPtr);
+
+/* Maps host memory for kernels of the current device; `ptr` is aligned to 4096 (107000). The memory
+ * stays the caller's and must outlive the registration. `*devPtr` is for kernels, not for copies.
+ * 507910: part of it is registered. */
+ACL_FUNC_VISIBILITY aclError aclrtHostRegister(void* ptr, uint64_t size, aclrtHostRegisterType type,
+                                               void** devPtr);
+/* With flags ACL_HOST_REG_*: MAPPED for kernels, PINNED for asynchronous copies. */
+ACL_FUNC_VISIBILITY aclError aclrtHostRegisterV2(void* ptr, uint64_t size, uint32_t flag);
+/* Device address of an address in memory that is registered as mapped (507911 otherwise). `flag`
+ * must be 0. */
+ACL_FUNC_VISIBILITY aclError aclrtHostGetDevicePointer(void* pHost, void** pDevice, uint32_t flag);
+/* `ptr` is what was registered. 507911: it is not. */
+ACL_FUNC_VISIBILITY aclError aclrtHostUnregister(void* ptr);
+
+/* ---- copies ---- */
+
+/* Copies `count` bytes to memory that has room for `destMax`, at once. Host memory may be any.
+ * Not ordered with streams. 107000: count above destMax, or addresses that do not fit `kind`;
+ * 100000: kinds 6 and 7. */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
+                                         aclrtMemcpyKind kind);
+/* In stream order. With page-locked host memory (aclrtMallocHost, or registered as pinned) the call
+ * returns at once; with other host memory it returns when the copy has been done. 207000: host to
+ * host. Both buffers must stay until the stream has passed the copy. */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src,
+                                              size_t count, aclrtMemcpyKind kind,
+                                              aclrtStream stream);
+/* `height` rows of `width` bytes, `dpitch` and `spitch` bytes apart; width is at most either. Host
+ * to device and back (100000: other kinds). */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, size_t spitch,
+                                           size_t width, size_t height, aclrtMemcpyKind kind);
+/* Also device to device. width is at most 5000000, height 5242880. */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src,
+                                                size_t spitch, size_t width, size_t height,
+                                                aclrtMemcpyKind kind, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OPSERVE_ACL_RT_MEMORY_H_ */

@@ -1,0 +1,137 @@
+/* Streams, events and host callbacks. Included through acl/acl_rt.h, which states the rules for all
+ * functions. */
+#ifndef OPSERVE_ACL_RT_STREAM_H_
+#define OPSERVE_ACL_RT_STREAM_H_
+
+#include "acl/rt/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- streams: tasks run in the order they were queued; streams are unordered among each other
+ * ---- */
+
+/* Creates a stream in the current context. 207008: the device has no more. */
+ACL_FUNC_VISIBILITY aclError aclrtCreateStream(aclrtStream* stream);
+/* `priority` from the range below; `flag` is a combination of ACL_STREAM_*. */
+ACL_FUNC_VISIBILITY aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority,
+                                                         uint32_t flag);
+/* Smaller numbers have priority over larger ones. */
+ACL_FUNC_VISIBILITY aclError aclrtDeviceGetStreamPriorityRange(int32_t* leastPriority,
+                                                               int32_t* greatestPriority);
+
+/* Waits for the stream's tasks, then destroys it. 107000: a default stream. */
+ACL_FUNC_VISIBILITY aclError aclrtDestroyStream(aclrtStream stream);
+/* Drops the tasks that have not started and stops a hung one, then destroys the stream. */
+ACL_FUNC_VISIBILITY aclError aclrtDestroyStreamForce(aclrtStream stream);
+
+/* Waits until the stream has no tasks and returns the error of the first one that failed since the
+ * last such call. 107023: the stream is being aborted. */
+ACL_FUNC_VISIBILITY aclError aclrtSynchronizeStream(aclrtStream stream);
+/* The same for at most `timeout` ms. 507046: not finished in time; the tasks continue. */
+ACL_FUNC_VISIBILITY aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout);
+/* Whether the stream has tasks, at once and without reporting their errors. */
+ACL_FUNC_VISIBILITY aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status);
+
+/* Drops the queued tasks and stops the running one: a hung kernel at once, other work when it has
+ * ended. Tasks queued meanwhile are dropped too. The stream is usable afterwards, without errors.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtStreamAbort(aclrtStream stream);
+
+/* ACL_STOP_ON_FAILURE: once a task of any stream of the context has failed, its streams refuse new
+ * tasks and drop the queued ones, and every synchronise returns the error. Once per stream;
+ * a second call gives 107000. */
+ACL_FUNC_VISIBILITY aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode);
+/* The attribute's member of `value`. FAILURE_MODE as above; FLOAT_OVERFLOW_CHECK and CACHE_OP_INFO
+ * can only be 0 here (207000); PRIORITY can only be read (207000). */
+ACL_FUNC_VISIBILITY aclError aclrtSetStreamAttribute(aclrtStream stream,
+                                                     aclrtStreamAttr stmAttrType,
+                                                     aclrtStreamAttrValue* value);
+ACL_FUNC_VISIBILITY aclError aclrtGetStreamAttribute(aclrtStream stream,
+                                                     aclrtStreamAttr stmAttrType,
+                                                     aclrtStreamAttrValue* value);
+
+/* Streams that can still be created on the current device. */
+ACL_FUNC_VISIBILITY aclError aclrtGetStreamAvailableNum(uint32_t* streamCount);
+ACL_FUNC_VISIBILITY aclError aclrtStreamGetId(aclrtStream stream, int32_t* streamId);
+ACL_FUNC_VISIBILITY aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t* flags);
+ACL_FUNC_VISIBILITY aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t* priority);
+
+/* ---- events ---- */
+
+/* Creates an event for ordering streams and for timing (SYNC and TIME_LINE). 207007: no more. */
+ACL_FUNC_VISIBILITY aclError aclrtCreateEvent(aclrtEvent* event);
+/* With a combination of ACL_EVENT_* flags; the first form is the older one. 207000: EXTERNAL or
+ * IPC. An event of the second form is complete before it is recorded, and aclrtQueryEvent and
+ * aclrtQueryEventWaitStatus refuse it (207000). */
+ACL_FUNC_VISIBILITY aclError aclrtCreateEventWithFlag(aclrtEvent* event, uint32_t flag);
+ACL_FUNC_VISIBILITY aclError aclrtCreateEventExWithFlag(aclrtEvent* event, uint32_t flag);
+/* Returns at once, even if records or waits are pending; those finish as queued. */
+ACL_FUNC_VISIBILITY aclError aclrtDestroyEvent(aclrtEvent event);
+
+/* Queues a record: the event completes when all earlier tasks of the stream have ended, well or
+ * not. Recording again replaces the earlier record. 107000: stream and event of different
+ * devices. */
+ACL_FUNC_VISIBILITY aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream);
+
+/* State of the latest record, at once, from any device. */
+ACL_FUNC_VISIBILITY aclError aclrtQueryEventStatus(aclrtEvent event,
+                                                   aclrtEventRecordedStatus* status);
+/* Deprecated; the opposite polarity. */
+ACL_FUNC_VISIBILITY aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus* status);
+/* Whether all stream waits on the event have ended. */
+ACL_FUNC_VISIBILITY aclError aclrtQueryEventWaitStatus(aclrtEvent event,
+                                                       aclrtEventWaitStatus* status);
+
+/* Waits for the latest record; returns at once if there is none. Returns the error of a task that
+ * failed before the record on its stream, if no synchronise has reported it yet. */
+ACL_FUNC_VISIBILITY aclError aclrtSynchronizeEvent(aclrtEvent event);
+/* The same for at most `timeout` ms. 507047: not complete in time. */
+ACL_FUNC_VISIBILITY aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout);
+
+/* Queues a wait: later tasks of the stream start after the event's latest record, seen from this
+ * call, has completed. 207000: an event without ACL_EVENT_SYNC. A wait beyond the limit of
+ * aclrtSetOpWaitTimeout, or `timeout` seconds (0: none), fails as a task with 107020. */
+ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event);
+ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event,
+                                                             int32_t timeout);
+
+/* Milliseconds between two completed events with ACL_EVENT_TIME_LINE. 107006: without that flag,
+ * not recorded or not complete. 107007: `endEvent` completed first. */
+ACL_FUNC_VISIBILITY aclError aclrtEventElapsedTime(float* ms, aclrtEvent startEvent,
+                                                   aclrtEvent endEvent);
+/* When the event completed, in microseconds. 107006 as above. */
+ACL_FUNC_VISIBILITY aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t* timestamp);
+ACL_FUNC_VISIBILITY aclError aclrtGetEventId(aclrtEvent event, uint32_t* eventId);
+/* Events that can still be created on the current device. */
+ACL_FUNC_VISIBILITY aclError aclrtGetEventAvailNum(uint32_t* eventCount);
+
+/* ---- host callbacks: plain host work only; they must not allocate, free, launch or synchronise
+ * through ACL ---- */
+
+/* Names the thread (its pthread_self()) that will run the stream's callbacks in aclrtProcessReport.
+ * A thread may serve many streams of one device (107000 for a second device); at most 1024 threads
+ * (207012). 107011: the stream has one. */
+ACL_FUNC_VISIBILITY aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream);
+/* Ends that, before the stream is destroyed. Callbacks that have not run are dropped. 107015: the
+ * stream has none; 107012: another thread's. */
+ACL_FUNC_VISIBILITY aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream);
+/* Queues a callback for the subscribed thread. With ACL_CALLBACK_BLOCK later tasks wait for its
+ * end. 107015: the stream has no subscribed thread. */
+ACL_FUNC_VISIBILITY aclError aclrtLaunchCallback(aclrtCallback fn, void* userData,
+                                                 aclrtCallbackBlockType blockType,
+                                                 aclrtStream stream);
+/* Runs callbacks that are due on the calling thread; waits at most `timeout` ms for the first.
+ * 100000: timeout 0 or below -1. 507012: none came. 107012: the thread is not subscribed. */
+ACL_FUNC_VISIBILITY aclError aclrtProcessReport(int32_t timeout);
+
+/* Queues a function that a thread of the runtime runs; later tasks wait for its end. No
+ * subscription is needed; 107011 on a stream that has one. */
+ACL_FUNC_VISIBILITY aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void* args);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OPSERVE_ACL_RT_STREAM_H_ */

@@ -1,0 +1,169 @@
+#include "ops/host_cann/nnopbase/executor.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "aclnn/opdev/op_errno.h"
+#include "ops/host_cann/nnopbase/executor_state.h"
+#include "ops/host_cann/nnopbase/live_handles.h"
+#include "ops/host_cann/nnopbase/status.h"
+
+namespace opserve::host_cann {
+namespace {
+
+constexpr uintptr_t kWorkspaceAlignment = 64;
+
+int64_t ElementBytes(aclDataType dtype) {
+  switch (dtype) {
+    case ACL_FLOAT16:
+    case ACL_BF16:
+      return 2;
+    case ACL_DOUBLE:
+      return 8;
+    default:
+      return 4;
+  }
+}
+
+// Where the view of `operand` begins, added to `launch`'s ranges if anything of it is accessed.
+aclnnStatus ResolveOperand(const char* function, const Operand& operand, KernelLaunch* launch,
+                           void** address) {
+  *address = operand.data;
+  if (operand.byte_extent == 0) return ACLNN_SUCCESS;
+  if (operand.data == nullptr) {
+    return Fail(ACLNN_ERR_PARAM_NULLPTR,
+                absl::StrCat(function, ": argument ", operand.name, ": the address is null"));
+  }
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+  if (__builtin_add_overflow(reinterpret_cast<uintptr_t>(operand.data), operand.byte_offset,
+                             &begin) ||
+      __builtin_add_overflow(begin, operand.byte_extent, &end)) {
+    return Fail(ACLNN_ERR_PARAM_INVALID, absl::StrCat(function, ": argument ", operand.name,
+                                                      ": the view leaves the address range"));
+  }
+  if (begin % operand.element_bytes != 0) {
+    return Fail(ACLNN_ERR_PARAM_INVALID,
+                absl::StrCat(function, ": argument ", operand.name,
+                             ": the address is not a multiple of ", operand.element_bytes));
+  }
+  *address = reinterpret_cast<void*>(begin);
+  launch->ranges.push_back({*address, static_cast<size_t>(operand.byte_extent), operand.name});
+  return ACLNN_SUCCESS;
+}
+
+aclnnStatus CheckWorkspace(const char* function, const void* workspace, uint64_t workspace_size,
+                           size_t needed) {
+  if (workspace_size < needed) {
+    return Fail(ACLNN_ERR_PARAM_INVALID,
+                absl::StrCat(function, ": argument workspaceSize: ", workspace_size,
+                             " bytes are less than the ", needed, " reported"));
+  }
+  if (needed > 0 && reinterpret_cast<uintptr_t>(workspace) % kWorkspaceAlignment != 0) {
+    return Fail(ACLNN_ERR_PARAM_INVALID,
+                absl::StrCat(function, ": argument workspace: the address is not a multiple of ",
+                             kWorkspaceAlignment));
+  }
+  return ACLNN_SUCCESS;
+}
+
+aclnnStatus Launch(const char* function, aclOpExecutor& executor, void* workspace,
+                   uint64_t workspace_size, aclrtStream stream) {
+  const size_t workspace_bytes = executor.workspace_bytes();
+  aclnnStatus status = CheckWorkspace(function, workspace, workspace_size, workspace_bytes);
+  if (status != ACLNN_SUCCESS || executor.kernel == nullptr) return status;
+
+  KernelLaunch launch;
+  launch.name = executor.function;
+  std::vector<const void*> inputs;
+  void* output = nullptr;
+  {
+    MutexLock lock(executor.mutex);
+    for (const Operand& operand : executor.inputs) {
+      void* address = nullptr;
+      status = ResolveOperand(function, operand, &launch, &address);
+      if (status != ACLNN_SUCCESS) return status;
+      inputs.push_back(address);
+    }
+    status = ResolveOperand(function, executor.outputs.front(), &launch, &output);
+    if (status != ACLNN_SUCCESS) return status;
+  }
+  if (workspace_bytes > 0) launch.ranges.push_back({workspace, workspace_bytes, "workspace"});
+
+  // The executor may be gone when the kernel runs: the work holds its own share of the kernel.
+  launch.run = [kernel = executor.kernel, inputs = std::move(inputs), output,
+                workspace](kernels::TaskRunner& cores) {
+    kernel->Run(inputs.data(), output, workspace, cores);
+  };
+  return LaunchKernel(stream, std::move(launch)) == ACL_SUCCESS ? ACLNN_SUCCESS
+                                                                : ACLNN_ERR_RUNTIME_ERROR;
+}
+
+}  // namespace
+
+Operand MakeOperand(const char* name, const aclTensor& tensor) {
+  const int64_t element_bytes = ElementBytes(tensor.dtype);
+  return {name, tensor.data, tensor.offset * element_bytes, tensor.extent() * element_bytes,
+          element_bytes};
+}
+
+Operand MakeUnreadOperand(const char* name, const aclTensor& tensor) {
+  Operand operand = MakeOperand(name, tensor);
+  operand.byte_extent = 0;
+  return operand;
+}
+
+aclnnStatus CreateExecutor(ExecutorPlan plan, uint64_t* workspace_size, aclOpExecutor** executor) {
+  auto created = std::make_unique<aclOpExecutor>(std::move(plan));
+  *workspace_size = created->workspace_bytes();
+  *executor = AddHandle(std::move(created));
+  return ACLNN_SUCCESS;
+}
+
+aclnnStatus RunStageTwo(const char* function, void* workspace, uint64_t workspace_size,
+                        aclOpExecutor* executor, aclrtStream stream) {
+  const aclnnStatus injected = EnterCall(function);
+  if (executor == nullptr) {
+    return Fail(ACLNN_ERR_PARAM_NULLPTR, absl::StrCat(function, ": argument executor is null"));
+  }
+  const std::shared_ptr<aclOpExecutor> live = FindHandle(executor);
+  const bool no_workspace = workspace == nullptr && workspace_size > 0;
+  const bool ends_here = live != nullptr && (no_workspace || !live->is_repeatable);
+  if (live == nullptr || (ends_here && !RemoveHandle(executor))) {
+    return Fail(ACLNN_ERR_INNER_NULLPTR,
+                absl::StrCat(function, ": argument executor is not alive"));
+  }
+  if (injected != ACLNN_SUCCESS) return injected;
+  if (no_workspace) {
+    return Fail(ACLNN_ERR_PARAM_NULLPTR, absl::StrCat(function, ": argument workspace is null"));
+  }
+  return Launch(function, *live, workspace, workspace_size, stream);
+}
+
+}  // namespace opserve::host_cann
+
+using opserve::host_cann::EnterCall;
+using opserve::host_cann::Fail;
+using opserve::host_cann::FindHandle;
+using opserve::host_cann::RemoveHandle;
+
+aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
+  if (const aclnnStatus injected = EnterCall(__func__); injected != ACLNN_SUCCESS) return injected;
+  const std::shared_ptr<aclOpExecutor> live = FindHandle(executor);
+  if (live == nullptr) {
+    return Fail(ACLNN_ERR_INNER_NULLPTR,
+                "aclSetAclOpExecutorRepeatable: argument executor is null or not alive");
+  }
+  live->is_repeatable = true;
+  return ACLNN_SUCCESS;
+}
+
+aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
+  if (const aclnnStatus injected = EnterCall(__func__); injected != ACLNN_SUCCESS) return injected;
+  if (RemoveHandle(executor)) return ACLNN_SUCCESS;
+  return Fail(ACLNN_ERR_INNER_NULLPTR,
+              "aclDestroyAclOpExecutor: argument executor is null or not alive");
+}

@@ -1,0 +1,61 @@
+#include "ops/host_cann/runtime/access.h"
+
+#include "ops/host_cann/runtime/error.h"
+#include "ops/host_cann/runtime/runtime.h"
+#include "ops/host_cann/runtime/text.h"
+
+namespace opserve::host_cann {
+namespace {
+
+aclError Refuse(std::string_view argument, size_t bytes, std::string_view problem) {
+  return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
+              Concat(argument, ", ", bytes, " bytes, ", problem));
+}
+
+}  // namespace
+
+BlockPtr FindDeviceMemory(const Device& device, const void* address, size_t bytes) {
+  BlockPtr block = Runtime::Get().memory().FindOwned(address);
+  if (block == nullptr || block->kind != MemoryBlock::Kind::kDevice) return nullptr;
+  if (block->device != device.id() || !block->Contains(address, bytes)) return nullptr;
+  return block;
+}
+
+BlockPtr FindKernelMemory(const Device& device, const void* address, size_t bytes) {
+  if (BlockPtr block = FindDeviceMemory(device, address, bytes)) return block;
+  BlockPtr block = Runtime::Get().memory().FindRegistered(address, device.id());
+  if (block == nullptr || !block->mapped || !block->Contains(address, bytes)) return nullptr;
+  return block;
+}
+
+aclError CheckDeviceMemory(const Device& device, const void* address, size_t bytes,
+                           std::string_view argument) {
+  if (!Runtime::Get().settings().checked) return ACL_SUCCESS;
+  if (FindDeviceMemory(device, address, bytes) != nullptr) return ACL_SUCCESS;
+  const BlockPtr block = Runtime::Get().memory().FindOwned(address);
+  if (block == nullptr || block->kind != MemoryBlock::Kind::kDevice) {
+    return Refuse(argument, bytes, "is not live device memory");
+  }
+  if (block->device != device.id()) {
+    return Refuse(
+        argument, bytes,
+        Concat("is memory of device ", block->device, ", the current one is ", device.id()));
+  }
+  const size_t room = block->end() - reinterpret_cast<uintptr_t>(address);
+  return Refuse(argument, bytes,
+                Concat("leaves its allocation, which has ", room, " from there on"));
+}
+
+aclError CheckHostMemory(const void* address, size_t bytes, std::string_view argument) {
+  if (!Runtime::Get().settings().checked) return ACL_SUCCESS;
+  const BlockPtr block = Runtime::Get().memory().FindOwned(address);
+  // An address just behind a block may be that of unrelated memory.
+  if (block == nullptr || !block->Contains(address, 1)) return ACL_SUCCESS;
+  if (block->kind == MemoryBlock::Kind::kDevice) {
+    return Refuse(argument, bytes, "is device memory, must be host memory");
+  }
+  if (block->Contains(address, bytes)) return ACL_SUCCESS;
+  return Refuse(argument, bytes, "leaves its page-locked allocation");
+}
+
+}  // namespace opserve::host_cann

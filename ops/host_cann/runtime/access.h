@@ -1,0 +1,26 @@
+// Whether copies and kernels may touch the memory they are given.
+#pragma once
+
+#include <string_view>
+
+#include "acl/acl.h"
+#include "ops/host_cann/runtime/device.h"
+#include "ops/host_cann/runtime/memory_table.h"
+
+namespace opserve::host_cann {
+
+// Live device memory of `device` that holds all of [address, address + bytes); null otherwise.
+BlockPtr FindDeviceMemory(const Device& device, const void* address, size_t bytes);
+
+// The same, or host memory registered for the device's kernels.
+BlockPtr FindKernelMemory(const Device& device, const void* address, size_t bytes);
+
+// In checked mode, 107000 unless FindDeviceMemory finds the argument.
+aclError CheckDeviceMemory(const Device& device, const void* address, size_t bytes,
+                           std::string_view argument);
+
+// In checked mode, 107000 if the argument is device memory, or leaves a page-locked block that it
+// begins in.
+aclError CheckHostMemory(const void* address, size_t bytes, std::string_view argument);
+
+}  // namespace opserve::host_cann

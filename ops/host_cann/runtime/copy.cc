@@ -1,0 +1,212 @@
+// Copies and fills.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "acl/acl.h"
+#include "ops/host_cann/runtime/access.h"
+#include "ops/host_cann/runtime/binding.h"
+#include "ops/host_cann/runtime/copy_task.h"
+#include "ops/host_cann/runtime/error.h"
+#include "ops/host_cann/runtime/launch.h"
+#include "ops/host_cann/runtime/text.h"
+
+namespace opserve::host_cann {
+namespace {
+
+aclError CheckRoom(size_t count, size_t room, std::string_view name) {
+  if (count <= room) return ACL_SUCCESS;
+  return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
+              Concat("count is ", count, ", must be at most ", name, ", which is ", room));
+}
+
+bool IsDeviceMemory(const void* address) {
+  const BlockPtr block = Runtime::Get().memory().FindOwned(address);
+  return block != nullptr && block->kind == MemoryBlock::Kind::kDevice &&
+         block->Contains(address, 1);
+}
+
+// The direction that the addresses say.
+aclrtMemcpyKind InferKind(const void* dst, const void* src) {
+  if (IsDeviceMemory(dst)) {
+    return IsDeviceMemory(src) ? ACL_MEMCPY_DEVICE_TO_DEVICE : ACL_MEMCPY_HOST_TO_DEVICE;
+  }
+  return IsDeviceMemory(src) ? ACL_MEMCPY_DEVICE_TO_HOST : ACL_MEMCPY_HOST_TO_HOST;
+}
+
+bool ToDevice(aclrtMemcpyKind kind) {
+  return kind == ACL_MEMCPY_HOST_TO_DEVICE || kind == ACL_MEMCPY_DEVICE_TO_DEVICE ||
+         kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE;
+}
+
+bool FromDevice(aclrtMemcpyKind kind) {
+  return kind == ACL_MEMCPY_DEVICE_TO_HOST || kind == ACL_MEMCPY_DEVICE_TO_DEVICE;
+}
+
+// Fills in which sides are device memory and checks both. `kind` is 0 to 3 or 5.
+aclError ResolveSides(const Device& device, aclrtMemcpyKind kind, Copy* copy) {
+  copy->to_device = ToDevice(kind);
+  copy->from_device = FromDevice(kind);
+  const size_t dst_bytes = copy->Span(copy->dst_pitch);
+  const size_t src_bytes = copy->Span(copy->src_pitch);
+  RETURN_IF_FAILED(copy->to_device ? CheckDeviceMemory(device, copy->dst, dst_bytes, "dst")
+                                   : CheckHostMemory(copy->dst, dst_bytes, "dst"));
+  return copy->from_device ? CheckDeviceMemory(device, copy->src, src_bytes, "src")
+                           : CheckHostMemory(copy->src, src_bytes, "src");
+}
+
+aclError UnsupportedKind(aclrtMemcpyKind kind, std::string_view allowed) {
+  return Fail(ACL_ERROR_INVALID_PARAM, kBadValue,
+              Concat("kind is ", static_cast<int>(kind), ", must be ", allowed));
+}
+
+// Whether the host side of the copy may be used after the call has returned.
+bool MayRunLater(const Copy& copy) {
+  MemoryTable& memory = Runtime::Get().memory();
+  return (copy.to_device || memory.IsPinned(copy.dst, copy.Span(copy.dst_pitch))) &&
+         (copy.from_device || memory.IsPinned(copy.src, copy.Span(copy.src_pitch)));
+}
+
+aclError Submit(Stream& stream, Copy copy) {
+  copy.host_is_pinned = MayRunLater(copy);
+  if (copy.host_is_pinned) return stream.Enqueue(MakeCopyTask(copy));
+  return stream.RunInOrder(MakeCopyTask(copy));
+}
+
+// At once, on the calling thread. Reports an error of the default stream first, as a synchronising
+// call does.
+aclError CopyNow(Context& context, const Copy& copy) {
+  const std::shared_ptr<Stream> stream = context.default_stream();
+  if (stream != nullptr) RETURN_IF_FAILED(stream->TakeError());
+  const TaskResult result = CopyChecked(context.device(), copy);
+  if (result.code != ACL_SUCCESS) return Fail(result.code, kInternal, result.text);
+  return ACL_SUCCESS;
+}
+
+aclError FillArguments(void* devPtr, size_t maxCount, size_t count) {
+  RETURN_IF_FAILED(RequireNotNull(devPtr, "devPtr"));
+  return CheckRoom(count, maxCount, "maxCount");
+}
+
+// Memory of the device, or page-locked memory.
+aclError CheckFillable(const Device& device, void* devPtr, size_t count) {
+  if (Runtime::Get().memory().IsPinned(devPtr, count)) return ACL_SUCCESS;
+  return CheckDeviceMemory(device, devPtr, count, "devPtr");
+}
+
+aclError CheckRows(size_t dpitch, size_t spitch, size_t width, size_t height) {
+  if (width <= dpitch && width <= spitch) {
+    if (height == 0 || std::max(dpitch, spitch) <= SIZE_MAX / height) return ACL_SUCCESS;
+  }
+  return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
+              Concat("width is ", width, ", height ", height, ": must fit dpitch ", dpitch,
+                     " and spitch ", spitch));
+}
+
+}  // namespace
+}  // namespace opserve::host_cann
+
+using namespace opserve::host_cann;
+
+aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
+                     aclrtMemcpyKind kind) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  if (kind < ACL_MEMCPY_HOST_TO_HOST || kind > ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) {
+    return UnsupportedKind(kind, "0 to 5");
+  }
+  std::shared_ptr<Context> context;
+  RETURN_IF_FAILED(UsableContext(&context));
+  if (count == 0) return ACL_SUCCESS;
+  RETURN_IF_FAILED(RequireNotNull(dst, "dst"));
+  RETURN_IF_FAILED(RequireNotNull(src, "src"));
+  RETURN_IF_FAILED(CheckRoom(count, destMax, "destMax"));
+  if (kind == ACL_MEMCPY_DEFAULT) kind = InferKind(dst, src);
+  Copy copy = Copy::Bytes(dst, src, count);
+  RETURN_IF_FAILED(ResolveSides(context->device(), kind, &copy));
+  return CopyNow(*context, copy);
+}
+
+aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t count,
+                          aclrtMemcpyKind kind, aclrtStream stream) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  if (kind < ACL_MEMCPY_HOST_TO_HOST || kind > ACL_MEMCPY_INNER_DEVICE_TO_DEVICE) {
+    return UnsupportedKind(kind, "0 to 6");
+  }
+  std::shared_ptr<Stream> target;
+  RETURN_IF_FAILED(UsableStream(stream, &target));
+  if (kind == ACL_MEMCPY_INNER_DEVICE_TO_DEVICE) kind = ACL_MEMCPY_DEVICE_TO_DEVICE;
+  if (count == 0 && kind != ACL_MEMCPY_HOST_TO_HOST) return ACL_SUCCESS;
+  RETURN_IF_FAILED(RequireNotNull(dst, "dst"));
+  RETURN_IF_FAILED(RequireNotNull(src, "src"));
+  RETURN_IF_FAILED(CheckRoom(count, destMax, "destMax"));
+  if (kind == ACL_MEMCPY_DEFAULT) kind = InferKind(dst, src);
+  if (kind == ACL_MEMCPY_HOST_TO_HOST) {
+    return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
+                "copies from host to host are not asynchronous");
+  }
+  Copy copy = Copy::Bytes(dst, src, count);
+  RETURN_IF_FAILED(ResolveSides(target->device(), kind, &copy));
+  if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) return target->Enqueue(MakeBufferedCopyTask(copy));
+  return Submit(*target, copy);
+}
+
+aclError aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width,
+                       size_t height, aclrtMemcpyKind kind) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  if (kind != ACL_MEMCPY_HOST_TO_DEVICE && kind != ACL_MEMCPY_DEVICE_TO_HOST) {
+    return UnsupportedKind(kind, "1 or 2");
+  }
+  std::shared_ptr<Context> context;
+  RETURN_IF_FAILED(UsableContext(&context));
+  RETURN_IF_FAILED(RequireNotNull(dst, "dst"));
+  RETURN_IF_FAILED(RequireNotNull(src, "src"));
+  RETURN_IF_FAILED(CheckRows(dpitch, spitch, width, height));
+  if (width == 0 || height == 0) return ACL_SUCCESS;
+  Copy copy{dst, src, dpitch, spitch, width, height};
+  RETURN_IF_FAILED(ResolveSides(context->device(), kind, &copy));
+  return CopyNow(*context, copy);
+}
+
+aclError aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width,
+                            size_t height, aclrtMemcpyKind kind, aclrtStream stream) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  constexpr size_t kMaxWidth = 5000000;
+  constexpr size_t kMaxHeight = 5242880;
+  if (kind < ACL_MEMCPY_HOST_TO_DEVICE || kind > ACL_MEMCPY_DEVICE_TO_DEVICE) {
+    return UnsupportedKind(kind, "1 to 3");
+  }
+  std::shared_ptr<Stream> target;
+  RETURN_IF_FAILED(UsableStream(stream, &target));
+  RETURN_IF_FAILED(RequireNotNull(dst, "dst"));
+  RETURN_IF_FAILED(RequireNotNull(src, "src"));
+  RETURN_IF_FAILED(CheckRows(dpitch, spitch, width, height));
+  if (width > kMaxWidth || height > kMaxHeight) {
+    return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
+                Concat("width is ", width, ", height ", height, ": must be at most ", kMaxWidth,
+                       " and ", kMaxHeight));
+  }
+  if (width == 0 || height == 0) return ACL_SUCCESS;
+  Copy copy{dst, src, dpitch, spitch, width, height};
+  RETURN_IF_FAILED(ResolveSides(target->device(), kind, &copy));
+  return Submit(*target, copy);
+}
+
+aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(FillArguments(devPtr, maxCount, count));
+  std::shared_ptr<Context> context;
+  RETURN_IF_FAILED(UsableContext(&context));
+  RETURN_IF_FAILED(CheckFillable(context->device(), devPtr, count));
+  std::memset(devPtr, value, count);
+  return ACL_SUCCESS;
+}
+
+aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t count,
+                          aclrtStream stream) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(FillArguments(devPtr, maxCount, count));
+  std::shared_ptr<Stream> target;
+  RETURN_IF_FAILED(UsableStream(stream, &target));
+  RETURN_IF_FAILED(CheckFillable(target->device(), devPtr, count));
+  return target->Enqueue(MakeFillTask(devPtr, value, count));
+}

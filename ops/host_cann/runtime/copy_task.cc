@@ -1,0 +1,165 @@
+#include "ops/host_cann/runtime/copy_task.h"
+
+#include <cstring>
+#include <vector>
+
+#include "ops/host_cann/runtime/access.h"
+#include "ops/host_cann/runtime/faults.h"
+#include "ops/host_cann/runtime/runtime.h"
+#include "ops/host_cann/runtime/stream.h"
+#include "ops/host_cann/runtime/text.h"
+
+namespace opserve::host_cann {
+namespace {
+
+// How long the fault on copies makes these bytes take.
+Clock::duration SlowCopyTime(size_t bytes) {
+  const uint64_t bytes_per_second = Faults::Get().bytes_per_second();
+  if (bytes_per_second == 0) return {};
+  const std::chrono::duration<double> time(static_cast<double>(bytes) /
+                                           static_cast<double>(bytes_per_second));
+  return std::chrono::duration_cast<Clock::duration>(time);
+}
+
+// Memory held while it is used.
+struct Held {
+  BlockPtr dst;
+  BlockPtr src;
+};
+
+// Holds one side of a copy. False: it is not what it was when the copy was asked for.
+bool HoldSide(const Device& device, const void* address, size_t bytes, bool is_device,
+              bool is_pinned, BlockPtr* held) {
+  if (is_device) {
+    *held = FindDeviceMemory(device, address, bytes);
+    return *held != nullptr;
+  }
+  MemoryTable& memory = Runtime::Get().memory();
+  *held = memory.FindOwned(address);
+  return !is_pinned || memory.IsPinned(address, bytes);
+}
+
+TaskResult Hold(const Device& device, const Copy& copy, Held* held) {
+  if (!Runtime::Get().settings().checked) return {};
+  const auto gone = [](std::string_view side) {
+    return TaskResult::Failure(
+        ACL_ERROR_RT_SYS_DMA,
+        Concat("copy: ", side, " is not live device or page-locked memory any more"));
+  };
+  if (!HoldSide(device, copy.dst, copy.Span(copy.dst_pitch), copy.to_device, copy.host_is_pinned,
+                &held->dst)) {
+    return gone("dst");
+  }
+  if (!HoldSide(device, copy.src, copy.Span(copy.src_pitch), copy.from_device, copy.host_is_pinned,
+                &held->src)) {
+    return gone("src");
+  }
+  return {};
+}
+
+void CopyRows(const Copy& copy) {
+  if (copy.dst == copy.src && copy.dst_pitch == copy.src_pitch) return;
+  for (size_t row = 0; row < copy.height; ++row) {
+    std::memmove(static_cast<char*>(copy.dst) + row * copy.dst_pitch,
+                 static_cast<const char*>(copy.src) + row * copy.src_pitch, copy.width);
+  }
+}
+
+// Waits as a task does: an abort ends it, a forced reset does not make it wait.
+TaskResult WaitSlowly(Stream& stream, Clock::duration time) {
+  if (time == Clock::duration::zero()) return {};
+  const auto waited =
+      stream.WaitInTask(Clock::now() + time, [](bool releasing) { return releasing; });
+  return waited == Stream::Waited::kCancelled ? TaskResult::Cancelled() : TaskResult();
+}
+
+class CopyTask final : public Task {
+ public:
+  explicit CopyTask(const Copy& copy) : copy_(copy) {}
+
+  TaskResult Run(Stream& stream) override {
+    TaskResult slow = WaitSlowly(stream, SlowCopyTime(copy_.width * copy_.height));
+    if (slow.code != ACL_SUCCESS) return slow;
+    Held held;
+    TaskResult result = Hold(stream.device(), copy_, &held);
+    if (result.code == ACL_SUCCESS) CopyRows(copy_);
+    return result;
+  }
+  const char* name() const override { return "copy"; }
+
+ private:
+  const Copy copy_;
+};
+
+class BufferedCopyTask final : public Task {
+ public:
+  explicit BufferedCopyTask(const Copy& copy)
+      : buffer_(static_cast<const char*>(copy.src),
+                static_cast<const char*>(copy.src) + copy.width),
+        task_(FromBuffer(copy)) {}
+
+  TaskResult Run(Stream& stream) override { return task_.Run(stream); }
+  const char* name() const override { return "copy"; }
+
+ private:
+  Copy FromBuffer(Copy copy) const {
+    copy.src = buffer_.data();
+    return copy;
+  }
+
+  const std::vector<char> buffer_;
+  CopyTask task_;
+};
+
+class FillTask final : public Task {
+ public:
+  FillTask(void* address, int32_t value, size_t count)
+      : address_(address), value_(value), count_(count) {}
+
+  TaskResult Run(Stream& stream) override {
+    Runtime& runtime = Runtime::Get();
+    // The block is held until it has been filled.
+    const BlockPtr device_memory = FindDeviceMemory(stream.device(), address_, count_);
+    const BlockPtr host_memory = runtime.memory().FindOwned(address_);
+    if (runtime.settings().checked && device_memory == nullptr &&
+        !runtime.memory().IsPinned(address_, count_)) {
+      return TaskResult::Failure(ACL_ERROR_RT_SYS_DMA,
+                                 "memset: devPtr is not live memory any more");
+    }
+    std::memset(address_, value_, count_);
+    return {};
+  }
+  const char* name() const override { return "memset"; }
+
+ private:
+  void* const address_;
+  const int32_t value_;
+  const size_t count_;
+};
+
+}  // namespace
+
+TaskResult CopyChecked(Device& device, const Copy& copy) {
+  const Clock::time_point not_before = Clock::now() + SlowCopyTime(copy.width * copy.height);
+  Held held;
+  TaskResult result = Hold(device, copy, &held);
+  if (result.code != ACL_SUCCESS) return result;
+  CopyRows(copy);
+  Mutex mutex;
+  CondVar never;
+  MutexLock lock(mutex);
+  while (Clock::now() < not_before) never.Wait(mutex, not_before);
+  return result;
+}
+
+std::unique_ptr<Task> MakeCopyTask(const Copy& copy) { return std::make_unique<CopyTask>(copy); }
+
+std::unique_ptr<Task> MakeBufferedCopyTask(const Copy& copy) {
+  return std::make_unique<BufferedCopyTask>(copy);
+}
+
+std::unique_ptr<Task> MakeFillTask(void* address, int32_t value, size_t count) {
+  return std::make_unique<FillTask>(address, value, count);
+}
+
+}  // namespace opserve::host_cann

@@ -1,0 +1,43 @@
+// Copies and fills as work on a stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "ops/host_cann/runtime/device.h"
+#include "ops/host_cann/runtime/task.h"
+
+namespace opserve::host_cann {
+
+// `height` rows of `width` bytes whose starts are a pitch apart.
+struct Copy {
+  void* dst = nullptr;
+  const void* src = nullptr;
+  size_t dst_pitch = 0;
+  size_t src_pitch = 0;
+  size_t width = 0;
+  size_t height = 0;
+  bool to_device = false;       // dst is device memory
+  bool from_device = false;     // src is
+  bool host_is_pinned = false;  // the copy may run after the call, on page-locked memory
+
+  static Copy Bytes(void* dst, const void* src, size_t count) {
+    return {dst, src, count, count, count, 1};
+  }
+  // Bytes from the first row's start to the last row's end. Not for empty copies.
+  size_t Span(size_t pitch) const { return pitch * (height - 1) + width; }
+};
+
+// Copies on the calling thread, holding the memory it touches. 507013: in checked mode, memory that
+// is not live device memory, or not page-locked, any more; nothing is copied. As slow as a fault
+// wants it.
+TaskResult CopyChecked(Device& device, const Copy& copy);
+
+std::unique_ptr<Task> MakeCopyTask(const Copy& copy);
+// Takes the source's bytes at once. One row only.
+std::unique_ptr<Task> MakeBufferedCopyTask(const Copy& copy);
+// Sets `count` bytes at `address` to `value`.
+std::unique_ptr<Task> MakeFillTask(void* address, int32_t value, size_t count);
+
+}  // namespace opserve::host_cann

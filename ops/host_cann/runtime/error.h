@@ -1,0 +1,36 @@
+// Errors of the calling thread: what aclGetRecentErrMsg and aclrtGetLastError return.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "acl/acl.h"
+
+// Returns from the calling function with the code of `expression` unless it is 0.
+#define RETURN_IF_FAILED(expression)                                   \
+  do {                                                                 \
+    if (const aclError failed_code = (expression)) return failed_code; \
+  } while (false)
+
+namespace opserve::host_cann {
+
+// Documented prefixes of error texts.
+inline constexpr char kBadArgument[] = "EE1001";
+inline constexpr char kSyncTimeout[] = "EE1002";
+inline constexpr char kWrongContext[] = "EE1010";
+inline constexpr char kHostMemory[] = "EE1013";
+inline constexpr char kCallOrder[] = "EE1018";
+inline constexpr char kExhausted[] = "EE1023";
+inline constexpr char kBadValue[] = "EH0001";
+inline constexpr char kNullArgument[] = "EH0002";
+inline constexpr char kInternal[] = "EE9999";
+
+// Makes `code` and "LABEL: text" this thread's latest error, and returns `code`. Texts name the
+// argument, its value and what is allowed; they hold no addresses.
+aclError Fail(aclError code, std::string_view label, std::string_view text);
+
+// 100000 for a required pointer that is null, 0 otherwise.
+aclError RequireNotNull(const void* pointer, std::string_view name);
+
+}  // namespace opserve::host_cann

@@ -1,0 +1,257 @@
+// The ABI's event functions.
+#include <chrono>
+
+#include "acl/acl.h"
+#include "ops/host_cann/runtime/binding.h"
+#include "ops/host_cann/runtime/error.h"
+#include "ops/host_cann/runtime/launch.h"
+#include "ops/host_cann/runtime/options.h"
+#include "ops/host_cann/runtime/text.h"
+
+namespace opserve::host_cann {
+namespace {
+
+constexpr uint32_t kLoneFlags = ACL_EVENT_EXTERNAL | ACL_EVENT_IPC;
+constexpr uint32_t kEventFlags = ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS |
+                                 ACL_EVENT_TIME_LINE | ACL_EVENT_DEVICE_USE_ONLY;
+
+aclError CreateEvent(aclrtEvent* handle, uint32_t flags, bool is_ex) {
+  static std::atomic<uint32_t> next_id{0};
+  RETURN_IF_FAILED(RequireNotNull(handle, "event"));
+  if (flags == 0 || (flags & ~(kEventFlags | kLoneFlags)) != 0) {
+    return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
+                Concat("flag is ", flags, ", must be a combination of ACL_EVENT flags"));
+  }
+  if ((flags & kLoneFlags) != 0) {
+    return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
+                "there are no external or inter-process events");
+  }
+  std::shared_ptr<Context> context;
+  RETURN_IF_FAILED(UsableContext(&context));
+  Device& device = context->device();
+  if (!device.events().Take(1)) {
+    return Fail(ACL_ERROR_RT_NO_EVENT_RESOURCE, kExhausted,
+                Concat("device ", device.id(), " has no event left of ", kMaxEventsPerDevice));
+  }
+  *handle =
+      Runtime::Get().events().Insert(std::make_shared<Event>(device, next_id++, flags, is_ex));
+  return ACL_SUCCESS;
+}
+
+aclError CheckSameDevice(const Event& event, const Stream& stream) {
+  if (&event.device() == &stream.device()) return ACL_SUCCESS;
+  return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
+              Concat("event is of device ", event.device().id(), ", stream of device ",
+                     stream.device().id()));
+}
+
+aclError RefuseEx(const Event& event) {
+  if (!event.is_ex()) return ACL_SUCCESS;
+  return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
+              "event was made by aclrtCreateEventExWithFlag");
+}
+
+// Whether the latest record, if there is one, has completed.
+bool IsComplete(Event& event) {
+  const std::shared_ptr<EventRecord> record = event.latest();
+  return record == nullptr || record->state() == EventRecord::State::kComplete;
+}
+
+aclError SynchronizeEvent(aclrtEvent handle, int32_t timeout) {
+  std::shared_ptr<Event> event;
+  RETURN_IF_FAILED(FindEvent(handle, &event));
+  RETURN_IF_FAILED(event->device().CheckUsable());
+  const std::shared_ptr<EventRecord> record = event->latest();
+  if (record == nullptr) return ACL_SUCCESS;
+  if (!record->WaitUntilFinished(DeadlineAfterMs(timeout))) {
+    return Fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, kSyncTimeout,
+                Concat("event ", event->id(), " is not complete at the timeout"));
+  }
+  RETURN_IF_FAILED(event->device().CheckNotLost());
+  if (record->state() == EventRecord::State::kAbandoned) {
+    return Fail(
+        ACL_ERROR_RT_STREAM_ABORT, kInternal,
+        Concat("the record of event ", event->id(), " was dropped with its stream's tasks"));
+  }
+  return record->TakeError();
+}
+
+aclError WaitEvent(aclrtStream stream, aclrtEvent handle, uint64_t limit_us) {
+  std::shared_ptr<Stream> target;
+  RETURN_IF_FAILED(UsableStream(stream, &target));
+  std::shared_ptr<Event> event;
+  RETURN_IF_FAILED(FindEvent(handle, &event));
+  RETURN_IF_FAILED(CheckSameDevice(*event, *target));
+  if (!event->has_flag(ACL_EVENT_SYNC)) {
+    return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
+                "event was made without ACL_EVENT_SYNC");
+  }
+  std::shared_ptr<EventRecord> record = event->latest();
+  if (record == nullptr || record->state() == EventRecord::State::kComplete) return ACL_SUCCESS;
+  return target->Enqueue(MakeWaitTask(std::move(record), event->pending_waits(), limit_us));
+}
+
+// When the event completed; 107006 if that is not known.
+aclError CompletionTime(aclrtEvent handle, std::string_view name, Clock::time_point* time) {
+  std::shared_ptr<Event> event;
+  RETURN_IF_FAILED(FindEvent(handle, &event));
+  const std::shared_ptr<EventRecord> record = event->latest();
+  std::string_view problem;
+  if (!event->has_flag(ACL_EVENT_TIME_LINE)) {
+    problem = " was made without ACL_EVENT_TIME_LINE";
+  } else if (record == nullptr) {
+    problem = " has not been recorded";
+  } else if (record->state() != EventRecord::State::kComplete) {
+    problem = " is not complete";
+  } else {
+    *time = record->completed_at();
+    return ACL_SUCCESS;
+  }
+  return Fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, kCallOrder, Concat(name, problem));
+}
+
+}  // namespace
+}  // namespace opserve::host_cann
+
+using namespace opserve::host_cann;
+
+aclError aclrtCreateEvent(aclrtEvent* event) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  return CreateEvent(event, ACL_EVENT_SYNC | ACL_EVENT_TIME_LINE, /*is_ex=*/false);
+}
+
+aclError aclrtCreateEventWithFlag(aclrtEvent* event, uint32_t flag) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  return CreateEvent(event, flag, /*is_ex=*/false);
+}
+
+aclError aclrtCreateEventExWithFlag(aclrtEvent* event, uint32_t flag) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  return CreateEvent(event, flag, /*is_ex=*/true);
+}
+
+aclError aclrtDestroyEvent(aclrtEvent event) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  std::shared_ptr<Event> found;
+  RETURN_IF_FAILED(FindEvent(event, &found));
+  RETURN_IF_FAILED(found->device().CheckNotLost());
+  if (!Runtime::Get().events().Remove(event)) {
+    return Fail(ACL_ERROR_RT_INVALID_HANDLE, kBadArgument, "event is not a live event");
+  }
+  found->device().events().Return(1);
+  return ACL_SUCCESS;
+}
+
+aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  std::shared_ptr<Stream> target;
+  RETURN_IF_FAILED(UsableStream(stream, &target));
+  std::shared_ptr<Event> found;
+  RETURN_IF_FAILED(FindEvent(event, &found));
+  RETURN_IF_FAILED(CheckSameDevice(*found, *target));
+  auto record = std::make_shared<EventRecord>();
+  RETURN_IF_FAILED(target->Enqueue(MakeRecordTask(record)));
+  found->set_latest(std::move(record));
+  return ACL_SUCCESS;
+}
+
+aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* status) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(status, "status"));
+  std::shared_ptr<Event> found;
+  RETURN_IF_FAILED(FindEvent(event, &found));
+  RETURN_IF_FAILED(found->device().CheckUsable());
+  *status =
+      IsComplete(*found) ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
+  return ACL_SUCCESS;
+}
+
+aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus* status) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(status, "status"));
+  std::shared_ptr<Event> found;
+  RETURN_IF_FAILED(FindEvent(event, &found));
+  RETURN_IF_FAILED(RefuseEx(*found));
+  RETURN_IF_FAILED(found->device().CheckUsable());
+  *status = IsComplete(*found) ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY;
+  return ACL_SUCCESS;
+}
+
+aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus* status) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(status, "status"));
+  std::shared_ptr<Event> found;
+  RETURN_IF_FAILED(FindEvent(event, &found));
+  RETURN_IF_FAILED(RefuseEx(*found));
+  RETURN_IF_FAILED(found->device().CheckUsable());
+  *status = *found->pending_waits() == 0 ? ACL_EVENT_WAIT_STATUS_COMPLETE
+                                         : ACL_EVENT_WAIT_STATUS_NOT_READY;
+  return ACL_SUCCESS;
+}
+
+aclError aclrtSynchronizeEvent(aclrtEvent event) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  return SynchronizeEvent(event, -1);
+}
+
+aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(CheckTimeoutMs(timeout));
+  return SynchronizeEvent(event, timeout);
+}
+
+aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  return WaitEvent(stream, event, EventWaitLimitUs());
+}
+
+aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event, int32_t timeout) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  if (timeout < 0) {
+    return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
+                Concat("timeout is ", timeout, ", must be at least 0"));
+  }
+  return WaitEvent(stream, event, uint64_t{static_cast<uint32_t>(timeout)} * 1000000);
+}
+
+aclError aclrtEventElapsedTime(float* ms, aclrtEvent startEvent, aclrtEvent endEvent) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(ms, "ms"));
+  Clock::time_point start, end;
+  RETURN_IF_FAILED(CompletionTime(startEvent, "startEvent", &start));
+  RETURN_IF_FAILED(CompletionTime(endEvent, "endEvent", &end));
+  if (end < start) {
+    return Fail(ACL_ERROR_RT_EVENT_TIMESTAMP_REVERSAL, kCallOrder,
+                "endEvent completed before startEvent");
+  }
+  *ms = std::chrono::duration<float, std::milli>(end - start).count();
+  return ACL_SUCCESS;
+}
+
+aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t* timestamp) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(timestamp, "timestamp"));
+  Clock::time_point time;
+  RETURN_IF_FAILED(CompletionTime(event, "event", &time));
+  *timestamp = static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count());
+  return ACL_SUCCESS;
+}
+
+aclError aclrtGetEventId(aclrtEvent event, uint32_t* eventId) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(eventId, "eventId"));
+  std::shared_ptr<Event> found;
+  RETURN_IF_FAILED(FindEvent(event, &found));
+  *eventId = found->id();
+  return ACL_SUCCESS;
+}
+
+aclError aclrtGetEventAvailNum(uint32_t* eventCount) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(eventCount, "eventCount"));
+  std::shared_ptr<Context> context;
+  RETURN_IF_FAILED(UsableContext(&context));
+  *eventCount = static_cast<uint32_t>(context->device().events().available());
+  return ACL_SUCCESS;
+}

@@ -1,0 +1,69 @@
+#include "ops/host_cann/runtime/faults.h"
+
+namespace opserve::host_cann {
+
+Faults& Faults::Get() {
+  static Faults* const faults = new Faults;  // leaked: threads may outlive static destruction
+  return *faults;
+}
+
+void Faults::Add(const Fault& fault) {
+  MutexLock lock(mutex_);
+  switch (fault.kind) {
+    case Fault::Kind::kCall:
+      calls_.push_back({fault});
+      any_calls_ = true;
+      break;
+    case Fault::Kind::kKernel:
+      kernels_.push_back({fault});
+      any_kernels_ = true;
+      break;
+    case Fault::Kind::kCopies:
+      bytes_per_second_ = fault.bytes_per_second;
+      break;
+    case Fault::Kind::kDevice:
+      break;
+  }
+}
+
+void Faults::Clear() {
+  MutexLock lock(mutex_);
+  calls_.clear();
+  kernels_.clear();
+  any_calls_ = false;
+  any_kernels_ = false;
+  bytes_per_second_ = 0;
+}
+
+bool Faults::Hits(Active& active, std::string_view name) {
+  const Fault& fault = active.fault;
+  if (fault.name != "*" && fault.name != name) return false;
+  ++active.seen;
+  return active.seen >= fault.window.nth && active.seen - fault.window.nth < fault.window.count;
+}
+
+aclError Faults::TakeCallFault(std::string_view function) {
+  if (!any_calls_.load(std::memory_order_relaxed)) return ACL_SUCCESS;
+  aclError code = ACL_SUCCESS;
+  MutexLock lock(mutex_);
+  for (Active& active : calls_) {
+    if (Hits(active, function) && code == ACL_SUCCESS) code = active.fault.code;
+  }
+  return code;
+}
+
+KernelFault Faults::TakeKernelFault(std::string_view name) {
+  KernelFault combined;
+  if (!any_kernels_.load(std::memory_order_relaxed)) return combined;
+  MutexLock lock(mutex_);
+  for (Active& active : kernels_) {
+    if (!Hits(active, name)) continue;
+    const KernelFault& fault = active.fault.kernel;
+    if (combined.code == ACL_SUCCESS) combined.code = fault.code;
+    combined.hang |= fault.hang;
+    combined.slow_us += fault.slow_us;
+  }
+  return combined;
+}
+
+}  // namespace opserve::host_cann

@@ -1,0 +1,154 @@
+// Page-locked and registered host memory.
+#include "acl/acl.h"
+#include "ops/host_cann/runtime/binding.h"
+#include "ops/host_cann/runtime/error.h"
+#include "ops/host_cann/runtime/launch.h"
+#include "ops/host_cann/runtime/text.h"
+
+namespace opserve::host_cann {
+namespace {
+
+constexpr size_t kPageBytes = 4096;
+
+aclError FreeHost(void* hostPtr) {
+  MemoryTable& memory = Runtime::Get().memory();
+  const BlockPtr block = memory.FindOwned(hostPtr);
+  if (block == nullptr || block->kind != MemoryBlock::Kind::kPinned ||
+      block->start != reinterpret_cast<uintptr_t>(hostPtr)) {
+    return Fail(ACL_ERROR_RT_PARAM_INVALID, kHostMemory,
+                "hostPtr is not the start of live page-locked memory");
+  }
+  if (memory.IsRegistered(*block)) {
+    return Fail(ACL_ERROR_RT_PARAM_INVALID, kHostMemory,
+                "hostPtr is registered: call aclrtHostUnregister first");
+  }
+  if (memory.TakeOwned(hostPtr, MemoryBlock::Kind::kPinned) != nullptr) return ACL_SUCCESS;
+  return Fail(ACL_ERROR_RT_PARAM_INVALID, kHostMemory, "hostPtr has been freed by another thread");
+}
+
+aclError Register(void* ptr, uint64_t size, bool mapped, bool pinned) {
+  RETURN_IF_FAILED(RequireNotNull(ptr, "ptr"));
+  const auto start = reinterpret_cast<uintptr_t>(ptr);
+  if (size == 0 || size > UINTPTR_MAX - start) {
+    return Fail(ACL_ERROR_INVALID_PARAM, kHostMemory,
+                Concat("size is ", size, ", must be at least 1 and end inside the address space"));
+  }
+  if (start % kPageBytes != 0) {
+    return Fail(ACL_ERROR_RT_PARAM_INVALID, kHostMemory,
+                Concat("ptr must be a multiple of ", kPageBytes));
+  }
+  std::shared_ptr<Context> context;
+  RETURN_IF_FAILED(UsableContext(&context));
+  const BlockPtr owned = Runtime::Get().memory().FindOwned(ptr);
+  if (owned != nullptr && owned->kind == MemoryBlock::Kind::kDevice && owned->Contains(ptr, 1)) {
+    return Fail(ACL_ERROR_RT_PARAM_INVALID, kHostMemory, "ptr is device memory");
+  }
+  auto block = std::make_shared<MemoryBlock>();
+  block->kind = MemoryBlock::Kind::kRegistered;
+  block->device = context->device().id();
+  block->start = start;
+  block->bytes = size;
+  block->mapped = mapped;
+  block->pinned = pinned;
+  if (Runtime::Get().memory().InsertRegistered(std::move(block))) return ACL_SUCCESS;
+  return Fail(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, kHostMemory,
+              "ptr, or part of the memory, is registered");
+}
+
+}  // namespace
+}  // namespace opserve::host_cann
+
+using namespace opserve::host_cann;
+
+aclError aclrtMallocHost(void** hostPtr, size_t size) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(hostPtr, "hostPtr"));
+  if (size == 0) return Fail(ACL_ERROR_INVALID_PARAM, kBadValue, "size is 0, must be at least 1");
+  std::shared_ptr<Context> context;
+  RETURN_IF_FAILED(UsableContext(&context));
+  // Whole pages, so that the memory can be registered.
+  constexpr size_t kLargest = SIZE_MAX / 4;
+  std::unique_ptr<SystemMemory> memory;
+  if (size <= kLargest) memory = SystemMemory::AllocatePages(size);
+  if (memory == nullptr) {
+    return Fail(ACL_ERROR_RT_MEMORY_ALLOCATION, kHostMemory,
+                Concat("the system has no ", size, " bytes"));
+  }
+  auto block = std::make_shared<MemoryBlock>();
+  block->kind = MemoryBlock::Kind::kPinned;
+  block->device = context->device().id();
+  block->start = reinterpret_cast<uintptr_t>(memory->address());
+  block->bytes = size;
+  block->pinned = true;
+  block->memory = std::move(memory);
+  *hostPtr = block->memory->address();
+  Runtime::Get().memory().InsertOwned(std::move(block));
+  return ACL_SUCCESS;
+}
+
+aclError aclrtFreeHost(void* hostPtr) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(hostPtr, "hostPtr"));
+  return FreeHost(hostPtr);
+}
+
+aclError aclrtFreeHostWithDevSync(void* hostPtr) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(hostPtr, "hostPtr"));
+  std::shared_ptr<Context> context;
+  RETURN_IF_FAILED(UsableContext(&context));
+  RETURN_IF_FAILED(context->Synchronize(std::nullopt));
+  return FreeHost(hostPtr);
+}
+
+aclError aclrtHostRegister(void* ptr, uint64_t size, aclrtHostRegisterType type, void** devPtr) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(devPtr, "devPtr"));
+  if (type != ACL_HOST_REGISTER_MAPPED) {
+    return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kHostMemory,
+                Concat("type is ", static_cast<int>(type), ", must be ACL_HOST_REGISTER_MAPPED"));
+  }
+  RETURN_IF_FAILED(Register(ptr, size, /*mapped=*/true, /*pinned=*/true));
+  *devPtr = ptr;
+  return ACL_SUCCESS;
+}
+
+aclError aclrtHostRegisterV2(void* ptr, uint64_t size, uint32_t flag) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  constexpr uint32_t kAllowed = ACL_HOST_REG_MAPPED | ACL_HOST_REG_PINNED;
+  if (flag == 0 || (flag & ~kAllowed) != 0) {
+    return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kHostMemory,
+                Concat("flag is ", flag, ", must be ACL_HOST_REG_MAPPED, _PINNED or both"));
+  }
+  return Register(ptr, size, (flag & ACL_HOST_REG_MAPPED) != 0, (flag & ACL_HOST_REG_PINNED) != 0);
+}
+
+aclError aclrtHostGetDevicePointer(void* pHost, void** pDevice, uint32_t flag) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(pHost, "pHost"));
+  RETURN_IF_FAILED(RequireNotNull(pDevice, "pDevice"));
+  if (flag != 0) {
+    return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument, Concat("flag is ", flag, ", must be 0"));
+  }
+  std::shared_ptr<Context> context;
+  RETURN_IF_FAILED(UsableContext(&context));
+  const BlockPtr block = Runtime::Get().memory().FindRegistered(pHost, context->device().id());
+  if (block == nullptr || !block->mapped || !block->Contains(pHost, 1)) {
+    return Fail(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED, kHostMemory,
+                "pHost is not registered as mapped on this device");
+  }
+  *pDevice = pHost;
+  return ACL_SUCCESS;
+}
+
+aclError aclrtHostUnregister(void* ptr) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(ptr, "ptr"));
+  std::shared_ptr<Context> context;
+  RETURN_IF_FAILED(CurrentContext(&context));
+  if (Runtime::Get().memory().TakeRegistered(ptr, context->device().id()) != nullptr) {
+    return ACL_SUCCESS;
+  }
+  return Fail(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED, kHostMemory,
+              "ptr is not registered on this device");
+}

@@ -1,0 +1,92 @@
+// Kernels as work on a stream (launch.h).
+#include <utility>
+
+#include "ops/host_cann/runtime/access.h"
+#include "ops/host_cann/runtime/binding.h"
+#include "ops/host_cann/runtime/error.h"
+#include "ops/host_cann/runtime/faults.h"
+#include "ops/host_cann/runtime/launch.h"
+#include "ops/host_cann/runtime/options.h"
+#include "ops/host_cann/runtime/text.h"
+
+namespace opserve::host_cann {
+namespace {
+
+class KernelTask final : public Task {
+ public:
+  KernelTask(KernelLaunch launch, const KernelFault& fault, uint64_t limit_us)
+      : launch_(std::move(launch)), fault_(fault), limit_us_(limit_us) {}
+
+  TaskResult Run(Stream& stream) override {
+    Device& device = stream.device();
+    ++device.running_kernels;
+    TaskResult result = RunOn(stream);
+    --device.running_kernels;
+    return result;
+  }
+  const char* name() const override { return launch_.name; }
+
+ private:
+  TaskResult RunOn(Stream& stream) {
+    if (fault_.code != ACL_SUCCESS) {
+      return TaskResult::Failure(fault_.code, Concat("injected fault: kernel ", launch_.name));
+    }
+    if (fault_.hang || fault_.slow_us > 0) {
+      TaskResult result = Linger(stream);
+      if (result.code != ACL_SUCCESS) return result;
+    }
+    std::vector<BlockPtr> held;
+    TaskResult result = Hold(stream.device(), &held);
+    if (result.code == ACL_SUCCESS) launch_.run(stream.device().cores());
+    return result;
+  }
+
+  // Hangs or takes its time, but no longer than a kernel may run.
+  TaskResult Linger(Stream& stream) const {
+    Deadline deadline;
+    const bool ends_by_itself = !fault_.hang && fault_.slow_us < limit_us_;
+    const uint64_t time_us = ends_by_itself ? fault_.slow_us : limit_us_;
+    if (time_us != kNoLimit) deadline = Clock::now() + std::chrono::microseconds(time_us);
+    const auto waited = stream.WaitInTask(deadline, [](bool releasing) { return releasing; });
+    if (waited == Stream::Waited::kCancelled) return TaskResult::Cancelled();
+    if (ends_by_itself) return {};
+    if (waited == Stream::Waited::kReady) return TaskResult::Cancelled();
+    return TaskResult::Failure(
+        ACL_ERROR_RT_VECTOR_CORE_TIMEOUT,
+        Concat("kernel ", launch_.name, " ran longer than ", limit_us_, " microseconds"));
+  }
+
+  // Keeps the memory it works on from going back to the system.
+  TaskResult Hold(const Device& device, std::vector<BlockPtr>* held) const {
+    if (!Runtime::Get().settings().checked) return {};
+    held->reserve(launch_.ranges.size());
+    for (const MemoryRange& range : launch_.ranges) {
+      if (range.bytes == 0) continue;
+      held->push_back(FindKernelMemory(device, range.address, range.bytes));
+      if (held->back() != nullptr) continue;
+      return TaskResult::Failure(
+          ACL_ERROR_RT_VECTOR_CORE_EXCEPTION,
+          Concat("kernel ", launch_.name, ": ", range.name, ", ", range.bytes,
+                 " bytes, does not lie in one live allocation of device ", device.id()));
+    }
+    return {};
+  }
+
+  const KernelLaunch launch_;
+  const KernelFault fault_;
+  const uint64_t limit_us_;
+};
+
+}  // namespace
+
+aclError LaunchKernel(aclrtStream stream, KernelLaunch launch) {
+  std::shared_ptr<Stream> target;
+  RETURN_IF_FAILED(UsableStream(stream, &target));
+  const KernelFault fault = Faults::Get().TakeKernelFault(launch.name);
+  RETURN_IF_FAILED(
+      target->Enqueue(std::make_unique<KernelTask>(std::move(launch), fault, ExecutionLimitUs())));
+  ++target->device().launches;
+  return ACL_SUCCESS;
+}
+
+}  // namespace opserve::host_cann

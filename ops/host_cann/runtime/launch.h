@@ -1,0 +1,61 @@
+// What the host CANN's operator libraries (nnopbase, opapi) need of its runtime beyond the ACL ABI:
+// putting work on a stream, error texts, and injected faults. Exported by libascendcl.so; internal
+// to the host CANN and not installed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "acl/acl.h"
+#include "kernels/cpu/kernel.h"
+#include "ops/host_cann/opserve/host_cann.h"
+
+namespace opserve::host_cann {
+
+// Every exported function of the ABI begins with this. It counts the call and returns the code that
+// an injected fault wants this call to fail with, or 0. `function` is the exported name, a literal.
+__attribute__((visibility("default"))) int32_t EnterCall(const char* function);
+
+// Sets what aclGetRecentErrMsg returns on this thread: "CODE: text". `code` is a documented code
+// such as "EZ1001" (operators) or "EE1001" (runtime). Texts carry no addresses.
+__attribute__((visibility("default"))) void SetErrorMessage(std::string_view code,
+                                                            std::string_view text);
+
+// Counts live objects that the runtime does not know: OPSERVE_HOST_TENSORS and
+// OPSERVE_HOST_EXECUTORS.
+__attribute__((visibility("default"))) void AdjustLiveCount(opserveHostCounter counter,
+                                                            int64_t delta);
+
+// Bytes of device (or registered host) memory that a kernel touches.
+struct MemoryRange {
+  const void* address = nullptr;
+  size_t bytes = 0;
+  const char* name = "";  // argument, for messages; a literal
+};
+
+// Work for a stream that stands for an operator's kernel.
+struct KernelLaunch {
+  const char* name = "";            // operator as aclnn names it ("aclnnKlDivBackward"); a literal
+  std::vector<MemoryRange> ranges;  // checked when the kernel starts to run
+  // Runs on the stream's own thread; `cores` are the device's.
+  std::function<void(kernels::TaskRunner& cores)> run;
+};
+
+// Queues a kernel on `stream` (null: the current context's default stream) and returns at once.
+// The stream must be of the calling thread's current context. In checked mode each range must lie
+// inside one live allocation of the stream's device (or memory registered with it) when the kernel
+// starts; otherwise nothing is computed and the stream reports a vector-core exception at the next
+// synchronise.
+//   107002 no context on this thread    107003 stream of another context
+//   507010 (or another device code) the device is lost
+__attribute__((visibility("default"))) aclError LaunchKernel(aclrtStream stream,
+                                                             KernelLaunch launch);
+
+// Whether the calling thread has a current context: stage one needs one (acl-abi: 107002).
+__attribute__((visibility("default"))) bool HasCurrentContext();
+
+}  // namespace opserve::host_cann

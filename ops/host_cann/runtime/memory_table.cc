@@ -1,0 +1,125 @@
+#include "ops/host_cann/runtime/memory_table.h"
+
+#include <iterator>
+#include <vector>
+
+#include "ops/host_cann/runtime/device.h"
+#include "ops/host_cann/runtime/runtime.h"
+
+namespace opserve::host_cann {
+
+BlockPtr MemoryTable::FindIn(const ByStart& blocks, const void* address) {
+  auto next = blocks.upper_bound(reinterpret_cast<uintptr_t>(address));
+  if (next == blocks.begin()) return nullptr;
+  const BlockPtr& block = std::prev(next)->second;
+  return block->Contains(address, 0) ? block : nullptr;
+}
+
+bool MemoryTable::Overlaps(const ByStart& blocks, const MemoryBlock& block) {
+  const auto behind = blocks.lower_bound(block.end());
+  return behind != blocks.begin() && std::prev(behind)->second->end() > block.start;
+}
+
+void MemoryTable::Count(const MemoryBlock& block, int64_t sign) {
+  if (block.kind != MemoryBlock::Kind::kDevice) return;
+  Device& device = *Runtime::Get().FindDevice(block.device);
+  device.allocations += sign;
+  if (sign < 0) device.memory().Return(block.charged_bytes);
+}
+
+void MemoryTable::InsertOwned(BlockPtr block) {
+  Count(*block, 1);
+  MutexLock lock(mutex_);
+  owned_.emplace(block->start, std::move(block));
+}
+
+BlockPtr MemoryTable::TakeOwned(const void* address, MemoryBlock::Kind kind) {
+  MutexLock lock(mutex_);
+  const auto found = owned_.find(reinterpret_cast<uintptr_t>(address));
+  if (found == owned_.end() || found->second->kind != kind) return nullptr;
+  const BlockPtr block = found->second;
+  owned_.erase(found);
+  Count(*block, -1);
+  return block;
+}
+
+BlockPtr MemoryTable::FindOwned(const void* address) {
+  MutexLock lock(mutex_);
+  return FindIn(owned_, address);
+}
+
+bool MemoryTable::InsertRegistered(BlockPtr block) {
+  MutexLock lock(mutex_);
+  ByStart& blocks = registered_[block->device];
+  if (Overlaps(blocks, *block)) return false;
+  blocks.emplace(block->start, std::move(block));
+  return true;
+}
+
+BlockPtr MemoryTable::TakeRegistered(const void* address, int32_t device) {
+  MutexLock lock(mutex_);
+  ByStart& blocks = registered_[device];
+  const auto found = blocks.find(reinterpret_cast<uintptr_t>(address));
+  if (found == blocks.end()) return nullptr;
+  const BlockPtr block = found->second;
+  blocks.erase(found);
+  return block;
+}
+
+BlockPtr MemoryTable::FindRegistered(const void* address, int32_t device) {
+  MutexLock lock(mutex_);
+  return FindIn(registered_[device], address);
+}
+
+bool MemoryTable::IsPinned(const void* address, size_t bytes) {
+  MutexLock lock(mutex_);
+  const BlockPtr owned = FindIn(owned_, address);
+  if (owned != nullptr && owned->pinned && owned->Contains(address, bytes)) return true;
+  for (const auto& [device, blocks] : registered_) {
+    const BlockPtr block = FindIn(blocks, address);
+    if (block != nullptr && block->pinned && block->Contains(address, bytes)) return true;
+  }
+  return false;
+}
+
+bool MemoryTable::IsRegistered(const MemoryBlock& block) {
+  MutexLock lock(mutex_);
+  for (const auto& [device, blocks] : registered_) {
+    if (Overlaps(blocks, block)) return true;
+  }
+  return false;
+}
+
+void MemoryTable::RemoveDevice(int32_t device) {
+  std::vector<BlockPtr> removed;  // declared first: memory goes back to the system outside the lock
+  MutexLock lock(mutex_);
+  for (auto it = owned_.begin(); it != owned_.end();) {
+    const MemoryBlock& block = *it->second;
+    if (block.kind == MemoryBlock::Kind::kDevice && block.device == device) {
+      Count(block, -1);
+      removed.push_back(std::move(it->second));
+      it = owned_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  registered_.erase(device);
+}
+
+uint64_t MemoryTable::PinnedBytes() {
+  MutexLock lock(mutex_);
+  uint64_t bytes = 0;
+  for (const auto& [start, block] : owned_) {
+    if (block->kind == MemoryBlock::Kind::kPinned) bytes += block->bytes;
+  }
+  return bytes;
+}
+
+size_t MemoryTable::NumRegistered() {
+  MutexLock lock(mutex_);
+  size_t regions = 0;
+  for (const auto& [device, blocks] : registered_) regions += blocks.size();
+  return regions;
+}
+
+}  // namespace opserve::host_cann

@@ -1,0 +1,182 @@
+// Start and end of ACL, versions, and element sizes.
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "acl/acl.h"
+#include "ops/host_cann/runtime/error.h"
+#include "ops/host_cann/runtime/launch.h"
+#include "ops/host_cann/runtime/mutex.h"
+#include "ops/host_cann/runtime/text.h"
+
+namespace opserve::host_cann {
+namespace {
+
+constexpr size_t kMaxConfigBytes = 1 << 20;
+constexpr int kMaxConfigDepth = 10;
+
+struct Process {
+  Mutex mutex;
+  uint64_t starts ABSL_GUARDED_BY(mutex) = 0;
+  std::string config_path ABSL_GUARDED_BY(mutex);
+};
+
+Process& GetProcess() {
+  static Process* const process = new Process;
+  return *process;
+}
+
+// Refuses what cannot be read and what asks for behaviour there is not.
+aclError CheckConfig(const std::string& path) {
+  if (path.empty()) return ACL_SUCCESS;
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kMaxConfigBytes + 1, '\0');
+  if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!file && file.gcount() == 0 && !file.eof()) {
+    return Fail(ACL_ERROR_INVALID_FILE, kBadValue,
+                Concat("configPath \"", path, "\" cannot be read"));
+  }
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kMaxConfigBytes) {
+    return Fail(ACL_ERROR_INVALID_FILE_SIZE, kBadValue,
+                Concat("\"", path, "\" has more than ", kMaxConfigBytes, " bytes"));
+  }
+  bool too_deep = false;
+  const auto on_event = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+    too_deep |= depth > kMaxConfigDepth;
+    return true;
+  };
+  const auto config = nlohmann::json::parse(text, on_event, /*allow_exceptions=*/false);
+  if (too_deep || !config.is_object()) {
+    return Fail(
+        ACL_ERROR_PARSE_FILE, kBadValue,
+        Concat("\"", path, "\" is not a JSON object of at most ", kMaxConfigDepth, " levels"));
+  }
+  if (config.contains("err_msg_mode") && config["err_msg_mode"] != "0") {
+    return Fail(ACL_ERROR_FEATURE_UNSUPPORTED, kBadValue, "err_msg_mode must be \"0\"");
+  }
+  return ACL_SUCCESS;
+}
+
+struct Package {
+  const char* name;
+  int32_t major, minor, patch;
+};
+
+// The CANN release whose ABI this is.
+constexpr Package kPackages[] = {{"runtime", 9, 1, 0}, {"driver", 9, 1, 0}};
+
+aclError FindPackage(const char* name, const Package** package) {
+  RETURN_IF_FAILED(RequireNotNull(name, "pkgName"));
+  for (const Package& candidate : kPackages) {
+    if (std::strcmp(name, candidate.name) != 0) continue;
+    *package = &candidate;
+    return ACL_SUCCESS;
+  }
+  return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
+              Concat("pkgName is \"", name, "\", must be \"runtime\" or \"driver\""));
+}
+
+std::string VersionText(const Package& package) {
+  return Concat(package.major, ".", package.minor, ".", package.patch);
+}
+
+template <size_t kSize>
+void CopyText(const std::string& text, char (&to)[kSize]) {
+  std::snprintf(to, kSize, "%s", text.c_str());
+}
+
+}  // namespace
+}  // namespace opserve::host_cann
+
+using namespace opserve::host_cann;
+
+aclError aclInit(const char* configPath) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  const std::string path = configPath == nullptr ? "" : configPath;
+  Process& process = GetProcess();
+  MutexLock lock(process.mutex);
+  if (process.starts == 0) {
+    RETURN_IF_FAILED(CheckConfig(path));
+    process.config_path = path;
+    process.starts = 1;
+    return ACL_SUCCESS;
+  }
+  if (path != process.config_path) {
+    return Fail(ACL_ERROR_INVALID_PARAM, kBadValue,
+                "configPath differs from the configuration ACL was started with");
+  }
+  ++process.starts;
+  return Fail(ACL_ERROR_REPEAT_INITIALIZE, kCallOrder, "ACL is already started");
+}
+
+aclError aclFinalize() {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  Process& process = GetProcess();
+  MutexLock lock(process.mutex);
+  if (process.starts == 0) {
+    return Fail(ACL_ERROR_REPEAT_FINALIZE, kCallOrder, "ACL is not started");
+  }
+  process.starts = 0;
+  return ACL_SUCCESS;
+}
+
+aclError aclFinalizeReference(uint64_t* refCount) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  Process& process = GetProcess();
+  MutexLock lock(process.mutex);
+  if (process.starts == 0) {
+    return Fail(ACL_ERROR_REPEAT_FINALIZE, kCallOrder, "ACL is not started");
+  }
+  --process.starts;
+  if (refCount != nullptr) *refCount = process.starts;
+  return ACL_SUCCESS;
+}
+
+aclError aclsysGetVersionNum(char* pkgName, int32_t* versionNum) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(versionNum, "versionNum"));
+  const Package* package = nullptr;
+  RETURN_IF_FAILED(FindPackage(pkgName, &package));
+  *versionNum = package->major * 10000000 + package->minor * 100000 + package->patch * 1000;
+  return ACL_SUCCESS;
+}
+
+aclError aclsysGetVersionStr(char* pkgName, char* versionStr) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(versionStr, "versionStr"));
+  const Package* package = nullptr;
+  RETURN_IF_FAILED(FindPackage(pkgName, &package));
+  std::snprintf(versionStr, ACL_PKG_VERSION_MAX_SIZE, "%s", VersionText(*package).c_str());
+  return ACL_SUCCESS;
+}
+
+aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion* version) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(version, "version"));
+  if (name < ACL_PKG_NAME_CANN || name > ACL_PKG_NAME_DRIVER) {
+    return Fail(ACL_ERROR_INVALID_PARAM, kBadValue,
+                Concat("name is ", static_cast<int>(name), ", must be 0 to 7"));
+  }
+  const Package& package = kPackages[name == ACL_PKG_NAME_DRIVER ? 1 : 0];
+  *version = {};
+  CopyText(VersionText(package), version->version);
+  CopyText(std::to_string(package.major), version->majorVersion);
+  CopyText(std::to_string(package.minor), version->minorVersion);
+  CopyText(std::to_string(package.patch), version->releaseVersion);
+  return ACL_SUCCESS;
+}
+
+aclError aclrtGetVersion(int32_t* majorVersion, int32_t* minorVersion, int32_t* patchVersion) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(majorVersion, "majorVersion"));
+  RETURN_IF_FAILED(RequireNotNull(minorVersion, "minorVersion"));
+  RETURN_IF_FAILED(RequireNotNull(patchVersion, "patchVersion"));
+  *majorVersion = ACL_MAJOR_VERSION;
+  *minorVersion = ACL_MINOR_VERSION;
+  *patchVersion = ACL_PATCH_VERSION;
+  return ACL_SUCCESS;
+}

@@ -1,0 +1,46 @@
+#include "ops/host_cann/runtime/runtime.h"
+
+#include "ops/host_cann/runtime/faults.h"
+#include "ops/host_cann/runtime/text.h"
+
+namespace opserve::host_cann {
+
+Runtime& Runtime::Get() {
+  static Runtime* const runtime = new Runtime;
+  return *runtime;
+}
+
+Runtime::Runtime() : settings_(ReadSettings()) {
+  for (size_t id = 0; id < settings_.visible_devices.size(); ++id) {
+    devices_.push_back(
+        std::make_unique<Device>(static_cast<int32_t>(id), settings_.visible_devices[id],
+                                 settings_.device_memory_bytes, settings_.threads_per_device));
+  }
+  if (settings_.faults.empty()) return;
+  std::vector<Fault> faults;
+  std::string error;
+  if (!ParseFaults(settings_.faults, &faults, &error)) {
+    if (settings_.error.empty()) settings_.error = Concat("OPSERVE_HOST_FAULTS: ", error);
+    return;
+  }
+  for (const Fault& fault : faults) {
+    if (fault.kind != Fault::Kind::kDevice) {
+      Faults::Get().Add(fault);
+    } else if (Device* const device = FindDevice(fault.device)) {
+      device->Lose(fault.code, fault.resets);
+    } else if (settings_.error.empty()) {
+      settings_.error = Concat("OPSERVE_HOST_FAULTS: there is no device ", fault.device);
+    }
+  }
+}
+
+void Runtime::ForgetDevice(Device& device) {
+  contexts_.RemoveIf([&](const Context& context) { return &context.device() == &device; });
+  streams_.RemoveIf([&](const Stream& stream) { return &stream.device() == &device; });
+  const size_t events =
+      events_.RemoveIf([&](const Event& event) { return &event.device() == &device; }).size();
+  device.events().Return(events);
+  memory_.RemoveDevice(device.id());
+}
+
+}  // namespace opserve::host_cann

@@ -1,0 +1,26 @@
+// What the environment says about the host CANN; read once, when the first ABI function is called.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace opserve::host_cann {
+
+struct Settings {
+  int num_devices = 2;                        // OPSERVE_HOST_DEVICES
+  uint64_t device_memory_bytes = 4ull << 30;  // OPSERVE_HOST_DEVICE_MEMORY
+  int threads_per_device = 1;                 // OPSERVE_HOST_THREADS
+  bool checked = true;                        // OPSERVE_HOST_CHECKED
+  uint64_t timeout_interval_us = 4294967;     // OPSERVE_HOST_TIMEOUT_INTERVAL_US
+  std::string faults;                         // OPSERVE_HOST_FAULTS
+  std::vector<int> visible_devices;           // ASCEND_RT_VISIBLE_DEVICES, else all
+
+  // Not empty: some variable is malformed, and what is allowed. The other members are then
+  // defaults.
+  std::string error;
+};
+
+Settings ReadSettings();
+
+}  // namespace opserve::host_cann

@@ -1,0 +1,230 @@
+#include "ops/host_cann/runtime/stream.h"
+
+#include <unistd.h>
+
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "ops/host_cann/runtime/context.h"
+#include "ops/host_cann/runtime/device.h"
+#include "ops/host_cann/runtime/exception_info.h"
+#include "ops/host_cann/runtime/report_threads.h"
+#include "ops/host_cann/runtime/text.h"
+
+namespace opserve::host_cann {
+
+Stream::Stream(std::shared_ptr<Context> context, int32_t id, Config config)
+    : context_(std::move(context)), id_(id), config_(config) {}
+
+Device& Stream::device() const { return context_->device(); }
+
+bool Stream::IsCancelled() const {
+  return aborting_ > 0 || closed_ || device().lost_code() != ACL_SUCCESS;
+}
+
+aclError Stream::CheckOpen() const {
+  if (closed_) {
+    return Fail(ACL_ERROR_RT_INVALID_HANDLE, kBadArgument, "the stream has been destroyed");
+  }
+  if (const aclError code = context_->stop_code()) {
+    return Fail(code, kInternal, "the context has stopped after the failure of a task");
+  }
+  if (queue_.size() >= kMaxQueuedTasks) {
+    return Fail(ACL_ERROR_RT_STREAM_TASK_FULL, kExhausted,
+                Concat("the stream has ", kMaxQueuedTasks, " tasks queued, which is the limit"));
+  }
+  return ACL_SUCCESS;
+}
+
+void Stream::Push(std::unique_ptr<Task> task) {
+  thread_local const uint32_t thread_id = static_cast<uint32_t>(gettid());
+  task->sequence_ = ++queued_;
+  task->thread_id_ = thread_id;
+  SetThreadLastTaskId(static_cast<uint32_t>(queued_));
+  queue_.push_back(std::move(task));
+}
+
+bool Stream::StartWorker() {
+  if (worker_started_) return true;
+  try {
+    // Detached: it ends with the stream, or with the process if a task hangs.
+    std::thread([self = shared_from_this()] { self->Work(); }).detach();
+  } catch (const std::system_error&) {
+    return false;
+  }
+  worker_started_ = true;
+  return true;
+}
+
+aclError Stream::Enqueue(std::unique_ptr<Task> task) {
+  {
+    MutexLock lock(mutex_);
+    RETURN_IF_FAILED(CheckOpen());
+    if (aborting_ == 0) {
+      if (!StartWorker()) {
+        return Fail(ACL_ERROR_RT_RESOURCE_ALLOC_FAIL, kExhausted,
+                    "the system has no thread for the stream");
+      }
+      Push(std::move(task));
+      if (!executing_) work_arrived_.NotifyOne();
+      return ACL_SUCCESS;
+    }
+  }
+  task->Drop();
+  return ACL_SUCCESS;
+}
+
+aclError Stream::RunInOrder(std::unique_ptr<Task> task) {
+  TaskResult result;
+  {
+    MutexLock lock(mutex_);
+    RETURN_IF_FAILED(CheckOpen());
+    task->result_ = &result;
+    const uint64_t epoch = abort_epoch_;
+    if (aborting_ == 0) {
+      Push(std::move(task));
+      WaitUntilCompleted(queued_, std::nullopt);
+    }
+    if (task != nullptr || abort_epoch_ != epoch) result = TaskResult::Cancelled();
+  }
+  if (task != nullptr) task->Drop();
+  if (result.code == ACL_SUCCESS) return ACL_SUCCESS;
+  return Fail(result.code, kInternal, result.text);
+}
+
+bool Stream::WaitUntilCompleted(uint64_t sequence, Deadline deadline) {
+  ++waiters_;
+  bool in_time = true;
+  while (completed_ < sequence && in_time) {
+    const bool may_execute = !executing_ && !queue_.empty() && !deadline.has_value();
+    if (may_execute && queue_.front()->runs_on_any_thread()) {
+      RunQueued(sequence, /*on_worker=*/false);
+    } else {
+      in_time = task_completed_.Wait(mutex_, deadline);
+    }
+  }
+  --waiters_;
+  return completed_ >= sequence;
+}
+
+aclError Stream::Wait(Deadline deadline) {
+  MutexLock lock(mutex_);
+  const uint64_t epoch = abort_epoch_;
+  if (!WaitUntilCompleted(queued_, deadline)) {
+    return Fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, kSyncTimeout,
+                Concat("stream ", id_, " still has tasks at the timeout"));
+  }
+  if (abort_epoch_ != epoch) {
+    return Fail(ACL_ERROR_RT_STREAM_ABORT, kInternal, Concat("stream ", id_, " was aborted"));
+  }
+  if (closed_) {
+    return Fail(ACL_ERROR_RT_INVALID_HANDLE, kBadArgument,
+                Concat("stream ", id_, " has been destroyed"));
+  }
+  return ACL_SUCCESS;
+}
+
+aclError Stream::TakeError(uint64_t sequence) {
+  RETURN_IF_FAILED(device().CheckNotLost());
+  MutexLock lock(mutex_);
+  if (error_.code == ACL_SUCCESS || error_sequence_ > sequence) {
+    const aclError stopped = context_->stop_code();
+    if (stopped == ACL_SUCCESS) return ACL_SUCCESS;
+    return Fail(stopped, kInternal, "the context has stopped after the failure of a task");
+  }
+  const TaskResult error = std::exchange(error_, {});
+  return Fail(error.code, kInternal, error.text);
+}
+
+bool Stream::IsIdle() {
+  MutexLock lock(mutex_);
+  return completed_ == queued_;
+}
+
+std::deque<std::unique_ptr<Task>> Stream::CancelAll() {
+  std::deque<std::unique_ptr<Task>> dropped;
+  dropped.swap(queue_);
+  if (!executing_) completed_ = queued_;
+  task_wakes_.NotifyAll();
+  task_completed_.NotifyAll();
+  return dropped;
+}
+
+bool Stream::Abort(Deadline deadline) {
+  std::deque<std::unique_ptr<Task>> dropped;
+  bool in_time = true;
+  {
+    MutexLock lock(mutex_);
+    ++abort_epoch_;
+    ++aborting_;
+    dropped = CancelAll();
+    ++waiters_;
+    while (executing_ && in_time) in_time = task_completed_.Wait(mutex_, deadline);
+    --waiters_;
+    --aborting_;
+    error_ = {};
+    in_time = !executing_;
+  }
+  for (const std::unique_ptr<Task>& task : dropped) task->Drop();
+  return in_time;
+}
+
+void Stream::ReleaseHangs() {
+  MutexLock lock(mutex_);
+  releasing_ = true;
+  task_wakes_.NotifyAll();
+}
+
+void Stream::Close() {
+  std::deque<std::unique_ptr<Task>> dropped;
+  {
+    MutexLock lock(mutex_);
+    closed_ = true;
+    dropped = CancelAll();
+    work_arrived_.NotifyAll();
+  }
+  for (const std::unique_ptr<Task>& task : dropped) task->Drop();
+  Unsubscribe();
+}
+
+void Stream::Wake() {
+  MutexLock lock(mutex_);
+  task_wakes_.NotifyAll();
+}
+
+bool Stream::Subscribe(std::shared_ptr<ReportSubscription> subscription) {
+  MutexLock lock(mutex_);
+  if (subscription_ != nullptr || closed_) return false;
+  subscription_ = std::move(subscription);
+  return true;
+}
+
+void Stream::Unsubscribe() {
+  std::shared_ptr<ReportSubscription> ended;  // declared first: it ends outside the lock
+  MutexLock lock(mutex_);
+  ended.swap(subscription_);
+}
+
+std::shared_ptr<ReportSubscription> Stream::subscription() {
+  MutexLock lock(mutex_);
+  return subscription_;
+}
+
+aclError Stream::SetStopOnFailure(bool stop) {
+  MutexLock lock(mutex_);
+  if (failure_mode_set_) {
+    return Fail(ACL_ERROR_RT_PARAM_INVALID, kCallOrder,
+                "the failure mode of a stream can be set only once");
+  }
+  failure_mode_set_ = true;
+  stop_on_failure_ = stop;
+  return ACL_SUCCESS;
+}
+
+bool Stream::stop_on_failure() {
+  MutexLock lock(mutex_);
+  return stop_on_failure_;
+}
+
+}  // namespace opserve::host_cann

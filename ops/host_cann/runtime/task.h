@@ -1,0 +1,57 @@
+// Work on a stream.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "acl/acl.h"
+#include "ops/host_cann/runtime/error.h"
+
+namespace opserve::host_cann {
+
+class Stream;
+
+// How a task ended.
+struct TaskResult {
+  aclError code = ACL_SUCCESS;
+  std::string text;        // of a failure: what happened, without label
+  bool cancelled = false;  // stopped on request: not an error to report
+
+  static TaskResult Failure(aclError code, std::string text) { return {code, std::move(text)}; }
+  static TaskResult Cancelled() {
+    return {ACL_ERROR_RT_STREAM_ABORT, "the stream was aborted", /*cancelled=*/true};
+  }
+};
+
+// Destroyed by the stream after Run or Drop, outside its locks.
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  // Does the work, on a thread that executes `stream`. Waits only through Stream::WaitInTask.
+  virtual TaskResult Run(Stream& stream) = 0;
+
+  // Called instead of Run if the task will never run.
+  virtual void Drop() {}
+
+  // For messages: "kernel aclnnL1LossBackward", "copy".
+  virtual const char* name() const = 0;
+
+  // Whether it fails while the device is lost; events and callbacks come nevertheless.
+  virtual bool needs_device() const { return true; }
+
+  // Whether a thread that waits for the stream may run it. Not for tasks that wait for other
+  // threads or run the caller's code.
+  virtual bool runs_on_any_thread() const { return true; }
+
+ protected:
+  uint64_t sequence() const { return sequence_; }
+
+ private:
+  friend class Stream;
+  uint64_t sequence_ = 0;         // position in its stream, from 1
+  uint32_t thread_id_ = 0;        // who queued it
+  TaskResult* result_ = nullptr;  // where a caller waits for the result instead of the stream
+};
+
+}  // namespace opserve::host_cann
