@@ -1,0 +1,12 @@
+// Descriptors as they travel: what ListOperators answers.
+#pragma once
+
+#include "ops/catalog/operator_descriptor.h"
+#include "opserve/v1/operator.pb.h"
+
+namespace opserve::catalog {
+
+// All of `descriptor` but `available`, which only the daemon knows.
+v1::OperatorDescriptor ToProto(const OperatorDescriptor& descriptor);
+
+}  // namespace opserve::catalog

@@ -1,0 +1,32 @@
+// Errors about a call of an operator: an absl::Status whose message names operator, argument,
+// expected and actual value, and which carries the same as an ErrorDetail for programs.
+#pragma once
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "opserve/v1/error.pb.h"
+
+namespace opserve::catalog {
+
+// aclnn's two verdicts on arguments.
+inline constexpr int kAclnnParamNullptr = 161001;
+inline constexpr int kAclnnParamInvalid = 161002;
+
+// Attaches `detail` to a status that is not OK, replacing one it has.
+void SetErrorDetail(const v1::ErrorDetail& detail, absl::Status* status);
+
+// The detail attached to `status`, if any.
+std::optional<v1::ErrorDetail> GetErrorDetail(const absl::Status& status);
+
+// kInvalidArgument with reason "invalid", the aclnn status 161002 (or `aclnn_status`) and the
+// message "OPERATOR: ARGUMENT: problem" (without what is empty).
+absl::Status InvalidCall(absl::string_view operator_name, absl::string_view argument,
+                         absl::string_view problem, int aclnn_status = kAclnnParamInvalid);
+
+// A status with an ErrorDetail of that reason (of the closed set that error.proto lists).
+absl::Status ErrorWithReason(absl::StatusCode code, absl::string_view reason,
+                             absl::string_view message);
+
+}  // namespace opserve::catalog
