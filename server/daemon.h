@@ -1,0 +1,56 @@
+// The daemon: devices, scheduler, gRPC and metrics, put together and taken apart in order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/config/config.h"
+#include "server/device/acl_library.h"
+#include "server/device/pinned_pool.h"
+#include "server/device_monitor.h"
+#include "server/execution/operator_table.h"
+#include "server/observability/metrics_listener.h"
+#include "server/observability/request_metrics.h"
+#include "server/rpc/grpc_server.h"
+#include "server/scheduling/scheduler.h"
+
+namespace opserve::server {
+
+class Daemon {
+ public:
+  // Loads the libraries, opens the devices and serves. The error says what to do about it.
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(const Config& config);
+
+  // Cancels what is still in flight and waits until the devices have let go of it.
+  ~Daemon();
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  // Ends service without losing requests: health says NOT_SERVING at once, calls are taken for
+  // --drain_delay more, then refused, and those in progress have --drain_timeout to end. Blocks
+  // that long at most; returns how many calls did not end.
+  int64_t Drain();
+
+ private:
+  explicit Daemon(const Config& config);
+  absl::Status OpenDevices();
+  absl::Status StartListeners();
+  v1::GetServerStatusResponse Status() const;
+  std::vector<prometheus::MetricFamily> CollectMetrics() const;
+
+  const Config config_;
+  const absl::Time start_time_;
+  // In the order of construction; taken apart the other way round.
+  std::unique_ptr<AclLibrary> acl_;
+  std::unique_ptr<OperatorTable> operators_;
+  std::shared_ptr<PinnedPool> pinned_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<DeviceMonitor> monitor_;
+  std::unique_ptr<RequestMetrics> metrics_;
+  std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<MetricsListener> metrics_listener_;
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,20 @@
+// Owners of ACL objects.
+#pragma once
+
+#include <memory>
+
+#include "server/device/acl_library.h"
+
+namespace opserve::server {
+
+// Destroys an ACL object through the library that made it.
+template <typename T, auto kDestroy>
+struct AclDeleter {
+  const AclLibrary* acl = nullptr;  // not owned; outlives every handle
+  void operator()(T* object) const noexcept { (acl->*kDestroy)(object); }
+};
+
+using TensorDescriptor =
+    std::unique_ptr<aclTensor, AclDeleter<aclTensor, &AclLibrary::aclDestroyTensor>>;
+
+}  // namespace opserve::server

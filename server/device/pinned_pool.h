@@ -1,0 +1,91 @@
+// Page-locked host memory for results: the device copies into it, and gRPC sends from it without
+// another copy. Blocks are kept and reused, because fresh pages cost more than copying into old
+// ones.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "server/device/acl_library.h"
+
+namespace opserve::server {
+
+class PinnedPool;
+
+// A lent block. Move-only; goes back to the pool from any thread, without calling ACL.
+class PinnedBuffer {
+ public:
+  PinnedBuffer() = default;  // empty: null, 0 bytes
+  PinnedBuffer(PinnedBuffer&& other) noexcept { *this = std::move(other); }
+  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept;
+  ~PinnedBuffer() { Release(); }
+
+  void* data() const { return data_; }
+  size_t size() const { return size_; }  // bytes asked for
+
+ private:
+  friend class PinnedPool;
+  PinnedBuffer(std::shared_ptr<PinnedPool> pool, void* data, size_t size, size_t block_bytes)
+      : pool_(std::move(pool)), data_(data), size_(size), block_bytes_(block_bytes) {}
+  void Release();
+
+  std::shared_ptr<PinnedPool> pool_;  // gRPC may keep a result longer than the daemon its pools
+  void* data_ = nullptr;
+  size_t size_ = 0;
+  size_t block_bytes_ = 0;
+};
+
+// Thread-safe.
+class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
+ public:
+  struct Statistics {
+    uint64_t reserved_bytes = 0;   // taken from the system
+    uint64_t allocated_bytes = 0;  // lent now, in whole blocks
+  };
+
+  // Never reserves more than `limit_bytes`.
+  static std::shared_ptr<PinnedPool> Create(const AclLibrary& acl, size_t limit_bytes);
+  PinnedPool(const PinnedPool&) = delete;
+  PinnedPool& operator=(const PinnedPool&) = delete;
+
+  // Lends at least `bytes` bytes, 64-byte aligned, contents unspecified. The calling thread must be
+  // bound to a device.
+  //
+  // kFailedPrecondition: more than the limit; it can never be had.
+  // kResourceExhausted: the limit is reached now, even after idle blocks were given back.
+  absl::StatusOr<PinnedBuffer> Allocate(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Gives all idle blocks back to the system. To be called before ACL is finalised: blocks that
+  // come back later stay with the process.
+  void Close() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Takes no lock.
+  Statistics statistics() const { return {reserved_bytes_, allocated_bytes_}; }
+  size_t limit_bytes() const { return limit_bytes_; }
+
+ private:
+  friend class PinnedBuffer;
+  using FreeBlocks = std::multimap<size_t, void*>;  // by size
+
+  PinnedPool(const AclLibrary& acl, size_t limit_bytes) : acl_(acl), limit_bytes_(limit_bytes) {}
+  void Return(void* data, size_t block_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes idle blocks out of the books, largest first, until `bytes` more fit under the limit.
+  FreeBlocks MakeRoom(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const AclLibrary& acl_;
+  const size_t limit_bytes_;
+  absl::Mutex mutex_;
+  FreeBlocks idle_ ABSL_GUARDED_BY(mutex_);
+  // As Statistics; written with mutex_ held, read without.
+  std::atomic<uint64_t> reserved_bytes_ = 0;
+  std::atomic<uint64_t> allocated_bytes_ = 0;
+};
+
+}  // namespace opserve::server

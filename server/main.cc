@@ -1,0 +1,84 @@
+// opserved: the daemon's process. Flags in, signals, exit codes out.
+
+#include <malloc.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <thread>
+
+#include "absl/flags/parse.h"
+#include "google/protobuf/stubs/logging.h"
+#include "server/config/config.h"
+#include "server/daemon.h"
+#include "server/observability/log.h"
+
+namespace opserve::server {
+namespace {
+
+enum ExitCode { kEndedWell = 0, kCannotStart = 1, kBadFlags = 2, kCutOff = 3 };
+
+// Signals that end the daemon are taken by threads that wait for them, so they interrupt nothing.
+sigset_t BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  return signals;
+}
+
+// Message buffers are large and come again at once: memory that went back to the system would have
+// to be mapped and zeroed anew, which costs more than copying the message.
+void KeepFreedMemory() {
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 2047 << 20);
+  mallopt(M_TOP_PAD, 64 << 20);
+}
+
+ExitCode Fail(ExitCode code, const absl::Status& status) {
+  std::fprintf(stderr, "opserved: %s\n", std::string(status.message()).c_str());
+  return code;
+}
+
+ExitCode Run() {
+  const sigset_t signals = BlockSignals();
+  KeepFreedMemory();
+  // What protobuf would print of malformed messages, their senders are told; the log stays JSON.
+  google::protobuf::SetLogHandler(nullptr);
+  const absl::StatusOr<Config> config = ConfigFromFlags();
+  if (!config.ok()) return Fail(kBadFlags, config.status());
+  if (absl::Status status = SetLogLevel(config->log_level); !status.ok()) {
+    return Fail(kBadFlags, status);
+  }
+  const absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(*config);
+  if (!daemon.ok()) return Fail(kCannotStart, daemon.status());
+
+  int signal = 0;
+  sigwait(&signals, &signal);
+  LogInfo("signal", {{"number", signal}});
+  std::thread([signals] {
+    int second = 0;
+    sigwait(&signals, &second);
+    LogWarning("ended_at_once", {{"number", second}});
+    _exit(kCutOff);
+  }).detach();
+  // What did not end in time would not end soon either: the process goes, and callers see their
+  // connection break, which tells them to repeat the call elsewhere.
+  if ((*daemon)->Drain() > 0) _exit(kCutOff);
+  return kEndedWell;
+}
+
+}  // namespace
+}  // namespace opserve::server
+
+int main(int argc, char** argv) {
+  opserve::server::SetUsage();
+  const std::vector<char*> positional = absl::ParseCommandLine(argc, argv);
+  if (positional.size() > 1) {
+    std::fprintf(stderr, "opserved: unexpected argument \"%s\"; see --help\n", positional[1]);
+    return 2;
+  }
+  return opserve::server::Run();
+}

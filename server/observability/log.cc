@@ -1,0 +1,60 @@
+#include "server/observability/log.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/spdlog.h"
+
+namespace opserve::server {
+namespace {
+
+spdlog::logger& Logger() {
+  // Never destroyed: threads may log while the process ends.
+  static auto* const logger = [] {
+    auto* const created =
+        new spdlog::logger("opserved", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    created->set_pattern("%v");
+    created->flush_on(spdlog::level::trace);
+    return created;
+  }();
+  return *logger;
+}
+
+void Write(spdlog::level::level_enum level, absl::string_view name, absl::string_view event,
+           LogFields fields) {
+  if (!Logger().should_log(level)) return;
+  nlohmann::ordered_json line = {
+      {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", absl::Now(), absl::UTCTimeZone())},
+      {"level", std::string(name)},
+      {"event", std::string(event)}};
+  for (const auto& [key, value] : fields) line[key] = value;
+  // Texts may come from the ACL library: what is not UTF-8 is replaced, not thrown at.
+  Logger().log(level, line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+}  // namespace
+
+void LogInfo(absl::string_view event, LogFields fields) {
+  Write(spdlog::level::info, "info", event, fields);
+}
+
+void LogWarning(absl::string_view event, LogFields fields) {
+  Write(spdlog::level::warn, "warning", event, fields);
+}
+
+void LogError(absl::string_view event, LogFields fields) {
+  Write(spdlog::level::err, "error", event, fields);
+}
+
+absl::Status SetLogLevel(absl::string_view level) {
+  const auto parsed = spdlog::level::from_str(std::string(level));
+  if (parsed == spdlog::level::off && level != "off") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown log level \"", level, "\"; use debug, info, warning, error or off"));
+  }
+  Logger().set_level(parsed);
+  return absl::OkStatus();
+}
+
+}  // namespace opserve::server

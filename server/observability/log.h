@@ -1,0 +1,29 @@
+// Structured logs: one JSON object per line on standard error.
+//
+//   {"time":"2024-05-01T12:00:00.000000Z","level":"info","event":"ready","devices":2}
+//
+// Events and field names are constants; no field holds tensor contents or secrets.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "nlohmann/json.hpp"
+
+namespace opserve::server {
+
+using LogFields = std::initializer_list<std::pair<const char*, nlohmann::json>>;
+
+// Thread-safe, and safe to call before InitializeLog and after the program's end has begun.
+void LogInfo(absl::string_view event, LogFields fields = {});
+void LogWarning(absl::string_view event, LogFields fields = {});
+void LogError(absl::string_view event, LogFields fields = {});
+
+// Sets the lowest level that is written: "debug", "info", "warning", "error" or "off".
+// kInvalidArgument: another name.
+absl::Status SetLogLevel(absl::string_view level);
+
+}  // namespace opserve::server

@@ -1,0 +1,94 @@
+#include "server/observability/metrics.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace opserve::server {
+
+MetricFamilyBuilder::MetricFamilyBuilder(std::string name, std::string help,
+                                         prometheus::MetricType type) {
+  family_.name = std::move(name);
+  family_.help = std::move(help);
+  family_.type = type;
+}
+
+MetricFamilyBuilder& MetricFamilyBuilder::Add(const MetricLabels& labels, double value) {
+  prometheus::ClientMetric& metric = family_.metric.emplace_back();
+  for (const auto& [name, text] : labels) metric.label.push_back({name, text});
+  if (family_.type == prometheus::MetricType::Counter) {
+    metric.counter.value = value;
+  } else {
+    metric.gauge.value = value;
+  }
+  return *this;
+}
+
+MetricFamilyBuilder& MetricFamilyBuilder::Add(const MetricLabels& labels,
+                                              prometheus::ClientMetric::Histogram value) {
+  prometheus::ClientMetric& metric = family_.metric.emplace_back();
+  for (const auto& [name, text] : labels) metric.label.push_back({name, text});
+  metric.histogram = std::move(value);
+  return *this;
+}
+
+void Histogram::Observe(double value) {
+  const auto bucket = std::lower_bound(bounds_.begin(), bounds_.end(), value) - bounds_.begin();
+  buckets_[bucket].fetch_add(1, std::memory_order_relaxed);
+  sum_.fetch_add(value, std::memory_order_relaxed);
+}
+
+uint64_t Histogram::count() const {
+  uint64_t count = 0;
+  for (const auto& bucket : buckets_) count += bucket.load(std::memory_order_relaxed);
+  return count;
+}
+
+prometheus::ClientMetric::Histogram Histogram::Collect() const {
+  prometheus::ClientMetric::Histogram histogram;
+  uint64_t cumulative = 0;
+  for (size_t i = 0; i <= bounds_.size(); ++i) {
+    cumulative += buckets_[i].load(std::memory_order_relaxed);
+    const double bound = i < bounds_.size() ? bounds_[i] : std::numeric_limits<double>::infinity();
+    histogram.bucket.push_back({.cumulative_count = cumulative, .upper_bound = bound});
+  }
+  histogram.sample_count = cumulative;
+  histogram.sample_sum = sum_.load(std::memory_order_relaxed);
+  return histogram;
+}
+
+absl::Span<const double> SecondsBounds() {
+  static constexpr double kBounds[] = {10e-6,  25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3,
+                                       2.5e-3, 5e-3,  10e-3, 25e-3,  50e-3,  100e-3, 250e-3,
+                                       500e-3, 1,     2.5,   5,      10,     30,     60};
+  return kBounds;
+}
+
+absl::Span<const double> BytesBounds() {
+  static constexpr double kBounds[] = {0x1p8,  0x1p10, 0x1p12, 0x1p14, 0x1p16, 0x1p18, 0x1p20,
+                                       0x1p22, 0x1p24, 0x1p26, 0x1p28, 0x1p30, 0x1p32};
+  return kBounds;
+}
+
+absl::string_view StatusCodeName(absl::StatusCode code) {
+  static constexpr absl::string_view kNames[] = {"OK",
+                                                 "CANCELLED",
+                                                 "UNKNOWN",
+                                                 "INVALID_ARGUMENT",
+                                                 "DEADLINE_EXCEEDED",
+                                                 "NOT_FOUND",
+                                                 "ALREADY_EXISTS",
+                                                 "PERMISSION_DENIED",
+                                                 "RESOURCE_EXHAUSTED",
+                                                 "FAILED_PRECONDITION",
+                                                 "ABORTED",
+                                                 "OUT_OF_RANGE",
+                                                 "UNIMPLEMENTED",
+                                                 "INTERNAL",
+                                                 "UNAVAILABLE",
+                                                 "DATA_LOSS",
+                                                 "UNAUTHENTICATED"};
+  const auto index = static_cast<size_t>(code);
+  return index < std::size(kNames) ? kNames[index] : "UNKNOWN";
+}
+
+}  // namespace opserve::server

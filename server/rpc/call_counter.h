@@ -1,0 +1,47 @@
+// Keeps count of calls, so that a server ends only when they have.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace opserve::server {
+
+// Thread-safe.
+class CallCounter {
+ public:
+  void Add() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    ++count_;
+  }
+  void Remove() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    --count_;
+  }
+
+  // Waits until there are none, at most for `timeout`; returns how many are left.
+  int64_t AwaitNone(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    mutex_.AwaitWithTimeout(absl::Condition(this, &CallCounter::IsNone), timeout);
+    return count_;
+  }
+
+ private:
+  bool IsNone() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return count_ == 0; }
+
+  absl::Mutex mutex_;
+  int64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// Every call object of a server, the ones that still wait for a call included. A completion queue
+// may be shut down only when none is left that could start an operation on it.
+struct ServerCalls {
+  // While true, each call that arrives leaves a new one waiting.
+  std::atomic<bool> accepts_more = true;
+  CallCounter alive;
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,40 @@
+// What the Execute calls of one listener share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "opserve/v1/operator_service.grpc.pb.h"
+#include "server/execution/operator_table.h"
+#include "server/execution/program.h"
+#include "server/observability/request_metrics.h"
+#include "server/rpc/call_counter.h"
+#include "server/scheduling/scheduler.h"
+
+namespace opserve::server {
+
+// Execute takes and gives raw slices, so that tensor bytes never become a protobuf string; the
+// small calls use the generated types. Reflection still sees the ordinary service.
+using AsyncOperatorService =
+    v1::OperatorService::WithAsyncMethod_ListOperators<v1::OperatorService::WithRawMethod_Execute<
+        v1::OperatorService::WithAsyncMethod_GetServerStatus<v1::OperatorService::Service>>>;
+
+// All pointers outlive the calls.
+struct ExecuteContext {
+  AsyncOperatorService* service = nullptr;
+  ServerCalls* calls = nullptr;
+  const OperatorTable* operators = nullptr;
+  Scheduler* scheduler = nullptr;
+  RequestMetrics* metrics = nullptr;
+  ProgramLimits limits;
+  uint64_t max_response_bytes = 0;
+  absl::Duration default_deadline;
+  absl::Duration max_deadline;
+  // Once set, new calls are answered UNAVAILABLE.
+  std::atomic<bool> is_draining = false;
+  // Calls between their arrival and the confirmation that their answer was sent.
+  CallCounter in_flight;
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,153 @@
+#include "server/rpc/grpc_server.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/resource_quota.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server_builder.h"
+#include "ops/catalog/descriptor_proto.h"
+#include "ops/catalog/status_macros.h"
+#include "server/rpc/execute_call.h"
+#include "server/rpc/unix_socket.h"
+
+namespace opserve::server {
+namespace {
+
+// Measured with echo servers: one polling thread per queue; two threads on one queue reach two
+// thirds of its rate. A queue per four cores leaves the others to the devices' threads.
+int NumQueues() { return std::clamp<int>(std::thread::hardware_concurrency() / 4, 1, 8); }
+
+// Calls of each kind that wait to be matched with an arriving one. gRPC holds back what finds none
+// waiting, so a few save it the detour under load.
+constexpr int kListeningCalls = 16;
+
+// What a connection may do, as gRPC's channel arguments.
+void SetConnectionLimits(const Config& config, grpc::ServerBuilder* builder) {
+  builder->SetMaxReceiveMessageSize(static_cast<int>(config.max_message_bytes));
+  builder->SetMaxSendMessageSize(static_cast<int>(config.max_message_bytes));
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                              static_cast<int>(config.max_streams_per_connection));
+  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  grpc::ResourceQuota quota("opserved");
+  quota.Resize(config.grpc_memory_quota_bytes);
+  builder->SetResourceQuota(quota);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Config& config, Parts parts) {
+  auto server = std::unique_ptr<GrpcServer>(new GrpcServer(config, std::move(parts)));
+  OPSERVE_RETURN_IF_ERROR(server->Listen(config));
+  return server;
+}
+
+GrpcServer::GrpcServer(const Config& config, Parts parts) : parts_(std::move(parts)) {
+  execute_.service = &service_;
+  execute_.calls = &calls_;
+  execute_.operators = parts_.operators;
+  execute_.scheduler = parts_.scheduler;
+  execute_.metrics = parts_.metrics;
+  execute_.limits.max_tensor_bytes = config.max_tensor_bytes;
+  execute_.limits.max_program_bytes = config.max_request_bytes;
+  execute_.max_response_bytes = config.max_message_bytes;
+  execute_.default_deadline = config.default_deadline;
+  execute_.max_deadline = config.max_deadline;
+  list_operators_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue, void* tag) {
+    service_.RequestListOperators(rpc, request, writer, queue, queue, tag);
+  };
+  list_operators_.answer = [this](const auto& request, auto* response) {
+    return ListOperators(request, response);
+  };
+  get_server_status_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue,
+                                      void* tag) {
+    service_.RequestGetServerStatus(rpc, request, writer, queue, queue, tag);
+  };
+  get_server_status_.answer = [this](const auto& /*request*/, auto* response) {
+    *response = parts_.status();
+    return absl::OkStatus();
+  };
+}
+
+absl::Status GrpcServer::Listen(const Config& config) {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  SetConnectionLimits(config, &builder);
+  builder.RegisterService(&service_);
+  std::vector<int> ports(config.listen.size(), 0);
+  for (size_t i = 0; i < config.listen.size(); ++i) {
+    const ListenAddress& address = config.listen[i];
+    if (address.is_unix) OPSERVE_RETURN_IF_ERROR(PrepareSocketPath(address.path));
+    builder.AddListeningPort(address.ToString(), grpc::InsecureServerCredentials(), &ports[i]);
+  }
+  for (int i = 0; i < NumQueues(); ++i) queues_.push_back(builder.AddCompletionQueue());
+  server_ = builder.BuildAndStart();
+  for (size_t i = 0; i < config.listen.size(); ++i) {
+    ListenAddress address = config.listen[i];
+    if (server_ == nullptr || (!address.is_unix && ports[i] == 0)) {
+      return absl::UnavailableError(absl::StrCat("cannot listen on ", address.ToString(),
+                                                 ": is it in use, or not this machine's?"));
+    }
+    if (address.is_unix) OPSERVE_RETURN_IF_ERROR(RestrictSocket(address.path));
+    address.port = ports[i];
+    addresses_.push_back(address.ToString());
+  }
+  SetServing(false);
+  for (const auto& queue : queues_) {
+    for (int i = 0; i < kListeningCalls; ++i) ExecuteCall::Listen(execute_, queue.get());
+    UnaryCall<v1::ListOperatorsRequest, v1::ListOperatorsResponse>::Listen(list_operators_, calls_,
+                                                                           queue.get());
+    UnaryCall<v1::GetServerStatusRequest, v1::GetServerStatusResponse>::Listen(get_server_status_,
+                                                                               calls_, queue.get());
+    pollers_.emplace_back([this, queue = queue.get()] { Poll(queue); });
+  }
+  return absl::OkStatus();
+}
+
+GrpcServer::~GrpcServer() {
+  calls_.accepts_more.store(false, std::memory_order_release);
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+  calls_.alive.AwaitNone(absl::InfiniteDuration());
+  for (const auto& queue : queues_) queue->Shutdown();
+  for (std::thread& poller : pollers_) poller.join();
+}
+
+void GrpcServer::Poll(grpc::ServerCompletionQueue* queue) {
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue->Next(&tag, &ok)) static_cast<CompletionEvent*>(tag)->Complete(ok);
+}
+
+void GrpcServer::SetServing(bool is_serving) {
+  grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
+  health->SetServingStatus(is_serving);
+  health->SetServingStatus(v1::OperatorService::service_full_name(), is_serving);
+}
+
+void GrpcServer::RefuseNewCalls() { execute_.is_draining.store(true, std::memory_order_release); }
+
+absl::Status GrpcServer::ListOperators(const v1::ListOperatorsRequest& request,
+                                       v1::ListOperatorsResponse* response) const {
+  const auto add = [response](const LoadedOperator& op) {
+    v1::OperatorDescriptor* descriptor = response->add_operators();
+    *descriptor = catalog::ToProto(*op.descriptor);
+    descriptor->set_available(op.is_available());
+  };
+  for (const std::string& name : request.names()) {
+    const LoadedOperator* op = parts_.operators->Find(name);
+    if (op == nullptr) return absl::NotFoundError(absl::StrCat("no operator \"", name, "\""));
+    add(*op);
+  }
+  if (request.names().empty()) {
+    for (const LoadedOperator& op : parts_.operators->operators()) add(op);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,73 @@
+// The gRPC side of the daemon: listeners, completion queues and their polling threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/server.h"
+#include "server/config/config.h"
+#include "server/execution/operator_table.h"
+#include "server/observability/request_metrics.h"
+#include "server/rpc/execute_service.h"
+#include "server/rpc/unary_call.h"
+#include "server/scheduling/scheduler.h"
+
+namespace opserve::server {
+
+class GrpcServer {
+ public:
+  // What the server serves. All outlive it.
+  struct Parts {
+    const OperatorTable* operators = nullptr;
+    Scheduler* scheduler = nullptr;
+    RequestMetrics* metrics = nullptr;
+    // Answers GetServerStatus; called on polling threads, must not block.
+    std::function<v1::GetServerStatusResponse()> status;
+  };
+
+  // Binds the listeners and serves; health says NOT_SERVING until SetServing. kUnavailable: an
+  // address cannot be bound, or another daemon answers on that socket.
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const Config& config, Parts parts);
+
+  // Cancels what is left, waits until the devices have let go of it, and ends the threads.
+  ~GrpcServer();
+  GrpcServer(const GrpcServer&) = delete;
+  GrpcServer& operator=(const GrpcServer&) = delete;
+
+  // What the standard health service says, for "" and for opserve.v1.OperatorService.
+  void SetServing(bool is_serving);
+
+  // Answers new calls UNAVAILABLE from now on; what is in flight goes on.
+  void RefuseNewCalls();
+  // Waits until no call is in flight, at most for `timeout`; returns how many are.
+  int64_t AwaitCalls(absl::Duration timeout) { return execute_.in_flight.AwaitNone(timeout); }
+
+  // Addresses served, with the ports the system chose.
+  const std::vector<std::string>& addresses() const { return addresses_; }
+
+ private:
+  GrpcServer(const Config& config, Parts parts);
+  absl::Status Listen(const Config& config);
+  void Poll(grpc::ServerCompletionQueue* queue);
+  absl::Status ListOperators(const v1::ListOperatorsRequest& request,
+                             v1::ListOperatorsResponse* response) const;
+
+  const Parts parts_;
+  AsyncOperatorService service_;
+  ServerCalls calls_;
+  ExecuteContext execute_;
+  UnaryMethod<v1::ListOperatorsRequest, v1::ListOperatorsResponse> list_operators_;
+  UnaryMethod<v1::GetServerStatusRequest, v1::GetServerStatusResponse> get_server_status_;
+  std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues_;
+  std::vector<std::string> addresses_;
+  std::unique_ptr<grpc::Server> server_;
+  std::vector<std::thread> pollers_;  // one per queue
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,57 @@
+#include "server/rpc/status_conversion.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "ops/catalog/error.h"
+#include "opserve/v1/error.pb.h"
+
+namespace opserve::server {
+namespace {
+
+// gRPC limits all trailers of a call to 8 KiB by default; message and detail both hold the text.
+constexpr size_t kMaxMessageBytes = 1024;
+constexpr size_t kMaxNameBytes = 128;
+
+// At most `limit` bytes of UTF-8 text, not cut inside a character.
+std::string Shortened(absl::string_view text, size_t limit) {
+  if (text.size() <= limit) return std::string(text);
+  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0) == 0x80) --limit;
+  return absl::StrCat(text.substr(0, limit), "...");
+}
+
+void AddTrailers(const v1::ErrorDetail& detail, grpc::ServerContext* context) {
+  if (!detail.reason().empty()) context->AddTrailingMetadata("opserve-reason", detail.reason());
+  if (detail.retry_pushback_ms() != 0) {
+    context->AddTrailingMetadata("grpc-retry-pushback-ms",
+                                 absl::StrCat(detail.retry_pushback_ms()));
+  }
+  if (detail.acl_error() != 0) {
+    context->AddTrailingMetadata("opserve-device-error", absl::StrCat(detail.acl_error()));
+  }
+}
+
+}  // namespace
+
+grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContext* context) {
+  if (status.ok()) return grpc::Status::OK;
+  const auto code = static_cast<grpc::StatusCode>(status.code());
+  // Some clients take an error without a message for success.
+  const std::string message = status.message().empty()
+                                  ? absl::StatusCodeToString(status.code())
+                                  : Shortened(status.message(), kMaxMessageBytes);
+  std::optional<v1::ErrorDetail> detail = catalog::GetErrorDetail(status);
+  if (!detail) return grpc::Status(code, message);
+
+  detail->set_operator_(Shortened(detail->operator_(), kMaxNameBytes));
+  detail->set_argument(Shortened(detail->argument(), kMaxNameBytes));
+  detail->set_runtime_message(Shortened(detail->runtime_message(), kMaxMessageBytes));
+  AddTrailers(*detail, context);
+  v1::StatusDetails details;
+  details.set_code(static_cast<int>(code));
+  details.set_message(message);
+  details.add_details()->PackFrom(*detail);
+  return grpc::Status(code, message, details.SerializeAsString());
+}
+
+}  // namespace opserve::server

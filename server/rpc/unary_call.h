@@ -1,0 +1,74 @@
+// A small unary call with generated types, served on the polling thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/async_unary_call.h"
+#include "server/rpc/call_counter.h"
+#include "server/rpc/completion_event.h"
+#include "server/rpc/status_conversion.h"
+
+namespace opserve::server {
+
+// How calls of one method are received and answered. Outlives the calls.
+template <typename Request, typename Response>
+struct UnaryMethod {
+  // The generated service's RequestXxx.
+  std::function<void(grpc::ServerContext*, Request*, grpc::ServerAsyncResponseWriter<Response>*,
+                     grpc::ServerCompletionQueue*, void* tag)>
+      receive;
+  // Must not block.
+  std::function<absl::Status(const Request&, Response*)> answer;
+};
+
+// Owns itself, as ExecuteCall does.
+template <typename Request, typename Response>
+class UnaryCall {
+ public:
+  static void Listen(const UnaryMethod<Request, Response>& method, ServerCalls& calls,
+                     grpc::ServerCompletionQueue* queue) {
+    if (calls.accepts_more.load(std::memory_order_acquire)) new UnaryCall(method, calls, queue);
+  }
+
+ private:
+  UnaryCall(const UnaryMethod<Request, Response>& method, ServerCalls& calls,
+            grpc::ServerCompletionQueue* queue)
+      : method_(method), calls_(calls), queue_(queue) {
+    calls_.alive.Add();
+    method_.receive(&rpc_, &request_, &writer_, queue_, &arrival_);
+  }
+
+  ~UnaryCall() { calls_.alive.Remove(); }
+
+  void OnArrival(bool ok) {
+    if (!ok) {
+      delete this;
+      return;
+    }
+    Listen(method_, calls_, queue_);
+    Response response;
+    const absl::Status status = method_.answer(request_, &response);
+    if (status.ok()) {
+      writer_.Finish(response, grpc::Status::OK, &finished_);
+    } else {
+      writer_.FinishWithError(ToGrpcStatus(status, &rpc_), &finished_);
+    }
+  }
+
+  void OnFinished(bool /*ok*/) { delete this; }
+
+  const UnaryMethod<Request, Response>& method_;
+  ServerCalls& calls_;
+  grpc::ServerCompletionQueue* const queue_;
+  grpc::ServerContext rpc_;
+  Request request_;
+  grpc::ServerAsyncResponseWriter<Response> writer_{&rpc_};
+  MemberEvent<UnaryCall, &UnaryCall::OnArrival> arrival_{this};
+  MemberEvent<UnaryCall, &UnaryCall::OnFinished> finished_{this};
+};
+
+}  // namespace opserve::server
