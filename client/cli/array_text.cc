@@ -1,0 +1,160 @@
+#include "client/cli/array_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+
+namespace opserve::cli {
+namespace {
+
+constexpr int64_t kMaxElements = 1000;
+constexpr int64_t kEdgeElements = 3;  // shown at each end of an axis that is cut
+constexpr char kCut[] = "...";
+
+template <typename T>
+T Load(const std::byte* bytes, int64_t index) {
+  T value;
+  std::memcpy(&value, bytes + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+// Significant digits that tell neighbouring values apart.
+int Digits(DataType dtype) {
+  switch (dtype) {
+    case v1::DATA_TYPE_BF16:
+      return 4;
+    case v1::DATA_TYPE_FLOAT16:
+      return 5;
+    default:
+      return 8;
+  }
+}
+
+// Writes the nested brackets of one result.
+class ArrayWriter {
+ public:
+  ArrayWriter(const Result& result, size_t width)
+      : result_(result), width_(width), is_cut_(result.num_elements() > kMaxElements) {}
+
+  std::string Write() {
+    // The first pass finds the widest value, the second writes all that wide.
+    WriteAxis(/*axis=*/0, /*first=*/0, result_.num_elements());
+    text_.clear();
+    WriteAxis(/*axis=*/0, /*first=*/0, result_.num_elements());
+    return std::move(text_);
+  }
+
+ private:
+  // Writes the elements from `first` on, `count` of them, which are those of `axis` and all after
+  // it.
+  void WriteAxis(size_t axis, int64_t first, int64_t count) {
+    if (axis == result_.shape().size()) return WriteElement(axis, first);
+    const int64_t extent = result_.shape()[axis];
+    const int64_t step = count / extent;
+    const bool is_cut = is_cut_ && extent > 2 * kEdgeElements;
+    text_.push_back('[');
+    for (int64_t i = 0; i < extent; ++i) {
+      if (i > 0) Separate(axis);
+      if (is_cut && i == kEdgeElements) {
+        text_.append(kCut);
+        i = extent - kEdgeElements;
+        Separate(axis);
+      }
+      WriteAxis(axis + 1, first + i * step, step);
+    }
+    text_.push_back(']');
+  }
+
+  void WriteElement(size_t axis, int64_t index) {
+    const std::string value = FormatValue(result_.dtype(), ElementAt(result_, index));
+    value_width_ = std::max(value_width_, value.size());
+    const size_t line_start = text_.rfind('\n') + 1;  // npos + 1 is 0
+    if (text_.size() - line_start > axis && text_.size() - line_start + value_width_ > width_) {
+      while (!text_.empty() && text_.back() == ' ') text_.pop_back();
+      BreakLine(axis);
+    }
+    text_.append(value_width_ - value.size(), ' ');
+    text_.append(value);
+  }
+
+  void Separate(size_t axis) {
+    text_.push_back(',');
+    if (axis + 1 == result_.shape().size()) {
+      text_.push_back(' ');
+    } else {
+      BreakLine(axis + 1);
+    }
+  }
+
+  void BreakLine(size_t indent) {
+    text_.push_back('\n');
+    text_.append(indent, ' ');
+  }
+
+  const Result& result_;
+  const size_t width_;
+  const bool is_cut_;
+  size_t value_width_ = 0;
+  std::string text_;
+};
+
+}  // namespace
+
+double ElementAt(const Result& result, int64_t index) {
+  const std::byte* bytes = result.bytes().data();
+  switch (result.dtype()) {
+    case v1::DATA_TYPE_FLOAT16:
+      return Load<Float16>(bytes, index).ToFloat();
+    case v1::DATA_TYPE_BF16:
+      return Load<Bf16>(bytes, index).ToFloat();
+    case v1::DATA_TYPE_DOUBLE:
+      return Load<double>(bytes, index);
+    default:
+      return Load<float>(bytes, index);
+  }
+}
+
+ValueSummary Summarize(const Result& result) {
+  ValueSummary summary{.num_elements = result.num_elements()};
+  double sum = 0;
+  for (int64_t i = 0; i < summary.num_elements; ++i) {
+    const double value = ElementAt(result, i);
+    if (std::isnan(value)) ++summary.num_nan;
+    if (!std::isfinite(value)) continue;
+    summary.minimum = summary.num_finite == 0 ? value : std::min(summary.minimum, value);
+    summary.maximum = summary.num_finite == 0 ? value : std::max(summary.maximum, value);
+    sum += value;
+    ++summary.num_finite;
+  }
+  if (summary.num_finite > 0) summary.mean = sum / static_cast<double>(summary.num_finite);
+  return summary;
+}
+
+std::string FormatValue(DataType dtype, double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  return absl::StrFormat("%.*g", Digits(dtype), value);
+}
+
+std::string FormatValues(const Result& result, size_t width) {
+  if (result.num_elements() == 0) return "[]";
+  return ArrayWriter(result, width).Write();
+}
+
+nlohmann::ordered_json ValuesToJson(const Result& result) {
+  auto values = nlohmann::ordered_json::array();
+  for (int64_t i = 0; i < std::min(result.num_elements(), kMaxElements); ++i) {
+    const double value = ElementAt(result, i);
+    if (std::isfinite(value)) {
+      values.push_back(value);
+    } else {
+      values.push_back(FormatValue(result.dtype(), value));
+    }
+  }
+  return values;
+}
+
+}  // namespace opserve::cli

@@ -1,0 +1,140 @@
+#include "client/cli/command_ops.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/attribute_text.h"
+#include "client/cli/closest_name.h"
+#include "client/cli/proto_json.h"
+
+namespace opserve::cli {
+namespace {
+
+constexpr char kFooter[] = R"(Examples:
+  opserve ops                      all operators, one line each
+  opserve ops KlDivBackward        inputs, attributes, outputs and formula of one
+  opserve ops --format=json        the whole catalogue for a program)";
+
+using Names = std::vector<std::string>;
+using Operators = std::vector<v1::OperatorDescriptor>;
+
+std::string DataTypeNames(const google::protobuf::RepeatedField<int>& dtypes) {
+  return absl::StrJoin(dtypes, ", ", [](std::string* out, int dtype) {
+    absl::StrAppend(out, DataTypeName(static_cast<DataType>(dtype)));
+  });
+}
+
+void WriteTable(const Operators& operators, Terminal& terminal) {
+  std::vector<std::vector<std::string>> rows = {{"OPERATOR", "AVAILABLE", "SUMMARY"}};
+  for (const v1::OperatorDescriptor& descriptor : operators) {
+    rows.push_back(
+        {descriptor.name(), descriptor.available() ? "yes" : "no", descriptor.summary()});
+  }
+  terminal.out << FormatTable(rows) << "\nSee \"opserve ops NAME\" for details.\n";
+}
+
+// A named part of an operator: one line of facts, then its documentation.
+void WritePart(absl::string_view name, absl::string_view facts, absl::string_view documentation,
+               Terminal& terminal) {
+  terminal.out << "  " << name << "  " << facts << "\n"
+               << Wrap(documentation, terminal.width, /*indent=*/6);
+}
+
+void WriteAttribute(const v1::AttributeDescriptor& attribute, Terminal& terminal) {
+  WritePart(attribute.name(),
+            absl::StrCat(DescribeChoices(attribute), "; default ", DescribeDefault(attribute)),
+            attribute.documentation(), terminal);
+}
+
+// In lines that a shell takes as one.
+std::string ExampleCall(const v1::OperatorDescriptor& descriptor) {
+  std::string example = absl::StrCat("opserve run ", descriptor.name());
+  for (const v1::InputDescriptor& input : descriptor.inputs()) {
+    absl::StrAppend(&example, " \\\n    --input ", input.name(), "=", input.name(), ".npy");
+  }
+  return absl::StrCat(example, " \\\n    --output out.npy");
+}
+
+void WriteDetails(const v1::OperatorDescriptor& descriptor, Terminal& terminal) {
+  std::ostream& out = terminal.out;
+  out << descriptor.name() << "\n" << Wrap(descriptor.summary(), terminal.width, /*indent=*/2);
+  if (!descriptor.available()) {
+    out << Wrap("Not available: the daemon's ACL libraries lack this operator.", terminal.width,
+                /*indent=*/2);
+  }
+  if (!descriptor.documentation().empty()) {
+    out << "\n" << Wrap(descriptor.documentation(), terminal.width, /*indent=*/2);
+  }
+  out << "\nInputs\n";
+  for (const v1::InputDescriptor& input : descriptor.inputs()) {
+    WritePart(input.name(), DataTypeNames(input.dtypes()), input.documentation(), terminal);
+  }
+  if (!descriptor.attributes().empty()) out << "\nAttributes\n";
+  for (const v1::AttributeDescriptor& attribute : descriptor.attributes()) {
+    WriteAttribute(attribute, terminal);
+  }
+  out << "\nOutputs\n";
+  for (const v1::OutputDescriptor& output : descriptor.outputs()) {
+    WritePart(output.name(), DataTypeNames(output.dtypes()), output.documentation(), terminal);
+  }
+  out << "\nExample\n" << Wrap(ExampleCall(descriptor), terminal.width, /*indent=*/2);
+}
+
+// Those of these names, in this order; a failure if one is unknown.
+std::optional<Failure> Select(const Names& names, const Operators& operators, Operators* selected) {
+  Names known;
+  for (const v1::OperatorDescriptor& descriptor : operators) known.push_back(descriptor.name());
+  for (const std::string& name : names) {
+    const auto position = std::find(known.begin(), known.end(), name);
+    if (position == known.end()) {
+      return UsageFailure(absl::NotFoundError(UnknownName("operator", name, known)));
+    }
+    selected->push_back(operators[position - known.begin()]);
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> RunOps(const Names& names, Session& session) {
+  auto connection = Connect(session);
+  if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
+  Client& client = *std::get<std::unique_ptr<Client>>(connection);
+  const absl::StatusOr<Operators> operators = client.ListOperators({}, session.timeout);
+  if (!operators.ok()) return CallFailure(session, client, operators.status());
+
+  Operators selected;
+  if (auto failure = Select(names, *operators, &selected)) return failure;
+  const Operators& shown = names.empty() ? *operators : selected;
+  if (session.format == OutputFormat::kJson) {
+    auto list = nlohmann::ordered_json::array();
+    for (const v1::OperatorDescriptor& descriptor : shown) list.push_back(ToJson(descriptor));
+    WriteJson(session.terminal.out, {{"operators", list}});
+  } else if (names.empty()) {
+    WriteTable(shown, session.terminal);
+  } else {
+    for (size_t i = 0; i < shown.size(); ++i) {
+      if (i > 0) session.terminal.out << "\n";
+      WriteDetails(shown[i], session.terminal);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void AddOpsCommand(CLI::App& app, Command* command) {
+  auto names = std::make_shared<Names>();
+  CLI::App* ops = app.add_subcommand("ops", "List the operators, or describe some");
+  ops->add_option("NAME", *names, "Operators to describe");
+  ops->footer(kFooter);
+  ops->callback([names, command] {
+    *command = [names](Session& session) { return RunOps(*names, session); };
+  });
+}
+
+}  // namespace opserve::cli

@@ -1,0 +1,168 @@
+#include "client/cli/command_run.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/array_text.h"
+#include "client/cli/closest_name.h"
+#include "client/cli/npy.h"
+#include "client/cli/proto_json.h"
+#include "client/cli/receipt_text.h"
+#include "client/cli/run_arguments.h"
+
+namespace opserve::cli {
+namespace {
+
+constexpr char kFooter[] =
+    R"(Inputs and outputs are NumPy's .npy files of float16, float32, float64 or
+bfloat16 (as the ml_dtypes package saves it; append :bf16 to read a uint16 array
+as bfloat16). Operators, and the names of their inputs and attributes, are
+listed by "opserve ops".
+
+Examples:
+  opserve run KlDivBackward --input grad_output=g.npy --input self=x.npy \
+      --input target=t.npy --attr reduction=batchmean --output out.npy
+  opserve run LogSoftmaxBackward --input grad_output=g.npy \
+      --input output=y.npy --attr dim=-1 --receipt
+  opserve run L1LossBackward --input grad_output=g.npy --input self=x.npy:bf16 \
+      --input target=t.npy:bf16 --output-dtype BF16 --output out.npy)";
+
+using Json = nlohmann::ordered_json;
+using OutputFiles = std::vector<OutputFile>;
+
+// Where the result goes; null: nowhere.
+const std::string* PathOf(const Result& result, const OutputFiles& files) {
+  for (const OutputFile& file : files) {
+    if (file.output == result.source().output) return &file.path;
+  }
+  return nullptr;
+}
+
+Json ResultToJson(const Result& result, const std::string* path) {
+  const ValueSummary summary = Summarize(result);
+  Json json = {
+      {"output", result.source().output}, {"dtype", std::string(DataTypeName(result.dtype()))},
+      {"shape", result.shape()},          {"num_elements", summary.num_elements},
+      {"num_finite", summary.num_finite}, {"num_nan", summary.num_nan}};
+  if (summary.num_finite > 0) {
+    json["min"] = summary.minimum;
+    json["max"] = summary.maximum;
+    json["mean"] = summary.mean;
+  }
+  if (path != nullptr) {
+    json["file"] = *path;
+  } else {
+    json["values"] = ValuesToJson(result);
+  }
+  return json;
+}
+
+void WriteResult(const Result& result, const std::string* path, Terminal& terminal) {
+  const ValueSummary summary = Summarize(result);
+  const auto format = [&](double value) { return FormatValue(result.dtype(), value); };
+  terminal.out << result.source().output << "  " << DataTypeName(result.dtype()) << " ["
+               << absl::StrJoin(result.shape(), ", ") << "]  " << FormatBytes(result.num_bytes())
+               << "\n";
+  if (summary.num_finite > 0) {
+    terminal.out << "min " << format(summary.minimum) << "  max " << format(summary.maximum)
+                 << "  mean " << format(summary.mean) << "\n";
+  }
+  terminal.out << summary.num_finite << " of " << summary.num_elements << " finite, "
+               << summary.num_nan << " nan\n";
+  if (path != nullptr) {
+    terminal.out << "written to " << *path << "\n";
+  } else {
+    terminal.out << FormatValues(result, terminal.width) << "\n";
+  }
+}
+
+void WriteResponse(const Response& response, const OutputFiles& files, Session& session) {
+  if (session.format == OutputFormat::kJson) {
+    Json results = Json::array();
+    for (const Result& result : response.results) {
+      results.push_back(ResultToJson(result, PathOf(result, files)));
+    }
+    Json document = {{"results", results}};
+    if (response.receipt) document["receipt"] = ToJson(*response.receipt);
+    return WriteJson(session.terminal.out, document);
+  }
+  for (const Result& result : response.results) {
+    WriteResult(result, PathOf(result, files), session.terminal);
+  }
+  if (response.receipt) session.terminal.out << "\n" << FormatReceipt(*response.receipt);
+}
+
+// The catalogue's entry of `name`.
+std::variant<v1::OperatorDescriptor, Failure> FindOperator(Client& client, const Session& session,
+                                                           const std::string& name) {
+  const auto operators = client.ListOperators({}, session.timeout);
+  if (!operators.ok()) return CallFailure(session, client, operators.status());
+  std::vector<std::string> names;
+  for (const v1::OperatorDescriptor& descriptor : *operators) {
+    if (descriptor.name() == name) return descriptor;
+    names.push_back(descriptor.name());
+  }
+  return UsageFailure(absl::NotFoundError(UnknownName("operator", name, names)),
+                      "see \"opserve ops\"");
+}
+
+std::optional<Failure> RunRun(const RunArguments& arguments, Session& session) {
+  auto connection = Connect(session);
+  if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
+  Client& client = *std::get<std::unique_ptr<Client>>(connection);
+  auto found = FindOperator(client, session, arguments.operator_name);
+  if (auto* failure = std::get_if<Failure>(&found)) return *failure;
+  const auto& descriptor = std::get<v1::OperatorDescriptor>(found);
+
+  const std::string hint = absl::StrCat("see \"opserve ops ", descriptor.name(), "\"");
+  const absl::StatusOr<OutputFiles> files = BuildOutputFiles(descriptor, arguments);
+  if (!files.ok()) return UsageFailure(files.status(), hint);
+  absl::StatusOr<Invocation> invocation = BuildInvocation(descriptor, arguments);
+  if (!invocation.ok()) return UsageFailure(invocation.status(), hint);
+
+  const absl::StatusOr<Response> response = client.Execute({.invocations = {*std::move(invocation)},
+                                                            .want_receipt = arguments.want_receipt,
+                                                            .timeout = session.timeout});
+  if (!response.ok()) return CallFailure(session, client, response.status());
+  for (const Result& result : response->results) {
+    const std::string* path = PathOf(result, *files);
+    if (path == nullptr) continue;
+    if (absl::Status status = WriteNpy(*path, result); !status.ok()) return UsageFailure(status);
+  }
+  WriteResponse(*response, *files, session);
+  return std::nullopt;
+}
+
+}  // namespace
+
+void AddRunCommand(CLI::App& app, Command* command) {
+  auto arguments = std::make_shared<RunArguments>();
+  CLI::App* run = app.add_subcommand("run", "Run an operator on arrays in files");
+  run->add_option("OPERATOR", arguments->operator_name, "Operator to run")->required();
+  run->add_option("--input", arguments->inputs, "An input; once for each of the operator's")
+      ->type_name("NAME=FILE.npy[:bf16]")
+      ->allow_extra_args(false);
+  run->add_option("--attr", arguments->attributes, "An attribute that is not to have its default")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  run->add_option("--output", arguments->outputs,
+                  "Where to write an output (the first, if not named) instead of printing it")
+      ->type_name("[NAME=]FILE.npy")
+      ->allow_extra_args(false);
+  run->add_option("--output-dtype", arguments->output_dtypes,
+                  "FLOAT, FLOAT16, BF16 or DOUBLE for an output, if not its default")
+      ->type_name("[NAME=]DTYPE")
+      ->allow_extra_args(false);
+  run->add_flag("--receipt", arguments->want_receipt, "Show what the call cost, stage by stage");
+  run->footer(kFooter);
+  run->callback([arguments, command] {
+    *command = [arguments](Session& session) { return RunRun(*arguments, session); };
+  });
+}
+
+}  // namespace opserve::cli

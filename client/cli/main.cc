@@ -1,0 +1,10 @@
+#include <string>
+#include <vector>
+
+#include "client/cli/command_line.h"
+
+int main(int argc, char** argv) {
+  opserve::cli::Terminal terminal = opserve::cli::ProcessTerminal();
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  return static_cast<int>(opserve::cli::RunCommandLine(arguments, terminal));
+}

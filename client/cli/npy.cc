@@ -1,0 +1,188 @@
+#include "client/cli/npy.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "client/cli/npy_header.h"
+
+namespace opserve::cli {
+namespace {
+
+constexpr absl::string_view kMagic("\x93NUMPY", 6);
+constexpr size_t kMaxHeaderBytes = 64 << 10;
+constexpr size_t kMaxRank = 8;
+constexpr size_t kDataAlignment = 64;  // of the data in a file, as NumPy has it
+
+struct NamedType {
+  absl::string_view descr;
+  DataType dtype;
+};
+
+// The first name of a dtype is the one written.
+constexpr std::array kTypes = {
+    NamedType{"<f4", kFloat},     NamedType{"<f2", kFloat16}, NamedType{"<V2", kBf16},
+    NamedType{"bfloat16", kBf16}, NamedType{"<f8", kDouble},
+};
+constexpr std::array<absl::string_view, 5> kTwoByteTypes = {"<V2", "|V2", "V2", "<u2", "bfloat16"};
+
+absl::Status Unusable(const std::string& path, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", why));
+}
+
+absl::Status SystemError(const std::string& path) { return absl::ErrnoToStatus(errno, path); }
+
+absl::StatusOr<DataType> DataTypeOf(absl::string_view descr, NpyReading reading) {
+  if (reading == NpyReading::kAsBf16) {
+    for (const absl::string_view name : kTwoByteTypes) {
+      if (descr == name) return kBf16;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "dtype '", descr, "' cannot be read as bf16: that takes uint16 or a void of 2 bytes"));
+  }
+  for (const NamedType& type : kTypes) {
+    if (descr == type.descr) return type.dtype;
+  }
+  if (absl::StartsWith(descr, ">f")) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "dtype '", descr, "' is big-endian; save array.astype('<", descr.substr(1), "')"));
+  }
+  absl::string_view advice;
+  if (descr == "<u2" || descr == "|V2") advice = " (if it holds bfloat16: append :bf16)";
+  return absl::InvalidArgumentError(
+      absl::StrCat("dtype '", descr, "' is not float16, bfloat16, float32 or float64", advice));
+}
+
+absl::StatusOr<uint64_t> ContiguousBytes(const std::vector<int64_t>& shape, DataType dtype) {
+  uint64_t num_bytes = DataTypeBytes(dtype);
+  for (const int64_t extent : shape) {
+    if (__builtin_mul_overflow(num_bytes, static_cast<uint64_t>(extent), &num_bytes)) {
+      return absl::InvalidArgumentError("the shape has too many elements");
+    }
+  }
+  return num_bytes;
+}
+
+std::vector<int64_t> FortranStrides(const std::vector<int64_t>& shape) {
+  std::vector<int64_t> strides;
+  int64_t stride = 1;
+  for (const int64_t extent : shape) {
+    strides.push_back(stride);
+    stride *= extent;
+  }
+  return strides;
+}
+
+// Reads magic, version and header; leaves `file` at the first byte of data.
+absl::StatusOr<NpyHeader> ReadHeader(std::ifstream& file) {
+  std::array<char, 8> start{};
+  if (!file.read(start.data(), start.size()) ||
+      absl::string_view(start.data(), kMagic.size()) != kMagic) {
+    return absl::InvalidArgumentError("not a .npy file");
+  }
+  const int version = static_cast<uint8_t>(start[6]);
+  if (version < 1 || version > 3) {
+    return absl::InvalidArgumentError(absl::StrCat(".npy version ", version, " is not supported"));
+  }
+  std::array<uint8_t, 4> length{};
+  size_t header_bytes = 0;
+  if (!file.read(reinterpret_cast<char*>(length.data()), version == 1 ? 2 : 4)) {
+    return absl::InvalidArgumentError("cut off in the header");
+  }
+  for (size_t i = 0; i < length.size(); ++i) header_bytes |= size_t{length[i]} << (8 * i);
+  if (header_bytes > kMaxHeaderBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a header of ", header_bytes, " bytes; at most ", kMaxHeaderBytes));
+  }
+  std::string header(header_bytes, '\0');
+  if (!file.read(header.data(), static_cast<std::streamsize>(header.size()))) {
+    return absl::InvalidArgumentError("cut off in the header");
+  }
+  return ParseNpyHeader(header);
+}
+
+absl::StatusOr<Tensor> ReadTensor(std::ifstream& file, uint64_t file_bytes, NpyReading reading) {
+  const absl::StatusOr<NpyHeader> header = ReadHeader(file);
+  if (!header.ok()) return header.status();
+  if (header->shape.size() > kMaxRank) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", header->shape.size(), "; at most ", kMaxRank));
+  }
+  const absl::StatusOr<DataType> dtype = DataTypeOf(header->descr, reading);
+  if (!dtype.ok()) return dtype.status();
+  const absl::StatusOr<uint64_t> num_bytes = ContiguousBytes(header->shape, *dtype);
+  if (!num_bytes.ok()) return num_bytes.status();
+  const uint64_t data_bytes = file_bytes - static_cast<uint64_t>(file.tellg());
+  if (data_bytes != *num_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("holds ", data_bytes, " bytes of data, but its shape takes ", *num_bytes));
+  }
+
+  std::shared_ptr<std::byte[]> data(new std::byte[*num_bytes]);
+  if (!file.read(reinterpret_cast<char*>(data.get()), static_cast<std::streamsize>(*num_bytes))) {
+    return absl::InvalidArgumentError("cut off in the data");
+  }
+  const auto bytes = absl::MakeConstSpan(data.get(), *num_bytes);
+  Tensor tensor = Tensor::FromBytes(*dtype, header->shape, bytes, std::move(data));
+  return header->fortran_order ? tensor.WithStrides(FortranStrides(header->shape)) : tensor;
+}
+
+absl::string_view DescrOf(DataType dtype) {
+  for (const NamedType& type : kTypes) {
+    if (dtype == type.dtype) return type.descr;
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> ReadNpy(const std::string& path, NpyReading reading) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    return absl::NotFoundError(absl::StrCat(path, ": no such file"));
+  }
+  if (error || !std::filesystem::is_regular_file(status)) {
+    return Unusable(path, error ? error.message() : "not a regular file");
+  }
+  const uint64_t file_bytes = std::filesystem::file_size(path, error);
+  std::ifstream file(path, std::ios::binary);
+  if (error || !file) return SystemError(path);
+
+  absl::StatusOr<Tensor> tensor = ReadTensor(file, file_bytes, reading);
+  if (!tensor.ok()) return Unusable(path, tensor.status().message());
+  return tensor;
+}
+
+absl::Status WriteNpy(const std::string& path, const Result& result) {
+  std::string header =
+      FormatNpyHeader({.descr = std::string(DescrOf(result.dtype())), .shape = result.shape()});
+  const size_t unpadded = kMagic.size() + 4 + header.size() + 1;
+  header.append((kDataAlignment - unpadded % kDataAlignment) % kDataAlignment, ' ');
+  header.push_back('\n');
+  const std::array<char, 4> version_and_length = {1, 0, static_cast<char>(header.size() & 0xff),
+                                                  static_cast<char>(header.size() >> 8)};
+
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if (!file) return SystemError(path);
+  const absl::Span<const std::byte> bytes = result.bytes();
+  file << kMagic;
+  file.write(version_and_length.data(), version_and_length.size());
+  file << header;
+  file.write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  return file ? absl::OkStatus() : SystemError(path);
+}
+
+}  // namespace opserve::cli

@@ -1,0 +1,107 @@
+#include "client/cli/output.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <iostream>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+
+namespace opserve::cli {
+namespace {
+
+constexpr size_t kMinWidth = 40;
+constexpr size_t kMaxWidth = 120;  // longer lines are hard to read
+
+size_t TerminalWidth() {
+  winsize size{};
+  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 80;
+  return std::clamp<size_t>(size.ws_col, kMinWidth, kMaxWidth);
+}
+
+bool IsNumber(absl::string_view cell) {
+  return !cell.empty() && (absl::ascii_isdigit(cell[0]) || cell[0] == '-');
+}
+
+void WrapLine(absl::string_view line, size_t width, size_t indent, std::string* wrapped) {
+  indent += line.size() - absl::StripLeadingAsciiWhitespace(line).size();
+  size_t column = 0;
+  for (const absl::string_view word : absl::StrSplit(line, ' ', absl::SkipEmpty())) {
+    if (column > 0 && column + 1 + word.size() > width) {
+      wrapped->push_back('\n');
+      column = 0;
+    }
+    if (column == 0) {
+      wrapped->append(indent, ' ');
+      column = indent;
+    } else {
+      wrapped->push_back(' ');
+      ++column;
+    }
+    absl::StrAppend(wrapped, word);
+    column += word.size();
+  }
+  wrapped->push_back('\n');
+}
+
+}  // namespace
+
+Terminal ProcessTerminal() {
+  return Terminal{.out = std::cout,
+                  .err = std::cerr,
+                  .width = TerminalWidth(),
+                  .err_has_colours = isatty(STDERR_FILENO) != 0};
+}
+
+std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string table;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      // A title stands as the cells below it do.
+      const bool is_number = IsNumber(rows.back()[i]);
+      const std::string padding(widths[i] - row[i].size(), ' ');
+      absl::StrAppend(&line, i == 0 ? "" : "  ", is_number ? padding : "", row[i],
+                      is_number ? "" : padding);
+    }
+    absl::StrAppend(&table, absl::StripTrailingAsciiWhitespace(line), "\n");
+  }
+  return table;
+}
+
+std::string Wrap(absl::string_view text, size_t width, size_t indent) {
+  std::string wrapped;
+  text = absl::StripTrailingAsciiWhitespace(text);
+  if (text.empty()) return wrapped;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    WrapLine(line, width, indent, &wrapped);
+  }
+  return wrapped;
+}
+
+std::string FormatBytes(uint64_t bytes) {
+  constexpr std::array<absl::string_view, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return absl::StrCat(bytes, " B");
+  double amount = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  for (; amount >= 1024; amount /= 1024) ++unit;
+  return absl::StrFormat("%.4g %s", amount, kUnits[unit]);
+}
+
+void WriteJson(std::ostream& stream, const nlohmann::ordered_json& document) {
+  stream << document.dump(/*indent=*/2, ' ', /*ensure_ascii=*/false,
+                          nlohmann::ordered_json::error_handler_t::replace)
+         << "\n";
+}
+
+}  // namespace opserve::cli

@@ -1,0 +1,42 @@
+// Where a command writes: text for people or JSON for programs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "nlohmann/json.hpp"
+
+namespace opserve::cli {
+
+enum class OutputFormat { kText, kJson };
+
+// Standard output and error of a run of the program.
+struct Terminal {
+  std::ostream& out;
+  std::ostream& err;
+  size_t width = 80;             // columns of `out`
+  bool err_has_colours = false;  // `err` is a terminal
+};
+
+// The terminal of this process.
+Terminal ProcessTerminal();
+
+// Rows of cells, the first row being titles; columns are aligned, numbers to the right.
+std::string FormatTable(const std::vector<std::vector<std::string>>& rows);
+
+// Breaks the lines of `text` between words so that none is wider than `width` columns, each
+// indented by `indent` and by its own leading spaces. Ends with a line break unless `text` is
+// empty.
+std::string Wrap(absl::string_view text, size_t width, size_t indent);
+
+// "512 B", "1.5 KiB", "64 GiB"
+std::string FormatBytes(uint64_t bytes);
+
+// One document, then a line break. Bytes that are not UTF-8 are replaced.
+void WriteJson(std::ostream& stream, const nlohmann::ordered_json& document);
+
+}  // namespace opserve::cli

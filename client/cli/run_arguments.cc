@@ -1,0 +1,156 @@
+#include "client/cli/run_arguments.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "client/cli/attribute_text.h"
+#include "client/cli/closest_name.h"
+#include "client/cli/npy.h"
+
+namespace opserve::cli {
+namespace {
+
+struct NameAndText {
+  std::string name;
+  std::string text;
+};
+
+template <typename Descriptors>
+std::vector<std::string> NamesOf(const Descriptors& descriptors) {
+  std::vector<std::string> names;
+  for (const auto& descriptor : descriptors) names.push_back(descriptor.name());
+  return names;
+}
+
+// Takes NAME=TEXT arguments apart; every name must be among `names`, none twice.
+absl::StatusOr<std::vector<NameAndText>> SplitNamed(absl::string_view kind,
+                                                    const std::vector<std::string>& arguments,
+                                                    const std::vector<std::string>& names) {
+  std::vector<NameAndText> split;
+  for (const std::string& argument : arguments) {
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(argument, absl::MaxSplits('=', 1));
+    const auto& [name, text] = parts;
+    if (text.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", kind, " \"", argument, "\": expected NAME=VALUE"));
+    }
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      return absl::InvalidArgumentError(UnknownName(kind, name, names));
+    }
+    for (const NameAndText& other : split) {
+      if (other.name == name) {
+        return absl::InvalidArgumentError(absl::StrCat(kind, " \"", name, "\" is given twice"));
+      }
+    }
+    split.push_back({name, text});
+  }
+  return split;
+}
+
+// The same for [NAME=]TEXT of outputs, where the first output is meant if no name is given.
+absl::StatusOr<std::vector<NameAndText>> SplitOutputs(const v1::OperatorDescriptor& descriptor,
+                                                      absl::string_view kind,
+                                                      const std::vector<std::string>& arguments) {
+  const std::vector<std::string> names = NamesOf(descriptor.outputs());
+  std::vector<std::string> named;
+  for (const std::string& argument : arguments) {
+    const bool has_name = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return absl::StartsWith(argument, absl::StrCat(name, "="));
+    });
+    named.push_back(has_name || names.empty() ? argument : absl::StrCat(names[0], "=", argument));
+  }
+  return SplitNamed(kind, named, names);
+}
+
+absl::StatusOr<NamedInput> ReadInput(const NameAndText& input) {
+  absl::string_view path = input.text;
+  const bool is_bf16 = absl::ConsumeSuffix(&path, ":bf16");
+  absl::StatusOr<Tensor> tensor =
+      ReadNpy(std::string(path), is_bf16 ? NpyReading::kAsBf16 : NpyReading::kAsNamed);
+  if (!tensor.ok()) {
+    return absl::Status(tensor.status().code(),
+                        absl::StrCat("input \"", input.name, "\": ", tensor.status().message()));
+  }
+  return NamedInput{.name = input.name, .value = *std::move(tensor)};
+}
+
+absl::Status AddInputs(const v1::OperatorDescriptor& descriptor, const RunArguments& arguments,
+                       Invocation* invocation) {
+  const std::vector<std::string> names = NamesOf(descriptor.inputs());
+  const auto inputs = SplitNamed("input", arguments.inputs, names);
+  if (!inputs.ok()) return inputs.status();
+  for (const std::string& name : names) {
+    if (std::none_of(inputs->begin(), inputs->end(),
+                     [&](const NameAndText& input) { return input.name == name; })) {
+      return absl::InvalidArgumentError(absl::StrCat("input \"", name, "\" is missing; ",
+                                                     descriptor.name(), " takes ",
+                                                     absl::StrJoin(names, ", ")));
+    }
+  }
+  for (const NameAndText& input : *inputs) {
+    absl::StatusOr<NamedInput> named = ReadInput(input);
+    if (!named.ok()) return named.status();
+    invocation->inputs.push_back(*std::move(named));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddAttributes(const v1::OperatorDescriptor& descriptor, const RunArguments& arguments,
+                           Invocation* invocation) {
+  const auto attributes =
+      SplitNamed("attribute", arguments.attributes, NamesOf(descriptor.attributes()));
+  if (!attributes.ok()) return attributes.status();
+  for (const NameAndText& attribute : *attributes) {
+    const auto named = std::find_if(
+        descriptor.attributes().begin(), descriptor.attributes().end(),
+        [&](const v1::AttributeDescriptor& known) { return known.name() == attribute.name; });
+    absl::StatusOr<NamedAttribute> parsed = ParseAttribute(*named, attribute.text);
+    if (!parsed.ok()) return parsed.status();
+    invocation->attributes.push_back(*std::move(parsed));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddOutputDataTypes(const v1::OperatorDescriptor& descriptor,
+                                const RunArguments& arguments, Invocation* invocation) {
+  const auto dtypes = SplitOutputs(descriptor, "output-dtype", arguments.output_dtypes);
+  if (!dtypes.ok()) return dtypes.status();
+  for (const auto& [output, text] : *dtypes) {
+    const std::optional<DataType> dtype = ParseDataType(text);
+    if (!dtype) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--output-dtype \"", text, "\" is not FLOAT, FLOAT16, BF16 or DOUBLE"));
+    }
+    invocation->output_dtypes.push_back({.output = output, .dtype = *dtype});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Invocation> BuildInvocation(const v1::OperatorDescriptor& descriptor,
+                                           const RunArguments& arguments) {
+  Invocation invocation{.operator_name = descriptor.name()};
+  for (const auto add : {&AddAttributes, &AddOutputDataTypes, &AddInputs}) {
+    if (absl::Status status = add(descriptor, arguments, &invocation); !status.ok()) return status;
+  }
+  return invocation;
+}
+
+absl::StatusOr<std::vector<OutputFile>> BuildOutputFiles(const v1::OperatorDescriptor& descriptor,
+                                                         const RunArguments& arguments) {
+  const auto outputs = SplitOutputs(descriptor, "output", arguments.outputs);
+  if (!outputs.ok()) return outputs.status();
+  std::vector<OutputFile> files;
+  for (const auto& [output, path] : *outputs) files.push_back({.output = output, .path = path});
+  return files;
+}
+
+}  // namespace opserve::cli

@@ -1,0 +1,39 @@
+// The arguments of `opserve run`, checked against the catalogue.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/cpp/request.h"
+#include "opserve/v1/operator.pb.h"
+
+namespace opserve::cli {
+
+// As written on the command line.
+struct RunArguments {
+  std::string operator_name;
+  std::vector<std::string> inputs;         // NAME=FILE.npy[:bf16]
+  std::vector<std::string> attributes;     // NAME=VALUE
+  std::vector<std::string> outputs;        // [NAME=]FILE.npy
+  std::vector<std::string> output_dtypes;  // [NAME=]DTYPE
+  bool want_receipt = false;
+};
+
+struct OutputFile {
+  std::string output;
+  std::string path;
+};
+
+// The call that the arguments describe; reads the input files.
+// kInvalidArgument and the codes of ReadNpy: a name that the operator does not have, is given twice
+// or is missing; a value that does not fit; a file that cannot be used.
+absl::StatusOr<Invocation> BuildInvocation(const v1::OperatorDescriptor& descriptor,
+                                           const RunArguments& arguments);
+
+// Where the results are to be written.
+// kInvalidArgument: an output is given twice.
+absl::StatusOr<std::vector<OutputFile>> BuildOutputFiles(const v1::OperatorDescriptor& descriptor,
+                                                         const RunArguments& arguments);
+
+}  // namespace opserve::cli

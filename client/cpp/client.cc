@@ -1,0 +1,115 @@
+#include "client/cpp/client.h"
+
+#include <utility>
+
+#include "client/cpp/async_calls.h"
+#include "client/cpp/message.h"
+#include "client/cpp/transport.h"
+#include "google/protobuf/message_lite.h"
+#include "proto/codec/payload_message.h"
+
+namespace opserve {
+namespace {
+
+constexpr char kExecute[] = "/opserve.v1.OperatorService/Execute";
+constexpr char kListOperators[] = "/opserve.v1.OperatorService/ListOperators";
+constexpr char kGetServerStatus[] = "/opserve.v1.OperatorService/GetServerStatus";
+
+// A call whose messages have no payloads.
+absl::Status CallWithoutPayloads(Transport& transport, const char* method,
+                                 const google::protobuf::MessageLite& request,
+                                 absl::Duration timeout, google::protobuf::MessageLite* response) {
+  grpc::ByteBuffer sent = codec::BuildPayloadMessage(request, {});
+  grpc::ByteBuffer received;
+  absl::Status status = transport.Call(method, &sent, timeout, &received);
+  if (!status.ok()) return status;
+  absl::StatusOr<codec::PayloadMessage> message =
+      codec::PayloadMessage::Split(received, /*max_payloads=*/0);
+  status = message.ok() ? message->ParseHeader(response) : message.status();
+  if (status.ok()) return status;
+  return absl::InternalError(status.message());
+}
+
+}  // namespace
+
+void CallHandle::Cancel() const {
+  if (const std::shared_ptr<AsyncCall> call = call_.lock()) call->Cancel();
+}
+
+Client::Client(std::unique_ptr<Transport> transport)
+    : transport_(std::move(transport)), calls_(std::make_unique<AsyncCalls>(transport_.get())) {}
+
+Client::~Client() = default;
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& target,
+                                                        const ConnectOptions& options) {
+  absl::StatusOr<std::unique_ptr<Transport>> transport = Transport::Create(target);
+  if (!transport.ok()) return transport.status();
+  if (options.wait_for_ready) {
+    absl::Status status = (*transport)->WaitForConnection(*options.wait_for_ready);
+    if (!status.ok()) return status;
+  }
+  return std::unique_ptr<Client>(new Client(*std::move(transport)));
+}
+
+absl::StatusOr<Response> Client::Execute(const Request& request) {
+  absl::StatusOr<EncodedRequest> encoded = EncodeRequest(request);
+  if (!encoded.ok()) return encoded.status();
+  grpc::ByteBuffer response;
+  absl::Status status =
+      transport_->Call(kExecute, &encoded->buffer, request.timeout, &response, &encoded->borrow);
+  if (!status.ok()) return status;
+  return DecodeResponse(response);
+}
+
+absl::StatusOr<Response> Client::Execute(Invocation invocation) {
+  Request request;
+  request.invocations.push_back(std::move(invocation));
+  return Execute(request);
+}
+
+CallHandle Client::ExecuteAsync(const Request& request, Callback callback) {
+  absl::StatusOr<EncodedRequest> encoded = EncodeRequest(request);
+  if (!encoded.ok()) {
+    std::move(callback)(encoded.status());
+    return CallHandle();
+  }
+  auto done = [callback = std::move(callback)](const absl::Status& status,
+                                               const grpc::ByteBuffer& response) mutable {
+    std::move(callback)(status.ok() ? DecodeResponse(response) : status);
+  };
+  return CallHandle(calls_->Start(kExecute, &*encoded, request.timeout, std::move(done)));
+}
+
+std::future<absl::StatusOr<Response>> Client::ExecuteAsync(const Request& request) {
+  std::promise<absl::StatusOr<Response>> promise;
+  std::future<absl::StatusOr<Response>> future = promise.get_future();
+  ExecuteAsync(request, [promise = std::move(promise)](absl::StatusOr<Response> response) mutable {
+    promise.set_value(std::move(response));
+  });
+  return future;
+}
+
+absl::StatusOr<std::vector<v1::OperatorDescriptor>> Client::ListOperators(
+    const std::vector<std::string>& names, absl::Duration timeout) {
+  v1::ListOperatorsRequest request;
+  request.mutable_names()->Add(names.begin(), names.end());
+  v1::ListOperatorsResponse response;
+  absl::Status status =
+      CallWithoutPayloads(*transport_, kListOperators, request, timeout, &response);
+  if (!status.ok()) return status;
+  return std::vector<v1::OperatorDescriptor>(response.operators().begin(),
+                                             response.operators().end());
+}
+
+absl::StatusOr<v1::GetServerStatusResponse> Client::GetServerStatus(absl::Duration timeout) {
+  v1::GetServerStatusResponse response;
+  absl::Status status = CallWithoutPayloads(*transport_, kGetServerStatus,
+                                            v1::GetServerStatusRequest(), timeout, &response);
+  if (!status.ok()) return status;
+  return response;
+}
+
+bool Client::IsConnected() const { return transport_->IsConnected(); }
+
+}  // namespace opserve

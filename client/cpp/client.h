@@ -1,0 +1,106 @@
+// Client of an opserve daemon.
+//
+//   auto client = opserve::Client::Connect("unix:/run/opserve/opserve.sock");
+//   auto response = (*client)->Execute({.operator_name = "L1LossBackward",
+//                                       .inputs = {{"grad_output", Tensor::Of<float>({}, one)},
+//                                                  {"self", Tensor::Of<float>({2, 3}, self)},
+//                                                  {"target", Tensor::Of<float>({2, 3}, target)}},
+//                                       .attributes = {{"reduction", "mean"}}});
+//   auto gradient = response->results[0].values<float>();
+#pragma once
+
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/cpp/error.h"
+#include "client/cpp/request.h"
+#include "client/cpp/tensor.h"
+#include "opserve/v1/operator.pb.h"
+#include "opserve/v1/operator_service.pb.h"
+
+namespace opserve {
+
+class AsyncCall;
+class AsyncCalls;
+class Transport;
+
+struct ConnectOptions {
+  // How long Connect waits for the connection. Nothing: not at all; the first call connects.
+  std::optional<absl::Duration> wait_for_ready = std::nullopt;
+};
+
+// Refers to an asynchronous call. A value type; may outlive the call and the client. Thread-safe.
+class CallHandle {
+ public:
+  CallHandle() = default;
+  explicit CallHandle(std::weak_ptr<AsyncCall> call) : call_(std::move(call)) {}
+
+  // Asks for the end of the call: its callback runs soon, with kCancelled or the result that was on
+  // its way. No effect once the call has ended.
+  void Cancel() const;
+
+ private:
+  std::weak_ptr<AsyncCall> call_;
+};
+
+// A connection to one daemon, made when first needed and remade after it broke.
+//
+// Thread-safe. Blocking calls wait in the calling thread; asynchronous ones share one thread, which
+// starts with the first of them.
+//
+// Errors have the daemon's code and message; ErrorDetailOf and RetryPushbackOf tell more. Those
+// that arise here: kUnavailable (no connection), kDeadlineExceeded, kCancelled, kInvalidArgument
+// (more bytes than a message can have) and kInternal (the answer breaks the protocol). Operators
+// are pure: repeating a call is always safe.
+class Client {
+ public:
+  using Callback = absl::AnyInvocable<void(absl::StatusOr<Response>) &&>;
+
+  // `target`: "unix:PATH" or "HOST:PORT".
+  // kInvalidArgument: it is neither. kUnavailable: no connection within options.wait_for_ready.
+  static absl::StatusOr<std::unique_ptr<Client>> Connect(const std::string& target,
+                                                         const ConnectOptions& options = {});
+
+  // Cancels the asynchronous calls in flight and waits until their callbacks have returned. Not to
+  // be called from a callback, nor while a blocking call runs.
+  ~Client();
+
+  // Runs a program and waits for its results.
+  absl::StatusOr<Response> Execute(const Request& request);
+
+  // Runs one operator with the default timeout and waits for all its outputs.
+  absl::StatusOr<Response> Execute(Invocation invocation);
+
+  // Runs a program; `callback` is called exactly once, from the client's thread, which it holds up
+  // while it runs. It may start further calls; while the client is being destroyed these end with
+  // kCancelled at once. A request that cannot be sent is reported before ExecuteAsync returns, from
+  // the calling thread.
+  CallHandle ExecuteAsync(const Request& request, Callback callback);
+
+  // The same for those who would rather wait for a future.
+  std::future<absl::StatusOr<Response>> ExecuteAsync(const Request& request);
+
+  // The operators of these names, or all. kNotFound: one is unknown.
+  absl::StatusOr<std::vector<v1::OperatorDescriptor>> ListOperators(
+      const std::vector<std::string>& names = {}, absl::Duration timeout = kDefaultTimeout);
+
+  absl::StatusOr<v1::GetServerStatusResponse> GetServerStatus(
+      absl::Duration timeout = kDefaultTimeout);
+
+  // Whether there is a connection right now.
+  bool IsConnected() const;
+
+ private:
+  explicit Client(std::unique_ptr<Transport> transport);
+
+  const std::unique_ptr<Transport> transport_;
+  const std::unique_ptr<AsyncCalls> calls_;  // uses transport_, so goes first
+};
+
+}  // namespace opserve

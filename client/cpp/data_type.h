@@ -1,0 +1,64 @@
+// Element types of tensors: the protocol's enum under short names, and C++ types for each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "absl/strings/string_view.h"
+#include "opserve/v1/tensor.pb.h"
+
+namespace opserve {
+
+using DataType = v1::DataType;
+
+inline constexpr DataType kFloat = v1::DATA_TYPE_FLOAT;      // float
+inline constexpr DataType kFloat16 = v1::DATA_TYPE_FLOAT16;  // Float16
+inline constexpr DataType kBf16 = v1::DATA_TYPE_BF16;        // Bf16
+inline constexpr DataType kDouble = v1::DATA_TYPE_DOUBLE;    // double
+
+// "FLOAT", "FLOAT16", "BF16", "DOUBLE"; "UNSPECIFIED", and "UNKNOWN" for a number that this client
+// does not know.
+absl::string_view DataTypeName(DataType dtype);
+
+// The reverse, in any case ("float16"); nothing if no element type has this name.
+std::optional<DataType> ParseDataType(absl::string_view name);
+
+// Bytes of one element; 0 for a type this client does not know.
+size_t DataTypeBytes(DataType dtype);
+
+// IEEE binary16, as bits.
+struct Float16 {
+  // Rounds to nearest, ties to even; what is too large becomes infinite.
+  static Float16 FromFloat(float value);
+  float ToFloat() const;
+
+  uint16_t bits = 0;
+};
+
+// The upper half of an IEEE binary32, as bits.
+struct Bf16 {
+  // Rounds to nearest, ties to even; what is too large becomes infinite.
+  static Bf16 FromFloat(float value);
+  float ToFloat() const;
+
+  uint16_t bits = 0;
+};
+
+// The element type that a C++ type holds.
+template <typename T>
+inline constexpr DataType kDataTypeOf = v1::DATA_TYPE_UNSPECIFIED;
+template <>
+inline constexpr DataType kDataTypeOf<float> = kFloat;
+template <>
+inline constexpr DataType kDataTypeOf<Float16> = kFloat16;
+template <>
+inline constexpr DataType kDataTypeOf<Bf16> = kBf16;
+template <>
+inline constexpr DataType kDataTypeOf<double> = kDouble;
+
+template <typename T>
+concept Element = kDataTypeOf<T>
+!= v1::DATA_TYPE_UNSPECIFIED;
+
+}  // namespace opserve

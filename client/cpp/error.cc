@@ -1,0 +1,67 @@
+#include "client/cpp/error.h"
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+#include "client/cpp/grpc_status.h"
+
+namespace opserve {
+namespace {
+
+// Keys of the payloads that carry an error's details inside an absl::Status.
+constexpr absl::string_view kDetailUrl = "type.googleapis.com/opserve.v1.ErrorDetail";
+constexpr absl::string_view kPushbackUrl = "opserve/retry-pushback-ms";
+
+constexpr char kPushbackTrailer[] = "grpc-retry-pushback-ms";
+
+std::optional<v1::ErrorDetail> DecodeDetail(const std::string& status_details) {
+  v1::StatusDetails details;
+  v1::ErrorDetail detail;
+  if (!details.ParseFromString(status_details)) return std::nullopt;
+  for (const google::protobuf::Any& any : details.details()) {
+    if (any.UnpackTo(&detail)) return detail;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::Status FromGrpcStatus(const grpc::Status& status, const grpc::ClientContext& context) {
+  if (status.ok()) return absl::OkStatus();
+  absl::Status result(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  if (const auto detail = DecodeDetail(status.error_details())) {
+    result.SetPayload(kDetailUrl, absl::Cord(detail->SerializeAsString()));
+  }
+  const auto& trailers = context.GetServerTrailingMetadata();
+  if (const auto pushback = trailers.find(kPushbackTrailer); pushback != trailers.end()) {
+    result.SetPayload(kPushbackUrl, absl::Cord(absl::string_view(pushback->second.data(),
+                                                                 pushback->second.size())));
+  }
+  return result;
+}
+
+std::optional<v1::ErrorDetail> ErrorDetailOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kDetailUrl);
+  v1::ErrorDetail detail;
+  if (!payload || !detail.ParseFromString(std::string(*payload))) return std::nullopt;
+  return detail;
+}
+
+std::optional<absl::Duration> RetryPushbackOf(const absl::Status& status) {
+  int64_t milliseconds = 0;
+  if (const auto trailer = status.GetPayload(kPushbackUrl)) {
+    // gRPC's rule: a value that is not a number means "never", as -1 does.
+    if (!absl::SimpleAtoi(std::string(*trailer), &milliseconds)) milliseconds = -1;
+  } else if (const auto detail = ErrorDetailOf(status);
+             detail && detail->retry_pushback_ms() != 0) {
+    milliseconds = detail->retry_pushback_ms();
+  } else {
+    return std::nullopt;
+  }
+  return milliseconds < 0 ? absl::InfiniteDuration() : absl::Milliseconds(milliseconds);
+}
+
+}  // namespace opserve

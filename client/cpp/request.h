@@ -1,0 +1,62 @@
+// What a call asks for and what it gives: plain structures, to be filled in by name.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "client/cpp/tensor.h"
+#include "opserve/v1/operator_service.pb.h"
+
+namespace opserve {
+
+inline constexpr absl::Duration kDefaultTimeout = absl::Seconds(30);
+
+struct NamedInput {
+  std::string name = {};
+  std::variant<Tensor, OutputOf> value = {};
+};
+
+// A string is one of the names the catalogue gives to numbers ("mean").
+using AttributeValue = std::variant<int64_t, bool, double, std::string>;
+
+struct NamedAttribute {
+  std::string name = {};
+  AttributeValue value = {};
+};
+
+struct OutputDataType {
+  std::string output = {};
+  DataType dtype = v1::DATA_TYPE_UNSPECIFIED;
+};
+
+// One call of one operator; see the catalogue (Client::ListOperators) for the names.
+struct Invocation {
+  std::string operator_name = {};
+  std::vector<NamedInput> inputs = {};             // each input of the operator, in any order
+  std::vector<NamedAttribute> attributes = {};     // what is left out has its default
+  std::vector<OutputDataType> output_dtypes = {};  // what is left out has its default
+};
+
+struct Request {
+  // The program, in order. An input may be the output of an earlier invocation.
+  std::vector<Invocation> invocations = {};
+
+  // Results wanted, in this order. Empty: the outputs of the last invocation.
+  std::vector<OutputOf> results = {};
+
+  bool want_receipt = false;
+
+  // From the start of the call.
+  absl::Duration timeout = kDefaultTimeout;
+};
+
+struct Response {
+  std::vector<Result> results = {};  // in the order asked for
+  std::optional<v1::Receipt> receipt = {};
+};
+
+}  // namespace opserve

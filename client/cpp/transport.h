@@ -1,0 +1,72 @@
+// Internal: raw unary calls to one daemon.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/cpp/queue_pool.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/support/async_unary_call.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/status.h"
+
+namespace opserve {
+
+class Borrow;
+
+// One call. Start, wait until the queue gives the tag, Finish. Not thread-safe, except Cancel.
+class UnaryCall {
+ public:
+  // `method` is the full path. Takes what `request` holds and leaves it empty (a ByteBuffer cannot
+  // be moved). The call may not move until its tag came back.
+  void Start(grpc::GenericStub& stub, const std::string& method, grpc::ByteBuffer* request,
+             absl::Duration timeout, grpc::CompletionQueue* queue, void* tag);
+
+  // Between Start and Finish, from any thread.
+  void Cancel() { context_->TryCancel(); }
+
+  // Takes the answer and ends the call, and with it all references to the request that gRPC does
+  // not need to finish a write to the connection. *response is empty unless the result is OK.
+  absl::Status Finish(grpc::ByteBuffer* response);
+
+ private:
+  std::unique_ptr<grpc::ClientContext> context_;
+  std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader_;
+  grpc::ByteBuffer response_;
+  grpc::Status status_;
+};
+
+// A connection to a daemon, made when first needed and remade when it breaks. Thread-safe.
+class Transport {
+ public:
+  // kInvalidArgument: `target` is neither "unix:PATH" nor "HOST:PORT".
+  static absl::StatusOr<std::unique_ptr<Transport>> Create(const std::string& target);
+
+  // Waits for a connection. kUnavailable: there was none in time.
+  absl::Status WaitForConnection(absl::Duration timeout);
+
+  bool IsConnected();
+
+  // Makes a call; the calling thread itself waits for gRPC's events. Takes what `request` holds.
+  // Returns only once `borrow`, if given, is released.
+  absl::Status Call(const std::string& method, grpc::ByteBuffer* request, absl::Duration timeout,
+                    grpc::ByteBuffer* response, const Borrow* borrow = nullptr);
+
+  grpc::GenericStub& stub() { return stub_; }
+
+ private:
+  Transport(std::string target, std::shared_ptr<grpc::Channel> channel);
+
+  const std::string target_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  grpc::GenericStub stub_;
+  QueuePool queues_;
+};
+
+}  // namespace opserve
