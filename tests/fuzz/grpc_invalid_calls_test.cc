@@ -1,0 +1,172 @@
+// Random wrong calls through a daemon, built with the stock protobuf classes: each gets a precise
+// error or, where the change happened to leave it legal, an answer; nothing crashes or stays
+// behind.
+
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "grpcpp/create_channel.h"
+#include "gtest/gtest.h"
+#include "ops/catalog/catalog.h"
+#include "opserve/v1/operator_service.grpc.pb.h"
+#include "tests/integration/in_process_daemon.h"
+#include "tests/integration/requests.h"
+
+namespace opserve::server {
+namespace {
+
+constexpr int kCalls = 10000;
+
+class RandomRequests {
+ public:
+  explicit RandomRequests(uint32_t seed) : random_(seed) {}
+
+  // A valid call of a random operator with one to four random changes.
+  v1::ExecuteRequest Next() {
+    v1::ExecuteRequest request = Valid();
+    for (int changes = Below(4) + 1; changes > 0; --changes) Change(&request);
+    return request;
+  }
+
+ private:
+  int64_t Below(int64_t limit) { return static_cast<int64_t>(random_() % limit); }
+  template <typename T>
+  T OneOf(std::initializer_list<T> values) {
+    return *(values.begin() + Below(static_cast<int64_t>(values.size())));
+  }
+
+  v1::ExecuteRequest Valid() {
+    v1::ExecuteRequest request;
+    const auto operators = catalog::AllOperators();
+    const catalog::OperatorDescriptor& op = *operators[Below(operators.size())];
+    v1::Invocation* invocation = request.add_invocations();
+    invocation->set_operator_(std::string(op.name));
+    for (const catalog::InputDescriptor& input : op.inputs) {
+      v1::NamedTensor* tensor = invocation->add_inputs();
+      tensor->set_name(std::string(input.name));
+      tensor->mutable_tensor()->set_dtype(v1::DATA_TYPE_FLOAT);
+      tensor->mutable_tensor()->add_shape(2);
+      tensor->mutable_tensor()->add_shape(3);
+      tensor->mutable_tensor()->set_payload(request.payloads_size());
+      request.add_payloads(std::string(24, '\x3f'));
+    }
+    return request;
+  }
+
+  int64_t OddNumber() {
+    return OneOf<int64_t>({-1, 0, 1, 2, 3, 7, 1000, int64_t{1} << 31, int64_t{1} << 40, INT64_MAX,
+                           INT64_MIN, INT64_MAX / 2});
+  }
+
+  void Change(v1::ExecuteRequest* request) {
+    if (request->invocations().empty()) return;
+    v1::Invocation* invocation = request->mutable_invocations(Below(request->invocations_size()));
+    if (invocation->inputs().empty() || Below(3) == 0) return ChangeCall(request, invocation);
+    v1::NamedTensor* input = invocation->mutable_inputs(Below(invocation->inputs_size()));
+    ChangeTensor(request, input);
+  }
+
+  void ChangeCall(v1::ExecuteRequest* request, v1::Invocation* invocation) {
+    switch (Below(9)) {
+      case 0:
+        return invocation->set_operator_(OneOf<const char*>({"", "Nope", "L1LossBackward"}));
+      case 1:
+        return request->clear_invocations();
+      case 2:
+        if (!invocation->inputs().empty()) invocation->mutable_inputs()->RemoveLast();
+        return;
+      case 3: {
+        v1::NamedAttribute* attribute = invocation->add_attributes();
+        attribute->set_name(OneOf<const char*>({"reduction", "dim", "log_target", "nope", ""}));
+        if (Below(2) == 0) attribute->mutable_value()->set_int64_value(OddNumber());
+        if (Below(3) == 0) attribute->mutable_value()->set_name("batchmean");
+        if (Below(3) == 0) attribute->mutable_value()->set_double_value(0.5);
+        return;
+      }
+      case 4: {
+        v1::OutputRequest* output = invocation->add_outputs();
+        output->set_name(OneOf<const char*>({"out", "grad_input", "nope"}));
+        output->set_dtype(static_cast<v1::DataType>(Below(7)));
+        return;
+      }
+      case 5:
+        return request->add_results()->set_invocation(static_cast<uint32_t>(OddNumber()));
+      case 6:
+        request->add_payloads(std::string(Below(50), 'x'));
+        return;
+      case 7:
+        if (!request->payloads().empty()) request->mutable_payloads()->RemoveLast();
+        return;
+      default:
+        *request->add_invocations() = v1::Invocation(*invocation);
+    }
+  }
+
+  void ChangeTensor(v1::ExecuteRequest* request, v1::NamedTensor* input) {
+    v1::Tensor* tensor = input->mutable_tensor();
+    switch (Below(9)) {
+      case 0:
+        return input->set_name(OneOf<const char*>({"", "self", "target", "nope"}));
+      case 1:
+        return tensor->set_dtype(static_cast<v1::DataType>(Below(8)));
+      case 2:
+        return tensor->add_shape(OddNumber());
+      case 3:
+        if (!tensor->shape().empty()) {
+          tensor->set_shape(static_cast<int>(Below(tensor->shape_size())), OddNumber());
+        }
+        return;
+      case 4:
+        for (int64_t count = Below(10); count > 0; --count) tensor->add_shape(1);
+        return;
+      case 5:
+        // Overlapping and overflowing views among them.
+        for (int i = 0; i < tensor->shape_size(); ++i) tensor->add_strides(OddNumber());
+        return;
+      case 6:
+        return tensor->set_offset(OddNumber());
+      case 7:
+        return tensor->set_payload(static_cast<uint32_t>(OddNumber()));
+      default:
+        if (Below(2) == 0) return input->clear_tensor();
+        tensor->mutable_invocation_output()->set_invocation(
+            static_cast<uint32_t>(Below(request->invocations_size() + 1)));
+    }
+  }
+
+  std::mt19937_64 random_;
+};
+
+TEST(GrpcInvalidCallsTest, EachGetsAPreciseErrorAndNothingStaysBehind) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  InProcessDaemon daemon;
+  const auto stub = v1::OperatorService::NewStub(
+      grpc::CreateChannel(daemon.target(), grpc::InsecureChannelCredentials()));
+  RandomRequests requests(seed);
+  std::map<int, int> codes;
+  for (int i = 0; i < kCalls; ++i) {
+    const v1::ExecuteRequest request = requests.Next();
+    grpc::ClientContext context;
+    v1::ExecuteResponse response;
+    const grpc::Status status = stub->Execute(&context, request, &response);
+    ++codes[status.error_code()];
+    if (status.ok()) continue;
+    ASSERT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT)
+        << status.error_message() << "\n"
+        << request.ShortDebugString();
+    ASSERT_GT(status.error_message().size(), 8u) << request.ShortDebugString();
+    v1::StatusDetails details;
+    ASSERT_TRUE(details.ParseFromString(status.error_details()) && details.details_size() == 1)
+        << status.error_message();
+  }
+  EXPECT_GT(codes[grpc::StatusCode::INVALID_ARGUMENT], kCalls / 2);
+  EXPECT_GT(codes[grpc::StatusCode::OK], 0);
+  EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(100)), 100));
+  EXPECT_EQ(daemon.HeldByRequests(), 0);
+}
+
+}  // namespace
+}  // namespace opserve::server

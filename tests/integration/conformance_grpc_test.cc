@@ -1,0 +1,99 @@
+// The conformance set's value cases through a daemon with two devices: the same operators, numbers
+// and special values as through the C ABI.
+
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/conformance/case.h"
+#include "tests/conformance/compare.h"
+#include "tests/integration/in_process_daemon.h"
+
+namespace opserve::server {
+namespace {
+
+constexpr char kData[] = OPSERVE_TEST_DATA_DIR "/conformance";
+
+DataType ToDataType(const std::string& dtype) {
+  static const auto* const types =
+      new std::map<std::string, DataType>{{"FLOAT", v1::DATA_TYPE_FLOAT},
+                                          {"FLOAT16", v1::DATA_TYPE_FLOAT16},
+                                          {"BF16", v1::DATA_TYPE_BF16},
+                                          {"DOUBLE", v1::DATA_TYPE_DOUBLE}};
+  return types->at(dtype);
+}
+
+// The catalogue's names for aclnn's: "gradOutput" is "grad_output".
+std::string SnakeCase(const std::string& name) {
+  std::string snake;
+  for (char c : name) {
+    if (c >= 'A' && c <= 'Z') {
+      snake += absl::StrCat("_", std::string(1, static_cast<char>(c - 'A' + 'a')));
+    } else {
+      snake += c;
+    }
+  }
+  return snake;
+}
+
+Tensor ToTensor(const conformance::Tensor& tensor) {
+  const absl::Span<const std::byte> bytes(reinterpret_cast<const std::byte*>(tensor.storage.data()),
+                                          tensor.storage.size());
+  return Tensor::FromBytes(ToDataType(tensor.dtype), tensor.shape, bytes)
+      .WithStrides(tensor.strides, tensor.offset);
+}
+
+Request ToRequest(const conformance::Case& value_case) {
+  Invocation invocation;
+  invocation.operator_name = value_case.operator_name.substr(5);  // without "aclnn"
+  for (const auto& input : value_case.inputs) {
+    invocation.inputs.push_back({SnakeCase(input->name), ToTensor(*input)});
+  }
+  for (const auto& [name, value] : value_case.attributes) {
+    NamedAttribute attribute{SnakeCase(name), {}};
+    std::visit([&](auto v) { attribute.value = v; }, value);
+    invocation.attributes.push_back(std::move(attribute));
+  }
+  static const auto* const outputs =
+      new std::map<std::string, std::string>{{"KlDivBackward", "out"},
+                                             {"KlDivTargetBackward", "grad_target"},
+                                             {"L1LossBackward", "grad_input"},
+                                             {"LogSoftmaxBackward", "out"}};
+  invocation.output_dtypes = {
+      {outputs->at(invocation.operator_name), ToDataType(value_case.output->dtype)}};
+  return {.invocations = {std::move(invocation)}, .want_receipt = true};
+}
+
+TEST(ConformanceGrpcTest, EveryValueCaseThroughADaemonWithTwoDevices) {
+  InProcessDaemon daemon;
+  int cases = 0;
+  std::map<uint32_t, int> devices;
+  for (const char* operator_name : conformance::kOperators) {
+    for (const conformance::Case& value_case : conformance::LoadValueCases(kData, operator_name)) {
+      ++cases;
+      const auto response = daemon.client().Execute(ToRequest(value_case));
+      if (!response.ok()) {
+        ADD_FAILURE() << value_case.id << ": " << response.status();
+        continue;
+      }
+      const Result& result = response->results.at(0);
+      EXPECT_EQ(result.shape(), value_case.output->shape) << value_case.id;
+      EXPECT_EQ(result.dtype(), ToDataType(value_case.output->dtype)) << value_case.id;
+      const auto bytes = result.bytes();
+      EXPECT_EQ(conformance::CompareElements(
+                    value_case, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
+                "")
+          << value_case.id;
+      ++devices[response->receipt->device()];
+    }
+  }
+  EXPECT_EQ(cases, 668);
+  EXPECT_EQ(devices.size(), 2u);
+  EXPECT_EQ(daemon.HeldByRequests(), 0);
+}
+
+}  // namespace
+}  // namespace opserve::server

@@ -1,0 +1,75 @@
+#include "tests/integration/in_process_daemon.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+
+namespace opserve::server {
+namespace {
+
+std::string SocketPath() {
+  static const std::string* const directory = [] {
+    std::string pattern = "/tmp/opserve-test-XXXXXX";
+    return new std::string(mkdtemp(pattern.data()));
+  }();
+  static int count = 0;
+  return absl::StrCat(*directory, "/", count++, ".sock");
+}
+
+template <typename T>
+T OrAbort(absl::StatusOr<T> value) {
+  if (!value.ok()) {
+    std::fprintf(stderr, "%s\n", value.status().ToString().c_str());
+    std::abort();
+  }
+  return *std::move(value);
+}
+
+}  // namespace
+
+Config InProcessDaemon::DefaultConfig() {
+  Config config;
+  config.listen = {{.is_unix = true, .path = SocketPath(), .host = "", .port = 0}};
+  config.acl_library_dir = kHostCannDir;
+  config.streams_per_device = 2;
+  config.max_message_bytes = 64 << 20;
+  config.max_tensor_bytes = 64 << 20;
+  config.max_request_bytes = 256 << 20;
+  config.pinned_pool_bytes = 64 << 20;
+  config.grpc_memory_quota_bytes = 1 << 30;
+  config.max_streams_per_connection = 1000;
+  config.default_deadline = absl::Seconds(30);
+  config.max_deadline = absl::Seconds(300);
+  config.execution_timeout = absl::Seconds(30);
+  config.drain_delay = absl::ZeroDuration();
+  config.drain_timeout = absl::Seconds(30);
+  return config;
+}
+
+InProcessDaemon::InProcessDaemon(const Config& config) {
+  setenv("OPSERVE_HOST_DEVICES", "2", 1);
+  setenv("OPSERVE_HOST_DEVICE_MEMORY", "64M", 1);
+  daemon_ = OrAbort(Daemon::Start(config));
+  target_ = config.listen[0].ToString();
+  client_ = OrAbort(Client::Connect(target_));
+}
+
+InProcessDaemon::~InProcessDaemon() {
+  client_.reset();
+  daemon_->Drain();
+}
+
+int64_t InProcessDaemon::HeldByRequests() {
+  int64_t held = HostCount(OPSERVE_HOST_TENSORS) + HostCount(OPSERVE_HOST_EXECUTORS);
+  const v1::GetServerStatusResponse status = OrAbort(client_->GetServerStatus());
+  for (const v1::DeviceStatus& device : status.devices()) {
+    held += device.pool_allocated_bytes() + device.queued_requests() + device.executing_requests();
+  }
+  return held;
+}
+
+}  // namespace opserve::server

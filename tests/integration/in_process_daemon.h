@@ -1,0 +1,37 @@
+// A daemon inside the test program, reached over a real socket, with the host CANN's fault
+// injection and counters at hand.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "client/cpp/client.h"
+#include "server/config/config.h"
+#include "server/daemon.h"
+#include "tests/unit/server/acl_environment.h"
+
+namespace opserve::server {
+
+class InProcessDaemon {
+ public:
+  // Two devices of 64 MiB with two lanes each, on a Unix socket in a directory of its own. Change
+  // `config` to serve otherwise. Aborts the test program if the daemon does not start.
+  static Config DefaultConfig();
+  explicit InProcessDaemon(const Config& config = DefaultConfig());
+  ~InProcessDaemon();
+
+  Client& client() { return *client_; }
+  const std::string& target() const { return target_; }
+
+  // What requests hold while they run: 0 when the daemon is at rest, whatever happened before.
+  // Counts descriptors, executors and bytes lent by the device pools, after every lane has put its
+  // blocks back.
+  int64_t HeldByRequests();
+
+ private:
+  std::string target_;
+  std::unique_ptr<Daemon> daemon_;
+  std::unique_ptr<Client> client_;
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,221 @@
+"""opserved and opserve as processes: flags, sockets, signals, exit codes, metrics.
+
+usage: process_test.py BUILD_DIR
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.request
+
+BUILD = pathlib.Path(sys.argv.pop())
+OPSERVED = BUILD / "bin/opserved"
+OPSERVE = BUILD / "bin/opserve"
+
+
+class Daemon:
+    """A running opserved. Reads its log; `ready` is the line that says it serves."""
+
+    def __init__(self, path, *flags, faults=""):
+        environment = dict(os.environ, OPSERVE_HOST_DEVICES="2", OPSERVE_HOST_FAULTS=faults)
+        self.process = subprocess.Popen(
+            [OPSERVED, f"--listen=unix:{path}", "--metrics_listen=127.0.0.1:0", "--drain_delay=0s",
+             *flags], stderr=subprocess.PIPE, text=True, env=environment)
+        self.target = f"unix:{path}"
+        self.ready = self.wait_for("ready")
+
+    def wait_for(self, event):
+        for line in self.process.stderr:
+            entry = json.loads(line)
+            if entry["event"] == event:
+                return entry
+        raise AssertionError(f"opserved ended without the event {event}")
+
+    def opserve(self, *arguments):
+        return subprocess.run([OPSERVE, f"--target={self.target}", *arguments], capture_output=True,
+                              text=True, timeout=60)
+
+    def metrics(self):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ready['metrics_port']}/metrics") as page:
+            return page.read().decode()
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        code = self.process.wait(timeout=60)
+        self.process.stderr.close()
+        return code
+
+
+def save_array(path, values):
+    """A float32 .npy file of one axis, written by hand: no numpy needed."""
+    import struct
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(values)},), }}"
+    header = header.ljust(117) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
+                     struct.pack(f"<{len(values)}f", *values))
+
+
+class ProcessTest(unittest.TestCase):
+
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="opserve-test-"))
+        self.addCleanup(shutil.rmtree, self.directory)
+        self.socket = self.directory / "opserve.sock"
+
+    def start(self, *flags, faults=""):
+        daemon = Daemon(self.socket, *flags, faults=faults)
+        self.addCleanup(lambda: daemon.process.poll() is None and daemon.stop(signal.SIGKILL))
+        return daemon
+
+    def l1_command(self, daemon):
+        for name, values in (("g", [1, 1, 1]), ("x", [3, 1, 2]), ("t", [2, 2, 2])):
+            save_array(self.directory / f"{name}.npy", values)
+        return [OPSERVE, f"--target={daemon.target}", "run", "L1LossBackward",
+                "--input", f"grad_output={self.directory}/g.npy",
+                "--input", f"self={self.directory}/x.npy",
+                "--input", f"target={self.directory}/t.npy", "--attr", "reduction=sum"]
+
+    def run_l1(self, daemon):
+        return subprocess.run(self.l1_command(daemon), capture_output=True, text=True, timeout=60)
+
+    def start_l1_and_see_it_run(self, daemon):
+        call = subprocess.Popen(self.l1_command(daemon), stdout=subprocess.DEVNULL,
+                                stderr=subprocess.DEVNULL)
+        executing = 0
+        while executing == 0:
+            self.assertIsNone(call.poll(), "the call ended before it was seen to run")
+            status = json.loads(daemon.opserve("--format=json", "status").stdout)
+            executing = sum(device["executing_requests"] for device in status["devices"])
+        return call
+
+    def test_flags_that_are_wrong_exit_with_2_and_say_what_is_valid(self):
+        cases = {
+            "--listen=0.0.0.0:8470": "other machines can reach 0.0.0.0:8470",
+            "--listen=nonsense": "expected unix:PATH or HOST:PORT",
+            "--metrics_listen=unix:/x": "use HOST:PORT",
+            "--streams_per_device=0": "must be from 1 to 64",
+            "--max_message_bytes=10": "must be from 1048576 to 2147483647",
+            "--execution_timeout=0s": "must be at least 1ms",
+            "--drain_timeout=inf": "must be at least 0",
+            "--device=a": '"a" is not a device id',
+            "--log_level=loud": "use debug, info, warning, error or off",
+            "surplus": 'unexpected argument "surplus"',
+        }
+        for flag, message in cases.items():
+            with self.subTest(flag):
+                run = subprocess.run([OPSERVED, flag], capture_output=True, text=True, timeout=60)
+                self.assertEqual(run.returncode, 2, run.stderr)
+                self.assertIn(message, run.stderr)
+
+    def test_what_keeps_it_from_starting_exits_with_1(self):
+        listen = f"--listen=unix:{self.socket}"
+        cases = {
+            "--acl_library_dir=/nonexistent": "no libascendcl.so in /nonexistent",
+            "--device=9": "there are devices 0 to",
+            "--metrics_listen=192.0.2.1:9464": "cannot serve metrics on 192.0.2.1:9464",
+        }
+        for flag, message in cases.items():
+            with self.subTest(flag):
+                run = subprocess.run([OPSERVED, listen, flag], capture_output=True, text=True,
+                                     timeout=60)
+                self.assertEqual(run.returncode, 1, run.stderr)
+                self.assertIn(message, run.stderr)
+
+    def test_help_teaches(self):
+        run = subprocess.run([OPSERVED, "--help"], capture_output=True, text=True, timeout=60)
+        for text in ("--listen", "SIGTERM", "Exit codes", "opserve status"):
+            self.assertIn(text, run.stdout)
+
+    def test_the_command_line_reaches_it(self):
+        daemon = self.start()
+        self.assertIn("L1LossBackward", daemon.opserve("ops").stdout)
+        status = json.loads(daemon.opserve("--format=json", "status").stdout)
+        self.assertEqual(len(status["devices"]), 2)
+        run = self.run_l1(daemon)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertRegex(run.stdout, r"\[ 1, -1,  0\]")
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_the_socket_is_private_to_owner_and_group(self):
+        daemon = self.start()
+        self.assertEqual(self.socket.stat().st_mode & 0o777, 0o660)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_a_stale_socket_is_replaced_and_a_living_one_is_not(self):
+        first = self.start()
+        run = subprocess.run([OPSERVED, f"--listen={first.target}", "--metrics_listen="],
+                             capture_output=True, text=True, timeout=60)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("another daemon serves on", run.stderr)
+        first.stop(signal.SIGKILL)
+        self.assertTrue(self.socket.exists())
+        second = self.start()
+        self.assertEqual(self.run_l1(second).returncode, 0)
+        self.assertEqual(second.stop(), 0)
+
+    def test_a_file_in_the_sockets_place_is_left_alone(self):
+        self.socket.write_text("precious")
+        run = subprocess.run([OPSERVED, f"--listen=unix:{self.socket}"], capture_output=True,
+                             text=True, timeout=60)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("is not a socket", run.stderr)
+        self.assertEqual(self.socket.read_text(), "precious")
+
+    def test_sigterm_lets_a_running_call_end(self):
+        daemon = self.start(faults="kernel=*,slow=1000000")
+        call = self.start_l1_and_see_it_run(daemon)
+        self.assertEqual(daemon.stop(), 0)
+        self.assertEqual(call.wait(timeout=60), 0)
+
+    def test_a_call_that_does_not_end_in_time_is_cut_off_with_exit_code_3(self):
+        daemon = self.start("--drain_timeout=100ms", faults="kernel=*,hang")
+        call = self.start_l1_and_see_it_run(daemon)
+        self.assertEqual(daemon.stop(), 3)
+        self.assertNotEqual(call.wait(timeout=60), 0)
+
+    def test_a_second_signal_ends_it_at_once(self):
+        daemon = self.start("--drain_delay=1h")
+        daemon.process.send_signal(signal.SIGTERM)
+        daemon.wait_for("draining")
+        self.assertEqual(daemon.stop(signal.SIGINT), 3)
+
+    def test_promtool_accepts_the_metrics(self):
+        daemon = self.start()
+        self.assertEqual(self.run_l1(daemon).returncode, 0)
+        metrics = daemon.metrics()
+        promtool = shutil.which("promtool")
+        self.assertIsNotNone(promtool, "promtool is missing; tests/run.sh provides it")
+        check = subprocess.run([promtool, "check", "metrics"], input=metrics, capture_output=True,
+                               text=True, timeout=60)
+        self.assertEqual((check.returncode, check.stdout + check.stderr), (0, ""))
+        self.assertRegex(
+            metrics, r'opserve_requests_total\{operator="L1LossBackward",tenant="default",'
+            r'device="\d",code="OK"\} 1\n')
+        for family in ("opserve_build_info", "opserve_request_duration_seconds_bucket",
+                       "opserve_queue_depth", "opserve_workspace_pool_reserved_bytes",
+                       "opserve_device_state", "opserve_device_memory_total_bytes",
+                       "opserve_admission_rejections_total", "opserve_requests_in_flight"):
+            self.assertRegex(metrics, rf"(?m)^{family}{{")
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_tcp_on_loopback(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        daemon = self.start(f"--listen=unix:{self.socket},127.0.0.1:{port}")
+        self.assertIn(f"127.0.0.1:{port}", daemon.ready["listen"])
+        daemon.target = f"127.0.0.1:{port}"
+        self.assertEqual(self.run_l1(daemon).returncode, 0)
+        self.assertEqual(daemon.stop(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

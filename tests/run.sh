@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Installs what the tests need, builds, and runs them.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+usage() {
+  cat <<EOF
+usage: tests/run.sh [--quick] [--asan | --tsan] [--lint] [FILTER]
+
+  (nothing)   all tests
+  --quick     unit and conformance tests only
+  --asan      everything built with AddressSanitizer and UndefinedBehaviorSanitizer
+  --tsan      everything built with ThreadSanitizer
+  --lint      instead of running tests: formatting, and Clang's lock annotations as errors
+  FILTER      only tests whose name matches this regular expression (as ctest -R)
+
+Build directories: build, build-asan, build-tsan, build-lint. Exit code 0 if all passed.
+EOF
+}
+
+sanitize= suffix= labels= lint= filter=
+for argument in "$@"; do
+  case "$argument" in
+    --quick) labels='unit|conformance' ;;
+    --asan) sanitize=address suffix=-asan ;;
+    --tsan) sanitize=thread suffix=-tsan ;;
+    --lint) lint=1 ;;
+    -h | --help) usage; exit 0 ;;
+    -*) usage >&2; exit 2 ;;
+    *) filter=$argument ;;
+  esac
+done
+
+"$root/deploy/install_packages.sh" --tests
+
+if [ -n "$lint" ]; then
+  cd "$root"
+  git ls-files '*.cc' '*.h' '*.c' | xargs clang-format --dry-run -Werror
+  CXX=clang++ CC=clang cmake -S . -B build-lint -G Ninja -DOPSERVE_BUILD_TESTS=OFF >/dev/null
+  cmake --build build-lint
+  echo "lint passed"
+  exit 0
+fi
+
+build=$root/build$suffix
+cmake -S "$root" -B "$build" -G Ninja -DOPSERVE_BUILD_TESTS=ON -DOPSERVE_SANITIZE="$sanitize"
+cmake --build "$build"
+
+# promtool judges the metrics; only this one program is wanted of Debian's prometheus package, not
+# its service.
+if ! command -v promtool >/dev/null && [ ! -x "$build/tools/usr/bin/promtool" ]; then
+  mkdir -p "$build/tools"
+  (cd "$build/tools" && apt-get download -qq prometheus && dpkg-deb -x prometheus_*.deb .)
+fi
+export PATH="$PATH:$build/tools/usr/bin"
+
+# The sanitizers find what they look for in any order; a report is a failed test.
+export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1
+export UBSAN_OPTIONS=print_stacktrace=1
+# gRPC was not built with ThreadSanitizer: what it hands to the system is not looked at.
+export TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1:suppressions=$root/tests/tsan.supp
+ctest --test-dir "$build" --output-on-failure --parallel 2 ${labels:+-L "$labels"} ${filter:+-R "$filter"}

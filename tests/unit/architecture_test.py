@@ -1,0 +1,64 @@
+"""The arrows between the rooms, checked against every #include: usage architecture_test.py ROOT."""
+
+import pathlib
+import re
+import sys
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop())
+
+# What the files of a room may include, by the start of the path. A room may include itself. Generated
+# protocol headers ("opserve/v1/...") count as "proto/".
+ALLOWED = {
+    "proto/codec": [],
+    "ops/abi": ["acl/", "aclnn/", "aclnn_util.h"],
+    "ops/catalog": ["proto/", "acl/", "aclnn/", "aclnnop/"],
+    "ops/host_cann": ["acl/", "aclnn/", "aclnnop/", "aclnn_util.h", "opserve/host_cann.h",
+                      "kernels/cpu/kernel.h"],
+    "kernels/cpu": [],
+    "server/config": ["ops/catalog/status_macros.h"],
+    "server/observability": ["proto/", "ops/catalog/error.h"],
+    "server/device": ["proto/", "ops/catalog/", "acl/", "aclnn/", "server/observability/"],
+    "server/execution": ["proto/", "ops/catalog/", "server/observability/", "server/device/"],
+    "server/scheduling": ["proto/", "ops/catalog/", "server/observability/", "server/device/",
+                          "server/execution/"],
+    "server/rpc": ["proto/", "ops/catalog/", "server/"],
+    "client/cpp": ["proto/"],
+    "client/cli": ["proto/", "client/cpp/"],
+}
+OURS = re.compile(r"^(proto|ops|kernels|server|client|tests|acl|aclnn|aclnnop|opserve)/|^aclnn_util")
+
+
+def includes(path):
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if found := re.match(r'\s*#\s*include\s+"([^"]+)"', line):
+            yield found.group(1)
+
+
+class ArchitectureTest(unittest.TestCase):
+
+    def test_rooms_include_only_along_the_arrows(self):
+        for room, allowed in ALLOWED.items():
+            files = [p for p in (ROOT / room).rglob("*") if p.suffix in (".h", ".cc", ".inc")]
+            self.assertTrue(files, f"{room} is empty: is the table out of date?")
+            for path in files:
+                for include in filter(OURS.match, includes(path)):
+                    name = re.sub(r"^opserve/v1/", "proto/opserve/v1/", include)
+                    if name.startswith((room + "/", *allowed)):
+                        continue
+                    self.fail(f"{path.relative_to(ROOT)} includes {include}, which {room} must not")
+
+    def test_every_room_has_its_rule(self):
+        for top in ("ops", "kernels", "server", "client"):
+            for folder in (ROOT / top).iterdir():
+                if folder.is_dir() and any(folder.rglob("*.cc")):
+                    self.assertIn(f"{top}/{folder.name}", ALLOWED)
+
+    def test_kernels_use_nothing_but_the_standard_library(self):
+        for path in (ROOT / "kernels/cpu").rglob("*"):
+            if path.suffix in (".h", ".cc"):
+                self.assertNotRegex(path.read_text(encoding="utf-8"), r"absl/|grpc|spdlog|acl/acl")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,89 @@
+#include "client/cli/array_text.h"
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace opserve::cli {
+namespace {
+
+using testing::HasSubstr;
+
+// A result that views the values it was made from.
+template <typename T>
+class Values {
+ public:
+  Values(std::vector<int64_t> shape, std::vector<T> values)
+      : values_(std::move(values)),
+        piece_(reinterpret_cast<const char*>(values_.data()), values_.size() * sizeof(T)),
+        result_(OutputOf{}, kDataTypeOf<T>, std::move(shape), absl::MakeConstSpan(&piece_, 1),
+                nullptr) {}
+
+  const Result& result() const { return result_; }
+
+ private:
+  std::vector<T> values_;
+  absl::string_view piece_;
+  Result result_;
+};
+
+Values<float> Iota(std::vector<int64_t> shape, size_t num_elements) {
+  std::vector<float> values(num_elements);
+  std::iota(values.begin(), values.end(), 0.0f);
+  return {std::move(shape), std::move(values)};
+}
+
+TEST(SummarizeTest, LooksAtFiniteValuesOnly) {
+  const float nan = std::nanf("");
+  const Values<float> values({5}, {nan, -2, INFINITY, 5, -INFINITY});
+
+  const ValueSummary summary = Summarize(values.result());
+
+  EXPECT_EQ(summary.num_elements, 5);
+  EXPECT_EQ(summary.num_finite, 2);
+  EXPECT_EQ(summary.num_nan, 1);
+  EXPECT_EQ(summary.minimum, -2);
+  EXPECT_EQ(summary.maximum, 5);
+  EXPECT_EQ(summary.mean, 1.5);
+}
+
+TEST(SummarizeTest, WidensEveryType) {
+  EXPECT_EQ(Summarize(Values<Float16>({1}, {Float16{0x3e00}}).result()).mean, 1.5);
+  EXPECT_EQ(Summarize(Values<Bf16>({1}, {Bf16{0x3fc0}}).result()).mean, 1.5);
+  EXPECT_EQ(Summarize(Values<double>({1}, {1.1}).result()).mean, 1.1);
+  EXPECT_EQ(Summarize(Values<float>({0}, {}).result()).num_finite, 0);
+}
+
+TEST(FormatValuesTest, NestsAsNumpyDoes) {
+  EXPECT_EQ(FormatValues(Values<double>({}, {1.5}).result(), 80), "1.5");
+  EXPECT_EQ(FormatValues(Values<float>({0}, {}).result(), 80), "[]");
+  EXPECT_EQ(FormatValues(Values<float>({1 << 20, 0}, {}).result(), 80), "[]");
+  EXPECT_EQ(FormatValues(Iota({3}, 3).result(), 80), "[0, 1, 2]");
+  EXPECT_EQ(FormatValues(Values<float>({2, 2}, {1, -10, 0.1f, NAN}).result(), 80),
+            "[[  1, -10],\n [0.1, nan]]");
+  EXPECT_EQ(FormatValues(Iota({2, 1, 2}, 4).result(), 80), "[[[0, 1]],\n [[2, 3]]]");
+}
+
+TEST(FormatValuesTest, LinesStayWithinTheWidth) {
+  EXPECT_EQ(FormatValues(Iota({7}, 7).result(), 10), "[0, 1, 2,\n 3, 4, 5,\n 6]");
+}
+
+TEST(FormatValuesTest, CutsLargeArrays) {
+  EXPECT_EQ(FormatValues(Iota({1001}, 1001).result(), 80),
+            "[   0,    1,    2, ...,  998,  999, 1000]");
+  const std::string matrix = FormatValues(Iota({100, 20}, 2000).result(), 80);
+  EXPECT_THAT(matrix, HasSubstr("[   0,    1,    2, ...,   17,   18,   19],\n"));
+  EXPECT_THAT(matrix, HasSubstr("],\n ...,\n [1940,"));
+}
+
+TEST(ValuesToJsonTest, WhatJsonCannotSayIsAString) {
+  const Values<float> values({4}, {0.5f, NAN, INFINITY, -INFINITY});
+  EXPECT_EQ(ValuesToJson(values.result()).dump(), R"([0.5,"nan","inf","-inf"])");
+  EXPECT_EQ(ValuesToJson(Iota({2000}, 2000).result()).size(), 1000u);
+}
+
+}  // namespace
+}  // namespace opserve::cli

@@ -1,0 +1,269 @@
+#include "client/cli/command_line.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/npy.h"
+#include "client/cli/session.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/unit/client/test_server.h"
+
+namespace opserve::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+std::string Fixture(const std::string& name) {
+  return absl::StrCat(OPSERVE_TEST_DATA_DIR, "/npy/", name, ".npy");
+}
+
+struct Output {
+  ExitCode exit_code;
+  std::string out;
+  std::string err;
+};
+
+Output RunProgram(const std::vector<std::string>& arguments) {
+  std::ostringstream out;
+  std::ostringstream err;
+  Terminal terminal{.out = out, .err = err};
+  const ExitCode exit_code = RunCommandLine(arguments, terminal);
+  return {exit_code, out.str(), err.str()};
+}
+
+// Runs commands, written as in a shell without quotes, against a daemon.
+class CommandLineTest : public testing::Test {
+ protected:
+  Output RunHere(const std::string& command) {
+    std::vector<std::string> arguments = absl::StrSplit(command, ' ', absl::SkipEmpty());
+    arguments.push_back("--target=" + server_.target());
+    return RunProgram(arguments);
+  }
+
+  // `opserve run Scale` with both inputs from this file.
+  Output RunScale(const std::string& fixture, const std::string& flags) {
+    return RunHere(absl::StrCat("run Scale --input x=", Fixture(fixture),
+                                " --input y=", Fixture("f8_scalar"), " ", flags));
+  }
+
+  TestServer server_;
+  TemporaryDirectory directory_;
+};
+
+TEST_F(CommandLineTest, OpsListsAndDescribes) {
+  const Output list = RunHere("ops");
+  EXPECT_EQ(list.exit_code, ExitCode::kOk);
+  EXPECT_THAT(list.out, HasSubstr("Scale     yes        Multiplies x by a factor.\n"));
+  EXPECT_THAT(list.out, HasSubstr("Absent    no\n"));
+
+  const Output details = RunHere("ops Scale");
+  EXPECT_THAT(details.out,
+              AllOf(StartsWith("Scale\n  Multiplies x by a factor.\n"),
+                    HasSubstr("\n      out = factor * x + 0 * y\n"),
+                    HasSubstr("  x  FLOAT, BF16\n      The operand x.\n"),
+                    HasSubstr("  mode  none (0), mean (1) or an integer from 0 up to 3; "
+                              "default mean (1)\n"),
+                    HasSubstr("  factor  a number; default 1.5\n"),
+                    HasSubstr("  opserve run Scale \\\n      --input x=x.npy \\\n")));
+
+  const Output json = RunHere("ops Scale --format=json");
+  const auto document = nlohmann::json::parse(json.out);
+  EXPECT_EQ(document["operators"].size(), 1u);
+  EXPECT_EQ(document["operators"][0]["attributes"][1]["names"][1]["name"], "mean");
+}
+
+TEST_F(CommandLineTest, StatusShowsTheDevices) {
+  const Output text = RunHere("status");
+  EXPECT_EQ(text.exit_code, ExitCode::kOk);
+  EXPECT_THAT(text.out, AllOf(HasSubstr("opserved 1.2.3 on host CANN\n"),
+                              HasSubstr("started 2023-11-14 22:13:20 UTC\n"),
+                              HasSubstr("0  TestSoC  ready      4       7          0      12345"),
+                              HasSubstr("of 64 GiB")));
+
+  const auto json = nlohmann::json::parse(RunHere("status --format json").out);
+  EXPECT_EQ(json["devices"][0]["state"], "READY");
+}
+
+TEST_F(CommandLineTest, RunSendsWhatItWasTold) {
+  const Output output = RunScale(
+      "f4_fortran", "--attr mode=mean --attr factor=2 --attr negate=true --output-dtype bf16");
+
+  EXPECT_EQ(output.exit_code, ExitCode::kOk) << output.err;
+  const v1::ExecuteRequest request = server_.last_request();
+  const v1::Invocation& invocation = request.invocations(0);
+  EXPECT_EQ(invocation.operator_(), "Scale");
+  EXPECT_EQ(invocation.inputs(0).name(), "x");
+  EXPECT_THAT(invocation.inputs(0).tensor().strides(), testing::ElementsAre(1, 2));
+  EXPECT_EQ(invocation.inputs(1).tensor().dtype(), kDouble);
+  EXPECT_EQ(invocation.attributes(0).value().name(), "mean");
+  EXPECT_EQ(invocation.attributes(1).value().double_value(), 2);
+  EXPECT_TRUE(invocation.attributes(2).value().bool_value());
+  EXPECT_EQ(invocation.outputs(0).name(), "out");
+  EXPECT_EQ(invocation.outputs(0).dtype(), kBf16);
+  EXPECT_FALSE(request.want_receipt());
+}
+
+TEST_F(CommandLineTest, RunPrintsValuesAndReceipt) {
+  const Output output = RunScale("f4_vector", "--receipt");
+
+  EXPECT_THAT(output.out, StartsWith("out  FLOAT [3]  12 B\n"
+                                     "min 0.1  max 0.1  mean 0.1\n"
+                                     "1 of 3 finite, 1 nan\n"
+                                     "[ 0.1,  nan, -inf]\n"));
+  EXPECT_THAT(output.out, HasSubstr("execute   1.5 us   50.0 %\n"));
+
+  const auto json = nlohmann::json::parse(RunScale("f4_vector", "--receipt --format=json").out);
+  EXPECT_EQ(json["results"][0]["values"][1], "nan");
+  EXPECT_EQ(json["results"][0]["dtype"], "FLOAT");
+  EXPECT_EQ(json["receipt"]["execute_ns"], 1500);
+}
+
+TEST_F(CommandLineTest, RunWritesFilesThatNumpyReads) {
+  for (const char* name : {"f2", "f4_empty", "bf16_ml_dtypes"}) {
+    const std::string path = directory_.File("out.npy");
+
+    const Output output = RunScale(name, "--output " + path);
+
+    EXPECT_EQ(output.exit_code, ExitCode::kOk) << output.err;
+    EXPECT_THAT(output.out, HasSubstr("written to " + path));
+    const auto written = ReadNpy(path);
+    ASSERT_TRUE(written.ok()) << written.status();
+    EXPECT_EQ(written->dtype(), ReadNpy(Fixture(name))->dtype());
+    EXPECT_EQ(written->shape(), ReadNpy(Fixture(name))->shape());
+  }
+  const std::string named = directory_.File("named.npy");
+  EXPECT_EQ(RunScale("f2", "--output out=" + named).exit_code, ExitCode::kOk);
+  EXPECT_TRUE(ReadNpy(named).ok());
+}
+
+TEST_F(CommandLineTest, RunReadsTwoByteArraysAsBf16IfTold) {
+  const Output output = RunHere(
+      absl::StrCat("run Scale --input x=", Fixture("u2"), ":bf16", " --input y=", Fixture("f2")));
+  EXPECT_THAT(output.out, HasSubstr("out  BF16 [2]  4 B\nmin -2  max 1  mean -0.5\n"));
+}
+
+TEST_F(CommandLineTest, MistakesAreExplainedBeforeAnythingRuns) {
+  const std::string x = absl::StrCat(" --input x=", Fixture("f2"));
+  const std::string xy = absl::StrCat(x, " --input y=", Fixture("f2"));
+  struct Case {
+    std::string command;
+    std::string complaint;
+  };
+  const Case kCases[] = {
+      {"run Scael" + xy, "unknown operator \"Scael\"; did you mean Scale?"},
+      {"ops Nope", "unknown operator \"Nope\"; known: Scale, Absent"},
+      {"run Scale" + x, "input \"y\" is missing; Scale takes x, y"},
+      {"run Scale" + xy + " --input z=a.npy", "unknown input \"z\"; known: x, y"},
+      {"run Scale" + xy + x, "input \"x\" is given twice"},
+      {"run Scale --input x", "--input \"x\": expected NAME=VALUE"},
+      {"run Scale" + xy + " --attr mdoe=1", "unknown attribute \"mdoe\"; did you mean mode?"},
+      {"run Scale" + xy + " --attr mode=max", "\"max\" is not none (0), mean (1) or an integer"},
+      {"run Scale" + xy + " --attr negate=2", "\"2\" is not true or false"},
+      {"run Scale" + xy + " --output-dtype int8", "\"int8\" is not FLOAT, FLOAT16, BF16 or DOUBLE"},
+      {"run Scale" + x + " --input y=none.npy", "input \"y\": none.npy: no such file"},
+      {"run Scale" + xy + " --output /none/out.npy", "/none/out.npy"},
+      {"run", "OPERATOR is required"},
+      {"statsu", "unknown command \"statsu\"; did you mean status?"},
+      {"help statsu", "unknown command \"statsu\"; did you mean status?"},
+      {"status --timeout=fast", "\"fast\" is not a time"},
+      {"status --timeout=-1s", "\"-1s\" is not a time"},
+      {"status --format=yaml", "\"yaml\" is not text or json"},
+      {"status --nope", "--nope"},
+      {"status --target=nowhere", "--target"},
+      {"", "no command"},
+  };
+  for (const Case& c : kCases) {
+    const Output output = RunHere(c.command);
+    EXPECT_EQ(output.exit_code, ExitCode::kUsage) << c.command;
+    EXPECT_THAT(output.err, AllOf(StartsWith("opserve: error: "), HasSubstr(c.complaint)));
+    EXPECT_THAT(output.out, IsEmpty()) << c.command;
+  }
+}
+
+TEST_F(CommandLineTest, RefusalsOfTheDaemonAreReported) {
+  server_.set_execute([](grpc::ServerContext* context, const auto&, auto*) {
+    v1::ErrorDetail detail;
+    detail.set_reason("queue_full");
+    detail.set_aclnn_status(161002);
+    v1::StatusDetails details;
+    details.add_details()->PackFrom(detail);
+    context->AddTrailingMetadata("grpc-retry-pushback-ms", "250");
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "come back later",
+                        details.SerializeAsString());
+  });
+
+  const Output text = RunScale("f2", "");
+  EXPECT_EQ(text.exit_code, ExitCode::kFailed);
+  EXPECT_EQ(text.err,
+            "opserve: error: UNAVAILABLE: come back later\n"
+            "  reason: queue_full, aclnn status: 161002\n"
+            "  hint: try again in 250ms\n");
+
+  const Output json = RunScale("f2", "--format=json");
+  const auto error = nlohmann::json::parse(json.err)["error"];
+  EXPECT_EQ(error["code"], "UNAVAILABLE");
+  EXPECT_EQ(error["exit_code"], 1);
+  EXPECT_EQ(error["detail"]["reason"], "queue_full");
+}
+
+TEST(UnreachableTest, SaysWhereItLookedAndHowToStartTheDaemon) {
+  const TemporaryDirectory directory;
+  const std::string target = "unix:" + directory.File("none");
+
+  for (const char* command : {"status", "ops"}) {
+    const Output output = RunProgram({command, "--target", target});
+    EXPECT_EQ(output.exit_code, ExitCode::kUnreachable);
+    EXPECT_THAT(output.err,
+                AllOf(HasSubstr("cannot reach the daemon at " + target), HasSubstr("opserved")));
+  }
+  const Output json = RunProgram({"--format", "json", "--target", target, "status"});
+  EXPECT_EQ(nlohmann::json::parse(json.err)["error"]["exit_code"], 3);
+}
+
+TEST(HelpTest, TeachesWithoutADaemon) {
+  struct Case {
+    std::vector<std::string> arguments;
+    const char* text;
+  };
+  const Case kCases[] = {
+      {{"--help"}, "Usage: opserve [OPTIONS]"},
+      {{"help"}, "Usage: opserve [OPTIONS]"},
+      {{"help", "run"}, "Usage: opserve run"},
+      {{"run", "--help"}, "Usage: opserve run"},
+      {{"help", "status"}, "opserve status --targ"},
+      {{"help", "ops"}, "opserve ops KlDivBackward"},
+      {{"--version"}, "opserve "},
+  };
+  for (const Case& c : kCases) {
+    const Output output = RunProgram(c.arguments);
+    EXPECT_EQ(output.exit_code, ExitCode::kOk) << c.arguments[0];
+    EXPECT_THAT(output.out, HasSubstr(c.text));
+    EXPECT_THAT(output.err, IsEmpty());
+  }
+}
+
+TEST(HelpTest, UsageErrorsAreJsonIfAsked) {
+  const Output output = RunProgram({"run", "--format", "json"});
+  EXPECT_EQ(output.exit_code, ExitCode::kUsage);
+  EXPECT_EQ(nlohmann::json::parse(output.err)["error"]["code"], "INVALID_ARGUMENT");
+}
+
+TEST(DefaultTargetTest, EnvironmentDecides) {
+  ASSERT_EQ(setenv("OPSERVE_TARGET", "host:1", 1), 0);
+  EXPECT_EQ(DefaultTarget(), "host:1");
+  ASSERT_EQ(setenv("OPSERVE_TARGET", "", 1), 0);
+  ASSERT_EQ(setenv("XDG_RUNTIME_DIR", "/run/user/7", 1), 0);
+  EXPECT_EQ(DefaultTarget(), "unix:/run/user/7/opserve/opserve.sock");
+  ASSERT_EQ(unsetenv("XDG_RUNTIME_DIR"), 0);
+  EXPECT_THAT(DefaultTarget(), testing::MatchesRegex("unix:/tmp/opserve-[0-9]+/opserve.sock"));
+}
+
+}  // namespace
+}  // namespace opserve::cli

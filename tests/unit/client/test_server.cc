@@ -1,0 +1,151 @@
+#include "tests/unit/client/test_server.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server_builder.h"
+
+namespace opserve {
+namespace {
+
+void DescribeScale(v1::OperatorDescriptor* scale) {
+  scale->set_name("Scale");
+  scale->set_summary("Multiplies x by a factor.");
+  scale->set_documentation("Given x and y:\n\n    out = factor * x + 0 * y\n\nNaN stays NaN.");
+  scale->set_available(true);
+  for (const char* name : {"x", "y"}) {
+    v1::InputDescriptor* input = scale->add_inputs();
+    input->set_name(name);
+    input->set_documentation(std::string("The operand ") + name + ".");
+    input->add_dtypes(v1::DATA_TYPE_FLOAT);
+    input->add_dtypes(v1::DATA_TYPE_BF16);
+  }
+  v1::AttributeDescriptor* factor = scale->add_attributes();
+  factor->set_name("factor");
+  factor->set_type(v1::AttributeDescriptor::TYPE_DOUBLE);
+  factor->mutable_default_value()->set_double_value(1.5);
+  v1::AttributeDescriptor* mode = scale->add_attributes();
+  mode->set_name("mode");
+  mode->set_type(v1::AttributeDescriptor::TYPE_INT64);
+  mode->mutable_default_value()->set_int64_value(1);
+  mode->set_minimum(0);
+  mode->set_maximum(3);
+  int64_t value = 0;
+  for (const char* name : {"none", "mean"}) {
+    v1::NamedValue* named = mode->add_names();
+    named->set_name(name);
+    named->set_value(value++);
+  }
+  v1::AttributeDescriptor* negate = scale->add_attributes();
+  negate->set_name("negate");
+  negate->set_type(v1::AttributeDescriptor::TYPE_BOOL);
+  negate->mutable_default_value()->set_bool_value(false);
+  v1::OutputDescriptor* out = scale->add_outputs();
+  out->set_name("out");
+  out->add_dtypes(v1::DATA_TYPE_FLOAT);
+}
+
+}  // namespace
+
+TemporaryDirectory::TemporaryDirectory() {
+  std::string pattern = std::filesystem::temp_directory_path() / "opserve-test-XXXXXX";
+  const char* created = mkdtemp(pattern.data());
+  if (created == nullptr) std::abort();
+  path_ = created;
+}
+
+TemporaryDirectory::~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+
+TestServer::TestServer() {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(target(), grpc::InsecureServerCredentials());
+  builder.SetMaxReceiveMessageSize(-1);
+  builder.RegisterService(this);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr) std::abort();
+}
+
+TestServer::~TestServer() {
+  LetGo();
+  server_->Shutdown();
+}
+
+void TestServer::HoldCalls() {
+  set_execute([this](auto* context, const auto& request, auto* response) {
+    let_go_.WaitForNotification();
+    return Echo(context, request, response);
+  });
+}
+
+void TestServer::LetGo() {
+  if (!let_go_.HasBeenNotified()) let_go_.Notify();
+}
+
+void TestServer::set_execute(Handler execute) {
+  absl::MutexLock lock(&mutex_);
+  execute_ = std::move(execute);
+}
+
+v1::ExecuteRequest TestServer::last_request() {
+  absl::MutexLock lock(&mutex_);
+  return last_request_;
+}
+
+grpc::Status TestServer::Echo(grpc::ServerContext*, const v1::ExecuteRequest& request,
+                              v1::ExecuteResponse* response) {
+  const v1::Invocation& last = request.invocations(request.invocations_size() - 1);
+  const v1::Tensor& tensor = last.inputs(0).tensor();
+  v1::Result* result = response->add_results();
+  result->mutable_source()->set_invocation(request.invocations_size() - 1);
+  result->mutable_source()->set_output("out");
+  result->mutable_tensor()->set_dtype(tensor.dtype());
+  *result->mutable_tensor()->mutable_shape() = tensor.shape();
+  result->mutable_tensor()->set_payload(0);
+  response->add_payloads(request.payloads(tensor.payload()));
+  if (request.want_receipt()) {
+    response->mutable_receipt()->set_execute_ns(1500);
+    response->mutable_receipt()->set_total_ns(3000);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status TestServer::ListOperators(grpc::ServerContext*,
+                                       const v1::ListOperatorsRequest* request,
+                                       v1::ListOperatorsResponse* response) {
+  for (const std::string& name : request->names()) {
+    if (name != "Scale") return {grpc::StatusCode::NOT_FOUND, "no operator " + name};
+  }
+  DescribeScale(response->add_operators());
+  if (request->names().empty()) response->add_operators()->set_name("Absent");
+  return grpc::Status::OK;
+}
+
+grpc::Status TestServer::Execute(grpc::ServerContext* context, const v1::ExecuteRequest* request,
+                                 v1::ExecuteResponse* response) {
+  Handler execute;
+  {
+    absl::MutexLock lock(&mutex_);
+    last_request_ = *request;
+    execute = execute_;
+  }
+  return execute(context, *request, response);
+}
+
+grpc::Status TestServer::GetServerStatus(grpc::ServerContext*, const v1::GetServerStatusRequest*,
+                                         v1::GetServerStatusResponse* response) {
+  response->set_version("1.2.3");
+  response->set_runtime("host CANN");
+  response->mutable_start_time()->set_seconds(1700000000);
+  v1::DeviceStatus* device = response->add_devices();
+  device->set_device(0);
+  device->set_soc_name("TestSoC");
+  device->set_state(v1::DeviceStatus::STATE_READY);
+  device->set_lanes(4);
+  device->set_queued_requests(7);
+  device->set_memory_total_bytes(uint64_t{64} << 30);
+  device->set_completed_requests(12345);
+  return grpc::Status::OK;
+}
+
+}  // namespace opserve

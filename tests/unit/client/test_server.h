@@ -1,0 +1,73 @@
+// A daemon for tests of clients: generated classes and stock protobuf, on a Unix socket.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "grpcpp/server.h"
+#include "opserve/v1/operator_service.grpc.pb.h"
+
+namespace opserve {
+
+// A directory that is removed, with what it holds, at the end.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  std::string File(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+// Knows two operators, "Scale" (inputs x and y, attributes factor, mode and negate) and "Absent",
+// which is not available. Execute answers what `execute` says, at first with every result being the
+// first input of the last invocation.
+class TestServer final : public v1::OperatorService::Service {
+ public:
+  using Handler = std::function<grpc::Status(grpc::ServerContext*, const v1::ExecuteRequest&,
+                                             v1::ExecuteResponse*)>;
+
+  TestServer();
+  ~TestServer() override;
+
+  std::string target() const { return "unix:" + directory_.File("socket"); }
+
+  void set_execute(Handler execute) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Makes Execute wait for LetGo, then echo. LetGo may be called once; the destructor does it too.
+  void HoldCalls();
+  void LetGo();
+
+  // The last request that Execute got.
+  v1::ExecuteRequest last_request() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Answers with the first input of the last invocation under the name "out".
+  static grpc::Status Echo(grpc::ServerContext* context, const v1::ExecuteRequest& request,
+                           v1::ExecuteResponse* response);
+
+ private:
+  grpc::Status ListOperators(grpc::ServerContext* context, const v1::ListOperatorsRequest* request,
+                             v1::ListOperatorsResponse* response) override;
+  grpc::Status Execute(grpc::ServerContext* context, const v1::ExecuteRequest* request,
+                       v1::ExecuteResponse* response) override;
+  grpc::Status GetServerStatus(grpc::ServerContext* context,
+                               const v1::GetServerStatusRequest* request,
+                               v1::GetServerStatusResponse* response) override;
+
+  TemporaryDirectory directory_;
+  absl::Notification let_go_;
+  absl::Mutex mutex_;
+  Handler execute_ ABSL_GUARDED_BY(mutex_) = &TestServer::Echo;
+  v1::ExecuteRequest last_request_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace opserve

@@ -1,0 +1,77 @@
+// Environment variables, seen by a C program in a process of its own.
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/unit/host_cann/support.h"
+
+namespace opserve::host_cann {
+namespace {
+
+// What the program prints with the variables set; it must end by itself, and well.
+std::string RunWith(const std::string& variables) {
+  const std::string command =
+      "env -u OPSERVE_HOST_DEVICES -u OPSERVE_HOST_DEVICE_MEMORY -u OPSERVE_HOST_THREADS "
+      "-u OPSERVE_HOST_TIMEOUT_INTERVAL_US " +
+      variables + " " HOST_CANN_C_CALLER;
+  FILE* const pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return "";
+  std::string output;
+  char buffer[256];
+  while (std::fgets(buffer, sizeof(buffer), pipe) != nullptr) output += buffer;
+  EXPECT_EQ(pclose(pipe), 0) << command;
+  return output;
+}
+
+TEST(EnvironmentTest, ValuesAreObeyed) {
+  const struct {
+    const char* variables;
+    const char* expected;
+  } kCases[] = {
+      {"", "init=0\ncount=0 devices=2\nset=0\ntotal=4294967296 physical=0\nmalloc=0\n"},
+      {"OPSERVE_HOST_DEVICES=5", "count=0 devices=5\n"},
+      {"OPSERVE_HOST_DEVICE_MEMORY=3M", "total=3145728 "},
+      {"OPSERVE_HOST_DEVICE_MEMORY=100", "total=100 "},
+      {"OPSERVE_HOST_DEVICE_MEMORY=80", "malloc=207001"},
+      {"OPSERVE_HOST_DEVICES=4 ASCEND_RT_VISIBLE_DEVICES=1,3", "devices=2\n"},
+      {"OPSERVE_HOST_DEVICES=4 ASCEND_RT_VISIBLE_DEVICES=1,3", "physical=1\n"},
+      {"ASCEND_RT_VISIBLE_DEVICES=1,x,0", "devices=1\n"},
+      {"ASCEND_RT_VISIBLE_DEVICES=1,0",
+       "init=0\ncount=207004 devices=0\nmessage=EE1001: ASCEND_RT"},
+      {"ASCEND_RT_VISIBLE_DEVICES=0,0", "count=207004"},
+      {"ASCEND_RT_VISIBLE_DEVICES=", "count=207004 devices=0\n"},
+      {"OPSERVE_HOST_FAULTS=call=aclrtMalloc,code=507899", "malloc=507899"},
+      {"OPSERVE_HOST_FAULTS=device=0,lost", "set=507033"},
+  };
+  for (const auto& c : kCases) {
+    const std::string output = RunWith(c.variables);
+    EXPECT_NE(output.find(c.expected), std::string::npos) << c.variables << '\n' << output;
+  }
+}
+
+TEST(EnvironmentTest, MalformedValuesAreErrors) {
+  const struct {
+    const char* variables;
+    const char* message;
+  } kCases[] = {
+      {"OPSERVE_HOST_DEVICES=0", "OPSERVE_HOST_DEVICES is \"0\""},
+      {"OPSERVE_HOST_DEVICES=two", "from 1 to 64"},
+      {"OPSERVE_HOST_DEVICES=65", "from 1 to 64"},
+      {"OPSERVE_HOST_THREADS=", "OPSERVE_HOST_THREADS is \"\""},
+      {"OPSERVE_HOST_CHECKED=yes", "from 0 to 1"},
+      {"OPSERVE_HOST_DEVICE_MEMORY=4T", "OPSERVE_HOST_DEVICE_MEMORY is \"4T\""},
+      {"OPSERVE_HOST_DEVICE_MEMORY=G", "a number of bytes"},
+      {"OPSERVE_HOST_DEVICE_MEMORY=99999999999G", "a number of bytes"},
+      {"OPSERVE_HOST_TIMEOUT_INTERVAL_US=-1", "OPSERVE_HOST_TIMEOUT_INTERVAL_US"},
+      {"OPSERVE_HOST_FAULTS=kernel=x", "OPSERVE_HOST_FAULTS: fault 1 (\"kernel=x\")"},
+      {"OPSERVE_HOST_FAULTS=device=2,lost", "there is no device 2"},
+  };
+  for (const auto& c : kCases) {
+    const std::string output = RunWith(c.variables);
+    EXPECT_EQ(output.find("init=100000\nmessage=EH0001: "), 0u) << c.variables << '\n' << output;
+    EXPECT_NE(output.find(c.message), std::string::npos) << c.variables << '\n' << output;
+    EXPECT_NE(output.find("set=100000"), std::string::npos) << c.variables << '\n' << output;
+  }
+}
+
+}  // namespace
+}  // namespace opserve::host_cann

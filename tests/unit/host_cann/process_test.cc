@@ -1,0 +1,75 @@
+// Start and end of ACL, configuration files, versions.
+#include <cstdio>
+#include <fstream>
+
+#include "tests/unit/host_cann/support.h"
+
+namespace opserve::host_cann {
+namespace {
+
+TEST(ProcessTest, StartsAreCounted) {
+  uint64_t starts = 99;
+  EXPECT_EQ(aclFinalize(), ACL_ERROR_REPEAT_FINALIZE);
+  EXPECT_EQ(aclFinalizeReference(&starts), ACL_ERROR_REPEAT_FINALIZE);
+  EXPECT_EQ(starts, 99u);
+  EXPECT_EQ(aclInit(nullptr), ACL_SUCCESS);
+  EXPECT_EQ(aclInit(""), ACL_ERROR_REPEAT_INITIALIZE);
+  EXPECT_EQ(aclInit("/other.json"), ACL_ERROR_INVALID_PARAM);
+  EXPECT_EQ(aclFinalizeReference(&starts), ACL_SUCCESS);
+  EXPECT_EQ(starts, 1u);
+  EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
+  EXPECT_EQ(aclInit(nullptr), ACL_SUCCESS);
+  EXPECT_EQ(aclInit(nullptr), ACL_ERROR_REPEAT_INITIALIZE);
+  EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
+  EXPECT_EQ(aclFinalize(), ACL_ERROR_REPEAT_FINALIZE);
+}
+
+TEST(ProcessTest, ConfigurationFiles) {
+  const std::string path = testing::TempDir() + "host_cann_config.json";
+  const struct {
+    std::string text;
+    aclError expected;
+  } kCases[] = {
+      {"{}", ACL_SUCCESS},
+      {R"({"err_msg_mode": "0", "dump": {"dump_list": []}})", ACL_SUCCESS},
+      {R"({"err_msg_mode": "1"})", ACL_ERROR_FEATURE_UNSUPPORTED},
+      {"", ACL_ERROR_PARSE_FILE},
+      {"[]", ACL_ERROR_PARSE_FILE},
+      {"{", ACL_ERROR_PARSE_FILE},
+      {R"({"a":)" + std::string(20, '[') + std::string(20, ']') + "}", ACL_ERROR_PARSE_FILE},
+      {std::string(100000, '['), ACL_ERROR_PARSE_FILE},
+      {std::string((1 << 20) + 1, ' '), ACL_ERROR_INVALID_FILE_SIZE},
+  };
+  for (const auto& c : kCases) {
+    std::ofstream(path, std::ios::trunc) << c.text;
+    EXPECT_EQ(aclInit(path.c_str()), c.expected) << c.text.substr(0, 40);
+    EXPECT_EQ(aclFinalize(), c.expected == 0 ? 0 : ACL_ERROR_REPEAT_FINALIZE);
+  }
+  std::remove(path.c_str());
+  EXPECT_EQ(aclInit(path.c_str()), ACL_ERROR_INVALID_FILE);
+  EXPECT_EQ(aclInit(testing::TempDir().c_str()), ACL_ERROR_INVALID_FILE);
+}
+
+TEST(ProcessTest, Versions) {
+  int32_t number = 0, major = 0, minor = 0, patch = -1;
+  char text[ACL_PKG_VERSION_MAX_SIZE];
+  std::string runtime = "runtime", unknown = "nothing";
+  EXPECT_EQ(aclsysGetVersionNum(runtime.data(), &number), ACL_SUCCESS);
+  EXPECT_EQ(number, 90100000);
+  EXPECT_EQ(aclsysGetVersionStr(runtime.data(), text), ACL_SUCCESS);
+  EXPECT_STREQ(text, "9.1.0");
+  EXPECT_EQ(aclsysGetVersionNum(unknown.data(), &number), ACL_ERROR_RT_PARAM_INVALID);
+  EXPECT_EQ(aclsysGetVersionStr(nullptr, text), ACL_ERROR_INVALID_PARAM);
+  EXPECT_EQ(aclrtGetVersion(&major, &minor, &patch), ACL_SUCCESS);
+  EXPECT_EQ(major, 1);
+  EXPECT_EQ(minor, 17);
+  EXPECT_EQ(patch, 0);
+  aclCANNPackageVersion package;
+  EXPECT_EQ(aclsysGetCANNVersion(ACL_PKG_NAME_RUNTIME, &package), ACL_SUCCESS);
+  EXPECT_STREQ(package.version, "9.1.0");
+  EXPECT_STREQ(package.majorVersion, "9");
+  EXPECT_EQ(aclsysGetCANNVersion(static_cast<aclCANNPackageName>(8), &package), 100000);
+}
+
+}  // namespace
+}  // namespace opserve::host_cann

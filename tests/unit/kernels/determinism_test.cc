@@ -1,0 +1,117 @@
+// Equal inputs give equal bits, whoever runs the tasks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/kernels/random_call.h"
+#include "tests/unit/kernels/reference.h"
+
+namespace opserve::kernels {
+namespace {
+
+// Runs the tasks on several threads, each its share of a random order.
+class ShuffledTaskRunner final : public TaskRunner {
+ public:
+  ShuffledTaskRunner(int num_threads, uint32_t seed) : num_threads_(num_threads), random_(seed) {}
+
+  void Run(int64_t num_tasks, void (*task)(void*, int64_t), void* context) override {
+    std::vector<int64_t> order(num_tasks);
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random_);
+    most_tasks_ = std::max(most_tasks_, num_tasks);
+    std::vector<std::jthread> threads;
+    for (int first = 0; first < num_threads_; ++first) {
+      threads.emplace_back([&, first] {
+        for (int64_t i = first; i < num_tasks; i += num_threads_) task(context, order[i]);
+      });
+    }
+  }
+
+  int64_t most_tasks() const { return most_tasks_; }
+
+ private:
+  const int num_threads_;
+  std::mt19937 random_;
+  int64_t most_tasks_ = 0;
+};
+
+struct DeterminismCase {
+  const char* name;
+  Operator op;
+  std::vector<Shape> shapes;  // inputs, output
+};
+
+const DeterminismCase kCases[] = {
+    {"Elementwise", Operator::kKlDiv, {{300, 1000}, {300, 1000}, {300, 1000}, {300, 1000}}},
+    {"SumToScalar", Operator::kKlDiv, {{300, 1000}, {}, {300, 1000}, {}}},
+    {"SumOfRows", Operator::kKlDivLog, {{3, 100'000}, {3, 1}, {3, 100'000}, {3, 1}}},
+    {"SumOfColumns", Operator::kKlDivTarget, {{1000, 300}, {1000, 300}, {300}, {300}}},
+    {"SumOfFewColumns", Operator::kKlDivTargetLog, {{100'000, 3}, {100'000, 3}, {3}, {3}}},
+    {"SumOfManyColumns", Operator::kKlDiv, {{130, 2000}, {2000}, {130, 2000}, {2000}}},
+    {"Broadcast", Operator::kL1Loss, {{500, 1}, {1, 600}, {500, 600}, {500, 600}}},
+    {"Softmax", Operator::kLogSoftmax, {{1000, 300}, {1000, 300}, {1000, 300}}},
+};
+
+TEST(DeterminismTest, ThreadsAndOrderOfTasksDoNotMatter) {
+  for (const DeterminismCase& c : kCases) {
+    std::mt19937 random(1);
+    std::vector<TestTensor> inputs;
+    for (size_t i = 0; i + 1 < c.shapes.size(); ++i) {
+      inputs.emplace_back(ContiguousLayout(Dtype::kFloat, c.shapes[i]));
+    }
+    Call call{c.op, std::move(inputs),
+              TestTensor(ContiguousLayout(Dtype::kFloat, c.shapes.back()))};
+    call.divisor = 7;
+    call.dim = 1;
+    FillInputs(call, random);
+    SerialTaskRunner serial;
+    RunCall(call, serial);
+    const std::vector<uint8_t> bits = call.out.Bytes();
+
+    for (int num_threads : {1, 2, 3, 4}) {
+      for (uint32_t seed = 0; seed < 5; ++seed) {
+        ShuffledTaskRunner runner(num_threads, seed);
+        RunCall(call, runner);
+
+        EXPECT_EQ(call.out.Bytes(), bits)
+            << c.name << " threads " << num_threads << " seed " << seed;
+        EXPECT_GT(runner.most_tasks(), 1) << c.name;
+      }
+    }
+  }
+}
+
+// Several runs of one kernel may overlap.
+TEST(DeterminismTest, OneKernelRunsOnSeveralThreadsAtOnce) {
+  const Layout full = ContiguousLayout(Dtype::kFloat, {200'000});
+  const Layout scalar = ContiguousLayout(Dtype::kFloat, {});
+  const auto kernel = MakeKlDivBackward(full, scalar, full, scalar, 1, /*log_target=*/true);
+  std::vector<float> target(200'000);
+  for (size_t i = 0; i < target.size(); ++i) target[i] = -static_cast<float>(i % 17);
+  const void* inputs[] = {target.data(), nullptr, target.data()};
+
+  std::vector<float> results(4);
+  {
+    std::vector<std::jthread> threads;
+    for (float& result : results) {
+      threads.emplace_back([&] {
+        std::vector<uint8_t> workspace(kernel->workspace_bytes() + 64);
+        void* aligned = workspace.data();
+        size_t space = workspace.size();
+        std::align(64, kernel->workspace_bytes(), aligned, space);
+        SerialTaskRunner runner;
+        kernel->Run(inputs, &result, aligned, runner);
+      });
+    }
+  }
+
+  EXPECT_NE(results[0], 0);
+  EXPECT_EQ(results, std::vector<float>(4, results[0]));
+}
+
+}  // namespace
+}  // namespace opserve::kernels

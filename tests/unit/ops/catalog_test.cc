@@ -1,0 +1,256 @@
+#include "ops/catalog/catalog.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ops/catalog/attributes.h"
+#include "ops/catalog/descriptor_proto.h"
+#include "ops/catalog/error.h"
+
+namespace opserve::catalog {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr Dtype F = v1::DATA_TYPE_FLOAT;
+constexpr Dtype H = v1::DATA_TYPE_FLOAT16;
+constexpr Dtype B = v1::DATA_TYPE_BF16;
+constexpr Dtype D = v1::DATA_TYPE_DOUBLE;
+
+AttributeValues Defaults(const OperatorDescriptor& op) {
+  return *ResolveAttributes(op, google::protobuf::RepeatedPtrField<v1::NamedAttribute>());
+}
+
+struct InferCase {
+  const char* name;
+  const char* op;
+  std::vector<TensorSpec> inputs;
+  std::optional<Dtype> dtype;
+  std::optional<TensorSpec> output;  // nothing: refused
+  const char* message = "";          // part of the refusal
+};
+
+TEST(InferOutputTest, FollowsTheOperatorsRules) {
+  const std::vector<InferCase> cases = {
+      {"KlPlain", "KlDivBackward", {{F, {}}, {H, {2, 3}}, {F, {2, 3}}}, {}, TensorSpec{H, {2, 3}}},
+      {"KlSumsToSelf", "KlDivBackward", {{F, {}}, {F, {3}}, {F, {2, 3}}}, {}, TensorSpec{F, {3}}},
+      {"KlDouble", "KlDivBackward", {{D, {}}, {D, {2}}, {D, {2}}}, {}, TensorSpec{D, {2}}},
+      {"KlDoubleMixed",
+       "KlDivBackward",
+       {{F, {}}, {D, {2}}, {D, {2}}},
+       {},
+       {},
+       "DOUBLE does not mix"},
+      {"KlNoBroadcast",
+       "KlDivBackward",
+       {{F, {}}, {F, {2}}, {F, {3}}},
+       {},
+       {},
+       "self: shape [2] does not broadcast with target [3]"},
+      {"KlGradTooLarge",
+       "KlDivBackward",
+       {{F, {4, 2}}, {F, {2}}, {F, {2}}},
+       {},
+       {},
+       "grad_output: shape [4,2] does not broadcast to [2]"},
+      {"KlOtherOutputDtype",
+       "KlDivBackward",
+       {{F, {}}, {F, {2}}, {F, {2}}},
+       H,
+       {},
+       "out: dtype FLOAT16 asked for, but it can only be FLOAT"},
+      {"KlEmptySelf", "KlDivBackward", {{F, {}}, {F, {0}}, {F, {1}}}, {}, TensorSpec{F, {0}}},
+      {"TargetSumsToTarget",
+       "KlDivTargetBackward",
+       {{F, {}}, {F, {2, 3}}, {B, {3}}},
+       {},
+       TensorSpec{B, {3}}},
+      // Stage one would succeed and write nothing, though the output has an element.
+      {"TargetOfEmptySelf",
+       "KlDivTargetBackward",
+       {{F, {}}, {F, {0}}, {F, {1}}},
+       {},
+       {},
+       "is empty, but the output"},
+      {"L1Promotes", "L1LossBackward", {{H, {}}, {B, {2, 1}}, {H, {3}}}, {}, TensorSpec{F, {2, 3}}},
+      {"L1SameDtype",
+       "L1LossBackward",
+       {{H, {5, 2}}, {H, {2}}, {H, {1}}},
+       {},
+       TensorSpec{H, {5, 2}}},
+      {"L1OutputDtype", "L1LossBackward", {{F, {}}, {F, {2}}, {F, {2}}}, B, TensorSpec{B, {2}}},
+      {"L1ZeroAgainstTwo",
+       "L1LossBackward",
+       {{F, {}}, {F, {0}}, {F, {2}}},
+       {},
+       {},
+       "does not broadcast"},
+      {"LogSoftmax", "LogSoftmaxBackward", {{B, {2, 3}}, {B, {2, 3}}}, D, TensorSpec{D, {2, 3}}},
+      {"LogSoftmaxShapes",
+       "LogSoftmaxBackward",
+       {{F, {1, 3}}, {F, {2, 3}}},
+       {},
+       {},
+       "shape [1,3] differs from that of output, [2,3]"},
+      {"LogSoftmaxDtypes",
+       "LogSoftmaxBackward",
+       {{F, {2}}, {H, {2}}},
+       {},
+       {},
+       "dtype FLOAT differs from that of output, FLOAT16"},
+      {"LogSoftmaxScalar", "LogSoftmaxBackward", {{F, {}}, {F, {}}}, {}, TensorSpec{F, {}}},
+      {"TogetherTooLarge",
+       "L1LossBackward",
+       {{F, {}}, {F, {int64_t{1} << 40, 1}}, {F, {int64_t{1} << 40}}},
+       {},
+       {},
+       "2^63 bytes"},
+  };
+  for (const InferCase& c : cases) {
+    const OperatorDescriptor& op = *FindOperator(c.op);
+
+    const auto output = op.infer_output(c.inputs, Defaults(op), c.dtype);
+
+    if (c.output) {
+      ASSERT_TRUE(output.ok()) << c.name << ": " << output.status();
+      EXPECT_EQ(*output, *c.output) << c.name;
+    } else {
+      EXPECT_EQ(output.status().code(), absl::StatusCode::kInvalidArgument) << c.name;
+      EXPECT_THAT(std::string(output.status().message()), HasSubstr(c.message)) << c.name;
+      EXPECT_THAT(std::string(output.status().message()), HasSubstr(c.op)) << c.name;
+      EXPECT_EQ(GetErrorDetail(output.status())->aclnn_status(), 161002) << c.name;
+    }
+  }
+}
+
+TEST(InferOutputTest, LogSoftmaxDimIsWithinTheRank) {
+  const OperatorDescriptor& op = LogSoftmaxBackward();
+  const std::vector<TensorSpec> inputs(2, TensorSpec{F, {2, 3}});
+  for (int64_t dim = -4; dim <= 3; ++dim) {
+    const AttributeValues attributes = {dim};
+    EXPECT_EQ(op.infer_output(inputs, attributes, {}).ok(), dim >= -2 && dim < 2) << dim;
+  }
+}
+
+v1::NamedAttribute Named(const std::string& name, int64_t value) {
+  v1::NamedAttribute attribute;
+  attribute.set_name(name);
+  attribute.mutable_value()->set_int64_value(value);
+  return attribute;
+}
+
+v1::NamedAttribute Named(const std::string& name, const char* value) {
+  v1::NamedAttribute attribute;
+  attribute.set_name(name);
+  attribute.mutable_value()->set_name(value);
+  return attribute;
+}
+
+struct AttributeCase {
+  const char* name;
+  const char* op;
+  std::vector<v1::NamedAttribute> given;
+  std::optional<int64_t> first;  // value of the first attribute; nothing: refused
+  const char* message = "";
+};
+
+TEST(ResolveAttributesTest, TakesNumbersAndNames) {
+  v1::NamedAttribute without_value;
+  without_value.set_name("reduction");
+  v1::NamedAttribute boolean = without_value;
+  boolean.mutable_value()->set_bool_value(true);
+  const std::vector<AttributeCase> cases = {
+      {"Default", "KlDivBackward", {}, 1},
+      {"Name", "KlDivBackward", {Named("reduction", "batchmean")}, 3},
+      {"Number", "KlDivBackward", {Named("reduction", 2)}, 2},
+      {"NumberWithoutMeaning", "KlDivBackward", {Named("reduction", 77)}, 77},
+      {"OutOfRange", "L1LossBackward", {Named("reduction", 3)}, {}, "3 is outside [0, 2]"},
+      {"UnknownName",
+       "L1LossBackward",
+       {Named("reduction", "batchmean")},
+       {},
+       "none (0), mean (1), sum (2)"},
+      {"UnknownAttribute", "L1LossBackward", {Named("dim", 1)}, {}, "no such attribute"},
+      {"Twice",
+       "L1LossBackward",
+       {Named("reduction", 1), Named("reduction", 1)},
+       {},
+       "given twice"},
+      {"OtherType", "L1LossBackward", {boolean}, {}, "is a bool, must be an int64"},
+      {"NoValue", "L1LossBackward", {without_value}, {}, "has no value"},
+      {"NameWhereThereAreNone", "LogSoftmaxBackward", {Named("dim", "last")}, {}, "not a name"},
+  };
+  for (const AttributeCase& c : cases) {
+    const google::protobuf::RepeatedPtrField<v1::NamedAttribute> given(c.given.begin(),
+                                                                       c.given.end());
+    const auto values = ResolveAttributes(*FindOperator(c.op), given);
+    if (c.first) {
+      ASSERT_TRUE(values.ok()) << c.name << ": " << values.status();
+      EXPECT_EQ(std::get<int64_t>((*values)[0]), *c.first) << c.name;
+    } else {
+      EXPECT_EQ(values.status().code(), absl::StatusCode::kInvalidArgument) << c.name;
+      EXPECT_THAT(std::string(values.status().message()), HasSubstr(c.message)) << c.name;
+    }
+  }
+}
+
+struct BroadcastCase {
+  const char* name;
+  Shape a, b;
+  std::optional<Shape> common;
+};
+
+TEST(BroadcastTest, AlignsAtTheLastAxis) {
+  const std::vector<BroadcastCase> cases = {
+      {"Equal", {2, 3}, {2, 3}, Shape{2, 3}},
+      {"ScalarStretches", {}, {2, 3}, Shape{2, 3}},
+      {"OneAgainstZero", {1}, {0}, Shape{0}},
+      {"ZeroAgainstTwo", {0}, {2}, std::nullopt},
+      {"BothStretch", {2, 1}, {1, 3}, Shape{2, 3}},
+      {"RanksDiffer", {4, 1, 3}, {2, 1}, Shape{4, 2, 3}},
+  };
+  for (const BroadcastCase& c : cases) {
+    Shape common;
+    EXPECT_EQ(Broadcast(c.a, c.b, &common), c.common.has_value()) << c.name;
+    if (c.common) {
+      EXPECT_EQ(common, *c.common) << c.name;
+    }
+    EXPECT_EQ(Broadcast(c.b, c.a, &common), c.common.has_value()) << c.name;
+  }
+}
+
+TEST(CheckShapeTest, RefusesWhatCannotBeATensor) {
+  EXPECT_TRUE(CheckShape(F, {2, 0, int64_t{1} << 50}).ok());
+  EXPECT_TRUE(CheckShape(F, Shape(8, 2)).ok());
+  EXPECT_FALSE(CheckShape(F, Shape(9, 1)).ok());
+  EXPECT_FALSE(CheckShape(F, {-1}).ok());
+  EXPECT_FALSE(CheckShape(F, {int64_t{1} << 61}).ok());
+  EXPECT_FALSE(CheckShape(F, {0, int64_t{1} << 40, int64_t{1} << 40}).ok());
+}
+
+TEST(CatalogTest, EveryOperatorIsDescribedCompletely) {
+  for (const OperatorDescriptor* op : AllOperators()) {
+    EXPECT_EQ(FindOperator(op->name), op);
+    const v1::OperatorDescriptor message = ToProto(*op);
+    EXPECT_NE(message.summary(), "") << op->name;
+    EXPECT_NE(message.documentation(), "") << op->name;
+    EXPECT_EQ(message.inputs_size(), static_cast<int>(op->inputs.size()));
+    for (const auto& input : message.inputs()) {
+      EXPECT_GT(input.dtypes_size(), 0) << op->name << " " << input.name();
+      EXPECT_NE(input.documentation(), "") << op->name << " " << input.name();
+    }
+    for (const auto& attribute : message.attributes()) {
+      EXPECT_NE(attribute.type(), v1::AttributeDescriptor::TYPE_UNSPECIFIED) << attribute.name();
+      EXPECT_NE(attribute.documentation(), "") << attribute.name();
+    }
+    ASSERT_EQ(message.outputs_size(), 1);
+    EXPECT_GT(message.outputs(0).dtypes_size(), 0);
+  }
+  EXPECT_EQ(FindOperator("kldivbackward"), nullptr);
+}
+
+}  // namespace
+}  // namespace opserve::catalog

@@ -1,0 +1,209 @@
+// What stage one says about a refused call. Which calls are refused is in the conformance set.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "aclnn/opdev/op_errno.h"
+#include "aclnnop/aclnn_kl_div_backward.h"
+#include "aclnnop/aclnn_kl_div_target_backward.h"
+#include "aclnnop/aclnn_l1_loss_backward.h"
+#include "aclnnop/aclnn_logsoftmax_backward.h"
+#include "tests/conformance/device_fixture.h"
+
+namespace opserve::host_cann {
+namespace {
+
+struct View {
+  std::vector<int64_t> shape = {2, 3};
+  aclDataType dtype = ACL_FLOAT;
+  aclFormat format = ACL_FORMAT_ND;
+};
+
+// Descriptors at an address that leads nowhere, destroyed at the end.
+class StageOneTest : public conformance::DeviceTest {
+ protected:
+  void TearDown() override {
+    for (const aclTensor* tensor : tensors_) EXPECT_EQ(aclDestroyTensor(tensor), ACLNN_SUCCESS);
+  }
+
+  aclTensor* Create(const View& view) {
+    aclTensor* tensor =
+        aclCreateTensor(view.shape.data(), view.shape.size(), view.dtype, nullptr, 0, view.format,
+                        view.shape.data(), view.shape.size(), reinterpret_cast<void*>(0x40));
+    EXPECT_NE(tensor, nullptr);
+    tensors_.push_back(tensor);
+    return tensor;
+  }
+
+  // What a refused call with these arguments says; reports executors that it left.
+  template <typename Call>
+  static std::string MessageOf(Call call) {
+    uint64_t workspace_size = 0;
+    aclOpExecutor* executor = nullptr;
+    EXPECT_NE(call(&workspace_size, &executor), ACLNN_SUCCESS);
+    EXPECT_EQ(executor, nullptr);
+    const char* message = aclGetRecentErrMsg();
+    return message == nullptr ? "" : message;
+  }
+
+  std::string KlDivMessage(const View& grad, const View& self, const View& target,
+                           const View& out) {
+    return MessageOf([&](uint64_t* size, aclOpExecutor** executor) {
+      return aclnnKlDivBackwardGetWorkspaceSize(Create(grad), Create(self), Create(target), 0,
+                                                false, Create(out), size, executor);
+    });
+  }
+
+  std::string L1LossMessage(const View& grad, const View& self, const View& target,
+                            int64_t reduction, const View& grad_input) {
+    return MessageOf([&](uint64_t* size, aclOpExecutor** executor) {
+      return aclnnL1LossBackwardGetWorkspaceSize(Create(grad), Create(self), Create(target),
+                                                 reduction, Create(grad_input), size, executor);
+    });
+  }
+
+  std::string LogSoftmaxMessage(const View& grad, const View& output, int64_t dim,
+                                const View& out) {
+    return MessageOf([&](uint64_t* size, aclOpExecutor** executor) {
+      return aclnnLogSoftmaxBackwardGetWorkspaceSize(Create(grad), Create(output), dim, Create(out),
+                                                     size, executor);
+    });
+  }
+
+ private:
+  std::vector<const aclTensor*> tensors_;
+};
+
+TEST_F(StageOneTest, KlDivMessagesNameOperatorArgumentAndValue) {
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  const View fine;
+  const struct {
+    View grad, self, target, out;
+    const char* message;
+  } cases[] = {
+      {fine,
+       fine,
+       fine,
+       {{2, 3}, ACL_INT32},
+       "EZ1001: KlDivBackward: argument out: a result of type FLOAT cannot be cast to INT32"},
+      {{{2, 3}, ACL_INT8},
+       fine,
+       fine,
+       fine,
+       "EZ1001: KlDivBackward: argument gradOutput: type INT8 is not supported"},
+      {fine,
+       {{2, 3}, ACL_DOUBLE},
+       fine,
+       {{2, 3}, ACL_DOUBLE},
+       "EZ1001: KlDivBackward: argument self: type DOUBLE is not supported"},
+      {fine,
+       {{2, 3}, ACL_BF16},
+       fine,
+       fine,
+       "EZ1001: KlDivBackward: argument out: type FLOAT is not that of self, BF16"},
+      {{std::vector<int64_t>(9, 1)},
+       fine,
+       fine,
+       fine,
+       "EZ1001: KlDivBackward: argument gradOutput: rank 9 is more than 8"},
+      {fine,
+       {{4, 3}},
+       fine,
+       {{4, 3}},
+       "EZ1001: KlDivBackward: argument target: shape [2,3] does not broadcast with self [4,3]"},
+      {fine,
+       {{1, 3}},
+       {{1, 3}},
+       {{1, 3}},
+       "EZ1001: KlDivBackward: argument gradOutput: shape [2,3] does not broadcast to the shape of "
+       "self and target [1,3]"},
+      {fine,
+       fine,
+       fine,
+       {{3}},
+       "EZ1001: KlDivBackward: argument out: shape [3] is not that of self, [2,3]"},
+      {{{1}},
+       {{kHuge, 1}},
+       {{1, kHuge}},
+       {{kHuge, 1}},
+       "EZ1001: KlDivBackward: argument target: shape [1,1099511627776] broadcast with self "
+       "[1099511627776,1] has too many elements"},
+  };
+  for (const auto& [grad, self, target, out, message] : cases) {
+    EXPECT_EQ(KlDivMessage(grad, self, target, out), message);
+  }
+}
+
+TEST_F(StageOneTest, NullPointersAreNamed) {
+  uint64_t size = 0;
+  aclOpExecutor* executor = nullptr;
+  aclTensor* fine = Create({});
+
+  EXPECT_EQ(aclnnKlDivTargetBackwardGetWorkspaceSize(fine, fine, nullptr, 0, false, nullptr, &size,
+                                                     &executor),
+            ACLNN_ERR_PARAM_NULLPTR);
+  EXPECT_STREQ(aclGetRecentErrMsg(),
+               "EZ1001: KlDivTargetBackward: argument target: the pointer is null");
+  EXPECT_EQ(aclnnKlDivTargetBackwardGetWorkspaceSize(fine, fine, nullptr, 0, false, fine, nullptr,
+                                                     &executor),
+            ACLNN_ERR_PARAM_NULLPTR);
+  EXPECT_STREQ(aclGetRecentErrMsg(),
+               "EZ1001: KlDivTargetBackward: argument workspaceSize: the pointer is null");
+}
+
+TEST_F(StageOneTest, KlDivTargetRefusesBlockedFormats) {
+  EXPECT_EQ(MessageOf([&](uint64_t* size, aclOpExecutor** executor) {
+              aclTensor* fine = Create({});
+              aclTensor* blocked = Create({{2, 3}, ACL_FLOAT, ACL_FORMAT_FRACTAL_NZ});
+              return aclnnKlDivTargetBackwardGetWorkspaceSize(fine, blocked, fine, 0, false, fine,
+                                                              size, executor);
+            }),
+            "EZ1001: KlDivTargetBackward: argument self: storage format 29 is not supported");
+}
+
+TEST_F(StageOneTest, L1LossMessagesNameOperatorArgumentAndValue) {
+  const View fine;
+  const View mixed_integer = {{2, 3}, ACL_INT32};
+  EXPECT_EQ(L1LossMessage(fine, fine, fine, 3, fine),
+            "EZ1001: L1LossBackward: argument reduction: 3 is not within 0 to 2");
+  EXPECT_EQ(L1LossMessage(fine, mixed_integer, fine, 0, fine),
+            "EZ1001: L1LossBackward: argument self: type INT32 is not supported");
+  EXPECT_EQ(L1LossMessage(fine, fine, fine, 0, {{2, 3}, ACL_DOUBLE}),
+            "EZ1001: L1LossBackward: argument gradInput: type DOUBLE is not supported");
+  EXPECT_EQ(
+      L1LossMessage(fine, fine, {{4, 1, 1}}, 0, fine),
+      "EZ1001: L1LossBackward: argument gradInput: shape [2,3] is not that of gradOutput, self "
+      "and target, [4,2,3]");
+}
+
+TEST_F(StageOneTest, LogSoftmaxMessagesNameOperatorArgumentAndValue) {
+  const View fine;
+  EXPECT_EQ(LogSoftmaxMessage(fine, fine, 2, fine),
+            "EZ1001: LogSoftmaxBackward: argument dim: 2 is not within -2 to 1");
+  EXPECT_EQ(LogSoftmaxMessage({{}}, {{}}, -2, {{}}),
+            "EZ1001: LogSoftmaxBackward: argument dim: -2 is not within -1 to 0");
+  EXPECT_EQ(
+      LogSoftmaxMessage({{2, 3}, ACL_BF16}, fine, 0, fine),
+      "EZ1001: LogSoftmaxBackward: argument gradOutput: type BF16 is not that of output, FLOAT");
+  EXPECT_EQ(LogSoftmaxMessage(fine, fine, 0, {{2, 3}, ACL_INT64}),
+            "EZ1001: LogSoftmaxBackward: argument out: type INT64 is not supported");
+}
+
+TEST_F(StageOneTest, ADestroyedTensorIsRefused) {
+  const int64_t shape[] = {2, 3};
+  aclTensor* destroyed =
+      aclCreateTensor(shape, 2, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, shape, 2, nullptr);
+  ASSERT_EQ(aclDestroyTensor(destroyed), ACLNN_SUCCESS);
+
+  EXPECT_EQ(MessageOf([&](uint64_t* size, aclOpExecutor** executor) {
+              aclTensor* fine = Create({});
+              return aclnnLogSoftmaxBackwardGetWorkspaceSize(fine, destroyed, 0, fine, size,
+                                                             executor);
+            }),
+            "EZ1001: LogSoftmaxBackward: argument output: the tensor is not alive");
+}
+
+}  // namespace
+}  // namespace opserve::host_cann

@@ -1,0 +1,242 @@
+#include "server/execution/program.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ops/catalog/error.h"
+#include "tests/unit/server/acl_environment.h"
+
+namespace opserve::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+const OperatorTable& Operators() {
+  static const auto* const table = new OperatorTable(TestAcl());
+  return *table;
+}
+
+v1::NamedTensor* AddInput(v1::Invocation* invocation, const char* name,
+                          const std::vector<int64_t>& shape, uint32_t payload) {
+  v1::NamedTensor* input = invocation->add_inputs();
+  input->set_name(name);
+  input->mutable_tensor()->set_dtype(v1::DATA_TYPE_FLOAT);
+  input->mutable_tensor()->mutable_shape()->Add(shape.begin(), shape.end());
+  input->mutable_tensor()->set_payload(payload);
+  return input;
+}
+
+// L1LossBackward of three [2,3] tensors in payloads 0, 1 and 2, of 24 bytes each.
+v1::ExecuteRequest L1Request() {
+  v1::ExecuteRequest request;
+  v1::Invocation* invocation = request.add_invocations();
+  invocation->set_operator_("L1LossBackward");
+  AddInput(invocation, "grad_output", {2, 3}, 0);
+  AddInput(invocation, "self", {2, 3}, 1);
+  AddInput(invocation, "target", {2, 3}, 2);
+  return request;
+}
+
+// KlDivBackward followed by LogSoftmaxBackward of its output; payloads 0 to 3.
+v1::ExecuteRequest TwoStepRequest() {
+  v1::ExecuteRequest request = L1Request();
+  request.mutable_invocations(0)->set_operator_("KlDivBackward");
+  v1::Invocation* second = request.add_invocations();
+  second->set_operator_("LogSoftmaxBackward");
+  v1::NamedTensor* input = second->add_inputs();
+  input->set_name("grad_output");
+  input->mutable_tensor()->mutable_invocation_output()->set_invocation(0);
+  AddInput(second, "output", {2, 3}, 3);
+  return request;
+}
+
+absl::StatusOr<Program> Bind(const v1::ExecuteRequest& request,
+                             const std::vector<uint64_t>& payload_bytes) {
+  ProgramLimits limits;
+  limits.max_invocations = 3;
+  limits.max_tensor_bytes = 1000;
+  limits.max_program_bytes = 2000;
+  return BindProgram(request, payload_bytes, Operators(), limits);
+}
+
+TEST(BindProgramTest, OneInvocation) {
+  const auto program = Bind(L1Request(), {24, 24, 24});
+
+  ASSERT_TRUE(program.ok()) << program.status();
+  ASSERT_EQ(program->invocations.size(), 1u);
+  const BoundInvocation& invocation = program->invocations[0];
+  EXPECT_EQ(invocation.op->descriptor->name, "L1LossBackward");
+  EXPECT_EQ(invocation.output, (catalog::TensorSpec{v1::DATA_TYPE_FLOAT, {2, 3}}));
+  EXPECT_EQ(invocation.inputs[1].strides, (catalog::Shape{3, 1}));
+  EXPECT_EQ(program->results, std::vector<uint32_t>{0});
+  EXPECT_EQ(program->total_bytes, 4 * 24u);
+}
+
+TEST(BindProgramTest, AnOutputIsReadByALaterInvocation) {
+  const auto program = Bind(TwoStepRequest(), {24, 24, 24, 24});
+
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->invocations[0].last_reader, 1u);
+  EXPECT_FALSE(program->invocations[0].is_result);
+  EXPECT_EQ(program->results, std::vector<uint32_t>{1});
+}
+
+TEST(BindProgramTest, AStridedViewMayBeSmallerThanItsPayload) {
+  v1::ExecuteRequest request = L1Request();
+  v1::Tensor* tensor = request.mutable_invocations(0)->mutable_inputs(1)->mutable_tensor();
+  tensor->add_strides(1);
+  tensor->add_strides(2);
+  tensor->set_offset(4);
+
+  const auto program = Bind(request, {24, 100, 24});
+
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->invocations[0].inputs[1].storage_elements, 4 + 1 + 2 * 2 + 1);
+}
+
+struct RefusedCase {
+  const char* name;
+  std::function<void(v1::ExecuteRequest*)> change;
+  const char* message;
+  const char* reason = "invalid";
+};
+
+v1::Tensor* Self(v1::ExecuteRequest* request) {
+  return request->mutable_invocations(0)->mutable_inputs(1)->mutable_tensor();
+}
+
+TEST(BindProgramTest, MistakesAreNamed) {
+  const std::vector<RefusedCase> cases = {
+      {"NoInvocation", [](auto* r) { r->clear_invocations(); }, "invocations: there is none"},
+      {"UnknownOperator", [](auto* r) { r->mutable_invocations(0)->set_operator_("Nope"); },
+       "Nope: no such operator"},
+      {"UnknownInput", [](auto* r) { r->mutable_invocations(0)->mutable_inputs(0)->set_name("x"); },
+       "x: no such input; there are: grad_output, self, target"},
+      {"InputTwice",
+       [](auto* r) { r->mutable_invocations(0)->mutable_inputs(0)->set_name("self"); },
+       "self: given twice"},
+      {"InputMissing", [](auto* r) { r->mutable_invocations(0)->mutable_inputs()->RemoveLast(); },
+       "target: missing"},
+      {"NoDtype", [](auto* r) { Self(r)->clear_dtype(); }, "self: dtype 0 is not a dtype"},
+      {"UnsupportedDtype",
+       [](auto* r) {
+         Self(r)->set_dtype(v1::DATA_TYPE_DOUBLE);
+         Self(r)->mutable_shape()->Set(1, 1);
+         Self(r)->mutable_shape()->Set(0, 3);
+       },
+       "self: dtype DOUBLE; it may be FLOAT, FLOAT16, BF16"},
+      {"NoStorage", [](auto* r) { Self(r)->clear_storage(); }, "self: has no storage"},
+      {"PayloadOutOfRange", [](auto* r) { Self(r)->set_payload(3); },
+       "payload 3 of a message with 3"},
+      {"PayloadUnused", [](auto* r) { Self(r)->set_payload(0); }, "payload 1 belongs to no tensor"},
+      {"PayloadTooShort", [](auto* r) { Self(r)->mutable_shape()->Set(1, 4); },
+       "has 24 bytes; FLOAT [2,4] takes 32"},
+      {"PayloadTooLong", [](auto* r) { Self(r)->mutable_shape()->Set(1, 2); },
+       "has 24 bytes; FLOAT [2,2] takes 16"},
+      {"NegativeExtent", [](auto* r) { Self(r)->mutable_shape()->Set(0, -2); }, "negative extent"},
+      {"RankTooHigh",
+       [](auto* r) {
+         for (int i = 0; i < 7; ++i) Self(r)->add_shape(1);
+       },
+       "self: rank 9 is above the highest, 8"},
+      {"SizeOverflows", [](auto* r) { Self(r)->mutable_shape()->Set(0, int64_t{1} << 62); },
+       "takes 2^63 bytes or more"},
+      {"StridesOfOtherRank", [](auto* r) { Self(r)->add_strides(1); }, "1 strides for shape [2,3]"},
+      {"NegativeStride",
+       [](auto* r) {
+         Self(r)->add_strides(-3);
+         Self(r)->add_strides(1);
+       },
+       "must not be negative"},
+      {"StrideBeyondPayload",
+       [](auto* r) {
+         Self(r)->add_strides(100);
+         Self(r)->add_strides(1);
+       },
+       "takes at least"},
+      {"StrideOverflows",
+       [](auto* r) {
+         Self(r)->add_strides(INT64_MAX);
+         Self(r)->add_strides(INT64_MAX);
+       },
+       "beyond 2^63"},
+      {"OffsetOverflows", [](auto* r) { Self(r)->set_offset(INT64_MAX); }, "beyond 2^63"},
+      {"NegativeOffset", [](auto* r) { Self(r)->set_offset(-1); }, "must not be negative"},
+      {"OwnOutputAsInput", [](auto* r) { Self(r)->mutable_invocation_output()->set_invocation(0); },
+       "leave them out"},
+      {"UnknownAttribute",
+       [](auto* r) { r->mutable_invocations(0)->add_attributes()->set_name("alpha"); },
+       "alpha: no such attribute"},
+      {"UnknownOutput", [](auto* r) { r->mutable_invocations(0)->add_outputs()->set_name("y"); },
+       "y: no such output; there is grad_input"},
+      {"UnsupportedOutputDtype",
+       [](auto* r) {
+         v1::OutputRequest* output = r->mutable_invocations(0)->add_outputs();
+         output->set_name("grad_input");
+         output->set_dtype(v1::DATA_TYPE_DOUBLE);
+       },
+       "grad_input: dtype DOUBLE asked for"},
+      {"ResultOfNoInvocation", [](auto* r) { r->add_results()->set_invocation(1); },
+       "results: output of invocation 1"},
+      {"ResultTwice",
+       [](auto* r) {
+         r->add_results();
+         r->add_results();
+       },
+       "asked for twice"},
+      {"TooManyInvocations",
+       [](auto* r) {
+         for (int i = 0; i < 3; ++i) *r->add_invocations() = r->invocations(0);
+       },
+       "4 given, at most 3 allowed", "too_large"},
+      {"OutputTooLarge",
+       [](auto* r) {
+         // Every input repeats one row, so the output is larger than all of them.
+         for (v1::NamedTensor& input : *r->mutable_invocations(0)->mutable_inputs()) {
+           input.mutable_tensor()->mutable_shape()->Set(0, 100);
+           input.mutable_tensor()->add_strides(0);
+           input.mutable_tensor()->add_strides(1);
+         }
+       },
+       "grad_input: takes 1200 bytes, at most 1000 allowed", "too_large"},
+  };
+  for (const RefusedCase& c : cases) {
+    v1::ExecuteRequest request = L1Request();
+    c.change(&request);
+
+    const auto program = Bind(request, {24, 24, 24});
+
+    EXPECT_EQ(program.status().code(), absl::StatusCode::kInvalidArgument) << c.name;
+    EXPECT_THAT(std::string(program.status().message()), HasSubstr(c.message)) << c.name;
+    const auto detail = catalog::GetErrorDetail(program.status());
+    ASSERT_TRUE(detail.has_value()) << c.name;
+    EXPECT_EQ(detail->reason(), c.reason) << c.name;
+  }
+}
+
+TEST(BindProgramTest, TheErrorSaysWhichInvocation) {
+  v1::ExecuteRequest request = TwoStepRequest();
+  request.mutable_invocations(1)
+      ->mutable_inputs(0)
+      ->mutable_tensor()
+      ->mutable_invocation_output()
+      ->set_invocation(1);
+
+  const auto program = Bind(request, {24, 24, 24, 24});
+
+  EXPECT_THAT(std::string(program.status().message()), HasSubstr("which is not before it"));
+  EXPECT_EQ(catalog::GetErrorDetail(program.status())->invocation(), 1u);
+}
+
+TEST(BindProgramTest, PayloadsAboveTheLimitAreRefused) {
+  EXPECT_EQ(catalog::GetErrorDetail(Bind(L1Request(), {24, 1001, 24}).status())->reason(),
+            "too_large");
+  EXPECT_EQ(catalog::GetErrorDetail(Bind(L1Request(), {999, 999, 999}).status())->reason(),
+            "too_large");
+}
+
+}  // namespace
+}  // namespace opserve::server

@@ -1,0 +1,208 @@
+// Parts of the daemon too small for a test program each.
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ops/catalog/error.h"
+#include "opserve/v1/error.pb.h"
+#include "server/config/listen_address.h"
+#include "server/device/acl_status.h"
+#include "server/observability/request_metrics.h"
+#include "server/rpc/status_conversion.h"
+#include "tests/unit/server/acl_environment.h"
+
+namespace opserve::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(ListenAddressTest, WhatItReadsItWrites) {
+  for (const char* text :
+       {"unix:/run/opserve/a.sock", "127.0.0.1:8470", "[::1]:0", "host.example:1"}) {
+    const auto address = ParseListenAddress(text);
+    ASSERT_TRUE(address.ok()) << address.status();
+    EXPECT_EQ(address->ToString(), text);
+  }
+}
+
+TEST(ListenAddressTest, KnowsWhatOthersCanReach) {
+  for (const char* text : {"unix:/x", "127.0.0.1:1", "127.8.9.1:1", "[::1]:1", "localhost:1"}) {
+    EXPECT_TRUE(ParseListenAddress(text)->is_local()) << text;
+  }
+  for (const char* text : {"0.0.0.0:1", "10.0.0.1:1", "[::]:1", "example.org:1"}) {
+    EXPECT_FALSE(ParseListenAddress(text)->is_local()) << text;
+  }
+}
+
+TEST(ListenAddressTest, SaysWhatIsWrong) {
+  const std::vector<std::pair<std::string, const char*>> cases = {
+      {"", "expected unix:PATH or HOST:PORT"},
+      {"unix:", "the path after unix: is missing"},
+      {absl::StrCat("unix:/", std::string(120, 'x')), "at most 107 bytes"},
+      {"localhost", "expected unix:PATH or HOST:PORT"},
+      {":8470", "the host is missing"},
+      {"localhost:http", "from 0 to 65535"},
+      {"localhost:65536", "from 0 to 65535"},
+      {"localhost:-1", "from 0 to 65535"},
+      {"[::1:80", "] is missing"},
+  };
+  for (const auto& [text, problem] : cases) {
+    const auto address = ParseListenAddress(text);
+    EXPECT_EQ(address.status().code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(address.status().message()), HasSubstr(problem)) << text;
+  }
+}
+
+struct CodeCase {
+  int acl;
+  absl::StatusCode status;
+  const char* reason;
+};
+
+TEST(AclCallStatusTest, TranslatesByWhoIsAtFault) {
+  const std::vector<CodeCase> cases = {
+      {161001, absl::StatusCode::kInvalidArgument, "invalid"},
+      {161002, absl::StatusCode::kInvalidArgument, "invalid"},
+      {207001, absl::StatusCode::kResourceExhausted, "device_memory"},
+      {207018, absl::StatusCode::kResourceExhausted, "device_memory"},
+      {507010, absl::StatusCode::kUnavailable, "device_unavailable"},
+      {507899, absl::StatusCode::kUnavailable, "device_unavailable"},
+      {507035, absl::StatusCode::kInternal, ""},
+      {107002, absl::StatusCode::kInternal, ""},
+      {561003, absl::StatusCode::kInternal, ""},
+  };
+  for (const CodeCase& c : cases) {
+    const absl::Status status = AclCallStatus(TestAcl(), "aclFunction", c.acl);
+    EXPECT_EQ(status.code(), c.status) << c.acl;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(absl::StrCat("aclFunction returned ", c.acl)));
+    EXPECT_EQ(catalog::GetErrorDetail(status)->reason(), c.reason) << c.acl;
+  }
+  EXPECT_TRUE(AclCallStatus(TestAcl(), "aclFunction", 0).ok());
+}
+
+TEST(AclLibraryTest, SaysWhatIsMissingWhere) {
+  const auto nothing = AclLibrary::Load("/nonexistent");
+
+  EXPECT_EQ(nothing.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(nothing.status().message()),
+              HasSubstr("no libascendcl.so in /nonexistent"));
+}
+
+TEST(ToGrpcStatusTest, CarriesTheDetailInTheFormOfGoogleRpcStatus) {
+  const absl::Status status = catalog::InvalidCall("KlDivBackward", "self", "is wrong");
+  grpc::ServerContext context;
+
+  const grpc::Status converted = ToGrpcStatus(status, &context);
+
+  EXPECT_EQ(converted.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(converted.error_message(), "KlDivBackward: self: is wrong");
+  v1::StatusDetails details;
+  ASSERT_TRUE(details.ParseFromString(converted.error_details()));
+  EXPECT_EQ(details.code(), 3);
+  v1::ErrorDetail detail;
+  ASSERT_TRUE(details.details(0).UnpackTo(&detail));
+  EXPECT_EQ(detail.argument(), "self");
+}
+
+TEST(ToGrpcStatusTest, NothingAClientSentMakesTrailersTooLarge) {
+  std::string name;
+  for (int i = 0; i < 10000; ++i) name += "\xc3\xa4";  // an umlaut, two bytes
+  grpc::ServerContext context;
+
+  const grpc::Status converted =
+      ToGrpcStatus(catalog::InvalidCall(name, name, "no such operator"), &context);
+
+  EXPECT_LT(converted.error_message().size() + converted.error_details().size(), 4096u);
+  v1::StatusDetails details;
+  EXPECT_TRUE(details.ParseFromString(converted.error_details()));  // also checks the UTF-8
+}
+
+TEST(ToGrpcStatusTest, AnErrorAlwaysHasAMessage) {
+  grpc::ServerContext context;
+
+  EXPECT_EQ(ToGrpcStatus(absl::InternalError(""), &context).error_message(), "INTERNAL");
+}
+
+// The value of the sample of `family` whose labels include `labels`; -1 without one.
+double Sample(const std::vector<prometheus::MetricFamily>& families, const std::string& family,
+              const MetricLabels& labels) {
+  for (const auto& candidate : families) {
+    if (candidate.name != family) continue;
+    for (const auto& metric : candidate.metric) {
+      size_t matches = 0;
+      for (const auto& [name, value] : labels) {
+        for (const auto& label : metric.label)
+          matches += label.name == name && label.value == value;
+      }
+      if (matches == labels.size()) {
+        return candidate.type == prometheus::MetricType::Histogram
+                   ? static_cast<double>(metric.histogram.sample_count)
+                   : metric.counter.value;
+      }
+    }
+  }
+  return -1;
+}
+
+TEST(RequestMetricsTest, CountsByOperatorDeviceCodeAndReason) {
+  RequestMetrics metrics({"A", "B"}, {0, 3});
+  StageClock clock;
+  clock.Book(Stage::kRead);
+  metrics.Record({.op = 1, .device = 3, .status = {}, .clock = &clock, .request_bytes = 100});
+  metrics.Record(
+      {.op = 1, .device = {}, .status = catalog::InvalidCall("B", "x", "y"), .clock = &clock});
+  metrics.Record({.op = RequestMetrics::kUnknown,
+                  .device = {},
+                  .status = absl::InternalError("z"),
+                  .clock = &clock});
+
+  const auto families = metrics.Collect();
+
+  EXPECT_EQ(Sample(families, "opserve_requests_total",
+                   {{"operator", "B"}, {"device", "3"}, {"code", "OK"}}),
+            1);
+  EXPECT_EQ(Sample(families, "opserve_requests_total",
+                   {{"operator", "B"}, {"device", "none"}, {"code", "INVALID_ARGUMENT"}}),
+            1);
+  EXPECT_EQ(
+      Sample(families, "opserve_requests_total", {{"operator", "unknown"}, {"code", "INTERNAL"}}),
+      1);
+  EXPECT_EQ(Sample(families, "opserve_admission_rejections_total", {{"reason", "invalid"}}), 1);
+  EXPECT_EQ(Sample(families, "opserve_admission_rejections_total", {{"reason", "queue_full"}}), 0);
+  EXPECT_EQ(
+      Sample(families, "opserve_request_duration_seconds", {{"operator", "B"}, {"stage", "total"}}),
+      1);
+}
+
+TEST(HistogramTest, BucketsAreCumulativeAndIncludeTheirBound) {
+  static constexpr double kBounds[] = {1, 2};
+  Histogram histogram(kBounds);
+  for (double value : {0.5, 1.0, 1.5, 2.0, 7.0}) histogram.Observe(value);
+
+  const auto collected = histogram.Collect();
+
+  ASSERT_EQ(collected.bucket.size(), 3u);
+  EXPECT_EQ(collected.bucket[0].cumulative_count, 2u);
+  EXPECT_EQ(collected.bucket[1].cumulative_count, 4u);
+  EXPECT_EQ(collected.bucket[2].cumulative_count, 5u);
+  EXPECT_EQ(collected.sample_sum, 12);
+}
+
+TEST(StageClockTest, StagesSumToTheTotal) {
+  StageClock clock;
+  clock.Book(Stage::kRead);
+  clock.Book(Stage::kExecute);
+  clock.Book(Stage::kRead);
+
+  EXPECT_EQ(clock.total_nanoseconds(),
+            clock.nanoseconds(Stage::kRead) + clock.nanoseconds(Stage::kExecute));
+  EXPECT_EQ(clock.nanoseconds(Stage::kQueue), 0);
+}
+
+}  // namespace
+}  // namespace opserve::server
