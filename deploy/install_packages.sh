@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Installs the Debian packages opserve needs: to build and run (default), or also to test (--tests).
+# Does nothing, and needs no rights, if all are there already.
+set -euo pipefail
+
+build_packages=(
+  g++ cmake ninja-build ccache pkg-config
+  libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
+  libabsl-dev prometheus-cpp-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
+  python3 python3-numpy
+)
+test_packages=(libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev clang clang-format)
+
+packages=("${build_packages[@]}")
+case "${1:-}" in
+  "") ;;
+  --tests) packages+=("${test_packages[@]}") ;;
+  *) echo "usage: $0 [--tests]" >&2; exit 2 ;;
+esac
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
+  [ "$status" = "install ok installed" ] || missing+=("$package")
+done
+[ "${#missing[@]}" -eq 0 ] && exit 0
+
+echo "Installing ${#missing[@]} Debian packages: ${missing[*]}"
+run_as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || {
+    echo "$0: not root and no sudo; run as root: apt-get install ${missing[*]}" >&2
+    exit 1
+  }
+  run_as_root=(sudo)
+fi
+export DEBIAN_FRONTEND=noninteractive
+"${run_as_root[@]}" apt-get update -qq
+"${run_as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
