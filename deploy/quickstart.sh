@@ -54,11 +54,12 @@ port=$(sed -n 's/.*"metrics_port":\([0-9]*\).*/\1/p' "$work/opserved.log")
 /usr/bin/python3 - "$port" <<'PYTHON'
 import sys
 import urllib.request
-shown = ("opserve_requests_total", "opserve_device_state", "opserve_workspace_pool_allocations_total",
-         "opserve_request_duration_seconds_sum")
+shown = ("opserve_requests_total", "opserve_device_state", "opserve_request_duration_seconds_sum",
+         "opserve_workspace_pool_reserved_bytes")
 with urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/metrics") as page:
     for line in page.read().decode().splitlines():
-        if line.startswith(shown) and not line.endswith(" 0"):
+        is_part = "stage=" in line and 'stage="total"' not in line
+        if line.startswith(shown) and not is_part and not line.endswith(" 0"):
             print(line)
 PYTHON
 

@@ -15,8 +15,6 @@
 namespace opserve::server {
 namespace {
 
-namespace fs = std::filesystem;
-
 // Whether a server accepts connections on the socket at `path`.
 bool SomebodyAnswers(const std::string& path) {
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -30,18 +28,29 @@ bool SomebodyAnswers(const std::string& path) {
   return result == 0 || errno == EAGAIN || errno == EINPROGRESS;
 }
 
-absl::Status CreateDirectory(const fs::path& directory) {
-  std::error_code error;
-  if (directory.empty() || fs::is_directory(directory, error)) return absl::OkStatus();
-  if (mkdir(directory.c_str(), 0700) == 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "cannot create the socket's directory ", directory.string(), ": ", std::strerror(errno)));
+// The directory's owner can replace the socket with one of their own, and would get what clients
+// send: only root and this user are trusted with that.
+absl::Status CheckOwner(const std::string& directory) {
+  struct stat info = {};
+  if (stat(directory.c_str(), &info) == 0 && info.st_uid != 0 && info.st_uid != geteuid()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the socket's directory ", directory, " belongs to another user; choose another --listen"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CreateDirectory(const std::string& directory) {
+  if (directory.empty() || mkdir(directory.c_str(), 0700) == 0) return absl::OkStatus();
+  if (errno == EEXIST) return CheckOwner(directory);
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot create the socket's directory ", directory, ": ", std::strerror(errno)));
 }
 
 }  // namespace
 
 absl::Status PrepareSocketPath(const std::string& path) {
-  if (absl::Status status = CreateDirectory(fs::path(path).parent_path()); !status.ok()) {
+  if (absl::Status status = CreateDirectory(std::filesystem::path(path).parent_path());
+      !status.ok()) {
     return status;
   }
   struct stat info = {};

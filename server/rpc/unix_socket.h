@@ -11,7 +11,8 @@ namespace opserve::server {
 // socket that a daemon which died left behind.
 //
 // kUnavailable: somebody answers on the socket.
-// kFailedPrecondition: `path` is something else than a socket, or its directory cannot be made.
+// kFailedPrecondition: `path` is something else than a socket, or its directory cannot be made or
+// belongs to another user.
 absl::Status PrepareSocketPath(const std::string& path);
 
 // Lets owner and group connect, nobody else.

@@ -228,7 +228,7 @@ TEST_F(DaemonTest, AFullQueueRefusesWithAHintWhenToComeBack) {
 
 TEST_F(DaemonTest, WhatExpiresOrIsCancelledInTheQueueIsNeverLaunched) {
   Config config = OneLane();
-  config.execution_timeout = absl::Milliseconds(500);
+  config.execution_timeout = absl::Seconds(2);
   InProcessDaemon daemon(config);
   InjectFaults("kernel=*,hang");
   auto hanging = daemon.client().ExecuteAsync(OnesRequest(10));

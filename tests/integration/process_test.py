@@ -75,6 +75,10 @@ class ProcessTest(unittest.TestCase):
         self.addCleanup(lambda: daemon.process.poll() is None and daemon.stop(signal.SIGKILL))
         return daemon
 
+    def run_opserved(self, *flags):
+        """Runs opserved to its end, for flags with which it does not start."""
+        return subprocess.run([OPSERVED, *flags], capture_output=True, text=True, timeout=60)
+
     def l1_command(self, daemon):
         for name, values in (("g", [1, 1, 1]), ("x", [3, 1, 2]), ("t", [2, 2, 2])):
             save_array(self.directory / f"{name}.npy", values)
@@ -111,7 +115,7 @@ class ProcessTest(unittest.TestCase):
         }
         for flag, message in cases.items():
             with self.subTest(flag):
-                run = subprocess.run([OPSERVED, flag], capture_output=True, text=True, timeout=60)
+                run = self.run_opserved(flag)
                 self.assertEqual(run.returncode, 2, run.stderr)
                 self.assertIn(message, run.stderr)
 
@@ -124,13 +128,12 @@ class ProcessTest(unittest.TestCase):
         }
         for flag, message in cases.items():
             with self.subTest(flag):
-                run = subprocess.run([OPSERVED, listen, flag], capture_output=True, text=True,
-                                     timeout=60)
+                run = self.run_opserved(listen, flag)
                 self.assertEqual(run.returncode, 1, run.stderr)
                 self.assertIn(message, run.stderr)
 
     def test_help_teaches(self):
-        run = subprocess.run([OPSERVED, "--help"], capture_output=True, text=True, timeout=60)
+        run = self.run_opserved("--help")
         for text in ("--listen", "SIGTERM", "Exit codes", "opserve status"):
             self.assertIn(text, run.stdout)
 
@@ -151,8 +154,7 @@ class ProcessTest(unittest.TestCase):
 
     def test_a_stale_socket_is_replaced_and_a_living_one_is_not(self):
         first = self.start()
-        run = subprocess.run([OPSERVED, f"--listen={first.target}", "--metrics_listen="],
-                             capture_output=True, text=True, timeout=60)
+        run = self.run_opserved(f"--listen={first.target}", "--metrics_listen=")
         self.assertEqual(run.returncode, 1)
         self.assertIn("another daemon serves on", run.stderr)
         first.stop(signal.SIGKILL)
@@ -163,14 +165,20 @@ class ProcessTest(unittest.TestCase):
 
     def test_a_file_in_the_sockets_place_is_left_alone(self):
         self.socket.write_text("precious")
-        run = subprocess.run([OPSERVED, f"--listen=unix:{self.socket}"], capture_output=True,
-                             text=True, timeout=60)
+        run = self.run_opserved(f"--listen=unix:{self.socket}", "--metrics_listen=")
         self.assertEqual(run.returncode, 1)
         self.assertIn("is not a socket", run.stderr)
         self.assertEqual(self.socket.read_text(), "precious")
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root can give a directory away")
+    def test_a_directory_of_another_user_is_not_trusted(self):
+        os.chown(self.directory, 65534, 65534)
+        run = self.run_opserved(f"--listen=unix:{self.socket}", "--metrics_listen=")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("belongs to another user", run.stderr)
+
     def test_sigterm_lets_a_running_call_end(self):
-        daemon = self.start(faults="kernel=*,slow=1000000")
+        daemon = self.start(faults="kernel=*,slow=3000000")
         call = self.start_l1_and_see_it_run(daemon)
         self.assertEqual(daemon.stop(), 0)
         self.assertEqual(call.wait(timeout=60), 0)

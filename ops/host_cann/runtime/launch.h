@@ -55,7 +55,7 @@ struct KernelLaunch {
 __attribute__((visibility("default"))) aclError LaunchKernel(aclrtStream stream,
                                                              KernelLaunch launch);
 
-// Whether the calling thread has a current context: stage one needs one (acl-abi: 107002).
+// Whether the calling thread has a current context.
 __attribute__((visibility("default"))) bool HasCurrentContext();
 
 }  // namespace opserve::host_cann
