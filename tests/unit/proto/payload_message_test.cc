@@ -125,6 +125,16 @@ TEST(PayloadMessageTest, TooManyPayloadsAreRefused) {
   EXPECT_THAT(std::string(message.status().message()), HasSubstr("more than 3 payloads"));
 }
 
+TEST(PayloadMessageTest, WhatLooksLikeAPayloadInsideAnUnknownGroupIsNone) {
+  const std::string bytes = "\xa3\x01\x7a\x01x\xa4\x01";  // group 20 { 15: "x" }
+
+  v1::ExecuteRequest stock;
+  ASSERT_TRUE(stock.ParseFromString(bytes));
+  v1::ExecuteRequest ours;
+  EXPECT_TRUE(Accepts(bytes, &ours));
+  EXPECT_EQ(ours.payloads_size(), 0);
+}
+
 struct MalformedCase {
   const char* name;
   std::string bytes;
