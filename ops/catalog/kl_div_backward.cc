@@ -41,18 +41,8 @@ const OperatorDescriptor& KlDivBackward() {
           "goes "
           "only with DOUBLE. Sums are taken in float32 (float64 for DOUBLE) and rounded once. "
           "Targets that are zero or negative are not singled out; NaN in self reaches nothing.",
-      .inputs = {{"grad_output", "Gradient of the loss; broadcasts to B, often one element.",
-                  AllDtypes()},
-                 {"self", "The loss's input (log-probabilities); broadcasts with target.",
-                  AllDtypes()},
-                 {"target", "The loss's target, or its logarithm if log_target.", AllDtypes()}},
-      .attributes = {ReductionAttribute(/*with_batchmean=*/true),
-                     {.name = "log_target",
-                      .documentation = "Whether target holds logarithms of probabilities.",
-                      .default_value = false,
-                      .names = {},
-                      .minimum = {},
-                      .maximum = {}}},
+      .inputs = KlDivInputs(AllDtypes()),
+      .attributes = KlDivAttributes(),
       .output = {"out", "Gradient with respect to self, in its shape and dtype.", AllDtypes()},
       .binding = {"aclnnKlDivBackwardGetWorkspaceSize", "aclnnKlDivBackward", CallStageOne},
       .infer_output = InferOutput};

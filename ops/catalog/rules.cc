@@ -70,6 +70,22 @@ absl::Status CheckOutputDtype(absl::string_view operator_name, absl::string_view
   return absl::OkStatus();
 }
 
+std::vector<InputDescriptor> KlDivInputs(const std::vector<Dtype>& dtypes) {
+  return {{"grad_output", "Gradient of the loss; broadcasts to B, often one element.", dtypes},
+          {"self", "The loss's input (log-probabilities); broadcasts with target.", dtypes},
+          {"target", "The loss's target, or its logarithm if log_target.", dtypes}};
+}
+
+std::vector<AttributeDescriptor> KlDivAttributes() {
+  return {ReductionAttribute(/*with_batchmean=*/true),
+          {.name = "log_target",
+           .documentation = "Whether target holds logarithms of probabilities.",
+           .default_value = false,
+           .names = {},
+           .minimum = {},
+           .maximum = {}}};
+}
+
 absl::StatusOr<TensorSpec> InferKlDivOutput(absl::string_view operator_name,
                                             absl::string_view output_name,
                                             absl::Span<const TensorSpec> inputs,

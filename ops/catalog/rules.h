@@ -35,6 +35,11 @@ absl::Status CheckBroadcastsTo(absl::string_view operator_name, const Argument& 
 absl::Status CheckOutputDtype(absl::string_view operator_name, absl::string_view output_name,
                               std::optional<Dtype> asked, Dtype only);
 
+// What both KL divergence gradients take: the inputs grad_output, self and target, each of
+// `dtypes`, and the attributes reduction and log_target.
+std::vector<InputDescriptor> KlDivInputs(const std::vector<Dtype>& dtypes);
+std::vector<AttributeDescriptor> KlDivAttributes();
+
 // Rules of both KL divergence gradients: DOUBLE only if all inputs are, self and target broadcast
 // to a shape B, grad_output broadcasts to B, and the output is exactly like `output_like`.
 absl::StatusOr<TensorSpec> InferKlDivOutput(absl::string_view operator_name,
