@@ -47,6 +47,9 @@ Failure CallFailure(const Session& session, const Client& client, const absl::St
     failure.hint = absl::StrCat("try again in ", absl::FormatDuration(*pushback));
   } else if (absl::IsDeadlineExceeded(status)) {
     failure.hint = absl::StrCat("--timeout was ", absl::FormatDuration(session.timeout));
+  } else if (absl::IsResourceExhausted(status) && !is_from_daemon) {
+    // gRPC refused the message before the daemon's own code, which would say more, saw it.
+    failure.hint = "the daemon takes messages up to its --max_message_bytes; start it with more";
   }
   return failure;
 }

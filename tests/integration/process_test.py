@@ -79,9 +79,10 @@ class ProcessTest(unittest.TestCase):
         """Runs opserved to its end, for flags with which it does not start."""
         return subprocess.run([OPSERVED, *flags], capture_output=True, text=True, timeout=60)
 
-    def l1_command(self, daemon):
-        for name, values in (("g", [1, 1, 1]), ("x", [3, 1, 2]), ("t", [2, 2, 2])):
-            save_array(self.directory / f"{name}.npy", values)
+    def l1_command(self, daemon, write_inputs=True):
+        if write_inputs:
+            for name, values in (("g", [1, 1, 1]), ("x", [3, 1, 2]), ("t", [2, 2, 2])):
+                save_array(self.directory / f"{name}.npy", values)
         return [OPSERVE, f"--target={daemon.target}", "run", "L1LossBackward",
                 "--input", f"grad_output={self.directory}/g.npy",
                 "--input", f"self={self.directory}/x.npy",
@@ -145,6 +146,17 @@ class ProcessTest(unittest.TestCase):
         run = self.run_l1(daemon)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertRegex(run.stdout, r"\[ 1, -1,  0\]")
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_a_message_above_the_limit_is_refused_with_a_hint(self):
+        daemon = self.start("--max_message_bytes=1048576")
+        for name in "gxt":
+            save_array(self.directory / f"{name}.npy", [1.0] * 300000)
+        run = subprocess.run(self.l1_command(daemon, write_inputs=False), capture_output=True,
+                             text=True, timeout=60)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("--max_message_bytes", run.stderr)
+        self.assertEqual(self.run_l1(daemon).returncode, 0)
         self.assertEqual(daemon.stop(), 0)
 
     def test_the_socket_is_private_to_owner_and_group(self):
