@@ -68,7 +68,6 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
 
   // Takes no lock.
   Statistics statistics() const { return {reserved_bytes_, allocated_bytes_}; }
-  size_t limit_bytes() const { return limit_bytes_; }
 
  private:
   friend class PinnedBuffer;

@@ -69,26 +69,4 @@ absl::Span<const double> BytesBounds() {
   return kBounds;
 }
 
-absl::string_view StatusCodeName(absl::StatusCode code) {
-  static constexpr absl::string_view kNames[] = {"OK",
-                                                 "CANCELLED",
-                                                 "UNKNOWN",
-                                                 "INVALID_ARGUMENT",
-                                                 "DEADLINE_EXCEEDED",
-                                                 "NOT_FOUND",
-                                                 "ALREADY_EXISTS",
-                                                 "PERMISSION_DENIED",
-                                                 "RESOURCE_EXHAUSTED",
-                                                 "FAILED_PRECONDITION",
-                                                 "ABORTED",
-                                                 "OUT_OF_RANGE",
-                                                 "UNIMPLEMENTED",
-                                                 "INTERNAL",
-                                                 "UNAVAILABLE",
-                                                 "DATA_LOSS",
-                                                 "UNAUTHENTICATED"};
-  const auto index = static_cast<size_t>(code);
-  return index < std::size(kNames) ? kNames[index] : "UNKNOWN";
-}
-
 }  // namespace opserve::server

@@ -12,8 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "prometheus/metric_family.h"
 #include "server/observability/stage_clock.h"
@@ -58,8 +56,5 @@ class Histogram {
 absl::Span<const double> SecondsBounds();
 // 256 bytes to 4 GiB.
 absl::Span<const double> BytesBounds();
-
-// "INVALID_ARGUMENT": how gRPC spells a code.
-absl::string_view StatusCodeName(absl::StatusCode code);
 
 }  // namespace opserve::server

@@ -107,7 +107,7 @@ std::vector<prometheus::MetricFamily> RequestMetrics::Collect() const {
         requests.Add({{"operator", op->name},
                       {"tenant", kTenant},
                       {"device", DeviceLabel(device)},
-                      {"code", std::string(StatusCodeName(static_cast<absl::StatusCode>(code)))}},
+                      {"code", absl::StatusCodeToString(static_cast<absl::StatusCode>(code))}},
                      static_cast<double>(count));
       }
     }

@@ -1,6 +1,5 @@
 #include "server/scheduling/scheduler.h"
 
-#include <algorithm>
 #include <limits>
 
 #include "ops/catalog/error.h"
@@ -21,11 +20,6 @@ absl::Status Scheduler::Submit(std::unique_ptr<ExecutionRequest>* request) {
                                     "no device is ready");
   }
   return service->Submit(request);
-}
-
-bool Scheduler::has_ready_device() const {
-  return std::any_of(devices_.begin(), devices_.end(),
-                     [](const auto& service) { return IsReady(*service); });
 }
 
 DeviceService* Scheduler::LeastLoaded() {

@@ -26,7 +26,6 @@ class Scheduler {
   absl::Status Submit(std::unique_ptr<ExecutionRequest>* request);
 
   absl::Span<const std::unique_ptr<DeviceService>> devices() const { return devices_; }
-  bool has_ready_device() const;
 
  private:
   DeviceService* LeastLoaded();
