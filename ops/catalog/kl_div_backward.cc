@@ -45,6 +45,9 @@ const OperatorDescriptor& KlDivBackward() {
       .attributes = KlDivAttributes(),
       .output = {"out", "Gradient with respect to self, in its shape and dtype.", AllDtypes()},
       .binding = {"aclnnKlDivBackwardGetWorkspaceSize", "aclnnKlDivBackward", CallStageOne},
+      .golden = {.inputs = {{{2}, {2, -4}}, {{2, 2}, {0, 0, 0, 0}}, {{2, 2}, {0.5, 0.25, 1, 3}}},
+                 .attributes = {int64_t{0}, false},
+                 .expected = {-1, 1, -2, 12}},
       .infer_output = InferOutput};
   return *descriptor;
 }

@@ -42,6 +42,9 @@ const OperatorDescriptor& KlDivTargetBackward() {
                  HalfAndSingle()},
       .binding = {"aclnnKlDivTargetBackwardGetWorkspaceSize", "aclnnKlDivTargetBackward",
                   CallStageOne},
+      .golden = {.inputs = {{{2}, {2, -4}}, {{2, 2}, {0.5, 3, -1, 2}}, {{2, 2}, {1, 2, 0, 1}}},
+                 .attributes = {int64_t{0}, false},
+                 .expected = {1, 5.2274113f, 0, 4}},
       .infer_output = InferOutput};
   return *descriptor;
 }

@@ -53,6 +53,9 @@ const OperatorDescriptor& L1LossBackward() {
       .attributes = {ReductionAttribute(/*with_batchmean=*/false)},
       .output = {"grad_input", "Gradient with respect to self, in shape B.", HalfAndSingle()},
       .binding = {"aclnnL1LossBackwardGetWorkspaceSize", "aclnnL1LossBackward", CallStageOne},
+      .golden = {.inputs = {{{2}, {2, -4}}, {{2, 2}, {1, 5, 3, 7}}, {{2, 2}, {1, 2, 4, 9}}},
+                 .attributes = {int64_t{0}},
+                 .expected = {0, -4, -2, 4}},
       .infer_output = InferOutput};
   return *descriptor;
 }

@@ -67,6 +67,18 @@ struct Binding {
 using StageTwoFunction = aclnnStatus (*)(void* workspace, uint64_t workspace_bytes,
                                          aclOpExecutor* executor, aclrtStream stream);
 
+// A small call of the operator with FLOAT inputs and what it gives: a device must get it right
+// before it serves.
+struct GoldenCase {
+  struct Input {
+    Shape shape;
+    std::vector<float> values;
+  };
+  std::vector<Input> inputs;
+  std::vector<AttributeValue> attributes;
+  std::vector<float> expected;  // the output's elements, to a thousandth
+};
+
 struct OperatorDescriptor {
   absl::string_view name;           // "KlDivBackward"
   absl::string_view summary;        // one sentence
@@ -75,6 +87,7 @@ struct OperatorDescriptor {
   std::vector<AttributeDescriptor> attributes;
   OutputDescriptor output;
   Binding binding;
+  GoldenCase golden;
 
   // Judges a call by its metadata and returns what its output will be. `inputs` and `attributes`
   // are in the order of the descriptor, already of accepted dtypes and in range; `dtype`: the

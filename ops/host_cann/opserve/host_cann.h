@@ -21,14 +21,16 @@ extern "C" {
  *   kernel=OPERATOR,code=CODE launches of that operator, "aclnnKlDivBackward" (* for all), run
  *                             nothing and fail with CODE when their turn comes
  *   kernel=OPERATOR,hang      they run until they are aborted, their device is reset or lost, or
- * the execution limit ends them (507034) kernel=OPERATOR,slow=US   they take US microseconds longer
+ *                             the execution limit ends them (507034)
+ *   kernel=OPERATOR,slow=US   they take US microseconds longer
+ *   kernel=OPERATOR,wrong     they succeed, but every bit of their output is inverted
  *   copies,rate=BYTES         copies take at least as long as BYTES (64K, 2M, 1G) per second allows
  *   device=ID,lost            the device is lost: every call that needs it, and every task on it,
  *                             fails, with 507010 or `code=CODE`, until it has been reset by force
  *                             and set again; with `resets=N` only the N-th reset helps
  *
  * A fault on calls or kernels starts with the N-th one from now, `nth=N` (1), and holds for M of
- * them, `count=M` (1) or `count=all`.
+ * them, `count=M` (1) or `count=all`. One on kernels may be for a device alone, `on=ID`.
  *
  * Example: "call=aclrtMalloc,nth=3,code=207001;kernel=aclnnKlDivBackward,hang"
  *

@@ -81,6 +81,13 @@ class FaultReader {
       fault_->kernel.hang = true;
       return "";
     }
+    if (key == "wrong" && !has_value && kind == Fault::Kind::kKernel) {
+      fault_->kernel.wrong = true;
+      return "";
+    }
+    if (key == "on" && kind == Fault::Kind::kKernel) {
+      return ReadNumber(key, value, 0, INT32_MAX, &fault_->on);
+    }
     if (key == "rate" && kind == Fault::Kind::kCopies) {
       if (ParseByteCount(value, &fault_->bytes_per_second)) return "";
       return Concat("\"rate=", value, "\" is not a number of bytes such as 4096, 64K or 2M");
@@ -101,8 +108,8 @@ class FaultReader {
         return fault_->code != ACL_SUCCESS ? "" : "code=CODE is missing";
       case Fault::Kind::kKernel: {
         const KernelFault& kernel = fault_->kernel;
-        const int effects = (kernel.code != 0) + kernel.hang + (kernel.slow_us != 0);
-        return effects == 1 ? "" : "needs exactly one of code=CODE, hang and slow=US";
+        const int effects = (kernel.code != 0) + kernel.hang + (kernel.slow_us != 0) + kernel.wrong;
+        return effects == 1 ? "" : "needs exactly one of code=CODE, hang, slow=US and wrong";
       }
       case Fault::Kind::kCopies:
         return fault_->bytes_per_second != 0 ? "" : "rate=BYTES is missing";

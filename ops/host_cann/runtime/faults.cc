@@ -52,16 +52,18 @@ aclError Faults::TakeCallFault(std::string_view function) {
   return code;
 }
 
-KernelFault Faults::TakeKernelFault(std::string_view name) {
+KernelFault Faults::TakeKernelFault(std::string_view name, int32_t device) {
   KernelFault combined;
   if (!any_kernels_.load(std::memory_order_relaxed)) return combined;
   MutexLock lock(mutex_);
   for (Active& active : kernels_) {
-    if (!Hits(active, name)) continue;
+    const bool is_meant = active.fault.on < 0 || active.fault.on == device;
+    if (!is_meant || !Hits(active, name)) continue;
     const KernelFault& fault = active.fault.kernel;
     if (combined.code == ACL_SUCCESS) combined.code = fault.code;
     combined.hang |= fault.hang;
     combined.slow_us += fault.slow_us;
+    combined.wrong |= fault.wrong;
   }
   return combined;
 }

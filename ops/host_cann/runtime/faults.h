@@ -24,6 +24,7 @@ struct KernelFault {
   aclError code = ACL_SUCCESS;  // not 0: fail instead of running
   bool hang = false;
   uint64_t slow_us = 0;
+  bool wrong = false;
 };
 
 // One fault as described in opserve/host_cann.h.
@@ -33,6 +34,7 @@ struct Fault {
   std::string name;  // function or operator ("*": all)
   FaultWindow window;
   KernelFault kernel;
+  int32_t on = -1;              // kKernel: only on this device; -1: on any
   aclError code = ACL_SUCCESS;  // kCall, kDevice
   uint64_t bytes_per_second = 0;
   int32_t device = 0;
@@ -54,7 +56,7 @@ class Faults {
   // The code that this call is to fail with, or 0. Counts the call against the faults.
   aclError TakeCallFault(std::string_view function);
   // What is to happen to this launch. Counts it.
-  KernelFault TakeKernelFault(std::string_view name);
+  KernelFault TakeKernelFault(std::string_view name, int32_t device);
   // How fast copies may be; 0: as fast as they are.
   uint64_t bytes_per_second() const { return bytes_per_second_.load(std::memory_order_relaxed); }
 

@@ -37,8 +37,15 @@ class KernelTask final : public Task {
     }
     std::vector<BlockPtr> held;
     TaskResult result = Hold(stream.device(), &held);
-    if (result.code == ACL_SUCCESS) launch_.run(stream.device().cores());
+    if (result.code != ACL_SUCCESS) return result;
+    launch_.run(stream.device().cores());
+    if (fault_.wrong) InvertOutput();
     return result;
+  }
+
+  void InvertOutput() const {
+    auto* bytes = static_cast<unsigned char*>(launch_.output);
+    for (size_t i = 0; i < launch_.output_bytes; ++i) bytes[i] = ~bytes[i];
   }
 
   // Hangs or takes its time, but no longer than a kernel may run.
@@ -82,7 +89,7 @@ class KernelTask final : public Task {
 aclError LaunchKernel(aclrtStream stream, KernelLaunch launch) {
   std::shared_ptr<Stream> target;
   RETURN_IF_FAILED(UsableStream(stream, &target));
-  const KernelFault fault = Faults::Get().TakeKernelFault(launch.name);
+  const KernelFault fault = Faults::Get().TakeKernelFault(launch.name, target->device().id());
   RETURN_IF_FAILED(
       target->Enqueue(std::make_unique<KernelTask>(std::move(launch), fault, ExecutionLimitUs())));
   ++target->device().launches;

@@ -43,6 +43,8 @@ struct KernelLaunch {
   std::vector<MemoryRange> ranges;  // checked when the kernel starts to run
   // Runs on the stream's own thread; `cores` are the device's.
   std::function<void(kernels::TaskRunner& cores)> run;
+  void* output = nullptr;  // what it writes
+  size_t output_bytes = 0;
 };
 
 // Queues a kernel on `stream` (null: the current context's default stream) and returns at once.
