@@ -17,4 +17,7 @@ struct AclDeleter {
 using TensorDescriptor =
     std::unique_ptr<aclTensor, AclDeleter<aclTensor, &AclLibrary::aclDestroyTensor>>;
 
+using ExecutorHandle =
+    std::unique_ptr<aclOpExecutor, AclDeleter<aclOpExecutor, &AclLibrary::aclDestroyAclOpExecutor>>;
+
 }  // namespace opserve::server

@@ -10,113 +10,141 @@
 namespace opserve::server {
 namespace {
 
-// How long a stream that was aborted, or whose task failed, may take to become idle.
-constexpr absl::Duration kSettleTimeout = absl::Seconds(5);
+// Tasks that fail one after the other, and streams that cannot be stopped, until the device is
+// reset. One may be the kernel's fault, or the input's.
+constexpr uint32_t kMaxFaultsInARow = 3;
+constexpr uint32_t kMaxLostStreams = 3;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Device>> Device::Open(const AclLibrary& acl, int32_t id) {
-  auto device = std::unique_ptr<Device>(new Device(acl, id));
-  OPSERVE_RETURN_IF_ERROR(AclCallStatus(acl, "aclrtSetDevice", acl.aclrtSetDevice(id)));
-  OPSERVE_RETURN_IF_ERROR(
-      AclCallStatus(acl, "aclrtGetCurrentContext", acl.aclrtGetCurrentContext(&device->context_)));
-  return device;
+absl::string_view DeviceStateName(DeviceState state) {
+  switch (state) {
+    case DeviceState::kStarting:
+      return "starting";
+    case DeviceState::kReady:
+      return "ready";
+    case DeviceState::kDraining:
+      return "draining";
+    case DeviceState::kQuarantined:
+      return "quarantined";
+    case DeviceState::kFailed:
+      return "failed";
+  }
+  return "";
+}
+
+Device::Device(const AclLibrary& acl, int32_t id, DeviceMemoryPool::Options pool)
+    : acl_(acl), id_(id) {
+  if (Open().ok()) SampleMemory();
+  if (pool.max_bytes == 0) {
+    // A device that does not tell refuses by itself what it does not have.
+    pool.max_bytes = memory_total_bytes_ > 0 ? memory_total_bytes_ / 2 : UINT64_MAX;
+  }
+  memory_ = std::make_unique<DeviceMemoryPool>(acl_, pool);
 }
 
 Device::~Device() {
-  if (context_ == nullptr) return;
-  BindThisThread().IgnoreError();
-  memory_.Trim();
-  // Only the forced reset gives a failed device a chance to come back for the next process.
-  if (state() == State::kFailed && acl_.aclrtResetDeviceForce != nullptr) {
+  const bool is_open = context_ != nullptr;
+  if (is_open) BindThisThread().IgnoreError();
+  memory_.reset();
+  if (!is_open) return;
+  // Only the forced reset gives a broken device a chance to come back for the next process.
+  const bool is_broken = state() == DeviceState::kQuarantined || state() == DeviceState::kFailed;
+  if (is_broken && acl_.aclrtResetDeviceForce != nullptr) {
     acl_.aclrtResetDeviceForce(id_);
   } else {
     acl_.aclrtResetDevice(id_);
   }
 }
 
+absl::Status Device::Open() {
+  if (context_ != nullptr) return BindThisThread();
+  OPSERVE_RETURN_IF_ERROR(AclCallStatus(acl_, "aclrtSetDevice", acl_.aclrtSetDevice(id_)));
+  aclrtContext context = nullptr;
+  if (const int code = acl_.aclrtGetCurrentContext(&context); code != ACL_SUCCESS) {
+    absl::Status status = AclCallStatus(acl_, "aclrtGetCurrentContext", code);
+    acl_.aclrtResetDevice(id_);
+    return status;
+  }
+  context_ = context;
+  return absl::OkStatus();
+}
+
+absl::Status Device::Reset() {
+  memory_->ForgetAll();
+  context_ = nullptr;
+  generation_.fetch_add(1, std::memory_order_acq_rel);
+  lost_streams_ = 0;
+  faults_in_a_row_ = 0;
+  const bool by_force = acl_.aclrtResetDeviceForce != nullptr;
+  OPSERVE_RETURN_IF_ERROR(
+      AclCallStatus(acl_, by_force ? "aclrtResetDeviceForce" : "aclrtResetDevice",
+                    by_force ? acl_.aclrtResetDeviceForce(id_) : acl_.aclrtResetDevice(id_)));
+  return Open();
+}
+
 absl::Status Device::BindThisThread() const {
   return AclCallStatus(acl_, "aclrtSetCurrentContext", acl_.aclrtSetCurrentContext(context_));
 }
 
-void Device::SetReady() {
-  State expected = State::kStarting;
-  state_.compare_exchange_strong(expected, State::kReady);
+std::string Device::state_reason() const {
+  absl::MutexLock lock(&mutex_);
+  return state_reason_;
 }
 
-void Device::SetFailed(absl::string_view reason) {
-  if (state_.exchange(State::kFailed) != State::kFailed) {
-    LogError("device_failed", {{"device", id_}, {"reason", std::string(reason)}});
+void Device::SetState(DeviceState state, absl::string_view reason) {
+  const bool is_bad = state == DeviceState::kQuarantined || state == DeviceState::kFailed;
+  (is_bad ? LogError : LogInfo)("device_state", {{"device", id_},
+                                                 {"from", std::string(DeviceStateName(state_))},
+                                                 {"to", std::string(DeviceStateName(state))},
+                                                 {"reason", std::string(reason)}});
+  state_reason_ = std::string(reason);
+  state_.store(state, std::memory_order_release);
+}
+
+bool Device::Transition(DeviceState from, DeviceState to, absl::string_view reason) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (state_ != from) return false;
+    SetState(to, reason);
+  }
+  if (state_listener_) state_listener_();
+  return true;
+}
+
+void Device::Quarantine(absl::string_view reason) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (state_ == DeviceState::kQuarantined || state_ == DeviceState::kFailed) return;
+    quarantines_.fetch_add(1, std::memory_order_relaxed);
+    SetState(DeviceState::kQuarantined, reason);
+  }
+  if (state_listener_) state_listener_();
+}
+
+void Device::NoteSuccess() {
+  if (faults_in_a_row_.load(std::memory_order_relaxed) != 0) faults_in_a_row_ = 0;
+}
+
+void Device::NoteTaskFault(absl::string_view reason) {
+  task_faults_.fetch_add(1, std::memory_order_relaxed);
+  if (faults_in_a_row_.fetch_add(1) + 1 >= kMaxFaultsInARow) {
+    Quarantine(absl::StrCat(kMaxFaultsInARow, " faults one after the other, the last: ", reason));
   }
 }
 
-absl::StatusOr<Device::MemoryInfo> Device::memory_info() const {
-  OPSERVE_RETURN_IF_ERROR(BindThisThread());
+void Device::NoteLostStream(absl::string_view reason) {
+  if (lost_streams_.fetch_add(1) + 1 >= kMaxLostStreams) {
+    Quarantine(absl::StrCat(kMaxLostStreams, " streams could not be stopped, the last: ", reason));
+  }
+}
+
+void Device::SampleMemory() {
   size_t free_bytes = 0;
   size_t total_bytes = 0;
-  OPSERVE_RETURN_IF_ERROR(AclCallStatus(
-      acl_, "aclrtGetMemInfo", acl_.aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &total_bytes)));
-  return MemoryInfo{total_bytes, total_bytes - std::min(free_bytes, total_bytes)};
-}
-
-absl::StatusOr<std::unique_ptr<StreamLane>> StreamLane::Create(Device& device, uint32_t index) {
-  aclrtStream stream = nullptr;
-  OPSERVE_RETURN_IF_ERROR(
-      AclCallStatus(device.acl(), "aclrtCreateStream", device.acl().aclrtCreateStream(&stream)));
-  return std::unique_ptr<StreamLane>(new StreamLane(device, index, stream));
-}
-
-StreamLane::~StreamLane() {
-  const AclLibrary& acl = device_.acl();
-  // A stream that still runs something would block an ordinary destruction.
-  if (device_.state() == Device::State::kFailed && acl.aclrtDestroyStreamForce != nullptr) {
-    acl.aclrtDestroyStreamForce(stream_);
-  } else {
-    acl.aclrtDestroyStream(stream_);
-  }
-}
-
-int StreamLane::SynchronizeFor(absl::Duration timeout) const {
-  const AclLibrary& acl = device_.acl();
-  if (acl.aclrtSynchronizeStreamWithTimeout == nullptr) return acl.aclrtSynchronizeStream(stream_);
-  const int64_t milliseconds =
-      std::clamp<int64_t>(absl::ToInt64Milliseconds(timeout), 1, INT32_MAX);
-  return acl.aclrtSynchronizeStreamWithTimeout(stream_, static_cast<int32_t>(milliseconds));
-}
-
-absl::Status StreamLane::Synchronize(absl::Duration timeout) {
-  const int code = SynchronizeFor(timeout);
-  if (code == ACL_SUCCESS) return absl::OkStatus();
-  absl::Status status = AclCallStatus(device_.acl(), "aclrtSynchronizeStream", code);
-  if (ClassifyAclCode(code) == AclFault::kDevice) {
-    device_.SetFailed(status.message());
-    return status;
-  }
-  if (code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT) {
-    status = absl::InternalError(
-        absl::StrCat("the device did not finish within ", absl::FormatDuration(timeout)));
-  } else if (BecomesIdle()) {
-    return status;
-  }
-  if (!Abort()) device_.SetFailed(absl::StrCat(status.message(), "; its stream cannot be aborted"));
-  return status;
-}
-
-// An error may be a task's, which is reported once, or the call's own, which says nothing about the
-// stream: only a call that succeeds proves that it is idle.
-bool StreamLane::BecomesIdle() const {
-  return SynchronizeFor(kSettleTimeout) == ACL_SUCCESS ||
-         SynchronizeFor(kSettleTimeout) == ACL_SUCCESS;
-}
-
-bool StreamLane::Abort() const {
-  const AclLibrary& acl = device_.acl();
-  if (acl.aclrtStreamAbort == nullptr || acl.aclrtStreamAbort(stream_) != ACL_SUCCESS ||
-      !BecomesIdle()) {
-    return false;
-  }
-  LogWarning("stream_aborted", {{"device", device_.id()}, {"lane", index_}});
-  return true;
+  if (acl_.aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &total_bytes) != ACL_SUCCESS) return;
+  memory_total_bytes_ = total_bytes;
+  memory_used_bytes_ = total_bytes - std::min(free_bytes, total_bytes);
 }
 
 }  // namespace opserve::server

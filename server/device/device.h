@@ -1,91 +1,115 @@
-// A device and its lanes: what the daemon owns of the hardware.
+// A device: what the daemon owns of the hardware, and the state it is in.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
-#include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "server/device/acl_library.h"
 #include "server/device/memory_pool.h"
 
 namespace opserve::server {
 
+// Where a device is in its life. Only kReady serves.
+//
+//   starting -> ready <-> draining      an administrator takes it out and puts it back
+//   any of them -> quarantined          a fault; it is reset and must prove itself again
+//   quarantined -> ready
+//   quarantined -> failed               a thread is stuck in a call on it: only a restart helps
+enum class DeviceState { kStarting, kReady, kDraining, kQuarantined, kFailed };
+inline constexpr int kDeviceStates = 5;
+
+// "starting", "ready", ...
+absl::string_view DeviceStateName(DeviceState state);
+
 // Thread-safe.
 class Device {
  public:
-  enum class State { kStarting, kReady, kFailed };
-
   struct MemoryInfo {
     uint64_t total_bytes = 0;
     uint64_t used_bytes = 0;
   };
 
-  // Opens device `id` and binds the calling thread to it. The device is kStarting.
-  static absl::StatusOr<std::unique_ptr<Device>> Open(const AclLibrary& acl, int32_t id);
+  // Asks for nothing but the memory's size, so a broken device can be created, too; it is kStarting
+  // until somebody opens it. A pool limit of 0 means half of the device's memory.
+  Device(const AclLibrary& acl, int32_t id, DeviceMemoryPool::Options pool = {});
 
   // Frees the pool and releases the device. Every lane and buffer must be gone.
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
+  // Opens the device and binds the calling thread to it.
+  absl::Status Open();
+
+  // Resets the device by force and opens it anew; binds the calling thread. Its memory, streams
+  // and executors are void: the pool forgets its memory, `generation` goes up. No other thread may
+  // be using the device, and its lanes must be gone.
+  absl::Status Reset();
+
   // Makes this device current on the calling thread: needed once per thread before any other
-  // method that says so, and again after the thread has used another device.
+  // method that says so, again after the thread has used another device, and again after Reset.
   absl::Status BindThisThread() const;
 
   int32_t id() const { return id_; }
   const AclLibrary& acl() const { return acl_; }
-  DeviceMemoryPool& memory() { return memory_; }
+  DeviceMemoryPool& memory() { return *memory_; }
+  const DeviceMemoryPool& memory() const { return *memory_; }
+  uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
 
-  State state() const { return state_.load(std::memory_order_acquire); }
-  void SetReady();
-  // A device that failed serves nothing any more; the first reason is kept in the log.
-  void SetFailed(absl::string_view reason);
+  DeviceState state() const { return state_.load(std::memory_order_acquire); }
+  // Why it is in its state: "" if it is starting or ready.
+  std::string state_reason() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Moves to `to` if the state is `from`; whether it was.
+  bool Transition(DeviceState from, DeviceState to, absl::string_view reason = "")
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes the device out of service for a fault, unless it is already. Whoever sees a fault calls
+  // it; the listener does the rest.
+  void Quarantine(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Called after every change of the state, on the thread that caused it, which holds no lock of
+  // the device's; must not block. Set it before the device is shared.
+  void OnStateChange(std::function<void()> listener) { state_listener_ = std::move(listener); }
 
-  // As the device reports it. Binds the calling thread.
-  absl::StatusOr<MemoryInfo> memory_info() const;
+  // A task ended well, or its kernel crashed or hung. After several faults without a success in
+  // between the device itself is taken to be faulty.
+  void NoteSuccess();
+  void NoteTaskFault(absl::string_view reason);
+  // A stream had to be given up; likewise.
+  void NoteLostStream(absl::string_view reason);
+  void NoteStreamAbort() { stream_aborts_.fetch_add(1, std::memory_order_relaxed); }
+
+  // Since the start.
+  uint64_t quarantines() const { return quarantines_.load(std::memory_order_relaxed); }
+  uint64_t task_faults() const { return task_faults_.load(std::memory_order_relaxed); }
+  uint64_t stream_aborts() const { return stream_aborts_.load(std::memory_order_relaxed); }
+
+  // Asks the driver, which may block. The calling thread must be bound.
+  void SampleMemory();
+  // As of the last sample; zeros before the first.
+  MemoryInfo memory_info() const { return {memory_total_bytes_, memory_used_bytes_}; }
 
  private:
-  Device(const AclLibrary& acl, int32_t id) : acl_(acl), id_(id), memory_(acl) {}
+  void SetState(DeviceState state, absl::string_view reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const AclLibrary& acl_;
   const int32_t id_;
-  aclrtContext context_ = nullptr;  // the default context; goes with aclrtResetDevice
-  DeviceMemoryPool memory_;
-  std::atomic<State> state_ = State::kStarting;
-};
-
-// A stream of a device with exclusive use: one request at a time goes through a lane. Used by one
-// thread, which must be bound to the device.
-class StreamLane {
- public:
-  static absl::StatusOr<std::unique_ptr<StreamLane>> Create(Device& device, uint32_t index);
-  ~StreamLane();
-  StreamLane(const StreamLane&) = delete;
-  StreamLane& operator=(const StreamLane&) = delete;
-
-  Device& device() const { return device_; }
-  uint32_t index() const { return index_; }  // within the device
-  aclrtStream stream() const { return stream_; }
-
-  // Waits until everything queued has run and returns its error, if any. If `timeout` passes first,
-  // the stream is aborted; a stream that does not become idle even then fails the device, since its
-  // memory can never be reused. So afterwards the stream is idle or the device is kFailed.
-  absl::Status Synchronize(absl::Duration timeout);
-
- private:
-  StreamLane(Device& device, uint32_t index, aclrtStream stream)
-      : device_(device), index_(index), stream_(stream) {}
-  bool BecomesIdle() const;
-  // Drops what is queued and ends what runs; whether the stream is idle after it.
-  bool Abort() const;
-  int SynchronizeFor(absl::Duration timeout) const;
-
-  Device& device_;
-  const uint32_t index_;
-  const aclrtStream stream_;
+  std::atomic<aclrtContext> context_ = nullptr;  // the default one; goes with the reset
+  std::unique_ptr<DeviceMemoryPool> memory_;
+  std::function<void()> state_listener_;
+  mutable absl::Mutex mutex_;
+  std::string state_reason_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<DeviceState> state_ = DeviceState::kStarting;  // written with mutex_ held
+  std::atomic<uint64_t> generation_ = 0;
+  std::atomic<uint64_t> memory_total_bytes_ = 0, memory_used_bytes_ = 0;
+  std::atomic<uint64_t> quarantines_ = 0, task_faults_ = 0, stream_aborts_ = 0;
+  std::atomic<uint32_t> faults_in_a_row_ = 0;
+  std::atomic<uint32_t> lost_streams_ = 0;  // since the last reset
 };
 
 }  // namespace opserve::server

@@ -1,118 +1,177 @@
 #include "server/device/memory_pool.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ops/catalog/error.h"
+#include "ops/catalog/status_macros.h"
 #include "server/device/acl_status.h"
 #include "server/device/size_class.h"
 
 namespace opserve::server {
+namespace {
+
+// Kernels may read this far behind a tensor.
+constexpr size_t kSlack = 32;
+// Beyond any device, and far enough from where sums overflow.
+constexpr size_t kLargestRequest = size_t{1} << 62;
+
+absl::Status NeverFits(size_t bytes, uint64_t max_bytes) {
+  absl::Status status(absl::StatusCode::kFailedPrecondition,
+                      absl::StrCat("device memory: ", bytes, " bytes can never fit the limit of ",
+                                   max_bytes, " bytes"));
+  v1::ErrorDetail detail;
+  detail.set_reason("device_memory");
+  detail.set_retry_pushback_ms(-1);
+  catalog::SetErrorDetail(detail, &status);
+  return status;
+}
+
+}  // namespace
 
 DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
   if (this != &other) {
     Release();
-    pool_ = std::exchange(other.pool_, nullptr);
-    stream_ = other.stream_;
-    data_ = std::exchange(other.data_, nullptr);
+    pool_ = other.pool_;
+    block_ = std::exchange(other.block_, nullptr);
     size_ = std::exchange(other.size_, 0);
-    block_bytes_ = other.block_bytes_;
   }
   return *this;
 }
 
 void DeviceBuffer::Release() {
-  if (pool_ != nullptr) pool_->Return(stream_, data_, size_, block_bytes_);
-  pool_ = nullptr;
+  if (block_ != nullptr) pool_->Return(std::exchange(block_, nullptr));
 }
 
-DeviceMemoryPool::~DeviceMemoryPool() {
+DeviceMemoryPool::DeviceMemoryPool(const AclLibrary& acl, const Options& options)
+    : acl_(acl), options_(options) {}
+
+BlockRequest DeviceMemoryPool::RequestFor(const Allocation& allocation) const {
+  const size_t bytes = allocation.bytes;
+  BlockRequest request;
+  request.requested_bytes = bytes;
+  request.least_bytes = RoundUp(bytes + kSlack, kBlockAlignment);
+  request.class_bytes = RoundUp(SizeClass(bytes + kSlack), kBlockAlignment);
+  // Splitting for less than an eighth would leave splinters that nobody can use.
+  request.most_bytes = std::max(request.class_bytes, bytes + bytes / 8 + kBlockAlignment);
+  request.stream = allocation.stream;
+  if (options_.scrub == Scrub::kCrossTenant) request.tenant = allocation.tenant;
+  return request;
+}
+
+absl::StatusOr<DeviceBuffer> DeviceMemoryPool::Allocate(const Allocation& allocation,
+                                                        Outcome* outcome) {
+  if (allocation.bytes == 0) return DeviceBuffer();
+  if (allocation.bytes > kLargestRequest) return NeverFits(allocation.bytes, options_.max_bytes);
+  Attempt attempt{*this, allocation, RequestFor(allocation)};
+  if (attempt.request.least_bytes + kRegionOverhead > options_.max_bytes) {
+    return NeverFits(allocation.bytes, options_.max_bytes);
+  }
+
+  absl::StatusOr<Lease> lease = Lease();
   {
     absl::MutexLock lock(&mutex_);
-    for (auto& [stream, blocks] : idle_on_stream_) idle_.merge(blocks);
+    lease = TakeFree(attempt);
   }
-  Trim();
+  if (lease->block == nullptr) lease = AllocateSlowly(attempt);
+  if (absl::IsResourceExhausted(lease.status())) {
+    counters_.allocations[kOutOfMemory].fetch_add(1, std::memory_order_relaxed);
+    if (outcome != nullptr) *outcome = kOutOfMemory;
+  }
+  if (!lease.ok()) return lease.status();
+
+  DeviceBuffer buffer(this, lease->block, allocation.bytes);
+  if (lease->must_scrub) OPSERVE_RETURN_IF_ERROR(Overwrite(lease->block, allocation.stream));
+  if (outcome != nullptr) *outcome = lease->outcome;
+  return buffer;
 }
 
-void* DeviceMemoryPool::TakeFrom(FreeBlocks* blocks, size_t block_bytes, size_t* taken_bytes) {
-  auto found = blocks->lower_bound(block_bytes);
-  if (found == blocks->end() || found->first > 2 * block_bytes) return nullptr;
-  *taken_bytes = found->first;
-  void* data = found->second;
-  blocks->erase(found);
-  counters_.idle_bytes -= *taken_bytes;
-  return data;
+DeviceMemoryPool::Lease DeviceMemoryPool::TakeFree(Attempt& attempt) {
+  attempt.seen_changes = changes_;
+  MemoryHeap::Lent lent = heap_.TakeRetired(attempt.request);
+  if (lent.block == nullptr && attempt.may_wait() && !IsFirst(attempt)) {
+    // Nothing was tried yet, so when its turn comes it is not to wait for a change.
+    --attempt.seen_changes;
+    return {};
+  }
+  if (lent.block == nullptr) lent = heap_.TakeIdle(attempt.request);
+  // Without tenants to tell apart, neighbours are merged already.
+  if (lent.block == nullptr && options_.scrub == Scrub::kCrossTenant) {
+    lent = heap_.TakeMerged(attempt.request);
+  }
+  if (lent.block == nullptr) return {};
+  const bool is_own = lent.last_stream == attempt.request.stream;
+  return Lend(lent, attempt, lent.is_split ? kSplit : is_own ? kHit : kCrossStream);
 }
 
-DeviceBuffer DeviceMemoryPool::Lend(void* data, size_t bytes, size_t block_bytes,
-                                    aclrtStream stream, Outcome outcome) {
-  ++counters_.allocations[outcome];
-  counters_.allocated_bytes += block_bytes;
-  counters_.requested_bytes += bytes;
-  return DeviceBuffer(this, stream, data, bytes, block_bytes);
+DeviceMemoryPool::Lease DeviceMemoryPool::Lend(const MemoryHeap::Lent& lent, const Attempt& attempt,
+                                               Outcome outcome) {
+  MemoryBlock& block = *lent.block;
+  const uint64_t tenant = attempt.request.tenant;
+  const bool is_strange = options_.scrub == Scrub::kCrossTenant && block.tenant != tenant;
+  Lease lease{&block, outcome};
+  lease.must_scrub =
+      attempt.request.stream != nullptr && (is_strange || options_.scrub == Scrub::kAlways);
+  // What is lent without a stream is not scrubbed, and its user may leave bytes as they were.
+  block.tenant = is_strange && !lease.must_scrub ? kUnknownTenant : tenant;
+  counters_.allocations[outcome].fetch_add(1, std::memory_order_relaxed);
+  Publish();
+  return lease;
 }
 
-absl::StatusOr<DeviceBuffer> DeviceMemoryPool::Allocate(size_t bytes, aclrtStream stream) {
-  if (bytes == 0) return DeviceBuffer();
-  const size_t block_bytes = SizeClass(bytes);
-  {
-    absl::MutexLock lock(&mutex_);
-    size_t taken = 0;
-    if (void* data = TakeFrom(&idle_on_stream_[stream], block_bytes, &taken)) {
-      return Lend(data, bytes, taken, stream, kHit);
-    }
-    if (void* data = TakeFrom(&idle_, block_bytes, &taken)) {
-      return Lend(data, bytes, taken, stream, kCrossStream);
-    }
+absl::Status DeviceMemoryPool::Overwrite(MemoryBlock* block, aclrtStream stream) {
+  const int code = acl_.aclrtMemsetAsync(block->data, block->bytes, 0, block->bytes, stream);
+  if (code == ACL_SUCCESS) {
+    counters_.scrubbed_bytes_total.fetch_add(block->bytes, std::memory_order_relaxed);
+    return absl::OkStatus();
   }
-
-  // No lock is held across the allocation: it can block, and other streams go on meanwhile.
-  void* data = nullptr;
-  Outcome outcome = kGrow;
-  int code = acl_.aclrtMalloc(&data, block_bytes, ACL_MEM_MALLOC_HUGE_FIRST);
-  if (ClassifyAclCode(code) == AclFault::kResource) {
-    Trim();
-    outcome = kRetry;
-    code = acl_.aclrtMalloc(&data, block_bytes, ACL_MEM_MALLOC_HUGE_FIRST);
-  }
-  absl::Status status = AclCallStatus(acl_, "aclrtMalloc", code);
+  absl::Status status = AclCallStatus(acl_, "aclrtMemsetAsync", code);
   absl::MutexLock lock(&mutex_);
-  if (!status.ok()) {
-    ++counters_.allocations[kOutOfMemory];
-    return status;
-  }
-  counters_.reserved_bytes += block_bytes;
-  counters_.peak_bytes = std::max<uint64_t>(counters_.peak_bytes, counters_.reserved_bytes);
-  return Lend(data, bytes, block_bytes, stream, outcome);
+  block->tenant = kUnknownTenant;
+  return status;
 }
 
-void DeviceMemoryPool::Return(aclrtStream stream, void* data, size_t bytes, size_t block_bytes) {
+void DeviceMemoryPool::Return(MemoryBlock* block) {
   absl::MutexLock lock(&mutex_);
-  counters_.allocated_bytes -= block_bytes;
-  counters_.requested_bytes -= bytes;
-  counters_.idle_bytes += block_bytes;
-  idle_on_stream_[stream].emplace(block_bytes, data);
+  heap_.Return(block);
+  ++changes_;
+  Publish();
 }
 
 void DeviceMemoryPool::StreamIsIdle(aclrtStream stream) {
   absl::MutexLock lock(&mutex_);
-  auto found = idle_on_stream_.find(stream);
-  if (found != idle_on_stream_.end()) idle_.merge(found->second);
+  heap_.StreamIsIdle(stream);
+  ++changes_;
+  Publish();
 }
 
-void DeviceMemoryPool::Trim() {
-  FreeBlocks unused;
-  {
-    absl::MutexLock lock(&mutex_);
-    unused.swap(idle_);
-    for (const auto& [bytes, data] : unused) {
-      counters_.idle_bytes -= bytes;
-      counters_.reserved_bytes -= bytes;
-      counters_.trimmed_bytes_total += bytes;
-    }
-  }
-  // A device that is lost refuses to free, but its memory is gone with it.
-  for (const auto& [bytes, data] : unused) acl_.aclrtFree(data);
+void DeviceMemoryPool::StreamWasAborted(aclrtStream stream) {
+  absl::MutexLock lock(&mutex_);
+  heap_.StreamWasAborted(stream);
+  ++changes_;
+  Publish();
+}
+
+void DeviceMemoryPool::ForgetAll() {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& region : heap_.regions()) taken_bytes_ -= region->bytes + kRegionOverhead;
+  heap_.Forget();
+  ++changes_;
+  Publish();
+}
+
+void DeviceMemoryPool::Publish() {
+  const MemoryHeap::Bytes& bytes = heap_.bytes();
+  const auto publish = [](std::atomic<uint64_t>& counter, uint64_t value) {
+    counter.store(value, std::memory_order_relaxed);
+  };
+  publish(counters_.reserved_bytes, bytes.reserved);
+  publish(counters_.allocated_bytes, bytes.allocated);
+  publish(counters_.requested_bytes, bytes.requested);
+  publish(counters_.idle_bytes, bytes.idle);
+  publish(counters_.retired_bytes, bytes.retired);
+  publish(counters_.largest_free_bytes, heap_.largest_idle_bytes());
+  publish(counters_.peak_bytes, std::max<uint64_t>(counters_.peak_bytes, bytes.reserved));
 }
 
 DeviceMemoryPool::Statistics DeviceMemoryPool::statistics() const {
@@ -121,12 +180,43 @@ DeviceMemoryPool::Statistics DeviceMemoryPool::statistics() const {
   statistics.allocated_bytes = counters_.allocated_bytes;
   statistics.requested_bytes = counters_.requested_bytes;
   statistics.idle_bytes = counters_.idle_bytes;
+  statistics.retired_bytes = counters_.retired_bytes;
+  statistics.largest_free_bytes = counters_.largest_free_bytes;
   statistics.peak_bytes = counters_.peak_bytes;
   statistics.trimmed_bytes_total = counters_.trimmed_bytes_total;
+  statistics.scrubbed_bytes_total = counters_.scrubbed_bytes_total;
+  statistics.waiting = counters_.waiting;
   for (int outcome = 0; outcome < kOutcomes; ++outcome) {
     statistics.allocations[outcome] = counters_.allocations[outcome];
   }
   return statistics;
+}
+
+DeviceMemoryPool::Snapshot DeviceMemoryPool::snapshot() const {
+  using State = Snapshot::BlockState;
+  const auto state_of = [](const MemoryBlock& block) {
+    switch (block.state) {
+      case MemoryBlock::State::kAllocated:
+        return State::kAllocated;
+      case MemoryBlock::State::kIdle:
+        return State::kIdle;
+      case MemoryBlock::State::kRetired:
+        return State::kRetired;
+    }
+    return State::kIdle;
+  };
+  Snapshot snapshot;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& region : heap_.regions()) {
+    Snapshot::Region& copy = snapshot.regions.emplace_back();
+    copy.bytes = region->bytes;
+    for (const MemoryBlock* block = region->first; block != nullptr; block = block->next) {
+      const auto offset = static_cast<uint64_t>(block->data - region->first->data);
+      copy.blocks.push_back({offset, block->bytes, state_of(*block), block->requested_bytes});
+    }
+  }
+  snapshot.statistics = statistics();
+  return snapshot;
 }
 
 }  // namespace opserve::server

@@ -1,23 +1,30 @@
 // Device memory of one device, for tensors and workspaces alike, reused in stream order.
 //
-// A block released on a stream serves that stream again at once, since what is queued there later
-// runs later; other streams get it once the owner has seen the stream idle. Allocating from the
-// device (slow, and a hidden synchronisation on some drivers) happens only when no block fits.
-// When the device is out of memory, every idle block is given back and the allocation tried once
-// more before that one request is refused.
+// Memory is taken from the device in regions and lent in blocks, which are split from idle ones and
+// merge with their idle neighbours when they come back. A block released on a stream serves that
+// stream again at once, since what is queued there later runs later; other streams get it once its
+// owner has seen the stream idle (until then it is "retired"). Asking the device for memory (slow,
+// and a hidden synchronisation on some drivers) happens only when no block fits, outside the lock.
+//
+// What the pool promises is listed as W1 to W13 in server/device/README.md, with the test of each.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <list>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "server/device/acl_library.h"
+#include "server/device/memory_heap.h"
+#include "server/device/memory_region.h"
 
 namespace opserve::server {
 
@@ -31,84 +38,243 @@ class DeviceBuffer {
   DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
   ~DeviceBuffer() { Release(); }
 
-  void* data() const { return data_; }
+  void* data() const { return block_ == nullptr ? nullptr : block_->data; }
   size_t size() const { return size_; }  // bytes asked for
 
  private:
   friend class DeviceMemoryPool;
-  DeviceBuffer(DeviceMemoryPool* pool, aclrtStream stream, void* data, size_t size, size_t block)
-      : pool_(pool), stream_(stream), data_(data), size_(size), block_bytes_(block) {}
+  DeviceBuffer(DeviceMemoryPool* pool, MemoryBlock* block, size_t size)
+      : pool_(pool), block_(block), size_(size) {}
   void Release();
 
   DeviceMemoryPool* pool_ = nullptr;
-  aclrtStream stream_ = nullptr;
-  void* data_ = nullptr;
+  MemoryBlock* block_ = nullptr;
   size_t size_ = 0;
-  size_t block_bytes_ = 0;
 };
 
 // Thread-safe. Destroy it after every buffer, with the device bound to the thread.
 class DeviceMemoryPool {
  public:
-  // How allocations were served.
-  enum Outcome { kHit, kCrossStream, kGrow, kRetry, kOutOfMemory, kOutcomes };
-
-  struct Statistics {
-    uint64_t reserved_bytes = 0;   // taken from the device: allocated + idle
-    uint64_t allocated_bytes = 0;  // lent now, in whole blocks
-    uint64_t requested_bytes = 0;  // lent now, as asked for
-    uint64_t idle_bytes = 0;
-    uint64_t peak_bytes = 0;  // highest reserved_bytes so far
-    uint64_t trimmed_bytes_total = 0;
-    uint64_t allocations[kOutcomes] = {};
+  // How allocations were served, in the order in which it is tried.
+  enum Outcome {
+    kHit,          // a block that fits, used by this stream before
+    kSplit,        // part of a larger block
+    kCrossStream,  // a block that fits, used by another stream before, or by several or none
+    kGrow,         // new memory from the device
+    kRetry,        // likewise, after idle memory was given back
+    kOutOfMemory,  // refused with kResourceExhausted
+    kOutcomes
   };
 
-  explicit DeviceMemoryPool(const AclLibrary& acl) : acl_(acl) {}
+  // When a block is overwritten with zeros before it is lent.
+  enum class Scrub {
+    kCrossTenant,  // another tenant used any of its bytes before, or nobody knows who
+    kAlways,
+    kNever
+  };
+
+  struct Options {
+    uint64_t max_bytes = UINT64_MAX;             // never more than this taken from the device
+    uint64_t floor_bytes = uint64_t{64} << 20;   // decay gives nothing back below this
+    uint64_t region_bytes = uint64_t{32} << 20;  // least size of a region, if the limit allows it
+    absl::Duration decay = absl::Seconds(10);    // how long a region stays idle before it goes
+    Scrub scrub = Scrub::kCrossTenant;
+  };
+
+  struct Allocation {
+    size_t bytes = 0;
+    // The order in which the block is used. Null: no order, as for resident tensors; the block is
+    // written by copies that have ended before others see it (so it is never scrubbed), and it is
+    // released when nothing uses it any more.
+    aclrtStream stream = nullptr;
+    uint32_t tenant = 0;  // for scrubbing
+    // If the memory is there but lent to requests, waits for it until then, first come, first
+    // served. InfinitePast: never waits. What cannot come back is not waited for: memory lent
+    // without a stream, and that of streams which wait themselves (so one thread uses a stream).
+    absl::Time wait_until = absl::InfinitePast();
+    // If not null: the wait ends (kCancelled) when this is true and WakeWaiters is called.
+    const std::atomic<bool>* is_cancelled = nullptr;
+  };
+
+  struct Statistics {
+    uint64_t reserved_bytes = 0;      // of all blocks: allocated + idle + retired
+    uint64_t allocated_bytes = 0;     // lent now, in whole blocks
+    uint64_t requested_bytes = 0;     // lent now, as asked for
+    uint64_t idle_bytes = 0;          // free for any stream
+    uint64_t retired_bytes = 0;       // free for the stream that used them last
+    uint64_t largest_free_bytes = 0;  // of one idle block
+    uint64_t peak_bytes = 0;          // highest reserved_bytes so far
+    uint64_t trimmed_bytes_total = 0;
+    uint64_t scrubbed_bytes_total = 0;
+    uint64_t waiting = 0;  // allocations that wait now
+    uint64_t allocations[kOutcomes] = {};
+
+    // 0: all idle memory is in one block; towards 1: it is in many small ones.
+    double fragmentation() const {
+      return idle_bytes == 0 ? 0 : 1 - static_cast<double>(largest_free_bytes) / idle_bytes;
+    }
+  };
+
+  struct Snapshot {
+    enum class BlockState { kAllocated, kIdle, kRetired };
+    struct Block {
+      uint64_t offset = 0;  // in its region
+      uint64_t bytes = 0;
+      BlockState state = BlockState::kIdle;
+      uint64_t requested_bytes = 0;  // 0 unless allocated
+    };
+    struct Region {
+      uint64_t bytes = 0;
+      std::vector<Block> blocks;  // by offset, without gaps
+    };
+    std::vector<Region> regions;
+    Statistics statistics;  // of the same moment
+  };
+
+  DeviceMemoryPool(const AclLibrary& acl, const Options& options);
   ~DeviceMemoryPool();
   DeviceMemoryPool(const DeviceMemoryPool&) = delete;
   DeviceMemoryPool& operator=(const DeviceMemoryPool&) = delete;
 
-  // Lends at least `bytes` bytes, 64-byte aligned, for use in the order of `stream`. Contents are
-  // unspecified. 0 bytes: an empty buffer. The calling thread must be bound to the device.
+  // Lends at least `bytes` bytes, aligned to 512 bytes and with 32 bytes of slack behind them
+  // (CANN's rule for tensors inside a larger allocation). Contents are unspecified but, as Scrub
+  // says, never another tenant's. 0 bytes: an empty buffer. The calling thread must be bound to the
+  // device. `outcome`, if not null, is set to how it was served; 0 bytes and other errors leave it
+  // alone.
   //
-  // kResourceExhausted: the device is out of memory even after a trim; nothing changed.
-  // Other codes: the device failed (AclCallStatus).
-  absl::StatusOr<DeviceBuffer> Allocate(size_t bytes, aclrtStream stream)
+  // While others wait, an allocation that may wait queues behind them, unless its own stream's
+  // retired memory serves it, which nobody else could have now. One that may not wait takes what is
+  // free, but nothing new.
+  //
+  // kFailedPrecondition (reason "device_memory", pushback -1): more than the limit can ever give.
+  // kResourceExhausted (reason "device_memory"): not there now, nor by `wait_until`, even after
+  // idle memory was given back. kCancelled: the wait was cancelled.  Other codes: the device failed
+  // (AclCallStatus). After an error the pool is as before.
+  absl::StatusOr<DeviceBuffer> Allocate(const Allocation& allocation, Outcome* outcome = nullptr)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Says that everything queued on `stream` so far has run: blocks released on it serve any stream.
   void StreamIsIdle(aclrtStream stream) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Gives blocks that no stream can still be using back to the device.
-  void Trim() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Likewise if some of it was dropped, by an abort or after an error: scrubs may have been, so
+  // nobody knows whose bytes are in the blocks used on the stream since it was last idle.
+  void StreamWasAborted(aclrtStream stream) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Makes allocations that wait look at their `is_cancelled`.
+  void WakeWaiters() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Gives every region without a lent or retired block back to the device; returns the bytes. The
+  // calling thread must be bound to the device.
+  uint64_t Trim() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Gives back regions that have been wholly idle for the decay at `now`, oldest first, while
+  // reserved_bytes is above the floor. The pool has no other clock: a region's time starts with the
+  // first call that finds it idle. Returns when to call it next; InfiniteFuture if nothing is above
+  // the floor. The calling thread must be bound to the device.
+  absl::Time TrimDecayed(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Forgets all memory without telling the device, which was reset: its addresses mean nothing any
+  // more, those of lent buffers included; returning one then has no effect. No allocation may be
+  // under way, except one that waits.
+  void ForgetAll() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes no lock, so that watching the pool cannot slow it down: while it is in use, the figures
   // may be of slightly different moments.
   Statistics statistics() const;
+  Snapshot snapshot() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options& options() const { return options_; }
 
  private:
   friend class DeviceBuffer;
-  // As Statistics; written with mutex_ held, read without.
+
+  // A block just lent, and what is left to do with it.
+  struct Lease {
+    MemoryBlock* block = nullptr;
+    Outcome outcome = kOutOfMemory;
+    bool must_scrub = false;
+  };
+
+  // An allocation under way; on the stack of its thread.
+  struct Attempt {
+    const DeviceMemoryPool& pool;
+    const Allocation& allocation;
+    const BlockRequest request;
+    // The pool's `changes_` that it has seen, or made: after others it tries again.
+    uint64_t seen_changes = 0;
+    bool is_queued = false;
+
+    bool may_wait() const { return allocation.wait_until != absl::InfinitePast(); }
+    bool is_cancelled() const {
+      return allocation.is_cancelled != nullptr && *allocation.is_cancelled;
+    }
+    bool IsDue() const;  // what it waits for
+  };
+
+  // As Statistics. What the heap knows is written with mutex_ held; all is read without.
   struct Counters {
-    std::atomic<uint64_t> allocated_bytes = 0, requested_bytes = 0, idle_bytes = 0;
-    std::atomic<uint64_t> reserved_bytes = 0, peak_bytes = 0, trimmed_bytes_total = 0;
+    std::atomic<uint64_t> reserved_bytes = 0, allocated_bytes = 0, requested_bytes = 0;
+    std::atomic<uint64_t> idle_bytes = 0, retired_bytes = 0, largest_free_bytes = 0, peak_bytes = 0;
+    std::atomic<uint64_t> trimmed_bytes_total = 0, scrubbed_bytes_total = 0, waiting = 0;
     std::atomic<uint64_t> allocations[kOutcomes] = {};
   };
-  // Idle blocks by size; a block's size is always a SizeClass.
-  using FreeBlocks = std::multimap<size_t, void*>;
 
-  // Takes the smallest fitting block that is not more than twice as large; null if there is none.
-  void* TakeFrom(FreeBlocks* blocks, size_t block_bytes, size_t* taken_bytes)
+  using Regions = std::vector<std::unique_ptr<MemoryRegion>>;
+
+  BlockRequest RequestFor(const Allocation& allocation) const;
+
+  // memory_pool.cc: what is free, without asking the device.
+  //
+  // The lease is without a block if nothing free serves the attempt, or it has to queue first.
+  Lease TakeFree(Attempt& attempt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Lease Lend(const MemoryHeap::Lent& lent, const Attempt& attempt, Outcome outcome)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  DeviceBuffer Lend(void* data, size_t bytes, size_t block_bytes, aclrtStream stream,
-                    Outcome outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Return(aclrtStream stream, void* data, size_t bytes, size_t block_bytes)
+  absl::Status Overwrite(MemoryBlock* block, aclrtStream stream) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Return(MemoryBlock* block) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // memory_pool_waiting.cc: what happens if nothing was free.
+  absl::StatusOr<Lease> AllocateSlowly(Attempt& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether nobody else has a better claim to memory that anybody could have.
+  bool IsFirst(const Attempt& attempt) const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return waiters_.empty() || waiters_.front() == &attempt;
+  }
+  // Whether it need not wait: it is cancelled, or nobody is before it and something has changed.
+  bool IsDue(const Attempt& attempt) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Waits, if that makes sense, until the attempt should be made again: OK. Otherwise `refusal`, or
+  // kCancelled.
+  absl::Status Wait(Attempt& attempt, const absl::Status& refusal)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void JoinQueue(Attempt& attempt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LeaveQueue(Attempt& attempt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether memory that is not free can become so while `attempt` waits.
+  bool CanComeBack(const Attempt& attempt) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
+  // memory_pool_growth.cc: memory to and from the device.
+  absl::StatusOr<Lease> Grow(Attempt& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Counts a region of `bytes` as taken; false: the limit or others forbid it.
+  bool BeginGrowth(const Attempt& attempt, size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Likewise after giving idle regions back, if there are any and that can help.
+  bool TrimAndBeginGrowth(Attempt& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Lease> FinishGrowth(Attempt& attempt, size_t bytes, Outcome outcome)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes regions out of the heap, to be freed; they count as taken until that is booked.
+  Regions TakeOut(const std::vector<MemoryRegion*>& regions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Free(const Regions& regions);
+  void BookFreed(const Regions& regions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t FreeAndBook(const Regions& regions) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const AclLibrary& acl_;
-  absl::Mutex mutex_;
-  FreeBlocks idle_ ABSL_GUARDED_BY(mutex_);  // for any stream
-  absl::flat_hash_map<aclrtStream, FreeBlocks> idle_on_stream_ ABSL_GUARDED_BY(mutex_);
+  const Options options_;
+  mutable absl::Mutex mutex_;
+  MemoryHeap heap_ ABSL_GUARDED_BY(mutex_);
+  // Of the limit: the heap's regions with what aligning them costs, growths under way, and regions
+  // that are being freed.
+  uint64_t taken_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint32_t device_calls_ ABSL_GUARDED_BY(mutex_) = 0;  // growths under way, and Free
+  uint64_t changes_ ABSL_GUARDED_BY(mutex_) =
+      0;  // events after which a waiting attempt may succeed
+  std::list<Attempt*> waiters_ ABSL_GUARDED_BY(mutex_);  // first come first
   Counters counters_;
 };
 

@@ -1,6 +1,6 @@
 #include "server/device/pinned_pool.h"
 
-#include <iterator>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "ops/catalog/error.h"
@@ -8,6 +8,12 @@
 #include "server/device/size_class.h"
 
 namespace opserve::server {
+namespace {
+
+// Whole cache lines, as the device's copies like it.
+constexpr size_t kAlignment = 64;
+
+}  // namespace
 
 PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&& other) noexcept {
   if (this != &other) {
@@ -21,12 +27,18 @@ PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&& other) noexcept {
 }
 
 void PinnedBuffer::Release() {
-  if (pool_ != nullptr) pool_->Return(data_, block_bytes_);
+  if (pool_ != nullptr) {
+    pool_->Return(data_, block_bytes_);
+  } else {
+    std::free(data_);
+  }
   pool_.reset();
+  data_ = nullptr;
 }
 
-std::shared_ptr<PinnedPool> PinnedPool::Create(const AclLibrary& acl, size_t limit_bytes) {
-  return std::shared_ptr<PinnedPool>(new PinnedPool(acl, limit_bytes));
+std::shared_ptr<PinnedPool> PinnedPool::Create(const AclLibrary& acl, size_t limit_bytes,
+                                               bool allow_host_fallback) {
+  return std::shared_ptr<PinnedPool>(new PinnedPool(acl, limit_bytes, allow_host_fallback));
 }
 
 absl::StatusOr<PinnedBuffer> PinnedPool::Allocate(size_t bytes) {
@@ -42,12 +54,11 @@ absl::StatusOr<PinnedBuffer> PinnedPool::Allocate(size_t bytes) {
   bool is_reserved = false;
   {
     absl::MutexLock lock(&mutex_);
-    if (auto found = idle_.lower_bound(block_bytes);
-        found != idle_.end() && found->first <= 2 * block_bytes) {
-      const auto [taken_bytes, data] = *found;
+    if (auto found = idle_.find(block_bytes); found != idle_.end()) {
+      void* const data = found->second;
       idle_.erase(found);
-      allocated_bytes_ += taken_bytes;
-      return PinnedBuffer(shared_from_this(), data, bytes, taken_bytes);
+      allocated_bytes_ += block_bytes;
+      return PinnedBuffer(shared_from_this(), data, bytes, block_bytes);
     }
     evicted = MakeRoom(block_bytes);
     is_reserved = reserved_bytes_ + block_bytes <= limit_bytes_;
@@ -55,6 +66,7 @@ absl::StatusOr<PinnedBuffer> PinnedPool::Allocate(size_t bytes) {
   }
   for (const auto& [size, data] : evicted) acl_.aclrtFreeHost(data);
   if (!is_reserved) {
+    if (allow_host_fallback_) return AllocateOrdinary(bytes);
     return catalog::ErrorWithReason(
         absl::StatusCode::kResourceExhausted, "device_memory",
         absl::StrCat("pinned pool of ", limit_bytes_, " bytes is in use; ", bytes,
@@ -73,13 +85,26 @@ absl::StatusOr<PinnedBuffer> PinnedPool::Allocate(size_t bytes) {
   return PinnedBuffer(shared_from_this(), data, bytes, block_bytes);
 }
 
-PinnedPool::FreeBlocks PinnedPool::MakeRoom(size_t bytes) {
-  FreeBlocks evicted;
-  while (!idle_.empty() && reserved_bytes_ + bytes > limit_bytes_) {
-    auto largest = idle_.extract(std::prev(idle_.end()));
-    reserved_bytes_ -= largest.key();
-    evicted.insert(std::move(largest));
+absl::StatusOr<PinnedBuffer> PinnedPool::AllocateOrdinary(size_t bytes) {
+  void* const data = std::aligned_alloc(kAlignment, RoundUp(bytes, kAlignment));
+  if (data == nullptr) {
+    return catalog::ErrorWithReason(
+        absl::StatusCode::kResourceExhausted, "device_memory",
+        absl::StrCat("pinned pool of ", limit_bytes_, " bytes is in use, and the system has no ",
+                     bytes, " bytes"));
   }
+  fallbacks_total_.fetch_add(1, std::memory_order_relaxed);
+  return PinnedBuffer(nullptr, data, bytes, 0);
+}
+
+PinnedPool::FreeBlocks PinnedPool::MakeRoom(size_t bytes) {
+  auto first_evicted = idle_.end();
+  size_t room = limit_bytes_ - reserved_bytes_;
+  while (room < bytes && first_evicted != idle_.begin()) room += (--first_evicted)->first;
+  if (room < bytes) return {};
+  FreeBlocks evicted(first_evicted, idle_.end());
+  idle_.erase(first_evicted, idle_.end());
+  for (const auto& [size, data] : evicted) reserved_bytes_ -= size;
   return evicted;
 }
 

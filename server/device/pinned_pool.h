@@ -1,6 +1,6 @@
 // Page-locked host memory for results: the device copies into it, and gRPC sends from it without
 // another copy. Blocks are kept and reused, because fresh pages cost more than copying into old
-// ones.
+// ones. A block is at most an eighth larger than asked for, or 512 bytes.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,9 @@ class PinnedBuffer {
       : pool_(std::move(pool)), data_(data), size_(size), block_bytes_(block_bytes) {}
   void Release();
 
-  std::shared_ptr<PinnedPool> pool_;  // gRPC may keep a result longer than the daemon its pools
+  // gRPC may keep a result longer than the daemon its pools. Null: ordinary memory, the buffer's
+  // own.
+  std::shared_ptr<PinnedPool> pool_;
   void* data_ = nullptr;
   size_t size_ = 0;
   size_t block_bytes_ = 0;
@@ -48,10 +50,15 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   struct Statistics {
     uint64_t reserved_bytes = 0;   // taken from the system
     uint64_t allocated_bytes = 0;  // lent now, in whole blocks
+    uint64_t fallbacks_total = 0;  // ordinary memory lent instead
   };
 
-  // Never reserves more than `limit_bytes`.
-  static std::shared_ptr<PinnedPool> Create(const AclLibrary& acl, size_t limit_bytes);
+  // Never reserves more than `limit_bytes`. With `allow_host_fallback`, ordinary memory is lent
+  // when the limit is reached: copies from the device then block and are slower, but nothing is
+  // refused. It belongs to no pool, is counted in no bytes, and goes back to the system when it is
+  // returned.
+  static std::shared_ptr<PinnedPool> Create(const AclLibrary& acl, size_t limit_bytes,
+                                            bool allow_host_fallback = false);
   PinnedPool(const PinnedPool&) = delete;
   PinnedPool& operator=(const PinnedPool&) = delete;
 
@@ -59,7 +66,8 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   // bound to a device.
   //
   // kFailedPrecondition: more than the limit; it can never be had.
-  // kResourceExhausted: the limit is reached now, even after idle blocks were given back.
+  // kResourceExhausted: the limit is reached now, even if idle blocks were given back, and
+  // ordinary memory is not allowed or there is none.
   absl::StatusOr<PinnedBuffer> Allocate(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Gives all idle blocks back to the system. To be called before ACL is finalised: blocks that
@@ -67,24 +75,29 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes no lock.
-  Statistics statistics() const { return {reserved_bytes_, allocated_bytes_}; }
+  Statistics statistics() const { return {reserved_bytes_, allocated_bytes_, fallbacks_total_}; }
 
  private:
   friend class PinnedBuffer;
   using FreeBlocks = std::multimap<size_t, void*>;  // by size
 
-  PinnedPool(const AclLibrary& acl, size_t limit_bytes) : acl_(acl), limit_bytes_(limit_bytes) {}
+  PinnedPool(const AclLibrary& acl, size_t limit_bytes, bool allow_host_fallback)
+      : acl_(acl), limit_bytes_(limit_bytes), allow_host_fallback_(allow_host_fallback) {}
+  absl::StatusOr<PinnedBuffer> AllocateOrdinary(size_t bytes);
   void Return(void* data, size_t block_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes idle blocks out of the books, largest first, until `bytes` more fit under the limit.
+  // Takes idle blocks out of the books, largest first, until `bytes` more fit under the limit; none
+  // if all of them would not do.
   FreeBlocks MakeRoom(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const AclLibrary& acl_;
   const size_t limit_bytes_;
+  const bool allow_host_fallback_;
   absl::Mutex mutex_;
   FreeBlocks idle_ ABSL_GUARDED_BY(mutex_);
   // As Statistics; written with mutex_ held, read without.
   std::atomic<uint64_t> reserved_bytes_ = 0;
   std::atomic<uint64_t> allocated_bytes_ = 0;
+  std::atomic<uint64_t> fallbacks_total_ = 0;  // counted without it
 };
 
 }  // namespace opserve::server

@@ -15,9 +15,10 @@ namespace opserve::server {
 
 inline constexpr char kHostCannDir[] = OPSERVE_BUILD_DIR "/lib/opserve/host-cann";
 
-// Loads the host CANN with two devices of 64 MiB, once per process; it is never unloaded.
-inline const AclLibrary& TestAcl() {
-  static const AclLibrary* const acl = [] {
+// Loads the host CANN with two devices of 64 MiB, once per process; it is never unloaded. A test
+// may take optional functions away from it, and has to put them back.
+inline AclLibrary& MutableTestAcl() {
+  static AclLibrary* const acl = [] {
     setenv("OPSERVE_HOST_DEVICES", "2", 1);
     setenv("OPSERVE_HOST_DEVICE_MEMORY", "64M", 1);
     auto loaded = AclLibrary::Load(kHostCannDir);
@@ -26,6 +27,8 @@ inline const AclLibrary& TestAcl() {
   }();
   return *acl;
 }
+
+inline const AclLibrary& TestAcl() { return MutableTestAcl(); }
 
 // The host CANN's own functions; it is loaded globally.
 inline void InjectFaults(const std::string& faults) {

@@ -1,0 +1,112 @@
+// The books of a device memory pool: regions, their blocks, and which of them are free for whom.
+//
+// Free blocks that lie side by side are one block if the same streams may have them and the same
+// tenant used them. Idle ones of different tenants stay apart, because a merged one would have to
+// be scrubbed for both; they merge when a request needs them together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "server/device/free_blocks.h"
+#include "server/device/memory_region.h"
+
+namespace opserve::server {
+
+// Calls no ACL function. Not thread-safe. Blocks and regions are the heap's; a pointer to a lent
+// block is valid until its return, any other until the heap changes.
+class MemoryHeap {
+ public:
+  // Sums over all blocks. reserved = allocated + idle + retired.
+  struct Bytes {
+    uint64_t reserved = 0;
+    uint64_t allocated = 0;
+    uint64_t requested = 0;  // of the allocated
+    uint64_t idle = 0;
+    uint64_t retired = 0;
+  };
+
+  // A block that was lent, and what it was before: its `tenant` is still the former one.
+  struct Lent {
+    MemoryBlock* block = nullptr;
+    aclrtStream last_stream = nullptr;
+    bool is_split = false;  // from a larger block
+  };
+
+  MemoryHeap() = default;
+  MemoryHeap(const MemoryHeap&) = delete;
+  MemoryHeap& operator=(const MemoryHeap&) = delete;
+
+  // Books a region of `bytes` bytes, a multiple of kBlockAlignment, at the first aligned address of
+  // `allocation`, and lends a block of it.
+  Lent AddRegion(void* allocation, size_t bytes, const BlockRequest& request);
+
+  // Each lends a fitting block, if there is one: of those retired by the request's stream; of the
+  // idle ones; of idle neighbours merged to that end.
+  Lent TakeRetired(const BlockRequest& request);
+  Lent TakeIdle(const BlockRequest& request);
+  Lent TakeMerged(const BlockRequest& request);
+
+  // A lent block comes back: retired by its stream, idle if it has none.
+  void Return(MemoryBlock* block);
+
+  // What `stream` retired becomes idle.
+  void StreamIsIdle(aclrtStream stream);
+  // Likewise, and nobody knows any more what its blocks hold, the lent ones included.
+  void StreamWasAborted(aclrtStream stream);
+
+  // Regions without a lent or retired block.
+  std::vector<MemoryRegion*> IdleRegions() const;
+  // Takes one of those out of the books.
+  std::unique_ptr<MemoryRegion> Remove(MemoryRegion* region);
+
+  // Forgets all regions. Blocks that are lent stay valid; returning them changes no sum.
+  void Forget();
+
+  // Whether any stream for which `counts` holds has a lent or a retired block.
+  bool AnyStream(absl::FunctionRef<bool(aclrtStream)> counts) const;
+
+  const Bytes& bytes() const { return bytes_; }
+  size_t largest_idle_bytes() const { return idle_.largest_bytes(); }
+  const std::vector<std::unique_ptr<MemoryRegion>>& regions() const { return regions_; }
+
+ private:
+  struct StreamMemory {
+    FreeBlocks retired;
+    size_t lent_blocks = 0;
+
+    bool is_empty() const { return lent_blocks == 0 && retired.empty(); }
+  };
+
+  StreamMemory& MemoryOf(aclrtStream stream);
+  // Lends `block`, which is free and in no FreeBlocks, after splitting it if that is worth it.
+  Lent Lend(MemoryBlock* block, const BlockRequest& request);
+  void SplitOff(MemoryBlock* block, size_t bytes);
+  // Makes `block`, which is in no FreeBlocks, free, merged with what it merges with.
+  void AddFree(MemoryBlock* block, MemoryBlock::State state);
+  void AddIdle(MemoryBlock* block);
+  FreeBlocks& ListOf(const MemoryBlock& block);
+  // `block` swallows the one behind it; neither is in a FreeBlocks.
+  void Absorb(MemoryBlock* block);
+
+  MemoryBlock* NewBlock();
+  void RecycleBlocks(MemoryRegion* region);
+  void Recycle(MemoryBlock* block);
+  std::unique_ptr<MemoryRegion> Detach(MemoryRegion* region,
+                                       std::vector<std::unique_ptr<MemoryRegion>>* owner);
+
+  Bytes bytes_;
+  std::vector<std::unique_ptr<MemoryRegion>> regions_;
+  std::vector<std::unique_ptr<MemoryRegion>> forgotten_;  // those with lent blocks
+  FreeBlocks idle_;
+  absl::flat_hash_map<aclrtStream, StreamMemory> streams_;
+  std::deque<MemoryBlock> blocks_;  // all there ever were since there was no region
+  MemoryBlock* spare_ = nullptr;    // of blocks_, linked by `next`
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,138 @@
+#include "server/device/stream_lane.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "server/device/acl_status.h"
+#include "server/observability/log.h"
+
+namespace opserve::server {
+namespace {
+
+// How long a stream that was aborted, or whose task failed, may take to become idle.
+constexpr absl::Duration kSettleTimeout = absl::Seconds(5);
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StreamLane>> StreamLane::Create(Device& device, uint32_t index) {
+  aclrtStream stream = nullptr;
+  const int code = device.acl().aclrtCreateStream(&stream);
+  if (code != ACL_SUCCESS) return AclCallStatus(device.acl(), "aclrtCreateStream", code);
+  return std::unique_ptr<StreamLane>(new StreamLane(device, index, stream));
+}
+
+StreamLane::~StreamLane() {
+  const AclLibrary& acl = device_.acl();
+  const DeviceState state = device_.state();
+  const bool may_hang = state == DeviceState::kQuarantined || state == DeviceState::kFailed;
+  // A stream that still runs something would block an ordinary destruction.
+  if (may_hang && acl.aclrtDestroyStreamForce != nullptr) {
+    acl.aclrtDestroyStreamForce(stream_);
+  } else {
+    acl.aclrtDestroyStream(stream_);
+  }
+}
+
+uint64_t StreamLane::BeginTask() {
+  absl::MutexLock lock(&mutex_);
+  is_aborted_ = false;
+  return ++task_;
+}
+
+int StreamLane::SynchronizeFor(absl::Duration timeout) const {
+  const AclLibrary& acl = device_.acl();
+  if (acl.aclrtSynchronizeStreamWithTimeout == nullptr) return acl.aclrtSynchronizeStream(stream_);
+  const int64_t milliseconds =
+      std::clamp<int64_t>(absl::ToInt64Milliseconds(timeout), 1, INT32_MAX);
+  return acl.aclrtSynchronizeStreamWithTimeout(stream_, static_cast<int32_t>(milliseconds));
+}
+
+absl::Status StreamLane::Synchronize(absl::Duration timeout) {
+  bool is_aborted = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    is_aborted = is_aborted_;
+    is_waiting_ = true;
+  }
+  const int code = is_aborted && Abort() ? ACL_SUCCESS : SynchronizeFor(timeout);
+  // The runtime's text must be taken before another call changes it.
+  absl::Status status = AclCallStatus(device_.acl(), "aclrtSynchronizeStream", code);
+  {
+    absl::MutexLock lock(&mutex_);
+    is_waiting_ = false;
+    mutex_.Await(absl::Condition(this, &StreamLane::IsNotAborting));
+    is_aborted = is_aborted_;
+  }
+  if (ClassifyAclCode(code) == AclFault::kDevice) {
+    device_.Quarantine(status.message());
+    return status;
+  }
+  if (code == ACL_SUCCESS) {
+    device_.NoteSuccess();
+  } else if (code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT) {
+    status = absl::InternalError(
+        absl::StrCat("the device did not finish within ", absl::FormatDuration(timeout)));
+    if (!Abort()) ReplaceStream(status);
+    device_.NoteTaskFault(status.message());
+  } else {
+    if (!BecomesIdle() && !Abort()) ReplaceStream(status);
+    if (!is_aborted) device_.NoteTaskFault(status.message());
+  }
+  return is_aborted ? absl::CancelledError("the caller cancelled") : status;
+}
+
+absl::Status StreamLane::CheckDevice() const {
+  const int code = SynchronizeFor(kSettleTimeout);
+  if (ClassifyAclCode(code) != AclFault::kDevice) return absl::OkStatus();
+  return AclCallStatus(device_.acl(), "aclrtSynchronizeStream", code);
+}
+
+void StreamLane::AbortTask(uint64_t task) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (task != task_) return;
+    is_aborted_ = true;
+    if (!is_waiting_ || is_aborting_ || device_.acl().aclrtStreamAbort == nullptr) return;
+    is_aborting_ = true;
+  }
+  // Its result does not matter: the lane's own thread sees to it that the stream becomes idle.
+  device_.acl().aclrtStreamAbort(stream_);
+  device_.NoteStreamAbort();
+  absl::MutexLock lock(&mutex_);
+  is_aborting_ = false;
+}
+
+// An error may be a task's, which is reported once, or the call's own, which says nothing about the
+// stream: only a call that succeeds proves that it is idle.
+bool StreamLane::BecomesIdle() const {
+  return SynchronizeFor(kSettleTimeout) == ACL_SUCCESS ||
+         SynchronizeFor(kSettleTimeout) == ACL_SUCCESS;
+}
+
+bool StreamLane::Abort() const {
+  const AclLibrary& acl = device_.acl();
+  if (acl.aclrtStreamAbort == nullptr || acl.aclrtStreamAbort(stream_) != ACL_SUCCESS ||
+      !BecomesIdle()) {
+    return false;
+  }
+  device_.NoteStreamAbort();
+  LogWarning("stream_aborted", {{"device", device_.id()}, {"lane", index_}});
+  return true;
+}
+
+void StreamLane::ReplaceStream(const absl::Status& reason) {
+  LogError("stream_lost",
+           {{"device", device_.id()}, {"lane", index_}, {"reason", std::string(reason.message())}});
+  aclrtStream stream = nullptr;
+  const int code = device_.acl().aclrtCreateStream(&stream);
+  if (code != ACL_SUCCESS) {
+    device_.Quarantine(
+        absl::StrCat("a stream hangs and there is no other: ",
+                     AclCallStatus(device_.acl(), "aclrtCreateStream", code).message()));
+    return;
+  }
+  stream_ = stream;
+  device_.NoteLostStream(reason.message());
+}
+
+}  // namespace opserve::server
