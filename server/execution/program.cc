@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ops/catalog/error.h"
 #include "ops/catalog/status_macros.h"
+#include "server/execution/tensor_view.h"
 
 namespace opserve::server {
 namespace {
@@ -35,32 +37,31 @@ bool Accepts(const std::vector<Dtype>& dtypes, Dtype dtype) {
   return std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end();
 }
 
-// Elements from the storage's start to the last one the view addresses, plus one; 0 for a view
-// without elements. Nothing if that does not fit int64.
-std::optional<int64_t> StorageElements(const Shape& shape, const Shape& strides, int64_t offset) {
-  int64_t last = offset;
-  for (size_t axis = 0; axis < shape.size(); ++axis) {
-    if (shape[axis] == 0) return 0;
-    int64_t reach = 0;
-    if (__builtin_mul_overflow(shape[axis] - 1, strides[axis], &reach) ||
-        __builtin_add_overflow(last, reach, &last)) {
-      return std::nullopt;
-    }
-  }
-  if (last == INT64_MAX) return std::nullopt;
-  return last + 1;
+// Says in front of an error which argument it is about. What has no reason is a mistake in the
+// call.
+absl::Status AtArgument(absl::string_view operator_name, absl::string_view argument,
+                        const absl::Status& status) {
+  std::optional<v1::ErrorDetail> detail = catalog::GetErrorDetail(status);
+  if (!detail) return InvalidCall(operator_name, argument, status.message());
+  absl::Status annotated(status.code(),
+                         absl::StrCat(operator_name, ": ", argument, ": ", status.message()));
+  detail->set_operator_(std::string(operator_name));
+  detail->set_argument(std::string(argument));
+  catalog::SetErrorDetail(*detail, &annotated);
+  return annotated;
 }
 
 // Binds the invocations of one request in order.
 class Binder {
  public:
   Binder(const v1::ExecuteRequest& request, absl::Span<const uint64_t> payload_bytes,
-         const OperatorTable& operators, const ProgramLimits& limits)
+         const OperatorTable& operators, const ProgramLimits& limits, ResidentLookup find_resident)
       : request_(request),
         payload_bytes_(payload_bytes),
         payload_is_used_(payload_bytes.size(), false),
         operators_(operators),
-        limits_(limits) {}
+        limits_(limits),
+        find_resident_(find_resident) {}
 
   absl::StatusOr<Program> Bind() {
     if (request_.invocations().empty()) return InvalidCall("", "invocations", "there is none");
@@ -70,7 +71,8 @@ class Binder {
                                    limits_.max_invocations, " allowed"));
     }
     for (size_t i = 0; i < payload_bytes_.size(); ++i) {
-      OPSERVE_RETURN_IF_ERROR(CountBytes("", absl::StrCat("payload ", i), payload_bytes_[i]));
+      OPSERVE_RETURN_IF_ERROR(
+          CountBytes("", absl::StrCat("payload ", i), payload_bytes_[i], &program_.input_bytes));
     }
     for (const v1::Invocation& invocation : request_.invocations()) {
       if (absl::Status status = BindInvocation(invocation); !status.ok()) {
@@ -97,19 +99,38 @@ class Binder {
   }
 
   absl::Status CountBytes(absl::string_view operator_name, absl::string_view argument,
-                          uint64_t bytes) {
+                          uint64_t bytes, uint64_t* total) {
     if (bytes > limits_.max_tensor_bytes) {
       return TooLarge(
           operator_name, argument,
           absl::StrCat("takes ", bytes, " bytes, at most ", limits_.max_tensor_bytes, " allowed"));
     }
-    program_.total_bytes += bytes;
-    if (program_.total_bytes > limits_.max_program_bytes) {
+    *total += bytes;
+    const uint64_t all = program_.input_bytes + program_.output_bytes;
+    if (all > limits_.max_program_bytes) {
       return TooLarge(operator_name, argument,
-                      absl::StrCat("brings the request to ", program_.total_bytes,
-                                   " bytes, at most ", limits_.max_program_bytes, " allowed"));
+                      absl::StrCat("brings the request to ", all, " bytes, at most ",
+                                   limits_.max_program_bytes, " allowed"));
     }
     return absl::OkStatus();
+  }
+
+  // A small request must not take much memory: broadcasting could make outputs of any size.
+  absl::Status CheckAmplification(const catalog::OperatorDescriptor& descriptor) const {
+    if (IsInProportion(program_.output_bytes, program_.input_bytes, limits_.max_output_ratio)) {
+      return absl::OkStatus();
+    }
+    absl::Status status = catalog::ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, "amplification",
+        absl::StrCat(descriptor.name, ": ", descriptor.output.name, ": outputs of ",
+                     program_.output_bytes, " bytes from inputs of ", program_.input_bytes,
+                     ", more than ", limits_.max_output_ratio, " times as much"));
+    v1::ErrorDetail detail = *catalog::GetErrorDetail(status);
+    detail.set_operator_(std::string(descriptor.name));
+    detail.set_argument(std::string(descriptor.output.name));
+    detail.set_retry_pushback_ms(-1);
+    catalog::SetErrorDetail(detail, &status);
+    return status;
   }
 
   absl::Status BindInvocation(const v1::Invocation& invocation) {
@@ -137,7 +158,9 @@ class Binder {
       return TooLarge(descriptor.name, descriptor.output.name, status.message());
     }
     OPSERVE_RETURN_IF_ERROR(CountBytes(descriptor.name, descriptor.output.name,
-                                       static_cast<uint64_t>(catalog::NumBytes(bound.output))));
+                                       static_cast<uint64_t>(catalog::NumBytes(bound.output)),
+                                       &program_.output_bytes));
+    OPSERVE_RETURN_IF_ERROR(CheckAmplification(descriptor));
     program_.invocations.push_back(std::move(bound));
     return absl::OkStatus();
   }
@@ -161,8 +184,7 @@ class Binder {
       }
       BoundInput bound_input;
       if (absl::Status status = BindTensor(*given[i], &bound_input); !status.ok()) {
-        if (catalog::GetErrorDetail(status)) return status;
-        return InvalidCall(descriptor.name, input.name, status.message());
+        return AtArgument(descriptor.name, input.name, status);
       }
       if (!Accepts(input.dtypes, bound_input.spec.dtype)) {
         return InvalidCall(descriptor.name, input.name,
@@ -187,68 +209,80 @@ class Binder {
                          });
   }
 
-  // Errors are plain: the caller knows operator and argument.
+  // Errors of the following do not name operator and argument: the caller does.
   absl::Status BindTensor(const v1::Tensor& tensor, BoundInput* bound) {
     switch (tensor.storage_case()) {
       case v1::Tensor::kPayload:
         return BindPayload(tensor, bound);
       case v1::Tensor::kInvocationOutput:
         return BindInvocationOutput(tensor, bound);
+      case v1::Tensor::kResidentTensor:
+        return BindResident(tensor, bound);
       case v1::Tensor::STORAGE_NOT_SET:
         break;
     }
-    return absl::InvalidArgumentError("has no storage: set payload or invocation_output");
+    return absl::InvalidArgumentError(
+        "has no storage: set payload, invocation_output or resident_tensor");
   }
 
   absl::Status BindPayload(const v1::Tensor& tensor, BoundInput* bound) {
-    const int64_t element_bytes = catalog::DtypeBytes(tensor.dtype());
-    if (element_bytes == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("dtype ", static_cast<int>(tensor.dtype()), " is not a dtype"));
-    }
-    OPSERVE_RETURN_IF_ERROR(catalog::CheckShape(tensor.dtype(), tensor.shape()));
-    bound->spec = {tensor.dtype(), Shape(tensor.shape().begin(), tensor.shape().end())};
-    bound->strides = ContiguousStrides(bound->spec.shape);
-    bound->offset = tensor.offset();
-    if (!tensor.strides().empty()) {
-      if (tensor.strides_size() != tensor.shape_size()) {
-        return absl::InvalidArgumentError(absl::StrCat(tensor.strides_size(), " strides for shape ",
-                                                       catalog::ShapeText(tensor.shape())));
-      }
-      bound->strides.assign(tensor.strides().begin(), tensor.strides().end());
-    }
-    if (bound->offset < 0 || std::any_of(bound->strides.begin(), bound->strides.end(),
-                                         [](int64_t stride) { return stride < 0; })) {
-      return absl::InvalidArgumentError(absl::StrCat("offset ", bound->offset, " and strides ",
-                                                     catalog::ShapeText(bound->strides),
-                                                     " must not be negative"));
-    }
-    bound->source = PayloadSource{tensor.payload()};
-    return CheckPayload(tensor, element_bytes, bound);
-  }
-
-  absl::Status CheckPayload(const v1::Tensor& tensor, int64_t element_bytes, BoundInput* bound) {
+    OPSERVE_RETURN_IF_ERROR(ReadView(tensor, bound));
     const uint32_t payload = tensor.payload();
+    bound->source = PayloadSource{payload};
     if (payload >= payload_bytes_.size()) {
       return absl::InvalidArgumentError(
           absl::StrCat("payload ", payload, " of a message with ", payload_bytes_.size()));
     }
     payload_is_used_[payload] = true;
-    const auto elements = StorageElements(bound->spec.shape, bound->strides, bound->offset);
-    int64_t bytes = 0;
-    if (!elements || __builtin_mul_overflow(*elements, element_bytes, &bytes)) {
-      return absl::InvalidArgumentError("the view reaches beyond 2^63 bytes");
-    }
-    bound->storage_elements = *elements;
     const uint64_t actual = payload_bytes_[payload];
-    const bool is_plain = tensor.strides().empty() && bound->offset == 0;
-    if (is_plain ? actual != static_cast<uint64_t>(bytes) : actual < static_cast<uint64_t>(bytes)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "payload ", payload, " has ", actual, " bytes; ", catalog::DtypeName(bound->spec.dtype),
-          " ", catalog::ShapeText(bound->spec.shape), " takes ", is_plain ? "" : "at least ",
-          bytes));
+    const uint64_t needed = StorageBytes(*bound);
+    if (IsPlain(tensor) ? actual == needed : actual >= needed) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("payload ", payload, " has ", actual, " bytes; ",
+                                                   catalog::DtypeName(bound->spec.dtype), " ",
+                                                   catalog::ShapeText(bound->spec.shape), " takes ",
+                                                   IsPlain(tensor) ? "" : "at least ", needed));
+  }
+
+  absl::Status BindResident(const v1::Tensor& tensor, BoundInput* bound) {
+    OPSERVE_ASSIGN_OR_RETURN(const uint32_t index, FindResident(tensor.resident_tensor()));
+    const ResidentTensor& resident = *program_.residents[index];
+    bound->source = ResidentSource{index};
+    if (tensor.dtype() == v1::DATA_TYPE_UNSPECIFIED && tensor.shape().empty() && IsPlain(tensor)) {
+      ViewWhole(resident.spec, bound);
+      return absl::OkStatus();
     }
-    return absl::OkStatus();
+    OPSERVE_RETURN_IF_ERROR(ReadView(tensor, bound));
+    if (bound->spec.dtype != resident.spec.dtype) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a view of dtype ", catalog::DtypeName(bound->spec.dtype),
+                       " of a resident tensor of ", catalog::DtypeName(resident.spec.dtype)));
+    }
+    const auto actual = static_cast<uint64_t>(catalog::NumBytes(resident.spec));
+    if (StorageBytes(*bound) <= actual) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("the view takes ", StorageBytes(*bound),
+                                                   " bytes of a resident tensor of ", actual));
+  }
+
+  absl::StatusOr<uint32_t> FindResident(const std::string& handle) {
+    if (auto known = resident_of_handle_.find(handle); known != resident_of_handle_.end()) {
+      return known->second;
+    }
+    OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<const ResidentTensor> resident,
+                             find_resident_(handle));
+    if (program_.device().value_or(resident->device) != resident->device) {
+      return catalog::ErrorWithReason(
+          absl::StatusCode::kFailedPrecondition, "invalid",
+          absl::StrCat("the resident tensor is on device ", resident->device,
+                       ", another one of the request on device ", *program_.device(),
+                       "; upload them to one device"));
+    }
+    OPSERVE_RETURN_IF_ERROR(CountBytes("", "resident tensor",
+                                       static_cast<uint64_t>(catalog::NumBytes(resident->spec)),
+                                       &program_.input_bytes));
+    const auto index = static_cast<uint32_t>(program_.residents.size());
+    program_.residents.push_back(std::move(resident));
+    resident_of_handle_.emplace(handle, index);
+    return index;
   }
 
   absl::Status BindInvocationOutput(const v1::Tensor& tensor, BoundInput* bound) {
@@ -260,9 +294,7 @@ class Binder {
     OPSERVE_ASSIGN_OR_RETURN(const uint32_t source, FindOutput(tensor.invocation_output()));
     BoundInvocation& producer = program_.invocations[source];
     producer.last_reader = static_cast<uint32_t>(program_.invocations.size());
-    bound->spec = producer.output;
-    bound->strides = ContiguousStrides(bound->spec.shape);
-    bound->storage_elements = catalog::NumElements(bound->spec.shape);
+    ViewWhole(producer.output, bound);
     bound->source = InvocationSource{source};
     return absl::OkStatus();
   }
@@ -329,10 +361,19 @@ class Binder {
   std::vector<bool> payload_is_used_;
   const OperatorTable& operators_;
   const ProgramLimits& limits_;
+  const ResidentLookup find_resident_;
+  absl::flat_hash_map<std::string, uint32_t> resident_of_handle_;
   Program program_;
 };
 
 }  // namespace
+
+bool IsInProportion(uint64_t bytes, uint64_t input_bytes, uint64_t ratio) {
+  constexpr uint64_t kAlwaysAllowed = 1 << 20;
+  if (bytes <= kAlwaysAllowed) return true;
+  const uint64_t above = bytes - kAlwaysAllowed;
+  return above / ratio + (above % ratio != 0) <= input_bytes;
+}
 
 Shape ContiguousStrides(const Shape& shape) {
   Shape strides(shape.size(), 1);
@@ -344,8 +385,9 @@ Shape ContiguousStrides(const Shape& shape) {
 
 absl::StatusOr<Program> BindProgram(const v1::ExecuteRequest& request,
                                     absl::Span<const uint64_t> payload_bytes,
-                                    const OperatorTable& operators, const ProgramLimits& limits) {
-  return Binder(request, payload_bytes, operators, limits).Bind();
+                                    const OperatorTable& operators, const ProgramLimits& limits,
+                                    ResidentLookup find_resident) {
+  return Binder(request, payload_bytes, operators, limits, find_resident).Bind();
 }
 
 }  // namespace opserve::server

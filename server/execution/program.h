@@ -3,17 +3,20 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <variant>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ops/catalog/attributes.h"
 #include "ops/catalog/tensor_spec.h"
 #include "opserve/v1/operator_service.pb.h"
 #include "server/execution/operator_table.h"
+#include "server/execution/resident_tensors.h"
 
 namespace opserve::server {
 
@@ -22,10 +25,15 @@ struct ProgramLimits {
   uint32_t max_invocations = 16;
   uint64_t max_tensor_bytes = uint64_t{2} << 30;   // storage of one input, or one output
   uint64_t max_program_bytes = uint64_t{8} << 30;  // all payloads and outputs together
+  // Amplification guard: outputs may take this many times the bytes of the inputs, and 1 MiB more.
+  uint64_t max_output_ratio = 100;
 };
 
 struct PayloadSource {
   uint32_t payload;  // position in the message
+};
+struct ResidentSource {
+  uint32_t resident;  // position in Program::residents
 };
 struct InvocationSource {
   uint32_t invocation;  // an earlier one; its output, contiguous
@@ -36,7 +44,7 @@ struct BoundInput {
   catalog::Shape strides;        // in elements, as many as the shape has extents
   int64_t offset = 0;            // in elements
   int64_t storage_elements = 0;  // what the view addresses, from the storage's start
-  std::variant<PayloadSource, InvocationSource> source;
+  std::variant<PayloadSource, ResidentSource, InvocationSource> source;
 };
 
 struct BoundInvocation {
@@ -53,8 +61,23 @@ struct BoundInvocation {
 struct Program {
   std::vector<BoundInvocation> invocations;
   std::vector<uint32_t> results;  // invocations whose outputs travel back, in order
-  uint64_t total_bytes = 0;       // payloads and outputs
+  std::vector<std::shared_ptr<const ResidentTensor>> residents;  // all on one device
+  uint64_t input_bytes = 0;   // payloads and resident tensors, each counted once
+  uint64_t output_bytes = 0;  // of all invocations
+
+  // The device its resident tensors are on, if it uses any.
+  std::optional<int32_t> device() const {
+    return residents.empty() ? std::nullopt : std::optional(residents.front()->device);
+  }
 };
+
+// The amplification guard: whether `bytes` are at most `ratio` (>= 1) times `input_bytes`, and 1
+// MiB more.
+bool IsInProportion(uint64_t bytes, uint64_t input_bytes, uint64_t ratio);
+
+// Finds the resident tensor of a handle, or says why there is none.
+using ResidentLookup =
+    absl::FunctionRef<absl::StatusOr<std::shared_ptr<const ResidentTensor>>(absl::string_view)>;
 
 // Row-major strides of `shape`, in elements.
 catalog::Shape ContiguousStrides(const catalog::Shape& shape);
@@ -62,11 +85,15 @@ catalog::Shape ContiguousStrides(const catalog::Shape& shape);
 // Checks `request` against the catalogue and `limits`. `payload_bytes`: the size of each payload of
 // the message. Reads metadata only and changes nothing.
 //
-// kInvalidArgument   a mistake in the request, or a size above a limit (reason "too_large"); the
-//                    message names operator, argument, expected and actual value
-// kUnimplemented     the ACL libraries lack the operator
+// kInvalidArgument     a mistake in the request, or a size above a limit (reason "too_large"); the
+//                      message names operator, argument, expected and actual value
+// kFailedPrecondition  outputs out of proportion to the inputs (reason "amplification"), resident
+//                      tensors on different devices, or `find_resident`'s
+// kNotFound            `find_resident`'s
+// kUnimplemented       the ACL libraries lack the operator
 absl::StatusOr<Program> BindProgram(const v1::ExecuteRequest& request,
                                     absl::Span<const uint64_t> payload_bytes,
-                                    const OperatorTable& operators, const ProgramLimits& limits);
+                                    const OperatorTable& operators, const ProgramLimits& limits,
+                                    ResidentLookup find_resident);
 
 }  // namespace opserve::server

@@ -6,11 +6,10 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "ops/catalog/error.h"
 #include "ops/catalog/status_macros.h"
-#include "server/device/acl_handles.h"
 #include "server/device/acl_status.h"
+#include "server/execution/memory_plan.h"
 
 namespace opserve::server {
 namespace {
@@ -30,88 +29,81 @@ absl::Status InInvocation(const Program& program, uint32_t index, const absl::St
 class ProgramRun {
  public:
   ProgramRun(const Program& program, absl::Span<const codec::Payload> payloads,
-             const CallState& call, StreamLane& lane)
+             const CallState& call, uint32_t tenant, LaneContext& context)
       : program_(program),
         payloads_(payloads),
         call_(call),
-        lane_(lane),
-        acl_(lane.device().acl()),
-        outputs_(program.invocations.size()) {
-    result_.device = lane.device().id();
-    result_.lane = lane.index();
+        tenant_(tenant),
+        context_(context),
+        acl_(context.lane.device().acl()) {
+    result_.device = context.lane.device().id();
+    result_.lane = context.lane.index();
   }
 
-  // Result buffers come first, so that nothing is computed that could not be returned.
-  absl::Status ReserveResults(PinnedPool& pinned) {
+  // Runs stage one of every invocation, or finds what it said before.
+  absl::Status FindPlans() {
+    for (uint32_t i = 0; i < program_.invocations.size(); ++i) {
+      auto lease = context_.plans.Acquire(program_.invocations[i]);
+      if (!lease.ok()) return InInvocation(program_, i, lease.status());
+      ++(lease->is_hit ? result_.plan_hits : result_.plan_misses);
+      const uint64_t bytes = lease->plan->workspace_bytes();
+      OPSERVE_RETURN_IF_ERROR(InInvocation(program_, i, CheckWorkspace(bytes)));
+      result_.workspace_bytes += bytes;
+      workspace_bytes_.push_back(bytes);
+      plans_.push_back(std::move(lease->plan));
+    }
+    return absl::OkStatus();
+  }
+
+  // All memory the program will need, results included, before anything is copied or launched.
+  absl::Status TakeMemory() {
     for (uint32_t source : program_.results) {
       const BoundInvocation& invocation = program_.invocations[source];
       OPSERVE_ASSIGN_OR_RETURN(PinnedBuffer buffer,
-                               pinned.Allocate(catalog::NumBytes(invocation.output)));
+                               context_.pinned.Allocate(catalog::NumBytes(invocation.output)));
       result_.outputs.push_back(
           {source, invocation.op->descriptor->output.name, invocation.output, std::move(buffer)});
     }
+    std::vector<uint64_t> payload_bytes;
+    for (const codec::Payload& payload : payloads_) payload_bytes.push_back(payload.size);
+    memory_plan_ = PlanMemory(program_, payload_bytes, workspace_bytes_);
+    OPSERVE_ASSIGN_OR_RETURN(
+        memory_, context_.lane.device().memory().Allocate({.bytes = memory_plan_.total_bytes,
+                                                           .stream = context_.lane.stream(),
+                                                           .tenant = tenant_,
+                                                           .wait_until = call_.deadline(),
+                                                           .is_cancelled = &call_.is_cancelled()},
+                                                          &result_.pool_outcome));
+    result_.device_memory_bytes = memory_.size();
     return absl::OkStatus();
   }
 
   absl::Status CopyPayloadsToDevice() {
-    for (const codec::Payload& payload : payloads_) {
-      OPSERVE_ASSIGN_OR_RETURN(DeviceBuffer buffer, Allocate(payload.size));
-      char* to = static_cast<char*>(buffer.data());
-      size_t room = payload.size;
-      for (absl::string_view piece : payload.pieces) {
-        OPSERVE_RETURN_IF_ERROR(
-            AclCallStatus(acl_, "aclrtMemcpyAsync",
-                          acl_.aclrtMemcpyAsync(to, room, piece.data(), piece.size(),
-                                                ACL_MEMCPY_HOST_TO_DEVICE, lane_.stream())));
+    for (size_t i = 0; i < payloads_.size(); ++i) {
+      char* to = static_cast<char*>(At(memory_plan_.payloads[i]));
+      size_t room = payloads_[i].size;
+      for (absl::string_view piece : payloads_[i].pieces) {
+        OPSERVE_RETURN_IF_ERROR(AclCallStatus(
+            acl_, "aclrtMemcpyAsync",
+            acl_.aclrtMemcpyAsync(to, room, piece.data(), piece.size(), ACL_MEMCPY_HOST_TO_DEVICE,
+                                  context_.lane.stream())));
         to += piece.size();
         room -= piece.size();
       }
-      result_.copied_to_device_bytes += payload.size;
-      payload_buffers_.push_back(std::move(buffer));
+      result_.copied_to_device_bytes += payloads_[i].size;
     }
     return absl::OkStatus();
   }
 
-  // Stage one, workspace and stage two of one invocation.
-  absl::Status Launch(uint32_t index, StageClock& clock) {
+  // Stage two of one invocation.
+  absl::Status Launch(uint32_t index) {
     OPSERVE_RETURN_IF_ERROR(call_.Check());
-    const BoundInvocation& invocation = program_.invocations[index];
-    OPSERVE_ASSIGN_OR_RETURN(outputs_[index], Allocate(catalog::NumBytes(invocation.output)));
-    absl::InlinedVector<aclTensor*, 3> inputs;
-    for (const BoundInput& input : invocation.inputs) {
-      OPSERVE_ASSIGN_OR_RETURN(aclTensor * tensor, DescribeInput(input));
-      inputs.push_back(tensor);
+    absl::InlinedVector<void*, 3> inputs;
+    for (const BoundInput& input : program_.invocations[index].inputs) {
+      inputs.push_back(AddressOf(input));
     }
-    OPSERVE_ASSIGN_OR_RETURN(
-        aclTensor * output,
-        Describe(invocation.output, ContiguousStrides(invocation.output.shape), /*offset=*/0,
-                 catalog::NumElements(invocation.output.shape), outputs_[index].data()));
-
-    uint64_t workspace_bytes = 0;
-    aclOpExecutor* executor = nullptr;
-    const catalog::Binding& binding = invocation.op->descriptor->binding;
-    OPSERVE_RETURN_IF_ERROR(AclCallStatus(
-        acl_, binding.stage_one,
-        binding.call_stage_one(invocation.op->stage_one, {.inputs = inputs,
-                                                          .attributes = invocation.attributes,
-                                                          .output = output,
-                                                          .workspace_bytes = &workspace_bytes,
-                                                          .executor = &executor})));
-    auto workspace = Allocate(workspace_bytes);
-    if (!workspace.ok()) {
-      // Only stage two, which will not come, would free the executor.
-      if (acl_.aclDestroyAclOpExecutor != nullptr) acl_.aclDestroyAclOpExecutor(executor);
-      return workspace.status();
-    }
-    clock.Book(Stage::kPrepare);
-    result_.workspace_bytes += workspace_bytes;
-    // Stage two takes the executor over, also when it fails.
-    const int code =
-        invocation.op->stage_two(workspace->data(), workspace_bytes, executor, lane_.stream());
-    clock.Book(Stage::kExecute);
-    OPSERVE_RETURN_IF_ERROR(AclCallStatus(acl_, binding.stage_two, code));
-    ReleaseReadBy(index);
-    return absl::OkStatus();
+    return plans_[index]->Launch(inputs, At(memory_plan_.outputs[index]),
+                                 At(memory_plan_.workspaces[index]), context_.lane.stream());
   }
 
   absl::Status CopyResultsToHost() {
@@ -120,8 +112,8 @@ class ProgramRun {
       if (bytes == 0) continue;
       OPSERVE_RETURN_IF_ERROR(AclCallStatus(
           acl_, "aclrtMemcpy",
-          acl_.aclrtMemcpy(output.data.data(), bytes, outputs_[output.invocation].data(), bytes,
-                           ACL_MEMCPY_DEVICE_TO_HOST)));
+          acl_.aclrtMemcpy(output.data.data(), bytes, At(memory_plan_.outputs[output.invocation]),
+                           bytes, ACL_MEMCPY_DEVICE_TO_HOST)));
       result_.copied_from_device_bytes += bytes;
     }
     return absl::OkStatus();
@@ -130,90 +122,88 @@ class ProgramRun {
   ProgramResult TakeResult() { return std::move(result_); }
 
  private:
-  absl::StatusOr<DeviceBuffer> Allocate(size_t bytes) {
-    return lane_.device().memory().Allocate(bytes, lane_.stream());
-  }
-
-  absl::StatusOr<aclTensor*> DescribeInput(const BoundInput& input) {
-    const auto* payload = std::get_if<PayloadSource>(&input.source);
-    void* data = payload != nullptr
-                     ? payload_buffers_[payload->payload].data()
-                     : outputs_[std::get<InvocationSource>(input.source).invocation].data();
-    return Describe(input.spec, input.strides, input.offset, input.storage_elements, data);
-  }
-
-  // The descriptor lives as long as this run: an executor may read it until the stream is idle.
-  absl::StatusOr<aclTensor*> Describe(const catalog::TensorSpec& spec,
-                                      const catalog::Shape& strides, int64_t offset,
-                                      int64_t storage_elements, void* data) {
-    const bool is_plain = offset == 0 && strides == ContiguousStrides(spec.shape);
-    const catalog::Shape storage =
-        is_plain ? spec.shape : catalog::Shape{std::max<int64_t>(storage_elements, 1)};
-    aclTensor* tensor = acl_.aclCreateTensor(
-        spec.shape.data(), spec.shape.size(), catalog::ToAclDataType(spec.dtype), strides.data(),
-        offset, ACL_FORMAT_ND, storage.data(), storage.size(), data);
-    if (tensor == nullptr) {
-      absl::Status status = AclCallStatus(acl_, "aclCreateTensor", ACL_ERROR_FAILURE);
-      return status;
+  absl::Status CheckWorkspace(uint64_t bytes) const {
+    const WorkspaceLimits& limits = context_.workspace_limits;
+    if (bytes <= limits.max_bytes &&
+        IsInProportion(bytes, program_.input_bytes, limits.max_ratio)) {
+      return absl::OkStatus();
     }
-    descriptors_.emplace_back(tensor, TensorDescriptor::deleter_type{&acl_});
-    return tensor;
+    absl::Status status = catalog::ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, "amplification",
+        absl::StrCat("needs ", bytes, " bytes of workspace for ", program_.input_bytes,
+                     " bytes of inputs; at most ", limits.max_bytes, " bytes and ",
+                     limits.max_ratio, " times the inputs are allowed"));
+    v1::ErrorDetail detail = *catalog::GetErrorDetail(status);
+    detail.set_retry_pushback_ms(-1);
+    catalog::SetErrorDetail(detail, &status);
+    return status;
   }
 
-  // Frees intermediates whose last reader has been queued, in stream order.
-  void ReleaseReadBy(uint32_t index) {
-    for (uint32_t i = 0; i < index; ++i) {
-      const BoundInvocation& producer = program_.invocations[i];
-      if (producer.last_reader == index && !producer.is_result) outputs_[i] = DeviceBuffer();
+  void* At(uint64_t offset) const {
+    return memory_.data() == nullptr ? nullptr : static_cast<char*>(memory_.data()) + offset;
+  }
+
+  void* AddressOf(const BoundInput& input) const {
+    if (const auto* payload = std::get_if<PayloadSource>(&input.source)) {
+      return At(memory_plan_.payloads[payload->payload]);
     }
+    if (const auto* resident = std::get_if<ResidentSource>(&input.source)) {
+      return program_.residents[resident->resident]->memory.data();
+    }
+    return At(memory_plan_.outputs[std::get<InvocationSource>(input.source).invocation]);
   }
 
   const Program& program_;
   const absl::Span<const codec::Payload> payloads_;
   const CallState& call_;
-  StreamLane& lane_;
+  const uint32_t tenant_;
+  LaneContext& context_;
   const AclLibrary& acl_;
-  std::vector<DeviceBuffer> payload_buffers_;
-  std::vector<DeviceBuffer> outputs_;  // by invocation
-  std::vector<TensorDescriptor> descriptors_;
+  std::vector<std::shared_ptr<Plan>> plans_;  // by invocation; leased until the lane is idle
+  std::vector<uint64_t> workspace_bytes_;     // by invocation
+  MemoryPlan memory_plan_;
+  DeviceBuffer memory_;
   ProgramResult result_;
 };
 
-}  // namespace
-
-absl::Status CallState::Check() const {
-  if (is_cancelled.load(std::memory_order_relaxed)) {
-    return absl::CancelledError("the caller cancelled");
-  }
-  if (absl::Now() >= deadline) {
-    return catalog::ErrorWithReason(absl::StatusCode::kDeadlineExceeded, "deadline_expired",
-                                    "the deadline passed before the request was launched");
+absl::Status CheckResidents(const Program& program, const Device& device) {
+  for (const std::shared_ptr<const ResidentTensor>& resident : program.residents) {
+    if (resident->device_generation != device.generation()) {
+      return catalog::ErrorWithReason(
+          absl::StatusCode::kFailedPrecondition, "tensor_lost",
+          "the device was reset since the resident tensor was uploaded; upload it again");
+    }
   }
   return absl::OkStatus();
 }
 
-namespace {
-
 absl::StatusOr<ProgramResult> RunOnStream(const Program& program,
                                           absl::Span<const codec::Payload> payloads,
-                                          const CallState& call, absl::Duration execution_timeout,
-                                          StreamLane& lane, PinnedPool& pinned, StageClock& clock) {
-  ProgramRun run(program, payloads, call, lane);
-  // An error half-way leaves work on the stream; its buffers and errors are this request's, so it
-  // ends before the lane serves another.
-  auto settle = absl::MakeCleanup([&] { lane.Synchronize(execution_timeout).IgnoreError(); });
-
-  absl::Status status = run.ReserveResults(pinned);
-  if (status.ok()) status = run.CopyPayloadsToDevice();
-  clock.Book(Stage::kH2d);
+                                          const CallState& call, uint32_t tenant,
+                                          LaneContext& context, StageClock& clock) {
+  OPSERVE_RETURN_IF_ERROR(CheckResidents(program, context.lane.device()));
+  ProgramRun run(program, payloads, call, tenant, context);
+  absl::Status status = run.FindPlans();
+  clock.Book(Stage::kPrepare);
+  OPSERVE_RETURN_IF_ERROR(status);
+  status = run.TakeMemory();
+  clock.Book(Stage::kQueue);
   OPSERVE_RETURN_IF_ERROR(status);
 
+  // An error half-way leaves work on the stream; its buffers and errors are this request's, so it
+  // ends before the lane serves another.
+  StreamLane& lane = context.lane;
+  auto settle =
+      absl::MakeCleanup([&] { lane.Synchronize(context.execution_timeout).IgnoreError(); });
+  status = run.CopyPayloadsToDevice();
+  clock.Book(Stage::kH2d);
+  OPSERVE_RETURN_IF_ERROR(status);
   const auto count = static_cast<uint32_t>(program.invocations.size());
   for (uint32_t i = 0; i < count; ++i) {
-    OPSERVE_RETURN_IF_ERROR(InInvocation(program, i, run.Launch(i, clock)));
+    OPSERVE_RETURN_IF_ERROR(InInvocation(program, i, run.Launch(i)));
   }
   std::move(settle).Cancel();
-  status = lane.Synchronize(execution_timeout);
+  status = lane.Synchronize(context.execution_timeout);
   clock.Book(Stage::kExecute);
   // The stream does not tell which of its kernels failed.
   OPSERVE_RETURN_IF_ERROR(count == 1 ? InInvocation(program, 0, status) : status);
@@ -228,13 +218,24 @@ absl::StatusOr<ProgramResult> RunOnStream(const Program& program,
 
 absl::StatusOr<ProgramResult> RunProgram(const Program& program,
                                          absl::Span<const codec::Payload> payloads,
-                                         const CallState& call, absl::Duration execution_timeout,
-                                         StreamLane& lane, PinnedPool& pinned, StageClock& clock) {
+                                         const CallState& call, uint32_t tenant,
+                                         LaneContext& context, StageClock& clock) {
   OPSERVE_RETURN_IF_ERROR(call.Check());
-  auto result = RunOnStream(program, payloads, call, execution_timeout, lane, pinned, clock);
-  // A stream that never became idle keeps its blocks to itself.
-  Device& device = lane.device();
-  if (device.state() != Device::State::kFailed) device.memory().StreamIsIdle(lane.stream());
+  const aclrtStream stream = context.lane.stream();
+  auto result = RunOnStream(program, payloads, call, tenant, context, clock);
+  // aclnn says of a lost device no more than that a runtime call failed: the stream knows.
+  if (absl::IsInternal(result.status())) {
+    if (absl::Status lost = context.lane.CheckDevice(); !lost.ok()) result = lost;
+  }
+  if (absl::IsUnavailable(result.status())) {
+    context.lane.device().Quarantine(result.status().message());
+  }
+  // A stream that had to be given up keeps its blocks to itself.
+  Device& device = context.lane.device();
+  const bool is_idle =
+      context.lane.stream() == stream && device.state() != DeviceState::kQuarantined;
+  if (is_idle && result.ok()) device.memory().StreamIsIdle(stream);
+  if (is_idle && !result.ok()) device.memory().StreamWasAborted(stream);
   return result;
 }
 

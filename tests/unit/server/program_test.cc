@@ -1,7 +1,10 @@
 #include "server/execution/program.h"
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -53,13 +56,31 @@ v1::ExecuteRequest TwoStepRequest() {
   return request;
 }
 
+// Resident tensors [2,3] of FLOAT: "a" and "b" on device 0, "c" on device 1, "lost" lost.
+absl::StatusOr<std::shared_ptr<const ResidentTensor>> FindNamedResident(absl::string_view handle) {
+  if (handle == "lost") {
+    return catalog::ErrorWithReason(absl::StatusCode::kFailedPrecondition, "tensor_lost", "lost");
+  }
+  if (handle != "a" && handle != "b" && handle != "c") {
+    return catalog::ErrorWithReason(absl::StatusCode::kNotFound, "tensor_unknown", "unknown");
+  }
+  auto tensor = std::make_shared<ResidentTensor>();
+  tensor->spec = {v1::DATA_TYPE_FLOAT, {2, 3}};
+  tensor->device = handle == "c" ? 1 : 0;
+  return tensor;
+}
+
 absl::StatusOr<Program> Bind(const v1::ExecuteRequest& request,
                              const std::vector<uint64_t>& payload_bytes) {
   ProgramLimits limits;
   limits.max_invocations = 3;
   limits.max_tensor_bytes = 1000;
   limits.max_program_bytes = 2000;
-  return BindProgram(request, payload_bytes, Operators(), limits);
+  return BindProgram(request, payload_bytes, Operators(), limits, FindNamedResident);
+}
+
+std::string ReasonOf(const absl::Status& status) {
+  return catalog::GetErrorDetail(status).value_or(v1::ErrorDetail()).reason();
 }
 
 TEST(BindProgramTest, OneInvocation) {
@@ -72,7 +93,9 @@ TEST(BindProgramTest, OneInvocation) {
   EXPECT_EQ(invocation.output, (catalog::TensorSpec{v1::DATA_TYPE_FLOAT, {2, 3}}));
   EXPECT_EQ(invocation.inputs[1].strides, (catalog::Shape{3, 1}));
   EXPECT_EQ(program->results, std::vector<uint32_t>{0});
-  EXPECT_EQ(program->total_bytes, 4 * 24u);
+  EXPECT_EQ(program->input_bytes, 3 * 24u);
+  EXPECT_EQ(program->output_bytes, 24u);
+  EXPECT_EQ(program->device(), std::nullopt);
 }
 
 TEST(BindProgramTest, AnOutputIsReadByALaterInvocation) {
@@ -236,6 +259,83 @@ TEST(BindProgramTest, PayloadsAboveTheLimitAreRefused) {
             "too_large");
   EXPECT_EQ(catalog::GetErrorDetail(Bind(L1Request(), {999, 999, 999}).status())->reason(),
             "too_large");
+}
+
+// L1Request with self and target in resident tensors.
+v1::ExecuteRequest ResidentRequest(const char* self, const char* target) {
+  v1::ExecuteRequest request = L1Request();
+  for (const auto& [index, handle] : {std::pair(1, self), std::pair(2, target)}) {
+    v1::Tensor* tensor = request.mutable_invocations(0)->mutable_inputs(index)->mutable_tensor();
+    tensor->Clear();
+    tensor->set_resident_tensor(handle);
+  }
+  return request;
+}
+
+TEST(BindProgramTest, AResidentTensorIsCountedOnceAndNamesTheDevice) {
+  const auto program = Bind(ResidentRequest("a", "a"), {24});
+
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->residents.size(), 1u);
+  EXPECT_EQ(program->device(), 0);
+  EXPECT_EQ(program->input_bytes, 24u + 24u);
+  EXPECT_EQ(program->invocations[0].inputs[1].spec.shape, (catalog::Shape{2, 3}));
+}
+
+TEST(BindProgramTest, AViewOfAResidentTensorStaysInside) {
+  v1::ExecuteRequest request = ResidentRequest("a", "b");
+  v1::Tensor* self = Self(&request);
+  self->set_dtype(v1::DATA_TYPE_FLOAT);
+  self->add_shape(2);
+  self->add_shape(3);
+  self->add_strides(1);  // transposed: as [3,2]
+  self->add_strides(2);
+  EXPECT_TRUE(Bind(request, {24}).ok());
+
+  self->set_offset(1);
+  EXPECT_THAT(std::string(Bind(request, {24}).status().message()),
+              HasSubstr("the view takes 28 bytes of a resident tensor of 24"));
+  self->set_offset(0);
+  self->set_dtype(v1::DATA_TYPE_FLOAT16);
+  EXPECT_THAT(std::string(Bind(request, {24}).status().message()),
+              HasSubstr("a view of dtype FLOAT16 of a resident tensor of FLOAT"));
+}
+
+TEST(BindProgramTest, WhatIsWrongWithAResidentTensorIsToldWithItsArgument) {
+  const auto unknown = Bind(ResidentRequest("a", "x"), {24});
+  EXPECT_EQ(unknown.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReasonOf(unknown.status()), "tensor_unknown");
+  EXPECT_EQ(catalog::GetErrorDetail(unknown.status())->argument(), "target");
+
+  const auto lost = Bind(ResidentRequest("lost", "a"), {24});
+  EXPECT_EQ(lost.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(lost.status()), "tensor_lost");
+
+  const auto apart = Bind(ResidentRequest("a", "c"), {24});
+  EXPECT_EQ(apart.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(apart.status().message()), HasSubstr("is on device 1"));
+}
+
+TEST(BindProgramTest, OutputsOutOfProportionAreRefused) {
+  ProgramLimits limits;
+  limits.max_output_ratio = 100;
+  // Every input is one element, repeated.
+  const auto bind = [&](int64_t elements) {
+    v1::ExecuteRequest request = L1Request();
+    for (v1::NamedTensor& input : *request.mutable_invocations(0)->mutable_inputs()) {
+      input.mutable_tensor()->mutable_shape()->Resize(1, elements);
+      input.mutable_tensor()->set_shape(0, elements);
+      input.mutable_tensor()->add_strides(0);
+    }
+    return BindProgram(request, {4, 4, 4}, Operators(), limits, FindNamedResident).status();
+  };
+
+  EXPECT_TRUE(bind(((1 << 20) + 1200) / 4).ok());
+  const absl::Status refused = bind(((1 << 20) + 1200) / 4 + 1);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(refused), "amplification");
+  EXPECT_EQ(catalog::GetErrorDetail(refused)->retry_pushback_ms(), -1);
+  EXPECT_EQ(catalog::GetErrorDetail(refused)->argument(), "grad_input");
 }
 
 }  // namespace

@@ -1,0 +1,86 @@
+#include "server/execution/memory_plan.h"
+
+#include <algorithm>
+#include <variant>
+
+namespace opserve::server {
+namespace {
+
+constexpr uint64_t kAlignment = 64;
+constexpr uint64_t kSlack = 32;
+
+// A piece and the invocations during which its bytes must not change, both ends included.
+struct Piece {
+  uint64_t bytes = 0;
+  int first = 0;
+  int last = 0;
+  uint64_t* offset = nullptr;
+
+  bool Overlaps(const Piece& other) const { return first <= other.last && other.first <= last; }
+  uint64_t end() const { return *offset + bytes; }
+};
+
+uint64_t RoundUp(uint64_t bytes) {
+  return (bytes + kSlack + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// The lowest offset at which `piece` collides with none of `placed` that lives at the same time.
+// `placed` is in order of offsets.
+uint64_t LowestFit(const Piece& piece, const std::vector<Piece>& placed) {
+  uint64_t offset = 0;
+  for (const Piece& other : placed) {
+    if (!piece.Overlaps(other)) continue;
+    if (offset + piece.bytes <= *other.offset) break;
+    offset = std::max(offset, other.end());
+  }
+  return offset;
+}
+
+}  // namespace
+
+MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload_bytes,
+                      absl::Span<const uint64_t> workspace_bytes) {
+  const size_t count = program.invocations.size();
+  MemoryPlan plan;
+  plan.payloads.resize(payload_bytes.size());
+  plan.outputs.resize(count);
+  plan.workspaces.resize(count);
+
+  std::vector<Piece> pieces;
+  std::vector<int> last_reader(payload_bytes.size(), 0);
+  for (size_t i = 0; i < count; ++i) {
+    const BoundInvocation& invocation = program.invocations[i];
+    const int now = static_cast<int>(i);
+    for (const BoundInput& input : invocation.inputs) {
+      if (const auto* payload = std::get_if<PayloadSource>(&input.source)) {
+        last_reader[payload->payload] = now;
+      }
+    }
+    const int last = invocation.is_result ? static_cast<int>(count)
+                                          : static_cast<int>(invocation.last_reader.value_or(i));
+    pieces.push_back(
+        {static_cast<uint64_t>(catalog::NumBytes(invocation.output)), now, last, &plan.outputs[i]});
+    pieces.push_back({workspace_bytes[i], now, now, &plan.workspaces[i]});
+  }
+  for (size_t i = 0; i < payload_bytes.size(); ++i) {
+    pieces.push_back({payload_bytes[i], 0, last_reader[i], &plan.payloads[i]});
+  }
+
+  // Largest first: what is small fits into the gaps that are left.
+  std::erase_if(pieces, [](const Piece& piece) { return piece.bytes == 0; });
+  std::stable_sort(pieces.begin(), pieces.end(),
+                   [](const Piece& a, const Piece& b) { return a.bytes > b.bytes; });
+  std::vector<Piece> placed;
+  for (Piece& piece : pieces) {
+    piece.bytes = RoundUp(piece.bytes);
+    *piece.offset = LowestFit(piece, placed);
+    plan.total_bytes = std::max(plan.total_bytes, piece.end());
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), piece,
+                         [](const Piece& a, const Piece& b) { return *a.offset < *b.offset; }),
+        piece);
+  }
+  return plan;
+}
+
+}  // namespace opserve::server

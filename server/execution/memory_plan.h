@@ -1,0 +1,31 @@
+// Where everything a program needs in device memory goes, inside one block.
+//
+// One allocation for each program: it either gets all its memory before anything is copied or
+// queued, or none. Pieces whose lives do not overlap share bytes: what an intermediate took is used
+// again once its last reader is queued (one stream, so in order), and workspaces lie on each other.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "server/execution/program.h"
+
+namespace opserve::server {
+
+// Offsets from the block's start, multiples of 64 bytes; each piece has CANN's 32 bytes of slack
+// behind it. Pieces without bytes are at 0.
+struct MemoryPlan {
+  std::vector<uint64_t> payloads;    // by payload
+  std::vector<uint64_t> outputs;     // by invocation
+  std::vector<uint64_t> workspaces;  // by invocation
+  uint64_t total_bytes = 0;
+};
+
+// `payload_bytes`: by payload. `workspace_bytes`: by invocation. A payload lives from the start to
+// its last reader; an output from its invocation to its last reader, or to the end if it is a
+// result; a workspace during its invocation.
+MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload_bytes,
+                      absl::Span<const uint64_t> workspace_bytes);
+
+}  // namespace opserve::server

@@ -1,0 +1,202 @@
+#include "server/execution/plan_cache.h"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "aclnn/opdev/op_errno.h"
+#include "ops/catalog/error.h"
+#include "ops/catalog/status_macros.h"
+#include "server/device/acl_status.h"
+
+namespace opserve::server {
+namespace {
+
+// Tensors without elements have no memory, but the setters of addresses want one; nothing is read
+// there.
+void* const kNoElements = reinterpret_cast<void*>(uintptr_t{64});
+
+void* OrNoElements(void* address) { return address != nullptr ? address : kNoElements; }
+
+// Appends the bytes of numbers to a key. Each sequence is preceded by its length, so that no two
+// calls have the same key.
+class KeyWriter {
+ public:
+  explicit KeyWriter(std::string* key) : key_(*key) {}
+
+  void Number(int64_t value) { key_.append(reinterpret_cast<const char*>(&value), sizeof(value)); }
+  void Numbers(const catalog::Shape& values) {
+    Number(static_cast<int64_t>(values.size()));
+    for (int64_t value : values) Number(value);
+  }
+  void Attribute(const catalog::AttributeValue& value) {
+    Number(static_cast<int64_t>(value.index()));
+    if (const auto* number = std::get_if<double>(&value)) {
+      Number(std::bit_cast<int64_t>(*number));  // by bits: -0.0 is not 0.0, NaN is itself
+    } else if (const auto* truth = std::get_if<bool>(&value)) {
+      Number(*truth);
+    } else {
+      Number(std::get<int64_t>(value));
+    }
+  }
+
+ private:
+  std::string& key_;
+};
+
+std::string KeyOf(const BoundInvocation& invocation) {
+  std::string key;
+  key.reserve(512);
+  KeyWriter writer(&key);
+  writer.Number(invocation.op->index);
+  for (const BoundInput& input : invocation.inputs) {
+    writer.Number(input.spec.dtype);
+    writer.Numbers(input.spec.shape);
+    writer.Numbers(input.strides);
+    writer.Number(input.offset);
+    writer.Number(input.storage_elements);
+  }
+  writer.Number(invocation.output.dtype);
+  writer.Numbers(invocation.output.shape);
+  for (const catalog::AttributeValue& attribute : invocation.attributes) {
+    writer.Attribute(attribute);
+  }
+  return key;
+}
+
+absl::StatusOr<TensorDescriptor> Describe(const AclLibrary& acl, const catalog::TensorSpec& spec,
+                                          const catalog::Shape& strides, int64_t offset,
+                                          int64_t storage_elements) {
+  const bool is_plain = offset == 0 && strides == ContiguousStrides(spec.shape);
+  const catalog::Shape storage =
+      is_plain ? spec.shape : catalog::Shape{std::max<int64_t>(storage_elements, 1)};
+  aclTensor* tensor = acl.aclCreateTensor(
+      spec.shape.data(), spec.shape.size(), catalog::ToAclDataType(spec.dtype), strides.data(),
+      offset, ACL_FORMAT_ND, storage.data(), storage.size(), /*tensorData=*/nullptr);
+  if (tensor == nullptr) return AclCallStatus(acl, "aclCreateTensor", ACL_ERROR_FAILURE);
+  return TensorDescriptor(tensor, TensorDescriptor::deleter_type{&acl});
+}
+
+}  // namespace
+
+absl::StatusOr<ExecutorHandle> Plan::RunStageOne(uint64_t* workspace_bytes) const {
+  absl::InlinedVector<aclTensor*, 3> inputs;
+  for (const TensorDescriptor& input : inputs_) inputs.push_back(input.get());
+  aclOpExecutor* executor = nullptr;
+  const catalog::Binding& binding = op_.descriptor->binding;
+  OPSERVE_RETURN_IF_ERROR(
+      AclCallStatus(acl_, binding.stage_one,
+                    binding.call_stage_one(op_.stage_one, {.inputs = inputs,
+                                                           .attributes = attributes_,
+                                                           .output = output_.get(),
+                                                           .workspace_bytes = workspace_bytes,
+                                                           .executor = &executor})));
+  return ExecutorHandle(executor, ExecutorHandle::deleter_type{&acl_});
+}
+
+absl::Status Plan::SetAddresses(absl::Span<void* const> inputs, void* output) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    OPSERVE_RETURN_IF_ERROR(AclCallStatus(
+        acl_, "aclSetInputTensorAddr",
+        acl_.aclSetInputTensorAddr(executor_.get(), i, inputs_[i].get(), OrNoElements(inputs[i]))));
+  }
+  return AclCallStatus(
+      acl_, "aclSetOutputTensorAddr",
+      acl_.aclSetOutputTensorAddr(executor_.get(), 0, output_.get(), OrNoElements(output)));
+}
+
+absl::Status Plan::LaunchOnce(absl::Span<void* const> inputs, void* output, void* workspace,
+                              aclrtStream stream) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    OPSERVE_RETURN_IF_ERROR(
+        AclCallStatus(acl_, "aclSetRawTensorAddr",
+                      acl_.aclSetRawTensorAddr(inputs_[i].get(), OrNoElements(inputs[i]))));
+  }
+  OPSERVE_RETURN_IF_ERROR(AclCallStatus(
+      acl_, "aclSetRawTensorAddr", acl_.aclSetRawTensorAddr(output_.get(), OrNoElements(output))));
+  uint64_t bytes = 0;
+  OPSERVE_ASSIGN_OR_RETURN(ExecutorHandle executor, RunStageOne(&bytes));
+  if (bytes > workspace_bytes_) {
+    const uint64_t had = std::exchange(workspace_bytes_, bytes);
+    return catalog::ErrorWithReason(
+        absl::StatusCode::kResourceExhausted, "device_memory",
+        absl::StrCat("stage one asks for ", bytes, " bytes of workspace, ", had,
+                     " were set aside; repeat the call"));
+  }
+  // Stage two takes the executor over, also when it fails.
+  return AclCallStatus(acl_, op_.descriptor->binding.stage_two,
+                       op_.stage_two(workspace, bytes, executor.release(), stream));
+}
+
+absl::Status Plan::Launch(absl::Span<void* const> inputs, void* output, void* workspace,
+                          aclrtStream stream) {
+  if (executor_ == nullptr) return LaunchOnce(inputs, output, workspace, stream);
+  absl::Status status = SetAddresses(inputs, output);
+  if (status.ok()) {
+    status = AclCallStatus(acl_, op_.descriptor->binding.stage_two,
+                           op_.stage_two(workspace, workspace_bytes_, executor_.get(), stream));
+  }
+  is_broken_ = !status.ok();
+  return status;
+}
+
+PlanCache::~PlanCache() {
+  while (!entries_.empty()) Remove(entries_.begin());
+}
+
+void PlanCache::Remove(std::list<Entry>::iterator entry) {
+  counters_.of[entry->op].entries.fetch_sub(1, std::memory_order_relaxed);
+  by_key_.erase(entry->key);
+  entries_.erase(entry);
+}
+
+absl::StatusOr<std::shared_ptr<Plan>> PlanCache::MakePlan(const BoundInvocation& invocation) const {
+  auto plan = std::shared_ptr<Plan>(new Plan(acl_, *invocation.op, invocation.attributes));
+  for (const BoundInput& input : invocation.inputs) {
+    OPSERVE_ASSIGN_OR_RETURN(
+        TensorDescriptor tensor,
+        Describe(acl_, input.spec, input.strides, input.offset, input.storage_elements));
+    plan->inputs_.push_back(std::move(tensor));
+  }
+  OPSERVE_ASSIGN_OR_RETURN(
+      plan->output_, Describe(acl_, invocation.output, ContiguousStrides(invocation.output.shape),
+                              /*offset=*/0, catalog::NumElements(invocation.output.shape)));
+  OPSERVE_ASSIGN_OR_RETURN(plan->executor_, plan->RunStageOne(&plan->workspace_bytes_));
+  const int code = acl_.aclSetAclOpExecutorRepeatable(plan->executor_.get());
+  if (code == ACLNN_ERR_INNER) {  // this call's executor can run only once
+    plan->executor_.reset();
+    counters_.of[invocation.op->index].uncacheable.fetch_add(1, std::memory_order_relaxed);
+    return plan;
+  }
+  OPSERVE_RETURN_IF_ERROR(AclCallStatus(acl_, "aclSetAclOpExecutorRepeatable", code));
+  return plan;
+}
+
+absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invocation) {
+  std::string key = KeyOf(invocation);
+  PlanCacheCounters::Operator& counters = counters_.of[invocation.op->index];
+  auto found = by_key_.find(key);
+  if (found != by_key_.end() && found->second->plan->is_broken_) {
+    Remove(found->second);
+    found = by_key_.end();
+  }
+  if (found != by_key_.end()) {
+    entries_.splice(entries_.begin(), entries_, found->second);
+    counters.hits.fetch_add(1, std::memory_order_relaxed);
+    return Lease{found->second->plan, /*is_hit=*/true};
+  }
+  counters.misses.fetch_add(1, std::memory_order_relaxed);
+  OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan, MakePlan(invocation));
+  if (entries_.size() == capacity_) {
+    counters_.of[entries_.back().op].evictions.fetch_add(1, std::memory_order_relaxed);
+    Remove(std::prev(entries_.end()));
+  }
+  entries_.push_front({std::move(key), invocation.op->index, plan});
+  by_key_.emplace(entries_.front().key, entries_.begin());
+  counters.entries.fetch_add(1, std::memory_order_relaxed);
+  return Lease{std::move(plan), /*is_hit=*/false};
+}
+
+}  // namespace opserve::server

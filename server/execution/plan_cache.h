@@ -1,0 +1,112 @@
+// Plans of one lane: what stage one found out about a call, kept for equal calls.
+//
+// A lane has one stream of one device under one setting of determinism and core limits for its
+// whole life, and one thread: so each lane has a cache of its own, none of these is part of the
+// key, and no lock is needed. The key is everything else stage one sees: operator, dtypes, shapes,
+// strides, offsets, storage shapes and attributes, compared in full. Addresses are not: a plan's
+// executor is repeatable and gets them anew for every launch.
+//
+// Some calls cannot have a repeatable executor (aclnn says 561000). Of these the cache remembers
+// the workspace size only, and stage one runs for each launch.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "server/device/acl_handles.h"
+#include "server/execution/program.h"
+
+namespace opserve::server {
+
+// Of all lanes of a device, by operator (LoadedOperator::index). Thread-safe.
+struct PlanCacheCounters {
+  explicit PlanCacheCounters(size_t operators) : of(operators) {}
+  struct Operator {
+    std::atomic<uint64_t> hits = 0, misses = 0, evictions = 0, uncacheable = 0;
+    std::atomic<int64_t> entries = 0;
+  };
+  std::vector<Operator> of;
+};
+
+// Stage one's result for one call. Used by its lane's thread.
+class Plan {
+ public:
+  const LoadedOperator& op() const { return op_; }
+  uint64_t workspace_bytes() const { return workspace_bytes_; }
+
+  // Stage two of the call with these addresses (null only where a tensor has no elements), queued
+  // on `stream`. `workspace`: workspace_bytes(), alive until the stream is past the call. The plan
+  // must stay leased until then, too.
+  //
+  // kResourceExhausted: a call without a repeatable executor asks for more workspace than before.
+  // Else AclCallStatus.
+  absl::Status Launch(absl::Span<void* const> inputs, void* output, void* workspace,
+                      aclrtStream stream);
+
+ private:
+  friend class PlanCache;
+  Plan(const AclLibrary& acl, const LoadedOperator& op, catalog::AttributeValues attributes)
+      : acl_(acl), op_(op), attributes_(std::move(attributes)) {}
+
+  absl::StatusOr<ExecutorHandle> RunStageOne(uint64_t* workspace_bytes) const;
+  absl::Status SetAddresses(absl::Span<void* const> inputs, void* output);
+  // Both stages, with an executor for this launch.
+  absl::Status LaunchOnce(absl::Span<void* const> inputs, void* output, void* workspace,
+                          aclrtStream stream);
+
+  const AclLibrary& acl_;
+  const LoadedOperator& op_;
+  const catalog::AttributeValues attributes_;
+  absl::InlinedVector<TensorDescriptor, 3> inputs_;
+  TensorDescriptor output_;
+  ExecutorHandle executor_;  // null: stage one runs for each launch
+  bool is_broken_ = false;   // a launch failed: not to be used again
+  uint64_t workspace_bytes_ = 0;
+};
+
+// Used by its lane's thread.
+class PlanCache {
+ public:
+  // Keeps at most `capacity` plans (at least 1); counts in `counters`.
+  PlanCache(const AclLibrary& acl, size_t capacity, PlanCacheCounters& counters)
+      : acl_(acl), capacity_(capacity), counters_(counters) {}
+  ~PlanCache();
+  PlanCache(const PlanCache&) = delete;
+  PlanCache& operator=(const PlanCache&) = delete;
+
+  struct Lease {
+    std::shared_ptr<Plan> plan;  // holding it keeps the plan, also when the cache evicts it
+    bool is_hit = false;
+  };
+
+  // The plan of `invocation`, by running stage one if there is none or its launch failed. The least
+  // recently used plan makes room. Errors: AclCallStatus of stage one.
+  absl::StatusOr<Lease> Acquire(const BoundInvocation& invocation);
+
+ private:
+  struct Entry {
+    std::string key;
+    int op;
+    std::shared_ptr<Plan> plan;
+  };
+
+  absl::StatusOr<std::shared_ptr<Plan>> MakePlan(const BoundInvocation& invocation) const;
+  void Remove(std::list<Entry>::iterator entry);
+
+  const AclLibrary& acl_;
+  const size_t capacity_;
+  PlanCacheCounters& counters_;
+  std::list<Entry> entries_;  // most recently used first
+  absl::flat_hash_map<absl::string_view, std::list<Entry>::iterator> by_key_;
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,300 @@
+#include "server/execution/resident_tensors.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "ops/catalog/error.h"
+#include "ops/catalog/status_macros.h"
+#include "server/observability/log.h"
+
+namespace opserve::server {
+namespace {
+
+// A handle: the run, the device (16 bits), its generation (32 bits), the tensor itself.
+constexpr size_t kRunBytes = 8;
+constexpr size_t kDeviceBytes = 2;
+constexpr size_t kGenerationBytes = 4;
+constexpr size_t kRandomBytes = 16;
+constexpr size_t kHandleBytes = kRunBytes + kDeviceBytes + kGenerationBytes + kRandomBytes;
+
+// A quota has room again when the tenant itself makes some, which nobody can foretell.
+constexpr int64_t kQuotaPushbackMs = 1000;
+
+// Bytes that nobody can foretell. Without them handles would protect nothing, so there is no going
+// on: the kernel gives them to every process since its early boot.
+std::string RandomBytes(size_t count) {
+  std::string bytes(count, '\0');
+  ssize_t got = 0;
+  do {
+    got = getrandom(bytes.data(), bytes.size(), 0);
+  } while (got < 0 && errno == EINTR);
+  if (got != static_cast<ssize_t>(count)) {
+    LogError("no_random_bytes", {{"error", std::strerror(errno)}});
+    std::abort();
+  }
+  return bytes;
+}
+
+void AppendNumber(uint64_t value, size_t bytes, std::string* to) {
+  for (size_t i = 0; i < bytes; ++i) to->push_back(static_cast<char>(value >> (8 * i)));
+}
+
+uint64_t TakeNumber(size_t bytes, absl::string_view* from) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < bytes; ++i) {
+    value |= static_cast<uint64_t>(static_cast<unsigned char>((*from)[i])) << (8 * i);
+  }
+  from->remove_prefix(bytes);
+  return value;
+}
+
+absl::Status Lost(absl::string_view why) {
+  return catalog::ErrorWithReason(
+      absl::StatusCode::kFailedPrecondition, "tensor_lost",
+      absl::StrCat("the resident tensor was lost when ", why, "; upload it again"));
+}
+
+absl::Status OverQuota(absl::string_view problem, int64_t pushback_ms) {
+  absl::Status status =
+      catalog::ErrorWithReason(absl::StatusCode::kResourceExhausted, "tenant_memory", problem);
+  v1::ErrorDetail detail = *catalog::GetErrorDetail(status);
+  detail.set_retry_pushback_ms(pushback_ms);
+  catalog::SetErrorDetail(detail, &status);
+  return status;
+}
+
+absl::Status AtPosition(size_t position, const absl::Status& status) {
+  absl::Status annotated(status.code(),
+                         absl::StrCat("handles[", position, "]: ", status.message()));
+  if (const auto detail = catalog::GetErrorDetail(status)) {
+    catalog::SetErrorDetail(*detail, &annotated);
+  }
+  return annotated;
+}
+
+}  // namespace
+
+ResidentTensors::Reservation::Reservation(Reservation&& other) noexcept {
+  *this = std::move(other);
+}
+
+ResidentTensors::Reservation& ResidentTensors::Reservation::operator=(
+    Reservation&& other) noexcept {
+  if (this != &other) {
+    Release();
+    owner_ = std::exchange(other.owner_, nullptr);
+    tenant_ = other.tenant_;
+    device_ = other.device_;
+    bytes_ = other.bytes_;
+  }
+  return *this;
+}
+
+ResidentTensors::Reservation::~Reservation() { Release(); }
+
+void ResidentTensors::Reservation::Release() {
+  ResidentTensors* owner = std::exchange(owner_, nullptr);
+  if (owner == nullptr) return;
+  absl::MutexLock lock(&owner->mutex_);
+  owner->Uncount({tenant_, device_}, bytes_);
+}
+
+ResidentTensors::ResidentTensors(const ResidentLimits& limits)
+    : limits_(limits), run_(RandomBytes(kRunBytes)) {}
+
+absl::StatusOr<ResidentTensors::Reservation> ResidentTensors::Reserve(uint32_t tenant,
+                                                                      int32_t device,
+                                                                      uint64_t bytes) {
+  if (bytes > limits_.max_bytes_per_tenant) {
+    return OverQuota(
+        absl::StrCat("a resident tensor of ", bytes, " bytes exceeds the quota of ",
+                     limits_.max_bytes_per_tenant, " bytes (--resident_max_bytes_per_tenant)"),
+        /*pushback_ms=*/-1);
+  }
+  absl::MutexLock lock(&mutex_);
+  const Usage usage = UsageOf(tenant);
+  if (usage.tensors >= limits_.max_tensors_per_tenant) {
+    return OverQuota(absl::StrCat("there are ", usage.tensors, " resident tensors, at most ",
+                                  limits_.max_tensors_per_tenant,
+                                  " allowed (--resident_max_tensors_per_tenant)"),
+                     kQuotaPushbackMs);
+  }
+  // No overflow: what is in use is within the limit, too.
+  if (bytes > limits_.max_bytes_per_tenant - usage.bytes) {
+    return OverQuota(
+        absl::StrCat(bytes, " bytes more than the ", usage.bytes,
+                     " bytes of resident tensors there are exceed the quota of ",
+                     limits_.max_bytes_per_tenant, " bytes (--resident_max_bytes_per_tenant)"),
+        kQuotaPushbackMs);
+  }
+  Usage& counted = usage_[{tenant, device}];
+  ++counted.tensors;
+  counted.bytes += bytes;
+  return Reservation(this, tenant, device, bytes);
+}
+
+absl::StatusOr<ResidentTensors::Added> ResidentTensors::Add(
+    Reservation reservation, std::shared_ptr<const ResidentTensor> tensor, absl::Duration lease,
+    absl::Time now) {
+  Added added = {.handle = NewHandle(*tensor), .lease_end = now + Lease(lease)};
+  absl::MutexLock lock(&mutex_);
+  if (WasReset(tensor->device, tensor->device_generation)) {
+    return Lost("its device was reset during the upload");
+  }
+  reservation.owner_ = nullptr;  // the entry is what counts from now on
+  entries_.emplace(added.handle, Entry{.tenant = reservation.tenant_,
+                                       .bytes = reservation.bytes_,
+                                       .lease_end = added.lease_end,
+                                       .tensor = std::move(tensor)});
+  return added;
+}
+
+absl::StatusOr<std::shared_ptr<const ResidentTensor>> ResidentTensors::Find(
+    uint32_t tenant, absl::string_view handle, absl::Time now) const {
+  absl::MutexLock lock(&mutex_);
+  OPSERVE_ASSIGN_OR_RETURN(const auto entry, FindEntry(tenant, handle, now));
+  return entry->second.tensor;
+}
+
+absl::StatusOr<std::vector<absl::Time>> ResidentTensors::Renew(
+    uint32_t tenant, absl::Span<const std::string> handles, absl::Duration lease, absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  for (size_t i = 0; i < handles.size(); ++i) {
+    if (const auto found = FindEntry(tenant, handles[i], now); !found.ok()) {
+      return AtPosition(i, found.status());
+    }
+  }
+  std::vector<absl::Time> lease_ends;
+  for (const std::string& handle : handles) {
+    absl::Time& lease_end = entries_.find(handle)->second.lease_end;
+    lease_end = std::max(lease_end, now + Lease(lease));
+    lease_ends.push_back(lease_end);
+  }
+  return lease_ends;
+}
+
+uint32_t ResidentTensors::Release(uint32_t tenant, absl::Span<const std::string> handles) {
+  Forgotten forgotten;
+  absl::MutexLock lock(&mutex_);
+  for (const std::string& handle : handles) {
+    const auto entry = entries_.find(handle);
+    if (entry != entries_.end() && entry->second.tenant == tenant) Forget(entry, &forgotten);
+  }
+  return static_cast<uint32_t>(forgotten.size());
+}
+
+void ResidentTensors::Expire(absl::Time now) {
+  Forgotten forgotten;
+  absl::MutexLock lock(&mutex_);
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto current = entry++;
+    if (!IsUsable(current->second, current->second.tenant, now)) Forget(current, &forgotten);
+  }
+}
+
+void ResidentTensors::DeviceWasReset(int32_t device, uint64_t generation) {
+  Forgotten forgotten;
+  absl::MutexLock lock(&mutex_);
+  uint64_t& newest = generations_[device];
+  newest = std::max(newest, generation);
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto current = entry++;
+    const ResidentTensor& tensor = *current->second.tensor;
+    if (WasReset(tensor.device, tensor.device_generation)) Forget(current, &forgotten);
+  }
+}
+
+std::optional<int32_t> ResidentTensors::DeviceOf(uint32_t tenant) const {
+  absl::MutexLock lock(&mutex_);
+  std::optional<int32_t> device;
+  uint64_t most = 0;
+  for (auto it = usage_.lower_bound({tenant, INT32_MIN});
+       it != usage_.end() && it->first.first == tenant; ++it) {
+    if (device && it->second.bytes <= most) continue;
+    device = it->first.second;
+    most = it->second.bytes;
+  }
+  return device;
+}
+
+ResidentTensors::Usage ResidentTensors::UsageOfTenant(uint32_t tenant) const {
+  absl::MutexLock lock(&mutex_);
+  return UsageOf(tenant);
+}
+
+ResidentTensors::Usage ResidentTensors::UsageOfDevice(int32_t device) const {
+  absl::MutexLock lock(&mutex_);
+  Usage total;
+  for (const auto& [key, usage] : usage_) {
+    if (key.second != device) continue;
+    total.tensors += usage.tensors;
+    total.bytes += usage.bytes;
+  }
+  return total;
+}
+
+bool ResidentTensors::IsUsable(const Entry& entry, uint32_t tenant, absl::Time now) const {
+  return entry.tenant == tenant && now < entry.lease_end + limits_.grace;
+}
+
+absl::StatusOr<ResidentTensors::Entries::const_iterator> ResidentTensors::FindEntry(
+    uint32_t tenant, absl::string_view handle, absl::Time now) const {
+  const auto entry = entries_.find(handle);
+  if (entry != entries_.end() && IsUsable(entry->second, tenant, now)) return entry;
+  // From here on the handle's own bytes decide, so nobody learns whether it is another tenant's.
+  const absl::Status unknown =
+      catalog::ErrorWithReason(absl::StatusCode::kNotFound, "tensor_unknown",
+                               "no resident tensor has this handle, or its lease has ended");
+  if (handle.size() != kHandleBytes) return unknown;
+  if (handle.substr(0, kRunBytes) != run_) return Lost("the daemon restarted");
+  handle.remove_prefix(kRunBytes);
+  const auto device = static_cast<int32_t>(TakeNumber(kDeviceBytes, &handle));
+  const uint64_t generation = TakeNumber(kGenerationBytes, &handle);
+  return WasReset(device, generation) ? Lost("its device was reset") : unknown;
+}
+
+absl::Duration ResidentTensors::Lease(absl::Duration asked) const {
+  return std::min(asked > absl::ZeroDuration() ? asked : limits_.default_lease, limits_.max_lease);
+}
+
+std::string ResidentTensors::NewHandle(const ResidentTensor& tensor) const {
+  std::string handle = run_;
+  AppendNumber(static_cast<uint64_t>(tensor.device), kDeviceBytes, &handle);
+  AppendNumber(tensor.device_generation, kGenerationBytes, &handle);
+  return handle + RandomBytes(kRandomBytes);
+}
+
+bool ResidentTensors::WasReset(int32_t device, uint64_t generation) const {
+  const auto newest = generations_.find(device);
+  return newest != generations_.end() && generation < newest->second;
+}
+
+ResidentTensors::Usage ResidentTensors::UsageOf(uint32_t tenant) const {
+  Usage total;
+  for (auto it = usage_.lower_bound({tenant, INT32_MIN});
+       it != usage_.end() && it->first.first == tenant; ++it) {
+    total.tensors += it->second.tensors;
+    total.bytes += it->second.bytes;
+  }
+  return total;
+}
+
+void ResidentTensors::Uncount(const TenantAndDevice& key, uint64_t bytes) {
+  const auto counted = usage_.find(key);
+  --counted->second.tensors;
+  counted->second.bytes -= bytes;
+  if (counted->second.tensors == 0) usage_.erase(counted);
+}
+
+void ResidentTensors::Forget(Entries::iterator entry, Forgotten* forgotten) {
+  Uncount({entry->second.tenant, entry->second.tensor->device}, entry->second.bytes);
+  forgotten->push_back(std::move(entry->second.tensor));
+  entries_.erase(entry);
+}
+
+}  // namespace opserve::server

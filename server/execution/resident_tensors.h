@@ -1,0 +1,158 @@
+// Tensors that stay in device memory between calls, each the property of a tenant.
+//
+// A handle names the run of the daemon and the device's generation it belongs to, followed by 128
+// random bits: so one from before a restart or a reset is told apart from one that never was,
+// without remembering any.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/btree_map.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "ops/catalog/tensor_spec.h"
+#include "server/device/memory_pool.h"
+
+namespace opserve::server {
+
+// A tensor in device memory: contiguous, complete, never changed. Holding one keeps its memory,
+// also after its release; the memory is void once its device was reset (Device::generation).
+struct ResidentTensor {
+  catalog::TensorSpec spec;
+  int32_t device = 0;
+  uint64_t device_generation = 0;
+  DeviceBuffer memory;
+};
+
+struct ResidentLimits {
+  uint64_t max_bytes_per_tenant = uint64_t{4} << 30;
+  uint32_t max_tensors_per_tenant = 1024;
+  absl::Duration default_lease = absl::Minutes(10);
+  absl::Duration max_lease = absl::Hours(1);
+  absl::Duration grace = absl::Seconds(30);
+};
+
+// Thread-safe. Outlived by the devices' pools.
+class ResidentTensors {
+ public:
+  struct Usage {
+    uint32_t tensors = 0;
+    uint64_t bytes = 0;
+  };
+
+  // The right to keep a tensor of a certain size: counts against the tenant's quota until it is
+  // destroyed or, if Add has taken it, until the tensor is released, has expired or was lost with
+  // its device. Requests that still hold the tensor by then are not counted.
+  class Reservation {
+   public:
+    Reservation() = default;
+    Reservation(Reservation&& other) noexcept;
+    Reservation& operator=(Reservation&& other) noexcept;
+    ~Reservation();
+
+   private:
+    friend class ResidentTensors;
+    void Release();
+    Reservation(ResidentTensors* owner, uint32_t tenant, int32_t device, uint64_t bytes)
+        : owner_(owner), tenant_(tenant), device_(device), bytes_(bytes) {}
+    ResidentTensors* owner_ = nullptr;
+    uint32_t tenant_ = 0;
+    int32_t device_ = 0;
+    uint64_t bytes_ = 0;
+  };
+
+  struct Added {
+    std::string handle;
+    absl::Time lease_end;
+  };
+
+  explicit ResidentTensors(const ResidentLimits& limits);
+
+  // kResourceExhausted (reason "tenant_memory", pushback -1 if the tensor alone exceeds the quota):
+  // over the tenant's quota in bytes or tensors.
+  absl::StatusOr<Reservation> Reserve(uint32_t tenant, int32_t device, uint64_t bytes)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Makes `tensor`, of the reserved size and on the reserved device, known under a new handle.
+  // `lease`: zero for the default, cut to the longest.
+  // kFailedPrecondition (reason "tensor_lost"): the device was reset since the reservation's upload
+  // began.
+  absl::StatusOr<Added> Add(Reservation reservation, std::shared_ptr<const ResidentTensor> tensor,
+                            absl::Duration lease, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // kNotFound (reason "tensor_unknown"), kFailedPrecondition (reason "tensor_lost").
+  absl::StatusOr<std::shared_ptr<const ResidentTensor>> Find(uint32_t tenant,
+                                                             absl::string_view handle,
+                                                             absl::Time now) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Sets each lease's end to `now` + `lease` unless it is later already. All or, on an error of
+  // Find's, which names the position, none.
+  absl::StatusOr<std::vector<absl::Time>> Renew(uint32_t tenant,
+                                                absl::Span<const std::string> handles,
+                                                absl::Duration lease, absl::Time now)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Forgets those of `handles` that are the tenant's; returns how many that were.
+  uint32_t Release(uint32_t tenant, absl::Span<const std::string> handles)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Forgets tensors whose lease and grace have passed.
+  void Expire(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Device `device` was reset and has `generation` now: forgets its tensors; their handles are
+  // answered "tensor_lost" from now on.
+  void DeviceWasReset(int32_t device, uint64_t generation) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The device that holds most of the tenant's bytes, if it has any.
+  std::optional<int32_t> DeviceOf(uint32_t tenant) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Reservations included.
+  Usage UsageOfTenant(uint32_t tenant) const ABSL_LOCKS_EXCLUDED(mutex_);
+  Usage UsageOfDevice(int32_t device) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const ResidentLimits& limits() const { return limits_; }
+
+ private:
+  struct Entry {
+    uint32_t tenant = 0;
+    uint64_t bytes = 0;  // as reserved
+    absl::Time lease_end;
+    std::shared_ptr<const ResidentTensor> tensor;
+  };
+  using Entries = absl::flat_hash_map<std::string, Entry>;  // by handle
+  // Tensors leave the books with mutex_ held, and memory when it is free again.
+  using Forgotten = std::vector<std::shared_ptr<const ResidentTensor>>;
+  using TenantAndDevice = std::pair<uint32_t, int32_t>;
+
+  bool IsUsable(const Entry& entry, uint32_t tenant, absl::Time now) const;
+  absl::StatusOr<Entries::const_iterator> FindEntry(uint32_t tenant, absl::string_view handle,
+                                                    absl::Time now) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::Duration Lease(absl::Duration asked) const;
+  std::string NewHandle(const ResidentTensor& tensor) const;
+  bool WasReset(int32_t device, uint64_t generation) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  Usage UsageOf(uint32_t tenant) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void Uncount(const TenantAndDevice& key, uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Forget(Entries::iterator entry, Forgotten* forgotten) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const ResidentLimits limits_;
+  const std::string run_;  // random, in every handle of this object's
+  mutable absl::Mutex mutex_;
+  Entries entries_ ABSL_GUARDED_BY(mutex_);
+  // What entries and reservations take. Without pairs that have none.
+  absl::btree_map<TenantAndDevice, Usage> usage_ ABSL_GUARDED_BY(mutex_);
+  // Of the devices that were reset, the newest; 0 for others.
+  absl::flat_hash_map<int32_t, uint64_t> generations_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace opserve::server

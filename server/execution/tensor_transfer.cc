@@ -1,0 +1,94 @@
+#include "server/execution/tensor_transfer.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ops/catalog/error.h"
+#include "ops/catalog/status_macros.h"
+#include "proto/codec/crc32c.h"
+#include "server/device/acl_status.h"
+
+namespace opserve::server {
+namespace {
+
+absl::Status CheckGeneration(const ResidentTensor& tensor, const Device& device) {
+  if (tensor.device_generation == device.generation()) return absl::OkStatus();
+  return catalog::ErrorWithReason(
+      absl::StatusCode::kFailedPrecondition, "tensor_lost",
+      "the device was reset since the upload of the resident tensor began; upload it again");
+}
+
+absl::Status CheckChecksum(const UploadChunk& chunk) {
+  uint32_t crc = 0;
+  for (absl::string_view piece : chunk.payload.pieces) crc = codec::Crc32c(piece, crc);
+  if (crc == chunk.crc32c) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("the ", chunk.payload.size, " bytes from ", chunk.offset,
+                                          " on have the CRC32C ", absl::Hex(crc, absl::kZeroPad8),
+                                          ", not ", absl::Hex(chunk.crc32c, absl::kZeroPad8)));
+}
+
+absl::Status TakeMemory(const CallState& call, uint32_t tenant, LaneContext& context,
+                        ResidentTensor* tensor) {
+  OPSERVE_ASSIGN_OR_RETURN(tensor->memory,
+                           context.lane.device().memory().Allocate(
+                               {.bytes = static_cast<size_t>(catalog::NumBytes(tensor->spec)),
+                                .stream = nullptr,
+                                .tenant = tenant,
+                                .wait_until = call.deadline(),
+                                .is_cancelled = &call.is_cancelled()}));
+  return absl::OkStatus();
+}
+
+absl::Status Copy(const AclLibrary& acl, void* to, const void* from, size_t bytes,
+                  aclrtMemcpyKind kind) {
+  return AclCallStatus(acl, "aclrtMemcpy", acl.aclrtMemcpy(to, bytes, from, bytes, kind));
+}
+
+absl::Status CopyPieces(const UploadChunk& chunk, const CallState& call, uint32_t tenant,
+                        LaneContext& context, ResidentTensor* tensor) {
+  if (tensor->memory.data() == nullptr) {
+    OPSERVE_RETURN_IF_ERROR(TakeMemory(call, tenant, context, tensor));
+  }
+  char* to = static_cast<char*>(tensor->memory.data()) + chunk.offset;
+  for (absl::string_view piece : chunk.payload.pieces) {
+    OPSERVE_RETURN_IF_ERROR(Copy(context.lane.device().acl(), to, piece.data(), piece.size(),
+                                 ACL_MEMCPY_HOST_TO_DEVICE));
+    to += piece.size();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CopyToHost(const ResidentTensor& tensor, uint64_t offset, uint64_t bytes,
+                        LaneContext& context, PinnedBuffer* to) {
+  OPSERVE_ASSIGN_OR_RETURN(*to, context.pinned.Allocate(bytes));
+  const char* from = static_cast<const char*>(tensor.memory.data()) + offset;
+  return Copy(context.lane.device().acl(), to->data(), from, bytes, ACL_MEMCPY_DEVICE_TO_HOST);
+}
+
+// No other request may have to find out that the device is lost.
+absl::Status ReportLoss(const absl::Status& status, Device& device) {
+  if (absl::IsUnavailable(status)) device.Quarantine(status.message());
+  return status;
+}
+
+}  // namespace
+
+absl::Status CopyToDevice(const UploadChunk& chunk, const CallState& call, uint32_t tenant,
+                          LaneContext& context, ResidentTensor* tensor) {
+  OPSERVE_RETURN_IF_ERROR(CheckGeneration(*tensor, context.lane.device()));
+  OPSERVE_RETURN_IF_ERROR(CheckChecksum(chunk));
+  return ReportLoss(CopyPieces(chunk, call, tenant, context, tensor), context.lane.device());
+}
+
+absl::StatusOr<DownloadChunk> CopyFromDevice(const ResidentTensor& tensor, uint64_t offset,
+                                             uint64_t bytes, LaneContext& context) {
+  OPSERVE_RETURN_IF_ERROR(CheckGeneration(tensor, context.lane.device()));
+  DownloadChunk chunk;
+  OPSERVE_RETURN_IF_ERROR(
+      ReportLoss(CopyToHost(tensor, offset, bytes, context, &chunk.data), context.lane.device()));
+  chunk.crc32c =
+      codec::Crc32c(absl::string_view(static_cast<const char*>(chunk.data.data()), bytes));
+  return chunk;
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,48 @@
+// Copies chunks between host memory and resident tensors: what uploads and downloads do on a lane.
+//
+// The copies are synchronous calls and do not touch the lane's stream. An upload's chunk lies in
+// pageable memory, for which the asynchronous call would wait as well; and once a synchronous call
+// has returned, no copy can still be writing into a tensor's memory or a pinned buffer, both of
+// which go back to their pools in no stream's order.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/codec/payload_message.h"
+#include "server/device/pinned_pool.h"
+#include "server/execution/call_state.h"
+#include "server/execution/lane_context.h"
+#include "server/execution/resident_tensors.h"
+
+namespace opserve::server {
+
+// Both functions are called on the lane's thread. Errors of both: those of AclCallStatus (a lost
+// device is put into quarantine), and kFailedPrecondition (reason "tensor_lost") if the device was
+// reset since the upload began, so that the tensor's memory is void.
+
+// A piece of a tensor that is being uploaded: bytes [offset, offset + payload.size) of it.
+struct UploadChunk {
+  const codec::Payload& payload;
+  uint64_t offset = 0;
+  uint32_t crc32c = 0;  // what the sender says
+};
+
+// Copies `chunk` into `tensor`, which nobody else uses, and takes its memory first if it has none
+// yet, waiting for that until `call` ends. `tenant`: whose it is.
+//
+// kDataLoss: another checksum; nothing was copied.  Also the errors of DeviceMemoryPool::Allocate.
+absl::Status CopyToDevice(const UploadChunk& chunk, const CallState& call, uint32_t tenant,
+                          LaneContext& context, ResidentTensor* tensor);
+
+struct DownloadChunk {
+  PinnedBuffer data;
+  uint32_t crc32c = 0;
+};
+
+// Copies `bytes` bytes (not 0) from `offset` on. Also the errors of PinnedPool::Allocate.
+absl::StatusOr<DownloadChunk> CopyFromDevice(const ResidentTensor& tensor, uint64_t offset,
+                                             uint64_t bytes, LaneContext& context);
+
+}  // namespace opserve::server

@@ -1,0 +1,76 @@
+#include "server/execution/tensor_view.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "ops/catalog/status_macros.h"
+
+namespace opserve::server {
+namespace {
+
+using catalog::Shape;
+
+// Elements from the storage's start to the last one the view addresses, plus one; 0 for a view
+// without elements. Nothing if that does not fit int64.
+std::optional<int64_t> StorageElements(const Shape& shape, const Shape& strides, int64_t offset) {
+  int64_t last = offset;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis] == 0) return 0;
+    int64_t reach = 0;
+    if (__builtin_mul_overflow(shape[axis] - 1, strides[axis], &reach) ||
+        __builtin_add_overflow(last, reach, &last)) {
+      return std::nullopt;
+    }
+  }
+  if (last == INT64_MAX) return std::nullopt;
+  return last + 1;
+}
+
+}  // namespace
+
+absl::Status ReadView(const v1::Tensor& tensor, BoundInput* bound) {
+  const int64_t element_bytes = catalog::DtypeBytes(tensor.dtype());
+  if (element_bytes == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("dtype ", static_cast<int>(tensor.dtype()), " is not a dtype"));
+  }
+  OPSERVE_RETURN_IF_ERROR(catalog::CheckShape(tensor.dtype(), tensor.shape()));
+  ViewWhole({tensor.dtype(), Shape(tensor.shape().begin(), tensor.shape().end())}, bound);
+  bound->offset = tensor.offset();
+  if (!tensor.strides().empty()) {
+    if (tensor.strides_size() != tensor.shape_size()) {
+      return absl::InvalidArgumentError(absl::StrCat(tensor.strides_size(), " strides for shape ",
+                                                     catalog::ShapeText(tensor.shape())));
+    }
+    bound->strides.assign(tensor.strides().begin(), tensor.strides().end());
+  }
+  if (bound->offset < 0 || std::any_of(bound->strides.begin(), bound->strides.end(),
+                                       [](int64_t stride) { return stride < 0; })) {
+    return absl::InvalidArgumentError(absl::StrCat("offset ", bound->offset, " and strides ",
+                                                   catalog::ShapeText(bound->strides),
+                                                   " must not be negative"));
+  }
+  const auto elements = StorageElements(bound->spec.shape, bound->strides, bound->offset);
+  int64_t bytes = 0;
+  if (!elements || __builtin_mul_overflow(*elements, element_bytes, &bytes)) {
+    return absl::InvalidArgumentError("the view reaches beyond 2^63 bytes");
+  }
+  bound->storage_elements = *elements;
+  return absl::OkStatus();
+}
+
+bool IsPlain(const v1::Tensor& tensor) { return tensor.strides().empty() && tensor.offset() == 0; }
+
+void ViewWhole(const catalog::TensorSpec& spec, BoundInput* bound) {
+  bound->spec = spec;
+  bound->strides = ContiguousStrides(spec.shape);
+  bound->offset = 0;
+  bound->storage_elements = catalog::NumElements(spec.shape);
+}
+
+uint64_t StorageBytes(const BoundInput& bound) {
+  return static_cast<uint64_t>(bound.storage_elements * catalog::DtypeBytes(bound.spec.dtype));
+}
+
+}  // namespace opserve::server

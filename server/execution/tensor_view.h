@@ -1,0 +1,24 @@
+// What a tensor message says about how elements lie in their storage.
+#pragma once
+
+#include "absl/status/status.h"
+#include "opserve/v1/tensor.pb.h"
+#include "server/execution/program.h"
+
+namespace opserve::server {
+
+// Reads dtype, shape, strides and offset of `tensor` into `bound` (not its source), with the
+// number of elements its storage must have. kInvalidArgument, a sentence without the argument's
+// name: the view is malformed or reaches beyond 2^63 bytes.
+absl::Status ReadView(const v1::Tensor& tensor, BoundInput* bound);
+
+// Whether the view is the whole of a storage of its own size, as far as the message says.
+bool IsPlain(const v1::Tensor& tensor);
+
+// Makes `bound` the whole of a contiguous tensor of `spec`.
+void ViewWhole(const catalog::TensorSpec& spec, BoundInput* bound);
+
+// Bytes of the storage that `bound` addresses, from its start.
+uint64_t StorageBytes(const BoundInput& bound);
+
+}  // namespace opserve::server

@@ -1,0 +1,127 @@
+#include "server/execution/memory_plan.h"
+
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace opserve::server {
+namespace {
+
+constexpr uint64_t kSlack = 32;
+
+BoundInput From(std::variant<PayloadSource, ResidentSource, InvocationSource> source) {
+  BoundInput input;
+  input.source = source;
+  return input;
+}
+
+BoundInvocation Invocation(int64_t output_floats, std::vector<BoundInput> inputs) {
+  BoundInvocation invocation;
+  invocation.inputs.assign(inputs.begin(), inputs.end());
+  invocation.output = {v1::DATA_TYPE_FLOAT, {output_floats}};
+  return invocation;
+}
+
+// A chain: each invocation reads the output of the one before, the first a payload; the last one's
+// output is the result.
+Program Chain(int length, int64_t floats) {
+  Program program;
+  for (int i = 0; i < length; ++i) {
+    const auto source =
+        i == 0 ? From(PayloadSource{0}) : From(InvocationSource{static_cast<uint32_t>(i - 1)});
+    program.invocations.push_back(Invocation(floats, {source}));
+    if (i > 0) program.invocations[i - 1].last_reader = i;
+  }
+  program.invocations.back().is_result = true;
+  return program;
+}
+
+TEST(PlanMemoryTest, AProgramWithoutBytesTakesNone) {
+  Program program = Chain(1, 0);
+
+  EXPECT_EQ(PlanMemory(program, {0}, {0}).total_bytes, 0u);
+}
+
+TEST(PlanMemoryTest, ALongChainTakesNoMoreThanItsWidestPlace) {
+  const uint64_t bytes = 4000;
+
+  const MemoryPlan plan = PlanMemory(Chain(16, bytes / 4), {bytes}, std::vector<uint64_t>(16, 0));
+
+  // Two neighbours of the chain live at any time.
+  EXPECT_LE(plan.total_bytes, 2 * (bytes + kSlack + 64));
+}
+
+TEST(PlanMemoryTest, ResultsAreNotOverwritten) {
+  Program program = Chain(3, 100);
+  program.invocations[0].is_result = true;
+
+  const MemoryPlan plan = PlanMemory(program, {400}, {0, 0, 0});
+
+  EXPECT_NE(plan.outputs[0], plan.outputs[1]);
+  EXPECT_NE(plan.outputs[0], plan.outputs[2]);
+}
+
+// Bytes that something holds during some invocations.
+struct Lived {
+  uint64_t begin, end;
+  int first, last;
+};
+
+TEST(PlanMemoryTest, WhatLivesAtTheSameTimeNeverOverlaps) {
+  std::mt19937 random(20240501);
+  const auto pick = [&random](int most) { return static_cast<int>(random() % (most + 1)); };
+  for (int round = 0; round < 500; ++round) {
+    Program program;
+    const int count = 1 + pick(15);
+    std::vector<uint64_t> payload_bytes;
+    std::vector<uint64_t> workspace_bytes;
+    std::vector<Lived> lived;
+    std::vector<int> payload_last;
+    for (int i = 0; i < count; ++i) {
+      std::vector<BoundInput> inputs;
+      for (int k = 0; k < 3; ++k) {
+        if (i > 0 && pick(1) == 0) {
+          const auto source = static_cast<uint32_t>(pick(i - 1));
+          inputs.push_back(From(InvocationSource{source}));
+          program.invocations[source].last_reader = i;
+        } else {
+          inputs.push_back(From(PayloadSource{static_cast<uint32_t>(payload_bytes.size())}));
+          payload_bytes.push_back(pick(5) == 0 ? 0 : pick(5000));
+          payload_last.push_back(i);
+        }
+      }
+      program.invocations.push_back(Invocation(pick(2000), inputs));
+      program.invocations.back().is_result = pick(3) == 0;
+      workspace_bytes.push_back(pick(1) == 0 ? 0 : pick(3000));
+    }
+
+    const MemoryPlan plan = PlanMemory(program, payload_bytes, workspace_bytes);
+
+    const auto add = [&](uint64_t begin, uint64_t bytes, int first, int last) {
+      EXPECT_EQ(begin % 64, 0u);
+      if (bytes == 0) return;
+      EXPECT_LE(begin + bytes + kSlack, plan.total_bytes);
+      lived.push_back({begin, begin + bytes + kSlack, first, last});
+    };
+    for (size_t i = 0; i < payload_bytes.size(); ++i) {
+      add(plan.payloads[i], payload_bytes[i], 0, payload_last[i]);
+    }
+    for (int i = 0; i < count; ++i) {
+      const BoundInvocation& invocation = program.invocations[i];
+      add(plan.outputs[i], catalog::NumBytes(invocation.output), i,
+          invocation.is_result ? count : static_cast<int>(invocation.last_reader.value_or(i)));
+      add(plan.workspaces[i], workspace_bytes[i], i, i);
+    }
+    for (size_t a = 0; a < lived.size(); ++a) {
+      for (size_t b = 0; b < a; ++b) {
+        const bool in_time = lived[a].first <= lived[b].last && lived[b].first <= lived[a].last;
+        const bool in_space = lived[a].begin < lived[b].end && lived[b].begin < lived[a].end;
+        ASSERT_FALSE(in_time && in_space) << "round " << round;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace opserve::server

@@ -1,0 +1,193 @@
+#include "server/execution/plan_cache.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "server/execution/tensor_view.h"
+#include "tests/unit/server/acl_environment.h"
+
+namespace opserve::server {
+namespace {
+
+uint64_t Calls(const char* function) {
+  return reinterpret_cast<decltype(&opserveHostCalls)>(dlsym(RTLD_DEFAULT, "opserveHostCalls"))(
+      function);
+}
+
+uint64_t StageOneRuns() { return Calls("aclnnL1LossBackwardGetWorkspaceSize"); }
+
+class PlanCacheTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(acl_.aclrtSetDevice(0), 0);
+    ASSERT_EQ(acl_.aclrtCreateStream(&stream_), 0);
+  }
+  void TearDown() override {
+    ClearFaults();
+    acl_.aclrtDestroyStream(stream_);
+    EXPECT_EQ(HostCount(OPSERVE_HOST_EXECUTORS), 0);
+    EXPECT_EQ(HostCount(OPSERVE_HOST_TENSORS), 0);
+    acl_.aclrtResetDevice(0);
+  }
+
+  // L1LossBackward of [count] FLOATs.
+  BoundInvocation L1(int64_t count) {
+    BoundInvocation invocation;
+    invocation.op = operators_.Find("L1LossBackward");
+    for (int i = 0; i < 3; ++i) {
+      ViewWhole({v1::DATA_TYPE_FLOAT, {count}}, &invocation.inputs.emplace_back());
+    }
+    invocation.attributes = {int64_t{2}};
+    invocation.output = {v1::DATA_TYPE_FLOAT, {count}};
+    return invocation;
+  }
+
+  // Launches `plan` with grad_output 5, self 1 and target `target` in every element; element 0 of
+  // the output.
+  float Run(Plan& plan, int64_t count, float target) {
+    const size_t bytes = count * sizeof(float);
+    std::vector<void*> tensors;
+    for (float value : {5.0f, 1.0f, target, 0.0f}) {
+      void* memory = nullptr;
+      EXPECT_EQ(acl_.aclrtMalloc(&memory, bytes, ACL_MEM_MALLOC_NORMAL_ONLY), 0);
+      const std::vector<float> values(count, value);
+      acl_.aclrtMemcpy(memory, bytes, values.data(), bytes, ACL_MEMCPY_HOST_TO_DEVICE);
+      tensors.push_back(memory);
+    }
+    const absl::Status status =
+        plan.Launch({tensors[0], tensors[1], tensors[2]}, tensors[3], nullptr, stream_);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(acl_.aclrtSynchronizeStream(stream_), 0);
+    float result = 0;
+    acl_.aclrtMemcpy(&result, sizeof(result), tensors[3], sizeof(result),
+                     ACL_MEMCPY_DEVICE_TO_HOST);
+    for (void* memory : tensors) acl_.aclrtFree(memory);
+    return result;
+  }
+
+  const AclLibrary& acl_ = TestAcl();
+  const OperatorTable operators_{acl_};
+  PlanCacheCounters counters_{operators_.operators().size()};
+  aclrtStream stream_ = nullptr;
+};
+
+TEST_F(PlanCacheTest, AnEqualCallSavesStageOneAndGetsItsOwnAddresses) {
+  PlanCache cache(acl_, 8, counters_);
+  const uint64_t before = StageOneRuns();
+
+  const auto first = cache.Acquire(L1(100));
+  const auto second = cache.Acquire(L1(100));
+
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_FALSE(first->is_hit);
+  EXPECT_TRUE(second->is_hit);
+  EXPECT_EQ(StageOneRuns() - before, 1u);
+  EXPECT_EQ(Run(*first->plan, 100, 0.0f), 5.0f);
+  EXPECT_EQ(Run(*second->plan, 100, 2.0f), -5.0f);
+  EXPECT_EQ(Run(*first->plan, 100, 1.0f), 0.0f);
+}
+
+struct DifferenceCase {
+  const char* name;
+  std::function<void(BoundInvocation*)> change;
+};
+
+TEST_F(PlanCacheTest, WhateverStageOneSeesMakesAnotherPlan) {
+  const OperatorTable& operators = operators_;
+  const std::vector<DifferenceCase> cases = {
+      {"Shape", [](auto* i) { i->inputs[0].spec.shape = {1}; }},
+      {"Dtype", [](auto* i) { i->inputs[0].spec.dtype = v1::DATA_TYPE_FLOAT16; }},
+      {"Strides", [](auto* i) { i->inputs[0].strides = {0}; }},
+      {"Offset", [](auto* i) { i->inputs[0].offset = 1; }},
+      {"Storage", [](auto* i) { i->inputs[0].storage_elements = 7; }},
+      {"Rank",
+       [](auto* i) {
+         i->inputs[0].spec.shape = {1};
+         i->inputs[0].spec.shape.insert(i->inputs[0].spec.shape.begin(), 1);
+         i->inputs[0].strides = {1, 1};
+         i->output.shape = {1, 4};
+       }},
+      {"Attribute", [](auto* i) { i->attributes[0] = int64_t{1}; }},
+      {"OutputDtype", [](auto* i) { i->output.dtype = v1::DATA_TYPE_BF16; }},
+      {"Operator",
+       [&](auto* i) {
+         i->op = operators.Find("KlDivBackward");
+         i->attributes = {int64_t{2}, false};
+       }},
+  };
+  PlanCache cache(acl_, 100, counters_);
+  ASSERT_TRUE(cache.Acquire(L1(4)).ok());
+  for (const DifferenceCase& c : cases) {
+    BoundInvocation changed = L1(4);
+    c.change(&changed);
+
+    const auto plan = cache.Acquire(changed);
+
+    ASSERT_TRUE(plan.ok()) << c.name << plan.status();
+    EXPECT_FALSE(plan->is_hit) << c.name;
+  }
+  EXPECT_TRUE(cache.Acquire(L1(4))->is_hit);
+}
+
+TEST_F(PlanCacheTest, TheLeastRecentlyUsedPlanMakesRoomButALeaseKeepsIt) {
+  PlanCache cache(acl_, 2, counters_);
+  const auto leased = cache.Acquire(L1(1));
+  ASSERT_TRUE(cache.Acquire(L1(2)).ok());
+  ASSERT_TRUE(cache.Acquire(L1(3)).ok());  // in the place of L1(1)
+
+  EXPECT_TRUE(cache.Acquire(L1(2))->is_hit);
+  EXPECT_FALSE(cache.Acquire(L1(1))->is_hit);  // in the place of L1(3)
+  EXPECT_TRUE(cache.Acquire(L1(2))->is_hit);
+  EXPECT_EQ(Run(*leased->plan, 1, 0.0f), 5.0f);
+  const PlanCacheCounters::Operator& counted = counters_.of[leased->plan->op().index];
+  EXPECT_EQ(counted.evictions, 2u);
+  EXPECT_EQ(counted.hits, 2u);
+  EXPECT_EQ(counted.misses, 4u);
+  EXPECT_EQ(counted.entries, 2);
+}
+
+TEST_F(PlanCacheTest, ACallWithoutARepeatableExecutorRunsStageOneEachTime) {
+  PlanCache cache(acl_, 8, counters_);
+  InjectFaults("call=aclSetAclOpExecutorRepeatable,code=561000,count=all");
+  const uint64_t before = StageOneRuns();
+
+  const auto first = cache.Acquire(L1(10));
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(Run(*first->plan, 10, 0.0f), 5.0f);
+  const auto second = cache.Acquire(L1(10));
+  EXPECT_EQ(Run(*second->plan, 10, 3.0f), -5.0f);
+
+  EXPECT_TRUE(second->is_hit);  // its workspace is known
+  EXPECT_EQ(StageOneRuns() - before, 3u);
+  EXPECT_EQ(counters_.of[first->plan->op().index].uncacheable, 1u);
+}
+
+TEST_F(PlanCacheTest, NothingIsKeptOfACallThatFailed) {
+  PlanCache cache(acl_, 8, counters_);
+  for (const char* function : {"aclCreateTensor", "aclnnL1LossBackwardGetWorkspaceSize",
+                               "aclSetAclOpExecutorRepeatable"}) {
+    InjectFaults(std::string("call=") + function + ",code=107002");
+    EXPECT_FALSE(cache.Acquire(L1(10)).ok()) << function;
+    EXPECT_EQ(HostCount(OPSERVE_HOST_TENSORS), 0) << function;
+    EXPECT_EQ(HostCount(OPSERVE_HOST_EXECUTORS), 0) << function;
+  }
+  EXPECT_FALSE(cache.Acquire(L1(10))->is_hit);
+}
+
+TEST_F(PlanCacheTest, APlanWhoseLaunchFailedIsMadeAnew) {
+  PlanCache cache(acl_, 8, counters_);
+  const auto plan = cache.Acquire(L1(10));
+  InjectFaults("call=aclnnL1LossBackward,code=361001");
+  void* const anywhere = reinterpret_cast<void*>(uintptr_t{64});
+  ASSERT_FALSE(plan->plan->Launch({anywhere, anywhere, anywhere}, anywhere, nullptr, stream_).ok());
+
+  const auto next = cache.Acquire(L1(10));
+
+  EXPECT_FALSE(next->is_hit);
+  EXPECT_EQ(Run(*next->plan, 10, 0.0f), 5.0f);
+}
+
+}  // namespace
+}  // namespace opserve::server
