@@ -14,6 +14,33 @@
 
 namespace opserve::server {
 
+namespace {
+
+constexpr absl::Duration kDefaultLease = absl::Minutes(10);
+
+DeviceMemoryPool::Scrub ScrubMode(const std::string& name) {
+  if (name == "always") return DeviceMemoryPool::Scrub::kAlways;
+  if (name == "never") return DeviceMemoryPool::Scrub::kNever;
+  return DeviceMemoryPool::Scrub::kCrossTenant;
+}
+
+DeviceServiceOptions ServiceOptions(const Config& config, size_t devices) {
+  return {.lanes = config.streams_per_device,
+          .queue_capacity = std::max<size_t>(config.queue_capacity_total / devices, 1),
+          .execution_timeout = config.execution_timeout,
+          .pool = {.max_bytes = config.workspace_max_bytes,
+                   .floor_bytes = config.workspace_floor_bytes,
+                   .decay = config.workspace_decay,
+                   .scrub = ScrubMode(config.scrub)},
+          .max_workspace_bytes = config.max_workspace_bytes,
+          .max_workspace_ratio = config.max_workspace_ratio,
+          .plan_cache_entries = config.executor_cache_entries,
+          .first_recovery_wait = config.recovery_wait,
+          .longest_recovery_wait = config.longest_recovery_wait};
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Config& config) {
   auto daemon = std::unique_ptr<Daemon>(new Daemon(config));
   OPSERVE_RETURN_IF_ERROR(daemon->OpenDevices());
@@ -25,8 +52,14 @@ Daemon::Daemon(const Config& config) : config_(config), start_time_(absl::Now())
 
 Daemon::~Daemon() {
   metrics_listener_.reset();
+  admin_.reset();
+  {
+    absl::MutexLock lock(&health_mutex_);
+    is_in_service_ = false;
+  }
   grpc_.reset();  // waits for the last call, so nothing uses the devices any more
   monitor_.reset();
+  residents_.reset();
   if (pinned_ != nullptr) pinned_->Close();
   scheduler_.reset();
 }
@@ -34,32 +67,23 @@ Daemon::~Daemon() {
 absl::Status Daemon::OpenDevices() {
   OPSERVE_ASSIGN_OR_RETURN(acl_, AclLibrary::Load(config_.acl_library_dir));
   operators_ = std::make_unique<OperatorTable>(*acl_);
-  pinned_ = PinnedPool::Create(*acl_, config_.pinned_pool_bytes);
+  pinned_ = PinnedPool::Create(*acl_, config_.pinned_pool_bytes, config_.allow_host_fallback);
+  residents_ = std::make_unique<ResidentTensors>(
+      ResidentLimits{.max_bytes_per_tenant = config_.resident_max_bytes_per_tenant,
+                     .max_tensors_per_tenant = config_.resident_max_tensors_per_tenant,
+                     .default_lease = std::min(kDefaultLease, config_.resident_max_lease),
+                     .max_lease = config_.resident_max_lease,
+                     .grace = config_.resident_grace});
 
-  std::vector<int32_t> ids = config_.devices;
-  uint32_t count = 0;
-  OPSERVE_RETURN_IF_ERROR(
-      AclCallStatus(*acl_, "aclrtGetDeviceCount", acl_->aclrtGetDeviceCount(&count)));
-  if (ids.empty()) {
-    for (uint32_t id = 0; id < count; ++id) ids.push_back(static_cast<int32_t>(id));
-  }
-  if (ids.empty()) return absl::FailedPreconditionError("the ACL libraries find no device");
-  const DeviceServiceOptions options = {
-      .lanes = config_.streams_per_device,
-      .queue_capacity = std::max<size_t>(config_.queue_capacity_total / ids.size(), 1),
-      .execution_timeout = config_.execution_timeout};
-  std::vector<std::unique_ptr<DeviceService>> devices;
-  for (int32_t id : ids) {
-    if (id >= static_cast<int32_t>(count)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--device=", id, ": there are devices 0 to ", count - 1));
-    }
-    OPSERVE_ASSIGN_OR_RETURN(std::unique_ptr<DeviceService> device,
-                             DeviceService::Start(*acl_, id, pinned_, options));
-    devices.push_back(std::move(device));
-  }
-  scheduler_ = std::make_unique<Scheduler>(std::move(devices));
-  monitor_ = std::make_unique<DeviceMonitor>(*scheduler_, *pinned_);
+  OPSERVE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, DeviceIds());
+  scheduler_ = std::make_unique<Scheduler>(
+      *acl_, ids, *operators_, pinned_, ServiceOptions(config_, ids.size()),
+      Scheduler::Hooks{.device_was_reset =
+                           [this](int32_t device, uint64_t generation) {
+                             residents_->DeviceWasReset(device, generation);
+                           },
+                       .state_changed = [this] { UpdateHealth(); }});
+  monitor_ = std::make_unique<DeviceMonitor>(*scheduler_, *operators_, *pinned_, *residents_);
 
   std::vector<std::string> names;
   for (const LoadedOperator& op : operators_->operators()) {
@@ -68,6 +92,29 @@ absl::Status Daemon::OpenDevices() {
   }
   metrics_ = std::make_unique<RequestMetrics>(std::move(names), std::move(ids));
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<int32_t>> Daemon::DeviceIds() const {
+  std::vector<int32_t> ids = config_.devices;
+  uint32_t count = 0;
+  OPSERVE_RETURN_IF_ERROR(
+      AclCallStatus(*acl_, "aclrtGetDeviceCount", acl_->aclrtGetDeviceCount(&count)));
+  if (ids.empty()) {
+    for (uint32_t id = 0; id < count; ++id) ids.push_back(static_cast<int32_t>(id));
+  }
+  if (ids.empty()) return absl::FailedPreconditionError("the ACL libraries find no device");
+  for (int32_t id : ids) {
+    if (id >= static_cast<int32_t>(count)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--device=", id, ": there are devices 0 to ", count - 1));
+    }
+  }
+  return ids;
+}
+
+void Daemon::UpdateHealth() {
+  absl::MutexLock lock(&health_mutex_);
+  if (is_in_service_) grpc_->SetServing(scheduler_->HasReadyDevice());
 }
 
 absl::Status Daemon::StartListeners() {
@@ -79,9 +126,17 @@ absl::Status Daemon::StartListeners() {
   OPSERVE_ASSIGN_OR_RETURN(grpc_,
                            GrpcServer::Start(config_, {.operators = operators_.get(),
                                                        .scheduler = scheduler_.get(),
+                                                       .residents = residents_.get(),
                                                        .metrics = metrics_.get(),
                                                        .status = [this] { return Status(); }}));
-  grpc_->SetServing(true);
+  if (config_.admin_listen) {
+    OPSERVE_ASSIGN_OR_RETURN(admin_, AdminServer::Start(config_, *scheduler_));
+  }
+  {
+    absl::MutexLock lock(&health_mutex_);
+    is_in_service_ = true;
+  }
+  UpdateHealth();
   LogInfo("ready", {{"listen", grpc_->addresses()},
                     {"metrics_port", metrics_listener_ != nullptr ? metrics_listener_->port() : 0},
                     {"devices", scheduler_->devices().size()},
@@ -91,7 +146,11 @@ absl::Status Daemon::StartListeners() {
 }
 
 int64_t Daemon::Drain() {
-  grpc_->SetServing(false);
+  {
+    absl::MutexLock lock(&health_mutex_);
+    is_in_service_ = false;
+    grpc_->SetServing(false);
+  }
   LogInfo("draining", {{"delay_seconds", absl::ToDoubleSeconds(config_.drain_delay)}});
   absl::SleepFor(config_.drain_delay);
   grpc_->RefuseNewCalls();

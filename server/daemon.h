@@ -3,16 +3,21 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/config/config.h"
 #include "server/device/acl_library.h"
 #include "server/device/pinned_pool.h"
 #include "server/device_monitor.h"
 #include "server/execution/operator_table.h"
+#include "server/execution/resident_tensors.h"
 #include "server/observability/metrics_listener.h"
 #include "server/observability/request_metrics.h"
+#include "server/rpc/admin_server.h"
 #include "server/rpc/grpc_server.h"
 #include "server/scheduling/scheduler.h"
 
@@ -33,12 +38,19 @@ class Daemon {
   // that long at most; returns how many calls did not end.
   int64_t Drain();
 
+  Scheduler& scheduler() { return *scheduler_; }
+  ResidentTensors& residents() { return *residents_; }
+
  private:
   explicit Daemon(const Config& config);
   absl::Status OpenDevices();
+  absl::StatusOr<std::vector<int32_t>> DeviceIds() const;
   absl::Status StartListeners();
   v1::GetServerStatusResponse Status() const;
   std::vector<prometheus::MetricFamily> CollectMetrics() const;
+
+  // Health says what the devices allow, from the start of service to the drain.
+  void UpdateHealth() ABSL_LOCKS_EXCLUDED(health_mutex_);
 
   const Config config_;
   const absl::Time start_time_;
@@ -46,11 +58,16 @@ class Daemon {
   std::unique_ptr<AclLibrary> acl_;
   std::unique_ptr<OperatorTable> operators_;
   std::shared_ptr<PinnedPool> pinned_;
+  std::unique_ptr<ResidentTensors> residents_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<DeviceMonitor> monitor_;
   std::unique_ptr<RequestMetrics> metrics_;
   std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<AdminServer> admin_;
   std::unique_ptr<MetricsListener> metrics_listener_;
+
+  absl::Mutex health_mutex_;  // makes what health says follow the states in their order
+  bool is_in_service_ ABSL_GUARDED_BY(health_mutex_) = false;
 };
 
 }  // namespace opserve::server

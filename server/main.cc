@@ -26,6 +26,7 @@ sigset_t BlockSignals() {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGHUP, SIG_IGN);  // a terminal that goes away does not end the daemon
   return signals;
 }
 

@@ -1,5 +1,6 @@
 #include "server/config/config.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -20,6 +21,10 @@ ABSL_FLAG(bool, insecure_allow_plaintext, false,
           "no authentication: whoever can connect can use the devices.");
 ABSL_FLAG(std::string, metrics_listen, "127.0.0.1:9464",
           "HOST:PORT for Prometheus (path /metrics); empty for none.");
+ABSL_FLAG(std::string, admin_listen, "",
+          "unix:PATH for administrators (drain and resume devices, trim and inspect pools), which "
+          "only this user can reach. Empty: the first Unix socket of --listen (or the default one) "
+          "with .admin behind its path; none: no such listener.");
 ABSL_FLAG(std::string, acl_library_dir, "",
           "Directory of the ACL libraries: the lib64 of a CANN installation, or empty for the "
           "embedded host CANN, which computes on this machine's CPU.");
@@ -37,6 +42,47 @@ ABSL_FLAG(uint64_t, max_tensor_bytes, uint64_t{2} << 30,
           "Largest storage of one input or output (at least 1).");
 ABSL_FLAG(uint64_t, max_request_bytes, uint64_t{8} << 30,
           "Most bytes of all inputs and outputs of one request (at least 1).");
+ABSL_FLAG(uint64_t, max_output_ratio, 100,
+          "Outputs of one request may take this many times the bytes of its inputs, and 1 MiB more "
+          "(at least 1).");
+ABSL_FLAG(uint64_t, max_workspace_bytes, 0,
+          "Largest workspace of one invocation; 0: a quarter of the device's memory.");
+ABSL_FLAG(uint64_t, max_workspace_ratio, 1024,
+          "A workspace may take this many times the bytes of the request's inputs, and 1 MiB more "
+          "(at least 1).");
+ABSL_FLAG(uint64_t, workspace_floor_bytes, uint64_t{64} << 20,
+          "Idle device memory that is kept for later requests, however long they do not come.");
+ABSL_FLAG(uint64_t, workspace_max_bytes, 0,
+          "Most memory taken of a device, for tensors and workspaces; 0: half of what it has.");
+ABSL_FLAG(absl::Duration, workspace_decay, absl::Seconds(10),
+          "How long device memory above --workspace_floor_bytes stays idle before it is given back "
+          "(at least 1ms).");
+ABSL_FLAG(std::string, scrub, "cross-tenant",
+          "When device memory is overwritten before it is lent: cross-tenant, always, never.");
+ABSL_FLAG(uint32_t, executor_cache_entries, 1024,
+          "Plans (stage-one results) kept for each device (1 to 1000000).");
+ABSL_FLAG(uint64_t, resident_max_bytes_per_tenant, uint64_t{4} << 30,
+          "Device memory one tenant's resident tensors may take; 0: no resident tensors.");
+ABSL_FLAG(uint32_t, resident_max_tensors_per_tenant, 1024,
+          "Resident tensors one tenant may have (0 to 1000000).");
+ABSL_FLAG(absl::Duration, resident_max_lease, absl::Hours(1),
+          "Longest lease of a resident tensor; a longer one is cut to it (at least 1s).");
+ABSL_FLAG(absl::Duration, resident_grace, absl::Seconds(30),
+          "How long a resident tensor outlives its lease, so that a late renewal still finds it "
+          "(0 or more).");
+ABSL_FLAG(uint32_t, stream_window, 64,
+          "Requests of one ExecuteStream that may be unanswered before no more are read (1 to "
+          "10000).");
+ABSL_FLAG(uint64_t, idempotency_cache_bytes, uint64_t{64} << 20,
+          "Host memory for answers to requests with an idempotency key (at least 1048576).");
+ABSL_FLAG(absl::Duration, recovery_wait, absl::Seconds(1),
+          "Wait before the second attempt to bring a broken device back; doubled for each further "
+          "one (at least 1ms).");
+ABSL_FLAG(absl::Duration, longest_recovery_wait, absl::Minutes(1),
+          "Longest of these waits (at least --recovery_wait).");
+ABSL_FLAG(bool, allow_host_fallback, false,
+          "Lets results use ordinary host memory, which devices copy into more slowly, when the "
+          "pinned pool is in use; otherwise such requests are refused with RESOURCE_EXHAUSTED.");
 ABSL_FLAG(uint64_t, pinned_pool_bytes, uint64_t{512} << 20,
           "Page-locked host memory for results on their way out (at least 1048576).");
 ABSL_FLAG(uint64_t, grpc_memory_quota_bytes, uint64_t{2} << 30,
@@ -133,6 +179,25 @@ absl::StatusOr<std::optional<ListenAddress>> MetricsAddress() {
   return *std::move(address);
 }
 
+absl::StatusOr<std::optional<ListenAddress>> AdminAddress(
+    const std::vector<ListenAddress>& listen) {
+  std::string text = absl::GetFlag(FLAGS_admin_listen);
+  if (text == "none") return std::nullopt;
+  if (text.empty()) {
+    const auto first = std::find_if(listen.begin(), listen.end(),
+                                    [](const ListenAddress& address) { return address.is_unix; });
+    text =
+        absl::StrCat("unix:", first != listen.end() ? first->path : DefaultSocketPath(), ".admin");
+  }
+  auto address = ParseListenAddress(text);
+  if (!address.ok() || !address->is_unix) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--admin_listen: ",
+                     address.ok() ? "must be unix:PATH or none" : address.status().message()));
+  }
+  return *std::move(address);
+}
+
 absl::StatusOr<std::vector<int32_t>> Devices() {
   std::vector<int32_t> devices;
   for (const std::string& text : absl::GetFlag(FLAGS_device)) {
@@ -159,6 +224,21 @@ absl::Status CheckNumbers(const Config& config) {
       CheckRange<uint64_t>("max_request_bytes", config.max_request_bytes, 1, kNoLimit));
   OPSERVE_RETURN_IF_ERROR(
       CheckRange<uint64_t>("pinned_pool_bytes", config.pinned_pool_bytes, 1 << 20, kNoLimit));
+  OPSERVE_RETURN_IF_ERROR(
+      CheckRange<uint64_t>("max_output_ratio", config.max_output_ratio, 1, kNoLimit));
+  OPSERVE_RETURN_IF_ERROR(
+      CheckRange<uint64_t>("max_workspace_ratio", config.max_workspace_ratio, 1, kNoLimit));
+  OPSERVE_RETURN_IF_ERROR(
+      CheckRange("executor_cache_entries", config.executor_cache_entries, 1u, 1000000u));
+  OPSERVE_RETURN_IF_ERROR(CheckRange("resident_max_tensors_per_tenant",
+                                     config.resident_max_tensors_per_tenant, 0u, 1000000u));
+  OPSERVE_RETURN_IF_ERROR(CheckRange("stream_window", config.stream_window, 1u, 10000u));
+  OPSERVE_RETURN_IF_ERROR(CheckRange<uint64_t>("idempotency_cache_bytes",
+                                               config.idempotency_cache_bytes, 1 << 20, kNoLimit));
+  if (config.scrub != "cross-tenant" && config.scrub != "always" && config.scrub != "never") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--scrub=", config.scrub, ": must be cross-tenant, always or never"));
+  }
   OPSERVE_RETURN_IF_ERROR(CheckRange<uint64_t>("grpc_memory_quota_bytes",
                                                config.grpc_memory_quota_bytes, 1 << 20, kNoLimit));
   OPSERVE_RETURN_IF_ERROR(
@@ -172,6 +252,16 @@ absl::Status CheckNumbers(const Config& config) {
   if (config.execution_timeout > absl::Hours(1)) {
     return absl::InvalidArgumentError("--execution_timeout: must be at most 1h");
   }
+  OPSERVE_RETURN_IF_ERROR(
+      CheckDuration("workspace_decay", config.workspace_decay, absl::Milliseconds(1)));
+  OPSERVE_RETURN_IF_ERROR(
+      CheckDuration("resident_max_lease", config.resident_max_lease, absl::Seconds(1)));
+  OPSERVE_RETURN_IF_ERROR(
+      CheckDuration("resident_grace", config.resident_grace, absl::ZeroDuration()));
+  OPSERVE_RETURN_IF_ERROR(
+      CheckDuration("recovery_wait", config.recovery_wait, absl::Milliseconds(1)));
+  OPSERVE_RETURN_IF_ERROR(
+      CheckDuration("longest_recovery_wait", config.longest_recovery_wait, config.recovery_wait));
   OPSERVE_RETURN_IF_ERROR(CheckDuration("drain_delay", config.drain_delay, absl::ZeroDuration()));
   return CheckDuration("drain_timeout", config.drain_timeout, absl::ZeroDuration());
 }
@@ -182,6 +272,7 @@ absl::StatusOr<Config> ConfigFromFlags() {
   Config config;
   OPSERVE_ASSIGN_OR_RETURN(config.listen, ListenAddresses());
   OPSERVE_ASSIGN_OR_RETURN(config.metrics_listen, MetricsAddress());
+  OPSERVE_ASSIGN_OR_RETURN(config.admin_listen, AdminAddress(config.listen));
   OPSERVE_ASSIGN_OR_RETURN(config.devices, Devices());
   config.acl_library_dir = absl::GetFlag(FLAGS_acl_library_dir);
   if (config.acl_library_dir.empty()) config.acl_library_dir = EmbeddedLibraryDir();
@@ -190,6 +281,23 @@ absl::StatusOr<Config> ConfigFromFlags() {
   config.max_message_bytes = absl::GetFlag(FLAGS_max_message_bytes);
   config.max_tensor_bytes = absl::GetFlag(FLAGS_max_tensor_bytes);
   config.max_request_bytes = absl::GetFlag(FLAGS_max_request_bytes);
+  config.max_output_ratio = absl::GetFlag(FLAGS_max_output_ratio);
+  config.max_workspace_bytes = absl::GetFlag(FLAGS_max_workspace_bytes);
+  config.max_workspace_ratio = absl::GetFlag(FLAGS_max_workspace_ratio);
+  config.workspace_floor_bytes = absl::GetFlag(FLAGS_workspace_floor_bytes);
+  config.workspace_max_bytes = absl::GetFlag(FLAGS_workspace_max_bytes);
+  config.workspace_decay = absl::GetFlag(FLAGS_workspace_decay);
+  config.scrub = absl::GetFlag(FLAGS_scrub);
+  config.executor_cache_entries = absl::GetFlag(FLAGS_executor_cache_entries);
+  config.resident_max_bytes_per_tenant = absl::GetFlag(FLAGS_resident_max_bytes_per_tenant);
+  config.resident_max_tensors_per_tenant = absl::GetFlag(FLAGS_resident_max_tensors_per_tenant);
+  config.resident_max_lease = absl::GetFlag(FLAGS_resident_max_lease);
+  config.resident_grace = absl::GetFlag(FLAGS_resident_grace);
+  config.stream_window = absl::GetFlag(FLAGS_stream_window);
+  config.idempotency_cache_bytes = absl::GetFlag(FLAGS_idempotency_cache_bytes);
+  config.recovery_wait = absl::GetFlag(FLAGS_recovery_wait);
+  config.longest_recovery_wait = absl::GetFlag(FLAGS_longest_recovery_wait);
+  config.allow_host_fallback = absl::GetFlag(FLAGS_allow_host_fallback);
   config.pinned_pool_bytes = absl::GetFlag(FLAGS_pinned_pool_bytes);
   config.grpc_memory_quota_bytes = absl::GetFlag(FLAGS_grpc_memory_quota_bytes);
   config.max_streams_per_connection = absl::GetFlag(FLAGS_max_streams_per_connection);

@@ -4,10 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
-#include "server/observability/log.h"
 
 namespace opserve::server {
 namespace {
@@ -16,48 +15,90 @@ namespace {
 // the device idle after a burst.
 constexpr absl::Duration kShortestRetry = absl::Milliseconds(10);
 constexpr absl::Duration kLongestRetry = absl::Seconds(10);
+// A drained device is for other devices or daemons to make up for: time to look for them.
+constexpr absl::Duration kDrainRetry = absl::Seconds(1);
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<DeviceService>> DeviceService::Start(
-    const AclLibrary& acl, int32_t id, std::shared_ptr<PinnedPool> pinned,
-    const DeviceServiceOptions& options) {
-  OPSERVE_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, Device::Open(acl, id));
-  auto service = std::unique_ptr<DeviceService>(
-      new DeviceService(std::move(device), std::move(pinned), options));
-  for (uint32_t i = 0; i < options.lanes; ++i) {
-    OPSERVE_ASSIGN_OR_RETURN(std::unique_ptr<StreamLane> lane,
-                             StreamLane::Create(service->device(), i));
-    service->lanes_.push_back(std::move(lane));
-  }
-  for (const std::unique_ptr<StreamLane>& lane : service->lanes_) {
-    service->threads_.emplace_back([service = service.get(), &lane] { service->ServeLane(*lane); });
-  }
-  service->device().SetReady();
-  return service;
-}
-
-DeviceService::DeviceService(std::unique_ptr<Device> device, std::shared_ptr<PinnedPool> pinned,
-                             const DeviceServiceOptions& options)
-    : options_(options),
-      device_(std::move(device)),
-      pinned_(std::move(pinned)),
-      queue_(options.queue_capacity) {}
-
-DeviceService::~DeviceService() {
-  queue_.Close();
-  for (std::thread& thread : threads_) thread.join();
-  device_->BindThisThread().IgnoreError();
-  lanes_.clear();
-}
-
-absl::Status DeviceService::Submit(std::unique_ptr<ExecutionRequest>* request) {
-  absl::Status status = queue_.Push(request);
+absl::Status WithRetry(absl::Status status, absl::Duration retry) {
   if (auto detail = catalog::GetErrorDetail(status)) {
-    detail->set_retry_pushback_ms(absl::ToInt64Milliseconds(RetryHint()));
+    detail->set_retry_pushback_ms(absl::ToInt64Milliseconds(retry));
     catalog::SetErrorDetail(*detail, &status);
   }
   return status;
+}
+
+}  // namespace
+
+DeviceService::DeviceService(const AclLibrary& acl, int32_t id, const OperatorTable& operators,
+                             std::shared_ptr<PinnedPool> pinned,
+                             const DeviceServiceOptions& options, Hooks hooks)
+    : operators_(operators),
+      options_(options),
+      pinned_(std::move(pinned)),
+      hooks_(std::move(hooks)),
+      device_(acl, id, options.pool),
+      queue_(options.queue_capacity),
+      plan_counters_(operators.operators().size()),
+      probe_counters_(operators.operators().size()),
+      recovery_wait_(options.first_recovery_wait) {
+  const uint64_t device_bytes = device_.memory_info().total_bytes;
+  workspace_limits_.max_ratio = options.max_workspace_ratio;
+  workspace_limits_.max_bytes = options.max_workspace_bytes != 0 ? options.max_workspace_bytes
+                                : device_bytes != 0              ? device_bytes / 4
+                                                                 : UINT64_MAX;
+  device_.OnStateChange([this] {
+    Wake();
+    hooks_.state_changed();
+  });
+  supervisor_ = std::thread([this] { Supervise(); });
+}
+
+DeviceService::~DeviceService() {
+  {
+    absl::MutexLock lock(&mutex_);
+    is_closing_ = true;
+  }
+  supervisor_.join();
+  queue_.Close();
+  device_.BindThisThread().IgnoreError();
+  lanes_.reset();
+}
+
+absl::Status DeviceService::NotServing() const {
+  const DeviceState state = device_.state();
+  if (state == DeviceState::kDraining) {
+    return WithRetry(
+        catalog::ErrorWithReason(absl::StatusCode::kUnavailable, "draining",
+                                 absl::StrCat("device ", device_.id(), " is being drained")),
+        kDrainRetry);
+  }
+  return catalog::ErrorWithReason(
+      absl::StatusCode::kUnavailable, "device_unavailable",
+      absl::StrCat("device ", device_.id(), " is ", DeviceStateName(state)));
+}
+
+absl::Status DeviceService::Submit(std::unique_ptr<LaneTask>* task) {
+  if (device_.state() != DeviceState::kReady) return NotServing();
+  // The task may be gone as soon as it is queued; the call is the caller's as well.
+  const std::shared_ptr<CallState> call = (*task)->call();
+  call->OnCancel([this, call = call.get()] { CancelQueued(call); });
+  if (absl::Status status = queue_.Push(task); !status.ok()) {
+    call->OnCancel(nullptr);
+    return absl::IsResourceExhausted(status) ? WithRetry(std::move(status), RetryHint()) : status;
+  }
+  // Cancelled before it was queued: what cancelling did found nothing.
+  if (call->is_cancelled()) CancelQueued(call.get());
+  return absl::OkStatus();
+}
+
+void DeviceService::CancelQueued(const CallState* call) {
+  if (std::unique_ptr<LaneTask> task = queue_.Remove(call)) {
+    task->Refuse(absl::CancelledError("the caller cancelled"));
+    Wake();
+  }
+}
+
+void DeviceService::MoveOrRefuse(std::unique_ptr<LaneTask> task) {
+  if (!hooks_.move(&task)) task->Refuse(NotServing());
 }
 
 absl::Duration DeviceService::RetryHint() const {
@@ -66,28 +107,88 @@ absl::Duration DeviceService::RetryHint() const {
                     kShortestRetry, kLongestRetry);
 }
 
-void DeviceService::ServeLane(StreamLane& lane) {
-  if (absl::Status status = device_->BindThisThread(); !status.ok()) {
-    device_->SetFailed(status.message());
+void DeviceService::OnCancelled(uint32_t lane, uint64_t task) {
+  Post([this, lane, task] {
+    if (lanes_ != nullptr) lanes_->AbortTask(lane, task);
+  });
+  device_.memory().WakeWaiters();  // it may be waiting for memory instead
+}
+
+void DeviceService::OnGivenBack(std::unique_ptr<LaneTask> task) { MoveOrRefuse(std::move(task)); }
+
+void DeviceService::OnTaskEnded(absl::Duration took) {
+  const int64_t mean = mean_execution_ns_.load(std::memory_order_relaxed);
+  mean_execution_ns_.store(mean + (absl::ToInt64Nanoseconds(took) - mean) / 8,
+                           std::memory_order_relaxed);
+  completed_.fetch_add(1, std::memory_order_relaxed);
+  if (device_.state() == DeviceState::kDraining) Wake();
+}
+
+absl::StatusOr<uint32_t> DeviceService::Drain(absl::Time deadline) {
+  uint32_t moved = 0;
+  if (device_.Transition(DeviceState::kReady, DeviceState::kDraining, "by an administrator")) {
+    for (std::unique_ptr<LaneTask>& task : queue_.TakeAll()) {
+      if (hooks_.move(&task)) {
+        ++moved;
+      } else if (absl::Status status = queue_.Push(&task); !status.ok()) {
+        task->Refuse(status);
+      }
+    }
+  } else if (device_.state() != DeviceState::kDraining) {
+    return absl::FailedPreconditionError(absl::StrCat("device ", device_.id(), " is ",
+                                                      DeviceStateName(device_.state()),
+                                                      "; only a ready one can be drained"));
   }
-  while (std::unique_ptr<ExecutionRequest> request = queue_.Pop()) {
-    executing_.fetch_add(1, std::memory_order_relaxed);
-    request->clock.Book(Stage::kQueue);
-    const absl::Time start = absl::Now();
-    absl::StatusOr<ProgramResult> result =
-        device_->state() == Device::State::kFailed
-            ? catalog::ErrorWithReason(absl::StatusCode::kUnavailable, "device_unavailable",
-                                       "the device failed while the request was queued")
-            : RunProgram(request->program, request->message.payloads(), *request->call,
-                         options_.execution_timeout, lane, *pinned_, request->clock);
-    const int64_t took = absl::ToInt64Nanoseconds(absl::Now() - start);
-    const int64_t mean = mean_execution_ns_.load(std::memory_order_relaxed);
-    mean_execution_ns_.store(mean + (took - mean) / 8, std::memory_order_relaxed);
-    // Counted before the answer leaves, so that a caller who has it sees it counted.
-    executing_.fetch_sub(1, std::memory_order_relaxed);
-    completed_.fetch_add(1, std::memory_order_relaxed);
-    request->done(*request, std::move(result));
+  absl::MutexLock lock(&mutex_);
+  if (!mutex_.AwaitWithDeadline(absl::Condition(this, &DeviceService::IsEmpty), deadline)) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        "device ", device_.id(), " still drains: ", queued() + executing(), " requests are left"));
   }
+  return moved;
+}
+
+template <typename T>
+absl::StatusOr<T> DeviceService::RunOnSupervisor(std::function<absl::StatusOr<T>()> command,
+                                                 absl::Time deadline) {
+  struct Outcome {
+    absl::StatusOr<T> value = absl::DeadlineExceededError("the device is busy with something else");
+    absl::Notification is_known;
+  };
+  auto outcome = std::make_shared<Outcome>();
+  Post([outcome, command = std::move(command)] {
+    outcome->value = command();
+    outcome->is_known.Notify();
+  });
+  if (!outcome->is_known.WaitForNotificationWithDeadline(deadline)) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("device ", device_.id(), " has not answered yet"));
+  }
+  return outcome->value;
+}
+
+absl::Status DeviceService::Resume(absl::Time deadline) {
+  return RunOnSupervisor<bool>(
+             [this]() -> absl::StatusOr<bool> {
+               if (absl::Status status = ResumeNow(); !status.ok()) return status;
+               return true;
+             },
+             deadline)
+      .status();
+}
+
+absl::StatusOr<uint64_t> DeviceService::TrimPool(absl::Time deadline) {
+  return RunOnSupervisor<uint64_t>(
+      [this]() -> absl::StatusOr<uint64_t> { return device_.memory().Trim(); }, deadline);
+}
+
+void DeviceService::Post(Command command) {
+  absl::MutexLock lock(&mutex_);
+  commands_.push_back(std::move(command));
+}
+
+void DeviceService::Wake() {
+  absl::MutexLock lock(&mutex_);
+  is_awake_ = true;
 }
 
 }  // namespace opserve::server

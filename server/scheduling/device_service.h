@@ -1,21 +1,31 @@
-// One device in service: its queue, and a thread per lane that takes requests from it.
+// One device in service: its queue, a thread per lane that takes tasks from it, and a supervisor.
 //
-// The threads are what waits for the device, so no gRPC thread ever does. Copies, both stages and
-// result copies of different requests overlap, one request per lane.
+// The lanes' threads are what waits for the device, so no gRPC thread ever does. Copies, both
+// stages and result copies of different requests overlap, one request per lane. The supervisor is
+// the one thread that brings the device up, sees to it when it breaks, aborts what was cancelled
+// and trims the memory pool.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "server/device/device.h"
 #include "server/device/pinned_pool.h"
+#include "server/execution/operator_table.h"
+#include "server/execution/plan_cache.h"
 #include "server/scheduling/device_queue.h"
+#include "server/scheduling/lane_group.h"
+#include "server/scheduling/lane_task.h"
 
 namespace opserve::server {
 
@@ -24,48 +34,133 @@ struct DeviceServiceOptions {
   size_t queue_capacity = 4096;
   // Longest a program may run on the device; then its stream is aborted.
   absl::Duration execution_timeout = absl::Seconds(30);
+  DeviceMemoryPool::Options pool = {.max_bytes = 0};
+  uint64_t max_workspace_bytes = 0;  // of one invocation; 0: a quarter of the device's memory
+  uint64_t max_workspace_ratio = 1024;
+  uint32_t plan_cache_entries = 1024;  // over all lanes
+  // Before attempts to bring a broken device back: doubled from the first to the longest while
+  // attempts fail or the device was up for less than twice the last wait. The first fault of a
+  // device that was up for longer is attended to at once.
+  absl::Duration first_recovery_wait = absl::Seconds(1);
+  absl::Duration longest_recovery_wait = absl::Minutes(1);
 };
 
 // Thread-safe.
-class DeviceService {
+class DeviceService final : private LaneEvents {
  public:
-  // Opens device `id` with its lanes and starts serving. kInternal and the like: ACL's errors.
-  static absl::StatusOr<std::unique_ptr<DeviceService>> Start(const AclLibrary& acl, int32_t id,
-                                                              std::shared_ptr<PinnedPool> pinned,
-                                                              const DeviceServiceOptions& options);
+  // What the service needs of its surroundings; called on its threads, must not block.
+  struct Hooks {
+    // Hands *task to another device; takes it if and only if one takes it.
+    std::function<bool(std::unique_ptr<LaneTask>* task)> move;
+    // The device was reset; what was in its memory is lost.
+    std::function<void(int32_t device, uint64_t generation)> was_reset;
+    std::function<void()> state_changed;
+  };
+
+  // Starts the supervisor, which opens the device, checks every operator's golden values on it and
+  // serves. What `operators` and `acl` refer to outlives the service.
+  DeviceService(const AclLibrary& acl, int32_t id, const OperatorTable& operators,
+                std::shared_ptr<PinnedPool> pinned, const DeviceServiceOptions& options,
+                Hooks hooks);
 
   // Serves what is queued, then ends the threads and closes the device.
-  ~DeviceService();
+  ~DeviceService() override;
   DeviceService(const DeviceService&) = delete;
   DeviceService& operator=(const DeviceService&) = delete;
 
-  // Takes *request if and only if the result is OK; its answer comes through `done`. Never waits.
-  // kResourceExhausted (reason "queue_full", with a retry hint): full.
-  absl::Status Submit(std::unique_ptr<ExecutionRequest>* request);
+  // Waits until the first attempt to bring the device up has ended, one way or the other.
+  void AwaitFirstAttempt() { first_attempt_.WaitForNotification(); }
 
-  Device& device() const { return *device_; }
-  uint32_t lanes() const { return static_cast<uint32_t>(lanes_.size()); }
+  // Takes *task, leaving it null, if and only if the result is OK. Never waits.
+  // kResourceExhausted (reason "queue_full", with a retry hint): full.
+  // kUnavailable (reason "draining" or "device_unavailable"): it does not serve.
+  absl::Status Submit(std::unique_ptr<LaneTask>* task);
+
+  // Takes the device out of service: what is queued moves to other devices or ends here, what runs
+  // ends. Waits for that until `deadline`; returns how many requests moved.
+  // kFailedPrecondition: it is not ready.  kDeadlineExceeded: it still drains.
+  absl::StatusOr<uint32_t> Drain(absl::Time deadline);
+
+  // Puts a draining or quarantined device back into service, at once and after it has proved
+  // itself. kFailedPrecondition: it is neither.  kDeadlineExceeded: the attempt goes on.  Else why
+  // the attempt failed.
+  absl::Status Resume(absl::Time deadline);
+
+  // Gives idle memory back to the device; returns the bytes. kDeadlineExceeded.
+  absl::StatusOr<uint64_t> TrimPool(absl::Time deadline);
+
+  Device& device() { return device_; }
+  const Device& device() const { return device_; }
+  uint32_t lanes() const { return options_.lanes; }
   size_t queued() const { return queue_.depth(); }
   absl::Time oldest_arrival() const { return queue_.oldest_arrival(); }
-  uint32_t executing() const { return executing_.load(std::memory_order_relaxed); }
+  uint32_t executing() const { return queue_.executing(); }
   uint64_t completed() const { return completed_.load(std::memory_order_relaxed); }
+  const PlanCacheCounters& plan_counters() const { return plan_counters_; }
 
  private:
-  DeviceService(std::unique_ptr<Device> device, std::shared_ptr<PinnedPool> pinned,
-                const DeviceServiceOptions& options);
-  void ServeLane(StreamLane& lane);
+  using Command = std::function<void()>;
+
+  // The supervisor's thread. Its methods and members are for it alone.
+  void Supervise();
+  void OpenDevice();
+  void AttendToQuarantine();
+  absl::Status Recover();
+  // Checks golden values, starts the lanes if they are not there and opens the queue.
+  absl::Status BringUp();
+  absl::Status ResumeNow();
+  void PutOff(absl::Time now);
+
+  // Has the supervisor run `command`.
+  void Post(Command command) ABSL_LOCKS_EXCLUDED(mutex_);
+  template <typename T>
+  absl::StatusOr<T> RunOnSupervisor(std::function<absl::StatusOr<T>()> command,
+                                    absl::Time deadline);
+  std::deque<Command> AwaitCommands(absl::Time until) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Looks at the state again: it may have become quarantined, or empty.
+  void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
+  void CancelQueued(const CallState* call);
+  void MoveOrRefuse(std::unique_ptr<LaneTask> task);
+  absl::Status NotServing() const;
+
+  void OnCancelled(uint32_t lane, uint64_t task) override;
+  void OnGivenBack(std::unique_ptr<LaneTask> task) override;
+  void OnTaskEnded(absl::Duration took) override;
+
   // When a request that is refused now would probably be taken.
   absl::Duration RetryHint() const;
 
+  bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return is_closing_ || is_awake_ || !commands_.empty();
+  }
+  bool IsEmpty() const { return queue_.IsEmpty(); }
+
+  const OperatorTable& operators_;
   const DeviceServiceOptions options_;
-  const std::unique_ptr<Device> device_;
   const std::shared_ptr<PinnedPool> pinned_;
+  const Hooks hooks_;
+  WorkspaceLimits workspace_limits_;
+  Device device_;
   DeviceQueue queue_;
-  std::vector<std::unique_ptr<StreamLane>> lanes_;
-  std::vector<std::thread> threads_;  // one per lane
-  std::atomic<uint32_t> executing_ = 0;
+  PlanCacheCounters plan_counters_;
+  PlanCacheCounters probe_counters_;  // of golden values, which nobody asked for
   std::atomic<uint64_t> completed_ = 0;
   std::atomic<int64_t> mean_execution_ns_ = 0;  // exponential average over recent requests
+  absl::Notification first_attempt_;
+
+  absl::Mutex mutex_;
+  bool is_closing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_awake_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<Command> commands_ ABSL_GUARDED_BY(mutex_);
+
+  // Of the supervisor.
+  std::unique_ptr<LaneGroup> lanes_;  // null while the device is not up
+  absl::Duration recovery_wait_;
+  absl::Time next_attempt_ = absl::InfinitePast();
+  absl::Time up_since_ = absl::InfinitePast();
+
+  std::thread supervisor_;  // last: uses the others
 };
 
 }  // namespace opserve::server

@@ -1,35 +1,42 @@
-// A request on its way through the daemon, from a checked message to its answer.
+// A program on its way through the daemon, from a checked message to its answer.
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <utility>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "proto/codec/payload_message.h"
 #include "server/execution/program.h"
 #include "server/execution/program_runner.h"
 #include "server/observability/stage_clock.h"
+#include "server/scheduling/lane_task.h"
 
 namespace opserve::server {
 
-struct ExecutionRequest {
+class ExecutionRequest final : public LaneTask {
+ public:
+  // Called once, unless Submit refused the request, on a thread of a device or the one that
+  // cancelled. Must not block. The request is destroyed after it returns.
+  using Done = std::function<void(ExecutionRequest& request, absl::StatusOr<ProgramResult> result)>;
+
+  // `tenant`: whose memory it uses.
   ExecutionRequest(codec::PayloadMessage message, Program program, std::shared_ptr<CallState> call,
-                   StageClock clock)
-      : message(std::move(message)),
-        program(std::move(program)),
-        call(std::move(call)),
-        clock(clock) {}
+                   uint32_t tenant, const StageClock& clock, Done done);
 
-  codec::PayloadMessage message;  // owns the payloads' bytes
-  Program program;
-  // Shared with the RPC, which may end (and say so here) while the request is still queued.
-  std::shared_ptr<CallState> call;
-  StageClock clock;
+  void Run(LaneContext& lane) override;
+  void Answer() override;
+  void Refuse(const absl::Status& status) override;
 
-  // Called once, on a thread of the device, unless Submit refused the request. Must not block. The
-  // request is destroyed after it returns.
-  std::function<void(ExecutionRequest& request, absl::StatusOr<ProgramResult> result)> done;
+  StageClock& clock() { return clock_; }
+
+ private:
+  const codec::PayloadMessage message_;  // owns the payloads' bytes
+  const Program program_;
+  const uint32_t tenant_;
+  StageClock clock_;
+  std::optional<absl::StatusOr<ProgramResult>> result_;  // after Run
+  const Done done_;
 };
 
 }  // namespace opserve::server

@@ -1,6 +1,8 @@
 #include "server/scheduling/scheduler.h"
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "ops/catalog/error.h"
 
@@ -8,28 +10,84 @@ namespace opserve::server {
 namespace {
 
 bool IsReady(const DeviceService& service) {
-  return service.device().state() == Device::State::kReady;
+  return service.device().state() == DeviceState::kReady;
+}
+
+uint64_t Room(const DeviceService& service) {
+  const DeviceMemoryPool& pool = service.device().memory();
+  const uint64_t allocated = pool.statistics().allocated_bytes;
+  return pool.options().max_bytes - std::min(pool.options().max_bytes, allocated);
 }
 
 }  // namespace
 
-absl::Status Scheduler::Submit(std::unique_ptr<ExecutionRequest>* request) {
+Scheduler::Scheduler(const AclLibrary& acl, absl::Span<const int32_t> ids,
+                     const OperatorTable& operators, std::shared_ptr<PinnedPool> pinned,
+                     const DeviceServiceOptions& options, Hooks hooks) {
+  // The first devices may change their states before the last one is there.
+  const auto state_changed = [this, changed = std::move(hooks.state_changed)] {
+    if (are_made_.HasBeenNotified()) changed();
+  };
+  for (int32_t id : ids) {
+    devices_.push_back(std::make_unique<DeviceService>(
+        acl, id, operators, pinned, options,
+        DeviceService::Hooks{
+            .move = [this, id](std::unique_ptr<LaneTask>* task) { return MoveFrom(id, task); },
+            .was_reset = hooks.device_was_reset,
+            .state_changed = state_changed}));
+  }
+  are_made_.Notify();
+  for (const auto& device : devices_) device->AwaitFirstAttempt();
+}
+
+Scheduler::~Scheduler() = default;
+
+absl::Status Scheduler::Submit(std::unique_ptr<LaneTask>* task) {
+  if (const std::optional<int32_t> device = (*task)->device()) return Find(*device)->Submit(task);
   DeviceService* service = LeastLoaded();
   if (service == nullptr) {
     return catalog::ErrorWithReason(absl::StatusCode::kUnavailable, "device_unavailable",
                                     "no device is ready");
   }
-  return service->Submit(request);
+  return service->Submit(task);
 }
 
-DeviceService* Scheduler::LeastLoaded() {
+bool Scheduler::MoveFrom(int32_t device, std::unique_ptr<LaneTask>* task) const {
+  if ((*task)->device()) return false;  // its data is there
+  DeviceService* service = LeastLoaded(/*except_device=*/device);
+  return service != nullptr && service->Submit(task).ok();
+}
+
+DeviceService* Scheduler::Find(int32_t device) const {
+  for (const auto& service : devices_) {
+    if (service->device().id() == device) return service.get();
+  }
+  return nullptr;
+}
+
+DeviceService* Scheduler::Roomiest() const {
+  DeviceService* best = nullptr;
+  for (const auto& service : devices_) {
+    if (IsReady(*service) && (best == nullptr || Room(*service) > Room(*best))) {
+      best = service.get();
+    }
+  }
+  return best;
+}
+
+bool Scheduler::HasReadyDevice() const {
+  return std::any_of(devices_.begin(), devices_.end(),
+                     [](const auto& service) { return IsReady(*service); });
+}
+
+DeviceService* Scheduler::LeastLoaded(int32_t except_device) const {
   DeviceService* best = nullptr;
   size_t best_load = std::numeric_limits<size_t>::max();
   const size_t start = turn_.fetch_add(1, std::memory_order_relaxed);
   for (size_t i = 0; i < devices_.size(); ++i) {
     DeviceService& service = *devices_[(start + i) % devices_.size()];
     const size_t load = service.queued() + service.executing();
-    if (IsReady(service) && load < best_load) {
+    if (IsReady(service) && service.device().id() != except_device && load < best_load) {
       best = &service;
       best_load = load;
     }

@@ -1,11 +1,13 @@
-// Chooses the device for each request.
+// Chooses the device for each task: where its data is, else the one with the least work.
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/synchronization/notification.h"
 #include "absl/types/span.h"
 #include "server/scheduling/device_service.h"
 
@@ -14,24 +16,40 @@ namespace opserve::server {
 // Thread-safe.
 class Scheduler {
  public:
-  // `devices`: at least one.
-  explicit Scheduler(std::vector<std::unique_ptr<DeviceService>> devices)
-      : devices_(std::move(devices)) {}
+  struct Hooks {
+    std::function<void(int32_t device, uint64_t generation)> device_was_reset;
+    // Called after any device changed its state; must not block.
+    std::function<void()> state_changed;
+  };
 
-  // Hands *request to the ready device with the least work, ties in turn; takes it if and only if
-  // the result is OK. Never waits.
+  // Starts a service for every one of `ids` (at least one) and waits for their first attempts.
+  Scheduler(const AclLibrary& acl, absl::Span<const int32_t> ids, const OperatorTable& operators,
+            std::shared_ptr<PinnedPool> pinned, const DeviceServiceOptions& options, Hooks hooks);
+  // Serves what is queued, then closes the devices.
+  ~Scheduler();
+
+  // Hands *task to the device it names, else to the ready one with the least work, ties in turn;
+  // takes it if and only if the result is OK. Never waits.
   //
   // kResourceExhausted (reason "queue_full", with a retry hint): that device's queue is full.
-  // kUnavailable (reason "device_unavailable"): no device is ready.
-  absl::Status Submit(std::unique_ptr<ExecutionRequest>* request);
+  // kUnavailable (reason "device_unavailable" or "draining"): no device can take it now.
+  absl::Status Submit(std::unique_ptr<LaneTask>* task);
+
+  // Null: no such device.
+  DeviceService* Find(int32_t device) const;
+  // The ready device whose pool can still give most; null: none is ready.
+  DeviceService* Roomiest() const;
+  bool HasReadyDevice() const;
 
   absl::Span<const std::unique_ptr<DeviceService>> devices() const { return devices_; }
 
  private:
-  DeviceService* LeastLoaded();
+  DeviceService* LeastLoaded(int32_t except_device = -1) const;
+  bool MoveFrom(int32_t device, std::unique_ptr<LaneTask>* task) const;
 
-  const std::vector<std::unique_ptr<DeviceService>> devices_;
-  std::atomic<uint32_t> turn_ = 0;
+  std::vector<std::unique_ptr<DeviceService>> devices_;  // fixed once the first has been started
+  absl::Notification are_made_;
+  mutable std::atomic<uint32_t> turn_ = 0;
 };
 
 }  // namespace opserve::server

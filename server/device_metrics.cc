@@ -1,0 +1,190 @@
+#include "server/device_metrics.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/observability/metrics.h"
+
+namespace opserve::server {
+namespace {
+
+using prometheus::MetricType;
+using Pool = DeviceMemoryPool::Statistics;
+
+constexpr const char* kOutcomeNames[DeviceMemoryPool::kOutcomes] = {"hit",  "split", "cross_stream",
+                                                                    "grow", "retry", "oom"};
+// The one tenant there is.
+constexpr char kTenant[] = "default";
+constexpr uint32_t kTenantId = 0;
+
+class DeviceMetrics {
+ public:
+  explicit DeviceMetrics(const Scheduler& scheduler) : scheduler_(scheduler) {}
+
+  // A family with one sample per device, value(DeviceService) each.
+  template <typename Value>
+  void Add(std::string name, std::string help, MetricType type, Value value,
+           const MetricLabels& more_labels = {}) {
+    MetricFamilyBuilder family(std::move(name), std::move(help), type);
+    for (const auto& service : scheduler_.devices()) {
+      MetricLabels labels = {{"device", Label(*service)}};
+      labels.insert(labels.end(), more_labels.begin(), more_labels.end());
+      family.Add(labels, static_cast<double>(value(*service)));
+    }
+    families_.push_back(family.Build());
+  }
+
+  void AddPool(absl::string_view what, std::string help, uint64_t Pool::*value,
+               MetricType type = MetricType::Gauge) {
+    Add(absl::StrCat("opserve_workspace_pool_", what), std::move(help), type,
+        [value](const DeviceService& s) { return s.device().memory().statistics().*value; });
+  }
+
+  void AddFamily(MetricFamilyBuilder family) { families_.push_back(family.Build()); }
+
+  void AddOne(std::string name, std::string help, MetricType type, const MetricLabels& labels,
+              double value) {
+    AddFamily(MetricFamilyBuilder(std::move(name), std::move(help), type).Add(labels, value));
+  }
+
+  std::vector<prometheus::MetricFamily> Take() { return std::move(families_); }
+
+  static std::string Label(const DeviceService& service) {
+    return absl::StrCat(service.device().id());
+  }
+
+ private:
+  const Scheduler& scheduler_;
+  std::vector<prometheus::MetricFamily> families_;
+};
+
+void AddQueues(DeviceMetrics& metrics) {
+  metrics.Add("opserve_queue_depth", "Requests waiting for a lane.", MetricType::Gauge,
+              [](const DeviceService& s) { return s.queued(); }, {{"tenant", kTenant}});
+  metrics.Add("opserve_queue_oldest_age_seconds", "Age of the request that has waited longest.",
+              MetricType::Gauge, [](const DeviceService& s) {
+                const absl::Time oldest = s.oldest_arrival();
+                return oldest == absl::UnixEpoch() ? 0
+                                                   : absl::ToDoubleSeconds(absl::Now() - oldest);
+              });
+  metrics.Add("opserve_requests_in_flight", "Requests that lanes are executing.", MetricType::Gauge,
+              [](const DeviceService& s) { return s.executing(); });
+}
+
+void AddPools(const Scheduler& scheduler, DeviceMetrics& metrics) {
+  metrics.AddPool("reserved_bytes", "Taken from the device: allocated, idle and retired.",
+                  &Pool::reserved_bytes);
+  metrics.AddPool("allocated_bytes", "Lent to requests, in whole blocks.", &Pool::allocated_bytes);
+  metrics.AddPool("requested_bytes", "Lent to requests, as asked for.", &Pool::requested_bytes);
+  metrics.AddPool("idle_bytes", "Kept for later requests.", &Pool::idle_bytes);
+  metrics.AddPool("retired_bytes", "Kept for the lane that used it last, which may still do so.",
+                  &Pool::retired_bytes);
+  metrics.AddPool("largest_free_bytes", "Largest idle block.", &Pool::largest_free_bytes);
+  metrics.AddPool("peak_bytes", "Highest reserved so far.", &Pool::peak_bytes);
+  metrics.Add(
+      "opserve_workspace_pool_fragmentation_ratio",
+      "Part of the idle memory outside the largest idle block.", MetricType::Gauge,
+      [](const DeviceService& s) { return s.device().memory().statistics().fragmentation(); });
+  metrics.AddPool("trimmed_bytes_total", "Given back to the device.", &Pool::trimmed_bytes_total,
+                  MetricType::Counter);
+  metrics.AddPool("scrubbed_bytes_total", "Overwritten before another tenant got it.",
+                  &Pool::scrubbed_bytes_total, MetricType::Counter);
+  MetricFamilyBuilder allocations("opserve_workspace_pool_allocations_total",
+                                  "How the pool served allocations.", MetricType::Counter);
+  for (const auto& service : scheduler.devices()) {
+    const Pool pool = service->device().memory().statistics();
+    for (int i = 0; i < DeviceMemoryPool::kOutcomes; ++i) {
+      allocations.Add({{"device", DeviceMetrics::Label(*service)}, {"result", kOutcomeNames[i]}},
+                      static_cast<double>(pool.allocations[i]));
+    }
+  }
+  metrics.AddFamily(std::move(allocations));
+}
+
+void AddHealth(const Scheduler& scheduler, DeviceMetrics& metrics) {
+  MetricFamilyBuilder states("opserve_device_state", "1 for the state a device is in.",
+                             MetricType::Gauge);
+  for (const auto& service : scheduler.devices()) {
+    for (int i = 0; i < kDeviceStates; ++i) {
+      const auto state = static_cast<DeviceState>(i);
+      states.Add({{"device", DeviceMetrics::Label(*service)},
+                  {"state", std::string(DeviceStateName(state))}},
+                 service->device().state() == state ? 1 : 0);
+    }
+  }
+  metrics.AddFamily(std::move(states));
+  metrics.Add("opserve_device_errors_total", "Kernels that crashed or did not end in time.",
+              MetricType::Counter, [](const DeviceService& s) { return s.device().task_faults(); },
+              {{"kind", "kernel"}});
+  metrics.Add("opserve_device_quarantines_total", "Times a device was taken out for a fault.",
+              MetricType::Counter, [](const DeviceService& s) { return s.device().quarantines(); });
+  metrics.Add("opserve_stream_aborts_total", "Streams stopped: a kernel hung or nobody waited.",
+              MetricType::Counter,
+              [](const DeviceService& s) { return s.device().stream_aborts(); });
+  metrics.Add("opserve_device_memory_total_bytes", "Memory of the device.", MetricType::Gauge,
+              [](const DeviceService& s) { return s.device().memory_info().total_bytes; });
+  metrics.Add("opserve_device_memory_used_bytes", "Of it, in use by anybody.", MetricType::Gauge,
+              [](const DeviceService& s) { return s.device().memory_info().used_bytes; });
+}
+
+void AddPlanCaches(const Scheduler& scheduler, const OperatorTable& operators,
+                   DeviceMetrics& metrics) {
+  using Counters = PlanCacheCounters::Operator;
+  const auto add = [&](const char* name, const char* help, MetricType type, auto value) {
+    MetricFamilyBuilder family(name, help, type);
+    for (const LoadedOperator& op : operators.operators()) {
+      double sum = 0;
+      for (const auto& service : scheduler.devices()) {
+        sum += static_cast<double>(value(service->plan_counters().of[op.index]));
+      }
+      family.Add({{"operator", std::string(op.descriptor->name)}}, sum);
+    }
+    metrics.AddFamily(std::move(family));
+  };
+  add("opserve_executor_cache_hits_total", "Invocations whose stage one was saved.",
+      MetricType::Counter, [](const Counters& c) { return c.hits.load(); });
+  add("opserve_executor_cache_misses_total", "Invocations for which stage one ran.",
+      MetricType::Counter, [](const Counters& c) { return c.misses.load(); });
+  add("opserve_executor_cache_evictions_total", "Plans dropped to make room for others.",
+      MetricType::Counter, [](const Counters& c) { return c.evictions.load(); });
+  add("opserve_executor_cache_uncacheable_total", "Plans whose executor can run only once.",
+      MetricType::Counter, [](const Counters& c) { return c.uncacheable.load(); });
+  add("opserve_executor_cache_entries", "Plans kept.", MetricType::Gauge,
+      [](const Counters& c) { return c.entries.load(); });
+}
+
+void AddHostMemory(const PinnedPool& pinned, const ResidentTensors& residents,
+                   DeviceMetrics& metrics) {
+  const PinnedPool::Statistics pool = pinned.statistics();
+  const MetricLabels any_node = {{"numa_node", "any"}};
+  metrics.AddOne("opserve_pinned_pool_reserved_bytes",
+                 "Page-locked host memory taken from the system.", MetricType::Gauge, any_node,
+                 static_cast<double>(pool.reserved_bytes));
+  metrics.AddOne("opserve_pinned_pool_allocated_bytes", "Of it, holding results on their way out.",
+                 MetricType::Gauge, any_node, static_cast<double>(pool.allocated_bytes));
+  metrics.AddOne("opserve_pinned_fallbacks_total",
+                 "Results in ordinary memory because the pinned pool was in use.",
+                 MetricType::Counter, any_node, static_cast<double>(pool.fallbacks_total));
+  metrics.AddOne("opserve_tenant_memory_bytes", "Memory that stays with a tenant between calls.",
+                 MetricType::Gauge, {{"tenant", kTenant}, {"kind", "hbm"}},
+                 static_cast<double>(residents.UsageOfTenant(kTenantId).bytes));
+}
+
+}  // namespace
+
+std::vector<prometheus::MetricFamily> CollectDeviceMetrics(const Scheduler& scheduler,
+                                                           const OperatorTable& operators,
+                                                           const PinnedPool& pinned,
+                                                           const ResidentTensors& residents) {
+  DeviceMetrics metrics(scheduler);
+  AddQueues(metrics);
+  AddPools(scheduler, metrics);
+  AddHealth(scheduler, metrics);
+  AddPlanCaches(scheduler, operators, metrics);
+  AddHostMemory(pinned, residents, metrics);
+  return metrics.Take();
+}
+
+}  // namespace opserve::server

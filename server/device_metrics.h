@@ -1,0 +1,20 @@
+// The metric families about devices, their pools and what stays in them.
+#pragma once
+
+#include <vector>
+
+#include "prometheus/metric_family.h"
+#include "server/device/pinned_pool.h"
+#include "server/execution/operator_table.h"
+#include "server/execution/resident_tensors.h"
+#include "server/scheduling/scheduler.h"
+
+namespace opserve::server {
+
+// Never blocks on a device. Thread-safe.
+std::vector<prometheus::MetricFamily> CollectDeviceMetrics(const Scheduler& scheduler,
+                                                           const OperatorTable& operators,
+                                                           const PinnedPool& pinned,
+                                                           const ResidentTensors& residents);
+
+}  // namespace opserve::server

@@ -1,0 +1,162 @@
+// The supervisor of a DeviceService: brings the device up, keeps house, and sees to faults.
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "ops/catalog/status_macros.h"
+#include "server/execution/golden_values.h"
+#include "server/observability/log.h"
+#include "server/scheduling/device_service.h"
+
+namespace opserve::server {
+namespace {
+
+// How often the driver is asked for its memory, and the pool for what it need not keep.
+constexpr absl::Duration kHousekeepingPeriod = absl::Seconds(1);
+// How long the lanes of a broken device may take beyond the execution timeout to let go of it.
+constexpr absl::Duration kParkTimeout = absl::Seconds(30);
+
+}  // namespace
+
+void DeviceService::Supervise() {
+  OpenDevice();
+  first_attempt_.Notify();
+  absl::Time housekeeping = absl::Now() + kHousekeepingPeriod;
+  while (true) {
+    const bool is_broken = device_.state() == DeviceState::kQuarantined;
+    std::deque<Command> commands = AwaitCommands(is_broken ? next_attempt_ : housekeeping);
+    {
+      absl::MutexLock lock(&mutex_);
+      if (is_closing_) break;
+    }
+    for (const Command& command : commands) command();
+    if (device_.state() == DeviceState::kQuarantined) {
+      AttendToQuarantine();
+    } else if (lanes_ != nullptr && absl::Now() >= housekeeping) {
+      device_.SampleMemory();
+      device_.memory().TrimDecayed(absl::Now());
+      housekeeping = absl::Now() + kHousekeepingPeriod;
+    }
+  }
+}
+
+std::deque<DeviceService::Command> DeviceService::AwaitCommands(absl::Time until) {
+  absl::MutexLock lock(&mutex_);
+  mutex_.AwaitWithDeadline(absl::Condition(this, &DeviceService::HasWork), until);
+  is_awake_ = false;
+  return std::exchange(commands_, {});
+}
+
+void DeviceService::OpenDevice() {
+  absl::Status status = device_.Open();
+  if (status.ok()) status = BringUp();
+  if (status.ok()) {
+    device_.Transition(DeviceState::kStarting, DeviceState::kReady);
+    return;
+  }
+  device_.Quarantine(status.message());
+  PutOff(absl::Now());
+}
+
+absl::Status DeviceService::BringUp() {
+  {
+    OPSERVE_ASSIGN_OR_RETURN(std::unique_ptr<StreamLane> probe,
+                             StreamLane::Create(device_, options_.lanes));
+    PlanCache plans(device_.acl(), /*capacity=*/1, probe_counters_);
+    LaneContext context{*probe, plans, *pinned_, workspace_limits_, options_.execution_timeout};
+    OPSERVE_RETURN_IF_ERROR(CheckGoldenValues(operators_, context));
+  }
+  up_since_ = absl::Now();
+  if (lanes_ != nullptr) return absl::OkStatus();
+  // Open first: a lane's thread ends when it finds the queue paused. Nothing comes before the
+  // device is ready.
+  queue_.Open();
+  auto lanes = LaneGroup::Start({.device = device_,
+                                 .queue = queue_,
+                                 .pinned = *pinned_,
+                                 .plan_counters = plan_counters_,
+                                 .events = *this,
+                                 .workspace_limits = workspace_limits_,
+                                 .execution_timeout = options_.execution_timeout},
+                                options_.lanes,
+                                std::max<size_t>(options_.plan_cache_entries / options_.lanes, 1));
+  if (!lanes.ok()) {
+    queue_.Pause();
+    return lanes.status();
+  }
+  lanes_ = *std::move(lanes);
+  return absl::OkStatus();
+}
+
+void DeviceService::AttendToQuarantine() {
+  if (lanes_ != nullptr) {
+    for (std::unique_ptr<LaneTask>& task : queue_.Pause()) MoveOrRefuse(std::move(task));
+    if (!lanes_->AwaitEnd(options_.execution_timeout + kParkTimeout)) {
+      // A thread that never comes back from a call on the device: resetting it now would pull the
+      // memory away under that call.
+      device_.Transition(DeviceState::kQuarantined, DeviceState::kFailed,
+                         "a call on the device never returned; restart the daemon");
+      return;
+    }
+    lanes_.reset();
+    const absl::Time now = absl::Now();
+    if (now - up_since_ >= 2 * recovery_wait_) {
+      recovery_wait_ = options_.first_recovery_wait;
+      next_attempt_ = now;
+    } else {
+      PutOff(now);
+    }
+  }
+  if (absl::Now() < next_attempt_) return;
+  if (absl::Status status = Recover(); !status.ok()) {
+    LogWarning("device_recovery_failed",
+               {{"device", device_.id()},
+                {"error", std::string(status.message())},
+                {"next_attempt_seconds", absl::ToDoubleSeconds(recovery_wait_)}});
+    PutOff(absl::Now());
+  }
+}
+
+void DeviceService::PutOff(absl::Time now) {
+  next_attempt_ = now + recovery_wait_;
+  recovery_wait_ = std::min(2 * recovery_wait_, options_.longest_recovery_wait);
+}
+
+absl::Status DeviceService::Recover() {
+  const absl::Status status = device_.Reset();
+  hooks_.was_reset(device_.id(), device_.generation());
+  OPSERVE_RETURN_IF_ERROR(status);
+  OPSERVE_RETURN_IF_ERROR(BringUp());
+  device_.SampleMemory();
+  device_.Transition(DeviceState::kQuarantined, DeviceState::kReady);
+  return absl::OkStatus();
+}
+
+absl::Status DeviceService::ResumeNow() {
+  switch (device_.state()) {
+    case DeviceState::kReady:
+      return absl::OkStatus();
+    case DeviceState::kDraining:
+      if (absl::Status status = BringUp(); !status.ok()) {
+        device_.Quarantine(status.message());
+        return status;
+      }
+      device_.Transition(DeviceState::kDraining, DeviceState::kReady);
+      return absl::OkStatus();
+    case DeviceState::kQuarantined:
+      next_attempt_ = absl::InfinitePast();
+      if (lanes_ != nullptr) AttendToQuarantine();
+      if (device_.state() == DeviceState::kReady) return absl::OkStatus();
+      return Recover();
+    case DeviceState::kStarting:
+    case DeviceState::kFailed:
+      break;
+  }
+  return absl::FailedPreconditionError(absl::StrCat("device ", device_.id(), " is ",
+                                                    DeviceStateName(device_.state()), ": ",
+                                                    device_.state_reason()));
+}
+
+}  // namespace opserve::server

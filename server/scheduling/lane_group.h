@@ -1,0 +1,84 @@
+// The lanes of a device while it is up: a stream, a plan cache and a thread each. Made anew after
+// every reset of the device.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/device/device.h"
+#include "server/device/pinned_pool.h"
+#include "server/device/stream_lane.h"
+#include "server/execution/lane_context.h"
+#include "server/execution/plan_cache.h"
+#include "server/scheduling/device_queue.h"
+
+namespace opserve::server {
+
+// What lanes tell their owner, on their threads or those of callers. Nothing may block. Outlives
+// the calls whose tasks the lanes run.
+class LaneEvents {
+ public:
+  virtual ~LaneEvents() = default;
+  // The call of a running task is cancelled: have AbortTask called, on a thread of the device.
+  virtual void OnCancelled(uint32_t lane, uint64_t task) = 0;
+  // A task that was taken from the queue when the device was not up any more.
+  virtual void OnGivenBack(std::unique_ptr<LaneTask> task) = 0;
+  // A task has ended, after this time on the lane.
+  virtual void OnTaskEnded(absl::Duration took) = 0;
+};
+
+class LaneGroup {
+ public:
+  // What the lanes work with; all of it outlives the group.
+  struct Parts {
+    Device& device;
+    DeviceQueue& queue;
+    PinnedPool& pinned;
+    PlanCacheCounters& plan_counters;
+    LaneEvents& events;
+    WorkspaceLimits workspace_limits;
+    absl::Duration execution_timeout;
+  };
+
+  // Makes `lanes` streams and starts their threads, which end when the queue pauses or closes. The
+  // calling thread must be bound to the device. Errors: AclCallStatus.
+  static absl::StatusOr<std::unique_ptr<LaneGroup>> Start(const Parts& parts, uint32_t lanes,
+                                                          size_t plans_per_lane);
+
+  // Waits for the threads; destroys plans and streams. The calling thread must be bound to the
+  // device.
+  ~LaneGroup();
+  LaneGroup(const LaneGroup&) = delete;
+  LaneGroup& operator=(const LaneGroup&) = delete;
+
+  // Whether all threads have ended, waiting at most for `timeout`.
+  bool AwaitEnd(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // As StreamLane::AbortTask; the calling thread must be bound to the device.
+  void AbortTask(uint32_t lane, uint64_t task) { lanes_[lane]->stream->AbortTask(task); }
+
+ private:
+  struct Lane {
+    std::unique_ptr<StreamLane> stream;
+    std::unique_ptr<PlanCache> plans;  // its executors go before the stream
+    std::thread thread;
+  };
+
+  explicit LaneGroup(const Parts& parts) : parts_(parts) {}
+  void Serve(Lane& lane) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RunTask(Lane& lane, std::unique_ptr<LaneTask> task);
+  bool HaveAllEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return running_ == 0; }
+
+  const Parts parts_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  absl::Mutex mutex_;
+  size_t running_ ABSL_GUARDED_BY(mutex_) = 0;  // threads
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,42 @@
+// Something that has to run on a lane of a device: a program, or a copy of a resident tensor.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "server/execution/call_state.h"
+#include "server/execution/lane_context.h"
+
+namespace opserve::server {
+
+// Either Run and then Answer are called, or Refuse, each once; the task is destroyed after it.
+class LaneTask {
+ public:
+  // `device`: the only device the task can run on, if its data is there.
+  LaneTask(std::shared_ptr<CallState> call, std::optional<int32_t> device)
+      : call_(std::move(call)), device_(device) {}
+  virtual ~LaneTask() = default;
+  LaneTask(const LaneTask&) = delete;
+  LaneTask& operator=(const LaneTask&) = delete;
+
+  // Does the work on a thread of the device and keeps its result; may wait for nothing but the
+  // device and its memory. Leaves the lane idle, or its device not ready.
+  virtual void Run(LaneContext& lane) = 0;
+  // Tells whoever waits, when the task has been counted as ended. Must not block.
+  virtual void Answer() = 0;
+  // Ends the task without running it: it was cancelled while queued, or its device broke and no
+  // other can take it. Must not block.
+  virtual void Refuse(const absl::Status& status) = 0;
+
+  const std::shared_ptr<CallState>& call() const { return call_; }
+  std::optional<int32_t> device() const { return device_; }
+
+ private:
+  const std::shared_ptr<CallState> call_;
+  const std::optional<int32_t> device_;
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,38 @@
+// One step of an upload or a download, on the device that has the tensor.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "server/scheduling/lane_task.h"
+
+namespace opserve::server {
+
+class TransferTask final : public LaneTask {
+ public:
+  // Does the copying, on a thread of the device. Not called if nobody waits for the call any more.
+  using Step = std::function<absl::Status(LaneContext& lane)>;
+  // Called once, unless Submit refused the task, on a thread of the device or the one that
+  // cancelled; `status` is the step's, or why it was not taken. Must not block.
+  using Done = std::function<void(const absl::Status& status)>;
+
+  TransferTask(std::shared_ptr<CallState> call, int32_t device, Step step, Done done)
+      : LaneTask(std::move(call), device), step_(std::move(step)), done_(std::move(done)) {}
+
+  void Run(LaneContext& lane) override {
+    status_ = call()->Check();
+    if (status_.ok()) status_ = step_(lane);
+  }
+  void Answer() override { done_(status_); }
+  void Refuse(const absl::Status& status) override { done_(status); }
+
+ private:
+  const Step step_;
+  const Done done_;
+  absl::Status status_;
+};
+
+}  // namespace opserve::server

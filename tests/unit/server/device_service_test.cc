@@ -1,0 +1,351 @@
+#include "server/scheduling/device_service.h"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ops/catalog/error.h"
+#include "server/scheduling/scheduler.h"
+#include "tests/unit/server/acl_environment.h"
+
+namespace opserve::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kLong = absl::Seconds(60);
+
+std::string ReasonOf(const absl::Status& status) {
+  return catalog::GetErrorDetail(status).value_or(v1::ErrorDetail()).reason();
+}
+
+// How a task ended, to be waited for.
+struct Outcome {
+  absl::Notification begun;
+  absl::Notification ended;
+  absl::Status status;  // after `ended`
+  int32_t device = -1;  // where it ran
+};
+
+// Does what the test says on a lane.
+class TestTask final : public LaneTask {
+ public:
+  TestTask(std::shared_ptr<CallState> call, std::optional<int32_t> device,
+           std::shared_ptr<Outcome> outcome, std::function<absl::Status(LaneContext&)> work)
+      : LaneTask(std::move(call), device), outcome_(std::move(outcome)), work_(std::move(work)) {}
+
+  void Run(LaneContext& lane) override {
+    outcome_->device = lane.lane.device().id();
+    outcome_->begun.Notify();
+    status_ = work_(lane);
+  }
+  void Answer() override { End(status_); }
+  void Refuse(const absl::Status& status) override { End(status); }
+
+ private:
+  void End(const absl::Status& status) {
+    outcome_->status = status;
+    outcome_->ended.Notify();
+  }
+
+  const std::shared_ptr<Outcome> outcome_;
+  const std::function<absl::Status(LaneContext&)> work_;
+  absl::Status status_;
+};
+
+class DeviceServiceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    options_.lanes = 1;
+    options_.execution_timeout = kLong;
+    options_.first_recovery_wait = absl::Milliseconds(1);
+    options_.longest_recovery_wait = absl::Milliseconds(4);
+  }
+  void TearDown() override {
+    scheduler_.reset();
+    ClearFaults();
+    pinned_->Close();
+  }
+
+  void Start(const std::vector<int32_t>& devices) {
+    scheduler_ = std::make_unique<Scheduler>(
+        TestAcl(), devices, operators_, pinned_, options_,
+        Scheduler::Hooks{.device_was_reset = [this](int32_t, uint64_t) { ++resets_; },
+                         .state_changed =
+                             [this] {
+                               absl::MutexLock lock(&mutex_);
+                               ++state_changes_;
+                             }});
+  }
+
+  DeviceService& device(int32_t id) { return *scheduler_->Find(id); }
+
+  // Submits a task that does `work`; aborts the test if it is refused.
+  std::shared_ptr<Outcome> Submit(
+      std::function<absl::Status(LaneContext&)> work,
+      std::shared_ptr<CallState> call = std::make_shared<CallState>(absl::InfiniteFuture()),
+      std::optional<int32_t> device = std::nullopt) {
+    auto outcome = std::make_shared<Outcome>();
+    std::unique_ptr<LaneTask> task =
+        std::make_unique<TestTask>(std::move(call), device, outcome, std::move(work));
+    const absl::Status status = scheduler_->Submit(&task);
+    if (!status.ok()) {
+      outcome->status = status;
+      outcome->ended.Notify();
+    }
+    return outcome;
+  }
+
+  // Submits one that holds its lane until OpenGate.
+  std::shared_ptr<Outcome> SubmitBlocker(std::optional<int32_t> device = std::nullopt) {
+    auto outcome = Submit(
+        [this](LaneContext&) {
+          open_.WaitForNotification();
+          return absl::OkStatus();
+        },
+        std::make_shared<CallState>(absl::InfiniteFuture()), device);
+    outcome->begun.WaitForNotification();
+    return outcome;
+  }
+  void OpenGate() { open_.Notify(); }
+
+  void AwaitState(int32_t id, DeviceState state) {
+    absl::MutexLock lock(&mutex_);
+    const auto has_state = [&] { return device(id).device().state() == state; };
+    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&has_state), kLong))
+        << id << " is " << DeviceStateName(device(id).device().state());
+  }
+
+  static absl::Status Nothing(LaneContext&) { return absl::OkStatus(); }
+
+  absl::Mutex mutex_;
+  int state_changes_ = 0;
+  std::atomic<int> resets_ = 0;
+  const OperatorTable operators_{TestAcl()};
+  const std::shared_ptr<PinnedPool> pinned_ = PinnedPool::Create(TestAcl(), 32 << 20, false);
+  DeviceServiceOptions options_;
+  absl::Notification open_;
+  std::unique_ptr<Scheduler> scheduler_;
+};
+
+TEST_F(DeviceServiceTest, ATaskRunsAndAnswers) {
+  Start({0});
+  const auto outcome = Submit(Nothing);
+  outcome->ended.WaitForNotification();
+
+  EXPECT_TRUE(outcome->status.ok()) << outcome->status;
+  EXPECT_EQ(device(0).completed(), 1u);
+  EXPECT_EQ(device(0).executing(), 0u);
+}
+
+TEST_F(DeviceServiceTest, AFullQueueRefusesWithAHint) {
+  options_.queue_capacity = 1;
+  Start({0});
+  const auto running = SubmitBlocker();
+  const auto queued = Submit(Nothing);
+
+  const auto refused = Submit(Nothing);
+
+  EXPECT_EQ(refused->status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ReasonOf(refused->status), "queue_full");
+  EXPECT_GE(catalog::GetErrorDetail(refused->status)->retry_pushback_ms(), 10);
+  OpenGate();
+  queued->ended.WaitForNotification();
+  EXPECT_TRUE(queued->status.ok());
+}
+
+TEST_F(DeviceServiceTest, ACancelledTaskLeavesTheQueueAtOnce) {
+  Start({0});
+  const auto running = SubmitBlocker();
+  auto call = std::make_shared<CallState>(absl::InfiniteFuture());
+  const auto queued = Submit(Nothing, call);
+
+  call->Cancel();
+
+  EXPECT_TRUE(queued->ended.HasBeenNotified());
+  EXPECT_EQ(queued->status.code(), absl::StatusCode::kCancelled);
+  EXPECT_FALSE(queued->begun.HasBeenNotified());
+  EXPECT_EQ(device(0).queued(), 0u);
+  OpenGate();
+}
+
+TEST_F(DeviceServiceTest, TasksGoToTheDeviceWithLessWorkOrWhereTheirDataIs) {
+  Start({0, 1});
+  const auto blocker = SubmitBlocker(0);
+  for (int i = 0; i < 3; ++i) {
+    const auto free = Submit(Nothing);
+    free->ended.WaitForNotification();
+    EXPECT_EQ(free->device, 1);
+  }
+  const auto bound = Submit(Nothing, std::make_shared<CallState>(absl::InfiniteFuture()), 0);
+  EXPECT_FALSE(bound->begun.HasBeenNotified());
+  OpenGate();
+  bound->ended.WaitForNotification();
+  EXPECT_EQ(bound->device, 0);
+}
+
+TEST_F(DeviceServiceTest, ADeviceWithAWrongGoldenResultDoesNotServeUntilItIsRight) {
+  InjectFaults("kernel=aclnnKlDivTargetBackward,wrong,on=0,count=3");
+  Start({0, 1});
+  EXPECT_NE(device(0).device().state(), DeviceState::kStarting);
+  EXPECT_EQ(device(1).device().state(), DeviceState::kReady);
+
+  // Two more attempts fail, the fourth does not.
+  AwaitState(0, DeviceState::kReady);
+
+  EXPECT_EQ(device(0).device().quarantines(), 1u);
+  EXPECT_EQ(resets_, 3);
+}
+
+TEST_F(DeviceServiceTest, AFaultMovesWhatWaitsAndTheDeviceComesBack) {
+  Start({0, 1});
+  const auto other = SubmitBlocker(1);
+  const auto on_zero = SubmitBlocker(0);
+  std::vector<std::shared_ptr<Outcome>> waiting;
+  for (int i = 0; i < 6; ++i) waiting.push_back(Submit(Nothing));
+  auto call = std::make_shared<CallState>(absl::InfiniteFuture());
+  const auto bound = Submit(Nothing, call, 0);
+
+  device(0).device().Quarantine("a test says so");
+
+  // What was queued on device 0 moves to the other one; what is bound to it cannot.
+  bound->ended.WaitForNotification();
+  EXPECT_EQ(ReasonOf(bound->status), "device_unavailable");
+  EXPECT_EQ(ReasonOf(Submit(Nothing, call, 0)->status), "device_unavailable");
+  OpenGate();
+  for (const auto& outcome : waiting) {
+    outcome->ended.WaitForNotification();
+    EXPECT_TRUE(outcome->status.ok()) << outcome->status;
+    EXPECT_EQ(outcome->device, 1);
+  }
+  AwaitState(0, DeviceState::kReady);
+  EXPECT_EQ(resets_, 1);
+  const auto after = Submit(Nothing, std::make_shared<CallState>(absl::InfiniteFuture()), 0);
+  after->ended.WaitForNotification();
+  EXPECT_TRUE(after->status.ok()) << after->status;
+}
+
+TEST_F(DeviceServiceTest, ALostDeviceIsResetAndServesAgain) {
+  Start({0, 1});
+  InjectFaults("device=0,lost,resets=3");
+
+  const auto outcome = Submit(
+      [](LaneContext& lane) {
+        absl::Status status = lane.lane.Synchronize(kLong);
+        return status;
+      },
+      std::make_shared<CallState>(absl::InfiniteFuture()), 0);
+
+  outcome->ended.WaitForNotification();
+  EXPECT_EQ(outcome->status.code(), absl::StatusCode::kUnavailable);
+  AwaitState(0, DeviceState::kReady);
+  EXPECT_GE(resets_, 3);
+}
+
+TEST_F(DeviceServiceTest, DrainingLosesNothing) {
+  Start({0, 1});
+  const auto first = SubmitBlocker(0);
+  const auto second = SubmitBlocker(1);
+  std::vector<std::shared_ptr<Outcome>> waiting;
+  for (int i = 0; i < 4; ++i) waiting.push_back(Submit(Nothing));
+  const auto bound = Submit(Nothing, std::make_shared<CallState>(absl::InfiniteFuture()), 0);
+
+  const auto drained = device(0).Drain(absl::Now());
+
+  EXPECT_EQ(drained.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(device(0).device().state(), DeviceState::kDraining);
+  EXPECT_EQ(device(0).queued(), 1u);  // what cannot move
+  const auto refused = Submit(Nothing, std::make_shared<CallState>(absl::InfiniteFuture()), 0);
+  EXPECT_EQ(ReasonOf(refused->status), "draining");
+  OpenGate();
+  EXPECT_TRUE(device(0).Drain(absl::Now() + kLong).ok());
+  for (const auto& outcome : waiting) {
+    outcome->ended.WaitForNotification();
+    EXPECT_TRUE(outcome->status.ok()) << outcome->status;
+    EXPECT_EQ(outcome->device, 1);
+  }
+  bound->ended.WaitForNotification();
+  EXPECT_TRUE(bound->status.ok()) << bound->status;
+  EXPECT_EQ(resets_, 0);
+}
+
+TEST_F(DeviceServiceTest, ResumingPutsADrainedDeviceBackIfItIsRight) {
+  Start({0});
+  ASSERT_TRUE(device(0).Drain(absl::Now() + kLong).ok());
+  EXPECT_TRUE(device(0).Resume(absl::Now() + kLong).ok());
+  EXPECT_EQ(device(0).device().state(), DeviceState::kReady);
+
+  ASSERT_TRUE(device(0).Drain(absl::Now() + kLong).ok());
+  InjectFaults("kernel=*,wrong");
+  const absl::Status wrong = device(0).Resume(absl::Now() + kLong);
+
+  EXPECT_THAT(std::string(wrong.message()), HasSubstr("golden case"));
+  AwaitState(0, DeviceState::kReady);  // after the reset that follows
+  EXPECT_EQ(resets_, 1);
+}
+
+TEST_F(DeviceServiceTest, ResumingDoesNotWaitForTheNextAttempt) {
+  options_.first_recovery_wait = absl::Hours(1);
+  options_.longest_recovery_wait = absl::Hours(1);
+  InjectFaults("kernel=*,wrong");
+  Start({0});
+  ASSERT_EQ(device(0).device().state(), DeviceState::kQuarantined);
+
+  EXPECT_TRUE(device(0).Resume(absl::Now() + kLong).ok());
+
+  EXPECT_EQ(device(0).device().state(), DeviceState::kReady);
+}
+
+TEST_F(DeviceServiceTest, EveryAbiCallOfBringingUpMayFail) {
+  for (const char* function :
+       {"aclrtSetDevice", "aclrtGetCurrentContext", "aclrtSetCurrentContext", "aclrtCreateStream",
+        "aclrtMalloc", "aclrtMallocHost", "aclrtMemcpyAsync", "aclrtMemcpy", "aclCreateTensor",
+        "aclrtSynchronizeStreamWithTimeout", "aclSetAclOpExecutorRepeatable",
+        "aclSetInputTensorAddr", "aclSetOutputTensorAddr", "aclnnL1LossBackward",
+        "aclnnL1LossBackwardGetWorkspaceSize", "aclrtMemsetAsync", "aclrtGetMemInfo"}) {
+    for (int nth = 1; nth <= 3; ++nth) {
+      SCOPED_TRACE(absl::StrCat(function, " ", nth));
+      InjectFaults(absl::StrCat("call=", function, ",code=507000,nth=", nth));
+      Start({0});
+      AwaitState(0, DeviceState::kReady);
+      auto outcome = Submit(Nothing);
+      outcome->ended.WaitForNotification();
+      if (!outcome->status.ok()) {  // the lane's own first call failed; the next attempt is well
+        EXPECT_EQ(ReasonOf(outcome->status), "device_unavailable") << function << nth;
+        AwaitState(0, DeviceState::kReady);
+        outcome = Submit(Nothing);
+        outcome->ended.WaitForNotification();
+      }
+      EXPECT_TRUE(outcome->status.ok()) << function << nth << outcome->status;
+      scheduler_.reset();
+      ClearFaults();
+      EXPECT_EQ(HostCount(OPSERVE_HOST_EXECUTORS), 0) << function << nth;
+      EXPECT_EQ(HostCount(OPSERVE_HOST_TENSORS), 0) << function << nth;
+      EXPECT_EQ(HostCount(OPSERVE_HOST_STREAMS), 0) << function << nth;
+      EXPECT_EQ(HostCount(OPSERVE_HOST_ALLOCATIONS), 0) << function << nth;
+    }
+  }
+}
+
+TEST_F(DeviceServiceTest, TheBackOffDoubles) {
+  options_.first_recovery_wait = absl::Milliseconds(1);
+  options_.longest_recovery_wait = absl::Milliseconds(64);
+  InjectFaults("kernel=*,wrong,count=6");
+  const absl::Time start = absl::Now();
+  Start({0});
+
+  AwaitState(0, DeviceState::kReady);
+
+  // The first attempt and five more fail; the waits before them are 1, 2, 4, 8, 16 and 32 ms.
+  EXPECT_GE(absl::Now() - start, absl::Milliseconds(63));
+  EXPECT_EQ(resets_, 6);
+}
+
+}  // namespace
+}  // namespace opserve::server
