@@ -1,13 +1,10 @@
 #include "server/rpc/execute_response.h"
 
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "grpcpp/support/slice.h"
 #include "ops/catalog/error.h"
-#include "opserve/v1/operator_service.pb.h"
-#include "proto/codec/payload_message.h"
+#include "server/rpc/pinned_slice.h"
 
 namespace opserve::server {
 namespace {
@@ -15,16 +12,33 @@ namespace {
 // More than everything but payloads can take: names, shapes and the receipt.
 constexpr uint64_t kHeaderBytes = 64 << 10;
 
-// A slice of gRPC's that owns a pooled buffer.
-grpc::Slice ToSlice(PinnedBuffer buffer) {
-  if (buffer.size() == 0) return grpc::Slice();
-  auto* owner = new PinnedBuffer(std::move(buffer));
-  return grpc::Slice(
-      owner->data(), owner->size(), [](void* owner) { delete static_cast<PinnedBuffer*>(owner); },
-      owner);
+grpc::Slice ToSlice(PinnedBuffer buffer, AnswerMemory memory) {
+  if (memory == AnswerMemory::kCopied && buffer.size() > 0) {
+    return grpc::Slice(buffer.data(), buffer.size());
+  }
+  return ToSlice(std::move(buffer));
 }
 
-void FillReceipt(const ProgramResult& result, const StageClock& clock, v1::Receipt* receipt) {
+v1::Receipt::PoolOutcome ToProto(DeviceMemoryPool::Outcome outcome) {
+  switch (outcome) {
+    case DeviceMemoryPool::kHit:
+      return v1::Receipt::POOL_OUTCOME_HIT;
+    case DeviceMemoryPool::kSplit:
+      return v1::Receipt::POOL_OUTCOME_SPLIT;
+    case DeviceMemoryPool::kCrossStream:
+      return v1::Receipt::POOL_OUTCOME_CROSS_STREAM;
+    case DeviceMemoryPool::kGrow:
+      return v1::Receipt::POOL_OUTCOME_GROW;
+    case DeviceMemoryPool::kRetry:
+      return v1::Receipt::POOL_OUTCOME_RETRY;
+    case DeviceMemoryPool::kOutOfMemory:
+    case DeviceMemoryPool::kOutcomes:
+      break;
+  }
+  return v1::Receipt::POOL_OUTCOME_UNSPECIFIED;
+}
+
+void FillTimes(const StageClock& clock, v1::Receipt* receipt) {
   receipt->set_read_ns(clock.nanoseconds(Stage::kRead));
   receipt->set_validate_ns(clock.nanoseconds(Stage::kValidate));
   receipt->set_queue_ns(clock.nanoseconds(Stage::kQueue));
@@ -34,20 +48,33 @@ void FillReceipt(const ProgramResult& result, const StageClock& clock, v1::Recei
   receipt->set_d2h_ns(clock.nanoseconds(Stage::kD2h));
   receipt->set_write_ns(clock.nanoseconds(Stage::kWrite));
   receipt->set_total_ns(clock.total_nanoseconds());
+}
+
+void FillReceipt(const ProgramResult& result, const StageClock& clock, v1::Receipt* receipt) {
+  FillTimes(clock, receipt);
   receipt->set_device(result.device);
   receipt->set_lane(result.lane);
   receipt->set_workspace_bytes(result.workspace_bytes);
   receipt->set_copied_to_device_bytes(result.copied_to_device_bytes);
   receipt->set_copied_from_device_bytes(result.copied_from_device_bytes);
+  receipt->set_plan_hits(result.plan_hits);
+  receipt->set_plan_misses(result.plan_misses);
+  receipt->set_device_memory_bytes(result.device_memory_bytes);
+  if (result.device_memory_bytes > 0) receipt->set_pool_outcome(ToProto(result.pool_outcome));
 }
 
 }  // namespace
 
-absl::Status CheckResponseFits(const Program& program, uint64_t limit) {
-  uint64_t bytes = kHeaderBytes;
+uint64_t ResultBytes(const Program& program) {
+  uint64_t bytes = 0;
   for (uint32_t source : program.results) {
     bytes += static_cast<uint64_t>(catalog::NumBytes(program.invocations[source].output));
   }
+  return bytes;
+}
+
+absl::Status CheckResponseFits(const Program& program, uint64_t limit) {
+  const uint64_t bytes = kHeaderBytes + ResultBytes(program);
   if (bytes <= limit) return absl::OkStatus();
   return catalog::ErrorWithReason(
       absl::StatusCode::kInvalidArgument, "too_large",
@@ -55,21 +82,21 @@ absl::Status CheckResponseFits(const Program& program, uint64_t limit) {
                    " allowed (--max_message_bytes)"));
 }
 
-grpc::ByteBuffer BuildExecuteResponse(ProgramResult result, bool want_receipt, StageClock* clock) {
-  v1::ExecuteResponse header;
-  std::vector<grpc::Slice> payloads;
+ExecuteAnswer BuildExecuteAnswer(ProgramResult result, bool want_receipt, AnswerMemory memory,
+                                 StageClock* clock) {
+  ExecuteAnswer answer;
   for (ProgramResult::Output& output : result.outputs) {
-    v1::Result* to = header.add_results();
+    v1::Result* to = answer.header.add_results();
     to->mutable_source()->set_invocation(output.invocation);
     to->mutable_source()->set_output(std::string(output.name));
     to->mutable_tensor()->set_dtype(output.spec.dtype);
     to->mutable_tensor()->mutable_shape()->Add(output.spec.shape.begin(), output.spec.shape.end());
-    to->mutable_tensor()->set_payload(static_cast<uint32_t>(payloads.size()));
-    payloads.push_back(ToSlice(std::move(output.data)));
+    to->mutable_tensor()->set_payload(static_cast<uint32_t>(answer.payloads.size()));
+    answer.payloads.push_back(ToSlice(std::move(output.data), memory));
   }
   clock->Book(Stage::kWrite);
-  if (want_receipt) FillReceipt(result, *clock, header.mutable_receipt());
-  return codec::BuildPayloadMessage(header, payloads);
+  if (want_receipt) FillReceipt(result, *clock, answer.header.mutable_receipt());
+  return answer;
 }
 
 }  // namespace opserve::server

@@ -1,22 +1,40 @@
-// The answer to Execute.
+// The answer to a request to run a program.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+#include "opserve/v1/operator_service.pb.h"
 #include "server/execution/program.h"
 #include "server/execution/program_runner.h"
 #include "server/observability/stage_clock.h"
 
 namespace opserve::server {
 
+// Never changed once it is complete, so that several calls can send the same one.
+struct ExecuteAnswer {
+  v1::ExecuteResponse header;         // without payloads
+  std::vector<grpc::Slice> payloads;  // of header.results, one each
+};
+
+// Where the payloads of an answer are.
+enum class AnswerMemory {
+  kResultBuffers,  // the results' own buffers, without a copy; back in their pool when gRPC has
+                   // sent them and the answer is gone
+  kCopied,         // ordinary memory; the results' buffers are back in their pool at once
+};
+
+// Bytes of a program's results, as payloads.
+uint64_t ResultBytes(const Program& program);
+
 // kInvalidArgument (reason "too_large") if the results would make a message of more than `limit`
 // bytes, which gRPC would refuse to send after all the work was done.
 absl::Status CheckResponseFits(const Program& program, uint64_t limit);
 
-// The response message. The results' buffers become its payloads without a copy and go back to
-// their pool when gRPC has sent them. Books Stage::kWrite.
-grpc::ByteBuffer BuildExecuteResponse(ProgramResult result, bool want_receipt, StageClock* clock);
+// Books Stage::kWrite.
+ExecuteAnswer BuildExecuteAnswer(ProgramResult result, bool want_receipt, AnswerMemory memory,
+                                 StageClock* clock);
 
 }  // namespace opserve::server

@@ -1,4 +1,4 @@
-// What the Execute calls of one listener share.
+// What the executing calls of one listener share.
 #pragma once
 
 #include <atomic>
@@ -8,17 +8,20 @@
 #include "opserve/v1/operator_service.grpc.pb.h"
 #include "server/execution/operator_table.h"
 #include "server/execution/program.h"
+#include "server/execution/resident_tensors.h"
 #include "server/observability/request_metrics.h"
 #include "server/rpc/call_counter.h"
 #include "server/scheduling/scheduler.h"
 
 namespace opserve::server {
 
-// Execute takes and gives raw slices, so that tensor bytes never become a protobuf string; the
-// small calls use the generated types. Reflection still sees the ordinary service.
-using AsyncOperatorService =
-    v1::OperatorService::WithAsyncMethod_ListOperators<v1::OperatorService::WithRawMethod_Execute<
-        v1::OperatorService::WithAsyncMethod_GetServerStatus<v1::OperatorService::Service>>>;
+class IdempotencyCache;
+
+// Execute and ExecuteStream take and give raw slices, so that tensor bytes never become a protobuf
+// string; the small calls use the generated types. Reflection still sees the ordinary service.
+using AsyncOperatorService = v1::OperatorService::WithAsyncMethod_ListOperators<
+    v1::OperatorService::WithRawMethod_Execute<v1::OperatorService::WithRawMethod_ExecuteStream<
+        v1::OperatorService::WithAsyncMethod_GetServerStatus<v1::OperatorService::Service>>>>;
 
 // All pointers outlive the calls.
 struct ExecuteContext {
@@ -26,14 +29,19 @@ struct ExecuteContext {
   ServerCalls* calls = nullptr;
   const OperatorTable* operators = nullptr;
   Scheduler* scheduler = nullptr;
+  ResidentTensors* residents = nullptr;
+  IdempotencyCache* idempotency = nullptr;
   RequestMetrics* metrics = nullptr;
   ProgramLimits limits;
   uint64_t max_response_bytes = 0;
   absl::Duration default_deadline;
   absl::Duration max_deadline;
-  // Once set, new calls are answered UNAVAILABLE.
+  // Requests of one stream that may be unanswered; at least 1.
+  uint32_t stream_window = 64;
+  // Once set, new requests are answered UNAVAILABLE.
   std::atomic<bool> is_draining = false;
-  // Calls between their arrival and the confirmation that their answer was sent.
+  // Single calls between their arrival and the confirmation that their answer was sent, and streams
+  // with requests there.
   CallCounter in_flight;
 };
 

@@ -11,8 +11,11 @@
 #include "grpcpp/server_builder.h"
 #include "ops/catalog/descriptor_proto.h"
 #include "ops/catalog/status_macros.h"
+#include "server/rpc/download_call.h"
 #include "server/rpc/execute_call.h"
+#include "server/rpc/execute_stream_call.h"
 #include "server/rpc/unix_socket.h"
+#include "server/rpc/upload_call.h"
 
 namespace opserve::server {
 namespace {
@@ -24,6 +27,9 @@ int NumQueues() { return std::clamp<int>(std::thread::hardware_concurrency() / 4
 // Calls of each kind that wait to be matched with an arriving one. gRPC holds back what finds none
 // waiting, so a few save it the detour under load.
 constexpr int kListeningCalls = 16;
+
+// Room in a message beside a chunk's bytes.
+constexpr uint64_t kChunkHeaderBytes = 64 << 10;
 
 // What a connection may do, as gRPC's channel arguments.
 void SetConnectionLimits(const Config& config, grpc::ServerBuilder* builder) {
@@ -47,30 +53,61 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Config& conf
   return server;
 }
 
-GrpcServer::GrpcServer(const Config& config, Parts parts) : parts_(std::move(parts)) {
-  execute_.service = &service_;
+GrpcServer::GrpcServer(const Config& config, Parts parts)
+    : parts_(std::move(parts)), idempotency_({.max_bytes = config.idempotency_cache_bytes}) {
+  execute_.service = &operator_service_;
   execute_.calls = &calls_;
   execute_.operators = parts_.operators;
   execute_.scheduler = parts_.scheduler;
+  execute_.residents = parts_.residents;
+  execute_.idempotency = &idempotency_;
   execute_.metrics = parts_.metrics;
   execute_.limits.max_tensor_bytes = config.max_tensor_bytes;
   execute_.limits.max_program_bytes = config.max_request_bytes;
+  execute_.limits.max_output_ratio = config.max_output_ratio;
   execute_.max_response_bytes = config.max_message_bytes;
   execute_.default_deadline = config.default_deadline;
   execute_.max_deadline = config.max_deadline;
+  execute_.stream_window = config.stream_window;
+  tensors_.service = &tensor_service_;
+  tensors_.calls = &calls_;
+  tensors_.scheduler = parts_.scheduler;
+  tensors_.residents = parts_.residents;
+  tensors_.metrics = parts_.metrics;
+  tensors_.max_tensor_bytes = config.max_tensor_bytes;
+  tensors_.max_chunk_bytes = config.max_message_bytes - kChunkHeaderBytes;
+  tensors_.max_deadline = config.max_deadline;
+  tensors_.is_draining = &execute_.is_draining;
+  tensors_.in_flight = &execute_.in_flight;
+  DescribeUnaryMethods();
+}
+
+void GrpcServer::DescribeUnaryMethods() {
   list_operators_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue, void* tag) {
-    service_.RequestListOperators(rpc, request, writer, queue, queue, tag);
+    operator_service_.RequestListOperators(rpc, request, writer, queue, queue, tag);
   };
   list_operators_.answer = [this](const auto& request, auto* response) {
     return ListOperators(request, response);
   };
   get_server_status_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue,
                                       void* tag) {
-    service_.RequestGetServerStatus(rpc, request, writer, queue, queue, tag);
+    operator_service_.RequestGetServerStatus(rpc, request, writer, queue, queue, tag);
   };
   get_server_status_.answer = [this](const auto& /*request*/, auto* response) {
     *response = parts_.status();
     return absl::OkStatus();
+  };
+  renew_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue, void* tag) {
+    tensor_service_.RequestRenew(rpc, request, writer, queue, queue, tag);
+  };
+  renew_.answer = [this](const auto& request, auto* response) {
+    return Renew(tensors_, request, response);
+  };
+  release_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue, void* tag) {
+    tensor_service_.RequestRelease(rpc, request, writer, queue, queue, tag);
+  };
+  release_.answer = [this](const auto& request, auto* response) {
+    return Release(tensors_, request, response);
   };
 }
 
@@ -79,7 +116,8 @@ absl::Status GrpcServer::Listen(const Config& config) {
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetConnectionLimits(config, &builder);
-  builder.RegisterService(&service_);
+  builder.RegisterService(&operator_service_);
+  builder.RegisterService(&tensor_service_);
   std::vector<int> ports(config.listen.size(), 0);
   for (size_t i = 0; i < config.listen.size(); ++i) {
     const ListenAddress& address = config.listen[i];
@@ -100,14 +138,23 @@ absl::Status GrpcServer::Listen(const Config& config) {
   }
   SetServing(false);
   for (const auto& queue : queues_) {
-    for (int i = 0; i < kListeningCalls; ++i) ExecuteCall::Listen(execute_, queue.get());
-    UnaryCall<v1::ListOperatorsRequest, v1::ListOperatorsResponse>::Listen(list_operators_, calls_,
-                                                                           queue.get());
-    UnaryCall<v1::GetServerStatusRequest, v1::GetServerStatusResponse>::Listen(get_server_status_,
-                                                                               calls_, queue.get());
+    ListenForCalls(queue.get());
     pollers_.emplace_back([this, queue = queue.get()] { Poll(queue); });
   }
   return absl::OkStatus();
+}
+
+void GrpcServer::ListenForCalls(grpc::ServerCompletionQueue* queue) {
+  for (int i = 0; i < kListeningCalls; ++i) ExecuteCall::Listen(execute_, queue);
+  ExecuteStreamCall::Listen(execute_, queue);
+  UploadCall::Listen(tensors_, queue);
+  DownloadCall::Listen(tensors_, queue);
+  UnaryCall<v1::RenewRequest, v1::RenewResponse>::Listen(renew_, calls_, queue);
+  UnaryCall<v1::ReleaseRequest, v1::ReleaseResponse>::Listen(release_, calls_, queue);
+  UnaryCall<v1::ListOperatorsRequest, v1::ListOperatorsResponse>::Listen(list_operators_, calls_,
+                                                                         queue);
+  UnaryCall<v1::GetServerStatusRequest, v1::GetServerStatusResponse>::Listen(get_server_status_,
+                                                                             calls_, queue);
 }
 
 GrpcServer::~GrpcServer() {
@@ -127,7 +174,10 @@ void GrpcServer::Poll(grpc::ServerCompletionQueue* queue) {
 void GrpcServer::SetServing(bool is_serving) {
   grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
   health->SetServingStatus(is_serving);
-  health->SetServingStatus(v1::OperatorService::service_full_name(), is_serving);
+  for (const char* service :
+       {v1::OperatorService::service_full_name(), v1::TensorService::service_full_name()}) {
+    health->SetServingStatus(service, is_serving);
+  }
 }
 
 void GrpcServer::RefuseNewCalls() { execute_.is_draining.store(true, std::memory_order_release); }

@@ -13,8 +13,11 @@
 #include "grpcpp/server.h"
 #include "server/config/config.h"
 #include "server/execution/operator_table.h"
+#include "server/execution/resident_tensors.h"
 #include "server/observability/request_metrics.h"
 #include "server/rpc/execute_service.h"
+#include "server/rpc/idempotency_cache.h"
+#include "server/rpc/tensor_service.h"
 #include "server/rpc/unary_call.h"
 #include "server/scheduling/scheduler.h"
 
@@ -26,6 +29,7 @@ class GrpcServer {
   struct Parts {
     const OperatorTable* operators = nullptr;
     Scheduler* scheduler = nullptr;
+    ResidentTensors* residents = nullptr;
     RequestMetrics* metrics = nullptr;
     // Answers GetServerStatus; called on polling threads, must not block.
     std::function<v1::GetServerStatusResponse()> status;
@@ -40,7 +44,7 @@ class GrpcServer {
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;
 
-  // What the standard health service says, for "" and for opserve.v1.OperatorService.
+  // What the standard health service says, for "" and for both services of opserve.v1.
   void SetServing(bool is_serving);
 
   // Answers new calls UNAVAILABLE from now on; what is in flight goes on.
@@ -53,17 +57,24 @@ class GrpcServer {
 
  private:
   GrpcServer(const Config& config, Parts parts);
+  void DescribeUnaryMethods();
   absl::Status Listen(const Config& config);
+  void ListenForCalls(grpc::ServerCompletionQueue* queue);
   void Poll(grpc::ServerCompletionQueue* queue);
   absl::Status ListOperators(const v1::ListOperatorsRequest& request,
                              v1::ListOperatorsResponse* response) const;
 
   const Parts parts_;
-  AsyncOperatorService service_;
+  AsyncOperatorService operator_service_;
+  AsyncTensorService tensor_service_;
   ServerCalls calls_;
+  IdempotencyCache idempotency_;
   ExecuteContext execute_;
+  TensorContext tensors_;
   UnaryMethod<v1::ListOperatorsRequest, v1::ListOperatorsResponse> list_operators_;
   UnaryMethod<v1::GetServerStatusRequest, v1::GetServerStatusResponse> get_server_status_;
+  UnaryMethod<v1::RenewRequest, v1::RenewResponse> renew_;
+  UnaryMethod<v1::ReleaseRequest, v1::ReleaseResponse> release_;
   std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues_;
   std::vector<std::string> addresses_;
   std::unique_ptr<grpc::Server> server_;

@@ -7,6 +7,8 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "ops/catalog/catalog.h"
 
 namespace opserve::server {
 namespace {
@@ -47,12 +49,14 @@ Config InProcessDaemon::DefaultConfig() {
   config.execution_timeout = absl::Seconds(30);
   config.drain_delay = absl::ZeroDuration();
   config.drain_timeout = absl::Seconds(30);
+  config.recovery_wait = absl::Milliseconds(1);
+  config.longest_recovery_wait = absl::Milliseconds(20);
   return config;
 }
 
 InProcessDaemon::InProcessDaemon(const Config& config) {
-  setenv("OPSERVE_HOST_DEVICES", "2", 1);
-  setenv("OPSERVE_HOST_DEVICE_MEMORY", "64M", 1);
+  setenv("OPSERVE_HOST_DEVICES", "2", 0);
+  setenv("OPSERVE_HOST_DEVICE_MEMORY", "64M", 0);
   daemon_ = OrAbort(Daemon::Start(config));
   target_ = config.listen[0].ToString();
   client_ = OrAbort(Client::Connect(target_));
@@ -65,11 +69,30 @@ InProcessDaemon::~InProcessDaemon() {
 
 int64_t InProcessDaemon::HeldByRequests() {
   int64_t held = HostCount(OPSERVE_HOST_TENSORS) + HostCount(OPSERVE_HOST_EXECUTORS);
+  for (const auto& service : daemon_->scheduler().devices()) {
+    // The plan cache keeps an executor and the descriptors of a call's tensors for each plan.
+    for (size_t op = 0; op < catalog::AllOperators().size(); ++op) {
+      const auto tensors = static_cast<int64_t>(catalog::AllOperators()[op]->inputs.size()) + 1;
+      held -= service->plan_counters().of[op].entries * (tensors + 1);
+    }
+  }
   const v1::GetServerStatusResponse status = OrAbort(client_->GetServerStatus());
   for (const v1::DeviceStatus& device : status.devices()) {
     held += device.pool_allocated_bytes() + device.queued_requests() + device.executing_requests();
   }
   return held;
+}
+
+void InProcessDaemon::EndLeases() { daemon_->residents().Expire(absl::InfiniteFuture()); }
+
+void InProcessDaemon::AwaitReady() {
+  for (const auto& service : daemon_->scheduler().devices()) {
+    const absl::Status status = service->Resume(absl::Now() + absl::Seconds(60));
+    if (!status.ok()) {
+      std::fprintf(stderr, "%s\n", status.ToString().c_str());
+      std::abort();
+    }
+  }
 }
 
 }  // namespace opserve::server

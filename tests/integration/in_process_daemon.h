@@ -23,10 +23,19 @@ class InProcessDaemon {
   Client& client() { return *client_; }
   const std::string& target() const { return target_; }
 
-  // What requests hold while they run: 0 when the daemon is at rest, whatever happened before.
-  // Counts descriptors, executors and bytes lent by the device pools, after every lane has put its
-  // blocks back.
+  // What requests hold while they run, and resident tensors while they live: 0 when the daemon is
+  // at rest, whatever happened before. Counts descriptors and executors beyond those of the plan
+  // caches, and bytes lent by the device pools.
   int64_t HeldByRequests();
+
+  // Waits until every device is ready, bringing those back that are not. Aborts the test program if
+  // one does not become so.
+  void AwaitReady();
+
+  // Ends the leases of all resident tensors.
+  void EndLeases();
+
+  Daemon& daemon() { return *daemon_; }
 
  private:
   std::string target_;

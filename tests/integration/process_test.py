@@ -21,6 +21,10 @@ OPSERVED = BUILD / "bin/opserved"
 OPSERVE = BUILD / "bin/opserve"
 
 
+# The first launch is that of the golden case, with which the device proves itself.
+L1_AFTER_GOLDEN = "kernel=aclnnL1LossBackward,nth=2,"
+
+
 class Daemon:
     """A running opserved. Reads its log; `ready` is the line that says it serves."""
 
@@ -190,16 +194,33 @@ class ProcessTest(unittest.TestCase):
         self.assertIn("belongs to another user", run.stderr)
 
     def test_sigterm_lets_a_running_call_end(self):
-        daemon = self.start(faults="kernel=*,slow=3000000")
+        daemon = self.start("--device=0", faults=L1_AFTER_GOLDEN + "slow=3000000")
         call = self.start_l1_and_see_it_run(daemon)
         self.assertEqual(daemon.stop(), 0)
         self.assertEqual(call.wait(timeout=60), 0)
 
     def test_a_call_that_does_not_end_in_time_is_cut_off_with_exit_code_3(self):
-        daemon = self.start("--drain_timeout=100ms", faults="kernel=*,hang")
+        daemon = self.start("--device=0", "--drain_timeout=100ms",
+                            faults=L1_AFTER_GOLDEN + "hang")
         call = self.start_l1_and_see_it_run(daemon)
         self.assertEqual(daemon.stop(), 3)
         self.assertNotEqual(call.wait(timeout=60), 0)
+
+    def test_a_terminal_that_goes_away_does_not_end_it(self):
+        daemon = self.start()
+        daemon.process.send_signal(signal.SIGHUP)
+        self.assertEqual(self.run_l1(daemon).returncode, 0)
+
+    def test_a_device_that_computes_wrong_is_not_ready(self):
+        daemon = self.start("--device=0", "--recovery_wait=1h", "--longest_recovery_wait=1h",
+                            faults="kernel=aclnnL1LossBackward,wrong")
+        device = json.loads(daemon.opserve("--format=json", "status").stdout)["devices"][0]
+        self.assertIn("quarantined", device["state"].lower())
+        self.assertIn("L1LossBackward: golden case", device["state_reason"])
+        self.assertNotEqual(self.run_l1(daemon).returncode, 0)
+
+        self.assertEqual(daemon.opserve("admin", "resume", "0").returncode, 0)
+        self.assertEqual(self.run_l1(daemon).returncode, 0)
 
     def test_a_second_signal_ends_it_at_once(self):
         daemon = self.start("--drain_delay=1h")

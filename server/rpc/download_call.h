@@ -1,0 +1,61 @@
+// One Download call: each chunk is copied from the device while the one before it is sent.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/support/async_stream.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "server/execution/resident_tensors.h"
+#include "server/execution/tensor_transfer.h"
+#include "server/rpc/tensor_service.h"
+#include "server/rpc/transfer_call.h"
+
+namespace opserve::server {
+
+// At most two chunks are in memory, however slowly the client reads: one that gRPC is sending, and
+// one that waits for it or is being copied.
+class DownloadCall final : public TransferCall {
+ public:
+  // Waits for the next call on `queue`, unless the server takes no more.
+  static void Listen(TensorContext& context, grpc::ServerCompletionQueue* queue);
+
+ private:
+  DownloadCall(TensorContext& context, grpc::ServerCompletionQueue* queue);
+
+  void OnArrival(bool ok);
+  void OnWritten(bool ok);
+  void OnFinished(bool ok);
+  void OnStepEnded(const absl::Status& status) override;
+  void OnDeadline(const absl::Status& status) override;
+
+  // Finds the tensor and sends the header.
+  absl::Status Start();
+  // Does whatever can be done now.
+  void Proceed();
+  absl::Status CopyNext();
+  void Write(const grpc::ByteBuffer& message);
+  // The first error ends the call.
+  void Fail(const absl::Status& status);
+  void Finish();
+
+  grpc::ByteBuffer request_;
+  grpc::ServerAsyncWriter<grpc::ByteBuffer> stream_{&rpc_};
+  MemberEvent<DownloadCall, &DownloadCall::OnArrival> arrival_{this};
+  MemberEvent<DownloadCall, &DownloadCall::OnWritten> written_{this};
+  MemberEvent<DownloadCall, &DownloadCall::OnFinished> finished_{this};
+
+  std::shared_ptr<const ResidentTensor> tensor_;
+  uint64_t total_bytes_ = 0;
+  uint64_t chunk_bytes_ = 0;
+  uint64_t copied_bytes_ = 0;           // of the chunks whose step was submitted
+  std::optional<DownloadChunk> chunk_;  // written by the device's thread while a step runs
+  absl::Status failure_;
+  bool is_writing_ = false;
+  bool is_finished_ = false;  // the answer is on its way
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,237 @@
+#include "server/rpc/execution_start.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "ops/catalog/error.h"
+#include "ops/catalog/status_macros.h"
+#include "server/observability/log.h"
+#include "server/rpc/execute_response.h"
+#include "server/rpc/idempotency_cache.h"
+#include "server/rpc/refusal.h"
+#include "server/scheduling/execution_request.h"
+
+namespace opserve::server {
+namespace {
+
+// More tensors than any operator's program could name.
+constexpr size_t kMaxPayloads = 1024;
+
+// For metrics.
+int OperatorOf(const ExecuteContext& context, const v1::ExecuteRequest& request) {
+  if (request.invocations_size() > 1) return RequestMetrics::kProgram;
+  if (request.invocations().empty()) return RequestMetrics::kUnknown;
+  const LoadedOperator* op = context.operators->Find(request.invocations(0).operator_());
+  return op != nullptr ? op->index : RequestMetrics::kUnknown;
+}
+
+absl::Status CheckAccepted(const ExecuteContext& context, const CallState& call) {
+  return context.is_draining.load(std::memory_order_acquire) ? DrainingError() : call.Check();
+}
+
+absl::StatusOr<Program> Bind(const ExecuteContext& context, const ExecutionInput& input) {
+  std::vector<uint64_t> payload_bytes;
+  for (const codec::Payload& payload : input.message.payloads()) {
+    payload_bytes.push_back(payload.size);
+  }
+  const auto find_resident = [&context](absl::string_view handle) {
+    return context.residents->Find(kDefaultTenant, handle, absl::Now());
+  };
+  OPSERVE_ASSIGN_OR_RETURN(
+      Program program,
+      BindProgram(input.header, payload_bytes, *context.operators, context.limits, find_resident));
+  OPSERVE_RETURN_IF_ERROR(CheckResponseFits(program, context.max_response_bytes));
+  return program;
+}
+
+// The end of a request that has not ended yet.
+ExecutionEnd OpenEnd(const ExecuteContext& context, const ExecutionInput& input) {
+  ExecutionEnd end;
+  end.clock = input.clock;
+  end.op = OperatorOf(context, input.header);
+  end.request_bytes = input.request_bytes;
+  return end;
+}
+
+ExecutionEnd Refusal(const ExecuteContext& context, const ExecutionInput& input,
+                     const absl::Status& status) {
+  ExecutionEnd end = OpenEnd(context, input);
+  end.status = status;
+  end.clock.Book(Stage::kValidate);
+  return end;
+}
+
+// Hands the program to a device; `on_end` is called if and only if the result is OK.
+absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program program,
+                    std::shared_ptr<CallState> call, AnswerMemory memory, OnExecutionEnd on_end) {
+  input.clock.Book(Stage::kValidate);
+  auto done = [&context, memory, want_receipt = input.header.want_receipt(),
+               end = OpenEnd(context, input), on_end = std::move(on_end)](
+                  ExecutionRequest& request, absl::StatusOr<ProgramResult> result) mutable {
+    if (result.ok()) {
+      context.metrics->RecordCopies(result->copied_to_device_bytes,
+                                    result->copied_from_device_bytes);
+      end.device = result->device;
+      end.answer = std::make_shared<const ExecuteAnswer>(
+          BuildExecuteAnswer(*std::move(result), want_receipt, memory, &request.clock()));
+    } else {
+      // A refusal is not the device's doing, but it is where the request had got to.
+      end.status = result.status();
+    }
+    end.clock = request.clock();
+    on_end(end);
+  };
+  std::unique_ptr<LaneTask> task = std::make_unique<ExecutionRequest>(
+      std::move(input.message), std::move(program), std::move(call), kDefaultTenant, input.clock,
+      std::move(done));
+  return context.scheduler->Submit(&task);
+}
+
+void StartOnce(ExecuteContext& context, ExecutionInput input, const OnExecutionEnd& on_end) {
+  absl::StatusOr<Program> program = Bind(context, input);
+  absl::Status status = program.status();
+  if (status.ok()) {
+    status = Submit(context, input, *std::move(program), input.call, AnswerMemory::kResultBuffers,
+                    on_end);
+  }
+  if (!status.ok()) on_end(Refusal(context, input, status));
+}
+
+// A caller among those who share one run. Used by one thread at a time: the one that starts it,
+// then the one that ends it.
+struct KeyedCaller {
+  ExecutionEnd own;
+  OnExecutionEnd on_end;
+  bool makes_the_run = false;
+
+  // Tells the caller how the run ended. Where its time went and on which device matters to the one
+  // who made it; the others just waited.
+  void Tell(const ExecutionEnd& run) {
+    own.status = run.status;
+    own.answer = run.answer;
+    if (makes_the_run) {
+      own.clock = run.clock;
+      own.device = run.device;
+    } else {
+      own.clock.Book(Stage::kQueue);
+    }
+    on_end(own);
+  }
+  // Tells the caller that it left before the end.
+  void TellCancelled() {
+    own.status = absl::CancelledError("the caller cancelled");
+    own.clock.Book(Stage::kQueue);
+    on_end(own);
+  }
+};
+
+// Makes a run that the cache did not know. It has a call state of its own, with the deadline of the
+// caller that makes it: it goes on as long as anybody waits for it.
+void MakeRun(ExecuteContext& context, ExecutionInput input, uint64_t run,
+             std::shared_ptr<CallState> run_call) {
+  IdempotencyCache& cache = *context.idempotency;
+  const auto end_run = [&cache, run](const ExecutionEnd& end) { cache.End(run, end, absl::Now()); };
+  absl::StatusOr<Program> program = Bind(context, input);
+  absl::Status status = program.status();
+  if (status.ok()) {
+    status = cache.Reserve(run, program->results.size(), ResultBytes(*program), absl::Now());
+  }
+  if (status.ok()) {
+    // The answer is kept for minutes, while the results' own buffers are page-locked memory of a
+    // pool that all requests share.
+    status = Submit(context, input, *std::move(program), std::move(run_call), AnswerMemory::kCopied,
+                    end_run);
+  }
+  if (!status.ok()) end_run(Refusal(context, input, status));
+}
+
+void StartKeyed(ExecuteContext& context, ExecutionInput input, OnExecutionEnd on_end) {
+  IdempotencyCache& cache = *context.idempotency;
+  const RequestDigest digest = DigestOf(input.header, input.message.payloads());
+  input.clock.Book(Stage::kValidate);
+  auto run_call = std::make_shared<CallState>(input.call->deadline());
+  const auto caller = std::make_shared<KeyedCaller>();
+  caller->own = OpenEnd(context, input);
+  caller->on_end = std::move(on_end);
+  const auto begun = cache.Begin(
+      {.tenant = kDefaultTenant, .key = input.header.idempotency_key(), .digest = digest}, run_call,
+      [caller](const ExecutionEnd& run) { caller->Tell(run); }, absl::Now());
+  if (!begun.ok() || begun->answer != nullptr) {
+    ExecutionEnd end;
+    end.status = begun.status();
+    if (begun.ok()) end.answer = begun->answer;
+    caller->Tell(end);
+    return;
+  }
+  if (begun->is_first) caller->makes_the_run = true;
+  const auto leave = [&cache, caller, place = begun->place] {
+    if (cache.Leave(place)) caller->TellCancelled();
+  };
+  if (!input.call->OnCancel(leave)) leave();
+  if (begun->is_first) {
+    MakeRun(context, std::move(input), begun->place.run, std::move(run_call));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& message,
+                                                   google::protobuf::MessageLite* header) {
+  absl::StatusOr<codec::PayloadMessage> split = codec::PayloadMessage::Split(message, kMaxPayloads);
+  const absl::Status status = split.ok() ? split->ParseHeader(header) : split.status();
+  if (!status.ok()) return catalog::InvalidCall("", "", status.message(), 0);
+  return split;
+}
+
+ExecutionEnd RefuseMessage(const absl::Status& status, const StageClock& clock,
+                           const grpc::ByteBuffer& message) {
+  ExecutionEnd end;
+  end.status = status;
+  end.clock = clock;
+  end.clock.Book(Stage::kRead);
+  end.request_bytes = message.Length();
+  return end;
+}
+
+absl::Time RequestDeadline(const ExecuteContext& context,
+                           std::chrono::system_clock::time_point call_deadline,
+                           absl::Duration timeout) {
+  const absl::Time now = absl::Now();
+  const bool call_has_one = call_deadline != std::chrono::system_clock::time_point::max();
+  absl::Time deadline = now + context.max_deadline;
+  if (call_has_one) deadline = std::min(deadline, absl::FromChrono(call_deadline));
+  if (timeout < absl::InfiniteDuration()) {
+    deadline = std::min(deadline, now + timeout);
+  } else if (!call_has_one) {
+    deadline = std::min(deadline, now + context.default_deadline);
+  }
+  return deadline;
+}
+
+void StartExecution(ExecuteContext& context, ExecutionInput input, OnExecutionEnd on_end) {
+  input.clock.Book(Stage::kRead);
+  if (absl::Status status = CheckAccepted(context, *input.call); !status.ok()) {
+    on_end(Refusal(context, input, status));
+  } else if (input.header.idempotency_key().empty()) {
+    StartOnce(context, std::move(input), on_end);
+  } else {
+    StartKeyed(context, std::move(input), std::move(on_end));
+  }
+}
+
+void RecordExecution(const ExecuteContext& context, const ExecutionEnd& end,
+                     uint64_t response_bytes) {
+  context.metrics->Record({.op = end.op,
+                           .device = end.device,
+                           .status = end.status,
+                           .clock = &end.clock,
+                           .request_bytes = end.request_bytes,
+                           .response_bytes = response_bytes});
+  if (end.status.code() == absl::StatusCode::kInternal) {
+    LogError("request_failed", {{"error", std::string(end.status.message())}});
+  }
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,60 @@
+// The one way from a request message to a device, for single calls and for those of a stream.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "google/protobuf/message_lite.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "opserve/v1/operator_service.pb.h"
+#include "proto/codec/payload_message.h"
+#include "server/execution/call_state.h"
+#include "server/observability/stage_clock.h"
+#include "server/rpc/execute_service.h"
+#include "server/rpc/execution_end.h"
+
+namespace opserve::server {
+
+// Everybody is this tenant.
+inline constexpr uint32_t kDefaultTenant = 0;
+
+// Takes a message apart; `header` gets all but its payloads.
+// kInvalidArgument: malformed, or more payloads than a program could use.
+absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& message,
+                                                   google::protobuf::MessageLite* header);
+
+// The end of a request whose message was refused before it told what to run.
+ExecutionEnd RefuseMessage(const absl::Status& status, const StageClock& clock,
+                           const grpc::ByteBuffer& message);
+
+// Until when a request may take: the call's own deadline (time_point::max(): none), and `timeout`
+// from now (infinite: none); with neither, the default. Never beyond the longest allowed.
+absl::Time RequestDeadline(const ExecuteContext& context,
+                           std::chrono::system_clock::time_point call_deadline,
+                           absl::Duration timeout = absl::InfiniteDuration());
+
+// A request whose message was taken apart.
+struct ExecutionInput {
+  codec::PayloadMessage message;  // owns the payloads' bytes
+  v1::ExecuteRequest header;      // without payloads
+  uint64_t request_bytes = 0;     // of the whole message
+  std::shared_ptr<CallState> call;
+  StageClock clock;  // running since the request's arrival
+};
+
+// Checks the request and hands it to a device, or refuses it, or finds that an equal one with its
+// idempotency key is running or has run. Never waits for a device.
+//
+// `on_end` is called exactly once: here, on a thread of a device, or inside input.call->Cancel().
+// After it nothing of the request is in use, unless its run goes on for others with its key.
+// `context` outlives the last end.
+void StartExecution(ExecuteContext& context, ExecutionInput input, OnExecutionEnd on_end);
+
+// Counts a request that has ended. `response_bytes`: of the message that answers it; 0 on failure.
+void RecordExecution(const ExecuteContext& context, const ExecutionEnd& end,
+                     uint64_t response_bytes);
+
+}  // namespace opserve::server

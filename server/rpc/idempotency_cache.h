@@ -1,0 +1,130 @@
+// Requests with an idempotency key: each is run once, and whoever repeats it gets the same answer.
+//
+// While a request runs, repetitions wait for its end and share it, failure or not. A success is
+// kept for a while; failures are not. Nothing kept is ever forgotten early: when the cache is full,
+// requests with new keys are refused.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/execution/call_state.h"
+#include "server/rpc/execution_end.h"
+#include "server/rpc/request_digest.h"
+
+namespace opserve::server {
+
+// Thread-safe. Destroy it when every run has ended.
+class IdempotencyCache {
+ public:
+  struct Options {
+    // Bounds the number of answers as well: each counts what it takes beside its results.
+    uint64_t max_bytes = uint64_t{64} << 20;
+    absl::Duration lifetime = absl::Minutes(10);  // of an answer, from the request's success
+  };
+  static constexpr size_t kMaxKeyBytes = 64;
+
+  using Answer = std::shared_ptr<const ExecuteAnswer>;
+
+  struct Repeatable {
+    uint32_t tenant = 0;
+    std::string key;  // not empty
+    RequestDigest digest;
+  };
+
+  // One who waits for the end of a run.
+  struct Place {
+    uint64_t run = 0;
+    uint64_t waiter = 0;
+  };
+
+  struct Begun {
+    Answer answer;          // if not null: kept; nothing to wait for
+    Place place;            // else the caller waits here
+    bool is_first = false;  // and has to make the run: the cache knows of none
+  };
+
+  explicit IdempotencyCache(const Options& options) : options_(options) {}
+  IdempotencyCache(const IdempotencyCache&) = delete;
+  IdempotencyCache& operator=(const IdempotencyCache&) = delete;
+
+  // `run_call` is the state that a run would have, should the caller be the first: it is cancelled
+  // when nobody waits for the run any more. `on_end` is called by End, unless Leave comes first.
+  //
+  // kInvalidArgument: the key is too long, or was used for another request.
+  absl::StatusOr<Begun> Begin(const Repeatable& request, std::shared_ptr<CallState> run_call,
+                              OnExecutionEnd on_end, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Makes room for the answer of a run, whose results have `result_bytes`. To be called once,
+  // before the run gets to a device; on an error the run ends with it.
+  //
+  // kFailedPrecondition (reason "too_large", pushback -1): more than a quarter of the cache.
+  // kResourceExhausted (reason "tenant_memory", pushback): full of answers that must be kept.
+  absl::Status Reserve(uint64_t run, size_t results, uint64_t result_bytes, absl::Time now)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The run has ended: tells all who wait, and keeps the answer if there is one. To be called once
+  // for every run.
+  void End(uint64_t run, const ExecutionEnd& end, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The caller at `place` does not wait any more. True: it has left, and its on_end is never
+  // called. False: on_end was called or will be; the last one stays, so that somebody sees the run
+  // end, but the run is cancelled.
+  bool Leave(const Place& place) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Taken by answers, kept or to come.
+  uint64_t used_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  using TenantKey = std::pair<uint32_t, std::string>;
+
+  // What is known of a key: an answer, or else a run.
+  struct Entry {
+    RequestDigest digest;
+    Answer answer;
+    uint64_t run = 0;
+    uint64_t bytes = 0;  // of the answer
+  };
+  struct Waiter {
+    uint64_t number = 0;
+    OnExecutionEnd on_end;
+  };
+  struct Run {
+    TenantKey key;
+    std::shared_ptr<CallState> call;
+    std::vector<Waiter> waiters;
+    uint64_t bytes = 0;  // reserved
+  };
+  struct Kept {
+    absl::Time until;
+    TenantKey key;
+  };
+
+  void Expire(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the key's entry is this run's. Not so if everybody left it: then the next one with the
+  // key begins anew.
+  bool IsKnown(const Run& run, uint64_t number) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+  // Invariants, whenever mutex_ is free:
+  //   (1) every entry either has an answer, and is in kept_ once, or names a run in runs_;
+  //   (2) every run has a waiter;
+  //   (3) used_bytes_ is the sum of the bytes of entries and runs, and at most max_bytes.
+  mutable absl::Mutex mutex_;
+  absl::flat_hash_map<TenantKey, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint64_t, Run> runs_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // in the order of expiry
+  uint64_t used_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;  // given to a run or a waiter
+};
+
+}  // namespace opserve::server

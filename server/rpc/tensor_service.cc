@@ -1,0 +1,77 @@
+#include "server/rpc/tensor_service.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "google/protobuf/util/time_util.h"
+#include "ops/catalog/error.h"
+#include "ops/catalog/status_macros.h"
+#include "server/rpc/execution_start.h"
+
+namespace opserve::server {
+namespace {
+
+using Handles = google::protobuf::RepeatedPtrField<std::string>;
+
+// So that the registry's lock is not held for long.
+constexpr int kMaxHandles = 1024;
+
+absl::Status CheckCount(const Handles& handles) {
+  if (handles.size() <= kMaxHandles) return absl::OkStatus();
+  return InvalidField("handles",
+                      absl::StrCat(handles.size(), " given, at most ", kMaxHandles, " allowed"));
+}
+
+std::vector<std::string> ToVector(const Handles& handles) {
+  return {handles.begin(), handles.end()};
+}
+
+}  // namespace
+
+absl::Status InvalidField(absl::string_view field, absl::string_view problem,
+                          absl::string_view reason) {
+  absl::Status status = catalog::InvalidCall("", field, problem, /*aclnn_status=*/0);
+  v1::ErrorDetail detail = *catalog::GetErrorDetail(status);
+  detail.set_reason(std::string(reason));
+  catalog::SetErrorDetail(detail, &status);
+  return status;
+}
+
+absl::Status CheckChunkBytes(const TensorContext& context, uint64_t chunk_bytes) {
+  if (chunk_bytes > 0 && chunk_bytes <= context.max_chunk_bytes) return absl::OkStatus();
+  return InvalidField("chunk_bytes",
+                      absl::StrCat("is ", chunk_bytes, ", must be 1 to ", context.max_chunk_bytes));
+}
+
+absl::StatusOr<absl::Duration> ReadLease(const google::protobuf::Duration& lease) {
+  const absl::Duration asked = absl::Seconds(lease.seconds()) + absl::Nanoseconds(lease.nanos());
+  if (asked >= absl::ZeroDuration()) return asked;
+  return InvalidField("lease",
+                      absl::StrCat("is ", absl::FormatDuration(asked), ", must not be negative"));
+}
+
+google::protobuf::Timestamp ToTimestamp(absl::Time time) {
+  return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(time));
+}
+
+absl::Status Renew(const TensorContext& context, const v1::RenewRequest& request,
+                   v1::RenewResponse* response) {
+  OPSERVE_RETURN_IF_ERROR(CheckCount(request.handles()));
+  OPSERVE_ASSIGN_OR_RETURN(const absl::Duration lease, ReadLease(request.lease()));
+  OPSERVE_ASSIGN_OR_RETURN(
+      const std::vector<absl::Time> lease_ends,
+      context.residents->Renew(kDefaultTenant, ToVector(request.handles()), lease, absl::Now()));
+  for (absl::Time lease_end : lease_ends) *response->add_lease_ends() = ToTimestamp(lease_end);
+  return absl::OkStatus();
+}
+
+absl::Status Release(const TensorContext& context, const v1::ReleaseRequest& request,
+                     v1::ReleaseResponse* response) {
+  OPSERVE_RETURN_IF_ERROR(CheckCount(request.handles()));
+  response->set_released(context.residents->Release(kDefaultTenant, ToVector(request.handles())));
+  return absl::OkStatus();
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,61 @@
+// What the calls of the tensor service share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "google/protobuf/duration.pb.h"
+#include "google/protobuf/timestamp.pb.h"
+#include "opserve/v1/tensor_service.grpc.pb.h"
+#include "server/execution/resident_tensors.h"
+#include "server/observability/request_metrics.h"
+#include "server/rpc/call_counter.h"
+#include "server/scheduling/scheduler.h"
+
+namespace opserve::server {
+
+// Chunks travel as raw slices, as Execute's payloads do.
+using AsyncTensorService = v1::TensorService::WithRawMethod_Upload<
+    v1::TensorService::WithRawMethod_Download<v1::TensorService::WithAsyncMethod_Renew<
+        v1::TensorService::WithAsyncMethod_Release<v1::TensorService::Service>>>>;
+
+// All pointers outlive the calls.
+struct TensorContext {
+  AsyncTensorService* service = nullptr;
+  ServerCalls* calls = nullptr;
+  Scheduler* scheduler = nullptr;
+  ResidentTensors* residents = nullptr;
+  RequestMetrics* metrics = nullptr;
+  uint64_t max_tensor_bytes = 0;
+  uint64_t max_chunk_bytes = 0;
+  // Also that of calls without a deadline: how long a transfer takes is up to the other side.
+  absl::Duration max_deadline;
+  // Of all the server's calls, as in ExecuteContext.
+  const std::atomic<bool>* is_draining = nullptr;
+  CallCounter* in_flight = nullptr;
+};
+
+// kInvalidArgument, naming the field, with `reason`: a mistake in a message of this service.
+absl::Status InvalidField(absl::string_view field, absl::string_view problem,
+                          absl::string_view reason = "invalid");
+
+// kInvalidArgument unless it is 1 to the context's limit.
+absl::Status CheckChunkBytes(const TensorContext& context, uint64_t chunk_bytes);
+
+// Zero: none is asked for. kInvalidArgument: negative.
+absl::StatusOr<absl::Duration> ReadLease(const google::protobuf::Duration& lease);
+
+google::protobuf::Timestamp ToTimestamp(absl::Time time);
+
+// The two small calls; thread-safe, do not block. Errors: ResidentTensors::Renew's, and
+// kInvalidArgument.
+absl::Status Renew(const TensorContext& context, const v1::RenewRequest& request,
+                   v1::RenewResponse* response);
+absl::Status Release(const TensorContext& context, const v1::ReleaseRequest& request,
+                     v1::ReleaseResponse* response);
+
+}  // namespace opserve::server

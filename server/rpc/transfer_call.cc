@@ -1,0 +1,108 @@
+#include "server/rpc/transfer_call.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "grpc/support/time.h"
+#include "ops/catalog/error.h"
+#include "server/observability/log.h"
+#include "server/rpc/status_conversion.h"
+
+namespace opserve::server {
+namespace {
+
+constexpr int64_t kDrainingPushbackMs = 1000;
+
+absl::Time Deadline(const grpc::ServerContext& rpc, absl::Duration longest) {
+  const absl::Time latest = absl::Now() + longest;
+  const bool has_deadline = rpc.deadline() != std::chrono::system_clock::time_point::max();
+  return has_deadline ? std::min(absl::FromChrono(rpc.deadline()), latest) : latest;
+}
+
+absl::Status Draining() {
+  absl::Status status = catalog::ErrorWithReason(absl::StatusCode::kUnavailable, "draining",
+                                                 "the daemon is shutting down");
+  v1::ErrorDetail detail = *catalog::GetErrorDetail(status);
+  detail.set_retry_pushback_ms(kDrainingPushbackMs);
+  catalog::SetErrorDetail(detail, &status);
+  return status;
+}
+
+}  // namespace
+
+TransferCall::TransferCall(TensorContext& context, grpc::ServerCompletionQueue* queue)
+    : context_(context), queue_(queue) {
+  context_.calls->alive.Add();
+  rpc_.AsyncNotifyWhenDone(&done_event_);
+}
+
+TransferCall::~TransferCall() { context_.calls->alive.Remove(); }
+
+absl::Status TransferCall::Begin() {
+  context_.in_flight->Add();
+  state_ = std::make_shared<CallState>(Deadline(rpc_, context_.max_deadline));
+  ExpectEvent();  // HandleDone, which gRPC owes every call that arrived
+  ExpectEvent();
+  deadline_alarm_.Set(queue_, absl::ToChronoTime(state_->deadline()), &deadline_event_);
+  if (context_.is_draining->load(std::memory_order_acquire)) return Draining();
+  return state_->Check();
+}
+
+void TransferCall::EventEnded() {
+  if (--events_to_come_ > 0) return;
+  OnEnd();
+  context_.in_flight->Remove();
+  delete this;
+}
+
+absl::Status TransferCall::Submit(int32_t device, TransferTask::Step step) {
+  // Another thread sets the alarm, after which the call may be gone; the alarm bears that. A time
+  // that has passed for ever rings at once, others are rounded up to a millisecond.
+  std::unique_ptr<LaneTask> task = std::make_unique<TransferTask>(
+      state_, device, std::move(step), [this](const absl::Status& status) {
+        step_status_ = status;
+        step_alarm_.Set(queue_, gpr_inf_past(GPR_CLOCK_REALTIME), &step_event_);
+      });
+  // Before the device's thread could end it.
+  step_is_running_ = true;
+  ExpectEvent();
+  absl::Status status = context_.scheduler->Submit(&task);
+  if (!status.ok()) {
+    step_is_running_ = false;
+    --events_to_come_;
+  }
+  return status;
+}
+
+grpc::Status TransferCall::End(const absl::Status& status, absl::string_view method) {
+  deadline_alarm_.Cancel();
+  if (absl::IsInternal(status)) {
+    LogError("transfer_failed",
+             {{"method", std::string(method)}, {"error", std::string(status.message())}});
+  }
+  return ToGrpcStatus(status, &rpc_);
+}
+
+void TransferCall::HandleStep(bool /*ok*/) {
+  step_is_running_ = false;
+  OnStepEnded(std::exchange(step_status_, absl::OkStatus()));
+  EventEnded();
+}
+
+void TransferCall::HandleDeadline(bool ok) {
+  if (ok) {  // not cancelled
+    OnDeadline(catalog::ErrorWithReason(absl::StatusCode::kDeadlineExceeded, "deadline_expired",
+                                        "the deadline passed during the transfer"));
+  }
+  EventEnded();
+}
+
+void TransferCall::HandleDone(bool /*ok*/) {
+  if (rpc_.IsCancelled()) CancelStep();
+  EventEnded();
+}
+
+}  // namespace opserve::server

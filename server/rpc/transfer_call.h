@@ -1,0 +1,75 @@
+// What uploads and downloads have in common: a life on one completion queue, steps on a device in
+// between, and a deadline.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/alarm.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/status.h"
+#include "server/execution/call_state.h"
+#include "server/rpc/completion_event.h"
+#include "server/rpc/tensor_service.h"
+#include "server/scheduling/transfer_task.h"
+
+namespace opserve::server {
+
+// Owns itself, as ExecuteCall does. All methods, and those of the classes derived from it, run on
+// the queue's polling thread; a device's thread touches a call only while it runs a step of it.
+class TransferCall {
+ protected:
+  TransferCall(TensorContext& context, grpc::ServerCompletionQueue* queue);
+  virtual ~TransferCall();
+
+  // The call has arrived: it counts as in flight from now on, and OnDeadline is called when its
+  // time is up. To be called once, first. kUnavailable (reason "draining"), kDeadlineExceeded.
+  absl::Status Begin();
+
+  // Every operation that was started on the queue after Begin is announced, and its handler ends
+  // with EventEnded, after which the call may be gone.
+  void ExpectEvent() { ++events_to_come_; }
+  void EventEnded();
+
+  // Hands a step to the device; OnStepEnded follows unless this fails (as Scheduler::Submit does).
+  // One at a time.
+  absl::Status Submit(int32_t device, TransferTask::Step step);
+  bool step_is_running() const { return step_is_running_; }
+
+  // Ends what the call waits for on a device. A step that has begun still ends by itself.
+  void CancelStep() { state_->Cancel(); }
+
+  // For the answer: what gRPC is to send for `status`. Stops the clock of the deadline. `method`
+  // names the call in the log.
+  grpc::Status End(const absl::Status& status, absl::string_view method);
+
+  virtual void OnStepEnded(const absl::Status& status) = 0;
+  virtual void OnDeadline(const absl::Status& status) = 0;
+  // After the last event.
+  virtual void OnEnd() {}
+
+  TensorContext& context_;
+  grpc::ServerCompletionQueue* const queue_;
+  grpc::ServerContext rpc_;
+  std::shared_ptr<CallState> state_;  // set by Begin
+
+ private:
+  void HandleStep(bool ok);
+  void HandleDeadline(bool ok);
+  void HandleDone(bool ok);
+
+  // Brings the end of a step from the device's thread to the polling one.
+  grpc::Alarm step_alarm_;
+  absl::Status step_status_;  // written before step_alarm_ is set, read after it rang
+  bool step_is_running_ = false;
+  grpc::Alarm deadline_alarm_;
+  int events_to_come_ = 0;
+  MemberEvent<TransferCall, &TransferCall::HandleStep> step_event_{this};
+  MemberEvent<TransferCall, &TransferCall::HandleDeadline> deadline_event_{this};
+  MemberEvent<TransferCall, &TransferCall::HandleDone> done_event_{this};
+};
+
+}  // namespace opserve::server

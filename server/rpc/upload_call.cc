@@ -1,0 +1,251 @@
+#include "server/rpc/upload_call.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "ops/catalog/error.h"
+#include "ops/catalog/status_macros.h"
+#include "server/execution/tensor_transfer.h"
+#include "server/rpc/execution_start.h"
+
+namespace opserve::server {
+namespace {
+
+constexpr absl::string_view kMethod = "Upload";
+
+absl::StatusOr<catalog::TensorSpec> ReadSpec(const v1::UploadHeader& header) {
+  if (catalog::DtypeBytes(header.dtype()) == 0) {
+    return InvalidField("dtype", absl::StrCat(static_cast<int>(header.dtype()),
+                                              " is not an element type of the protocol"));
+  }
+  const absl::Span<const int64_t> shape(header.shape().data(), header.shape().size());
+  if (absl::Status status = catalog::CheckShape(header.dtype(), shape); !status.ok()) {
+    return InvalidField("shape", status.message());
+  }
+  return catalog::TensorSpec{.dtype = header.dtype(), .shape = {shape.begin(), shape.end()}};
+}
+
+bool CanTake(const DeviceService& service, uint64_t bytes) {
+  if (service.device().state() != DeviceState::kReady) return false;
+  const DeviceMemoryPool& pool = service.device().memory();
+  const uint64_t limit = pool.options().max_bytes;
+  return bytes <= limit - std::min(limit, pool.statistics().allocated_bytes);
+}
+
+// The device for a tensor of `bytes` bytes.
+absl::StatusOr<const DeviceService*> ChooseDevice(const TensorContext& context,
+                                                  const v1::UploadHeader& header, uint64_t bytes) {
+  const Scheduler& scheduler = *context.scheduler;
+  if (header.has_device()) {
+    const DeviceService* asked = header.device() > INT32_MAX
+                                     ? nullptr
+                                     : scheduler.Find(static_cast<int32_t>(header.device()));
+    if (asked != nullptr) return asked;
+    return InvalidField("device",
+                        absl::StrCat("there is no device ", header.device(), "; there are ",
+                                     absl::StrJoin(scheduler.devices(), ", ",
+                                                   [](std::string* out, const auto& service) {
+                                                     absl::StrAppend(out, service->device().id());
+                                                   })));
+  }
+  if (const auto id = context.residents->DeviceOf(kDefaultTenant)) {
+    const DeviceService* others = scheduler.Find(*id);
+    if (others != nullptr && CanTake(*others, bytes)) return others;
+  }
+  if (const DeviceService* roomiest = scheduler.Roomiest()) return roomiest;
+  return catalog::ErrorWithReason(absl::StatusCode::kUnavailable, "device_unavailable",
+                                  "no device is ready");
+}
+
+}  // namespace
+
+void UploadCall::Listen(TensorContext& context, grpc::ServerCompletionQueue* queue) {
+  if (context.calls->accepts_more.load(std::memory_order_acquire)) new UploadCall(context, queue);
+}
+
+UploadCall::UploadCall(TensorContext& context, grpc::ServerCompletionQueue* queue)
+    : TransferCall(context, queue) {
+  context_.service->RequestUpload(&rpc_, &stream_, queue_, queue_, &arrival_);
+}
+
+void UploadCall::OnArrival(bool ok) {
+  if (!ok) {  // the server shuts down
+    delete this;
+    return;
+  }
+  Listen(context_, queue_);
+  if (absl::Status status = Begin(); !status.ok()) {
+    Fail(status);
+  } else {
+    Read();
+  }
+}
+
+void UploadCall::Read() {
+  ExpectEvent();
+  is_reading_ = true;
+  stream_.Read(&incoming_, &read_);
+}
+
+void UploadCall::OnRead(bool ok) {
+  is_reading_ = false;
+  if (!ok) {
+    reads_ended_ = true;
+  } else if (failure_.ok()) {
+    if (absl::Status status = Take(incoming_); !status.ok()) Fail(status);
+  }
+  incoming_.Clear();
+  Proceed();
+  EventEnded();
+}
+
+absl::Status UploadCall::Take(const grpc::ByteBuffer& bytes) {
+  auto message = codec::PayloadMessage::Split(bytes, /*max_payloads=*/1);
+  if (!message.ok()) return InvalidField("", message.status().message());
+  v1::UploadRequest request;
+  if (absl::Status status = message->ParseHeader(&request); !status.ok()) {
+    return InvalidField("", status.message());
+  }
+  const bool is_first = tensor_ == nullptr;
+  if (request.has_header() != is_first) {
+    return InvalidField("header", is_first ? "is missing in the first message"
+                                           : "is in another message than the first");
+  }
+  if (is_first) {
+    OPSERVE_RETURN_IF_ERROR(Start(request.header()));
+    const bool has_data = !message->payloads().empty() && message->payloads()[0].size > 0;
+    if (!has_data) return absl::OkStatus();
+  }
+  return TakeChunk(*std::move(message), request.crc32c());
+}
+
+absl::Status UploadCall::Start(const v1::UploadHeader& header) {
+  OPSERVE_ASSIGN_OR_RETURN(catalog::TensorSpec spec, ReadSpec(header));
+  total_bytes_ = static_cast<uint64_t>(catalog::NumBytes(spec));
+  if (total_bytes_ > context_.max_tensor_bytes) {
+    return InvalidField("shape",
+                        absl::StrCat("takes ", total_bytes_, " bytes, at most ",
+                                     context_.max_tensor_bytes, " allowed (--max_tensor_bytes)"),
+                        "too_large");
+  }
+  OPSERVE_RETURN_IF_ERROR(CheckChunkBytes(context_, header.chunk_bytes()));
+  chunk_bytes_ = header.chunk_bytes();
+  OPSERVE_ASSIGN_OR_RETURN(lease_, ReadLease(header.lease()));
+  OPSERVE_ASSIGN_OR_RETURN(const DeviceService* service,
+                           ChooseDevice(context_, header, total_bytes_));
+  const int32_t device = service->device().id();
+  OPSERVE_ASSIGN_OR_RETURN(reservation_,
+                           context_.residents->Reserve(kDefaultTenant, device, total_bytes_));
+  tensor_ = std::make_shared<ResidentTensor>();
+  tensor_->spec = std::move(spec);
+  tensor_->device = device;
+  tensor_->device_generation = service->device().generation();
+  return absl::OkStatus();
+}
+
+absl::Status UploadCall::TakeChunk(codec::PayloadMessage message, uint32_t crc32c) {
+  const uint64_t bytes = message.payloads().empty() ? 0 : message.payloads()[0].size;
+  const uint64_t expected = std::min(chunk_bytes_, total_bytes_ - received_bytes_);
+  if (expected == 0) {
+    return InvalidField(
+        "data", absl::StrCat("there is a message after the tensor's ", total_bytes_, " bytes"));
+  }
+  if (bytes != expected) {
+    return InvalidField("data", absl::StrCat("the chunk from byte ", received_bytes_, " on has ",
+                                             bytes, " bytes, expected ", expected));
+  }
+  next_ = Chunk{.message = std::move(message), .offset = received_bytes_, .crc32c = crc32c};
+  received_bytes_ += bytes;
+  return absl::OkStatus();
+}
+
+void UploadCall::Proceed() {
+  if (is_finished_ || step_is_running()) return;
+  if (failure_.ok() && next_) {
+    if (absl::Status status = CopyNext(); !status.ok()) {
+      Fail(status);
+      return;
+    }
+  }
+  if (!failure_.ok() || (reads_ended_ && !step_is_running())) {
+    Complete();
+  } else if (!reads_ended_ && !is_reading_) {
+    Read();
+  }
+}
+
+absl::Status UploadCall::CopyNext() {
+  copying_ = std::exchange(next_, std::nullopt);
+  return Submit(tensor_->device, [this](LaneContext& lane) {
+    const UploadChunk chunk = {.payload = copying_->message.payloads()[0],
+                               .offset = copying_->offset,
+                               .crc32c = copying_->crc32c};
+    return CopyToDevice(chunk, *state_, kDefaultTenant, lane, tensor_.get());
+  });
+}
+
+void UploadCall::OnStepEnded(const absl::Status& status) {
+  if (status.ok()) context_.metrics->RecordCopies(copying_->message.payloads()[0].size, 0);
+  copying_.reset();
+  if (status.ok()) {
+    Proceed();
+  } else {
+    Fail(status);
+  }
+}
+
+void UploadCall::Fail(const absl::Status& status) {
+  if (failure_.ok()) failure_ = status;
+  CancelStep();
+  Proceed();
+}
+
+void UploadCall::Complete() {
+  v1::UploadResponse response;
+  if (failure_.ok()) failure_ = AddTensor(&response);
+  tensor_.reset();
+  reservation_ = ResidentTensors::Reservation();
+  copying_.reset();
+  next_.reset();
+  is_finished_ = true;
+  ExpectEvent();
+  const grpc::Status status = End(failure_, kMethod);
+  if (!status.ok()) {
+    stream_.FinishWithError(status, &finished_);
+    return;
+  }
+  const grpc::Slice bytes(response.SerializeAsString());
+  stream_.Finish(grpc::ByteBuffer(&bytes, 1), status, &finished_);
+}
+
+absl::Status UploadCall::AddTensor(v1::UploadResponse* response) {
+  OPSERVE_RETURN_IF_ERROR(state_->Check());  // a cancelled stream ends like one that is complete
+  if (tensor_ == nullptr) return InvalidField("header", "is missing: there was no message");
+  if (received_bytes_ < total_bytes_) {
+    return InvalidField("data", absl::StrCat("ended after ", received_bytes_, " of the tensor's ",
+                                             total_bytes_, " bytes"));
+  }
+  const int32_t device = tensor_->device;
+  OPSERVE_ASSIGN_OR_RETURN(
+      ResidentTensors::Added added,
+      context_.residents->Add(std::move(reservation_), std::move(tensor_), lease_, absl::Now()));
+  handle_ = added.handle;
+  response->set_handle(std::move(added.handle));
+  *response->mutable_lease_end() = ToTimestamp(added.lease_end);
+  response->set_device(static_cast<uint32_t>(device));
+  return absl::OkStatus();
+}
+
+void UploadCall::OnFinished(bool /*ok*/) { EventEnded(); }
+
+// The client never got the handle: it left when the answer was on its way.
+void UploadCall::OnEnd() {
+  if (!handle_.empty() && rpc_.IsCancelled()) {
+    context_.residents->Release(kDefaultTenant, {&handle_, 1});
+  }
+}
+
+}  // namespace opserve::server

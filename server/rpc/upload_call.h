@@ -1,0 +1,80 @@
+// One Upload call: chunks come in, each is copied to the device while the next is read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/support/async_stream.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "proto/codec/payload_message.h"
+#include "server/execution/resident_tensors.h"
+#include "server/rpc/tensor_service.h"
+#include "server/rpc/transfer_call.h"
+
+namespace opserve::server {
+
+// At most two chunks are in memory: one that is being copied, and one that waits for it or is being
+// read. Whatever goes wrong, memory and quota are free again before the client hears of it.
+class UploadCall final : public TransferCall {
+ public:
+  // Waits for the next call on `queue`, unless the server takes no more.
+  static void Listen(TensorContext& context, grpc::ServerCompletionQueue* queue);
+
+ private:
+  struct Chunk {
+    codec::PayloadMessage message;
+    uint64_t offset = 0;
+    uint32_t crc32c = 0;
+  };
+
+  UploadCall(TensorContext& context, grpc::ServerCompletionQueue* queue);
+
+  void OnArrival(bool ok);
+  void OnRead(bool ok);
+  void OnFinished(bool ok);
+  void OnStepEnded(const absl::Status& status) override;
+  void OnDeadline(const absl::Status& status) override { Fail(status); }
+  void OnEnd() override;
+
+  void Read();
+  // Checks a message and keeps its chunk, if it has one, in next_.
+  absl::Status Take(const grpc::ByteBuffer& message);
+  // Checks what is announced, chooses the device and reserves the quota.
+  absl::Status Start(const v1::UploadHeader& header);
+  absl::Status TakeChunk(codec::PayloadMessage message, uint32_t crc32c);
+  // Does whatever can be done now.
+  void Proceed();
+  absl::Status CopyNext();
+  // All has been received and copied.
+  void Complete();
+  absl::Status AddTensor(v1::UploadResponse* response);
+  // The first error ends the call.
+  void Fail(const absl::Status& status);
+
+  grpc::ByteBuffer incoming_;
+  grpc::ServerAsyncReader<grpc::ByteBuffer, grpc::ByteBuffer> stream_{&rpc_};
+  MemberEvent<UploadCall, &UploadCall::OnArrival> arrival_{this};
+  MemberEvent<UploadCall, &UploadCall::OnRead> read_{this};
+  MemberEvent<UploadCall, &UploadCall::OnFinished> finished_{this};
+
+  std::shared_ptr<ResidentTensor> tensor_;  // null before the header has come
+  ResidentTensors::Reservation reservation_;
+  absl::Duration lease_;
+  uint64_t total_bytes_ = 0;
+  uint64_t chunk_bytes_ = 0;
+  uint64_t received_bytes_ = 0;
+  std::optional<Chunk> copying_;  // read by the device's thread while a step runs
+  std::optional<Chunk> next_;
+  std::string handle_;  // once it is added
+  absl::Status failure_;
+  bool is_reading_ = false;
+  bool reads_ended_ = false;
+  bool is_finished_ = false;  // the answer is on its way
+};
+
+}  // namespace opserve::server

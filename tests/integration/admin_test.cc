@@ -1,0 +1,211 @@
+// Administration: draining and resuming devices, their pools, and who may.
+#include <sys/stat.h>
+
+#include <future>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "gtest/gtest.h"
+#include "opserve/v1/admin_service.grpc.pb.h"
+#include "server/rpc/admin_server.h"
+#include "tests/integration/in_process_daemon.h"
+#include "tests/integration/requests.h"
+#include "tests/integration/tensor_calls.h"
+
+namespace opserve::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+class AdminTest : public ::testing::Test {
+ protected:
+  AdminTest() : config_(WithAdmin()), daemon_(config_), calls_(daemon_.target()) {
+    stub_ = v1::AdminService::NewStub(
+        grpc::CreateChannel(config_.admin_listen->ToString(), grpc::InsecureChannelCredentials()));
+  }
+  void TearDown() override { ClearFaults(); }
+
+  static Config WithAdmin() {
+    Config config = InProcessDaemon::DefaultConfig();
+    config.admin_listen = config.listen[0];
+    config.admin_listen->path += ".admin";
+    config.recovery_wait = absl::Hours(1);  // nobody but an administrator brings a device back
+    return config;
+  }
+
+  // Calls an RPC about a device; `response` may be null.
+  template <typename Request, typename Response>
+  grpc::Status Call(grpc::Status (v1::AdminService::Stub::*rpc)(grpc::ClientContext*,
+                                                                const Request&, Response*),
+                    uint32_t device, Response* response = nullptr,
+                    absl::Duration timeout = absl::Seconds(60)) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    Request request;
+    request.set_device(device);
+    Response unused;
+    return (stub_.get()->*rpc)(&context, request, response != nullptr ? response : &unused);
+  }
+  grpc::Status Drain(uint32_t device) { return Call(&v1::AdminService::Stub::DrainDevice, device); }
+  grpc::Status Resume(uint32_t device) {
+    return Call(&v1::AdminService::Stub::ResumeDevice, device);
+  }
+  v1::PoolSnapshot Snapshot(uint32_t device) {
+    v1::PoolSnapshot snapshot;
+    EXPECT_TRUE(Call(&v1::AdminService::Stub::GetPoolSnapshot, device, &snapshot).ok());
+    return snapshot;
+  }
+
+  bool Executes() { return IsAllOnes(daemon_.client().Execute(OnesRequest(10)), 10); }
+  v1::DeviceStatus::State StateOf(uint32_t device) {
+    return daemon_.client().GetServerStatus()->devices(device).state();
+  }
+
+  const Config config_;
+  InProcessDaemon daemon_;
+  TensorCalls calls_;
+  std::unique_ptr<v1::AdminService::Stub> stub_;
+};
+
+TEST_F(AdminTest, ADrainedDeviceTakesNothingUntilItIsResumed) {
+  ASSERT_TRUE(Drain(0).ok());
+  EXPECT_EQ(StateOf(0), v1::DeviceStatus::STATE_DRAINING);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(Executes());
+  EXPECT_EQ(daemon_.client().GetServerStatus()->devices(0).completed_requests(), 0u);
+  EXPECT_TRUE(Drain(0).ok());  // it is empty already
+
+  ASSERT_TRUE(Resume(0).ok());
+
+  EXPECT_EQ(StateOf(0), v1::DeviceStatus::STATE_READY);
+  ASSERT_TRUE(Drain(1).ok());
+  EXPECT_TRUE(Executes());
+  EXPECT_EQ(daemon_.client().GetServerStatus()->devices(0).completed_requests(), 1u);
+}
+
+TEST_F(AdminTest, ResidentTensorsWaitForTheirDrainedDevice) {
+  const std::string bytes = CountingBytes(1000);
+  const auto uploaded = calls_.Upload({.bytes = bytes, .device = 1});
+  ASSERT_TRUE(uploaded.status.ok()) << ToStatus(uploaded.status);
+
+  ASSERT_TRUE(Drain(1).ok());
+  const grpc::Status refused = calls_.Download(uploaded.response.handle()).status;
+  const auto elsewhere = calls_.Upload({.bytes = bytes});
+  const auto refused_upload = calls_.Upload({.bytes = bytes, .device = 1});
+
+  for (const grpc::Status& status : {refused, refused_upload.status}) {
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << ToStatus(status);
+    EXPECT_EQ(DetailOf(status).reason(), "draining");
+  }
+  EXPECT_EQ(elsewhere.response.device(), 0u);
+  EXPECT_TRUE(calls_.Renew(uploaded.response.handle()).ok());
+  ASSERT_TRUE(Resume(1).ok());
+  EXPECT_EQ(calls_.Download(uploaded.response.handle()).bytes, bytes);
+}
+
+TEST_F(AdminTest, DrainingWaitsForWhatRunsUntilItsDeadline) {
+  ASSERT_TRUE(Drain(1).ok());
+  InjectFaults("kernel=*,hang");
+  const int64_t launches = HostCount(OPSERVE_HOST_LAUNCHES);
+  std::promise<absl::Status> ended;
+  auto hanging = daemon_.client().ExecuteAsync(
+      OnesRequest(10),
+      [&](absl::StatusOr<Response> response) { ended.set_value(response.status()); });
+  while (HostCount(OPSERVE_HOST_LAUNCHES) == launches) {
+  }
+
+  const grpc::Status status =
+      Call(&v1::AdminService::Stub::DrainDevice, 0, static_cast<v1::DrainDeviceResponse*>(nullptr),
+           absl::Milliseconds(100));
+
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(StateOf(0), v1::DeviceStatus::STATE_DRAINING);
+  hanging.Cancel();
+  EXPECT_EQ(ended.get_future().get().code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(Drain(0).ok());
+}
+
+TEST_F(AdminTest, ResumingBringsAQuarantinedDeviceBackAtOnce) {
+  InjectFaults("device=1,lost");
+  while (StateOf(1) != v1::DeviceStatus::STATE_QUARANTINED) Executes();
+  // The device was up for less than twice the recovery wait, so nothing happens by itself.
+
+  const grpc::Status drained = Drain(1);
+  const grpc::Status resumed = Resume(1);
+
+  EXPECT_EQ(drained.error_code(), grpc::StatusCode::FAILED_PRECONDITION) << ToStatus(drained);
+  ASSERT_TRUE(resumed.ok()) << ToStatus(resumed);
+  EXPECT_EQ(StateOf(1), v1::DeviceStatus::STATE_READY);
+  ASSERT_TRUE(Drain(0).ok());
+  EXPECT_TRUE(Executes());
+}
+
+TEST_F(AdminTest, ASnapshotAddsUpAndTrimmingGivesIdleMemoryBack) {
+  const auto uploaded = calls_.Upload({.bytes = std::string(1 << 20, 'x'), .device = 0});
+  ASSERT_TRUE(uploaded.status.ok()) << ToStatus(uploaded.status);
+
+  const v1::PoolSnapshot lent = Snapshot(0);
+  calls_.Release(uploaded.response.handle());
+  const v1::PoolSnapshot released = Snapshot(0);
+  v1::TrimPoolResponse trimmed;
+  ASSERT_TRUE(Call(&v1::AdminService::Stub::TrimPool, 0, &trimmed).ok());
+  const v1::PoolSnapshot after = Snapshot(0);
+
+  EXPECT_GE(lent.allocated_bytes(), uint64_t{1} << 20);
+  EXPECT_EQ(released.allocated_bytes(), 0u);
+  EXPECT_GE(trimmed.trimmed_bytes(), uint64_t{1} << 20);
+  EXPECT_EQ(after.reserved_bytes() + trimmed.trimmed_bytes(), released.reserved_bytes());
+  bool has_tensor = false;
+  for (const v1::PoolSnapshot& snapshot : {lent, released, after}) {
+    uint64_t regions = 0;
+    for (const v1::PoolSnapshot::Region& region : snapshot.regions()) {
+      uint64_t offset = 0;
+      for (const v1::PoolSnapshot::Block& block : region.blocks()) {
+        EXPECT_EQ(block.offset(), offset);
+        offset += block.bytes();
+        has_tensor |= block.state() == v1::PoolSnapshot::Block::STATE_ALLOCATED &&
+                      block.requested_bytes() == uint64_t{1} << 20;
+      }
+      EXPECT_EQ(offset, region.bytes());
+      regions += region.bytes();
+    }
+    EXPECT_EQ(regions, snapshot.reserved_bytes());
+    EXPECT_EQ(snapshot.reserved_bytes(),
+              snapshot.allocated_bytes() + snapshot.idle_bytes() + snapshot.retired_bytes());
+  }
+  EXPECT_TRUE(has_tensor);
+}
+
+TEST_F(AdminTest, AnUnknownDeviceIsNotFoundAndTheErrorNamesThoseThereAre) {
+  for (uint32_t device : {2u, UINT32_MAX}) {
+    for (const grpc::Status& status :
+         {Drain(device), Resume(device), Call(&v1::AdminService::Stub::TrimPool, device),
+          Call(&v1::AdminService::Stub::GetPoolSnapshot, device)}) {
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+      EXPECT_THAT(status.error_message(), HasSubstr("there are 0, 1"));
+    }
+  }
+}
+
+TEST_F(AdminTest, OnlyTheOwnerMayConnectAndClientsListenersDoNotOfferIt) {
+  struct stat info = {};
+  ASSERT_EQ(stat(config_.admin_listen->path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+
+  stub_ = v1::AdminService::NewStub(
+      grpc::CreateChannel(daemon_.target(), grpc::InsecureChannelCredentials()));
+  EXPECT_EQ(Drain(0).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST(AdminListenTest, AddressesOfOtherMachinesAreRefused) {
+  Config config = InProcessDaemon::DefaultConfig();
+  for (const char* address : {"0.0.0.0:0", "192.168.7.7:9465", "[::]:0"}) {
+    config.admin_listen = *ParseListenAddress(address);
+    EXPECT_EQ(Daemon::Start(config).status().code(), absl::StatusCode::kInvalidArgument) << address;
+  }
+}
+
+}  // namespace
+}  // namespace opserve::server

@@ -1,0 +1,249 @@
+// Idempotency keys as clients see them, over single calls and streams.
+
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/integration/execute_stream_calls.h"
+#include "tests/integration/in_process_daemon.h"
+
+namespace opserve::server {
+namespace {
+
+class IdempotencyTest : public ::testing::Test {
+ protected:
+  struct Outcome {
+    grpc::Status status;
+    v1::ExecuteResponse response;
+  };
+
+  void TearDown() override { ClearFaults(); }
+
+  void StartDaemon(const Config& config = InProcessDaemon::DefaultConfig()) {
+    daemon_.emplace(config);
+    stub_ = NewStub(daemon_->target());
+    launches_ = HostCount(OPSERVE_HOST_LAUNCHES);
+  }
+
+  // Kernels launched since the daemon's start.
+  int64_t Launches() const { return HostCount(OPSERVE_HOST_LAUNCHES) - launches_; }
+  void AwaitLaunches(int64_t launches) const {
+    while (Launches() < launches) std::this_thread::yield();
+  }
+
+  Outcome Execute(const v1::ExecuteRequest& request) {
+    Outcome outcome;
+    grpc::ClientContext context;
+    outcome.status = stub_->Execute(&context, request, &outcome.response);
+    return outcome;
+  }
+  std::future<Outcome> ExecuteAsync(const v1::ExecuteRequest& request) {
+    return std::async(std::launch::async, [this, request] { return Execute(request); });
+  }
+
+  // Sends a request with `key` over the stream and returns when the daemon has it.
+  static void SendAndAwaitArrival(TestStream& stream, uint64_t id, const std::string& key) {
+    v1::ExecuteStreamRequest request = OnesStreamRequest(id);
+    request.mutable_request()->set_idempotency_key(key);
+    stream.Send(request);
+    // Messages are handled in order, and this one is answered at once.
+    v1::ExecuteStreamRequest empty;
+    empty.set_id(id + 1);
+    stream.Send(empty);
+    EXPECT_EQ(stream.Receive().id(), id + 1);
+  }
+
+  std::optional<InProcessDaemon> daemon_;
+  std::unique_ptr<v1::OperatorService::Stub> stub_;
+
+ private:
+  int64_t launches_ = 0;
+};
+
+v1::ExecuteRequest WithReceipt(v1::ExecuteRequest request) {
+  request.set_want_receipt(true);
+  return request;
+}
+
+TEST_F(IdempotencyTest, ARepetitionGetsTheSameAnswerWithoutRunningAgain) {
+  StartDaemon();
+  const v1::ExecuteRequest request = WithReceipt(OnesRequest(1000, "key"));
+
+  const Outcome first = Execute(request);
+  const Outcome second = Execute(request);
+
+  ASSERT_TRUE(first.status.ok()) << first.status.error_message();
+  ASSERT_TRUE(second.status.ok()) << second.status.error_message();
+  EXPECT_TRUE(IsAllOnes(first.response, 1000));
+  EXPECT_EQ(first.response.SerializeAsString(), second.response.SerializeAsString());
+  EXPECT_EQ(Launches(), 1);
+  EXPECT_EQ(daemon_->HeldByRequests(), 0);
+}
+
+TEST_F(IdempotencyTest, WithoutKeyEveryRequestRuns) {
+  StartDaemon();
+
+  Execute(OnesRequest(10, ""));
+  Execute(OnesRequest(10, ""));
+
+  EXPECT_EQ(Launches(), 2);
+}
+
+TEST_F(IdempotencyTest, AnotherRequestWithTheKeyIsRefused) {
+  StartDaemon();
+  ASSERT_TRUE(Execute(OnesRequest(10, "key")).status.ok());
+  v1::ExecuteRequest other_bytes = OnesRequest(10, "key");
+  (*other_bytes.mutable_payloads(1))[0] ^= 1;
+
+  for (const v1::ExecuteRequest& other :
+       {other_bytes, OnesRequest(11, "key"), WithReceipt(OnesRequest(10, "key"))}) {
+    const Outcome outcome = Execute(other);
+    EXPECT_EQ(outcome.status.error_code(), grpc::INVALID_ARGUMENT);
+    EXPECT_EQ(DetailOf(outcome.status).argument(), "idempotency_key");
+  }
+  EXPECT_EQ(Launches(), 1);
+}
+
+TEST_F(IdempotencyTest, ATooLongKeyIsRefused) {
+  StartDaemon();
+
+  EXPECT_TRUE(Execute(OnesRequest(10, std::string(64, 'k'))).status.ok());
+  EXPECT_EQ(Execute(OnesRequest(10, std::string(65, 'k'))).status.error_code(),
+            grpc::INVALID_ARGUMENT);
+}
+
+TEST_F(IdempotencyTest, OfConcurrentRepetitionsOneRuns) {
+  StartDaemon();
+  InjectFaults("kernel=*,slow=200000,count=all");
+  std::vector<std::future<Outcome>> pending;
+
+  for (int i = 0; i < 8; ++i) pending.push_back(ExecuteAsync(OnesRequest(100, "key")));
+
+  for (std::future<Outcome>& outcome : pending) {
+    EXPECT_TRUE(IsAllOnes(outcome.get().response, 100));
+  }
+  EXPECT_EQ(Launches(), 1);
+}
+
+TEST_F(IdempotencyTest, SingleCallsAndStreamsShareKeys) {
+  StartDaemon();
+  const Outcome first = Execute(OnesRequest(10, "key"));
+  TestStream stream(*stub_);
+  v1::ExecuteStreamRequest repetition = OnesStreamRequest(1);
+  repetition.mutable_request()->set_idempotency_key("key");
+  repetition.mutable_timeout()->set_seconds(10);
+
+  stream.Send(repetition);
+  const v1::ExecuteStreamResponse second = stream.Receive();
+
+  EXPECT_TRUE(IsAllOnes(second));
+  EXPECT_EQ(Launches(), 1);
+}
+
+TEST_F(IdempotencyTest, AFailureIsSharedButNotRemembered) {
+  Config config = InProcessDaemon::DefaultConfig();
+  config.execution_timeout = absl::Milliseconds(500);
+  StartDaemon(config);
+  InjectFaults("kernel=*,hang");
+  auto first = ExecuteAsync(OnesRequest(10, "key"));
+  AwaitLaunches(1);
+  TestStream stream(*stub_);
+  SendAndAwaitArrival(stream, 1, "key");
+
+  EXPECT_EQ(first.get().status.error_code(), grpc::INTERNAL);
+  EXPECT_EQ(stream.Receive().error().code(), grpc::INTERNAL);
+  EXPECT_EQ(Launches(), 1);
+  EXPECT_TRUE(IsAllOnes(Execute(OnesRequest(10, "key")).response, 10));
+  EXPECT_EQ(Launches(), 2);
+}
+
+TEST_F(IdempotencyTest, WhenTheFirstCallerGoesAwayTheOthersGetTheAnswer) {
+  StartDaemon();
+  InjectFaults("kernel=*,slow=500000");
+  grpc::ClientContext context;
+  std::thread first([&] {
+    v1::ExecuteResponse response;
+    EXPECT_EQ(stub_->Execute(&context, OnesRequest(10, "key"), &response).error_code(),
+              grpc::CANCELLED);
+  });
+  AwaitLaunches(1);
+  TestStream stream(*stub_);
+  SendAndAwaitArrival(stream, 1, "key");
+
+  context.TryCancel();
+  first.join();
+
+  EXPECT_TRUE(IsAllOnes(stream.Receive()));
+  EXPECT_EQ(Launches(), 1);
+}
+
+TEST_F(IdempotencyTest, WhenAllCallersGoAwayTheRunIsCancelledAndTheNextBeginsAnew) {
+  StartDaemon();
+  InjectFaults("kernel=*,hang");
+  TestStream first(*stub_);
+  TestStream second(*stub_);
+  SendAndAwaitArrival(first, 1, "key");
+  SendAndAwaitArrival(second, 1, "key");
+  AwaitLaunches(1);
+
+  first.Cancel();
+  second.Cancel();
+
+  EXPECT_EQ(first.Finish().error_code(), grpc::CANCELLED);
+  EXPECT_EQ(second.Finish().error_code(), grpc::CANCELLED);
+  while (daemon_->HeldByRequests() > 0) std::this_thread::yield();
+  EXPECT_TRUE(IsAllOnes(Execute(OnesRequest(10, "key")).response, 10));
+  EXPECT_EQ(Launches(), 2);
+}
+
+TEST_F(IdempotencyTest, AnAnswerTooLargeToKeepIsRefusedBeforeItRuns) {
+  Config config = InProcessDaemon::DefaultConfig();
+  config.idempotency_cache_bytes = 1 << 20;
+  StartDaemon(config);
+
+  const Outcome refused = Execute(OnesRequest((1 << 18) / 4 + 1, "key"));
+
+  EXPECT_EQ(refused.status.error_code(), grpc::FAILED_PRECONDITION);
+  EXPECT_EQ(DetailOf(refused.status).reason(), "too_large");
+  EXPECT_EQ(DetailOf(refused.status).retry_pushback_ms(), -1);
+  EXPECT_EQ(Launches(), 0);
+  EXPECT_TRUE(Execute(OnesRequest((1 << 18) / 4, "key")).status.ok());
+}
+
+TEST_F(IdempotencyTest, AFullCacheRefusesNewKeysAndStillAnswersOldOnes) {
+  Config config = InProcessDaemon::DefaultConfig();
+  config.idempotency_cache_bytes = 1 << 20;
+  StartDaemon(config);
+  constexpr int64_t kElements = 60'000;  // 240 kB of results: four fit
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(Execute(OnesRequest(kElements, absl::StrCat(i))).status.ok());
+  }
+
+  const Outcome refused = Execute(OnesRequest(kElements, "new"));
+
+  EXPECT_EQ(refused.status.error_code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(DetailOf(refused.status).reason(), "tenant_memory");
+  EXPECT_GT(DetailOf(refused.status).retry_pushback_ms(), 0);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(IsAllOnes(Execute(OnesRequest(kElements, absl::StrCat(i))).response, kElements));
+  }
+  EXPECT_EQ(Launches(), 4);
+}
+
+TEST_F(IdempotencyTest, KeptAnswersTakeNoPageLockedMemory) {
+  Config config = InProcessDaemon::DefaultConfig();
+  config.pinned_pool_bytes = 1 << 20;
+  StartDaemon(config);
+  constexpr int64_t kElements = 200'000;  // 800 kB of results: one fits into the pool
+
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(IsAllOnes(Execute(OnesRequest(kElements, absl::StrCat(i))).response, kElements));
+  }
+  EXPECT_TRUE(IsAllOnes(Execute(OnesRequest(kElements, "")).response, kElements));
+}
+
+}  // namespace
+}  // namespace opserve::server

@@ -1,0 +1,140 @@
+#include "tests/integration/tensor_calls.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "proto/codec/crc32c.h"
+
+namespace opserve::server {
+
+absl::Status ToStatus(const grpc::Status& status) {
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+v1::ErrorDetail DetailOf(const grpc::Status& status) {
+  v1::StatusDetails details;
+  v1::ErrorDetail detail;
+  if (details.ParseFromString(status.error_details()) && details.details_size() == 1) {
+    details.details(0).UnpackTo(&detail);
+  }
+  return detail;
+}
+
+std::string CountingBytes(int64_t count) {
+  std::string bytes(count * sizeof(float), '\0');
+  for (int64_t i = 0; i < count; ++i) {
+    const auto value = static_cast<float>(i);
+    std::memcpy(bytes.data() + i * sizeof(float), &value, sizeof(float));
+  }
+  return bytes;
+}
+
+std::vector<v1::UploadRequest> UploadMessages(const UploadPlan& plan) {
+  std::vector<v1::UploadRequest> messages(1);
+  v1::UploadHeader& header = *messages[0].mutable_header();
+  header.set_dtype(v1::DATA_TYPE_FLOAT);
+  header.mutable_shape()->Add(plan.shape.begin(), plan.shape.end());
+  if (plan.shape.empty()) header.add_shape(plan.bytes.size() / sizeof(float));
+  header.set_chunk_bytes(plan.chunk_bytes);
+  if (plan.device) header.set_device(*plan.device);
+  if (plan.lease_ms != 0) {
+    header.mutable_lease()->set_seconds(plan.lease_ms / 1000);
+    header.mutable_lease()->set_nanos(plan.lease_ms % 1000 * 1'000'000);
+  }
+  bool is_in_first = !plan.header_alone;
+  for (size_t offset = 0; offset < plan.bytes.size(); offset += plan.chunk_bytes) {
+    if (!is_in_first) messages.emplace_back();
+    is_in_first = false;
+    messages.back().set_data(plan.bytes.substr(offset, plan.chunk_bytes));
+    messages.back().set_crc32c(codec::Crc32c(messages.back().data()));
+  }
+  return messages;
+}
+
+TensorCalls::TensorCalls(const std::string& target) {
+  const auto channel = grpc::CreateChannel(target, grpc::InsecureChannelCredentials());
+  tensors_ = v1::TensorService::NewStub(channel);
+  operators_ = v1::OperatorService::NewStub(channel);
+}
+
+TensorCalls::UploadResult TensorCalls::Upload(const std::vector<v1::UploadRequest>& messages) {
+  UploadResult result;
+  grpc::ClientContext context;
+  const auto writer = tensors_->Upload(&context, &result.response);
+  for (const v1::UploadRequest& message : messages) {
+    if (!writer->Write(message)) break;  // refused; the status says why
+  }
+  writer->WritesDone();
+  result.status = writer->Finish();
+  return result;
+}
+
+TensorCalls::DownloadResult TensorCalls::Download(const std::string& handle, uint64_t chunk_bytes) {
+  DownloadResult result;
+  grpc::ClientContext context;
+  v1::DownloadRequest request;
+  request.set_handle(handle);
+  request.set_chunk_bytes(chunk_bytes);
+  const auto reader = tensors_->Download(&context, request);
+  v1::DownloadResponse message;
+  if (reader->Read(&message)) result.header = message.header();
+  while (reader->Read(&message)) {
+    result.bytes += message.data();
+    result.chunks.push_back(message.data().size());
+    if (codec::Crc32c(message.data()) != message.crc32c()) result.checksums_are_right = false;
+  }
+  result.status = reader->Finish();
+  return result;
+}
+
+grpc::Status TensorCalls::Renew(const std::string& handle) {
+  grpc::ClientContext context;
+  v1::RenewRequest request;
+  request.add_handles(handle);
+  v1::RenewResponse response;
+  return tensors_->Renew(&context, request, &response);
+}
+
+uint32_t TensorCalls::Release(const std::string& handle) {
+  grpc::ClientContext context;
+  v1::ReleaseRequest request;
+  request.add_handles(handle);
+  v1::ReleaseResponse response;
+  tensors_->Release(&context, request, &response);
+  return response.released();
+}
+
+grpc::Status TensorCalls::Execute(const v1::ExecuteRequest& request,
+                                  v1::ExecuteResponse* response) {
+  grpc::ClientContext context;
+  return operators_->Execute(&context, request, response);
+}
+
+v1::GetServerStatusResponse TensorCalls::Status() {
+  grpc::ClientContext context;
+  v1::GetServerStatusResponse response;
+  operators_->GetServerStatus(&context, {}, &response);
+  return response;
+}
+
+void TensorCalls::Await(uint32_t device,
+                        const std::function<bool(const v1::DeviceStatus&)>& is_so) {
+  while (true) {
+    const v1::GetServerStatusResponse status = Status();
+    if (std::any_of(status.devices().begin(), status.devices().end(),
+                    [&](const auto& one) { return one.device() == device && is_so(one); })) {
+      return;
+    }
+  }
+}
+
+uint32_t TensorCalls::CountTensors() {
+  uint32_t count = 0;
+  const v1::GetServerStatusResponse status = Status();
+  for (const v1::DeviceStatus& device : status.devices()) count += device.resident_tensors();
+  return count;
+}
+
+}  // namespace opserve::server
