@@ -7,11 +7,15 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/closest_name.h"
+#include "client/cli/command_admin.h"
 #include "client/cli/command_ops.h"
 #include "client/cli/command_run.h"
 #include "client/cli/command_status.h"
+#include "client/cli/command_tensor.h"
 #include "client/cli/session.h"
+#include "client/cli/time_text.h"
 
 namespace opserve::cli {
 namespace {
@@ -25,18 +29,14 @@ constexpr char kFooter[] = R"(Examples:
   opserve ops KlDivBackward
   opserve run L1LossBackward --input grad_output=g.npy --input self=x.npy \
       --input target=t.npy --attr reduction=mean --output out.npy
+  opserve tensor upload x.npy --lease=1h
+  opserve admin drain 0
 
 Exit codes: 0 success, 1 the daemon or the operator refused or failed,
 2 the command line or a file cannot be used, 3 the daemon cannot be reached.
 "opserve help COMMAND" tells more about a command.)";
 
-// Readers of flags, as CLI11 wants them: nothing if the text is understood, else what is wrong.
-
-std::string ReadTimeout(const std::string& text, absl::Duration* timeout) {
-  if (absl::ParseDuration(text, timeout) && *timeout > absl::ZeroDuration()) return "";
-  return absl::StrCat("\"", text, "\" is not a time such as 30s, 500ms or 2m");
-}
-
+// A reader of flags, as CLI11 wants them: nothing if the text is understood, else what is wrong.
 std::string ReadFormat(const std::string& text, OutputFormat* format) {
   if (text != "text" && text != "json") return absl::StrCat("\"", text, "\" is not text or json");
   *format = text == "json" ? OutputFormat::kJson : OutputFormat::kText;
@@ -49,7 +49,7 @@ void AddGlobalFlags(CLI::App& app, Session* session) {
       ->type_name("unix:PATH|HOST:PORT");
   app.add_option("--timeout", "How long a call may take: 500ms, 2m; default 30s")
       ->type_name("TIME")
-      ->check([session](const std::string& text) { return ReadTimeout(text, &session->timeout); });
+      ->check([session](const std::string& text) { return ReadTime(text, &session->timeout); });
   app.add_option("--format", "Text for people, or one JSON document; default text")
       ->type_name("text|json")
       ->check([session](const std::string& text) { return ReadFormat(text, &session->format); });
@@ -62,43 +62,67 @@ std::vector<std::string> CommandNames(const CLI::App& app) {
   return names;
 }
 
-// Help on a command, or on the program if null.
-std::string HelpOn(const CLI::App& app, const CLI::App* command) {
-  if (command == nullptr) {
-    // App::help would explain the command that was parsed, which is "help".
-    return app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);
+// The last of the commands that were parsed ("renew" of "opserve tensor renew"), or the program.
+const CLI::App& ChosenCommand(const CLI::App& app) {
+  const CLI::App* chosen = &app;
+  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
+  return *chosen;
+}
+
+// What a command is called by: "opserve", "opserve tensor renew".
+std::string FullName(const CLI::App& command) {
+  if (command.get_parent() == nullptr) return command.get_name();
+  return absl::StrCat(FullName(*command.get_parent()), " ", command.get_name());
+}
+
+// Help on a command or on the program.
+std::string HelpOn(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  // App::help would explain the command that was parsed, which may be "help".
+  std::string help =
+      command.get_formatter()->make_help(&command, FullName(command), CLI::AppFormatMode::Normal);
+  if (parent == nullptr) return help;
+  return absl::StrCat(help, "\nFor --target, --timeout and --format see \"opserve --help\".\n");
+}
+
+std::optional<Failure> RunHelp(const CLI::App& app, const std::vector<std::string>& names,
+                               Session& session) {
+  const CLI::App* command = &app;
+  for (const std::string& name : names) {
+    const std::vector<std::string> known = CommandNames(*command);
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      return UsageFailure(absl::NotFoundError(UnknownName("command", name, known)));
+    }
+    command = command->get_subcommand(name);
   }
-  return absl::StrCat(command->help(app.get_name()),
-                      "\nFor --target, --timeout and --format see \"opserve --help\".\n");
+  session.terminal.out << HelpOn(*command);
+  return std::nullopt;
 }
 
 void AddHelpCommand(CLI::App& app, Command* command) {
-  auto name = std::make_shared<std::string>();
+  auto names = std::make_shared<std::vector<std::string>>();
   CLI::App* help = app.add_subcommand("help", "Explain a command");
-  help->add_option("COMMAND", *name, "The command to explain");
-  help->callback([&app, name, command] {
-    *command = [&app, name](Session& session) -> std::optional<Failure> {
-      const std::vector<std::string> names = CommandNames(app);
-      if (!name->empty() && std::find(names.begin(), names.end(), *name) == names.end()) {
-        return UsageFailure(absl::NotFoundError(UnknownName("command", *name, names)));
-      }
-      session.terminal.out << HelpOn(app, name->empty() ? nullptr : app.get_subcommand(*name));
-      return std::nullopt;
-    };
+  help->add_option("COMMAND", *names, "The command to explain");
+  help->callback([&app, names, command] {
+    *command = [&app, names](Session& session) { return RunHelp(app, *names, session); };
   });
 }
 
 // What CLI11 found wrong, in our words where these are better.
 Failure ParseFailure(const CLI::App& app, const CLI::ParseError& error) {
-  const auto chosen = app.get_subcommands();
-  const std::vector<std::string> rest = app.remaining();
+  const CLI::App& chosen = ChosenCommand(app);
+  const std::vector<std::string> commands = CommandNames(chosen);
+  const std::vector<std::string> rest = app.remaining(/*recurse=*/true);
   std::string message = error.what();
-  if (chosen.empty() && !rest.empty() && rest.front().rfind('-', 0) != 0) {
-    message = UnknownName("command", rest.front(), CommandNames(app));
+  if (!commands.empty() && !rest.empty() && rest.front().rfind('-', 0) != 0) {
+    message = UnknownName("command", rest.front(), commands);
+  } else if (!commands.empty() && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    message =
+        absl::StrCat("\"", FullName(chosen), "\" takes a command: ", absl::StrJoin(commands, ", "));
   }
+  const std::string name = FullName(chosen).substr(app.get_name().size());
   return UsageFailure(absl::InvalidArgumentError(message),
-                      absl::StrCat("see \"opserve help", chosen.empty() ? "" : " ",
-                                   chosen.empty() ? "" : chosen.front()->get_name(), "\""));
+                      absl::StrCat("see \"opserve help", name, "\""));
 }
 
 bool AsksForJson(const std::vector<std::string>& arguments) {
@@ -124,6 +148,8 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments, Terminal& ter
   AddOpsCommand(app, &command);
   AddRunCommand(app, &command);
   AddStatusCommand(app, &command);
+  AddTensorCommand(app, &command);
+  AddAdminCommand(app, &command);
   AddHelpCommand(app, &command);
   app.footer(kFooter);  // after the commands, which would inherit it
 
@@ -139,8 +165,7 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments, Terminal& ter
   } catch (const CLI::CallForVersion& version) {
     terminal.out << version.what() << "\n";
   } catch (const CLI::CallForHelp&) {
-    const auto chosen = app.get_subcommands();
-    terminal.out << HelpOn(app, chosen.empty() ? nullptr : chosen.front());
+    terminal.out << HelpOn(ChosenCommand(app));
   } catch (const CLI::ParseError& error) {
     failure = ParseFailure(app, error);
     if (AsksForJson(arguments)) session.format = OutputFormat::kJson;

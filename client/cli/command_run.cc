@@ -21,8 +21,9 @@ namespace {
 constexpr char kFooter[] =
     R"(Inputs and outputs are NumPy's .npy files of float16, float32, float64 or
 bfloat16 (as the ml_dtypes package saves it; append :bf16 to read a uint16 array
-as bfloat16). Operators, and the names of their inputs and attributes, are
-listed by "opserve ops".
+as bfloat16). An input that the daemon already has is named tensor:HANDLE, with
+the handle that "opserve tensor upload" gave. Operators, and the names of their
+inputs and attributes, are listed by "opserve ops".
 
 Examples:
   opserve run KlDivBackward --input grad_output=g.npy --input self=x.npy \
@@ -30,7 +31,9 @@ Examples:
   opserve run LogSoftmaxBackward --input grad_output=g.npy \
       --input output=y.npy --attr dim=-1 --receipt
   opserve run L1LossBackward --input grad_output=g.npy --input self=x.npy:bf16 \
-      --input target=t.npy:bf16 --output-dtype BF16 --output out.npy)";
+      --input target=t.npy:bf16 --output-dtype BF16 --output out.npy
+  opserve run KlDivBackward --input grad_output=g.npy \
+      --input self=tensor:5f1c09a2 --input target=t.npy --output out.npy)";
 
 using Json = nlohmann::ordered_json;
 using OutputFiles = std::vector<OutputFile>;
@@ -145,7 +148,7 @@ void AddRunCommand(CLI::App& app, Command* command) {
   CLI::App* run = app.add_subcommand("run", "Run an operator on arrays in files");
   run->add_option("OPERATOR", arguments->operator_name, "Operator to run")->required();
   run->add_option("--input", arguments->inputs, "An input; once for each of the operator's")
-      ->type_name("NAME=FILE.npy[:bf16]")
+      ->type_name("NAME=FILE.npy[:bf16]|NAME=tensor:HANDLE")
       ->allow_extra_args(false);
   run->add_option("--attr", arguments->attributes, "An attribute that is not to have its default")
       ->type_name("NAME=VALUE")

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "client/cli/proto_json.h"
+#include "client/cli/time_text.h"
 
 namespace opserve::cli {
 namespace {
@@ -28,23 +29,29 @@ void WriteStatus(const v1::GetServerStatusResponse& status, std::ostream& out) {
   out << "opserved " << status.version() << " on " << status.runtime() << "\n";
   if (status.has_start_time()) {
     const absl::Time start = absl::FromUnixSeconds(status.start_time().seconds());
-    out << "started " << absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", start, absl::UTCTimeZone())
-        << "\n";
+    out << "started " << TimeText(start) << "\n";
   }
   std::vector<std::vector<std::string>> rows = {{"DEVICE", "SOC", "STATE", "LANES", "QUEUED",
                                                  "EXECUTING", "COMPLETED", "MEMORY USED",
-                                                 "POOL LENT"}};
+                                                 "POOL LENT", "RESIDENT TENSORS", "QUARANTINES"}};
   for (const v1::DeviceStatus& device : status.devices()) {
-    rows.push_back({absl::StrCat(device.device()), device.soc_name(), StateName(device.state()),
-                    absl::StrCat(device.lanes()), absl::StrCat(device.queued_requests()),
-                    absl::StrCat(device.executing_requests()),
-                    absl::StrCat(device.completed_requests()),
-                    absl::StrCat(FormatBytes(device.memory_used_bytes()), " of ",
-                                 FormatBytes(device.memory_total_bytes())),
-                    absl::StrCat(FormatBytes(device.pool_allocated_bytes()), " of ",
-                                 FormatBytes(device.pool_reserved_bytes()))});
+    rows.push_back(
+        {absl::StrCat(device.device()), device.soc_name(), StateName(device.state()),
+         absl::StrCat(device.lanes()), absl::StrCat(device.queued_requests()),
+         absl::StrCat(device.executing_requests()), absl::StrCat(device.completed_requests()),
+         absl::StrCat(FormatBytes(device.memory_used_bytes()), " of ",
+                      FormatBytes(device.memory_total_bytes())),
+         absl::StrCat(FormatBytes(device.pool_allocated_bytes()), " of ",
+                      FormatBytes(device.pool_reserved_bytes())),
+         absl::StrCat(device.resident_tensors(), " (", FormatBytes(device.resident_bytes()), ")"),
+         absl::StrCat(device.quarantines())});
   }
   out << "\n" << FormatTable(rows);
+  for (const v1::DeviceStatus& device : status.devices()) {
+    if (device.state_reason().empty()) continue;
+    out << "device " << device.device() << " is " << StateName(device.state()) << ": "
+        << device.state_reason() << "\n";
+  }
 }
 
 std::optional<Failure> RunStatus(Session& session) {

@@ -26,8 +26,8 @@ std::string DescribeDetail(const v1::ErrorDetail& detail) {
 }
 
 void ReportText(const Failure& failure, Terminal& terminal) {
-  const bool has_colours = terminal.err_has_colours;
-  terminal.err << "opserve: " << (has_colours ? "\x1b[1;31merror:\x1b[0m " : "error: ");
+  terminal.err << "opserve: "
+               << (terminal.err_is_terminal ? "\x1b[1;31merror:\x1b[0m " : "error: ");
   if (failure.exit_code == ExitCode::kFailed) {
     terminal.err << absl::StatusCodeToString(failure.status.code()) << ": ";
   }

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "client/cli/npy_header.h"
 
 namespace opserve::cli {
@@ -162,6 +163,11 @@ absl::StatusOr<Tensor> ReadNpy(const std::string& path, NpyReading reading) {
   absl::StatusOr<Tensor> tensor = ReadTensor(file, file_bytes, reading);
   if (!tensor.ok()) return Unusable(path, tensor.status().message());
   return tensor;
+}
+
+absl::StatusOr<Tensor> ReadNpyArgument(absl::string_view argument) {
+  const bool is_bf16 = absl::ConsumeSuffix(&argument, ":bf16");
+  return ReadNpy(std::string(argument), is_bf16 ? NpyReading::kAsBf16 : NpyReading::kAsNamed);
 }
 
 absl::Status WriteNpy(const std::string& path, const Result& result) {

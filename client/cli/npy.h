@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "client/cpp/tensor.h"
 
 namespace opserve::cli {
@@ -21,6 +22,9 @@ enum class NpyReading {
 // kInvalidArgument: something else; a header over 64 KiB; more or fewer bytes than the shape needs.
 // kNotFound, kPermissionDenied, ...: the file cannot be read.
 absl::StatusOr<Tensor> ReadNpy(const std::string& path, NpyReading reading = NpyReading::kAsNamed);
+
+// Reads "FILE.npy" or, as BF16, "FILE.npy:bf16". Errors are as ReadNpy's.
+absl::StatusOr<Tensor> ReadNpyArgument(absl::string_view argument);
 
 // Writes `result` in C order; BF16 as ml_dtypes does. An existing file is replaced.
 // Any error: the file cannot be written.

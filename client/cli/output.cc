@@ -55,7 +55,7 @@ Terminal ProcessTerminal() {
   return Terminal{.out = std::cout,
                   .err = std::cerr,
                   .width = TerminalWidth(),
-                  .err_has_colours = isatty(STDERR_FILENO) != 0};
+                  .err_is_terminal = isatty(STDERR_FILENO) != 0};
 }
 
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {

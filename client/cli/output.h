@@ -19,7 +19,7 @@ struct Terminal {
   std::ostream& out;
   std::ostream& err;
   size_t width = 80;             // columns of `out`
-  bool err_has_colours = false;  // `err` is a terminal
+  bool err_is_terminal = false;  // may be coloured and written over
 };
 
 // The terminal of this process.

@@ -79,11 +79,14 @@ Json ValueToJson(const FieldReader& reader) {
 
 }  // namespace
 
+Json TimeToJson(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone());
+}
+
 Json ToJson(const Message& message) {
   if (const auto* timestamp = dynamic_cast<const google::protobuf::Timestamp*>(&message)) {
-    const absl::Time time =
-        absl::FromUnixSeconds(timestamp->seconds()) + absl::Nanoseconds(timestamp->nanos());
-    return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone());
+    return TimeToJson(absl::FromUnixSeconds(timestamp->seconds()) +
+                      absl::Nanoseconds(timestamp->nanos()));
   }
   Json json = Json::object();
   const google::protobuf::Descriptor& descriptor = *message.GetDescriptor();

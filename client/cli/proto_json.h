@@ -3,11 +3,15 @@
 // are left out only where the protocol tells them from zero.
 #pragma once
 
+#include "absl/time/time.h"
 #include "google/protobuf/message.h"
 #include "nlohmann/json.hpp"
 
 namespace opserve::cli {
 
 nlohmann::ordered_json ToJson(const google::protobuf::Message& message);
+
+// A timestamp: "2023-11-14T22:13:20Z".
+nlohmann::ordered_json TimeToJson(absl::Time time);
 
 }  // namespace opserve::cli

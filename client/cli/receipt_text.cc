@@ -25,6 +25,30 @@ constexpr std::array kStages = {
     Stage{"total", &v1::Receipt::total_ns},
 };
 
+// Where the pool found the memory.
+absl::string_view DescribeOutcome(v1::Receipt::PoolOutcome outcome) {
+  switch (outcome) {
+    case v1::Receipt::POOL_OUTCOME_HIT:
+      return "a block this lane used before";
+    case v1::Receipt::POOL_OUTCOME_SPLIT:
+      return "part of a larger block";
+    case v1::Receipt::POOL_OUTCOME_CROSS_STREAM:
+      return "a block another lane used before";
+    case v1::Receipt::POOL_OUTCOME_GROW:
+      return "new from the device";
+    case v1::Receipt::POOL_OUTCOME_RETRY:
+      return "new from the device, after idle memory was given back";
+    default:
+      return "";
+  }
+}
+
+std::string DescribeMemory(const v1::Receipt& receipt) {
+  const absl::string_view outcome = DescribeOutcome(receipt.pool_outcome());
+  return absl::StrCat("device memory ", FormatBytes(receipt.device_memory_bytes()),
+                      outcome.empty() ? "" : ", ", outcome);
+}
+
 std::string FormatShare(int64_t time_ns, int64_t total_ns) {
   if (total_ns <= 0) return "-";
   return absl::StrFormat("%.1f %%", 100.0 * static_cast<double>(time_ns) / total_ns);
@@ -42,7 +66,9 @@ std::string FormatReceipt(const v1::Receipt& receipt) {
   return absl::StrCat(FormatTable(rows), "device ", receipt.device(), ", lane ", receipt.lane(),
                       "; workspace ", FormatBytes(receipt.workspace_bytes()), "; copied ",
                       FormatBytes(receipt.copied_to_device_bytes()), " to the device and ",
-                      FormatBytes(receipt.copied_from_device_bytes()), " back\n");
+                      FormatBytes(receipt.copied_from_device_bytes()), " back\n",
+                      "plan cache: ", receipt.plan_hits(), " hits, ", receipt.plan_misses(),
+                      " misses; ", DescribeMemory(receipt), "\n");
 }
 
 }  // namespace opserve::cli

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "client/cli/attribute_text.h"
 #include "client/cli/closest_name.h"
+#include "client/cli/handle_text.h"
 #include "client/cli/npy.h"
 
 namespace opserve::cli {
@@ -69,16 +70,23 @@ absl::StatusOr<std::vector<NameAndText>> SplitOutputs(const v1::OperatorDescript
   return SplitNamed(kind, named, names);
 }
 
+// A file's tensor, or that of a handle.
 absl::StatusOr<NamedInput> ReadInput(const NameAndText& input) {
-  absl::string_view path = input.text;
-  const bool is_bf16 = absl::ConsumeSuffix(&path, ":bf16");
-  absl::StatusOr<Tensor> tensor =
-      ReadNpy(std::string(path), is_bf16 ? NpyReading::kAsBf16 : NpyReading::kAsNamed);
-  if (!tensor.ok()) {
-    return absl::Status(tensor.status().code(),
-                        absl::StrCat("input \"", input.name, "\": ", tensor.status().message()));
+  absl::string_view text = input.text;
+  NamedInput named{.name = input.name};
+  absl::Status status;
+  if (absl::ConsumePrefix(&text, "tensor:")) {
+    absl::StatusOr<std::string> handle = ParseHandle(text);
+    status = handle.status();
+    if (handle.ok()) named.value = ResidentTensor{.handle = *std::move(handle)};
+  } else {
+    absl::StatusOr<Tensor> tensor = ReadNpyArgument(text);
+    status = tensor.status();
+    if (tensor.ok()) named.value = *std::move(tensor);
   }
-  return NamedInput{.name = input.name, .value = *std::move(tensor)};
+  if (status.ok()) return named;
+  return absl::Status(status.code(),
+                      absl::StrCat("input \"", input.name, "\": ", status.message()));
 }
 
 absl::Status AddInputs(const v1::OperatorDescriptor& descriptor, const RunArguments& arguments,

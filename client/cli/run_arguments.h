@@ -13,7 +13,7 @@ namespace opserve::cli {
 // As written on the command line.
 struct RunArguments {
   std::string operator_name;
-  std::vector<std::string> inputs;         // NAME=FILE.npy[:bf16]
+  std::vector<std::string> inputs;         // NAME=FILE.npy[:bf16] or NAME=tensor:HANDLE
   std::vector<std::string> attributes;     // NAME=VALUE
   std::vector<std::string> outputs;        // [NAME=]FILE.npy
   std::vector<std::string> output_dtypes;  // [NAME=]DTYPE

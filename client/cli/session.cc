@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace opserve::cli {
@@ -12,16 +13,37 @@ namespace {
 constexpr char kStartHint[] =
     "start the daemon with \"opserved\", or say where it listens with --target or OPSERVE_TARGET";
 
+// Where the daemon's sockets are unless it is told otherwise.
+std::string DefaultDirectory() {
+  const char* runtime_dir = std::getenv("XDG_RUNTIME_DIR");
+  if (runtime_dir != nullptr && *runtime_dir != '\0') return absl::StrCat(runtime_dir, "/opserve");
+  return absl::StrCat("/tmp/opserve-", getuid());
+}
+
+// What to do about an error that the daemon explains, or nothing.
+std::string HintOn(const v1::ErrorDetail& detail) {
+  if (detail.reason() == "tensor_unknown") {
+    return "its lease may have ended, or the handle is not yours; upload the tensor again";
+  }
+  if (detail.reason() == "tensor_lost") {
+    return "the daemon or the device was restarted since; upload the tensor again";
+  }
+  return "";
+}
+
+std::string DefaultSocket() { return absl::StrCat("unix:", DefaultDirectory(), "/opserve.sock"); }
+
 }  // namespace
 
 std::string DefaultTarget() {
   const char* target = std::getenv("OPSERVE_TARGET");
   if (target != nullptr && *target != '\0') return target;
-  const char* runtime_dir = std::getenv("XDG_RUNTIME_DIR");
-  if (runtime_dir != nullptr && *runtime_dir != '\0') {
-    return absl::StrCat("unix:", runtime_dir, "/opserve/opserve.sock");
-  }
-  return absl::StrCat("unix:/tmp/opserve-", getuid(), "/opserve.sock");
+  return DefaultSocket();
+}
+
+std::string AdminTargetOf(const std::string& target) {
+  const bool is_unix = absl::StartsWith(target, "unix:");
+  return absl::StrCat(is_unix ? target : DefaultSocket(), ".admin");
 }
 
 std::variant<std::unique_ptr<Client>, Failure> Connect(const Session& session) {
@@ -31,17 +53,23 @@ std::variant<std::unique_ptr<Client>, Failure> Connect(const Session& session) {
 }
 
 Failure CallFailure(const Session& session, const Client& client, const absl::Status& status) {
-  const bool is_from_daemon = ErrorDetailOf(status).has_value();
+  return CallFailure(session, session.target, client.IsConnected(), status);
+}
+
+Failure CallFailure(const Session& session, const std::string& target, bool is_connected,
+                    const absl::Status& status) {
+  const std::optional<v1::ErrorDetail> detail = ErrorDetailOf(status);
+  const bool is_from_daemon = detail.has_value();
   const bool has_no_connection =
-      absl::IsUnavailable(status) || (absl::IsDeadlineExceeded(status) && !client.IsConnected());
+      absl::IsUnavailable(status) || (absl::IsDeadlineExceeded(status) && !is_connected);
   if (!is_from_daemon && has_no_connection) {
-    return {
-        .exit_code = ExitCode::kUnreachable,
-        .status = absl::Status(status.code(), absl::StrCat("cannot reach the daemon at ",
-                                                           session.target, ": ", status.message())),
-        .hint = kStartHint};
+    return {.exit_code = ExitCode::kUnreachable,
+            .status = absl::Status(status.code(), absl::StrCat("cannot reach the daemon at ",
+                                                               target, ": ", status.message())),
+            .hint = kStartHint};
   }
   Failure failure{.exit_code = ExitCode::kFailed, .status = status};
+  if (is_from_daemon) failure.hint = HintOn(*detail);
   const std::optional<absl::Duration> pushback = RetryPushbackOf(status);
   if (pushback && *pushback != absl::InfiniteDuration()) {
     failure.hint = absl::StrCat("try again in ", absl::FormatDuration(*pushback));

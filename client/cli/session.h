@@ -28,10 +28,19 @@ using Command = std::function<std::optional<Failure>(Session&)>;
 // $XDG_RUNTIME_DIR, or /tmp/opserve-UID/opserve.sock.
 std::string DefaultTarget();
 
+// Where the daemon at `target` listens for administrators if its flags do not say otherwise: at the
+// path of its Unix socket with ".admin" behind it. One without a Unix socket: as at the default
+// one.
+std::string AdminTargetOf(const std::string& target);
+
 // A client of session.target; it connects with its first call.
 std::variant<std::unique_ptr<Client>, Failure> Connect(const Session& session);
 
 // The failure that a call's error amounts to.
 Failure CallFailure(const Session& session, const Client& client, const absl::Status& status);
+
+// The same for a call to `target`, to which there is a connection now or not.
+Failure CallFailure(const Session& session, const std::string& target, bool is_connected,
+                    const absl::Status& status);
 
 }  // namespace opserve::cli

@@ -1,17 +1,11 @@
 #include "client/cpp/async_calls.h"
 
-#include <chrono>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "client/cpp/deadline.h"
 
 namespace opserve {
-namespace {
-
-// How often ended calls are looked at whose borrowed bytes gRPC still holds.
-constexpr std::chrono::milliseconds kReleasePoll(1);
-
-}  // namespace
 
 void AsyncCall::Cancel() {
   absl::MutexLock lock(&mutex_);
@@ -76,8 +70,7 @@ bool AsyncCalls::Enter(const std::shared_ptr<AsyncCall>& call) {
 
 void AsyncCalls::Poll() {
   for (;;) {
-    const auto deadline = held_.empty() ? std::chrono::system_clock::time_point::max()
-                                        : std::chrono::system_clock::now() + kReleasePoll;
+    const auto deadline = DeadlineAfter(held_.empty() ? absl::InfiniteDuration() : kReleasePoll);
     void* tag = nullptr;
     bool ok = false;
     const grpc::CompletionQueue::NextStatus next = queue_.AsyncNext(&tag, &ok, deadline);

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "client/cpp/borrow.h"
 #include "client/cpp/message.h"
 #include "client/cpp/transport.h"
 #include "grpcpp/completion_queue.h"

@@ -2,10 +2,15 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "client/cpp/async_calls.h"
 #include "client/cpp/message.h"
+#include "client/cpp/stream_call.h"
+#include "client/cpp/time_message.h"
+#include "client/cpp/transfer.h"
 #include "client/cpp/transport.h"
 #include "google/protobuf/message_lite.h"
+#include "opserve/v1/tensor_service.pb.h"
 #include "proto/codec/payload_message.h"
 
 namespace opserve {
@@ -14,6 +19,8 @@ namespace {
 constexpr char kExecute[] = "/opserve.v1.OperatorService/Execute";
 constexpr char kListOperators[] = "/opserve.v1.OperatorService/ListOperators";
 constexpr char kGetServerStatus[] = "/opserve.v1.OperatorService/GetServerStatus";
+constexpr char kRenew[] = "/opserve.v1.TensorService/Renew";
+constexpr char kRelease[] = "/opserve.v1.TensorService/Release";
 
 // A call whose messages have no payloads.
 absl::Status CallWithoutPayloads(Transport& transport, const char* method,
@@ -22,12 +29,7 @@ absl::Status CallWithoutPayloads(Transport& transport, const char* method,
   grpc::ByteBuffer sent = codec::BuildPayloadMessage(request, {});
   grpc::ByteBuffer received;
   absl::Status status = transport.Call(method, &sent, timeout, &received);
-  if (!status.ok()) return status;
-  absl::StatusOr<codec::PayloadMessage> message =
-      codec::PayloadMessage::Split(received, /*max_payloads=*/0);
-  status = message.ok() ? message->ParseHeader(response) : message.status();
-  if (status.ok()) return status;
-  return absl::InternalError(status.message());
+  return status.ok() ? DecodeMessage(received, response) : status;
 }
 
 }  // namespace
@@ -88,6 +90,47 @@ std::future<absl::StatusOr<Response>> Client::ExecuteAsync(const Request& reques
     promise.set_value(std::move(response));
   });
   return future;
+}
+
+absl::StatusOr<std::unique_ptr<ExecuteStream>> Client::OpenStream(const StreamOptions& options) {
+  if (options.window < 1) return absl::InvalidArgumentError("a stream's window of 0 requests");
+  return std::make_unique<ExecuteStream>(std::make_unique<StreamCall>(transport_->stub(), options));
+}
+
+absl::StatusOr<ResidentTensor> Client::Upload(const Tensor& tensor, const UploadOptions& options) {
+  return UploadTensor(*transport_, tensor, options);
+}
+
+absl::StatusOr<Result> Client::Download(const std::string& handle, const DownloadOptions& options) {
+  return DownloadTensor(*transport_, handle, options);
+}
+
+absl::StatusOr<std::vector<absl::Time>> Client::Renew(const std::vector<std::string>& handles,
+                                                      absl::Duration lease,
+                                                      absl::Duration timeout) {
+  v1::RenewRequest request;
+  request.mutable_handles()->Add(handles.begin(), handles.end());
+  EncodeDuration(lease, request.mutable_lease());
+  v1::RenewResponse response;
+  absl::Status status = CallWithoutPayloads(*transport_, kRenew, request, timeout, &response);
+  if (!status.ok()) return status;
+  if (static_cast<size_t>(response.lease_ends_size()) != handles.size()) {
+    return BadAnswer(
+        absl::StrCat(response.lease_ends_size(), " leases for ", handles.size(), " tensors"));
+  }
+  std::vector<absl::Time> lease_ends;
+  for (const auto& lease_end : response.lease_ends()) lease_ends.push_back(DecodeTime(lease_end));
+  return lease_ends;
+}
+
+absl::StatusOr<uint32_t> Client::Release(const std::vector<std::string>& handles,
+                                         absl::Duration timeout) {
+  v1::ReleaseRequest request;
+  request.mutable_handles()->Add(handles.begin(), handles.end());
+  v1::ReleaseResponse response;
+  absl::Status status = CallWithoutPayloads(*transport_, kRelease, request, timeout, &response);
+  if (!status.ok()) return status;
+  return response.released();
 }
 
 absl::StatusOr<std::vector<v1::OperatorDescriptor>> Client::ListOperators(

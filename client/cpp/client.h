@@ -9,6 +9,7 @@
 //   auto gradient = response->results[0].values<float>();
 #pragma once
 
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <optional>
@@ -19,8 +20,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/cpp/error.h"
+#include "client/cpp/execute_stream.h"
 #include "client/cpp/request.h"
+#include "client/cpp/resident_tensor.h"
 #include "client/cpp/tensor.h"
+#include "client/cpp/transfer_options.h"
 #include "opserve/v1/operator.pb.h"
 #include "opserve/v1/operator_service.pb.h"
 
@@ -85,6 +89,36 @@ class Client {
 
   // The same for those who would rather wait for a future.
   std::future<absl::StatusOr<Response>> ExecuteAsync(const Request& request);
+
+  // Opens a stream for requests that are to be pipelined. Does not wait: what is wrong with the
+  // connection or the daemon, the requests tell. kInvalidArgument: options.window is 0.
+  absl::StatusOr<std::unique_ptr<ExecuteStream>> OpenStream(const StreamOptions& options = {});
+
+  // Puts a tensor into the memory of a device, where it stays for its lease, and waits until it is
+  // there. Elements that are not contiguous are copied first; others are sent from where they are,
+  // and who keeps them is as in Tensor. Nothing remains of an upload that does not end well.
+  //
+  // kInvalidArgument: a view that does not fit its storage, or the daemon's refusal. kDataLoss: it
+  // got other bytes than were sent. kResourceExhausted: the quota or the device is full.
+  absl::StatusOr<ResidentTensor> Upload(const Tensor& tensor, const UploadOptions& options = {});
+
+  // The elements of a resident tensor, in a block of their own; no source().
+  //
+  // kNotFound: no such tensor, or its lease has ended. kFailedPrecondition: the device has lost it.
+  // kDataLoss: other bytes came, or fewer, than the daemon sent. kResourceExhausted: no memory.
+  absl::StatusOr<Result> Download(const std::string& handle, const DownloadOptions& options = {});
+
+  // Lets leases end `lease` from now (zero: the daemon's default), though none earlier than it
+  // would have; gives their ends in the order of `handles`, of which there are at most 1024. On an
+  // error, as from Download, no lease is changed.
+  absl::StatusOr<std::vector<absl::Time>> Renew(const std::vector<std::string>& handles,
+                                                absl::Duration lease,
+                                                absl::Duration timeout = kDefaultTimeout);
+
+  // Frees resident tensors, at most 1024, and gives their number. Handles that are unknown are
+  // passed over, so that it may be repeated; calls in progress still use the tensors.
+  absl::StatusOr<uint32_t> Release(const std::vector<std::string>& handles,
+                                   absl::Duration timeout = kDefaultTimeout);
 
   // The operators of these names, or all. kNotFound: one is unknown.
   absl::StatusOr<std::vector<v1::OperatorDescriptor>> ListOperators(

@@ -17,14 +17,14 @@ constexpr absl::string_view kPushbackUrl = "opserve/retry-pushback-ms";
 
 constexpr char kPushbackTrailer[] = "grpc-retry-pushback-ms";
 
-std::optional<v1::ErrorDetail> DecodeDetail(const std::string& status_details) {
-  v1::StatusDetails details;
+// Puts what `details` tells into `status`, where ErrorDetailOf finds it.
+void AddDetail(const v1::StatusDetails& details, absl::Status* status) {
   v1::ErrorDetail detail;
-  if (!details.ParseFromString(status_details)) return std::nullopt;
   for (const google::protobuf::Any& any : details.details()) {
-    if (any.UnpackTo(&detail)) return detail;
+    if (!any.UnpackTo(&detail)) continue;
+    status->SetPayload(kDetailUrl, absl::Cord(detail.SerializeAsString()));
+    return;
   }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -32,14 +32,23 @@ std::optional<v1::ErrorDetail> DecodeDetail(const std::string& status_details) {
 absl::Status FromGrpcStatus(const grpc::Status& status, const grpc::ClientContext& context) {
   if (status.ok()) return absl::OkStatus();
   absl::Status result(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
-  if (const auto detail = DecodeDetail(status.error_details())) {
-    result.SetPayload(kDetailUrl, absl::Cord(detail->SerializeAsString()));
-  }
+  v1::StatusDetails details;
+  if (details.ParseFromString(status.error_details())) AddDetail(details, &result);
   const auto& trailers = context.GetServerTrailingMetadata();
   if (const auto pushback = trailers.find(kPushbackTrailer); pushback != trailers.end()) {
     result.SetPayload(kPushbackUrl, absl::Cord(absl::string_view(pushback->second.data(),
                                                                  pushback->second.size())));
   }
+  return result;
+}
+
+absl::Status FromStatusDetails(const v1::StatusDetails& details) {
+  const bool is_error_code = details.code() > static_cast<int>(absl::StatusCode::kOk) &&
+                             details.code() <= static_cast<int>(absl::StatusCode::kUnauthenticated);
+  absl::Status result(
+      is_error_code ? static_cast<absl::StatusCode>(details.code()) : absl::StatusCode::kUnknown,
+      details.message());
+  AddDetail(details, &result);
   return result;
 }
 

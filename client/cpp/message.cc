@@ -1,12 +1,17 @@
 #include "client/cpp/message.h"
 
-#include <cstdint>
+#include <algorithm>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cpp/grpc_status.h"
+#include "client/cpp/tensor_layout.h"
+#include "client/cpp/time_message.h"
 #include "grpcpp/support/slice.h"
 #include "opserve/v1/operator_service.pb.h"
 #include "proto/codec/payload_message.h"
@@ -14,20 +19,8 @@
 namespace opserve {
 namespace {
 
-// Up to here a copy costs less than a reference that is counted and released.
-constexpr size_t kCopiedBytes = 4096;
 constexpr size_t kMaxResultPayloads = 4096;
 constexpr uint64_t kMaxMessageBytes = std::numeric_limits<uint32_t>::max();
-
-grpc::Slice ReferTo(absl::Span<const std::byte> bytes, std::shared_ptr<const void> owner) {
-  // gRPC only reads the bytes of messages it sends; its slices are not const because others are
-  // written.
-  auto* data = const_cast<std::byte*>(bytes.data());
-  auto* hold = new std::shared_ptr<const void>(std::move(owner));
-  return grpc::Slice(
-      data, bytes.size(),
-      [](void* held) { delete static_cast<std::shared_ptr<const void>*>(held); }, hold);
-}
 
 // The payloads of a request under construction.
 class PayloadList {
@@ -42,9 +35,7 @@ class PayloadList {
     }
     storages_.push_back(bytes);
     num_bytes_ += bytes.size();
-    slices_.push_back(bytes.size() <= kCopiedBytes ? grpc::Slice(bytes.data(), bytes.size())
-                      : tensor.owner() != nullptr  ? ReferTo(bytes, tensor.owner())
-                                                   : ReferTo(bytes, borrow_.Hold()));
+    slices_.push_back(SliceOf(bytes, tensor.owner(), &borrow_));
     return slices_.size() - 1;
   }
 
@@ -63,13 +54,25 @@ void Encode(const OutputOf& output, v1::InvocationOutput* message) {
   message->set_output(output.output);
 }
 
-void Encode(const Tensor& tensor, PayloadList& payloads, v1::Tensor* message) {
-  message->set_dtype(tensor.dtype());
-  message->mutable_shape()->Add(tensor.shape().begin(), tensor.shape().end());
-  message->mutable_strides()->Add(tensor.strides().begin(), tensor.strides().end());
-  message->set_offset(tensor.offset());
-  message->set_payload(payloads.Add(tensor));
-}
+// The value of an input, by its kind.
+struct InputEncoder {
+  PayloadList& payloads;
+  v1::Tensor* message;
+
+  void operator()(const Tensor& tensor) const {
+    message->set_dtype(tensor.dtype());
+    message->mutable_shape()->Add(tensor.shape().begin(), tensor.shape().end());
+    message->mutable_strides()->Add(tensor.strides().begin(), tensor.strides().end());
+    message->set_offset(tensor.offset());
+    message->set_payload(payloads.Add(tensor));
+  }
+  void operator()(const OutputOf& output) const {
+    Encode(output, message->mutable_invocation_output());
+  }
+  void operator()(const ResidentTensor& tensor) const {
+    message->set_resident_tensor(tensor.handle);
+  }
+};
 
 void Encode(const NamedAttribute& attribute, v1::NamedAttribute* message) {
   struct Setter {
@@ -88,11 +91,7 @@ void Encode(const Invocation& invocation, PayloadList& payloads, v1::Invocation*
   for (const NamedInput& input : invocation.inputs) {
     v1::NamedTensor* named = message->add_inputs();
     named->set_name(input.name);
-    if (const auto* tensor = std::get_if<Tensor>(&input.value)) {
-      Encode(*tensor, payloads, named->mutable_tensor());
-    } else {
-      Encode(std::get<OutputOf>(input.value), named->mutable_tensor()->mutable_invocation_output());
-    }
+    std::visit(InputEncoder{payloads, named->mutable_tensor()}, input.value);
   }
   for (const NamedAttribute& attribute : invocation.attributes) {
     Encode(attribute, message->add_attributes());
@@ -104,78 +103,49 @@ void Encode(const Invocation& invocation, PayloadList& payloads, v1::Invocation*
   }
 }
 
-absl::Status BadAnswer(absl::string_view why) {
-  return absl::InternalError(absl::StrCat("the daemon's answer breaks the protocol: ", why));
-}
-
-// Bytes of a contiguous tensor; false if there is no such tensor.
-bool ContiguousBytes(const v1::Tensor& tensor, uint64_t* num_bytes) {
-  *num_bytes = DataTypeBytes(tensor.dtype());
-  bool is_representable = *num_bytes != 0;
-  bool is_empty = false;
-  for (const int64_t extent : tensor.shape()) {
-    if (extent < 0) return false;
-    is_empty |= extent == 0;
-    is_representable &=
-        !__builtin_mul_overflow(*num_bytes, static_cast<uint64_t>(extent), num_bytes);
-  }
-  if (is_empty && DataTypeBytes(tensor.dtype()) != 0) {
-    *num_bytes = 0;
-    return true;
-  }
-  return is_representable;
-}
-
-}  // namespace
-
-std::shared_ptr<const void> Borrow::Hold() {
-  if (std::shared_ptr<const void> hold = hold_.lock()) return hold;
-  released_ = std::make_shared<std::atomic<bool>>(false);
-  std::shared_ptr<const void> hold(released_.get(),
-                                   [released = released_](const void*) { *released = true; });
-  hold_ = hold;
-  return hold;
-}
-
-absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request) {
-  EncodedRequest encoded;
-  PayloadList payloads(&encoded.borrow);
-  v1::ExecuteRequest message;
+void Encode(const Request& request, PayloadList& payloads, v1::ExecuteRequest* message) {
   for (const Invocation& invocation : request.invocations) {
-    Encode(invocation, payloads, message.add_invocations());
+    Encode(invocation, payloads, message->add_invocations());
   }
-  for (const OutputOf& result : request.results) Encode(result, message.add_results());
-  message.set_want_receipt(request.want_receipt);
-
-  encoded.buffer = codec::BuildPayloadMessage(message, payloads.slices());
-  if (encoded.buffer.Length() > kMaxMessageBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the request's tensors have ", payloads.num_bytes(),
-                     " bytes; a message can have ", kMaxMessageBytes));
-  }
-  return encoded;
+  for (const OutputOf& result : request.results) Encode(result, message->add_results());
+  message->set_want_receipt(request.want_receipt);
+  message->set_idempotency_key(request.idempotency_key);
 }
 
-absl::StatusOr<Response> DecodeResponse(const grpc::ByteBuffer& buffer) {
-  absl::StatusOr<codec::PayloadMessage> split =
-      codec::PayloadMessage::Split(buffer, kMaxResultPayloads);
+absl::Status FillBuffer(const google::protobuf::MessageLite& message, const PayloadList& payloads,
+                        grpc::ByteBuffer* buffer) {
+  *buffer = codec::BuildPayloadMessage(message, payloads.slices());
+  if (buffer->Length() <= kMaxMessageBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the request's tensors have ",
+                                                 payloads.num_bytes(),
+                                                 " bytes; a message can have ", kMaxMessageBytes));
+}
+
+// A message apart from its payloads, parsed into `header`; shared by all results that lie in it.
+absl::StatusOr<std::shared_ptr<const codec::PayloadMessage>> SplitAnswer(
+    const grpc::ByteBuffer& buffer, size_t max_payloads, google::protobuf::MessageLite* header) {
+  absl::StatusOr<codec::PayloadMessage> split = codec::PayloadMessage::Split(buffer, max_payloads);
   if (!split.ok()) return BadAnswer(split.status().message());
-  const auto message = std::make_shared<const codec::PayloadMessage>(*std::move(split));
-  v1::ExecuteResponse header;
-  if (absl::Status status = message->ParseHeader(&header); !status.ok()) {
+  auto message = std::make_shared<const codec::PayloadMessage>(*std::move(split));
+  if (absl::Status status = message->ParseHeader(header); !status.ok()) {
     return BadAnswer(status.message());
   }
+  return message;
+}
 
+// The response of `header`, whose payloads are those of `message`.
+absl::StatusOr<Response> DecodeResults(
+    const v1::ExecuteResponse& header,
+    const std::shared_ptr<const codec::PayloadMessage>& message) {
   Response response;
   for (const v1::Result& result : header.results()) {
     const v1::Tensor& tensor = result.tensor();
     const absl::Span<const codec::Payload> payloads = message->payloads();
-    uint64_t num_bytes = 0;
     if (!tensor.has_payload() || tensor.payload() >= payloads.size()) {
       return BadAnswer("a result has no payload");
     }
     const codec::Payload& payload = payloads[tensor.payload()];
-    if (!ContiguousBytes(tensor, &num_bytes) || num_bytes != payload.size) {
+    if (ContiguousBytes(tensor.dtype(), tensor.shape()) != payload.size) {
       return BadAnswer(absl::StrCat("a result of ", payload.size, " bytes does not fit its ",
                                     DataTypeName(tensor.dtype()), " shape"));
     }
@@ -184,8 +154,61 @@ absl::StatusOr<Response> DecodeResponse(const grpc::ByteBuffer& buffer) {
         std::vector<int64_t>(tensor.shape().begin(), tensor.shape().end()), payload.pieces,
         message);
   }
-  if (header.has_receipt()) response.receipt = std::move(*header.mutable_receipt());
+  if (header.has_receipt()) response.receipt = header.receipt();
   return response;
+}
+
+}  // namespace
+
+absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request) {
+  EncodedRequest encoded;
+  PayloadList payloads(&encoded.borrow);
+  v1::ExecuteRequest message;
+  Encode(request, payloads, &message);
+  absl::Status status = FillBuffer(message, payloads, &encoded.buffer);
+  if (!status.ok()) return status;
+  return encoded;
+}
+
+absl::StatusOr<EncodedRequest> EncodeStreamRequest(const Request& request, uint64_t id) {
+  EncodedRequest encoded;
+  PayloadList payloads(&encoded.borrow);
+  v1::ExecuteStreamRequest message;
+  message.set_id(id);
+  if (request.timeout != absl::InfiniteDuration()) {
+    // Not 0, which would mean that there is no deadline.
+    EncodeDuration(std::max(request.timeout, absl::Nanoseconds(1)), message.mutable_timeout());
+  }
+  Encode(request, payloads, message.mutable_request());
+  absl::Status status = FillBuffer(message, payloads, &encoded.buffer);
+  if (!status.ok()) return status;
+  return encoded;
+}
+
+absl::StatusOr<Response> DecodeResponse(const grpc::ByteBuffer& buffer) {
+  v1::ExecuteResponse header;
+  const auto message = SplitAnswer(buffer, kMaxResultPayloads, &header);
+  if (!message.ok()) return message.status();
+  return DecodeResults(header, *message);
+}
+
+absl::StatusOr<StreamAnswer> DecodeStreamResponse(const grpc::ByteBuffer& buffer) {
+  v1::ExecuteStreamResponse header;
+  const auto message = SplitAnswer(buffer, kMaxResultPayloads, &header);
+  if (!message.ok()) return message.status();
+  if (header.has_error()) return StreamAnswer{header.id(), FromStatusDetails(header.error())};
+  if (!header.has_response()) return BadAnswer("a message without outcome");
+  absl::StatusOr<Response> response = DecodeResults(header.response(), *message);
+  if (!response.ok()) return response.status();
+  return StreamAnswer{header.id(), *std::move(response)};
+}
+
+absl::Status DecodeMessage(const grpc::ByteBuffer& buffer, google::protobuf::MessageLite* message) {
+  return SplitAnswer(buffer, /*max_payloads=*/0, message).status();
+}
+
+absl::Status BadAnswer(absl::string_view why) {
+  return absl::InternalError(absl::StrCat("the daemon's answer breaks the protocol: ", why));
 }
 
 }  // namespace opserve

@@ -1,28 +1,17 @@
 // Internal: requests and responses to and from gRPC's buffers.
 #pragma once
 
-#include <atomic>
-#include <memory>
+#include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/cpp/borrow.h"
 #include "client/cpp/request.h"
+#include "google/protobuf/message_lite.h"
 #include "grpcpp/support/byte_buffer.h"
 
 namespace opserve {
-
-// Tells when gRPC has let go of the borrowed storages of a request.
-class Borrow {
- public:
-  // What a slice holds as long as it refers to borrowed bytes.
-  std::shared_ptr<const void> Hold();
-
-  // Whether all holders are gone (or there never were any); if so, the storages may be changed.
-  bool IsReleased() const { return released_ == nullptr || released_->load(); }
-
- private:
-  std::shared_ptr<std::atomic<bool>> released_;
-  std::weak_ptr<const void> hold_;
-};
 
 struct EncodedRequest {
   grpc::ByteBuffer buffer;
@@ -35,7 +24,24 @@ struct EncodedRequest {
 // kInvalidArgument: more bytes than a gRPC message can have.
 absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request);
 
+// The same as a message of a stream, where `id` names it and which has its own timeout.
+absl::StatusOr<EncodedRequest> EncodeStreamRequest(const Request& request, uint64_t id);
+
 // kInternal: not an answer that the protocol allows.
 absl::StatusOr<Response> DecodeResponse(const grpc::ByteBuffer& buffer);
+
+struct StreamAnswer {
+  uint64_t id = 0;
+  absl::StatusOr<Response> outcome;
+};
+
+// kInternal: not an answer that the protocol allows.
+absl::StatusOr<StreamAnswer> DecodeStreamResponse(const grpc::ByteBuffer& buffer);
+
+// An answer without payloads. kInternal: it is not a message of this type.
+absl::Status DecodeMessage(const grpc::ByteBuffer& buffer, google::protobuf::MessageLite* message);
+
+// kInternal, for an answer that the protocol does not allow.
+absl::Status BadAnswer(absl::string_view why);
 
 }  // namespace opserve

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "client/cpp/resident_tensor.h"
 #include "client/cpp/tensor.h"
 #include "opserve/v1/operator_service.pb.h"
 
@@ -17,7 +18,7 @@ inline constexpr absl::Duration kDefaultTimeout = absl::Seconds(30);
 
 struct NamedInput {
   std::string name = {};
-  std::variant<Tensor, OutputOf> value = {};
+  std::variant<Tensor, OutputOf, ResidentTensor> value = {};
 };
 
 // A string is one of the names the catalogue gives to numbers ("mean").
@@ -50,7 +51,12 @@ struct Request {
 
   bool want_receipt = false;
 
-  // From the start of the call.
+  // While the daemon remembers the key (10 minutes), the same request with it is run once, and each
+  // repetition gets the same answer; another request with it is refused with kInvalidArgument. At
+  // most 64 bytes; empty: no key.
+  std::string idempotency_key = {};
+
+  // From the start of the call; in a stream, from the request's arrival at the daemon.
   absl::Duration timeout = kDefaultTimeout;
 };
 

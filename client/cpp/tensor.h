@@ -26,7 +26,8 @@ namespace opserve {
 // on it end only when it reads on or the connection breaks: gRPC does not abandon a write that it
 // has begun.
 //
-// A value type; copies share the storage. Whether view and storage fit is checked by the daemon.
+// A value type; copies share the storage. Whether view and storage fit is checked by the daemon,
+// and before an upload here.
 class Tensor {
  public:
   // Contiguous, row-major, borrowed.
@@ -79,8 +80,8 @@ struct OutputOf {
   std::string output = {};  // empty: the operator's first output
 };
 
-// A tensor that came back: contiguous, row-major. Refers to the memory in which gRPC received the
-// response, shared by all results of that response and freed with the last of them.
+// A tensor that came back: contiguous, row-major. That of a call refers to the memory in which gRPC
+// received the response, shared by all results of that response and freed with the last of them.
 //
 // A value type; copies share the bytes. Thread-safe.
 class Result {

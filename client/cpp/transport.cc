@@ -2,8 +2,6 @@
 
 #include <sys/un.h>
 
-#include <chrono>
-#include <cstdint>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -11,8 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "client/cpp/borrow.h"
+#include "client/cpp/deadline.h"
 #include "client/cpp/grpc_status.h"
-#include "client/cpp/message.h"
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
@@ -20,9 +19,6 @@
 
 namespace opserve {
 namespace {
-
-// How often a call that has ended looks whether its borrowed bytes are free.
-constexpr absl::Duration kReleasePoll = absl::Milliseconds(1);
 
 absl::Status CheckTarget(absl::string_view target) {
   absl::string_view rest = target;
@@ -65,10 +61,6 @@ grpc::ChannelArguments ChannelArgumentsFor(absl::string_view target) {
   // A connection of its own for each client; gRPC would share one between equal channels.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return arguments;
-}
-
-std::chrono::system_clock::time_point DeadlineAfter(absl::Duration timeout) {
-  return absl::ToChronoTime(absl::Now() + timeout);
 }
 
 // gRPC would otherwise end with its last channel and start anew with the next one: threads are
@@ -127,11 +119,7 @@ absl::Status Transport::Call(const std::string& method, grpc::ByteBuffer* reques
   call.Start(stub_, method, request, timeout, &lease.queue(), &call);
   lease.queue().Next(&tag, &ok);
   absl::Status status = call.Finish(response);
-
-  // Polling, because it is this thread that drives the write which holds the bytes.
-  while (borrow != nullptr && !borrow->IsReleased()) {
-    lease.queue().AsyncNext(&tag, &ok, DeadlineAfter(kReleasePoll));
-  }
+  if (borrow != nullptr) WaitUntilReleased(*borrow, &lease.queue());
   return status;
 }
 

@@ -1,4 +1,4 @@
-// Internal: raw unary calls to one daemon.
+// Internal: a connection to one daemon, and raw unary calls over it.
 #pragma once
 
 #include <memory>
@@ -59,6 +59,8 @@ class Transport {
                     grpc::ByteBuffer* response, const Borrow* borrow = nullptr);
 
   grpc::GenericStub& stub() { return stub_; }
+  QueuePool& queues() { return queues_; }
+  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
 
  private:
   Transport(std::string target, std::shared_ptr<grpc::Channel> channel);

@@ -1,15 +1,13 @@
 #include "client/cli/command_line.h"
 
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "client/cli/npy.h"
 #include "client/cli/session.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/unit/client/command_line_fixture.h"
 #include "tests/unit/client/test_server.h"
 
 namespace opserve::cli {
@@ -20,40 +18,14 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-std::string Fixture(const std::string& name) {
-  return absl::StrCat(OPSERVE_TEST_DATA_DIR, "/npy/", name, ".npy");
-}
-
-struct Output {
-  ExitCode exit_code;
-  std::string out;
-  std::string err;
-};
-
-Output RunProgram(const std::vector<std::string>& arguments) {
-  std::ostringstream out;
-  std::ostringstream err;
-  Terminal terminal{.out = out, .err = err};
-  const ExitCode exit_code = RunCommandLine(arguments, terminal);
-  return {exit_code, out.str(), err.str()};
-}
-
-// Runs commands, written as in a shell without quotes, against a daemon.
-class CommandLineTest : public testing::Test {
+// `opserve run Scale` with both inputs from this file.
+class RunCommandTest : public CommandLineTest {
  protected:
-  Output RunHere(const std::string& command) {
-    std::vector<std::string> arguments = absl::StrSplit(command, ' ', absl::SkipEmpty());
-    arguments.push_back("--target=" + server_.target());
-    return RunProgram(arguments);
-  }
-
-  // `opserve run Scale` with both inputs from this file.
   Output RunScale(const std::string& fixture, const std::string& flags) {
     return RunHere(absl::StrCat("run Scale --input x=", Fixture(fixture),
                                 " --input y=", Fixture("f8_scalar"), " ", flags));
   }
 
-  TestServer server_;
   TemporaryDirectory directory_;
 };
 
@@ -82,16 +54,22 @@ TEST_F(CommandLineTest, OpsListsAndDescribes) {
 TEST_F(CommandLineTest, StatusShowsTheDevices) {
   const Output text = RunHere("status");
   EXPECT_EQ(text.exit_code, ExitCode::kOk);
-  EXPECT_THAT(text.out, AllOf(HasSubstr("opserved 1.2.3 on host CANN\n"),
-                              HasSubstr("started 2023-11-14 22:13:20 UTC\n"),
-                              HasSubstr("0  TestSoC  ready      4       7          0      12345"),
-                              HasSubstr("of 64 GiB")));
+  EXPECT_THAT(text.out,
+              AllOf(HasSubstr("opserved 1.2.3 on host CANN\n"),
+                    HasSubstr("started 2023-11-14 22:13:20 UTC\n"),
+                    HasSubstr("0  TestSoC  ready            4       7          0      "
+                              "12345"),
+                    HasSubstr("of 64 GiB"), HasSubstr("RESIDENT TENSORS  QUARANTINES\n"),
+                    HasSubstr("3 (1.5 KiB)            0\n"), HasSubstr("0 (0 B)            2\n"),
+                    HasSubstr("\ndevice 1 is quarantined: lost (507899)\n")));
 
   const auto json = nlohmann::json::parse(RunHere("status --format json").out);
   EXPECT_EQ(json["devices"][0]["state"], "READY");
+  EXPECT_EQ(json["devices"][0]["resident_bytes"], 1536);
+  EXPECT_EQ(json["devices"][1]["state_reason"], "lost (507899)");
 }
 
-TEST_F(CommandLineTest, RunSendsWhatItWasTold) {
+TEST_F(RunCommandTest, RunSendsWhatItWasTold) {
   const Output output = RunScale(
       "f4_fortran", "--attr mode=mean --attr factor=2 --attr negate=true --output-dtype bf16");
 
@@ -110,22 +88,25 @@ TEST_F(CommandLineTest, RunSendsWhatItWasTold) {
   EXPECT_FALSE(request.want_receipt());
 }
 
-TEST_F(CommandLineTest, RunPrintsValuesAndReceipt) {
+TEST_F(RunCommandTest, RunPrintsValuesAndReceipt) {
   const Output output = RunScale("f4_vector", "--receipt");
 
   EXPECT_THAT(output.out, StartsWith("out  FLOAT [3]  12 B\n"
                                      "min 0.1  max 0.1  mean 0.1\n"
                                      "1 of 3 finite, 1 nan\n"
                                      "[ 0.1,  nan, -inf]\n"));
-  EXPECT_THAT(output.out, HasSubstr("execute   1.5 us   50.0 %\n"));
+  EXPECT_THAT(output.out, AllOf(HasSubstr("execute   1.5 us   50.0 %\n"),
+                                HasSubstr("plan cache: 1 hits, 0 misses; device memory 2 KiB, a "
+                                          "block this lane used before\n")));
 
   const auto json = nlohmann::json::parse(RunScale("f4_vector", "--receipt --format=json").out);
   EXPECT_EQ(json["results"][0]["values"][1], "nan");
   EXPECT_EQ(json["results"][0]["dtype"], "FLOAT");
   EXPECT_EQ(json["receipt"]["execute_ns"], 1500);
+  EXPECT_EQ(json["receipt"]["pool_outcome"], "HIT");
 }
 
-TEST_F(CommandLineTest, RunWritesFilesThatNumpyReads) {
+TEST_F(RunCommandTest, RunWritesFilesThatNumpyReads) {
   for (const char* name : {"f2", "f4_empty", "bf16_ml_dtypes"}) {
     const std::string path = directory_.File("out.npy");
 
@@ -172,6 +153,20 @@ TEST_F(CommandLineTest, MistakesAreExplainedBeforeAnythingRuns) {
       {"run", "OPERATOR is required"},
       {"statsu", "unknown command \"statsu\"; did you mean status?"},
       {"help statsu", "unknown command \"statsu\"; did you mean status?"},
+      {"help tensor uplaod", "unknown command \"uplaod\"; did you mean upload?"},
+      {"tensor", "\"opserve tensor\" takes a command: upload, download, renew, release"},
+      {"tensor uplaod a.npy", "unknown command \"uplaod\"; did you mean upload?"},
+      {"tensor upload", "FILE is required"},
+      {"tensor upload none.npy", "none.npy: no such file"},
+      {"tensor upload a.npy --lease=long", "\"long\" is not a time"},
+      {"tensor download 00", "--output is required"},
+      {"tensor download xy --output a.npy", "\"xy\" is not a handle"},
+      {"tensor renew 00 000", "\"000\" is not a handle"},
+      {"tensor release", "HANDLE is required"},
+      {"run Scale" + x + " --input y=tensor:none", "input \"y\": \"none\" is not a handle"},
+      {"admin drian 0", "unknown command \"drian\"; did you mean drain?"},
+      {"admin drain first", "DEVICE = first"},
+      {"admin drain 0 --admin-target=nowhere", "nowhere"},
       {"status --timeout=fast", "\"fast\" is not a time"},
       {"status --timeout=-1s", "\"-1s\" is not a time"},
       {"status --format=yaml", "\"yaml\" is not text or json"},
@@ -187,7 +182,7 @@ TEST_F(CommandLineTest, MistakesAreExplainedBeforeAnythingRuns) {
   }
 }
 
-TEST_F(CommandLineTest, RefusalsOfTheDaemonAreReported) {
+TEST_F(RunCommandTest, RefusalsOfTheDaemonAreReported) {
   server_.set_execute([](grpc::ServerContext* context, const auto&, auto*) {
     v1::ErrorDetail detail;
     detail.set_reason("queue_full");
@@ -239,6 +234,11 @@ TEST(HelpTest, TeachesWithoutADaemon) {
       {{"run", "--help"}, "Usage: opserve run"},
       {{"help", "status"}, "opserve status --targ"},
       {{"help", "ops"}, "opserve ops KlDivBackward"},
+      {{"help", "tensor"}, "opserve tensor renew"},
+      {{"help", "tensor", "upload"}, "Usage: opserve tensor upload"},
+      {{"tensor", "renew", "--help"}, "Usage: opserve tensor renew"},
+      {{"help", "admin", "drain"}, "repeat the command to wait"},
+      {{"admin", "--help"}, "Usage: opserve admin"},
       {{"--version"}, "opserve "},
   };
   for (const Case& c : kCases) {
@@ -257,12 +257,14 @@ TEST(HelpTest, UsageErrorsAreJsonIfAsked) {
 
 TEST(DefaultTargetTest, EnvironmentDecides) {
   ASSERT_EQ(setenv("OPSERVE_TARGET", "host:1", 1), 0);
-  EXPECT_EQ(DefaultTarget(), "host:1");
-  ASSERT_EQ(setenv("OPSERVE_TARGET", "", 1), 0);
   ASSERT_EQ(setenv("XDG_RUNTIME_DIR", "/run/user/7", 1), 0);
+  EXPECT_EQ(DefaultTarget(), "host:1");
+  EXPECT_EQ(AdminTargetOf(DefaultTarget()), "unix:/run/user/7/opserve/opserve.sock.admin");
+  ASSERT_EQ(setenv("OPSERVE_TARGET", "", 1), 0);
   EXPECT_EQ(DefaultTarget(), "unix:/run/user/7/opserve/opserve.sock");
   ASSERT_EQ(unsetenv("XDG_RUNTIME_DIR"), 0);
   EXPECT_THAT(DefaultTarget(), testing::MatchesRegex("unix:/tmp/opserve-[0-9]+/opserve.sock"));
+  EXPECT_EQ(AdminTargetOf("unix:/run/a.sock"), "unix:/run/a.sock.admin");
 }
 
 }  // namespace

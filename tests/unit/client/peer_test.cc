@@ -96,15 +96,26 @@ TEST(StalledPeerTest, OwnedBytesAreReleasedWhenTheConnectionBreaks) {
 }
 
 TEST(StalledPeerTest, BorrowedBytesAreFreeWhenTheCallHasEnded) {
-  for (const bool is_blocking : {false, true}) {
+  using Send = absl::Status (*)(Client&, const Tensor&);
+  const Send kWays[] = {
+      [](Client& client, const Tensor& tensor) {
+        return client.Execute(RequestWith(tensor)).status();
+      },
+      [](Client& client, const Tensor& tensor) {
+        return client.ExecuteAsync(RequestWith(tensor)).get().status();
+      },
+      [](Client& client, const Tensor& tensor) {
+        return (*client.OpenStream())->Execute(RequestWith(tensor)).get().status();
+      },
+      [](Client& client, const Tensor& tensor) { return client.Upload(tensor).status(); },
+  };
+  for (const Send send : kWays) {
     StalledPeer peer;
     const auto client = *Client::Connect(peer.target());
     auto borrowed = std::make_unique<std::vector<float>>(kLarge);
-    const Request request = RequestWith(Tensor::Of<float>({kLarge}, *borrowed));
     absl::Status status;
     std::thread caller([&] {
-      status = is_blocking ? client->Execute(request).status()
-                           : client->ExecuteAsync(request).get().status();
+      status = send(*client, Tensor::Of<float>({kLarge}, *borrowed));
       borrowed = nullptr;  // AddressSanitizer sees a later use
     });
     peer.WaitForBytes();

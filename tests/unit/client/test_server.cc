@@ -61,7 +61,10 @@ TestServer::TestServer() {
   grpc::ServerBuilder builder;
   builder.AddListeningPort(target(), grpc::InsecureServerCredentials());
   builder.SetMaxReceiveMessageSize(-1);
+  builder.AddListeningPort(admin_target(), grpc::InsecureServerCredentials());
   builder.RegisterService(this);
+  builder.RegisterService(&tensors_);
+  builder.RegisterService(&admin_);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) std::abort();
 }
@@ -87,6 +90,11 @@ void TestServer::set_execute(Handler execute) {
   execute_ = std::move(execute);
 }
 
+void TestServer::set_stream(StreamHandler stream) {
+  absl::MutexLock lock(&mutex_);
+  stream_ = std::move(stream);
+}
+
 v1::ExecuteRequest TestServer::last_request() {
   absl::MutexLock lock(&mutex_);
   return last_request_;
@@ -102,12 +110,30 @@ grpc::Status TestServer::Echo(grpc::ServerContext*, const v1::ExecuteRequest& re
   result->mutable_tensor()->set_dtype(tensor.dtype());
   *result->mutable_tensor()->mutable_shape() = tensor.shape();
   result->mutable_tensor()->set_payload(0);
-  response->add_payloads(request.payloads(tensor.payload()));
+  if (tensor.has_resident_tensor()) {
+    result->mutable_tensor()->set_dtype(v1::DATA_TYPE_FLOAT);
+    response->add_payloads(std::string(4, '\0'));
+  } else {
+    response->add_payloads(request.payloads(tensor.payload()));
+  }
   if (request.want_receipt()) {
     response->mutable_receipt()->set_execute_ns(1500);
     response->mutable_receipt()->set_total_ns(3000);
+    response->mutable_receipt()->set_plan_hits(1);
+    response->mutable_receipt()->set_device_memory_bytes(2048);
+    response->mutable_receipt()->set_pool_outcome(v1::Receipt::POOL_OUTCOME_HIT);
   }
   return grpc::Status::OK;
+}
+
+v1::ExecuteStreamResponse TestServer::EchoInStream(const v1::ExecuteStreamRequest& request) {
+  v1::ExecuteRequest whole = request.request();
+  *whole.mutable_payloads() = request.payloads();
+  v1::ExecuteStreamResponse response;
+  response.set_id(request.id());
+  Echo(nullptr, whole, response.mutable_response());
+  response.mutable_payloads()->Swap(response.mutable_response()->mutable_payloads());
+  return response;
 }
 
 grpc::Status TestServer::ListOperators(grpc::ServerContext*,
@@ -132,6 +158,18 @@ grpc::Status TestServer::Execute(grpc::ServerContext* context, const v1::Execute
   return execute(context, *request, response);
 }
 
+grpc::Status TestServer::ExecuteStream(grpc::ServerContext* context, Stream* stream) {
+  StreamHandler handler;
+  {
+    absl::MutexLock lock(&mutex_);
+    handler = stream_;
+  }
+  if (handler) return handler(context, stream);
+  v1::ExecuteStreamRequest request;
+  while (stream->Read(&request)) stream->Write(EchoInStream(request));
+  return grpc::Status::OK;
+}
+
 grpc::Status TestServer::GetServerStatus(grpc::ServerContext*, const v1::GetServerStatusRequest*,
                                          v1::GetServerStatusResponse* response) {
   response->set_version("1.2.3");
@@ -145,6 +183,14 @@ grpc::Status TestServer::GetServerStatus(grpc::ServerContext*, const v1::GetServ
   device->set_queued_requests(7);
   device->set_memory_total_bytes(uint64_t{64} << 30);
   device->set_completed_requests(12345);
+  device->set_resident_tensors(3);
+  device->set_resident_bytes(1536);
+  v1::DeviceStatus* lost = response->add_devices();
+  lost->set_device(1);
+  lost->set_soc_name("TestSoC");
+  lost->set_state(v1::DeviceStatus::STATE_QUARANTINED);
+  lost->set_state_reason("lost (507899)");
+  lost->set_quarantines(2);
   return grpc::Status::OK;
 }
 

@@ -10,6 +10,8 @@
 #include "absl/synchronization/notification.h"
 #include "grpcpp/server.h"
 #include "opserve/v1/operator_service.grpc.pb.h"
+#include "tests/unit/client/test_admin_service.h"
+#include "tests/unit/client/test_tensor_service.h"
 
 namespace opserve {
 
@@ -29,43 +31,61 @@ class TemporaryDirectory {
 
 // Knows two operators, "Scale" (inputs x and y, attributes factor, mode and negate) and "Absent",
 // which is not available. Execute answers what `execute` says, at first with every result being the
-// first input of the last invocation.
+// first input of the last invocation, and ExecuteStream what `stream` says, at first the same in
+// order.
 class TestServer final : public v1::OperatorService::Service {
  public:
   using Handler = std::function<grpc::Status(grpc::ServerContext*, const v1::ExecuteRequest&,
                                              v1::ExecuteResponse*)>;
 
+  using Stream = grpc::ServerReaderWriter<v1::ExecuteStreamResponse, v1::ExecuteStreamRequest>;
+  using StreamHandler = std::function<grpc::Status(grpc::ServerContext*, Stream*)>;
+
   TestServer();
   ~TestServer() override;
 
   std::string target() const { return "unix:" + directory_.File("socket"); }
+  std::string admin_target() const { return "unix:" + directory_.File("admin.sock"); }
+  TestTensorService& tensors() { return tensors_; }
 
   void set_execute(Handler execute) ABSL_LOCKS_EXCLUDED(mutex_);
+  void set_stream(StreamHandler stream) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Makes Execute wait for LetGo, then echo. LetGo may be called once; the destructor does it too.
   void HoldCalls();
   void LetGo();
 
+  // Returns once LetGo is called.
+  void WaitForLetGo() { let_go_.WaitForNotification(); }
+
   // The last request that Execute got.
   v1::ExecuteRequest last_request() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Answers with the first input of the last invocation under the name "out".
+  // Answers with the first input of the last invocation under the name "out"; with a zero if that
+  // is a resident tensor.
   static grpc::Status Echo(grpc::ServerContext* context, const v1::ExecuteRequest& request,
                            v1::ExecuteResponse* response);
+
+  // The same as an answer in a stream.
+  static v1::ExecuteStreamResponse EchoInStream(const v1::ExecuteStreamRequest& request);
 
  private:
   grpc::Status ListOperators(grpc::ServerContext* context, const v1::ListOperatorsRequest* request,
                              v1::ListOperatorsResponse* response) override;
   grpc::Status Execute(grpc::ServerContext* context, const v1::ExecuteRequest* request,
                        v1::ExecuteResponse* response) override;
+  grpc::Status ExecuteStream(grpc::ServerContext* context, Stream* stream) override;
   grpc::Status GetServerStatus(grpc::ServerContext* context,
                                const v1::GetServerStatusRequest* request,
                                v1::GetServerStatusResponse* response) override;
 
   TemporaryDirectory directory_;
+  TestTensorService tensors_;
+  TestAdminService admin_;
   absl::Notification let_go_;
   absl::Mutex mutex_;
   Handler execute_ ABSL_GUARDED_BY(mutex_) = &TestServer::Echo;
+  StreamHandler stream_ ABSL_GUARDED_BY(mutex_);
   v1::ExecuteRequest last_request_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<grpc::Server> server_;
 };

@@ -1,0 +1,175 @@
+#include "client/cli/command_tensor.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/time/time.h"
+#include "client/cli/handle_text.h"
+#include "client/cli/proto_json.h"
+#include "client/cli/tensor_files.h"
+#include "client/cli/time_text.h"
+
+namespace opserve::cli {
+namespace {
+
+constexpr char kFooter[] =
+    R"(A resident tensor is uploaded once and stays in a device's memory, where any
+number of calls use it ("opserve run ... --input NAME=tensor:HANDLE"). It lives
+as long as its lease and belongs to who uploaded it: keep the handle.
+
+Examples:
+  opserve tensor upload x.npy --lease=1h
+  opserve run L1LossBackward --input grad_output=g.npy \
+      --input self=tensor:5f1c09a2 --input target=t.npy --output out.npy
+  opserve tensor renew 5f1c09a2 --lease=1h
+  opserve tensor download 5f1c09a2 --output x.npy
+  opserve tensor release 5f1c09a2
+
+"opserve help tensor COMMAND" tells more about each.)";
+
+constexpr char kUploadFooter[] =
+    R"(Prints the handle, by which the tensor is known from now on. Files are as for
+"opserve run". Tensors that one call is to use together must be on one device:
+without --device, an upload goes where your other tensors are if there is room.
+
+Examples:
+  opserve tensor upload x.npy
+  opserve tensor upload weights.npy:bf16 --lease=12h --device=1 --timeout=5m)";
+
+constexpr char kDownloadFooter[] = R"(Example:
+  opserve tensor download 5f1c09a2 --output x.npy)";
+
+constexpr char kRenewFooter[] =
+    R"(Leases then end after --lease from now, but never earlier than before; the
+daemon may cut what is longer than it allows. If one of the handles is unknown,
+no lease changes.
+
+Example:
+  opserve tensor renew 5f1c09a2 --lease=1h)";
+
+constexpr char kReleaseFooter[] =
+    R"(Frees the memory at once instead of at the lease's end. Handles that are unknown
+are passed over, so that it does no harm to repeat a release.
+
+Example:
+  opserve tensor release 5f1c09a2 77e0b4d1)";
+
+constexpr char kHandleHint[] = "see \"opserve help tensor\"";
+
+struct LeaseArguments {
+  std::vector<std::string> handles;
+  absl::Duration lease = absl::ZeroDuration();  // zero: the daemon's default
+};
+
+void WriteRenewed(const std::vector<std::string>& handles, const std::vector<absl::Time>& ends,
+                  Session& session) {
+  auto list = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < handles.size(); ++i) {
+    list.push_back({{"handle", handles[i]}, {"lease_end", TimeToJson(ends[i])}});
+  }
+  if (session.format == OutputFormat::kJson) {
+    return WriteJson(session.terminal.out, {{"tensors", list}});
+  }
+  for (size_t i = 0; i < handles.size(); ++i) {
+    session.terminal.out << handles[i] << "  lease end " << TimeText(ends[i]) << "\n";
+  }
+}
+
+std::optional<Failure> RunRenew(const LeaseArguments& arguments, Session& session) {
+  auto connection = Connect(session);
+  if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
+  Client& client = *std::get<std::unique_ptr<Client>>(connection);
+  const auto handles = ParseHandles(arguments.handles);
+  if (!handles.ok()) return UsageFailure(handles.status(), kHandleHint);
+  const auto lease_ends = client.Renew(*handles, arguments.lease, session.timeout);
+  if (!lease_ends.ok()) return CallFailure(session, client, lease_ends.status());
+  WriteRenewed(arguments.handles, *lease_ends, session);
+  return std::nullopt;
+}
+
+std::optional<Failure> RunRelease(const LeaseArguments& arguments, Session& session) {
+  auto connection = Connect(session);
+  if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
+  Client& client = *std::get<std::unique_ptr<Client>>(connection);
+  const auto handles = ParseHandles(arguments.handles);
+  if (!handles.ok()) return UsageFailure(handles.status(), kHandleHint);
+  const absl::StatusOr<uint32_t> released = client.Release(*handles, session.timeout);
+  if (!released.ok()) return CallFailure(session, client, released.status());
+  if (session.format == OutputFormat::kJson) {
+    WriteJson(session.terminal.out, {{"released", *released}});
+  } else {
+    session.terminal.out << "released " << *released << " of " << handles->size() << "\n";
+  }
+  return std::nullopt;
+}
+
+void AddLeaseFlag(CLI::App* command, absl::Duration* lease) {
+  command
+      ->add_option("--lease", "How long the tensor is kept: 90s, 12h; default: the daemon's (10m)")
+      ->type_name("TIME")
+      ->check([lease](const std::string& text) { return ReadTime(text, lease); });
+}
+
+void AddUpload(CLI::App* tensor, Command* command) {
+  auto arguments = std::make_shared<TensorUpload>();
+  CLI::App* upload = tensor->add_subcommand("upload", "Put an array into a device's memory");
+  upload->add_option("FILE", arguments->file, "The array: FILE.npy, or FILE.npy:bf16")->required();
+  AddLeaseFlag(upload, &arguments->lease);
+  upload->add_option("--device", arguments->device, "Number of the device to be on")
+      ->type_name("DEVICE");
+  upload->footer(kUploadFooter);
+  upload->callback([arguments, command] {
+    *command = [arguments](Session& session) { return RunUpload(*arguments, session); };
+  });
+}
+
+void AddDownload(CLI::App* tensor, Command* command) {
+  auto arguments = std::make_shared<TensorDownload>();
+  CLI::App* download = tensor->add_subcommand("download", "Write a resident tensor to a file");
+  download->add_option("HANDLE", arguments->handle, "The tensor")->required();
+  download->add_option("--output", arguments->file, "Where to write it")
+      ->type_name("FILE.npy")
+      ->required();
+  download->footer(kDownloadFooter);
+  download->callback([arguments, command] {
+    *command = [arguments](Session& session) { return RunDownload(*arguments, session); };
+  });
+}
+
+void AddRenew(CLI::App* tensor, Command* command) {
+  auto arguments = std::make_shared<LeaseArguments>();
+  CLI::App* renew = tensor->add_subcommand("renew", "Keep resident tensors for longer");
+  renew->add_option("HANDLE", arguments->handles, "The tensors")->required();
+  AddLeaseFlag(renew, &arguments->lease);
+  renew->footer(kRenewFooter);
+  renew->callback([arguments, command] {
+    *command = [arguments](Session& session) { return RunRenew(*arguments, session); };
+  });
+}
+
+void AddRelease(CLI::App* tensor, Command* command) {
+  auto arguments = std::make_shared<LeaseArguments>();
+  CLI::App* release = tensor->add_subcommand("release", "Free resident tensors");
+  release->add_option("HANDLE", arguments->handles, "The tensors")->required();
+  release->footer(kReleaseFooter);
+  release->callback([arguments, command] {
+    *command = [arguments](Session& session) { return RunRelease(*arguments, session); };
+  });
+}
+
+}  // namespace
+
+void AddTensorCommand(CLI::App& app, Command* command) {
+  CLI::App* tensor = app.add_subcommand("tensor", "Keep tensors in a device's memory");
+  tensor->require_subcommand(1);
+  AddUpload(tensor, command);
+  AddDownload(tensor, command);
+  AddRenew(tensor, command);
+  AddRelease(tensor, command);
+  tensor->footer(kFooter);  // after the commands, which would inherit it
+}
+
+}  // namespace opserve::cli

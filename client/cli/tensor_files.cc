@@ -1,0 +1,99 @@
+#include "client/cli/tensor_files.h"
+
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "client/cli/handle_text.h"
+#include "client/cli/npy.h"
+#include "client/cli/progress_bar.h"
+#include "client/cli/proto_json.h"
+#include "client/cli/time_text.h"
+
+namespace opserve::cli {
+namespace {
+
+// "FLOAT [2, 3]  24 B"
+std::string DescribeTensor(DataType dtype, const std::vector<int64_t>& shape, uint64_t num_bytes) {
+  return absl::StrCat(DataTypeName(dtype), " [", absl::StrJoin(shape, ", "), "]  ",
+                      FormatBytes(num_bytes));
+}
+
+void WriteUploaded(const ResidentTensor& tensor, uint64_t num_bytes, Session& session) {
+  const std::string handle = FormatHandle(tensor.handle);
+  if (session.format == OutputFormat::kJson) {
+    return WriteJson(session.terminal.out, {{"handle", handle},
+                                            {"dtype", std::string(DataTypeName(tensor.dtype))},
+                                            {"shape", tensor.shape},
+                                            {"bytes", num_bytes},
+                                            {"device", tensor.device},
+                                            {"lease_end", TimeToJson(tensor.lease_end)}});
+  }
+  session.terminal.out << "handle     " << handle << "\n"
+                       << "tensor     " << DescribeTensor(tensor.dtype, tensor.shape, num_bytes)
+                       << "\n"
+                       << "device     " << tensor.device << "\n"
+                       << "lease end  " << TimeText(tensor.lease_end) << "\n";
+}
+
+void WriteDownloaded(const Result& tensor, const std::string& file, Session& session) {
+  if (session.format == OutputFormat::kJson) {
+    return WriteJson(session.terminal.out, {{"dtype", std::string(DataTypeName(tensor.dtype()))},
+                                            {"shape", tensor.shape()},
+                                            {"bytes", tensor.num_bytes()},
+                                            {"file", file}});
+  }
+  session.terminal.out << DescribeTensor(tensor.dtype(), tensor.shape(), tensor.num_bytes())
+                       << "\nwritten to " << file << "\n";
+}
+
+TransferProgress ShowOn(ProgressBar& bar) {
+  return [&bar](uint64_t done_bytes, uint64_t total_bytes) {
+    bar.Update(done_bytes, total_bytes, absl::Now());
+  };
+}
+
+}  // namespace
+
+std::optional<Failure> RunUpload(const TensorUpload& upload, Session& session) {
+  auto connection = Connect(session);
+  if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
+  Client& client = *std::get<std::unique_ptr<Client>>(connection);
+  const absl::StatusOr<Tensor> tensor = ReadNpyArgument(upload.file);
+  if (!tensor.ok()) return UsageFailure(tensor.status(), "see \"opserve help tensor upload\"");
+
+  absl::StatusOr<ResidentTensor> resident;
+  {
+    ProgressBar bar(session.terminal, "upload", absl::Now());
+    resident = client.Upload(*tensor, {.lease = upload.lease,
+                                       .device = upload.device,
+                                       .timeout = session.timeout,
+                                       .on_progress = ShowOn(bar)});
+  }
+  if (!resident.ok()) return CallFailure(session, client, resident.status());
+  WriteUploaded(*resident, tensor->storage().size(), session);
+  return std::nullopt;
+}
+
+std::optional<Failure> RunDownload(const TensorDownload& download, Session& session) {
+  auto connection = Connect(session);
+  if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
+  Client& client = *std::get<std::unique_ptr<Client>>(connection);
+  const absl::StatusOr<std::string> handle = ParseHandle(download.handle);
+  if (!handle.ok()) return UsageFailure(handle.status(), "see \"opserve help tensor download\"");
+
+  absl::StatusOr<Result> result;
+  {
+    ProgressBar bar(session.terminal, "download", absl::Now());
+    result = client.Download(*handle, {.timeout = session.timeout, .on_progress = ShowOn(bar)});
+  }
+  if (!result.ok()) return CallFailure(session, client, result.status());
+  absl::Status status = WriteNpy(download.file, *result);
+  if (!status.ok()) return UsageFailure(status);
+  WriteDownloaded(*result, download.file, session);
+  return std::nullopt;
+}
+
+}  // namespace opserve::cli

@@ -1,0 +1,217 @@
+#include "client/cpp/stream_call.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/deadline.h"
+#include "client/cpp/grpc_status.h"
+
+namespace opserve {
+namespace {
+
+constexpr char kExecuteStream[] = "/opserve.v1.OperatorService/ExecuteStream";
+
+// What the queue's events are about; their numbers are gRPC's tags.
+enum class Event : intptr_t { kWritten = 1, kAnswered, kStatus };
+
+void* Tag(Event event) { return reinterpret_cast<void*>(event); }
+
+}  // namespace
+
+StreamCall::StreamCall(grpc::GenericStub& stub, const StreamOptions& options)
+    : window_(options.window), context_(std::make_unique<grpc::ClientContext>()) {
+  context_->set_deadline(DeadlineAfter(options.timeout));
+  call_ = stub.PrepareCall(context_.get(), kExecuteStream, &queue_);
+  call_->StartCall(Tag(Event::kWritten));
+  call_->Read(&answer_, Tag(Event::kAnswered));
+  thread_ = std::thread(&StreamCall::Poll, this);
+}
+
+StreamCall::~StreamCall() {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (context_ != nullptr) context_->TryCancel();
+  }
+  thread_.join();
+  queue_.Shutdown();
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_.Next(&tag, &ok)) {
+  }
+}
+
+void StreamCall::Execute(const Request& request, Done done) {
+  const uint64_t id = next_id_++;
+  absl::StatusOr<EncodedRequest> encoded = EncodeStreamRequest(request, id);
+  if (encoded.ok()) {
+    absl::Status refusal = Enter(id, &*encoded, &done);
+    if (refusal.ok()) return Write();
+    encoded = refusal;
+  }
+  std::move(done)(encoded.status());
+}
+
+absl::Status StreamCall::Enter(uint64_t id, EncodedRequest* request, Done* done) {
+  const bool is_callback = std::this_thread::get_id() == thread_.get_id();
+  absl::MutexLock lock(&mutex_);
+  if (!is_callback) mutex_.Await(absl::Condition(this, &StreamCall::CanEnter));
+  if (is_finishing_) return absl::FailedPreconditionError("the stream takes no more requests");
+  if (stage_ == Stage::kEnded) return status_;
+  if (in_flight_ > window_) {
+    return absl::ResourceExhaustedError(absl::StrCat("the stream's window of ", window_,
+                                                     " requests is full, and its callbacks cannot "
+                                                     "wait"));
+  }
+  unsent_.emplace_back().Swap(&request->buffer);
+  outstanding_.emplace(id, Outstanding{std::move(*done), std::move(request->borrow)});
+  ++in_flight_;
+  return absl::OkStatus();
+}
+
+absl::Status StreamCall::Finish() {
+  {
+    absl::MutexLock lock(&mutex_);
+    is_finishing_ = true;
+  }
+  Write();
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(this, &StreamCall::IsOver));
+  return status_;
+}
+
+void StreamCall::Write() {
+  grpc::ByteBuffer message;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!TakeNextWrite(&message)) return;
+  }
+  if (message.Valid()) {
+    call_->Write(message, Tag(Event::kWritten));
+  } else {
+    call_->WritesDone(Tag(Event::kWritten));
+  }
+}
+
+bool StreamCall::TakeNextWrite(grpc::ByteBuffer* message) {
+  if (is_writing_ || stage_ != Stage::kOpen) return false;
+  if (!unsent_.empty()) {
+    message->Swap(&unsent_.front());
+    unsent_.pop_front();
+    is_writing_ = true;
+  } else if (is_finishing_ && !is_half_closed_) {
+    is_half_closed_ = true;
+    is_writing_ = true;
+  }
+  return is_writing_;
+}
+
+void StreamCall::Poll() {
+  for (bool is_over = false; !is_over;) {
+    const auto deadline = DeadlineAfter(ended_.empty() ? absl::InfiniteDuration() : kReleasePoll);
+    void* tag = nullptr;
+    bool ok = false;
+    if (queue_.AsyncNext(&tag, &ok, deadline) == grpc::CompletionQueue::GOT_EVENT) {
+      HandleEvent(tag, ok);
+    }
+    CallBack();
+    absl::MutexLock lock(&mutex_);
+    is_over = IsOver();
+  }
+}
+
+void StreamCall::HandleEvent(void* tag, bool ok) {
+  switch (static_cast<Event>(reinterpret_cast<intptr_t>(tag))) {
+    case Event::kWritten:
+      return HandleWritten();
+    case Event::kAnswered:
+      return ok ? HandleAnswer() : HandleLastAnswer();
+    case Event::kStatus:
+      return HandleStatus();
+  }
+}
+
+void StreamCall::HandleWritten() {
+  bool is_ending = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    is_writing_ = false;
+    is_ending = stage_ == Stage::kEnding;
+  }
+  if (is_ending) {
+    call_->Finish(&grpc_status_, Tag(Event::kStatus));
+  } else {
+    Write();
+  }
+}
+
+void StreamCall::HandleAnswer() {
+  absl::StatusOr<StreamAnswer> answer = DecodeStreamResponse(answer_);
+  answer_.Clear();
+  call_->Read(&answer_, Tag(Event::kAnswered));
+  if (!broken_protocol_.ok()) return;
+  if (!answer.ok()) return Abort(answer.status());
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto answered = outstanding_.find(answer->id);
+    if (answered != outstanding_.end()) {
+      ended_.push_back({std::move(answered->second), std::move(answer->outcome)});
+      outstanding_.erase(answered);
+      return;
+    }
+  }
+  Abort(
+      BadAnswer(absl::StrCat("a message for request ", answer->id, ", which is not in progress")));
+}
+
+void StreamCall::HandleLastAnswer() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stage_ = Stage::kEnding;
+    if (is_writing_) return;  // HandleWritten goes on
+  }
+  call_->Finish(&grpc_status_, Tag(Event::kStatus));
+}
+
+void StreamCall::HandleStatus() {
+  absl::Status status;
+  std::unique_ptr<grpc::ClientContext> context;
+  std::deque<grpc::ByteBuffer> unsent;
+  absl::btree_map<uint64_t, Outstanding> unanswered;
+  {
+    absl::MutexLock lock(&mutex_);
+    status = broken_protocol_.ok() ? FromGrpcStatus(grpc_status_, *context_) : broken_protocol_;
+    if (status.ok() && !(is_half_closed_ && outstanding_.empty())) {
+      status = BadAnswer("the stream ended before all requests were answered");
+    }
+    status_ = status;
+    stage_ = Stage::kEnded;
+    context.swap(context_);
+    unsent.swap(unsent_);
+    unanswered.swap(outstanding_);
+  }
+  // All that refers to the requests' bytes, but for what gRPC needs to finish a write.
+  call_ = nullptr;
+  context = nullptr;
+  unsent.clear();
+  for (auto& [id, request] : unanswered) ended_.push_back({std::move(request), status});
+}
+
+void StreamCall::CallBack() {
+  while (!ended_.empty() && ended_.front().request.borrow.IsReleased()) {
+    {
+      Ended ended = std::move(ended_.front());
+      ended_.pop_front();
+      std::move(ended.request.done)(std::move(ended.outcome));
+    }
+    absl::MutexLock lock(&mutex_);
+    --in_flight_;
+  }
+}
+
+void StreamCall::Abort(const absl::Status& why) {
+  broken_protocol_ = why;
+  absl::MutexLock lock(&mutex_);
+  context_->TryCancel();
+}
+
+}  // namespace opserve

@@ -1,0 +1,139 @@
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/data_type.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/unit/client/command_line_fixture.h"
+
+namespace opserve::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Handles of the test server, "tensor-0" and "tensor-1", as the program writes them.
+constexpr char kFirst[] = "74656e736f722d30";
+constexpr char kSecond[] = "74656e736f722d31";
+
+class TensorCommandTest : public CommandLineTest {
+ protected:
+  static std::string Contents(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(TensorCommandTest, UploadSaysHowToFindTheTensorAgain) {
+  const Output text =
+      RunHere(absl::StrCat("tensor upload ", Fixture("f4_vector"), " --lease=1m --device=2"));
+
+  EXPECT_EQ(text.exit_code, ExitCode::kOk) << text.err;
+  EXPECT_EQ(text.out, absl::StrCat("handle     ", kFirst,
+                                   "\n"
+                                   "tensor     FLOAT [3]  12 B\n"
+                                   "device     2\n"
+                                   "lease end  2023-11-14 22:14:20 UTC\n"));
+  EXPECT_THAT(text.err, IsEmpty());
+  EXPECT_EQ(server_.tensors().Find("tensor-0").elements.size(), 12u);
+
+  const auto json = nlohmann::json::parse(
+      RunHere(absl::StrCat("tensor upload ", Fixture("f4_vector"), " --format=json")).out);
+  EXPECT_EQ(json.dump(),
+            absl::StrCat(R"({"bytes":12,"device":3,"dtype":"FLOAT","handle":")", kSecond,
+                         R"(","lease_end":"2023-11-14T22:23:20Z","shape":[3]})"));
+}
+
+TEST_F(TensorCommandTest, UploadTakesTheFilesThatRunTakes) {
+  EXPECT_EQ(RunHere(absl::StrCat("tensor upload ", Fixture("u2"), ":bf16")).exit_code,
+            ExitCode::kOk);
+  EXPECT_EQ(server_.tensors().Find("tensor-0").header.dtype(), kBf16);
+
+  EXPECT_EQ(RunHere(absl::StrCat("tensor upload ", Fixture("f4_empty"))).exit_code, ExitCode::kOk);
+  EXPECT_THAT(server_.tensors().Find("tensor-1").elements, IsEmpty());
+}
+
+TEST_F(TensorCommandTest, DownloadWritesWhatWasUploaded) {
+  const std::string path = directory_.File("out.npy");
+  for (const char* name : {"f2", "f4_empty", "f4_vector", "f8_scalar"}) {
+    const auto uploaded = nlohmann::json::parse(
+        RunHere(absl::StrCat("tensor upload --format=json ", Fixture(name))).out);
+    const std::string handle = uploaded["handle"];
+
+    const Output output = RunHere(absl::StrCat("tensor download ", handle, " --output ", path));
+
+    EXPECT_EQ(output.exit_code, ExitCode::kOk) << output.err;
+    EXPECT_THAT(output.out, HasSubstr("written to " + path));
+    EXPECT_EQ(Contents(path), Contents(Fixture(name))) << name;
+  }
+
+  const auto json = nlohmann::json::parse(
+      RunHere(absl::StrCat("tensor download ", kFirst, " --format=json --output=", path)).out);
+  EXPECT_EQ(json["dtype"], "FLOAT16");
+  EXPECT_EQ(json["file"], path);
+}
+
+TEST_F(TensorCommandTest, RenewShowsTheNewEnds) {
+  for (int i = 0; i < 2; ++i) RunHere(absl::StrCat("tensor upload ", Fixture("f2")));
+  const std::string renew = absl::StrCat("tensor renew ", kFirst, " ", kSecond);
+
+  EXPECT_EQ(RunHere(renew + " --lease=1h").out,
+            absl::StrCat(kFirst, "  lease end 2023-11-14 23:13:20 UTC\n", kSecond,
+                         "  lease end 2023-11-14 23:13:20 UTC\n"));
+  const auto json = nlohmann::json::parse(RunHere(renew + " --format=json").out);
+  EXPECT_EQ(json["tensors"][1]["handle"], kSecond);
+  EXPECT_EQ(json["tensors"][1]["lease_end"], "2023-11-14T22:23:20Z");
+}
+
+TEST_F(TensorCommandTest, ReleaseCounts) {
+  for (int i = 0; i < 2; ++i) RunHere(absl::StrCat("tensor upload ", Fixture("f2")));
+
+  EXPECT_EQ(RunHere(absl::StrCat("tensor release 00 ", kFirst)).out, "released 1 of 2\n");
+  EXPECT_EQ(RunHere(absl::StrCat("tensor release --format=json ", kSecond)).out,
+            "{\n  \"released\": 1\n}\n");
+}
+
+TEST_F(TensorCommandTest, RunUsesATensorByItsHandle) {
+  const Output output = RunHere(
+      absl::StrCat("run Scale --input x=tensor:", kFirst, " --input y=", Fixture("f4_vector")));
+
+  EXPECT_EQ(output.exit_code, ExitCode::kOk) << output.err;
+  const v1::ExecuteRequest request = server_.last_request();
+  EXPECT_EQ(request.invocations(0).inputs(0).tensor().resident_tensor(), "tensor-0");
+  EXPECT_EQ(request.payloads_size(), 1);
+}
+
+TEST_F(TensorCommandTest, UnknownTensorsAreExplained) {
+  const std::string commands[] = {
+      "tensor download 00 --output " + directory_.File("out.npy"),
+      "tensor renew 00",
+  };
+  for (const std::string& command : commands) {
+    const Output output = RunHere(command);
+    EXPECT_EQ(output.exit_code, ExitCode::kFailed) << command;
+    EXPECT_THAT(output.err,
+                AllOf(HasSubstr("opserve: error: NOT_FOUND: no tensor"),
+                      HasSubstr("reason: tensor_unknown\n"),
+                      HasSubstr("hint: its lease may have ended, or the handle is not yours")));
+    EXPECT_THAT(output.out, IsEmpty());
+  }
+}
+
+TEST_F(TensorCommandTest, FilesThatCannotBeWrittenAreUsageErrors) {
+  RunHere(absl::StrCat("tensor upload ", Fixture("f2")));
+
+  const Output output =
+      RunHere(absl::StrCat("tensor download ", kFirst, " --output /none/out.npy"));
+
+  EXPECT_EQ(output.exit_code, ExitCode::kUsage);
+  EXPECT_THAT(output.err, HasSubstr("/none/out.npy"));
+}
+
+}  // namespace
+}  // namespace opserve::cli
