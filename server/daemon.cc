@@ -59,7 +59,8 @@ Daemon::~Daemon() {
   }
   grpc_.reset();  // waits for the last call, so nothing uses the devices any more
   monitor_.reset();
-  residents_.reset();
+  // Tensors go before the pools that lent their memory; the supervisors still know the registry.
+  if (residents_ != nullptr) residents_->Expire(absl::InfiniteFuture());
   if (pinned_ != nullptr) pinned_->Close();
   scheduler_.reset();
 }

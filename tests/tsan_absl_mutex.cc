@@ -1,4 +1,4 @@
-// Makes abseil's mutexes visible to ThreadSanitizer.
+// Makes abseil's mutexes and notifications visible to ThreadSanitizer.
 //
 // The packaged abseil was not built with it, so the sanitizer would not see that a lock orders
 // anything and would report every access that a lock protects. Programs of a ThreadSanitizer build
@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 
 extern "C" {
@@ -106,6 +107,27 @@ bool CondVar::WaitWithTimeout(Mutex* mutex, Duration timeout) {
 bool CondVar::WaitWithDeadline(Mutex* mutex, Time deadline) {
   return WaitInReal<bool>(ABSL_NAME("7CondVar16WaitWithDeadlineEPNS0_5MutexENS0_4TimeE"), mutex,
                           this, mutex, deadline);
+}
+
+Notification::~Notification() { MutexLock lock(&mutex_); }
+
+void Notification::Notify() {
+  MutexLock lock(&mutex_);
+  notified_yet_.store(true, std::memory_order_release);
+}
+
+void Notification::WaitForNotification() const {
+  WaitForNotificationWithDeadline(InfiniteFuture());
+}
+
+bool Notification::WaitForNotificationWithTimeout(Duration timeout) const {
+  MutexLock lock(&mutex_);
+  return mutex_.AwaitWithTimeout(Condition(&HasBeenNotifiedInternal, &notified_yet_), timeout);
+}
+
+bool Notification::WaitForNotificationWithDeadline(Time deadline) const {
+  MutexLock lock(&mutex_);
+  return mutex_.AwaitWithDeadline(Condition(&HasBeenNotifiedInternal, &notified_yet_), deadline);
 }
 
 ABSL_NAMESPACE_END

@@ -64,6 +64,10 @@ ExecuteStreamCall::ExecuteStreamCall(ExecuteContext& context, grpc::ServerComple
 }
 
 ExecuteStreamCall::~ExecuteStreamCall() {
+  {
+    // What devices' threads did with the members comes before their destruction.
+    absl::MutexLock lock(&mutex_);
+  }
   if (is_in_flight_) context_.in_flight.Remove();
   context_.calls->alive.Remove();
 }

@@ -9,26 +9,16 @@
 #include "grpc/support/time.h"
 #include "ops/catalog/error.h"
 #include "server/observability/log.h"
+#include "server/rpc/refusal.h"
 #include "server/rpc/status_conversion.h"
 
 namespace opserve::server {
 namespace {
 
-constexpr int64_t kDrainingPushbackMs = 1000;
-
 absl::Time Deadline(const grpc::ServerContext& rpc, absl::Duration longest) {
   const absl::Time latest = absl::Now() + longest;
   const bool has_deadline = rpc.deadline() != std::chrono::system_clock::time_point::max();
   return has_deadline ? std::min(absl::FromChrono(rpc.deadline()), latest) : latest;
-}
-
-absl::Status Draining() {
-  absl::Status status = catalog::ErrorWithReason(absl::StatusCode::kUnavailable, "draining",
-                                                 "the daemon is shutting down");
-  v1::ErrorDetail detail = *catalog::GetErrorDetail(status);
-  detail.set_retry_pushback_ms(kDrainingPushbackMs);
-  catalog::SetErrorDetail(detail, &status);
-  return status;
 }
 
 }  // namespace
@@ -47,7 +37,7 @@ absl::Status TransferCall::Begin() {
   ExpectEvent();  // HandleDone, which gRPC owes every call that arrived
   ExpectEvent();
   deadline_alarm_.Set(queue_, absl::ToChronoTime(state_->deadline()), &deadline_event_);
-  if (context_.is_draining->load(std::memory_order_acquire)) return Draining();
+  if (context_.is_draining->load(std::memory_order_acquire)) return DrainingError();
   return state_->Check();
 }
 
@@ -63,7 +53,10 @@ absl::Status TransferCall::Submit(int32_t device, TransferTask::Step step) {
   // that has passed for ever rings at once, others are rounded up to a millisecond.
   std::unique_ptr<LaneTask> task = std::make_unique<TransferTask>(
       state_, device, std::move(step), [this](const absl::Status& status) {
-        step_status_ = status;
+        {
+          absl::MutexLock lock(&step_mutex_);
+          step_status_ = status;
+        }
         step_alarm_.Set(queue_, gpr_inf_past(GPR_CLOCK_REALTIME), &step_event_);
       });
   // Before the device's thread could end it.
@@ -88,7 +81,12 @@ grpc::Status TransferCall::End(const absl::Status& status, absl::string_view met
 
 void TransferCall::HandleStep(bool /*ok*/) {
   step_is_running_ = false;
-  OnStepEnded(std::exchange(step_status_, absl::OkStatus()));
+  absl::Status status;
+  {
+    absl::MutexLock lock(&step_mutex_);
+    status = std::exchange(step_status_, absl::OkStatus());
+  }
+  OnStepEnded(status);
   EventEnded();
 }
 

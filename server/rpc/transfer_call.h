@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "grpcpp/alarm.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/server_context.h"
@@ -63,7 +65,8 @@ class TransferCall {
 
   // Brings the end of a step from the device's thread to the polling one.
   grpc::Alarm step_alarm_;
-  absl::Status step_status_;  // written before step_alarm_ is set, read after it rang
+  absl::Mutex step_mutex_;  // orders all of a step before what follows it
+  absl::Status step_status_ ABSL_GUARDED_BY(step_mutex_);
   bool step_is_running_ = false;
   grpc::Alarm deadline_alarm_;
   int events_to_come_ = 0;
