@@ -22,13 +22,17 @@ class CallState {
   // kCancelled or kDeadlineExceeded (reason "deadline_expired") if nobody waits any more.
   absl::Status Check() const;
 
+  // Makes Check fail from now on. Before several calls are cancelled together, so that the end of
+  // one does not start another.
+  void MarkCancelled() { is_cancelled_.store(true, std::memory_order_relaxed); }
+
   // Nobody waits any more: Check fails from now on, and what OnCancel named is run, once, in the
   // calling thread.
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Names what Cancel is to run, instead of what it was before; null: nothing. It must not block
   // and may run, on another thread, until shortly after it was replaced. False, and nothing is
-  // named, if the call is cancelled already.
+  // changed, if the call is cancelled already.
   bool OnCancel(absl::AnyInvocable<void() &&> action) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

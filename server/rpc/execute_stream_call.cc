@@ -233,6 +233,7 @@ void ExecuteStreamCall::Abandon() {
     unwanted.swap(answers_);
     for (const auto& [id, call] : in_progress_) calls.push_back(call);
   }
+  for (const std::shared_ptr<CallState>& call : calls) call->MarkCancelled();
   for (const std::shared_ptr<CallState>& call : calls) call->Cancel();
   Sending sending;
   {
