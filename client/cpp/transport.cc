@@ -99,6 +99,15 @@ absl::StatusOr<std::unique_ptr<Transport>> Transport::Create(const std::string& 
                                                       ChannelArgumentsFor(target))));
 }
 
+// gRPC 1.51 never closes the socket of a channel that is destroyed between the connection and the
+// daemon's first frame; a program that makes and drops clients would run out of descriptors.
+Transport::~Transport() {
+  const auto deadline = DeadlineAfter(kSettleTime);
+  while (channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_CONNECTING &&
+         channel_->WaitForStateChange(GRPC_CHANNEL_CONNECTING, deadline)) {
+  }
+}
+
 absl::Status Transport::WaitForConnection(absl::Duration timeout) {
   if (channel_->WaitForConnected(DeadlineAfter(timeout))) return absl::OkStatus();
   return absl::UnavailableError(

@@ -48,6 +48,9 @@ class Transport {
   // kInvalidArgument: `target` is neither "unix:PATH" nor "HOST:PORT".
   static absl::StatusOr<std::unique_ptr<Transport>> Create(const std::string& target);
 
+  // Lets a connection that is being made come about first, for at most kSettleTime.
+  ~Transport();
+
   // Waits for a connection. kUnavailable: there was none in time.
   absl::Status WaitForConnection(absl::Duration timeout);
 
@@ -63,6 +66,8 @@ class Transport {
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
 
  private:
+  static constexpr absl::Duration kSettleTime = absl::Seconds(1);
+
   Transport(std::string target, std::shared_ptr<grpc::Channel> channel);
 
   const std::string target_;

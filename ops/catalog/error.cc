@@ -47,4 +47,14 @@ absl::Status ErrorWithReason(absl::StatusCode code, absl::string_view reason,
   return status;
 }
 
+absl::Status ErrorWithPushback(absl::StatusCode code, absl::string_view reason,
+                               absl::string_view message, int64_t pushback_ms) {
+  absl::Status status(code, message);
+  v1::ErrorDetail detail;
+  detail.set_reason(std::string(reason));
+  detail.set_retry_pushback_ms(pushback_ms);
+  SetErrorDetail(detail, &status);
+  return status;
+}
+
 }  // namespace opserve::catalog

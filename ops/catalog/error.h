@@ -2,6 +2,7 @@
 // expected and actual value, and which carries the same as an ErrorDetail for programs.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "absl/status/status.h"
@@ -28,5 +29,9 @@ absl::Status InvalidCall(absl::string_view operator_name, absl::string_view argu
 // A status with an ErrorDetail of that reason (of the closed set that error.proto lists).
 absl::Status ErrorWithReason(absl::StatusCode code, absl::string_view reason,
                              absl::string_view message);
+
+// The same, saying when to try again; -1: never.
+absl::Status ErrorWithPushback(absl::StatusCode code, absl::string_view reason,
+                               absl::string_view message, int64_t pushback_ms);
 
 }  // namespace opserve::catalog

@@ -17,14 +17,11 @@ constexpr size_t kSlack = 32;
 constexpr size_t kLargestRequest = size_t{1} << 62;
 
 absl::Status NeverFits(size_t bytes, uint64_t max_bytes) {
-  absl::Status status(absl::StatusCode::kFailedPrecondition,
-                      absl::StrCat("device memory: ", bytes, " bytes can never fit the limit of ",
-                                   max_bytes, " bytes"));
-  v1::ErrorDetail detail;
-  detail.set_reason("device_memory");
-  detail.set_retry_pushback_ms(-1);
-  catalog::SetErrorDetail(detail, &status);
-  return status;
+  return catalog::ErrorWithPushback(
+      absl::StatusCode::kFailedPrecondition, "device_memory",
+      absl::StrCat("device memory: ", bytes, " bytes can never fit the limit of ", max_bytes,
+                   " bytes"),
+      /*pushback_ms=*/-1);
 }
 
 }  // namespace

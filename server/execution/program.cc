@@ -120,15 +120,15 @@ class Binder {
     if (IsInProportion(program_.output_bytes, program_.input_bytes, limits_.max_output_ratio)) {
       return absl::OkStatus();
     }
-    absl::Status status = catalog::ErrorWithReason(
+    absl::Status status = catalog::ErrorWithPushback(
         absl::StatusCode::kFailedPrecondition, "amplification",
         absl::StrCat(descriptor.name, ": ", descriptor.output.name, ": outputs of ",
                      program_.output_bytes, " bytes from inputs of ", program_.input_bytes,
-                     ", more than ", limits_.max_output_ratio, " times as much"));
+                     ", more than ", limits_.max_output_ratio, " times as much"),
+        /*pushback_ms=*/-1);
     v1::ErrorDetail detail = *catalog::GetErrorDetail(status);
     detail.set_operator_(std::string(descriptor.name));
     detail.set_argument(std::string(descriptor.output.name));
-    detail.set_retry_pushback_ms(-1);
     catalog::SetErrorDetail(detail, &status);
     return status;
   }

@@ -128,15 +128,12 @@ class ProgramRun {
         IsInProportion(bytes, program_.input_bytes, limits.max_ratio)) {
       return absl::OkStatus();
     }
-    absl::Status status = catalog::ErrorWithReason(
+    return catalog::ErrorWithPushback(
         absl::StatusCode::kFailedPrecondition, "amplification",
         absl::StrCat("needs ", bytes, " bytes of workspace for ", program_.input_bytes,
                      " bytes of inputs; at most ", limits.max_bytes, " bytes and ",
-                     limits.max_ratio, " times the inputs are allowed"));
-    v1::ErrorDetail detail = *catalog::GetErrorDetail(status);
-    detail.set_retry_pushback_ms(-1);
-    catalog::SetErrorDetail(detail, &status);
-    return status;
+                     limits.max_ratio, " times the inputs are allowed"),
+        /*pushback_ms=*/-1);
   }
 
   void* At(uint64_t offset) const {

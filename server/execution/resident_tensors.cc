@@ -60,12 +60,8 @@ absl::Status Lost(absl::string_view why) {
 }
 
 absl::Status OverQuota(absl::string_view problem, int64_t pushback_ms) {
-  absl::Status status =
-      catalog::ErrorWithReason(absl::StatusCode::kResourceExhausted, "tenant_memory", problem);
-  v1::ErrorDetail detail = *catalog::GetErrorDetail(status);
-  detail.set_retry_pushback_ms(pushback_ms);
-  catalog::SetErrorDetail(detail, &status);
-  return status;
+  return catalog::ErrorWithPushback(absl::StatusCode::kResourceExhausted, "tenant_memory", problem,
+                                    pushback_ms);
 }
 
 absl::Status AtPosition(size_t position, const absl::Status& status) {

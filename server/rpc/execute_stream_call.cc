@@ -15,22 +15,11 @@ namespace {
 // google.protobuf.Duration's own bound.
 constexpr int64_t kMaxDurationSeconds = 315'576'000'000;
 
-// A status as the trailers of a single call would have it.
-v1::StatusDetails InBand(const absl::Status& status) {
-  grpc::ServerContext no_trailers;  // what they repeat is in the detail
-  const grpc::Status converted = ToGrpcStatus(status, &no_trailers);
-  v1::StatusDetails details;
-  details.ParseFromString(converted.error_details());  // empty for a status without detail
-  details.set_code(converted.error_code());
-  details.set_message(converted.error_message());
-  return details;
-}
-
 grpc::ByteBuffer BuildMessage(uint64_t id, const ExecutionEnd& end) {
   v1::ExecuteStreamResponse header;
   header.set_id(id);
   if (!end.status.ok()) {
-    *header.mutable_error() = InBand(end.status);
+    *header.mutable_error() = ToStatusDetails(end.status);
     return codec::BuildPayloadMessage(header, {});
   }
   *header.mutable_response() = end.answer->header;

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "ops/catalog/error.h"
-#include "server/rpc/refusal.h"
 
 namespace opserve::server {
 namespace {
@@ -52,7 +51,7 @@ absl::StatusOr<IdempotencyCache::Begun> IdempotencyCache::Begin(const Repeatable
 absl::Status IdempotencyCache::Reserve(uint64_t run, size_t results, uint64_t result_bytes,
                                        absl::Time now) {
   if (result_bytes > options_.max_bytes / 4) {
-    return ErrorWithPushback(
+    return catalog::ErrorWithPushback(
         absl::StatusCode::kFailedPrecondition, "too_large",
         absl::StrCat("the results have ", result_bytes, " bytes; at most ", options_.max_bytes / 4,
                      " can be kept for an idempotency key (--idempotency_cache_bytes)"),
@@ -65,7 +64,7 @@ absl::Status IdempotencyCache::Reserve(uint64_t run, size_t results, uint64_t re
     const absl::Duration wait =
         kept_.empty() ? kLongestRetry
                       : std::clamp(kept_.front().until - now, kShortestRetry, kLongestRetry);
-    return ErrorWithPushback(
+    return catalog::ErrorWithPushback(
         absl::StatusCode::kResourceExhausted, "tenant_memory",
         absl::StrCat("answers kept for idempotency keys take ", used_bytes_, " bytes of ",
                      options_.max_bytes, "; this one would take ", bytes),

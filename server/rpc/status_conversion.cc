@@ -1,10 +1,10 @@
 #include "server/rpc/status_conversion.h"
 
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "ops/catalog/error.h"
-#include "opserve/v1/error.pb.h"
 
 namespace opserve::server {
 namespace {
@@ -33,25 +33,29 @@ void AddTrailers(const v1::ErrorDetail& detail, grpc::ServerContext* context) {
 
 }  // namespace
 
+v1::StatusDetails ToStatusDetails(const absl::Status& status) {
+  v1::StatusDetails details;
+  details.set_code(static_cast<int>(status.code()));
+  // Some clients take an error without a message for success.
+  details.set_message(status.message().empty() ? absl::StatusCodeToString(status.code())
+                                               : Shortened(status.message(), kMaxMessageBytes));
+  if (std::optional<v1::ErrorDetail> detail = catalog::GetErrorDetail(status)) {
+    detail->set_operator_(Shortened(detail->operator_(), kMaxNameBytes));
+    detail->set_argument(Shortened(detail->argument(), kMaxNameBytes));
+    detail->set_runtime_message(Shortened(detail->runtime_message(), kMaxMessageBytes));
+    details.add_details()->PackFrom(*detail);
+  }
+  return details;
+}
+
 grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContext* context) {
   if (status.ok()) return grpc::Status::OK;
+  const v1::StatusDetails details = ToStatusDetails(status);
   const auto code = static_cast<grpc::StatusCode>(status.code());
-  // Some clients take an error without a message for success.
-  const std::string message = status.message().empty()
-                                  ? absl::StatusCodeToString(status.code())
-                                  : Shortened(status.message(), kMaxMessageBytes);
-  std::optional<v1::ErrorDetail> detail = catalog::GetErrorDetail(status);
-  if (!detail) return grpc::Status(code, message);
-
-  detail->set_operator_(Shortened(detail->operator_(), kMaxNameBytes));
-  detail->set_argument(Shortened(detail->argument(), kMaxNameBytes));
-  detail->set_runtime_message(Shortened(detail->runtime_message(), kMaxMessageBytes));
+  const std::optional<v1::ErrorDetail> detail = catalog::GetErrorDetail(status);
+  if (!detail) return grpc::Status(code, details.message());
   AddTrailers(*detail, context);
-  v1::StatusDetails details;
-  details.set_code(static_cast<int>(code));
-  details.set_message(message);
-  details.add_details()->PackFrom(*detail);
-  return grpc::Status(code, message, details.SerializeAsString());
+  return grpc::Status(code, details.message(), details.SerializeAsString());
 }
 
 }  // namespace opserve::server

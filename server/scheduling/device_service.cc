@@ -66,10 +66,9 @@ DeviceService::~DeviceService() {
 absl::Status DeviceService::NotServing() const {
   const DeviceState state = device_.state();
   if (state == DeviceState::kDraining) {
-    return WithRetry(
-        catalog::ErrorWithReason(absl::StatusCode::kUnavailable, "draining",
-                                 absl::StrCat("device ", device_.id(), " is being drained")),
-        kDrainRetry);
+    return catalog::ErrorWithPushback(absl::StatusCode::kUnavailable, "draining",
+                                      absl::StrCat("device ", device_.id(), " is being drained"),
+                                      absl::ToInt64Milliseconds(kDrainRetry));
   }
   return catalog::ErrorWithReason(
       absl::StatusCode::kUnavailable, "device_unavailable",

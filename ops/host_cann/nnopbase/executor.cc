@@ -90,9 +90,9 @@ aclnnStatus Launch(const char* function, aclOpExecutor& executor, void* workspac
     }
     status = ResolveOperand(function, executor.outputs.front(), &launch, &output);
     if (status != ACLNN_SUCCESS) return status;
+    launch.output_bytes = static_cast<size_t>(executor.outputs.front().byte_extent);
   }
   launch.output = output;
-  launch.output_bytes = static_cast<size_t>(executor.outputs.front().byte_extent);
   if (workspace_bytes > 0) launch.ranges.push_back({workspace, workspace_bytes, "workspace"});
 
   // The executor may be gone when the kernel runs: the work holds its own share of the kernel.
