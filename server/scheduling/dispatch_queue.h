@@ -1,0 +1,189 @@
+// What waits for a device, in the order in which it may start: fairly between tenants
+// (fair_queue.h), each within its device memory (memory_zones.h). A tenant whose next entry has no
+// memory is passed over until it has, so a lane stays idle only if nothing that waits could run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "ops/catalog/error.h"
+#include "server/scheduling/fair_queue.h"
+#include "server/scheduling/memory_zones.h"
+
+namespace opserve::server {
+
+// Not thread-safe: whoever has it guards it. Every call takes O(log n) of what waits on average,
+// except those which hand out many entries.
+template <typename Payload>
+class DispatchQueue {
+ public:
+  using Entry = QueueEntry<Payload>;
+
+  // What an entry that was started has until it ends.
+  struct Lease {
+    TenantShares::Charge charge;
+    uint64_t device_bytes = 0;
+  };
+  struct Started {
+    Entry entry;
+    Lease lease;  // for Ended, once
+  };
+  struct Popped {
+    std::optional<Started> started;
+    std::vector<Entry> expired;  // their deadlines have passed: to be refused
+  };
+
+  DispatchQueue(FairQueueOptions options, uint64_t device_bytes)
+      : queue_(std::move(options)), memory_(device_bytes) {}
+
+  // kInvalidArgument: weight or limits out of range.  kFailedPrecondition: more memory would be
+  // reserved than there is. Then nothing has changed.
+  absl::Status SetTenant(uint32_t tenant, uint32_t weight, const MemoryLimits& limits);
+  // Drops an idle tenant's record and settings. False, and nothing happens: it is not idle, or had
+  // more than its share a moment ago.
+  bool Forget(uint32_t tenant) {
+    return memory_.used(tenant) == 0 && queue_.Forget(tenant) && memory_.Forget(tenant);
+  }
+
+  // Takes *entry if and only if the result is OK.
+  // kResourceExhausted (reason "queue_full" or "tenant_queue_full", with a retry hint): full.
+  // kFailedPrecondition (reason "tenant_memory" or "device_memory", "never try again"): its memory
+  // could not be had even if nothing else ran.
+  absl::Status Push(Entry* entry, absl::Time now);
+
+  // What starts next, if anything can, and what waited in vain.
+  Popped Pop(absl::Time now);
+  // What was started has ended, one way or the other, after it had a lane for `actual`.
+  void Ended(const Lease& lease, absl::Duration actual);
+
+  // Device memory beside that of entries. As MemoryZones.
+  // kFailedPrecondition (reason "tenant_memory" or "device_memory", "never try again"): it could
+  // not be had even if nothing else ran.
+  absl::Status CheckCanEverFit(uint32_t tenant, uint64_t bytes) const;
+  // Whether what the tenant has and `bytes` more are above its own hard limit.
+  bool IsAboveHardLimit(uint32_t tenant, uint64_t bytes) const {
+    return memory_.IsAboveHardLimit(tenant, memory_.used(tenant) + bytes);
+  }
+  bool TryTakeMemory(uint32_t tenant, uint64_t bytes) { return memory_.TryTake(tenant, bytes); }
+  void GiveMemory(uint32_t tenant, uint64_t bytes) { memory_.Give(tenant, bytes); }
+
+  // Whether Pop is worth calling: false until a push, an end or a deadline changes something. May
+  // be true when Pop finds nothing, but not again after that.
+  bool MayStart() const { return queue_.Next() != nullptr || memory_.NextThatFits().has_value(); }
+
+  // As those of FairQueue.
+  std::optional<Entry> Remove(const void* key);
+  std::vector<Entry> TakeAll();
+  std::vector<Entry> TakeExpired(absl::Time now);
+
+  size_t depth() const { return queue_.depth(); }
+  size_t depth(uint32_t tenant) const { return queue_.depth(tenant); }
+  absl::Duration queued_time(uint32_t tenant) const { return queue_.queued_time(tenant); }
+  absl::Time oldest_arrival() const { return queue_.oldest_arrival(); }
+  absl::Time earliest_deadline() const { return queue_.earliest_deadline(); }
+  absl::Duration Lag(uint32_t tenant) const { return queue_.Lag(tenant); }
+  const MemoryZones& memory() const { return memory_; }
+
+ private:
+  // What the tenant would start next has changed, or is gone.
+  void LookAgain(uint32_t tenant) {
+    if (queue_.depth(tenant) == 0) {
+      memory_.StopWaiting(tenant);
+    } else {
+      queue_.Unpark(tenant);
+    }
+  }
+
+  FairQueue<Payload> queue_;
+  MemoryZones memory_;
+};
+
+template <typename Payload>
+absl::Status DispatchQueue<Payload>::SetTenant(uint32_t tenant, uint32_t weight,
+                                               const MemoryLimits& limits) {
+  if (absl::Status status = TenantShares::CheckWeight(weight); !status.ok()) return status;
+  if (absl::Status status = memory_.SetLimits(tenant, limits); !status.ok()) return status;
+  queue_.Unpark(tenant);  // it may have room now
+  return queue_.SetWeight(tenant, weight);
+}
+
+template <typename Payload>
+absl::Status DispatchQueue<Payload>::CheckCanEverFit(uint32_t tenant, uint64_t bytes) const {
+  if (memory_.CanEverFit(tenant, bytes)) return absl::OkStatus();
+  const bool is_own_limit = memory_.IsAboveHardLimit(tenant, bytes);
+  return catalog::ErrorWithPushback(
+      absl::StatusCode::kFailedPrecondition, is_own_limit ? "tenant_memory" : "device_memory",
+      absl::StrCat(bytes, " bytes of device memory are needed, more than ",
+                   is_own_limit ? "the tenant's limit" : "the tenant can ever get"),
+      /*pushback_ms=*/-1);
+}
+
+template <typename Payload>
+absl::Status DispatchQueue<Payload>::Push(Entry* entry, absl::Time now) {
+  const uint32_t tenant = entry->tenant;
+  absl::Status fits = CheckCanEverFit(tenant, entry->device_bytes);
+  if (!fits.ok()) return fits;
+  if (absl::Status status = queue_.Push(entry, now); !status.ok()) return status;
+  LookAgain(tenant);
+  return absl::OkStatus();
+}
+
+template <typename Payload>
+typename DispatchQueue<Payload>::Popped DispatchQueue<Payload>::Pop(absl::Time now) {
+  Popped popped;
+  popped.expired = TakeExpired(now);
+  // One at a time: who is told and then finds the memory taken is parked again, which must not cost
+  // more than what brought it here.
+  if (const std::optional<uint32_t> tenant = memory_.NextThatFits()) {
+    memory_.Tell(*tenant);
+    queue_.Unpark(*tenant);
+  }
+  while (const Entry* next = queue_.Next()) {
+    const uint32_t tenant = next->tenant;
+    const uint64_t bytes = next->device_bytes;
+    if (memory_.TryTake(tenant, bytes)) {
+      memory_.StopWaiting(tenant);
+      auto [entry, charge] = queue_.PopNext();
+      popped.started = Started{std::move(entry), {charge, bytes}};
+      break;
+    }
+    memory_.Wait(tenant, bytes);
+    queue_.Park(tenant);
+  }
+  return popped;
+}
+
+template <typename Payload>
+void DispatchQueue<Payload>::Ended(const Lease& lease, absl::Duration actual) {
+  queue_.Ended(lease.charge, actual);
+  memory_.Give(lease.charge.tenant, lease.device_bytes);
+}
+
+template <typename Payload>
+std::optional<QueueEntry<Payload>> DispatchQueue<Payload>::Remove(const void* key) {
+  std::optional<Entry> entry = queue_.Remove(key);
+  if (entry) LookAgain(entry->tenant);
+  return entry;
+}
+
+template <typename Payload>
+std::vector<QueueEntry<Payload>> DispatchQueue<Payload>::TakeAll() {
+  std::vector<Entry> entries = queue_.TakeAll();
+  for (const Entry& entry : entries) LookAgain(entry.tenant);
+  return entries;
+}
+
+template <typename Payload>
+std::vector<QueueEntry<Payload>> DispatchQueue<Payload>::TakeExpired(absl::Time now) {
+  std::vector<Entry> entries = queue_.TakeExpired(now);
+  for (const Entry& entry : entries) LookAgain(entry.tenant);
+  return entries;
+}
+
+}  // namespace opserve::server

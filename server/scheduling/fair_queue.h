@@ -1,0 +1,287 @@
+// Tasks of many tenants that wait for the lanes of one device, in the order in which they should
+// run: fairly between tenants (tenant_shares.h); inside a tenant by priority, then by deadline,
+// then by arrival.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "ops/catalog/error.h"
+#include "server/scheduling/retry_pushback.h"
+#include "server/scheduling/tenant_shares.h"
+
+namespace opserve::server {
+
+enum class Priority { kHigh, kNormal, kLow };
+
+struct FairQueueOptions {
+  size_t capacity = 4096;
+  size_t capacity_per_tenant = 256;
+  uint32_t lanes = 1;           // for retry hints
+  std::mt19937_64 random = {};  // spreads retry hints
+};
+
+// A task that waits. `Payload` is movable.
+template <typename Payload>
+struct QueueEntry {
+  Payload payload;
+  const void* key = nullptr;  // to remove it by: unique among what waits; null: never removed
+  uint32_t tenant = 0;
+  Priority priority = Priority::kNormal;
+  absl::Time deadline = absl::InfiniteFuture();
+  absl::Duration estimate = absl::ZeroDuration();  // lane time it will probably take
+  uint64_t device_bytes = 0;                       // device memory it needs while it runs
+  absl::Time arrival = absl::InfinitePast();       // set by Push
+};
+
+// Not thread-safe. Every call takes O(log n) of what waits, except those which hand out many
+// entries.
+//
+// Invariants: depth() <= capacity; depth(t) <= capacity_per_tenant for every tenant t; a tenant is
+// waiting in shares_ if and only if it has entries here and is not parked.
+template <typename Payload>
+class FairQueue {
+ public:
+  using Entry = QueueEntry<Payload>;
+
+  struct Started {
+    Entry entry;
+    TenantShares::Charge charge;  // for Ended
+  };
+
+  explicit FairQueue(FairQueueOptions options) : options_(std::move(options)) {}
+
+  // kInvalidArgument: not from 1 to TenantShares::kMaxWeight.
+  absl::Status SetWeight(uint32_t tenant, uint32_t weight) {
+    return shares_.SetWeight(tenant, weight);
+  }
+  // Drops an idle tenant's record, its weight as well; see TenantShares.
+  bool Forget(uint32_t tenant) { return depth(tenant) == 0 && shares_.Forget(tenant); }
+
+  // Takes *entry if and only if the result is OK.
+  // kResourceExhausted (reason "queue_full" or "tenant_queue_full", with a retry hint): full.
+  absl::Status Push(Entry* entry, absl::Time now);
+
+  // What goes next; null: nothing that could start waits. Valid until the next call that is not
+  // const.
+  const Entry* Next() const;
+  // Takes what goes next, which there is, and charges its tenant for it.
+  Started PopNext();
+  // Once for everything that PopNext returned: it had a lane for `actual`.
+  void Ended(const TenantShares::Charge& charge, absl::Duration actual) {
+    shares_.End(charge, actual);
+  }
+
+  // Passes a tenant that has entries over, until it is unparked or has none left.
+  void Park(uint32_t tenant);
+  void Unpark(uint32_t tenant);
+
+  // Takes the entry with this key, if it waits here.
+  std::optional<Entry> Remove(const void* key);
+  // Takes everything, in order of arrival.
+  std::vector<Entry> TakeAll();
+  // Takes what waits in vain, in order of deadlines: those are `now` or earlier.
+  std::vector<Entry> TakeExpired(absl::Time now);
+
+  size_t depth() const { return arrivals_.size(); }
+  size_t depth(uint32_t tenant) const {
+    const auto found = waiting_.find(tenant);
+    return found == waiting_.end() ? 0 : found->second.order.size();
+  }
+  // Lane time that a tenant's entries will probably take.
+  absl::Duration queued_time(uint32_t tenant) const {
+    const auto found = waiting_.find(tenant);
+    return found == waiting_.end() ? absl::ZeroDuration() : found->second.time;
+  }
+  // InfiniteFuture: nothing waits.
+  absl::Time oldest_arrival() const {
+    return arrivals_.empty() ? absl::InfiniteFuture() : arrivals_.front().entry.arrival;
+  }
+  absl::Time earliest_deadline() const {
+    return deadlines_.empty() ? absl::InfiniteFuture() : deadlines_.begin()->first.deadline;
+  }
+  absl::Duration Lag(uint32_t tenant) const { return shares_.Lag(tenant); }
+  size_t known_tenants() const { return shares_.known_tenants(); }
+
+ private:
+  // A decision costs about this; work that claims to cost nothing would never be somebody else's
+  // turn.
+  static constexpr absl::Duration kLeastEstimate = absl::Microseconds(1);
+
+  struct Waiting {
+    Entry entry;
+    uint64_t number;  // in order of arrival
+  };
+  using Arrivals = std::list<Waiting>;
+
+  struct TurnInTenant {
+    Priority priority;
+    absl::Time deadline;
+    uint64_t number;
+    bool operator<(const TurnInTenant& other) const {
+      if (priority != other.priority) return priority < other.priority;
+      if (deadline != other.deadline) return deadline < other.deadline;
+      return number < other.number;
+    }
+  };
+  struct Expiry {
+    absl::Time deadline;
+    uint64_t number;
+    bool operator<(const Expiry& other) const {
+      return deadline != other.deadline ? deadline < other.deadline : number < other.number;
+    }
+  };
+  struct TenantQueue {
+    absl::btree_map<TurnInTenant, typename Arrivals::iterator> order;
+    absl::Duration time;
+    bool is_parked = false;
+  };
+
+  static TurnInTenant TurnOf(const Waiting& waiting) {
+    return {waiting.entry.priority, waiting.entry.deadline, waiting.number};
+  }
+  absl::Status CheckRoom(uint32_t tenant);
+  // Does everything but tell shares_; returns whether the tenant has entries left.
+  std::pair<Entry, bool> Take(typename Arrivals::iterator waiting);
+  Entry TakeAndStopWaiting(typename Arrivals::iterator waiting);
+
+  FairQueueOptions options_;
+  TenantShares shares_;
+  Arrivals arrivals_;                                   // owns what waits, in order of arrival
+  absl::flat_hash_map<uint32_t, TenantQueue> waiting_;  // tenants that have entries
+  absl::btree_map<Expiry, typename Arrivals::iterator> deadlines_;
+  absl::flat_hash_map<const void*, typename Arrivals::iterator> keys_;
+  absl::Duration queued_time_;
+  uint64_t numbers_ = 0;
+};
+
+template <typename Payload>
+absl::Status FairQueue<Payload>::CheckRoom(uint32_t tenant) {
+  if (depth(tenant) >= options_.capacity_per_tenant) {
+    // Served at its share of the lanes.
+    const auto others = static_cast<double>(shares_.waiting_weight());
+    const double share = std::min(1.0, shares_.weight(tenant) / std::max(1.0, others));
+    return catalog::ErrorWithPushback(
+        absl::StatusCode::kResourceExhausted, "tenant_queue_full",
+        absl::StrCat("the tenant's queue is full with ", depth(tenant), " requests"),
+        PushbackMilliseconds(queued_time(tenant) / options_.lanes / share, options_.random));
+  }
+  if (depth() >= options_.capacity) {
+    return catalog::ErrorWithPushback(
+        absl::StatusCode::kResourceExhausted, "queue_full",
+        absl::StrCat("the queue is full with ", depth(), " requests"),
+        PushbackMilliseconds(queued_time_ / options_.lanes, options_.random));
+  }
+  return absl::OkStatus();
+}
+
+template <typename Payload>
+absl::Status FairQueue<Payload>::Push(Entry* entry, absl::Time now) {
+  const uint32_t tenant = entry->tenant;
+  if (absl::Status status = CheckRoom(tenant); !status.ok()) return status;
+  entry->arrival = now;
+  entry->estimate = std::max(entry->estimate, kLeastEstimate);
+  arrivals_.push_back({std::move(*entry), ++numbers_});
+  const auto waiting = std::prev(arrivals_.end());
+  const Entry& queued = waiting->entry;
+  TenantQueue& queue = waiting_[tenant];
+  queue.order.emplace(TurnOf(*waiting), waiting);
+  queue.time += queued.estimate;
+  queued_time_ += queued.estimate;
+  if (queued.deadline != absl::InfiniteFuture()) {
+    deadlines_.emplace(Expiry{queued.deadline, waiting->number}, waiting);
+  }
+  if (queued.key != nullptr) keys_.emplace(queued.key, waiting);
+  if (queue.order.size() == 1) shares_.StartWaiting(tenant);
+  return absl::OkStatus();
+}
+
+template <typename Payload>
+const QueueEntry<Payload>* FairQueue<Payload>::Next() const {
+  const std::optional<uint32_t> tenant = shares_.Next();
+  if (!tenant) return nullptr;
+  return &waiting_.find(*tenant)->second.order.begin()->second->entry;
+}
+
+template <typename Payload>
+typename FairQueue<Payload>::Started FairQueue<Payload>::PopNext() {
+  const uint32_t tenant = *shares_.Next();
+  auto [entry, waits_on] = Take(waiting_.find(tenant)->second.order.begin()->second);
+  const TenantShares::Charge charge = shares_.Start(tenant, entry.estimate, waits_on);
+  return {std::move(entry), charge};
+}
+
+template <typename Payload>
+std::pair<QueueEntry<Payload>, bool> FairQueue<Payload>::Take(typename Arrivals::iterator waiting) {
+  Entry entry = std::move(waiting->entry);
+  const auto queue = waiting_.find(entry.tenant);
+  queue->second.order.erase({entry.priority, entry.deadline, waiting->number});
+  queue->second.time -= entry.estimate;
+  queued_time_ -= entry.estimate;
+  const bool has_more = !queue->second.order.empty();
+  if (!has_more) waiting_.erase(queue);
+  if (entry.deadline != absl::InfiniteFuture()) {
+    deadlines_.erase({entry.deadline, waiting->number});
+  }
+  if (entry.key != nullptr) keys_.erase(entry.key);
+  arrivals_.erase(waiting);
+  return {std::move(entry), has_more};
+}
+
+template <typename Payload>
+QueueEntry<Payload> FairQueue<Payload>::TakeAndStopWaiting(typename Arrivals::iterator waiting) {
+  auto [entry, has_more] = Take(waiting);
+  if (!has_more) shares_.StopWaiting(entry.tenant);
+  return std::move(entry);
+}
+
+template <typename Payload>
+void FairQueue<Payload>::Park(uint32_t tenant) {
+  waiting_.find(tenant)->second.is_parked = true;
+  shares_.StopWaiting(tenant);
+}
+
+template <typename Payload>
+void FairQueue<Payload>::Unpark(uint32_t tenant) {
+  const auto queue = waiting_.find(tenant);
+  if (queue == waiting_.end() || !queue->second.is_parked) return;
+  queue->second.is_parked = false;
+  shares_.StartWaiting(tenant);
+}
+
+template <typename Payload>
+std::optional<QueueEntry<Payload>> FairQueue<Payload>::Remove(const void* key) {
+  const auto found = keys_.find(key);
+  if (found == keys_.end()) return std::nullopt;
+  return TakeAndStopWaiting(found->second);
+}
+
+template <typename Payload>
+std::vector<QueueEntry<Payload>> FairQueue<Payload>::TakeAll() {
+  std::vector<Entry> entries;
+  entries.reserve(depth());
+  while (!arrivals_.empty()) entries.push_back(TakeAndStopWaiting(arrivals_.begin()));
+  return entries;
+}
+
+template <typename Payload>
+std::vector<QueueEntry<Payload>> FairQueue<Payload>::TakeExpired(absl::Time now) {
+  std::vector<Entry> entries;
+  while (!deadlines_.empty() && deadlines_.begin()->first.deadline <= now) {
+    entries.push_back(TakeAndStopWaiting(deadlines_.begin()->second));
+  }
+  return entries;
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,178 @@
+#include "server/scheduling/memory_zones.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace opserve::server {
+
+size_t MemoryZones::ClassOf(const Tenant& tenant, uint64_t bytes) {
+  const bool is_within = tenant.used == 0 || (tenant.used <= tenant.limits.soft &&
+                                              bytes <= tenant.limits.soft - tenant.used);
+  return is_within ? kWithin : kAbove;
+}
+
+uint64_t MemoryZones::NeedOf(const Tenant& tenant, uint64_t bytes) {
+  const uint64_t reserved = tenant.limits.reserved;
+  return std::max(tenant.used + bytes, reserved) - std::max(tenant.used, reserved);
+}
+
+void MemoryZones::Enlist(uint32_t id, const Tenant& tenant) {
+  if (!tenant.waiting) return;
+  const Waiting& waiting = *tenant.waiting;
+  if (!IsWithinHard(tenant, waiting.bytes) || !CanEverFit(id, waiting.bytes)) return;
+  Class& list = classes_[ClassOf(tenant, waiting.bytes)];
+  list.turns.insert({waiting.turn, id});
+  if (!waiting.was_told) {
+    list.untold.insert({NeedOf(tenant, waiting.bytes), waiting.turn, id});
+  }
+}
+
+void MemoryZones::Delist(uint32_t id, const Tenant& tenant) {
+  if (!tenant.waiting) return;
+  const Waiting& waiting = *tenant.waiting;
+  Class& list = classes_[ClassOf(tenant, waiting.bytes)];
+  list.turns.erase({waiting.turn, id});
+  list.untold.erase({NeedOf(tenant, waiting.bytes), waiting.turn, id});
+}
+
+void MemoryZones::Change(uint32_t id, Tenant* tenant, const MemoryLimits& limits, uint64_t used) {
+  Delist(id, *tenant);
+  promised_ -= std::max(tenant->used, tenant->limits.reserved);
+  used_ -= tenant->used;
+  tenant->limits = limits;
+  tenant->used = used;
+  used_ += used;
+  promised_ += std::max(used, limits.reserved);
+  Enlist(id, *tenant);
+}
+
+absl::Status MemoryZones::SetLimits(uint32_t id, const MemoryLimits& limits) {
+  if (limits.reserved > limits.soft || limits.soft > limits.hard) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "memory limits are ", limits.reserved, " bytes reserved, ", limits.soft, " soft and ",
+        limits.hard, " hard; expected each to be at least the one before"));
+  }
+  const auto found = tenants_.find(id);
+  const uint64_t others = reserved_ - (found == tenants_.end() ? 0 : found->second.limits.reserved);
+  if (limits.reserved > capacity_ - others) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(limits.reserved, " bytes cannot be reserved: ", others, " of ", capacity_,
+                     " are reserved for other tenants"));
+  }
+  Tenant& tenant = tenants_[id];
+  Change(id, &tenant, limits, tenant.used);
+  SetReserved(others + limits.reserved);
+  return absl::OkStatus();
+}
+
+void MemoryZones::SetReserved(uint64_t reserved) {
+  if (reserved == reserved_) return;
+  reserved_ = reserved;
+  for (const auto& [id, tenant] : tenants_) {
+    Delist(id, tenant);
+    Enlist(id, tenant);
+  }
+}
+
+bool MemoryZones::MustLeaveToOthers(uint32_t id, const Tenant& tenant, uint64_t bytes) const {
+  const size_t own = ClassOf(tenant, bytes);
+  const auto& within = classes_[kWithin].turns;
+  if (own == kAbove && !within.empty() && (within.size() > 1 || within.begin()->tenant != id)) {
+    return true;
+  }
+  const auto& turns = classes_[own].turns;
+  if (turns.empty() || turns.begin()->tenant == id) return false;
+  return tenants_.find(turns.begin()->tenant)->second.waiting->passes >= kMostPasses;
+}
+
+bool MemoryZones::Fits(uint32_t id, const Tenant& tenant, uint64_t bytes) const {
+  if (!IsWithinHard(tenant, bytes) || bytes > capacity_ - used_) return false;
+  const uint64_t need = NeedOf(tenant, bytes);
+  if (need == 0) return true;
+  return need <= FreeUnreserved() && !MustLeaveToOthers(id, tenant, bytes);
+}
+
+void MemoryZones::CountPass(uint32_t taker, size_t class_index) {
+  const auto& turns = classes_[class_index].turns;
+  if (turns.empty() || turns.begin()->tenant == taker) return;
+  ++tenants_.find(turns.begin()->tenant)->second.waiting->passes;
+}
+
+bool MemoryZones::TryTake(uint32_t id, uint64_t bytes) {
+  Tenant& tenant = tenants_[id];
+  if (!Fits(id, tenant, bytes)) return false;
+  if (NeedOf(tenant, bytes) > 0) CountPass(id, ClassOf(tenant, bytes));
+  Change(id, &tenant, tenant.limits, tenant.used + bytes);
+  return true;
+}
+
+void MemoryZones::Give(uint32_t id, uint64_t bytes) {
+  Tenant& tenant = tenants_[id];
+  Change(id, &tenant, tenant.limits, tenant.used - bytes);
+}
+
+bool MemoryZones::IsAboveHardLimit(uint32_t id, uint64_t bytes) const {
+  const auto found = tenants_.find(id);
+  return bytes > (found == tenants_.end() ? MemoryLimits().hard : found->second.limits.hard);
+}
+
+bool MemoryZones::CanEverFit(uint32_t id, uint64_t bytes) const {
+  const auto found = tenants_.find(id);
+  const uint64_t own = found == tenants_.end() ? 0 : found->second.limits.reserved;
+  return !IsAboveHardLimit(id, bytes) && bytes <= capacity_ - reserved_ + own;
+}
+
+void MemoryZones::Wait(uint32_t id, uint64_t bytes) {
+  Tenant& tenant = tenants_[id];
+  Delist(id, tenant);
+  if (!tenant.waiting) tenant.waiting = Waiting{.turn = ++turns_};
+  tenant.waiting->bytes = bytes;
+  tenant.waiting->was_told = false;
+  Enlist(id, tenant);
+}
+
+void MemoryZones::StopWaiting(uint32_t id) {
+  const auto found = tenants_.find(id);
+  if (found == tenants_.end() || !found->second.waiting) return;
+  Delist(id, found->second);
+  found->second.waiting.reset();
+}
+
+std::optional<uint32_t> MemoryZones::NextThatFits() const {
+  for (const Class& list : classes_) {
+    if (list.untold.empty()) continue;
+    // Who has waited longest, if it fits; else who needs least: if that does not fit, nobody does.
+    for (const uint32_t id : {list.turns.begin()->tenant, list.untold.begin()->tenant}) {
+      const Tenant& tenant = tenants_.find(id)->second;
+      if (!tenant.waiting->was_told && Fits(id, tenant, tenant.waiting->bytes)) return id;
+    }
+  }
+  return std::nullopt;
+}
+
+void MemoryZones::Tell(uint32_t id) {
+  Tenant& tenant = tenants_.find(id)->second;
+  Delist(id, tenant);
+  tenant.waiting->was_told = true;
+  Enlist(id, tenant);
+}
+
+bool MemoryZones::Forget(uint32_t id) {
+  const auto found = tenants_.find(id);
+  if (found == tenants_.end()) return true;
+  const Tenant& tenant = found->second;
+  if (tenant.used > 0 || tenant.waiting) return false;
+  const uint64_t reserved = tenant.limits.reserved;
+  promised_ -= reserved;
+  tenants_.erase(found);
+  SetReserved(reserved_ - reserved);
+  return true;
+}
+
+uint64_t MemoryZones::used(uint32_t id) const {
+  const auto found = tenants_.find(id);
+  return found == tenants_.end() ? 0 : found->second.used;
+}
+
+}  // namespace opserve::server

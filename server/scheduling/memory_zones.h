@@ -1,0 +1,135 @@
+// How much of one memory (a device's, page-locked or shared) each tenant may have at a time.
+//
+// A tenant has three limits: what is reserved for it, which nobody else gets even while it is idle;
+// a soft one, up to which it shares what is not reserved with everybody; and a hard one. Between
+// soft and hard it gets only what nobody waits for who is within the soft one. A tenant that has
+// nothing yet counts as within, so everybody gets on.
+//
+// Who waits is passed by others that need less, so that a lane does not stay idle for it, but not
+// for ever: after kMostPasses the memory that is not reserved is held for it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+
+namespace opserve::server {
+
+// Bytes: reserved <= soft <= hard.
+struct MemoryLimits {
+  uint64_t reserved = 0;
+  uint64_t soft = UINT64_MAX;
+  uint64_t hard = UINT64_MAX;
+};
+
+// Counts bytes; it has no memory itself. Not thread-safe. Every call takes O(log n) of the tenants
+// that wait, except those which change what is reserved.
+//
+// Invariants: used() <= capacity; used(t) <= its hard limit when it was taken; the sum over all
+// tenants of max(used, reserved) <= capacity, except after a reservation grew into what is lent,
+// until that is given back.
+class MemoryZones {
+ public:
+  static constexpr uint32_t kMostPasses = 64;
+
+  explicit MemoryZones(uint64_t capacity) : capacity_(capacity) {}
+
+  // A tenant without them has the default limits. Those of tenants that are above them hold for
+  // what is taken from now on.
+  // kInvalidArgument: not in order.  kFailedPrecondition: more would be reserved than there is.
+  absl::Status SetLimits(uint32_t tenant, const MemoryLimits& limits);
+
+  // Drops what is known of a tenant, its limits as well. False, and nothing happens: it has memory
+  // or waits.
+  bool Forget(uint32_t tenant);
+
+  // False: not now, and nothing happens.
+  bool TryTake(uint32_t tenant, uint64_t bytes);
+  // Gives back what was taken.
+  void Give(uint32_t tenant, uint64_t bytes);
+
+  // Whether a tenant could have so much if nobody else used more than is reserved for it.
+  bool CanEverFit(uint32_t tenant, uint64_t bytes) const;
+  // Whether its hard limit is what keeps it from ever having so much.
+  bool IsAboveHardLimit(uint32_t tenant, uint64_t bytes) const;
+
+  // The tenant waits for memory for one thing of `bytes`, until StopWaiting. Called again, it keeps
+  // its turn.
+  void Wait(uint32_t tenant, uint64_t bytes);
+  void StopWaiting(uint32_t tenant);
+  // A tenant which would get now what it waits for, and was not yet told since it called Wait.
+  std::optional<uint32_t> NextThatFits() const;
+  void Tell(uint32_t tenant);
+
+  uint64_t used() const { return used_; }
+  uint64_t used(uint32_t tenant) const;
+  uint64_t capacity() const { return capacity_; }
+
+ private:
+  struct Waiting {
+    uint64_t turn = 0;
+    uint64_t bytes = 0;
+    uint32_t passes = 0;  // others took memory meanwhile
+    bool was_told = false;
+  };
+  struct Tenant {
+    MemoryLimits limits;
+    uint64_t used = 0;
+    std::optional<Waiting> waiting;
+  };
+  struct Turn {
+    uint64_t turn;
+    uint32_t tenant;
+    bool operator<(const Turn& other) const { return turn < other.turn; }
+  };
+  struct Need {
+    uint64_t bytes;
+    uint64_t turn;
+    uint32_t tenant;
+    bool operator<(const Need& other) const {
+      return bytes != other.bytes ? bytes < other.bytes : turn < other.turn;
+    }
+  };
+  // Who waits for memory that others have. (Who is at its hard limit waits for itself alone; who
+  // can never be served any more, because limits changed, must not keep others from it.)
+  struct Class {
+    absl::btree_set<Turn> turns;
+    absl::btree_set<Need> untold;  // by what they need of the memory that is not reserved
+  };
+
+  // Classes of asks: within the soft limit, or above it.
+  static constexpr size_t kWithin = 0;
+  static constexpr size_t kAbove = 1;
+  static size_t ClassOf(const Tenant& tenant, uint64_t bytes);
+  // Of the memory that is not reserved.
+  static uint64_t NeedOf(const Tenant& tenant, uint64_t bytes);
+  static bool IsWithinHard(const Tenant& tenant, uint64_t bytes) {
+    return tenant.used <= tenant.limits.hard && bytes <= tenant.limits.hard - tenant.used;
+  }
+
+  uint64_t FreeUnreserved() const { return capacity_ > promised_ ? capacity_ - promised_ : 0; }
+  bool Fits(uint32_t id, const Tenant& tenant, uint64_t bytes) const;
+  bool MustLeaveToOthers(uint32_t id, const Tenant& tenant, uint64_t bytes) const;
+  void CountPass(uint32_t taker, size_t class_index);
+
+  // A tenant's place among those that wait depends on what it has: taken out before that changes.
+  void Enlist(uint32_t id, const Tenant& tenant);
+  void Delist(uint32_t id, const Tenant& tenant);
+  void Change(uint32_t id, Tenant* tenant, const MemoryLimits& limits, uint64_t used);
+  // What can ever be served depends on it, for everybody who waits.
+  void SetReserved(uint64_t reserved);
+
+  const uint64_t capacity_;
+  absl::flat_hash_map<uint32_t, Tenant> tenants_;
+  Class classes_[2];
+  uint64_t reserved_ = 0;  // sum over tenants
+  uint64_t used_ = 0;
+  uint64_t promised_ = 0;  // sum over tenants of max(used, reserved)
+  uint64_t turns_ = 0;
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,23 @@
+#include "server/scheduling/retry_pushback.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace opserve::server {
+namespace {
+
+constexpr double kSpread = 0.1;
+
+}  // namespace
+
+int64_t PushbackMilliseconds(absl::Duration drain_time, std::mt19937_64& random) {
+  const double shortest = absl::ToDoubleMilliseconds(kShortestPushback);
+  const double longest = absl::ToDoubleMilliseconds(kLongestPushback);
+  // Values at a bound are spread too: what is spread keeps its distance from the bounds.
+  const double middle = std::clamp(absl::ToDoubleMilliseconds(drain_time), shortest / (1 - kSpread),
+                                   longest / (1 + kSpread));
+  const double factor = std::uniform_real_distribution<double>(1 - kSpread, 1 + kSpread)(random);
+  return std::llround(std::clamp(middle * factor, shortest, longest));
+}
+
+}  // namespace opserve::server

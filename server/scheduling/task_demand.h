@@ -1,0 +1,18 @@
+// What a task asks of a device, for its queue to judge by.
+#pragma once
+
+#include <cstdint>
+
+#include "server/scheduling/cost_model.h"
+#include "server/scheduling/fair_queue.h"
+
+namespace opserve::server {
+
+struct TaskDemand {
+  uint32_t tenant = 0;
+  Priority priority = Priority::kNormal;
+  CostModel::Estimate cost = {};  // lane time it will probably take
+  uint64_t device_bytes = 0;      // device memory it needs while it runs, workspaces aside
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,101 @@
+#include "tests/simulation/scenario.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace opserve::simulation {
+namespace {
+
+// Every tenant can have at least one task at a time: what its tasks need fits its limits, and what
+// is not reserved.
+void LimitMemory(Scenario* scenario, Random& random) {
+  scenario->memory_is_tight = true;
+  scenario->device_bytes = 1000;
+  uint64_t unreserved = scenario->device_bytes;
+  for (TenantPlan& plan : scenario->tenants) {
+    plan.least_bytes = 10;
+    plan.most_bytes = random.Happens(0.2) ? 500 : 100;
+    if (random.Happens(0.3) && unreserved > 700) plan.limits.reserved = random.Between(10, 100);
+    unreserved -= plan.limits.reserved;
+    plan.limits.soft = std::max<uint64_t>(plan.limits.reserved, random.Between(50, 400));
+    plan.limits.hard = std::max<uint64_t>(plan.limits.soft, random.Between(500, 1000));
+  }
+}
+
+TenantPlan RandomTenant(Random& random) {
+  TenantPlan plan;
+  plan.weight = static_cast<uint32_t>(random.Between(1, 8));
+  const double load = random.Unit();
+  plan.load = load < 0.4 ? Load::kFlood : load < 0.7 ? Load::kPoisson : Load::kBursts;
+  plan.interval = absl::Milliseconds(random.Between(5, 100));
+  plan.burst = plan.load == Load::kBursts ? random.Between(2, 40) : 1;
+  plan.least_cost = absl::Microseconds(random.Between(500, 5000));
+  plan.most_cost = plan.least_cost * random.Between(1, 20);
+  plan.estimate_error = random.Happens(0.5) ? 1 : static_cast<double>(random.Between(1, 10));
+  plan.deadline_share = random.Happens(0.5) ? random.Unit() : 0;
+  plan.cancel_share = random.Happens(0.5) ? random.Unit() : 0;
+  return plan;
+}
+
+}  // namespace
+
+absl::Duration Random::Exponential(absl::Duration mean) { return -std::log(1 - Unit()) * mean; }
+
+absl::Duration Random::Pareto(absl::Duration least, absl::Duration most, double alpha) {
+  return std::min(most, least * std::pow(1 - Unit(), -1 / alpha));
+}
+
+double Random::Factor(double range) { return std::pow(range, 2 * Unit() - 1); }
+
+Scenario SmallScenario(uint64_t seed) {
+  Random random(seed);
+  Scenario scenario{.seed = seed,
+                    .devices = static_cast<size_t>(random.Between(1, 4)),
+                    .lanes = static_cast<uint32_t>(random.Between(1, 4)),
+                    .capacity = static_cast<size_t>(random.Between(20, 300)),
+                    .capacity_per_tenant = static_cast<size_t>(random.Between(6, 40))};
+  scenario.duration = absl::Milliseconds(random.Between(300, 2500));
+  scenario.breakdowns = random.Happens(0.5) ? random.Between(1, 5) : 0;
+  const int64_t tenants = random.Between(1, 12);
+  for (int64_t i = 0; i < tenants; ++i) scenario.tenants.push_back(RandomTenant(random));
+  if (random.Happens(0.4)) LimitMemory(&scenario, random);
+  return scenario;
+}
+
+Scenario FloodScenario(uint64_t seed) {
+  Random random(seed);
+  Scenario scenario{.seed = seed, .lanes = static_cast<uint32_t>(random.Between(1, 4))};
+  scenario.duration = absl::Seconds(30);
+  const int64_t tenants = random.Between(2, 3);
+  for (int64_t i = 0; i < tenants; ++i) {
+    TenantPlan plan = RandomTenant(random);
+    plan.load = Load::kFlood;
+    plan.weight = static_cast<uint32_t>(random.Between(1, 4));
+    plan.least_cost = absl::Milliseconds(random.Between(1, 20));
+    plan.most_cost = 2 * plan.least_cost;
+    plan.estimate_error = static_cast<double>(random.Between(1, 3));
+    scenario.tenants.push_back(plan);
+  }
+  return scenario;
+}
+
+Scenario LargeScenario(uint64_t seed) {
+  Random random(seed);
+  Scenario scenario{.seed = seed,
+                    .devices = 64,
+                    .lanes = 4,
+                    .capacity = 4096,
+                    .capacity_per_tenant = 64,
+                    .breakdowns = 20};
+  scenario.duration = absl::Seconds(5);
+  for (int i = 0; i < 1000; ++i) {
+    TenantPlan plan = RandomTenant(random);
+    plan.load = i % 100 == 0 ? Load::kFlood : i % 2 == 0 ? Load::kPoisson : Load::kBursts;
+    plan.interval = absl::Milliseconds(random.Between(100, 2000)) * plan.burst;
+    plan.most_cost = std::min(plan.most_cost, absl::Milliseconds(50));
+    scenario.tenants.push_back(plan);
+  }
+  return scenario;
+}
+
+}  // namespace opserve::simulation

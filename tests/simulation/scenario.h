@@ -1,0 +1,75 @@
+// What a simulation plays: devices, tenants and what goes wrong, all from one seed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/scheduling/memory_zones.h"
+
+namespace opserve::simulation {
+
+// Random numbers that are the same with every standard library.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : engine_(seed) {}
+
+  double Unit() { return static_cast<double>(engine_() >> 11) * 0x1p-53; }  // [0, 1)
+  int64_t Between(int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(engine_() % static_cast<uint64_t>(most - least + 1));
+  }
+  bool Happens(double probability) { return Unit() < probability; }
+  absl::Duration Exponential(absl::Duration mean);
+  // Heavy-tailed from `least`, cut off at `most`; the smaller `alpha`, the heavier.
+  absl::Duration Pareto(absl::Duration least, absl::Duration most, double alpha);
+  // From 1/range to range, evenly by its logarithm.
+  double Factor(double range);
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+enum class Load { kFlood, kPoisson, kBursts };
+
+struct TenantPlan {
+  uint32_t weight = 1;
+  server::MemoryLimits limits;
+  Load load = Load::kPoisson;
+  absl::Duration interval = absl::Milliseconds(50);  // mean, between requests or bursts
+  int64_t burst = 1;
+  absl::Duration least_cost = absl::Milliseconds(1);
+  absl::Duration most_cost = absl::Milliseconds(20);
+  double tail = 1.5;
+  double estimate_error = 1;  // estimates are wrong by up to this factor, either way
+  double deadline_share = 0;
+  double cancel_share = 0;
+  absl::Duration patience = absl::Milliseconds(200);  // mean, until a deadline or a cancellation
+  uint64_t least_bytes = 1;
+  uint64_t most_bytes = 1;
+
+  // More than a task of this tenant has of a lane or is charged for it.
+  absl::Duration MostCharge() const { return most_cost * estimate_error; }
+};
+
+struct Scenario {
+  uint64_t seed = 0;
+  size_t devices = 1;
+  uint32_t lanes = 1;
+  size_t capacity = 256;
+  size_t capacity_per_tenant = 32;
+  uint64_t device_bytes = 1 << 20;
+  bool memory_is_tight = false;  // tasks may have to wait for memory
+  absl::Duration duration = absl::Seconds(2);
+  int64_t breakdowns = 0;
+  std::vector<TenantPlan> tenants = {};
+};
+
+Scenario SmallScenario(uint64_t seed);
+// Two or three floods alone, for long enough to compare their shares closely.
+Scenario FloodScenario(uint64_t seed);
+// 64 devices, 1000 tenants.
+Scenario LargeScenario(uint64_t seed);
+
+}  // namespace opserve::simulation

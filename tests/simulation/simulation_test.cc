@@ -1,0 +1,109 @@
+// Thousands of days in the life of the queues. To see a failing one again:
+//   simulation_test --seed=N [--log]
+
+#include <cstdint>
+#include <iostream>
+#include <optional>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
+#include "gtest/gtest.h"
+#include "tests/simulation/simulation.h"
+
+namespace opserve::simulation {
+namespace {
+
+constexpr uint64_t kSmall = 1000;
+constexpr uint64_t kFloods = 50;
+
+// Seeds say which kind of scenario they are of.
+constexpr uint64_t kFirstFlood = 1'000'000;
+constexpr uint64_t kLarge = 2'000'000;
+
+Scenario ScenarioOf(uint64_t seed) {
+  if (seed >= kLarge) return LargeScenario(seed);
+  return seed >= kFirstFlood ? FloodScenario(seed) : SmallScenario(seed);
+}
+
+void Print(const Outcome& outcome) {
+  std::cout << outcome.completed << " completed, " << outcome.broken_off << " broken off, "
+            << outcome.expired << " expired, " << outcome.cancelled << " cancelled, "
+            << outcome.refused << " refused; " << outcome.moved << " moves; log hash "
+            << outcome.log_hash << "\n";
+}
+
+Outcome RunSeed(uint64_t seed) {
+  Outcome outcome = Simulation(ScenarioOf(seed), nullptr).Run();
+  EXPECT_EQ(outcome.violation, "")
+      << "see it again with: simulation_test --seed=" << seed << " --log";
+  return outcome;
+}
+
+TEST(SimulationTest, EverythingHoldsInManySmallScenarios) {
+  Outcome sum;
+  for (uint64_t seed = 0; seed < kSmall; ++seed) {
+    const Outcome outcome = RunSeed(seed);
+    sum.completed += outcome.completed;
+    sum.broken_off += outcome.broken_off;
+    sum.expired += outcome.expired;
+    sum.cancelled += outcome.cancelled;
+    sum.refused += outcome.refused;
+    sum.moved += outcome.moved;
+    sum.log_hash ^= outcome.log_hash;
+    if (HasFailure()) break;
+  }
+  Print(sum);
+  // Nothing is checked by scenarios in which nothing happens.
+  EXPECT_GT(sum.completed, 100 * kSmall);
+  for (const uint64_t count :
+       {sum.broken_off, sum.expired, sum.cancelled, sum.refused, sum.moved}) {
+    EXPECT_GT(count, kSmall);
+  }
+}
+
+TEST(SimulationTest, FloodsShareByWeight) {
+  for (uint64_t seed = kFirstFlood; seed < kFirstFlood + kFloods && !HasFailure(); ++seed) {
+    RunSeed(seed);
+  }
+}
+
+TEST(SimulationTest, EverythingHoldsWithManyDevicesAndTenants) { Print(RunSeed(kLarge)); }
+
+TEST(SimulationTest, TheSameSeedGivesTheSameEvents) {
+  for (const uint64_t seed : {uint64_t{3}, uint64_t{77}, kFirstFlood}) {
+    EXPECT_EQ(RunSeed(seed).log_hash, RunSeed(seed).log_hash);
+  }
+  EXPECT_NE(RunSeed(3).log_hash, RunSeed(4).log_hash);
+}
+
+int RunOne(uint64_t seed, bool logs) {
+  const Outcome outcome = Simulation(ScenarioOf(seed), logs ? &std::cout : nullptr).Run();
+  Print(outcome);
+  if (outcome.violation.empty()) return 0;
+  std::cout << "violated: " << outcome.violation << "\n";
+  return 1;
+}
+
+}  // namespace
+}  // namespace opserve::simulation
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  std::optional<uint64_t> seed;
+  bool logs = false;
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view argument = argv[i];
+    uint64_t value = 0;
+    if (argument == "--log") {
+      logs = true;
+    } else if (absl::ConsumePrefix(&argument, "--seed=") && absl::SimpleAtoi(argument, &value)) {
+      seed = value;
+    } else {
+      std::cerr << "usage: simulation_test [--seed=N [--log]]\n";
+      return 2;
+    }
+  }
+  if (seed) return opserve::simulation::RunOne(*seed, logs);
+  return RUN_ALL_TESTS();
+}

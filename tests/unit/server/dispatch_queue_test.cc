@@ -1,0 +1,192 @@
+// What the fair queue and the memory zones do together.
+
+#include "server/scheduling/dispatch_queue.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace opserve::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class DispatchQueueTest : public ::testing::Test {
+ protected:
+  using Queue = DispatchQueue<std::string>;
+
+  absl::Status Push(std::string name, uint32_t tenant, uint64_t bytes,
+                    absl::Time deadline = absl::InfiniteFuture()) {
+    Queue::Entry entry{.payload = std::move(name),
+                       .tenant = tenant,
+                       .deadline = deadline,
+                       .estimate = absl::Milliseconds(10),
+                       .device_bytes = bytes};
+    return queue_.Push(&entry, now_);
+  }
+  // Starts all that can; they stay running.
+  std::vector<std::string> StartAll() {
+    std::vector<std::string> names;
+    while (queue_.MayStart()) {
+      Queue::Popped popped = queue_.Pop(now_);
+      if (!popped.started) break;
+      names.push_back(popped.started->entry.payload);
+      running_.push_back(std::move(*popped.started));
+    }
+    EXPECT_FALSE(queue_.MayStart()) << "it would be asked again and again";
+    return names;
+  }
+  void End(const std::string& name) {
+    const auto found = std::find_if(running_.begin(), running_.end(),
+                                    [&](const auto& run) { return run.entry.payload == name; });
+    ASSERT_NE(found, running_.end());
+    queue_.Ended(found->lease, absl::Milliseconds(10));
+    running_.erase(found);
+  }
+
+  absl::Time now_ = absl::FromUnixSeconds(1000);
+  Queue queue_{{}, 1000};
+  std::vector<Queue::Started> running_;
+};
+
+TEST_F(DispatchQueueTest, ATenantWithoutRoomIsPassedOverUntilMemoryIsBack) {
+  ASSERT_TRUE(Push("a1", 1, 700).ok());
+  ASSERT_TRUE(Push("a2", 1, 700).ok());
+  ASSERT_TRUE(Push("b1", 2, 100).ok());
+  ASSERT_TRUE(Push("b2", 2, 100).ok());
+  EXPECT_THAT(StartAll(), ElementsAre("a1", "b1", "b2"));
+  End("b1");
+  EXPECT_THAT(StartAll(), IsEmpty());
+  End("a1");
+  EXPECT_THAT(StartAll(), ElementsAre("a2"));
+  EXPECT_EQ(queue_.memory().used(), 800u);
+}
+
+TEST_F(DispatchQueueTest, WaitsForItsOwnMemoryAtTheHardLimit) {
+  ASSERT_TRUE(queue_.SetTenant(1, 1, {.reserved = 0, .soft = 100, .hard = 100}).ok());
+  for (const char* name : {"a1", "a2", "a3"}) ASSERT_TRUE(Push(name, 1, 50).ok());
+  EXPECT_THAT(StartAll(), ElementsAre("a1", "a2"));
+  End("a2");
+  EXPECT_THAT(StartAll(), ElementsAre("a3"));
+}
+
+TEST_F(DispatchQueueTest, RefusesWhatCanNeverFit) {
+  ASSERT_TRUE(queue_.SetTenant(1, 1, {.reserved = 100, .soft = 200, .hard = 300}).ok());
+  struct Case {
+    uint32_t tenant;
+    uint64_t bytes;
+    const char* reason;
+  };
+  for (const Case& c : {Case{1, 301, "tenant_memory"}, {2, 901, "device_memory"}}) {
+    const absl::Status status = Push("x", c.tenant, c.bytes);
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(catalog::GetErrorDetail(status)->reason(), c.reason);
+    EXPECT_EQ(catalog::GetErrorDetail(status)->retry_pushback_ms(), -1);
+  }
+}
+
+TEST_F(DispatchQueueTest, HandsOutWhatExpiredAndNeverStartsIt) {
+  ASSERT_TRUE(Push("late", 1, 10, now_ + absl::Seconds(1)).ok());
+  ASSERT_TRUE(Push("fine", 1, 10, now_ + absl::Seconds(3)).ok());
+  now_ += absl::Seconds(1);
+  Queue::Popped popped = queue_.Pop(now_);
+  ASSERT_EQ(popped.expired.size(), 1u);
+  EXPECT_EQ(popped.expired[0].payload, "late");
+  ASSERT_TRUE(popped.started.has_value());
+  EXPECT_EQ(popped.started->entry.payload, "fine");
+}
+
+TEST_F(DispatchQueueTest, WhatComesBehindAnEntryWithoutRoomStartsWhenThatIsGone) {
+  for (const bool expires : {true, false}) {
+    SCOPED_TRACE(expires);
+    ASSERT_TRUE(Push("holder", 1, 500).ok());
+    ASSERT_THAT(StartAll(), ElementsAre("holder"));
+    Queue::Entry large{.payload = "large",
+                       .key = this,
+                       .tenant = 2,
+                       .deadline = now_ + absl::Seconds(1),
+                       .device_bytes = 800};
+    ASSERT_TRUE(queue_.Push(&large, now_).ok());
+    ASSERT_TRUE(Push("small", 2, 300).ok());
+    EXPECT_THAT(StartAll(), IsEmpty());
+    if (expires) {
+      now_ += absl::Seconds(1);
+      EXPECT_EQ(queue_.TakeExpired(now_).size(), 1u);
+    } else {
+      EXPECT_TRUE(queue_.Remove(this).has_value());
+    }
+    EXPECT_THAT(StartAll(), ElementsAre("small"));
+    End("holder");
+    End("small");
+  }
+}
+
+TEST_F(DispatchQueueTest, AnUrgentEntryIsTriedBeforeOneWithoutRoom) {
+  ASSERT_TRUE(Push("holder", 1, 500).ok());
+  ASSERT_TRUE(Push("large", 2, 800).ok());
+  EXPECT_THAT(StartAll(), ElementsAre("holder"));
+  ASSERT_TRUE(Push("urgent", 2, 10, now_ + absl::Seconds(1)).ok());
+  EXPECT_THAT(StartAll(), ElementsAre("urgent"));
+}
+
+TEST_F(DispatchQueueTest, NobodyWaitsForMemoryAfterItsEntriesWereTaken) {
+  ASSERT_TRUE(queue_.SetTenant(3, 1, {.reserved = 0, .soft = 100, .hard = 1000}).ok());
+  ASSERT_TRUE(Push("holder", 1, 500).ok());
+  ASSERT_TRUE(Push("large", 2, 800).ok());
+  EXPECT_THAT(StartAll(), ElementsAre("holder"));
+  EXPECT_EQ(queue_.TakeAll().size(), 1u);
+  // Above its soft limit: only if nobody waits.
+  ASSERT_TRUE(Push("c1", 3, 100).ok());
+  ASSERT_TRUE(Push("c2", 3, 200).ok());
+  EXPECT_THAT(StartAll(), ElementsAre("c1", "c2"));
+}
+
+TEST_F(DispatchQueueTest, HigherLimitsLetWhatWaitsStart) {
+  ASSERT_TRUE(queue_.SetTenant(1, 1, {.reserved = 0, .soft = 100, .hard = 100}).ok());
+  ASSERT_TRUE(Push("a1", 1, 60).ok());
+  ASSERT_TRUE(Push("a2", 1, 60).ok());
+  EXPECT_THAT(StartAll(), ElementsAre("a1"));
+  ASSERT_TRUE(queue_.SetTenant(1, 1, {.reserved = 0, .soft = 200, .hard = 200}).ok());
+  EXPECT_THAT(StartAll(), ElementsAre("a2"));
+}
+
+TEST_F(DispatchQueueTest, ChecksSettingsBeforeItChangesAny) {
+  ASSERT_TRUE(queue_.SetTenant(1, 1, {.reserved = 0, .soft = 100, .hard = 100}).ok());
+  EXPECT_EQ(queue_.SetTenant(1, 0, {}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Push("x", 1, 101).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(queue_.SetTenant(1, 1, {.reserved = 1001}).code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(DispatchQueuePayloadTest, NeedsOnlyBeMovable) {
+  DispatchQueue<std::unique_ptr<int>> queue({}, 1);
+  const char keys[3] = {};
+  for (int i = 0; i < 3; ++i) {
+    QueueEntry<std::unique_ptr<int>> entry{.payload = std::make_unique<int>(i), .key = &keys[i]};
+    ASSERT_TRUE(queue.Push(&entry, absl::UnixEpoch()).ok());
+    EXPECT_EQ(entry.payload, nullptr);
+  }
+  EXPECT_EQ(*queue.Remove(&keys[1])->payload, 1);
+  EXPECT_EQ(*queue.Pop(absl::UnixEpoch()).started->entry.payload, 0);
+  EXPECT_EQ(*queue.TakeAll().front().payload, 2);
+}
+
+TEST_F(DispatchQueueTest, ForgetsATenantThatHasNothing) {
+  ASSERT_TRUE(Push("holder", 1, 800).ok());
+  ASSERT_TRUE(Push("large", 2, 800).ok());
+  EXPECT_THAT(StartAll(), ElementsAre("holder"));
+  EXPECT_FALSE(queue_.Forget(1)) << "it runs";
+  EXPECT_FALSE(queue_.Forget(2)) << "it waits for memory";
+  End("holder");
+  EXPECT_THAT(StartAll(), ElementsAre("large"));
+  End("large");
+  EXPECT_TRUE(queue_.Forget(1));
+  EXPECT_TRUE(queue_.Forget(2));
+}
+
+}  // namespace
+}  // namespace opserve::server
