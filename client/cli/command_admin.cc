@@ -5,14 +5,16 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client/cli/admin_connection.h"
 #include "client/cli/proto_json.h"
-#include "client/cpp/admin_client.h"
+#include "client/cli/top_view.h"
 
 namespace opserve::cli {
 namespace {
@@ -24,6 +26,7 @@ Examples:
   opserve admin drain 0 --timeout=5m     before the device is serviced
   opserve admin resume 0                 afterwards, or to end a quarantine
   opserve admin snapshot 0 --format=json
+  opserve admin reload                   after a change of the configuration file
 
 "opserve help admin COMMAND" tells more about each.)";
 
@@ -46,21 +49,29 @@ constexpr char kSnapshotFooter[] =
 allocated (lent), idle (free for any lane) or retired (free for the lane that
 used it last).)";
 
-constexpr char kUnreachableHint[] =
-    "start the daemon with \"opserved\", or say where it listens for administrators with "
-    "--admin-target";
+constexpr char kStatusFooter[] =
+    R"(Devices, tenants, memory and connections at this moment, with rates and shares
+as means since the daemon's start. "opserve top" shows them as they change and
+explains the columns.)";
+
+constexpr char kLogLevelFooter[] =
+    R"(The daemon logs what is of this level or above it: debug, info, warning, error;
+off: nothing. This holds until its restart, or a reload, which sets what the
+configuration says.
+
+Example: opserve admin log-level debug)";
+
+constexpr char kReloadFooter[] =
+    R"(The daemon reads its configuration and TLS files again, as upon SIGHUP: tenants,
+their weights and limits, certificates, the log level. Requests that run or
+wait go on. If a file is wrong, or changes what only a restart can change, the
+message names it and everything stays as it was.)";
 
 struct AdminArguments {
   std::string target = {};  // "": as --target says
   uint32_t device = 0;
+  std::string log_level = {};
 };
-
-Failure AdminFailure(const Session& session, const AdminArguments& arguments,
-                     const AdminClient& client, const absl::Status& status) {
-  Failure failure = CallFailure(session, arguments.target, client.IsConnected(), status);
-  if (failure.exit_code == ExitCode::kUnreachable) failure.hint = kUnreachableHint;
-  return failure;
-}
 
 // The result of a command: a sentence for people, a document for programs.
 struct Outcome {
@@ -68,25 +79,30 @@ struct Outcome {
   nlohmann::ordered_json json;
 };
 
-absl::StatusOr<Outcome> Drain(AdminClient& client, uint32_t device, absl::Duration timeout) {
-  const absl::StatusOr<uint32_t> moved = client.DrainDevice(device, timeout);
+absl::StatusOr<Outcome> Drain(AdminClient& client, const AdminArguments& arguments,
+                              absl::Duration timeout) {
+  const absl::StatusOr<uint32_t> moved = client.DrainDevice(arguments.device, timeout);
   if (!moved.ok()) return moved.status();
-  return Outcome{absl::StrCat("device ", device, " is drained; ", *moved,
+  return Outcome{absl::StrCat("device ", arguments.device, " is drained; ", *moved,
                               " of its requests went to other devices\n"),
-                 {{"device", device}, {"moved_requests", *moved}}};
+                 {{"device", arguments.device}, {"moved_requests", *moved}}};
 }
 
-absl::StatusOr<Outcome> Resume(AdminClient& client, uint32_t device, absl::Duration timeout) {
-  if (absl::Status status = client.ResumeDevice(device, timeout); !status.ok()) return status;
-  return Outcome{absl::StrCat("device ", device, " is ready\n"), {{"device", device}}};
+absl::StatusOr<Outcome> Resume(AdminClient& client, const AdminArguments& arguments,
+                               absl::Duration timeout) {
+  if (absl::Status status = client.ResumeDevice(arguments.device, timeout); !status.ok())
+    return status;
+  return Outcome{absl::StrCat("device ", arguments.device, " is ready\n"),
+                 {{"device", arguments.device}}};
 }
 
-absl::StatusOr<Outcome> Trim(AdminClient& client, uint32_t device, absl::Duration timeout) {
-  const absl::StatusOr<uint64_t> trimmed = client.TrimPool(device, timeout);
+absl::StatusOr<Outcome> Trim(AdminClient& client, const AdminArguments& arguments,
+                             absl::Duration timeout) {
+  const absl::StatusOr<uint64_t> trimmed = client.TrimPool(arguments.device, timeout);
   if (!trimmed.ok()) return trimmed.status();
-  return Outcome{
-      absl::StrCat("the pool of device ", device, " gave back ", FormatBytes(*trimmed), "\n"),
-      {{"device", device}, {"trimmed_bytes", *trimmed}}};
+  return Outcome{absl::StrCat("the pool of device ", arguments.device, " gave back ",
+                              FormatBytes(*trimmed), "\n"),
+                 {{"device", arguments.device}, {"trimmed_bytes", *trimmed}}};
 }
 
 std::string StateName(v1::PoolSnapshot::Block::State state) {
@@ -110,19 +126,43 @@ std::string FormatSnapshot(const v1::PoolSnapshot& snapshot) {
                       FormatBytes(snapshot.retired_bytes()), " retired\n");
 }
 
-absl::StatusOr<Outcome> Snapshot(AdminClient& client, uint32_t device, absl::Duration timeout) {
-  const absl::StatusOr<v1::PoolSnapshot> snapshot = client.GetPoolSnapshot(device, timeout);
+absl::StatusOr<Outcome> Snapshot(AdminClient& client, const AdminArguments& arguments,
+                                 absl::Duration timeout) {
+  const absl::StatusOr<v1::PoolSnapshot> snapshot =
+      client.GetPoolSnapshot(arguments.device, timeout);
   if (!snapshot.ok()) return snapshot.status();
   return Outcome{FormatSnapshot(*snapshot), ToJson(*snapshot)};
 }
 
-using Action = absl::StatusOr<Outcome> (*)(AdminClient&, uint32_t device, absl::Duration timeout);
+absl::StatusOr<Outcome> Status(AdminClient& client, const AdminArguments& /*arguments*/,
+                               absl::Duration timeout) {
+  const absl::StatusOr<v1::AdminStatus> status = client.GetStatus(timeout);
+  if (!status.ok()) return status.status();
+  return Outcome{RenderTop(/*earlier=*/nullptr, *status, {}, {}), ToJson(*status)};
+}
+
+absl::StatusOr<Outcome> LogLevel(AdminClient& client, const AdminArguments& arguments,
+                                 absl::Duration timeout) {
+  const std::string& level = arguments.log_level;
+  if (absl::Status status = client.SetLogLevel(level, timeout); !status.ok()) return status;
+  return Outcome{absl::StrCat("the log level is ", level, "\n"), {{"log_level", level}}};
+}
+
+absl::StatusOr<Outcome> Reload(AdminClient& client, const AdminArguments& /*arguments*/,
+                               absl::Duration timeout) {
+  if (absl::Status status = client.Reload(timeout); !status.ok()) return status;
+  return Outcome{"the configuration is reloaded\n", {{"reloaded", true}}};
+}
+
+using Action = absl::StatusOr<Outcome> (*)(AdminClient&, const AdminArguments&,
+                                           absl::Duration timeout);
 
 std::optional<Failure> RunAdmin(Action action, const AdminArguments& arguments, Session& session) {
-  const auto client = AdminClient::Connect(arguments.target);
-  if (!client.ok()) return UsageFailure(client.status(), "see \"opserve help admin\"");
-  const absl::StatusOr<Outcome> outcome = action(**client, arguments.device, session.timeout);
-  if (!outcome.ok()) return AdminFailure(session, arguments, **client, outcome.status());
+  auto connected = ConnectAdmin(session, arguments.target);
+  if (auto* failure = std::get_if<Failure>(&connected)) return *failure;
+  const auto& connection = std::get<AdminConnection>(connected);
+  const absl::StatusOr<Outcome> outcome = action(*connection.client, arguments, session.timeout);
+  if (!outcome.ok()) return AdminFailure(session, connection, outcome.status());
   if (session.format == OutputFormat::kJson) {
     WriteJson(session.terminal.out, outcome->json);
   } else {
@@ -131,39 +171,58 @@ std::optional<Failure> RunAdmin(Action action, const AdminArguments& arguments, 
   return std::nullopt;
 }
 
+enum class Operand { kNone, kDevice, kLogLevel };
+
 struct AdminCommand {
   const char* name;
   const char* summary;
   const char* footer;
+  Operand operand;
   Action action;
 };
 
 constexpr AdminCommand kCommands[] = {
-    {"drain", "Take a device out of service without losing requests", kDrainFooter, &Drain},
-    {"resume", "Put a device back into service", kResumeFooter, &Resume},
-    {"trim", "Give the idle memory of a device's pool back", kTrimFooter, &Trim},
-    {"snapshot", "Show the memory of a device's pool, block by block", kSnapshotFooter, &Snapshot},
+    {"status", "Show devices, tenants and connections", kStatusFooter, Operand::kNone, &Status},
+    {"drain", "Take a device out of service without losing requests", kDrainFooter,
+     Operand::kDevice, &Drain},
+    {"resume", "Put a device back into service", kResumeFooter, Operand::kDevice, &Resume},
+    {"trim", "Give the idle memory of a device's pool back", kTrimFooter, Operand::kDevice, &Trim},
+    {"snapshot", "Show the memory of a device's pool, block by block", kSnapshotFooter,
+     Operand::kDevice, &Snapshot},
+    {"log-level", "Set what the daemon logs", kLogLevelFooter, Operand::kLogLevel, &LogLevel},
+    {"reload", "Have the daemon read its configuration again", kReloadFooter, Operand::kNone,
+     &Reload},
 };
+
+void AddOperand(Operand operand, CLI::App* command, AdminArguments* arguments) {
+  switch (operand) {
+    case Operand::kNone:
+      return;
+    case Operand::kDevice:
+      command
+          ->add_option("DEVICE", arguments->device, "Number of the device; see \"opserve status\"")
+          ->required();
+      return;
+    case Operand::kLogLevel:
+      command->add_option("LEVEL", arguments->log_level, "debug, info, warning, error or off")
+          ->required();
+      return;
+  }
+}
 
 }  // namespace
 
 void AddAdminCommand(CLI::App& app, Command* command) {
   auto arguments = std::make_shared<AdminArguments>();
-  CLI::App* admin = app.add_subcommand("admin", "Administer devices");
+  CLI::App* admin = app.add_subcommand("admin", "Administer the daemon and its devices");
   admin->require_subcommand(1);
   for (const AdminCommand& kind : kCommands) {
     CLI::App* nested = admin->add_subcommand(kind.name, kind.summary);
-    nested->add_option("DEVICE", arguments->device, "Number of the device; see \"opserve status\"")
-        ->required();
-    nested
-        ->add_option("--admin-target", arguments->target,
-                     "Where the daemon listens for administrators; default: the path of --target's "
-                     "socket with .admin behind it")
-        ->type_name("unix:PATH|HOST:PORT");
+    AddOperand(kind.operand, nested, arguments.get());
+    AddAdminTargetFlag(nested, &arguments->target);
     nested->footer(kind.footer);
     nested->callback([arguments, command, action = kind.action] {
       *command = [arguments, action](Session& session) {
-        if (arguments->target.empty()) arguments->target = AdminTargetOf(session.target);
         return RunAdmin(action, *arguments, session);
       };
     });

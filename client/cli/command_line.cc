@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
@@ -14,6 +15,8 @@
 #include "client/cli/command_run.h"
 #include "client/cli/command_status.h"
 #include "client/cli/command_tensor.h"
+#include "client/cli/command_top.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/session.h"
 #include "client/cli/time_text.h"
 
@@ -30,11 +33,18 @@ constexpr char kFooter[] = R"(Examples:
   opserve run L1LossBackward --input grad_output=g.npy --input self=x.npy \
       --input target=t.npy --attr reduction=mean --output out.npy
   opserve tensor upload x.npy --lease=1h
+  opserve top
   opserve admin drain 0
 
 Exit codes: 0 success, 1 the daemon or the operator refused or failed,
 2 the command line or a file cannot be used, 3 the daemon cannot be reached.
-"opserve help COMMAND" tells more about a command.)";
+"opserve help COMMAND" tells more about a command.
+
+A daemon that is not on this machine:
+  opserve status --target=npu7.example:50051 --tls-ca=ca.pem --token-file=token
+Any --tls-... implies --tls. Without --tls a token goes to Unix sockets and
+loopback addresses only. Calls that a busy or restarting daemon refuses are
+repeated a few times, within --timeout.)";
 
 // A reader of flags, as CLI11 wants them: nothing if the text is understood, else what is wrong.
 std::string ReadFormat(const std::string& text, OutputFormat* format) {
@@ -45,7 +55,9 @@ std::string ReadFormat(const std::string& text, OutputFormat* format) {
 
 void AddGlobalFlags(CLI::App& app, Session* session) {
   app.add_option("--target", session->target,
-                 absl::StrCat("Where the daemon listens; default ", session->target))
+                 absl::StrCat("Where the daemon listens, or with dns:///HOST:PORT or commas, where "
+                              "several do; default ",
+                              session->target))
       ->type_name("unix:PATH|HOST:PORT");
   app.add_option("--timeout", "How long a call may take: 500ms, 2m; default 30s")
       ->type_name("TIME")
@@ -53,6 +65,7 @@ void AddGlobalFlags(CLI::App& app, Session* session) {
   app.add_option("--format", "Text for people, or one JSON document; default text")
       ->type_name("text|json")
       ->check([session](const std::string& text) { return ReadFormat(text, &session->format); });
+  AddConnectionFlags(app, session);
   app.set_version_flag("--version", "opserve " OPSERVE_VERSION, "Print the version and exit");
 }
 
@@ -82,7 +95,9 @@ std::string HelpOn(const CLI::App& command) {
   std::string help =
       command.get_formatter()->make_help(&command, FullName(command), CLI::AppFormatMode::Normal);
   if (parent == nullptr) return help;
-  return absl::StrCat(help, "\nFor --target, --timeout and --format see \"opserve --help\".\n");
+  return absl::StrCat(
+      help,
+      "\nFor --target, --timeout, --format, --tls and --token-file see \"opserve --help\".\n");
 }
 
 std::optional<Failure> RunHelp(const CLI::App& app, const std::vector<std::string>& names,
@@ -125,6 +140,15 @@ Failure ParseFailure(const CLI::App& app, const CLI::ParseError& error) {
                       absl::StrCat("see \"opserve help", name, "\""));
 }
 
+// Flags of two words may be written as those of the daemon are: --tls_ca for --tls-ca.
+std::vector<std::string> WithDashes(std::vector<std::string> arguments) {
+  for (std::string& argument : arguments) {
+    if (argument.rfind("--", 0) != 0) continue;
+    std::replace(argument.begin(), std::find(argument.begin(), argument.end(), '='), '_', '-');
+  }
+  return arguments;
+}
+
 bool AsksForJson(const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--format=json") return true;
@@ -139,6 +163,7 @@ bool AsksForJson(const std::vector<std::string>& arguments) {
 
 ExitCode RunCommandLine(const std::vector<std::string>& arguments, Terminal& terminal) {
   Session session{.terminal = terminal, .target = DefaultTarget()};
+  session.connection.token = DefaultToken();
   Command command;
   CLI::App app(kDescription, "opserve");
   app.fallthrough();             // global flags may follow the command
@@ -149,6 +174,7 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments, Terminal& ter
   AddRunCommand(app, &command);
   AddStatusCommand(app, &command);
   AddTensorCommand(app, &command);
+  AddTopCommand(app, &command);
   AddAdminCommand(app, &command);
   AddHelpCommand(app, &command);
   app.footer(kFooter);  // after the commands, which would inherit it
@@ -156,7 +182,9 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments, Terminal& ter
   // CLI11 reports by exceptions; they end here.
   std::optional<Failure> failure;
   try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    std::vector<std::string> reversed = WithDashes(arguments);
+    std::reverse(reversed.begin(), reversed.end());
+    app.parse(std::move(reversed));
     if (command != nullptr) {
       failure = command(session);
     } else {

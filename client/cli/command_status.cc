@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "client/cli/device_state_text.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/time_text.h"
 
@@ -19,11 +18,6 @@ namespace {
 constexpr char kFooter[] = R"(Examples:
   opserve status
   opserve status --target=npu-host:50051 --format=json)";
-
-std::string StateName(v1::DeviceStatus::State state) {
-  const std::string& name = v1::DeviceStatus::State_Name(state);
-  return absl::AsciiStrToLower(absl::StripPrefix(name, "STATE_"));
-}
 
 void WriteStatus(const v1::GetServerStatusResponse& status, std::ostream& out) {
   out << "opserved " << status.version() << " on " << status.runtime() << "\n";
@@ -36,7 +30,7 @@ void WriteStatus(const v1::GetServerStatusResponse& status, std::ostream& out) {
                                                  "POOL LENT", "RESIDENT TENSORS", "QUARANTINES"}};
   for (const v1::DeviceStatus& device : status.devices()) {
     rows.push_back(
-        {absl::StrCat(device.device()), device.soc_name(), StateName(device.state()),
+        {absl::StrCat(device.device()), device.soc_name(), StateText(device.state()),
          absl::StrCat(device.lanes()), absl::StrCat(device.queued_requests()),
          absl::StrCat(device.executing_requests()), absl::StrCat(device.completed_requests()),
          absl::StrCat(FormatBytes(device.memory_used_bytes()), " of ",
@@ -49,7 +43,7 @@ void WriteStatus(const v1::GetServerStatusResponse& status, std::ostream& out) {
   out << "\n" << FormatTable(rows);
   for (const v1::DeviceStatus& device : status.devices()) {
     if (device.state_reason().empty()) continue;
-    out << "device " << device.device() << " is " << StateName(device.state()) << ": "
+    out << "device " << device.device() << " is " << StateText(device.state()) << ": "
         << device.state_reason() << "\n";
   }
 }

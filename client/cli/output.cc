@@ -49,13 +49,21 @@ void WrapLine(absl::string_view line, size_t width, size_t indent, std::string* 
   wrapped->push_back('\n');
 }
 
+// A negative indent puts everything in one line.
+void WriteIndentedJson(std::ostream& stream, const nlohmann::ordered_json& document, int indent) {
+  stream << document.dump(indent, ' ', /*ensure_ascii=*/false,
+                          nlohmann::ordered_json::error_handler_t::replace)
+         << "\n";
+}
+
 }  // namespace
 
 Terminal ProcessTerminal() {
   return Terminal{.out = std::cout,
                   .err = std::cerr,
                   .width = TerminalWidth(),
-                  .err_is_terminal = isatty(STDERR_FILENO) != 0};
+                  .err_is_terminal = isatty(STDERR_FILENO) != 0,
+                  .out_is_terminal = isatty(STDOUT_FILENO) != 0};
 }
 
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
@@ -99,9 +107,11 @@ std::string FormatBytes(uint64_t bytes) {
 }
 
 void WriteJson(std::ostream& stream, const nlohmann::ordered_json& document) {
-  stream << document.dump(/*indent=*/2, ' ', /*ensure_ascii=*/false,
-                          nlohmann::ordered_json::error_handler_t::replace)
-         << "\n";
+  WriteIndentedJson(stream, document, /*indent=*/2);
+}
+
+void WriteJsonLine(std::ostream& stream, const nlohmann::ordered_json& document) {
+  WriteIndentedJson(stream, document, /*indent=*/-1);
 }
 
 }  // namespace opserve::cli

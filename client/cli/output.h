@@ -20,6 +20,7 @@ struct Terminal {
   std::ostream& err;
   size_t width = 80;             // columns of `out`
   bool err_is_terminal = false;  // may be coloured and written over
+  bool out_is_terminal = false;
 };
 
 // The terminal of this process.
@@ -38,5 +39,8 @@ std::string FormatBytes(uint64_t bytes);
 
 // One document, then a line break. Bytes that are not UTF-8 are replaced.
 void WriteJson(std::ostream& stream, const nlohmann::ordered_json& document);
+
+// The same in one line, for one of several documents.
+void WriteJsonLine(std::ostream& stream, const nlohmann::ordered_json& document);
 
 }  // namespace opserve::cli

@@ -80,7 +80,7 @@ Json ValueToJson(const FieldReader& reader) {
 }  // namespace
 
 Json TimeToJson(absl::Time time) {
-  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone());
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E*SZ", time, absl::UTCTimeZone());
 }
 
 Json ToJson(const Message& message) {

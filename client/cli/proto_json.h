@@ -11,7 +11,7 @@ namespace opserve::cli {
 
 nlohmann::ordered_json ToJson(const google::protobuf::Message& message);
 
-// A timestamp: "2023-11-14T22:13:20Z".
+// A timestamp: "2023-11-14T22:13:20Z", with the fraction of the second if there is one.
 nlohmann::ordered_json TimeToJson(absl::Time time);
 
 }  // namespace opserve::cli

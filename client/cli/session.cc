@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
@@ -13,11 +14,21 @@ namespace {
 constexpr char kStartHint[] =
     "start the daemon with \"opserved\", or say where it listens with --target or OPSERVE_TARGET";
 
+constexpr char kHandshakeHint[] =
+    "see whom --tls-ca trusts, for which name the daemon's certificate is (--tls-server-name) and "
+    "until when";
+
 // Where the daemon's sockets are unless it is told otherwise.
 std::string DefaultDirectory() {
   const char* runtime_dir = std::getenv("XDG_RUNTIME_DIR");
   if (runtime_dir != nullptr && *runtime_dir != '\0') return absl::StrCat(runtime_dir, "/opserve");
   return absl::StrCat("/tmp/opserve-", getuid());
+}
+
+// Whether someone answered who could not prove to be the daemon; gRPC tells only in words.
+bool FailedHandshake(const absl::Status& status) {
+  const std::string text = absl::AsciiStrToLower(status.message());
+  return absl::StrContains(text, "handshake") || absl::StrContains(text, "hostname verification");
 }
 
 // What to do about an error that the daemon explains, or nothing.
@@ -41,13 +52,19 @@ std::string DefaultTarget() {
   return DefaultSocket();
 }
 
+std::string DefaultToken() {
+  const char* token = std::getenv("OPSERVE_TOKEN");
+  return token != nullptr ? token : "";
+}
+
 std::string AdminTargetOf(const std::string& target) {
   const bool is_unix = absl::StartsWith(target, "unix:");
   return absl::StrCat(is_unix ? target : DefaultSocket(), ".admin");
 }
 
 std::variant<std::unique_ptr<Client>, Failure> Connect(const Session& session) {
-  absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(session.target);
+  absl::StatusOr<std::unique_ptr<Client>> client =
+      Client::Connect(session.target, session.connection);
   if (!client.ok()) return UsageFailure(client.status(), "see \"opserve --help\"");
   return *std::move(client);
 }
@@ -66,13 +83,15 @@ Failure CallFailure(const Session& session, const std::string& target, bool is_c
     return {.exit_code = ExitCode::kUnreachable,
             .status = absl::Status(status.code(), absl::StrCat("cannot reach the daemon at ",
                                                                target, ": ", status.message())),
-            .hint = kStartHint};
+            .hint = FailedHandshake(status) ? kHandshakeHint : kStartHint};
   }
   Failure failure{.exit_code = ExitCode::kFailed, .status = status};
   if (is_from_daemon) failure.hint = HintOn(*detail);
   const std::optional<absl::Duration> pushback = RetryPushbackOf(status);
   if (pushback && *pushback != absl::InfiniteDuration()) {
     failure.hint = absl::StrCat("try again in ", absl::FormatDuration(*pushback));
+  } else if (absl::IsUnauthenticated(status)) {
+    failure.hint = "say who you are with --token-file, OPSERVE_TOKEN or --tls-cert and --tls-key";
   } else if (absl::IsDeadlineExceeded(status)) {
     failure.hint = absl::StrCat("--timeout was ", absl::FormatDuration(session.timeout));
   } else if (absl::IsResourceExhausted(status) && !is_from_daemon) {

@@ -19,6 +19,7 @@ struct Session {
   std::string target;
   absl::Duration timeout = kDefaultTimeout;
   OutputFormat format = OutputFormat::kText;
+  ConnectOptions connection = {};
 };
 
 // A command with its own arguments, ready to run. Nothing: it succeeded.
@@ -32,6 +33,9 @@ std::string DefaultTarget();
 // path of its Unix socket with ".admin" behind it. One without a Unix socket: as at the default
 // one.
 std::string AdminTargetOf(const std::string& target);
+
+// What $OPSERVE_TOKEN says, or nothing.
+std::string DefaultToken();
 
 // A client of session.target; it connects with its first call.
 std::variant<std::unique_ptr<Client>, Failure> Connect(const Session& session);

@@ -2,57 +2,98 @@
 
 #include <utility>
 
-#include "client/cpp/deadline.h"
+#include "absl/time/clock.h"
 #include "client/cpp/grpc_status.h"
+#include "client/cpp/time_message.h"
 #include "client/cpp/transport.h"
 
 namespace opserve {
+namespace {
 
 using Stub = v1::AdminService::Stub;
+
+template <typename Request>
+Request About(uint32_t device) {
+  Request request;
+  request.set_device(device);
+  return request;
+}
+
+}  // namespace
 
 AdminClient::AdminClient(std::unique_ptr<Transport> transport)
     : transport_(std::move(transport)), stub_(v1::AdminService::NewStub(transport_->channel())) {}
 
 AdminClient::~AdminClient() = default;
 
-absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::Connect(const std::string& target) {
-  absl::StatusOr<std::unique_ptr<Transport>> transport = Transport::Create(target);
+absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::Connect(const std::string& target,
+                                                                  const ConnectOptions& options) {
+  absl::StatusOr<std::unique_ptr<Transport>> transport = Transport::Create(target, options);
   if (!transport.ok()) return transport.status();
   return std::unique_ptr<AdminClient>(new AdminClient(*std::move(transport)));
 }
 
 template <typename Request, typename Response>
-absl::StatusOr<Response> AdminClient::Call(Method<Request, Response> method, uint32_t device,
+absl::StatusOr<Response> AdminClient::Call(Method<Request, Response> method, const Request& request,
                                            absl::Duration timeout) {
-  grpc::ClientContext context;
-  context.set_deadline(DeadlineAfter(timeout));
-  Request request;
-  request.set_device(device);
+  const auto context = transport_->NewContext(absl::Now() + timeout);
   Response response;
-  const grpc::Status status = (stub_.get()->*method)(&context, request, &response);
-  if (!status.ok()) return FromGrpcStatus(status, context);
+  const grpc::Status status = (stub_.get()->*method)(context.get(), request, &response);
+  if (!status.ok()) return FromGrpcStatus(status, *context);
   return response;
 }
 
 absl::StatusOr<uint32_t> AdminClient::DrainDevice(uint32_t device, absl::Duration timeout) {
-  const auto response = Call(&Stub::DrainDevice, device, timeout);
+  const auto response = Call(&Stub::DrainDevice, About<v1::DrainDeviceRequest>(device), timeout);
   if (!response.ok()) return response.status();
   return response->moved_requests();
 }
 
 absl::Status AdminClient::ResumeDevice(uint32_t device, absl::Duration timeout) {
-  return Call(&Stub::ResumeDevice, device, timeout).status();
+  return Call(&Stub::ResumeDevice, About<v1::ResumeDeviceRequest>(device), timeout).status();
 }
 
 absl::StatusOr<uint64_t> AdminClient::TrimPool(uint32_t device, absl::Duration timeout) {
-  const auto response = Call(&Stub::TrimPool, device, timeout);
+  const auto response = Call(&Stub::TrimPool, About<v1::TrimPoolRequest>(device), timeout);
   if (!response.ok()) return response.status();
   return response->trimmed_bytes();
 }
 
 absl::StatusOr<v1::PoolSnapshot> AdminClient::GetPoolSnapshot(uint32_t device,
                                                               absl::Duration timeout) {
-  return Call(&Stub::GetPoolSnapshot, device, timeout);
+  return Call(&Stub::GetPoolSnapshot, About<v1::GetPoolSnapshotRequest>(device), timeout);
+}
+
+absl::StatusOr<v1::AdminStatus> AdminClient::GetStatus(absl::Duration timeout) {
+  return Call(&Stub::GetStatus, v1::GetStatusRequest(), timeout);
+}
+
+absl::Status AdminClient::Watch(absl::Duration interval,
+                                const std::function<bool(const v1::AdminStatus&)>& go_on) {
+  const auto context = transport_->NewContext(absl::InfiniteFuture());
+  v1::WatchStatusRequest request;
+  EncodeDuration(interval, request.mutable_interval());
+  const auto reader = stub_->WatchStatus(context.get(), request);
+  v1::AdminStatus sample;
+  while (reader->Read(&sample)) {
+    if (go_on(sample)) continue;
+    context->TryCancel();
+    reader->Finish();  // says that the call was cancelled
+    return absl::OkStatus();
+  }
+  const grpc::Status status = reader->Finish();
+  if (!status.ok()) return FromGrpcStatus(status, *context);
+  return absl::UnavailableError("the daemon stops");  // it ends the call for no other reason
+}
+
+absl::Status AdminClient::SetLogLevel(const std::string& level, absl::Duration timeout) {
+  v1::SetLogLevelRequest request;
+  request.set_level(level);
+  return Call(&Stub::SetLogLevel, request, timeout).status();
+}
+
+absl::Status AdminClient::Reload(absl::Duration timeout) {
+  return Call(&Stub::Reload, v1::ReloadRequest(), timeout).status();
 }
 
 bool AdminClient::IsConnected() const { return transport_->IsConnected(); }

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/cpp/connect_options.h"
 #include "client/cpp/error.h"
 #include "client/cpp/request.h"
 #include "opserve/v1/admin_service.grpc.pb.h"
@@ -18,12 +20,14 @@ namespace opserve {
 class Transport;
 
 // A connection to one daemon's admin listener, made when first needed and remade after it broke.
-// Thread-safe; calls wait in the calling thread. Errors are as a Client's; kNotFound: the daemon
-// has no such device.
+// Thread-safe; calls wait in the calling thread and are not repeated: who administers decides that.
+// Errors are as a Client's; kNotFound: the daemon has no such device.
 class AdminClient {
  public:
-  // `target`: "unix:PATH" or "HOST:PORT". kInvalidArgument: it is neither.
-  static absl::StatusOr<std::unique_ptr<AdminClient>> Connect(const std::string& target);
+  // `target` and errors: as for Client::Connect. Devices are those of one daemon, so there should
+  // be one at the target. options.retry means nothing here.
+  static absl::StatusOr<std::unique_ptr<AdminClient>> Connect(const std::string& target,
+                                                              const ConnectOptions& options = {});
 
   ~AdminClient();
 
@@ -43,18 +47,36 @@ class AdminClient {
   absl::StatusOr<v1::PoolSnapshot> GetPoolSnapshot(uint32_t device,
                                                    absl::Duration timeout = kDefaultTimeout);
 
+  // What the daemon does right now: devices, tenants, memory, connections.
+  absl::StatusOr<v1::AdminStatus> GetStatus(absl::Duration timeout = kDefaultTimeout);
+
+  // Gives the status to `go_on` at once and then after each `interval` (100 ms to 1 hour), in the
+  // calling thread, until it returns false; that is success. It waits as long as the daemon takes.
+  // kInvalidArgument: the interval. kResourceExhausted: too many watch already. kUnavailable: the
+  // daemon stops.
+  absl::Status Watch(absl::Duration interval,
+                     const std::function<bool(const v1::AdminStatus&)>& go_on);
+
+  // Sets the lowest level that is logged: debug, info, warning, error or off.
+  // kInvalidArgument: none of these.
+  absl::Status SetLogLevel(const std::string& level, absl::Duration timeout = kDefaultTimeout);
+
+  // Has the daemon read its configuration and TLS files again. After an error all is as it was.
+  // kInvalidArgument: a file is wrong. kFailedPrecondition: it changes what only a restart can.
+  absl::Status Reload(absl::Duration timeout = kDefaultTimeout);
+
   // Whether there is a connection right now.
   bool IsConnected() const;
 
  private:
   explicit AdminClient(std::unique_ptr<Transport> transport);
 
-  // A method of the stub, whose request has nothing but a device.
+  // A method of the stub.
   template <typename Request, typename Response>
   using Method = grpc::Status (v1::AdminService::Stub::*)(grpc::ClientContext*, const Request&,
                                                           Response*);
   template <typename Request, typename Response>
-  absl::StatusOr<Response> Call(Method<Request, Response> method, uint32_t device,
+  absl::StatusOr<Response> Call(Method<Request, Response> method, const Request& request,
                                 absl::Duration timeout);
 
   const std::unique_ptr<Transport> transport_;

@@ -7,15 +7,55 @@
 
 namespace opserve {
 
-void AsyncCall::Cancel() {
-  absl::MutexLock lock(&mutex_);
-  if (is_running_) call_.Cancel();
+AsyncCall::AsyncCall(std::string method, EncodedRequest* request, absl::Time deadline, Done done)
+    : method_(std::move(method)),
+      deadline_(deadline),
+      done_(std::move(done)),
+      borrow_(request->borrow) {
+  request_.Swap(&request->buffer);
 }
 
-void AsyncCall::Finish() {
+void AsyncCall::Cancel() {
   absl::MutexLock lock(&mutex_);
-  is_running_ = false;
-  status_ = call_.Finish(&response_);
+  is_cancelled_ = true;
+  if (stage_ == Stage::kAttempt) call_.Cancel();
+  if (stage_ == Stage::kWait) alarm_->Cancel();
+}
+
+void AsyncCall::StartAttempt(Transport& transport, grpc::CompletionQueue* queue) {
+  stage_ = Stage::kAttempt;
+  ++attempts_;
+  call_.Start(transport, method_, request_, deadline_, queue, this);
+}
+
+void AsyncCall::StartWait(absl::Duration wait, grpc::CompletionQueue* queue) {
+  stage_ = Stage::kWait;
+  alarm_.emplace().Set(queue, DeadlineAfter(wait), this);
+}
+
+bool AsyncCall::Advance(Transport& transport, grpc::CompletionQueue* queue) {
+  absl::MutexLock lock(&mutex_);
+  if (stage_ == Stage::kWait) {
+    if (!is_cancelled_) {
+      StartAttempt(transport, queue);
+      return true;
+    }
+    status_ = absl::CancelledError("cancelled while waiting to be repeated");
+  } else {
+    status_ = call_.Finish(&response_);
+    if (status_.ok()) {
+      transport.retry_policy().RecordSuccess();
+    } else if (!is_cancelled_) {
+      const absl::Duration time_left = deadline_ - absl::Now();
+      if (const auto wait = transport.retry_policy().WaitAfter(attempts_, time_left, &status_)) {
+        StartWait(*wait, queue);
+        return true;
+      }
+    }
+  }
+  stage_ = Stage::kOver;
+  request_.Clear();
+  return false;
 }
 
 AsyncCalls::~AsyncCalls() {
@@ -43,19 +83,19 @@ AsyncCalls::~AsyncCalls() {
   }
 }
 
-std::shared_ptr<AsyncCall> AsyncCalls::Start(const std::string& method, EncodedRequest* request,
+std::shared_ptr<AsyncCall> AsyncCalls::Start(std::string method, EncodedRequest* request,
                                              absl::Duration timeout, AsyncCall::Done done) {
-  auto call = std::make_shared<AsyncCall>(std::move(done), request->borrow);
+  auto call = std::make_shared<AsyncCall>(std::move(method), request, absl::Now() + timeout,
+                                          std::move(done));
   {
     // Held until the call runs, so that neither its end nor its cancellation comes before.
     absl::MutexLock call_lock(&call->mutex_);
     if (Enter(call)) {
-      call->is_running_ = true;
-      call->call_.Start(transport_.stub(), method, &request->buffer, timeout, &queue_, call.get());
+      call->StartAttempt(transport_, &queue_);
       return call;
     }
   }
-  request->buffer.Clear();
+  call->request_.Clear();
   std::move(call->done_)(absl::CancelledError("the client is being destroyed"), {});
   return call;
 }
@@ -77,12 +117,7 @@ void AsyncCalls::Poll() {
     if (next == grpc::CompletionQueue::SHUTDOWN) return;
     if (next == grpc::CompletionQueue::GOT_EVENT) {
       auto* call = static_cast<AsyncCall*>(tag);
-      call->Finish();
-      if (call->borrow_.IsReleased()) {
-        Complete(call);
-      } else {
-        held_.push_back(call);
-      }
+      if (!call->Advance(transport_, &queue_)) held_.push_back(call);
     }
     std::erase_if(held_, [this](AsyncCall* call) {
       const bool is_released = call->borrow_.IsReleased();

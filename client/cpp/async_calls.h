@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "client/cpp/borrow.h"
 #include "client/cpp/message.h"
 #include "client/cpp/transport.h"
+#include "grpcpp/alarm.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/support/byte_buffer.h"
 
@@ -27,7 +29,8 @@ class AsyncCall {
   // Gets the response if the status is OK.
   using Done = absl::AnyInvocable<void(const absl::Status&, const grpc::ByteBuffer&) &&>;
 
-  AsyncCall(Done done, Borrow borrow) : done_(std::move(done)), borrow_(std::move(borrow)) {}
+  // Takes what request->buffer holds.
+  AsyncCall(std::string method, EncodedRequest* request, absl::Time deadline, Done done);
 
   // No effect once the call has ended. Thread-safe.
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -35,17 +38,37 @@ class AsyncCall {
  private:
   friend class AsyncCalls;
 
-  void Finish() ABSL_LOCKS_EXCLUDED(mutex_);
+  enum class Stage {
+    kAttempt,  // with gRPC
+    kWait,     // for the next attempt
+    kOver,     // or not begun
+  };
+
+  // Each gives one event to `queue`, with the call as tag.
+  void StartAttempt(Transport& transport, grpc::CompletionQueue* queue)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StartWait(absl::Duration wait, grpc::CompletionQueue* queue)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Takes the event; begins what comes next. False: nothing does, and the outcome is known.
+  bool Advance(Transport& transport, grpc::CompletionQueue* queue) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::string method_;
+  const absl::Time deadline_;
 
   // Used by the polling thread only, after the call was started.
+  grpc::ByteBuffer request_;  // shared by all attempts
+  int attempts_ = 0;
   Done done_;
   Borrow borrow_;
   absl::Status status_;
   grpc::ByteBuffer response_;
 
   absl::Mutex mutex_;
+  Stage stage_ ABSL_GUARDED_BY(mutex_) = Stage::kOver;
+  bool is_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   UnaryCall call_ ABSL_GUARDED_BY(mutex_);
-  bool is_running_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);
 };
 
 // All calls in flight and the one thread that ends them. The thread starts with the first call, so
@@ -57,10 +80,10 @@ class AsyncCalls {
   explicit AsyncCalls(Transport* transport) : transport_(*transport) {}
   ~AsyncCalls();
 
-  // Starts a call, taking what request->buffer holds; `done` runs on the polling thread once the
-  // call has ended and `borrow` is released. While the client is being destroyed no call starts:
-  // `done` runs at once with kCancelled.
-  std::shared_ptr<AsyncCall> Start(const std::string& method, EncodedRequest* request,
+  // Starts a call, taking what request->buffer holds, and repeats it as the transport's policy
+  // wants; `done` runs on the polling thread once the call has ended and `borrow` is released.
+  // While the client is being destroyed no call starts: `done` runs at once with kCancelled.
+  std::shared_ptr<AsyncCall> Start(std::string method, EncodedRequest* request,
                                    absl::Duration timeout, AsyncCall::Done done)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -73,7 +96,7 @@ class AsyncCalls {
 
   Transport& transport_;
   grpc::CompletionQueue queue_;
-  // Ended calls whose borrowed bytes gRPC still holds. Used by the polling thread only.
+  // Ended calls, until gRPC has let go of their borrowed bytes. Used by the polling thread only.
   std::vector<AsyncCall*> held_;
 
   absl::Mutex mutex_;

@@ -1,6 +1,6 @@
 #include "client/cpp/blocking_stream.h"
 
-#include "client/cpp/deadline.h"
+#include "absl/time/clock.h"
 #include "client/cpp/grpc_status.h"
 #include "grpcpp/support/status.h"
 
@@ -8,8 +8,7 @@ namespace opserve {
 
 BlockingStream::BlockingStream(Transport& transport, const std::string& method,
                                absl::Duration timeout)
-    : lease_(&transport.queues()), context_(std::make_unique<grpc::ClientContext>()) {
-  context_->set_deadline(DeadlineAfter(timeout));
+    : lease_(&transport.queues()), context_(transport.NewContext(absl::Now() + timeout)) {
   // The start of the call goes out with the first message and has no event of its own.
   context_->set_initial_metadata_corked(true);
   call_ = transport.stub().PrepareCall(context_.get(), method, &lease_.queue());

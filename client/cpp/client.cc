@@ -45,12 +45,8 @@ Client::~Client() = default;
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& target,
                                                         const ConnectOptions& options) {
-  absl::StatusOr<std::unique_ptr<Transport>> transport = Transport::Create(target);
+  absl::StatusOr<std::unique_ptr<Transport>> transport = Transport::Create(target, options);
   if (!transport.ok()) return transport.status();
-  if (options.wait_for_ready) {
-    absl::Status status = (*transport)->WaitForConnection(*options.wait_for_ready);
-    if (!status.ok()) return status;
-  }
   return std::unique_ptr<Client>(new Client(*std::move(transport)));
 }
 
@@ -94,7 +90,7 @@ std::future<absl::StatusOr<Response>> Client::ExecuteAsync(const Request& reques
 
 absl::StatusOr<std::unique_ptr<ExecuteStream>> Client::OpenStream(const StreamOptions& options) {
   if (options.window < 1) return absl::InvalidArgumentError("a stream's window of 0 requests");
-  return std::make_unique<ExecuteStream>(std::make_unique<StreamCall>(transport_->stub(), options));
+  return std::make_unique<ExecuteStream>(std::make_unique<StreamCall>(*transport_, options));
 }
 
 absl::StatusOr<ResidentTensor> Client::Upload(const Tensor& tensor, const UploadOptions& options) {

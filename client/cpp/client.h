@@ -12,13 +12,13 @@
 #include <cstdint>
 #include <future>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/cpp/connect_options.h"
 #include "client/cpp/error.h"
 #include "client/cpp/execute_stream.h"
 #include "client/cpp/request.h"
@@ -34,11 +34,6 @@ class AsyncCall;
 class AsyncCalls;
 class Transport;
 
-struct ConnectOptions {
-  // How long Connect waits for the connection. Nothing: not at all; the first call connects.
-  std::optional<absl::Duration> wait_for_ready = std::nullopt;
-};
-
 // Refers to an asynchronous call. A value type; may outlive the call and the client. Thread-safe.
 class CallHandle {
  public:
@@ -53,21 +48,37 @@ class CallHandle {
   std::weak_ptr<AsyncCall> call_;
 };
 
-// A connection to one daemon, made when first needed and remade after it broke.
+// A connection to one daemon, or one to each of several between which calls go round; made when
+// first needed and remade after it broke. Tensors are in the memory of one daemon: who uses
+// resident tensors connects to that one.
 //
 // Thread-safe. Blocking calls wait in the calling thread; asynchronous ones share one thread, which
 // starts with the first of them.
 //
 // Errors have the daemon's code and message; ErrorDetailOf and RetryPushbackOf tell more. Those
 // that arise here: kUnavailable (no connection), kDeadlineExceeded, kCancelled, kInvalidArgument
-// (more bytes than a message can have) and kInternal (the answer breaks the protocol). Operators
-// are pure: repeating a call is always safe.
+// (more bytes than a message can have) and kInternal (the answer breaks the protocol).
+//
+// Operators are pure: repeating a call is always safe. So Execute, ExecuteAsync, Renew, Release,
+// ListOperators and GetServerStatus repeat it themselves after kUnavailable (which a broken
+// connection gives too) and kResourceExhausted, unless the daemon says that it is of no use: after
+// the wait that the daemon asks for or, if it has no opinion, up to 50 ms, 100 ms, 200 ms and so on
+// up to 5 s, drawn at random. The timeout is that of all attempts; what cannot begin before it
+// passes is not waited for. ConnectOptions::retry bounds how often a call, and all calls of the
+// client together, are repeated. The error is then that of the last attempt, and its message tells
+// how many there were. All attempts send the caller's bytes from where they are. Upload, Download
+// and the requests of a stream are not repeated.
 class Client {
  public:
   using Callback = absl::AnyInvocable<void(absl::StatusOr<Response>) &&>;
 
-  // `target`: "unix:PATH" or "HOST:PORT".
-  // kInvalidArgument: it is neither. kUnavailable: no connection within options.wait_for_ready.
+  // `target`: "unix:PATH" or "HOST:PORT" for one daemon. For several: "dns:///HOST:PORT", a daemon
+  // at each address of HOST, or a list with commas and no spaces, in which each is unix:PATH, each
+  // IPV4:PORT or each [IPV6]:PORT. Calls then go in turn to those daemons that are connected and
+  // whose health service says that they serve.
+  //
+  // kInvalidArgument: it is none of these, or `options` cannot be met: see ConnectOptions.
+  // kUnavailable: no connection within options.wait_for_ready.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(const std::string& target,
                                                          const ConnectOptions& options = {});
 
@@ -91,18 +102,20 @@ class Client {
   std::future<absl::StatusOr<Response>> ExecuteAsync(const Request& request);
 
   // Opens a stream for requests that are to be pipelined. Does not wait: what is wrong with the
-  // connection or the daemon, the requests tell. kInvalidArgument: options.window is 0.
+  // connection or the daemon, the requests tell. They are not repeated, since their order and the
+  // place of their resident tensors are the caller's. kInvalidArgument: options.window is 0.
   absl::StatusOr<std::unique_ptr<ExecuteStream>> OpenStream(const StreamOptions& options = {});
 
   // Puts a tensor into the memory of a device, where it stays for its lease, and waits until it is
   // there. Elements that are not contiguous are copied first; others are sent from where they are,
-  // and who keeps them is as in Tensor. Nothing remains of an upload that does not end well.
+  // and who keeps them is as in Tensor. Nothing remains of an upload that does not end well; it is
+  // not repeated.
   //
   // kInvalidArgument: a view that does not fit its storage, or the daemon's refusal. kDataLoss: it
   // got other bytes than were sent. kResourceExhausted: the quota or the device is full.
   absl::StatusOr<ResidentTensor> Upload(const Tensor& tensor, const UploadOptions& options = {});
 
-  // The elements of a resident tensor, in a block of their own; no source().
+  // The elements of a resident tensor, in a block of their own; no source(). Not repeated.
   //
   // kNotFound: no such tensor, or its lease has ended. kFailedPrecondition: the device has lost it.
   // kDataLoss: other bytes came, or fewer, than the daemon sent. kResourceExhausted: no memory.

@@ -18,10 +18,9 @@ void* Tag(Event event) { return reinterpret_cast<void*>(event); }
 
 }  // namespace
 
-StreamCall::StreamCall(grpc::GenericStub& stub, const StreamOptions& options)
-    : window_(options.window), context_(std::make_unique<grpc::ClientContext>()) {
-  context_->set_deadline(DeadlineAfter(options.timeout));
-  call_ = stub.PrepareCall(context_.get(), kExecuteStream, &queue_);
+StreamCall::StreamCall(Transport& transport, const StreamOptions& options)
+    : window_(options.window), context_(transport.NewContext(absl::Now() + options.timeout)) {
+  call_ = transport.stub().PrepareCall(context_.get(), kExecuteStream, &queue_);
   call_->StartCall(Tag(Event::kWritten));
   call_->Read(&answer_, Tag(Event::kAnswered));
   thread_ = std::thread(&StreamCall::Poll, this);

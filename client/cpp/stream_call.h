@@ -16,6 +16,7 @@
 #include "client/cpp/execute_stream.h"
 #include "client/cpp/message.h"
 #include "client/cpp/request.h"
+#include "client/cpp/transport.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -37,7 +38,7 @@ class StreamCall {
   using Done = ExecuteStream::Callback;
 
   // Begins the call. Requires: options.window >= 1.
-  StreamCall(grpc::GenericStub& stub, const StreamOptions& options);
+  StreamCall(Transport& transport, const StreamOptions& options);
 
   // As ExecuteStream's.
   ~StreamCall();

@@ -1,65 +1,44 @@
 #include "client/cpp/transport.h"
 
-#include <sys/un.h>
-
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "client/cpp/borrow.h"
+#include "client/cpp/credentials.h"
 #include "client/cpp/deadline.h"
 #include "client/cpp/grpc_status.h"
+#include "client/cpp/target.h"
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
 
 namespace opserve {
 namespace {
 
-absl::Status CheckTarget(absl::string_view target) {
-  absl::string_view rest = target;
-  if (absl::ConsumePrefix(&rest, "unix:")) {
-    if (rest.empty() || rest == "//") {
-      return absl::InvalidArgumentError(absl::StrCat("target \"", target, "\": no socket path"));
-    }
-    absl::ConsumePrefix(&rest, "//");
-    if (rest.size() >= sizeof(sockaddr_un::sun_path)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("target \"", target, "\": a socket's path can have ",
-                       sizeof(sockaddr_un::sun_path) - 1, " bytes, this has ", rest.size()));
-    }
-    return absl::OkStatus();
-  }
-  const size_t colon = target.rfind(':');
-  int port = 0;
-  if (colon == absl::string_view::npos || colon == 0 ||
-      !absl::SimpleAtoi(target.substr(colon + 1), &port) || port < 1 || port > 65535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("target \"", target, "\" is neither unix:PATH nor HOST:PORT"));
-  }
-  return absl::OkStatus();
-}
+// Requests go in turn to the daemons that are connected and say that they serve: one that drains or
+// dies gets no more.
+constexpr char kBalancing[] =
+    R"({"loadBalancingConfig":[{"round_robin":{}}],"healthCheckConfig":{"serviceName":""}})";
 
-bool IsLocal(absl::string_view target) {
-  return absl::StartsWith(target, "unix:") || absl::StartsWith(target, "localhost:") ||
-         absl::StartsWith(target, "127.") || absl::StartsWith(target, "[::1]:");
-}
-
-grpc::ChannelArguments ChannelArgumentsFor(absl::string_view target) {
+grpc::ChannelArguments ArgumentsFor(const Target& target, const ConnectOptions& options) {
   grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES,
-                   0);  // keeping messages for a retry costs more than it gives
+  // gRPC's own retries keep a copy of each message and know no request that may not be repeated.
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
-  if (IsLocal(target)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // gRPC would wait up to two minutes to try a restarted daemon again.
+  if (target.is_local) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // gRPC would wait a second, later up to two minutes, to try a restarted daemon again; attempts
+  // made in between fail without having tried.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
   // A connection of its own for each client; gRPC would share one between equal channels.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  if (target.is_balanced) arguments.SetServiceConfigJSON(kBalancing);
+  if (options.tls && !options.tls->server_name_override.empty()) {
+    arguments.SetSslTargetNameOverride(options.tls->server_name_override);
+  } else if (!target.authority.empty()) {
+    arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, target.authority);
+  }
   return arguments;
 }
 
@@ -69,14 +48,14 @@ void KeepGrpcRunning() { [[maybe_unused]] static const bool is_running = (grpc_i
 
 }  // namespace
 
-void UnaryCall::Start(grpc::GenericStub& stub, const std::string& method, grpc::ByteBuffer* request,
-                      absl::Duration timeout, grpc::CompletionQueue* queue, void* tag) {
-  context_ = std::make_unique<grpc::ClientContext>();
-  context_->set_deadline(DeadlineAfter(timeout));
-  reader_ = stub.PrepareUnaryCall(context_.get(), method, *request, queue);
+void UnaryCall::Start(Transport& transport, const std::string& method,
+                      const grpc::ByteBuffer& request, absl::Time deadline,
+                      grpc::CompletionQueue* queue, void* tag) {
+  context_ = transport.NewContext(deadline);
+  response_.Clear();
+  reader_ = transport.stub().PrepareUnaryCall(context_.get(), method, request, queue);
   reader_->StartCall();
   reader_->Finish(&response_, &status_, tag);
-  request->Clear();  // gRPC has its own references
 }
 
 absl::Status UnaryCall::Finish(grpc::ByteBuffer* response) {
@@ -88,15 +67,30 @@ absl::Status UnaryCall::Finish(grpc::ByteBuffer* response) {
   return status;
 }
 
-Transport::Transport(std::string target, std::shared_ptr<grpc::Channel> channel)
-    : target_(std::move(target)), channel_(std::move(channel)), stub_(channel_) {}
+Transport::Transport(std::string target, const ConnectOptions& options,
+                     std::shared_ptr<grpc::Channel> channel)
+    : target_(std::move(target)),
+      authorization_(options.token.empty() ? "" : absl::StrCat("Bearer ", options.token)),
+      channel_(std::move(channel)),
+      stub_(channel_),
+      retry_policy_(options.retry) {}
 
-absl::StatusOr<std::unique_ptr<Transport>> Transport::Create(const std::string& target) {
-  if (absl::Status status = CheckTarget(target); !status.ok()) return status;
+absl::StatusOr<std::unique_ptr<Transport>> Transport::Create(const std::string& target,
+                                                             const ConnectOptions& options) {
+  if (absl::Status status = RetryPolicy::Check(options.retry); !status.ok()) return status;
+  const absl::StatusOr<Target> parsed = ParseTarget(target);
+  if (!parsed.ok()) return parsed.status();
   KeepGrpcRunning();
-  return std::unique_ptr<Transport>(
-      new Transport(target, grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(),
-                                                      ChannelArgumentsFor(target))));
+  const auto credentials = CredentialsFor(*parsed, options);
+  if (!credentials.ok()) return credentials.status();
+  std::unique_ptr<Transport> transport(new Transport(
+      target, options,
+      grpc::CreateCustomChannel(parsed->uri, *credentials, ArgumentsFor(*parsed, options))));
+  if (options.wait_for_ready) {
+    absl::Status status = transport->WaitForConnection(*options.wait_for_ready);
+    if (!status.ok()) return status;
+  }
+  return transport;
 }
 
 // gRPC 1.51 never closes the socket of a channel that is destroyed between the connection and the
@@ -118,17 +112,38 @@ bool Transport::IsConnected() {
   return channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
 }
 
+std::unique_ptr<grpc::ClientContext> Transport::NewContext(absl::Time deadline) const {
+  auto context = std::make_unique<grpc::ClientContext>();
+  context->set_deadline(absl::ToChronoTime(deadline));
+  if (!authorization_.empty()) context->AddMetadata("authorization", authorization_);
+  return context;
+}
+
 absl::Status Transport::Call(const std::string& method, grpc::ByteBuffer* request,
                              absl::Duration timeout, grpc::ByteBuffer* response,
                              const Borrow* borrow) {
+  const absl::Time deadline = absl::Now() + timeout;
   QueuePool::Lease lease(&queues_);
+  grpc::CompletionQueue& queue = lease.queue();
   UnaryCall call;
   void* tag = nullptr;
   bool ok = false;
-  call.Start(stub_, method, request, timeout, &lease.queue(), &call);
-  lease.queue().Next(&tag, &ok);
-  absl::Status status = call.Finish(response);
-  if (borrow != nullptr) WaitUntilReleased(*borrow, &lease.queue());
+  absl::Status status;
+  for (int attempts = 1;; ++attempts) {
+    call.Start(*this, method, *request, deadline, &queue, &call);
+    queue.Next(&tag, &ok);
+    status = call.Finish(response);
+    if (status.ok()) {
+      retry_policy_.RecordSuccess();
+      break;
+    }
+    const auto wait = retry_policy_.WaitAfter(attempts, deadline - absl::Now(), &status);
+    if (!wait) break;
+    // Nothing comes; but gRPC gets this thread to end what it still writes.
+    queue.AsyncNext(&tag, &ok, DeadlineAfter(*wait));
+  }
+  request->Clear();
+  if (borrow != nullptr) WaitUntilReleased(*borrow, &queue);
   return status;
 }
 

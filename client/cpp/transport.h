@@ -1,4 +1,4 @@
-// Internal: a connection to one daemon, and raw unary calls over it.
+// Internal: the connection to a target, and raw unary calls over it.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/cpp/connect_options.h"
 #include "client/cpp/queue_pool.h"
+#include "client/cpp/retry_policy.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/completion_queue.h"
@@ -19,14 +21,16 @@
 namespace opserve {
 
 class Borrow;
+class Transport;
 
-// One call. Start, wait until the queue gives the tag, Finish. Not thread-safe, except Cancel.
+// One attempt of a call: Start, wait until the queue gives the tag, Finish; then another may begin.
+// Not thread-safe, except Cancel.
 class UnaryCall {
  public:
-  // `method` is the full path. Takes what `request` holds and leaves it empty (a ByteBuffer cannot
-  // be moved). The call may not move until its tag came back.
-  void Start(grpc::GenericStub& stub, const std::string& method, grpc::ByteBuffer* request,
-             absl::Duration timeout, grpc::CompletionQueue* queue, void* tag);
+  // `method` is the full path. Shares the bytes of `request`. The call may not move until its tag
+  // came back.
+  void Start(Transport& transport, const std::string& method, const grpc::ByteBuffer& request,
+             absl::Time deadline, grpc::CompletionQueue* queue, void* tag);
 
   // Between Start and Finish, from any thread.
   void Cancel() { context_->TryCancel(); }
@@ -42,38 +46,48 @@ class UnaryCall {
   grpc::Status status_;
 };
 
-// A connection to a daemon, made when first needed and remade when it breaks. Thread-safe.
+// A connection to a daemon, or one to each of several, made when first needed and remade when it
+// breaks. Thread-safe.
 class Transport {
  public:
-  // kInvalidArgument: `target` is neither "unix:PATH" nor "HOST:PORT".
-  static absl::StatusOr<std::unique_ptr<Transport>> Create(const std::string& target);
+  // kInvalidArgument: `target` is none (see ParseTarget), or `options` cannot be met. kUnavailable:
+  // no connection within options.wait_for_ready.
+  static absl::StatusOr<std::unique_ptr<Transport>> Create(const std::string& target,
+                                                           const ConnectOptions& options = {});
 
   // Lets a connection that is being made come about first, for at most kSettleTime.
   ~Transport();
 
-  // Waits for a connection. kUnavailable: there was none in time.
-  absl::Status WaitForConnection(absl::Duration timeout);
-
   bool IsConnected();
 
-  // Makes a call; the calling thread itself waits for gRPC's events. Takes what `request` holds.
-  // Returns only once `borrow`, if given, is released.
+  // Every call of this client begins with one of these.
+  std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline) const;
+
+  // Makes a call, as often as the retry policy wants within `timeout`; the calling thread itself
+  // waits for gRPC's events. Takes what `request` holds, which all attempts share. Returns only
+  // once `borrow`, if given, is released.
   absl::Status Call(const std::string& method, grpc::ByteBuffer* request, absl::Duration timeout,
                     grpc::ByteBuffer* response, const Borrow* borrow = nullptr);
 
   grpc::GenericStub& stub() { return stub_; }
   QueuePool& queues() { return queues_; }
+  RetryPolicy& retry_policy() { return retry_policy_; }
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
 
  private:
   static constexpr absl::Duration kSettleTime = absl::Seconds(1);
 
-  Transport(std::string target, std::shared_ptr<grpc::Channel> channel);
+  Transport(std::string target, const ConnectOptions& options,
+            std::shared_ptr<grpc::Channel> channel);
+
+  absl::Status WaitForConnection(absl::Duration timeout);
 
   const std::string target_;
+  const std::string authorization_;  // "": none
   const std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub stub_;
   QueuePool queues_;
+  RetryPolicy retry_policy_;
 };
 
 }  // namespace opserve

@@ -29,6 +29,7 @@ TEST_F(AdminCommandTest, EachCommandSaysWhatItDid) {
        R"({"device":0,"moved_requests":3})"},
       {"resume 0", "device 0 is ready\n", R"({"device":0})"},
       {"trim 0", "the pool of device 0 gave back 4 KiB\n", R"({"device":0,"trimmed_bytes":4096})"},
+      {"log-level debug", "the log level is debug\n", R"({"log_level":"debug"})"},
   };
   for (const Case& c : kCases) {
     const Output text = RunAdmin(c.command);
@@ -52,7 +53,25 @@ TEST_F(AdminCommandTest, SnapshotShowsEveryBlock) {
   EXPECT_EQ(json["regions"][0]["blocks"][2]["state"], "RETIRED");
 }
 
+TEST_F(AdminCommandTest, StatusIsOneSampleWithMeansSinceTheStart) {
+  EXPECT_EQ(RunAdmin("status").out,
+            "opserved 1.2.3 on host CANN, up 00:01:40, 0 connections, log level info\n"
+            "2023-11-14 22:15:00 UTC, means since the start, pinned 0/0 B\n"
+            "\n"
+            "DEV  STATE  LANES  QUEUED  REQ/S   POOL  MEMORY  RESIDENT\n"
+            "  0  ready    0/4       0   10.0  0/0 B   0/0 B         0\n"
+            "\n"
+            "TENANT  WEIGHT  PENDING  QUEUED  REQ/S  FAIL/S  SHARE  MEMORY  LAG\n"
+            "batch        1        0       0    5.0     0.0  50.0%     0 B  0ms\n"
+            "online       1        0       0    5.0     0.0  50.0%     0 B  0ms\n");
+  const auto json = nlohmann::json::parse(RunAdmin("status --format=json").out);
+  EXPECT_EQ(json["tenants"][0]["requests"], 510);
+}
+
 TEST_F(AdminCommandTest, RefusalsAreReported) {
+  EXPECT_THAT(RunAdmin("reload").err, HasSubstr("FAILED_PRECONDITION: listen needs a restart"));
+  EXPECT_THAT(RunAdmin("log-level loud").err, HasSubstr("unknown log level loud"));
+
   const Output unknown = RunAdmin("trim 7");
   EXPECT_EQ(unknown.exit_code, ExitCode::kFailed);
   EXPECT_THAT(unknown.err, HasSubstr("NOT_FOUND: no device 7"));

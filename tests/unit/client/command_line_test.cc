@@ -189,17 +189,19 @@ TEST_F(RunCommandTest, RefusalsOfTheDaemonAreReported) {
     detail.set_aclnn_status(161002);
     v1::StatusDetails details;
     details.add_details()->PackFrom(detail);
-    context->AddTrailingMetadata("grpc-retry-pushback-ms", "250");
+    context->AddTrailingMetadata("grpc-retry-pushback-ms", "90000");
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "come back later",
                         details.SerializeAsString());
   });
 
   const Output text = RunScale("f2", "");
   EXPECT_EQ(text.exit_code, ExitCode::kFailed);
-  EXPECT_EQ(text.err,
-            "opserve: error: UNAVAILABLE: come back later\n"
-            "  reason: queue_full, aclnn status: 161002\n"
-            "  hint: try again in 250ms\n");
+  EXPECT_EQ(
+      text.err,
+      "opserve: error: UNAVAILABLE: come back later (after 1 attempt; the next would be beyond "
+      "the deadline)\n"
+      "  reason: queue_full, aclnn status: 161002\n"
+      "  hint: try again in 1m30s\n");
 
   const Output json = RunScale("f2", "--format=json");
   const auto error = nlohmann::json::parse(json.err)["error"];
@@ -239,6 +241,8 @@ TEST(HelpTest, TeachesWithoutADaemon) {
       {{"tensor", "renew", "--help"}, "Usage: opserve tensor renew"},
       {{"help", "admin", "drain"}, "repeat the command to wait"},
       {{"admin", "--help"}, "Usage: opserve admin"},
+      {{"help", "top"}, "opserve top --sort=pending"},
+      {{"help", "admin", "log-level"}, "opserve admin log-level debug"},
       {{"--version"}, "opserve "},
   };
   for (const Case& c : kCases) {

@@ -12,7 +12,7 @@ namespace {
 
 class ErrorTest : public testing::Test {
  protected:
-  ErrorTest() : client_(*Client::Connect(server_.target())) {}
+  ErrorTest() : client_(*Client::Connect(server_.target(), {.retry = {.max_attempts = 1}})) {}
 
   // The status of a call that the daemon refuses with these details and this pushback trailer.
   absl::Status Refused(const std::string& details, const std::string& pushback = "") {

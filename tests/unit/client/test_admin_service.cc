@@ -15,7 +15,58 @@ grpc::Status Check(const grpc::ServerContext& context, uint32_t device) {
   return {grpc::StatusCode::NOT_FOUND, "no device " + std::to_string(device)};
 }
 
+v1::AdminStatus StatusOf(int sample) {
+  v1::AdminStatus status;
+  status.mutable_start_time()->set_seconds(1700000000);
+  status.mutable_time()->set_seconds(1700000100 + sample);
+  status.set_version("1.2.3");
+  status.set_runtime("host CANN");
+  status.set_log_level("info");
+  v1::DeviceStatus* device = status.add_devices();
+  device->set_state(v1::DeviceStatus::STATE_READY);
+  device->set_lanes(4);
+  device->set_completed_requests(1000 + 10 * sample);
+  for (const char* name : {"batch", "online"}) {
+    v1::TenantStatus* tenant = status.add_tenants();
+    tenant->set_name(name);
+    tenant->set_weight(1);
+    tenant->set_requests(500);
+    tenant->add_devices()->set_lane_seconds(10);
+  }
+  status.mutable_tenants(0)->set_requests(500 + 10 * sample);
+  status.mutable_tenants(0)->mutable_devices(0)->set_lane_seconds(10 + 0.5 * sample);
+  return status;
+}
+
 }  // namespace
+
+grpc::Status TestAdminService::GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*,
+                                         v1::AdminStatus* response) {
+  *response = StatusOf(samples_++);
+  return Check(*context, /*device=*/0);
+}
+
+grpc::Status TestAdminService::WatchStatus(grpc::ServerContext*,
+                                           const v1::WatchStatusRequest* request,
+                                           grpc::ServerWriter<v1::AdminStatus>* writer) {
+  if (request->interval().seconds() == 7) {
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED, "others watch already"};
+  }
+  for (int i = 0; i < 3; ++i) writer->Write(StatusOf(samples_++));
+  return grpc::Status::OK;
+}
+
+grpc::Status TestAdminService::SetLogLevel(grpc::ServerContext* context,
+                                           const v1::SetLogLevelRequest* request,
+                                           v1::SetLogLevelResponse*) {
+  if (request->level() == "debug") return Check(*context, /*device=*/0);
+  return {grpc::StatusCode::INVALID_ARGUMENT, "unknown log level " + request->level()};
+}
+
+grpc::Status TestAdminService::Reload(grpc::ServerContext*, const v1::ReloadRequest*,
+                                      v1::ReloadResponse*) {
+  return {grpc::StatusCode::FAILED_PRECONDITION, "listen needs a restart"};
+}
 
 grpc::Status TestAdminService::DrainDevice(grpc::ServerContext* context,
                                            const v1::DrainDeviceRequest* request,

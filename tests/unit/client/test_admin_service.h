@@ -1,15 +1,29 @@
 // The admin service of a daemon for tests of clients: canned answers about device 0.
 #pragma once
 
+#include <atomic>
+
 #include "opserve/v1/admin_service.grpc.pb.h"
 
 namespace opserve {
 
-// Draining moves 3 requests, trimming gives 4096 bytes, the pool has one region of three blocks,
-// resuming succeeds. Device 1 never ends draining. NOT_FOUND for any other; INVALID_ARGUMENT for a
-// call without deadline.
+// The status is that of one device and two tenants; each later one is a second later, and ten
+// requests and half a second of lane time of the first tenant further. A watcher is told three
+// times without waiting, then the service ends the call; one who wants an interval of 7 s is
+// refused. The only log level is debug, and the configuration cannot be reloaded. Draining moves 3
+// requests, trimming gives 4096 bytes, the pool has one region of three blocks, resuming succeeds.
+// Device 1 never ends draining. NOT_FOUND for any other; INVALID_ARGUMENT for a call without
+// deadline.
 class TestAdminService final : public v1::AdminService::Service {
  private:
+  grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest* request,
+                         v1::AdminStatus* response) override;
+  grpc::Status WatchStatus(grpc::ServerContext* context, const v1::WatchStatusRequest* request,
+                           grpc::ServerWriter<v1::AdminStatus>* writer) override;
+  grpc::Status SetLogLevel(grpc::ServerContext* context, const v1::SetLogLevelRequest* request,
+                           v1::SetLogLevelResponse* response) override;
+  grpc::Status Reload(grpc::ServerContext* context, const v1::ReloadRequest* request,
+                      v1::ReloadResponse* response) override;
   grpc::Status DrainDevice(grpc::ServerContext* context, const v1::DrainDeviceRequest* request,
                            v1::DrainDeviceResponse* response) override;
   grpc::Status ResumeDevice(grpc::ServerContext* context, const v1::ResumeDeviceRequest* request,
@@ -19,6 +33,8 @@ class TestAdminService final : public v1::AdminService::Service {
   grpc::Status GetPoolSnapshot(grpc::ServerContext* context,
                                const v1::GetPoolSnapshotRequest* request,
                                v1::PoolSnapshot* response) override;
+
+  std::atomic<int> samples_ = 0;
 };
 
 }  // namespace opserve

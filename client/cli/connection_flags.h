@@ -1,0 +1,12 @@
+// The flags that say how the daemon is trusted and who asks.
+#pragma once
+
+#include "CLI/CLI.hpp"
+#include "client/cli/session.h"
+
+namespace opserve::cli {
+
+// Adds --tls, its details and --token-file to the program's flags; they fill session->connection.
+void AddConnectionFlags(CLI::App& app, Session* session);
+
+}  // namespace opserve::cli

@@ -1,0 +1,37 @@
+// What two samples of the daemon's status tell together: how fast things go between them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "opserve/v1/admin_service.pb.h"
+
+namespace opserve::cli {
+
+// A tenant over all devices.
+struct TenantRates {
+  std::string name = {};
+  uint32_t weight = 0;
+  uint32_t pending_requests = 0;
+  uint32_t queued_requests = 0;
+  uint64_t device_bytes = 0;
+  double requests_per_second = 0;
+  double failures_per_second = 0;
+  double lane_share = 0;   // of the lane time that all tenants had, 0 to 1; 0 if they had none
+  double lag_seconds = 0;  // on the device where it is furthest behind; negative: ahead
+};
+
+struct StatusRates {
+  absl::Duration interval = absl::ZeroDuration();  // what the rates are means over
+  bool is_since_start = false;
+  std::vector<double> device_requests_per_second = {};  // as status.devices()
+  std::vector<TenantRates> tenants = {};                // as status.tenants()
+};
+
+// The rates from `earlier` to `status`. With earlier == nullptr, or if the daemon was restarted
+// between them, from the daemon's start. What `earlier` does not have was zero then.
+StatusRates RatesOf(const v1::AdminStatus* earlier, const v1::AdminStatus& status);
+
+}  // namespace opserve::cli

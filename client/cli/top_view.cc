@@ -1,0 +1,258 @@
+#include "client/cli/top_view.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "client/cli/device_state_text.h"
+#include "client/cli/output.h"
+#include "client/cli/status_rates.h"
+#include "client/cli/time_text.h"
+#include "client/cpp/time_message.h"
+
+namespace opserve::cli {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+constexpr double kNearlyFull = 0.9;
+
+struct NamedOrder {
+  TopOrder order;
+  const char* name;  // its first letter is its key
+};
+
+constexpr std::array<NamedOrder, 4> kOrders = {{{TopOrder::kShare, "share"},
+                                                {TopOrder::kName, "name"},
+                                                {TopOrder::kPending, "pending"},
+                                                {TopOrder::kMemory, "memory"}}};
+
+double Ratio(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+// "1.5/64 GiB": narrower than two amounts with a unit each.
+std::string BytesOf(uint64_t part, uint64_t whole) {
+  constexpr std::array<const char*, 7> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  auto shown_part = static_cast<double>(part);
+  auto shown_whole = static_cast<double>(whole);
+  size_t unit = 0;
+  for (; shown_whole >= 1024 && unit + 1 < kUnits.size(); ++unit) {
+    shown_part /= 1024;
+    shown_whole /= 1024;
+  }
+  return absl::StrFormat("%.3g/%.4g %s", shown_part, shown_whole, kUnits[unit]);
+}
+
+std::string RateText(double per_second) {
+  return absl::StrFormat(per_second < 10000 ? "%.1f" : "%.0f", per_second);
+}
+
+std::string LagText(double seconds) {
+  return std::abs(seconds) < 1 ? absl::StrFormat("%.0fms", seconds * 1000)
+                               : absl::StrFormat("%.1fs", seconds);
+}
+
+// "3d 04:05:06"
+std::string UptimeText(absl::Duration up) {
+  const int64_t seconds = absl::ToInt64Seconds(up);
+  const std::string clock =
+      absl::StrFormat("%02d:%02d:%02d", seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+  return seconds < 86400 ? clock : absl::StrCat(seconds / 86400, "d ", clock);
+}
+
+Style StyleOf(v1::DeviceStatus::State state) {
+  switch (state) {
+    case v1::DeviceStatus::STATE_READY:
+      return Style::kGood;
+    case v1::DeviceStatus::STATE_STARTING:
+    case v1::DeviceStatus::STATE_DRAINING:
+      return Style::kWarning;
+    default:
+      return Style::kBad;
+  }
+}
+
+std::string Count(uint64_t number, const char* what) {
+  return absl::StrCat(number, " ", what, number == 1 ? "" : "s");
+}
+
+Lines Header(const v1::AdminStatus& status, const StatusRates& rates) {
+  const absl::Time now = DecodeTime(status.time());
+  std::string daemon = absl::StrCat(
+      "opserved ", status.version(), " on ", status.runtime(), ", up ",
+      UptimeText(std::max(now - DecodeTime(status.start_time()), absl::ZeroDuration())), ", ",
+      Count(status.connections(), "connection"));
+  if (status.rejected_connections() > 0) {
+    absl::StrAppend(&daemon, " (", status.rejected_connections(), " refused)");
+  }
+  absl::StrAppend(&daemon, ", log level ", status.log_level());
+  const std::string period =
+      rates.is_since_start
+          ? "means since the start"
+          : absl::StrFormat("rates over %.1f s", absl::ToDoubleSeconds(rates.interval));
+  return {std::move(daemon),
+          absl::StrCat(TimeText(now), ", ", period, ", pinned ",
+                       BytesOf(status.pinned_allocated_bytes(), status.pinned_reserved_bytes()))};
+}
+
+std::string KeyHelp(TopOrder order) {
+  return absl::StrCat("keys: ",
+                      absl::StrJoin(kOrders, "  ",
+                                    [order](std::string* out, const NamedOrder& named) {
+                                      absl::StrAppend(out, absl::string_view(named.name, 1), " ",
+                                                      named.name, named.order == order ? "*" : "");
+                                    }),
+                      "  ", absl::string_view(&kQuitKey, 1), " quit");
+}
+
+Lines Devices(const v1::AdminStatus& status, const StatusRates& rates, size_t width,
+              bool has_colors) {
+  std::vector<std::vector<BarCell>> rows;
+  for (int i = 0; i < status.devices_size(); ++i) {
+    const v1::DeviceStatus& device = status.devices(i);
+    const double pool_fill = Ratio(device.pool_allocated_bytes(), device.pool_reserved_bytes());
+    rows.push_back({{.text = absl::StrCat(device.device())},
+                    {.text = StateText(device.state()), .style = StyleOf(device.state())},
+                    {.text = absl::StrCat(device.executing_requests(), "/", device.lanes()),
+                     .style = Style::kGood,
+                     .fill = Ratio(device.executing_requests(), device.lanes())},
+                    {.text = absl::StrCat(device.queued_requests())},
+                    {.text = RateText(rates.device_requests_per_second[i])},
+                    {.text = BytesOf(device.pool_allocated_bytes(), device.pool_reserved_bytes()),
+                     .style = pool_fill < kNearlyFull ? Style::kGood : Style::kWarning,
+                     .fill = pool_fill},
+                    {.text = BytesOf(device.memory_used_bytes(), device.memory_total_bytes())},
+                    {.text = absl::StrCat(device.resident_tensors())}});
+  }
+  return LayOut({{.title = "DEV", .is_number = true},
+                 {.title = "STATE"},
+                 {.title = "LANES", .is_number = true, .has_bar = true},
+                 {.title = "QUEUED", .is_number = true},
+                 {.title = "REQ/S", .is_number = true},
+                 {.title = "POOL", .is_number = true, .has_bar = true},
+                 {.title = "MEMORY", .is_number = true},
+                 {.title = "RESIDENT", .is_number = true}},
+                rows, width, has_colors);
+}
+
+Lines Reasons(const v1::AdminStatus& status) {
+  Lines lines;
+  for (const v1::DeviceStatus& device : status.devices()) {
+    if (device.state_reason().empty()) continue;
+    lines.push_back(absl::StrCat("device ", device.device(), " is ", StateText(device.state()),
+                                 ": ", device.state_reason()));
+  }
+  return lines;
+}
+
+bool ComesFirst(TopOrder order, const TenantRates& a, const TenantRates& b) {
+  switch (order) {
+    case TopOrder::kShare:
+      return std::tie(b.lane_share, a.name) < std::tie(a.lane_share, b.name);
+    case TopOrder::kPending:
+      return std::tie(b.pending_requests, a.name) < std::tie(a.pending_requests, b.name);
+    case TopOrder::kMemory:
+      return std::tie(b.device_bytes, a.name) < std::tie(a.device_bytes, b.name);
+    case TopOrder::kName:
+      break;
+  }
+  return a.name < b.name;
+}
+
+Lines Tenants(std::vector<TenantRates> tenants, size_t width, const TopOptions& options) {
+  std::sort(tenants.begin(), tenants.end(),
+            [&options](const auto& a, const auto& b) { return ComesFirst(options.order, a, b); });
+  std::vector<std::vector<BarCell>> rows;
+  for (const TenantRates& tenant : tenants) {
+    rows.push_back({{.text = tenant.name},
+                    {.text = absl::StrCat(tenant.weight)},
+                    {.text = absl::StrCat(tenant.pending_requests)},
+                    {.text = absl::StrCat(tenant.queued_requests)},
+                    {.text = RateText(tenant.requests_per_second)},
+                    {.text = RateText(tenant.failures_per_second),
+                     .style = tenant.failures_per_second > 0 ? Style::kBad : Style::kPlain},
+                    {.text = absl::StrFormat("%.1f%%", 100 * tenant.lane_share),
+                     .style = Style::kAccent,
+                     .fill = tenant.lane_share},
+                    {.text = FormatBytes(tenant.device_bytes)},
+                    {.text = LagText(tenant.lag_seconds)}});
+  }
+  return LayOut({{.title = "TENANT"},
+                 {.title = "WEIGHT", .is_number = true},
+                 {.title = "PENDING", .is_number = true},
+                 {.title = "QUEUED", .is_number = true},
+                 {.title = "REQ/S", .is_number = true},
+                 {.title = "FAIL/S", .is_number = true},
+                 {.title = "SHARE", .is_number = true, .has_bar = true},
+                 {.title = "MEMORY", .is_number = true},
+                 {.title = "LAG", .is_number = true}},
+                rows, width, options.has_colors);
+}
+
+// Leaves at most `room` lines of a table, the last of which counts the rows that are missing.
+void Shorten(ScreenSize room, const char* what, Lines* table) {
+  if (table->size() <= room.height) return;
+  const size_t kept = room.height > 0 ? room.height - 1 : 0;
+  const size_t missing = table->size() - std::max<size_t>(kept, 1);  // the title is no row
+  table->resize(kept);
+  if (room.height == 0) return;
+  table->push_back(Clip(absl::StrCat("... and ", Count(missing, what), " more"), room.width));
+}
+
+void Append(const Lines& from, Lines* to) { to->insert(to->end(), from.begin(), from.end()); }
+
+}  // namespace
+
+std::optional<TopOrder> TopOrderNamed(absl::string_view name) {
+  for (const NamedOrder& named : kOrders) {
+    if (name == named.name) return named.order;
+  }
+  return std::nullopt;
+}
+
+std::optional<TopOrder> TopOrderOfKey(char key) {
+  for (const NamedOrder& named : kOrders) {
+    if (key == named.name[0]) return named.order;
+  }
+  return std::nullopt;
+}
+
+std::string RenderTop(const v1::AdminStatus* earlier, const v1::AdminStatus& status,
+                      ScreenSize size, const TopOptions& options) {
+  const StatusRates rates = RatesOf(earlier, status);
+  const bool is_watched = size.height != kUnlimited;
+  Lines lines = Header(status, rates);
+  if (is_watched) lines.push_back(KeyHelp(options.order));
+  for (std::string& line : lines) line = Clip(line, size.width);
+  if (options.has_colors) lines[0] = Styled(lines[0], Style::kTitle);
+
+  Lines devices = Devices(status, rates, size.width, options.has_colors);
+  Lines reasons = Reasons(status);
+  for (std::string& line : reasons) line = Clip(line, size.width);
+  Lines tenants = Tenants(rates.tenants, size.width, options);
+  if (is_watched) {
+    // The tenants get half of what the header and the two empty lines leave, or more.
+    const size_t used = lines.size() + reasons.size() + 2;
+    const size_t room = size.height - std::min(size.height, used);
+    const size_t for_tenants = std::min(tenants.size(), room / 2);
+    Shorten({size.width, room - for_tenants}, "device", &devices);
+    Shorten({size.width, room - devices.size()}, "tenant", &tenants);
+  }
+  lines.emplace_back();
+  Append(devices, &lines);
+  Append(reasons, &lines);
+  lines.emplace_back();
+  Append(tenants, &lines);
+  if (lines.size() > size.height) lines.resize(size.height);
+  return absl::StrCat(absl::StrJoin(lines, "\n"), "\n");
+}
+
+}  // namespace opserve::cli

@@ -1,0 +1,43 @@
+// What `opserve top` shows.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "client/cli/bar_table.h"
+#include "opserve/v1/admin_service.pb.h"
+
+namespace opserve::cli {
+
+// What tenants are sorted by: names upwards, all else downwards.
+enum class TopOrder { kShare, kName, kPending, kMemory };
+
+inline constexpr char kQuitKey = 'q';
+
+// The order named "share", "name", "pending" or "memory"; nothing for any other.
+std::optional<TopOrder> TopOrderNamed(absl::string_view name);
+
+// The order whose key is pressed: the first letter of its name.
+std::optional<TopOrder> TopOrderOfKey(char key);
+
+struct TopOptions {
+  TopOrder order = TopOrder::kShare;
+  bool has_colors = false;
+};
+
+// Columns and lines to fill.
+struct ScreenSize {
+  size_t width = kUnlimited;
+  size_t height = kUnlimited;
+};
+
+// The daemon, its devices and its tenants, with rates from `earlier` to `status`; earlier ==
+// nullptr: means since the daemon's start. Each line ends with a line break and none is wider than
+// the screen. A limited height is for people who watch: it names the keys, and where not all
+// devices or tenants find room, a last line counts the others.
+std::string RenderTop(const v1::AdminStatus* earlier, const v1::AdminStatus& status,
+                      ScreenSize size, const TopOptions& options);
+
+}  // namespace opserve::cli

@@ -1,0 +1,117 @@
+#include "client/cpp/retry_policy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/random/random.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "client/cpp/error.h"
+
+namespace opserve {
+namespace {
+
+constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
+constexpr absl::Duration kLongestBackoff = absl::Seconds(5);
+
+constexpr int64_t kThousandths = 1000;
+constexpr int64_t kCost = 1 * kThousandths;
+constexpr int64_t kGain = kThousandths / 10;
+
+// Which errors may pass: the request did not run, or it does no harm to run it again.
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+}
+
+// The same error, with `note` behind its message.
+absl::Status Annotate(const absl::Status& status, absl::string_view note) {
+  absl::Status annotated(status.code(), absl::StrCat(status.message(), " (", note, ")"));
+  status.ForEachPayload([&annotated](absl::string_view url, const absl::Cord& payload) {
+    annotated.SetPayload(url, payload);
+  });
+  return annotated;
+}
+
+std::string AfterAttempts(int attempts) {
+  return absl::StrCat("after ", attempts, attempts == 1 ? " attempt" : " attempts");
+}
+
+}  // namespace
+
+absl::Status RetryPolicy::Check(const RetryOptions& options) {
+  if (options.max_attempts < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("retry.max_attempts is ", options.max_attempts, "; expected at least 1"));
+  }
+  // So that its thousandths can be counted. The negation also finds what is not a number.
+  constexpr double kLargestBudget = 1e12;
+  if (!(options.budget >= 0 && options.budget <= kLargestBudget)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("retry.budget is ", options.budget, "; expected 0 to ", kLargestBudget));
+  }
+  return absl::OkStatus();
+}
+
+RetryPolicy::RetryPolicy(const RetryOptions& options, Random random)
+    : max_attempts_(options.max_attempts),
+      full_budget_(std::llround(options.budget * kThousandths)),
+      random_(std::move(random)),
+      budget_(full_budget_) {}
+
+double RetryPolicy::UniformRandom() {
+  thread_local absl::InsecureBitGen generator;
+  return absl::Uniform(generator, 0.0, 1.0);
+}
+
+void RetryPolicy::RecordSuccess() {
+  int64_t budget = budget_.load(std::memory_order_relaxed);
+  while (budget < full_budget_ &&
+         !budget_.compare_exchange_weak(budget, std::min(budget + kGain, full_budget_))) {
+  }
+}
+
+bool RetryPolicy::TakeFromBudget() {
+  int64_t budget = budget_.load(std::memory_order_relaxed);
+  do {
+    if (budget < kCost || 2 * budget < full_budget_) return false;
+  } while (!budget_.compare_exchange_weak(budget, budget - kCost));
+  return true;
+}
+
+std::optional<absl::Duration> RetryPolicy::WishedWait(int attempts,
+                                                      const absl::Status& status) const {
+  if (!MayPass(status) || attempts >= max_attempts_) return std::nullopt;
+  if (const std::optional<absl::Duration> pushback = RetryPushbackOf(status)) {
+    if (*pushback == absl::InfiniteDuration()) return std::nullopt;
+    // Those who were refused together and told the same are not to come back together.
+    return *pushback * (1 + random_() / 4);
+  }
+  constexpr int kMostDoublings = 10;  // more than kLongestBackoff needs
+  const absl::Duration backoff =
+      kFirstBackoff * (int64_t{1} << std::min(attempts - 1, kMostDoublings));
+  return std::min(backoff, kLongestBackoff) * random_();
+}
+
+std::optional<absl::Duration> RetryPolicy::WaitAfter(int attempts, absl::Duration time_left,
+                                                     absl::Status* status) {
+  const std::optional<absl::Duration> wait = WishedWait(attempts, *status);
+  if (!wait) {
+    if (attempts > 1) *status = Annotate(*status, AfterAttempts(attempts));
+    return std::nullopt;
+  }
+  if (*wait >= time_left) {
+    *status = Annotate(
+        *status, absl::StrCat(AfterAttempts(attempts), "; the next would be beyond the deadline"));
+    return std::nullopt;
+  }
+  if (!TakeFromBudget()) {
+    *status = Annotate(
+        *status, absl::StrCat(AfterAttempts(attempts), "; too many calls failed to try more"));
+    return std::nullopt;
+  }
+  return wait;
+}
+
+}  // namespace opserve

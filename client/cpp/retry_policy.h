@@ -1,0 +1,53 @@
+// Internal: which calls are repeated, and when.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "client/cpp/connect_options.h"
+
+namespace opserve {
+
+// Decides for all calls of a client; they share its budget. Does not wait itself and knows no
+// clock. Thread-safe.
+class RetryPolicy {
+ public:
+  // Gives numbers in [0, 1), evenly distributed. Thread-safe.
+  using Random = std::function<double()>;
+
+  // kInvalidArgument: an option is outside its range.
+  static absl::Status Check(const RetryOptions& options);
+
+  // Requires: Check(options) is OK.
+  explicit RetryPolicy(const RetryOptions& options, Random random = &UniformRandom);
+
+  // Tells of a call that succeeded.
+  void RecordSuccess();
+
+  // How long to wait before the next attempt of a call that has failed `attempts` times, now with
+  // *status, and has `time_left` until its deadline; what is so repeated is paid for.
+  //
+  // Nothing: *status is the outcome, and its message now says after how many attempts.
+  std::optional<absl::Duration> WaitAfter(int attempts, absl::Duration time_left,
+                                          absl::Status* status);
+
+ private:
+  static double UniformRandom();
+
+  // The wait that `status` and the number of attempts ask for. Nothing: none can help.
+  std::optional<absl::Duration> WishedWait(int attempts, const absl::Status& status) const;
+
+  // Takes 1 from the budget; false: there is not enough left.
+  bool TakeFromBudget();
+
+  const int max_attempts_;
+  const int64_t full_budget_;  // in thousandths, as budget_
+  const Random random_;
+  std::atomic<int64_t> budget_;
+};
+
+}  // namespace opserve

@@ -1,0 +1,128 @@
+#include "client/cpp/target.h"
+
+#include <arpa/inet.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace opserve {
+namespace {
+
+constexpr absl::string_view kUnix = "unix:";
+constexpr absl::string_view kDns = "dns:///";
+
+absl::Status BadTarget(absl::string_view text, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat("target \"", text, "\"", why));
+}
+
+// The path of "unix:PATH" or "unix://PATH".
+absl::StatusOr<absl::string_view> SocketPath(absl::string_view text) {
+  absl::string_view path = absl::StripPrefix(text, kUnix);
+  absl::ConsumePrefix(&path, "//");
+  if (path.empty()) return BadTarget(text, ": no socket path");
+  constexpr size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
+  if (path.size() > kLongest) {
+    return BadTarget(text, absl::StrCat(": a socket's path can have ", kLongest,
+                                        " bytes, this has ", path.size()));
+  }
+  return path;
+}
+
+// The host of "HOST:PORT"; nothing: it is not of that form.
+std::optional<absl::string_view> HostOf(absl::string_view text) {
+  const size_t colon = text.rfind(':');
+  int port = 0;
+  if (colon == absl::string_view::npos || colon == 0 ||
+      !absl::SimpleAtoi(text.substr(colon + 1), &port) || port < 1 || port > 65535) {
+    return std::nullopt;
+  }
+  return text.substr(0, colon);
+}
+
+enum class HostKind { kName, kIpv4, kIpv6 };
+
+struct Host {
+  HostKind kind = HostKind::kName;
+  bool is_loopback = false;
+};
+
+Host Classify(absl::string_view host) {
+  in_addr ipv4{};
+  if (inet_pton(AF_INET, std::string(host).c_str(), &ipv4) == 1) {
+    return {HostKind::kIpv4, (ntohl(ipv4.s_addr) >> 24) == 127};
+  }
+  in6_addr ipv6{};
+  absl::string_view inner = host;
+  if (absl::ConsumePrefix(&inner, "[") && absl::ConsumeSuffix(&inner, "]") &&
+      inet_pton(AF_INET6, std::string(inner).c_str(), &ipv6) == 1) {
+    return {HostKind::kIpv6, IN6_IS_ADDR_LOOPBACK(&ipv6) != 0};
+  }
+  return {HostKind::kName, host == "localhost"};
+}
+
+absl::StatusOr<Target> ParseSockets(absl::string_view text,
+                                    const std::vector<absl::string_view>& parts) {
+  std::vector<absl::string_view> paths;
+  for (const absl::string_view part : parts) {
+    if (!absl::StartsWith(part, kUnix)) {
+      return BadTarget(text, absl::StrCat(": \"", part, "\" is not unix:PATH, as the first is"));
+    }
+    const absl::StatusOr<absl::string_view> path = SocketPath(part);
+    if (!path.ok()) return path.status();
+    paths.push_back(*path);
+  }
+  return Target{
+      .uri = absl::StrCat(kUnix, absl::StrJoin(paths, ",")), .is_balanced = true, .is_local = true};
+}
+
+absl::StatusOr<Target> ParseAddresses(absl::string_view text,
+                                      const std::vector<absl::string_view>& parts) {
+  Target target{.is_balanced = true, .is_local = true, .authority = std::string(parts.front())};
+  std::optional<HostKind> kind;
+  for (const absl::string_view part : parts) {
+    const std::optional<absl::string_view> name = HostOf(part);
+    const Host host = name ? Classify(*name) : Host();
+    // gRPC resolves one name only.
+    if (host.kind == HostKind::kName || host.kind != kind.value_or(host.kind)) {
+      return BadTarget(text, absl::StrCat(": a list has addresses of one kind, each unix:PATH, "
+                                          "IPV4:PORT or [IPV6]:PORT; \"",
+                                          part, "\" is ", kind ? "another" : "none",
+                                          ". For a name with several addresses: "
+                                          "dns:///HOST:PORT"));
+    }
+    kind = host.kind;
+    target.is_local = target.is_local && host.is_loopback;
+  }
+  target.uri = absl::StrCat(*kind == HostKind::kIpv4 ? "ipv4:" : "ipv6:", text);
+  return target;
+}
+
+}  // namespace
+
+absl::StatusOr<Target> ParseTarget(absl::string_view text) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, ',');
+  const bool is_unix = absl::StartsWith(text, kUnix);
+  if (parts.size() > 1) return is_unix ? ParseSockets(text, parts) : ParseAddresses(text, parts);
+  if (is_unix) {
+    if (absl::Status status = SocketPath(text).status(); !status.ok()) return status;
+    return Target{.uri = std::string(text), .is_local = true};
+  }
+  absl::string_view rest = text;
+  const bool is_dns = absl::ConsumePrefix(&rest, kDns);
+  const std::optional<absl::string_view> host = HostOf(rest);
+  if (!host) return BadTarget(text, " is neither unix:PATH nor HOST:PORT nor dns:///HOST:PORT");
+  return Target{
+      .uri = std::string(text), .is_balanced = is_dns, .is_local = Classify(*host).is_loopback};
+}
+
+}  // namespace opserve

@@ -1,0 +1,201 @@
+#include "client/cpp/retry_policy.h"
+
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "absl/strings/cord.h"
+#include "client/cpp/error.h"
+#include "client/cpp/grpc_status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace opserve {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr absl::Duration kForever = absl::InfiniteDuration();
+
+// A policy whose random numbers are always the same.
+RetryPolicy PolicyWith(double random, const RetryOptions& options = {.budget = 1000}) {
+  return RetryPolicy(options, [random] { return random; });
+}
+
+// As the daemon's error with this pushback.
+absl::Status WithPushback(absl::StatusCode code, int64_t milliseconds) {
+  v1::ErrorDetail detail;
+  detail.set_retry_pushback_ms(milliseconds);
+  v1::StatusDetails details;
+  details.set_code(static_cast<int>(code));
+  details.set_message("refused");
+  details.add_details()->PackFrom(detail);
+  return FromStatusDetails(details);
+}
+
+TEST(RetryPolicyTest, OnlyErrorsThatMayPassAreRepeated) {
+  for (int code = 1; code <= static_cast<int>(absl::StatusCode::kUnauthenticated); ++code) {
+    const auto error = static_cast<absl::StatusCode>(code);
+    absl::Status status(error, "failed");
+
+    const auto wait = PolicyWith(0.5).WaitAfter(1, kForever, &status);
+
+    const bool is_repeated =
+        error == absl::StatusCode::kUnavailable || error == absl::StatusCode::kResourceExhausted;
+    EXPECT_EQ(wait.has_value(), is_repeated) << status;
+    EXPECT_EQ(status.message(), "failed");
+  }
+}
+
+TEST(RetryPolicyTest, BackoffDoublesUpToItsLongestAndIsDrawnFromAll) {
+  struct Case {
+    int attempts;
+    double random;
+    absl::Duration wait;
+  };
+  const Case kCases[] = {
+      {1, 0, absl::ZeroDuration()},
+      {1, 1, absl::Milliseconds(50)},
+      {1, 0.5, absl::Milliseconds(25)},
+      {2, 1, absl::Milliseconds(100)},
+      {3, 1, absl::Milliseconds(200)},
+      {7, 1, absl::Milliseconds(3200)},
+      {8, 1, absl::Seconds(5)},
+      {9, 0.5, absl::Milliseconds(2500)},
+      {1'000'000, 0.5, absl::Seconds(2.5)},
+  };
+  for (const Case& c : kCases) {
+    absl::Status status = absl::UnavailableError("");
+    RetryPolicy policy = PolicyWith(c.random, {.max_attempts = 2'000'000, .budget = 1000});
+    EXPECT_EQ(policy.WaitAfter(c.attempts, kForever, &status), c.wait) << c.attempts;
+  }
+}
+
+TEST(RetryPolicyTest, WaitsAtLeastAsLongAsTheDaemonAsks) {
+  struct Case {
+    int64_t pushback_ms;
+    double random;
+    std::optional<absl::Duration> wait;
+  };
+  const Case kCases[] = {
+      {400, 0, absl::Milliseconds(400)}, {400, 1, absl::Milliseconds(500)},
+      {20'000, 0, absl::Seconds(20)},    {-1, 0.5, std::nullopt},
+      {-7, 0.5, std::nullopt},
+  };
+  for (const Case& c : kCases) {
+    absl::Status status = WithPushback(absl::StatusCode::kResourceExhausted, c.pushback_ms);
+    EXPECT_EQ(PolicyWith(c.random).WaitAfter(1, kForever, &status), c.wait) << c.pushback_ms;
+  }
+  absl::Status status = WithPushback(absl::StatusCode::kInternal, 400);
+  EXPECT_EQ(PolicyWith(0).WaitAfter(1, kForever, &status), std::nullopt);
+}
+
+TEST(RetryPolicyTest, AttemptsAreBounded) {
+  for (const int max_attempts : {1, 2, 5}) {
+    RetryPolicy policy = PolicyWith(0.5, {.max_attempts = max_attempts, .budget = 1000});
+    absl::Status status = absl::UnavailableError("gone");
+    int attempts = 1;
+    while (policy.WaitAfter(attempts, kForever, &status)) ++attempts;
+    EXPECT_EQ(attempts, max_attempts);
+    EXPECT_EQ(status.message(),
+              attempts == 1 ? "gone" : "gone (after " + std::to_string(attempts) + " attempts)");
+  }
+}
+
+TEST(RetryPolicyTest, WhatWouldBeginBeyondTheDeadlineIsGivenUp) {
+  RetryPolicy policy = PolicyWith(1);
+  absl::Status status = absl::UnavailableError("gone");
+  EXPECT_EQ(policy.WaitAfter(1, absl::Milliseconds(51), &status), absl::Milliseconds(50));
+  EXPECT_EQ(policy.WaitAfter(1, absl::Milliseconds(50), &status), std::nullopt);
+  EXPECT_EQ(status.message(), "gone (after 1 attempt; the next would be beyond the deadline)");
+
+  status = absl::UnavailableError("gone");
+  EXPECT_EQ(policy.WaitAfter(2, absl::Milliseconds(-1), &status), std::nullopt);
+  EXPECT_EQ(status.message(), "gone (after 2 attempts; the next would be beyond the deadline)");
+}
+
+TEST(RetryPolicyTest, GivingUpKeepsWhatTheDaemonSaid) {
+  absl::Status status = WithPushback(absl::StatusCode::kUnavailable, 400);
+  EXPECT_EQ(PolicyWith(0).WaitAfter(3, absl::Milliseconds(300), &status), std::nullopt);
+  EXPECT_EQ(RetryPushbackOf(status), absl::Milliseconds(400));
+
+  absl::Status other = absl::InternalError("wrong");
+  EXPECT_EQ(PolicyWith(0).WaitAfter(3, kForever, &other), std::nullopt);
+  EXPECT_EQ(other.message(), "wrong (after 3 attempts)");
+}
+
+// How many of `calls` calls, which all fail once, are repeated.
+int Repeated(RetryPolicy& policy, int calls) {
+  int repeated = 0;
+  for (int i = 0; i < calls; ++i) {
+    absl::Status status = absl::UnavailableError("");
+    repeated += policy.WaitAfter(1, kForever, &status).has_value();
+  }
+  return repeated;
+}
+
+TEST(RetryPolicyTest, TheBudgetIsSharedAndSuccessesFillIt) {
+  RetryPolicy policy = PolicyWith(0.5, {.budget = 10});
+  EXPECT_EQ(Repeated(policy, 100), 6);  // 10, 9, 8, 7, 6 and 5 of 10 were at least half
+  absl::Status status = absl::UnavailableError("gone");
+  EXPECT_EQ(policy.WaitAfter(2, kForever, &status), std::nullopt);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("gone (after 2 attempts; too many calls"));
+
+  for (int i = 0; i < 9; ++i) policy.RecordSuccess();
+  EXPECT_EQ(Repeated(policy, 100), 0);
+  policy.RecordSuccess();
+  EXPECT_EQ(Repeated(policy, 100), 1);
+
+  for (int i = 0; i < 1000; ++i) policy.RecordSuccess();
+  EXPECT_EQ(Repeated(policy, 100), 6) << "it never holds more than at first";
+}
+
+TEST(RetryPolicyTest, ErrorsThatAreNotRepeatedCostNothing) {
+  RetryPolicy policy = PolicyWith(0.5, {.max_attempts = 2, .budget = 10});
+  for (int i = 0; i < 100; ++i) {
+    absl::Status last = absl::UnavailableError("");
+    absl::Status late = absl::UnavailableError("");
+    absl::Status fatal = absl::InternalError("");
+    EXPECT_EQ(policy.WaitAfter(2, kForever, &last), std::nullopt);
+    EXPECT_EQ(policy.WaitAfter(1, absl::ZeroDuration(), &late), std::nullopt);
+    EXPECT_EQ(policy.WaitAfter(1, kForever, &fatal), std::nullopt);
+  }
+  EXPECT_EQ(Repeated(policy, 100), 6);
+}
+
+TEST(RetryPolicyTest, SmallBudgets) {
+  struct Case {
+    double budget;
+    int repeated;
+  };
+  for (const Case& c : {Case{0, 0}, Case{0.5, 0}, Case{1, 1}, Case{2, 2}}) {
+    RetryPolicy policy = PolicyWith(0.5, {.budget = c.budget});
+    EXPECT_EQ(Repeated(policy, 100), c.repeated) << c.budget;
+  }
+}
+
+TEST(RetryPolicyTest, OptionsAreChecked) {
+  EXPECT_TRUE(RetryPolicy::Check({}).ok());
+  EXPECT_TRUE(RetryPolicy::Check({.max_attempts = 1, .budget = 0}).ok());
+  for (const RetryOptions& bad :
+       {RetryOptions{.max_attempts = 0}, RetryOptions{.budget = -0.5},
+        RetryOptions{.budget = std::numeric_limits<double>::quiet_NaN()}}) {
+    EXPECT_EQ(RetryPolicy::Check(bad).code(), absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(RetryPolicy::Check({.max_attempts = 0}).message(),
+            "retry.max_attempts is 0; expected at least 1");
+}
+
+TEST(RetryPolicyTest, RandomNumbersAreThereByDefault) {
+  RetryPolicy policy(RetryOptions{.budget = 1000});
+  for (int i = 0; i < 100; ++i) {
+    absl::Status status = absl::UnavailableError("");
+    const auto wait = policy.WaitAfter(1, kForever, &status);
+    ASSERT_TRUE(wait.has_value());
+    EXPECT_GE(*wait, absl::ZeroDuration());
+    EXPECT_LE(*wait, absl::Milliseconds(50));
+  }
+}
+
+}  // namespace
+}  // namespace opserve
