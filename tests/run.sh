@@ -10,7 +10,7 @@ usage: tests/run.sh [--quick] [--asan | --tsan] [--lint] [FILTER]
   (nothing)   all tests
   --quick     unit and conformance tests only
   --asan      everything built with AddressSanitizer and UndefinedBehaviorSanitizer
-  --tsan      everything built with ThreadSanitizer
+  --tsan      what has threads built with ThreadSanitizer
   --lint      instead of running tests: formatting, and Clang's lock annotations as errors
   FILTER      only tests whose name matches this regular expression (as ctest -R)
 
