@@ -9,8 +9,10 @@
 #include "absl/time/clock.h"
 #include "google/protobuf/util/time_util.h"
 #include "ops/catalog/status_macros.h"
+#include "server/config/config_text.h"
 #include "server/device/acl_status.h"
 #include "server/observability/log.h"
+#include "server/observability/tenant_slot.h"
 
 namespace opserve::server {
 
@@ -24,9 +26,15 @@ DeviceMemoryPool::Scrub ScrubMode(const std::string& name) {
   return DeviceMemoryPool::Scrub::kCrossTenant;
 }
 
+std::string RuntimeName(const AclLibrary& acl) {
+  return absl::StrCat(acl.soc_name(), acl.version().empty() ? "" : " ", acl.version());
+}
+
 DeviceServiceOptions ServiceOptions(const Config& config, size_t devices) {
   return {.lanes = config.streams_per_device,
           .queue_capacity = std::max<size_t>(config.queue_capacity_total / devices, 1),
+          .queue_capacity_per_tenant = config.queue_capacity_per_tenant,
+          .queue_max_age = config.queue_max_age,
           .execution_timeout = config.execution_timeout,
           .pool = {.max_bytes = config.workspace_max_bytes,
                    .floor_bytes = config.workspace_floor_bytes,
@@ -41,14 +49,22 @@ DeviceServiceOptions ServiceOptions(const Config& config, size_t devices) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Config& config) {
-  auto daemon = std::unique_ptr<Daemon>(new Daemon(config));
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
+    const Config& config, std::function<absl::StatusOr<Config>()> load_config) {
+  auto daemon = std::unique_ptr<Daemon>(new Daemon(config, std::move(load_config)));
+  if (config.tls) {
+    OPSERVE_ASSIGN_OR_RETURN(daemon->tls_, TlsFiles::Open(*config.tls));
+  }
   OPSERVE_RETURN_IF_ERROR(daemon->OpenDevices());
   OPSERVE_RETURN_IF_ERROR(daemon->StartListeners());
   return daemon;
 }
 
-Daemon::Daemon(const Config& config) : config_(config), start_time_(absl::Now()) {}
+Daemon::Daemon(const Config& config, std::function<absl::StatusOr<Config>()> load_config)
+    : config_(config),
+      load_config_(std::move(load_config)),
+      start_time_(absl::Now()),
+      tenants_(std::make_unique<Tenants>(config.tenants)) {}
 
 Daemon::~Daemon() {
   metrics_listener_.reset();
@@ -84,6 +100,8 @@ absl::Status Daemon::OpenDevices() {
                              residents_->DeviceWasReset(device, generation);
                            },
                        .state_changed = [this] { UpdateHealth(); }});
+  OPSERVE_RETURN_IF_ERROR(CheckTenants(config_.tenants));
+  OPSERVE_RETURN_IF_ERROR(scheduler_->SetTenants(tenants_->Settings()));
   monitor_ = std::make_unique<DeviceMonitor>(*scheduler_, *operators_, *pinned_, *residents_);
 
   std::vector<std::string> names;
@@ -113,6 +131,49 @@ absl::StatusOr<std::vector<int32_t>> Daemon::DeviceIds() const {
   return ids;
 }
 
+absl::Status Daemon::CheckTenants(const TenantsConfig& tenants) const {
+  uint64_t reserved = 0;
+  for (const TenantConfig& tenant : tenants.tenants) {
+    if (tenant.device_memory.reserved_bytes > UINT64_MAX - reserved)
+      reserved = UINT64_MAX;
+    else
+      reserved += tenant.device_memory.reserved_bytes;
+    for (const std::string& name : tenant.operators) {
+      if (operators_->Find(name) == nullptr) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("tenant ", tenant.name, ": operator: there is no \"", name, "\""));
+      }
+    }
+  }
+  return scheduler_->CheckReservations(reserved);
+}
+
+absl::Status Daemon::Reload(const absl::StatusOr<Config>& config) {
+  absl::MutexLock lock(&reload_mutex_);
+  absl::Status status = TryReload(config);
+  if (status.ok()) {
+    reloads_.fetch_add(1, std::memory_order_relaxed);
+    LogInfo("config_reloaded");
+  } else {
+    failed_reloads_.fetch_add(1, std::memory_order_relaxed);
+    LogError("config_not_reloaded", {{"error", std::string(status.message())}});
+  }
+  return status;
+}
+
+absl::Status Daemon::TryReload(const absl::StatusOr<Config>& config) {
+  OPSERVE_RETURN_IF_ERROR(config.status());
+  const std::string fixed = FieldsThatNeedRestart(config_.values, config->values);
+  if (!fixed.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat("only a restart can change ", fixed));
+  }
+  OPSERVE_RETURN_IF_ERROR(CheckTenants(config->tenants));
+  if (tls_ != nullptr) OPSERVE_RETURN_IF_ERROR(tls_->Reload());
+  OPSERVE_RETURN_IF_ERROR(tenants_->Set(config->tenants));
+  OPSERVE_RETURN_IF_ERROR(scheduler_->SetTenants(tenants_->Settings()));
+  return SetLogLevel(config->log_level);
+}
+
 void Daemon::UpdateHealth() {
   absl::MutexLock lock(&health_mutex_);
   if (is_in_service_) grpc_->SetServing(scheduler_->HasReadyDevice());
@@ -129,9 +190,20 @@ absl::Status Daemon::StartListeners() {
                                                        .scheduler = scheduler_.get(),
                                                        .residents = residents_.get(),
                                                        .metrics = metrics_.get(),
+                                                       .tenants = tenants_.get(),
+                                                       .tls = tls_.get(),
                                                        .status = [this] { return Status(); }}));
   if (config_.admin_listen) {
-    OPSERVE_ASSIGN_OR_RETURN(admin_, AdminServer::Start(config_, *scheduler_));
+    OPSERVE_ASSIGN_OR_RETURN(
+        admin_, AdminServer::Start(config_, *scheduler_,
+                                   {.status = [this] { return AdminStatus(); },
+                                    .reload =
+                                        [this] {
+                                          return Reload(load_config_
+                                                            ? load_config_()
+                                                            : absl::UnimplementedError(
+                                                                  "there is no file to read"));
+                                        }}));
   }
   {
     absl::MutexLock lock(&health_mutex_);
@@ -163,18 +235,90 @@ int64_t Daemon::Drain() {
 v1::GetServerStatusResponse Daemon::Status() const {
   v1::GetServerStatusResponse status;
   status.set_version(OPSERVE_VERSION);
-  status.set_runtime(
-      absl::StrCat(acl_->soc_name(), acl_->version().empty() ? "" : " ", acl_->version()));
+  status.set_runtime(RuntimeName(*acl_));
   *status.mutable_start_time() =
       google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(start_time_));
   for (v1::DeviceStatus& device : monitor_->Status()) *status.add_devices() = std::move(device);
   return status;
 }
 
+v1::AdminStatus Daemon::AdminStatus() const {
+  using google::protobuf::util::TimeUtil;
+  v1::AdminStatus status;
+  *status.mutable_time() = TimeUtil::NanosecondsToTimestamp(absl::GetCurrentTimeNanos());
+  status.set_version(OPSERVE_VERSION);
+  status.set_runtime(RuntimeName(*acl_));
+  *status.mutable_start_time() = TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(start_time_));
+  for (v1::DeviceStatus& device : monitor_->Status()) *status.add_devices() = std::move(device);
+  const std::vector<Tenant*> tenants = tenants_->Current();
+  std::vector<uint32_t> ids;
+  for (const Tenant* tenant : tenants) {
+    ids.push_back(tenant->id());
+    v1::TenantStatus* to = status.add_tenants();
+    to->set_name(tenant->name());
+    to->set_weight(tenant->config()->weight);
+    to->set_pending_requests(tenant->pending());
+    to->set_requests(tenant->ended());
+    to->set_failed_requests(tenant->failed());
+    const ResidentTensors::Usage residents = residents_->UsageOfTenant(tenant->id());
+    to->set_resident_tensors(residents.tensors);
+    to->set_resident_bytes(residents.bytes);
+  }
+  for (const auto& service : scheduler_->devices()) {
+    const std::vector<DeviceQueue::TenantState> states = service->queue().TenantStates(ids);
+    for (size_t i = 0; i < states.size(); ++i) {
+      v1::TenantOnDevice* to = status.mutable_tenants(static_cast<int>(i))->add_devices();
+      to->set_device(service->device().id());
+      to->set_queued_requests(states[i].queued);
+      to->set_device_bytes(states[i].device_bytes);
+      to->set_lane_seconds(absl::ToDoubleSeconds(service->TenantTime(TenantSlot(ids[i]))));
+      to->set_lag_seconds(absl::ToDoubleSeconds(states[i].lag));
+    }
+  }
+  status.set_connections(grpc_->acceptor().connections());
+  status.set_rejected_connections(grpc_->acceptor().rejected());
+  const PinnedPool::Statistics pinned = pinned_->statistics();
+  status.set_pinned_reserved_bytes(pinned.reserved_bytes);
+  status.set_pinned_allocated_bytes(pinned.allocated_bytes);
+  status.set_log_level(LogLevel());
+  return status;
+}
+
+prometheus::MetricFamily Daemon::TenantTimes(absl::Span<const std::string> names) const {
+  MetricFamilyBuilder family("opserve_tenant_device_seconds_total",
+                             "Time that tenants' requests had a lane.",
+                             prometheus::MetricType::Counter);
+  for (const auto& service : scheduler_->devices()) {
+    for (size_t slot = 0; slot < kTenantSlots; ++slot) {
+      const absl::Duration time = service->TenantTime(slot);
+      if (time == absl::ZeroDuration()) continue;
+      family.Add(
+          {{"tenant", TenantLabel(slot, names)}, {"device", absl::StrCat(service->device().id())}},
+          absl::ToDoubleSeconds(time));
+    }
+  }
+  return family.Build();
+}
+
 std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
-  std::vector<prometheus::MetricFamily> families = metrics_->Collect();
+  const std::vector<std::string> tenants = tenants_->Names();
+  std::vector<prometheus::MetricFamily> families = metrics_->Collect(tenants);
   for (prometheus::MetricFamily& family : monitor_->Collect()) {
     families.push_back(std::move(family));
+  }
+  families.push_back(TenantTimes(tenants));
+  families.push_back(MetricFamilyBuilder("opserve_config_reloads_total",
+                                         "Reloads of the configuration, by how they ended.",
+                                         prometheus::MetricType::Counter)
+                         .Add({{"result", "success"}}, static_cast<double>(reloads_.load()))
+                         .Add({{"result", "failure"}}, static_cast<double>(failed_reloads_.load()))
+                         .Build());
+  if (tls_ != nullptr) {
+    families.push_back(
+        MetricFamilyBuilder("opserve_tls_certificate_expiry_timestamp_seconds",
+                            "When the server's certificate expires.", prometheus::MetricType::Gauge)
+            .Add({{"listener", "tcp"}}, static_cast<double>(absl::ToUnixSeconds(tls_->expiry())))
+            .Build());
   }
   families.push_back(
       MetricFamilyBuilder("opserve_build_info", "What is running.", prometheus::MetricType::Gauge)

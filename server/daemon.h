@@ -1,7 +1,9 @@
 // The daemon: devices, scheduler, gRPC and metrics, put together and taken apart in order.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -9,6 +11,8 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "server/access/tls_files.h"
 #include "server/config/config.h"
 #include "server/device/acl_library.h"
 #include "server/device/pinned_pool.h"
@@ -20,13 +24,17 @@
 #include "server/rpc/admin_server.h"
 #include "server/rpc/grpc_server.h"
 #include "server/scheduling/scheduler.h"
+#include "server/scheduling/tenants.h"
 
 namespace opserve::server {
 
 class Daemon {
  public:
   // Loads the libraries, opens the devices and serves. The error says what to do about it.
-  static absl::StatusOr<std::unique_ptr<Daemon>> Start(const Config& config);
+  // `load_config` is asked for the configuration when an administrator wants it read again; none:
+  // that is not possible.
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(
+      const Config& config, std::function<absl::StatusOr<Config>()> load_config = nullptr);
 
   // Cancels what is still in flight and waits until the devices have let go of it.
   ~Daemon();
@@ -38,25 +46,41 @@ class Daemon {
   // that long at most; returns how many calls did not end.
   int64_t Drain();
 
+  // Takes over what `config` may change without a restart: tenants, log level, TLS files.
+  // Thread-safe. kFailedPrecondition, kInvalidArgument: why not; then everything is as it was.
+  absl::Status Reload(const absl::StatusOr<Config>& config) ABSL_LOCKS_EXCLUDED(reload_mutex_);
+
+  // Addresses served, with the ports the system chose.
+  const std::vector<std::string>& addresses() const { return grpc_->addresses(); }
+
+  const TlsFiles* tls() const { return tls_.get(); }  // null: there are none
   Scheduler& scheduler() { return *scheduler_; }
   ResidentTensors& residents() { return *residents_; }
 
  private:
-  explicit Daemon(const Config& config);
+  Daemon(const Config& config, std::function<absl::StatusOr<Config>()> load_config);
+  absl::Status CheckTenants(const TenantsConfig& tenants) const;
+  absl::Status TryReload(const absl::StatusOr<Config>& config)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(reload_mutex_);
+  v1::AdminStatus AdminStatus() const;
   absl::Status OpenDevices();
   absl::StatusOr<std::vector<int32_t>> DeviceIds() const;
   absl::Status StartListeners();
   v1::GetServerStatusResponse Status() const;
   std::vector<prometheus::MetricFamily> CollectMetrics() const;
+  prometheus::MetricFamily TenantTimes(absl::Span<const std::string> names) const;
 
   // Health says what the devices allow, from the start of service to the drain.
   void UpdateHealth() ABSL_LOCKS_EXCLUDED(health_mutex_);
 
   const Config config_;
+  const std::function<absl::StatusOr<Config>()> load_config_;
   const absl::Time start_time_;
   // In the order of construction; taken apart the other way round.
   std::unique_ptr<AclLibrary> acl_;
   std::unique_ptr<OperatorTable> operators_;
+  std::unique_ptr<Tenants> tenants_;
+  std::unique_ptr<TlsFiles> tls_;
   std::shared_ptr<PinnedPool> pinned_;
   std::unique_ptr<ResidentTensors> residents_;
   std::unique_ptr<Scheduler> scheduler_;
@@ -65,6 +89,10 @@ class Daemon {
   std::unique_ptr<GrpcServer> grpc_;
   std::unique_ptr<AdminServer> admin_;
   std::unique_ptr<MetricsListener> metrics_listener_;
+
+  absl::Mutex reload_mutex_;  // one reload at a time
+  std::atomic<uint64_t> reloads_ = 0;
+  std::atomic<uint64_t> failed_reloads_ = 0;
 
   absl::Mutex health_mutex_;  // makes what health says follow the states in their order
   bool is_in_service_ ABSL_GUARDED_BY(health_mutex_) = false;

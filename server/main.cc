@@ -10,6 +10,8 @@
 #include "absl/flags/parse.h"
 #include "google/protobuf/stubs/logging.h"
 #include "server/config/config.h"
+#include "server/config/config_text.h"
+#include "server/config/flags.h"
 #include "server/daemon.h"
 #include "server/observability/log.h"
 
@@ -18,16 +20,25 @@ namespace {
 
 enum ExitCode { kEndedWell = 0, kCannotStart = 1, kBadFlags = 2, kCutOff = 3 };
 
-// Signals that end the daemon are taken by threads that wait for them, so they interrupt nothing.
+// Signals are taken by threads that wait for them, so they interrupt nothing.
 sigset_t BlockSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGHUP, SIG_IGN);  // a terminal that goes away does not end the daemon
   return signals;
+}
+
+// Waits for a signal that ends the daemon; SIGHUP reloads meanwhile.
+int AwaitEnd(const sigset_t& signals, Daemon* daemon) {
+  int signal = 0;
+  while (sigwait(&signals, &signal) == 0 && signal == SIGHUP) {
+    if (daemon != nullptr) daemon->Reload(LoadConfig()).IgnoreError();  // logged and counted
+  }
+  return signal;
 }
 
 // Message buffers are large and come again at once: memory that went back to the system would have
@@ -48,21 +59,23 @@ ExitCode Run() {
   KeepFreedMemory();
   // What protobuf would print of malformed messages, their senders are told; the log stays JSON.
   google::protobuf::SetLogHandler(nullptr);
-  const absl::StatusOr<Config> config = ConfigFromFlags();
+  const absl::StatusOr<Config> config = LoadConfig();
   if (!config.ok()) return Fail(kBadFlags, config.status());
+  if (ShouldOnlyValidate()) {
+    config::ServerConfig values = config->values;
+    FillDefaults(&values);
+    std::fputs(ToText(values).c_str(), stdout);
+    return kEndedWell;
+  }
   if (absl::Status status = SetLogLevel(config->log_level); !status.ok()) {
     return Fail(kBadFlags, status);
   }
-  const absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(*config);
+  const absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(*config, &LoadConfig);
   if (!daemon.ok()) return Fail(kCannotStart, daemon.status());
 
-  int signal = 0;
-  sigwait(&signals, &signal);
-  LogInfo("signal", {{"number", signal}});
+  LogInfo("signal", {{"number", AwaitEnd(signals, daemon->get())}});
   std::thread([signals] {
-    int second = 0;
-    sigwait(&signals, &second);
-    LogWarning("ended_at_once", {{"number", second}});
+    LogWarning("ended_at_once", {{"number", AwaitEnd(signals, nullptr)}});
     _exit(kCutOff);
   }).detach();
   // What did not end in time would not end soon either: the process goes, and callers see their

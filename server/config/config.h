@@ -1,4 +1,4 @@
-// What the daemon is told on its command line, checked.
+// What the daemon is told by its configuration file and its command line, checked.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,37 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/config/listen_address.h"
+#include "server/config/server_config.pb.h"
+#include "server/config/tenant_config.h"
 
 namespace opserve::server {
 
+// Files of a TLS server, in PEM.
+struct TlsFilesConfig {
+  std::string cert;       // the server's chain
+  std::string key;        // its private key
+  std::string client_ca;  // who signs clients' certificates; empty: clients need none
+  std::string crl;        // certificates that are revoked; empty: none
+  absl::Duration reload_interval = absl::Minutes(1);
+};
+
 struct Config {
+  config::ServerConfig values;  // as text; the rest is made of it
   std::vector<ListenAddress> listen;
   std::optional<ListenAddress> metrics_listen;  // none: no metrics endpoint
   std::optional<ListenAddress> admin_listen;    // none: no administration
+  std::optional<TlsFilesConfig> tls;            // for all of `listen` that are not Unix sockets
+  uint32_t max_connections = 1024;
+  absl::Duration max_connection_age;
+  absl::Duration max_connection_age_grace;
+  absl::Duration max_connection_idle;
+  TenantsConfig tenants;
   std::string acl_library_dir;
   std::vector<int32_t> devices;  // ids; empty: all there are
   uint32_t streams_per_device = 4;
   uint32_t queue_capacity_total = 4096;
+  uint32_t queue_capacity_per_tenant = 256;
+  absl::Duration queue_max_age = absl::Seconds(30);
   uint64_t max_message_bytes = 0;
   uint64_t max_tensor_bytes = 0;
   uint64_t max_request_bytes = 0;
@@ -51,11 +71,12 @@ struct Config {
   std::string log_level;
 };
 
-// Reads the flags (after absl::ParseCommandLine) and checks every one.
-// kInvalidArgument: names the flag, its value and what is valid.
-absl::StatusOr<Config> ConfigFromFlags();
+// Reads the file of --config, if there is one, lets the flags (after absl::ParseCommandLine)
+// override it, and checks every value. Called again, it reads the file anew.
+// kInvalidArgument: names the value and what is valid.  kNotFound: no such file.
+absl::StatusOr<Config> LoadConfig();
 
-// Makes --help print the daemon's flags with a text that explains them, and --version the version.
-void SetUsage();
+// Checks values that come from elsewhere and makes a configuration of them.
+absl::StatusOr<Config> ConfigFrom(config::ServerConfig values);
 
 }  // namespace opserve::server

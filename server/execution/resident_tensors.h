@@ -32,6 +32,7 @@ struct ResidentTensor {
   int32_t device = 0;
   uint64_t device_generation = 0;
   DeviceBuffer memory;
+  std::shared_ptr<void> zone_share;  // of its tenant's device memory, for as long as it lives
 };
 
 struct ResidentLimits {

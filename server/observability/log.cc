@@ -57,4 +57,9 @@ absl::Status SetLogLevel(absl::string_view level) {
   return absl::OkStatus();
 }
 
+std::string LogLevel() {
+  const auto name = spdlog::level::to_string_view(Logger().level());
+  return {name.data(), name.size()};
+}
+
 }  // namespace opserve::server

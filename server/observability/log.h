@@ -25,5 +25,6 @@ void LogError(absl::string_view event, LogFields fields = {});
 // Sets the lowest level that is written: "debug", "info", "warning", "error" or "off".
 // kInvalidArgument: another name.
 absl::Status SetLogLevel(absl::string_view level);
+std::string LogLevel();
 
 }  // namespace opserve::server

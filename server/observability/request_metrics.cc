@@ -26,32 +26,46 @@ constexpr absl::string_view kReasons[] = {"too_large",
                                           "device_unavailable",
                                           "shm_disabled",
                                           "shm_invalid"};
-constexpr char kTenant[] = "default";
 
 double Seconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
 }  // namespace
 
-RequestMetrics::PerOperator::PerOperator(std::string name, size_t devices)
-    : name(std::move(name)), requests(devices + 1) {
+RequestMetrics::PerOperator::PerOperator(std::string name) : name(std::move(name)) {
   for (int stage = 0; stage <= kStages; ++stage) {
     stages.push_back(std::make_unique<Histogram>(SecondsBounds()));
   }
 }
 
 RequestMetrics::RequestMetrics(std::vector<std::string> operators, std::vector<int32_t> devices)
-    : devices_(std::move(devices)), rejections_(std::size(kReasons)) {
+    : devices_(std::move(devices)) {
   operators.push_back("program");
   operators.push_back("unknown");
   for (std::string& name : operators) {
-    operators_.push_back(std::make_unique<PerOperator>(std::move(name), devices_.size()));
+    operators_.push_back(std::make_unique<PerOperator>(std::move(name)));
   }
 }
 
-RequestMetrics::PerOperator& RequestMetrics::Of(int op) {
-  if (op == kProgram) return *operators_[operators_.size() - 2];
-  if (op == kUnknown) return *operators_.back();
-  return *operators_[op];
+RequestMetrics::~RequestMetrics() {
+  for (std::atomic<PerTenant*>& tenant : tenants_) delete tenant.load();
+}
+
+size_t RequestMetrics::OperatorIndex(int op) const {
+  if (op == kProgram) return operators_.size() - 2;
+  if (op == kUnknown) return operators_.size() - 1;
+  return static_cast<size_t>(op);
+}
+
+RequestMetrics::PerTenant& RequestMetrics::Of(std::optional<uint32_t> tenant) {
+  std::atomic<PerTenant*>& slot = tenants_[tenant ? TenantSlot(*tenant) : kNobody];
+  PerTenant* counted = slot.load(std::memory_order_acquire);
+  if (counted != nullptr) return *counted;
+  auto made =
+      std::make_unique<PerTenant>(operators_.size() * (devices_.size() + 1), std::size(kReasons));
+  if (slot.compare_exchange_strong(counted, made.get(), std::memory_order_acq_rel)) {
+    return *made.release();
+  }
+  return *counted;  // another thread was faster
 }
 
 size_t RequestMetrics::DeviceIndex(std::optional<int32_t> device) const {
@@ -64,9 +78,12 @@ std::string RequestMetrics::DeviceLabel(size_t index) const {
 }
 
 void RequestMetrics::Record(const Request& request) {
-  PerOperator& op = Of(request.op);
+  const size_t op_index = OperatorIndex(request.op);
+  PerOperator& op = *operators_[op_index];
+  PerTenant& tenant = Of(request.tenant);
   const auto code = std::min<int>(static_cast<int>(request.status.code()), kCodes - 1);
-  op.requests[DeviceIndex(request.device)][code].fetch_add(1, std::memory_order_relaxed);
+  const size_t cell = op_index * (devices_.size() + 1) + DeviceIndex(request.device);
+  tenant.requests[cell][code].fetch_add(1, std::memory_order_relaxed);
   op.request_bytes.Observe(static_cast<double>(request.request_bytes));
   if (request.status.ok()) {
     for (int stage = 0; stage < kStages; ++stage) {
@@ -79,7 +96,7 @@ void RequestMetrics::Record(const Request& request) {
   if (const auto detail = catalog::GetErrorDetail(request.status)) {
     const auto reason = std::find(std::begin(kReasons), std::end(kReasons), detail->reason());
     if (reason != std::end(kReasons)) {
-      rejections_[reason - std::begin(kReasons)].fetch_add(1, std::memory_order_relaxed);
+      tenant.rejections[reason - std::begin(kReasons)].fetch_add(1, std::memory_order_relaxed);
     }
   }
 }
@@ -89,7 +106,8 @@ void RequestMetrics::RecordCopies(uint64_t to_device_bytes, uint64_t from_device
   bytes_from_device_.fetch_add(from_device_bytes, std::memory_order_relaxed);
 }
 
-std::vector<prometheus::MetricFamily> RequestMetrics::Collect() const {
+std::vector<prometheus::MetricFamily> RequestMetrics::Collect(
+    absl::Span<const std::string> tenants) const {
   MetricFamilyBuilder requests("opserve_requests_total", "Requests answered, by outcome.",
                                MetricType::Counter);
   MetricFamilyBuilder durations("opserve_request_duration_seconds",
@@ -99,18 +117,29 @@ std::vector<prometheus::MetricFamily> RequestMetrics::Collect() const {
                                     MetricType::Histogram);
   MetricFamilyBuilder response_bytes(
       "opserve_response_bytes", "Size of successful responses as sent.", MetricType::Histogram);
-  for (const auto& op : operators_) {
-    for (size_t device = 0; device < op->requests.size(); ++device) {
+  MetricFamilyBuilder rejections("opserve_admission_rejections_total",
+                                 "Requests refused, by reason.", MetricType::Counter);
+  for (size_t slot = 0; slot < tenants_.size(); ++slot) {
+    const PerTenant* tenant = tenants_[slot].load(std::memory_order_acquire);
+    if (tenant == nullptr) continue;
+    const std::string label = TenantLabel(slot, tenants);
+    for (size_t cell = 0; cell < tenant->requests.size(); ++cell) {
       for (int code = 0; code < kCodes; ++code) {
-        const uint64_t count = op->requests[device][code].load(std::memory_order_relaxed);
+        const uint64_t count = tenant->requests[cell][code].load(std::memory_order_relaxed);
         if (count == 0) continue;
-        requests.Add({{"operator", op->name},
-                      {"tenant", kTenant},
-                      {"device", DeviceLabel(device)},
+        requests.Add({{"operator", operators_[cell / (devices_.size() + 1)]->name},
+                      {"tenant", label},
+                      {"device", DeviceLabel(cell % (devices_.size() + 1))},
                       {"code", absl::StatusCodeToString(static_cast<absl::StatusCode>(code))}},
                      static_cast<double>(count));
       }
     }
+    for (size_t i = 0; i < tenant->rejections.size(); ++i) {
+      rejections.Add({{"tenant", label}, {"reason", std::string(kReasons[i])}},
+                     static_cast<double>(tenant->rejections[i].load(std::memory_order_relaxed)));
+    }
+  }
+  for (const auto& op : operators_) {
     if (op->request_bytes.count() == 0) continue;
     for (int stage = 0; stage <= kStages; ++stage) {
       const auto name = stage < kStages ? kStageNames[stage] : "total";
@@ -121,12 +150,6 @@ std::vector<prometheus::MetricFamily> RequestMetrics::Collect() const {
     response_bytes.Add({{"operator", op->name}}, op->response_bytes.Collect());
   }
 
-  MetricFamilyBuilder rejections("opserve_admission_rejections_total",
-                                 "Requests refused, by reason.", MetricType::Counter);
-  for (size_t i = 0; i < rejections_.size(); ++i) {
-    rejections.Add({{"tenant", kTenant}, {"reason", std::string(kReasons[i])}},
-                   static_cast<double>(rejections_[i].load(std::memory_order_relaxed)));
-  }
   MetricFamilyBuilder copies("opserve_host_copy_bytes_total",
                              "Tensor bytes copied between host and device.", MetricType::Counter);
   copies.Add({{"direction", "h2d"}, {"path", "grpc"}},

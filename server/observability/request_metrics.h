@@ -10,16 +10,19 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "server/observability/metrics.h"
 #include "server/observability/stage_clock.h"
+#include "server/observability/tenant_slot.h"
 
 namespace opserve::server {
 
-// Thread-safe. The tenant of every request is "default".
+// Thread-safe.
 class RequestMetrics {
  public:
   // `operators`: the catalogue's names. `devices`: the ids that may occur.
   RequestMetrics(std::vector<std::string> operators, std::vector<int32_t> devices);
+  ~RequestMetrics();
 
   // Where a request belongs: an operator's position in the list; kProgram for several invocations;
   // kUnknown if it was refused before that was known.
@@ -27,9 +30,10 @@ class RequestMetrics {
   static constexpr int kUnknown = -2;
 
   struct Request {
+    std::optional<uint32_t> tenant = std::nullopt;  // its id; none: nobody knows whose it was
     int op = kUnknown;
-    std::optional<int32_t> device;  // none: it did not get to one
-    absl::Status status;
+    std::optional<int32_t> device = std::nullopt;  // none: it did not get to one
+    absl::Status status = {};
     const StageClock* clock = nullptr;
     uint64_t request_bytes = 0;   // as received
     uint64_t response_bytes = 0;  // as sent; 0 on failure
@@ -39,28 +43,37 @@ class RequestMetrics {
   // Host bytes copied on behalf of requests.
   void RecordCopies(uint64_t to_device_bytes, uint64_t from_device_bytes);
 
-  std::vector<prometheus::MetricFamily> Collect() const;
+  // `tenants`: names by id.
+  std::vector<prometheus::MetricFamily> Collect(absl::Span<const std::string> tenants) const;
 
  private:
   static constexpr int kCodes = 17;
 
   struct PerOperator {
-    PerOperator(std::string name, size_t devices);
+    explicit PerOperator(std::string name);
     std::string name;
-    // By device (the last: none) and code.
-    std::vector<std::array<std::atomic<uint64_t>, kCodes>> requests;
     std::vector<std::unique_ptr<Histogram>> stages;  // kStages of them, then the total
     Histogram request_bytes{BytesBounds()};
     Histogram response_bytes{BytesBounds()};
   };
 
-  PerOperator& Of(int op);
+  // What is counted of one tenant (or of those that share a slot).
+  struct PerTenant {
+    PerTenant(size_t cells, size_t reasons) : requests(cells), rejections(reasons) {}
+    // By operator, device (the last: none) and code.
+    std::vector<std::array<std::atomic<uint64_t>, kCodes>> requests;
+    std::vector<std::atomic<uint64_t>> rejections;  // by position in the set of reasons
+  };
+
+  PerTenant& Of(std::optional<uint32_t> tenant);
+  size_t OperatorIndex(int op) const;
   size_t DeviceIndex(std::optional<int32_t> device) const;
   std::string DeviceLabel(size_t index) const;
 
   const std::vector<int32_t> devices_;
   std::vector<std::unique_ptr<PerOperator>> operators_;  // then "program" and "unknown"
-  std::vector<std::atomic<uint64_t>> rejections_;        // by position in the set of reasons
+  // By TenantSlot; made when first needed, because most daemons have few.
+  std::array<std::atomic<PerTenant*>, kTenantSlots> tenants_ = {};
   std::atomic<uint64_t> bytes_to_device_ = 0;
   std::atomic<uint64_t> bytes_from_device_ = 0;
 };

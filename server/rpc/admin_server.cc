@@ -1,30 +1,35 @@
 #include "server/rpc/admin_server.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
+#include <atomic>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/resource_quota.h"
-#include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
+#include "ops/catalog/error.h"
 #include "ops/catalog/status_macros.h"
+#include "server/access/audit.h"
+#include "server/access/authenticator.h"
+#include "server/access/connection_gate.h"
+#include "server/access/listener.h"
 #include "server/observability/log.h"
 #include "server/rpc/status_conversion.h"
-#include "server/rpc/unix_socket.h"
 
 namespace opserve::server {
 namespace {
 
 // Enough to drain every device of a machine at once and still to look at a pool.
 constexpr int kMaxThreads = 16;
+constexpr int kMaxWatchers = 8;
+constexpr absl::Duration kShortestInterval = absl::Milliseconds(100);
+constexpr absl::Duration kLongestInterval = absl::Hours(1);
+constexpr size_t kMaxArgumentBytes = 64;
 
 v1::PoolSnapshot::Block::State ToProto(DeviceMemoryPool::Snapshot::BlockState state) {
   switch (state) {
@@ -56,12 +61,62 @@ void ToProto(const DeviceMemoryPool::Snapshot& snapshot, v1::PoolSnapshot* to) {
   to->set_retired_bytes(snapshot.statistics.retired_bytes);
 }
 
+}  // namespace
+
 class AdminService final : public v1::AdminService::Service {
  public:
-  AdminService(const Config& config, Scheduler& scheduler)
+  AdminService(const Config& config, Scheduler& scheduler, AdminServer::Hooks hooks)
       : default_deadline_(config.default_deadline),
         max_deadline_(config.max_deadline),
-        scheduler_(scheduler) {}
+        scheduler_(scheduler),
+        hooks_(std::move(hooks)) {}
+
+  // Ends the calls that would go on for ever.
+  void EndWatching() { over_.Notify(); }
+
+  grpc::Status GetStatus(grpc::ServerContext* /*rpc*/, const v1::GetStatusRequest* /*request*/,
+                         v1::AdminStatus* response) override {
+    *response = hooks_.status();  // looked at all the time, so not in the audit log
+    return grpc::Status::OK;
+  }
+
+  grpc::Status WatchStatus(grpc::ServerContext* rpc, const v1::WatchStatusRequest* request,
+                           grpc::ServerWriter<v1::AdminStatus>* writer) override {
+    absl::Duration interval = absl::Seconds(request->interval().seconds()) +
+                              absl::Nanoseconds(request->interval().nanos());
+    if (!request->has_interval()) interval = absl::Seconds(1);
+    if (interval < kShortestInterval || interval > kLongestInterval) {
+      return ToGrpcStatus(
+          catalog::InvalidCall("", "interval",
+                               absl::StrCat("is ", absl::FormatDuration(interval), ", must be ",
+                                            absl::FormatDuration(kShortestInterval), " to ",
+                                            absl::FormatDuration(kLongestInterval)),
+                               /*aclnn_status=*/0),
+          rpc);
+    }
+    // One thread of the few is the watcher's for as long as it watches; some must be left.
+    if (watchers_.fetch_add(1) >= kMaxWatchers) {
+      watchers_.fetch_sub(1);
+      return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+              absl::StrCat(kMaxWatchers, " others watch already")};
+    }
+    while (!rpc->IsCancelled() && writer->Write(hooks_.status()) &&
+           !over_.WaitForNotificationWithTimeout(interval)) {
+    }
+    watchers_.fetch_sub(1);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status SetLogLevel(grpc::ServerContext* rpc, const v1::SetLogLevelRequest* request,
+                           v1::SetLogLevelResponse* /*response*/) override {
+    const std::string level = request->level().substr(0, kMaxArgumentBytes);
+    return Audited("SetLogLevel", level, rpc, opserve::server::SetLogLevel(level));
+  }
+
+  grpc::Status Reload(grpc::ServerContext* rpc, const v1::ReloadRequest* /*request*/,
+                      v1::ReloadResponse* /*response*/) override {
+    return Audited("Reload", "", rpc, hooks_.reload());
+  }
 
   grpc::Status DrainDevice(grpc::ServerContext* rpc, const v1::DrainDeviceRequest* request,
                            v1::DrainDeviceResponse* response) override {
@@ -99,12 +154,14 @@ class AdminService final : public v1::AdminService::Service {
   template <typename Call>
   grpc::Status Serve(const char* method, grpc::ServerContext* rpc, uint32_t id, Call call) {
     DeviceService* device = id > INT32_MAX ? nullptr : scheduler_.Find(static_cast<int32_t>(id));
-    const absl::Status status = device == nullptr ? NoDevice(id) : call(*device);
-    LogInfo("admin_call", {{"method", method},
-                           {"device", id},
-                           {"outcome", absl::StatusCodeToString(status.code())},
-                           {"error", std::string(status.message())}});
-    return ToGrpcStatus(status, rpc);
+    return Audited(method, absl::StrCat("device ", id), rpc,
+                   device == nullptr ? NoDevice(id) : call(*device));
+  }
+
+  static grpc::Status Audited(const char* method, const std::string& arguments,
+                              grpc::ServerContext* rpc, const absl::Status& outcome) {
+    AuditAdminCall(method, arguments, Authenticator::UidOf(*rpc), outcome);
+    return ToGrpcStatus(outcome, rpc);
   }
 
   absl::Status NoDevice(uint32_t id) const {
@@ -125,54 +182,46 @@ class AdminService final : public v1::AdminService::Service {
   const absl::Duration default_deadline_;
   const absl::Duration max_deadline_;
   Scheduler& scheduler_;
+  const AdminServer::Hooks hooks_;
+  std::atomic<int> watchers_ = 0;
+  absl::Notification over_;
 };
 
-// Lets the owner connect, nobody else.
-absl::Status RestrictToOwner(const std::string& path) {
-  if (chmod(path.c_str(), 0600) == 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("cannot set the mode of ", path, ": ", std::strerror(errno)));
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(const Config& config,
-                                                                Scheduler& scheduler) {
+                                                                Scheduler& scheduler, Hooks hooks) {
   auto server = std::unique_ptr<AdminServer>(
-      new AdminServer(std::make_unique<AdminService>(config, scheduler)));
+      new AdminServer(std::make_unique<AdminService>(config, scheduler, std::move(hooks))));
   OPSERVE_RETURN_IF_ERROR(server->Listen(*config.admin_listen));
   return server;
 }
 
-absl::Status AdminServer::Listen(ListenAddress address) {
-  if (!address.is_local()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("administration on ", address.ToString(),
-                     ": must be a Unix socket or a loopback address (--admin_listen)"));
+absl::Status AdminServer::Listen(const ListenAddress& address) {
+  if (!address.is_unix) {
+    return absl::InvalidArgumentError(absl::StrCat("administration on ", address.ToString(),
+                                                   ": must be a Unix socket (--admin_listen)"));
   }
-  if (address.is_unix) OPSERVE_RETURN_IF_ERROR(PrepareSocketPath(address.path));
+  // Only the owner may connect.
+  OPSERVE_ASSIGN_OR_RETURN(Listener listener, Listener::Bind(address, /*unix_mode=*/0600));
+  address_ = listener.address().ToString();
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   grpc::ResourceQuota quota("admin");
   quota.SetMaxThreads(kMaxThreads);
   builder.SetResourceQuota(quota);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.RegisterService(service_.get());
-  int port = 0;
-  builder.AddListeningPort(address.ToString(), grpc::InsecureServerCredentials(), &port);
+  auto gate = std::make_unique<UserGate>(
+      &Authenticator::ForAdministrators, [](uint32_t) { return true; }, &builder);
+  acceptor_.Add(std::move(listener), std::move(gate));
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr || (!address.is_unix && port == 0)) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", address.ToString(),
-                                               ": is it in use, or not this machine's?"));
-  }
-  if (address.is_unix) OPSERVE_RETURN_IF_ERROR(RestrictToOwner(address.path));
-  address.port = port;
-  address_ = address.ToString();
-  return absl::OkStatus();
+  if (server_ == nullptr) return absl::InternalError("gRPC does not start");
+  return acceptor_.Start();
 }
 
+AdminServer::AdminServer(std::unique_ptr<AdminService> service) : service_(std::move(service)) {}
+
 AdminServer::~AdminServer() {
+  service_->EndWatching();
   if (server_ != nullptr) server_->Shutdown();
 }
 

@@ -2,45 +2,55 @@
 // offers it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "grpcpp/server.h"
 #include "opserve/v1/admin_service.grpc.pb.h"
+#include "server/access/connection_acceptor.h"
 #include "server/config/config.h"
 #include "server/scheduling/scheduler.h"
 
 namespace opserve::server {
 
+class AdminService;
+
 // A call has a thread to itself, of a few; draining and resuming wait on it, until the call's
 // deadline (default_deadline if it has none, max_deadline at most). Every call is logged.
 class AdminServer {
  public:
-  // Serves on `config.admin_listen`, which must be set: a Unix socket that only its owner may
-  // connect to, or a loopback address. `scheduler` outlives the server.
-  //
-  // kInvalidArgument: other machines could connect.  kUnavailable, kFailedPrecondition: the address
-  // cannot be bound.
-  static absl::StatusOr<std::unique_ptr<AdminServer>> Start(const Config& config,
-                                                            Scheduler& scheduler);
+  // What the daemon does for administrators. Both may be called by several threads at once.
+  struct Hooks {
+    std::function<v1::AdminStatus()> status;
+    std::function<absl::Status()> reload;
+  };
 
-  // Waits for the calls in progress.
+  // Serves on `config.admin_listen`, which must be set: a Unix socket that only its owner may
+  // connect to. `scheduler` outlives the server.
+  //
+  // kInvalidArgument: it is no Unix socket.  kUnavailable, kFailedPrecondition: it cannot be bound.
+  static absl::StatusOr<std::unique_ptr<AdminServer>> Start(const Config& config,
+                                                            Scheduler& scheduler, Hooks hooks);
+
+  // Ends those who watch, and waits for the other calls in progress.
   ~AdminServer();
   AdminServer(const AdminServer&) = delete;
   AdminServer& operator=(const AdminServer&) = delete;
 
-  // With the port the system chose.
   const std::string& address() const { return address_; }
 
  private:
-  explicit AdminServer(std::unique_ptr<v1::AdminService::Service> service)
-      : service_(std::move(service)) {}
-  absl::Status Listen(ListenAddress address);
+  static constexpr uint32_t kMaxConnections = 64;
 
-  const std::unique_ptr<v1::AdminService::Service> service_;
+  explicit AdminServer(std::unique_ptr<AdminService> service);
+  absl::Status Listen(const ListenAddress& address);
+
+  const std::unique_ptr<AdminService> service_;
   std::string address_;
   std::unique_ptr<grpc::Server> server_;
+  ConnectionAcceptor acceptor_{kMaxConnections};  // hands connections to server_
 };
 
 }  // namespace opserve::server

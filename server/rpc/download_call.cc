@@ -7,7 +7,6 @@
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "ops/catalog/status_macros.h"
 #include "proto/codec/payload_message.h"
-#include "server/rpc/execution_start.h"
 #include "server/rpc/pinned_slice.h"
 
 namespace opserve::server {
@@ -59,7 +58,7 @@ absl::Status DownloadCall::Start() {
                                            : std::min(kDefaultChunkBytes, context_.max_chunk_bytes);
   OPSERVE_RETURN_IF_ERROR(CheckChunkBytes(context_, chunk_bytes_));
   OPSERVE_ASSIGN_OR_RETURN(tensor_,
-                           context_.residents->Find(kDefaultTenant, request.handle(), absl::Now()));
+                           context_.residents->Find(tenant_, request.handle(), absl::Now()));
   total_bytes_ = static_cast<uint64_t>(catalog::NumBytes(tensor_->spec));
 
   v1::DownloadResponse first;

@@ -31,14 +31,20 @@ void ExecuteCall::OnArrival(bool ok) {
   events_to_come_ = 2;
   Listen(context_, queue_);
   state_ = std::make_shared<CallState>(RequestDeadline(context_, rpc_.deadline()));
+  const absl::StatusOr<Tenant*> tenant = context_.authenticator->TenantOf(rpc_);
+  if (!tenant.ok()) {
+    Answer(RefuseMessage(tenant.status(), nullptr, clock, request_));
+    return;
+  }
   v1::ExecuteRequest header;
   absl::StatusOr<codec::PayloadMessage> message = SplitRequest(request_, &header);
   if (!message.ok()) {
-    Answer(RefuseMessage(message.status(), clock, request_));
+    Answer(RefuseMessage(message.status(), *tenant, clock, request_));
     return;
   }
   StartExecution(context_,
-                 {.message = *std::move(message),
+                 {.tenant = *tenant,
+                  .message = *std::move(message),
                   .header = std::move(header),
                   .request_bytes = request_.Length(),
                   .call = state_,

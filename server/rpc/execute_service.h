@@ -6,6 +6,7 @@
 
 #include "absl/time/time.h"
 #include "opserve/v1/operator_service.grpc.pb.h"
+#include "server/access/authenticator.h"
 #include "server/execution/operator_table.h"
 #include "server/execution/program.h"
 #include "server/execution/resident_tensors.h"
@@ -32,6 +33,7 @@ struct ExecuteContext {
   ResidentTensors* residents = nullptr;
   IdempotencyCache* idempotency = nullptr;
   RequestMetrics* metrics = nullptr;
+  const Authenticator* authenticator = nullptr;
   ProgramLimits limits;
   uint64_t max_response_bytes = 0;
   absl::Duration default_deadline;

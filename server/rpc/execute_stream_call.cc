@@ -67,11 +67,21 @@ void ExecuteStreamCall::OnArrival(bool ok) {
     return;
   }
   Listen(context_, queue_);
+  const absl::StatusOr<Tenant*> tenant = context_.authenticator->TenantOf(rpc_);
+  if (tenant.ok()) {
+    tenant_ = *tenant;
+  } else {
+    EndInput(tenant.status(), StageClock());
+  }
+  bool reads_on = false;
+  Sending sending;
   {
     absl::MutexLock lock(&mutex_);
-    is_reading_ = true;
+    reads_on = NextRead();
+    sending = NextSending();
   }
-  stream_.Read(&message_, &read_);
+  if (reads_on) stream_.Read(&message_, &read_);
+  Send(std::move(sending));
 }
 
 void ExecuteStreamCall::OnRead(bool ok) {
@@ -115,11 +125,12 @@ void ExecuteStreamCall::HandleMessage(const StageClock& clock) {
     }
   }
   if (!status.ok()) {
-    Answer(header.id(), RefuseMessage(status, clock, message_), /*is_request_over=*/false);
+    Answer(header.id(), RefuseMessage(status, tenant_, clock, message_), /*is_request_over=*/false);
     return;
   }
   StartExecution(context_,
-                 {.message = *std::move(message),
+                 {.tenant = tenant_,
+                  .message = *std::move(message),
                   .header = std::move(*header.mutable_request()),
                   .request_bytes = message_.Length(),
                   .call = std::move(call),
@@ -151,7 +162,7 @@ std::shared_ptr<CallState> ExecuteStreamCall::BeginRequest(
 }
 
 void ExecuteStreamCall::EndInput(const absl::Status& status, const StageClock& clock) {
-  RecordExecution(context_, RefuseMessage(status, clock, message_), /*response_bytes=*/0);
+  RecordExecution(context_, RefuseMessage(status, tenant_, clock, message_), /*response_bytes=*/0);
   absl::MutexLock lock(&mutex_);
   input_has_ended_ = true;
   end_status_ = status;

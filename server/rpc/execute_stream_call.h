@@ -95,6 +95,7 @@ class ExecuteStreamCall {
   MemberEvent<ExecuteStreamCall, &ExecuteStreamCall::OnDone> done_{this};
 
   // Of the polling thread.
+  Tenant* tenant_ = nullptr;  // from arrival on, unless the stream is nobody's
   grpc::ByteBuffer message_;
   bool is_in_flight_ = false;  // counted in context_.in_flight: it has unanswered requests
   int events_to_come_ = 2;     // OnEnded, OnDone

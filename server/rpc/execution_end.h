@@ -10,6 +10,7 @@
 #include "server/observability/request_metrics.h"
 #include "server/observability/stage_clock.h"
 #include "server/rpc/execute_response.h"
+#include "server/scheduling/tenants.h"
 
 namespace opserve::server {
 
@@ -17,6 +18,7 @@ struct ExecutionEnd {
   absl::Status status;
   std::shared_ptr<const ExecuteAnswer> answer;  // null unless status is OK
   // Of the request, for metrics.
+  Tenant* tenant = nullptr;  // null: nobody's
   StageClock clock;
   int op = RequestMetrics::kUnknown;
   std::optional<int32_t> device;  // none: it did not get to one itself

@@ -36,8 +36,11 @@ absl::StatusOr<Program> Bind(const ExecuteContext& context, const ExecutionInput
   for (const codec::Payload& payload : input.message.payloads()) {
     payload_bytes.push_back(payload.size);
   }
-  const auto find_resident = [&context](absl::string_view handle) {
-    return context.residents->Find(kDefaultTenant, handle, absl::Now());
+  for (const v1::Invocation& invocation : input.header.invocations()) {
+    OPSERVE_RETURN_IF_ERROR(input.tenant->CheckMayCall(invocation.operator_()));
+  }
+  const auto find_resident = [&](absl::string_view handle) {
+    return context.residents->Find(input.tenant->id(), handle, absl::Now());
   };
   OPSERVE_ASSIGN_OR_RETURN(
       Program program,
@@ -46,9 +49,21 @@ absl::StatusOr<Program> Bind(const ExecuteContext& context, const ExecutionInput
   return program;
 }
 
+Priority ToPriority(v1::Priority priority) {
+  switch (priority) {
+    case v1::PRIORITY_HIGH:
+      return Priority::kHigh;
+    case v1::PRIORITY_LOW:
+      return Priority::kLow;
+    default:
+      return Priority::kNormal;
+  }
+}
+
 // The end of a request that has not ended yet.
 ExecutionEnd OpenEnd(const ExecuteContext& context, const ExecutionInput& input) {
   ExecutionEnd end;
+  end.tenant = input.tenant;
   end.clock = input.clock;
   end.op = OperatorOf(context, input.header);
   end.request_bytes = input.request_bytes;
@@ -84,7 +99,8 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
     on_end(end);
   };
   std::unique_ptr<LaneTask> task = std::make_unique<ExecutionRequest>(
-      std::move(input.message), std::move(program), std::move(call), kDefaultTenant, input.clock,
+      std::move(input.message), std::move(program), std::move(call), input.tenant->id(),
+      ToPriority(input.header.priority()), context.scheduler->costs(), input.clock,
       std::move(done));
   return context.scheduler->Submit(&task);
 }
@@ -156,8 +172,8 @@ void StartKeyed(ExecuteContext& context, ExecutionInput input, OnExecutionEnd on
   caller->own = OpenEnd(context, input);
   caller->on_end = std::move(on_end);
   const auto begun = cache.Begin(
-      {.tenant = kDefaultTenant, .key = input.header.idempotency_key(), .digest = digest}, run_call,
-      [caller](const ExecutionEnd& run) { caller->Tell(run); }, absl::Now());
+      {.tenant = input.tenant->id(), .key = input.header.idempotency_key(), .digest = digest},
+      run_call, [caller](const ExecutionEnd& run) { caller->Tell(run); }, absl::Now());
   if (!begun.ok() || begun->answer != nullptr) {
     ExecutionEnd end;
     end.status = begun.status();
@@ -185,9 +201,10 @@ absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& messa
   return split;
 }
 
-ExecutionEnd RefuseMessage(const absl::Status& status, const StageClock& clock,
+ExecutionEnd RefuseMessage(const absl::Status& status, Tenant* tenant, const StageClock& clock,
                            const grpc::ByteBuffer& message) {
   ExecutionEnd end;
+  end.tenant = tenant;
   end.status = status;
   end.clock = clock;
   end.clock.Book(Stage::kRead);
@@ -212,9 +229,17 @@ absl::Time RequestDeadline(const ExecuteContext& context,
 
 void StartExecution(ExecuteContext& context, ExecutionInput input, OnExecutionEnd on_end) {
   input.clock.Book(Stage::kRead);
-  if (absl::Status status = CheckAccepted(context, *input.call); !status.ok()) {
+  absl::Status status = CheckAccepted(context, *input.call);
+  if (status.ok()) status = input.tenant->BeginRequest(input.request_bytes, absl::Now());
+  if (!status.ok()) {
     on_end(Refusal(context, input, status));
-  } else if (input.header.idempotency_key().empty()) {
+    return;
+  }
+  on_end = [tenant = input.tenant, on_end = std::move(on_end)](const ExecutionEnd& end) {
+    tenant->EndRequest();
+    on_end(end);
+  };
+  if (input.header.idempotency_key().empty()) {
     StartOnce(context, std::move(input), on_end);
   } else {
     StartKeyed(context, std::move(input), std::move(on_end));
@@ -223,12 +248,15 @@ void StartExecution(ExecuteContext& context, ExecutionInput input, OnExecutionEn
 
 void RecordExecution(const ExecuteContext& context, const ExecutionEnd& end,
                      uint64_t response_bytes) {
-  context.metrics->Record({.op = end.op,
-                           .device = end.device,
-                           .status = end.status,
-                           .clock = &end.clock,
-                           .request_bytes = end.request_bytes,
-                           .response_bytes = response_bytes});
+  if (end.tenant != nullptr) end.tenant->CountEnded(end.status.ok());
+  context.metrics->Record(
+      {.tenant = end.tenant != nullptr ? std::optional(end.tenant->id()) : std::nullopt,
+       .op = end.op,
+       .device = end.device,
+       .status = end.status,
+       .clock = &end.clock,
+       .request_bytes = end.request_bytes,
+       .response_bytes = response_bytes});
   if (end.status.code() == absl::StatusCode::kInternal) {
     LogError("request_failed", {{"error", std::string(end.status.message())}});
   }

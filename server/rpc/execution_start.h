@@ -18,16 +18,14 @@
 
 namespace opserve::server {
 
-// Everybody is this tenant.
-inline constexpr uint32_t kDefaultTenant = 0;
-
 // Takes a message apart; `header` gets all but its payloads.
 // kInvalidArgument: malformed, or more payloads than a program could use.
 absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& message,
                                                    google::protobuf::MessageLite* header);
 
-// The end of a request whose message was refused before it told what to run.
-ExecutionEnd RefuseMessage(const absl::Status& status, const StageClock& clock,
+// The end of a request whose message was refused before it told what to run. `tenant`: null if that
+// was refused because nobody knows whose it is.
+ExecutionEnd RefuseMessage(const absl::Status& status, Tenant* tenant, const StageClock& clock,
                            const grpc::ByteBuffer& message);
 
 // Until when a request may take: the call's own deadline (time_point::max(): none), and `timeout`
@@ -38,6 +36,7 @@ absl::Time RequestDeadline(const ExecuteContext& context,
 
 // A request whose message was taken apart.
 struct ExecutionInput {
+  Tenant* tenant = nullptr;       // whose it is
   codec::PayloadMessage message;  // owns the payloads' bytes
   v1::ExecuteRequest header;      // without payloads
   uint64_t request_bytes = 0;     // of the whole message
@@ -45,8 +44,9 @@ struct ExecutionInput {
   StageClock clock;  // running since the request's arrival
 };
 
-// Checks the request and hands it to a device, or refuses it, or finds that an equal one with its
-// idempotency key is running or has run. Never waits for a device.
+// Lets the request in as far as its tenant may send it, checks it and hands it to a device, or
+// refuses it, or finds that an equal one with its idempotency key is running or has run. Never
+// waits for a device.
 //
 // `on_end` is called exactly once: here, on a thread of a device, or inside input.call->Cancel().
 // After it nothing of the request is in use, unless its run goes on for others with its key.

@@ -11,10 +11,10 @@
 #include "grpcpp/server_builder.h"
 #include "ops/catalog/descriptor_proto.h"
 #include "ops/catalog/status_macros.h"
+#include "server/access/listener.h"
 #include "server/rpc/download_call.h"
 #include "server/rpc/execute_call.h"
 #include "server/rpc/execute_stream_call.h"
-#include "server/rpc/unix_socket.h"
 #include "server/rpc/upload_call.h"
 
 namespace opserve::server {
@@ -31,6 +31,11 @@ constexpr int kListeningCalls = 16;
 // Room in a message beside a chunk's bytes.
 constexpr uint64_t kChunkHeaderBytes = 64 << 10;
 
+// As gRPC takes it.
+int Milliseconds(absl::Duration duration) {
+  return static_cast<int>(std::min<int64_t>(absl::ToInt64Milliseconds(duration), INT32_MAX));
+}
+
 // What a connection may do, as gRPC's channel arguments.
 void SetConnectionLimits(const Config& config, grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(static_cast<int>(config.max_message_bytes));
@@ -40,6 +45,14 @@ void SetConnectionLimits(const Config& config, grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 20'000);
+  // gRPC varies the age by 10 %, so that connections made together do not end together.
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
+                              Milliseconds(config.max_connection_age));
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS,
+                              Milliseconds(config.max_connection_age_grace));
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+                              Milliseconds(config.max_connection_idle));
   grpc::ResourceQuota quota("opserved");
   quota.Resize(config.grpc_memory_quota_bytes);
   builder->SetResourceQuota(quota);
@@ -54,7 +67,10 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Config& conf
 }
 
 GrpcServer::GrpcServer(const Config& config, Parts parts)
-    : parts_(std::move(parts)), idempotency_({.max_bytes = config.idempotency_cache_bytes}) {
+    : parts_(std::move(parts)),
+      authenticator_(*parts_.tenants),
+      idempotency_({.max_bytes = config.idempotency_cache_bytes}),
+      acceptor_(config.max_connections) {
   execute_.service = &operator_service_;
   execute_.calls = &calls_;
   execute_.operators = parts_.operators;
@@ -62,6 +78,7 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   execute_.residents = parts_.residents;
   execute_.idempotency = &idempotency_;
   execute_.metrics = parts_.metrics;
+  execute_.authenticator = &authenticator_;
   execute_.limits.max_tensor_bytes = config.max_tensor_bytes;
   execute_.limits.max_program_bytes = config.max_request_bytes;
   execute_.limits.max_output_ratio = config.max_output_ratio;
@@ -74,6 +91,7 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   tensors_.scheduler = parts_.scheduler;
   tensors_.residents = parts_.residents;
   tensors_.metrics = parts_.metrics;
+  tensors_.authenticator = &authenticator_;
   tensors_.max_tensor_bytes = config.max_tensor_bytes;
   tensors_.max_chunk_bytes = config.max_message_bytes - kChunkHeaderBytes;
   tensors_.max_deadline = config.max_deadline;
@@ -86,29 +104,33 @@ void GrpcServer::DescribeUnaryMethods() {
   list_operators_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue, void* tag) {
     operator_service_.RequestListOperators(rpc, request, writer, queue, queue, tag);
   };
-  list_operators_.answer = [this](const auto& request, auto* response) {
+  list_operators_.answer = [this](const Tenant&, const auto& request, auto* response) {
     return ListOperators(request, response);
   };
   get_server_status_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue,
                                       void* tag) {
     operator_service_.RequestGetServerStatus(rpc, request, writer, queue, queue, tag);
   };
-  get_server_status_.answer = [this](const auto& /*request*/, auto* response) {
+  get_server_status_.answer = [this](const Tenant&, const auto& /*request*/, auto* response) {
     *response = parts_.status();
     return absl::OkStatus();
   };
   renew_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue, void* tag) {
     tensor_service_.RequestRenew(rpc, request, writer, queue, queue, tag);
   };
-  renew_.answer = [this](const auto& request, auto* response) {
-    return Renew(tensors_, request, response);
+  renew_.answer = [this](const Tenant& tenant, const auto& request, auto* response) {
+    return Renew(tensors_, tenant, request, response);
   };
   release_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue, void* tag) {
     tensor_service_.RequestRelease(rpc, request, writer, queue, queue, tag);
   };
-  release_.answer = [this](const auto& request, auto* response) {
-    return Release(tensors_, request, response);
+  release_.answer = [this](const Tenant& tenant, const auto& request, auto* response) {
+    return Release(tensors_, tenant, request, response);
   };
+  list_operators_.authenticator = &authenticator_;
+  get_server_status_.authenticator = &authenticator_;
+  renew_.authenticator = &authenticator_;
+  release_.authenticator = &authenticator_;
 }
 
 absl::Status GrpcServer::Listen(const Config& config) {
@@ -118,30 +140,40 @@ absl::Status GrpcServer::Listen(const Config& config) {
   SetConnectionLimits(config, &builder);
   builder.RegisterService(&operator_service_);
   builder.RegisterService(&tensor_service_);
-  std::vector<int> ports(config.listen.size(), 0);
-  for (size_t i = 0; i < config.listen.size(); ++i) {
-    const ListenAddress& address = config.listen[i];
-    if (address.is_unix) OPSERVE_RETURN_IF_ERROR(PrepareSocketPath(address.path));
-    builder.AddListeningPort(address.ToString(), grpc::InsecureServerCredentials(), &ports[i]);
+  for (const ListenAddress& address : config.listen) {
+    // Owner and group may connect, nobody else.
+    OPSERVE_ASSIGN_OR_RETURN(Listener listener, Listener::Bind(address, /*unix_mode=*/0660));
+    addresses_.push_back(listener.address().ToString());
+    auto gate = GateFor(listener.address(), &builder);
+    acceptor_.Add(std::move(listener), std::move(gate));
   }
   for (int i = 0; i < NumQueues(); ++i) queues_.push_back(builder.AddCompletionQueue());
   server_ = builder.BuildAndStart();
-  for (size_t i = 0; i < config.listen.size(); ++i) {
-    ListenAddress address = config.listen[i];
-    if (server_ == nullptr || (!address.is_unix && ports[i] == 0)) {
-      return absl::UnavailableError(absl::StrCat("cannot listen on ", address.ToString(),
-                                                 ": is it in use, or not this machine's?"));
-    }
-    if (address.is_unix) OPSERVE_RETURN_IF_ERROR(RestrictSocket(address.path));
-    address.port = ports[i];
-    addresses_.push_back(address.ToString());
-  }
+  if (server_ == nullptr) return absl::InternalError("gRPC does not start");
   SetServing(false);
   for (const auto& queue : queues_) {
     ListenForCalls(queue.get());
     pollers_.emplace_back([this, queue = queue.get()] { Poll(queue); });
   }
-  return absl::OkStatus();
+  return acceptor_.Start();
+}
+
+std::unique_ptr<ConnectionGate> GrpcServer::GateFor(const ListenAddress& address,
+                                                    grpc::ServerBuilder* builder) const {
+  if (address.is_unix) {
+    return std::make_unique<UserGate>(
+        [this](SharedUid uid) { return authenticator_.ForClients(std::move(uid)); },
+        [this](uint32_t uid) { return parts_.tenants->HasUid(uid); }, builder);
+  }
+  std::shared_ptr<grpc::ServerCredentials> credentials;
+  if (parts_.tls == nullptr && !address.is_local()) {
+    credentials = grpc::InsecureServerCredentials();  // which take no processor
+  } else {
+    credentials = parts_.tls != nullptr ? parts_.tls->Credentials()
+                                        : grpc::experimental::LocalServerCredentials(LOCAL_TCP);
+    credentials->SetAuthMetadataProcessor(authenticator_.ForClients(nullptr));
+  }
+  return std::make_unique<CommonGate>(credentials, builder);
 }
 
 void GrpcServer::ListenForCalls(grpc::ServerCompletionQueue* queue) {

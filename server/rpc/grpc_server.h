@@ -11,6 +11,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "grpcpp/server.h"
+#include "server/access/authenticator.h"
+#include "server/access/connection_acceptor.h"
+#include "server/access/connection_gate.h"
+#include "server/access/tls_files.h"
 #include "server/config/config.h"
 #include "server/execution/operator_table.h"
 #include "server/execution/resident_tensors.h"
@@ -31,6 +35,8 @@ class GrpcServer {
     Scheduler* scheduler = nullptr;
     ResidentTensors* residents = nullptr;
     RequestMetrics* metrics = nullptr;
+    const Tenants* tenants = nullptr;
+    const TlsFiles* tls = nullptr;  // null: TCP is in plaintext
     // Answers GetServerStatus; called on polling threads, must not block.
     std::function<v1::GetServerStatusResponse()> status;
   };
@@ -54,17 +60,21 @@ class GrpcServer {
 
   // Addresses served, with the ports the system chose.
   const std::vector<std::string>& addresses() const { return addresses_; }
+  const ConnectionAcceptor& acceptor() const { return acceptor_; }
 
  private:
   GrpcServer(const Config& config, Parts parts);
   void DescribeUnaryMethods();
   absl::Status Listen(const Config& config);
+  std::unique_ptr<ConnectionGate> GateFor(const ListenAddress& address,
+                                          grpc::ServerBuilder* builder) const;
   void ListenForCalls(grpc::ServerCompletionQueue* queue);
   void Poll(grpc::ServerCompletionQueue* queue);
   absl::Status ListOperators(const v1::ListOperatorsRequest& request,
                              v1::ListOperatorsResponse* response) const;
 
   const Parts parts_;
+  const Authenticator authenticator_;
   AsyncOperatorService operator_service_;
   AsyncTensorService tensor_service_;
   ServerCalls calls_;
@@ -78,6 +88,7 @@ class GrpcServer {
   std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues_;
   std::vector<std::string> addresses_;
   std::unique_ptr<grpc::Server> server_;
+  ConnectionAcceptor acceptor_;       // hands connections to server_
   std::vector<std::thread> pollers_;  // one per queue
 };
 

@@ -8,7 +8,6 @@
 #include "google/protobuf/util/time_util.h"
 #include "ops/catalog/error.h"
 #include "ops/catalog/status_macros.h"
-#include "server/rpc/execution_start.h"
 
 namespace opserve::server {
 namespace {
@@ -56,21 +55,21 @@ google::protobuf::Timestamp ToTimestamp(absl::Time time) {
   return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(time));
 }
 
-absl::Status Renew(const TensorContext& context, const v1::RenewRequest& request,
-                   v1::RenewResponse* response) {
+absl::Status Renew(const TensorContext& context, const Tenant& tenant,
+                   const v1::RenewRequest& request, v1::RenewResponse* response) {
   OPSERVE_RETURN_IF_ERROR(CheckCount(request.handles()));
   OPSERVE_ASSIGN_OR_RETURN(const absl::Duration lease, ReadLease(request.lease()));
   OPSERVE_ASSIGN_OR_RETURN(
       const std::vector<absl::Time> lease_ends,
-      context.residents->Renew(kDefaultTenant, ToVector(request.handles()), lease, absl::Now()));
+      context.residents->Renew(tenant.id(), ToVector(request.handles()), lease, absl::Now()));
   for (absl::Time lease_end : lease_ends) *response->add_lease_ends() = ToTimestamp(lease_end);
   return absl::OkStatus();
 }
 
-absl::Status Release(const TensorContext& context, const v1::ReleaseRequest& request,
-                     v1::ReleaseResponse* response) {
+absl::Status Release(const TensorContext& context, const Tenant& tenant,
+                     const v1::ReleaseRequest& request, v1::ReleaseResponse* response) {
   OPSERVE_RETURN_IF_ERROR(CheckCount(request.handles()));
-  response->set_released(context.residents->Release(kDefaultTenant, ToVector(request.handles())));
+  response->set_released(context.residents->Release(tenant.id(), ToVector(request.handles())));
   return absl::OkStatus();
 }
 

@@ -11,6 +11,7 @@
 #include "google/protobuf/duration.pb.h"
 #include "google/protobuf/timestamp.pb.h"
 #include "opserve/v1/tensor_service.grpc.pb.h"
+#include "server/access/authenticator.h"
 #include "server/execution/resident_tensors.h"
 #include "server/observability/request_metrics.h"
 #include "server/rpc/call_counter.h"
@@ -30,6 +31,7 @@ struct TensorContext {
   Scheduler* scheduler = nullptr;
   ResidentTensors* residents = nullptr;
   RequestMetrics* metrics = nullptr;
+  const Authenticator* authenticator = nullptr;
   uint64_t max_tensor_bytes = 0;
   uint64_t max_chunk_bytes = 0;
   // Also that of calls without a deadline: how long a transfer takes is up to the other side.
@@ -53,9 +55,9 @@ google::protobuf::Timestamp ToTimestamp(absl::Time time);
 
 // The two small calls; thread-safe, do not block. Errors: ResidentTensors::Renew's, and
 // kInvalidArgument.
-absl::Status Renew(const TensorContext& context, const v1::RenewRequest& request,
-                   v1::RenewResponse* response);
-absl::Status Release(const TensorContext& context, const v1::ReleaseRequest& request,
-                     v1::ReleaseResponse* response);
+absl::Status Renew(const TensorContext& context, const Tenant& tenant,
+                   const v1::RenewRequest& request, v1::RenewResponse* response);
+absl::Status Release(const TensorContext& context, const Tenant& tenant,
+                     const v1::ReleaseRequest& request, v1::ReleaseResponse* response);
 
 }  // namespace opserve::server

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "grpc/support/time.h"
 #include "ops/catalog/error.h"
+#include "ops/catalog/status_macros.h"
 #include "server/observability/log.h"
 #include "server/rpc/refusal.h"
 #include "server/rpc/status_conversion.h"
@@ -37,6 +38,8 @@ absl::Status TransferCall::Begin() {
   ExpectEvent();  // HandleDone, which gRPC owes every call that arrived
   ExpectEvent();
   deadline_alarm_.Set(queue_, absl::ToChronoTime(state_->deadline()), &deadline_event_);
+  OPSERVE_ASSIGN_OR_RETURN(const Tenant* tenant, context_.authenticator->TenantOf(rpc_));
+  tenant_ = tenant->id();
   if (context_.is_draining->load(std::memory_order_acquire)) return DrainingError();
   return state_->Check();
 }
@@ -52,7 +55,8 @@ absl::Status TransferCall::Submit(int32_t device, TransferTask::Step step) {
   // Another thread sets the alarm, after which the call may be gone; the alarm bears that. A time
   // that has passed for ever rings at once, others are rounded up to a millisecond.
   std::unique_ptr<LaneTask> task = std::make_unique<TransferTask>(
-      state_, device, std::move(step), [this](const absl::Status& status) {
+      state_, device, TaskDemand{.tenant = tenant_}, std::move(step),
+      [this](const absl::Status& status) {
         {
           absl::MutexLock lock(&step_mutex_);
           step_status_ = status;

@@ -28,7 +28,8 @@ class TransferCall {
   virtual ~TransferCall();
 
   // The call has arrived: it counts as in flight from now on, and OnDeadline is called when its
-  // time is up. To be called once, first. kUnavailable (reason "draining"), kDeadlineExceeded.
+  // time is up. To be called once, first. kUnauthenticated, kUnavailable (reason "draining"),
+  // kDeadlineExceeded.
   absl::Status Begin();
 
   // Every operation that was started on the queue after Begin is announced, and its handler ends
@@ -57,6 +58,7 @@ class TransferCall {
   grpc::ServerCompletionQueue* const queue_;
   grpc::ServerContext rpc_;
   std::shared_ptr<CallState> state_;  // set by Begin
+  uint32_t tenant_ = 0;               // likewise, if it succeeds
 
  private:
   void HandleStep(bool ok);

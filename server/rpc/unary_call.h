@@ -8,6 +8,7 @@
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/async_unary_call.h"
+#include "server/access/authenticator.h"
 #include "server/rpc/call_counter.h"
 #include "server/rpc/completion_event.h"
 #include "server/rpc/status_conversion.h"
@@ -21,8 +22,9 @@ struct UnaryMethod {
   std::function<void(grpc::ServerContext*, Request*, grpc::ServerAsyncResponseWriter<Response>*,
                      grpc::ServerCompletionQueue*, void* tag)>
       receive;
-  // Must not block.
-  std::function<absl::Status(const Request&, Response*)> answer;
+  // For this tenant's caller. Must not block.
+  std::function<absl::Status(const Tenant&, const Request&, Response*)> answer;
+  const Authenticator* authenticator = nullptr;
 };
 
 // Owns itself, as ExecuteCall does.
@@ -51,7 +53,9 @@ class UnaryCall {
     }
     Listen(method_, calls_, queue_);
     Response response;
-    const absl::Status status = method_.answer(request_, &response);
+    const absl::StatusOr<Tenant*> tenant = method_.authenticator->TenantOf(rpc_);
+    const absl::Status status =
+        tenant.ok() ? method_.answer(**tenant, request_, &response) : tenant.status();
     if (status.ok()) {
       writer_.Finish(response, grpc::Status::OK, &finished_);
     } else {

@@ -9,7 +9,6 @@
 #include "ops/catalog/error.h"
 #include "ops/catalog/status_macros.h"
 #include "server/execution/tensor_transfer.h"
-#include "server/rpc/execution_start.h"
 
 namespace opserve::server {
 namespace {
@@ -36,13 +35,13 @@ bool CanTake(const DeviceService& service, uint64_t bytes) {
 }
 
 // The device for a tensor of `bytes` bytes.
-absl::StatusOr<const DeviceService*> ChooseDevice(const TensorContext& context,
-                                                  const v1::UploadHeader& header, uint64_t bytes) {
+absl::StatusOr<DeviceService*> ChooseDevice(const TensorContext& context, uint32_t tenant,
+                                            const v1::UploadHeader& header, uint64_t bytes) {
   const Scheduler& scheduler = *context.scheduler;
   if (header.has_device()) {
-    const DeviceService* asked = header.device() > INT32_MAX
-                                     ? nullptr
-                                     : scheduler.Find(static_cast<int32_t>(header.device()));
+    DeviceService* asked = header.device() > INT32_MAX
+                               ? nullptr
+                               : scheduler.Find(static_cast<int32_t>(header.device()));
     if (asked != nullptr) return asked;
     return InvalidField("device",
                         absl::StrCat("there is no device ", header.device(), "; there are ",
@@ -51,11 +50,11 @@ absl::StatusOr<const DeviceService*> ChooseDevice(const TensorContext& context,
                                                      absl::StrAppend(out, service->device().id());
                                                    })));
   }
-  if (const auto id = context.residents->DeviceOf(kDefaultTenant)) {
-    const DeviceService* others = scheduler.Find(*id);
+  if (const auto id = context.residents->DeviceOf(tenant)) {
+    DeviceService* others = scheduler.Find(*id);
     if (others != nullptr && CanTake(*others, bytes)) return others;
   }
-  if (const DeviceService* roomiest = scheduler.Roomiest()) return roomiest;
+  if (DeviceService* roomiest = scheduler.Roomiest()) return roomiest;
   return catalog::ErrorWithReason(absl::StatusCode::kUnavailable, "device_unavailable",
                                   "no device is ready");
 }
@@ -134,12 +133,15 @@ absl::Status UploadCall::Start(const v1::UploadHeader& header) {
   OPSERVE_RETURN_IF_ERROR(CheckChunkBytes(context_, header.chunk_bytes()));
   chunk_bytes_ = header.chunk_bytes();
   OPSERVE_ASSIGN_OR_RETURN(lease_, ReadLease(header.lease()));
-  OPSERVE_ASSIGN_OR_RETURN(const DeviceService* service,
-                           ChooseDevice(context_, header, total_bytes_));
+  OPSERVE_ASSIGN_OR_RETURN(DeviceService * service,
+                           ChooseDevice(context_, tenant_, header, total_bytes_));
   const int32_t device = service->device().id();
   OPSERVE_ASSIGN_OR_RETURN(reservation_,
-                           context_.residents->Reserve(kDefaultTenant, device, total_bytes_));
+                           context_.residents->Reserve(tenant_, device, total_bytes_));
+  OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<void> zone_share,
+                           service->queue().TakeMemory(tenant_, total_bytes_));
   tensor_ = std::make_shared<ResidentTensor>();
+  tensor_->zone_share = std::move(zone_share);
   tensor_->spec = std::move(spec);
   tensor_->device = device;
   tensor_->device_generation = service->device().generation();
@@ -183,7 +185,7 @@ absl::Status UploadCall::CopyNext() {
     const UploadChunk chunk = {.payload = copying_->message.payloads()[0],
                                .offset = copying_->offset,
                                .crc32c = copying_->crc32c};
-    return CopyToDevice(chunk, *state_, kDefaultTenant, lane, tensor_.get());
+    return CopyToDevice(chunk, *state_, tenant_, lane, tensor_.get());
   });
 }
 
@@ -244,7 +246,7 @@ void UploadCall::OnFinished(bool /*ok*/) { EventEnded(); }
 // The client never got the handle: it left when the answer was on its way.
 void UploadCall::OnEnd() {
   if (!handle_.empty() && rpc_.IsCancelled()) {
-    context_.residents->Release(kDefaultTenant, {&handle_, 1});
+    context_.residents->Release(tenant_, {&handle_, 1});
   }
 }
 

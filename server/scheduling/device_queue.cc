@@ -6,59 +6,121 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "ops/catalog/error.h"
+#include "ops/catalog/status_macros.h"
 
 namespace opserve::server {
+namespace {
+
+// Until something of a tenant's device memory may have been given back.
+constexpr int64_t kMemoryPushbackMs = 1000;
+
+std::vector<std::unique_ptr<LaneTask>> TasksOf(std::vector<DeviceQueue::Tasks::Entry> entries) {
+  std::vector<std::unique_ptr<LaneTask>> tasks;
+  tasks.reserve(entries.size());
+  for (DeviceQueue::Tasks::Entry& entry : entries) tasks.push_back(std::move(entry.payload));
+  return tasks;
+}
+
+}  // namespace
+
+DeviceQueue::DeviceQueue(DeviceQueueOptions options)
+    : lanes_(options.fairness.lanes),
+      max_age_(options.max_age),
+      tasks_(std::move(options.fairness), options.device_bytes) {}
+
+absl::Status DeviceQueue::SetTenants(absl::Span<const TenantSettings> tenants) {
+  absl::MutexLock lock(&mutex_);
+  // First those that reserve nothing any more, so that there is room for the others.
+  for (TenantSettings tenant : tenants) {
+    tenant.memory.reserved = 0;
+    OPSERVE_RETURN_IF_ERROR(tasks_.SetTenant(tenant.tenant, tenant.weight, tenant.memory));
+  }
+  for (const TenantSettings& tenant : tenants) {
+    OPSERVE_RETURN_IF_ERROR(tasks_.SetTenant(tenant.tenant, tenant.weight, tenant.memory));
+  }
+  Publish();
+  return absl::OkStatus();
+}
 
 absl::Status DeviceQueue::Push(std::unique_ptr<LaneTask>* task) {
+  const TaskDemand& demand = (*task)->demand();
+  const absl::Time now = absl::Now();
+  const absl::Time deadline = (*task)->call()->deadline();
   absl::MutexLock lock(&mutex_);
   if (is_closed_ || is_paused_) {
     return catalog::ErrorWithReason(absl::StatusCode::kUnavailable, "device_unavailable",
                                     "the device takes no requests now");
   }
-  if (waiting_.size() == capacity_) {
-    return catalog::ErrorWithReason(
-        absl::StatusCode::kResourceExhausted, "queue_full",
-        absl::StrCat("the queue is full with ", capacity_, " requests"));
+  if (!IsDeadlineFeasible(now, deadline, demand.cost, tasks_.queued_time(demand.tenant), lanes_)) {
+    return catalog::ErrorWithPushback(
+        absl::StatusCode::kDeadlineExceeded, "deadline_infeasible",
+        absl::StrCat("the request would take about ", absl::FormatDuration(demand.cost.time),
+                     " after what the tenant has queued; its deadline is in ",
+                     absl::FormatDuration(deadline - now)),
+        /*pushback_ms=*/-1);
   }
-  waiting_.push_back({std::move(*task), absl::Now()});
-  PublishDepth();
+  Tasks::Entry entry{.payload = nullptr,
+                     .key = (*task)->call().get(),
+                     .tenant = demand.tenant,
+                     .priority = demand.priority,
+                     .deadline = std::min(deadline, now + max_age_),
+                     .estimate = demand.cost.time,
+                     .device_bytes = demand.device_bytes};
+  entry.payload = std::move(*task);
+  if (absl::Status status = tasks_.Push(&entry, now); !status.ok()) {
+    *task = std::move(entry.payload);
+    return status;
+  }
+  Publish();
   return absl::OkStatus();
 }
 
-std::unique_ptr<LaneTask> DeviceQueue::Pop() {
+DeviceQueue::Popped DeviceQueue::Pop() {
+  Popped result;
   absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(this, &DeviceQueue::CanPop));
-  if (is_paused_ || waiting_.empty()) return nullptr;
-  std::unique_ptr<LaneTask> task = std::move(waiting_.front().task);
-  waiting_.pop_front();
-  executing_.fetch_add(1);
-  PublishDepth();
-  return task;
+  while (true) {
+    mutex_.Await(absl::Condition(this, &DeviceQueue::CanPop));
+    if (is_paused_ || (is_closed_ && tasks_.depth() == 0)) {
+      result.is_over = true;
+      return result;
+    }
+    Tasks::Popped popped = tasks_.Pop(absl::Now());
+    if (popped.started) {
+      executing_.fetch_add(1);
+      result.next = {std::move(popped.started->entry.payload), popped.started->lease};
+    }
+    result.expired = TasksOf(std::move(popped.expired));
+    Publish();
+    if (result.next || !result.expired.empty()) return result;
+  }
+}
+
+void DeviceQueue::TaskEnded(const Lease& lease, absl::Duration actual) {
+  absl::MutexLock lock(&mutex_);
+  tasks_.Ended(lease, actual);
+  executing_.fetch_sub(1);
+  Publish();
 }
 
 std::unique_ptr<LaneTask> DeviceQueue::Remove(const CallState* call) {
   absl::MutexLock lock(&mutex_);
-  const auto found = std::find_if(waiting_.begin(), waiting_.end(), [call](const Waiting& waiting) {
-    return waiting.task->call().get() == call;
-  });
-  if (found == waiting_.end()) return nullptr;
-  std::unique_ptr<LaneTask> task = std::move(found->task);
-  waiting_.erase(found);
-  PublishDepth();
-  return task;
-}
-
-std::vector<std::unique_ptr<LaneTask>> DeviceQueue::TakeAllLocked() {
-  std::vector<std::unique_ptr<LaneTask>> tasks;
-  for (Waiting& waiting : waiting_) tasks.push_back(std::move(waiting.task));
-  waiting_.clear();
-  PublishDepth();
-  return tasks;
+  std::optional<Tasks::Entry> entry = tasks_.Remove(call);
+  Publish();
+  return entry ? std::move(entry->payload) : nullptr;
 }
 
 std::vector<std::unique_ptr<LaneTask>> DeviceQueue::TakeAll() {
   absl::MutexLock lock(&mutex_);
-  return TakeAllLocked();
+  std::vector<Tasks::Entry> entries = tasks_.TakeAll();
+  Publish();
+  return TasksOf(std::move(entries));
+}
+
+std::vector<std::unique_ptr<LaneTask>> DeviceQueue::TakeExpired() {
+  absl::MutexLock lock(&mutex_);
+  std::vector<Tasks::Entry> entries = tasks_.TakeExpired(absl::Now());
+  Publish();
+  return TasksOf(std::move(entries));
 }
 
 void DeviceQueue::Open() {
@@ -67,9 +129,11 @@ void DeviceQueue::Open() {
 }
 
 std::vector<std::unique_ptr<LaneTask>> DeviceQueue::Pause() {
-  absl::MutexLock lock(&mutex_);
-  is_paused_ = true;
-  return TakeAllLocked();
+  {
+    absl::MutexLock lock(&mutex_);
+    is_paused_ = true;
+  }
+  return TakeAll();
 }
 
 void DeviceQueue::Close() {
@@ -77,9 +141,41 @@ void DeviceQueue::Close() {
   is_closed_ = true;
 }
 
-void DeviceQueue::PublishDepth() {
-  depth_.store(waiting_.size());
-  oldest_arrival_ns_.store(waiting_.empty() ? 0 : absl::ToUnixNanos(waiting_.front().arrival),
+absl::StatusOr<std::shared_ptr<void>> DeviceQueue::TakeMemory(uint32_t tenant, uint64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status status = tasks_.CheckCanEverFit(tenant, bytes); !status.ok()) return status;
+  if (tasks_.TryTakeMemory(tenant, bytes)) {
+    return std::shared_ptr<void>(this, [tenant, bytes](void* queue) {
+      static_cast<DeviceQueue*>(queue)->GiveMemory(tenant, bytes);
+    });
+  }
+  const bool is_own_limit = tasks_.IsAboveHardLimit(tenant, bytes);
+  return catalog::ErrorWithPushback(
+      absl::StatusCode::kResourceExhausted, is_own_limit ? "tenant_memory" : "device_memory",
+      absl::StrCat("the tenant cannot get ", bytes, " bytes of device memory now"),
+      kMemoryPushbackMs);
+}
+
+void DeviceQueue::GiveMemory(uint32_t tenant, uint64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  tasks_.GiveMemory(tenant, bytes);
+  Publish();
+}
+
+std::vector<DeviceQueue::TenantState> DeviceQueue::TenantStates(
+    absl::Span<const uint32_t> tenants) {
+  absl::MutexLock lock(&mutex_);
+  std::vector<TenantState> states;
+  for (uint32_t tenant : tenants) {
+    states.push_back({tasks_.depth(tenant), tasks_.memory().used(tenant), tasks_.Lag(tenant)});
+  }
+  return states;
+}
+
+void DeviceQueue::Publish() {
+  may_start_ = tasks_.MayStart();
+  depth_.store(tasks_.depth());
+  oldest_arrival_ns_.store(tasks_.depth() == 0 ? 0 : absl::ToUnixNanos(tasks_.oldest_arrival()),
                            std::memory_order_relaxed);
 }
 

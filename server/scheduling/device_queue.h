@@ -1,44 +1,76 @@
-// Tasks that wait for a lane of one device: first in, first out, up to a limit.
+// Tasks that wait for a lane of one device, and the lanes' threads that wait for tasks: the locks
+// and threads around a DispatchQueue, which decides who goes next.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
-#include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "server/config/tenant_config.h"
+#include "server/scheduling/dispatch_queue.h"
 #include "server/scheduling/lane_task.h"
+#include "server/scheduling/tenant_settings.h"
 
 namespace opserve::server {
 
+struct DeviceQueueOptions {
+  FairQueueOptions fairness;
+  uint64_t device_bytes = 0;                   // what tenants' zones are parts of
+  absl::Duration max_age = absl::Seconds(30);  // longest a task may wait
+};
+
 // Thread-safe. Destroy it only when no thread is inside a method.
 //
-// Invariants, whenever mutex_ is free: waiting_.size() <= capacity_; nothing waits while it is
-// paused; is_closed_ changes once, to true.
+// Invariants, whenever mutex_ is free: nothing waits while it is paused; is_closed_ changes once,
+// to true.
 class DeviceQueue {
  public:
+  using Tasks = DispatchQueue<std::unique_ptr<LaneTask>>;
+  using Lease = Tasks::Lease;
+
+  struct Dispatched {
+    std::unique_ptr<LaneTask> task;
+    Lease lease;  // for TaskEnded
+  };
+  struct Popped {
+    std::optional<Dispatched> next;
+    std::vector<std::unique_ptr<LaneTask>> expired;  // waited in vain: to be refused
+    bool is_over = false;                            // paused or closed: the lane should end
+  };
+
   // Paused until Open.
-  explicit DeviceQueue(size_t capacity) : capacity_(capacity) {}
+  explicit DeviceQueue(DeviceQueueOptions options);
+
+  // Gives tenants their weights and zones, which together must not reserve more than there is:
+  // kFailedPrecondition.
+  absl::Status SetTenants(absl::Span<const TenantSettings> tenants) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes *task, leaving it null, if and only if the result is OK. Never waits.
-  // kResourceExhausted (reason "queue_full"): full.
+  // kResourceExhausted (reason "queue_full" or "tenant_queue_full", with a retry hint): full.
+  // kFailedPrecondition (reason "tenant_memory" or "device_memory", pushback -1): it can never fit.
+  // kDeadlineExceeded (reason "deadline_infeasible", pushback -1): it could not end in time.
   // kUnavailable (reason "device_unavailable"): paused or closed.
   absl::Status Push(std::unique_ptr<LaneTask>* task) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits for a task, which counts as executing until TaskEnded. Null: paused, or closed and empty;
-  // the lane should end.
-  std::unique_ptr<LaneTask> Pop() ABSL_LOCKS_EXCLUDED(mutex_);
-  void TaskEnded() { executing_.fetch_sub(1); }
+  // Waits until there is something to say. What it hands out counts as executing until TaskEnded,
+  // to be called once, after the task had a lane for `actual`.
+  Popped Pop() ABSL_LOCKS_EXCLUDED(mutex_);
+  void TaskEnded(const Lease& lease, absl::Duration actual) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes the task of this call, if it waits here.
   std::unique_ptr<LaneTask> Remove(const CallState* call) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Everything that waits, in order, which waits no more.
+  // Everything that waits, in order of arrival, which waits no more; of TakeExpired only what has
+  // waited in vain.
   std::vector<std::unique_ptr<LaneTask>> TakeAll() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<std::unique_ptr<LaneTask>> TakeExpired() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Hands tasks out and takes new ones; neither, and what waited is the caller's now.
   void Open() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -46,6 +78,22 @@ class DeviceQueue {
 
   // Refuses what comes from now on; what waits is still handed out.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // A tenant's device memory beside that of its tasks, until the last owner of the result is gone,
+  // which must be before the queue.
+  // kFailedPrecondition (reason "tenant_memory", pushback -1): never.  kResourceExhausted (reason
+  // "tenant_memory" or "device_memory", with a retry hint): not now.
+  absl::StatusOr<std::shared_ptr<void>> TakeMemory(uint32_t tenant, uint64_t bytes)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // What a tenant has here now.
+  struct TenantState {
+    size_t queued = 0;
+    uint64_t device_bytes = 0;
+    absl::Duration lag;  // behind its share of lane time
+  };
+  std::vector<TenantState> TenantStates(absl::Span<const uint32_t> tenants)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The following take no lock. Tasks waiting now; taken by Pop and not ended; when the oldest that
   // waits came (the Unix epoch: none).
@@ -58,23 +106,21 @@ class DeviceQueue {
   bool IsEmpty() const { return depth() == 0 && executing() == 0; }
 
  private:
-  struct Waiting {
-    std::unique_ptr<LaneTask> task;
-    absl::Time arrival;
-  };
-
   bool CanPop() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return is_closed_ || is_paused_ || !waiting_.empty();
+    return is_closed_ || is_paused_ || may_start_;
   }
-  std::vector<std::unique_ptr<LaneTask>> TakeAllLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void PublishDepth() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveMemory(uint32_t tenant, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // After every change of tasks_.
+  void Publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const size_t capacity_;
+  const uint32_t lanes_;
+  const absl::Duration max_age_;
   absl::Mutex mutex_;
-  std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
+  Tasks tasks_ ABSL_GUARDED_BY(mutex_);
   bool is_paused_ ABSL_GUARDED_BY(mutex_) = true;
   bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
-  // For readers without the lock, written under it (executing_ also by TaskEnded).
+  bool may_start_ ABSL_GUARDED_BY(mutex_) = false;
+  // For readers without the lock, written under it.
   std::atomic<size_t> depth_ = 0;
   std::atomic<uint32_t> executing_ = 0;
   std::atomic<int64_t> oldest_arrival_ns_ = 0;

@@ -1,6 +1,6 @@
 #include "server/scheduling/device_service.h"
 
-#include <algorithm>
+#include <random>
 #include <string>
 #include <utility>
 
@@ -11,19 +11,16 @@
 namespace opserve::server {
 namespace {
 
-// Bounds of a retry hint: shorter would only bring the caller back too early, longer would leave
-// the device idle after a burst.
-constexpr absl::Duration kShortestRetry = absl::Milliseconds(10);
-constexpr absl::Duration kLongestRetry = absl::Seconds(10);
 // A drained device is for other devices or daemons to make up for: time to look for them.
 constexpr absl::Duration kDrainRetry = absl::Seconds(1);
 
-absl::Status WithRetry(absl::Status status, absl::Duration retry) {
-  if (auto detail = catalog::GetErrorDetail(status)) {
-    detail->set_retry_pushback_ms(absl::ToInt64Milliseconds(retry));
-    catalog::SetErrorDetail(*detail, &status);
-  }
-  return status;
+DeviceQueueOptions QueueOptions(const DeviceServiceOptions& options, const Device& device) {
+  return {.fairness = {.capacity = options.queue_capacity,
+                       .capacity_per_tenant = options.queue_capacity_per_tenant,
+                       .lanes = options.lanes,
+                       .random = std::mt19937_64(std::random_device()())},
+          .device_bytes = device.memory().options().max_bytes,
+          .max_age = options.queue_max_age};
 }
 
 }  // namespace
@@ -36,7 +33,7 @@ DeviceService::DeviceService(const AclLibrary& acl, int32_t id, const OperatorTa
       pinned_(std::move(pinned)),
       hooks_(std::move(hooks)),
       device_(acl, id, options.pool),
-      queue_(options.queue_capacity),
+      queue_(QueueOptions(options, device_)),
       plan_counters_(operators.operators().size()),
       probe_counters_(operators.operators().size()),
       recovery_wait_(options.first_recovery_wait) {
@@ -82,7 +79,7 @@ absl::Status DeviceService::Submit(std::unique_ptr<LaneTask>* task) {
   call->OnCancel([this, call = call.get()] { CancelQueued(call); });
   if (absl::Status status = queue_.Push(task); !status.ok()) {
     call->OnCancel(nullptr);
-    return absl::IsResourceExhausted(status) ? WithRetry(std::move(status), RetryHint()) : status;
+    return status;
   }
   // Cancelled before it was queued: what cancelling did found nothing.
   if (call->is_cancelled()) CancelQueued(call.get());
@@ -100,12 +97,6 @@ void DeviceService::MoveOrRefuse(std::unique_ptr<LaneTask> task) {
   if (!hooks_.move(&task)) task->Refuse(NotServing());
 }
 
-absl::Duration DeviceService::RetryHint() const {
-  const absl::Duration mean = absl::Nanoseconds(mean_execution_ns_.load(std::memory_order_relaxed));
-  return std::clamp(mean * static_cast<int64_t>(queued()) / static_cast<int64_t>(lanes()),
-                    kShortestRetry, kLongestRetry);
-}
-
 void DeviceService::OnCancelled(uint32_t lane, uint64_t task) {
   Post([this, lane, task] {
     if (lanes_ != nullptr) lanes_->AbortTask(lane, task);
@@ -115,10 +106,21 @@ void DeviceService::OnCancelled(uint32_t lane, uint64_t task) {
 
 void DeviceService::OnGivenBack(std::unique_ptr<LaneTask> task) { MoveOrRefuse(std::move(task)); }
 
-void DeviceService::OnTaskEnded(absl::Duration took) {
-  const int64_t mean = mean_execution_ns_.load(std::memory_order_relaxed);
-  mean_execution_ns_.store(mean + (absl::ToInt64Nanoseconds(took) - mean) / 8,
-                           std::memory_order_relaxed);
+void DeviceService::OnExpired(std::unique_ptr<LaneTask> task) {
+  absl::Status status = task->call()->Check();
+  if (status.ok()) {
+    status = catalog::ErrorWithReason(
+        absl::StatusCode::kDeadlineExceeded, "deadline_expired",
+        absl::StrCat("waited for a device longer than ",
+                     absl::FormatDuration(options_.queue_max_age), " (queue_max_age)"));
+  }
+  task->Refuse(status);
+  Wake();  // it may be the last one of a device that drains
+}
+
+void DeviceService::OnTaskEnded(uint32_t tenant, absl::Duration took) {
+  tenant_time_ns_[TenantSlot(tenant)].fetch_add(absl::ToInt64Nanoseconds(took),
+                                                std::memory_order_relaxed);
   completed_.fetch_add(1, std::memory_order_relaxed);
   if (device_.state() == DeviceState::kDraining) Wake();
 }

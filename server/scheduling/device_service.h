@@ -6,6 +6,7 @@
 // and trims the memory pool.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -23,6 +24,7 @@
 #include "server/device/pinned_pool.h"
 #include "server/execution/operator_table.h"
 #include "server/execution/plan_cache.h"
+#include "server/observability/tenant_slot.h"
 #include "server/scheduling/device_queue.h"
 #include "server/scheduling/lane_group.h"
 #include "server/scheduling/lane_task.h"
@@ -32,6 +34,8 @@ namespace opserve::server {
 struct DeviceServiceOptions {
   uint32_t lanes = 4;
   size_t queue_capacity = 4096;
+  size_t queue_capacity_per_tenant = 256;
+  absl::Duration queue_max_age = absl::Seconds(30);
   // Longest a program may run on the device; then its stream is aborted.
   absl::Duration execution_timeout = absl::Seconds(30);
   DeviceMemoryPool::Options pool = {.max_bytes = 0};
@@ -72,8 +76,8 @@ class DeviceService final : private LaneEvents {
   void AwaitFirstAttempt() { first_attempt_.WaitForNotification(); }
 
   // Takes *task, leaving it null, if and only if the result is OK. Never waits.
-  // kResourceExhausted (reason "queue_full", with a retry hint): full.
   // kUnavailable (reason "draining" or "device_unavailable"): it does not serve.
+  // Else DeviceQueue::Push's.
   absl::Status Submit(std::unique_ptr<LaneTask>* task);
 
   // Takes the device out of service: what is queued moves to other devices or ends here, what runs
@@ -97,6 +101,12 @@ class DeviceService final : private LaneEvents {
   uint32_t executing() const { return queue_.executing(); }
   uint64_t completed() const { return completed_.load(std::memory_order_relaxed); }
   const PlanCacheCounters& plan_counters() const { return plan_counters_; }
+  // What tenants have of the device, and memory beside that of tasks.
+  DeviceQueue& queue() { return queue_; }
+  // Lane time a tenant has had, by TenantSlot.
+  absl::Duration TenantTime(size_t slot) const {
+    return absl::Nanoseconds(tenant_time_ns_[slot].load(std::memory_order_relaxed));
+  }
 
  private:
   using Command = std::function<void()>;
@@ -126,10 +136,8 @@ class DeviceService final : private LaneEvents {
 
   void OnCancelled(uint32_t lane, uint64_t task) override;
   void OnGivenBack(std::unique_ptr<LaneTask> task) override;
-  void OnTaskEnded(absl::Duration took) override;
-
-  // When a request that is refused now would probably be taken.
-  absl::Duration RetryHint() const;
+  void OnExpired(std::unique_ptr<LaneTask> task) override;
+  void OnTaskEnded(uint32_t tenant, absl::Duration took) override;
 
   bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return is_closing_ || is_awake_ || !commands_.empty();
@@ -146,7 +154,7 @@ class DeviceService final : private LaneEvents {
   PlanCacheCounters plan_counters_;
   PlanCacheCounters probe_counters_;  // of golden values, which nobody asked for
   std::atomic<uint64_t> completed_ = 0;
-  std::atomic<int64_t> mean_execution_ns_ = 0;  // exponential average over recent requests
+  std::array<std::atomic<int64_t>, kTenantSlots> tenant_time_ns_ = {};
   absl::Notification first_attempt_;
 
   absl::Mutex mutex_;

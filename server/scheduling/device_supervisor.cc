@@ -37,6 +37,8 @@ void DeviceService::Supervise() {
     } else if (lanes_ != nullptr && absl::Now() >= housekeeping) {
       device_.SampleMemory();
       device_.memory().TrimDecayed(absl::Now());
+      // Lanes look for them only between tasks.
+      for (std::unique_ptr<LaneTask>& task : queue_.TakeExpired()) OnExpired(std::move(task));
       housekeeping = absl::Now() + kHousekeepingPeriod;
     }
   }

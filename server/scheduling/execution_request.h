@@ -20,9 +20,11 @@ class ExecutionRequest final : public LaneTask {
   // cancelled. Must not block. The request is destroyed after it returns.
   using Done = std::function<void(ExecutionRequest& request, absl::StatusOr<ProgramResult> result)>;
 
-  // `tenant`: whose memory it uses.
+  // `tenant`: whose memory and time it uses. What it takes is estimated from `costs` and, if it has
+  // one invocation, recorded there.
   ExecutionRequest(codec::PayloadMessage message, Program program, std::shared_ptr<CallState> call,
-                   uint32_t tenant, const StageClock& clock, Done done);
+                   uint32_t tenant, Priority priority, CostModel& costs, const StageClock& clock,
+                   Done done);
 
   void Run(LaneContext& lane) override;
   void Answer() override;
@@ -33,7 +35,7 @@ class ExecutionRequest final : public LaneTask {
  private:
   const codec::PayloadMessage message_;  // owns the payloads' bytes
   const Program program_;
-  const uint32_t tenant_;
+  CostModel& costs_;
   StageClock clock_;
   std::optional<absl::StatusOr<ProgramResult>> result_;  // after Run
   const Done done_;

@@ -49,38 +49,44 @@ bool LaneGroup::AwaitEnd(absl::Duration timeout) {
 
 void LaneGroup::Serve(Lane& lane) {
   bool is_bound = false;
-  while (std::unique_ptr<LaneTask> task = parts_.queue.Pop()) {
+  while (true) {
+    DeviceQueue::Popped popped = parts_.queue.Pop();
+    for (std::unique_ptr<LaneTask>& task : popped.expired) parts_.events.OnExpired(std::move(task));
+    if (popped.is_over) break;
+    if (!popped.next) continue;
     if (!is_bound) {
       absl::Status status = parts_.device.BindThisThread();
       if (!status.ok()) parts_.device.Quarantine(status.message());
       is_bound = status.ok();
     }
     if (is_bound && IsUp(parts_.device)) {
-      RunTask(lane, std::move(task));
+      RunTask(lane, *std::move(popped.next));
     } else {
-      parts_.queue.TaskEnded();
-      parts_.events.OnGivenBack(std::move(task));
+      parts_.queue.TaskEnded(popped.next->lease, absl::ZeroDuration());
+      parts_.events.OnGivenBack(std::move(popped.next->task));
     }
   }
   absl::MutexLock lock(&mutex_);
   --running_;
 }
 
-void LaneGroup::RunTask(Lane& lane, std::unique_ptr<LaneTask> task) {
+void LaneGroup::RunTask(Lane& lane, DeviceQueue::Dispatched dispatched) {
+  LaneTask& task = *dispatched.task;
   LaneContext context{*lane.stream, *lane.plans, parts_.pinned, parts_.workspace_limits,
                       parts_.execution_timeout};
   const uint64_t id = lane.stream->BeginTask();
   // A call that is cancelled already is noticed by the task itself.
-  task->call()->OnCancel([events = &parts_.events, index = lane.stream->index(), id] {
+  task.call()->OnCancel([events = &parts_.events, index = lane.stream->index(), id] {
     events->OnCancelled(index, id);
   });
   const absl::Time start = absl::Now();
-  task->Run(context);
-  task->call()->OnCancel(nullptr);
+  task.Run(context);
+  task.call()->OnCancel(nullptr);
+  const absl::Duration took = absl::Now() - start;
   // Counted before the answer leaves, so that a caller who has it sees it counted.
-  parts_.queue.TaskEnded();
-  parts_.events.OnTaskEnded(absl::Now() - start);
-  task->Answer();
+  parts_.queue.TaskEnded(dispatched.lease, took);
+  parts_.events.OnTaskEnded(task.demand().tenant, took);
+  task.Answer();
 }
 
 }  // namespace opserve::server

@@ -29,8 +29,10 @@ class LaneEvents {
   virtual void OnCancelled(uint32_t lane, uint64_t task) = 0;
   // A task that was taken from the queue when the device was not up any more.
   virtual void OnGivenBack(std::unique_ptr<LaneTask> task) = 0;
-  // A task has ended, after this time on the lane.
-  virtual void OnTaskEnded(absl::Duration took) = 0;
+  // A task that waited in vain.
+  virtual void OnExpired(std::unique_ptr<LaneTask> task) = 0;
+  // A task of this tenant has ended, after this time on the lane.
+  virtual void OnTaskEnded(uint32_t tenant, absl::Duration took) = 0;
 };
 
 class LaneGroup {
@@ -72,7 +74,7 @@ class LaneGroup {
 
   explicit LaneGroup(const Parts& parts) : parts_(parts) {}
   void Serve(Lane& lane) ABSL_LOCKS_EXCLUDED(mutex_);
-  void RunTask(Lane& lane, std::unique_ptr<LaneTask> task);
+  void RunTask(Lane& lane, DeviceQueue::Dispatched dispatched);
   bool HaveAllEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return running_ == 0; }
 
   const Parts parts_;

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "server/execution/call_state.h"
 #include "server/execution/lane_context.h"
+#include "server/scheduling/task_demand.h"
 
 namespace opserve::server {
 
@@ -16,8 +17,8 @@ namespace opserve::server {
 class LaneTask {
  public:
   // `device`: the only device the task can run on, if its data is there.
-  LaneTask(std::shared_ptr<CallState> call, std::optional<int32_t> device)
-      : call_(std::move(call)), device_(device) {}
+  LaneTask(std::shared_ptr<CallState> call, std::optional<int32_t> device, const TaskDemand& demand)
+      : call_(std::move(call)), device_(device), demand_(demand) {}
   virtual ~LaneTask() = default;
   LaneTask(const LaneTask&) = delete;
   LaneTask& operator=(const LaneTask&) = delete;
@@ -33,10 +34,12 @@ class LaneTask {
 
   const std::shared_ptr<CallState>& call() const { return call_; }
   std::optional<int32_t> device() const { return device_; }
+  const TaskDemand& demand() const { return demand_; }
 
  private:
   const std::shared_ptr<CallState> call_;
   const std::optional<int32_t> device_;
+  const TaskDemand demand_;
 };
 
 }  // namespace opserve::server

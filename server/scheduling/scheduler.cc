@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "ops/catalog/error.h"
 
 namespace opserve::server {
@@ -23,7 +24,9 @@ uint64_t Room(const DeviceService& service) {
 
 Scheduler::Scheduler(const AclLibrary& acl, absl::Span<const int32_t> ids,
                      const OperatorTable& operators, std::shared_ptr<PinnedPool> pinned,
-                     const DeviceServiceOptions& options, Hooks hooks) {
+                     const DeviceServiceOptions& options, Hooks hooks)
+    : costs_({.operators = static_cast<uint32_t>(operators.operators().size()),
+              .dtypes = v1::DataType_ARRAYSIZE}) {
   // The first devices may change their states before the last one is there.
   const auto state_changed = [this, changed = std::move(hooks.state_changed)] {
     if (are_made_.HasBeenNotified()) changed();
@@ -50,6 +53,25 @@ absl::Status Scheduler::Submit(std::unique_ptr<LaneTask>* task) {
                                     "no device is ready");
   }
   return service->Submit(task);
+}
+
+absl::Status Scheduler::CheckReservations(uint64_t reserved_bytes) const {
+  for (const auto& service : devices_) {
+    const uint64_t most = service->device().memory().options().max_bytes;
+    if (reserved_bytes > most) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("tenants reserve ", reserved_bytes, " bytes of device memory; device ",
+                       service->device().id(), " can lend ", most, " (workspace_max_bytes)"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Scheduler::SetTenants(absl::Span<const TenantSettings> tenants) {
+  for (const auto& service : devices_) {
+    if (absl::Status status = service->queue().SetTenants(tenants); !status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 bool Scheduler::MoveFrom(int32_t device, std::unique_ptr<LaneTask>* task) const {

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/notification.h"
 #include "absl/types/span.h"
+#include "server/scheduling/cost_model.h"
 #include "server/scheduling/device_service.h"
 
 namespace opserve::server {
@@ -31,9 +32,17 @@ class Scheduler {
   // Hands *task to the device it names, else to the ready one with the least work, ties in turn;
   // takes it if and only if the result is OK. Never waits.
   //
-  // kResourceExhausted (reason "queue_full", with a retry hint): that device's queue is full.
   // kUnavailable (reason "device_unavailable" or "draining"): no device can take it now.
+  // Else DeviceService::Submit's.
   absl::Status Submit(std::unique_ptr<LaneTask>* task);
+
+  // kFailedPrecondition: some device cannot lend so many bytes.
+  absl::Status CheckReservations(uint64_t reserved_bytes) const;
+  // Gives tenants their weights and zones on every device. As DeviceQueue::SetTenants.
+  absl::Status SetTenants(absl::Span<const TenantSettings> tenants);
+
+  // What executions cost, learned on all devices together.
+  CostModel& costs() { return costs_; }
 
   // Null: no such device.
   DeviceService* Find(int32_t device) const;
@@ -47,6 +56,7 @@ class Scheduler {
   DeviceService* LeastLoaded(int32_t except_device = -1) const;
   bool MoveFrom(int32_t device, std::unique_ptr<LaneTask>* task) const;
 
+  CostModel costs_;
   std::vector<std::unique_ptr<DeviceService>> devices_;  // fixed once the first has been started
   absl::Notification are_made_;
   mutable std::atomic<uint32_t> turn_ = 0;

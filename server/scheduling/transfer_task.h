@@ -19,8 +19,9 @@ class TransferTask final : public LaneTask {
   // cancelled; `status` is the step's, or why it was not taken. Must not block.
   using Done = std::function<void(const absl::Status& status)>;
 
-  TransferTask(std::shared_ptr<CallState> call, int32_t device, Step step, Done done)
-      : LaneTask(std::move(call), device), step_(std::move(step)), done_(std::move(done)) {}
+  TransferTask(std::shared_ptr<CallState> call, int32_t device, const TaskDemand& demand, Step step,
+               Done done)
+      : LaneTask(std::move(call), device, demand), step_(std::move(step)), done_(std::move(done)) {}
 
   void Run(LaneContext& lane) override {
     status_ = call()->Check();

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -34,21 +35,19 @@ T OrAbort(absl::StatusOr<T> value) {
 }  // namespace
 
 Config InProcessDaemon::DefaultConfig() {
-  Config config;
+  config::ServerConfig values;
+  values.set_metrics_listen("none");
+  values.set_admin_listen("none");
+  Config config = OrAbort(ConfigFrom(values));
   config.listen = {{.is_unix = true, .path = SocketPath(), .host = "", .port = 0}};
   config.acl_library_dir = kHostCannDir;
   config.streams_per_device = 2;
-  config.max_message_bytes = 64 << 20;
   config.max_tensor_bytes = 64 << 20;
   config.max_request_bytes = 256 << 20;
   config.pinned_pool_bytes = 64 << 20;
   config.grpc_memory_quota_bytes = 1 << 30;
   config.max_streams_per_connection = 1000;
-  config.default_deadline = absl::Seconds(30);
-  config.max_deadline = absl::Seconds(300);
-  config.execution_timeout = absl::Seconds(30);
   config.drain_delay = absl::ZeroDuration();
-  config.drain_timeout = absl::Seconds(30);
   config.recovery_wait = absl::Milliseconds(1);
   config.longest_recovery_wait = absl::Milliseconds(20);
   return config;
@@ -59,7 +58,7 @@ InProcessDaemon::InProcessDaemon(const Config& config) {
   setenv("OPSERVE_HOST_DEVICE_MEMORY", "64M", 0);
   daemon_ = OrAbort(Daemon::Start(config));
   target_ = config.listen[0].ToString();
-  client_ = OrAbort(Client::Connect(target_));
+  client_ = OrAbort(Client::Connect(target_, {.retry = {.max_attempts = 1}}));
 }
 
 InProcessDaemon::~InProcessDaemon() {
@@ -68,14 +67,19 @@ InProcessDaemon::~InProcessDaemon() {
 }
 
 int64_t InProcessDaemon::HeldByRequests() {
-  int64_t held = HostCount(OPSERVE_HOST_TENSORS) + HostCount(OPSERVE_HOST_EXECUTORS);
+  int64_t held = HostCount(OPSERVE_HOST_TENSORS);
+  int64_t executors = HostCount(OPSERVE_HOST_EXECUTORS);
   for (const auto& service : daemon_->scheduler().devices()) {
-    // The plan cache keeps an executor and the descriptors of a call's tensors for each plan.
+    // The plan cache keeps the descriptors of a call's tensors for each plan, and an executor
+    // unless that could run only once.
     for (size_t op = 0; op < catalog::AllOperators().size(); ++op) {
       const auto tensors = static_cast<int64_t>(catalog::AllOperators()[op]->inputs.size()) + 1;
-      held -= service->plan_counters().of[op].entries * (tensors + 1);
+      const int64_t plans = service->plan_counters().of[op].entries;
+      held -= plans * tensors;
+      executors -= plans;
     }
   }
+  held += std::max<int64_t>(executors, 0);
   const v1::GetServerStatusResponse status = OrAbort(client_->GetServerStatus());
   for (const v1::DeviceStatus& device : status.devices()) {
     held += device.pool_allocated_bytes() + device.queued_requests() + device.executing_requests();

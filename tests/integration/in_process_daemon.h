@@ -20,6 +20,7 @@ class InProcessDaemon {
   explicit InProcessDaemon(const Config& config = DefaultConfig());
   ~InProcessDaemon();
 
+  // Repeats no call, so that tests see what the daemon answers to each.
   Client& client() { return *client_; }
   const std::string& target() const { return target_; }
 
@@ -35,7 +36,7 @@ class InProcessDaemon {
   // Ends the leases of all resident tensors.
   void EndLeases();
 
-  Daemon& daemon() { return *daemon_; }
+  Daemon& daemon() const { return *daemon_; }
 
  private:
   std::string target_;

@@ -17,6 +17,7 @@ import unittest
 import urllib.request
 
 BUILD = pathlib.Path(sys.argv.pop())
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 OPSERVED = BUILD / "bin/opserved"
 OPSERVE = BUILD / "bin/opserve"
 
@@ -114,8 +115,8 @@ class ProcessTest(unittest.TestCase):
             "--max_message_bytes=10": "must be from 1048576 to 2147483647",
             "--execution_timeout=0s": "must be at least 1ms",
             "--drain_timeout=inf": "must be at least 0",
-            "--device=a": '"a" is not a device id',
-            "--log_level=loud": "use debug, info, warning, error or off",
+            "--device=a": '"a" is not a number',
+            "--log_level=loud": "must be one of debug, info, warning, error, off",
             "surplus": 'unexpected argument "surplus"',
         }
         for flag, message in cases.items():
@@ -123,6 +124,42 @@ class ProcessTest(unittest.TestCase):
                 run = self.run_opserved(flag)
                 self.assertEqual(run.returncode, 2, run.stderr)
                 self.assertIn(message, run.stderr)
+
+    def write_config(self, text):
+        path = self.directory / "opserved.textproto"
+        path.write_text(text)
+        return path
+
+    def test_a_configuration_can_be_checked_without_running(self):
+        config = self.write_config('streams_per_device: 3\ntenant { name: "a" uid: 7 }\n')
+        run = self.run_opserved(f"--config={config}", "--stream_window=5", "--validate_config")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        for line in ("streams_per_device: 3", "stream_window: 5", 'max_deadline: "300s"'):
+            self.assertIn(line, run.stdout)
+        broken = self.write_config("streams_per_device: 3\nnonsense: 1\n")
+        run = self.run_opserved(f"--config={broken}", "--validate_config")
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("opserved.textproto:2:9: ", run.stderr)
+
+    def test_the_examples_are_valid(self):
+        for path in (ROOT / "deploy/examples").iterdir():
+            run = self.run_opserved(f"--config={path}", "--validate_config")
+            self.assertEqual(run.returncode, 0, f"{path}: {run.stderr}")
+
+    def test_sighup_reloads_and_a_broken_file_changes_nothing(self):
+        config = self.write_config('tenant { name: "nobody" }')
+        daemon = self.start(f"--config={config}")
+        self.assertNotEqual(daemon.opserve("status").returncode, 0)
+        self.write_config(f'tenant {{ name: "me" uid: {os.getuid()} }}')
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.wait_for("config_reloaded")
+        self.assertEqual(daemon.opserve("status").returncode, 0)
+        self.write_config("nonsense")
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.wait_for("config_not_reloaded")
+        self.assertEqual(daemon.opserve("status").returncode, 0)
+        self.assertIn('opserve_config_reloads_total{result="failure"} 1', daemon.metrics())
+        self.assertEqual(daemon.stop(), 0)
 
     def test_what_keeps_it_from_starting_exits_with_1(self):
         listen = f"--listen=unix:{self.socket}"
@@ -170,7 +207,7 @@ class ProcessTest(unittest.TestCase):
 
     def test_a_stale_socket_is_replaced_and_a_living_one_is_not(self):
         first = self.start()
-        run = self.run_opserved(f"--listen={first.target}", "--metrics_listen=")
+        run = self.run_opserved(f"--listen={first.target}", "--metrics_listen=none")
         self.assertEqual(run.returncode, 1)
         self.assertIn("another daemon serves on", run.stderr)
         first.stop(signal.SIGKILL)
@@ -181,7 +218,7 @@ class ProcessTest(unittest.TestCase):
 
     def test_a_file_in_the_sockets_place_is_left_alone(self):
         self.socket.write_text("precious")
-        run = self.run_opserved(f"--listen=unix:{self.socket}", "--metrics_listen=")
+        run = self.run_opserved(f"--listen=unix:{self.socket}", "--metrics_listen=none")
         self.assertEqual(run.returncode, 1)
         self.assertIn("is not a socket", run.stderr)
         self.assertEqual(self.socket.read_text(), "precious")
@@ -189,7 +226,7 @@ class ProcessTest(unittest.TestCase):
     @unittest.skipUnless(os.geteuid() == 0, "only root can give a directory away")
     def test_a_directory_of_another_user_is_not_trusted(self):
         os.chown(self.directory, 65534, 65534)
-        run = self.run_opserved(f"--listen=unix:{self.socket}", "--metrics_listen=")
+        run = self.run_opserved(f"--listen=unix:{self.socket}", "--metrics_listen=none")
         self.assertEqual(run.returncode, 1)
         self.assertIn("belongs to another user", run.stderr)
 

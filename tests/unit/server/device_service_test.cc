@@ -38,7 +38,9 @@ class TestTask final : public LaneTask {
  public:
   TestTask(std::shared_ptr<CallState> call, std::optional<int32_t> device,
            std::shared_ptr<Outcome> outcome, std::function<absl::Status(LaneContext&)> work)
-      : LaneTask(std::move(call), device), outcome_(std::move(outcome)), work_(std::move(work)) {}
+      : LaneTask(std::move(call), device, {}),
+        outcome_(std::move(outcome)),
+        work_(std::move(work)) {}
 
   void Run(LaneContext& lane) override {
     outcome_->device = lane.lane.device().id();

@@ -149,31 +149,38 @@ double Sample(const std::vector<prometheus::MetricFamily>& families, const std::
   return -1;
 }
 
-TEST(RequestMetricsTest, CountsByOperatorDeviceCodeAndReason) {
+TEST(RequestMetricsTest, CountsByTenantOperatorDeviceCodeAndReason) {
   RequestMetrics metrics({"A", "B"}, {0, 3});
   StageClock clock;
   clock.Book(Stage::kRead);
-  metrics.Record({.op = 1, .device = 3, .status = {}, .clock = &clock, .request_bytes = 100});
   metrics.Record(
-      {.op = 1, .device = {}, .status = catalog::InvalidCall("B", "x", "y"), .clock = &clock});
-  metrics.Record({.op = RequestMetrics::kUnknown,
-                  .device = {},
-                  .status = absl::InternalError("z"),
-                  .clock = &clock});
+      {.tenant = 1, .op = 1, .device = 3, .status = {}, .clock = &clock, .request_bytes = 100});
+  metrics.Record(
+      {.tenant = 0, .op = 1, .status = catalog::InvalidCall("B", "x", "y"), .clock = &clock});
+  metrics.Record(
+      {.op = RequestMetrics::kUnknown, .status = absl::InternalError("z"), .clock = &clock});
+  for (uint32_t beyond : {200, 201}) {
+    metrics.Record({.tenant = beyond, .op = 0, .status = {}, .clock = &clock});
+  }
 
-  const auto families = metrics.Collect();
+  const auto families = metrics.Collect({"first", "second"});
 
   EXPECT_EQ(Sample(families, "opserve_requests_total",
-                   {{"operator", "B"}, {"device", "3"}, {"code", "OK"}}),
+                   {{"operator", "B"}, {"tenant", "second"}, {"device", "3"}, {"code", "OK"}}),
             1);
+  EXPECT_EQ(Sample(families, "opserve_requests_total", {{"operator", "A"}, {"tenant", "_other"}}),
+            2);
   EXPECT_EQ(Sample(families, "opserve_requests_total",
-                   {{"operator", "B"}, {"device", "none"}, {"code", "INVALID_ARGUMENT"}}),
+                   {{"tenant", "first"}, {"device", "none"}, {"code", "INVALID_ARGUMENT"}}),
             1);
   EXPECT_EQ(
-      Sample(families, "opserve_requests_total", {{"operator", "unknown"}, {"code", "INTERNAL"}}),
-      1);
-  EXPECT_EQ(Sample(families, "opserve_admission_rejections_total", {{"reason", "invalid"}}), 1);
-  EXPECT_EQ(Sample(families, "opserve_admission_rejections_total", {{"reason", "queue_full"}}), 0);
+      Sample(families, "opserve_requests_total", {{"tenant", "_nobody"}, {"code", "INTERNAL"}}), 1);
+  EXPECT_EQ(Sample(families, "opserve_admission_rejections_total",
+                   {{"tenant", "first"}, {"reason", "invalid"}}),
+            1);
+  EXPECT_EQ(Sample(families, "opserve_admission_rejections_total",
+                   {{"tenant", "first"}, {"reason", "queue_full"}}),
+            0);
   EXPECT_EQ(
       Sample(families, "opserve_request_duration_seconds", {{"operator", "B"}, {"stage", "total"}}),
       1);

@@ -1,4 +1,4 @@
-#include "server/rpc/unix_socket.h"
+#include "server/access/unix_socket.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -9,21 +9,25 @@
 #include <cstring>
 #include <filesystem>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 
 namespace opserve::server {
 namespace {
 
-// Whether a server accepts connections on the socket at `path`.
-bool SomebodyAnswers(const std::string& path) {
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return false;
-  const absl::Cleanup close_fd = [fd] { close(fd); };
+sockaddr_un AddressOf(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-  const int result = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  return address;
+}
+
+// Whether a server accepts connections on the socket at `path`.
+bool SomebodyAnswers(const std::string& path) {
+  const FileDescriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (fd.get() < 0) return false;
+  const sockaddr_un address = AddressOf(path);
+  const int result =
+      connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
   // A full backlog is a living server's.
   return result == 0 || errno == EAGAIN || errno == EINPROGRESS;
 }
@@ -46,8 +50,6 @@ absl::Status CreateDirectory(const std::string& directory) {
       absl::StrCat("cannot create the socket's directory ", directory, ": ", std::strerror(errno)));
 }
 
-}  // namespace
-
 absl::Status PrepareSocketPath(const std::string& path) {
   if (absl::Status status = CreateDirectory(std::filesystem::path(path).parent_path());
       !status.ok()) {
@@ -69,10 +71,20 @@ absl::Status PrepareSocketPath(const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::Status RestrictSocket(const std::string& path) {
-  if (chmod(path.c_str(), 0660) == 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("cannot set the mode of ", path, ": ", std::strerror(errno)));
+}  // namespace
+
+absl::StatusOr<FileDescriptor> ListenOnPath(const std::string& path, unsigned mode) {
+  if (absl::Status status = PrepareSocketPath(path); !status.ok()) return status;
+  FileDescriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const sockaddr_un address = AddressOf(path);
+  // Nobody can connect before listen, by which time the mode is what it should be.
+  if (fd.get() < 0 ||
+      bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      chmod(path.c_str(), mode) != 0 || listen(fd.get(), SOMAXCONN) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot listen on ", path, ": ", std::strerror(errno)));
+  }
+  return fd;
 }
 
 }  // namespace opserve::server

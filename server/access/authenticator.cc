@@ -1,0 +1,136 @@
+#include "server/access/authenticator.h"
+
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "server/access/audit.h"
+#include "server/access/method_rules.h"
+
+namespace opserve::server {
+namespace {
+
+constexpr char kUidProperty[] = "opserve-uid";
+constexpr absl::string_view kBearer = "bearer ";
+
+absl::string_view View(grpc::string_ref text) { return {text.data(), text.size()}; }
+
+template <typename Metadata>
+absl::string_view Find(const Metadata& metadata, const char* key) {
+  const auto found = metadata.find(key);
+  return found == metadata.end() ? absl::string_view() : View(found->second);
+}
+
+std::vector<std::string> CertificateNames(const grpc::AuthContext& context) {
+  std::vector<std::string> names;
+  for (const char* property : {"x509_subject_alternative_name", "x509_common_name"}) {
+    for (const grpc::string_ref& name : context.FindPropertyValues(property)) {
+      names.emplace_back(name.data(), name.size());
+    }
+  }
+  return names;
+}
+
+std::optional<uint32_t> RememberedUid(const grpc::AuthContext& context) {
+  const std::vector<grpc::string_ref> values = context.FindPropertyValues(kUidProperty);
+  uint32_t uid = 0;
+  if (values.empty() || !absl::SimpleAtoi(View(values[0]), &uid)) return std::nullopt;
+  return uid;
+}
+
+// `authorization`: that header's value.
+absl::StatusOr<Tenant*> Identify(const Tenants& tenants, const grpc::AuthContext& context,
+                                 absl::string_view authorization) {
+  const std::vector<std::string> names = CertificateNames(context);
+  Credentials credentials;
+  credentials.certificate_names = names;
+  credentials.uid = RememberedUid(context);
+  if (!authorization.empty()) {
+    // An unknown scheme is not "no credentials": its sender believes to be somebody.
+    credentials.token = absl::StartsWithIgnoreCase(authorization, kBearer)
+                            ? authorization.substr(kBearer.size())
+                            : authorization;
+  }
+  return tenants.Identify(credentials);
+}
+
+class Processor final : public grpc::AuthMetadataProcessor {
+ public:
+  Processor(const Tenants* tenants, SharedUid uid) : tenants_(tenants), uid_(std::move(uid)) {}
+
+  // Takes microseconds, less than handing it to another thread.
+  bool IsBlocking() const override { return false; }
+
+  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context,
+                       OutputMetadata* /*consumed*/, OutputMetadata* /*response*/) override {
+    const std::optional<uint32_t> uid = Uid();
+    if (uid) Remember(*uid, context);
+    const absl::string_view path = Find(metadata, ":path");
+    const absl::Status status = Check(path, metadata, *context, uid);
+    if (status.ok()) return grpc::Status::OK;
+    AuditDenied(path, status, uid, CertificateNames(*context));
+    return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+  }
+
+ private:
+  absl::Status Check(absl::string_view path, const InputMetadata& metadata,
+                     const grpc::AuthContext& context, std::optional<uint32_t> uid) const {
+    const std::optional<Access> access = AccessTo(path);
+    const bool is_admin_listener = tenants_ == nullptr;
+    if (!access || *access == (is_admin_listener ? Access::kTenant : Access::kAdministrator)) {
+      return absl::UnimplementedError("this listener has no such method");
+    }
+    if (*access == Access::kAnybody) return absl::OkStatus();
+    if (is_admin_listener) {
+      if (uid == 0 || uid == geteuid()) return absl::OkStatus();
+      return absl::PermissionDeniedError("only the daemon's own user and root may administrate");
+    }
+    return Identify(*tenants_, context, Find(metadata, "authorization")).status();
+  }
+
+  std::optional<uint32_t> Uid() const {
+    const int64_t uid = uid_ == nullptr ? kNoUid : uid_->load(std::memory_order_relaxed);
+    if (uid == kNoUid) return std::nullopt;
+    return static_cast<uint32_t>(uid);
+  }
+
+  // The context belongs to the connection, whose calls come here side by side: what is added once
+  // is there for all of them, and never changes again.
+  void Remember(uint32_t uid, grpc::AuthContext* context) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (context->FindPropertyValues(kUidProperty).empty()) {
+      context->AddProperty(kUidProperty, absl::StrCat(uid));
+    }
+  }
+
+  const Tenants* const tenants_;  // null on the admin listener
+  const SharedUid uid_;           // null: the system does not tell
+  absl::Mutex mutex_;             // contexts' properties, while they are looked at and added
+};
+
+}  // namespace
+
+std::shared_ptr<grpc::AuthMetadataProcessor> Authenticator::ForClients(SharedUid uid) const {
+  return std::make_shared<Processor>(&tenants_, std::move(uid));
+}
+
+std::shared_ptr<grpc::AuthMetadataProcessor> Authenticator::ForAdministrators(SharedUid uid) {
+  return std::make_shared<Processor>(nullptr, std::move(uid));
+}
+
+absl::StatusOr<Tenant*> Authenticator::TenantOf(const grpc::ServerContextBase& rpc) const {
+  return Identify(tenants_, *rpc.auth_context(), Find(rpc.client_metadata(), "authorization"));
+}
+
+std::optional<uint32_t> Authenticator::UidOf(const grpc::ServerContextBase& rpc) {
+  return RememberedUid(*rpc.auth_context());
+}
+
+}  // namespace opserve::server

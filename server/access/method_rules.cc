@@ -1,0 +1,45 @@
+#include "server/access/method_rules.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace opserve::server {
+namespace {
+
+struct Rule {
+  absl::string_view path;
+  Access access;
+};
+
+constexpr Rule kRules[] = {
+    {"/grpc.health.v1.Health/Check", Access::kAnybody},
+    {"/grpc.health.v1.Health/Watch", Access::kAnybody},
+    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Access::kCaller},
+    {"/opserve.v1.OperatorService/Execute", Access::kTenant},
+    {"/opserve.v1.OperatorService/ExecuteStream", Access::kTenant},
+    {"/opserve.v1.OperatorService/ListOperators", Access::kTenant},
+    {"/opserve.v1.OperatorService/GetServerStatus", Access::kTenant},
+    {"/opserve.v1.TensorService/Upload", Access::kTenant},
+    {"/opserve.v1.TensorService/Download", Access::kTenant},
+    {"/opserve.v1.TensorService/Renew", Access::kTenant},
+    {"/opserve.v1.TensorService/Release", Access::kTenant},
+    {"/opserve.v1.AdminService/GetStatus", Access::kAdministrator},
+    {"/opserve.v1.AdminService/WatchStatus", Access::kAdministrator},
+    {"/opserve.v1.AdminService/DrainDevice", Access::kAdministrator},
+    {"/opserve.v1.AdminService/ResumeDevice", Access::kAdministrator},
+    {"/opserve.v1.AdminService/TrimPool", Access::kAdministrator},
+    {"/opserve.v1.AdminService/GetPoolSnapshot", Access::kAdministrator},
+    {"/opserve.v1.AdminService/SetLogLevel", Access::kAdministrator},
+    {"/opserve.v1.AdminService/Reload", Access::kAdministrator},
+};
+
+}  // namespace
+
+std::optional<Access> AccessTo(absl::string_view path) {
+  const auto* found = std::find_if(std::begin(kRules), std::end(kRules),
+                                   [path](const Rule& rule) { return rule.path == path; });
+  if (found == std::end(kRules)) return std::nullopt;
+  return found->access;
+}
+
+}  // namespace opserve::server

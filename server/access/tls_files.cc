@@ -1,0 +1,191 @@
+#include "server/access/tls_files.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "grpcpp/security/tls_certificate_provider.h"
+#include "grpcpp/security/tls_certificate_verifier.h"
+#include "grpcpp/security/tls_credentials_options.h"
+#include "ops/catalog/status_macros.h"
+#include "server/access/pem.h"
+#include "server/observability/log.h"
+
+namespace opserve::server {
+namespace {
+
+using grpc::experimental::ExternalCertificateVerifier;
+using grpc::experimental::TlsCustomVerificationCheckRequest;
+
+// How often gRPC looks at what we wrote; its shortest.
+constexpr unsigned kProviderIntervalSeconds = 1;
+
+// After gRPC has verified a client's chain: not if it was revoked.
+class NotRevoked final : public ExternalCertificateVerifier {
+ public:
+  explicit NotRevoked(std::shared_ptr<Revocations> revocations)
+      : revocations_(std::move(revocations)) {}
+
+  bool Verify(TlsCustomVerificationCheckRequest* request, std::function<void(grpc::Status)>,
+              grpc::Status* status) override {
+    // A server's chain is without the client's own certificate.
+    std::string certificates(request->peer_cert().data(), request->peer_cert().size());
+    certificates.append(request->peer_cert_full_chain().data(),
+                        request->peer_cert_full_chain().size());
+    if (revocations_->Contains(certificates)) {
+      *status = {grpc::StatusCode::UNAUTHENTICATED, "the certificate is revoked"};
+    }
+    return true;  // at once
+  }
+  void Cancel(TlsCustomVerificationCheckRequest*) override {}
+
+ private:
+  const std::shared_ptr<Revocations> revocations_;
+};
+
+absl::Status Broken(const std::string& path, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", why));
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  if (path.empty()) return "";
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  if (!file || !(text << file.rdbuf())) return Broken(path, std::strerror(errno));
+  return text.str();
+}
+
+absl::StatusOr<absl::Time> ExpiryOf(X509* certificate) {
+  tm time = {};
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &time) != 1) {
+    return absl::InvalidArgumentError("a certificate without an end");
+  }
+  return absl::FromUnixSeconds(timegm(&time));
+}
+
+std::string PathOf(const FileDescriptor& fd) { return absl::StrCat("/proc/self/fd/", fd.get()); }
+
+FileDescriptor MakeMemoryFile() { return FileDescriptor(memfd_create("opserve-tls", MFD_CLOEXEC)); }
+
+// gRPC reads again if the file's time changes while it reads.
+absl::Status Replace(const FileDescriptor& file, const std::string& text) {
+  if (pwrite(file.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
+      ftruncate(file.get(), static_cast<off_t>(text.size())) == 0 &&
+      futimens(file.get(), nullptr) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("cannot keep the TLS files in memory: ", std::strerror(errno)));
+}
+
+}  // namespace
+
+TlsFiles::TlsFiles(const TlsFilesConfig& files)
+    : files_(files),
+      identity_(MakeMemoryFile()),
+      roots_(MakeMemoryFile()),
+      revocations_(std::make_shared<Revocations>()) {}
+
+absl::StatusOr<std::unique_ptr<TlsFiles>> TlsFiles::Open(const TlsFilesConfig& config) {
+  auto files = std::unique_ptr<TlsFiles>(new TlsFiles(config));
+  OPSERVE_RETURN_IF_ERROR(files->Reload());
+  files->watcher_ = std::thread([files = files.get()] { files->Watch(); });
+  return files;
+}
+
+TlsFiles::~TlsFiles() {
+  {
+    absl::MutexLock lock(&mutex_);
+    is_closing_ = true;
+  }
+  if (watcher_.joinable()) watcher_.join();
+}
+
+absl::StatusOr<TlsFiles::Contents> TlsFiles::Read() const {
+  Contents contents;
+  OPSERVE_ASSIGN_OR_RETURN(contents.cert, ReadFile(files_.cert));
+  OPSERVE_ASSIGN_OR_RETURN(contents.key, ReadFile(files_.key));
+  OPSERVE_ASSIGN_OR_RETURN(contents.client_ca, ReadFile(files_.client_ca));
+  OPSERVE_ASSIGN_OR_RETURN(contents.crl, ReadFile(files_.crl));
+  return contents;
+}
+
+absl::Status TlsFiles::Use(const Contents& contents) {
+  const std::vector<Certificate> chain = ReadCertificates(contents.cert);
+  if (chain.empty()) return Broken(files_.cert, "no certificate in PEM");
+  const PrivateKey key = ReadPrivateKey(contents.key);
+  if (key == nullptr) return Broken(files_.key, TakeOpensslError());
+  if (X509_check_private_key(chain.front().get(), key.get()) != 1) {
+    TakeOpensslError();
+    return Broken(files_.key, absl::StrCat("not the key of ", files_.cert));
+  }
+  OPSERVE_ASSIGN_OR_RETURN(const absl::Time expiry, ExpiryOf(chain.front().get()));
+  if (expiry <= absl::Now()) {
+    return Broken(files_.cert, absl::StrCat("expired at ", absl::FormatTime(expiry)));
+  }
+  if (!files_.client_ca.empty() && ReadCertificates(contents.client_ca).empty()) {
+    return Broken(files_.client_ca, "no certificate in PEM");
+  }
+  absl::StatusOr<Revocations::List> revoked = Revocations::Parse(contents.crl, contents.client_ca);
+  if (!revoked.ok()) return Broken(files_.crl, revoked.status().message());
+
+  OPSERVE_RETURN_IF_ERROR(Replace(identity_, absl::StrCat(contents.key, "\n", contents.cert)));
+  OPSERVE_RETURN_IF_ERROR(Replace(roots_, contents.client_ca));
+  revocations_->Set(*std::move(revoked));
+  expiry_seconds_.store(absl::ToUnixSeconds(expiry));
+  contents_ = contents;
+  return absl::OkStatus();
+}
+
+absl::Status TlsFiles::Reload() {
+  absl::MutexLock lock(&mutex_);
+  absl::StatusOr<Contents> contents = Read();
+  if (contents.ok() && *contents == contents_) return absl::OkStatus();
+  const absl::Status status = contents.ok() ? Use(*contents) : contents.status();
+  if (status.ok()) {
+    reloads_.fetch_add(1, std::memory_order_relaxed);
+    LogInfo("tls_files_read", {{"expiry", absl::FormatTime(expiry(), absl::UTCTimeZone())}});
+  } else {
+    failures_.fetch_add(1, std::memory_order_relaxed);
+    LogError("tls_files_broken", {{"error", std::string(status.message())}});
+  }
+  return status;
+}
+
+void TlsFiles::Watch() {
+  for (;;) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (mutex_.AwaitWithTimeout(absl::Condition(&is_closing_), files_.reload_interval)) return;
+    }
+    Reload().IgnoreError();  // logged and counted
+  }
+}
+
+std::shared_ptr<grpc::ServerCredentials> TlsFiles::Credentials() const {
+  const bool wants_certificates = !files_.client_ca.empty();
+  auto provider = std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
+      PathOf(identity_), PathOf(identity_), wants_certificates ? PathOf(roots_) : "",
+      kProviderIntervalSeconds);
+  grpc::experimental::TlsServerCredentialsOptions options(provider);
+  options.watch_identity_key_cert_pairs();
+  options.set_check_call_host(false);
+  if (wants_certificates) {
+    options.watch_root_certs();
+    options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+    options.set_certificate_verifier(ExternalCertificateVerifier::Create<NotRevoked>(revocations_));
+  }
+  return grpc::experimental::TlsServerCredentials(options);
+}
+
+}  // namespace opserve::server

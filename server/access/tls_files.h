@@ -1,0 +1,70 @@
+// The files of the TLS listeners: read again when they change, used without a restart, and never
+// replaced by broken ones.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "grpcpp/security/server_credentials.h"
+#include "server/access/file_descriptor.h"
+#include "server/access/revocations.h"
+#include "server/config/config.h"
+
+namespace opserve::server {
+
+// Thread-safe.
+class TlsFiles {
+ public:
+  // Reads and checks the files, and looks at them again every files.reload_interval in a thread of
+  // its own. kInvalidArgument: names the file and what is wrong with it.
+  static absl::StatusOr<std::unique_ptr<TlsFiles>> Open(const TlsFilesConfig& files);
+  ~TlsFiles();
+  TlsFiles(const TlsFiles&) = delete;
+  TlsFiles& operator=(const TlsFiles&) = delete;
+
+  // Credentials that always use what was read last; they may outlive the files' object. New
+  // connections see new files within two seconds of their reading.
+  std::shared_ptr<grpc::ServerCredentials> Credentials() const;
+
+  // Looks at the files now. On an error, which is logged and counted, the old contents stay in use.
+  absl::Status Reload() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // When the server's certificate expires. Readings that took new contents, and that failed.
+  absl::Time expiry() const { return absl::FromUnixSeconds(expiry_seconds_.load()); }
+  uint64_t reloads() const { return reloads_.load(std::memory_order_relaxed); }
+  uint64_t failures() const { return failures_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Contents {
+    std::string cert, key, client_ca, crl;
+    friend bool operator==(const Contents&, const Contents&) = default;
+  };
+
+  explicit TlsFiles(const TlsFilesConfig& files);
+  absl::StatusOr<Contents> Read() const;
+  absl::Status Use(const Contents& contents) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Watch();
+
+  const TlsFilesConfig files_;
+  // What gRPC reads, as files in memory: certificate and key as one, so that they always match.
+  FileDescriptor identity_;
+  FileDescriptor roots_;
+  const std::shared_ptr<Revocations> revocations_;
+  std::atomic<int64_t> expiry_seconds_ = 0;
+  std::atomic<uint64_t> reloads_ = 0;
+  std::atomic<uint64_t> failures_ = 0;
+
+  absl::Mutex mutex_;
+  Contents contents_ ABSL_GUARDED_BY(mutex_);  // in use
+  bool is_closing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread watcher_;  // last: uses all of the above
+};
+
+}  // namespace opserve::server

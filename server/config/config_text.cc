@@ -1,0 +1,171 @@
+#include "server/config/config_text.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/text_format.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "ops/catalog/status_macros.h"
+
+namespace opserve::server {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+// Keeps the first error.
+class FirstError final : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, google::protobuf::io::ColumnNumber column,
+                const std::string& message) override {
+    if (text_.empty()) text_ = absl::StrCat(line + 1, ":", column + 1, ": ", message);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+absl::Status Invalid(absl::string_view name, absl::string_view value, absl::string_view valid) {
+  return absl::InvalidArgumentError(absl::StrCat(name, "=", value, ": must be ", valid));
+}
+
+absl::Status CheckNumber(absl::string_view name, const config::Rule& rule, uint64_t value,
+                         uint64_t type_max) {
+  const uint64_t max = rule.has_max() ? rule.max() : type_max;
+  if (value >= rule.min() && value <= max) return absl::OkStatus();
+  return Invalid(name, absl::StrCat(value), absl::StrCat("from ", rule.min(), " to ", max));
+}
+
+absl::Status CheckDuration(absl::string_view name, const config::Rule& rule,
+                           const std::string& text) {
+  absl::Duration value;
+  if (!absl::ParseDuration(text, &value)) {
+    return Invalid(name, text, "a duration such as 500ms, 10s or 5m");
+  }
+  if (value < ToDuration(rule.shortest()) || value == absl::InfiniteDuration()) {
+    return Invalid(name, text, absl::StrCat("at least ", rule.shortest()));
+  }
+  if (rule.has_longest() && value > ToDuration(rule.longest())) {
+    return Invalid(name, text, absl::StrCat("at most ", rule.longest()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckText(absl::string_view name, const config::Rule& rule, const std::string& text) {
+  if (rule.has_shortest()) return CheckDuration(name, rule, text);
+  const auto& valid = rule.one_of();
+  if (valid.empty() || std::find(valid.begin(), valid.end(), text) != valid.end()) {
+    return absl::OkStatus();
+  }
+  return Invalid(name, text, absl::StrCat("one of ", absl::StrJoin(valid, ", ")));
+}
+
+absl::Status CheckMessage(const Message& message, const std::string& prefix) {
+  const Reflection& reflection = *message.GetReflection();
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor& field = *message.GetDescriptor()->field(i);
+    const config::Rule& rule = field.options().GetExtension(config::rule);
+    const std::string name = absl::StrCat(prefix, field.name());
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      const int count = field.is_repeated() ? reflection.FieldSize(message, &field)
+                                            : reflection.HasField(message, &field);
+      for (int k = 0; k < count; ++k) {
+        const Message& part = field.is_repeated()
+                                  ? reflection.GetRepeatedMessage(message, &field, k)
+                                  : reflection.GetMessage(message, &field);
+        const std::string position = field.is_repeated() ? absl::StrCat("[", k, "]") : "";
+        OPSERVE_RETURN_IF_ERROR(CheckMessage(part, absl::StrCat(name, position, ".")));
+      }
+    } else if (field.is_repeated()) {
+      continue;  // no rules for elements
+    } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_UINT32) {
+      OPSERVE_RETURN_IF_ERROR(
+          CheckNumber(name, rule, reflection.GetUInt32(message, &field), UINT32_MAX));
+    } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_UINT64) {
+      OPSERVE_RETURN_IF_ERROR(
+          CheckNumber(name, rule, reflection.GetUInt64(message, &field), UINT64_MAX));
+    } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+      OPSERVE_RETURN_IF_ERROR(CheckText(name, rule, reflection.GetString(message, &field)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void FillMessage(Message* message) {
+  const Reflection& reflection = *message->GetReflection();
+  for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = message->GetDescriptor()->field(i);
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      const int count = field->is_repeated() ? reflection.FieldSize(*message, field) : 0;
+      for (int k = 0; k < count; ++k) {
+        FillMessage(reflection.MutableRepeatedMessage(message, field, k));
+      }
+    } else if (field->is_repeated() || reflection.HasField(*message, field)) {
+      continue;
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32) {
+      reflection.SetUInt32(message, field, field->default_value_uint32());
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64) {
+      reflection.SetUInt64(message, field, field->default_value_uint64());
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
+      reflection.SetBool(message, field, field->default_value_bool());
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+      reflection.SetString(message, field, field->default_value_string());
+    }
+  }
+}
+
+}  // namespace
+
+absl::Duration ToDuration(absl::string_view text) {
+  absl::Duration value;
+  absl::ParseDuration(text, &value);
+  return value;
+}
+
+absl::StatusOr<config::ServerConfig> ReadConfigFile(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return absl::NotFoundError(absl::StrCat(path, ": cannot be read: ", std::strerror(errno)));
+  }
+  config::ServerConfig values;
+  google::protobuf::TextFormat::Parser parser;
+  FirstError error;
+  parser.RecordErrorsTo(&error);
+  if (!parser.ParseFromString(text.str(), &values)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ":", error.text()));
+  }
+  return values;
+}
+
+absl::Status CheckRules(const config::ServerConfig& values) { return CheckMessage(values, ""); }
+
+void FillDefaults(config::ServerConfig* values) { FillMessage(values); }
+
+std::string ToText(const config::ServerConfig& values) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(values, &text);
+  return text;
+}
+
+std::string FieldsThatNeedRestart(const config::ServerConfig& a, const config::ServerConfig& b) {
+  std::vector<std::string> names;
+  for (int i = 0; i < config::ServerConfig::descriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = config::ServerConfig::descriptor()->field(i);
+    if (field->options().GetExtension(config::rule).reloadable()) continue;
+    google::protobuf::util::MessageDifferencer differencer;
+    if (!differencer.CompareWithFields(a, b, {field}, {field})) names.push_back(field->name());
+  }
+  return absl::StrJoin(names, ", ");
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,36 @@
+// The configuration as text: reading a file, checking values against the rules that
+// server_config.proto states, and printing what is in effect.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/config/server_config.pb.h"
+
+namespace opserve::server {
+
+// Reads a file in protobuf text format.
+// kInvalidArgument: line, column and what is wrong there.  kNotFound: there is no such file, or it
+// cannot be read.
+absl::StatusOr<config::ServerConfig> ReadConfigFile(const std::string& path);
+
+// Checks every value against its rule.
+// kInvalidArgument: names the value and what is valid.
+absl::Status CheckRules(const config::ServerConfig& values);
+
+// Sets what is not set to its default, so that printing shows it.
+void FillDefaults(config::ServerConfig* values);
+
+// In the format that ReadConfigFile reads.
+std::string ToText(const config::ServerConfig& values);
+
+// The fields in which the two differ and which a reload cannot change, separated by commas.
+std::string FieldsThatNeedRestart(const config::ServerConfig& a, const config::ServerConfig& b);
+
+// A checked duration's value.
+absl::Duration ToDuration(absl::string_view text);
+
+}  // namespace opserve::server

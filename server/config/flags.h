@@ -1,0 +1,22 @@
+// The daemon's command line. Its flags have the names of ServerConfig's fields; one that is given
+// overrides the configuration file.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "server/config/server_config.pb.h"
+
+namespace opserve::server {
+
+// After absl::ParseCommandLine: --config (empty: none) and --validate_config.
+std::string ConfigPath();
+bool ShouldOnlyValidate();
+
+// Sets the fields whose flags were given. kInvalidArgument: a text that is not a list of numbers.
+absl::Status ApplyFlags(config::ServerConfig* values);
+
+// Makes --help print the daemon's flags with a text that explains them, and --version the version.
+void SetUsage();
+
+}  // namespace opserve::server

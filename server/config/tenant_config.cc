@@ -1,0 +1,136 @@
+#include "server/config/tenant_config.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "ops/catalog/status_macros.h"
+
+namespace opserve::server {
+namespace {
+
+constexpr size_t kMaxTenants = 10000;
+constexpr size_t kMaxNameBytes = 63;
+
+bool IsName(absl::string_view text) {
+  return !text.empty() && text.size() <= kMaxNameBytes &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' ||
+                  c == '.';
+         });
+}
+
+// Builds the list, refusing what occurs twice.
+class Builder {
+ public:
+  absl::Status Add(const config::Tenant& from) {
+    TenantConfig tenant;
+    tenant.name = from.name();
+    if (!IsName(tenant.name)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "tenant.name=\"", absl::CHexEscape(tenant.name.substr(0, kMaxNameBytes)),
+          "\": must have 1 to ", kMaxNameBytes, " letters, digits, \"-\", \"_\" or \".\""));
+    }
+    OPSERVE_RETURN_IF_ERROR(Claim(tenant.name, "name", tenant.name));
+    for (const std::string& text : from.token_sha256()) {
+      TokenDigest digest;
+      OPSERVE_RETURN_IF_ERROR(ParseDigest(tenant.name, text, &digest));
+      OPSERVE_RETURN_IF_ERROR(Claim(tenant.name, "token_sha256", absl::AsciiStrToLower(text)));
+      tenant.token_digests.push_back(digest);
+    }
+    for (const std::string& name : from.certificate_name()) {
+      OPSERVE_RETURN_IF_ERROR(Claim(tenant.name, "certificate_name", name));
+      tenant.certificate_names.push_back(name);
+    }
+    for (uint32_t uid : from.uid()) {
+      OPSERVE_RETURN_IF_ERROR(Claim(tenant.name, "uid", absl::StrCat(uid)));
+      tenant.uids.push_back(uid);
+    }
+    tenant.operators.assign(from.operator_().begin(), from.operator_().end());
+    tenant.weight = from.weight();
+    tenant.requests_per_second = from.requests_per_second();
+    tenant.bytes_per_second = from.bytes_per_second();
+    tenant.max_pending_requests = from.max_pending_requests();
+    OPSERVE_ASSIGN_OR_RETURN(tenant.device_memory,
+                             ToZone(tenant.name, "device_memory", from.device_memory()));
+    OPSERVE_ASSIGN_OR_RETURN(tenant.pinned_memory,
+                             ToZone(tenant.name, "pinned_memory", from.pinned_memory()));
+    tenants_.push_back(std::move(tenant));
+    return absl::OkStatus();
+  }
+
+  std::vector<TenantConfig> Take() { return std::move(tenants_); }
+
+ private:
+  static absl::Status Invalid(absl::string_view tenant, absl::string_view field,
+                              absl::string_view problem) {
+    return absl::InvalidArgumentError(absl::StrCat("tenant ", tenant, ": ", field, ": ", problem));
+  }
+
+  absl::Status Claim(absl::string_view tenant, absl::string_view field, absl::string_view value) {
+    if (claimed_.insert(absl::StrCat(field, " ", value)).second) return absl::OkStatus();
+    return Invalid(tenant, field, "occurs twice; it would not tell whose a caller is");
+  }
+
+  static absl::Status ParseDigest(absl::string_view tenant, const std::string& text,
+                                  TokenDigest* digest) {
+    const bool is_hex =
+        text.size() == 2 * digest->size() && std::all_of(text.begin(), text.end(), [](char c) {
+          return absl::ascii_isxdigit(static_cast<unsigned char>(c));
+        });
+    if (!is_hex) {
+      return Invalid(tenant, "token_sha256",
+                     "must be 64 hexadecimal digits: printf %s \"$TOKEN\" | sha256sum");
+    }
+    const std::string bytes = absl::HexStringToBytes(text);
+    std::copy(bytes.begin(), bytes.end(), digest->begin());
+    return absl::OkStatus();
+  }
+
+  static absl::StatusOr<ZoneConfig> ToZone(absl::string_view tenant, absl::string_view field,
+                                           const config::Zone& from) {
+    ZoneConfig zone;
+    zone.reserved_bytes = from.reserved_bytes();
+    if (from.hard_bytes() != 0) zone.hard_bytes = from.hard_bytes();
+    zone.soft_bytes = from.soft_bytes() != 0 ? from.soft_bytes() : zone.hard_bytes;
+    if (zone.reserved_bytes > zone.soft_bytes || zone.soft_bytes > zone.hard_bytes) {
+      return Invalid(tenant, field, "reserved_bytes <= soft_bytes <= hard_bytes must hold");
+    }
+    return zone;
+  }
+
+  std::vector<TenantConfig> tenants_;
+  absl::flat_hash_set<std::string> claimed_;  // field and value
+};
+
+}  // namespace
+
+absl::StatusOr<TenantsConfig> TenantsFrom(const config::ServerConfig& values) {
+  TenantsConfig result;
+  result.anonymous = values.anonymous_tenant();
+  if (values.tenant().empty()) {
+    result.tenants.emplace_back().name = std::string(kDefaultTenantName);
+    if (result.anonymous.empty()) result.anonymous = std::string(kDefaultTenantName);
+  }
+  if (static_cast<size_t>(values.tenant_size()) > kMaxTenants) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tenant: ", values.tenant_size(), " of them; at most ", kMaxTenants));
+  }
+  Builder builder;
+  for (const config::Tenant& tenant : values.tenant()) OPSERVE_RETURN_IF_ERROR(builder.Add(tenant));
+  for (TenantConfig& tenant : builder.Take()) result.tenants.push_back(std::move(tenant));
+  const bool is_known =
+      result.anonymous.empty() ||
+      std::any_of(result.tenants.begin(), result.tenants.end(),
+                  [&](const TenantConfig& t) { return t.name == result.anonymous; });
+  if (!is_known) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("anonymous_tenant=", result.anonymous, ": there is no such tenant"));
+  }
+  return result;
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,50 @@
+// What the configuration says about tenants, checked.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/config/server_config.pb.h"
+
+namespace opserve::server {
+
+inline constexpr absl::string_view kDefaultTenantName = "default";
+
+using TokenDigest = std::array<uint8_t, 32>;  // SHA-256
+
+struct ZoneConfig {
+  uint64_t reserved_bytes = 0;
+  uint64_t soft_bytes = UINT64_MAX;  // at least reserved_bytes
+  uint64_t hard_bytes = UINT64_MAX;  // at least soft_bytes
+
+  friend bool operator==(const ZoneConfig&, const ZoneConfig&) = default;
+};
+
+struct TenantConfig {
+  std::string name;
+  std::vector<TokenDigest> token_digests;
+  std::vector<std::string> certificate_names;
+  std::vector<uint32_t> uids;
+  std::vector<std::string> operators;  // empty: all
+  uint32_t weight = 1;
+  uint64_t requests_per_second = 0;  // 0: any number
+  uint64_t bytes_per_second = 0;
+  uint32_t max_pending_requests = 1024;
+  ZoneConfig device_memory;
+  ZoneConfig pinned_memory;
+};
+
+struct TenantsConfig {
+  std::vector<TenantConfig> tenants;  // at least one; the built-in "default" if none is configured
+  std::string anonymous;              // name of a tenant, or empty
+};
+
+// kInvalidArgument: names the tenant, the field and what is valid. Among others: two tenants with
+// the same name, token, certificate name or user id.
+absl::StatusOr<TenantsConfig> TenantsFrom(const config::ServerConfig& values);
+
+}  // namespace opserve::server

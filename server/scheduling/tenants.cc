@@ -1,0 +1,204 @@
+#include "server/scheduling/tenants.h"
+
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ops/catalog/error.h"
+
+namespace opserve::server {
+namespace {
+
+// Tenants that there can ever have been: reloads with ever new names would fill the memory.
+constexpr size_t kMaxTenantsEver = 20000;
+// How many seconds of its rate a tenant may use at once, after it was quiet.
+constexpr uint32_t kBurstSeconds = 1;
+// Until some of a tenant's requests have ended.
+constexpr int64_t kPendingPushbackMs = 100;
+
+std::string DigestOf(absl::string_view token) {
+  std::string digest(SHA256_DIGEST_LENGTH, '\0');
+  SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(),
+         reinterpret_cast<unsigned char*>(digest.data()));
+  return digest;
+}
+
+std::optional<TokenBucket> BucketFor(uint64_t per_second) {
+  if (per_second == 0) return std::nullopt;
+  const auto rate = static_cast<double>(per_second);
+  return std::make_optional<TokenBucket>(rate, rate * kBurstSeconds);
+}
+
+absl::Status RateLimited(absl::string_view tenant, absl::string_view what, uint64_t per_second,
+                         absl::Duration retry) {
+  return catalog::ErrorWithPushback(
+      absl::StatusCode::kResourceExhausted, "rate_limited",
+      absl::StrCat("tenant ", tenant, " may send ", per_second, " ", what, " per second"),
+      std::max<int64_t>(absl::ToInt64Milliseconds(retry), 1));
+}
+
+}  // namespace
+
+Tenant::Settings::Settings(TenantConfig tenant_config)
+    : config(std::move(tenant_config)),
+      requests(BucketFor(config.requests_per_second)),
+      bytes(BucketFor(config.bytes_per_second)) {}
+
+Tenant::Tenant(uint32_t id, TenantConfig config)
+    : id_(id), name_(config.name), settings_(std::make_shared<Settings>(std::move(config))) {}
+
+std::shared_ptr<Tenant::Settings> Tenant::settings() const {
+  absl::MutexLock lock(&mutex_);
+  return settings_;
+}
+
+std::shared_ptr<const TenantConfig> Tenant::config() const {
+  const std::shared_ptr<Settings> settings = this->settings();
+  return {settings, &settings->config};
+}
+
+void Tenant::Set(TenantConfig config) {
+  auto settings = std::make_shared<Settings>(std::move(config));
+  absl::MutexLock lock(&mutex_);
+  settings_ = std::move(settings);
+}
+
+absl::Status Tenant::BeginRequest(uint64_t message_bytes, absl::Time now) {
+  const std::shared_ptr<Settings> settings = this->settings();
+  const TenantConfig& config = settings->config;
+  if (settings->bytes && message_bytes > config.bytes_per_second * kBurstSeconds) {
+    return catalog::ErrorWithPushback(
+        absl::StatusCode::kFailedPrecondition, "rate_limited",
+        absl::StrCat("a message of ", message_bytes, " bytes is more than tenant ", name_,
+                     " may ever send at once (", config.bytes_per_second, " bytes per second)"),
+        /*pushback_ms=*/-1);
+  }
+  if (pending_.fetch_add(1, std::memory_order_relaxed) >= config.max_pending_requests) {
+    EndRequest();
+    return catalog::ErrorWithPushback(
+        absl::StatusCode::kResourceExhausted, "tenant_queue_full",
+        absl::StrCat("tenant ", name_, " may have ", config.max_pending_requests,
+                     " requests in progress"),
+        kPendingPushbackMs);
+  }
+  std::optional<absl::Duration> retry;
+  if (settings->requests && (retry = settings->requests->TryTake(1, now))) {
+    EndRequest();
+    return RateLimited(name_, "requests", config.requests_per_second, *retry);
+  }
+  if (settings->bytes &&
+      (retry = settings->bytes->TryTake(static_cast<double>(message_bytes), now))) {
+    EndRequest();
+    return RateLimited(name_, "bytes", config.bytes_per_second, *retry);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Tenant::CheckMayCall(absl::string_view operator_name) const {
+  const std::shared_ptr<const TenantConfig> config = this->config();
+  const std::vector<std::string>& allowed = config->operators;
+  if (allowed.empty() ||
+      std::find(allowed.begin(), allowed.end(), operator_name) != allowed.end()) {
+    return absl::OkStatus();
+  }
+  return catalog::ErrorWithReason(
+      absl::StatusCode::kPermissionDenied, "forbidden",
+      absl::StrCat(operator_name, ": tenant ", name_, " may not call this operator"));
+}
+
+Tenants::Tenants(const TenantsConfig& config) { Set(config).IgnoreError(); }
+
+absl::Status Tenants::Set(const TenantsConfig& config) {
+  absl::MutexLock lock(&mutex_);
+  const size_t added =
+      std::count_if(config.tenants.begin(), config.tenants.end(),
+                    [this](const TenantConfig& tenant) { return !by_name_.contains(tenant.name); });
+  if (all_.size() + added > kMaxTenantsEver) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("there were ", all_.size(), " tenants already; restart the daemon to have ",
+                     added, " more"));
+  }
+  auto directory = std::make_shared<Directory>();
+  for (const TenantConfig& tenant_config : config.tenants) {
+    Tenant*& tenant = by_name_[tenant_config.name];
+    if (tenant == nullptr) {
+      all_.push_back(std::make_unique<Tenant>(static_cast<uint32_t>(all_.size()), tenant_config));
+      tenant = all_.back().get();
+    } else {
+      tenant->Set(tenant_config);
+    }
+    for (const TokenDigest& digest : tenant_config.token_digests) {
+      directory->by_token_digest[std::string(digest.begin(), digest.end())] = tenant;
+    }
+    for (const std::string& name : tenant_config.certificate_names) {
+      directory->by_certificate_name[name] = tenant;
+    }
+    for (uint32_t uid : tenant_config.uids) directory->by_uid[uid] = tenant;
+    if (tenant_config.name == config.anonymous) directory->anonymous = tenant;
+    directory->tenants.push_back(tenant);
+  }
+  directory_ = std::move(directory);
+  return absl::OkStatus();
+}
+
+std::shared_ptr<const Tenants::Directory> Tenants::directory() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return directory_;
+}
+
+absl::StatusOr<Tenant*> Tenants::Identify(const Credentials& credentials) const {
+  const std::shared_ptr<const Directory> directory = this->directory();
+  const auto unknown = [](absl::string_view problem) {
+    return catalog::ErrorWithReason(absl::StatusCode::kUnauthenticated, "unauthenticated", problem);
+  };
+  if (credentials.token) {
+    // What a guess of a token changes in the time this takes, it changes through its digest, which
+    // nobody can steer; the last comparison takes the same time for any two digests.
+    const std::string digest = DigestOf(*credentials.token);
+    const auto found = directory->by_token_digest.find(digest);
+    if (found != directory->by_token_digest.end() &&
+        CRYPTO_memcmp(found->first.data(), digest.data(), digest.size()) == 0) {
+      return found->second;
+    }
+    return unknown("the bearer token is not known");
+  }
+  for (const std::string& name : credentials.certificate_names) {
+    const auto found = directory->by_certificate_name.find(name);
+    if (found != directory->by_certificate_name.end()) return found->second;
+  }
+  if (credentials.uid) {
+    const auto found = directory->by_uid.find(*credentials.uid);
+    if (found != directory->by_uid.end()) return found->second;
+  }
+  if (directory->anonymous != nullptr) return directory->anonymous;
+  return unknown("no credentials that are known: send authorization: Bearer TOKEN");
+}
+
+bool Tenants::HasUid(uint32_t uid) const { return directory()->by_uid.contains(uid); }
+
+std::vector<std::string> Tenants::Names() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  std::vector<std::string> names;
+  for (const std::unique_ptr<Tenant>& tenant : all_) names.push_back(tenant->name());
+  return names;
+}
+
+std::vector<Tenant*> Tenants::Current() const { return directory()->tenants; }
+
+std::vector<TenantSettings> Tenants::Settings() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  std::vector<TenantSettings> settings;
+  for (uint32_t id = 0; id < all_.size(); ++id) settings.push_back({.tenant = id, .memory = {}});
+  for (const Tenant* tenant : directory_->tenants) {
+    const std::shared_ptr<const TenantConfig> config = tenant->config();
+    const ZoneConfig& zone = config->device_memory;
+    settings[tenant->id()].weight = config->weight;
+    settings[tenant->id()].memory = {zone.reserved_bytes, zone.soft_bytes, zone.hard_bytes};
+  }
+  return settings;
+}
+
+}  // namespace opserve::server

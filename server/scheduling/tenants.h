@@ -1,0 +1,122 @@
+// Who the daemon serves, and what is counted of each.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "server/config/tenant_config.h"
+#include "server/scheduling/tenant_settings.h"
+#include "server/scheduling/token_bucket.h"
+
+namespace opserve::server {
+
+// A tenant, for as long as the daemon runs; a reload changes what it may do. Thread-safe.
+class Tenant {
+ public:
+  Tenant(uint32_t id, TenantConfig config);
+
+  uint32_t id() const { return id_; }  // small; never given to another tenant
+  const std::string& name() const { return name_; }
+  std::shared_ptr<const TenantConfig> config() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // kResourceExhausted (reason "rate_limited" or "tenant_queue_full", with a retry hint): one
+  // request more, or one with so many bytes, is more than the tenant may send now.
+  // kFailedPrecondition (reason "rate_limited", pushback -1): more bytes than ever at once.
+  // Else the request is counted as pending until EndRequest.
+  absl::Status BeginRequest(uint64_t message_bytes, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndRequest() { pending_.fetch_sub(1, std::memory_order_relaxed); }
+  uint32_t pending() const { return pending_.load(std::memory_order_relaxed); }
+
+  // Every request that ended, let in or not.
+  void CountEnded(bool is_ok) {
+    ended_.fetch_add(1, std::memory_order_relaxed);
+    if (!is_ok) failed_.fetch_add(1, std::memory_order_relaxed);
+  }
+  uint64_t ended() const { return ended_.load(std::memory_order_relaxed); }
+  uint64_t failed() const { return failed_.load(std::memory_order_relaxed); }
+
+  // kPermissionDenied (reason "forbidden"): it may not call this operator.
+  absl::Status CheckMayCall(absl::string_view operator_name) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  friend class Tenants;
+  // Rates and what is left of them.
+  struct Settings {
+    explicit Settings(TenantConfig config);
+    const TenantConfig config;
+    std::optional<TokenBucket> requests;  // none: any number
+    std::optional<TokenBucket> bytes;
+  };
+  std::shared_ptr<Settings> settings() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void Set(TenantConfig config) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const uint32_t id_;
+  const std::string name_;
+  std::atomic<uint32_t> pending_ = 0;
+  std::atomic<uint64_t> ended_ = 0;
+  std::atomic<uint64_t> failed_ = 0;
+  mutable absl::Mutex mutex_;
+  std::shared_ptr<Settings> settings_ ABSL_GUARDED_BY(mutex_);
+};
+
+// What a caller shows of itself.
+struct Credentials {
+  std::optional<absl::string_view> token = std::nullopt;
+  absl::Span<const std::string> certificate_names = {};  // of a certificate that was verified
+  std::optional<uint32_t> uid = std::nullopt;  // as the system says, of a Unix socket's peer
+};
+
+// Thread-safe.
+class Tenants {
+ public:
+  explicit Tenants(const TenantsConfig& config);
+
+  // Makes the tenants those of `config`, at once for calls that begin from now on. Those not in it
+  // any more are unknown, but keep their ids and accounts.
+  // kFailedPrecondition: more tenants than a daemon can ever have known; nothing is changed.
+  absl::Status Set(const TenantsConfig& config) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Whose caller this is: by its token if it shows one, else by its certificate, else by its user
+  // id, else the anonymous one. Lives as long as the Tenants.
+  // kUnauthenticated (reason "unauthenticated"): nobody's.
+  absl::StatusOr<Tenant*> Identify(const Credentials& credentials) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Whether some tenant is known by this user id.
+  bool HasUid(uint32_t uid) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Those of now. Names of every tenant there ever was, by id.
+  std::vector<Tenant*> Current() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<std::string> Names() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // What each of them may have of every device; those that are no more: what everybody may.
+  std::vector<TenantSettings> Settings() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  // Whom each credential belongs to; never changed once it is made.
+  struct Directory {
+    absl::flat_hash_map<std::string, Tenant*> by_token_digest;
+    absl::flat_hash_map<std::string, Tenant*> by_certificate_name;
+    absl::flat_hash_map<uint32_t, Tenant*> by_uid;
+    Tenant* anonymous = nullptr;
+    std::vector<Tenant*> tenants;
+  };
+  std::shared_ptr<const Directory> directory() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  mutable absl::Mutex mutex_;
+  std::vector<std::unique_ptr<Tenant>> all_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, Tenant*> by_name_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const Directory> directory_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace opserve::server

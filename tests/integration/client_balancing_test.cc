@@ -1,0 +1,209 @@
+// One client and several daemons.
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cpp/client.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/integration/requests.h"
+#include "tests/integration/scripted_server.h"
+#include "tests/unit/client/test_server.h"
+
+namespace opserve {
+namespace {
+
+using testing::HasSubstr;
+
+Request SmallRequest() {
+  return {.invocations = {
+              {.operator_name = "Scale", .inputs = {{"x", Tensor::Owning<float>({2}, {1, 2})}}}}};
+}
+
+// Calls until each of `servers` has had `calls` more; false: a call failed.
+bool CallUntilEachHad(Client& client, const std::vector<ScriptedServer*>& servers, int calls) {
+  std::vector<int> wanted;
+  for (ScriptedServer* server : servers) wanted.push_back(server->num_calls() + calls);
+  const auto is_done = [&] {
+    for (size_t i = 0; i < servers.size(); ++i) {
+      if (servers[i]->num_calls() < wanted[i]) return false;
+    }
+    return true;
+  };
+  while (!is_done()) {
+    if (!client.Execute(SmallRequest()).ok()) return false;
+  }
+  return true;
+}
+
+TEST(BalancingTest, CallsGoToAllAddressesOfAList) {
+  const TemporaryDirectory directory;
+  ScriptedServer tcp_a;
+  ScriptedServer tcp_b;
+  ScriptedServer unix_a("unix:" + directory.File("a"));
+  ScriptedServer unix_b("unix:" + directory.File("b"));
+
+  const auto tcp = *Client::Connect(absl::StrCat(tcp_a.target(), ",", tcp_b.target()));
+  EXPECT_TRUE(CallUntilEachHad(*tcp, {&tcp_a, &tcp_b}, 5));
+  const auto unix = *Client::Connect(absl::StrCat(unix_a.target(), ",", unix_b.target()));
+  EXPECT_TRUE(CallUntilEachHad(*unix, {&unix_a, &unix_b}, 5));
+}
+
+TEST(BalancingTest, ANameIsResolved) {
+  ScriptedServer server;
+  const std::string port = server.target().substr(server.target().rfind(':') + 1);
+
+  const auto client = *Client::Connect(absl::StrCat("dns:///localhost:", port));
+
+  EXPECT_TRUE(client->Execute(SmallRequest()).ok());
+  EXPECT_TRUE(client->IsConnected());
+}
+
+TEST(BalancingTest, WhoDoesNotServeGetsNoRequests) {
+  ScriptedServer a;
+  ScriptedServer b;
+  const auto client = *Client::Connect(absl::StrCat(a.target(), ",", b.target()));
+  ASSERT_TRUE(CallUntilEachHad(*client, {&a, &b}, 5));
+
+  a.SetServing(false);
+  // What health says comes on its own connection's time; from then on b has all.
+  int in_a_row = 0;
+  while (in_a_row < 20) {
+    const int before = a.num_calls();
+    ASSERT_TRUE(client->Execute(SmallRequest()).ok());
+    in_a_row = a.num_calls() == before ? in_a_row + 1 : 0;
+  }
+
+  a.SetServing(true);
+  EXPECT_TRUE(CallUntilEachHad(*client, {&a, &b}, 5));
+}
+
+TEST(BalancingTest, NobodyThatServesIsUnavailable) {
+  ScriptedServer a;
+  ScriptedServer b;
+  a.SetServing(false);
+  b.SetServing(false);
+  const auto client = *Client::Connect(absl::StrCat(a.target(), ",", b.target()));
+
+  const absl::Status status = client->Execute(SmallRequest()).status();
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("unhealthy (after 5 attempts)"));
+  EXPECT_EQ(a.num_calls() + b.num_calls(), 0);
+}
+
+TEST(BalancingTest, ListsThatCannotBeAreRefused) {
+  for (const char* target : {"a.example:80,b.example:80", "unix:/a,127.0.0.1:80"}) {
+    EXPECT_EQ(Client::Connect(target).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+// A daemon as a process of its own; a process can have only one.
+class DaemonProcess {
+ public:
+  explicit DaemonProcess(const std::string& path) : target_("unix:" + path) {
+    const std::string listen = "--listen=" + target_;
+    // It says that it drains, and takes what comes until its clients have heard.
+    const char* arguments[] = {OPSERVE_BUILD_DIR "/bin/opserved", listen.c_str(),
+                               "--metrics_listen=127.0.0.1:0", "--drain_delay=500ms", nullptr};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    EXPECT_EQ(posix_spawn(&pid_, arguments[0], &actions, nullptr,
+                          const_cast<char* const*>(arguments), environ),
+              0);
+    posix_spawn_file_actions_destroy(&actions);
+  }
+  ~DaemonProcess() { End(SIGKILL); }
+  DaemonProcess(const DaemonProcess&) = delete;
+  DaemonProcess& operator=(const DaemonProcess&) = delete;
+
+  const std::string& target() const { return target_; }
+
+  // Sends a signal and waits for the end.
+  void End(int signal) {
+    if (pid_ <= 0) return;
+    kill(pid_, signal);
+    waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+
+ private:
+  const std::string target_;
+  pid_t pid_ = 0;
+};
+
+struct Loss {
+  const char* name;
+  int daemons;
+  int signal;
+};
+
+class DaemonsTest : public testing::TestWithParam<Loss> {
+ protected:
+  DaemonsTest() {
+    std::vector<std::string> targets;
+    for (int i = 0; i < GetParam().daemons; ++i) {
+      daemons_.push_back(
+          std::make_unique<DaemonProcess>(directory_.File(absl::StrCat(i, ".sock"))));
+      targets.push_back(daemons_.back()->target());
+    }
+    for (const std::string& target : targets) {
+      is_ready_ = is_ready_ && Client::Connect(target, {.wait_for_ready = absl::Seconds(30)}).ok();
+    }
+    client_ = *Client::Connect(absl::StrJoin(targets, ","), {.retry = {.budget = 1000}});
+  }
+
+  TemporaryDirectory directory_;
+  std::vector<std::unique_ptr<DaemonProcess>> daemons_;
+  std::unique_ptr<Client> client_;
+  bool is_ready_ = true;
+};
+
+INSTANTIATE_TEST_SUITE_P(Loss, DaemonsTest,
+                         testing::Values(Loss{"OneOfTwoDrains", 2, SIGTERM},
+                                         Loss{"OneOfThreeDrains", 3, SIGTERM},
+                                         Loss{"OneOfThreeDies", 3, SIGKILL}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(DaemonsTest, TakesNoRequestWithIt) {
+  ASSERT_TRUE(is_ready_);
+  std::atomic<bool> is_over = false;
+  std::atomic<int> answers = 0;
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 4; ++t) {
+    callers.emplace_back([&, t] {
+      for (int i = 0; !is_over; ++i) {
+        const int64_t count = 1 + (t * 7919 + i * 104729) % 20000;
+        const Request request = server::OnesRequest(count);
+        const auto response =
+            i % 2 == 0 ? client_->Execute(request) : client_->ExecuteAsync(request).get();
+        EXPECT_TRUE(server::IsAllOnes(response, count)) << response.status();
+        ++answers;
+      }
+    });
+  }
+  const auto await_more = [&answers] {
+    for (const int wanted = answers + 100; answers < wanted;) std::this_thread::yield();
+  };
+
+  await_more();
+  daemons_.front()->End(GetParam().signal);
+  await_more();
+  is_over = true;
+  for (std::thread& caller : callers) caller.join();
+}
+
+}  // namespace
+}  // namespace opserve

@@ -1,0 +1,124 @@
+// Tenants that share a device, as they see it.
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "client/cpp/execute_stream.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "server/observability/tenant_slot.h"
+#include "tests/integration/in_process_daemon.h"
+#include "tests/integration/requests.h"
+
+namespace opserve::server {
+namespace {
+
+// printf %s a | sha256sum, and of b
+constexpr char kTenants[] = R"(
+  tenant { name: "a" weight: 1
+           token_sha256: "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb" }
+  tenant { name: "b" weight: 3
+           token_sha256: "3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d" })";
+
+Config OneLane() {
+  Config config = InProcessDaemon::DefaultConfig();
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kTenants, &config.values));
+  config.tenants = *TenantsFrom(config.values);
+  config.devices = {0};
+  config.streams_per_device = 1;
+  return config;
+}
+
+// Keeps requests of `count` elements waiting until it is told to stop.
+class Flood {
+ public:
+  Flood(const InProcessDaemon& daemon, const std::string& token, int64_t count)
+      : client_(*Client::Connect(daemon.target(), {.token = token})), thread_([this, count] {
+          auto stream = *client_->OpenStream({.window = 32, .timeout = absl::Seconds(60)});
+          std::deque<std::future<absl::StatusOr<Response>>> answers;
+          while (!is_over_ || !answers.empty()) {
+            if (!is_over_) answers.push_back(stream->Execute(OnesRequest(count)));
+            if (answers.size() < 24 && !is_over_) continue;
+            wrong_ += IsAllOnes(answers.front().get(), count) ? 0 : 1;
+            answers.pop_front();
+          }
+        }) {}
+
+  // Ends the flood; returns how many answers were not right.
+  int Stop() {
+    is_over_ = true;
+    if (thread_.joinable()) thread_.join();
+    return wrong_;
+  }
+  ~Flood() { Stop(); }
+
+ private:
+  const std::unique_ptr<Client> client_;
+  std::atomic<bool> is_over_ = false;
+  std::atomic<int> wrong_ = 0;
+  std::thread thread_;
+};
+
+class SharingTest : public ::testing::Test {
+ protected:
+  void TearDown() override { ClearFaults(); }
+  double LaneSeconds(size_t slot) const {
+    return absl::ToDoubleSeconds(daemon_.daemon().scheduler().Find(0)->TenantTime(slot));
+  }
+  bool BothWait() const {
+    static constexpr uint32_t kBoth[] = {0, 1};
+    const auto states = daemon_.daemon().scheduler().Find(0)->queue().TenantStates(kBoth);
+    return states[0].queued > 4 && states[1].queued > 4;
+  }
+  InProcessDaemon daemon_{OneLane()};
+};
+
+// Executions are slow, so that the device is what limits.
+TEST_F(SharingTest, LaneTimeFollowsTheWeights) {
+  InjectFaults("kernel=*,slow=2000");
+  Flood small(daemon_, "a", 100);
+  Flood large(daemon_, "b", 10000);
+  // What they get while both have requests waiting; a flood may fall behind on a busy machine.
+  double a = 0;
+  double b = 0;
+  double last_a = 0;
+  double last_b = 0;
+  bool did_wait = false;
+  while (a + b < 3) {
+    const bool do_wait = BothWait();
+    const double now_a = LaneSeconds(0);
+    const double now_b = LaneSeconds(1);
+    if (did_wait && do_wait) {
+      a += now_a - last_a;
+      b += now_b - last_b;
+    }
+    last_a = now_a;
+    last_b = now_b;
+    did_wait = do_wait;
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_EQ(small.Stop(), 0);
+  EXPECT_EQ(large.Stop(), 0);
+  EXPECT_NEAR(b / (a + b), 0.75, 0.05);
+}
+
+TEST_F(SharingTest, AQuietTenantIsNotRefusedBesideAFlood) {
+  InjectFaults("kernel=*,slow=1000");
+  Flood flood(daemon_, "b", 1000);
+  while (daemon_.daemon().scheduler().Find(0)->queued() < 16) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  const auto quiet =
+      *Client::Connect(daemon_.target(), {.token = "a", .retry = {.max_attempts = 1}});
+  for (int i = 0; i < 100; ++i) {
+    const auto response = quiet->Execute(OnesRequest(10));
+    EXPECT_TRUE(IsAllOnes(response, 10)) << response.status();
+  }
+  EXPECT_EQ(flood.Stop(), 0);
+}
+
+}  // namespace
+}  // namespace opserve::server
