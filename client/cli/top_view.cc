@@ -52,7 +52,7 @@ std::string BytesOf(uint64_t part, uint64_t whole) {
 }
 
 std::string RateText(double per_second) {
-  return absl::StrFormat(per_second < 10000 ? "%.1f" : "%.0f", per_second);
+  return absl::StrFormat("%.*f", per_second < 10000 ? 1 : 0, per_second);
 }
 
 std::string LagText(double seconds) {

@@ -113,9 +113,8 @@ Tenants::Tenants(const TenantsConfig& config) { Set(config).IgnoreError(); }
 
 absl::Status Tenants::Set(const TenantsConfig& config) {
   absl::MutexLock lock(&mutex_);
-  const size_t added =
-      std::count_if(config.tenants.begin(), config.tenants.end(),
-                    [this](const TenantConfig& tenant) { return !by_name_.contains(tenant.name); });
+  size_t added = 0;
+  for (const TenantConfig& tenant : config.tenants) added += !by_name_.contains(tenant.name);
   if (all_.size() + added > kMaxTenantsEver) {
     return absl::FailedPreconditionError(
         absl::StrCat("there were ", all_.size(), " tenants already; restart the daemon to have ",
