@@ -56,6 +56,7 @@ export PATH="$PATH:$build/tools/usr/bin"
 
 # The sanitizers find what they look for in any order; a report is a failed test.
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1
+export LSAN_OPTIONS=suppressions=$root/tests/lsan.supp
 export UBSAN_OPTIONS=print_stacktrace=1
 # gRPC was not built with ThreadSanitizer: what it hands to the system is not looked at.
 export TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1:suppressions=$root/tests/tsan.supp

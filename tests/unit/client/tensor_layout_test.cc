@@ -23,6 +23,7 @@ std::vector<T> Ascending(size_t count) {
 template <typename T>
 std::vector<T> ElementsOf(const Tensor& tensor) {
   std::vector<T> elements(tensor.storage().size() / sizeof(T));
+  if (elements.empty()) return elements;  // memcpy takes no null, not even for nothing
   std::memcpy(elements.data(), tensor.storage().data(), tensor.storage().size());
   return elements;
 }
