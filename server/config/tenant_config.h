@@ -35,7 +35,6 @@ struct TenantConfig {
   uint64_t bytes_per_second = 0;
   uint32_t max_pending_requests = 1024;
   ZoneConfig device_memory;
-  ZoneConfig pinned_memory;
 };
 
 struct TenantsConfig {
