@@ -48,8 +48,10 @@ Device::~Device() {
   if (is_open) BindThisThread().IgnoreError();
   memory_.reset();
   if (!is_open) return;
-  // Only the forced reset gives a broken device a chance to come back for the next process.
-  const bool is_broken = state() == DeviceState::kQuarantined || state() == DeviceState::kFailed;
+  // Only the forced reset gives a broken device a chance to come back for the next process, and
+  // does not wait for the work of streams that could not be stopped.
+  const bool is_broken =
+      state() == DeviceState::kQuarantined || state() == DeviceState::kFailed || lost_streams_ > 0;
   if (is_broken && acl_.aclrtResetDeviceForce != nullptr) {
     acl_.aclrtResetDeviceForce(id_);
   } else {

@@ -138,6 +138,19 @@ TEST_F(DaemonTest, AHungKernelIsAbortedAndTheLaneGoesOn) {
   EXPECT_EQ(daemon.HeldByRequests(), 0);
 }
 
+TEST_F(DaemonTest, AKernelThatCannotBeStoppedDoesNotKeepTheDaemonFromEnding) {
+  {
+    Config config = OneLane();
+    config.execution_timeout = absl::Milliseconds(200);
+    InProcessDaemon daemon(config);
+    InjectFaults("call=aclrtStreamAbort,code=107019;kernel=*,hang");
+    EXPECT_EQ(daemon.client().Execute(OnesRequest(10)).status().code(),
+              absl::StatusCode::kInternal);
+    EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
+  }
+  EXPECT_TRUE(IsAllOnes(InProcessDaemon().client().Execute(OnesRequest(10)), 10));
+}
+
 TEST_F(DaemonTest, ALostDeviceIsUnavailableAndTheOtherServes) {
   InProcessDaemon daemon;
   InjectFaults("device=0,lost");
