@@ -19,7 +19,7 @@
 namespace opserve::cli {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kAdminFooter[] =
     R"(The daemon answers these on a socket of its own, which only its user can reach.
 
 Examples:
@@ -49,7 +49,7 @@ constexpr char kSnapshotFooter[] =
 allocated (lent), idle (free for any lane) or retired (free for the lane that
 used it last).)";
 
-constexpr char kStatusFooter[] =
+constexpr char kAdminStatusFooter[] =
     R"(Devices, tenants, memory and connections at this moment, with rates and shares
 as means since the daemon's start. "opserve top" shows them as they change and
 explains the columns.)";
@@ -182,7 +182,8 @@ struct AdminCommand {
 };
 
 constexpr AdminCommand kCommands[] = {
-    {"status", "Show devices, tenants and connections", kStatusFooter, Operand::kNone, &Status},
+    {"status", "Show devices, tenants and connections", kAdminStatusFooter, Operand::kNone,
+     &Status},
     {"drain", "Take a device out of service without losing requests", kDrainFooter,
      Operand::kDevice, &Drain},
     {"resume", "Put a device back into service", kResumeFooter, Operand::kDevice, &Resume},
@@ -227,7 +228,7 @@ void AddAdminCommand(CLI::App& app, Command* command) {
       };
     });
   }
-  admin->footer(kFooter);  // after the commands, which would inherit it
+  admin->footer(kAdminFooter);  // after the commands, which would inherit it
 }
 
 }  // namespace opserve::cli

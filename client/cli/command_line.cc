@@ -26,7 +26,7 @@ namespace {
 constexpr char kDescription[] =
     "Runs gradient operators on the Ascend NPUs of an opserve daemon.\n";
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kLineFooter[] = R"(Examples:
   opserve status
   opserve ops
   opserve ops KlDivBackward
@@ -177,7 +177,7 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments, Terminal& ter
   AddTopCommand(app, &command);
   AddAdminCommand(app, &command);
   AddHelpCommand(app, &command);
-  app.footer(kFooter);  // after the commands, which would inherit it
+  app.footer(kLineFooter);  // after the commands, which would inherit it
 
   // CLI11 reports by exceptions; they end here.
   std::optional<Failure> failure;

@@ -16,7 +16,7 @@
 namespace opserve::cli {
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kOpsFooter[] = R"(Examples:
   opserve ops                      all operators, one line each
   opserve ops KlDivBackward        inputs, attributes, outputs and formula of one
   opserve ops --format=json        the whole catalogue for a program)";
@@ -131,7 +131,7 @@ void AddOpsCommand(CLI::App& app, Command* command) {
   auto names = std::make_shared<Names>();
   CLI::App* ops = app.add_subcommand("ops", "List the operators, or describe some");
   ops->add_option("NAME", *names, "Operators to describe");
-  ops->footer(kFooter);
+  ops->footer(kOpsFooter);
   ops->callback([names, command] {
     *command = [names](Session& session) { return RunOps(*names, session); };
   });

@@ -18,7 +18,7 @@
 namespace opserve::cli {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kRunFooter[] =
     R"(Inputs and outputs are NumPy's .npy files of float16, float32, float64 or
 bfloat16 (as the ml_dtypes package saves it; append :bf16 to read a uint16 array
 as bfloat16). An input that the daemon already has is named tensor:HANDLE, with
@@ -162,7 +162,7 @@ void AddRunCommand(CLI::App& app, Command* command) {
       ->type_name("[NAME=]DTYPE")
       ->allow_extra_args(false);
   run->add_flag("--receipt", arguments->want_receipt, "Show what the call cost, stage by stage");
-  run->footer(kFooter);
+  run->footer(kRunFooter);
   run->callback([arguments, command] {
     *command = [arguments](Session& session) { return RunRun(*arguments, session); };
   });

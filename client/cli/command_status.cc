@@ -15,7 +15,7 @@
 namespace opserve::cli {
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kStatusFooter[] = R"(Examples:
   opserve status
   opserve status --target=npu-host:50051 --format=json)";
 
@@ -67,7 +67,7 @@ std::optional<Failure> RunStatus(Session& session) {
 
 void AddStatusCommand(CLI::App& app, Command* command) {
   CLI::App* status = app.add_subcommand("status", "Show the daemon and its devices");
-  status->footer(kFooter);
+  status->footer(kStatusFooter);
   status->callback([command] { *command = RunStatus; });
 }
 

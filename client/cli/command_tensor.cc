@@ -15,7 +15,7 @@
 namespace opserve::cli {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kTensorFooter[] =
     R"(A resident tensor is uploaded once and stays in a device's memory, where any
 number of calls use it ("opserve run ... --input NAME=tensor:HANDLE"). It lives
 as long as its lease and belongs to who uploaded it: keep the handle.
@@ -169,7 +169,7 @@ void AddTensorCommand(CLI::App& app, Command* command) {
   AddDownload(tensor, command);
   AddRenew(tensor, command);
   AddRelease(tensor, command);
-  tensor->footer(kFooter);  // after the commands, which would inherit it
+  tensor->footer(kTensorFooter);  // after the commands, which would inherit it
 }
 
 }  // namespace opserve::cli

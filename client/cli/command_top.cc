@@ -24,7 +24,7 @@
 namespace opserve::cli {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kTopFooter[] =
     R"(On a terminal the view is drawn in place; press s, n, p or m to sort tenants by
 share, name, pending or memory, and q to quit. Elsewhere, or with --plain, each
 sample is a table of its own.
@@ -162,7 +162,7 @@ void AddTopCommand(CLI::App& app, Command* command) {
       ->check(CLI::Validator(CLI::PositiveNumber).description(""));
   top->add_flag("--plain", arguments->is_plain, "One table for each sample; nothing moves");
   AddAdminTargetFlag(top, &arguments->target);
-  top->footer(kFooter);
+  top->footer(kTopFooter);
   top->callback([arguments, command] {
     *command = [arguments](Session& session) { return RunTop(*arguments, session); };
   });

@@ -12,7 +12,7 @@
 namespace opserve::server {
 namespace {
 
-constexpr absl::string_view kMethod = "Download";
+constexpr absl::string_view kDownload = "Download";
 // Large enough for a message's own cost not to matter, small enough for two to be held per client.
 constexpr uint64_t kDefaultChunkBytes = 1 << 20;
 
@@ -140,7 +140,7 @@ void DownloadCall::Finish() {
   chunk_.reset();
   is_finished_ = true;
   ExpectEvent();
-  stream_.Finish(End(failure_, kMethod), &finished_);
+  stream_.Finish(End(failure_, kDownload), &finished_);
 }
 
 void DownloadCall::OnFinished(bool /*ok*/) { EventEnded(); }

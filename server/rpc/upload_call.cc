@@ -13,7 +13,7 @@
 namespace opserve::server {
 namespace {
 
-constexpr absl::string_view kMethod = "Upload";
+constexpr absl::string_view kUpload = "Upload";
 
 absl::StatusOr<catalog::TensorSpec> ReadSpec(const v1::UploadHeader& header) {
   if (catalog::DtypeBytes(header.dtype()) == 0) {
@@ -214,7 +214,7 @@ void UploadCall::Complete() {
   next_.reset();
   is_finished_ = true;
   ExpectEvent();
-  const grpc::Status status = End(failure_, kMethod);
+  const grpc::Status status = End(failure_, kUpload);
   if (!status.ok()) {
     stream_.FinishWithError(status, &finished_);
     return;

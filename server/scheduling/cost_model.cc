@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kCountBits = 16;
 constexpr uint64_t kMostCount = (uint64_t{1} << kCountBits) - 1;
-constexpr uint64_t kLongestNs = (uint64_t{1} << (64 - kCountBits)) - 1;  // 78 hours
+constexpr uint64_t kLongestRunNs = (uint64_t{1} << (64 - kCountBits)) - 1;  // 78 hours
 // The newest execution counts for an eighth: noise is smoothed, a change is learned in a dozen.
 constexpr uint64_t kMemory = 8;
 
@@ -28,7 +28,7 @@ CostModel::Sample CostModel::Unpack(uint64_t word) {
 void CostModel::Record(uint32_t op, uint32_t dtype, uint64_t bytes, absl::Duration took) {
   Bucket& bucket = buckets_[IndexOf(op, dtype) + SizeOf(bytes)];
   const auto ns =
-      std::min<uint64_t>(std::max<int64_t>(absl::ToInt64Nanoseconds(took), 0), kLongestNs);
+      std::min<uint64_t>(std::max<int64_t>(absl::ToInt64Nanoseconds(took), 0), kLongestRunNs);
   uint64_t word = bucket.load(std::memory_order_relaxed);
   while (true) {
     const auto [mean, count] = Unpack(word);

@@ -6,14 +6,14 @@
 namespace opserve::server {
 
 // Far more than any bucket takes to fill, and far from overflowing when added to a time.
-constexpr double kLongestNs = 1e18;
+constexpr double kLongestWaitNs = 1e18;
 
 TokenBucket::TokenBucket(double rate, double burst)
     : rate_(rate), burst_(burst), depth_ns_(NanosecondsFor(burst)) {}
 
 int64_t TokenBucket::NanosecondsFor(double amount) const {
   // Rounded up: many small amounts must not be free.
-  return static_cast<int64_t>(std::min(std::ceil(amount / rate_ * 1e9), kLongestNs));
+  return static_cast<int64_t>(std::min(std::ceil(amount / rate_ * 1e9), kLongestWaitNs));
 }
 
 std::optional<absl::Duration> TokenBucket::TryTake(double amount, absl::Time now) {

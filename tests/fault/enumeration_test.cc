@@ -55,11 +55,9 @@ bool IsDocumented(const absl::Status& status) {
 
 class EnumerationTest : public ::testing::Test {
  protected:
-  // One lane on one device, so that a workload makes the same calls each time.
   static Config OneLane() {
-    Config config = InProcessDaemon::DefaultConfig();
-    config.devices = {0};
-    config.streams_per_device = 1;
+    Config config =
+        InProcessDaemon::OneLane();  // so that a workload makes the same calls each time
     // Each workload begins as the first did: no plans, no memory.
     config.workspace_floor_bytes = 0;
     return config;

@@ -14,6 +14,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "server/access/file_descriptor.h"
+#include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/requests.h"
 
@@ -49,10 +50,6 @@ absl::Status Call(const std::string& target, const std::string& token) {
   const auto response = client->Execute(OnesRequest(10));
   EXPECT_EQ(response.ok(), IsAllOnes(response, 10));
   return response.status();
-}
-
-std::string ReasonOf(const absl::Status& status) {
-  return ErrorDetailOf(status).value_or(v1::ErrorDetail()).reason();
 }
 
 TEST(AccessTest, OnlyCallersWithCredentialsGetIn) {

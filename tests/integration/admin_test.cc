@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "opserve/v1/admin_service.grpc.pb.h"
 #include "server/rpc/admin_server.h"
+#include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/requests.h"
 #include "tests/integration/tensor_calls.h"

@@ -6,13 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/tensor_calls.h"
 
 namespace opserve::server {
 namespace {
-
-constexpr int64_t kMiB = 1 << 20;
 
 class BrokenTransfersTest : public ::testing::Test {
  protected:

@@ -1,11 +1,5 @@
 // One client and several daemons.
 
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <memory>
 #include <string>
@@ -17,6 +11,7 @@
 #include "client/cpp/client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/integration/daemon_process.h"
 #include "tests/integration/requests.h"
 #include "tests/integration/scripted_server.h"
 #include "tests/unit/client/test_server.h"
@@ -25,11 +20,6 @@ namespace opserve {
 namespace {
 
 using testing::HasSubstr;
-
-Request SmallRequest() {
-  return {.invocations = {
-              {.operator_name = "Scale", .inputs = {{"x", Tensor::Owning<float>({2}, {1, 2})}}}}};
-}
 
 // Calls until each of `servers` has had `calls` more; false: a call failed.
 bool CallUntilEachHad(Client& client, const std::vector<ScriptedServer*>& servers, int calls) {
@@ -109,41 +99,6 @@ TEST(BalancingTest, ListsThatCannotBeAreRefused) {
   }
 }
 
-// A daemon as a process of its own; a process can have only one.
-class DaemonProcess {
- public:
-  explicit DaemonProcess(const std::string& path) : target_("unix:" + path) {
-    const std::string listen = "--listen=" + target_;
-    // It says that it drains, and takes what comes until its clients have heard.
-    const char* arguments[] = {OPSERVE_BUILD_DIR "/bin/opserved", listen.c_str(),
-                               "--metrics_listen=127.0.0.1:0", "--drain_delay=500ms", nullptr};
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    EXPECT_EQ(posix_spawn(&pid_, arguments[0], &actions, nullptr,
-                          const_cast<char* const*>(arguments), environ),
-              0);
-    posix_spawn_file_actions_destroy(&actions);
-  }
-  ~DaemonProcess() { End(SIGKILL); }
-  DaemonProcess(const DaemonProcess&) = delete;
-  DaemonProcess& operator=(const DaemonProcess&) = delete;
-
-  const std::string& target() const { return target_; }
-
-  // Sends a signal and waits for the end.
-  void End(int signal) {
-    if (pid_ <= 0) return;
-    kill(pid_, signal);
-    waitpid(pid_, nullptr, 0);
-    pid_ = 0;
-  }
-
- private:
-  const std::string target_;
-  pid_t pid_ = 0;
-};
-
 struct Loss {
   const char* name;
   int daemons;
@@ -155,9 +110,10 @@ class DaemonsTest : public testing::TestWithParam<Loss> {
   DaemonsTest() {
     std::vector<std::string> targets;
     for (int i = 0; i < GetParam().daemons; ++i) {
-      daemons_.push_back(
-          std::make_unique<DaemonProcess>(directory_.File(absl::StrCat(i, ".sock"))));
-      targets.push_back(daemons_.back()->target());
+      targets.push_back("unix:" + directory_.File(absl::StrCat(i, ".sock")));
+      // It says that it drains, and takes what comes until its clients have heard.
+      daemons_.push_back(std::make_unique<DaemonProcess>(std::vector<std::string>{
+          "--listen=" + targets.back(), "--metrics_listen=127.0.0.1:0", "--drain_delay=500ms"}));
     }
     for (const std::string& target : targets) {
       is_ready_ = is_ready_ && Client::Connect(target, {.wait_for_ready = absl::Seconds(30)}).ok();

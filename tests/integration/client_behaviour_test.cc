@@ -63,12 +63,6 @@ INSTANTIATE_TEST_SUITE_P(Ways, RetryTest,
                                          Way{"Async", &ExecuteAsync}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-Request RequestOf(Tensor tensor) {
-  return {.invocations = {{.operator_name = "Scale", .inputs = {{"x", std::move(tensor)}}}}};
-}
-
-Request SmallRequest() { return RequestOf(Tensor::Owning<float>({2}, {1, 2})); }
-
 // Refuses the first `refusals` calls.
 ScriptedServer::Script Refuse(int refusals, grpc::StatusCode code,
                               const std::string& pushback = "") {

@@ -11,6 +11,7 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
+#include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/requests.h"
 
@@ -22,19 +23,7 @@ using ::testing::HasSubstr;
 class DaemonTest : public ::testing::Test {
  protected:
   void TearDown() override { ClearFaults(); }
-
-  // One lane on one device, so that what is queued waits for what runs.
-  static Config OneLane() {
-    Config config = InProcessDaemon::DefaultConfig();
-    config.devices = {0};
-    config.streams_per_device = 1;
-    return config;
-  }
 };
-
-v1::ErrorDetail DetailOf(const absl::Status& status) {
-  return ErrorDetailOf(status).value_or(v1::ErrorDetail());
-}
 
 TEST_F(DaemonTest, AProgramGivesWhatItsStepsGive) {
   InProcessDaemon daemon;
@@ -111,7 +100,7 @@ TEST_F(DaemonTest, EqualRequestsGiveEqualBytesOnEveryDeviceUnderLoad) {
 }
 
 TEST_F(DaemonTest, AFailedKernelFailsItsRequestOnly) {
-  InProcessDaemon daemon(OneLane());
+  InProcessDaemon daemon(InProcessDaemon::OneLane());
   ASSERT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
   InjectFaults("kernel=aclnnL1LossBackward,code=507035");
 
@@ -125,7 +114,7 @@ TEST_F(DaemonTest, AFailedKernelFailsItsRequestOnly) {
 }
 
 TEST_F(DaemonTest, AHungKernelIsAbortedAndTheLaneGoesOn) {
-  Config config = OneLane();
+  Config config = InProcessDaemon::OneLane();
   config.execution_timeout = absl::Milliseconds(200);
   InProcessDaemon daemon(config);
   InjectFaults("kernel=*,hang");
@@ -140,7 +129,7 @@ TEST_F(DaemonTest, AHungKernelIsAbortedAndTheLaneGoesOn) {
 
 TEST_F(DaemonTest, AKernelThatCannotBeStoppedDoesNotKeepTheDaemonFromEnding) {
   {
-    Config config = OneLane();
+    Config config = InProcessDaemon::OneLane();
     config.execution_timeout = absl::Milliseconds(200);
     InProcessDaemon daemon(config);
     InjectFaults("call=aclrtStreamAbort,code=107019;kernel=*,hang");
@@ -173,7 +162,7 @@ TEST_F(DaemonTest, ALostDeviceIsUnavailableAndTheOtherServes) {
 }
 
 TEST_F(DaemonTest, MemoryThatRunsOutRefusesOneRequest) {
-  InProcessDaemon daemon(OneLane());
+  InProcessDaemon daemon(InProcessDaemon::OneLane());
   // What the golden values left in the pool would do.
   ASSERT_TRUE(daemon.daemon().scheduler().Find(0)->TrimPool(absl::InfiniteFuture()).ok());
   InjectFaults("call=aclrtMalloc,count=all,code=207001");
@@ -188,7 +177,7 @@ TEST_F(DaemonTest, MemoryThatRunsOutRefusesOneRequest) {
 }
 
 TEST_F(DaemonTest, AFullQueueRefusesWithAHintWhenToComeBack) {
-  Config config = OneLane();
+  Config config = InProcessDaemon::OneLane();
   config.queue_capacity_total = 2;
   config.execution_timeout = absl::Milliseconds(500);
   InProcessDaemon daemon(config);
@@ -210,7 +199,7 @@ TEST_F(DaemonTest, AFullQueueRefusesWithAHintWhenToComeBack) {
 }
 
 TEST_F(DaemonTest, WhatExpiresOrIsCancelledInTheQueueIsNeverLaunched) {
-  Config config = OneLane();
+  Config config = InProcessDaemon::OneLane();
   config.execution_timeout = absl::Seconds(2);
   InProcessDaemon daemon(config);
   InjectFaults("kernel=*,hang");

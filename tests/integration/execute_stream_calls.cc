@@ -8,7 +8,7 @@
 namespace opserve::server {
 namespace {
 
-bool IsAllOnes(const v1::ExecuteResponse& header, const std::string& payload, int64_t count) {
+bool HoldsOnes(const v1::ExecuteResponse& header, const std::string& payload, int64_t count) {
   if (header.results_size() != 1 || payload.size() != count * sizeof(float)) return false;
   for (int64_t i = 0; i < count; ++i) {
     float value = 0;
@@ -56,24 +56,12 @@ v1::ExecuteStreamRequest OnesStreamRequest(uint64_t id, int64_t count) {
 }
 
 bool IsAllOnes(const v1::ExecuteResponse& response, int64_t count) {
-  return response.payloads_size() == 1 && IsAllOnes(response, response.payloads(0), count);
+  return response.payloads_size() == 1 && HoldsOnes(response, response.payloads(0), count);
 }
 
 bool IsAllOnes(const v1::ExecuteStreamResponse& response, int64_t count) {
   return response.response().payloads().empty() && response.payloads_size() == 1 &&
-         IsAllOnes(response.response(), response.payloads(0), count);
-}
-
-v1::ErrorDetail DetailOf(const v1::StatusDetails& details) {
-  v1::ErrorDetail detail;
-  if (details.details_size() > 0) details.details(0).UnpackTo(&detail);
-  return detail;
-}
-
-v1::ErrorDetail DetailOf(const grpc::Status& status) {
-  v1::StatusDetails details;
-  details.ParseFromString(status.error_details());
-  return DetailOf(details);
+         HoldsOnes(response.response(), response.payloads(0), count);
 }
 
 std::unique_ptr<v1::OperatorService::Stub> NewStub(const std::string& target) {

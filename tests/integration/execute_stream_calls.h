@@ -33,10 +33,6 @@ v1::ExecuteStreamRequest OnesStreamRequest(uint64_t id, int64_t count = 10);
 bool IsAllOnes(const v1::ExecuteResponse& response, int64_t count);
 bool IsAllOnes(const v1::ExecuteStreamResponse& response, int64_t count = 10);
 
-// Empty without one.
-v1::ErrorDetail DetailOf(const v1::StatusDetails& details);
-v1::ErrorDetail DetailOf(const grpc::Status& status);
-
 std::unique_ptr<v1::OperatorService::Stub> NewStub(const std::string& target);
 
 // Requests waiting and executing, on all devices.

@@ -13,6 +13,7 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
+#include "tests/integration/error_detail.h"
 #include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
 
@@ -22,14 +23,6 @@ namespace {
 class ExecuteStreamTest : public ::testing::Test {
  protected:
   void TearDown() override { ClearFaults(); }
-
-  // One lane on one device, so that what is queued waits for what runs.
-  static Config OneLane() {
-    Config config = InProcessDaemon::DefaultConfig();
-    config.devices = {0};
-    config.streams_per_device = 1;
-    return config;
-  }
 
   // Remembers how many kernels have been launched.
   void CountLaunches() { launches_ = HostCount(OPSERVE_HOST_LAUNCHES); }
@@ -215,7 +208,7 @@ TEST_F(ExecuteStreamTest, AnIdInProgressIsRefusedAndFreeAfterwards) {
 }
 
 TEST_F(ExecuteStreamTest, ARequestThatWaitsPastItsTimeoutIsNotLaunched) {
-  InProcessDaemon daemon(OneLane());
+  InProcessDaemon daemon(InProcessDaemon::OneLane());
   const auto stub = NewStub(daemon.target());
   TestStream stream(*stub);
   CountLaunches();
@@ -237,7 +230,7 @@ TEST_F(ExecuteStreamTest, ARequestThatWaitsPastItsTimeoutIsNotLaunched) {
 }
 
 TEST_F(ExecuteStreamTest, NoMoreThanTheWindowIsReadAhead) {
-  Config config = OneLane();
+  Config config = InProcessDaemon::OneLane();
   config.stream_window = 4;
   InProcessDaemon daemon(config);
   const auto stub = NewStub(daemon.target());
@@ -261,7 +254,7 @@ TEST_F(ExecuteStreamTest, NoMoreThanTheWindowIsReadAhead) {
 }
 
 TEST_F(ExecuteStreamTest, AnswersNobodyReadsCountForTheWindow) {
-  Config config = OneLane();
+  Config config = InProcessDaemon::OneLane();
   config.stream_window = 4;
   InProcessDaemon daemon(config);
   const auto stub = NewStub(daemon.target());
@@ -292,7 +285,7 @@ TEST_F(ExecuteStreamTest, AnswersNobodyReadsCountForTheWindow) {
 }
 
 TEST_F(ExecuteStreamTest, CancellingInTheMiddleLeavesNothingHeld) {
-  InProcessDaemon daemon(OneLane());
+  InProcessDaemon daemon(InProcessDaemon::OneLane());
   const auto stub = NewStub(daemon.target());
   TestStream stream(*stub);
   CountLaunches();
@@ -312,7 +305,7 @@ TEST_F(ExecuteStreamTest, CancellingInTheMiddleLeavesNothingHeld) {
 }
 
 TEST_F(ExecuteStreamTest, TheStreamsDeadlineEndsWhatIsInProgress) {
-  InProcessDaemon daemon(OneLane());
+  InProcessDaemon daemon(InProcessDaemon::OneLane());
   const auto stub = NewStub(daemon.target());
   CountLaunches();
   InjectFaults("kernel=*,hang");
@@ -392,7 +385,7 @@ TEST_F(ExecuteStreamTest, AMalformedMessageEndsTheStreamAfterWhatIsInProgress) {
 }
 
 TEST_F(ExecuteStreamTest, ADrainRefusesNewRequestsInBandAndDoesNotWaitForIdleStreams) {
-  auto daemon = std::make_unique<InProcessDaemon>(OneLane());
+  auto daemon = std::make_unique<InProcessDaemon>(InProcessDaemon::OneLane());
   const auto stub = NewStub(daemon->target());
   TestStream stream(*stub);
   TestStream idle(*stub);

@@ -53,6 +53,13 @@ Config InProcessDaemon::DefaultConfig() {
   return config;
 }
 
+Config InProcessDaemon::OneLane() {
+  Config config = DefaultConfig();
+  config.devices = {0};
+  config.streams_per_device = 1;
+  return config;
+}
+
 InProcessDaemon::InProcessDaemon(const Config& config) {
   setenv("OPSERVE_HOST_DEVICES", "2", 0);
   setenv("OPSERVE_HOST_DEVICE_MEMORY", "64M", 0);

@@ -17,6 +17,8 @@ class InProcessDaemon {
   // Two devices of 64 MiB with two lanes each, on a Unix socket in a directory of its own. Change
   // `config` to serve otherwise. Aborts the test program if the daemon does not start.
   static Config DefaultConfig();
+  // The same with one lane on one device, so that what is queued waits for what runs.
+  static Config OneLane();
   explicit InProcessDaemon(const Config& config = DefaultConfig());
   ~InProcessDaemon();
 

@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/tensor_calls.h"
 
@@ -14,8 +15,6 @@ namespace opserve::server {
 namespace {
 
 using ::testing::ElementsAre;
-
-constexpr uint64_t kMiB = 1 << 20;
 
 // A view of a FLOAT tensor, whose strides are in elements.
 v1::Tensor View(std::vector<int64_t> shape, std::vector<int64_t> strides = {}, int64_t offset = 0) {

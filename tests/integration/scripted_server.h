@@ -4,16 +4,24 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "client/cpp/request.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "opserve/v1/operator_service.grpc.pb.h"
 
 namespace opserve {
+
+// Requests that it can answer.
+inline Request RequestOf(Tensor tensor) {
+  return {.invocations = {{.operator_name = "Scale", .inputs = {{"x", std::move(tensor)}}}}};
+}
+inline Request SmallRequest() { return RequestOf(Tensor::Owning<float>({2}, {1, 2})); }
 
 // Thread-safe.
 class ScriptedServer final : public v1::OperatorService::Service {

@@ -13,15 +13,6 @@ absl::Status ToStatus(const grpc::Status& status) {
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
 
-v1::ErrorDetail DetailOf(const grpc::Status& status) {
-  v1::StatusDetails details;
-  v1::ErrorDetail detail;
-  if (details.ParseFromString(status.error_details()) && details.details_size() == 1) {
-    details.details(0).UnpackTo(&detail);
-  }
-  return detail;
-}
-
 std::string CountingBytes(int64_t count) {
   std::string bytes(count * sizeof(float), '\0');
   for (int64_t i = 0; i < count; ++i) {

@@ -16,9 +16,10 @@
 
 namespace opserve::server {
 
-// As absl::Status, without the detail; and the detail (empty if there is none).
+inline constexpr uint64_t kMiB = 1 << 20;
+
+// As absl::Status, without the detail.
 absl::Status ToStatus(const grpc::Status& status);
-v1::ErrorDetail DetailOf(const grpc::Status& status);
 
 // `count` FLOAT elements, all different: 0, 1, 2, ...
 std::string CountingBytes(int64_t count);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/base/config.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "gtest/gtest.h"
@@ -14,8 +15,13 @@
 namespace opserve::simulation {
 namespace {
 
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER  // the same code in fewer scenarios: it makes them slow
+constexpr uint64_t kSmall = 100;
+constexpr uint64_t kFloods = 5;
+#else
 constexpr uint64_t kSmall = 1000;
 constexpr uint64_t kFloods = 50;
+#endif
 
 // Seeds say which kind of scenario they are of.
 constexpr uint64_t kFirstFlood = 1'000'000;

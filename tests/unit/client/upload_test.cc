@@ -14,15 +14,15 @@ using testing::ElementsAre;
 using testing::ElementsAreArray;
 using testing::Pair;
 
-constexpr int64_t kLarge = 8 << 20;  // elements; far more than what is on the way at a time
+constexpr int64_t kUploaded = 8 << 20;  // elements; far more than what is on the way at a time
 
 class UploadTest : public testing::Test {
  protected:
-  UploadTest() : client_(*Client::Connect(server_.target())), large_(kLarge, 1.5f) {}
+  UploadTest() : client_(*Client::Connect(server_.target())), large_(kUploaded, 1.5f) {}
 
   // Uploads 32 MiB of borrowed elements, and returns when they may be changed.
   absl::Status UploadLarge(const UploadOptions& options = {}) {
-    absl::Status status = client_->Upload(Tensor::Of<float>({kLarge}, large_), options).status();
+    absl::Status status = client_->Upload(Tensor::Of<float>({kUploaded}, large_), options).status();
     std::fill(large_.begin(), large_.end(), 2.5f);
     return status;
   }
@@ -66,11 +66,11 @@ TEST_F(UploadTest, TensorsArriveInChunks) {
 }
 
 TEST_F(UploadTest, LargeTensorsArriveWhole) {
-  const auto resident = client_->Upload(Tensor::Of<float>({kLarge}, large_));
+  const auto resident = client_->Upload(Tensor::Of<float>({kUploaded}, large_));
 
   ASSERT_TRUE(resident.ok()) << resident.status();
   const auto stored = server_.tensors().Find(resident->handle);
-  EXPECT_EQ(stored.chunks.size(), kLarge * sizeof(float) / kDefaultChunkBytes);
+  EXPECT_EQ(stored.chunks.size(), kUploaded * sizeof(float) / kDefaultChunkBytes);
   EXPECT_EQ(stored.elements, absl::string_view(reinterpret_cast<const char*>(large_.data()),
                                                large_.size() * sizeof(float)));
 }

@@ -8,7 +8,7 @@ namespace {
 
 using EventTest = RuntimeTest;
 
-aclrtEventRecordedStatus StatusOf(aclrtEvent event) {
+aclrtEventRecordedStatus EventStatusOf(aclrtEvent event) {
   aclrtEventRecordedStatus status = ACL_EVENT_RECORDED_STATUS_NOT_READY;
   EXPECT_EQ(aclrtQueryEventStatus(event, &status), ACL_SUCCESS) << RecentMessage();
   return status;
@@ -17,17 +17,17 @@ aclrtEventRecordedStatus StatusOf(aclrtEvent event) {
 TEST_F(EventTest, CompletesAfterTheTasksBeforeIt) {
   const aclrtStream stream = NewStream();
   const aclrtEvent event = NewEvent();
-  EXPECT_EQ(StatusOf(event), ACL_EVENT_RECORDED_STATUS_COMPLETE);  // never recorded
+  EXPECT_EQ(EventStatusOf(event), ACL_EVENT_RECORDED_STATUS_COMPLETE);  // never recorded
   EXPECT_EQ(aclrtSynchronizeEvent(event), ACL_SUCCESS);
 
   Gate gate;
   gate.Close(stream);
   ASSERT_EQ(aclrtRecordEvent(event, stream), ACL_SUCCESS);
-  EXPECT_EQ(StatusOf(event), ACL_EVENT_RECORDED_STATUS_NOT_READY);
+  EXPECT_EQ(EventStatusOf(event), ACL_EVENT_RECORDED_STATUS_NOT_READY);
   EXPECT_EQ(aclrtSynchronizeEventWithTimeout(event, 1), ACL_ERROR_RT_EVENT_SYNC_TIMEOUT);
   gate.Open();
   EXPECT_EQ(aclrtSynchronizeEventWithTimeout(event, 60000), ACL_SUCCESS);
-  EXPECT_EQ(StatusOf(event), ACL_EVENT_RECORDED_STATUS_COMPLETE);
+  EXPECT_EQ(EventStatusOf(event), ACL_EVENT_RECORDED_STATUS_COMPLETE);
 }
 
 TEST_F(EventTest, TheOldQueryHasTheOppositePolarity) {
@@ -58,7 +58,7 @@ TEST_F(EventTest, RecordingAgainReplacesTheRecord) {
   ASSERT_EQ(aclrtRecordEvent(event, second), ACL_SUCCESS);
   first_gate.Open();
   ASSERT_EQ(aclrtSynchronizeStream(first), ACL_SUCCESS);
-  EXPECT_EQ(StatusOf(event), ACL_EVENT_RECORDED_STATUS_NOT_READY);
+  EXPECT_EQ(EventStatusOf(event), ACL_EVENT_RECORDED_STATUS_NOT_READY);
   second_gate.Open();
   ASSERT_EQ(aclrtSynchronizeEvent(event), ACL_SUCCESS);
 }
@@ -124,7 +124,7 @@ TEST_F(EventTest, OtherDevicesEventsCanBeAskedButNotQueued) {
   ASSERT_EQ(aclrtRecordEvent(event, stream), ACL_SUCCESS);
   ASSERT_EQ(aclrtSetDevice(1), ACL_SUCCESS);
   EXPECT_EQ(aclrtSynchronizeEvent(event), ACL_SUCCESS);
-  EXPECT_EQ(StatusOf(event), ACL_EVENT_RECORDED_STATUS_COMPLETE);
+  EXPECT_EQ(EventStatusOf(event), ACL_EVENT_RECORDED_STATUS_COMPLETE);
   EXPECT_EQ(aclrtRecordEvent(event, nullptr), ACL_ERROR_RT_PARAM_INVALID);
   EXPECT_EQ(aclrtStreamWaitEvent(nullptr, event), ACL_ERROR_RT_PARAM_INVALID);
 }
@@ -179,7 +179,7 @@ TEST_F(EventTest, AnAbortedRecordNeverCompletes) {
   ASSERT_EQ(aclrtStreamWaitEvent(consumer, event), ACL_SUCCESS);
   ASSERT_EQ(aclrtStreamAbort(producer), ACL_SUCCESS);
 
-  EXPECT_EQ(StatusOf(event), ACL_EVENT_RECORDED_STATUS_NOT_READY);
+  EXPECT_EQ(EventStatusOf(event), ACL_EVENT_RECORDED_STATUS_NOT_READY);
   EXPECT_EQ(aclrtSynchronizeEvent(event), ACL_ERROR_RT_STREAM_ABORT);
   EXPECT_EQ(aclrtSynchronizeStreamWithTimeout(consumer, 5), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
   EXPECT_EQ(aclrtStreamAbort(consumer), ACL_SUCCESS);

@@ -9,7 +9,7 @@ namespace {
 
 using StreamTest = RuntimeTest;
 
-aclrtStreamStatus StatusOf(aclrtStream stream) {
+aclrtStreamStatus StreamStatusOf(aclrtStream stream) {
   aclrtStreamStatus status = ACL_STREAM_STATUS_RESERVED;
   EXPECT_EQ(aclrtStreamQuery(stream, &status), ACL_SUCCESS);
   return status;
@@ -17,19 +17,19 @@ aclrtStreamStatus StatusOf(aclrtStream stream) {
 
 TEST_F(StreamTest, LaunchReturnsBeforeTheKernelRuns) {
   const aclrtStream stream = NewStream();
-  EXPECT_EQ(StatusOf(stream), ACL_STREAM_STATUS_COMPLETE);
+  EXPECT_EQ(StreamStatusOf(stream), ACL_STREAM_STATUS_COMPLETE);
   std::atomic<bool> ran = false;
   Gate gate;
   gate.Close(stream);
   ASSERT_EQ(Launch(stream, [&] { ran = true; }), ACL_SUCCESS);
   gate.AwaitArrival();
   EXPECT_FALSE(ran);
-  EXPECT_EQ(StatusOf(stream), ACL_STREAM_STATUS_NOT_READY);
+  EXPECT_EQ(StreamStatusOf(stream), ACL_STREAM_STATUS_NOT_READY);
 
   gate.Open();
   EXPECT_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
   EXPECT_TRUE(ran);
-  EXPECT_EQ(StatusOf(stream), ACL_STREAM_STATUS_COMPLETE);
+  EXPECT_EQ(StreamStatusOf(stream), ACL_STREAM_STATUS_COMPLETE);
 }
 
 TEST_F(StreamTest, TasksRunInOrder) {
@@ -67,7 +67,7 @@ TEST_F(StreamTest, NullIsTheDefaultStream) {
   aclrtStream stream = nullptr;
   ASSERT_EQ(aclrtCtxGetCurrentDefaultStream(&stream), ACL_SUCCESS);
   ASSERT_NE(stream, nullptr);
-  EXPECT_EQ(StatusOf(stream), ACL_STREAM_STATUS_NOT_READY);
+  EXPECT_EQ(StreamStatusOf(stream), ACL_STREAM_STATUS_NOT_READY);
   gate.Open();
   EXPECT_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
 }

@@ -14,7 +14,7 @@ namespace opserve::kernels {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
 
 // Distance in units of the last place that floats have at `exact`.
 double UlpError(float value, double exact) {
@@ -75,7 +75,7 @@ void ExpectPoints(float (*function)(float), const std::vector<Point>& points) {
 TEST(MathTest, ExpOfSpecialValues) {
   ExpectPoints([](float x) { return Exp(x); }, {{kInfinity, kInfinity},
                                                 {-kInfinity, 0},
-                                                {kNan, kNan},
+                                                {kNotANumber, kNotANumber},
                                                 {0.0f, 1},
                                                 {-0.0f, 1},
                                                 {std::numeric_limits<float>::denorm_min(), 1},
@@ -93,10 +93,10 @@ TEST(MathTest, LogOfSpecialValues) {
   ExpectPoints([](float x) { return Log(x); }, {{kInfinity, kInfinity},
                                                 {0.0f, -kInfinity},
                                                 {-0.0f, -kInfinity},
-                                                {-1.0f, kNan},
-                                                {-0x1p-149f, kNan},
-                                                {-kInfinity, kNan},
-                                                {kNan, kNan},
+                                                {-1.0f, kNotANumber},
+                                                {-0x1p-149f, kNotANumber},
+                                                {-kInfinity, kNotANumber},
+                                                {kNotANumber, kNotANumber},
                                                 {1.0f, 0},
                                                 {0x1p-149f, -103.278929903f},
                                                 {0x1p-126f, -87.3365447505f}});

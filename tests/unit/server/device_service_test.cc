@@ -13,6 +13,7 @@
 #include "ops/catalog/error.h"
 #include "server/scheduling/scheduler.h"
 #include "tests/unit/server/acl_environment.h"
+#include "tests/unit/server/error_detail.h"
 
 namespace opserve::server {
 namespace {
@@ -20,10 +21,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr absl::Duration kLong = absl::Seconds(60);
-
-std::string ReasonOf(const absl::Status& status) {
-  return catalog::GetErrorDetail(status).value_or(v1::ErrorDetail()).reason();
-}
 
 // How a task ended, to be waited for.
 struct Outcome {

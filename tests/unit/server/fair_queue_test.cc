@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/unit/server/error_detail.h"
 
 namespace opserve::server {
 namespace {
@@ -15,44 +16,39 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-using Queue = FairQueue<std::string>;
+using NamedQueue = FairQueue<std::string>;
 
 const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
 
 absl::Time At(int seconds) { return kStart + absl::Seconds(seconds); }
 
-Queue::Entry EntryOf(std::string name, uint32_t tenant = 1) {
+NamedQueue::Entry EntryOf(std::string name, uint32_t tenant = 1) {
   return {.payload = std::move(name), .tenant = tenant, .estimate = absl::Milliseconds(10)};
 }
 
-absl::Status Push(Queue* queue, Queue::Entry entry, int at = 0) {
+absl::Status Push(NamedQueue* queue, NamedQueue::Entry entry, int at = 0) {
   return queue->Push(&entry, At(at));
 }
 
-std::vector<std::string> NamesOf(const std::vector<Queue::Entry>& entries) {
+std::vector<std::string> NamesOf(const std::vector<NamedQueue::Entry>& entries) {
   std::vector<std::string> names;
-  for (const Queue::Entry& entry : entries) names.push_back(entry.payload);
+  for (const NamedQueue::Entry& entry : entries) names.push_back(entry.payload);
   return names;
 }
 
 // Runs everything that is eligible, one at a time, each for as long as was estimated.
-std::vector<std::string> RunAll(Queue* queue) {
+std::vector<std::string> RunAll(NamedQueue* queue) {
   std::vector<std::string> names;
   while (queue->Next() != nullptr) {
-    const Queue::Started started = queue->PopNext();
+    const NamedQueue::Started started = queue->PopNext();
     names.push_back(started.entry.payload);
     queue->Ended(started.charge, started.entry.estimate);
   }
   return names;
 }
 
-std::string ReasonOf(const absl::Status& status) {
-  const auto detail = catalog::GetErrorDetail(status);
-  return detail ? detail->reason() : "";
-}
-
 TEST(FairQueueTest, InsideATenantPriorityThenDeadlineThenArrivalDecides) {
-  Queue queue({});
+  NamedQueue queue({});
   struct Case {
     const char* name;
     Priority priority;
@@ -65,7 +61,7 @@ TEST(FairQueueTest, InsideATenantPriorityThenDeadlineThenArrivalDecides) {
                         {"normal, soon, second", Priority::kNormal, 2},
                         {"high, none", Priority::kHigh, 0},
                         {"high, none, second", Priority::kHigh, 0}}) {
-    Queue::Entry entry = EntryOf(c.name);
+    NamedQueue::Entry entry = EntryOf(c.name);
     entry.priority = c.priority;
     if (c.deadline != 0) entry.deadline = At(c.deadline);
     ASSERT_TRUE(queue.Push(&entry, At(0)).ok());
@@ -76,14 +72,14 @@ TEST(FairQueueTest, InsideATenantPriorityThenDeadlineThenArrivalDecides) {
 }
 
 TEST(FairQueueTest, PriorityDoesNotReachOverToOtherTenants) {
-  Queue queue({});
+  NamedQueue queue({});
   for (const char* name : {"a1", "a2", "a3"}) {
-    Queue::Entry entry = EntryOf(name, 1);
+    NamedQueue::Entry entry = EntryOf(name, 1);
     entry.priority = Priority::kHigh;
     ASSERT_TRUE(queue.Push(&entry, At(0)).ok());
   }
   for (const char* name : {"b1", "b2", "b3"}) {
-    Queue::Entry entry = EntryOf(name, 2);
+    NamedQueue::Entry entry = EntryOf(name, 2);
     entry.priority = Priority::kLow;
     ASSERT_TRUE(queue.Push(&entry, At(0)).ok());
   }
@@ -91,10 +87,10 @@ TEST(FairQueueTest, PriorityDoesNotReachOverToOtherTenants) {
 }
 
 TEST(FairQueueTest, RefusesBeyondItsBoundsAndLeavesTheEntry) {
-  Queue queue({.capacity = 3, .capacity_per_tenant = 2});
+  NamedQueue queue({.capacity = 3, .capacity_per_tenant = 2});
   EXPECT_TRUE(Push(&queue, EntryOf("a1", 1)).ok());
   EXPECT_TRUE(Push(&queue, EntryOf("a2", 1)).ok());
-  Queue::Entry third = EntryOf("a3", 1);
+  NamedQueue::Entry third = EntryOf("a3", 1);
   const absl::Status tenant_full = queue.Push(&third, At(0));
   EXPECT_EQ(tenant_full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ReasonOf(tenant_full), "tenant_queue_full");
@@ -115,10 +111,10 @@ TEST(FairQueueTest, PushbackGrowsWithTheQueueWithinItsBounds) {
   for (const int length : {1, 2, 5, 20, 100, 1000, 4000}) {
     for (const bool is_tenant_full : {true, false}) {
       const auto limit = static_cast<size_t>(length);
-      Queue queue({.capacity = is_tenant_full ? limit + 1 : limit,
-                   .capacity_per_tenant = limit,
-                   .lanes = 2,
-                   .random = std::mt19937_64(7)});
+      NamedQueue queue({.capacity = is_tenant_full ? limit + 1 : limit,
+                        .capacity_per_tenant = limit,
+                        .lanes = 2,
+                        .random = std::mt19937_64(7)});
       for (int i = 0; i < length; ++i) ASSERT_TRUE(Push(&queue, EntryOf("x", 1)).ok());
       const absl::Status refused = Push(&queue, EntryOf("y", is_tenant_full ? 1 : 2));
       const int64_t pushback = catalog::GetErrorDetail(refused)->retry_pushback_ms();
@@ -159,11 +155,11 @@ TEST(PushbackTest, IsSpreadByTenPercentAndBounded) {
 }
 
 TEST(FairQueueTest, RemovesByKey) {
-  Queue queue({});
+  NamedQueue queue({});
   const int a = 0, b = 0, unknown = 0;
-  Queue::Entry first = EntryOf("a");
+  NamedQueue::Entry first = EntryOf("a");
   first.key = &a;
-  Queue::Entry second = EntryOf("b");
+  NamedQueue::Entry second = EntryOf("b");
   second.key = &b;
   ASSERT_TRUE(Push(&queue, std::move(first)).ok());
   ASSERT_TRUE(Push(&queue, std::move(second)).ok());
@@ -175,9 +171,9 @@ TEST(FairQueueTest, RemovesByKey) {
 }
 
 TEST(FairQueueTest, TakesAllInOrderOfArrival) {
-  Queue queue({});
+  NamedQueue queue({});
   for (const char* name : {"1", "2", "3", "4"}) {
-    Queue::Entry entry = EntryOf(name, name[0] % 2);
+    NamedQueue::Entry entry = EntryOf(name, name[0] % 2);
     entry.deadline = At('9' - name[0]);
     ASSERT_TRUE(queue.Push(&entry, At(0)).ok());
   }
@@ -187,9 +183,9 @@ TEST(FairQueueTest, TakesAllInOrderOfArrival) {
 }
 
 TEST(FairQueueTest, HandsOutWhatExpired) {
-  Queue queue({});
+  NamedQueue queue({});
   for (const int deadline : {5, 3, 7, 0}) {
-    Queue::Entry entry = EntryOf(std::to_string(deadline));
+    NamedQueue::Entry entry = EntryOf(std::to_string(deadline));
     if (deadline != 0) entry.deadline = At(deadline);
     ASSERT_TRUE(queue.Push(&entry, At(0)).ok());
   }
@@ -202,7 +198,7 @@ TEST(FairQueueTest, HandsOutWhatExpired) {
 }
 
 TEST(FairQueueTest, KnowsTheOldestArrivalAndWhatATenantHasQueued) {
-  Queue queue({});
+  NamedQueue queue({});
   EXPECT_EQ(queue.oldest_arrival(), absl::InfiniteFuture());
   ASSERT_TRUE(Push(&queue, EntryOf("a", 1), 1).ok());
   ASSERT_TRUE(Push(&queue, EntryOf("b", 1), 2).ok());
@@ -216,7 +212,7 @@ TEST(FairQueueTest, KnowsTheOldestArrivalAndWhatATenantHasQueued) {
 }
 
 TEST(FairQueueTest, PassesAParkedTenantOver) {
-  Queue queue({});
+  NamedQueue queue({});
   for (const char* name : {"a1", "a2"}) ASSERT_TRUE(Push(&queue, EntryOf(name, 1)).ok());
   ASSERT_TRUE(Push(&queue, EntryOf("b1", 2)).ok());
   queue.Park(1);
@@ -228,12 +224,12 @@ TEST(FairQueueTest, PassesAParkedTenantOver) {
 }
 
 TEST(FairQueueTest, ForgetsIdleTenantsOnly) {
-  Queue queue({});
+  NamedQueue queue({});
   ASSERT_TRUE(queue.SetWeight(1, 5).ok());
   ASSERT_TRUE(Push(&queue, EntryOf("a", 1)).ok());
   ASSERT_TRUE(Push(&queue, EntryOf("b", 2)).ok());
   EXPECT_FALSE(queue.Forget(1)) << "it waits";
-  const Queue::Started started = queue.PopNext();
+  const NamedQueue::Started started = queue.PopNext();
   EXPECT_FALSE(queue.Forget(1)) << "it runs";
   queue.Ended(started.charge, absl::Seconds(1));
   EXPECT_FALSE(queue.Forget(1)) << "it is ahead of the other";
@@ -245,7 +241,7 @@ TEST(FairQueueTest, ForgetsIdleTenantsOnly) {
 }
 
 TEST(FairQueueTest, ChecksWeights) {
-  Queue queue({});
+  NamedQueue queue({});
   EXPECT_EQ(queue.SetWeight(1, 0).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(queue.SetWeight(1, 1001).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(queue.SetWeight(1, 1).ok());

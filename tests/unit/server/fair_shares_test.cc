@@ -12,7 +12,7 @@
 namespace opserve::server {
 namespace {
 
-using Queue = FairQueue<int>;
+using NumberedQueue = FairQueue<int>;
 
 absl::Duration Ms(double ms) { return absl::Milliseconds(1) * ms; }
 
@@ -39,7 +39,7 @@ class Device {
     std::erase_if(floods_, [tenant](const Flood& flood) { return flood.tenant == tenant; });
   }
   void Push(uint32_t tenant, absl::Duration actual, absl::Duration estimate) {
-    Queue::Entry entry{
+    NumberedQueue::Entry entry{
         .payload = static_cast<int>(costs_.size()), .tenant = tenant, .estimate = estimate};
     ASSERT_TRUE(queue_.Push(&entry, now_).ok());
     costs_.push_back(actual);
@@ -62,7 +62,7 @@ class Device {
 
   absl::Time now() const { return now_; }
   const std::vector<Run>& runs() const { return runs_; }
-  Queue& queue() { return queue_; }
+  NumberedQueue& queue() { return queue_; }
 
   // Lane time of a tenant between two times.
   absl::Duration Used(uint32_t tenant, absl::Time from, absl::Time to) const {
@@ -78,15 +78,15 @@ class Device {
   void Fill() {
     for (const Flood& flood : floods_) {
       while (queue_.depth(flood.tenant) < 8) {
-        Queue::Entry entry{.payload = static_cast<int>(costs_.size()),
-                           .tenant = flood.tenant,
-                           .estimate = flood.estimate};
+        NumberedQueue::Entry entry{.payload = static_cast<int>(costs_.size()),
+                                   .tenant = flood.tenant,
+                                   .estimate = flood.estimate};
         ASSERT_TRUE(queue_.Push(&entry, now_).ok());
         costs_.push_back(flood.actual);
       }
     }
     while (free_lanes_ > 0 && queue_.Next() != nullptr) {
-      const Queue::Started started = queue_.PopNext();
+      const NumberedQueue::Started started = queue_.PopNext();
       const absl::Duration actual = costs_[started.entry.payload];
       runs_.push_back({started.entry.tenant, now_, now_ + actual});
       running_.emplace(now_ + actual, std::make_pair(started.charge, actual));
@@ -94,7 +94,7 @@ class Device {
     }
   }
 
-  Queue queue_{{}};
+  NumberedQueue queue_{{}};
   absl::Time now_ = absl::UnixEpoch();
   int free_lanes_;
   std::vector<Flood> floods_;
@@ -208,18 +208,18 @@ TEST(FairSharesTest, NothingIsOwedAfterEverybodyWasIdle) {
 
 TEST(FairSharesTest, ATenantWhoseQueueIsEmptyForAMomentKeepsItsShare) {
   // It sends its next request when one starts: one runs, one waits, but none just after a start.
-  Queue queue({});
+  NumberedQueue queue({});
   ASSERT_TRUE(queue.SetWeight(1, 3).ok());
   std::map<uint32_t, absl::Duration> used;
   const std::map<uint32_t, absl::Duration> cost = {{1, Ms(10)}, {2, Ms(100)}};
   const auto push = [&](uint32_t tenant) {
-    Queue::Entry entry{.payload = 0, .tenant = tenant, .estimate = cost.at(tenant)};
+    NumberedQueue::Entry entry{.payload = 0, .tenant = tenant, .estimate = cost.at(tenant)};
     ASSERT_TRUE(queue.Push(&entry, absl::UnixEpoch()).ok());
   };
   push(1);
   for (int i = 0; i < 4; ++i) push(2);
   for (int i = 0; i < 2000; ++i) {
-    const Queue::Started started = queue.PopNext();
+    const NumberedQueue::Started started = queue.PopNext();
     const uint32_t tenant = started.entry.tenant;
     used[tenant] += cost.at(tenant);
     push(tenant);
@@ -229,21 +229,21 @@ TEST(FairSharesTest, ATenantWhoseQueueIsEmptyForAMomentKeepsItsShare) {
 }
 
 TEST(FairSharesTest, ATenantThatReturnsDoesNotPayForOthersWrongEstimates) {
-  Queue queue({});
+  NumberedQueue queue({});
   const auto push = [&](uint32_t tenant, absl::Duration estimate) {
-    Queue::Entry entry{.payload = 0, .tenant = tenant, .estimate = estimate};
+    NumberedQueue::Entry entry{.payload = 0, .tenant = tenant, .estimate = estimate};
     ASSERT_TRUE(queue.Push(&entry, absl::UnixEpoch()).ok());
   };
   push(1, absl::Seconds(10));  // thought to be far longer than it is
   for (int i = 0; i < 20; ++i) push(1, Ms(10));
-  const Queue::Started overrated = queue.PopNext();
-  const Queue::Started other = queue.PopNext();
+  const NumberedQueue::Started overrated = queue.PopNext();
+  const NumberedQueue::Started other = queue.PopNext();
   push(2, Ms(10));
   push(2, Ms(10));
   queue.Ended(overrated.charge, Ms(10));
   std::vector<uint32_t> order;
   for (int i = 0; i < 4; ++i) {
-    const Queue::Started started = queue.PopNext();
+    const NumberedQueue::Started started = queue.PopNext();
     order.push_back(started.entry.tenant);
     queue.Ended(started.charge, Ms(10));
   }
@@ -280,13 +280,13 @@ TEST(FairSharesTest, LagSaysHowFarBehindATenantIs) {
   }
   EXPECT_EQ(device.queue().Lag(3), absl::ZeroDuration());
   // One long execution of the first puts the second behind by its share of it.
-  Queue queue({});
+  NumberedQueue queue({});
   for (const uint32_t tenant : {1, 2, 1, 2}) {
-    Queue::Entry entry{.payload = 0, .tenant = tenant, .estimate = Ms(10)};
+    NumberedQueue::Entry entry{.payload = 0, .tenant = tenant, .estimate = Ms(10)};
     ASSERT_TRUE(queue.Push(&entry, absl::UnixEpoch()).ok());
   }
-  const Queue::Started one = queue.PopNext();
-  const Queue::Started two = queue.PopNext();
+  const NumberedQueue::Started one = queue.PopNext();
+  const NumberedQueue::Started two = queue.PopNext();
   queue.Ended(one.charge, Ms(100));
   queue.Ended(two.charge, Ms(10));
   EXPECT_EQ(queue.Lag(2), Ms(45));

@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/catalog/error.h"
+#include "tests/unit/server/error_detail.h"
 
 namespace opserve::server {
 namespace {
@@ -71,10 +72,6 @@ class IdempotencyCacheTest : public ::testing::Test {
   absl::Time now_ = absl::FromUnixSeconds(1000);
   IdempotencyCache cache_{{.max_bytes = kMaxBytes, .lifetime = absl::Minutes(10)}};
 };
-
-v1::ErrorDetail DetailOf(const absl::Status& status) {
-  return catalog::GetErrorDetail(status).value_or(v1::ErrorDetail());
-}
 
 TEST_F(IdempotencyCacheTest, ARepetitionAfterASuccessGetsItsAnswer) {
   const Caller first = Begin("key");

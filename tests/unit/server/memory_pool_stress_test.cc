@@ -15,7 +15,7 @@ using Scrub = DeviceMemoryPool::Scrub;
 using MemoryPoolStressTest = MemoryPoolFixture;
 
 // Sanitizers and one mutex among sixteen threads make it slow.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
 constexpr int kOperations = 100000;
 #else
 constexpr int kOperations = 1000000;

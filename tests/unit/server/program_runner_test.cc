@@ -5,14 +5,11 @@
 #include "absl/cleanup/cleanup.h"
 #include "gmock/gmock.h"
 #include "ops/catalog/error.h"
+#include "tests/unit/server/error_detail.h"
 #include "tests/unit/server/lane_fixture.h"
 
 namespace opserve::server {
 namespace {
-
-std::string ReasonOf(const absl::Status& status) {
-  return catalog::GetErrorDetail(status).value_or(v1::ErrorDetail()).reason();
-}
 
 class ProgramRunnerTest : public LaneFixture {};
 

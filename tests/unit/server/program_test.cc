@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "ops/catalog/error.h"
 #include "tests/unit/server/acl_environment.h"
+#include "tests/unit/server/error_detail.h"
 
 namespace opserve::server {
 namespace {
@@ -77,10 +78,6 @@ absl::StatusOr<Program> Bind(const v1::ExecuteRequest& request,
   limits.max_tensor_bytes = 1000;
   limits.max_program_bytes = 2000;
   return BindProgram(request, payload_bytes, Operators(), limits, FindNamedResident);
-}
-
-std::string ReasonOf(const absl::Status& status) {
-  return catalog::GetErrorDetail(status).value_or(v1::ErrorDetail()).reason();
 }
 
 TEST(BindProgramTest, OneInvocation) {

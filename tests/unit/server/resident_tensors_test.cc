@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/catalog/error.h"
+#include "tests/unit/server/error_detail.h"
 
 namespace opserve::server {
 namespace {
@@ -27,10 +28,6 @@ constexpr ResidentLimits kLimits = {.max_bytes_per_tenant = 1000,
                                     .grace = absl::Seconds(10)};
 
 absl::Time At(int64_t second) { return absl::UnixEpoch() + absl::Seconds(second); }
-
-v1::ErrorDetail DetailOf(const absl::Status& status) {
-  return catalog::GetErrorDetail(status).value_or(v1::ErrorDetail());
-}
 
 std::shared_ptr<const ResidentTensor> TensorOn(int32_t device, uint64_t generation = 0) {
   auto tensor = std::make_shared<ResidentTensor>();

@@ -8,6 +8,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "ops/catalog/error.h"
+#include "tests/unit/server/error_detail.h"
 
 namespace opserve::server {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 // printf %s secret | sha256sum
 constexpr char kSecretDigest[] = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
 
-TenantsConfig Parse(const std::string& text) {
+TenantsConfig TenantsOf(const std::string& text) {
   config::ServerConfig values;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &values)) << text;
   const auto tenants = TenantsFrom(values);
@@ -23,21 +24,16 @@ TenantsConfig Parse(const std::string& text) {
   return *tenants;
 }
 
-std::string ReasonOf(const absl::Status& status) {
-  const auto detail = catalog::GetErrorDetail(status);
-  return detail ? detail->reason() : "";
-}
-
 TEST(TenantsTest, WithoutTenantsEverybodyIsTheDefaultOne) {
-  const Tenants tenants(Parse(""));
+  const Tenants tenants(TenantsOf(""));
   EXPECT_EQ((*tenants.Identify({}))->name(), "default");
 }
 
 TEST(TenantsTest, ACallerBelongsToWhomItsCredentialsSay) {
-  const Tenants tenants(Parse(std::string("tenant { name: 'token' token_sha256: '") +
-                              kSecretDigest +
-                              "' } tenant { name: 'certificate' certificate_name: 'a.test' }"
-                              "tenant { name: 'user' uid: 7 }"));
+  const Tenants tenants(TenantsOf(std::string("tenant { name: 'token' token_sha256: '") +
+                                  kSecretDigest +
+                                  "' } tenant { name: 'certificate' certificate_name: 'a.test' }"
+                                  "tenant { name: 'user' uid: 7 }"));
   const std::vector<std::string> known = {"x.test", "a.test"};
   const std::vector<std::string> unknown = {"b.test"};
   struct Case {
@@ -69,16 +65,17 @@ TEST(TenantsTest, ACallerBelongsToWhomItsCredentialsSay) {
 
 TEST(TenantsTest, AnonymousCallersMayHaveATenant) {
   const Tenants tenants(
-      Parse("tenant { name: 'a' uid: 7 } tenant { name: 'guest' } anonymous_tenant: 'guest'"));
+      TenantsOf("tenant { name: 'a' uid: 7 } tenant { name: 'guest' } anonymous_tenant: 'guest'"));
   EXPECT_EQ((*tenants.Identify({.uid = 8}))->name(), "guest");
   EXPECT_FALSE(tenants.Identify({.token = "x"}).ok());
 }
 
 TEST(TenantsTest, AReloadKeepsWhoTheyAre) {
-  Tenants tenants(Parse("tenant { name: 'a' uid: 1 } tenant { name: 'b' uid: 2 weight: 3 }"));
+  Tenants tenants(TenantsOf("tenant { name: 'a' uid: 1 } tenant { name: 'b' uid: 2 weight: 3 }"));
   Tenant* b = *tenants.Identify({.uid = 2});
   ASSERT_TRUE(b->BeginRequest(1, absl::Now()).ok());
-  ASSERT_TRUE(tenants.Set(Parse("tenant { name: 'c' uid: 1 } tenant { name: 'b' uid: 4 }")).ok());
+  ASSERT_TRUE(
+      tenants.Set(TenantsOf("tenant { name: 'c' uid: 1 } tenant { name: 'b' uid: 4 }")).ok());
   EXPECT_EQ(*tenants.Identify({.uid = 4}), b);
   EXPECT_EQ(b->pending(), 1);
   EXPECT_EQ(b->config()->weight, 1);
@@ -92,9 +89,9 @@ TEST(TenantsTest, AReloadKeepsWhoTheyAre) {
 TEST(TenantsTest, ATenantSendsNoMoreThanItMay) {
   const absl::Time now = absl::FromUnixSeconds(1000);
   Tenants tenants(
-      Parse("tenant { name: 'rate' uid: 1 requests_per_second: 2 }"
-            "tenant { name: 'bytes' uid: 2 bytes_per_second: 100 }"
-            "tenant { name: 'pending' uid: 3 max_pending_requests: 1 }"));
+      TenantsOf("tenant { name: 'rate' uid: 1 requests_per_second: 2 }"
+                "tenant { name: 'bytes' uid: 2 bytes_per_second: 100 }"
+                "tenant { name: 'pending' uid: 3 max_pending_requests: 1 }"));
   Tenant& rate = **tenants.Identify({.uid = 1});
   EXPECT_TRUE(rate.BeginRequest(1, now).ok());
   EXPECT_TRUE(rate.BeginRequest(1, now).ok());
@@ -121,8 +118,8 @@ TEST(TenantsTest, ATenantSendsNoMoreThanItMay) {
 
 TEST(TenantsTest, ATenantCallsOnlyWhatItMay) {
   Tenants tenants(
-      Parse("tenant { name: 'a' uid: 1 operator: 'L1LossBackward' }"
-            "tenant { name: 'b' uid: 2 }"));
+      TenantsOf("tenant { name: 'a' uid: 1 operator: 'L1LossBackward' }"
+                "tenant { name: 'b' uid: 2 }"));
   const Tenant& a = **tenants.Identify({.uid = 1});
   EXPECT_TRUE(a.CheckMayCall("L1LossBackward").ok());
   const absl::Status refused = a.CheckMayCall("KlDivBackward");

@@ -8,20 +8,20 @@
 namespace opserve::server {
 namespace {
 
-const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
+const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
 
 TEST(TokenBucketTest, AllowsTheBurstThenTheRate) {
   TokenBucket bucket(/*rate=*/10, /*burst=*/5);
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(bucket.TryTake(1, kStart), std::nullopt);
-  EXPECT_EQ(bucket.TryTake(1, kStart), absl::Milliseconds(100));
-  EXPECT_EQ(bucket.TryTake(1, kStart + absl::Milliseconds(40)), absl::Milliseconds(60));
-  EXPECT_EQ(bucket.TryTake(1, kStart + absl::Milliseconds(100)), std::nullopt);
-  EXPECT_EQ(bucket.TryTake(1, kStart + absl::Milliseconds(100)), absl::Milliseconds(100));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(bucket.TryTake(1, kNow), std::nullopt);
+  EXPECT_EQ(bucket.TryTake(1, kNow), absl::Milliseconds(100));
+  EXPECT_EQ(bucket.TryTake(1, kNow + absl::Milliseconds(40)), absl::Milliseconds(60));
+  EXPECT_EQ(bucket.TryTake(1, kNow + absl::Milliseconds(100)), std::nullopt);
+  EXPECT_EQ(bucket.TryTake(1, kNow + absl::Milliseconds(100)), absl::Milliseconds(100));
 }
 
 TEST(TokenBucketTest, SucceedsAfterTheTimeItSays) {
   TokenBucket bucket(/*rate=*/3e9, /*burst=*/1e9);
-  absl::Time now = kStart;
+  absl::Time now = kNow;
   double taken = 0;
   for (int i = 0; i < 1000; ++i) {
     const double amount = 1e6 * (1 + i % 900);
@@ -31,27 +31,27 @@ TEST(TokenBucketTest, SucceedsAfterTheTimeItSays) {
     }
     taken += amount;
   }
-  EXPECT_NEAR(taken, 1e9 + 3e9 * absl::ToDoubleSeconds(now - kStart), 1e6);
+  EXPECT_NEAR(taken, 1e9 + 3e9 * absl::ToDoubleSeconds(now - kNow), 1e6);
 }
 
 TEST(TokenBucketTest, NeverHoldsMoreThanTheBurst) {
   TokenBucket bucket(/*rate=*/10, /*burst=*/5);
-  EXPECT_EQ(bucket.TryTake(1, kStart), std::nullopt);
-  const absl::Time later = kStart + absl::Hours(24);
+  EXPECT_EQ(bucket.TryTake(1, kNow), std::nullopt);
+  const absl::Time later = kNow + absl::Hours(24);
   EXPECT_EQ(bucket.TryTake(5, later), std::nullopt);
   EXPECT_EQ(bucket.TryTake(1, later), absl::Milliseconds(100));
 }
 
 TEST(TokenBucketTest, SaysThatMoreThanTheBurstIsNeverThere) {
   TokenBucket bucket(/*rate=*/10, /*burst=*/5);
-  EXPECT_EQ(bucket.TryTake(5.1, kStart), absl::InfiniteDuration());
-  EXPECT_EQ(bucket.TryTake(5, kStart), std::nullopt) << "that took nothing";
+  EXPECT_EQ(bucket.TryTake(5.1, kNow), absl::InfiniteDuration());
+  EXPECT_EQ(bucket.TryTake(5, kNow), std::nullopt) << "that took nothing";
 }
 
 TEST(TokenBucketTest, AClockThatGoesBackGivesNothingAway) {
   TokenBucket bucket(/*rate=*/10, /*burst=*/5);
-  EXPECT_EQ(bucket.TryTake(5, kStart), std::nullopt);
-  EXPECT_EQ(bucket.TryTake(1, kStart - absl::Seconds(1)), absl::Milliseconds(1100));
+  EXPECT_EQ(bucket.TryTake(5, kNow), std::nullopt);
+  EXPECT_EQ(bucket.TryTake(1, kNow - absl::Seconds(1)), absl::Milliseconds(1100));
 }
 
 TEST(TokenBucketTest, ThreadsTogetherGetTheBurst) {
@@ -61,7 +61,7 @@ TEST(TokenBucketTest, ThreadsTogetherGetTheBurst) {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int k = 0; k < 1000; ++k) {
-        if (!bucket.TryTake(1, kStart)) taken.fetch_add(1);
+        if (!bucket.TryTake(1, kNow)) taken.fetch_add(1);
       }
     });
   }

@@ -1,0 +1,28 @@
+// What a process holds of the machine's memory.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+#include "absl/base/config.h"
+
+namespace opserve {
+
+// Sanitizers keep memory of their own, which says nothing about the program's.
+#if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
+inline constexpr bool kMemoryTells = false;
+#else
+inline constexpr bool kMemoryTells = true;
+#endif
+
+inline int64_t ResidentBytesOf(pid_t process) {
+  int64_t pages = 0;
+  int64_t resident = 0;
+  std::ifstream("/proc/" + std::to_string(process) + "/statm") >> pages >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace opserve
