@@ -1,0 +1,98 @@
+#include "tests/integration/raw_http2.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace opserve {
+namespace {
+
+// RFC 9113, 6.
+constexpr uint8_t kData = 0;
+constexpr uint8_t kHeaders = 1;
+constexpr uint8_t kResetStream = 3;
+constexpr uint8_t kSettings = 4;
+constexpr uint8_t kPing = 6;
+constexpr uint8_t kEndHeaders = 4;
+
+std::string BigEndian(uint32_t value, int bytes) {
+  std::string text;
+  for (int i = bytes - 1; i >= 0; --i) text.push_back(static_cast<char>(value >> (8 * i)));
+  return text;
+}
+
+// RFC 7541, 6.2.2: a literal, not indexed, with a new name; short enough for lengths of one byte.
+std::string Header(const std::string& name, const std::string& value) {
+  return BigEndian(0, 1) + BigEndian(name.size(), 1) + name + BigEndian(value.size(), 1) + value;
+}
+
+int Connect(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    std::perror(path.c_str());
+    std::abort();
+  }
+  return fd;
+}
+
+}  // namespace
+
+RawHttp2::RawHttp2(const std::string& path) : socket_(Connect(path)) {
+  unsent_ = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+  AddFrame(kSettings, 0, 0, "");
+  Flush();
+  reader_ = std::thread([this] {
+    char bytes[4096];
+    while (read(socket_, bytes, sizeof(bytes)) > 0) {
+    }
+  });
+}
+
+RawHttp2::~RawHttp2() {
+  shutdown(socket_, SHUT_RDWR);
+  reader_.join();
+  close(socket_);
+}
+
+uint32_t RawHttp2::Open(const std::string& method) {
+  const uint32_t stream = std::exchange(next_stream_, next_stream_ + 2);
+  AddFrame(kHeaders, kEndHeaders, stream,
+           Header(":method", "POST") + Header(":scheme", "http") + Header(":path", method) +
+               Header(":authority", "localhost") + Header("te", "trailers") +
+               Header("content-type", "application/grpc"));
+  return stream;
+}
+
+void RawHttp2::SendData(uint32_t stream, const std::string& bytes) {
+  AddFrame(kData, 0, stream, bytes);
+}
+
+void RawHttp2::Reset(uint32_t stream) {
+  AddFrame(kResetStream, 0, stream, BigEndian(8, 4));  // CANCEL
+}
+
+void RawHttp2::Ping() { AddFrame(kPing, 0, 0, std::string(8, '\0')); }
+
+bool RawHttp2::Flush() {
+  while (!unsent_.empty()) {
+    const ssize_t sent = send(socket_, unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
+    if (sent <= 0) return false;
+    unsent_.erase(0, static_cast<size_t>(sent));
+  }
+  return true;
+}
+
+void RawHttp2::AddFrame(uint8_t type, uint8_t flags, uint32_t stream, const std::string& payload) {
+  unsent_ += BigEndian(payload.size(), 3) + BigEndian(type, 1) + BigEndian(flags, 1) +
+             BigEndian(stream, 4) + payload;
+}
+
+}  // namespace opserve

@@ -1,0 +1,38 @@
+// A peer that speaks just enough HTTP/2 to misbehave: it opens streams, sends parts of bodies,
+// resets and pings, and reads nothing but to throw it away.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <thread>
+
+namespace opserve {
+
+class RawHttp2 {
+ public:
+  // Connects to a Unix socket and greets. Aborts the test program if nobody listens.
+  explicit RawHttp2(const std::string& path);
+  ~RawHttp2();
+  RawHttp2(const RawHttp2&) = delete;
+  RawHttp2& operator=(const RawHttp2&) = delete;
+
+  // Begins a call of `method`, "/PACKAGE.SERVICE/METHOD", on the next stream, whose id it gives.
+  uint32_t Open(const std::string& method);
+  // Part of the body.
+  void SendData(uint32_t stream, const std::string& bytes);
+  void Reset(uint32_t stream);
+  void Ping();
+
+  // What was said before is sent when this returns; false: the daemon has closed the connection.
+  bool Flush();
+
+ private:
+  void AddFrame(uint8_t type, uint8_t flags, uint32_t stream, const std::string& payload);
+
+  const int socket_;
+  uint32_t next_stream_ = 1;
+  std::string unsent_;
+  std::thread reader_;
+};
+
+}  // namespace opserve
