@@ -71,6 +71,7 @@ class Daemon {
   prometheus::MetricFamily TenantTimes(absl::Span<const std::string> names) const;
 
   // Health says what the devices allow, from the start of service to the drain.
+  prometheus::MetricFamily TenantMemory(absl::Span<const std::string> names) const;
   void UpdateHealth() ABSL_LOCKS_EXCLUDED(health_mutex_);
 
   const Config config_;

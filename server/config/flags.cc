@@ -120,7 +120,7 @@ ABSL_FLAG(absl::optional<absl::Duration>, longest_recovery_wait, absl::nullopt,
           "Longest of these waits (at least --recovery_wait). Default: 1m.");
 ABSL_FLAG(bool, allow_host_fallback, false,
           "Lets results use ordinary host memory, which devices copy into more slowly, when the"
-          " pinned pool is in use; otherwise such requests are refused with RESOURCE_EXHAUSTED.");
+          " pinned pool, or the tenant's part of it, is in use; otherwise such requests wait.");
 ABSL_FLAG(absl::optional<uint64_t>, pinned_pool_bytes, absl::nullopt,
           "Page-locked host memory for results on their way out (at least 1048576). Default: "
           "512 MiB.");

@@ -107,7 +107,7 @@ absl::Status DownloadCall::CopyNext() {
   const uint64_t offset = copied_bytes_;
   const uint64_t bytes = std::min(chunk_bytes_, total_bytes_ - offset);
   copied_bytes_ += bytes;
-  return Submit(tensor_->device, [this, offset, bytes](LaneContext& lane) -> absl::Status {
+  return Submit(tensor_->device, bytes, [this, offset, bytes](LaneContext& lane) -> absl::Status {
     OPSERVE_ASSIGN_OR_RETURN(chunk_, CopyFromDevice(*tensor_, offset, bytes, lane));
     return absl::OkStatus();
   });

@@ -181,7 +181,7 @@ void UploadCall::Proceed() {
 
 absl::Status UploadCall::CopyNext() {
   copying_ = std::exchange(next_, std::nullopt);
-  return Submit(tensor_->device, [this](LaneContext& lane) {
+  return Submit(tensor_->device, /*result_bytes=*/0, [this](LaneContext& lane) {
     const UploadChunk chunk = {.payload = copying_->message.payloads()[0],
                                .offset = copying_->offset,
                                .crc32c = copying_->crc32c};
