@@ -182,11 +182,6 @@ void Daemon::UpdateHealth() {
 }
 
 absl::Status Daemon::StartListeners() {
-  if (config_.metrics_listen) {
-    OPSERVE_ASSIGN_OR_RETURN(metrics_listener_,
-                             MetricsListener::Start(config_.metrics_listen->ToString(),
-                                                    [this] { return CollectMetrics(); }));
-  }
   OPSERVE_ASSIGN_OR_RETURN(grpc_,
                            GrpcServer::Start(config_, {.operators = operators_.get(),
                                                        .scheduler = scheduler_.get(),
@@ -195,6 +190,11 @@ absl::Status Daemon::StartListeners() {
                                                        .tenants = tenants_.get(),
                                                        .tls = tls_.get(),
                                                        .status = [this] { return Status(); }}));
+  if (config_.metrics_listen) {
+    OPSERVE_ASSIGN_OR_RETURN(metrics_listener_,
+                             MetricsListener::Start(config_.metrics_listen->ToString(),
+                                                    [this] { return CollectMetrics(); }));
+  }
   if (config_.admin_listen) {
     OPSERVE_ASSIGN_OR_RETURN(
         admin_, AdminServer::Start(config_, *scheduler_,
@@ -328,6 +328,22 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
   }
   families.push_back(TenantTimes(tenants));
   families.push_back(TenantMemory(tenants));
+  families.push_back(MetricFamilyBuilder("opserve_connections", "Connections of clients.",
+                                         prometheus::MetricType::Gauge)
+                         .Add({}, grpc_->acceptor().connections())
+                         .Build());
+  families.push_back(MetricFamilyBuilder("opserve_rejected_connections_total",
+                                         "Connections closed because there were too many.",
+                                         prometheus::MetricType::Counter)
+                         .Add({}, static_cast<double>(grpc_->acceptor().rejected()))
+                         .Build());
+  families.push_back(
+      MetricFamilyBuilder("opserve_write_stalls_total",
+                          "Calls and connections ended because the client took nothing.",
+                          prometheus::MetricType::Counter)
+          .Add({{"kind", "call"}}, static_cast<double>(grpc_->stalled_calls()))
+          .Add({{"kind", "connection"}}, static_cast<double>(grpc_->acceptor().stalled()))
+          .Build());
   families.push_back(MetricFamilyBuilder("opserve_config_reloads_total",
                                          "Reloads of the configuration, by how they ended.",
                                          prometheus::MetricType::Counter)

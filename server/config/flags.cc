@@ -135,6 +135,15 @@ ABSL_FLAG(absl::optional<absl::Duration>, max_connection_age_grace, absl::nullop
           "How long calls may still take then (0 or more). Default: 5m.");
 ABSL_FLAG(absl::optional<absl::Duration>, max_connection_idle, absl::nullopt,
           "After this long without a call a connection is closed (at least 1s). Default: 15m.");
+ABSL_FLAG(absl::optional<absl::Duration>, keepalive_time, absl::nullopt,
+          "After this long without a byte from a client with calls it is asked whether it is still"
+          " there; one that asks the daemon more than twice as often is disconnected (at least "
+          "1s). Default: 60s.");
+ABSL_FLAG(absl::optional<absl::Duration>, keepalive_timeout, absl::nullopt,
+          "How long it may take to answer (at least 1ms). Default: 20s.");
+ABSL_FLAG(absl::optional<absl::Duration>, write_stall_timeout, absl::nullopt,
+          "How long a client may take to accept one message; then its call ends, and with it the "
+          "connection if nothing at all gets through (10ms to 1h). Default: 60s.");
 ABSL_FLAG(absl::optional<absl::Duration>, default_deadline, absl::nullopt,
           "Deadline of a call that brings none (more than 0). Default: 30s.");
 ABSL_FLAG(absl::optional<absl::Duration>, max_deadline, absl::nullopt,

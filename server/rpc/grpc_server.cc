@@ -43,8 +43,12 @@ void SetConnectionLimits(const Config& config, grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                               static_cast<int>(config.max_streams_per_connection));
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(config.keepalive_time));
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                              Milliseconds(config.keepalive_timeout));
+  // Half, because pings that are sent at even intervals do not arrive so.
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                              Milliseconds(config.keepalive_time / 2));
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 20'000);
   // gRPC varies the age by 10 %, so that connections made together do not end together.
   builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
@@ -68,9 +72,10 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Config& conf
 
 GrpcServer::GrpcServer(const Config& config, Parts parts)
     : parts_(std::move(parts)),
-      authenticator_(*parts_.tenants),
+      authenticator_(*parts_.tenants, *parts_.metrics),
+      calls_(config.write_stall_timeout),
       idempotency_({.max_bytes = config.idempotency_cache_bytes}),
-      acceptor_(config.max_connections) {
+      acceptor_(config.max_connections, config.write_stall_timeout) {
   execute_.service = &operator_service_;
   execute_.calls = &calls_;
   execute_.operators = parts_.operators;

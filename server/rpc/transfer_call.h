@@ -57,6 +57,7 @@ class TransferCall {
   TensorContext& context_;
   grpc::ServerCompletionQueue* const queue_;
   grpc::ServerContext rpc_;
+  WriteWatch::Write write_{context_.calls->writes, rpc_};
   std::shared_ptr<CallState> state_;  // set by Begin
   uint32_t tenant_ = 0;               // likewise, if it succeeds
 

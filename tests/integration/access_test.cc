@@ -4,6 +4,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "server/access/file_descriptor.h"
 #include "tests/integration/in_process_daemon.h"
+#include "tests/integration/metric_value.h"
 #include "tests/integration/requests.h"
 
 namespace opserve::server {
@@ -51,6 +53,16 @@ absl::Status Call(const std::string& target, const std::string& token) {
   return response.status();
 }
 
+// On the first address, which is a Unix socket.
+FileDescriptor ConnectTo(const Config& config) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  config.listen[0].path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  FileDescriptor fd(socket(AF_UNIX, SOCK_STREAM, 0));
+  EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  return fd;
+}
+
 std::string ReasonOf(const absl::Status& status) {
   return ErrorDetailOf(status).value_or(v1::ErrorDetail()).reason();
 }
@@ -63,6 +75,20 @@ TEST(AccessTest, OnlyCallersWithCredentialsGetIn) {
       EXPECT_EQ(Call(address, token).code(), absl::StatusCode::kUnauthenticated)
           << address << " " << token;
     }
+  }
+}
+
+TEST(AccessTest, WhoIsRefusedIsCounted) {
+  const InProcessDaemon daemon(WithTenants(kTenants));
+  const auto refusals = [&daemon] {
+    return MetricValue(daemon.daemon(), "opserve_admission_rejections_total",
+                       {{"tenant", "_nobody"}, {"reason", "unauthenticated"}});
+  };
+  Call(daemon.target(), "alice-token").IgnoreError();
+  EXPECT_TRUE(std::isnan(refusals()));
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_FALSE(Call(daemon.target(), "mallory").ok());
+    EXPECT_EQ(refusals(), i);
   }
 }
 
@@ -126,10 +152,38 @@ TEST(AccessTest, AReloadTakesTenantsAndNothingElse) {
         Case{"tenant { name: 'a' operator: 'Nonsense' }", "there is no \"Nonsense\""},
         Case{"tenant { name: 'a' weight: 0 }", "must be from 1"},
         Case{"tenant { name: 'a' device_memory { reserved_bytes: 99999999999 } }",
-             "tenants reserve 99999999999 bytes"}}) {
+             "tenants reserve 99999999999 bytes of device memory"},
+        Case{"tenant { name: 'a' pinned_memory { reserved_bytes: 99999999999 } }",
+             "tenants reserve 99999999999 bytes of page-locked memory"}}) {
     EXPECT_THAT(std::string(reload(c.text).message()), HasSubstr(c.why));
     EXPECT_TRUE(Call(target, "").ok()) << "the old tenants stay";
   }
+}
+
+// An empty frame of HTTP/2 but for `payload`, on stream 0.
+std::string Frame(char type, const std::string& payload) {
+  std::string frame(9, '\0');
+  frame[2] = static_cast<char>(payload.size());
+  frame[3] = type;
+  return frame + payload;
+}
+
+TEST(AccessTest, WhoAsksTooOftenWhetherTheDaemonIsThereIsDisconnected) {
+  const Config config = InProcessDaemon::DefaultConfig();
+  InProcessDaemon daemon(config);
+  const FileDescriptor flood = ConnectTo(config);
+  std::string bytes = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(/*SETTINGS*/ 4, "");
+  for (int i = 0; i < 10; ++i) bytes += Frame(/*PING*/ 6, std::string(8, 'x'));
+  ASSERT_EQ(write(flood.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+
+  std::string answer;
+  char part[4096];
+  for (ssize_t count = 0; (count = read(flood.get(), part, sizeof(part))) > 0;) {
+    answer.append(part, count);
+  }
+  // GOAWAY with ENHANCE_YOUR_CALM, and gRPC's own word for it.
+  EXPECT_THAT(answer, HasSubstr(std::string("\0\0\0\x0btoo_many_pings", 18)));
+  EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
 }
 
 TEST(AccessTest, ConnectionsAreBounded) {
@@ -138,20 +192,14 @@ TEST(AccessTest, ConnectionsAreBounded) {
   InProcessDaemon daemon(config);
   ASSERT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
 
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  config.listen[0].path.copy(address.sun_path, sizeof(address.sun_path) - 1);
   std::vector<FileDescriptor> flood;
-  for (int i = 0; i < 3; ++i) {
-    flood.emplace_back(socket(AF_UNIX, SOCK_STREAM, 0));
-    ASSERT_EQ(connect(flood.back().get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)),
-              0);
-  }
+  for (int i = 0; i < 3; ++i) flood.push_back(ConnectTo(config));
   // One too many: closed at once.
-  const FileDescriptor refused(socket(AF_UNIX, SOCK_STREAM, 0));
-  ASSERT_EQ(connect(refused.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const FileDescriptor refused = ConnectTo(config);
   char byte = 0;
   EXPECT_LE(read(refused.get(), &byte, 1), 0);
+  EXPECT_EQ(MetricValue(daemon.daemon(), "opserve_connections", {}), 4);
+  EXPECT_EQ(MetricValue(daemon.daemon(), "opserve_rejected_connections_total", {}), 1);
   // Who was there goes on, and when others leave there is room.
   EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
   flood.clear();
