@@ -132,12 +132,14 @@ absl::StatusOr<std::vector<int32_t>> Daemon::DeviceIds() const {
 }
 
 absl::Status Daemon::CheckTenants(const TenantsConfig& tenants) const {
-  uint64_t reserved = 0;
+  uint64_t device_bytes = 0;
+  uint64_t pinned_bytes = 0;
+  const auto add = [](uint64_t bytes, uint64_t* sum) {
+    *sum = bytes > UINT64_MAX - *sum ? UINT64_MAX : *sum + bytes;
+  };
   for (const TenantConfig& tenant : tenants.tenants) {
-    if (tenant.device_memory.reserved_bytes > UINT64_MAX - reserved)
-      reserved = UINT64_MAX;
-    else
-      reserved += tenant.device_memory.reserved_bytes;
+    add(tenant.device_memory.reserved_bytes, &device_bytes);
+    add(tenant.pinned_memory.reserved_bytes, &pinned_bytes);
     for (const std::string& name : tenant.operators) {
       if (operators_->Find(name) == nullptr) {
         return absl::InvalidArgumentError(
@@ -145,7 +147,7 @@ absl::Status Daemon::CheckTenants(const TenantsConfig& tenants) const {
       }
     }
   }
-  return scheduler_->CheckReservations(reserved);
+  return scheduler_->CheckReservations(device_bytes, pinned_bytes);
 }
 
 absl::Status Daemon::Reload(const absl::StatusOr<Config>& config) {
@@ -180,11 +182,6 @@ void Daemon::UpdateHealth() {
 }
 
 absl::Status Daemon::StartListeners() {
-  if (config_.metrics_listen) {
-    OPSERVE_ASSIGN_OR_RETURN(metrics_listener_,
-                             MetricsListener::Start(config_.metrics_listen->ToString(),
-                                                    [this] { return CollectMetrics(); }));
-  }
   OPSERVE_ASSIGN_OR_RETURN(grpc_,
                            GrpcServer::Start(config_, {.operators = operators_.get(),
                                                        .scheduler = scheduler_.get(),
@@ -193,6 +190,11 @@ absl::Status Daemon::StartListeners() {
                                                        .tenants = tenants_.get(),
                                                        .tls = tls_.get(),
                                                        .status = [this] { return Status(); }}));
+  if (config_.metrics_listen) {
+    OPSERVE_ASSIGN_OR_RETURN(metrics_listener_,
+                             MetricsListener::Start(config_.metrics_listen->ToString(),
+                                                    [this] { return CollectMetrics(); }));
+  }
   if (config_.admin_listen) {
     OPSERVE_ASSIGN_OR_RETURN(
         admin_, AdminServer::Start(config_, *scheduler_,
@@ -300,6 +302,24 @@ prometheus::MetricFamily Daemon::TenantTimes(absl::Span<const std::string> names
   return family.Build();
 }
 
+prometheus::MetricFamily Daemon::TenantMemory(absl::Span<const std::string> names) const {
+  MetricFamilyBuilder family("opserve_tenant_memory_bytes",
+                             "Memory that tenants' requests, results and resident tensors have.",
+                             prometheus::MetricType::Gauge);
+  const auto add = [&](size_t slot, const char* kind, uint64_t bytes) {
+    family.Add({{"tenant", TenantLabel(slot, names)}, {"kind", kind}}, static_cast<double>(bytes));
+  };
+  for (size_t slot = 0; slot < std::min(names.size(), kOtherTenants + 1); ++slot) {
+    uint64_t device_bytes = 0;
+    for (const auto& service : scheduler_->devices()) {
+      device_bytes += service->queue().tenant_bytes().OfSlot(slot);
+    }
+    add(slot, "hbm", device_bytes);
+    add(slot, "pinned", scheduler_->pinned_zones().tenant_bytes().OfSlot(slot));
+  }
+  return family.Build();
+}
+
 std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
   const std::vector<std::string> tenants = tenants_->Names();
   std::vector<prometheus::MetricFamily> families = metrics_->Collect(tenants);
@@ -307,6 +327,23 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
     families.push_back(std::move(family));
   }
   families.push_back(TenantTimes(tenants));
+  families.push_back(TenantMemory(tenants));
+  families.push_back(MetricFamilyBuilder("opserve_connections", "Connections of clients.",
+                                         prometheus::MetricType::Gauge)
+                         .Add({}, grpc_->acceptor().connections())
+                         .Build());
+  families.push_back(MetricFamilyBuilder("opserve_rejected_connections_total",
+                                         "Connections closed because there were too many.",
+                                         prometheus::MetricType::Counter)
+                         .Add({}, static_cast<double>(grpc_->acceptor().rejected()))
+                         .Build());
+  families.push_back(
+      MetricFamilyBuilder("opserve_write_stalls_total",
+                          "Calls and connections ended because the client took nothing.",
+                          prometheus::MetricType::Counter)
+          .Add({{"kind", "call"}}, static_cast<double>(grpc_->stalled_calls()))
+          .Add({{"kind", "connection"}}, static_cast<double>(grpc_->acceptor().stalled()))
+          .Build());
   families.push_back(MetricFamilyBuilder("opserve_config_reloads_total",
                                          "Reloads of the configuration, by how they ended.",
                                          prometheus::MetricType::Counter)

@@ -53,6 +53,9 @@ class Daemon {
   // Addresses served, with the ports the system chose.
   const std::vector<std::string>& addresses() const { return grpc_->addresses(); }
 
+  // What a scrape gives; thread-safe.
+  std::vector<prometheus::MetricFamily> CollectMetrics() const;
+
   const TlsFiles* tls() const { return tls_.get(); }  // null: there are none
   Scheduler& scheduler() { return *scheduler_; }
   ResidentTensors& residents() { return *residents_; }
@@ -67,8 +70,8 @@ class Daemon {
   absl::StatusOr<std::vector<int32_t>> DeviceIds() const;
   absl::Status StartListeners();
   v1::GetServerStatusResponse Status() const;
-  std::vector<prometheus::MetricFamily> CollectMetrics() const;
   prometheus::MetricFamily TenantTimes(absl::Span<const std::string> names) const;
+  prometheus::MetricFamily TenantMemory(absl::Span<const std::string> names) const;
 
   // Health says what the devices allow, from the start of service to the drain.
   void UpdateHealth() ABSL_LOCKS_EXCLUDED(health_mutex_);

@@ -17,7 +17,6 @@ constexpr const char* kOutcomeNames[DeviceMemoryPool::kOutcomes] = {"hit",  "spl
                                                                     "grow", "retry", "oom"};
 // The one tenant there is.
 constexpr char kTenant[] = "default";
-constexpr uint32_t kTenantId = 0;
 
 class DeviceMetrics {
  public:
@@ -155,8 +154,7 @@ void AddPlanCaches(const Scheduler& scheduler, const OperatorTable& operators,
       [](const Counters& c) { return c.entries.load(); });
 }
 
-void AddHostMemory(const PinnedPool& pinned, const ResidentTensors& residents,
-                   DeviceMetrics& metrics) {
+void AddHostMemory(const PinnedPool& pinned, DeviceMetrics& metrics) {
   const PinnedPool::Statistics pool = pinned.statistics();
   const MetricLabels any_node = {{"numa_node", "any"}};
   metrics.AddOne("opserve_pinned_pool_reserved_bytes",
@@ -167,23 +165,19 @@ void AddHostMemory(const PinnedPool& pinned, const ResidentTensors& residents,
   metrics.AddOne("opserve_pinned_fallbacks_total",
                  "Results in ordinary memory because the pinned pool was in use.",
                  MetricType::Counter, any_node, static_cast<double>(pool.fallbacks_total));
-  metrics.AddOne("opserve_tenant_memory_bytes", "Memory that stays with a tenant between calls.",
-                 MetricType::Gauge, {{"tenant", kTenant}, {"kind", "hbm"}},
-                 static_cast<double>(residents.UsageOfTenant(kTenantId).bytes));
 }
 
 }  // namespace
 
 std::vector<prometheus::MetricFamily> CollectDeviceMetrics(const Scheduler& scheduler,
                                                            const OperatorTable& operators,
-                                                           const PinnedPool& pinned,
-                                                           const ResidentTensors& residents) {
+                                                           const PinnedPool& pinned) {
   DeviceMetrics metrics(scheduler);
   AddQueues(metrics);
   AddPools(scheduler, metrics);
   AddHealth(scheduler, metrics);
   AddPlanCaches(scheduler, operators, metrics);
-  AddHostMemory(pinned, residents, metrics);
+  AddHostMemory(pinned, metrics);
   return metrics.Take();
 }
 

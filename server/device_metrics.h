@@ -6,7 +6,6 @@
 #include "prometheus/metric_family.h"
 #include "server/device/pinned_pool.h"
 #include "server/execution/operator_table.h"
-#include "server/execution/resident_tensors.h"
 #include "server/scheduling/scheduler.h"
 
 namespace opserve::server {
@@ -14,7 +13,6 @@ namespace opserve::server {
 // Never blocks on a device. Thread-safe.
 std::vector<prometheus::MetricFamily> CollectDeviceMetrics(const Scheduler& scheduler,
                                                            const OperatorTable& operators,
-                                                           const PinnedPool& pinned,
-                                                           const ResidentTensors& residents);
+                                                           const PinnedPool& pinned);
 
 }  // namespace opserve::server

@@ -70,7 +70,7 @@ std::vector<v1::DeviceStatus> DeviceMonitor::Status() const {
 }
 
 std::vector<prometheus::MetricFamily> DeviceMonitor::Collect() const {
-  return CollectDeviceMetrics(scheduler_, operators_, pinned_, residents_);
+  return CollectDeviceMetrics(scheduler_, operators_, pinned_);
 }
 
 }  // namespace opserve::server

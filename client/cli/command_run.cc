@@ -115,6 +115,8 @@ std::variant<v1::OperatorDescriptor, Failure> FindOperator(Client& client, const
 }
 
 std::optional<Failure> RunRun(const RunArguments& arguments, Session& session) {
+  const absl::StatusOr<v1::Priority> priority = ParsePriority(arguments);
+  if (!priority.ok()) return UsageFailure(priority.status());
   auto connection = Connect(session);
   if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
   Client& client = *std::get<std::unique_ptr<Client>>(connection);
@@ -130,6 +132,7 @@ std::optional<Failure> RunRun(const RunArguments& arguments, Session& session) {
 
   const absl::StatusOr<Response> response = client.Execute({.invocations = {*std::move(invocation)},
                                                             .want_receipt = arguments.want_receipt,
+                                                            .priority = *priority,
                                                             .timeout = session.timeout});
   if (!response.ok()) return CallFailure(session, client, response.status());
   for (const Result& result : response->results) {
@@ -161,6 +164,9 @@ void AddRunCommand(CLI::App& app, Command* command) {
                   "FLOAT, FLOAT16, BF16 or DOUBLE for an output, if not its default")
       ->type_name("[NAME=]DTYPE")
       ->allow_extra_args(false);
+  run->add_option("--priority", arguments->priority,
+                  "Whether it goes before or after the tenant's other requests; default normal")
+      ->type_name("low|normal|high");
   run->add_flag("--receipt", arguments->want_receipt, "Show what the call cost, stage by stage");
   run->footer(kRunFooter);
   run->callback([arguments, command] {

@@ -152,6 +152,14 @@ absl::StatusOr<Invocation> BuildInvocation(const v1::OperatorDescriptor& descrip
   return invocation;
 }
 
+absl::StatusOr<v1::Priority> ParsePriority(const RunArguments& arguments) {
+  if (arguments.priority == "low") return v1::PRIORITY_LOW;
+  if (arguments.priority == "normal") return v1::PRIORITY_NORMAL;
+  if (arguments.priority == "high") return v1::PRIORITY_HIGH;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--priority \"", arguments.priority, "\": expected low, normal or high"));
+}
+
 absl::StatusOr<std::vector<OutputFile>> BuildOutputFiles(const v1::OperatorDescriptor& descriptor,
                                                          const RunArguments& arguments) {
   const auto outputs = SplitOutputs(descriptor, "output", arguments.outputs);

@@ -17,6 +17,7 @@ struct RunArguments {
   std::vector<std::string> attributes;     // NAME=VALUE
   std::vector<std::string> outputs;        // [NAME=]FILE.npy
   std::vector<std::string> output_dtypes;  // [NAME=]DTYPE
+  std::string priority = "normal";         // low, normal or high
   bool want_receipt = false;
 };
 
@@ -30,6 +31,9 @@ struct OutputFile {
 // or is missing; a value that does not fit; a file that cannot be used.
 absl::StatusOr<Invocation> BuildInvocation(const v1::OperatorDescriptor& descriptor,
                                            const RunArguments& arguments);
+
+// kInvalidArgument: none of the three.
+absl::StatusOr<v1::Priority> ParsePriority(const RunArguments& arguments);
 
 // Where the results are to be written.
 // kInvalidArgument: an output is given twice.

@@ -110,6 +110,7 @@ void Encode(const Request& request, PayloadList& payloads, v1::ExecuteRequest* m
   for (const OutputOf& result : request.results) Encode(result, message->add_results());
   message->set_want_receipt(request.want_receipt);
   message->set_idempotency_key(request.idempotency_key);
+  message->set_priority(request.priority);
 }
 
 absl::Status FillBuffer(const google::protobuf::MessageLite& message, const PayloadList& payloads,

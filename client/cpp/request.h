@@ -51,6 +51,10 @@ struct Request {
 
   bool want_receipt = false;
 
+  // Which of the tenant's own requests go first: PRIORITY_LOW, _NORMAL or _HIGH. Requests of other
+  // tenants are not affected.
+  v1::Priority priority = v1::PRIORITY_NORMAL;
+
   // While the daemon remembers the key (10 minutes), the same request with it is run once, and each
   // repetition gets the same answer; another request with it is refused with kInvalidArgument. At
   // most 64 bytes; empty: no key.

@@ -63,7 +63,9 @@ absl::StatusOr<Tenant*> Identify(const Tenants& tenants, const grpc::AuthContext
 
 class Processor final : public grpc::AuthMetadataProcessor {
  public:
-  Processor(const Tenants* tenants, SharedUid uid) : tenants_(tenants), uid_(std::move(uid)) {}
+  // For administrators both pointers are null.
+  Processor(const Tenants* tenants, RequestMetrics* metrics, SharedUid uid)
+      : tenants_(tenants), metrics_(metrics), uid_(std::move(uid)) {}
 
   // Takes microseconds, less than handing it to another thread.
   bool IsBlocking() const override { return false; }
@@ -76,6 +78,7 @@ class Processor final : public grpc::AuthMetadataProcessor {
     const absl::Status status = Check(path, metadata, *context, uid);
     if (status.ok()) return grpc::Status::OK;
     AuditDenied(path, status, uid, CertificateNames(*context));
+    if (metrics_ != nullptr) metrics_->RecordRejection(std::nullopt, status);
     return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
   }
 
@@ -110,19 +113,20 @@ class Processor final : public grpc::AuthMetadataProcessor {
     }
   }
 
-  const Tenants* const tenants_;  // null on the admin listener
-  const SharedUid uid_;           // null: the system does not tell
-  absl::Mutex mutex_;             // contexts' properties, while they are looked at and added
+  const Tenants* const tenants_;   // null on the admin listener
+  RequestMetrics* const metrics_;  // likewise
+  const SharedUid uid_;            // null: the system does not tell
+  absl::Mutex mutex_;              // contexts' properties, while they are looked at and added
 };
 
 }  // namespace
 
 std::shared_ptr<grpc::AuthMetadataProcessor> Authenticator::ForClients(SharedUid uid) const {
-  return std::make_shared<Processor>(&tenants_, std::move(uid));
+  return std::make_shared<Processor>(&tenants_, &metrics_, std::move(uid));
 }
 
 std::shared_ptr<grpc::AuthMetadataProcessor> Authenticator::ForAdministrators(SharedUid uid) {
-  return std::make_shared<Processor>(nullptr, std::move(uid));
+  return std::make_shared<Processor>(nullptr, nullptr, std::move(uid));
 }
 
 absl::StatusOr<Tenant*> Authenticator::TenantOf(const grpc::ServerContextBase& rpc) const {

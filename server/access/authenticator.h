@@ -14,14 +14,17 @@
 #include "grpcpp/security/auth_metadata_processor.h"
 #include "grpcpp/server_context.h"
 #include "server/access/connection_gate.h"
+#include "server/observability/request_metrics.h"
 #include "server/scheduling/tenants.h"
 
 namespace opserve::server {
 
-// Outlived by the tenants; outlives the server. Thread-safe.
+// Outlived by tenants and metrics; outlives the server. Thread-safe.
 class Authenticator {
  public:
-  explicit Authenticator(const Tenants& tenants) : tenants_(tenants) {}
+  // What processors refuse is counted in `metrics`.
+  Authenticator(const Tenants& tenants, RequestMetrics& metrics)
+      : tenants_(tenants), metrics_(metrics) {}
 
   // For connections of a listener that clients use, and of the admin listener. `uid`: of the user
   // at the other end; null where the system does not tell.
@@ -37,6 +40,7 @@ class Authenticator {
 
  private:
   const Tenants& tenants_;
+  RequestMetrics& metrics_;
 };
 
 }  // namespace opserve::server

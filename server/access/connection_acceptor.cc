@@ -3,13 +3,18 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
 
 namespace opserve::server {
 
@@ -48,18 +53,56 @@ ConnectionAcceptor::~ConnectionAcceptor() {
 
 void ConnectionAcceptor::Run() {
   std::array<epoll_event, 64> events;
+  const absl::Duration period = stall_timeout_ / 8;
+  absl::Time next_look = absl::Now() + period;
   for (;;) {
-    const int count = epoll_wait(epoll_.get(), events.data(), events.size(), -1);
+    const int64_t wait_ms = absl::ToInt64Milliseconds(next_look - absl::Now());
+    const int count = epoll_wait(epoll_.get(), events.data(), events.size(),
+                                 static_cast<int>(std::max<int64_t>(wait_ms + 1, 0)));
     for (int i = 0; i < count; ++i) {
-      const int fd = events[i].data.fd;
-      if (fd == stop_.get()) return;
-      const auto door = door_of_.find(fd);
-      if (door != door_of_.end()) {
-        Accept(fd, *door->second);
-      } else {
-        watched_.erase(fd);
-        connections_.fetch_sub(1, std::memory_order_relaxed);
-      }
+      if (events[i].data.fd == stop_.get()) return;
+      HandleEvent(events[i].data.fd, events[i].events);
+    }
+    if (const absl::Time now = absl::Now(); now >= next_look) {
+      EndStalled(now);
+      next_look = now + period;
+    }
+  }
+}
+
+void ConnectionAcceptor::HandleEvent(int fd, uint32_t events) {
+  const auto door = door_of_.find(fd);
+  if (door != door_of_.end()) {
+    Accept(fd, *door->second);
+    return;
+  }
+  const auto connection = watched_.find(fd);
+  if ((events & EPOLLOUT) != 0 && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) == 0) {
+    connection->second.full_since = absl::InfiniteFuture();
+    Await(fd, connection->second, EPOLL_CTL_MOD);
+    return;
+  }
+  watched_.erase(connection);
+  connections_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void ConnectionAcceptor::EndStalled(absl::Time now) {
+  std::vector<pollfd> sockets;
+  sockets.reserve(watched_.size());
+  for (const auto& [fd, connection] : watched_) sockets.push_back({fd, POLLOUT, 0});
+  if (poll(sockets.data(), sockets.size(), /*timeout=*/0) < 0) return;
+  for (const pollfd& socket : sockets) {
+    if (socket.revents != 0) continue;  // it has room, or its end is about to be reported
+    Connection& connection = watched_.find(socket.fd)->second;
+    if (connection.full_since == absl::InfiniteFuture()) {
+      connection.full_since = now;
+      Await(socket.fd, connection, EPOLL_CTL_MOD);
+    } else if (now - connection.full_since >= stall_timeout_) {
+      // What is in the buffer would otherwise outlive the connection.
+      const linger at_once = {.l_onoff = 1, .l_linger = 0};
+      setsockopt(socket.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+      shutdown(socket.fd, SHUT_RDWR);
+      stalled_.fetch_add(1, std::memory_order_relaxed);
     }
   }
 }
@@ -88,15 +131,19 @@ void ConnectionAcceptor::Accept(int socket, Door& door) {
 // Watches a duplicate for the end of the connection: gRPC shuts a socket down when it is done with
 // it, and that shows at every descriptor of the socket.
 bool ConnectionAcceptor::Watch(int fd) {
-  FileDescriptor duplicate(fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data = {.fd = duplicate.get()}};
-  if (duplicate.get() < 0 || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, duplicate.get(), &event) != 0) {
-    return false;
-  }
-  const int number = duplicate.get();
-  watched_.emplace(number, std::move(duplicate));
+  Connection connection = {.duplicate = FileDescriptor(fcntl(fd, F_DUPFD_CLOEXEC, 0))};
+  const int number = connection.duplicate.get();
+  if (number < 0 || !Await(number, connection, EPOLL_CTL_ADD)) return false;
+  watched_.emplace(number, std::move(connection));
   connections_.fetch_add(1, std::memory_order_relaxed);
   return true;
+}
+
+bool ConnectionAcceptor::Await(int fd, const Connection& connection, int operation) {
+  const bool is_full = connection.full_since != absl::InfiniteFuture();
+  epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data = {.fd = fd}};
+  if (is_full) event.events |= EPOLLOUT;
+  return epoll_ctl(epoll_.get(), operation, fd, &event) == 0;
 }
 
 // Without a free descriptor a connection could not even be taken to be closed, and would be

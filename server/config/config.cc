@@ -128,6 +128,9 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   config.max_connection_age = ToDuration(values.max_connection_age());
   config.max_connection_age_grace = ToDuration(values.max_connection_age_grace());
   config.max_connection_idle = ToDuration(values.max_connection_idle());
+  config.keepalive_time = ToDuration(values.keepalive_time());
+  config.keepalive_timeout = ToDuration(values.keepalive_timeout());
+  config.write_stall_timeout = ToDuration(values.write_stall_timeout());
   config.streams_per_device = values.streams_per_device();
   config.queue_capacity_total = values.queue_capacity_total();
   config.queue_capacity_per_tenant = values.queue_capacity_per_tenant();

@@ -33,6 +33,9 @@ struct Config {
   absl::Duration max_connection_age;
   absl::Duration max_connection_age_grace;
   absl::Duration max_connection_idle;
+  absl::Duration keepalive_time;
+  absl::Duration keepalive_timeout;
+  absl::Duration write_stall_timeout;
   TenantsConfig tenants;
   std::string acl_library_dir;
   std::vector<int32_t> devices;  // ids; empty: all there are

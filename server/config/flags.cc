@@ -120,7 +120,7 @@ ABSL_FLAG(absl::optional<absl::Duration>, longest_recovery_wait, absl::nullopt,
           "Longest of these waits (at least --recovery_wait). Default: 1m.");
 ABSL_FLAG(bool, allow_host_fallback, false,
           "Lets results use ordinary host memory, which devices copy into more slowly, when the"
-          " pinned pool is in use; otherwise such requests are refused with RESOURCE_EXHAUSTED.");
+          " pinned pool, or the tenant's part of it, is in use; otherwise such requests wait.");
 ABSL_FLAG(absl::optional<uint64_t>, pinned_pool_bytes, absl::nullopt,
           "Page-locked host memory for results on their way out (at least 1048576). Default: "
           "512 MiB.");
@@ -135,6 +135,14 @@ ABSL_FLAG(absl::optional<absl::Duration>, max_connection_age_grace, absl::nullop
           "How long calls may still take then (0 or more). Default: 5m.");
 ABSL_FLAG(absl::optional<absl::Duration>, max_connection_idle, absl::nullopt,
           "After this long without a call a connection is closed (at least 1s). Default: 15m.");
+ABSL_FLAG(absl::optional<absl::Duration>, keepalive_time, absl::nullopt,
+          "After this long without a byte from a client with calls it is asked whether it is still"
+          " there (at least 1s). Default: 60s.");
+ABSL_FLAG(absl::optional<absl::Duration>, keepalive_timeout, absl::nullopt,
+          "How long it may take to answer (at least 1ms). Default: 20s.");
+ABSL_FLAG(absl::optional<absl::Duration>, write_stall_timeout, absl::nullopt,
+          "How long a client may take to accept one message; then its call ends, and with it the "
+          "connection if nothing at all gets through (10ms to 1h). Default: 60s.");
 ABSL_FLAG(absl::optional<absl::Duration>, default_deadline, absl::nullopt,
           "Deadline of a call that brings none (more than 0). Default: 30s.");
 ABSL_FLAG(absl::optional<absl::Duration>, max_deadline, absl::nullopt,

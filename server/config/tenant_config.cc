@@ -56,6 +56,8 @@ class Builder {
     tenant.max_pending_requests = from.max_pending_requests();
     OPSERVE_ASSIGN_OR_RETURN(tenant.device_memory,
                              ToZone(tenant.name, "device_memory", from.device_memory()));
+    OPSERVE_ASSIGN_OR_RETURN(tenant.pinned_memory,
+                             ToZone(tenant.name, "pinned_memory", from.pinned_memory()));
     tenants_.push_back(std::move(tenant));
     return absl::OkStatus();
   }

@@ -34,7 +34,8 @@ struct TenantConfig {
   uint64_t requests_per_second = 0;  // 0: any number
   uint64_t bytes_per_second = 0;
   uint32_t max_pending_requests = 1024;
-  ZoneConfig device_memory;
+  ZoneConfig device_memory;  // on each device
+  ZoneConfig pinned_memory;
 };
 
 struct TenantsConfig {

@@ -19,6 +19,7 @@ PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&& other) noexcept {
   if (this != &other) {
     Release();
     pool_ = std::move(other.pool_);
+    charge_ = std::move(other.charge_);
     data_ = std::exchange(other.data_, nullptr);
     size_ = std::exchange(other.size_, 0);
     block_bytes_ = other.block_bytes_;
@@ -34,6 +35,7 @@ void PinnedBuffer::Release() {
   }
   pool_.reset();
   data_ = nullptr;
+  charge_.reset();  // after the block is back: who waits for it may take it at once
 }
 
 std::shared_ptr<PinnedPool> PinnedPool::Create(const AclLibrary& acl, size_t limit_bytes,
@@ -41,8 +43,11 @@ std::shared_ptr<PinnedPool> PinnedPool::Create(const AclLibrary& acl, size_t lim
   return std::shared_ptr<PinnedPool>(new PinnedPool(acl, limit_bytes, allow_host_fallback));
 }
 
-absl::StatusOr<PinnedBuffer> PinnedPool::Allocate(size_t bytes) {
+size_t PinnedPool::BlockBytes(size_t bytes) { return bytes == 0 ? 0 : SizeClass(bytes); }
+
+absl::StatusOr<PinnedBuffer> PinnedPool::Allocate(size_t bytes, const PinnedAllowance& allowance) {
   if (bytes == 0) return PinnedBuffer();
+  if (!allowance.is_pinned) return AllocateOrdinary(bytes);
   const size_t block_bytes = SizeClass(bytes);
   if (block_bytes > limit_bytes_) {
     return catalog::ErrorWithReason(
@@ -58,7 +63,7 @@ absl::StatusOr<PinnedBuffer> PinnedPool::Allocate(size_t bytes) {
       void* const data = found->second;
       idle_.erase(found);
       allocated_bytes_ += block_bytes;
-      return PinnedBuffer(shared_from_this(), data, bytes, block_bytes);
+      return PinnedBuffer(shared_from_this(), data, bytes, block_bytes, allowance.charge);
     }
     evicted = MakeRoom(block_bytes);
     is_reserved = reserved_bytes_ + block_bytes <= limit_bytes_;
@@ -82,7 +87,7 @@ absl::StatusOr<PinnedBuffer> PinnedPool::Allocate(size_t bytes) {
     return status;
   }
   allocated_bytes_ += block_bytes;
-  return PinnedBuffer(shared_from_this(), data, bytes, block_bytes);
+  return PinnedBuffer(shared_from_this(), data, bytes, block_bytes, allowance.charge);
 }
 
 absl::StatusOr<PinnedBuffer> PinnedPool::AllocateOrdinary(size_t bytes) {
@@ -94,7 +99,7 @@ absl::StatusOr<PinnedBuffer> PinnedPool::AllocateOrdinary(size_t bytes) {
                      bytes, " bytes"));
   }
   fallbacks_total_.fetch_add(1, std::memory_order_relaxed);
-  return PinnedBuffer(nullptr, data, bytes, 0);
+  return PinnedBuffer(nullptr, data, bytes, 0, nullptr);
 }
 
 PinnedPool::FreeBlocks PinnedPool::MakeRoom(size_t bytes) {

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "server/device/acl_library.h"
+#include "server/device/pinned_allowance.h"
 
 namespace opserve::server {
 
@@ -32,13 +33,19 @@ class PinnedBuffer {
 
  private:
   friend class PinnedPool;
-  PinnedBuffer(std::shared_ptr<PinnedPool> pool, void* data, size_t size, size_t block_bytes)
-      : pool_(std::move(pool)), data_(data), size_(size), block_bytes_(block_bytes) {}
+  PinnedBuffer(std::shared_ptr<PinnedPool> pool, void* data, size_t size, size_t block_bytes,
+               std::shared_ptr<void> charge)
+      : pool_(std::move(pool)),
+        charge_(std::move(charge)),
+        data_(data),
+        size_(size),
+        block_bytes_(block_bytes) {}
   void Release();
 
   // gRPC may keep a result longer than the daemon its pools. Null: ordinary memory, the buffer's
   // own.
   std::shared_ptr<PinnedPool> pool_;
+  std::shared_ptr<void> charge_;
   void* data_ = nullptr;
   size_t size_ = 0;
   size_t block_bytes_ = 0;
@@ -62,18 +69,25 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   PinnedPool(const PinnedPool&) = delete;
   PinnedPool& operator=(const PinnedPool&) = delete;
 
+  // What a buffer of `bytes` bytes takes of the limit.
+  static size_t BlockBytes(size_t bytes);
+
   // Lends at least `bytes` bytes, 64-byte aligned, contents unspecified. The calling thread must be
-  // bound to a device.
+  // bound to a device. While what is lent stays within what was booked, and that within the limit,
+  // it is there.
   //
   // kFailedPrecondition: more than the limit; it can never be had.
   // kResourceExhausted: the limit is reached now, even if idle blocks were given back, and
   // ordinary memory is not allowed or there is none.
-  absl::StatusOr<PinnedBuffer> Allocate(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<PinnedBuffer> Allocate(size_t bytes, const PinnedAllowance& allowance = {})
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Gives all idle blocks back to the system. To be called before ACL is finalised: blocks that
   // come back later stay with the process.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  size_t limit_bytes() const { return limit_bytes_; }
+  bool allows_host_fallback() const { return allow_host_fallback_; }
   // Takes no lock.
   Statistics statistics() const { return {reserved_bytes_, allocated_bytes_, fallbacks_total_}; }
 

@@ -25,6 +25,8 @@ struct LaneContext {
   const WorkspaceLimits& workspace_limits;
   // Longest a task may wait for the device; then its stream is aborted.
   absl::Duration execution_timeout;
+  // For all that the task takes of `pinned`.
+  PinnedAllowance pinned_allowance = {};
 };
 
 }  // namespace opserve::server

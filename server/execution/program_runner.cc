@@ -60,7 +60,8 @@ class ProgramRun {
     for (uint32_t source : program_.results) {
       const BoundInvocation& invocation = program_.invocations[source];
       OPSERVE_ASSIGN_OR_RETURN(PinnedBuffer buffer,
-                               context_.pinned.Allocate(catalog::NumBytes(invocation.output)));
+                               context_.pinned.Allocate(catalog::NumBytes(invocation.output),
+                                                        context_.pinned_allowance));
       result_.outputs.push_back(
           {source, invocation.op->descriptor->output.name, invocation.output, std::move(buffer)});
     }

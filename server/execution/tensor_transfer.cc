@@ -60,7 +60,7 @@ absl::Status CopyPieces(const UploadChunk& chunk, const CallState& call, uint32_
 
 absl::Status CopyToHost(const ResidentTensor& tensor, uint64_t offset, uint64_t bytes,
                         LaneContext& context, PinnedBuffer* to) {
-  OPSERVE_ASSIGN_OR_RETURN(*to, context.pinned.Allocate(bytes));
+  OPSERVE_ASSIGN_OR_RETURN(*to, context.pinned.Allocate(bytes, context.pinned_allowance));
   const char* from = static_cast<const char*>(tensor.memory.data()) + offset;
   return Copy(context.lane.device().acl(), to->data(), from, bytes, ACL_MEMCPY_DEVICE_TO_HOST);
 }

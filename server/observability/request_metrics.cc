@@ -93,12 +93,15 @@ void RequestMetrics::Record(const Request& request) {
     op.response_bytes.Observe(static_cast<double>(request.response_bytes));
     return;
   }
-  if (const auto detail = catalog::GetErrorDetail(request.status)) {
-    const auto reason = std::find(std::begin(kReasons), std::end(kReasons), detail->reason());
-    if (reason != std::end(kReasons)) {
-      tenant.rejections[reason - std::begin(kReasons)].fetch_add(1, std::memory_order_relaxed);
-    }
-  }
+  RecordRejection(request.tenant, request.status);
+}
+
+void RequestMetrics::RecordRejection(std::optional<uint32_t> tenant, const absl::Status& why) {
+  const auto detail = catalog::GetErrorDetail(why);
+  if (!detail) return;
+  const auto reason = std::find(std::begin(kReasons), std::end(kReasons), detail->reason());
+  if (reason == std::end(kReasons)) return;
+  Of(tenant).rejections[reason - std::begin(kReasons)].fetch_add(1, std::memory_order_relaxed);
 }
 
 void RequestMetrics::RecordCopies(uint64_t to_device_bytes, uint64_t from_device_bytes) {

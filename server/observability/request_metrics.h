@@ -40,6 +40,10 @@ class RequestMetrics {
   };
   void Record(const Request& request);
 
+  // A call that was refused before it could be recorded as a request; counted if `why` has one of
+  // the reasons there are. `tenant`: as in Request.
+  void RecordRejection(std::optional<uint32_t> tenant, const absl::Status& why);
+
   // Host bytes copied on behalf of requests.
   void RecordCopies(uint64_t to_device_bytes, uint64_t from_device_bytes);
 

@@ -190,7 +190,8 @@ class AdminService final : public v1::AdminService::Service {
 absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(const Config& config,
                                                                 Scheduler& scheduler, Hooks hooks) {
   auto server = std::unique_ptr<AdminServer>(
-      new AdminServer(std::make_unique<AdminService>(config, scheduler, std::move(hooks))));
+      new AdminServer(std::make_unique<AdminService>(config, scheduler, std::move(hooks)),
+                      config.write_stall_timeout));
   OPSERVE_RETURN_IF_ERROR(server->Listen(*config.admin_listen));
   return server;
 }
@@ -218,7 +219,8 @@ absl::Status AdminServer::Listen(const ListenAddress& address) {
   return acceptor_.Start();
 }
 
-AdminServer::AdminServer(std::unique_ptr<AdminService> service) : service_(std::move(service)) {}
+AdminServer::AdminServer(std::unique_ptr<AdminService> service, absl::Duration write_stall_timeout)
+    : service_(std::move(service)), acceptor_(kMaxConnections, write_stall_timeout) {}
 
 AdminServer::~AdminServer() {
   service_->EndWatching();

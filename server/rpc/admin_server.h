@@ -44,13 +44,13 @@ class AdminServer {
  private:
   static constexpr uint32_t kMaxConnections = 64;
 
-  explicit AdminServer(std::unique_ptr<AdminService> service);
+  AdminServer(std::unique_ptr<AdminService> service, absl::Duration write_stall_timeout);
   absl::Status Listen(const ListenAddress& address);
 
   const std::unique_ptr<AdminService> service_;
   std::string address_;
   std::unique_ptr<grpc::Server> server_;
-  ConnectionAcceptor acceptor_{kMaxConnections};  // hands connections to server_
+  ConnectionAcceptor acceptor_;  // hands connections to server_
 };
 
 }  // namespace opserve::server

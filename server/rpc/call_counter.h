@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/rpc/write_watch.h"
 
 namespace opserve::server {
 
@@ -39,9 +40,12 @@ class CallCounter {
 // Every call object of a server, the ones that still wait for a call included. A completion queue
 // may be shut down only when none is left that could start an operation on it.
 struct ServerCalls {
+  explicit ServerCalls(absl::Duration write_stall_timeout) : writes(write_stall_timeout) {}
+
   // While true, each call that arrives leaves a new one waiting.
   std::atomic<bool> accepts_more = true;
   CallCounter alive;
+  WriteWatch writes;  // of all of them
 };
 
 }  // namespace opserve::server

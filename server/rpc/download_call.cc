@@ -75,10 +75,12 @@ void DownloadCall::Write(const grpc::ByteBuffer& message) {
   is_writing_ = true;
   // Written through: the operation ends when the message has left for the client, not when there
   // is room for it among what waits to be sent. Only so is it a bound on memory.
+  write_.Begin();
   stream_.Write(message, grpc::WriteOptions().set_write_through(), &written_);
 }
 
 void DownloadCall::OnWritten(bool ok) {
+  write_.End();
   is_writing_ = false;
   if (ok) {
     Proceed();
@@ -107,7 +109,7 @@ absl::Status DownloadCall::CopyNext() {
   const uint64_t offset = copied_bytes_;
   const uint64_t bytes = std::min(chunk_bytes_, total_bytes_ - offset);
   copied_bytes_ += bytes;
-  return Submit(tensor_->device, [this, offset, bytes](LaneContext& lane) -> absl::Status {
+  return Submit(tensor_->device, bytes, [this, offset, bytes](LaneContext& lane) -> absl::Status {
     OPSERVE_ASSIGN_OR_RETURN(chunk_, CopyFromDevice(*tensor_, offset, bytes, lane));
     return absl::OkStatus();
   });
@@ -140,9 +142,13 @@ void DownloadCall::Finish() {
   chunk_.reset();
   is_finished_ = true;
   ExpectEvent();
+  write_.Begin();
   stream_.Finish(End(failure_, kDownload), &finished_);
 }
 
-void DownloadCall::OnFinished(bool /*ok*/) { EventEnded(); }
+void DownloadCall::OnFinished(bool /*ok*/) {
+  write_.End();
+  EventEnded();
+}
 
 }  // namespace opserve::server

@@ -55,16 +55,21 @@ void ExecuteCall::OnArrival(bool ok) {
 void ExecuteCall::Answer(const ExecutionEnd& end) {
   if (!end.status.ok()) {
     RecordExecution(context_, end, /*response_bytes=*/0);
+    write_.Begin();
     writer_.FinishWithError(ToGrpcStatus(end.status, &rpc_), &finished_);
     return;
   }
   const grpc::ByteBuffer response =
       codec::BuildPayloadMessage(end.answer->header, end.answer->payloads);
   RecordExecution(context_, end, response.Length());
+  write_.Begin();
   writer_.Finish(response, grpc::Status::OK, &finished_);
 }
 
-void ExecuteCall::OnFinished(bool /*ok*/) { DestroyAfterLastEvent(); }
+void ExecuteCall::OnFinished(bool /*ok*/) {
+  write_.End();
+  DestroyAfterLastEvent();
+}
 
 void ExecuteCall::OnDone(bool /*ok*/) {
   if (rpc_.IsCancelled()) state_->Cancel();

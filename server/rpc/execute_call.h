@@ -39,6 +39,7 @@ class ExecuteCall {
   grpc::ServerContext rpc_;
   grpc::ByteBuffer request_;
   grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> writer_{&rpc_};
+  WriteWatch::Write write_{context_.calls->writes, rpc_};
   MemberEvent<ExecuteCall, &ExecuteCall::OnArrival> arrival_{this};
   MemberEvent<ExecuteCall, &ExecuteCall::OnFinished> finished_{this};
   MemberEvent<ExecuteCall, &ExecuteCall::OnDone> done_{this};

@@ -187,13 +187,20 @@ void ExecuteStreamCall::Answer(uint64_t id, const ExecutionEnd& end, bool is_req
 
 void ExecuteStreamCall::Send(Sending sending) {
   if (sending.answer) {
-    stream_.Write(*sending.answer, &written_);
+    // Written through unless another follows: the operation then ends when all that was written
+    // has left for the client, so nothing stays with gRPC that is not watched.
+    grpc::WriteOptions options;
+    if (sending.is_last_answer) options.set_write_through();
+    write_.Begin();
+    stream_.Write(*sending.answer, options, &written_);
   } else if (sending.end) {
+    write_.Begin();
     stream_.Finish(ToGrpcStatus(*sending.end, &rpc_), &ended_);
   }
 }
 
 void ExecuteStreamCall::OnWritten(bool /*ok*/) {
+  write_.End();
   bool reads_on = false;
   bool is_idle = false;
   Sending sending;
@@ -212,7 +219,10 @@ void ExecuteStreamCall::OnWritten(bool /*ok*/) {
   Send(std::move(sending));
 }
 
-void ExecuteStreamCall::OnEnded(bool /*ok*/) { DestroyAfterLastEvent(); }
+void ExecuteStreamCall::OnEnded(bool /*ok*/) {
+  write_.End();
+  DestroyAfterLastEvent();
+}
 
 void ExecuteStreamCall::OnDone(bool /*ok*/) {
   if (rpc_.IsCancelled()) Abandon();
@@ -255,6 +265,7 @@ ExecuteStreamCall::Sending ExecuteStreamCall::NextSending() {
   if (!answers_.empty()) {
     sending.answer = std::move(answers_.front());
     answers_.pop_front();
+    sending.is_last_answer = answers_.empty();
     is_writing_ = true;
   } else if (input_has_ended_ && !is_reading_ && in_progress_.empty()) {
     sending.end = end_status_;

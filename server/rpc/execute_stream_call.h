@@ -46,6 +46,7 @@ class ExecuteStreamCall {
   // What to send next; at most one of the two.
   struct Sending {
     std::optional<grpc::ByteBuffer> answer;
+    bool is_last_answer = false;  // that there is now
     std::optional<absl::Status> end;
   };
 
@@ -88,6 +89,7 @@ class ExecuteStreamCall {
   grpc::ServerCompletionQueue* const queue_;
   grpc::ServerContext rpc_;
   grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_{&rpc_};
+  WriteWatch::Write write_{context_.calls->writes, rpc_};
   MemberEvent<ExecuteStreamCall, &ExecuteStreamCall::OnArrival> arrival_{this};
   MemberEvent<ExecuteStreamCall, &ExecuteStreamCall::OnRead> read_{this};
   MemberEvent<ExecuteStreamCall, &ExecuteStreamCall::OnWritten> written_{this};

@@ -46,8 +46,9 @@ void SetConnectionLimits(const Config& config, grpc::ServerBuilder* builder) {
   // Pings are answered, however many: gRPC 1.51 spends tens of MiB on closing a connection because
   // of many of them (tests/integration/flood_test.cc), while unsent answers are bounded.
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(config.keepalive_time));
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                              Milliseconds(config.keepalive_timeout));
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 20'000);
   // gRPC varies the age by 10 %, so that connections made together do not end together.
   builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
@@ -71,9 +72,10 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Config& conf
 
 GrpcServer::GrpcServer(const Config& config, Parts parts)
     : parts_(std::move(parts)),
-      authenticator_(*parts_.tenants),
+      authenticator_(*parts_.tenants, *parts_.metrics),
+      calls_(config.write_stall_timeout),
       idempotency_({.max_bytes = config.idempotency_cache_bytes}),
-      acceptor_(config.max_connections) {
+      acceptor_(config.max_connections, config.write_stall_timeout) {
   execute_.service = &operator_service_;
   execute_.calls = &calls_;
   execute_.operators = parts_.operators;

@@ -61,6 +61,8 @@ class GrpcServer {
   // Addresses served, with the ports the system chose.
   const std::vector<std::string>& addresses() const { return addresses_; }
   const ConnectionAcceptor& acceptor() const { return acceptor_; }
+  // Calls that were ended so far because their clients took nothing.
+  uint64_t stalled_calls() const { return calls_.writes.cancelled(); }
 
  private:
   GrpcServer(const Config& config, Parts parts);

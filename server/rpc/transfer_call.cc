@@ -51,12 +51,13 @@ void TransferCall::EventEnded() {
   delete this;
 }
 
-absl::Status TransferCall::Submit(int32_t device, TransferTask::Step step) {
+absl::Status TransferCall::Submit(int32_t device, uint64_t result_bytes, TransferTask::Step step) {
   // Another thread sets the alarm, after which the call may be gone; the alarm bears that. A time
   // that has passed for ever rings at once, others are rounded up to a millisecond.
   std::unique_ptr<LaneTask> task = std::make_unique<TransferTask>(
-      state_, device, TaskDemand{.tenant = tenant_}, std::move(step),
-      [this](const absl::Status& status) {
+      state_, device,
+      TaskDemand{.tenant = tenant_, .pinned_bytes = PinnedPool::BlockBytes(result_bytes)},
+      std::move(step), [this](const absl::Status& status) {
         {
           absl::MutexLock lock(&step_mutex_);
           step_status_ = status;

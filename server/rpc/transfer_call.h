@@ -38,8 +38,8 @@ class TransferCall {
   void EventEnded();
 
   // Hands a step to the device; OnStepEnded follows unless this fails (as Scheduler::Submit does).
-  // One at a time.
-  absl::Status Submit(int32_t device, TransferTask::Step step);
+  // One at a time. `result_bytes`: page-locked memory that it takes for what it gives.
+  absl::Status Submit(int32_t device, uint64_t result_bytes, TransferTask::Step step);
   bool step_is_running() const { return step_is_running_; }
 
   // Ends what the call waits for on a device. A step that has begun still ends by itself.
@@ -57,6 +57,7 @@ class TransferCall {
   TensorContext& context_;
   grpc::ServerCompletionQueue* const queue_;
   grpc::ServerContext rpc_;
+  WriteWatch::Write write_{context_.calls->writes, rpc_};
   std::shared_ptr<CallState> state_;  // set by Begin
   uint32_t tenant_ = 0;               // likewise, if it succeeds
 

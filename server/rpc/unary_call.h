@@ -56,6 +56,7 @@ class UnaryCall {
     const absl::StatusOr<Tenant*> tenant = method_.authenticator->TenantOf(rpc_);
     const absl::Status status =
         tenant.ok() ? method_.answer(**tenant, request_, &response) : tenant.status();
+    write_.Begin();
     if (status.ok()) {
       writer_.Finish(response, grpc::Status::OK, &finished_);
     } else {
@@ -63,7 +64,10 @@ class UnaryCall {
     }
   }
 
-  void OnFinished(bool /*ok*/) { delete this; }
+  void OnFinished(bool /*ok*/) {
+    write_.End();
+    delete this;
+  }
 
   const UnaryMethod<Request, Response>& method_;
   ServerCalls& calls_;
@@ -71,6 +75,7 @@ class UnaryCall {
   grpc::ServerContext rpc_;
   Request request_;
   grpc::ServerAsyncResponseWriter<Response> writer_{&rpc_};
+  WriteWatch::Write write_{calls_.writes, rpc_};
   MemberEvent<UnaryCall, &UnaryCall::OnArrival> arrival_{this};
   MemberEvent<UnaryCall, &UnaryCall::OnFinished> finished_{this};
 };

@@ -181,7 +181,7 @@ void UploadCall::Proceed() {
 
 absl::Status UploadCall::CopyNext() {
   copying_ = std::exchange(next_, std::nullopt);
-  return Submit(tensor_->device, [this](LaneContext& lane) {
+  return Submit(tensor_->device, /*result_bytes=*/0, [this](LaneContext& lane) {
     const UploadChunk chunk = {.payload = copying_->message.payloads()[0],
                                .offset = copying_->offset,
                                .crc32c = copying_->crc32c};
@@ -214,6 +214,7 @@ void UploadCall::Complete() {
   next_.reset();
   is_finished_ = true;
   ExpectEvent();
+  write_.Begin();
   const grpc::Status status = End(failure_, kUpload);
   if (!status.ok()) {
     stream_.FinishWithError(status, &finished_);
@@ -241,7 +242,10 @@ absl::Status UploadCall::AddTensor(v1::UploadResponse* response) {
   return absl::OkStatus();
 }
 
-void UploadCall::OnFinished(bool /*ok*/) { EventEnded(); }
+void UploadCall::OnFinished(bool /*ok*/) {
+  write_.End();
+  EventEnded();
+}
 
 // The client never got the handle: it left when the answer was on its way.
 void UploadCall::OnEnd() {

@@ -23,10 +23,13 @@ std::vector<std::unique_ptr<LaneTask>> TasksOf(std::vector<DeviceQueue::Tasks::E
 
 }  // namespace
 
-DeviceQueue::DeviceQueue(DeviceQueueOptions options)
+DeviceQueue::DeviceQueue(DeviceQueueOptions options, std::shared_ptr<PinnedZones> pinned)
     : lanes_(options.fairness.lanes),
       max_age_(options.max_age),
-      tasks_(std::move(options.fairness), options.device_bytes) {}
+      pinned_(std::move(pinned)),
+      tasks_(std::move(options.fairness), options.device_bytes, pinned_.get(), this) {}
+
+DeviceQueue::~DeviceQueue() { pinned_->Detach(this); }
 
 absl::Status DeviceQueue::SetTenants(absl::Span<const TenantSettings> tenants) {
   absl::MutexLock lock(&mutex_);
@@ -65,7 +68,8 @@ absl::Status DeviceQueue::Push(std::unique_ptr<LaneTask>* task) {
                      .priority = demand.priority,
                      .deadline = std::min(deadline, now + max_age_),
                      .estimate = demand.cost.time,
-                     .device_bytes = demand.device_bytes};
+                     .device_bytes = demand.device_bytes,
+                     .pinned_bytes = demand.pinned_bytes};
   entry.payload = std::move(*task);
   if (absl::Status status = tasks_.Push(&entry, now); !status.ok()) {
     *task = std::move(entry.payload);
@@ -76,26 +80,36 @@ absl::Status DeviceQueue::Push(std::unique_ptr<LaneTask>* task) {
 }
 
 DeviceQueue::Popped DeviceQueue::Pop() {
-  Popped result;
-  absl::MutexLock lock(&mutex_);
-  while (true) {
-    mutex_.Await(absl::Condition(this, &DeviceQueue::CanPop));
-    if (is_paused_ || (is_closed_ && tasks_.depth() == 0)) {
-      result.is_over = true;
-      return result;
-    }
-    Tasks::Popped popped = tasks_.Pop(absl::Now());
-    if (popped.started) {
-      executing_.fetch_add(1);
-      result.next = {std::move(popped.started->entry.payload), popped.started->lease};
-    }
-    result.expired = TasksOf(std::move(popped.expired));
-    Publish();
-    if (result.next || !result.expired.empty()) return result;
+  Popped popped;
+  bool is_done = false;
+  while (!is_done) {
+    is_done = PopOnce(&popped);
+    pinned_->TellWaiting();
   }
+  return popped;
+}
+
+bool DeviceQueue::PopOnce(Popped* result) {
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(this, &DeviceQueue::CanPop));
+  if (is_paused_ || (is_closed_ && tasks_.depth() == 0)) {
+    result->is_over = true;
+    return true;
+  }
+  Tasks::Popped popped = tasks_.Pop(absl::Now());
+  if (popped.started) {
+    Tasks::Started& started = *popped.started;
+    executing_.fetch_add(1);
+    tenant_bytes_.Add(started.entry.tenant, started.lease.device_bytes);
+    result->next = {std::move(started.entry.payload), started.lease, std::move(started.pinned)};
+  }
+  result->expired = TasksOf(std::move(popped.expired));
+  Publish();
+  return result->next || !result->expired.empty();
 }
 
 void DeviceQueue::TaskEnded(const Lease& lease, absl::Duration actual) {
+  tenant_bytes_.Subtract(lease.charge.tenant, lease.device_bytes);
   absl::MutexLock lock(&mutex_);
   tasks_.Ended(lease, actual);
   executing_.fetch_sub(1);
@@ -103,23 +117,35 @@ void DeviceQueue::TaskEnded(const Lease& lease, absl::Duration actual) {
 }
 
 std::unique_ptr<LaneTask> DeviceQueue::Remove(const CallState* call) {
-  absl::MutexLock lock(&mutex_);
-  std::optional<Tasks::Entry> entry = tasks_.Remove(call);
-  Publish();
+  std::optional<Tasks::Entry> entry;
+  {
+    absl::MutexLock lock(&mutex_);
+    entry = tasks_.Remove(call);
+    Publish();
+  }
+  pinned_->TellWaiting();
   return entry ? std::move(entry->payload) : nullptr;
 }
 
 std::vector<std::unique_ptr<LaneTask>> DeviceQueue::TakeAll() {
-  absl::MutexLock lock(&mutex_);
-  std::vector<Tasks::Entry> entries = tasks_.TakeAll();
-  Publish();
+  std::vector<Tasks::Entry> entries;
+  {
+    absl::MutexLock lock(&mutex_);
+    entries = tasks_.TakeAll();
+    Publish();
+  }
+  pinned_->TellWaiting();
   return TasksOf(std::move(entries));
 }
 
 std::vector<std::unique_ptr<LaneTask>> DeviceQueue::TakeExpired() {
-  absl::MutexLock lock(&mutex_);
-  std::vector<Tasks::Entry> entries = tasks_.TakeExpired(absl::Now());
-  Publish();
+  std::vector<Tasks::Entry> entries;
+  {
+    absl::MutexLock lock(&mutex_);
+    entries = tasks_.TakeExpired(absl::Now());
+    Publish();
+  }
+  pinned_->TellWaiting();
   return TasksOf(std::move(entries));
 }
 
@@ -145,6 +171,7 @@ absl::StatusOr<std::shared_ptr<void>> DeviceQueue::TakeMemory(uint32_t tenant, u
   absl::MutexLock lock(&mutex_);
   if (absl::Status status = tasks_.CheckCanEverFit(tenant, bytes); !status.ok()) return status;
   if (tasks_.TryTakeMemory(tenant, bytes)) {
+    tenant_bytes_.Add(tenant, bytes);
     return std::shared_ptr<void>(this, [tenant, bytes](void* queue) {
       static_cast<DeviceQueue*>(queue)->GiveMemory(tenant, bytes);
     });
@@ -157,8 +184,15 @@ absl::StatusOr<std::shared_ptr<void>> DeviceQueue::TakeMemory(uint32_t tenant, u
 }
 
 void DeviceQueue::GiveMemory(uint32_t tenant, uint64_t bytes) {
+  tenant_bytes_.Subtract(tenant, bytes);
   absl::MutexLock lock(&mutex_);
   tasks_.GiveMemory(tenant, bytes);
+  Publish();
+}
+
+void DeviceQueue::PinnedMemoryMayFit(uint32_t tenant) {
+  absl::MutexLock lock(&mutex_);
+  tasks_.PinnedMemoryMayFit(tenant);
   Publish();
 }
 

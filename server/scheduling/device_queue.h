@@ -14,8 +14,10 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "server/config/tenant_config.h"
+#include "server/observability/tenant_bytes.h"
 #include "server/scheduling/dispatch_queue.h"
 #include "server/scheduling/lane_task.h"
+#include "server/scheduling/pinned_zones.h"
 #include "server/scheduling/tenant_settings.h"
 
 namespace opserve::server {
@@ -30,7 +32,7 @@ struct DeviceQueueOptions {
 //
 // Invariants, whenever mutex_ is free: nothing waits while it is paused; is_closed_ changes once,
 // to true.
-class DeviceQueue {
+class DeviceQueue final : private PinnedZones::Queue {
  public:
   using Tasks = DispatchQueue<std::unique_ptr<LaneTask>>;
   using Lease = Tasks::Lease;
@@ -38,6 +40,7 @@ class DeviceQueue {
   struct Dispatched {
     std::unique_ptr<LaneTask> task;
     Lease lease;  // for TaskEnded
+    PinnedAllowance pinned;
   };
   struct Popped {
     std::optional<Dispatched> next;
@@ -45,8 +48,9 @@ class DeviceQueue {
     bool is_over = false;                            // paused or closed: the lane should end
   };
 
-  // Paused until Open.
-  explicit DeviceQueue(DeviceQueueOptions options);
+  // Paused until Open. `pinned`: what tasks take page-locked memory of.
+  DeviceQueue(DeviceQueueOptions options, std::shared_ptr<PinnedZones> pinned);
+  ~DeviceQueue() override;
 
   // Gives tenants their weights and zones, which together must not reserve more than there is:
   // kFailedPrecondition.
@@ -54,7 +58,8 @@ class DeviceQueue {
 
   // Takes *task, leaving it null, if and only if the result is OK. Never waits.
   // kResourceExhausted (reason "queue_full" or "tenant_queue_full", with a retry hint): full.
-  // kFailedPrecondition (reason "tenant_memory" or "device_memory", pushback -1): it can never fit.
+  // kFailedPrecondition (reason "tenant_memory", "device_memory" or "too_large", pushback -1): it
+  // can never fit.
   // kDeadlineExceeded (reason "deadline_infeasible", pushback -1): it could not end in time.
   // kUnavailable (reason "device_unavailable"): paused or closed.
   absl::Status Push(std::unique_ptr<LaneTask>* task) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -95,8 +100,9 @@ class DeviceQueue {
   std::vector<TenantState> TenantStates(absl::Span<const uint32_t> tenants)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The following take no lock. Tasks waiting now; taken by Pop and not ended; when the oldest that
-  // waits came (the Unix epoch: none).
+  // The following take no lock. Device memory that tenants have; tasks waiting now; taken by Pop
+  // and not ended; when the oldest that waits came (the Unix epoch: none).
+  const TenantBytes& tenant_bytes() const { return tenant_bytes_; }
   size_t depth() const { return depth_.load(); }
   uint32_t executing() const { return executing_.load(); }
   absl::Time oldest_arrival() const {
@@ -109,12 +115,17 @@ class DeviceQueue {
   bool CanPop() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return is_closed_ || is_paused_ || may_start_;
   }
+  // Whether there is something to return.
+  bool PopOnce(Popped* popped) ABSL_LOCKS_EXCLUDED(mutex_);
   void GiveMemory(uint32_t tenant, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  void PinnedMemoryMayFit(uint32_t tenant) override ABSL_LOCKS_EXCLUDED(mutex_);
   // After every change of tasks_.
   void Publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const uint32_t lanes_;
   const absl::Duration max_age_;
+  const std::shared_ptr<PinnedZones> pinned_;
+  TenantBytes tenant_bytes_;
   absl::Mutex mutex_;
   Tasks tasks_ ABSL_GUARDED_BY(mutex_);
   bool is_paused_ ABSL_GUARDED_BY(mutex_) = true;

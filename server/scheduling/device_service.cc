@@ -27,13 +27,14 @@ DeviceQueueOptions QueueOptions(const DeviceServiceOptions& options, const Devic
 
 DeviceService::DeviceService(const AclLibrary& acl, int32_t id, const OperatorTable& operators,
                              std::shared_ptr<PinnedPool> pinned,
+                             std::shared_ptr<PinnedZones> pinned_zones,
                              const DeviceServiceOptions& options, Hooks hooks)
     : operators_(operators),
       options_(options),
       pinned_(std::move(pinned)),
       hooks_(std::move(hooks)),
       device_(acl, id, options.pool),
-      queue_(QueueOptions(options, device_)),
+      queue_(QueueOptions(options, device_), std::move(pinned_zones)),
       plan_counters_(operators.operators().size()),
       probe_counters_(operators.operators().size()),
       recovery_wait_(options.first_recovery_wait) {

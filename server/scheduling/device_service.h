@@ -64,8 +64,8 @@ class DeviceService final : private LaneEvents {
   // Starts the supervisor, which opens the device, checks every operator's golden values on it and
   // serves. What `operators` and `acl` refer to outlives the service.
   DeviceService(const AclLibrary& acl, int32_t id, const OperatorTable& operators,
-                std::shared_ptr<PinnedPool> pinned, const DeviceServiceOptions& options,
-                Hooks hooks);
+                std::shared_ptr<PinnedPool> pinned, std::shared_ptr<PinnedZones> pinned_zones,
+                const DeviceServiceOptions& options, Hooks hooks);
 
   // Serves what is queued, then ends the threads and closes the device.
   ~DeviceService() override;

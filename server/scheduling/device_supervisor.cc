@@ -17,6 +17,8 @@ namespace {
 constexpr absl::Duration kHousekeepingPeriod = absl::Seconds(1);
 // How long the lanes of a broken device may take beyond the execution timeout to let go of it.
 constexpr absl::Duration kParkTimeout = absl::Seconds(30);
+// More than the largest golden result.
+constexpr size_t kProbePinnedBytes = 1 << 20;
 
 }  // namespace
 
@@ -67,8 +69,12 @@ absl::Status DeviceService::BringUp() {
     OPSERVE_ASSIGN_OR_RETURN(std::unique_ptr<StreamLane> probe,
                              StreamLane::Create(device_, options_.lanes));
     PlanCache plans(device_.acl(), /*capacity=*/1, probe_counters_);
-    LaneContext context{*probe, plans, *pinned_, workspace_limits_, options_.execution_timeout};
-    OPSERVE_RETURN_IF_ERROR(CheckGoldenValues(operators_, context));
+    // A pool of its own: results that nobody fetches must not keep a device from coming back.
+    const auto pinned = PinnedPool::Create(device_.acl(), kProbePinnedBytes);
+    LaneContext context{*probe, plans, *pinned, workspace_limits_, options_.execution_timeout};
+    const absl::Status status = CheckGoldenValues(operators_, context);
+    pinned->Close();
+    OPSERVE_RETURN_IF_ERROR(status);
   }
   up_since_ = absl::Now();
   if (lanes_ != nullptr) return absl::OkStatus();

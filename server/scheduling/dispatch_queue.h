@@ -1,6 +1,7 @@
 // What waits for a device, in the order in which it may start: fairly between tenants
-// (fair_queue.h), each within its device memory (memory_zones.h). A tenant whose next entry has no
-// memory is passed over until it has, so a lane stays idle only if nothing that waits could run.
+// (fair_queue.h), each within its device memory (memory_zones.h) and its page-locked memory
+// (pinned_zones.h). A tenant whose next entry has no memory is passed over until it has, so a lane
+// stays idle only if nothing that waits could run.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,7 @@
 #include "ops/catalog/error.h"
 #include "server/scheduling/fair_queue.h"
 #include "server/scheduling/memory_zones.h"
+#include "server/scheduling/pinned_zones.h"
 
 namespace opserve::server {
 
@@ -32,15 +34,19 @@ class DispatchQueue {
   };
   struct Started {
     Entry entry;
-    Lease lease;  // for Ended, once
+    Lease lease;             // for Ended, once
+    PinnedAllowance pinned;  // for the results, which may outlive the lease
   };
   struct Popped {
     std::optional<Started> started;
     std::vector<Entry> expired;  // their deadlines have passed: to be refused
   };
 
-  DispatchQueue(FairQueueOptions options, uint64_t device_bytes)
-      : queue_(std::move(options)), memory_(device_bytes) {}
+  // `pinned`: what entries take their page-locked memory of, and what waits for it there; both
+  // null: there is any amount.
+  DispatchQueue(FairQueueOptions options, uint64_t device_bytes, PinnedZones* pinned = nullptr,
+                PinnedZones::Queue* self = nullptr)
+      : queue_(std::move(options)), memory_(device_bytes), pinned_(pinned), self_(self) {}
 
   // kInvalidArgument: weight or limits out of range.  kFailedPrecondition: more memory would be
   // reserved than there is. Then nothing has changed.
@@ -53,8 +59,8 @@ class DispatchQueue {
 
   // Takes *entry if and only if the result is OK.
   // kResourceExhausted (reason "queue_full" or "tenant_queue_full", with a retry hint): full.
-  // kFailedPrecondition (reason "tenant_memory" or "device_memory", "never try again"): its memory
-  // could not be had even if nothing else ran.
+  // kFailedPrecondition (reason "tenant_memory", "device_memory" or "too_large", "never try
+  // again"): its memory could not be had even if nothing else ran.
   absl::Status Push(Entry* entry, absl::Time now);
 
   // What starts next, if anything can, and what waited in vain.
@@ -77,6 +83,9 @@ class DispatchQueue {
   // be true when Pop finds nothing, but not again after that.
   bool MayStart() const { return queue_.Next() != nullptr || memory_.NextThatFits().has_value(); }
 
+  // PinnedZones has told that what the tenant waits for may fit.
+  void PinnedMemoryMayFit(uint32_t tenant) { LookAgain(tenant); }
+
   // As those of FairQueue.
   std::optional<Entry> Remove(const void* key);
   std::vector<Entry> TakeAll();
@@ -95,13 +104,23 @@ class DispatchQueue {
   void LookAgain(uint32_t tenant) {
     if (queue_.depth(tenant) == 0) {
       memory_.StopWaiting(tenant);
+      StopWaitingForPinned(tenant);
     } else {
       queue_.Unpark(tenant);
     }
   }
+  void StopWaitingForPinned(uint32_t tenant) {
+    if (pinned_ != nullptr) pinned_->StopWaiting(self_, tenant);
+  }
+  std::optional<PinnedAllowance> TryTakePinned(const Entry& entry) {
+    if (pinned_ == nullptr) return PinnedAllowance();
+    return pinned_->TryTake(self_, entry.tenant, entry.pinned_bytes);
+  }
 
   FairQueue<Payload> queue_;
   MemoryZones memory_;
+  PinnedZones* const pinned_;
+  PinnedZones::Queue* const self_;
 };
 
 template <typename Payload>
@@ -128,6 +147,9 @@ template <typename Payload>
 absl::Status DispatchQueue<Payload>::Push(Entry* entry, absl::Time now) {
   const uint32_t tenant = entry->tenant;
   absl::Status fits = CheckCanEverFit(tenant, entry->device_bytes);
+  if (fits.ok() && pinned_ != nullptr) {
+    fits = pinned_->CheckCanEverFit(tenant, entry->pinned_bytes);
+  }
   if (!fits.ok()) return fits;
   if (absl::Status status = queue_.Push(entry, now); !status.ok()) return status;
   LookAgain(tenant);
@@ -147,14 +169,26 @@ typename DispatchQueue<Payload>::Popped DispatchQueue<Payload>::Pop(absl::Time n
   while (const Entry* next = queue_.Next()) {
     const uint32_t tenant = next->tenant;
     const uint64_t bytes = next->device_bytes;
-    if (memory_.TryTake(tenant, bytes)) {
-      memory_.StopWaiting(tenant);
-      auto [entry, charge] = queue_.PopNext();
-      popped.started = Started{std::move(entry), {charge, bytes}};
-      break;
+    // A tenant waits for one of the two at a time: a turn for memory that it could not use yet
+    // would keep others from it.
+    if (!memory_.WouldFit(tenant, bytes)) {
+      memory_.Wait(tenant, bytes);
+      StopWaitingForPinned(tenant);
+      queue_.Park(tenant);
+      continue;
     }
-    memory_.Wait(tenant, bytes);
-    queue_.Park(tenant);
+    std::optional<PinnedAllowance> pinned = TryTakePinned(*next);
+    if (!pinned) {
+      memory_.StopWaiting(tenant);
+      queue_.Park(tenant);
+      continue;
+    }
+    memory_.TryTake(tenant, bytes);
+    memory_.StopWaiting(tenant);
+    StopWaitingForPinned(tenant);
+    auto [entry, charge] = queue_.PopNext();
+    popped.started = Started{std::move(entry), {charge, bytes}, *std::move(pinned)};
+    break;
   }
   return popped;
 }

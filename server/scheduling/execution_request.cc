@@ -44,6 +44,14 @@ uint64_t DeviceBytes(const Program& program, const codec::PayloadMessage& messag
   return PlanMemory(program, payload_bytes, no_workspaces).total_bytes;
 }
 
+uint64_t PinnedBytes(const Program& program) {
+  uint64_t bytes = 0;
+  for (const uint32_t source : program.results) {
+    bytes += PinnedPool::BlockBytes(catalog::NumBytes(program.invocations[source].output));
+  }
+  return bytes;
+}
+
 }  // namespace
 
 ExecutionRequest::ExecutionRequest(codec::PayloadMessage message, Program program,
@@ -54,7 +62,8 @@ ExecutionRequest::ExecutionRequest(codec::PayloadMessage message, Program progra
                TaskDemand{.tenant = tenant,
                           .priority = priority,
                           .cost = EstimateCost(program, costs),
-                          .device_bytes = DeviceBytes(program, message)}),
+                          .device_bytes = DeviceBytes(program, message),
+                          .pinned_bytes = PinnedBytes(program)}),
       message_(std::move(message)),
       program_(std::move(program)),
       costs_(costs),

@@ -42,6 +42,7 @@ struct QueueEntry {
   absl::Time deadline = absl::InfiniteFuture();
   absl::Duration estimate = absl::ZeroDuration();  // lane time it will probably take
   uint64_t device_bytes = 0;                       // device memory it needs while it runs
+  uint64_t pinned_bytes = 0;                       // page-locked memory it needs for its results
   absl::Time arrival = absl::InfinitePast();       // set by Push
 };
 

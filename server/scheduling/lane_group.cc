@@ -72,8 +72,12 @@ void LaneGroup::Serve(Lane& lane) {
 
 void LaneGroup::RunTask(Lane& lane, DeviceQueue::Dispatched dispatched) {
   LaneTask& task = *dispatched.task;
-  LaneContext context{*lane.stream, *lane.plans, parts_.pinned, parts_.workspace_limits,
-                      parts_.execution_timeout};
+  LaneContext context{*lane.stream,
+                      *lane.plans,
+                      parts_.pinned,
+                      parts_.workspace_limits,
+                      parts_.execution_timeout,
+                      std::move(dispatched.pinned)};
   const uint64_t id = lane.stream->BeginTask();
   // A call that is cancelled already is noticed by the task itself.
   task.call()->OnCancel([events = &parts_.events, index = lane.stream->index(), id] {
@@ -82,6 +86,7 @@ void LaneGroup::RunTask(Lane& lane, DeviceQueue::Dispatched dispatched) {
   const absl::Time start = absl::Now();
   task.Run(context);
   task.call()->OnCancel(nullptr);
+  context.pinned_allowance = {};  // the results have their own
   const absl::Duration took = absl::Now() - start;
   // Counted before the answer leaves, so that a caller who has it sees it counted.
   parts_.queue.TaskEnded(dispatched.lease, took);

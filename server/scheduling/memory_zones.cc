@@ -93,6 +93,11 @@ bool MemoryZones::Fits(uint32_t id, const Tenant& tenant, uint64_t bytes) const 
   return need <= FreeUnreserved() && !MustLeaveToOthers(id, tenant, bytes);
 }
 
+bool MemoryZones::WouldFit(uint32_t id, uint64_t bytes) const {
+  const auto found = tenants_.find(id);
+  return found == tenants_.end() ? Fits(id, Tenant(), bytes) : Fits(id, found->second, bytes);
+}
+
 void MemoryZones::CountPass(uint32_t taker, size_t class_index) {
   const auto& turns = classes_[class_index].turns;
   if (turns.empty() || turns.begin()->tenant == taker) return;

@@ -47,6 +47,8 @@ class MemoryZones {
   // or waits.
   bool Forget(uint32_t tenant);
 
+  // Whether TryTake would succeed.
+  bool WouldFit(uint32_t tenant, uint64_t bytes) const;
   // False: not now, and nothing happens.
   bool TryTake(uint32_t tenant, uint64_t bytes);
   // Gives back what was taken.

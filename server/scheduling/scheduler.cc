@@ -25,7 +25,8 @@ uint64_t Room(const DeviceService& service) {
 Scheduler::Scheduler(const AclLibrary& acl, absl::Span<const int32_t> ids,
                      const OperatorTable& operators, std::shared_ptr<PinnedPool> pinned,
                      const DeviceServiceOptions& options, Hooks hooks)
-    : costs_({.operators = static_cast<uint32_t>(operators.operators().size()),
+    : pinned_zones_(PinnedZones::Create(pinned->limit_bytes(), pinned->allows_host_fallback())),
+      costs_({.operators = static_cast<uint32_t>(operators.operators().size()),
               .dtypes = v1::DataType_ARRAYSIZE}) {
   // The first devices may change their states before the last one is there.
   const auto state_changed = [this, changed = std::move(hooks.state_changed)] {
@@ -33,7 +34,7 @@ Scheduler::Scheduler(const AclLibrary& acl, absl::Span<const int32_t> ids,
   };
   for (int32_t id : ids) {
     devices_.push_back(std::make_unique<DeviceService>(
-        acl, id, operators, pinned, options,
+        acl, id, operators, pinned, pinned_zones_, options,
         DeviceService::Hooks{
             .move = [this, id](std::unique_ptr<LaneTask>* task) { return MoveFrom(id, task); },
             .was_reset = hooks.device_was_reset,
@@ -55,19 +56,26 @@ absl::Status Scheduler::Submit(std::unique_ptr<LaneTask>* task) {
   return service->Submit(task);
 }
 
-absl::Status Scheduler::CheckReservations(uint64_t reserved_bytes) const {
+absl::Status Scheduler::CheckReservations(uint64_t device_bytes, uint64_t pinned_bytes) const {
   for (const auto& service : devices_) {
     const uint64_t most = service->device().memory().options().max_bytes;
-    if (reserved_bytes > most) {
+    if (device_bytes > most) {
       return absl::FailedPreconditionError(
-          absl::StrCat("tenants reserve ", reserved_bytes, " bytes of device memory; device ",
+          absl::StrCat("tenants reserve ", device_bytes, " bytes of device memory; device ",
                        service->device().id(), " can lend ", most, " (workspace_max_bytes)"));
     }
+  }
+  if (pinned_bytes > pinned_zones_->capacity()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("tenants reserve ", pinned_bytes, " bytes of page-locked memory; there are ",
+                     pinned_zones_->capacity(), " (pinned_pool_bytes)"));
   }
   return absl::OkStatus();
 }
 
 absl::Status Scheduler::SetTenants(absl::Span<const TenantSettings> tenants) {
+  // First: the devices let all tenants try again.
+  if (absl::Status status = pinned_zones_->SetTenants(tenants); !status.ok()) return status;
   for (const auto& service : devices_) {
     if (absl::Status status = service->queue().SetTenants(tenants); !status.ok()) return status;
   }

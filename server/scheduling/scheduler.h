@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "server/scheduling/cost_model.h"
 #include "server/scheduling/device_service.h"
+#include "server/scheduling/pinned_zones.h"
 
 namespace opserve::server {
 
@@ -36,13 +37,18 @@ class Scheduler {
   // Else DeviceService::Submit's.
   absl::Status Submit(std::unique_ptr<LaneTask>* task);
 
-  // kFailedPrecondition: some device cannot lend so many bytes.
-  absl::Status CheckReservations(uint64_t reserved_bytes) const;
-  // Gives tenants their weights and zones on every device. As DeviceQueue::SetTenants.
+  // kFailedPrecondition: some device cannot lend so many bytes, or there is less page-locked
+  // memory.
+  absl::Status CheckReservations(uint64_t device_bytes, uint64_t pinned_bytes) const;
+  // Gives tenants their weights and zones on every device, and of the page-locked memory. As
+  // DeviceQueue::SetTenants.
   absl::Status SetTenants(absl::Span<const TenantSettings> tenants);
 
   // What executions cost, learned on all devices together.
   CostModel& costs() { return costs_; }
+
+  // Page-locked memory of results, on all devices together.
+  const PinnedZones& pinned_zones() const { return *pinned_zones_; }
 
   // Null: no such device.
   DeviceService* Find(int32_t device) const;
@@ -56,6 +62,7 @@ class Scheduler {
   DeviceService* LeastLoaded(int32_t except_device = -1) const;
   bool MoveFrom(int32_t device, std::unique_ptr<LaneTask>* task) const;
 
+  const std::shared_ptr<PinnedZones> pinned_zones_;
   CostModel costs_;
   std::vector<std::unique_ptr<DeviceService>> devices_;  // fixed once the first has been started
   absl::Notification are_made_;

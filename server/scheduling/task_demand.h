@@ -1,4 +1,4 @@
-// What a task asks of a device, for its queue to judge by.
+// What a task asks for, for a device's queue to judge by.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@ struct TaskDemand {
   Priority priority = Priority::kNormal;
   CostModel::Estimate cost = {};  // lane time it will probably take
   uint64_t device_bytes = 0;      // device memory it needs while it runs, workspaces aside
+  uint64_t pinned_bytes = 0;      // page-locked memory, in whole blocks, until its results are sent
 };
 
 }  // namespace opserve::server

@@ -1,4 +1,4 @@
-// What a tenant may have of each device.
+// What a tenant may have of each device, and of the page-locked memory that the devices share.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@ namespace opserve::server {
 struct TenantSettings {
   uint32_t tenant = 0;
   uint32_t weight = 1;  // of its share of lane time
-  MemoryLimits memory;
+  MemoryLimits memory = {};
+  MemoryLimits pinned = {};
 };
 
 }  // namespace opserve::server

@@ -32,6 +32,10 @@ std::optional<TokenBucket> BucketFor(uint64_t per_second) {
   return std::make_optional<TokenBucket>(rate, rate * kBurstSeconds);
 }
 
+MemoryLimits ToLimits(const ZoneConfig& zone) {
+  return {zone.reserved_bytes, zone.soft_bytes, zone.hard_bytes};
+}
+
 absl::Status RateLimited(absl::string_view tenant, absl::string_view what, uint64_t per_second,
                          absl::Duration retry) {
   return catalog::ErrorWithPushback(
@@ -190,12 +194,12 @@ std::vector<Tenant*> Tenants::Current() const { return directory()->tenants; }
 std::vector<TenantSettings> Tenants::Settings() const {
   absl::ReaderMutexLock lock(&mutex_);
   std::vector<TenantSettings> settings;
-  for (uint32_t id = 0; id < all_.size(); ++id) settings.push_back({.tenant = id, .memory = {}});
+  for (uint32_t id = 0; id < all_.size(); ++id) settings.push_back({.tenant = id});
   for (const Tenant* tenant : directory_->tenants) {
     const std::shared_ptr<const TenantConfig> config = tenant->config();
-    const ZoneConfig& zone = config->device_memory;
     settings[tenant->id()].weight = config->weight;
-    settings[tenant->id()].memory = {zone.reserved_bytes, zone.soft_bytes, zone.hard_bytes};
+    settings[tenant->id()].memory = ToLimits(config->device_memory);
+    settings[tenant->id()].pinned = ToLimits(config->pinned_memory);
   }
   return settings;
 }

@@ -4,6 +4,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "server/access/file_descriptor.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
+#include "tests/integration/metric_value.h"
 #include "tests/integration/requests.h"
 
 namespace opserve::server {
@@ -52,6 +54,16 @@ absl::Status Call(const std::string& target, const std::string& token) {
   return response.status();
 }
 
+// On the first address, which is a Unix socket.
+FileDescriptor ConnectTo(const Config& config) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  config.listen[0].path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  FileDescriptor fd(socket(AF_UNIX, SOCK_STREAM, 0));
+  EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  return fd;
+}
+
 TEST(AccessTest, OnlyCallersWithCredentialsGetIn) {
   const InProcessDaemon daemon(WithTenants(kTenants));
   for (const std::string& address : daemon.daemon().addresses()) {
@@ -60,6 +72,20 @@ TEST(AccessTest, OnlyCallersWithCredentialsGetIn) {
       EXPECT_EQ(Call(address, token).code(), absl::StatusCode::kUnauthenticated)
           << address << " " << token;
     }
+  }
+}
+
+TEST(AccessTest, WhoIsRefusedIsCounted) {
+  const InProcessDaemon daemon(WithTenants(kTenants));
+  const auto refusals = [&daemon] {
+    return MetricValue(daemon.daemon(), "opserve_admission_rejections_total",
+                       {{"tenant", "_nobody"}, {"reason", "unauthenticated"}});
+  };
+  Call(daemon.target(), "alice-token").IgnoreError();
+  EXPECT_TRUE(std::isnan(refusals()));
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_FALSE(Call(daemon.target(), "mallory").ok());
+    EXPECT_EQ(refusals(), i);
   }
 }
 
@@ -123,7 +149,9 @@ TEST(AccessTest, AReloadTakesTenantsAndNothingElse) {
         Case{"tenant { name: 'a' operator: 'Nonsense' }", "there is no \"Nonsense\""},
         Case{"tenant { name: 'a' weight: 0 }", "must be from 1"},
         Case{"tenant { name: 'a' device_memory { reserved_bytes: 99999999999 } }",
-             "tenants reserve 99999999999 bytes"}}) {
+             "tenants reserve 99999999999 bytes of device memory"},
+        Case{"tenant { name: 'a' pinned_memory { reserved_bytes: 99999999999 } }",
+             "tenants reserve 99999999999 bytes of page-locked memory"}}) {
     EXPECT_THAT(std::string(reload(c.text).message()), HasSubstr(c.why));
     EXPECT_TRUE(Call(target, "").ok()) << "the old tenants stay";
   }
@@ -135,20 +163,14 @@ TEST(AccessTest, ConnectionsAreBounded) {
   InProcessDaemon daemon(config);
   ASSERT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
 
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  config.listen[0].path.copy(address.sun_path, sizeof(address.sun_path) - 1);
   std::vector<FileDescriptor> flood;
-  for (int i = 0; i < 3; ++i) {
-    flood.emplace_back(socket(AF_UNIX, SOCK_STREAM, 0));
-    ASSERT_EQ(connect(flood.back().get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)),
-              0);
-  }
+  for (int i = 0; i < 3; ++i) flood.push_back(ConnectTo(config));
   // One too many: closed at once.
-  const FileDescriptor refused(socket(AF_UNIX, SOCK_STREAM, 0));
-  ASSERT_EQ(connect(refused.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const FileDescriptor refused = ConnectTo(config);
   char byte = 0;
   EXPECT_LE(read(refused.get(), &byte, 1), 0);
+  EXPECT_EQ(MetricValue(daemon.daemon(), "opserve_connections", {}), 4);
+  EXPECT_EQ(MetricValue(daemon.daemon(), "opserve_rejected_connections_total", {}), 1);
   // Who was there goes on, and when others leave there is room.
   EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
   flood.clear();

@@ -88,6 +88,21 @@ TEST_F(RunCommandTest, RunSendsWhatItWasTold) {
   EXPECT_FALSE(request.want_receipt());
 }
 
+TEST_F(RunCommandTest, RunSaysHowUrgentItIs) {
+  struct Case {
+    const char* flag;
+    v1::Priority priority;
+  };
+  for (const Case& c : {Case{"", v1::PRIORITY_NORMAL}, Case{"--priority=low", v1::PRIORITY_LOW},
+                        Case{"--priority high", v1::PRIORITY_HIGH}}) {
+    EXPECT_EQ(RunScale("f4_vector", c.flag).exit_code, ExitCode::kOk) << c.flag;
+    EXPECT_EQ(server_.last_request().priority(), c.priority) << c.flag;
+  }
+  const Output refused = RunScale("f4_vector", "--priority=urgent");
+  EXPECT_EQ(refused.exit_code, ExitCode::kUsage);
+  EXPECT_THAT(refused.err, HasSubstr("--priority \"urgent\": expected low, normal or high"));
+}
+
 TEST_F(RunCommandTest, RunPrintsValuesAndReceipt) {
   const Output output = RunScale("f4_vector", "--receipt");
 

@@ -48,7 +48,8 @@ TEST_F(ExecuteTest, AllPartsOfARequestArrive) {
                        .inputs = {{"x", Tensor::Of<float>({6}, x)}, {"y", OutputOf{0, "out"}}},
                        .attributes = {{"mode", "mean"}}}},
       .results = {{1}, {0, "out"}},
-      .want_receipt = true};
+      .want_receipt = true,
+      .priority = v1::PRIORITY_HIGH};
 
   const absl::StatusOr<Response> response = client_->Execute(request);
 
@@ -73,6 +74,7 @@ TEST_F(ExecuteTest, AllPartsOfARequestArrive) {
   EXPECT_EQ(second.attributes(0).value().name(), "mean");
   EXPECT_EQ(sent.results(0).invocation(), 1u);
   EXPECT_EQ(sent.results(1).output(), "out");
+  EXPECT_EQ(sent.priority(), v1::PRIORITY_HIGH);
   EXPECT_EQ(sent.payloads_size(), 2);
   EXPECT_EQ(sent.payloads(1), absl::string_view("\x80\x3f", 2));
 }

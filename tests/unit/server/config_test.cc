@@ -65,7 +65,12 @@ TEST(ConfigTest, WrongValuesAreRefusedWithWhatIsValid) {
            Case{"tenant { name: 'a' uid: 1 } tenant { name: 'b' uid: 1 }", "tenant b: uid"},
            Case{"tenant { name: 'a' token_sha256: 'secret' }", "64 hexadecimal digits"},
            Case{"tenant { name: 'a' device_memory { reserved_bytes: 2 hard_bytes: 1 } }",
-                "reserved_bytes <= soft_bytes <= hard_bytes"},
+                "device_memory: reserved_bytes <= soft_bytes <= hard_bytes"},
+           Case{"tenant { name: 'a' pinned_memory { reserved_bytes: 2 hard_bytes: 1 } }",
+                "pinned_memory: reserved_bytes <= soft_bytes <= hard_bytes"},
+           Case{"keepalive_time: '1ms'", "keepalive_time=1ms: must be at least 1s"},
+           Case{"keepalive_timeout: 'no'", "keepalive_timeout=no: must be a duration such as"},
+           Case{"write_stall_timeout: '2h'", "write_stall_timeout=2h: must be at most 1h"},
            Case{"tenant { name: 'a' } anonymous_tenant: 'b'", "there is no such tenant"},
        }) {
     const auto config = ConfigFrom(Parse(c.text));
@@ -73,6 +78,18 @@ TEST(ConfigTest, WrongValuesAreRefusedWithWhatIsValid) {
     EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(config.status().message()), HasSubstr(c.message)) << c.text;
   }
+}
+
+TEST(ConfigTest, ConnectionsAreHeldToWhatIsConfigured) {
+  const auto config = ConfigFrom(
+      Parse("keepalive_time: '5m' keepalive_timeout: '3s' write_stall_timeout: '250ms'"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->keepalive_time, absl::Minutes(5));
+  EXPECT_EQ(config->keepalive_timeout, absl::Seconds(3));
+  EXPECT_EQ(config->write_stall_timeout, absl::Milliseconds(250));
+  EXPECT_EQ(ConfigFrom({})->keepalive_time, absl::Seconds(60));
+  EXPECT_EQ(ConfigFrom({})->keepalive_timeout, absl::Seconds(20));
+  EXPECT_EQ(ConfigFrom({})->write_stall_timeout, absl::Seconds(60));
 }
 
 TEST(ConfigTest, NoErrorRepeatsASecret) {

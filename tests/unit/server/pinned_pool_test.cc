@@ -103,6 +103,40 @@ TEST_F(PinnedPoolTest, WithTheFallbackOrdinaryMemoryIsLentWhenTheLimitIsReached)
   EXPECT_EQ(pool.statistics().fallbacks_total, 1u);
 }
 
+TEST_F(PinnedPoolTest, WhatWasBookedIsGivenBackAfterTheLastBlock) {
+  PinnedPool& pool = CreatePool(4 * kMiB);
+  uint64_t left = UINT64_MAX;  // in the pool, when what was booked was given back
+  PinnedAllowance allowance{.charge = std::shared_ptr<void>(&pool, [&left](void* p) {
+                              left = static_cast<PinnedPool*>(p)->statistics().allocated_bytes;
+                            })};
+  PinnedBuffer first = *pool.Allocate(kMiB, allowance);
+  PinnedBuffer second = *pool.Allocate(kMiB, allowance);
+  allowance = {};
+  first = PinnedBuffer();
+  EXPECT_EQ(left, UINT64_MAX);
+  PinnedBuffer moved = std::move(second);
+  second = PinnedBuffer();
+  EXPECT_EQ(left, UINT64_MAX);
+  moved = PinnedBuffer();
+  EXPECT_EQ(left, 0u);
+}
+
+TEST_F(PinnedPoolTest, WithoutLeaveForPinnedMemoryOrdinaryMemoryIsLent) {
+  PinnedPool& pool = CreatePool(4 * kMiB);
+  const PinnedBuffer ordinary = *pool.Allocate(kMiB, {.charge = nullptr, .is_pinned = false});
+  std::memset(ordinary.data(), 1, ordinary.size());
+  EXPECT_EQ(pool.statistics().allocated_bytes, 0u);
+  EXPECT_EQ(pool.statistics().fallbacks_total, 1u);
+}
+
+TEST_F(PinnedPoolTest, BlocksTakeWhatIsSaidOfThem) {
+  PinnedPool& pool = CreatePool(4 * kMiB);
+  for (size_t bytes : {size_t{0}, size_t{1}, size_t{1000}, kMiB - 1, kMiB + 1}) {
+    const PinnedBuffer buffer = *pool.Allocate(bytes);
+    EXPECT_EQ(pool.statistics().allocated_bytes, PinnedPool::BlockBytes(bytes)) << bytes;
+  }
+}
+
 TEST_F(PinnedPoolTest, AFailedAllocationIsNotBooked) {
   PinnedPool& pool = CreatePool(4 * kMiB);
   InjectFaults("call=aclrtMallocHost,code=207001");

@@ -1,0 +1,155 @@
+#include "server/scheduling/pinned_zones.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ops/catalog/error.h"
+
+namespace opserve::server {
+
+std::shared_ptr<PinnedZones> PinnedZones::Create(uint64_t capacity, bool overflows) {
+  return std::shared_ptr<PinnedZones>(new PinnedZones(capacity, overflows));
+}
+
+absl::Status PinnedZones::SetTenants(absl::Span<const TenantSettings> tenants) {
+  absl::MutexLock lock(&mutex_);
+  // First those that reserve nothing any more, so that there is room for the others.
+  for (const bool may_reserve : {false, true}) {
+    for (const TenantSettings& tenant : tenants) {
+      MemoryLimits limits = tenant.pinned;
+      if (!may_reserve) limits.reserved = 0;
+      if (absl::Status status = zones_.SetLimits(tenant.tenant, limits); !status.ok()) {
+        return status;
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PinnedZones::CheckCanEverFit(uint32_t tenant, uint64_t bytes) const {
+  if (bytes == 0) return absl::OkStatus();
+  absl::MutexLock lock(&mutex_);
+  if (zones_.CanEverFit(tenant, bytes)) return absl::OkStatus();
+  const bool is_own_limit = zones_.IsAboveHardLimit(tenant, bytes);
+  return catalog::ErrorWithPushback(
+      absl::StatusCode::kFailedPrecondition, is_own_limit ? "tenant_memory" : "too_large",
+      absl::StrCat(bytes, " bytes of page-locked memory are needed for the results, more than ",
+                   is_own_limit ? "the tenant's limit" : "the tenant can ever get", " of the ",
+                   capacity_, " there are (--pinned_pool_bytes)"),
+      /*pushback_ms=*/-1);
+}
+
+std::optional<PinnedAllowance> PinnedZones::TryTake(Queue* queue, uint32_t tenant, uint64_t bytes) {
+  if (bytes == 0) return PinnedAllowance();
+  absl::MutexLock lock(&mutex_);
+  const bool has_room = zones_.TryTake(tenant, bytes);
+  if (has_room || overflows_) {
+    Remove(queue, tenant);
+    return has_room ? Charge(tenant, bytes)
+                    : PinnedAllowance{.charge = nullptr, .is_pinned = false};
+  }
+  Waits& waits = waits_[tenant];
+  const auto found = std::find_if(waits.begin(), waits.end(),
+                                  [queue](const Wait& wait) { return wait.queue == queue; });
+  Wait& wait = found != waits.end() ? *found : waits.emplace_back();
+  wait = {queue, bytes, /*was_told=*/false};
+  Register(tenant);
+  return std::nullopt;
+}
+
+PinnedAllowance PinnedZones::Charge(uint32_t tenant, uint64_t bytes) {
+  tenant_bytes_.Add(tenant, bytes);
+  // gRPC may keep a result longer than the daemon this.
+  auto zones = shared_from_this();
+  PinnedZones* const raw = zones.get();
+  return {.charge = std::shared_ptr<void>(raw, [zones = std::move(zones), tenant, bytes](void*) {
+            zones->Give(tenant, bytes);
+          })};
+}
+
+void PinnedZones::Give(uint32_t tenant, uint64_t bytes) {
+  tenant_bytes_.Subtract(tenant, bytes);
+  {
+    absl::MutexLock lock(&mutex_);
+    zones_.Give(tenant, bytes);
+  }
+  TellWaiting();
+}
+
+void PinnedZones::StopWaiting(Queue* queue, uint32_t tenant) {
+  if (!anybody_waits_.load(std::memory_order_acquire)) return;
+  absl::MutexLock lock(&mutex_);
+  Remove(queue, tenant);
+}
+
+void PinnedZones::Remove(Queue* queue, uint32_t tenant) {
+  const auto waits = waits_.find(tenant);
+  if (waits == waits_.end()) return;
+  const auto is_of_queue = [queue](const Wait& wait) { return wait.queue == queue; };
+  waits->second.erase(std::remove_if(waits->second.begin(), waits->second.end(), is_of_queue),
+                      waits->second.end());
+  Register(tenant);
+}
+
+void PinnedZones::Register(uint32_t tenant) {
+  const auto waits = waits_.find(tenant);
+  std::optional<uint64_t> least;
+  for (const Wait& wait : waits->second) {
+    if (!wait.was_told) least = std::min(least.value_or(wait.bytes), wait.bytes);
+  }
+  if (waits->second.empty()) {
+    zones_.StopWaiting(tenant);
+    waits_.erase(waits);
+  } else if (least) {
+    zones_.Wait(tenant, *least);
+  } else {
+    zones_.Tell(tenant);
+  }
+  anybody_waits_.store(!waits_.empty(), std::memory_order_release);
+}
+
+PinnedZones::Told PinnedZones::TakeNextToTell(uint32_t* tenant) {
+  Told told;
+  absl::MutexLock lock(&mutex_);
+  const std::optional<uint32_t> next = zones_.NextThatFits();
+  if (!next) return told;
+  *tenant = *next;
+  Waits& waits = waits_.find(*next)->second;
+  uint64_t least = UINT64_MAX;
+  for (const Wait& wait : waits) {
+    if (!wait.was_told) least = std::min(least, wait.bytes);
+  }
+  for (Wait& wait : waits) {
+    if (wait.was_told || wait.bytes > least) continue;
+    wait.was_told = true;
+    told.push_back(wait.queue);
+  }
+  Register(*next);
+  return told;
+}
+
+void PinnedZones::TellWaiting() {
+  if (!anybody_waits_.load(std::memory_order_acquire)) return;
+  absl::MutexLock telling(&tell_mutex_);
+  while (true) {
+    uint32_t tenant = 0;
+    const Told told = TakeNextToTell(&tenant);
+    if (told.empty()) return;
+    for (Queue* queue : told) queue->PinnedMemoryMayFit(tenant);
+  }
+}
+
+void PinnedZones::Detach(Queue* queue) {
+  {
+    absl::MutexLock lock(&mutex_);
+    std::vector<uint32_t> tenants;
+    for (const auto& [tenant, waits] : waits_) tenants.push_back(tenant);
+    for (uint32_t tenant : tenants) Remove(queue, tenant);
+  }
+  TellWaiting();
+  // Whoever is telling it has ended then.
+  absl::MutexLock telling(&tell_mutex_);
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,100 @@
+// How much each tenant may have of the page-locked memory that results are in until gRPC has sent
+// them. The devices share that memory (device/pinned_pool.h), so there is one account for all their
+// queues, and what a queue waits for may be given back by a result of any device.
+//
+// A tenant waits for the least that any of the queues needs for it, in one turn. A queue is told
+// once that it should try again; to try in vain is to wait again, without losing the turn.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "server/device/pinned_allowance.h"
+#include "server/observability/tenant_bytes.h"
+#include "server/scheduling/memory_zones.h"
+#include "server/scheduling/tenant_settings.h"
+
+namespace opserve::server {
+
+// Thread-safe. Every call takes O(log n) of the tenants that wait; TellWaiting as much for each
+// that it tells.
+//
+// Invariant, whenever mutex_ is free: a tenant waits in zones_ if and only if it has waits here;
+// there it waits for the least that is untold, or has been told.
+class PinnedZones : public std::enable_shared_from_this<PinnedZones> {
+ public:
+  // Who takes memory for tasks, and can wait for it.
+  class Queue {
+   public:
+    virtual ~Queue() = default;
+    // What the tenant waits for here would fit now. Called on any thread with no lock of the
+    // queue's held; must not block, nor call back.
+    virtual void PinnedMemoryMayFit(uint32_t tenant) = 0;
+  };
+
+  // `overflows`: what has no room gets ordinary memory instead of waiting.
+  static std::shared_ptr<PinnedZones> Create(uint64_t capacity, bool overflows);
+  PinnedZones(const PinnedZones&) = delete;
+  PinnedZones& operator=(const PinnedZones&) = delete;
+
+  // As MemoryZones::SetLimits, for all of them; what is waited for is not looked at again.
+  absl::Status SetTenants(absl::Span<const TenantSettings> tenants) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // kFailedPrecondition (reason "tenant_memory" or "too_large", pushback -1): it could not be had
+  // even if nobody else had anything.
+  absl::Status CheckCanEverFit(uint32_t tenant, uint64_t bytes) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // None: not now, and `queue` is told when it is worth trying again. May be called with locks of
+  // the queue's held, and so may StopWaiting; TellWaiting is to be called after both, without.
+  std::optional<PinnedAllowance> TryTake(Queue* queue, uint32_t tenant, uint64_t bytes)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void StopWaiting(Queue* queue, uint32_t tenant) ABSL_LOCKS_EXCLUDED(mutex_);
+  void TellWaiting() ABSL_LOCKS_EXCLUDED(tell_mutex_, mutex_);
+
+  // The queue waits for nothing any more and is not called after it.
+  void Detach(Queue* queue) ABSL_LOCKS_EXCLUDED(tell_mutex_, mutex_);
+
+  uint64_t capacity() const { return capacity_; }
+  // What tenants have now, without a lock.
+  const TenantBytes& tenant_bytes() const { return tenant_bytes_; }
+
+ private:
+  struct Wait {
+    Queue* queue;
+    uint64_t bytes;
+    bool was_told;
+  };
+  using Waits = absl::InlinedVector<Wait, 2>;
+  using Told = absl::InlinedVector<Queue*, 2>;
+
+  PinnedZones(uint64_t capacity, bool overflows)
+      : capacity_(capacity), overflows_(overflows), zones_(capacity) {}
+
+  PinnedAllowance Charge(uint32_t tenant, uint64_t bytes);
+  void Give(uint32_t tenant, uint64_t bytes) ABSL_LOCKS_EXCLUDED(tell_mutex_, mutex_);
+  void Remove(Queue* queue, uint32_t tenant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // After every change of a tenant's waits.
+  void Register(uint32_t tenant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Who is to be told now, and of which tenant.
+  Told TakeNextToTell(uint32_t* tenant) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const uint64_t capacity_;
+  const bool overflows_;
+  mutable absl::Mutex mutex_;
+  // Held while queues are told, which may lock theirs, but not each other's.
+  absl::Mutex tell_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  MemoryZones zones_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint32_t, Waits> waits_ ABSL_GUARDED_BY(mutex_);  // by tenant
+  std::atomic<bool> anybody_waits_ = false;                             // written with mutex_ held
+  TenantBytes tenant_bytes_;
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,72 @@
+// Small requests for large results: what they may cost the daemon.
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/integration/execute_stream_calls.h"
+#include "tests/integration/in_process_daemon.h"
+
+namespace opserve::server {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+// Each of the invocations makes `elements` FLOATs of one and the same element, and all are wanted.
+v1::ExecuteRequest BroadcastRequest(int invocations, int64_t elements) {
+  v1::ExecuteRequest request;
+  const float one = 1;
+  request.add_payloads(std::string(reinterpret_cast<const char*>(&one), sizeof(one)));
+  for (int i = 0; i < invocations; ++i) {
+    v1::Invocation* invocation = request.add_invocations();
+    invocation->set_operator_("L1LossBackward");
+    for (const char* name : {"grad_output", "self", "target"}) {
+      v1::NamedTensor* input = invocation->add_inputs();
+      input->set_name(name);
+      input->mutable_tensor()->set_dtype(v1::DATA_TYPE_FLOAT);
+      input->mutable_tensor()->add_shape(elements);
+      input->mutable_tensor()->add_strides(0);
+      input->mutable_tensor()->set_payload(0);
+    }
+    request.add_results()->set_invocation(i);
+  }
+  return request;
+}
+
+TEST(AmplificationTest, NoRequestTakesMuchMoreHostMemoryThanItBrings) {
+  bool was_served = false;
+  bool was_refused = false;
+  for (const int invocations : {1, 4, 16}) {
+    for (const int64_t elements : {1, 1000, 16'000, 65'000, 262'000, 270'000, 4'000'000}) {
+      SCOPED_TRACE(absl::StrCat(invocations, " of ", elements));
+      InProcessDaemon daemon;
+      const auto stub = NewStub(daemon.target());
+      const v1::ExecuteRequest request = BroadcastRequest(invocations, elements);
+      const uint64_t most = 100 * request.ByteSizeLong() + kMiB;
+      const int64_t before = HostCount(OPSERVE_HOST_PINNED_BYTES);
+
+      grpc::ClientContext context;
+      v1::ExecuteResponse response;
+      const grpc::Status status = stub->Execute(&context, request, &response);
+
+      // In blocks of a pool, which are up to an eighth larger than what is in them.
+      EXPECT_LE(HostCount(OPSERVE_HOST_PINNED_BYTES) - before,
+                static_cast<int64_t>(most + most / 8));
+      EXPECT_LE(response.ByteSizeLong(), most);
+      if (status.ok()) {
+        EXPECT_EQ(response.results_size(), invocations);
+        was_served = true;
+      } else {
+        EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+        EXPECT_EQ(DetailOf(status).reason(), "amplification");
+        EXPECT_EQ(DetailOf(status).retry_pushback_ms(), -1);
+        was_refused = true;
+      }
+    }
+  }
+  EXPECT_TRUE(was_served);
+  EXPECT_TRUE(was_refused);
+}
+
+}  // namespace
+}  // namespace opserve::server

@@ -1,0 +1,12 @@
+// What a scrape says.
+#pragma once
+
+#include "server/daemon.h"
+#include "server/observability/metrics.h"
+
+namespace opserve::server {
+
+// Of the sample with exactly these labels, in any order; NaN: there is none.
+double MetricValue(const Daemon& daemon, const std::string& family, const MetricLabels& labels);
+
+}  // namespace opserve::server
