@@ -141,7 +141,8 @@ void ReadFlags(absl::string_view text) {
 void ReadRunArguments(uint8_t choice, absl::string_view text) {
   const auto operators = catalog::AllOperators();
   const v1::OperatorDescriptor descriptor = catalog::ToProto(*operators[choice % operators.size()]);
-  cli::RunArguments arguments{.operator_name = descriptor.name()};
+  cli::RunArguments arguments;
+  arguments.operator_name = descriptor.name();
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     const absl::string_view value = line.substr(std::min<size_t>(1, line.size()));
     if (absl::StartsWith(line, "i") && absl::StrContains(value, "=tensor:")) {
