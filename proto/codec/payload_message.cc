@@ -18,6 +18,8 @@ constexpr uint32_t kPayloadTag =
     WireFormatLite::MakeTag(kPayloadsField, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
 // Protobuf's own parser refuses deeper nesting; groups of an unknown field count towards it.
 constexpr int kMaxGroupDepth = 100;
+// It reads no more for a tag, of which it takes the lower 32 bits, or for a length.
+constexpr size_t kMaxVarint32Bytes = 5;
 
 absl::Status Malformed(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("malformed message: ", what));
@@ -120,11 +122,12 @@ absl::Status SplitFields(SliceCursor& cursor, size_t max_payloads, std::string* 
                          std::vector<Payload>* payloads) {
   int group_depth = 0;
   while (!cursor.AtEnd()) {
-    uint64_t tag = 0;
+    uint64_t whole_tag = 0;
     std::string raw_tag;
-    if (!cursor.ReadVarint(&tag, &raw_tag) || tag > UINT32_MAX || raw_tag.size() > 5) {
+    if (!cursor.ReadVarint(&whole_tag, &raw_tag) || raw_tag.size() > kMaxVarint32Bytes) {
       return Malformed("bad field tag");
     }
+    const auto tag = static_cast<uint32_t>(whole_tag);
     if (tag == kPayloadTag && group_depth == 0) {
       uint64_t size = 0;
       std::string raw_size;
@@ -132,7 +135,7 @@ absl::Status SplitFields(SliceCursor& cursor, size_t max_payloads, std::string* 
         return absl::InvalidArgumentError(
             absl::StrCat("more than ", max_payloads, " payloads in one message"));
       }
-      if (!cursor.ReadVarint(&size, &raw_size) ||
+      if (!cursor.ReadVarint(&size, &raw_size) || raw_size.size() > kMaxVarint32Bytes ||
           !cursor.TakePayload(size, &payloads->emplace_back())) {
         return Malformed(absl::StrCat("payload ", payloads->size() - 1, " of ", size,
                                       " bytes is longer than the message"));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -134,7 +135,8 @@ absl::Duration ToDuration(absl::string_view text) {
 absl::StatusOr<config::ServerConfig> ReadConfigFile(const std::string& path) {
   std::ifstream file(path);
   std::stringstream text;
-  if (!file || !(text << file.rdbuf())) {
+  if (file.peek() != EOF) text << file.rdbuf();  // which takes an empty file for a failure
+  if (!file.is_open() || file.bad() || !text) {
     return absl::NotFoundError(absl::StrCat(path, ": cannot be read: ", std::strerror(errno)));
   }
   config::ServerConfig values;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "ops/catalog/error.h"
 #include "server/device/acl_library.h"
+#include "server/device/runtime_text.h"
 
 namespace opserve::server {
 namespace {
@@ -61,7 +62,7 @@ AclFault ClassifyAclCode(int code) {
 absl::Status AclCallStatus(const AclLibrary& acl, absl::string_view call, int code) {
   if (code == 0) return absl::OkStatus();
   const char* text = acl.aclGetRecentErrMsg();
-  const std::string runtime_message = text == nullptr ? "" : text;
+  const std::string runtime_message = text == nullptr ? "" : WithoutInternals(text);
   const AclFault fault = ClassifyAclCode(code);
   const Translation translation = Translate(fault);
   absl::Status status(

@@ -19,6 +19,7 @@
 #include "server/access/connection_gate.h"
 #include "server/access/listener.h"
 #include "server/observability/log.h"
+#include "server/rpc/compression.h"
 #include "server/rpc/status_conversion.h"
 
 namespace opserve::server {
@@ -209,6 +210,7 @@ absl::Status AdminServer::Listen(const ListenAddress& address) {
   grpc::ResourceQuota quota("admin");
   quota.SetMaxThreads(kMaxThreads);
   builder.SetResourceQuota(quota);
+  RefuseCompression(&builder);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
   builder.RegisterService(service_.get());
   auto gate = std::make_unique<UserGate>(

@@ -12,6 +12,7 @@
 #include "ops/catalog/descriptor_proto.h"
 #include "ops/catalog/status_macros.h"
 #include "server/access/listener.h"
+#include "server/rpc/compression.h"
 #include "server/rpc/download_call.h"
 #include "server/rpc/execute_call.h"
 #include "server/rpc/execute_stream_call.h"
@@ -40,6 +41,7 @@ int Milliseconds(absl::Duration duration) {
 void SetConnectionLimits(const Config& config, grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(static_cast<int>(config.max_message_bytes));
   builder->SetMaxSendMessageSize(static_cast<int>(config.max_message_bytes));
+  RefuseCompression(builder);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                               static_cast<int>(config.max_streams_per_connection));
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/catalog/catalog.h"
 #include "tests/fault/workload.h"
+#include "tests/fuzz/error_text.h"
 #include "tests/integration/in_process_daemon.h"
 
 namespace opserve::server {
@@ -85,6 +87,7 @@ TEST_F(EnumerationTest, EachCallMayFail) {
         InjectFaults(absl::StrCat("call=", function, ",code=", code, ",nth=", nth));
         for (const Step& step : RunWorkload(daemon.client())) {
           EXPECT_TRUE(IsDocumented(step.status)) << step.name << ": " << step.status;
+          EXPECT_THAT(GivenAway(step.status.ToString()), testing::IsEmpty()) << step.name;
         }
         ClearFaults();
         daemon.AwaitReady();

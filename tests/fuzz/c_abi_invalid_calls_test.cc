@@ -2,6 +2,7 @@
 // gives a documented code; nothing crashes, and nothing is left alive.
 //
 // OPSERVE_FUZZ_SEED repeats a run, OPSERVE_FUZZ_CALLS makes it longer.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include "aclnnop/aclnn_logsoftmax_backward.h"
 #include "ops/host_cann/opserve/host_cann.h"
 #include "tests/conformance/device_fixture.h"
+#include "tests/fuzz/error_text.h"
 #include "tests/fuzz/odd_tensor.h"
 
 namespace opserve::host_cann {
@@ -48,7 +50,14 @@ class InvalidCallsTest : public conformance::DeviceTest {
                                                 ACLNN_ERR_INNER_NULLPTR};
     EXPECT_TRUE(codes.count(status) == 1) << status;
     ++seen_[status];
+    LookAtErrorText(status);
     return status;
+  }
+
+  // Servers pass it on to whoever called.
+  void LookAtErrorText(int32_t status) {
+    const char* text = status == 0 ? nullptr : aclGetRecentErrMsg();
+    if (text != nullptr) EXPECT_THAT(GivenAway(text), testing::IsEmpty()) << text;
   }
 
   // Runtime functions have many codes, in blocks.
@@ -59,6 +68,7 @@ class InvalidCallsTest : public conformance::DeviceTest {
         (status >= 207000 && status <= 207021) || (status >= 507000 && status <= 507916);
     EXPECT_TRUE(documented) << status;
     ++seen_[status];
+    LookAtErrorText(status);
     return status;
   }
 

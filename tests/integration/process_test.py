@@ -294,6 +294,18 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(self.run_l1(daemon).returncode, 0)
         self.assertEqual(daemon.stop(), 0)
 
+    def test_nobody_else_can_listen_on_its_port(self):
+        daemon = self.start(f"--listen=unix:{self.socket},127.0.0.1:0")
+        address = next(a for a in daemon.ready["listen"] if a.startswith("127."))
+        run = self.run_opserved(f"--listen={address}", "--metrics_listen=none", "--admin_listen=none")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn(f"cannot listen on {address}: Address already in use", run.stderr)
+        with socket.socket() as intruder:
+            intruder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            with self.assertRaises(OSError):
+                intruder.bind(("127.0.0.1", int(address.rsplit(":", 1)[1])))
+        self.assertEqual(daemon.stop(), 0)
+
 
 if __name__ == "__main__":
     unittest.main()

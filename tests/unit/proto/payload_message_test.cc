@@ -135,6 +135,28 @@ TEST(PayloadMessageTest, WhatLooksLikeAPayloadInsideAnUnknownGroupIsNone) {
   EXPECT_EQ(ours.payloads_size(), 0);
 }
 
+TEST(PayloadMessageTest, OddEncodingsAreReadAsTheStockParserReadsThem) {
+  struct Case {
+    const char* name;
+    std::string bytes;
+    int payloads;
+  };
+  const Case cases[] = {
+      {"LengthInFiveBytes", std::string("\x7a\x81\x80\x80\x80\x00x", 7), 1},
+      {"TagInFiveBytes", std::string("\xfa\x80\x80\x80\x00\x01x", 7), 1},
+      {"TagOfAPayloadAndBitsBeyond32", std::string("\xfa\x80\x80\x80\x70\x01x", 7), 1},
+      {"TagOfAnotherFieldAndBitsBeyond32", std::string("\x92\x8c\xaf\x98\x41\x00", 6), 0},
+  };
+  for (const Case& c : cases) {
+    v1::ExecuteRequest stock;
+    v1::ExecuteRequest ours;
+    ASSERT_TRUE(stock.ParseFromString(c.bytes)) << c.name;
+    EXPECT_TRUE(Accepts(c.bytes, &ours)) << c.name;
+    EXPECT_EQ(stock.payloads_size(), c.payloads) << c.name;
+    EXPECT_EQ(ours.SerializeAsString(), stock.SerializeAsString()) << c.name;
+  }
+}
+
 struct MalformedCase {
   const char* name;
   std::string bytes;
@@ -147,6 +169,7 @@ TEST(PayloadMessageTest, MalformedBytesAreRefused) {
        "abc"},
       {"PayloadWithoutLength", "\x7a"},
       {"PayloadLengthOf64Bits", "\x7a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"},
+      {"PayloadLengthInSixBytes", std::string("\x7a\x81\x80\x80\x80\x80\x00x", 8)},
       {"LengthVarintTooLong", "\x7a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"},
       {"TagCutOff", "\xff"},
       {"TagTooLong", "\x80\x80\x80\x80\x80\x01"},

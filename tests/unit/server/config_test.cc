@@ -101,7 +101,10 @@ TEST(ConfigTest, AFileWithAnErrorSaysWhere) {
   EXPECT_THAT(std::string(ReadText("listen: 'unix:/x'\nqueues: 3\n").status().message()),
               HasSubstr("config.textproto:2:7: "));
   EXPECT_EQ(ReadText("listen: 3").status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ReadConfigFile("/nonexistent").status().code(), absl::StatusCode::kNotFound);
+  for (const char* path : {"/nonexistent", "/"}) {
+    EXPECT_EQ(ReadConfigFile(path).status().code(), absl::StatusCode::kNotFound) << path;
+  }
+  EXPECT_TRUE(ReadText("").ok()) << ReadText("").status();
 }
 
 TEST(ConfigTest, WhatIsPrintedCanBeReadAgain) {

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -11,8 +12,10 @@
 #include "opserve/v1/error.pb.h"
 #include "server/config/listen_address.h"
 #include "server/device/acl_status.h"
+#include "server/device/runtime_text.h"
 #include "server/observability/request_metrics.h"
 #include "server/rpc/status_conversion.h"
+#include "tests/fuzz/error_text.h"
 #include "tests/unit/server/acl_environment.h"
 
 namespace opserve::server {
@@ -55,6 +58,42 @@ TEST(ListenAddressTest, SaysWhatIsWrong) {
     EXPECT_EQ(address.status().code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(std::string(address.status().message()), HasSubstr(problem)) << text;
   }
+}
+
+TEST(RuntimeTextTest, KeepsWhatHelpsAndLeavesOutInternals) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", ""},
+      {"the tensor self has dtype INT8", "the tensor self has dtype INT8"},
+      {"shape [2,3] and/or rank 1/2, code 0x7f, 50% /",
+       "shape [2,3] and/or rank 1/2, code 0x7f, 50% /"},
+      {"address 0x12c0a80ff000 is not aligned", "address 0x... is not aligned"},
+      {"0XABCDEF0", "0x..."},
+      {"[PID: 4711] 2026-01-02-03:04:05 EZ9999: Inner Error!",
+       "[PID: ...] 2026-01-02-03:04:05 EZ9999: Inner Error!"},
+      {"tid=12, pid 3", "tid=..., pid ..."},
+      {"rapid 7, PIDs", "rapid 7, PIDs"},
+      {"[FILE:/usr/local/Ascend/runtime/src/stream.cc][LINE:42]", "[FILE:stream.cc][LINE:42]"},
+      {"cannot load /opt/cann/", "cannot load ..."},
+      {"/lib/libx.so: no such file", "libx.so: no such file"},
+  };
+  for (const auto& [text, expected] : cases) {
+    EXPECT_EQ(WithoutInternals(text), expected);
+    EXPECT_THAT(GivenAway(WithoutInternals(text)), testing::IsEmpty()) << text;
+  }
+}
+
+TEST(RuntimeTextTest, WhatTheRuntimeSaysReachesNobodyWithInternals) {
+  AclLibrary& acl = MutableTestAcl();
+  const auto before = std::exchange(acl.aclGetRecentErrMsg, []() -> const char* {
+    return "EZ9999: [PID: 17] copy to 0x12c041000000 failed [FILE:/home/build/copy.cc][LINE:9]";
+  });
+  const absl::Status status = AclCallStatus(acl, "aclrtMemcpy", 507899);
+  acl.aclGetRecentErrMsg = before;
+
+  const v1::StatusDetails details = ToStatusDetails(status);
+  EXPECT_THAT(details.message(), HasSubstr("EZ9999: [PID: ...] copy to 0x... failed"));
+  EXPECT_THAT(GivenAway(details.message()), testing::IsEmpty());
+  EXPECT_THAT(GivenAway(details.SerializeAsString()), testing::IsEmpty());
 }
 
 struct CodeCase {

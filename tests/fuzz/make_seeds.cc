@@ -1,0 +1,203 @@
+// Writes what the fuzzers start from: make_seeds DIRECTORY makes DIRECTORY/TARGET/NAME.
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ops/catalog/catalog.h"
+#include "ops/catalog/tensor_spec.h"
+#include "opserve/v1/operator_service.pb.h"
+#include "opserve/v1/tensor_service.pb.h"
+#include "tests/integration/tensor_calls.h"
+
+namespace opserve::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Seeds {
+ public:
+  explicit Seeds(fs::path directory) : directory_(std::move(directory)) {}
+
+  void Add(const std::string& target, const std::string& input) {
+    fs::create_directories(directory_ / target);
+    std::ofstream(directory_ / target / absl::StrCat("seed", count_++)) << input;
+  }
+
+ private:
+  const fs::path directory_;
+  int count_ = 0;
+};
+
+std::string ReadFile(const fs::path& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// A call of `op` on tensors of `dtype` and `shape`, all zeros and ones.
+v1::ExecuteRequest Call(const catalog::OperatorDescriptor& op, v1::DataType dtype,
+                        const std::vector<int64_t>& shape) {
+  v1::ExecuteRequest request;
+  v1::Invocation* invocation = request.add_invocations();
+  invocation->set_operator_(std::string(op.name));
+  const auto bytes = static_cast<size_t>(catalog::NumElements(shape) * catalog::DtypeBytes(dtype));
+  for (const catalog::InputDescriptor& input : op.inputs) {
+    v1::NamedTensor* named = invocation->add_inputs();
+    named->set_name(std::string(input.name));
+    named->mutable_tensor()->set_dtype(dtype);
+    named->mutable_tensor()->mutable_shape()->Add(shape.begin(), shape.end());
+    named->mutable_tensor()->set_payload(request.payloads_size());
+    request.add_payloads(std::string(bytes, static_cast<char>(0x3c + request.payloads_size())));
+  }
+  for (const catalog::AttributeDescriptor& attribute : op.attributes) {
+    v1::NamedAttribute* named = invocation->add_attributes();
+    named->set_name(std::string(attribute.name));
+    named->mutable_value()->set_int64_value(0);
+  }
+  return request;
+}
+
+std::vector<v1::ExecuteRequest> Requests() {
+  std::vector<v1::ExecuteRequest> requests;
+  for (const catalog::OperatorDescriptor* op : catalog::AllOperators()) {
+    for (const v1::DataType dtype :
+         {v1::DATA_TYPE_FLOAT, v1::DATA_TYPE_FLOAT16, v1::DATA_TYPE_BF16, v1::DATA_TYPE_DOUBLE}) {
+      requests.push_back(Call(*op, dtype, {2, 3}));
+      requests.back().mutable_invocations(0)->clear_attributes();
+    }
+    requests.push_back(Call(*op, v1::DATA_TYPE_FLOAT, {}));
+    requests.push_back(Call(*op, v1::DATA_TYPE_FLOAT, {0, 4}));
+    // A transposed view, and one that repeats an element.
+    requests.push_back(Call(*op, v1::DATA_TYPE_FLOAT, {3, 3}));
+    v1::Invocation* invocation = requests.back().mutable_invocations(0);
+    for (const int64_t stride : {1, 3}) {
+      invocation->mutable_inputs(0)->mutable_tensor()->add_strides(stride);
+      invocation->mutable_inputs(1)->mutable_tensor()->add_strides(0);
+    }
+    invocation->mutable_inputs(1)->mutable_tensor()->set_offset(2);
+    // A chain, with two results.
+    requests.push_back(Call(*op, v1::DATA_TYPE_FLOAT, {4}));
+    requests.back().mutable_invocations(0)->clear_attributes();
+    *requests.back().add_invocations() = v1::Invocation(requests.back().invocations(0));
+    v1::Tensor* chained =
+        requests.back().mutable_invocations(1)->mutable_inputs(0)->mutable_tensor();
+    chained->Clear();
+    chained->mutable_invocation_output()->set_invocation(0);
+    requests.back().add_results()->set_invocation(1);
+    requests.back().add_results()->set_invocation(0);
+    requests.back().set_idempotency_key("key");
+  }
+  return requests;
+}
+
+void AddMessages(Seeds& seeds) {
+  for (const v1::ExecuteRequest& request : Requests()) {
+    const std::string bytes = request.SerializeAsString();
+    seeds.Add("execute", absl::StrCat(std::string("\0", 1), bytes));
+    seeds.Add("payload_message", absl::StrCat(std::string("\0\7", 2), bytes));
+    v1::ExecuteStreamRequest streamed;
+    streamed.set_id(7);
+    streamed.mutable_timeout()->set_seconds(1);
+    *streamed.mutable_request() = request;
+    streamed.mutable_request()->clear_payloads();
+    *streamed.mutable_payloads() = request.payloads();
+    seeds.Add("payload_message", absl::StrCat("\2\5", streamed.SerializeAsString()));
+  }
+  v1::ExecuteResponse response;
+  response.add_results()->mutable_tensor()->set_payload(0);
+  response.mutable_receipt()->set_total_ns(1234567);
+  response.add_payloads("result");
+  seeds.Add("payload_message", absl::StrCat("\1\3", response.SerializeAsString()));
+}
+
+void AddUploads(Seeds& seeds) {
+  const auto add = [&seeds](const server::UploadPlan& plan) {
+    std::string input;
+    for (const v1::UploadRequest& message : server::UploadMessages(plan)) {
+      const std::string bytes = message.SerializeAsString();
+      input.push_back(1);
+      input.push_back(static_cast<char>(bytes.size() & 0xff));
+      input.push_back(static_cast<char>(bytes.size() >> 8));
+      input += bytes;
+    }
+    seeds.Add("upload", input);
+  };
+  add({.bytes = "", .chunk_bytes = 1});
+  add({.bytes = server::CountingBytes(1), .chunk_bytes = 100, .shape = {1, 1}, .device = 1});
+  add({.bytes = server::CountingBytes(10), .chunk_bytes = 16, .lease_ms = 1500});
+  add({.bytes = server::CountingBytes(10), .chunk_bytes = 40, .header_alone = true});
+  add({.bytes = server::CountingBytes(12), .chunk_bytes = 16, .shape = {3, 4}});
+}
+
+void AddTexts(Seeds& seeds, const fs::path& root) {
+  for (const auto& entry : fs::directory_iterator(root / "deploy/examples")) {
+    seeds.Add("config_text", ReadFile(entry.path()));
+  }
+  seeds.Add("config_text",
+            "listen: \"127.0.0.1:8470\" listen: \"[::1]:0\" admin_listen: \"none\" device: 0 "
+            "max_deadline: \"5m\" scrub: \"always\" log_level: \"debug\" tls_cert: \"c\" "
+            "tls_key: \"k\" tls_client_ca: \"a\" tls_crl: \"l\" metrics_listen: \"none\"");
+  seeds.Add("config_text",
+            absl::StrCat("tenant { name: \"a\" token_sha256: \"", std::string(64, '5'),
+                         "\" certificate_name: \"c\" uid: 1 operator: \"L1LossBackward\" weight: 5 "
+                         "device_memory { reserved_bytes: 1 soft_bytes: 2 hard_bytes: 3 } } "
+                         "tenant { name: \"b\" } anonymous_tenant: \"b\""));
+  const auto cli = [&seeds](char reader, char choice, const std::string& text) {
+    seeds.Add("cli_text", std::string({reader, choice}) + text);
+  };
+  for (const char* text : {"17", "-3", "mean", "true", "0", "1.5e-3", "nan", "inf"}) {
+    for (char choice = 0; choice < 4; ++choice) cli(0, choice, text);
+  }
+  cli(1, 0, "5f1C09a2");
+  for (const char* text :
+       {"unix:/run/a.sock", "unix:///run/a.sock,unix:/b", "localhost:8470",
+        "dns:///daemons.example:8470", "127.0.0.1:1,10.0.0.1:2", "[::1]:8470,[fe80::1]:2"}) {
+    cli(2, 0, text);
+    cli(3, 0, text);
+  }
+  cli(3, 0, "0.0.0.0:0");
+  cli(4, 0, "listen=unix:/a,127.0.0.1:1\ndevice=0,1\nmax_deadline=1m\nstreams_per_device=7");
+  cli(4, 0, "scrub=always\nallow_host_fallback=true\nlog_level=off\nmax_message_bytes=1048576");
+  cli(5, 2,
+      "igrad_output=tensor:00ff\niself=tensor:01\nitarget=tensor:02\nareduction=mean\n"
+      "oout.npy\ntbf16");
+  cli(5, 0,
+      "igrad_output=tensor:00\niself=tensor:01\nitarget=tensor:02\nalog_target=true\n"
+      "oout=o.npy\ntout=float");
+}
+
+void AddFiles(Seeds& seeds, const fs::path& root) {
+  for (const auto& entry : fs::directory_iterator(root / "tests/data/npy")) {
+    if (entry.path().extension() != ".npy" || fs::file_size(entry) > 4096) continue;
+    const std::string bytes = ReadFile(entry.path());
+    seeds.Add("npy", absl::StrCat(std::string("\0", 1), bytes));
+    seeds.Add("npy", absl::StrCat("\2", bytes));
+  }
+  seeds.Add("npy", "\3{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }");
+  seeds.Add("npy", "\3{\"shape\": (2,), 'descr': '<V2', 'fortran_order': True}");
+  for (const auto& entry : fs::directory_iterator(root / "tests/fuzz/data")) {
+    const std::string text = ReadFile(entry.path());
+    for (char reader = 0; reader < 4; ++reader) seeds.Add("certificates", reader + text);
+  }
+}
+
+}  // namespace
+}  // namespace opserve::fuzz
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: " << argv[0] << " DIRECTORY\n";
+    return 2;
+  }
+  opserve::fuzz::Seeds seeds(argv[1]);
+  const std::filesystem::path root(OPSERVE_SOURCE_DIR);
+  opserve::fuzz::AddMessages(seeds);
+  opserve::fuzz::AddUploads(seeds);
+  opserve::fuzz::AddTexts(seeds, root);
+  opserve::fuzz::AddFiles(seeds, root);
+  return 0;
+}

@@ -1,0 +1,157 @@
+// A request from its bytes to its result, as the daemon treats it but without gRPC and queues:
+// taken apart, digested, checked against the catalogue and the limits, run on the host CANN,
+// answered. Every refusal is the caller's mistake and says so; a repetition, which finds its plans
+// in the cache, gives the same bits; nothing stays behind.
+//
+// Input: one byte for the size of gRPC's slices, the message.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "google/protobuf/stubs/logging.h"
+#include "ops/catalog/error.h"
+#include "proto/codec/payload_message.h"
+#include "server/device/device.h"
+#include "server/device/stream_lane.h"
+#include "server/execution/plan_cache.h"
+#include "server/execution/program.h"
+#include "server/execution/program_runner.h"
+#include "server/rpc/execute_response.h"
+#include "server/rpc/execution_start.h"
+#include "server/rpc/request_digest.h"
+#include "tests/fuzz/targets/check.h"
+#include "tests/fuzz/targets/input.h"
+#include "tests/unit/server/acl_environment.h"
+
+namespace opserve::server {
+namespace {
+
+using fuzz::Check;
+
+constexpr uint64_t kMaxTensorBytes = 1 << 18;
+constexpr uint64_t kMaxProgramBytes = 1 << 20;
+constexpr uint64_t kMaxResponseBytes = 1 << 19;
+
+// A device with one lane; made once, never ended.
+class Lane {
+ public:
+  static Lane& Get() {
+    static Lane* const lane = new Lane;
+    return *lane;
+  }
+
+  const OperatorTable& operators() const { return operators_; }
+
+  absl::StatusOr<ProgramResult> Run(const Program& program,
+                                    absl::Span<const codec::Payload> payloads) {
+    const CallState call(absl::InfiniteFuture());
+    StageClock clock;
+    LaneContext context = {*lane_, *plans_, *pinned_, limits_, absl::Minutes(10)};
+    return RunProgram(program, payloads, call, /*tenant=*/0, context, clock);
+  }
+
+  void CheckNothingStaysBehind() const {
+    Check(device_->memory().statistics().allocated_bytes == 0, "device memory is back");
+    Check(device_->state() == DeviceState::kReady, "the device is as it was");
+  }
+
+ private:
+  Lane() {
+    Check(device_->Open().ok(), "the device opens");
+    device_->Transition(DeviceState::kStarting, DeviceState::kReady);
+    lane_ = *StreamLane::Create(*device_, 0);
+    plans_ = std::make_unique<PlanCache>(acl_, /*capacity=*/64, counters_);
+  }
+
+  const AclLibrary& acl_ = TestAcl();
+  const OperatorTable operators_{acl_};
+  PlanCacheCounters counters_{operators_.operators().size()};
+  const std::shared_ptr<PinnedPool> pinned_ =
+      PinnedPool::Create(acl_, 32 << 20, /*allow_host_fallback=*/false);
+  const WorkspaceLimits limits_;
+  const std::unique_ptr<Device> device_ = std::make_unique<Device>(
+      acl_, 0, DeviceMemoryPool::Options{.max_bytes = 0, .decay = absl::Seconds(10)});
+  std::unique_ptr<StreamLane> lane_;
+  std::unique_ptr<PlanCache> plans_;
+};
+
+void CheckIsRefusal(const absl::Status& status) {
+  Check(status.code() == absl::StatusCode::kInvalidArgument ||
+            status.code() == absl::StatusCode::kFailedPrecondition ||
+            status.code() == absl::StatusCode::kNotFound,
+        "a refusal is about the request");
+  Check(!status.message().empty(), "a refusal says why");
+  Check(catalog::GetErrorDetail(status).has_value(), "a refusal has a detail");
+}
+
+void CheckDigest(const v1::ExecuteRequest& header, const codec::PayloadMessage& message) {
+  v1::ExecuteRequest decoded;
+  Check(decoded.ParseFromString(header.SerializeAsString()), "the header can be written");
+  Check(DigestOf(header, message.payloads()) == DigestOf(decoded, message.payloads()),
+        "equal requests have equal digests");
+}
+
+// The answer as the client gets it.
+std::string Answer(const Program& program, absl::StatusOr<ProgramResult> result) {
+  if (!result.ok()) {
+    CheckIsRefusal(result.status());
+    return std::string(result.status().message());
+  }
+  StageClock clock;
+  const ExecuteAnswer answer = BuildExecuteAnswer(*std::move(result), /*want_receipt=*/false,
+                                                  AnswerMemory::kResultBuffers, &clock);
+  std::string bytes = fuzz::Joined(codec::BuildPayloadMessage(answer.header, answer.payloads));
+  Check(bytes.size() <= kMaxResponseBytes, "the answer is as small as was promised");
+  v1::ExecuteResponse response;
+  Check(response.ParseFromString(bytes), "the answer can be read");
+  Check(response.results_size() == static_cast<int>(program.results.size()),
+        "every result is answered");
+  for (int i = 0; i < response.results_size(); ++i) {
+    const catalog::TensorSpec& output = program.invocations[program.results[i]].output;
+    Check(static_cast<int64_t>(response.payloads(i).size()) == catalog::NumBytes(output),
+          "a result has the size of its shape");
+  }
+  return bytes;
+}
+
+void Run(const Program& program, const codec::PayloadMessage& message) {
+  Check(program.input_bytes + program.output_bytes <= kMaxProgramBytes, "sizes are bounded");
+  Lane& lane = Lane::Get();
+  const std::string first = Answer(program, lane.Run(program, message.payloads()));
+  lane.CheckNothingStaysBehind();
+  const std::string second = Answer(program, lane.Run(program, message.payloads()));
+  lane.CheckNothingStaysBehind();
+  Check(first == second, "the same again gives the same bits");
+}
+
+void Execute(const grpc::ByteBuffer& bytes) {
+  v1::ExecuteRequest header;
+  const auto message = SplitRequest(bytes, &header);
+  if (!message.ok()) return CheckIsRefusal(message.status());
+  CheckDigest(header, *message);
+  std::vector<uint64_t> payload_bytes;
+  for (const codec::Payload& payload : message->payloads()) payload_bytes.push_back(payload.size);
+  const ProgramLimits limits = {.max_tensor_bytes = kMaxTensorBytes,
+                                .max_program_bytes = kMaxProgramBytes};
+  absl::StatusOr<Program> program =
+      BindProgram(header, payload_bytes, Lane::Get().operators(), limits, [](absl::string_view) {
+        return catalog::ErrorWithReason(absl::StatusCode::kNotFound, "tensor_unknown", "unknown");
+      });
+  absl::Status status = program.status();
+  if (status.ok()) status = CheckResponseFits(*program, kMaxResponseBytes);
+  if (!status.ok()) return CheckIsRefusal(status);
+  Run(*program, *message);
+}
+
+}  // namespace
+}  // namespace opserve::server
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const auto* const quiet = new google::protobuf::LogSilencer;  // of UTF-8 complaints
+  static_cast<void>(quiet);
+  opserve::fuzz::Input input(data, size);
+  const size_t slice_bytes = input.Byte();
+  opserve::server::Execute(opserve::fuzz::Delivered(input.Rest(), slice_bytes));
+  return 0;
+}
