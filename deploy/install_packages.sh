@@ -9,7 +9,7 @@ build_packages=(
   libabsl-dev prometheus-cpp-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libisal-dev libssl-dev
   python3 python3-numpy
 )
-test_packages=(libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev clang clang-format libclang-rt-14-dev openssl python3-seccomp)
+test_packages=(libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev clang clang-format libclang-rt-dev openssl python3-seccomp)
 
 packages=("${build_packages[@]}")
 case "${1:-}" in

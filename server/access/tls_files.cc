@@ -6,9 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <functional>
-#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -19,6 +17,7 @@
 #include "grpcpp/security/tls_credentials_options.h"
 #include "ops/catalog/status_macros.h"
 #include "server/access/pem.h"
+#include "server/config/read_file.h"
 #include "server/observability/log.h"
 
 namespace opserve::server {
@@ -57,12 +56,11 @@ absl::Status Broken(const std::string& path, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", why));
 }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
+absl::StatusOr<std::string> ReadIfNamed(const std::string& path) {
   if (path.empty()) return "";
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  if (!file || !(text << file.rdbuf())) return Broken(path, std::strerror(errno));
-  return text.str();
+  absl::StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok()) return Broken(path, text.status().message());
+  return text;
 }
 
 absl::StatusOr<absl::Time> ExpiryOf(X509* certificate) {
@@ -113,10 +111,10 @@ TlsFiles::~TlsFiles() {
 
 absl::StatusOr<TlsFiles::Contents> TlsFiles::Read() const {
   Contents contents;
-  OPSERVE_ASSIGN_OR_RETURN(contents.cert, ReadFile(files_.cert));
-  OPSERVE_ASSIGN_OR_RETURN(contents.key, ReadFile(files_.key));
-  OPSERVE_ASSIGN_OR_RETURN(contents.client_ca, ReadFile(files_.client_ca));
-  OPSERVE_ASSIGN_OR_RETURN(contents.crl, ReadFile(files_.crl));
+  OPSERVE_ASSIGN_OR_RETURN(contents.cert, ReadIfNamed(files_.cert));
+  OPSERVE_ASSIGN_OR_RETURN(contents.key, ReadIfNamed(files_.key));
+  OPSERVE_ASSIGN_OR_RETURN(contents.client_ca, ReadIfNamed(files_.client_ca));
+  OPSERVE_ASSIGN_OR_RETURN(contents.crl, ReadIfNamed(files_.crl));
   return contents;
 }
 

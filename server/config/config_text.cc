@@ -1,11 +1,6 @@
 #include "server/config/config_text.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <sstream>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +9,7 @@
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "ops/catalog/status_macros.h"
+#include "server/config/read_file.h"
 
 namespace opserve::server {
 namespace {
@@ -133,17 +129,15 @@ absl::Duration ToDuration(absl::string_view text) {
 }
 
 absl::StatusOr<config::ServerConfig> ReadConfigFile(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  if (file.peek() != EOF) text << file.rdbuf();  // which takes an empty file for a failure
-  if (!file.is_open() || file.bad() || !text) {
-    return absl::NotFoundError(absl::StrCat(path, ": cannot be read: ", std::strerror(errno)));
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok()) {
+    return absl::NotFoundError(absl::StrCat(path, ": cannot be read: ", text.status().message()));
   }
   config::ServerConfig values;
   google::protobuf::TextFormat::Parser parser;
   FirstError error;
   parser.RecordErrorsTo(&error);
-  if (!parser.ParseFromString(text.str(), &values)) {
+  if (!parser.ParseFromString(*text, &values)) {
     return absl::InvalidArgumentError(absl::StrCat(path, ":", error.text()));
   }
   return values;

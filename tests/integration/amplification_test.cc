@@ -4,13 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "tests/bytes.h"
 #include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
 
 namespace opserve::server {
 namespace {
-
-constexpr uint64_t kMiB = 1 << 20;
 
 // Each of the invocations makes `elements` FLOATs of one and the same element, and all are wanted.
 v1::ExecuteRequest BroadcastRequest(int invocations, int64_t elements) {

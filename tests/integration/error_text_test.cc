@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "opserve/v1/operator_service.grpc.pb.h"
 #include "tests/fuzz/error_text.h"
+#include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/requests.h"
 #include "tests/integration/tensor_calls.h"
@@ -55,7 +56,7 @@ class ErrorTextTest : public ::testing::Test {
             const grpc::ClientContext& context) {
     EXPECT_FALSE(status.ok()) << what;
     LookAt(what, status.error_message());
-    LookAt(what, status.error_details());
+    LookAt(what, DetailOf(status).ShortDebugString());
     for (const auto& [name, value] : context.GetServerTrailingMetadata()) {
       LookAt(absl::StrCat(what, ", trailer ", std::string(name.begin(), name.end())),
              std::string(value.begin(), value.end()));

@@ -17,6 +17,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "server/access/file_descriptor.h"
+#include "tests/bytes.h"
 #include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/metric_value.h"
@@ -25,7 +26,6 @@
 namespace opserve::server {
 namespace {
 
-constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kElements = kMiB / sizeof(float);  // a result of 1 MiB
 
 FileDescriptor ConnectTo(const ListenAddress& address) {

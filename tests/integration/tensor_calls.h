@@ -13,10 +13,9 @@
 #include "opserve/v1/error.pb.h"
 #include "opserve/v1/operator_service.grpc.pb.h"
 #include "opserve/v1/tensor_service.grpc.pb.h"
+#include "tests/bytes.h"
 
 namespace opserve::server {
-
-inline constexpr uint64_t kMiB = 1 << 20;
 
 // As absl::Status, without the detail.
 absl::Status ToStatus(const grpc::Status& status);

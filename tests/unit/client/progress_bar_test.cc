@@ -4,14 +4,13 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/bytes.h"
 
 namespace opserve::cli {
 namespace {
 
 using testing::EndsWith;
 using testing::IsEmpty;
-
-constexpr uint64_t kMiB = 1 << 20;
 
 class ProgressBarTest : public testing::Test {
  protected:

@@ -13,12 +13,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/device/memory_pool.h"
+#include "tests/bytes.h"
 #include "tests/unit/server/acl_environment.h"
 
 namespace opserve::server {
 
 inline constexpr size_t kKiB = size_t{1} << 10;
-inline constexpr size_t kMiB = size_t{1} << 20;
 
 // While it lives, `function` is called instead of aclrtMalloc, from any thread.
 class ReplacedMalloc {

@@ -6,12 +6,11 @@
 
 #include "gtest/gtest.h"
 #include "server/device/size_class.h"
+#include "tests/bytes.h"
 #include "tests/unit/server/acl_environment.h"
 
 namespace opserve::server {
 namespace {
-
-constexpr size_t kMiB = size_t{1} << 20;
 
 class PinnedPoolTest : public ::testing::Test {
  protected:
