@@ -4,6 +4,9 @@
 #include <bit>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
+#include "ops/catalog/error.h"
+
 namespace opserve::server {
 namespace {
 
@@ -68,10 +71,23 @@ CostModel::Estimate CostModel::EstimateFor(uint32_t op, uint32_t dtype, uint64_t
   return {time == absl::ZeroDuration() ? options_.unknown : time, 0};
 }
 
+absl::Time LatestStart(absl::Time deadline, const CostModel::Estimate& own) {
+  return own.samples < kSamplesForRefusal ? deadline : deadline - own.time;
+}
+
 bool IsDeadlineFeasible(absl::Time now, absl::Time deadline, const CostModel::Estimate& own,
                         absl::Duration queued_before, uint32_t lanes) {
   if (own.samples < kSamplesForRefusal) return true;
-  return now + queued_before / lanes + own.time <= deadline;
+  return now + queued_before / lanes <= LatestStart(deadline, own);
+}
+
+absl::Status DeadlineInfeasible(absl::Duration cost, absl::Duration left) {
+  return catalog::ErrorWithPushback(
+      absl::StatusCode::kDeadlineExceeded, "deadline_infeasible",
+      absl::StrCat("the request takes about ", absl::FormatDuration(cost),
+                   " once it starts, which would be too late: its deadline is in ",
+                   absl::FormatDuration(left)),
+      /*pushback_ms=*/-1);
 }
 
 }  // namespace opserve::server

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 
 namespace opserve::server {
@@ -57,9 +58,17 @@ class CostModel {
 // Estimates from fewer executions than this are too uncertain to refuse a request for.
 inline constexpr uint32_t kSamplesForRefusal = 8;
 
+// When a request of `own` cost must have started at the latest to end by `deadline`: the deadline
+// itself if its cost is not known well enough.
+absl::Time LatestStart(absl::Time deadline, const CostModel::Estimate& own);
+
 // Whether a request of `own` cost can end by `deadline` if nobody but its tenant, which has
 // `queued_before` queued for `lanes` lanes, uses the device. True if that is not known well enough.
 bool IsDeadlineFeasible(absl::Time now, absl::Time deadline, const CostModel::Estimate& own,
                         absl::Duration queued_before, uint32_t lanes);
+
+// The refusal of what would not (kDeadlineExceeded, reason "deadline_infeasible", pushback -1): it
+// takes `cost`, and has `left`.
+absl::Status DeadlineInfeasible(absl::Duration cost, absl::Duration left);
 
 }  // namespace opserve::server

@@ -55,18 +55,14 @@ absl::Status DeviceQueue::Push(std::unique_ptr<LaneTask>* task) {
                                     "the device takes no requests now");
   }
   if (!IsDeadlineFeasible(now, deadline, demand.cost, tasks_.queued_time(demand.tenant), lanes_)) {
-    return catalog::ErrorWithPushback(
-        absl::StatusCode::kDeadlineExceeded, "deadline_infeasible",
-        absl::StrCat("the request would take about ", absl::FormatDuration(demand.cost.time),
-                     " after what the tenant has queued; its deadline is in ",
-                     absl::FormatDuration(deadline - now)),
-        /*pushback_ms=*/-1);
+    return DeadlineInfeasible(demand.cost.time, deadline - now);
   }
   Tasks::Entry entry{.payload = nullptr,
                      .key = (*task)->call().get(),
                      .tenant = demand.tenant,
                      .priority = demand.priority,
-                     .deadline = std::min(deadline, now + max_age_),
+                     .deadline = deadline,
+                     .expiry = std::min(LatestStart(deadline, demand.cost), now + max_age_),
                      .estimate = demand.cost.time,
                      .device_bytes = demand.device_bytes,
                      .pinned_bytes = demand.pinned_bytes};

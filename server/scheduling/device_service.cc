@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "ops/catalog/error.h"
+#include "server/scheduling/cost_model.h"
 
 namespace opserve::server {
 namespace {
@@ -109,7 +110,10 @@ void DeviceService::OnGivenBack(std::unique_ptr<LaneTask> task) { MoveOrRefuse(s
 
 void DeviceService::OnExpired(std::unique_ptr<LaneTask> task) {
   absl::Status status = task->call()->Check();
-  if (status.ok()) {
+  const absl::Duration left = task->call()->deadline() - absl::Now();
+  if (status.ok() && left <= task->demand().cost.time) {
+    status = DeadlineInfeasible(task->demand().cost.time, left);
+  } else if (status.ok()) {
     status = catalog::ErrorWithReason(
         absl::StatusCode::kDeadlineExceeded, "deadline_expired",
         absl::StrCat("waited for a device longer than ",

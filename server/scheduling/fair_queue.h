@@ -40,6 +40,8 @@ struct QueueEntry {
   uint32_t tenant = 0;
   Priority priority = Priority::kNormal;
   absl::Time deadline = absl::InfiniteFuture();
+  // From when on it is not worth starting, the deadline at the latest: it would not end in time.
+  absl::Time expiry = absl::InfiniteFuture();
   absl::Duration estimate = absl::ZeroDuration();  // lane time it will probably take
   uint64_t device_bytes = 0;                       // device memory it needs while it runs
   uint64_t pinned_bytes = 0;                       // page-locked memory it needs for its results
@@ -92,7 +94,7 @@ class FairQueue {
   std::optional<Entry> Remove(const void* key);
   // Takes everything, in order of arrival.
   std::vector<Entry> TakeAll();
-  // Takes what waits in vain, in order of deadlines: those are `now` or earlier.
+  // Takes what waits in vain, in order of expiries: those are `now` or earlier.
   std::vector<Entry> TakeExpired(absl::Time now);
 
   size_t depth() const { return arrivals_.size(); }
@@ -109,8 +111,8 @@ class FairQueue {
   absl::Time oldest_arrival() const {
     return arrivals_.empty() ? absl::InfiniteFuture() : arrivals_.front().entry.arrival;
   }
-  absl::Time earliest_deadline() const {
-    return deadlines_.empty() ? absl::InfiniteFuture() : deadlines_.begin()->first.deadline;
+  absl::Time earliest_expiry() const {
+    return expiries_.empty() ? absl::InfiniteFuture() : expiries_.begin()->first.time;
   }
   absl::Duration Lag(uint32_t tenant) const { return shares_.Lag(tenant); }
   size_t known_tenants() const { return shares_.known_tenants(); }
@@ -137,10 +139,10 @@ class FairQueue {
     }
   };
   struct Expiry {
-    absl::Time deadline;
+    absl::Time time;
     uint64_t number;
     bool operator<(const Expiry& other) const {
-      return deadline != other.deadline ? deadline < other.deadline : number < other.number;
+      return time != other.time ? time < other.time : number < other.number;
     }
   };
   struct TenantQueue {
@@ -161,7 +163,7 @@ class FairQueue {
   TenantShares shares_;
   Arrivals arrivals_;                                   // owns what waits, in order of arrival
   absl::flat_hash_map<uint32_t, TenantQueue> waiting_;  // tenants that have entries
-  absl::btree_map<Expiry, typename Arrivals::iterator> deadlines_;
+  absl::btree_map<Expiry, typename Arrivals::iterator> expiries_;
   absl::flat_hash_map<const void*, typename Arrivals::iterator> keys_;
   absl::Duration queued_time_;
   uint64_t numbers_ = 0;
@@ -193,6 +195,7 @@ absl::Status FairQueue<Payload>::Push(Entry* entry, absl::Time now) {
   if (absl::Status status = CheckRoom(tenant); !status.ok()) return status;
   entry->arrival = now;
   entry->estimate = std::max(entry->estimate, kLeastEstimate);
+  entry->expiry = std::min(entry->expiry, entry->deadline);
   arrivals_.push_back({std::move(*entry), ++numbers_});
   const auto waiting = std::prev(arrivals_.end());
   const Entry& queued = waiting->entry;
@@ -200,8 +203,8 @@ absl::Status FairQueue<Payload>::Push(Entry* entry, absl::Time now) {
   queue.order.emplace(TurnOf(*waiting), waiting);
   queue.time += queued.estimate;
   queued_time_ += queued.estimate;
-  if (queued.deadline != absl::InfiniteFuture()) {
-    deadlines_.emplace(Expiry{queued.deadline, waiting->number}, waiting);
+  if (queued.expiry != absl::InfiniteFuture()) {
+    expiries_.emplace(Expiry{queued.expiry, waiting->number}, waiting);
   }
   if (queued.key != nullptr) keys_.emplace(queued.key, waiting);
   if (queue.order.size() == 1) shares_.StartWaiting(tenant);
@@ -232,8 +235,8 @@ std::pair<QueueEntry<Payload>, bool> FairQueue<Payload>::Take(typename Arrivals:
   queued_time_ -= entry.estimate;
   const bool has_more = !queue->second.order.empty();
   if (!has_more) waiting_.erase(queue);
-  if (entry.deadline != absl::InfiniteFuture()) {
-    deadlines_.erase({entry.deadline, waiting->number});
+  if (entry.expiry != absl::InfiniteFuture()) {
+    expiries_.erase({entry.expiry, waiting->number});
   }
   if (entry.key != nullptr) keys_.erase(entry.key);
   arrivals_.erase(waiting);
@@ -279,8 +282,8 @@ std::vector<QueueEntry<Payload>> FairQueue<Payload>::TakeAll() {
 template <typename Payload>
 std::vector<QueueEntry<Payload>> FairQueue<Payload>::TakeExpired(absl::Time now) {
   std::vector<Entry> entries;
-  while (!deadlines_.empty() && deadlines_.begin()->first.deadline <= now) {
-    entries.push_back(TakeAndStopWaiting(deadlines_.begin()->second));
+  while (!expiries_.empty() && expiries_.begin()->first.time <= now) {
+    entries.push_back(TakeAndStopWaiting(expiries_.begin()->second));
   }
   return entries;
 }

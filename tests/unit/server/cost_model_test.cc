@@ -95,5 +95,13 @@ TEST(DeadlineTest, IsRefusedOnlyIfTheTenantAloneCouldNotMakeIt) {
   }
 }
 
+TEST(DeadlineTest, ARequestMustStartItsCostBeforeItsDeadlineIfThatIsKnown) {
+  const absl::Time deadline = absl::FromUnixSeconds(5);
+  EXPECT_EQ(LatestStart(deadline, {Us(300), kSamplesForRefusal}), deadline - Us(300));
+  EXPECT_EQ(LatestStart(deadline, {Us(300), kSamplesForRefusal - 1}), deadline);
+  EXPECT_EQ(LatestStart(absl::InfiniteFuture(), {Us(300), kSamplesForRefusal}),
+            absl::InfiniteFuture());
+}
+
 }  // namespace
 }  // namespace opserve::server

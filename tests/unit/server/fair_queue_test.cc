@@ -189,12 +189,24 @@ TEST(FairQueueTest, HandsOutWhatExpired) {
     if (deadline != 0) entry.deadline = At(deadline);
     ASSERT_TRUE(queue.Push(&entry, At(0)).ok());
   }
-  EXPECT_EQ(queue.earliest_deadline(), At(3));
+  EXPECT_EQ(queue.earliest_expiry(), At(3));
   EXPECT_THAT(queue.TakeExpired(At(3) - absl::Nanoseconds(1)), IsEmpty());
   EXPECT_THAT(NamesOf(queue.TakeExpired(At(5))), ElementsAre("3", "5"));
-  EXPECT_EQ(queue.earliest_deadline(), At(7));
+  EXPECT_EQ(queue.earliest_expiry(), At(7));
   EXPECT_THAT(RunAll(&queue), ElementsAre("7", "0"));
-  EXPECT_EQ(queue.earliest_deadline(), absl::InfiniteFuture());
+  EXPECT_EQ(queue.earliest_expiry(), absl::InfiniteFuture());
+}
+
+TEST(FairQueueTest, WhatWouldEndTooLateExpiresBeforeItsDeadline) {
+  NamedQueue queue({});
+  for (const int deadline : {9, 8}) {
+    NamedQueue::Entry entry = EntryOf(std::to_string(deadline));
+    entry.deadline = At(deadline);
+    if (deadline == 9) entry.expiry = At(4);
+    ASSERT_TRUE(queue.Push(&entry, At(0)).ok());
+  }
+  EXPECT_THAT(NamesOf(queue.TakeExpired(At(4))), ElementsAre("9"));
+  EXPECT_THAT(NamesOf(queue.TakeExpired(At(8))), ElementsAre("8"));
 }
 
 TEST(FairQueueTest, KnowsTheOldestArrivalAndWhatATenantHasQueued) {
