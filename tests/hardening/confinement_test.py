@@ -9,7 +9,6 @@ import pathlib
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -19,16 +18,13 @@ import confined
 
 BUILD = pathlib.Path(sys.argv.pop()).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from npy_array import save_array
+
 CONFINED = [sys.executable, ROOT / "tests/hardening/confined.py",
             ROOT / "deploy/seccomp/opserved.json"]
 IS_ROOT = os.geteuid() == 0
-
-
-def save_array(path, values):
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(values)},), }}"
-    header = header.ljust(117) + "\n"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
-                     struct.pack(f"<{len(values)}f", *values))
 
 
 class ConfinementTest(unittest.TestCase):

@@ -19,6 +19,7 @@
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/metric_value.h"
 #include "tests/integration/requests.h"
+#include "tests/integration/unix_connection.h"
 
 namespace opserve::server {
 namespace {
@@ -52,16 +53,6 @@ absl::Status Call(const std::string& target, const std::string& token) {
   const auto response = client->Execute(OnesRequest(10));
   EXPECT_EQ(response.ok(), IsAllOnes(response, 10));
   return response.status();
-}
-
-// On the first address, which is a Unix socket.
-FileDescriptor ConnectTo(const Config& config) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  config.listen[0].path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-  FileDescriptor fd(socket(AF_UNIX, SOCK_STREAM, 0));
-  EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  return fd;
 }
 
 TEST(AccessTest, OnlyCallersWithCredentialsGetIn) {
@@ -164,9 +155,9 @@ TEST(AccessTest, ConnectionsAreBounded) {
   ASSERT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
 
   std::vector<FileDescriptor> flood;
-  for (int i = 0; i < 3; ++i) flood.push_back(ConnectTo(config));
+  for (int i = 0; i < 3; ++i) flood.push_back(ConnectToUnixSocket(config.listen[0].path));
   // One too many: closed at once.
-  const FileDescriptor refused = ConnectTo(config);
+  const FileDescriptor refused = ConnectToUnixSocket(config.listen[0].path);
   char byte = 0;
   EXPECT_LE(read(refused.get(), &byte, 1), 0);
   EXPECT_EQ(MetricValue(daemon.daemon(), "opserve_connections", {}), 4);

@@ -18,9 +18,12 @@ import urllib.request
 
 BUILD = pathlib.Path(sys.argv.pop())
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from npy_array import save_array
+
 OPSERVED = BUILD / "bin/opserved"
 OPSERVE = BUILD / "bin/opserve"
-
 
 # The first launch is that of the golden case, with which the device proves itself.
 L1_AFTER_GOLDEN = "kernel=aclnnL1LossBackward,nth=2,"
@@ -57,15 +60,6 @@ class Daemon:
         code = self.process.wait(timeout=60)
         self.process.stderr.close()
         return code
-
-
-def save_array(path, values):
-    """A float32 .npy file of one axis, written by hand: no numpy needed."""
-    import struct
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(values)},), }}"
-    header = header.ljust(117) + "\n"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
-                     struct.pack(f"<{len(values)}f", *values))
 
 
 class ProcessTest(unittest.TestCase):

@@ -1,13 +1,11 @@
 #include "tests/integration/raw_http2.h"
 
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <utility>
+
+#include "tests/integration/unix_connection.h"
 
 namespace opserve {
 namespace {
@@ -31,35 +29,22 @@ std::string Header(const std::string& name, const std::string& value) {
   return BigEndian(0, 1) + BigEndian(name.size(), 1) + name + BigEndian(value.size(), 1) + value;
 }
 
-int Connect(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    std::perror(path.c_str());
-    std::abort();
-  }
-  return fd;
-}
-
 }  // namespace
 
-RawHttp2::RawHttp2(const std::string& path) : socket_(Connect(path)) {
+RawHttp2::RawHttp2(const std::string& path) : socket_(ConnectToUnixSocket(path)) {
   unsent_ = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
   AddFrame(kSettings, 0, 0, "");
   Flush();
   reader_ = std::thread([this] {
     char bytes[4096];
-    while (read(socket_, bytes, sizeof(bytes)) > 0) {
+    while (read(socket_.get(), bytes, sizeof(bytes)) > 0) {
     }
   });
 }
 
 RawHttp2::~RawHttp2() {
-  shutdown(socket_, SHUT_RDWR);
+  shutdown(socket_.get(), SHUT_RDWR);
   reader_.join();
-  close(socket_);
 }
 
 uint32_t RawHttp2::Open(const std::string& method) {
@@ -83,7 +68,7 @@ void RawHttp2::Ping() { AddFrame(kPing, 0, 0, std::string(8, '\0')); }
 
 bool RawHttp2::Flush() {
   while (!unsent_.empty()) {
-    const ssize_t sent = send(socket_, unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
+    const ssize_t sent = send(socket_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
     if (sent <= 0) return false;
     unsent_.erase(0, static_cast<size_t>(sent));
   }

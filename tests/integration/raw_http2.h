@@ -6,6 +6,8 @@
 #include <string>
 #include <thread>
 
+#include "server/access/file_descriptor.h"
+
 namespace opserve {
 
 class RawHttp2 {
@@ -29,7 +31,7 @@ class RawHttp2 {
  private:
   void AddFrame(uint8_t type, uint8_t flags, uint32_t stream, const std::string& payload);
 
-  const int socket_;
+  const server::FileDescriptor socket_;
   uint32_t next_stream_ = 1;
   std::string unsent_;
   std::thread reader_;

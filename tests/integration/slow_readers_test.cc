@@ -22,20 +22,12 @@
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/metric_value.h"
 #include "tests/integration/requests.h"
+#include "tests/integration/unix_connection.h"
 
 namespace opserve::server {
 namespace {
 
 constexpr int64_t kElements = kMiB / sizeof(float);  // a result of 1 MiB
-
-FileDescriptor ConnectTo(const ListenAddress& address) {
-  FileDescriptor fd(socket(AF_UNIX, SOCK_STREAM, 0));
-  sockaddr_un to = {};
-  to.sun_family = AF_UNIX;
-  address.path.copy(to.sun_path, sizeof(to.sun_path) - 1);
-  EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
-  return fd;
-}
 
 // Between one connection of a client and the daemon; passes on all that the client sends, and what
 // the daemon sends until it is told to stop.
@@ -44,7 +36,7 @@ class StoppingProxy {
   explicit StoppingProxy(const ListenAddress& daemon)
       : path_(absl::StrCat(testing::TempDir(), "/proxy-", getpid(), ".sock")),
         listener_(socket(AF_UNIX, SOCK_STREAM, 0)),
-        server_(ConnectTo(daemon)) {
+        server_(ConnectToUnixSocket(daemon.path)) {
     unlink(path_.c_str());
     sockaddr_un address = {};
     address.sun_family = AF_UNIX;
