@@ -1,0 +1,423 @@
+// What the way to the daemon costs, client and daemon included, against the most that gRPC can
+// carry (raw_server.h) in the same run: KlDivBackward of three inputs, reduction mean. Targets T1
+// to T5, T14 and T15.
+//
+// usage: transport_benchmark [--repetitions=N] [SECTION...]: small, stream, large, huge, program
+
+#include <malloc.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "client/cpp/client.h"
+#include "tests/benchmark/raw_client.h"
+#include "tests/benchmark/raw_server.h"
+#include "tests/benchmark/report.h"
+#include "tests/integration/daemon_process.h"
+#include "tests/process_memory.h"
+
+namespace opserve::benchmark {
+namespace {
+
+constexpr size_t kKi = 1 << 10;
+constexpr size_t kMi = 1 << 20;
+constexpr int kTcpPort = 18451;  // and the next one
+
+int g_repetitions = 5;
+
+void Require(const absl::Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "transport_benchmark: %s\n", status.ToString().c_str());
+  std::exit(1);
+}
+
+Tensor Filled(size_t bytes, float value) {
+  const auto count = static_cast<int64_t>(bytes / sizeof(float));
+  return Tensor::Owning<float>({count}, std::vector<float>(count, value));
+}
+
+Request KlRequest(size_t tensor_bytes) {
+  return {.invocations = {{.operator_name = "KlDivBackward",
+                           .inputs = {{"grad_output", Filled(tensor_bytes, 1)},
+                                      {"self", Filled(tensor_bytes, -1)},
+                                      {"target", Filled(tensor_bytes, 0.5f)}},
+                           .attributes = {{"reduction", "mean"}}}},
+          .timeout = absl::Minutes(5)};
+}
+
+// Keeps `in_flight` calls running until `calls` have ended, as RawClient::Call does.
+class OurLoad {
+ public:
+  OurLoad(Client& client, const Request& request, int calls)
+      : client_(client), request_(request), calls_(calls) {}
+
+  Load Run(int in_flight) {
+    latencies_.reserve(calls_);
+    const absl::Time start = absl::Now();
+    if (in_flight == 1) {
+      for (int i = 0; i < calls_; ++i) {
+        const absl::Time call_start = absl::Now();
+        Require(client_.Execute(request_).status());
+        latencies_.push_back(absl::ToDoubleMicroseconds(absl::Now() - call_start));
+      }
+    } else {
+      {
+        absl::MutexLock lock(&mutex_);
+        started_ = std::min(in_flight, calls_);
+      }
+      for (int i = 0; i < std::min(in_flight, calls_); ++i) Start();
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(this, &OurLoad::IsOver));
+    }
+    const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+    return {.per_second = calls_ / seconds, .p50_us = Median(latencies_)};
+  }
+
+ private:
+  void Start() {
+    client_.ExecuteAsync(request_, [this, start = absl::Now()](absl::StatusOr<Response> response) {
+      Require(response.status());
+      bool is_another = false;
+      {
+        absl::MutexLock lock(&mutex_);
+        latencies_.push_back(absl::ToDoubleMicroseconds(absl::Now() - start));
+        is_another = started_ < calls_;
+        if (is_another) ++started_;
+      }
+      if (is_another) Start();
+    });
+  }
+  bool IsOver() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return static_cast<int>(latencies_.size()) == calls_;
+  }
+
+  Client& client_;
+  const Request& request_;
+  const int calls_;
+  absl::Mutex mutex_;
+  int started_ = 0;
+  std::vector<double> latencies_;
+};
+
+Load OurStream(Client& client, const Request& request, int window, int messages) {
+  auto stream = client.OpenStream({.window = static_cast<uint32_t>(window)});
+  Require(stream.status());
+  const absl::Time start = absl::Now();
+  for (int i = 0; i < messages; ++i) {
+    (*stream)->Execute(request,
+                       [](absl::StatusOr<Response> response) { Require(response.status()); });
+  }
+  Require((*stream)->Finish());
+  return {.per_second = messages / absl::ToDoubleSeconds(absl::Now() - start)};
+}
+
+// What a process has used so far.
+struct Usage {
+  int64_t page_faults = 0;  // minor and major
+  double seconds = 0;       // user and system time
+};
+
+Usage UsageOf(pid_t process) {
+  std::string line;
+  std::getline(std::ifstream(absl::StrCat("/proc/", process, "/stat")), line);
+  const std::vector<std::string> fields = absl::StrSplit(line.substr(line.rfind(')') + 2), ' ');
+  int64_t values[4] = {};
+  for (int i = 0; i < 4; ++i) {
+    constexpr int kFields[] = {7, 9, 11, 12};  // minor faults, major faults, user, system
+    if (!absl::SimpleAtoi(fields[kFields[i]], &values[i])) std::abort();
+  }
+  return {.page_faults = values[0] + values[1],
+          .seconds = static_cast<double>(values[2] + values[3]) /
+                     static_cast<double>(sysconf(_SC_CLK_TCK))};
+}
+
+double OwnSeconds() { return UsageOf(getpid()).seconds; }
+
+class Peers {
+ public:
+  Peers() {
+    std::string pattern = "/tmp/opserve-benchmark-XXXXXX";
+    directory_ = mkdtemp(pattern.data());
+    daemon_.emplace(std::vector<std::string>{absl::StrCat("--listen=", OurUnix(), ",", OurTcp()),
+                                             "--admin_listen=none", "--metrics_listen=none",
+                                             "--drain_delay=0s", "--log_level=off",
+                                             "--max_message_bytes=268435456"});
+    raw_ = fork();
+    if (raw_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ServeRaw(directory_ + "/raw", kTcpPort + 1);
+  }
+  ~Peers() {
+    kill(raw_, SIGKILL);
+    waitpid(raw_, nullptr, 0);
+    daemon_->End(SIGTERM);
+    unlink((directory_ + "/raw").c_str());
+    rmdir(directory_.c_str());
+  }
+
+  std::string OurUnix() const { return "unix:" + directory_ + "/socket"; }
+  std::string OurTcp() const { return absl::StrCat("127.0.0.1:", kTcpPort); }
+  std::string RawUnix() const { return "unix:" + directory_ + "/raw"; }
+  std::string RawTcp() const { return absl::StrCat("127.0.0.1:", kTcpPort + 1); }
+
+  std::unique_ptr<Client> Connect(const std::string& target) const {
+    auto client = Client::Connect(target, {.wait_for_ready = absl::Seconds(60)});
+    Require(client.status());
+    return *std::move(client);
+  }
+
+  int64_t ResidentBytes() const { return ResidentBytesOf(daemon_->pid()); }
+  Usage OurUsage() const { return UsageOf(daemon_->pid()); }
+  Usage RawUsage() const { return UsageOf(raw_); }
+
+ private:
+  std::string directory_;
+  std::optional<DaemonProcess> daemon_;
+  pid_t raw_ = 0;
+};
+
+struct Pair {
+  double ours = 0;
+  double raw = 0;
+  double ratio = 0;  // median of the repetitions' own
+};
+
+// Both in turn, so that what disturbs the machine disturbs both.
+Pair Compare(const std::function<double()>& ours, const std::function<double()>& raw) {
+  std::vector<double> our_values;
+  std::vector<double> raw_values;
+  std::vector<double> ratios;
+  for (int i = 0; i < g_repetitions; ++i) {
+    our_values.push_back(ours());
+    raw_values.push_back(raw());
+    ratios.push_back(our_values.back() / raw_values.back());
+  }
+  return {Median(our_values), Median(raw_values), Median(ratios)};
+}
+
+struct Work {
+  const char* target;
+  const char* name;
+  size_t tensor_bytes;
+  bool is_unix;
+  int in_flight;
+  int calls;
+};
+
+constexpr double kMegabyte = 1e6;
+
+// Requests or bytes per second, and page faults and memory of the same calls.
+void CompareThroughput(const Peers& peers, const Work& work, double at_least) {
+  const auto client = peers.Connect(work.is_unix ? peers.OurUnix() : peers.OurTcp());
+  RawClient raw(work.is_unix ? peers.RawUnix() : peers.RawTcp());
+  const Request request = KlRequest(work.tensor_bytes);
+  const bool is_small = work.tensor_bytes < kMi;
+  const double unit = is_small ? 1 : 3 * static_cast<double>(work.tensor_bytes) / kMegabyte;
+  double our_client_seconds = 0;
+  double raw_client_seconds = 0;
+  const auto ours = [&] {
+    const double before = OwnSeconds();
+    const Load load = OurLoad(*client, request, work.calls).Run(work.in_flight);
+    our_client_seconds += OwnSeconds() - before;
+    return load.per_second * unit;
+  };
+  const auto theirs = [&] {
+    const double before = OwnSeconds();
+    const Load load = raw.Call(3 * work.tensor_bytes, work.in_flight, work.calls);
+    raw_client_seconds += OwnSeconds() - before;
+    return load.per_second * unit;
+  };
+  // Until memory is as large as it gets.
+  for (int i = 0; i < 3; ++i) {
+    ours();
+    theirs();
+  }
+  our_client_seconds = raw_client_seconds = 0;
+  const Usage our_usage = peers.OurUsage();
+  const Usage raw_usage = peers.RawUsage();
+  const int64_t resident = peers.ResidentBytes();
+  const Pair pair = Compare(ours, theirs);
+  const int64_t faults = peers.OurUsage().page_faults - our_usage.page_faults;
+  const double our_seconds = peers.OurUsage().seconds - our_usage.seconds;
+  const double raw_seconds = peers.RawUsage().seconds - raw_usage.seconds;
+  Report({.target = work.target,
+          .what = work.name,
+          .ours = pair.ours,
+          .peer = pair.raw,
+          .unit = is_small ? "req/s" : "MB/s",
+          .ratio = pair.ratio,
+          .at_least = at_least});
+  const double requests = static_cast<double>(g_repetitions) * work.calls;
+  Report({.target = "",
+          .what = absl::StrCat("processor time of the servers: ", work.name),
+          .ours = our_seconds / requests * 1e6,
+          .peer = raw_seconds / requests * 1e6,
+          .unit = "us",
+          .ratio = our_seconds / raw_seconds});
+  Report({.target = "",
+          .what = absl::StrCat("processor time of the clients: ", work.name),
+          .ours = our_client_seconds / requests * 1e6,
+          .peer = raw_client_seconds / requests * 1e6,
+          .unit = "us",
+          .ratio = our_client_seconds / raw_client_seconds});
+  Report({.target = "T14",
+          .what = absl::StrCat("page faults per request: ", work.name),
+          .ours = static_cast<double>(faults),
+          .peer = requests,
+          .unit = "count",
+          .ratio = static_cast<double>(faults) / requests,
+          .at_most = 0.1});
+  Report({.target = "T14",
+          .what = absl::StrCat("growth of memory, MiB: ", work.name),
+          .ours = static_cast<double>(peers.ResidentBytes()) / kMi,
+          .peer = static_cast<double>(resident) / kMi,
+          .unit = "MiB",
+          .ratio = static_cast<double>(peers.ResidentBytes() - resident) / kMi,
+          .at_most = 1});
+}
+
+void CompareLatency(const Peers& peers, const Work& work, double at_most) {
+  const auto client = peers.Connect(peers.OurUnix());
+  RawClient raw(peers.RawUnix());
+  const Request request = KlRequest(work.tensor_bytes);
+  const auto ours = [&] { return OurLoad(*client, request, work.calls).Run(1).p50_us; };
+  const auto theirs = [&] { return raw.Call(3 * work.tensor_bytes, 1, work.calls).p50_us; };
+  ours();
+  theirs();
+  const Pair pair = Compare(ours, theirs);
+  Report({.target = work.target,
+          .what = work.name,
+          .ours = pair.ours,
+          .peer = pair.raw,
+          .unit = "us",
+          .ratio = pair.ratio,
+          .at_most = at_most});
+}
+
+void CompareStream(const Peers& peers, const Work& work, double at_least) {
+  const auto client = peers.Connect(peers.OurUnix());
+  RawClient raw(peers.RawUnix());
+  const Request request = KlRequest(work.tensor_bytes);
+  const Pair pair = Compare(
+      [&] { return OurStream(*client, request, work.in_flight, work.calls).per_second; },
+      [&] { return raw.Stream(3 * work.tensor_bytes, work.in_flight, work.calls).per_second; });
+  Report({.target = work.target,
+          .what = work.name,
+          .ours = pair.ours,
+          .peer = pair.raw,
+          .unit = "msg/s",
+          .ratio = pair.ratio,
+          .at_least = at_least});
+}
+
+void CompareProgram(const Peers& peers) {
+  const auto client = peers.Connect(peers.OurUnix());
+  constexpr int64_t kRows = 1024;
+  const auto filled = [](float value) {
+    return Tensor::Owning<float>({kRows, 1024}, std::vector<float>(kRows * 1024, value));
+  };
+  const Tensor student = filled(-1);
+  const Invocation kl = {.operator_name = "KlDivBackward",
+                         .inputs = {{"grad_output", Tensor::Owning<float>({}, {1.0f})},
+                                    {"self", student},
+                                    {"target", filled(0.5f)}},
+                         .attributes = {{"reduction", "batchmean"}}};
+  const auto softmax = [&](auto grad) {
+    return Invocation{.operator_name = "LogSoftmaxBackward",
+                      .inputs = {{"grad_output", grad}, {"output", student}}};
+  };
+  constexpr int kCalls = 20;
+  const auto milliseconds = [](absl::Time start) {
+    return absl::ToDoubleMilliseconds(absl::Now() - start) / kCalls;
+  };
+  const auto one_call = [&] {
+    const absl::Time start = absl::Now();
+    for (int i = 0; i < kCalls; ++i) {
+      Require(client->Execute({.invocations = {kl, softmax(OutputOf{.invocation = 0})}}).status());
+    }
+    return milliseconds(start);
+  };
+  const auto two_calls = [&] {
+    const absl::Time start = absl::Now();
+    for (int i = 0; i < kCalls; ++i) {
+      const auto first = client->Execute(kl);
+      Require(first.status());
+      const Tensor grad = Tensor::Of<float>({kRows, 1024}, *first->results[0].values<float>());
+      Require(client->Execute(softmax(grad)).status());
+    }
+    return milliseconds(start);
+  };
+  const Pair pair = Compare(one_call, two_calls);
+  Report({.target = "T15",
+          .what = "program of two invocations / two calls, 4 MiB",
+          .ours = pair.ours,
+          .peer = pair.raw,
+          .unit = "ms",
+          .ratio = pair.ratio,
+          .at_most = 0.6});
+}
+
+void Run(const std::set<std::string>& sections) {
+  const auto wants = [&](const char* name) { return sections.empty() || sections.contains(name); };
+  const Peers peers;
+  if (wants("small")) {
+    CompareThroughput(peers, {"T1", "1 KiB, Unix, 32 in flight", kKi, true, 32, 20000}, 0.6);
+    CompareLatency(peers, {"T2", "1 KiB, Unix, 1 in flight, p50", kKi, true, 1, 4000}, 1.5);
+  }
+  if (wants("stream")) {
+    CompareStream(peers, {"T3", "1 KiB, stream, window 64", kKi, true, 64, 40000}, 0.5);
+  }
+  if (wants("large")) {
+    CompareThroughput(peers, {"T4", "4 MiB, Unix, 1 in flight", 4 * kMi, true, 1, 60}, 0.8);
+    CompareThroughput(peers, {"T4", "4 MiB, Unix, 8 in flight", 4 * kMi, true, 8, 60}, 0.8);
+  }
+  if (wants("huge")) {
+    CompareThroughput(peers, {"T5", "64 MiB, Unix, 1 in flight", 64 * kMi, true, 1, 6}, 0.8);
+    CompareThroughput(peers, {"T5", "64 MiB, TCP, 1 in flight", 64 * kMi, false, 1, 6}, 0.8);
+  }
+  if (wants("program")) CompareProgram(peers);
+}
+
+}  // namespace
+}  // namespace opserve::benchmark
+
+int main(int argc, char** argv) {
+  // As README.md advises programs with large tensors, and as the daemon does.
+  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 2047 << 20);
+  mallopt(M_TOP_PAD, 64 << 20);
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  std::set<std::string> sections;
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view argument = argv[i];
+    if (absl::ConsumePrefix(&argument, "--repetitions=")) {
+      if (!absl::SimpleAtoi(argument, &opserve::benchmark::g_repetitions) ||
+          opserve::benchmark::g_repetitions < 1) {
+        std::fprintf(stderr, "transport_benchmark: --repetitions=%s is no number above 0\n",
+                     std::string(argument).c_str());
+        return 2;
+      }
+    } else {
+      sections.insert(std::string(argument));
+    }
+  }
+  opserve::benchmark::Run(sections);
+}
