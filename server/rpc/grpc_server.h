@@ -20,6 +20,7 @@
 #include "server/execution/resident_tensors.h"
 #include "server/observability/request_metrics.h"
 #include "server/rpc/execute_service.h"
+#include "server/rpc/health_service.h"
 #include "server/rpc/idempotency_cache.h"
 #include "server/rpc/tensor_service.h"
 #include "server/rpc/unary_call.h"
@@ -41,6 +42,9 @@ class GrpcServer {
     std::function<v1::GetServerStatusResponse()> status;
   };
 
+  // Polling threads, which are Visitors 0 and up.
+  static uint32_t NumPollers();
+
   // Binds the listeners and serves; health says NOT_SERVING until SetServing. kUnavailable: an
   // address cannot be bound, or another daemon answers on that socket.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const Config& config, Parts parts);
@@ -51,7 +55,7 @@ class GrpcServer {
   GrpcServer& operator=(const GrpcServer&) = delete;
 
   // What the standard health service says, for "" and for both services of opserve.v1.
-  void SetServing(bool is_serving);
+  void SetServing(bool is_serving) { health_.SetServing(is_serving); }
 
   // Answers new calls UNAVAILABLE from now on; what is in flight goes on.
   void RefuseNewCalls();
@@ -80,6 +84,7 @@ class GrpcServer {
   AsyncOperatorService operator_service_;
   AsyncTensorService tensor_service_;
   ServerCalls calls_;
+  HealthService health_{calls_};
   IdempotencyCache idempotency_;
   ExecuteContext execute_;
   TensorContext tensors_;

@@ -81,8 +81,6 @@ std::set<std::string> ServicesAt(const std::string& target) {
 }
 
 std::vector<std::string> MethodsOf(const std::string& service) {
-  // gRPC keeps its own health service's descriptor to itself.
-  if (service == "grpc.health.v1.Health") return {"Check", "Watch"};
   const auto* descriptor =
       google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(service);
   if (descriptor == nullptr) return {"unknown"};
