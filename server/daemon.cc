@@ -32,6 +32,7 @@ std::string RuntimeName(const AclLibrary& acl) {
 
 DeviceServiceOptions ServiceOptions(const Config& config, size_t devices) {
   return {.lanes = config.streams_per_device,
+          .visitors = GrpcServer::NumPollers(),
           .queue_capacity = std::max<size_t>(config.queue_capacity_total / devices, 1),
           .queue_capacity_per_tenant = config.queue_capacity_per_tenant,
           .queue_max_age = config.queue_max_age,

@@ -8,12 +8,14 @@
 #include <variant>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/tensor_layout.h"
 #include "client/cpp/time_message.h"
 #include "grpcpp/support/slice.h"
 #include "opserve/v1/operator_service.pb.h"
+#include "proto/codec/header_arena.h"
 #include "proto/codec/payload_message.h"
 
 namespace opserve {
@@ -31,21 +33,33 @@ class PayloadList {
   uint32_t Add(const Tensor& tensor) {
     const absl::Span<const std::byte> bytes = tensor.storage();
     for (size_t i = 0; i < storages_.size(); ++i) {
-      if (storages_[i].data() == bytes.data() && storages_[i].size() == bytes.size()) return i;
+      const absl::Span<const std::byte> known = storages_[i]->storage();
+      if (known.data() == bytes.data() && known.size() == bytes.size()) return i;
     }
-    storages_.push_back(bytes);
+    storages_.push_back(&tensor);
     num_bytes_ += bytes.size();
-    slices_.push_back(SliceOf(bytes, tensor.owner(), &borrow_));
-    return slices_.size() - 1;
+    return storages_.size() - 1;
   }
 
-  absl::Span<const grpc::Slice> slices() const { return slices_; }
+  // For a message with a header of `header_bytes`. To be called once.
+  absl::InlinedVector<grpc::Slice, 4> Slices(size_t header_bytes) {
+    const bool will_be_merged = codec::IsMerged(header_bytes, storages_.size(), num_bytes_);
+    absl::InlinedVector<grpc::Slice, 4> slices;
+    for (const Tensor* tensor : storages_) {
+      const absl::Span<const std::byte> bytes = tensor->storage();
+      if (will_be_merged) {
+        slices.emplace_back(bytes.data(), bytes.size(), grpc::Slice::STATIC_SLICE);
+      } else {
+        slices.push_back(SliceOf(bytes, tensor->owner(), &borrow_));
+      }
+    }
+    return slices;
+  }
   uint64_t num_bytes() const { return num_bytes_; }
 
  private:
   Borrow& borrow_;
-  std::vector<absl::Span<const std::byte>> storages_;
-  std::vector<grpc::Slice> slices_;
+  absl::InlinedVector<const Tensor*, 4> storages_;  // the request's
   uint64_t num_bytes_ = 0;
 };
 
@@ -113,9 +127,9 @@ void Encode(const Request& request, PayloadList& payloads, v1::ExecuteRequest* m
   message->set_priority(request.priority);
 }
 
-absl::Status FillBuffer(const google::protobuf::MessageLite& message, const PayloadList& payloads,
+absl::Status FillBuffer(const google::protobuf::MessageLite& message, PayloadList& payloads,
                         grpc::ByteBuffer* buffer) {
-  *buffer = codec::BuildPayloadMessage(message, payloads.slices());
+  *buffer = codec::BuildPayloadMessage(message, payloads.Slices(message.ByteSizeLong()));
   if (buffer->Length() <= kMaxMessageBytes) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the request's tensors have ",
                                                  payloads.num_bytes(),
@@ -164,7 +178,8 @@ absl::StatusOr<Response> DecodeResults(
 absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request) {
   EncodedRequest encoded;
   PayloadList payloads(&encoded.borrow);
-  v1::ExecuteRequest message;
+  codec::HeaderArena arena;
+  auto& message = arena.Make<v1::ExecuteRequest>();
   Encode(request, payloads, &message);
   absl::Status status = FillBuffer(message, payloads, &encoded.buffer);
   if (!status.ok()) return status;
@@ -174,7 +189,8 @@ absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request) {
 absl::StatusOr<EncodedRequest> EncodeStreamRequest(const Request& request, uint64_t id) {
   EncodedRequest encoded;
   PayloadList payloads(&encoded.borrow);
-  v1::ExecuteStreamRequest message;
+  codec::HeaderArena arena;
+  auto& message = arena.Make<v1::ExecuteStreamRequest>();
   message.set_id(id);
   if (request.timeout != absl::InfiniteDuration()) {
     // Not 0, which would mean that there is no deadline.
@@ -187,14 +203,16 @@ absl::StatusOr<EncodedRequest> EncodeStreamRequest(const Request& request, uint6
 }
 
 absl::StatusOr<Response> DecodeResponse(const grpc::ByteBuffer& buffer) {
-  v1::ExecuteResponse header;
+  codec::HeaderArena arena;
+  auto& header = arena.Make<v1::ExecuteResponse>();
   const auto message = SplitAnswer(buffer, kMaxResultPayloads, &header);
   if (!message.ok()) return message.status();
   return DecodeResults(header, *message);
 }
 
 absl::StatusOr<StreamAnswer> DecodeStreamResponse(const grpc::ByteBuffer& buffer) {
-  v1::ExecuteStreamResponse header;
+  codec::HeaderArena arena;
+  auto& header = arena.Make<v1::ExecuteStreamResponse>();
   const auto message = SplitAnswer(buffer, kMaxResultPayloads, &header);
   if (!message.ok()) return message.status();
   if (header.has_error()) return StreamAnswer{header.id(), FromStatusDetails(header.error())};

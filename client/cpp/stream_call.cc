@@ -53,7 +53,7 @@ void StreamCall::Execute(const Request& request, Done done) {
 absl::Status StreamCall::Enter(uint64_t id, EncodedRequest* request, Done* done) {
   const bool is_callback = std::this_thread::get_id() == thread_.get_id();
   absl::MutexLock lock(&mutex_);
-  if (!is_callback) mutex_.Await(absl::Condition(this, &StreamCall::CanEnter));
+  if (!is_callback && IsFull()) mutex_.Await(absl::Condition(this, &StreamCall::HasRoom));
   if (is_finishing_) return absl::FailedPreconditionError("the stream takes no more requests");
   if (stage_ == Stage::kEnded) return status_;
   if (in_flight_ > window_) {

@@ -90,8 +90,13 @@ class StreamCall {
   // Breaks the call off for an answer that the protocol does not allow.
   void Abort(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  bool CanEnter() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return in_flight_ < window_ || is_finishing_ || stage_ == Stage::kEnded;
+  bool IsFull() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return in_flight_ >= window_ && !is_finishing_ && stage_ != Stage::kEnded;
+  }
+  // What those wait for who found it full: waking them for each answer would cost more than the
+  // answer, and half a window keeps the daemon busy meanwhile.
+  bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return in_flight_ <= window_ / 2 || is_finishing_ || stage_ == Stage::kEnded;
   }
   bool IsOver() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return stage_ == Stage::kEnded && in_flight_ == 0;

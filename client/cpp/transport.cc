@@ -2,11 +2,13 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/borrow.h"
 #include "client/cpp/credentials.h"
 #include "client/cpp/deadline.h"
 #include "client/cpp/grpc_status.h"
+#include "client/cpp/socket_buffers.h"
 #include "client/cpp/target.h"
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
@@ -33,6 +35,7 @@ grpc::ChannelArguments ArgumentsFor(const Target& target, const ConnectOptions& 
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
   // A connection of its own for each client; gRPC would share one between equal channels.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  if (absl::StartsWith(target.uri, "unix:")) EnlargeUnixSendBuffers(&arguments);
   if (target.is_balanced) arguments.SetServiceConfigJSON(kBalancing);
   if (options.tls && !options.tls->server_name_override.empty()) {
     arguments.SetSslTargetNameOverride(options.tls->server_name_override);

@@ -157,13 +157,29 @@ absl::Status SplitFields(SliceCursor& cursor, size_t max_payloads, std::string* 
   return absl::OkStatus();
 }
 
-// Tag and length that precede a payload.
-std::string PayloadPrefix(size_t size) {
-  std::array<uint8_t, 16> bytes;
-  uint8_t* end =
-      google::protobuf::io::CodedOutputStream::WriteVarint32ToArray(kPayloadTag, bytes.data());
-  end = google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(size, end);
-  return std::string(bytes.data(), end);
+constexpr size_t kMaxPrefixBytes = 16;
+
+// Writes tag and length that precede a payload; returns where they end.
+uint8_t* WritePayloadPrefix(size_t size, uint8_t* to) {
+  to = google::protobuf::io::CodedOutputStream::WriteVarint32ToArray(kPayloadTag, to);
+  return google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(size, to);
+}
+
+grpc::ByteBuffer BuildMerged(const google::protobuf::MessageLite& header, size_t header_bytes,
+                             absl::Span<const grpc::Slice> payloads) {
+  std::array<uint8_t, kMaxPrefixBytes> prefix;
+  size_t bytes = header_bytes;
+  for (const grpc::Slice& payload : payloads) {
+    bytes += WritePayloadPrefix(payload.size(), prefix.data()) - prefix.data() + payload.size();
+  }
+  grpc::Slice message(bytes);
+  auto* to = const_cast<uint8_t*>(message.begin());  // nobody else has it yet
+  to = header.SerializeWithCachedSizesToArray(to);
+  for (const grpc::Slice& payload : payloads) {
+    to = WritePayloadPrefix(payload.size(), to);
+    to = std::copy(payload.begin(), payload.end(), to);
+  }
+  return grpc::ByteBuffer(&message, 1);
 }
 
 }  // namespace
@@ -191,15 +207,22 @@ absl::Status PayloadMessage::ParseHeader(google::protobuf::MessageLite* header) 
 
 grpc::ByteBuffer BuildPayloadMessage(const google::protobuf::MessageLite& header,
                                      absl::Span<const grpc::Slice> payloads) {
-  absl::InlinedVector<grpc::Slice, 8> slices;
-  std::string prefix = header.SerializeAsString();
-  for (const grpc::Slice& payload : payloads) {
-    prefix += PayloadPrefix(payload.size());
-    slices.emplace_back(prefix);
-    slices.push_back(payload);
-    prefix.clear();
+  const size_t header_bytes = header.ByteSizeLong();
+  size_t payload_bytes = 0;
+  for (const grpc::Slice& payload : payloads) payload_bytes += payload.size();
+  if (IsMerged(header_bytes, payloads.size(), payload_bytes)) {
+    return BuildMerged(header, header_bytes, payloads);
   }
-  if (slices.empty()) slices.emplace_back(prefix);
+
+  absl::InlinedVector<grpc::Slice, 8> slices;
+  slices.emplace_back(header_bytes);
+  header.SerializeWithCachedSizesToArray(const_cast<uint8_t*>(slices.back().begin()));
+  for (const grpc::Slice& payload : payloads) {
+    std::array<uint8_t, kMaxPrefixBytes> prefix;
+    slices.emplace_back(prefix.data(),
+                        WritePayloadPrefix(payload.size(), prefix.data()) - prefix.data());
+    slices.push_back(payload);
+  }
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 

@@ -57,8 +57,17 @@ class PayloadMessage {
   std::vector<Payload> payloads_;
 };
 
-// Serialises `header` (whose payloads field must be empty) followed by `payloads`, without copying
-// these: the buffer refers to their slices.
+// Whether a message of a header and this many payloads with these bytes together is made in one
+// piece, because references would cost more than copying.
+inline bool IsMerged(size_t header_bytes, size_t payloads, size_t payload_bytes) {
+  constexpr size_t kLargest = 8 << 10;
+  constexpr size_t kMaxPrefixBytes = 16;
+  return payloads <= kLargest &&
+         header_bytes + payloads * kMaxPrefixBytes + payload_bytes <= kLargest;
+}
+
+// Serialises `header` (whose payloads field must be empty) followed by `payloads`. These are not
+// copied, unless the message is small (IsMerged): the buffer refers to their slices.
 grpc::ByteBuffer BuildPayloadMessage(const google::protobuf::MessageLite& header,
                                      absl::Span<const grpc::Slice> payloads);
 

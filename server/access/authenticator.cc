@@ -30,6 +30,8 @@ absl::string_view Find(const Metadata& metadata, const char* key) {
 
 std::vector<std::string> CertificateNames(const grpc::AuthContext& context) {
   std::vector<std::string> names;
+  // Without one the identity is that of the connection, or nobody's.
+  if (!absl::StartsWith(context.GetPeerIdentityPropertyName(), "x509_")) return names;
   for (const char* property : {"x509_subject_alternative_name", "x509_common_name"}) {
     for (const grpc::string_ref& name : context.FindPropertyValues(property)) {
       names.emplace_back(name.data(), name.size());

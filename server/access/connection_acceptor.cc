@@ -17,6 +17,11 @@
 #include "absl/time/clock.h"
 
 namespace opserve::server {
+namespace {
+
+constexpr int kUnixSendBufferBytes = 4 << 20;
+
+}  // namespace
 
 void ConnectionAcceptor::Add(Listener listener, std::unique_ptr<ConnectionGate> gate) {
   doors_.push_back(std::make_unique<Door>(Door{std::move(listener), std::move(gate)}));
@@ -117,7 +122,11 @@ void ConnectionAcceptor::Accept(int socket, Door& door) {
     rejected_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  if (!door.listener.address().is_unix) {
+  if (door.listener.address().is_unix) {
+    // Packaged systems give 208 KiB, which stops a large result many times on its way.
+    setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kUnixSendBufferBytes,
+               sizeof(kUnixSendBufferBytes));
+  } else {
     const int on = 1;
     setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   }

@@ -76,10 +76,31 @@ absl::StatusOr<DeviceBuffer> DeviceMemoryPool::Allocate(const Allocation& alloca
     if (outcome != nullptr) *outcome = kOutOfMemory;
   }
   if (!lease.ok()) return lease.status();
+  return ToBuffer(*lease, allocation, outcome);
+}
 
-  DeviceBuffer buffer(this, lease->block, allocation.bytes);
-  if (lease->must_scrub) OPSERVE_RETURN_IF_ERROR(Overwrite(lease->block, allocation.stream));
-  if (outcome != nullptr) *outcome = lease->outcome;
+std::optional<DeviceBuffer> DeviceMemoryPool::TryAllocate(const Allocation& allocation,
+                                                          Outcome* outcome) {
+  if (allocation.bytes == 0) return DeviceBuffer();
+  if (allocation.bytes > kLargestRequest) return std::nullopt;
+  Attempt attempt{*this, allocation, RequestFor(allocation)};
+  Lease lease;
+  {
+    absl::MutexLock lock(&mutex_);
+    lease = TakeFree(attempt);
+  }
+  if (lease.block == nullptr) return std::nullopt;
+  absl::StatusOr<DeviceBuffer> buffer = ToBuffer(lease, allocation, outcome);
+  if (!buffer.ok()) return std::nullopt;
+  return *std::move(buffer);
+}
+
+absl::StatusOr<DeviceBuffer> DeviceMemoryPool::ToBuffer(const Lease& lease,
+                                                        const Allocation& allocation,
+                                                        Outcome* outcome) {
+  DeviceBuffer buffer(this, lease.block, allocation.bytes);
+  if (lease.must_scrub) OPSERVE_RETURN_IF_ERROR(Overwrite(lease.block, allocation.stream));
+  if (outcome != nullptr) *outcome = lease.outcome;
   return buffer;
 }
 

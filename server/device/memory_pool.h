@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -153,6 +154,10 @@ class DeviceMemoryPool {
   absl::StatusOr<DeviceBuffer> Allocate(const Allocation& allocation, Outcome* outcome = nullptr)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // As Allocate, of what is free now: neither waits nor asks the device. `wait_until` says nothing.
+  std::optional<DeviceBuffer> TryAllocate(const Allocation& allocation, Outcome* outcome)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Says that everything queued on `stream` so far has run: blocks released on it serve any stream.
   void StreamIsIdle(aclrtStream stream) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -229,6 +234,9 @@ class DeviceMemoryPool {
   Lease TakeFree(Attempt& attempt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Lease Lend(const MemoryHeap::Lent& lent, const Attempt& attempt, Outcome outcome)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes the lease a buffer, scrubbed if it must be.
+  absl::StatusOr<DeviceBuffer> ToBuffer(const Lease& lease, const Allocation& allocation,
+                                        Outcome* outcome) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Overwrite(MemoryBlock* block, aclrtStream stream) ABSL_LOCKS_EXCLUDED(mutex_);
   void Return(MemoryBlock* block) ABSL_LOCKS_EXCLUDED(mutex_);
   void Publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -59,12 +59,7 @@ absl::StatusOr<PinnedBuffer> PinnedPool::Allocate(size_t bytes, const PinnedAllo
   bool is_reserved = false;
   {
     absl::MutexLock lock(&mutex_);
-    if (auto found = idle_.find(block_bytes); found != idle_.end()) {
-      void* const data = found->second;
-      idle_.erase(found);
-      allocated_bytes_ += block_bytes;
-      return PinnedBuffer(shared_from_this(), data, bytes, block_bytes, allowance.charge);
-    }
+    if (std::optional<PinnedBuffer> idle = TakeIdle(bytes, allowance)) return *std::move(idle);
     evicted = MakeRoom(block_bytes);
     is_reserved = reserved_bytes_ + block_bytes <= limit_bytes_;
     if (is_reserved) reserved_bytes_ += block_bytes;
@@ -86,6 +81,24 @@ absl::StatusOr<PinnedBuffer> PinnedPool::Allocate(size_t bytes, const PinnedAllo
     reserved_bytes_ -= block_bytes;
     return status;
   }
+  allocated_bytes_ += block_bytes;
+  return PinnedBuffer(shared_from_this(), data, bytes, block_bytes, allowance.charge);
+}
+
+std::optional<PinnedBuffer> PinnedPool::TryAllocate(size_t bytes,
+                                                    const PinnedAllowance& allowance) {
+  if (bytes == 0) return PinnedBuffer();
+  if (!allowance.is_pinned) return std::nullopt;
+  absl::MutexLock lock(&mutex_);
+  return TakeIdle(bytes, allowance);
+}
+
+std::optional<PinnedBuffer> PinnedPool::TakeIdle(size_t bytes, const PinnedAllowance& allowance) {
+  const size_t block_bytes = SizeClass(bytes);
+  const auto found = idle_.find(block_bytes);
+  if (found == idle_.end()) return std::nullopt;
+  void* const data = found->second;
+  idle_.erase(found);
   allocated_bytes_ += block_bytes;
   return PinnedBuffer(shared_from_this(), data, bytes, block_bytes, allowance.charge);
 }

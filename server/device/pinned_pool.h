@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -82,6 +83,11 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   absl::StatusOr<PinnedBuffer> Allocate(size_t bytes, const PinnedAllowance& allowance = {})
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // As Allocate, if a block of that size is idle: asks nothing of the system, and any thread may
+  // call it.
+  std::optional<PinnedBuffer> TryAllocate(size_t bytes, const PinnedAllowance& allowance)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Gives all idle blocks back to the system. To be called before ACL is finalised: blocks that
   // come back later stay with the process.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -98,6 +104,8 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   PinnedPool(const AclLibrary& acl, size_t limit_bytes, bool allow_host_fallback)
       : acl_(acl), limit_bytes_(limit_bytes), allow_host_fallback_(allow_host_fallback) {}
   absl::StatusOr<PinnedBuffer> AllocateOrdinary(size_t bytes);
+  std::optional<PinnedBuffer> TakeIdle(size_t bytes, const PinnedAllowance& allowance)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Return(void* data, size_t block_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes idle blocks out of the books, largest first, until `bytes` more fit under the limit; none
   // if all of them would not do.

@@ -81,6 +81,13 @@ absl::Status StreamLane::Synchronize(absl::Duration timeout) {
   return is_aborted ? absl::CancelledError("the caller cancelled") : status;
 }
 
+bool StreamLane::IsIdle() const {
+  const AclLibrary& acl = device_.acl();
+  aclrtStreamStatus status = ACL_STREAM_STATUS_NOT_READY;
+  return acl.aclrtStreamQuery != nullptr && acl.aclrtStreamQuery(stream_, &status) == ACL_SUCCESS &&
+         status == ACL_STREAM_STATUS_COMPLETE;
+}
+
 absl::Status StreamLane::CheckDevice() const {
   const int code = SynchronizeFor(kSettleTimeout);
   if (ClassifyAclCode(code) != AclFault::kDevice) return absl::OkStatus();

@@ -35,6 +35,10 @@ class StreamLane {
   // kCancelled: AbortTask.  kInternal: the timeout passed.  Else AclCallStatus.
   absl::Status Synchronize(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Whether everything queued has run, well or badly, so that Synchronize would not wait. Does not
+  // wait itself.
+  bool IsIdle() const;
+
   // kUnavailable if the device is lost. The stream must be idle.
   absl::Status CheckDevice() const;
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "server/device/device.h"
 #include "server/device/pinned_pool.h"
 #include "server/device/stream_lane.h"
@@ -27,6 +28,8 @@ struct LaneContext {
   absl::Duration execution_timeout;
   // For all that the task takes of `pinned`.
   PinnedAllowance pinned_allowance = {};
+  // Page-locked memory of the lane, for what small tasks send to the device. Empty: it has none.
+  absl::Span<char> staging = {};
 };
 
 }  // namespace opserve::server

@@ -15,6 +15,7 @@ struct Piece {
   int first = 0;
   int last = 0;
   uint64_t* offset = nullptr;
+  size_t order = 0;  // in which it was named
 
   bool Overlaps(const Piece& other) const { return first <= other.last && other.first <= last; }
   uint64_t end() const { return *offset + bytes; }
@@ -26,7 +27,7 @@ uint64_t RoundUp(uint64_t bytes) {
 
 // The lowest offset at which `piece` collides with none of `placed` that lives at the same time.
 // `placed` is in order of offsets.
-uint64_t LowestFit(const Piece& piece, const std::vector<Piece>& placed) {
+uint64_t LowestFit(const Piece& piece, absl::Span<const Piece> placed) {
   uint64_t offset = 0;
   for (const Piece& other : placed) {
     if (!piece.Overlaps(other)) continue;
@@ -46,8 +47,12 @@ MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload
   plan.outputs.resize(count);
   plan.workspaces.resize(count);
 
-  std::vector<Piece> pieces;
-  std::vector<int> last_reader(payload_bytes.size(), 0);
+  // Small programs are planned without asking for memory.
+  absl::InlinedVector<Piece, 8> pieces;
+  absl::InlinedVector<int, 4> last_reader(payload_bytes.size(), 0);
+  const auto add = [&pieces](uint64_t bytes, int first, int last, uint64_t* offset) {
+    if (bytes > 0) pieces.push_back({RoundUp(bytes), first, last, offset, pieces.size()});
+  };
   for (size_t i = 0; i < count; ++i) {
     const BoundInvocation& invocation = program.invocations[i];
     const int now = static_cast<int>(i);
@@ -58,21 +63,19 @@ MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload
     }
     const int last = invocation.is_result ? static_cast<int>(count)
                                           : static_cast<int>(invocation.last_reader.value_or(i));
-    pieces.push_back(
-        {static_cast<uint64_t>(catalog::NumBytes(invocation.output)), now, last, &plan.outputs[i]});
-    pieces.push_back({workspace_bytes[i], now, now, &plan.workspaces[i]});
+    add(static_cast<uint64_t>(catalog::NumBytes(invocation.output)), now, last, &plan.outputs[i]);
+    add(workspace_bytes[i], now, now, &plan.workspaces[i]);
   }
   for (size_t i = 0; i < payload_bytes.size(); ++i) {
-    pieces.push_back({payload_bytes[i], 0, last_reader[i], &plan.payloads[i]});
+    add(payload_bytes[i], 0, last_reader[i], &plan.payloads[i]);
   }
 
   // Largest first: what is small fits into the gaps that are left.
-  std::erase_if(pieces, [](const Piece& piece) { return piece.bytes == 0; });
-  std::stable_sort(pieces.begin(), pieces.end(),
-                   [](const Piece& a, const Piece& b) { return a.bytes > b.bytes; });
-  std::vector<Piece> placed;
-  for (Piece& piece : pieces) {
-    piece.bytes = RoundUp(piece.bytes);
+  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
+    return a.bytes != b.bytes ? a.bytes > b.bytes : a.order < b.order;
+  });
+  absl::InlinedVector<Piece, 8> placed;
+  for (const Piece& piece : pieces) {
     *piece.offset = LowestFit(piece, placed);
     plan.total_bytes = std::max(plan.total_bytes, piece.end());
     placed.insert(

@@ -6,8 +6,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "server/execution/program.h"
 
@@ -16,9 +16,9 @@ namespace opserve::server {
 // Offsets from the block's start, multiples of 64 bytes; each piece has CANN's 32 bytes of slack
 // behind it. Pieces without bytes are at 0.
 struct MemoryPlan {
-  std::vector<uint64_t> payloads;    // by payload
-  std::vector<uint64_t> outputs;     // by invocation
-  std::vector<uint64_t> workspaces;  // by invocation
+  absl::InlinedVector<uint64_t, 4> payloads;    // by payload
+  absl::InlinedVector<uint64_t, 4> outputs;     // by invocation
+  absl::InlinedVector<uint64_t, 4> workspaces;  // by invocation
   uint64_t total_bytes = 0;
 };
 

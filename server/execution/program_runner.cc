@@ -1,6 +1,8 @@
 #include "server/execution/program_runner.h"
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -26,6 +28,9 @@ absl::Status InInvocation(const Program& program, uint32_t index, const absl::St
   return annotated;
 }
 
+}  // namespace
+
+// The steps of a run.
 class ProgramRun {
  public:
   ProgramRun(const Program& program, absl::Span<const codec::Payload> payloads,
@@ -65,18 +70,31 @@ class ProgramRun {
       result_.outputs.push_back(
           {source, invocation.op->descriptor->output.name, invocation.output, std::move(buffer)});
     }
-    std::vector<uint64_t> payload_bytes;
-    for (const codec::Payload& payload : payloads_) payload_bytes.push_back(payload.size);
-    memory_plan_ = PlanMemory(program_, payload_bytes, workspace_bytes_);
+    PlanPieces();
     OPSERVE_ASSIGN_OR_RETURN(
-        memory_, context_.lane.device().memory().Allocate({.bytes = memory_plan_.total_bytes,
-                                                           .stream = context_.lane.stream(),
-                                                           .tenant = tenant_,
-                                                           .wait_until = call_.deadline(),
-                                                           .is_cancelled = &call_.is_cancelled()},
+        memory_, context_.lane.device().memory().Allocate(AllocationUntil(call_.deadline()),
                                                           &result_.pool_outcome));
     result_.device_memory_bytes = memory_.size();
     return absl::OkStatus();
+  }
+
+  // As TakeMemory, of what is free now. False: it is not; then nothing was taken.
+  bool TryTakeMemory() {
+    for (uint32_t source : program_.results) {
+      const BoundInvocation& invocation = program_.invocations[source];
+      std::optional<PinnedBuffer> buffer = context_.pinned.TryAllocate(
+          catalog::NumBytes(invocation.output), context_.pinned_allowance);
+      if (!buffer) return false;
+      result_.outputs.push_back(
+          {source, invocation.op->descriptor->output.name, invocation.output, *std::move(buffer)});
+    }
+    PlanPieces();
+    std::optional<DeviceBuffer> memory = context_.lane.device().memory().TryAllocate(
+        AllocationUntil(absl::InfinitePast()), &result_.pool_outcome);
+    if (!memory) return false;
+    memory_ = *std::move(memory);
+    result_.device_memory_bytes = memory_.size();
+    return true;
   }
 
   absl::Status CopyPayloadsToDevice() {
@@ -92,6 +110,62 @@ class ProgramRun {
         room -= piece.size();
       }
       result_.copied_to_device_bytes += payloads_[i].size;
+    }
+    return absl::OkStatus();
+  }
+
+  // Whether the payloads, as they lie in device memory, fit the staging buffer.
+  bool FitsStaging() {
+    staged_begin_ = UINT64_MAX;
+    staged_end_ = 0;
+    for (size_t i = 0; i < payloads_.size(); ++i) {
+      if (payloads_[i].size == 0) continue;
+      staged_begin_ = std::min(staged_begin_, memory_plan_.payloads[i]);
+      staged_end_ = std::max(staged_end_, memory_plan_.payloads[i] + payloads_[i].size);
+    }
+    return staged_end_ == 0 || staged_end_ - staged_begin_ <= context_.staging.size();
+  }
+
+  // All payloads by one copy from page-locked memory. What lies between them is not written before
+  // its own use, but may not be what an earlier request left in the staging buffer.
+  absl::Status CopyPayloadsFromStaging() {
+    if (staged_end_ == 0) return absl::OkStatus();
+    const size_t bytes = staged_end_ - staged_begin_;
+    char* const staging = context_.staging.data();
+    uint64_t previous_end = staged_begin_;
+    for (size_t i : PayloadsByOffset()) {
+      char* to = staging + (memory_plan_.payloads[i] - staged_begin_);
+      std::memset(staging + (previous_end - staged_begin_), 0,
+                  memory_plan_.payloads[i] - previous_end);
+      for (absl::string_view piece : payloads_[i].pieces) {
+        std::memcpy(to, piece.data(), piece.size());
+        to += piece.size();
+      }
+      previous_end = memory_plan_.payloads[i] + payloads_[i].size;
+      result_.copied_to_device_bytes += payloads_[i].size;
+    }
+    return AclCallStatus(acl_, "aclrtMemcpyAsync",
+                         acl_.aclrtMemcpyAsync(At(staged_begin_), bytes, staging, bytes,
+                                               ACL_MEMCPY_HOST_TO_DEVICE, context_.lane.stream()));
+  }
+
+  absl::Status LaunchAll() {
+    for (uint32_t i = 0; i < program_.invocations.size(); ++i) {
+      OPSERVE_RETURN_IF_ERROR(InInvocation(program_, i, Launch(i)));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status QueueResultCopies() {
+    for (ProgramResult::Output& output : result_.outputs) {
+      const size_t bytes = output.data.size();
+      if (bytes == 0) continue;
+      OPSERVE_RETURN_IF_ERROR(
+          AclCallStatus(acl_, "aclrtMemcpyAsync",
+                        acl_.aclrtMemcpyAsync(output.data.data(), bytes,
+                                              At(memory_plan_.outputs[output.invocation]), bytes,
+                                              ACL_MEMCPY_DEVICE_TO_HOST, context_.lane.stream())));
+      result_.copied_from_device_bytes += bytes;
     }
     return absl::OkStatus();
   }
@@ -123,6 +197,32 @@ class ProgramRun {
   ProgramResult TakeResult() { return std::move(result_); }
 
  private:
+  void PlanPieces() {
+    absl::InlinedVector<uint64_t, 4> payload_bytes;
+    for (const codec::Payload& payload : payloads_) payload_bytes.push_back(payload.size);
+    memory_plan_ = PlanMemory(program_, payload_bytes, workspace_bytes_);
+  }
+
+  // Those with bytes, in the order in which they lie in device memory.
+  absl::InlinedVector<size_t, 4> PayloadsByOffset() const {
+    absl::InlinedVector<size_t, 4> order;
+    for (size_t i = 0; i < payloads_.size(); ++i) {
+      if (payloads_[i].size > 0) order.push_back(i);
+    }
+    std::sort(order.begin(), order.end(), [this](size_t a, size_t b) {
+      return memory_plan_.payloads[a] < memory_plan_.payloads[b];
+    });
+    return order;
+  }
+
+  DeviceMemoryPool::Allocation AllocationUntil(absl::Time wait_until) const {
+    return {.bytes = memory_plan_.total_bytes,
+            .stream = context_.lane.stream(),
+            .tenant = tenant_,
+            .wait_until = wait_until,
+            .is_cancelled = &call_.is_cancelled()};
+  }
+
   absl::Status CheckWorkspace(uint64_t bytes) const {
     const WorkspaceLimits& limits = context_.workspace_limits;
     if (bytes <= limits.max_bytes &&
@@ -160,9 +260,13 @@ class ProgramRun {
   std::vector<std::shared_ptr<Plan>> plans_;  // by invocation; leased until the lane is idle
   std::vector<uint64_t> workspace_bytes_;     // by invocation
   MemoryPlan memory_plan_;
+  uint64_t staged_begin_ = 0;  // of the payloads in the plan's block
+  uint64_t staged_end_ = 0;
   DeviceBuffer memory_;
   ProgramResult result_;
 };
+
+namespace {
 
 absl::Status CheckResidents(const Program& program, const Device& device) {
   for (const std::shared_ptr<const ResidentTensor>& resident : program.residents) {
@@ -173,6 +277,12 @@ absl::Status CheckResidents(const Program& program, const Device& device) {
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status AwaitStream(const Program& program, LaneContext& context) {
+  const absl::Status status = context.lane.Synchronize(context.execution_timeout);
+  // The stream does not tell which of its kernels failed.
+  return program.invocations.size() == 1 ? InInvocation(program, 0, status) : status;
 }
 
 absl::StatusOr<ProgramResult> RunOnStream(const Program& program,
@@ -196,15 +306,11 @@ absl::StatusOr<ProgramResult> RunOnStream(const Program& program,
   status = run.CopyPayloadsToDevice();
   clock.Book(Stage::kH2d);
   OPSERVE_RETURN_IF_ERROR(status);
-  const auto count = static_cast<uint32_t>(program.invocations.size());
-  for (uint32_t i = 0; i < count; ++i) {
-    OPSERVE_RETURN_IF_ERROR(InInvocation(program, i, run.Launch(i)));
-  }
+  OPSERVE_RETURN_IF_ERROR(run.LaunchAll());
   std::move(settle).Cancel();
-  status = lane.Synchronize(context.execution_timeout);
+  status = AwaitStream(program, context);
   clock.Book(Stage::kExecute);
-  // The stream does not tell which of its kernels failed.
-  OPSERVE_RETURN_IF_ERROR(count == 1 ? InInvocation(program, 0, status) : status);
+  OPSERVE_RETURN_IF_ERROR(status);
 
   status = run.CopyResultsToHost();
   clock.Book(Stage::kD2h);
@@ -212,15 +318,9 @@ absl::StatusOr<ProgramResult> RunOnStream(const Program& program,
   return run.TakeResult();
 }
 
-}  // namespace
-
-absl::StatusOr<ProgramResult> RunProgram(const Program& program,
-                                         absl::Span<const codec::Payload> payloads,
-                                         const CallState& call, uint32_t tenant,
-                                         LaneContext& context, StageClock& clock) {
-  OPSERVE_RETURN_IF_ERROR(call.Check());
-  const aclrtStream stream = context.lane.stream();
-  auto result = RunOnStream(program, payloads, call, tenant, context, clock);
+// Reports a device that broke, and tells the pool what became of the stream that was `stream`.
+absl::StatusOr<ProgramResult> Conclude(absl::StatusOr<ProgramResult> result, aclrtStream stream,
+                                       LaneContext& context) {
   // aclnn says of a lost device no more than that a runtime call failed: the stream knows.
   if (absl::IsInternal(result.status())) {
     if (absl::Status lost = context.lane.CheckDevice(); !lost.ok()) result = lost;
@@ -236,5 +336,84 @@ absl::StatusOr<ProgramResult> RunProgram(const Program& program,
   if (is_idle && !result.ok()) device.memory().StreamWasAborted(stream);
   return result;
 }
+
+}  // namespace
+
+absl::StatusOr<ProgramResult> RunProgram(const Program& program,
+                                         absl::Span<const codec::Payload> payloads,
+                                         const CallState& call, uint32_t tenant,
+                                         LaneContext& context, StageClock& clock) {
+  OPSERVE_RETURN_IF_ERROR(call.Check());
+  const aclrtStream stream = context.lane.stream();
+  return Conclude(RunOnStream(program, payloads, call, tenant, context, clock), stream, context);
+}
+
+class PromptRun::State {
+ public:
+  State(const Program& program, absl::Span<const codec::Payload> payloads, const CallState& call,
+        uint32_t tenant, LaneContext& context, StageClock& clock)
+      : program_(program),
+        call_(call),
+        context_(context),
+        clock_(clock),
+        stream_(context.lane.stream()),
+        run_(std::in_place, program, payloads, call, tenant, context) {}
+
+  bool Start() {
+    status_ = call_.Check();
+    if (status_.ok()) status_ = CheckResidents(program_, context_.lane.device());
+    if (!status_.ok()) return true;
+    status_ = run_->FindPlans();
+    clock_.Book(Stage::kPrepare);
+    if (!status_.ok()) return true;
+    if (!run_->TryTakeMemory() || !run_->FitsStaging()) return false;
+    status_ = Queue();
+    return true;
+  }
+
+  bool IsOver() const { return context_.lane.IsIdle(); }
+
+  absl::StatusOr<ProgramResult> Finish() {
+    // Also after an error half-way, which leaves work on the stream.
+    const absl::Status ended = AwaitStream(program_, context_);
+    if (status_.ok()) status_ = ended;
+    clock_.Book(Stage::kD2h);
+    absl::StatusOr<ProgramResult> result = run_->TakeResult();
+    if (!status_.ok()) result = status_;
+    run_.reset();  // its memory is back before the stream is said to be idle
+    return Conclude(std::move(result), stream_, context_);
+  }
+
+ private:
+  absl::Status Queue() {
+    absl::Status status = run_->CopyPayloadsFromStaging();
+    clock_.Book(Stage::kH2d);
+    OPSERVE_RETURN_IF_ERROR(status);
+    status = run_->LaunchAll();
+    clock_.Book(Stage::kExecute);
+    OPSERVE_RETURN_IF_ERROR(status);
+    return run_->QueueResultCopies();
+  }
+
+  const Program& program_;
+  const CallState& call_;
+  LaneContext& context_;
+  StageClock& clock_;
+  const aclrtStream stream_;
+  std::optional<ProgramRun> run_;
+  absl::Status status_;
+};
+
+PromptRun::PromptRun(const Program& program, absl::Span<const codec::Payload> payloads,
+                     const CallState& call, uint32_t tenant, LaneContext& lane, StageClock& clock)
+    : state_(std::make_unique<State>(program, payloads, call, tenant, lane, clock)) {}
+
+PromptRun::~PromptRun() = default;
+
+bool PromptRun::Start() { return state_->Start(); }
+
+bool PromptRun::IsOver() const { return state_->IsOver(); }
+
+absl::StatusOr<ProgramResult> PromptRun::Finish() { return state_->Finish(); }
 
 }  // namespace opserve::server

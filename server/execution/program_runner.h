@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -49,5 +50,32 @@ absl::StatusOr<ProgramResult> RunProgram(const Program& program,
                                          absl::Span<const codec::Payload> payloads,
                                          const CallState& call, uint32_t tenant,
                                          LaneContext& context, StageClock& clock);
+
+// The same in two steps, the first of which waits for nothing, so that threads may take it that
+// have no time to. Used by one thread at a time; both stages of an invocation run in Start.
+class PromptRun {
+ public:
+  // `lane` has a staging buffer. All outlive the run.
+  PromptRun(const Program& program, absl::Span<const codec::Payload> payloads,
+            const CallState& call, uint32_t tenant, LaneContext& lane, StageClock& clock);
+  ~PromptRun();
+  PromptRun(const PromptRun&) = delete;
+  PromptRun& operator=(const PromptRun&) = delete;
+
+  // Queues the whole program: payloads go through the staging buffer, so that copying them does not
+  // wait for the device either, and results are copied back behind the last stage two. False, and
+  // nothing was done: it needs more than is free in the pools, or than the staging buffer holds.
+  bool Start();
+
+  // After Start. Whether Finish need not wait.
+  bool IsOver() const;
+
+  // What RunProgram would give; leaves the lane as that does.
+  absl::StatusOr<ProgramResult> Finish();
+
+ private:
+  class State;
+  const std::unique_ptr<State> state_;
+};
 
 }  // namespace opserve::server

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "proto/codec/header_arena.h"
 #include "proto/codec/payload_message.h"
 #include "server/rpc/execution_start.h"
 #include "server/rpc/status_conversion.h"
@@ -36,7 +37,8 @@ void ExecuteCall::OnArrival(bool ok) {
     Answer(RefuseMessage(tenant.status(), nullptr, clock, request_));
     return;
   }
-  v1::ExecuteRequest header;
+  codec::HeaderArena arena;
+  auto& header = arena.Make<v1::ExecuteRequest>();
   absl::StatusOr<codec::PayloadMessage> message = SplitRequest(request_, &header);
   if (!message.ok()) {
     Answer(RefuseMessage(message.status(), *tenant, clock, request_));
@@ -45,7 +47,7 @@ void ExecuteCall::OnArrival(bool ok) {
   StartExecution(context_,
                  {.tenant = *tenant,
                   .message = *std::move(message),
-                  .header = std::move(header),
+                  .header = header,
                   .request_bytes = request_.Length(),
                   .call = state_,
                   .clock = clock},

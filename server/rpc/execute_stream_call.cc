@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ops/catalog/error.h"
+#include "proto/codec/header_arena.h"
 #include "proto/codec/payload_message.h"
 #include "server/rpc/execution_start.h"
 #include "server/rpc/status_conversion.h"
@@ -107,7 +108,8 @@ bool ExecuteStreamCall::TakesInput() const {
 }
 
 void ExecuteStreamCall::HandleMessage(const StageClock& clock) {
-  v1::ExecuteStreamRequest header;
+  codec::HeaderArena arena;
+  auto& header = arena.Make<v1::ExecuteStreamRequest>();
   absl::StatusOr<codec::PayloadMessage> message = SplitRequest(message_, &header);
   if (!message.ok()) {
     EndInput(message.status(), clock);
@@ -131,7 +133,7 @@ void ExecuteStreamCall::HandleMessage(const StageClock& clock) {
   StartExecution(context_,
                  {.tenant = tenant_,
                   .message = *std::move(message),
-                  .header = std::move(*header.mutable_request()),
+                  .header = header.request(),
                   .request_bytes = message_.Length(),
                   .call = std::move(call),
                   .clock = clock},

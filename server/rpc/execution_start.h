@@ -36,10 +36,10 @@ absl::Time RequestDeadline(const ExecuteContext& context,
 
 // A request whose message was taken apart.
 struct ExecutionInput {
-  Tenant* tenant = nullptr;       // whose it is
-  codec::PayloadMessage message;  // owns the payloads' bytes
-  v1::ExecuteRequest header;      // without payloads
-  uint64_t request_bytes = 0;     // of the whole message
+  Tenant* tenant = nullptr;          // whose it is
+  codec::PayloadMessage message;     // owns the payloads' bytes
+  const v1::ExecuteRequest& header;  // without payloads; used until StartExecution returns
+  uint64_t request_bytes = 0;        // of the whole message
   std::shared_ptr<CallState> call;
   StageClock clock;  // running since the request's arrival
 };

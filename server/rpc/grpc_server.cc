@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
-#include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
@@ -17,13 +16,10 @@
 #include "server/rpc/execute_call.h"
 #include "server/rpc/execute_stream_call.h"
 #include "server/rpc/upload_call.h"
+#include "server/scheduling/visitor.h"
 
 namespace opserve::server {
 namespace {
-
-// Measured with echo servers: one polling thread per queue; two threads on one queue reach two
-// thirds of its rate. A queue per four cores leaves the others to the devices' threads.
-int NumQueues() { return std::clamp<int>(std::thread::hardware_concurrency() / 4, 1, 8); }
 
 // Calls of each kind that wait to be matched with an arriving one. gRPC holds back what finds none
 // waiting, so a few save it the detour under load.
@@ -65,6 +61,12 @@ void SetConnectionLimits(const Config& config, grpc::ServerBuilder* builder) {
 }
 
 }  // namespace
+
+// Measured with echo servers: one polling thread per queue; two threads on one queue reach two
+// thirds of its rate. A queue per four cores leaves the others to the devices' threads.
+uint32_t GrpcServer::NumPollers() {
+  return std::clamp<uint32_t>(std::thread::hardware_concurrency() / 4, 1, 8);
+}
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Config& config, Parts parts) {
   auto server = std::unique_ptr<GrpcServer>(new GrpcServer(config, std::move(parts)));
@@ -141,12 +143,13 @@ void GrpcServer::DescribeUnaryMethods() {
 }
 
 absl::Status GrpcServer::Listen(const Config& config) {
-  grpc::EnableDefaultHealthCheckService(true);
+  grpc::EnableDefaultHealthCheckService(false);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetConnectionLimits(config, &builder);
   builder.RegisterService(&operator_service_);
   builder.RegisterService(&tensor_service_);
+  builder.RegisterService(&health_.service());
   for (const ListenAddress& address : config.listen) {
     // Owner and group may connect, nobody else.
     OPSERVE_ASSIGN_OR_RETURN(Listener listener, Listener::Bind(address, /*unix_mode=*/0660));
@@ -154,13 +157,15 @@ absl::Status GrpcServer::Listen(const Config& config) {
     auto gate = GateFor(listener.address(), &builder);
     acceptor_.Add(std::move(listener), std::move(gate));
   }
-  for (int i = 0; i < NumQueues(); ++i) queues_.push_back(builder.AddCompletionQueue());
+  for (uint32_t i = 0; i < NumPollers(); ++i) queues_.push_back(builder.AddCompletionQueue());
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) return absl::InternalError("gRPC does not start");
-  SetServing(false);
   for (const auto& queue : queues_) {
     ListenForCalls(queue.get());
-    pollers_.emplace_back([this, queue = queue.get()] { Poll(queue); });
+    pollers_.emplace_back([this, queue = queue.get(), number = pollers_.size()] {
+      const Visitor visitor(static_cast<uint32_t>(number));
+      Poll(queue);
+    });
   }
   return acceptor_.Start();
 }
@@ -188,6 +193,7 @@ void GrpcServer::ListenForCalls(grpc::ServerCompletionQueue* queue) {
   ExecuteStreamCall::Listen(execute_, queue);
   UploadCall::Listen(tensors_, queue);
   DownloadCall::Listen(tensors_, queue);
+  health_.Listen(queue);
   UnaryCall<v1::RenewRequest, v1::RenewResponse>::Listen(renew_, calls_, queue);
   UnaryCall<v1::ReleaseRequest, v1::ReleaseResponse>::Listen(release_, calls_, queue);
   UnaryCall<v1::ListOperatorsRequest, v1::ListOperatorsResponse>::Listen(list_operators_, calls_,
@@ -208,15 +214,6 @@ void GrpcServer::Poll(grpc::ServerCompletionQueue* queue) {
   void* tag = nullptr;
   bool ok = false;
   while (queue->Next(&tag, &ok)) static_cast<CompletionEvent*>(tag)->Complete(ok);
-}
-
-void GrpcServer::SetServing(bool is_serving) {
-  grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
-  health->SetServingStatus(is_serving);
-  for (const char* service :
-       {v1::OperatorService::service_full_name(), v1::TensorService::service_full_name()}) {
-    health->SetServingStatus(service, is_serving);
-  }
 }
 
 void GrpcServer::RefuseNewCalls() { execute_.is_draining.store(true, std::memory_order_release); }

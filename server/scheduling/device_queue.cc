@@ -45,11 +45,9 @@ absl::Status DeviceQueue::SetTenants(absl::Span<const TenantSettings> tenants) {
   return absl::OkStatus();
 }
 
-absl::Status DeviceQueue::Push(std::unique_ptr<LaneTask>* task) {
+absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time now) {
   const TaskDemand& demand = (*task)->demand();
-  const absl::Time now = absl::Now();
   const absl::Time deadline = (*task)->call()->deadline();
-  absl::MutexLock lock(&mutex_);
   if (is_closed_ || is_paused_) {
     return catalog::ErrorWithReason(absl::StatusCode::kUnavailable, "device_unavailable",
                                     "the device takes no requests now");
@@ -71,8 +69,61 @@ absl::Status DeviceQueue::Push(std::unique_ptr<LaneTask>* task) {
     *task = std::move(entry.payload);
     return status;
   }
+  return absl::OkStatus();
+}
+
+absl::Status DeviceQueue::Push(std::unique_ptr<LaneTask>* task) {
+  const absl::Time now = absl::Now();
+  absl::MutexLock lock(&mutex_);
+  OPSERVE_RETURN_IF_ERROR(Enqueue(task, now));
   Publish();
   return absl::OkStatus();
+}
+
+absl::StatusOr<DeviceQueue::Visit> DeviceQueue::PushOrStart(std::unique_ptr<LaneTask>* task,
+                                                            uint32_t visitor) {
+  const absl::Time now = absl::Now();
+  const bool is_prompt = (*task)->is_prompt();
+  Visit visit;
+  {
+    absl::MutexLock lock(&mutex_);
+    const bool may_visit = is_prompt && visited_ != nullptr && visitor < is_visiting_.size() &&
+                           !is_visiting_[visitor] && tasks_.depth() == 0;
+    OPSERVE_RETURN_IF_ERROR(Enqueue(task, now));
+    if (may_visit) visit.popped = PopTasks(now);
+    if (visit.popped.next) {
+      is_visiting_[visitor] = true;
+      ++visits_;
+      visit.lanes = visited_;
+    }
+    Publish();
+  }
+  pinned_->TellWaiting();
+  return visit;
+}
+
+void DeviceQueue::HandOver(uint32_t visitor) {
+  absl::MutexLock lock(&mutex_);
+  handed_over_.push_back(visitor);
+}
+
+void DeviceQueue::LeaveVisit(uint32_t visitor) {
+  absl::MutexLock lock(&mutex_);
+  is_visiting_[visitor] = false;
+  --visits_;
+}
+
+void DeviceQueue::EndVisit(uint32_t visitor, const Lease& lease, absl::Duration actual) {
+  absl::MutexLock lock(&mutex_);
+  Ended(lease, actual);
+  is_visiting_[visitor] = false;
+  --visits_;
+}
+
+void DeviceQueue::AllowVisits(LaneGroup* lanes, uint32_t visitors) {
+  absl::MutexLock lock(&mutex_);
+  visited_ = lanes;
+  is_visiting_.assign(visitors, false);
 }
 
 DeviceQueue::Popped DeviceQueue::Pop() {
@@ -88,25 +139,40 @@ DeviceQueue::Popped DeviceQueue::Pop() {
 bool DeviceQueue::PopOnce(Popped* result) {
   absl::MutexLock lock(&mutex_);
   mutex_.Await(absl::Condition(this, &DeviceQueue::CanPop));
+  if (!handed_over_.empty()) {
+    result->visit = handed_over_.front();
+    handed_over_.pop_front();
+    return true;
+  }
   if (is_paused_ || (is_closed_ && tasks_.depth() == 0)) {
     result->is_over = true;
     return true;
   }
-  Tasks::Popped popped = tasks_.Pop(absl::Now());
-  if (popped.started) {
-    Tasks::Started& started = *popped.started;
-    executing_.fetch_add(1);
-    tenant_bytes_.Add(started.entry.tenant, started.lease.device_bytes);
-    result->next = {std::move(started.entry.payload), started.lease, std::move(started.pinned)};
-  }
-  result->expired = TasksOf(std::move(popped.expired));
+  *result = PopTasks(absl::Now());
   Publish();
   return result->next || !result->expired.empty();
 }
 
+DeviceQueue::Popped DeviceQueue::PopTasks(absl::Time now) {
+  Popped result;
+  Tasks::Popped popped = tasks_.Pop(now);
+  if (popped.started) {
+    Tasks::Started& started = *popped.started;
+    executing_.fetch_add(1);
+    tenant_bytes_.Add(started.entry.tenant, started.lease.device_bytes);
+    result.next = {std::move(started.entry.payload), started.lease, std::move(started.pinned)};
+  }
+  result.expired = TasksOf(std::move(popped.expired));
+  return result;
+}
+
 void DeviceQueue::TaskEnded(const Lease& lease, absl::Duration actual) {
-  tenant_bytes_.Subtract(lease.charge.tenant, lease.device_bytes);
   absl::MutexLock lock(&mutex_);
+  Ended(lease, actual);
+}
+
+void DeviceQueue::Ended(const Lease& lease, absl::Duration actual) {
+  tenant_bytes_.Subtract(lease.charge.tenant, lease.device_bytes);
   tasks_.Ended(lease, actual);
   executing_.fetch_sub(1);
   Publish();
@@ -154,6 +220,7 @@ std::vector<std::unique_ptr<LaneTask>> DeviceQueue::Pause() {
   {
     absl::MutexLock lock(&mutex_);
     is_paused_ = true;
+    visited_ = nullptr;
   }
   return TakeAll();
 }

@@ -1,9 +1,15 @@
 // Tasks that wait for a lane of one device, and the lanes' threads that wait for tasks: the locks
 // and threads around a DispatchQueue, which decides who goes next.
+//
+// Waking a lane's thread costs about as much as a small task. So a thread that brings one may run
+// it itself, if nothing waits and the task may start at once: it is then a visitor, and has a lane
+// of its own for that time. What it would have to wait for, it hands over to a lane's thread.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -28,6 +34,8 @@ struct DeviceQueueOptions {
   absl::Duration max_age = absl::Seconds(30);  // longest a task may wait
 };
 
+class LaneGroup;
+
 // Thread-safe. Destroy it only when no thread is inside a method.
 //
 // Invariants, whenever mutex_ is free: nothing waits while it is paused; is_closed_ changes once,
@@ -44,6 +52,7 @@ class DeviceQueue final : private PinnedZones::Queue {
   };
   struct Popped {
     std::optional<Dispatched> next;
+    std::optional<uint32_t> visit;                   // handed over by this visitor
     std::vector<std::unique_ptr<LaneTask>> expired;  // waited in vain: to be refused
     bool is_over = false;                            // paused or closed: the lane should end
   };
@@ -64,6 +73,23 @@ class DeviceQueue final : private PinnedZones::Queue {
   // kUnavailable (reason "device_unavailable"): paused or closed.
   absl::Status Push(std::unique_ptr<LaneTask>* task) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // As Push; but if the task is prompt, nothing waits, and it may start on the lane of this
+  // visitor, which is free: it is handed out at once, counts as executing until EndVisit, and is to
+  // be brought to `lanes`, which live until then.
+  struct Visit {
+    Popped popped;               // no `next`: the task is queued, or late already
+    LaneGroup* lanes = nullptr;  // for popped.next
+  };
+  absl::StatusOr<Visit> PushOrStart(std::unique_ptr<LaneTask>* task, uint32_t visitor)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Has a lane's thread go on with what the visitor began, whose lane stays in use.
+  void HandOver(uint32_t visitor) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The lane is free again; the second form says as well what TaskEnded does.
+  void LeaveVisit(uint32_t visitor) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndVisit(uint32_t visitor, const Lease& lease, absl::Duration actual)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Waits until there is something to say. What it hands out counts as executing until TaskEnded,
   // to be called once, after the task had a lane for `actual`.
   Popped Pop() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -79,6 +105,9 @@ class DeviceQueue final : private PinnedZones::Queue {
 
   // Hands tasks out and takes new ones; neither, and what waited is the caller's now.
   void Open() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Until it pauses: `lanes` has lanes for this many visitors. Lanes' threads are not told that it
+  // is paused before all visits have ended.
+  void AllowVisits(LaneGroup* lanes, uint32_t visitors) ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::unique_ptr<LaneTask>> Pause() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Refuses what comes from now on; what waits is still handed out.
@@ -113,8 +142,14 @@ class DeviceQueue final : private PinnedZones::Queue {
 
  private:
   bool CanPop() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return is_closed_ || is_paused_ || may_start_;
+    return is_closed_ || may_start_ || !handed_over_.empty() || (is_paused_ && visits_ == 0);
   }
+  // Makes *task wait, if it may.
+  absl::Status Enqueue(std::unique_ptr<LaneTask>* task, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What starts next, now counted as executing.
+  Popped PopTasks(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Ended(const Lease& lease, absl::Duration actual) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether there is something to return.
   bool PopOnce(Popped* popped) ABSL_LOCKS_EXCLUDED(mutex_);
   void GiveMemory(uint32_t tenant, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -131,6 +166,10 @@ class DeviceQueue final : private PinnedZones::Queue {
   bool is_paused_ ABSL_GUARDED_BY(mutex_) = true;
   bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool may_start_ ABSL_GUARDED_BY(mutex_) = false;
+  LaneGroup* visited_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::vector<bool> is_visiting_ ABSL_GUARDED_BY(mutex_);  // by visitor
+  uint32_t visits_ ABSL_GUARDED_BY(mutex_) = 0;            // under way
+  std::deque<uint32_t> handed_over_ ABSL_GUARDED_BY(mutex_);
   // For readers without the lock, written under it.
   std::atomic<size_t> depth_ = 0;
   std::atomic<uint32_t> executing_ = 0;

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "ops/catalog/error.h"
 #include "server/scheduling/cost_model.h"
+#include "server/scheduling/visitor.h"
 
 namespace opserve::server {
 namespace {
@@ -79,12 +80,22 @@ absl::Status DeviceService::Submit(std::unique_ptr<LaneTask>* task) {
   // The task may be gone as soon as it is queued; the call is the caller's as well.
   const std::shared_ptr<CallState> call = (*task)->call();
   call->OnCancel([this, call = call.get()] { CancelQueued(call); });
-  if (absl::Status status = queue_.Push(task); !status.ok()) {
+  if (absl::Status status = PushOrVisit(task); !status.ok()) {
     call->OnCancel(nullptr);
     return status;
   }
   // Cancelled before it was queued: what cancelling did found nothing.
   if (call->is_cancelled()) CancelQueued(call.get());
+  return absl::OkStatus();
+}
+
+absl::Status DeviceService::PushOrVisit(std::unique_ptr<LaneTask>* task) {
+  const std::optional<uint32_t> visitor = Visitor::Current();
+  if (!visitor) return queue_.Push(task);
+  absl::StatusOr<DeviceQueue::Visit> visit = queue_.PushOrStart(task, *visitor);
+  if (!visit.ok()) return visit.status();
+  for (std::unique_ptr<LaneTask>& late : visit->popped.expired) OnExpired(std::move(late));
+  if (visit->popped.next) visit->lanes->RunVisit(*visitor, *std::move(visit->popped.next));
   return absl::OkStatus();
 }
 

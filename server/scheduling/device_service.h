@@ -33,6 +33,7 @@ namespace opserve::server {
 
 struct DeviceServiceOptions {
   uint32_t lanes = 4;
+  uint32_t visitors = 0;  // threads that may be a Visitor
   size_t queue_capacity = 4096;
   size_t queue_capacity_per_tenant = 256;
   absl::Duration queue_max_age = absl::Seconds(30);
@@ -75,7 +76,8 @@ class DeviceService final : private LaneEvents {
   // Waits until the first attempt to bring the device up has ended, one way or the other.
   void AwaitFirstAttempt() { first_attempt_.WaitForNotification(); }
 
-  // Takes *task, leaving it null, if and only if the result is OK. Never waits.
+  // Takes *task, leaving it null, if and only if the result is OK. Never waits. A Visitor may have
+  // run the task, and told its caller, when this returns.
   // kUnavailable (reason "draining" or "device_unavailable"): it does not serve.
   // Else DeviceQueue::Push's.
   absl::Status Submit(std::unique_ptr<LaneTask>* task);
@@ -130,6 +132,7 @@ class DeviceService final : private LaneEvents {
 
   // Looks at the state again: it may have become quarantined, or empty.
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status PushOrVisit(std::unique_ptr<LaneTask>* task);
   void CancelQueued(const CallState* call);
   void MoveOrRefuse(std::unique_ptr<LaneTask> task);
   absl::Status NotServing() const;

@@ -67,7 +67,7 @@ void DeviceService::OpenDevice() {
 absl::Status DeviceService::BringUp() {
   {
     OPSERVE_ASSIGN_OR_RETURN(std::unique_ptr<StreamLane> probe,
-                             StreamLane::Create(device_, options_.lanes));
+                             StreamLane::Create(device_, options_.lanes + options_.visitors));
     PlanCache plans(device_.acl(), /*capacity=*/1, probe_counters_);
     // A pool of its own: results that nobody fetches must not keep a device from coming back.
     const auto pinned = PinnedPool::Create(device_.acl(), kProbePinnedBytes);
@@ -81,20 +81,23 @@ absl::Status DeviceService::BringUp() {
   // Open first: a lane's thread ends when it finds the queue paused. Nothing comes before the
   // device is ready.
   queue_.Open();
-  auto lanes = LaneGroup::Start({.device = device_,
-                                 .queue = queue_,
-                                 .pinned = *pinned_,
-                                 .plan_counters = plan_counters_,
-                                 .events = *this,
-                                 .workspace_limits = workspace_limits_,
-                                 .execution_timeout = options_.execution_timeout},
-                                options_.lanes,
-                                std::max<size_t>(options_.plan_cache_entries / options_.lanes, 1));
+  auto lanes = LaneGroup::Start(
+      {.device = device_,
+       .queue = queue_,
+       .pinned = *pinned_,
+       .plan_counters = plan_counters_,
+       .events = *this,
+       .workspace_limits = workspace_limits_,
+       .execution_timeout = options_.execution_timeout},
+      {.lanes = options_.lanes,
+       .visitors = options_.visitors,
+       .plans_per_lane = std::max<size_t>(options_.plan_cache_entries / options_.lanes, 1)});
   if (!lanes.ok()) {
     queue_.Pause();
     return lanes.status();
   }
   lanes_ = *std::move(lanes);
+  queue_.AllowVisits(lanes_.get(), options_.visitors);
   return absl::OkStatus();
 }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/time/clock.h"
 #include "server/execution/memory_plan.h"
 
@@ -37,11 +37,27 @@ CostModel::Estimate EstimateCost(const Program& program, const CostModel& costs)
 }
 
 uint64_t DeviceBytes(const Program& program, const codec::PayloadMessage& message) {
-  std::vector<uint64_t> payload_bytes;
+  absl::InlinedVector<uint64_t, 4> payload_bytes;
   for (const codec::Payload& payload : message.payloads()) payload_bytes.push_back(payload.size);
   // Workspaces are known only after stage one.
-  const std::vector<uint64_t> no_workspaces(program.invocations.size());
+  const absl::InlinedVector<uint64_t, 4> no_workspaces(program.invocations.size());
   return PlanMemory(program, payload_bytes, no_workspaces).total_bytes;
+}
+
+// What a thread that has other things to do may start itself: little to copy, and executions like
+// it were over soon.
+bool IsPrompt(const Program& program, const codec::PayloadMessage& message,
+              const CostModel::Estimate& cost) {
+  constexpr uint64_t kMostBytes = 64 << 10;
+  constexpr uint32_t kLeastSamples = 4;
+  constexpr absl::Duration kLongestTime = absl::Milliseconds(1);
+  if (cost.samples < kLeastSamples || cost.time > kLongestTime) return false;
+  uint64_t bytes = 0;
+  for (const codec::Payload& payload : message.payloads()) bytes += payload.size;
+  for (const BoundInvocation& invocation : program.invocations) {
+    bytes += static_cast<uint64_t>(catalog::NumBytes(invocation.output));
+  }
+  return bytes <= kMostBytes;
 }
 
 uint64_t PinnedBytes(const Program& program) {
@@ -67,17 +83,36 @@ ExecutionRequest::ExecutionRequest(codec::PayloadMessage message, Program progra
       message_(std::move(message)),
       program_(std::move(program)),
       costs_(costs),
+      is_prompt_(IsPrompt(program_, message_, demand().cost)),
       clock_(clock),
       done_(std::move(done)) {}
 
-void ExecutionRequest::Run(LaneContext& lane) {
-  clock_.Book(Stage::kQueue);
-  const absl::Time start = absl::Now();
-  result_ = RunProgram(program_, message_.payloads(), *call(), demand().tenant, lane, clock_);
+void ExecutionRequest::SetResult(absl::StatusOr<ProgramResult> result) {
+  result_ = std::move(result);
   if (result_->ok() && program_.invocations.size() == 1) {
     const CostKey key(program_.invocations.front());
-    costs_.Record(key.op, key.dtype, key.bytes, absl::Now() - start);
+    costs_.Record(key.op, key.dtype, key.bytes, absl::Now() - start_);
   }
+}
+
+void ExecutionRequest::Run(LaneContext& lane) {
+  clock_.Book(Stage::kQueue);
+  start_ = absl::Now();
+  SetResult(RunProgram(program_, message_.payloads(), *call(), demand().tenant, lane, clock_));
+}
+
+bool ExecutionRequest::Start(LaneContext& lane) {
+  clock_.Book(Stage::kQueue);
+  start_ = absl::Now();
+  prompt_run_.emplace(program_, message_.payloads(), *call(), demand().tenant, lane, clock_);
+  if (prompt_run_->Start()) return true;
+  prompt_run_.reset();
+  return false;
+}
+
+void ExecutionRequest::Finish() {
+  SetResult(prompt_run_->Finish());
+  prompt_run_.reset();
 }
 
 void ExecutionRequest::Answer() { done_(*this, *std::move(result_)); }

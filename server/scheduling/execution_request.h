@@ -27,17 +27,26 @@ class ExecutionRequest final : public LaneTask {
                    Done done);
 
   void Run(LaneContext& lane) override;
+  bool is_prompt() const override { return is_prompt_; }
+  bool Start(LaneContext& lane) override;
+  bool IsOver() const override { return prompt_run_->IsOver(); }
+  void Finish() override;
   void Answer() override;
   void Refuse(const absl::Status& status) override;
 
   StageClock& clock() { return clock_; }
 
  private:
+  void SetResult(absl::StatusOr<ProgramResult> result);
+
   const codec::PayloadMessage message_;  // owns the payloads' bytes
   const Program program_;
   CostModel& costs_;
+  const bool is_prompt_;
   StageClock clock_;
-  std::optional<absl::StatusOr<ProgramResult>> result_;  // after Run
+  absl::Time start_;
+  std::optional<PromptRun> prompt_run_;                  // after Start
+  std::optional<absl::StatusOr<ProgramResult>> result_;  // after Run or Finish
   const Done done_;
 };
 

@@ -3,10 +3,14 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "absl/types/span.h"
 #include "ops/catalog/status_macros.h"
 
 namespace opserve::server {
 namespace {
+
+// For the payloads of a prompt task and what lies between them.
+constexpr size_t kStagingBytes = 80 << 10;
 
 bool IsUp(const Device& device) {
   const DeviceState state = device.state();
@@ -15,19 +19,28 @@ bool IsUp(const Device& device) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LaneGroup>> LaneGroup::Start(const Parts& parts, uint32_t lanes,
-                                                            size_t plans_per_lane) {
+absl::StatusOr<std::unique_ptr<LaneGroup>> LaneGroup::Start(const Parts& parts, const Size& size) {
   auto group = std::unique_ptr<LaneGroup>(new LaneGroup(parts));
-  for (uint32_t i = 0; i < lanes; ++i) {
-    auto lane = std::make_unique<Lane>();
-    OPSERVE_ASSIGN_OR_RETURN(lane->stream, StreamLane::Create(parts.device, i));
-    lane->plans =
-        std::make_unique<PlanCache>(parts.device.acl(), plans_per_lane, parts.plan_counters);
-    group->lanes_.push_back(std::move(lane));
+  const auto make = [&](uint32_t index, auto& lane) -> absl::Status {
+    OPSERVE_ASSIGN_OR_RETURN(lane.stream, StreamLane::Create(parts.device, index));
+    lane.plans =
+        std::make_unique<PlanCache>(parts.device.acl(), size.plans_per_lane, parts.plan_counters);
+    return absl::OkStatus();
+  };
+  for (uint32_t i = 0; i < size.lanes; ++i) {
+    group->lanes_.push_back(std::make_unique<Lane>());
+    OPSERVE_RETURN_IF_ERROR(make(i, *group->lanes_.back()));
+  }
+  // Not of the pool for results, which is booked to the last byte.
+  group->staging_ = PinnedPool::Create(parts.device.acl(), size.visitors * kStagingBytes);
+  for (uint32_t i = 0; i < size.visitors; ++i) {
+    VisitorLane& visitor = *group->visitors_.emplace_back(std::make_unique<VisitorLane>());
+    OPSERVE_RETURN_IF_ERROR(make(size.lanes + i, visitor));
+    OPSERVE_ASSIGN_OR_RETURN(visitor.staging, group->staging_->Allocate(kStagingBytes));
   }
   {
     absl::MutexLock lock(&group->mutex_);
-    group->running_ = lanes;
+    group->running_ = size.lanes;
   }
   for (const std::unique_ptr<Lane>& lane : group->lanes_) {
     lane->thread = std::thread([group = group.get(), &lane] { group->Serve(*lane); });
@@ -40,6 +53,14 @@ LaneGroup::~LaneGroup() {
     if (lane->thread.joinable()) lane->thread.join();
     lane->plans.reset();
   }
+  visitors_.clear();
+  if (staging_ != nullptr) staging_->Close();
+}
+
+void LaneGroup::AbortTask(uint32_t lane, uint64_t task) {
+  StreamLane& stream =
+      lane < lanes_.size() ? *lanes_[lane]->stream : *visitors_[lane - lanes_.size()]->stream;
+  stream.AbortTask(task);
 }
 
 bool LaneGroup::AwaitEnd(absl::Duration timeout) {
@@ -53,21 +74,87 @@ void LaneGroup::Serve(Lane& lane) {
     DeviceQueue::Popped popped = parts_.queue.Pop();
     for (std::unique_ptr<LaneTask>& task : popped.expired) parts_.events.OnExpired(std::move(task));
     if (popped.is_over) break;
-    if (!popped.next) continue;
+    if (!popped.next && !popped.visit) continue;
     if (!is_bound) {
       absl::Status status = parts_.device.BindThisThread();
       if (!status.ok()) parts_.device.Quarantine(status.message());
       is_bound = status.ok();
     }
-    if (is_bound && IsUp(parts_.device)) {
-      RunTask(lane, *std::move(popped.next));
+    if (popped.visit) {
+      TakeOver(*popped.visit, lane, is_bound);
     } else {
-      parts_.queue.TaskEnded(popped.next->lease, absl::ZeroDuration());
-      parts_.events.OnGivenBack(std::move(popped.next->task));
+      RunOrGiveBack(lane, *std::move(popped.next), is_bound);
     }
   }
   absl::MutexLock lock(&mutex_);
   --running_;
+}
+
+void LaneGroup::RunOrGiveBack(Lane& lane, DeviceQueue::Dispatched dispatched, bool is_bound) {
+  if (is_bound && IsUp(parts_.device)) {
+    RunTask(lane, std::move(dispatched));
+  } else {
+    parts_.queue.TaskEnded(dispatched.lease, absl::ZeroDuration());
+    parts_.events.OnGivenBack(std::move(dispatched.task));
+  }
+}
+
+void LaneGroup::RunVisit(uint32_t visitor, DeviceQueue::Dispatched dispatched) {
+  VisitorLane& lane = *visitors_[visitor];
+  lane.dispatched = std::move(dispatched);
+  lane.start = absl::Now();
+  if (!StartVisit(lane)) {
+    lane.context.reset();
+    parts_.queue.HandOver(visitor);
+  } else if (lane.dispatched->task->IsOver()) {
+    FinishVisit(visitor);
+  } else {
+    parts_.queue.HandOver(visitor);
+  }
+}
+
+bool LaneGroup::StartVisit(VisitorLane& lane) {
+  // The thread may have been to another device in between.
+  if (!IsUp(parts_.device) || !parts_.device.BindThisThread().ok()) return false;
+  lane.task = lane.stream->BeginTask();
+  lane.context.emplace(
+      LaneContext{*lane.stream, *lane.plans, parts_.pinned, parts_.workspace_limits,
+                  parts_.execution_timeout, lane.dispatched->pinned,
+                  absl::MakeSpan(static_cast<char*>(lane.staging.data()), lane.staging.size())});
+  return lane.dispatched->task->Start(*lane.context);
+}
+
+// Where the visitor's own thread left off.
+void LaneGroup::TakeOver(uint32_t visitor, Lane& lane, bool is_bound) {
+  VisitorLane& left = *visitors_[visitor];
+  if (!left.context) {
+    DeviceQueue::Dispatched dispatched = *std::exchange(left.dispatched, std::nullopt);
+    parts_.queue.LeaveVisit(visitor);
+    RunOrGiveBack(lane, std::move(dispatched), is_bound);
+    return;
+  }
+  const std::shared_ptr<CallState> call = left.dispatched->task->call();
+  const auto abort = [events = &parts_.events, index = left.stream->index(), task = left.task] {
+    events->OnCancelled(index, task);
+  };
+  // If it was cancelled in between, nobody knew whom to tell.
+  if (!call->OnCancel(abort)) left.stream->AbortTask(left.task);
+  FinishVisit(visitor);
+}
+
+void LaneGroup::FinishVisit(uint32_t visitor) {
+  VisitorLane& lane = *visitors_[visitor];
+  lane.dispatched->task->Finish();
+  DeviceQueue::Dispatched dispatched = *std::exchange(lane.dispatched, std::nullopt);
+  dispatched.task->call()->OnCancel(nullptr);
+  lane.context.reset();
+  dispatched.pinned = {};  // the results have their own
+  const absl::Duration took = absl::Now() - lane.start;
+  const uint32_t tenant = dispatched.task->demand().tenant;
+  parts_.events.OnTaskEnded(tenant, took);
+  parts_.queue.EndVisit(visitor, dispatched.lease, took);
+  // From here on the group may be gone.
+  dispatched.task->Answer();
 }
 
 void LaneGroup::RunTask(Lane& lane, DeviceQueue::Dispatched dispatched) {

@@ -1,9 +1,10 @@
-// The lanes of a device while it is up: a stream, a plan cache and a thread each. Made anew after
-// every reset of the device.
+// The lanes of a device while it is up: a stream, a plan cache and a thread each, and lanes without
+// a thread for visitors (device_queue.h). Made anew after every reset of the device.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -48,10 +49,19 @@ class LaneGroup {
     absl::Duration execution_timeout;
   };
 
-  // Makes `lanes` streams and starts their threads, which end when the queue pauses or closes. The
+  struct Size {
+    uint32_t lanes = 1;
+    uint32_t visitors = 0;
+    size_t plans_per_lane = 1;
+  };
+
+  // Makes the lanes and starts their threads, which end when the queue pauses or closes. The
   // calling thread must be bound to the device. Errors: AclCallStatus.
-  static absl::StatusOr<std::unique_ptr<LaneGroup>> Start(const Parts& parts, uint32_t lanes,
-                                                          size_t plans_per_lane);
+  static absl::StatusOr<std::unique_ptr<LaneGroup>> Start(const Parts& parts, const Size& size);
+
+  // Runs what DeviceQueue::PushOrStart handed out, on the calling thread, which is the visitor;
+  // what would have to wait goes on on a lane's thread.
+  void RunVisit(uint32_t visitor, DeviceQueue::Dispatched dispatched);
 
   // Waits for the threads; destroys plans and streams. The calling thread must be bound to the
   // device.
@@ -63,7 +73,7 @@ class LaneGroup {
   bool AwaitEnd(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // As StreamLane::AbortTask; the calling thread must be bound to the device.
-  void AbortTask(uint32_t lane, uint64_t task) { lanes_[lane]->stream->AbortTask(task); }
+  void AbortTask(uint32_t lane, uint64_t task);
 
  private:
   struct Lane {
@@ -72,13 +82,31 @@ class LaneGroup {
     std::thread thread;
   };
 
+  // The lane of a visitor, and its task from RunVisit to its end. Used by one thread at a time: the
+  // visitor's, or the one to which it has handed over.
+  struct VisitorLane {
+    std::unique_ptr<StreamLane> stream;
+    std::unique_ptr<PlanCache> plans;
+    PinnedBuffer staging;
+    std::optional<DeviceQueue::Dispatched> dispatched;
+    std::optional<LaneContext> context;  // if it was started
+    absl::Time start;
+    uint64_t task = 0;  // for AbortTask
+  };
+
   explicit LaneGroup(const Parts& parts) : parts_(parts) {}
   void Serve(Lane& lane) ABSL_LOCKS_EXCLUDED(mutex_);
+  void TakeOver(uint32_t visitor, Lane& lane, bool is_bound);
+  void RunOrGiveBack(Lane& lane, DeviceQueue::Dispatched dispatched, bool is_bound);
+  bool StartVisit(VisitorLane& lane);
+  void FinishVisit(uint32_t visitor);
   void RunTask(Lane& lane, DeviceQueue::Dispatched dispatched);
   bool HaveAllEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return running_ == 0; }
 
   const Parts parts_;
   std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<std::unique_ptr<VisitorLane>> visitors_;
+  std::shared_ptr<PinnedPool> staging_;
   absl::Mutex mutex_;
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;  // threads
 };

@@ -13,7 +13,8 @@
 
 namespace opserve::server {
 
-// Either Run and then Answer are called, or Refuse, each once; the task is destroyed after it.
+// Either Run (or Start and Finish) and then Answer are called, or Refuse, each once; the task is
+// destroyed after it.
 class LaneTask {
  public:
   // `device`: the only device the task can run on, if its data is there.
@@ -26,6 +27,14 @@ class LaneTask {
   // Does the work on a thread of the device and keeps its result; may wait for nothing but the
   // device and its memory. Leaves the lane idle, or its device not ready.
   virtual void Run(LaneContext& lane) = 0;
+  // Run in two steps, for tasks that are prompt: small, and known to be over soon. Start waits for
+  // nothing; false if that cannot be, and then nothing has happened and the task wants Run. Finish
+  // waits for the device unless IsOver, and may be called on another thread.
+  virtual bool is_prompt() const { return false; }
+  virtual bool Start(LaneContext& /*lane*/) { return false; }
+  virtual bool IsOver() const { return false; }
+  virtual void Finish() {}
+
   // Tells whoever waits, when the task has been counted as ended. Must not block.
   virtual void Answer() = 0;
   // Ends the task without running it: it was cancelled while queued, or its device broke and no

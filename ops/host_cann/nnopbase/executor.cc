@@ -78,6 +78,7 @@ aclnnStatus Launch(const char* function, aclOpExecutor& executor, void* workspac
 
   KernelLaunch launch;
   launch.name = executor.function;
+  launch.only_computes = true;
   std::vector<const void*> inputs;
   void* output = nullptr;
   {

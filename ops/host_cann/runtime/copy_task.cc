@@ -86,6 +86,9 @@ class CopyTask final : public Task {
     return result;
   }
   const char* name() const override { return "copy"; }
+  bool is_prompt() const override {
+    return copy_.width * copy_.height <= kPromptBytes && Faults::Get().bytes_per_second() == 0;
+  }
 
  private:
   const Copy copy_;

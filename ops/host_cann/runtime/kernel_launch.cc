@@ -25,6 +25,12 @@ class KernelTask final : public Task {
     return result;
   }
   const char* name() const override { return launch_.name; }
+  bool is_prompt() const override {
+    if (!launch_.only_computes || fault_.hang || fault_.slow_us > 0) return false;
+    size_t bytes = 0;
+    for (const MemoryRange& range : launch_.ranges) bytes += range.bytes;
+    return bytes <= kPromptBytes;
+  }
 
  private:
   TaskResult RunOn(Stream& stream) {

@@ -61,6 +61,11 @@ aclError Stream::Enqueue(std::unique_ptr<Task> task) {
   {
     MutexLock lock(mutex_);
     RETURN_IF_FAILED(CheckOpen());
+    if (aborting_ == 0 && task->is_prompt() && queue_.empty() && !executing_) {
+      Push(std::move(task));
+      RunQueued(queued_, /*on_worker=*/false);
+      return ACL_SUCCESS;
+    }
     if (aborting_ == 0) {
       if (!StartWorker()) {
         return Fail(ACL_ERROR_RT_RESOURCE_ALLOC_FAIL, kExhausted,

@@ -1,8 +1,9 @@
 // A stream: tasks in the order they were queued, executed one after another.
 //
-// Each stream has a thread of its own, started with its first queued task, so that tasks progress
-// whatever the callers do. A caller that waits for the stream without a deadline executes tasks
-// itself when no one else does, which saves the hand-over to that thread and back.
+// Each stream has a thread of its own, started when first needed, so that tasks progress whatever
+// the callers do. Hand-overs to that thread and back cost more than a small task: one that is
+// prompt runs at once on the thread that queues it, if the stream is idle, and a caller that waits
+// for the stream without a deadline executes tasks itself when no one else does.
 //
 // Thread-safe. Held by shared_ptr: executing threads keep it alive.
 #pragma once

@@ -1,6 +1,7 @@
 // Work on a stream.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -23,6 +24,10 @@ struct TaskResult {
   }
 };
 
+// A task that touches no more is prompt: a core does it in less time than another thread needs to
+// wake up, some 20 microseconds.
+inline constexpr size_t kPromptBytes = 128 << 10;
+
 // Destroyed by the stream after Run or Drop, outside its locks.
 class Task {
  public:
@@ -43,6 +48,10 @@ class Task {
   // Whether a thread that waits for the stream may run it. Not for tasks that wait for other
   // threads or run the caller's code.
   virtual bool runs_on_any_thread() const { return true; }
+
+  // Whether it takes less time than handing it to another thread. An idle stream runs it at once,
+  // on the thread that queues it.
+  virtual bool is_prompt() const { return false; }
 
  protected:
   uint64_t sequence() const { return sequence_; }
