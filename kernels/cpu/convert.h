@@ -160,11 +160,12 @@ template <typename From, typename To>
   const int64_t rest = count % kLanes;
   const int64_t whole = count - rest;
   for (int64_t i = 0; i < whole; i += kLanes) {
-    if constexpr (std::is_same_v<From, To>) {
-      std::memcpy(destination + i, source + i, kLanes * sizeof(To));
-    } else if constexpr (std::is_same_v<From, double> || std::is_same_v<To, double>) {
+    if constexpr (std::is_same_v<From, double> || std::is_same_v<To, double>) {
       for (int j = 0; j < kLanes; ++j) destination[i + j] = Converted<To>(source[i + j]);
+    } else if constexpr (std::is_same_v<From, To> && sizeof(To) == 2) {
+      std::memcpy(destination + i, source + i, kLanes * sizeof(To));
     } else {
+      // Floats, too, in whole registers: what is stored in smaller pieces is slow to load again.
       const auto packed = Packed(Load(source + i), destination);
       std::memcpy(destination + i, &packed, sizeof(packed));
     }
