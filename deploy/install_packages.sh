@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages opserve needs: to build and run (default), or also to test (--tests).
+# Installs the Debian packages opserve needs: to build and run (default), also to test (--tests), or
+# also to compare its speed with others' (--benchmarks).
 # Does nothing, and needs no rights, if all are there already.
 set -euo pipefail
 
@@ -10,12 +11,14 @@ build_packages=(
   python3 python3-numpy
 )
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev clang clang-format libclang-rt-dev openssl python3-seccomp)
+benchmark_packages=(libtorch-dev)
 
 packages=("${build_packages[@]}")
 case "${1:-}" in
   "") ;;
   --tests) packages+=("${test_packages[@]}") ;;
-  *) echo "usage: $0 [--tests]" >&2; exit 2 ;;
+  --benchmarks) packages+=("${test_packages[@]}" "${benchmark_packages[@]}") ;;
+  *) echo "usage: $0 [--tests | --benchmarks]" >&2; exit 2 ;;
 esac
 
 missing=()

@@ -1,12 +1,12 @@
 // Widening to, and narrowing from, the type that kernels compute in.
 //
 // Widening is exact. Narrowing rounds to nearest, ties to even, and to infinity beyond the type's
-// range; subnormals are kept on both sides, and a NaN stays a NaN. The scalar functions have no
-// branches, so that the compiler vectorises the loops over them.
+// range; subnormals are kept on both sides, and a NaN stays a NaN.
 #pragma once
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #ifdef __F16C__
@@ -14,6 +14,7 @@
 #endif
 
 #include "kernels/cpu/kernel.h"
+#include "kernels/cpu/simd.h"
 
 namespace opserve::kernels {
 
@@ -25,20 +26,53 @@ struct Bfloat16 {
   uint16_t bits;
 };
 
-inline float Widened(float value) { return value; }
-inline double Widened(double value) { return value; }
-
-inline float Widened(Bfloat16 value) { return std::bit_cast<float>(uint32_t{value.bits} << 16); }
-
-inline float Widened(Half value) {
-  const uint32_t magnitude = value.bits & 0x7fffu;
-  const uint32_t sign = (value.bits & 0x8000u) << 16;
+// The float of a half or bfloat16 whose bits are the lower 16. V is float or FloatVector.
+template <typename V>
+[[gnu::always_inline]] inline V HalfFromBits(Unsigned<V> bits) {
+  const Unsigned<V> magnitude = bits & 0x7fffu;
+  const Unsigned<V> sign = (bits & 0x8000u) << 16;
   // Read as a float's, the shifted exponent is too small by 2^112; the product is exact, also
   // where the half is subnormal. Infinities and NaN only need the largest exponent.
-  const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
-  const uint32_t special = magnitude >= 0x7c00u ? 0x7f800000u : 0u;
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(scaled) | special | sign);
+  const V scaled = std::bit_cast<V>(magnitude << 13) * 0x1p112f;
+  const Unsigned<V> special = magnitude >= 0x7c00u ? 0x7f800000u : 0u;
+  return std::bit_cast<V>(std::bit_cast<Unsigned<V>>(scaled) | special | sign);
 }
+
+template <typename V>
+[[gnu::always_inline]] inline V Bfloat16FromBits(Unsigned<V> bits) {
+  return std::bit_cast<V>(bits << 16);
+}
+
+// The reverse.
+template <typename V>
+[[gnu::always_inline]] inline Unsigned<V> HalfBits(V value) {
+  const auto bits = std::bit_cast<Unsigned<V>>(value);
+  const Unsigned<V> magnitude = bits & 0x7fffffffu;
+  const Unsigned<V> sign = (bits >> 16) & 0x8000u;
+  // From 2^-14 on: round off 13 bits and take 112 off the exponent.
+  const Unsigned<V> normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - (112u << 23)) >> 13;
+  // Below: next to 0.5 a float's last bit is 2^-24, the unit of subnormal halves.
+  const Unsigned<V> subnormal =
+      std::bit_cast<Unsigned<V>>(std::bit_cast<V>(magnitude) + 0.5f) - 0x3f000000u;
+  const Unsigned<V> finite = magnitude < (113u << 23) ? subnormal : normal;
+  const Unsigned<V> nan = 0x7e00u | ((magnitude >> 13) & 0x1ffu);
+  const Unsigned<V> limited =
+      magnitude >= 0x477ff000u ? 0x7c00u : finite;  // 65520 rounds up to inf
+  return sign | (magnitude > 0x7f800000u ? nan : limited);
+}
+
+template <typename V>
+[[gnu::always_inline]] inline Unsigned<V> Bfloat16Bits(V value) {
+  const auto bits = std::bit_cast<Unsigned<V>>(value);
+  const Unsigned<V> rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  const Unsigned<V> quiet_nan = (bits >> 16) | 0x40u;
+  return value != value ? quiet_nan : rounded;
+}
+
+inline float Widened(float value) { return value; }
+inline double Widened(double value) { return value; }
+inline float Widened(Half value) { return HalfFromBits<float>(value.bits); }
+inline float Widened(Bfloat16 value) { return Bfloat16FromBits<float>(value.bits); }
 
 template <typename Element>
 Element Narrowed(float value);
@@ -49,81 +83,106 @@ inline float Narrowed<float>(float value) {
 }
 
 template <>
-inline double Narrowed<double>(float value) {
-  return value;
+inline Half Narrowed<Half>(float value) {
+  return {static_cast<uint16_t>(HalfBits(value))};
 }
 
 template <>
 inline Bfloat16 Narrowed<Bfloat16>(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  const uint32_t quiet_nan = (bits >> 16) | 0x40u;
-  return {static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? quiet_nan : rounded)};
+  return {static_cast<uint16_t>(Bfloat16Bits(value))};
 }
 
-template <>
-inline Half Narrowed<Half>(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const uint32_t magnitude = bits & 0x7fffffffu;
-  const uint32_t sign = (bits >> 16) & 0x8000u;
-  // From 2^-14 on: round off 13 bits and take 112 off the exponent.
-  const uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - (112u << 23)) >> 13;
-  // Below: next to 0.5 a float's last bit is 2^-24, the unit of subnormal halves.
-  const uint32_t subnormal =
-      std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
-  const uint32_t finite = magnitude < (113u << 23) ? subnormal : normal;
-  const uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x1ffu);
-  const uint32_t limited = magnitude >= 0x477ff000u ? 0x7c00u : finite;  // 65520 rounds up to inf
-  return {static_cast<uint16_t>(sign | (magnitude > 0x7f800000u ? nan : limited))};
+// `value` as To: widened, rounded once, or as it is.
+template <typename To, typename From>
+inline To Converted(From value) {
+  if constexpr (std::is_same_v<From, To>) {
+    return value;
+  } else if constexpr (std::is_same_v<To, double> || std::is_same_v<From, double>) {
+    return static_cast<To>(Widened(value));
+  } else {
+    return Narrowed<To>(Widened(value));
+  }
 }
 
-// destination[i] = source[i] widened, for `count` contiguous elements that do not overlap. Inlined,
-// so that a constant count leaves no loop.
-template <typename Element, typename T>
-[[gnu::always_inline]] inline void WidenBlock(const Element* __restrict source, int64_t count,
-                                              T* __restrict destination) {
-  for (int64_t i = 0; i < count; ++i) destination[i] = static_cast<T>(Widened(source[i]));
+// What kLanesOf<Element> elements are computed as.
+template <typename Element>
+using Register = std::conditional_t<std::is_same_v<Element, double>, double, FloatVector>;
+template <typename Element>
+inline constexpr int kLanesOf = std::is_same_v<Element, double> ? 1 : kLanes;
+
+// The elements from `source` on, widened.
+[[gnu::always_inline]] inline double Load(const double* source) { return *source; }
+[[gnu::always_inline]] inline FloatVector Load(const float* source) {
+  FloatVector values;
+  std::memcpy(&values, source, sizeof(values));
+  return values;
+}
+[[gnu::always_inline]] inline FloatVector Load(const Bfloat16* source) {
+  ShortVector shorts;
+  std::memcpy(&shorts, source, sizeof(shorts));
+  return Bfloat16FromBits<FloatVector>(ToInts(shorts));
+}
+[[gnu::always_inline]] inline FloatVector Load(const Half* source) {
+  ShortVector shorts;
+  std::memcpy(&shorts, source, sizeof(shorts));
+#if defined(__AVX512F__)
+  return _mm512_cvtph_ps(std::bit_cast<__m256i>(shorts));
+#elif defined(__F16C__)
+  return _mm256_cvtph_ps(std::bit_cast<__m128i>(shorts));
+#else
+  return HalfFromBits<FloatVector>(ToInts(shorts));
+#endif
 }
 
-// destination[i] = source[i] rounded once, for `count` contiguous elements that do not overlap.
-template <typename T, typename Element>
-[[gnu::always_inline]] inline void NarrowBlock(const T* __restrict source, int64_t count,
-                                               Element* __restrict destination) {
-  for (int64_t i = 0; i < count; ++i) {
-    if constexpr (std::is_same_v<T, Element>) {
-      destination[i] = source[i];
+// Values as they lie in memory, each rounded once. The second argument only selects the type.
+[[gnu::always_inline]] inline double Packed(double value, const double*) { return value; }
+[[gnu::always_inline]] inline FloatVector Packed(FloatVector values, const float*) {
+  return values;
+}
+[[gnu::always_inline]] inline ShortVector Packed(FloatVector values, const Bfloat16*) {
+  return ToShorts(Bfloat16Bits(values));
+}
+[[gnu::always_inline]] inline ShortVector Packed(FloatVector values, const Half*) {
+#if defined(__AVX512F__)
+  return std::bit_cast<ShortVector>(_mm512_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__F16C__)
+  return std::bit_cast<ShortVector>(_mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT));
+#else
+  return ToShorts(HalfBits(values));
+#endif
+}
+
+// destination[i] = source[i], widened or rounded once, for `count` contiguous elements that do not
+// overlap.
+template <typename From, typename To>
+[[gnu::always_inline]] inline void ConvertBlock(const From* __restrict source, int64_t count,
+                                                To* __restrict destination) {
+  const int64_t rest = count % kLanes;
+  const int64_t whole = count - rest;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    if constexpr (std::is_same_v<From, double> || std::is_same_v<To, double>) {
+      for (int j = 0; j < kLanes; ++j) destination[i + j] = Converted<To>(source[i + j]);
+    } else if constexpr (std::is_same_v<From, To> && sizeof(To) == 2) {
+      std::memcpy(destination + i, source + i, kLanes * sizeof(To));
     } else {
-      destination[i] = Narrowed<Element>(source[i]);
+      // Floats, too, in whole registers: what is stored in smaller pieces is slow to load again.
+      const auto packed = Packed(Load(source + i), destination);
+      std::memcpy(destination + i, &packed, sizeof(packed));
     }
   }
+  for (int64_t i = 0; i < rest; ++i) destination[whole + i] = Converted<To>(source[whole + i]);
 }
 
-#ifdef __F16C__
-// GCC 12 does not vectorise half conversions into these instructions by itself.
-[[gnu::always_inline]] inline void WidenBlock(const Half* __restrict source, int64_t count,
-                                              float* __restrict destination) {
-  const int64_t whole = count & ~int64_t{7};
-  for (int64_t i = 0; i < whole; i += 8) {
-    const auto* from = reinterpret_cast<const __m128i*>(source + i);
-    _mm256_storeu_ps(destination + i, _mm256_cvtph_ps(_mm_loadu_si128(from)));
-  }
-  for (int64_t i = 0; i < (count & 7); ++i) destination[whole + i] = Widened(source[whole + i]);
-}
+template <typename Element>
+inline constexpr Dtype kDtypeOf = Dtype::kFloat;
+template <>
+inline constexpr Dtype kDtypeOf<Half> = Dtype::kFloat16;
+template <>
+inline constexpr Dtype kDtypeOf<Bfloat16> = Dtype::kBfloat16;
+template <>
+inline constexpr Dtype kDtypeOf<double> = Dtype::kDouble;
 
-[[gnu::always_inline]] inline void NarrowBlock(const float* __restrict source, int64_t count,
-                                               Half* __restrict destination) {
-  const int64_t whole = count & ~int64_t{7};
-  for (int64_t i = 0; i < whole; i += 8) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(destination + i),
-                     _mm256_cvtps_ph(_mm256_loadu_ps(source + i), _MM_FROUND_TO_NEAREST_INT));
-  }
-  for (int64_t i = 0; i < (count & 7); ++i) {
-    destination[whole + i] = Narrowed<Half>(source[whole + i]);
-  }
-}
-#endif
-
-// The one place that knows which C++ type holds which dtype: visit(Element{}).
+// Calls visit(Element{}) with the type of `dtype`.
 template <typename Visitor>
 auto VisitDtype(Dtype dtype, Visitor visit) {
   switch (dtype) {

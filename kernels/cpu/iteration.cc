@@ -149,7 +149,17 @@ Matrix MakeElementwiseMatrix(std::span<const Layout> operands) {
     columns.push_back(rows.back());
     rows.pop_back();
   }
-  return MakeMatrix(operands, std::move(rows), columns);
+  bool is_direct = rows.empty() && !columns.empty();
+  Matrix matrix = MakeMatrix(operands, std::move(rows), columns);
+  for (size_t i = 0; is_direct && i < operands.size(); ++i) {
+    is_direct = columns[0].strides[i] == 1 && operands[i].dtype == operands[0].dtype;
+  }
+  if (is_direct) {
+    // Tiles are the tensors' own memory then, so that they need no place in the cache.
+    matrix.tile_columns = std::clamp<int64_t>(matrix.num_columns, 1, kTaskElements);
+    matrix.task_column_tiles = 1;
+  }
+  return matrix;
 }
 
 SumMatrix MakeSumMatrix(std::span<const Layout> operands, std::vector<Axis> axes) {

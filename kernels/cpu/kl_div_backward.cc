@@ -1,4 +1,3 @@
-#include <cstdint>
 #include <memory>
 
 #include "kernels/cpu/kernel.h"
@@ -8,22 +7,26 @@
 namespace opserve::kernels {
 namespace {
 
-// terms = -target * (grad_output * scale). Scaling the gradient first keeps the product in range
-// wherever the result is.
-template <typename T>
-void PlainTerms(const T* const* inputs, T scale, int64_t count, T* __restrict terms) {
-  const T* __restrict grad_output = inputs[0];
-  const T* __restrict target = inputs[1];
-  for (int64_t i = 0; i < count; ++i) terms[i] = -target[i] * (grad_output[i] * scale);
-}
+// -target * (grad_output * scale). Scaling the gradient first keeps the product in range wherever
+// the result is.
+struct PlainTerm {
+  static constexpr int kInputs = 2;
+  static constexpr bool kTakesDouble = true;
+  template <typename V>
+  static V Value(const V* inputs, V scale) {
+    return -inputs[1] * (inputs[0] * scale);
+  }
+};
 
-// terms = -exp(target) * (grad_output * scale)
-template <typename T>
-void LogTerms(const T* const* inputs, T scale, int64_t count, T* __restrict terms) {
-  const T* __restrict grad_output = inputs[0];
-  const T* __restrict target = inputs[1];
-  for (int64_t i = 0; i < count; ++i) terms[i] = -Exp(target[i]) * (grad_output[i] * scale);
-}
+// -exp(target) * (grad_output * scale)
+struct LogTerm {
+  static constexpr int kInputs = 2;
+  static constexpr bool kTakesDouble = true;
+  template <typename V>
+  static V Value(const V* inputs, V scale) {
+    return -Exp(inputs[1]) * (inputs[0] * scale);
+  }
+};
 
 }  // namespace
 
@@ -31,13 +34,10 @@ std::unique_ptr<Kernel> MakeKlDivBackward(const Layout& grad_output, const Layou
                                           const Layout& target, const Layout& out, double divisor,
                                           bool log_target) {
   // `out` has self's shape and stands for it.
-  const TermInput inputs[] = {{grad_output, 0}, {target, 2}};
-  if (out.dtype == Dtype::kDouble) {
-    return MakeTermKernel<double>(inputs, out, 1.0 / divisor,
-                                  log_target ? LogTerms<double> : PlainTerms<double>);
-  }
-  return MakeTermKernel<float>(inputs, out, static_cast<float>(1.0 / divisor),
-                               log_target ? LogTerms<float> : PlainTerms<float>);
+  const Layout operands[] = {grad_output, target, out};
+  const TermPositions positions = {0, 2};
+  return log_target ? MakeTermKernel<LogTerm>(operands, positions, 1.0 / divisor)
+                    : MakeTermKernel<PlainTerm>(operands, positions, 1.0 / divisor);
 }
 
 }  // namespace opserve::kernels

@@ -1,4 +1,3 @@
-#include <cstdint>
 #include <memory>
 
 #include "kernels/cpu/kernel.h"
@@ -7,26 +6,29 @@
 namespace opserve::kernels {
 namespace {
 
-// terms = sign(self - target) * (grad_output * scale). The sign comes from comparisons, which are
-// exact in float for all dtypes: equal infinities give 0, and so does a NaN.
-void Terms(const float* const* inputs, float scale, int64_t count, float* __restrict terms) {
-  const float* __restrict grad_output = inputs[0];
-  const float* __restrict self = inputs[1];
-  const float* __restrict target = inputs[2];
-  for (int64_t i = 0; i < count; ++i) {
-    const float above = self[i] > target[i] ? 1.0f : 0.0f;
-    const float sign = self[i] < target[i] ? -1.0f : above;
-    terms[i] = sign * (grad_output[i] * scale);
+// sign(self - target) * (grad_output * scale). The sign comes from comparisons, which are exact in
+// float for all dtypes: equal infinities give 0, and so does a NaN.
+struct Term {
+  static constexpr int kInputs = 3;
+  static constexpr bool kTakesDouble = false;
+  template <typename V>
+  static V Value(const V* inputs, V scale) {
+    const V self = inputs[1];
+    const V target = inputs[2];
+    const V above = self > target ? V{} + 1.0f : V{};
+    const V sign = self < target ? V{} - 1.0f : above;
+    return sign * (inputs[0] * scale);
   }
-}
+};
 
 }  // namespace
 
 std::unique_ptr<Kernel> MakeL1LossBackward(const Layout& grad_output, const Layout& self,
                                            const Layout& target, const Layout& grad_input,
                                            double divisor) {
-  const TermInput inputs[] = {{grad_output, 0}, {self, 1}, {target, 2}};
-  return MakeTermKernel<float>(inputs, grad_input, static_cast<float>(1.0 / divisor), Terms);
+  const Layout operands[] = {grad_output, self, target, grad_input};
+  const TermPositions positions = {0, 1, 2};
+  return MakeTermKernel<Term>(operands, positions, 1.0 / divisor);
 }
 
 }  // namespace opserve::kernels

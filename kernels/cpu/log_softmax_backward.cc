@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/cpu/block.h"
 #include "kernels/cpu/iteration.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/math.h"
@@ -13,14 +14,25 @@
 namespace opserve::kernels {
 namespace {
 
-// values = grad_output - exp(output) * sum
-void ElementBlock(const float* __restrict grad_output, const float* __restrict output,
-                  const float* __restrict sum, int64_t count, float* __restrict values) {
-  for (int64_t i = 0; i < count; ++i) values[i] = grad_output[i] - Exp(output[i]) * sum[i];
-}
+// grad_output - exp(output) * sum
+struct Term {
+  static constexpr int kInputs = 2;
+  template <typename V>
+  static V Value(const V* inputs, V sum) {
+    return inputs[0] - Exp(inputs[1]) * sum;
+  }
+};
+
+// Walking a panel twice leaves no gain from streaming.
+constexpr bool kStreams = false;
+
+// Rows from here on are computed one by one, with one sum for all of the row.
+constexpr int64_t kLongRow = 64;
 
 // The tensors are matrices with `dim` along the rows or down the columns. The other direction is
 // cut into panels of one tile's width; a panel is walked twice, for its sums and for its elements.
+// S: the dtype of both inputs; O: S if the output has that dtype, or float.
+template <typename S, typename O>
 class LogSoftmaxBackward final : public Kernel {
  public:
   explicit LogSoftmaxBackward(const SumMatrix& plan)
@@ -37,9 +49,9 @@ class LogSoftmaxBackward final : public Kernel {
   void Run(const void* const* inputs, void* output, void* /*workspace*/,
            TaskRunner& runner) const override {
     RunTasks(runner, CeilDivide(num_panels_, panels_per_task_), [&](int64_t task) {
-      TileReader<float> grad_output(matrix_.operands[0], inputs[0]);
-      TileReader<float> log_softmax(matrix_.operands[1], inputs[1]);
-      TileWriter<float> writer(matrix_.operands[2], matrix_.num_rows * matrix_.num_columns, output);
+      TileReader<S> grad_output(matrix_.operands[0], inputs[0]);
+      TileReader<S> log_softmax(matrix_.operands[1], inputs[1]);
+      TileWriter<O> writer(matrix_.operands[2], matrix_.num_rows * matrix_.num_columns, output);
       const int64_t begin = task * panels_per_task_;
       const int64_t end = std::min(begin + panels_per_task_, num_panels_);
       for (int64_t panel = begin; panel < end; ++panel) {
@@ -49,49 +61,40 @@ class LogSoftmaxBackward final : public Kernel {
   }
 
  private:
-  void RunPanel(int64_t panel, TileReader<float>& grad_output, TileReader<float>& log_softmax,
-                TileWriter<float>& writer) const {
+  void RunPanel(int64_t panel, TileReader<S>& grad_output, TileReader<S>& log_softmax,
+                TileWriter<O>& writer) const {
     alignas(64) float sums[kTileElements];
-    SumPanel(panel, grad_output, sums);
-    alignas(64) float spread[kTileElements];
-    Tile last;
+    PanelSums<float> panel_sums(columns_are_summed_, TileOf(panel, 0), num_tiles_, sums);
     for (int64_t i = 0; i < num_tiles_; ++i) {
       const Tile tile = TileOf(panel, i);
-      if (tile.num_rows != last.num_rows || tile.num_columns != last.num_columns) {
-        SpreadSums(sums, tile, spread);
-        last = tile;
+      panel_sums.Add(grad_output.Read(tile), tile);
+    }
+    panel_sums.Finish();
+
+    for (int64_t i = 0; i < num_tiles_; ++i) {
+      const Tile tile = TileOf(panel, i);
+      const S* const values[] = {grad_output.Read(tile), log_softmax.Read(tile)};
+      writer.Write(tile,
+                   [&](O* results, bool /*streams*/) { ComputeTile(values, sums, tile, results); });
+    }
+  }
+
+  void ComputeTile(const S* const* inputs, const float* sums, const Tile& tile, O* results) const {
+    if (columns_are_summed_ && tile.num_columns < kLongRow) {
+      alignas(64) float spread[kTileElements];
+      for (int64_t i = 0; i < tile.num_rows; ++i) {
+        std::fill_n(spread + i * tile.num_columns, tile.num_columns, sums[i]);
       }
-      writer.Write(tile, [&](float* values) {
-        ElementBlock(grad_output.Read(tile), log_softmax.Read(tile), spread, tile.num_elements(),
-                     values);
-      });
+      const float* const scales = spread;
+      return Block<Term>(inputs, scales, tile.num_elements(), kStreams, results);
     }
-  }
-
-  // sums = those of the gradient in each row or column of the panel.
-  void SumPanel(int64_t panel, TileReader<float>& grad_output, float* sums) const {
-    alignas(64) float accumulators[kTileElements] = {};
-    const Tile first = TileOf(panel, 0);
-    for (int64_t i = 0; i < num_tiles_; ++i) {
-      const Tile tile = TileOf(panel, i);
-      AddTile(grad_output.Read(tile), tile.num_rows, tile.num_columns, first.num_columns,
-              accumulators);
-    }
-    if (columns_are_summed_) {
-      SumRows(accumulators, first.num_rows, first.num_columns, sums);
-    } else {
-      SumColumns(accumulators, first.num_rows, first.num_columns, sums);
-    }
-  }
-
-  // spread = for each element of the tile the sum that belongs to it.
-  void SpreadSums(const float* sums, const Tile& tile, float* spread) const {
     for (int64_t i = 0; i < tile.num_rows; ++i) {
-      float* row = spread + i * tile.num_columns;
+      const int64_t offset = i * tile.num_columns;
+      const S* const row[] = {inputs[0] + offset, inputs[1] + offset};
       if (columns_are_summed_) {
-        std::fill_n(row, tile.num_columns, sums[i]);
+        Block<Term>(row, sums[i], tile.num_columns, kStreams, results + offset);
       } else {
-        std::copy_n(sums, tile.num_columns, row);
+        Block<Term>(row, sums, tile.num_columns, kStreams, results + offset);
       }
     }
   }
@@ -114,7 +117,11 @@ std::unique_ptr<Kernel> MakeLogSoftmaxBackward(const Layout& grad_output, const 
   const Layout operands[] = {grad_output, output, out};
   std::vector<Axis> axes = BroadcastAxes(operands);
   if (!axes.empty()) axes[dim].is_summed = true;
-  return std::make_unique<LogSoftmaxBackward>(MakeSumMatrix(operands, std::move(axes)));
+  const SumMatrix plan = MakeSumMatrix(operands, std::move(axes));
+  return VisitTileTypes</*kTakesDouble=*/false>(
+      operands, [&]<typename S, typename O>(S, O) -> std::unique_ptr<Kernel> {
+        return std::make_unique<LogSoftmaxBackward<S, O>>(plan);
+      });
 }
 
 }  // namespace opserve::kernels

@@ -2,8 +2,9 @@
 // written as a whole need not be read first, which saves a quarter to a third of all traffic.
 #pragma once
 
-#include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 
 #ifdef __SSE2__
 #include <immintrin.h>
@@ -14,35 +15,31 @@ namespace opserve::kernels {
 // Outputs from here on are streamed: smaller ones may be wanted in the cache by whoever reads them.
 inline constexpr int64_t kStreamedBytes = int64_t{32} << 20;
 
-#ifdef __SSE2__
-// Copies one cache line of 64 bytes; `to` is aligned to it.
-inline void StreamLine(const char* from, char* to) {
-#ifdef __AVX512F__
-  _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
-#else
-  for (int i = 0; i < 64; i += 16) {
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),
-                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
-  }
-#endif
+// Whether streaming to `address` fills whole cache lines.
+inline bool CanStream(const void* address) {
+  return reinterpret_cast<uintptr_t>(address) % 64 == 0;
 }
-#endif
 
-// to[i] = from[i]. Past the caches if `to` begins and ends with a cache line; then other threads
-// see the values after FinishStreaming. No overlap.
-template <typename Element>
-void StreamBlock(const Element* __restrict from, int64_t count, Element* __restrict to) {
-#ifdef __SSE2__
-  constexpr int64_t kLineBytes = 64;
-  const int64_t bytes = count * static_cast<int64_t>(sizeof(Element));
-  if ((reinterpret_cast<uintptr_t>(to) | static_cast<uintptr_t>(bytes)) % kLineBytes == 0) {
-    const char* source = reinterpret_cast<const char*>(from);
-    char* destination = reinterpret_cast<char*>(to);
-    for (int64_t i = 0; i < bytes; i += kLineBytes) StreamLine(source + i, destination + i);
-    return;
+// Stores `value`, a vector, past the caches; `to` is aligned to its size. Other threads see it
+// after FinishStreaming.
+template <typename Vector>
+[[gnu::always_inline]] inline void StoreStreamed(Vector value, void* to) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(Vector) == 64) {
+    return _mm512_stream_si512(static_cast<__m512i*>(to), std::bit_cast<__m512i>(value));
   }
 #endif
-  std::copy_n(from, count, to);
+#if defined(__AVX2__)
+  if constexpr (sizeof(Vector) == 32) {
+    return _mm256_stream_si256(static_cast<__m256i*>(to), std::bit_cast<__m256i>(value));
+  }
+#endif
+#if defined(__SSE2__)
+  if constexpr (sizeof(Vector) == 16) {
+    return _mm_stream_si128(static_cast<__m128i*>(to), std::bit_cast<__m128i>(value));
+  }
+#endif
+  std::memcpy(to, &value, sizeof(value));
 }
 
 inline void FinishStreaming() {

@@ -13,42 +13,43 @@ namespace {
 constexpr int kMaxInputs = kMaxOperands - 1;
 
 // What both kernels below know: the inputs are the matrix's first operands, the output is the last.
-template <typename T>
+template <typename S, typename O>
 struct TermPlan {
   Matrix matrix;
   int num_inputs = 0;
-  std::array<int, kMaxInputs> positions = {};
-  T scale = 1;
-  TermBlock<T> block = nullptr;
+  TermPositions positions = {};
+  Computed<S> scale = 1;
+  TermBlock<S, O> block = nullptr;
 
   const Operand& out() const { return matrix.operands[num_inputs]; }
 };
 
-// The terms of one tile after the other. A reader beyond the last input is never asked.
-template <typename T>
-class TermReader {
+// The inputs' tiles. A reader beyond the last input is never asked.
+template <typename S>
+class InputReaders {
  public:
-  TermReader(const TermPlan<T>& plan, const void* const* inputs)
-      : plan_(plan),
-        readers_{TileReader<T>(plan.matrix.operands[0], inputs[plan.positions[0]]),
-                 TileReader<T>(plan.matrix.operands[1], inputs[plan.positions[1]]),
-                 TileReader<T>(plan.matrix.operands[2], inputs[plan.positions[2]])} {}
+  template <typename O>
+  InputReaders(const TermPlan<S, O>& plan, const void* const* inputs)
+      : num_inputs_(plan.num_inputs),
+        readers_{TileReader<S>(plan.matrix.operands[0], inputs[plan.positions[0]]),
+                 TileReader<S>(plan.matrix.operands[1], inputs[plan.positions[1]]),
+                 TileReader<S>(plan.matrix.operands[2], inputs[plan.positions[2]])} {}
 
-  void Compute(const Tile& tile, T* terms) {
-    const T* values[kMaxInputs] = {};
-    for (int i = 0; i < plan_.num_inputs; ++i) values[i] = readers_[i].Read(tile);
-    plan_.block(values, plan_.scale, tile.num_elements(), terms);
+  std::array<const S*, kMaxInputs> Read(const Tile& tile) {
+    std::array<const S*, kMaxInputs> values = {};
+    for (int i = 0; i < num_inputs_; ++i) values[i] = readers_[i].Read(tile);
+    return values;
   }
 
  private:
-  const TermPlan<T>& plan_;
-  TileReader<T> readers_[kMaxInputs];
+  const int num_inputs_;
+  TileReader<S> readers_[kMaxInputs];
 };
 
-template <typename T>
+template <typename S, typename O>
 class ElementwiseKernel final : public Kernel {
  public:
-  explicit ElementwiseKernel(const TermPlan<T>& plan)
+  explicit ElementwiseKernel(const TermPlan<S, O>& plan)
       : plan_(plan),
         column_tasks_(CeilDivide(plan.matrix.num_column_tiles(), plan.matrix.task_column_tiles)),
         num_tasks_(CeilDivide(plan.matrix.num_row_tiles(), plan.matrix.task_row_tiles) *
@@ -59,9 +60,9 @@ class ElementwiseKernel final : public Kernel {
   void Run(const void* const* inputs, void* output, void* /*workspace*/,
            TaskRunner& runner) const override {
     RunTasks(runner, num_tasks_, [&](int64_t task) {
-      TermReader<T> terms(plan_, inputs);
+      InputReaders<S> readers(plan_, inputs);
       const Matrix& matrix = plan_.matrix;
-      TileWriter<T> writer(plan_.out(), matrix.num_rows * matrix.num_columns, output);
+      TileWriter<O> writer(plan_.out(), matrix.num_rows * matrix.num_columns, output);
       const int64_t row_begin = task / column_tasks_ * matrix.task_row_tiles;
       const int64_t row_end = std::min(row_begin + matrix.task_row_tiles, matrix.num_row_tiles());
       const int64_t column_begin = task % column_tasks_ * matrix.task_column_tiles;
@@ -70,14 +71,17 @@ class ElementwiseKernel final : public Kernel {
       for (int64_t row = row_begin; row < row_end; ++row) {
         for (int64_t column = column_begin; column < column_end; ++column) {
           const Tile tile = matrix.TileAt(row, column);
-          writer.Write(tile, [&](T* values) { terms.Compute(tile, values); });
+          writer.Write(tile, [&](O* values, bool streams) {
+            plan_.block(readers.Read(tile).data(), plan_.scale, tile.num_elements(), streams,
+                        values);
+          });
         }
       }
     });
   }
 
  private:
-  const TermPlan<T> plan_;
+  const TermPlan<S, O> plan_;
   const int64_t column_tasks_;
   const int64_t num_tasks_;
 };
@@ -87,10 +91,12 @@ class ElementwiseKernel final : public Kernel {
 // adds its tiles up into one tile of accumulators and folds that into one sum per row or column.
 // Where there are several chunks, the sums go to the workspace, a row of it per chunk, and are
 // added up pairwise afterwards. Few terms are added in sequence, which also keeps errors small.
-template <typename T>
+template <typename S>
 class SumKernel final : public Kernel {
+  using T = Computed<S>;
+
  public:
-  SumKernel(const TermPlan<T>& plan, bool columns_are_summed)
+  SumKernel(const TermPlan<S, T>& plan, bool columns_are_summed)
       : plan_(plan), columns_are_summed_(columns_are_summed) {
     const Matrix& matrix = plan_.matrix;
     num_kept_ = columns_are_summed ? matrix.num_rows : matrix.num_columns;
@@ -113,7 +119,7 @@ class SumKernel final : public Kernel {
            TaskRunner& runner) const override {
     T* partial_sums = static_cast<T*>(workspace);
     RunTasks(runner, CeilDivide(num_units_, units_per_task_), [&](int64_t task) {
-      TermReader<T> terms(plan_, inputs);
+      InputReaders<S> readers(plan_, inputs);
       TileWriter<T> writer(plan_.out(), num_kept_, output);
       const int64_t begin = task * units_per_task_;
       const int64_t end = std::min(begin + units_per_task_, num_units_);
@@ -122,9 +128,9 @@ class SumKernel final : public Kernel {
         const int64_t chunk = i % num_chunks_;
         if (num_chunks_ == 1) {
           writer.Write(SumsOf(panel * panel_),
-                       [&](T* sums) { SumUnit(panel, chunk, terms, sums); });
+                       [&](T* sums, bool) { SumUnit(panel, chunk, readers, sums); });
         } else {
-          SumUnit(panel, chunk, terms, partial_sums + chunk * num_kept_ + panel * panel_);
+          SumUnit(panel, chunk, readers, partial_sums + chunk * num_kept_ + panel * panel_);
         }
       }
     });
@@ -137,7 +143,8 @@ class SumKernel final : public Kernel {
         const Tile tile = SumsOf(kept);
         T* sums = partial_sums + kept;
         AddPairwise(num_chunks_, num_kept_, tile.num_elements(), sums);
-        writer.Write(tile, [&](T* values) { std::copy_n(sums, tile.num_elements(), values); });
+        writer.Write(tile,
+                     [&](T* values, bool) { std::copy_n(sums, tile.num_elements(), values); });
       }
     });
   }
@@ -149,23 +156,18 @@ class SumKernel final : public Kernel {
     return columns_are_summed_ ? Tile{kept, count, 0, 1} : Tile{0, 1, kept, count};
   }
 
-  void SumUnit(int64_t panel, int64_t chunk, TermReader<T>& terms, T* sums) const {
-    alignas(64) T accumulators[kTileElements] = {};
-    alignas(64) T values[kTileElements];
+  void SumUnit(int64_t panel, int64_t chunk, InputReaders<S>& readers, T* sums) const {
+    alignas(64) T terms[kTileElements];
     const int64_t begin = chunk * tiles_per_chunk_;
     const int64_t end = std::min(begin + tiles_per_chunk_, num_tiles_);
-    // The first tile is no smaller than the others.
-    const Tile first = TileOf(panel, begin);
+    PanelSums<T> panel_sums(columns_are_summed_, TileOf(panel, begin), end - begin, sums);
     for (int64_t i = begin; i < end; ++i) {
       const Tile tile = TileOf(panel, i);
-      terms.Compute(tile, values);
-      AddTile(values, tile.num_rows, tile.num_columns, first.num_columns, accumulators);
+      plan_.block(readers.Read(tile).data(), plan_.scale, tile.num_elements(), /*streams=*/false,
+                  terms);
+      panel_sums.Add(terms, tile);
     }
-    if (columns_are_summed_) {
-      SumRows(accumulators, first.num_rows, first.num_columns, sums);
-    } else {
-      SumColumns(accumulators, first.num_rows, first.num_columns, sums);
-    }
+    panel_sums.Finish();
   }
 
   Tile TileOf(int64_t panel, int64_t index) const {
@@ -173,7 +175,7 @@ class SumKernel final : public Kernel {
                                : plan_.matrix.TileAt(index, panel);
   }
 
-  const TermPlan<T> plan_;
+  const TermPlan<S, T> plan_;
   const bool columns_are_summed_;
   int64_t num_kept_;         // sums
   int64_t panel_;            // sums of one unit
@@ -186,21 +188,13 @@ class SumKernel final : public Kernel {
 
 }  // namespace
 
-template <typename T>
-std::unique_ptr<Kernel> MakeTermKernel(std::span<const TermInput> inputs, const Layout& out,
-                                       T scale, TermBlock<T> block) {
-  TermPlan<T> plan;
-  plan.num_inputs = static_cast<int>(inputs.size());
-  plan.scale = scale;
-  plan.block = block;
-  std::array<Layout, kMaxOperands> layouts;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    layouts[i] = inputs[i].layout;
-    plan.positions[i] = inputs[i].position;
-  }
-  layouts[inputs.size()] = out;
-  const std::span<const Layout> operands(layouts.data(), inputs.size() + 1);
-
+template <typename S, typename O>
+std::unique_ptr<Kernel> MakeTermKernelOf(std::span<const Layout> operands,
+                                         const TermPositions& positions, Computed<S> scale,
+                                         TermBlock<S, O> to_output,
+                                         TermBlock<S, Computed<S>> to_sums) {
+  const Layout& out = operands.back();
+  const int num_inputs = static_cast<int>(operands.size()) - 1;
   std::vector<Axis> axes = BroadcastAxes(operands);
   bool is_summed = false;
   for (size_t d = 0; d < axes.size(); ++d) {
@@ -210,17 +204,25 @@ std::unique_ptr<Kernel> MakeTermKernel(std::span<const TermInput> inputs, const 
     is_summed |= axes[d].is_summed;
   }
   if (!is_summed) {
-    plan.matrix = MakeElementwiseMatrix(operands);
-    return std::make_unique<ElementwiseKernel<T>>(plan);
+    return std::make_unique<ElementwiseKernel<S, O>>(
+        TermPlan<S, O>{MakeElementwiseMatrix(operands), num_inputs, positions, scale, to_output});
   }
   const SumMatrix sum = MakeSumMatrix(operands, std::move(axes));
-  plan.matrix = sum.matrix;
-  return std::make_unique<SumKernel<T>>(plan, sum.columns_are_summed);
+  return std::make_unique<SumKernel<S>>(
+      TermPlan<S, Computed<S>>{sum.matrix, num_inputs, positions, scale, to_sums},
+      sum.columns_are_summed);
 }
 
-template std::unique_ptr<Kernel> MakeTermKernel(std::span<const TermInput>, const Layout&, float,
-                                                TermBlock<float>);
-template std::unique_ptr<Kernel> MakeTermKernel(std::span<const TermInput>, const Layout&, double,
-                                                TermBlock<double>);
+#define OPSERVE_TERM_KERNEL(S, O)                                                                  \
+  template std::unique_ptr<Kernel> MakeTermKernelOf(std::span<const Layout>, const TermPositions&, \
+                                                    Computed<S>, TermBlock<S, O>,                  \
+                                                    TermBlock<S, Computed<S>>);
+OPSERVE_TERM_KERNEL(float, float)
+OPSERVE_TERM_KERNEL(Half, Half)
+OPSERVE_TERM_KERNEL(Half, float)
+OPSERVE_TERM_KERNEL(Bfloat16, Bfloat16)
+OPSERVE_TERM_KERNEL(Bfloat16, float)
+OPSERVE_TERM_KERNEL(double, double)
+#undef OPSERVE_TERM_KERNEL
 
 }  // namespace opserve::kernels

@@ -7,25 +7,38 @@
 #include <memory>
 #include <span>
 
+#include "kernels/cpu/block.h"
+#include "kernels/cpu/iteration.h"
 #include "kernels/cpu/kernel.h"
+#include "kernels/cpu/tile.h"
 
 namespace opserve::kernels {
 
-// The computation: terms[i] from inputs[0][i], inputs[1][i], ... and a constant factor. Arrays of
-// `count` contiguous elements; `terms` overlaps no input.
-template <typename T>
-using TermBlock = void (*)(const T* const* inputs, T scale, int64_t count, T* terms);
+// The place of each input among the addresses given to Kernel::Run.
+using TermPositions = std::array<int, kMaxOperands - 1>;
 
-// An input that terms are computed from, and its place among the addresses given to Kernel::Run.
-struct TermInput {
-  Layout layout;
-  int position = 0;
-};
+// A term's loop over tiles, see Block.
+template <typename S, typename O>
+using TermBlock = void (*)(const S* const* inputs, Computed<S> scale, int64_t count, bool streams,
+                           O* terms);
 
-// out = terms, or their sums. `out` broadcasts to the broadcast of the inputs' shapes and its own.
-// Sums are taken in T, their order depends on the layouts only.
-template <typename T>
-std::unique_ptr<Kernel> MakeTermKernel(std::span<const TermInput> inputs, const Layout& out,
-                                       T scale, TermBlock<T> block);
+// `operands`: the inputs' layouts and the output's, to be taken from the addresses at `positions`.
+template <typename S, typename O>
+std::unique_ptr<Kernel> MakeTermKernelOf(std::span<const Layout> operands,
+                                         const TermPositions& positions, Computed<S> scale,
+                                         TermBlock<S, O> to_output,
+                                         TermBlock<S, Computed<S>> to_sums);
+
+// out = terms (see block.h), or their sums. The last of `operands` is the output; it broadcasts to
+// the broadcast of the inputs' shapes and its own. Sums are taken in float, their order depends on
+// the layouts only.
+template <typename Term>
+std::unique_ptr<Kernel> MakeTermKernel(std::span<const Layout> operands,
+                                       const TermPositions& positions, double scale) {
+  return VisitTileTypes<Term::kTakesDouble>(operands, [&]<typename S, typename O>(S, O) {
+    return MakeTermKernelOf<S, O>(operands, positions, static_cast<Computed<S>>(scale),
+                                  &Block<Term, S, O>, &Block<Term, S, Computed<S>>);
+  });
+}
 
 }  // namespace opserve::kernels

@@ -1,8 +1,10 @@
-// Tiles of operands as contiguous values of the type that a kernel computes in.
+// Tiles of operands as contiguous elements: of the dtype that all inputs share, otherwise of the
+// type that the kernel computes in.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
 #include "kernels/cpu/convert.h"
@@ -20,6 +22,11 @@ inline bool IsContiguous(const Operand& operand, const Tile& tile) {
          (operand.rows.rank == 1 && operand.rows.strides[0] == tile.num_columns);
 }
 
+// Elements from the operand's first one to the first one of a contiguous tile.
+inline int64_t OffsetOf(const Operand& operand, const Tile& tile) {
+  return AxisCursor(operand.rows, tile.row).offset() + tile.column * operand.columns.strides[0];
+}
+
 // Whether the operand lies closer together down the columns than along the rows.
 inline bool IsTransposed(const Operand& operand) {
   const int64_t row_stride = operand.rows.inner_stride();
@@ -27,35 +34,28 @@ inline bool IsTransposed(const Operand& operand) {
 }
 
 // buffer[i] = element i of a run of `count` elements `stride` apart.
-template <typename Element, typename T>
-void ReadRun(const Element* source, int64_t stride, int64_t count, T* __restrict buffer) {
+template <typename Element, typename S>
+void ReadRun(const Element* source, int64_t stride, int64_t count, S* __restrict buffer) {
   if (stride == 1 && count == kSquareTile) {
-    WidenBlock(source, kSquareTile, buffer);  // a few instructions without a loop
+    ConvertBlock(source, kSquareTile, buffer);  // a few instructions without a loop
   } else if (stride == 1) {
-    WidenBlock(source, count, buffer);
+    ConvertBlock(source, count, buffer);
   } else if (stride == 0) {
-    std::fill_n(buffer, count, static_cast<T>(Widened(*source)));
+    std::fill_n(buffer, count, Converted<S>(*source));
   } else {
-    for (int64_t i = 0; i < count; ++i) buffer[i] = static_cast<T>(Widened(source[i * stride]));
+    for (int64_t i = 0; i < count; ++i) buffer[i] = Converted<S>(source[i * stride]);
   }
 }
 
-// The reverse, rounding each value once.
-template <bool kStreams, typename T, typename Element>
-void WriteRun(const T* __restrict buffer, int64_t stride, int64_t count, Element* destination) {
-  if constexpr (kStreams && std::is_same_v<T, Element>) {
-    if (stride == 1) return StreamBlock(buffer, count, destination);
-  }
-  if (kStreams && stride == 1) {
-    alignas(64) Element narrowed[kTileElements];
-    NarrowBlock(buffer, count, narrowed);
-    StreamBlock(narrowed, count, destination);
-  } else if (stride == 1 && count == kSquareTile) {
-    NarrowBlock(buffer, kSquareTile, destination);
+// The reverse.
+template <typename O, typename Element>
+void WriteRun(const O* __restrict buffer, int64_t stride, int64_t count, Element* destination) {
+  if (stride == 1 && count == kSquareTile) {
+    ConvertBlock(buffer, kSquareTile, destination);
   } else if (stride == 1) {
-    NarrowBlock(buffer, count, destination);
+    ConvertBlock(buffer, count, destination);
   } else {
-    for (int64_t i = 0; i < count; ++i) NarrowBlock(buffer + i, 1, destination + i * stride);
+    for (int64_t i = 0; i < count; ++i) destination[i * stride] = Converted<Element>(buffer[i]);
   }
 }
 
@@ -102,7 +102,8 @@ void ForEachRowRun(const Operand& operand, const Tile& tile, Run run) {
 // rows i and i + 4 of the round before.
 template <typename T>
 void TransposeSquare(const T* from, int64_t from_pitch, T* to, int64_t to_pitch) {
-  typedef T Row __attribute__((vector_size(8 * sizeof(T)), aligned(alignof(T))));
+  using Lane = std::conditional_t<sizeof(T) == 2, uint16_t, T>;
+  typedef Lane Row __attribute__((vector_size(8 * sizeof(T)), aligned(alignof(T)), may_alias));
   Row a[8];
   Row b[8];
   for (int i = 0; i < 8; ++i) a[i] = *reinterpret_cast<const Row*>(from + i * from_pitch);
@@ -137,9 +138,9 @@ void Transpose(const T* __restrict from, int64_t rows, int64_t columns, T* __res
   }
 }
 
-// Copies the tile, widened and row by row, to `buffer`.
-template <typename Element, typename T>
-void ReadTile(const void* address, const Operand& operand, const Tile& tile, T* buffer) {
+// Copies the tile, row by row, to `buffer`.
+template <typename Element, typename S>
+void ReadTile(const void* address, const Operand& operand, const Tile& tile, S* buffer) {
   const auto* source = static_cast<const Element*>(address);
   if (!IsTransposed(operand)) {
     ForEachRun(operand, tile, [&](int64_t from, int64_t stride, int64_t to, int64_t count) {
@@ -149,7 +150,7 @@ void ReadTile(const void* address, const Operand& operand, const Tile& tile, T* 
   }
   // Fetching all columns before any element is moved to its place keeps many cache misses in
   // flight.
-  alignas(64) T columns[kTileElements];
+  alignas(64) S columns[kTileElements];
   ForEachRowRun(operand, tile, [&](int64_t from, int64_t row, int64_t count) {
     for (int64_t j = 0; j < tile.num_columns; ++j) {
       ReadRun(source + from + j * operand.columns.strides[0], operand.rows.inner_stride(), count,
@@ -159,47 +160,78 @@ void ReadTile(const void* address, const Operand& operand, const Tile& tile, T* 
   });
 }
 
-// The reverse of ReadTile, rounding each value once.
-template <bool kStreams, typename Element, typename T>
-void WriteTile(const T* buffer, const Operand& operand, const Tile& tile, void* address) {
+// The reverse of ReadTile.
+template <typename Element, typename O>
+void WriteTile(const O* buffer, const Operand& operand, const Tile& tile, void* address) {
   auto* destination = static_cast<Element*>(address);
   if (!IsTransposed(operand)) {
     ForEachRun(operand, tile, [&](int64_t to, int64_t stride, int64_t from, int64_t count) {
-      WriteRun<kStreams>(buffer + from, stride, count, destination + to);
+      WriteRun(buffer + from, stride, count, destination + to);
     });
     return;
   }
-  alignas(64) T columns[kTileElements];
+  alignas(64) O columns[kTileElements];
   ForEachRowRun(operand, tile, [&](int64_t to, int64_t row, int64_t count) {
     Transpose(buffer + row * tile.num_columns, count, tile.num_columns, columns);
     for (int64_t j = 0; j < tile.num_columns; ++j) {
-      WriteRun<kStreams>(columns + j * count, operand.rows.inner_stride(), count,
-                         destination + to + j * operand.columns.strides[0]);
+      WriteRun(columns + j * count, operand.rows.inner_stride(), count,
+               destination + to + j * operand.columns.strides[0]);
     }
   });
 }
 
-// The dtype that T stands for.
-template <typename T>
-inline constexpr Dtype kDtypeOf = std::is_same_v<T, double> ? Dtype::kDouble : Dtype::kFloat;
+// Calls use(Element{}) with the type of `dtype`, which is T unless T is float: other tiles hold
+// elements of their own dtype only.
+template <typename T, typename Use>
+auto VisitElement(Dtype dtype, Use use) {
+  if constexpr (std::is_same_v<T, float>) {
+    return VisitDtype(dtype, [&](auto element) { return use(element); });
+  } else {
+    return use(T{});
+  }
+}
+
+// Calls make(S{}, O{}) with the types of the tiles of a kernel whose first operands are inputs and
+// the last its output. S: the dtype of all inputs, or float; O: S if the output has that dtype, or
+// float. With `kTakesDouble` also double, where all operands are.
+template <bool kTakesDouble, typename Make>
+auto VisitTileTypes(std::span<const Layout> operands, Make make) {
+  const std::span<const Layout> inputs = operands.first(operands.size() - 1);
+  Dtype dtype = inputs.front().dtype;
+  for (const Layout& input : inputs) {
+    if (input.dtype != dtype) dtype = Dtype::kFloat;
+  }
+  const bool is_same = operands.back().dtype == dtype;
+  switch (dtype) {
+    case Dtype::kFloat16:
+      return is_same ? make(Half{}, Half{}) : make(Half{}, float{});
+    case Dtype::kBfloat16:
+      return is_same ? make(Bfloat16{}, Bfloat16{}) : make(Bfloat16{}, float{});
+    case Dtype::kDouble:
+      if constexpr (kTakesDouble) return make(double{}, double{});
+      break;
+    case Dtype::kFloat:
+      break;
+  }
+  return make(float{}, float{});
+}
 
 // Gives out the tiles of one input. Holds the last tile read, so belongs to one task.
-template <typename T>
+template <typename S>
 class TileReader {
  public:
   // `operand` outlives the reader.
   TileReader(const Operand& operand, const void* address)
-      : operand_(operand), address_(address), read_(VisitDtype(operand.dtype, [](auto element) {
-          return &ReadTile<decltype(element), T>;
-        })) {}
+      : operand_(operand),
+        address_(address),
+        read_(VisitElement<S>(operand.dtype,
+                              [](auto element) { return &ReadTile<decltype(element), S>; })) {}
 
   // tile.num_elements() values, row by row: the tensor's own memory where possible, otherwise a
   // copy, made anew only if the values may differ from the last ones. Valid until the next Read.
-  const T* Read(const Tile& tile) {
-    if (operand_.dtype == kDtypeOf<T> && IsContiguous(operand_, tile)) {
-      const AxisCursor rows(operand_.rows, tile.row);
-      return static_cast<const T*>(address_) + rows.offset() +
-             tile.column * operand_.columns.strides[0];
+  const S* Read(const Tile& tile) {
+    if (operand_.dtype == kDtypeOf<S> && IsContiguous(operand_, tile)) {
+      return static_cast<const S*>(address_) + OffsetOf(operand_, tile);
     }
     if (!Holds(tile)) {
       read_(address_, operand_, tile, buffer_);
@@ -217,13 +249,13 @@ class TileReader {
 
   const Operand& operand_;
   const void* address_;
-  void (*read_)(const void*, const Operand&, const Tile&, T*);
+  void (*const read_)(const void*, const Operand&, const Tile&, S*);
   Tile held_;
-  alignas(64) T buffer_[kTileElements];
+  alignas(64) S buffer_[kTileElements];
 };
 
 // Takes the tiles of the output. Belongs to one task.
-template <typename T>
+template <typename O>
 class TileWriter {
  public:
   // `operand` outlives the writer. `num_elements`: of the whole output.
@@ -231,26 +263,23 @@ class TileWriter {
       : operand_(operand),
         address_(address),
         streams_(num_elements * ElementBytes(operand.dtype) >= kStreamedBytes),
-        write_(VisitDtype(operand.dtype, [this](auto element) {
-          return streams_ ? &WriteTile<true, decltype(element), T>
-                          : &WriteTile<false, decltype(element), T>;
-        })) {}
+        write_(VisitElement<O>(operand.dtype,
+                               [](auto element) { return &WriteTile<decltype(element), O>; })) {}
   ~TileWriter() {
     if (streams_) FinishStreaming();
   }
   TileWriter(const TileWriter&) = delete;
   TileWriter& operator=(const TileWriter&) = delete;
 
-  // Calls compute(values) to put tile.num_elements() values, row by row, where `values` points,
-  // which is the tensor's own memory where possible, and writes them to the tensor.
+  // Calls compute(values, streams) to put tile.num_elements() values, row by row, where `values`
+  // points, and writes them to the tensor. Where possible `values` is the tensor's own memory, and
+  // with `streams` they are to go past the caches.
   template <typename Compute>
   void Write(const Tile& tile, Compute compute) {
-    if (!streams_ && operand_.dtype == kDtypeOf<T> && IsContiguous(operand_, tile)) {
-      const AxisCursor rows(operand_.rows, tile.row);
-      compute(static_cast<T*>(address_) + rows.offset() +
-              tile.column * operand_.columns.strides[0]);
+    if (operand_.dtype == kDtypeOf<O> && IsContiguous(operand_, tile)) {
+      compute(static_cast<O*>(address_) + OffsetOf(operand_, tile), streams_);
     } else {
-      compute(static_cast<T*>(buffer_));
+      compute(static_cast<O*>(buffer_), false);
       write_(buffer_, operand_, tile, address_);
     }
   }
@@ -259,8 +288,8 @@ class TileWriter {
   const Operand& operand_;
   void* const address_;
   const bool streams_;
-  void (*const write_)(const T*, const Operand&, const Tile&, void*);
-  alignas(64) T buffer_[kTileElements];
+  void (*const write_)(const O*, const Operand&, const Tile&, void*);
+  alignas(64) O buffer_[kTileElements];
 };
 
 }  // namespace opserve::kernels
