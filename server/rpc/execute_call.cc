@@ -47,6 +47,7 @@ void ExecuteCall::OnArrival(bool ok) {
                   .message = *std::move(message),
                   .header = std::move(header),
                   .request_bytes = request_.Length(),
+                  .rpc = &rpc_,
                   .call = state_,
                   .clock = clock},
                  [this](const ExecutionEnd& end) { Answer(end); });

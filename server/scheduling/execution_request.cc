@@ -39,7 +39,8 @@ CostModel::Estimate EstimateCost(const Program& program, const CostModel& costs)
 uint64_t DeviceBytes(const Program& program, const codec::PayloadMessage& message) {
   std::vector<uint64_t> payload_bytes;
   for (const codec::Payload& payload : message.payloads()) payload_bytes.push_back(payload.size);
-  // Workspaces are known only after stage one.
+  // Workspaces are known only after stage one, and shared memory that has to be copied only on the
+  // device.
   const std::vector<uint64_t> no_workspaces(program.invocations.size());
   return PlanMemory(program, payload_bytes, no_workspaces).total_bytes;
 }
@@ -47,6 +48,7 @@ uint64_t DeviceBytes(const Program& program, const codec::PayloadMessage& messag
 uint64_t PinnedBytes(const Program& program) {
   uint64_t bytes = 0;
   for (const uint32_t source : program.results) {
+    if (program.invocations[source].window) continue;
     bytes += PinnedPool::BlockBytes(catalog::NumBytes(program.invocations[source].output));
   }
   return bytes;
@@ -80,10 +82,18 @@ void ExecutionRequest::Run(LaneContext& lane) {
   }
 }
 
-void ExecutionRequest::Answer() { done_(*this, *std::move(result_)); }
+// Before the answer: who has it may expect that nothing of the request uses the memory any more,
+// and the daemon that nothing has to be unregistered after its last call.
+void ExecutionRequest::ReleaseSharedMemory() { program_.windows.clear(); }
+
+void ExecutionRequest::Answer() {
+  ReleaseSharedMemory();
+  done_(*this, *std::move(result_));
+}
 
 void ExecutionRequest::Refuse(const absl::Status& status) {
   clock_.Book(Stage::kQueue);
+  ReleaseSharedMemory();
   done_(*this, status);
 }
 

@@ -34,7 +34,9 @@ class ExecutionRequest final : public LaneTask {
 
  private:
   const codec::PayloadMessage message_;  // owns the payloads' bytes
-  const Program program_;
+  void ReleaseSharedMemory();
+
+  Program program_;
   CostModel& costs_;
   StageClock clock_;
   std::optional<absl::StatusOr<ProgramResult>> result_;  // after Run
