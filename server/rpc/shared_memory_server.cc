@@ -142,13 +142,15 @@ void SharedMemoryServer::Accept(int socket) {
 bool SharedMemoryServer::Serve(Connection& connection) {
   const int socket = connection.socket.get();
   std::array<char, SharedMemorySession::kMaxPacketBytes> buffer;
-  const Received received = Receive(socket, &buffer);
+  Received received = Receive(socket, &buffer);
   if (received.size < 0) return errno == EAGAIN || errno == EINTR;
   if (received.size == 0) return false;
   const std::string answer =
       connection.session->Answer({.bytes = {buffer.data(), static_cast<size_t>(received.size)},
                                   .descriptors = received.descriptors,
                                   .is_whole = received.is_whole});
+  // Before the answer: who has it may expect that they are closed.
+  received.descriptors.clear();
   const ssize_t sent = send(socket, answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   return sent >= 0 && !connection.session->is_over();
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
@@ -80,7 +81,7 @@ class SharedRegion {
   };
   struct OnDevice {
     bool is_being_registered = false;
-    uint64_t generation = 0;  // of the device, when that was tried last
+    std::optional<uint64_t> generation;  // of the device, when that was tried last
     std::shared_ptr<const HostRegistration> registration;  // null: it cannot be mapped
   };
 

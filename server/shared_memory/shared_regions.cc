@@ -40,6 +40,13 @@ class SharedRegions::Charge {
   const uint64_t bytes_;
 };
 
+SharedRegions::~SharedRegions() {
+  // They give back what they take of a quota.
+  absl::flat_hash_map<std::string, Connection> removed;
+  absl::MutexLock lock(&mutex_);
+  removed.swap(connections_);
+}
+
 std::string SharedRegions::AddConnection(uint32_t tenant) {
   std::string key = RandomKey();
   absl::MutexLock lock(&mutex_);

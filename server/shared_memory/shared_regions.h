@@ -28,7 +28,7 @@ struct SharedMemoryLimits {
   uint32_t max_regions = 0;
 };
 
-// Thread-safe. Outlives the regions.
+// Thread-safe. Outlives the regions that requests still use.
 class SharedRegions {
  public:
   static constexpr size_t kKeyBytes = 16;
@@ -40,6 +40,9 @@ class SharedRegions {
   };
 
   explicit SharedRegions(SharedRegion::Retire retire) : retire_(std::move(retire)) {}
+  ~SharedRegions();
+  SharedRegions(const SharedRegions&) = delete;
+  SharedRegions& operator=(const SharedRegions&) = delete;
 
   // Its key.
   std::string AddConnection(uint32_t tenant) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,10 +1,7 @@
 #include "tests/integration/shared_memory_calls.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdio>
@@ -24,15 +21,6 @@ T OrAbort(T result, const char* what) {
 }
 
 }  // namespace
-
-FileDescriptor MemoryFile(uint64_t bytes, int seals) {
-  FileDescriptor fd(OrAbort(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING), "memfd_create"));
-  OrAbort(ftruncate(fd.get(), static_cast<off_t>(bytes)), "ftruncate");
-  OrAbort(fcntl(fd.get(), F_ADD_SEALS, seals), "F_ADD_SEALS");
-  return fd;
-}
-
-FileDescriptor SealedFile(uint64_t bytes) { return MemoryFile(bytes, F_SEAL_SHRINK | F_SEAL_SEAL); }
 
 SharedMemorySocket::SharedMemorySocket(const std::string& target)
     : socket_(OrAbort(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), "socket")) {

@@ -1,5 +1,4 @@
-// Shared memory as a client that is not ours would use it: files in memory, and packets on the
-// daemon's socket for it.
+// Shared memory as a client that is not ours would use it: packets on the daemon's socket for it.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +11,9 @@
 #include "opserve/v1/shared_memory.pb.h"
 #include "opserve/v1/tensor.pb.h"
 #include "server/access/file_descriptor.h"
+#include "tests/unit/server/shared_files.h"
 
 namespace opserve::server {
-
-inline constexpr uint64_t kPageBytes = 4096;
-
-// A file of memfd_create with these seals (beside none). Aborts the test program without one.
-FileDescriptor MemoryFile(uint64_t bytes, int seals);
-// With the seals that a daemon asks for.
-FileDescriptor SealedFile(uint64_t bytes);
 
 // A connection for shared memory.
 class SharedMemorySocket {
