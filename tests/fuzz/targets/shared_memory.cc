@@ -136,7 +136,8 @@ void CheckRegions(SharedMemorySession& session, const SharedRegions& regions, co
   v1::SharedMemoryRequest request;
   request.mutable_list_regions();
   v1::SharedMemoryResponse list;
-  Check(list.ParseFromString(session.Answer({.bytes = request.SerializeAsString()})),
+  Check(list.ParseFromString(
+            session.Answer({.bytes = request.SerializeAsString(), .descriptors = {}})),
         "the answer can be read");
   Check(static_cast<size_t>(list.regions_size()) == model.regions().size(), "all are listed");
   uint64_t bytes = 0;
