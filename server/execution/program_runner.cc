@@ -146,8 +146,8 @@ class ProgramRun {
       const v1::SharedMemoryRange& range = window.range;
       std::shared_ptr<const HostRegistration> registration;
       if (window.region->FitsInPlace(range.offset(), range.size())) {
-        OPSERVE_ASSIGN_OR_RETURN(registration,
-                                 window.region->RegistrationOn(context_.lane.device()));
+        OPSERVE_ASSIGN_OR_RETURN(
+            registration, window.region->RegistrationOn(context_.lane.device(), call_.deadline()));
       }
       copied_windows_.push_back(registration == nullptr);
       registrations_.push_back(std::move(registration));

@@ -128,7 +128,7 @@ SharedRegion::~SharedRegion() {
 char* SharedRegion::data() const { return static_cast<char*>(mapping_->address()); }
 
 absl::StatusOr<std::shared_ptr<const HostRegistration>> SharedRegion::RegistrationOn(
-    const Device& device) {
+    const Device& device, absl::Time until) {
   const int32_t id = device.id();
   {
     absl::MutexLock lock(&mutex_);
@@ -136,7 +136,11 @@ absl::StatusOr<std::shared_ptr<const HostRegistration>> SharedRegion::Registrati
       const auto found = devices_.find(id);
       return found == devices_.end() || !found->second.is_being_registered;
     };
-    mutex_.Await(absl::Condition(&is_settled));
+    if (!mutex_.AwaitWithDeadline(absl::Condition(&is_settled), until)) {
+      return catalog::ErrorWithReason(
+          absl::StatusCode::kDeadlineExceeded, "deadline_expired",
+          "the deadline passed while the device was being shown the shared memory");
+    }
     const auto found = devices_.find(id);
     if (found != devices_.end() && found->second.generation == device.generation()) {
       return found->second.registration;

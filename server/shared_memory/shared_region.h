@@ -13,6 +13,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "server/device/device.h"
 #include "server/device/host_registration.h"
 
@@ -57,10 +58,12 @@ class SharedRegion {
   bool is_read_only() const { return spec_.read_only; }
 
   // The region as `device` sees it; null if it cannot map it. The first call on a device registers
-  // the region there, which others wait for; after a reset of the device it is done again. The
-  // calling thread must be bound to the device.
-  // kUnavailable: the device is lost.
-  absl::StatusOr<std::shared_ptr<const HostRegistration>> RegistrationOn(const Device& device)
+  // the region there, which others wait for until `until`; after a reset of the device it is done
+  // again. The calling thread must be bound to the device.
+  // kUnavailable: the device is lost.  kDeadlineExceeded (reason "deadline_expired"): waited in
+  // vain.
+  absl::StatusOr<std::shared_ptr<const HostRegistration>> RegistrationOn(const Device& device,
+                                                                         absl::Time until)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whether kernels may use the bytes [offset, offset + size) where they are, as far as aclnn asks:

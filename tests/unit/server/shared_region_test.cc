@@ -93,12 +93,12 @@ TEST_F(SharedRegionTest, AChargeIsTakenAfterTheChecksAndGoesWithTheRegion) {
 
 TEST_F(SharedRegionTest, IsRegisteredOncePerDevice) {
   auto region = MapWhole(kPageBytes);
-  const auto first = region->RegistrationOn(*devices_[0]);
+  const auto first = region->RegistrationOn(*devices_[0], absl::InfiniteFuture());
   ASSERT_TRUE(first.ok() && *first != nullptr) << first.status();
-  EXPECT_EQ(*region->RegistrationOn(*devices_[0]), *first);
+  EXPECT_EQ(*region->RegistrationOn(*devices_[0], absl::InfiniteFuture()), *first);
   EXPECT_EQ(HostCount(OPSERVE_HOST_REGISTERED_REGIONS), 1);
   ASSERT_TRUE(devices_[1]->BindThisThread().ok());
-  EXPECT_NE(*region->RegistrationOn(*devices_[1]), *first);
+  EXPECT_NE(*region->RegistrationOn(*devices_[1], absl::InfiniteFuture()), *first);
   EXPECT_EQ(HostCount(OPSERVE_HOST_REGISTERED_REGIONS), 2);
 
   region.reset();
@@ -110,7 +110,7 @@ TEST_F(SharedRegionTest, IsRegisteredOncePerDevice) {
 TEST_F(SharedRegionTest, StaysMappedAsLongAsADeviceHasIt) {
   auto region = MapWhole(kPageBytes);
   volatile char* const data = region->data();
-  ASSERT_TRUE(region->RegistrationOn(*devices_[0]).ok());
+  ASSERT_TRUE(region->RegistrationOn(*devices_[0], absl::InfiniteFuture()).ok());
   region.reset();
   data[0] = 'x';
   EXPECT_EQ(data[0], 'x');
@@ -126,7 +126,7 @@ TEST_F(SharedRegionTest, LanesOfOneDeviceWaitForOneRegistration) {
   for (auto& registration : seen) {
     lanes.emplace_back([&] {
       ASSERT_TRUE(devices_[0]->BindThisThread().ok());
-      registration = *region->RegistrationOn(*devices_[0]);
+      registration = *region->RegistrationOn(*devices_[0], absl::InfiniteFuture());
     });
   }
   for (std::thread& lane : lanes) lane.join();
@@ -141,17 +141,18 @@ TEST_F(SharedRegionTest, WhatADeviceCannotMapIsNotAskedForAgainUntilItsReset) {
   const auto region = MapWhole(kPageBytes);
   InjectFaults("call=aclrtHostRegister,code=207000");
   for (int i = 0; i < 3; ++i) {
-    const auto registration = region->RegistrationOn(*devices_[0]);
+    const auto registration = region->RegistrationOn(*devices_[0], absl::InfiniteFuture());
     ASSERT_TRUE(registration.ok()) << registration.status();
     EXPECT_EQ(*registration, nullptr);
   }
   ASSERT_TRUE(devices_[0]->Reset().ok());
-  EXPECT_NE(*region->RegistrationOn(*devices_[0]), nullptr);
+  EXPECT_NE(*region->RegistrationOn(*devices_[0], absl::InfiniteFuture()), nullptr);
 }
 
 TEST_F(SharedRegionTest, AnAbiThatCannotMapHostMemoryIsCopiedTo) {
   acl_.aclrtHostRegister = nullptr;
-  const auto registration = MapWhole(kPageBytes)->RegistrationOn(*devices_[0]);
+  const auto registration =
+      MapWhole(kPageBytes)->RegistrationOn(*devices_[0], absl::InfiniteFuture());
   ASSERT_TRUE(registration.ok()) << registration.status();
   EXPECT_EQ(*registration, nullptr);
 }
@@ -159,16 +160,17 @@ TEST_F(SharedRegionTest, AnAbiThatCannotMapHostMemoryIsCopiedTo) {
 TEST_F(SharedRegionTest, ALostDeviceIsAnErrorAndNotRemembered) {
   const auto region = MapWhole(kPageBytes);
   InjectFaults("call=aclrtHostRegister,code=507010");
-  EXPECT_EQ(region->RegistrationOn(*devices_[0]).status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_NE(*region->RegistrationOn(*devices_[0]), nullptr);
+  EXPECT_EQ(region->RegistrationOn(*devices_[0], absl::InfiniteFuture()).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_NE(*region->RegistrationOn(*devices_[0], absl::InfiniteFuture()), nullptr);
 }
 
 TEST_F(SharedRegionTest, ARegistrationIsVoidAfterTheDevicesReset) {
   auto region = MapWhole(kPageBytes);
-  const auto before = *region->RegistrationOn(*devices_[0]);
+  const auto before = *region->RegistrationOn(*devices_[0], absl::InfiniteFuture());
   ASSERT_TRUE(devices_[0]->Reset().ok());
   EXPECT_TRUE(before->is_void());
-  const auto after = *region->RegistrationOn(*devices_[0]);
+  const auto after = *region->RegistrationOn(*devices_[0], absl::InfiniteFuture());
   EXPECT_NE(after, before);
   EXPECT_FALSE(after->is_void());
   EXPECT_EQ(HostCount(OPSERVE_HOST_REGISTERED_REGIONS), 1);
@@ -176,7 +178,7 @@ TEST_F(SharedRegionTest, ARegistrationIsVoidAfterTheDevicesReset) {
 
 TEST_F(SharedRegionTest, WhatADeviceKeepsGoesWithItsReset) {
   auto region = MapWhole(kPageBytes);
-  devices_[0]->KeepUntilReset(*region->RegistrationOn(*devices_[0]));
+  devices_[0]->KeepUntilReset(*region->RegistrationOn(*devices_[0], absl::InfiniteFuture()));
   region.reset();
   retired_.clear();
   EXPECT_EQ(CountMemoryMappings(), 1);
