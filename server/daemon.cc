@@ -74,6 +74,9 @@ Daemon::~Daemon() {
     absl::MutexLock lock(&health_mutex_);
     is_in_service_ = false;
   }
+  // Regions go with their connections and their last calls, while the devices that have them
+  // registered are there.
+  shared_memory_.reset();
   grpc_.reset();  // waits for the last call, so nothing uses the devices any more
   monitor_.reset();
   // Tensors go before the pools that lent their memory; the supervisors still know the registry.
@@ -92,6 +95,13 @@ absl::Status Daemon::OpenDevices() {
                      .default_lease = std::min(kDefaultLease, config_.resident_max_lease),
                      .max_lease = config_.resident_max_lease,
                      .grace = config_.resident_grace});
+
+  if (config_.enable_shm) {
+    shared_regions_ = std::make_unique<SharedRegions>(
+        [this](int32_t device, std::shared_ptr<const HostRegistration> registration) {
+          scheduler_->Find(device)->DestroyOnDevice(std::move(registration));
+        });
+  }
 
   OPSERVE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, DeviceIds());
   scheduler_ = std::make_unique<Scheduler>(
@@ -187,10 +197,17 @@ absl::Status Daemon::StartListeners() {
                            GrpcServer::Start(config_, {.operators = operators_.get(),
                                                        .scheduler = scheduler_.get(),
                                                        .residents = residents_.get(),
+                                                       .shared_regions = shared_regions_.get(),
                                                        .metrics = metrics_.get(),
                                                        .tenants = tenants_.get(),
                                                        .tls = tls_.get(),
                                                        .status = [this] { return Status(); }}));
+  if (config_.enable_shm) {
+    OPSERVE_ASSIGN_OR_RETURN(
+        shared_memory_,
+        SharedMemoryServer::Start(
+            config_, {.tenants = *tenants_, .regions = *shared_regions_, .metrics = *metrics_}));
+  }
   if (config_.metrics_listen) {
     OPSERVE_ASSIGN_OR_RETURN(metrics_listener_,
                              MetricsListener::Start(config_.metrics_listen->ToString(),
@@ -317,8 +334,28 @@ prometheus::MetricFamily Daemon::TenantMemory(absl::Span<const std::string> name
     }
     add(slot, "hbm", device_bytes);
     add(slot, "pinned", scheduler_->pinned_zones().tenant_bytes().OfSlot(slot));
+    if (shared_regions_ != nullptr) {
+      add(slot, "shm", shared_regions_->tenant_bytes().OfSlot(slot));
+    }
   }
   return family.Build();
+}
+
+void Daemon::CollectSharedMemory(absl::Span<const std::string> names,
+                                 std::vector<prometheus::MetricFamily>* families) const {
+  if (shared_regions_ == nullptr) return;
+  MetricFamilyBuilder regions("opserve_shm_regions",
+                              "Regions of shared memory, registered or used.",
+                              prometheus::MetricType::Gauge);
+  MetricFamilyBuilder bytes("opserve_shm_bytes", "Bytes of these regions.",
+                            prometheus::MetricType::Gauge);
+  for (size_t slot = 0; slot < std::min(names.size(), kOtherTenants + 1); ++slot) {
+    const MetricLabels labels = {{"tenant", TenantLabel(slot, names)}};
+    regions.Add(labels, static_cast<double>(shared_regions_->tenant_regions().OfSlot(slot)));
+    bytes.Add(labels, static_cast<double>(shared_regions_->tenant_bytes().OfSlot(slot)));
+  }
+  families->push_back(regions.Build());
+  families->push_back(bytes.Build());
 }
 
 std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
@@ -329,6 +366,7 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
   }
   families.push_back(TenantTimes(tenants));
   families.push_back(TenantMemory(tenants));
+  CollectSharedMemory(tenants, &families);
   families.push_back(MetricFamilyBuilder("opserve_connections", "Connections of clients.",
                                          prometheus::MetricType::Gauge)
                          .Add({}, grpc_->acceptor().connections())

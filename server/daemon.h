@@ -23,8 +23,10 @@
 #include "server/observability/request_metrics.h"
 #include "server/rpc/admin_server.h"
 #include "server/rpc/grpc_server.h"
+#include "server/rpc/shared_memory_server.h"
 #include "server/scheduling/scheduler.h"
 #include "server/scheduling/tenants.h"
+#include "server/shared_memory/shared_regions.h"
 
 namespace opserve::server {
 
@@ -72,6 +74,8 @@ class Daemon {
   v1::GetServerStatusResponse Status() const;
   prometheus::MetricFamily TenantTimes(absl::Span<const std::string> names) const;
   prometheus::MetricFamily TenantMemory(absl::Span<const std::string> names) const;
+  void CollectSharedMemory(absl::Span<const std::string> names,
+                           std::vector<prometheus::MetricFamily>* families) const;
 
   // Health says what the devices allow, from the start of service to the drain.
   void UpdateHealth() ABSL_LOCKS_EXCLUDED(health_mutex_);
@@ -86,10 +90,12 @@ class Daemon {
   std::unique_ptr<TlsFiles> tls_;
   std::shared_ptr<PinnedPool> pinned_;
   std::unique_ptr<ResidentTensors> residents_;
+  std::unique_ptr<SharedRegions> shared_regions_;  // null: shared memory is not enabled
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<DeviceMonitor> monitor_;
   std::unique_ptr<RequestMetrics> metrics_;
   std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<SharedMemoryServer> shared_memory_;  // null likewise
   std::unique_ptr<AdminServer> admin_;
   std::unique_ptr<MetricsListener> metrics_listener_;
 

@@ -57,7 +57,8 @@ class CallHandle {
 //
 // Errors have the daemon's code and message; ErrorDetailOf and RetryPushbackOf tell more. Those
 // that arise here: kUnavailable (no connection), kDeadlineExceeded, kCancelled, kInvalidArgument
-// (more bytes than a message can have) and kInternal (the answer breaks the protocol).
+// (more bytes than a message can have), kInternal (the answer breaks the protocol) and
+// kFailedPrecondition (a result's region of shared memory was destroyed meanwhile).
 //
 // Operators are pure: repeating a call is always safe. So Execute, ExecuteAsync, Renew, Release,
 // ListOperators and GetServerStatus repeat it themselves after kUnavailable (which a broken

@@ -11,6 +11,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/grpc_status.h"
+#include "client/cpp/shared_mapping.h"
 #include "client/cpp/tensor_layout.h"
 #include "client/cpp/time_message.h"
 #include "grpcpp/support/slice.h"
@@ -63,7 +64,16 @@ class PayloadList {
   uint64_t num_bytes_ = 0;
 };
 
-void Encode(const OutputOf& output, v1::InvocationOutput* message) {
+void Encode(const SharedRange& range, v1::SharedMemoryRange* message) {
+  message->set_connection(range.connection);
+  message->set_region(range.region);
+  message->set_offset(range.offset);
+  message->set_size(range.size);
+}
+
+// As the source of an input or as a result that is wanted.
+template <typename Message>
+void Encode(const OutputOf& output, Message* message) {
   message->set_invocation(output.invocation);
   message->set_output(output.output);
 }
@@ -85,6 +95,13 @@ struct InputEncoder {
   }
   void operator()(const ResidentTensor& tensor) const {
     message->set_resident_tensor(tensor.handle);
+  }
+  void operator()(const SharedTensor& tensor) const {
+    message->set_dtype(tensor.dtype);
+    message->mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
+    message->mutable_strides()->Add(tensor.strides.begin(), tensor.strides.end());
+    message->set_offset(tensor.offset);
+    Encode(tensor.range, message->mutable_shared_memory());
   }
 };
 
@@ -117,11 +134,33 @@ void Encode(const Invocation& invocation, PayloadList& payloads, v1::Invocation*
   }
 }
 
+void EncodeResults(const Request& request, v1::ExecuteRequest* message) {
+  for (const OutputOf& result : request.results) Encode(result, message->add_results());
+  if (request.results.empty() && !request.destinations.empty() && !request.invocations.empty()) {
+    message->add_results()->set_invocation(static_cast<uint32_t>(request.invocations.size() - 1));
+  }
+  const size_t count =
+      std::min<size_t>(request.destinations.size(), static_cast<size_t>(message->results_size()));
+  for (size_t i = 0; i < count; ++i) {
+    if (!request.destinations[i]) continue;
+    Encode(*request.destinations[i],
+           message->mutable_results(static_cast<int>(i))->mutable_shared_memory());
+  }
+}
+
+// Before anything is encoded of it.
+absl::Status CheckDestinations(const Request& request) {
+  const size_t results = std::max<size_t>(request.results.size(), 1);
+  if (request.destinations.size() <= results) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(request.destinations.size(), " destinations for ", results, " results"));
+}
+
 void Encode(const Request& request, PayloadList& payloads, v1::ExecuteRequest* message) {
   for (const Invocation& invocation : request.invocations) {
     Encode(invocation, payloads, message->add_invocations());
   }
-  for (const OutputOf& result : request.results) Encode(result, message->add_results());
+  EncodeResults(request, message);
   message->set_want_receipt(request.want_receipt);
   message->set_idempotency_key(request.idempotency_key);
   message->set_priority(request.priority);
@@ -148,6 +187,31 @@ absl::StatusOr<std::shared_ptr<const codec::PayloadMessage>> SplitAnswer(
   return message;
 }
 
+// A result that the daemon has left in shared memory. kFailedPrecondition: its region is gone.
+absl::StatusOr<Result> DecodeShared(const v1::Result& result) {
+  struct Kept {
+    std::shared_ptr<const SharedMapping> mapping;
+    absl::string_view bytes;
+  };
+  const v1::Tensor& tensor = result.tensor();
+  const v1::SharedMemoryRange& range = tensor.shared_memory();
+  if (ContiguousBytes(tensor.dtype(), tensor.shape()) != range.size()) {
+    return BadAnswer("a result in shared memory does not fit its shape");
+  }
+  auto kept = std::make_shared<Kept>();
+  kept->mapping = SharedMappings::Get().Find(
+      {range.connection(), range.region(), range.offset(), range.size()});
+  if (kept->mapping == nullptr) {
+    return absl::FailedPreconditionError(
+        "the result's region of shared memory was destroyed while the call ran");
+  }
+  kept->bytes = {reinterpret_cast<const char*>(kept->mapping->data()) + range.offset(),
+                 range.size()};
+  return Result(OutputOf{result.source().invocation(), result.source().output()}, tensor.dtype(),
+                std::vector<int64_t>(tensor.shape().begin(), tensor.shape().end()),
+                absl::MakeConstSpan(&kept->bytes, 1), kept);
+}
+
 // The response of `header`, whose payloads are those of `message`.
 absl::StatusOr<Response> DecodeResults(
     const v1::ExecuteResponse& header,
@@ -155,6 +219,12 @@ absl::StatusOr<Response> DecodeResults(
   Response response;
   for (const v1::Result& result : header.results()) {
     const v1::Tensor& tensor = result.tensor();
+    if (tensor.has_shared_memory()) {
+      absl::StatusOr<Result> shared = DecodeShared(result);
+      if (!shared.ok()) return shared.status();
+      response.results.push_back(*std::move(shared));
+      continue;
+    }
     const absl::Span<const codec::Payload> payloads = message->payloads();
     if (!tensor.has_payload() || tensor.payload() >= payloads.size()) {
       return BadAnswer("a result has no payload");
@@ -176,6 +246,7 @@ absl::StatusOr<Response> DecodeResults(
 }  // namespace
 
 absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request) {
+  if (absl::Status status = CheckDestinations(request); !status.ok()) return status;
   EncodedRequest encoded;
   PayloadList payloads(&encoded.borrow);
   codec::HeaderArena arena;
@@ -187,6 +258,7 @@ absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request) {
 }
 
 absl::StatusOr<EncodedRequest> EncodeStreamRequest(const Request& request, uint64_t id) {
+  if (absl::Status status = CheckDestinations(request); !status.ok()) return status;
   EncodedRequest encoded;
   PayloadList payloads(&encoded.borrow);
   codec::HeaderArena arena;
@@ -218,8 +290,9 @@ absl::StatusOr<StreamAnswer> DecodeStreamResponse(const grpc::ByteBuffer& buffer
   if (header.has_error()) return StreamAnswer{header.id(), FromStatusDetails(header.error())};
   if (!header.has_response()) return BadAnswer("a message without outcome");
   absl::StatusOr<Response> response = DecodeResults(header.response(), *message);
-  if (!response.ok()) return response.status();
-  return StreamAnswer{header.id(), *std::move(response)};
+  // A region that is gone is the request's own trouble, not the stream's.
+  if (!response.ok() && !absl::IsFailedPrecondition(response.status())) return response.status();
+  return StreamAnswer{header.id(), std::move(response)};
 }
 
 absl::Status DecodeMessage(const grpc::ByteBuffer& buffer, google::protobuf::MessageLite* message) {

@@ -21,13 +21,14 @@ struct EncodedRequest {
 // The message of an Execute call. Refers to the storages of the tensors, except small ones, which
 // are copied. Tensors with the same storage share a payload.
 //
-// kInvalidArgument: more bytes than a gRPC message can have.
+// kInvalidArgument: more bytes than a gRPC message can have, or more destinations than results.
 absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request);
 
 // The same as a message of a stream, where `id` names it and which has its own timeout.
 absl::StatusOr<EncodedRequest> EncodeStreamRequest(const Request& request, uint64_t id);
 
-// kInternal: not an answer that the protocol allows.
+// kInternal: not an answer that the protocol allows. kFailedPrecondition: a result is in a region
+// of shared memory that is gone.
 absl::StatusOr<Response> DecodeResponse(const grpc::ByteBuffer& buffer);
 
 struct StreamAnswer {

@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "client/cpp/resident_tensor.h"
+#include "client/cpp/shared_range.h"
 #include "client/cpp/tensor.h"
 #include "opserve/v1/operator_service.pb.h"
 
@@ -18,7 +19,7 @@ inline constexpr absl::Duration kDefaultTimeout = absl::Seconds(30);
 
 struct NamedInput {
   std::string name = {};
-  std::variant<Tensor, OutputOf, ResidentTensor> value = {};
+  std::variant<Tensor, OutputOf, ResidentTensor, SharedTensor> value = {};
 };
 
 // A string is one of the names the catalogue gives to numbers ("mean").
@@ -49,6 +50,11 @@ struct Request {
   // Results wanted, in this order. Empty: the outputs of the last invocation.
   std::vector<OutputOf> results = {};
 
+  // Where results go, in the order of `results` (one, if that is empty): shared memory, or nothing
+  // for one that is sent. May be shorter; the others are sent. A range has exactly the result's
+  // size and overlaps no other and no input; its contents are undefined unless the call ends well.
+  std::vector<std::optional<SharedRange>> destinations = {};
+
   bool want_receipt = false;
 
   // Which of the tenant's own requests go first: PRIORITY_LOW, _NORMAL or _HIGH. Requests of other
@@ -57,7 +63,7 @@ struct Request {
 
   // While the daemon remembers the key (10 minutes), the same request with it is run once, and each
   // repetition gets the same answer; another request with it is refused with kInvalidArgument. At
-  // most 64 bytes; empty: no key.
+  // most 64 bytes; empty: no key. Not with shared memory.
   std::string idempotency_key = {};
 
   // From the start of the call; in a stream, from the request's arrival at the daemon.

@@ -114,8 +114,9 @@ absl::StatusOr<Target> ParseTarget(absl::string_view text) {
   const bool is_unix = absl::StartsWith(text, kUnix);
   if (parts.size() > 1) return is_unix ? ParseSockets(text, parts) : ParseAddresses(text, parts);
   if (is_unix) {
-    if (absl::Status status = SocketPath(text).status(); !status.ok()) return status;
-    return Target{.uri = std::string(text), .is_local = true};
+    const absl::StatusOr<absl::string_view> path = SocketPath(text);
+    if (!path.ok()) return path.status();
+    return Target{.uri = std::string(text), .is_local = true, .socket_path = std::string(*path)};
   }
   absl::string_view rest = text;
   const bool is_dns = absl::ConsumePrefix(&rest, kDns);

@@ -18,6 +18,9 @@ struct Target {
   // Whether nothing of a connection leaves this machine: Unix sockets and loopback addresses.
   bool is_local = false;
 
+  // Of one daemon's Unix socket; empty: it is something else.
+  std::string socket_path = {};
+
   // What the daemon is called in requests, if gRPC cannot tell it from the target.
   std::string authority = {};
 };

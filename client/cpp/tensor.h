@@ -81,7 +81,8 @@ struct OutputOf {
 };
 
 // A tensor that came back: contiguous, row-major. That of a call refers to the memory in which gRPC
-// received the response, shared by all results of that response and freed with the last of them.
+// received the response, shared by all results of that response and freed with the last of them;
+// one in shared memory refers to the region's memory, and shows what is written there later.
 //
 // A value type; copies share the bytes. Thread-safe.
 class Result {

@@ -30,8 +30,7 @@ void ConnectionAcceptor::Add(Listener listener, std::unique_ptr<ConnectionGate> 
 absl::Status ConnectionAcceptor::Start() {
   epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
   stop_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  spare_ = FileDescriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  bool is_complete = epoll_.get() >= 0 && spare_.get() >= 0;
+  bool is_complete = epoll_.get() >= 0 && spare_.Open();
   const auto watch = [&](int fd) {
     epoll_event event = {.events = EPOLLIN, .data = {.fd = fd}};
     is_complete = is_complete && epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
@@ -115,7 +114,10 @@ void ConnectionAcceptor::EndStalled(absl::Time now) {
 void ConnectionAcceptor::Accept(int socket, Door& door) {
   FileDescriptor fd(accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (fd.get() < 0) {
-    if (errno == EMFILE || errno == ENFILE) TurnAwayWithSpare(socket);
+    if (errno == EMFILE || errno == ENFILE) {
+      spare_.TurnAway(socket);
+      rejected_.fetch_add(1, std::memory_order_relaxed);
+    }
     return;
   }
   if (connections() >= max_connections_ || !Watch(fd.get())) {
@@ -153,15 +155,6 @@ bool ConnectionAcceptor::Await(int fd, const Connection& connection, int operati
   epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data = {.fd = fd}};
   if (is_full) event.events |= EPOLLOUT;
   return epoll_ctl(epoll_.get(), operation, fd, &event) == 0;
-}
-
-// Without a free descriptor a connection could not even be taken to be closed, and would be
-// reported again and again.
-void ConnectionAcceptor::TurnAwayWithSpare(int socket) {
-  spare_ = FileDescriptor();
-  { const FileDescriptor refused(accept4(socket, nullptr, nullptr, SOCK_CLOEXEC)); }
-  rejected_.fetch_add(1, std::memory_order_relaxed);
-  spare_ = FileDescriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
 }  // namespace opserve::server

@@ -21,6 +21,7 @@
 #include "server/access/connection_gate.h"
 #include "server/access/file_descriptor.h"
 #include "server/access/listener.h"
+#include "server/access/spare_descriptor.h"
 
 namespace opserve::server {
 
@@ -61,7 +62,6 @@ class ConnectionAcceptor {
   void Run();
   void HandleEvent(int fd, uint32_t events);
   void Accept(int socket, Door& door);
-  void TurnAwayWithSpare(int socket);
   bool Watch(int fd);
   // Waits for the end of a connection and, if it is full, for room.
   bool Await(int fd, const Connection& connection, int operation);
@@ -74,7 +74,7 @@ class ConnectionAcceptor {
   FileDescriptor epoll_;
   FileDescriptor stop_;
   // Of the thread.
-  FileDescriptor spare_;
+  SpareDescriptor spare_;
   absl::flat_hash_map<int, Connection> watched_;  // by number of the duplicate
   std::atomic<uint32_t> connections_ = 0;
   std::atomic<uint64_t> rejected_ = 0;

@@ -68,10 +68,11 @@ FileDescriptor BindOne(const addrinfo& info) {
 
 }  // namespace
 
-absl::StatusOr<Listener> Listener::Bind(const ListenAddress& address, unsigned unix_mode) {
+absl::StatusOr<Listener> Listener::Bind(const ListenAddress& address, unsigned unix_mode,
+                                        int unix_type) {
   Listener listener(address);
   if (address.is_unix) {
-    OPSERVE_ASSIGN_OR_RETURN(FileDescriptor fd, ListenOnPath(address.path, unix_mode));
+    OPSERVE_ASSIGN_OR_RETURN(FileDescriptor fd, ListenOnPath(address.path, unix_mode, unix_type));
     listener.sockets_.push_back(std::move(fd));
   } else {
     OPSERVE_RETURN_IF_ERROR(listener.BindHost());

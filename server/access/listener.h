@@ -6,6 +6,8 @@
 // have to show.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,11 +22,13 @@ namespace opserve::server {
 // Bound and listening; unbinds when it is destroyed.
 class Listener {
  public:
-  // A Unix socket gets `unix_mode`. Binds every address that the host's name has.
+  // A Unix socket gets `unix_mode` and is of `unix_type`. Binds every address that the host's name
+  // has.
   //
   // kUnavailable: the address is in use, not this machine's, or unknown.  kFailedPrecondition: the
   // path cannot be used.
-  static absl::StatusOr<Listener> Bind(const ListenAddress& address, unsigned unix_mode);
+  static absl::StatusOr<Listener> Bind(const ListenAddress& address, unsigned unix_mode,
+                                       int unix_type = SOCK_STREAM);
 
   Listener(Listener&& other) noexcept = default;
   Listener& operator=(Listener&& other) = delete;

@@ -22,14 +22,14 @@ sockaddr_un AddressOf(const std::string& path) {
 }
 
 // Whether a server accepts connections on the socket at `path`.
-bool SomebodyAnswers(const std::string& path) {
-  const FileDescriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+bool SomebodyAnswers(const std::string& path, int type) {
+  const FileDescriptor fd(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (fd.get() < 0) return false;
   const sockaddr_un address = AddressOf(path);
   const int result =
       connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
-  // A full backlog is a living server's.
-  return result == 0 || errno == EAGAIN || errno == EINPROGRESS;
+  // A full backlog is a living server's, and so is a socket of another type.
+  return result == 0 || errno == EAGAIN || errno == EINPROGRESS || errno == EPROTOTYPE;
 }
 
 // The directory's owner can replace the socket with one of their own, and would get what clients
@@ -50,7 +50,7 @@ absl::Status CreateDirectory(const std::string& directory) {
       absl::StrCat("cannot create the socket's directory ", directory, ": ", std::strerror(errno)));
 }
 
-absl::Status PrepareSocketPath(const std::string& path) {
+absl::Status PrepareSocketPath(const std::string& path, int type) {
   if (absl::Status status = CreateDirectory(std::filesystem::path(path).parent_path());
       !status.ok()) {
     return status;
@@ -60,7 +60,7 @@ absl::Status PrepareSocketPath(const std::string& path) {
   if (!S_ISSOCK(info.st_mode)) {
     return absl::FailedPreconditionError(absl::StrCat(path, " exists and is not a socket"));
   }
-  if (SomebodyAnswers(path)) {
+  if (SomebodyAnswers(path, type)) {
     return absl::UnavailableError(
         absl::StrCat("another daemon serves on ", path, "; choose another --listen"));
   }
@@ -73,9 +73,9 @@ absl::Status PrepareSocketPath(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<FileDescriptor> ListenOnPath(const std::string& path, unsigned mode) {
-  if (absl::Status status = PrepareSocketPath(path); !status.ok()) return status;
-  FileDescriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+absl::StatusOr<FileDescriptor> ListenOnPath(const std::string& path, unsigned mode, int type) {
+  if (absl::Status status = PrepareSocketPath(path, type); !status.ok()) return status;
+  FileDescriptor fd(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const sockaddr_un address = AddressOf(path);
   // Nobody can connect before listen, by which time the mode is what it should be.
   if (fd.get() < 0 ||

@@ -80,6 +80,19 @@ absl::StatusOr<std::optional<ListenAddress>> AdminAddress(
   return *std::move(address);
 }
 
+// Shared memory needs a Unix socket, whose path leaves room for what is appended.
+absl::Status CheckSharedMemory(const std::vector<ListenAddress>& listen) {
+  bool has_unix = false;
+  for (const ListenAddress& address : listen) {
+    if (!address.is_unix) continue;
+    has_unix = true;
+    const auto socket = ParseListenAddress(absl::StrCat("unix:", SharedMemoryPath(address.path)));
+    if (!socket.ok()) return Invalid("enable_shm", socket.status().message());
+  }
+  if (has_unix) return absl::OkStatus();
+  return Invalid("enable_shm", "only works over Unix sockets; add unix:PATH to listen");
+}
+
 absl::StatusOr<std::optional<TlsFilesConfig>> TlsFiles(const config::ServerConfig& values) {
   if (values.tls_cert().empty() != values.tls_key().empty()) {
     return Invalid("tls_cert", "needs tls_key, and the other way round");
@@ -119,6 +132,8 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   OPSERVE_ASSIGN_OR_RETURN(config.listen, ListenAddresses(values));
   OPSERVE_ASSIGN_OR_RETURN(config.metrics_listen, MetricsAddress(values));
   OPSERVE_ASSIGN_OR_RETURN(config.admin_listen, AdminAddress(values, config.listen));
+  config.enable_shm = values.enable_shm();
+  if (config.enable_shm) OPSERVE_RETURN_IF_ERROR(CheckSharedMemory(config.listen));
   OPSERVE_ASSIGN_OR_RETURN(config.tls, TlsFiles(values));
   OPSERVE_ASSIGN_OR_RETURN(config.tenants, TenantsFrom(values));
   OPSERVE_ASSIGN_OR_RETURN(config.devices, Devices(values));

@@ -28,7 +28,9 @@ struct Config {
   std::vector<ListenAddress> listen;
   std::optional<ListenAddress> metrics_listen;  // none: no metrics endpoint
   std::optional<ListenAddress> admin_listen;    // none: no administration
-  std::optional<TlsFilesConfig> tls;            // for all of `listen` that are not Unix sockets
+  // Shared memory, on every Unix socket of `listen`: at SharedMemoryPath.
+  bool enable_shm = false;
+  std::optional<TlsFilesConfig> tls;  // for all of `listen` that are not Unix sockets
   uint32_t max_connections = 1024;
   absl::Duration max_connection_age;
   absl::Duration max_connection_age_grace;

@@ -47,6 +47,9 @@ ABSL_FLAG(std::string, admin_listen, "",
           "unix:PATH for administrators (drain and resume devices, trim and inspect pools), "
           "which only this user can reach. Empty: the first Unix socket of --listen (or the "
           "default one) with .admin behind its path; none: no such listener.");
+ABSL_FLAG(bool, enable_shm, false,
+          "Lets programs of this machine share memory with the daemon instead of sending tensors: "
+          "beside each Unix socket of --listen there is one with .shm behind its path.");
 ABSL_FLAG(std::string, anonymous_tenant, "",
           "The tenant of callers without credentials, where there are tenants; empty: they are "
           "refused.");

@@ -25,6 +25,9 @@ struct ListenAddress {
 // Parses "unix:PATH", "HOST:PORT" or "[IPV6]:PORT". kInvalidArgument, saying what is wrong.
 absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text);
 
+// Where a daemon that serves on the Unix socket `path` takes shared memory, if it does.
+inline std::string SharedMemoryPath(const std::string& path) { return path + ".shm"; }
+
 // Where daemon and clients meet if nobody says otherwise: opserve.sock in $XDG_RUNTIME_DIR/opserve,
 // or in /tmp/opserve-UID where that variable is not set.
 std::string DefaultSocketPath();

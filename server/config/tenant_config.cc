@@ -58,6 +58,8 @@ class Builder {
                              ToZone(tenant.name, "device_memory", from.device_memory()));
     OPSERVE_ASSIGN_OR_RETURN(tenant.pinned_memory,
                              ToZone(tenant.name, "pinned_memory", from.pinned_memory()));
+    tenant.shared_memory_bytes = from.shared_memory().hard_bytes();
+    tenant.shared_memory_regions = from.shared_memory().max_regions();
     tenants_.push_back(std::move(tenant));
     return absl::OkStatus();
   }

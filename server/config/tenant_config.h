@@ -36,6 +36,8 @@ struct TenantConfig {
   uint32_t max_pending_requests = 1024;
   ZoneConfig device_memory;  // on each device
   ZoneConfig pinned_memory;
+  uint64_t shared_memory_bytes = uint64_t{4} << 30;
+  uint32_t shared_memory_regions = 256;
 };
 
 struct TenantsConfig {

@@ -1,6 +1,7 @@
 #include "server/device/device.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ops/catalog/status_macros.h"
@@ -57,6 +58,8 @@ Device::~Device() {
   } else {
     acl_.aclrtResetDevice(id_);
   }
+  generation_.fetch_add(1, std::memory_order_acq_rel);
+  DropKept();
 }
 
 absl::Status Device::Open() {
@@ -82,7 +85,19 @@ absl::Status Device::Reset() {
   OPSERVE_RETURN_IF_ERROR(
       AclCallStatus(acl_, by_force ? "aclrtResetDeviceForce" : "aclrtResetDevice",
                     by_force ? acl_.aclrtResetDeviceForce(id_) : acl_.aclrtResetDevice(id_)));
+  DropKept();
   return Open();
+}
+
+void Device::KeepUntilReset(std::shared_ptr<const void> object) {
+  absl::MutexLock lock(&mutex_);
+  kept_.push_back(std::move(object));
+}
+
+void Device::DropKept() {
+  std::vector<std::shared_ptr<const void>> kept;  // destroyed without the lock
+  absl::MutexLock lock(&mutex_);
+  kept.swap(kept_);
 }
 
 absl::Status Device::BindThisThread() const {

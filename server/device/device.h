@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -53,6 +54,10 @@ class Device {
   // be using the device, and its lanes must be gone.
   absl::Status Reset();
 
+  // Keeps `object`, which work that could not be stopped may still use, until the device has been
+  // reset: it is destroyed there, after the reset.
+  void KeepUntilReset(std::shared_ptr<const void> object) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Makes this device current on the calling thread: needed once per thread before any other
   // method that says so, again after the thread has used another device, and again after Reset.
   absl::Status BindThisThread() const;
@@ -96,6 +101,7 @@ class Device {
 
  private:
   void SetState(DeviceState state, absl::string_view reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropKept() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const AclLibrary& acl_;
   const int32_t id_;
@@ -104,6 +110,7 @@ class Device {
   std::function<void()> state_listener_;
   mutable absl::Mutex mutex_;
   std::string state_reason_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<const void>> kept_ ABSL_GUARDED_BY(mutex_);  // until the reset
   std::atomic<DeviceState> state_ = DeviceState::kStarting;  // written with mutex_ held
   std::atomic<uint64_t> generation_ = 0;
   std::atomic<uint64_t> memory_total_bytes_ = 0, memory_used_bytes_ = 0;

@@ -1,6 +1,7 @@
 #include "server/execution/memory_plan.h"
 
 #include <algorithm>
+#include <optional>
 #include <variant>
 
 namespace opserve::server {
@@ -40,10 +41,15 @@ uint64_t LowestFit(const Piece& piece, absl::Span<const Piece> placed) {
 }  // namespace
 
 MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload_bytes,
-                      absl::Span<const uint64_t> workspace_bytes) {
+                      absl::Span<const uint64_t> workspace_bytes,
+                      const std::vector<bool>& copied_windows) {
+  const auto is_copied = [&](size_t window) {
+    return window < copied_windows.size() && copied_windows[window];
+  };
   const size_t count = program.invocations.size();
   MemoryPlan plan;
   plan.payloads.resize(payload_bytes.size());
+  plan.windows.resize(program.windows.size());
   plan.outputs.resize(count);
   plan.workspaces.resize(count);
 
@@ -53,21 +59,30 @@ MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload
   const auto add = [&pieces](uint64_t bytes, int first, int last, uint64_t* offset) {
     if (bytes > 0) pieces.push_back({RoundUp(bytes), first, last, offset, pieces.size()});
   };
+  std::vector<std::optional<int>> last_window_reader(program.windows.size());  // none: an output
   for (size_t i = 0; i < count; ++i) {
     const BoundInvocation& invocation = program.invocations[i];
     const int now = static_cast<int>(i);
     for (const BoundInput& input : invocation.inputs) {
       if (const auto* payload = std::get_if<PayloadSource>(&input.source)) {
         last_reader[payload->payload] = now;
+      } else if (const auto* shared = std::get_if<SharedSource>(&input.source)) {
+        last_window_reader[shared->window] = now;
       }
     }
     const int last = invocation.is_result ? static_cast<int>(count)
                                           : static_cast<int>(invocation.last_reader.value_or(i));
-    add(static_cast<uint64_t>(catalog::NumBytes(invocation.output)), now, last, &plan.outputs[i]);
+    if (!invocation.window || is_copied(*invocation.window)) {
+      add(static_cast<uint64_t>(catalog::NumBytes(invocation.output)), now, last, &plan.outputs[i]);
+    }
     add(workspace_bytes[i], now, now, &plan.workspaces[i]);
   }
   for (size_t i = 0; i < payload_bytes.size(); ++i) {
     add(payload_bytes[i], 0, last_reader[i], &plan.payloads[i]);
+  }
+  for (size_t i = 0; i < program.windows.size(); ++i) {
+    if (!last_window_reader[i] || !is_copied(i)) continue;
+    add(program.windows[i].range.size(), 0, *last_window_reader[i], &plan.windows[i]);
   }
 
   // Largest first: what is small fits into the gaps that are left.

@@ -17,15 +17,19 @@ namespace opserve::server {
 // behind it. Pieces without bytes are at 0.
 struct MemoryPlan {
   absl::InlinedVector<uint64_t, 4> payloads;    // by payload
+  std::vector<uint64_t> windows;                // of inputs that are copied, by window
   absl::InlinedVector<uint64_t, 4> outputs;     // by invocation
   absl::InlinedVector<uint64_t, 4> workspaces;  // by invocation
   uint64_t total_bytes = 0;
 };
 
-// `payload_bytes`: by payload. `workspace_bytes`: by invocation. A payload lives from the start to
-// its last reader; an output from its invocation to its last reader, or to the end if it is a
-// result; a workspace during its invocation.
+// `payload_bytes`: by payload. `workspace_bytes`: by invocation. `copied_windows`: the windows of
+// shared memory that the device cannot use in place, by position; the others take no memory, as
+// inputs and as outputs. A payload or a window lives from the start to its last reader; an output
+// from its invocation to its last reader, or to the end if it is a result; a workspace during its
+// invocation.
 MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload_bytes,
-                      absl::Span<const uint64_t> workspace_bytes);
+                      absl::Span<const uint64_t> workspace_bytes,
+                      const std::vector<bool>& copied_windows = {});
 
 }  // namespace opserve::server

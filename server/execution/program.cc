@@ -55,13 +55,15 @@ absl::Status AtArgument(absl::string_view operator_name, absl::string_view argum
 class Binder {
  public:
   Binder(const v1::ExecuteRequest& request, absl::Span<const uint64_t> payload_bytes,
-         const OperatorTable& operators, const ProgramLimits& limits, ResidentLookup find_resident)
+         const OperatorTable& operators, const ProgramLimits& limits, ResidentLookup find_resident,
+         RegionLookup find_region)
       : request_(request),
         payload_bytes_(payload_bytes),
         payload_is_used_(payload_bytes.size(), false),
         operators_(operators),
         limits_(limits),
-        find_resident_(find_resident) {}
+        find_resident_(find_resident),
+        find_region_(find_region) {}
 
   absl::StatusOr<Program> Bind() {
     if (request_.invocations().empty()) return InvalidCall("", "invocations", "there is none");
@@ -218,11 +220,13 @@ class Binder {
         return BindInvocationOutput(tensor, bound);
       case v1::Tensor::kResidentTensor:
         return BindResident(tensor, bound);
+      case v1::Tensor::kSharedMemory:
+        return BindShared(tensor, bound);
       case v1::Tensor::STORAGE_NOT_SET:
         break;
     }
     return absl::InvalidArgumentError(
-        "has no storage: set payload, invocation_output or resident_tensor");
+        "has no storage: set payload, invocation_output, resident_tensor or shared_memory");
   }
 
   absl::Status BindPayload(const v1::Tensor& tensor, BoundInput* bound) {
@@ -263,6 +267,59 @@ class Binder {
                                                    " bytes of a resident tensor of ", actual));
   }
 
+  absl::Status BindShared(const v1::Tensor& tensor, BoundInput* bound) {
+    OPSERVE_RETURN_IF_ERROR(ReadView(tensor, bound));
+    const v1::SharedMemoryRange& range = tensor.shared_memory();
+    OPSERVE_RETURN_IF_ERROR(CheckRangeSize(range, StorageBytes(*bound), IsPlain(tensor)));
+    auto& windows = program_.windows;
+    const auto known =
+        std::find_if(windows.begin(), windows.end(),
+                     [&](const SharedWindow& window) { return IsSame(window.range, range); });
+    bound->source = SharedSource{static_cast<uint32_t>(known - windows.begin())};
+    if (known != windows.end()) return CheckAlignment(range, bound->spec.dtype);
+    OPSERVE_ASSIGN_OR_RETURN(SharedWindow window, FindWindow(range, bound->spec.dtype));
+    OPSERVE_RETURN_IF_ERROR(CountBytes("", "shared memory", range.size(), &program_.input_bytes));
+    windows.push_back(std::move(window));
+    return absl::OkStatus();
+  }
+
+  static bool IsSame(const v1::SharedMemoryRange& a, const v1::SharedMemoryRange& b) {
+    return a.region() == b.region() && a.offset() == b.offset() && a.size() == b.size() &&
+           a.connection() == b.connection();
+  }
+
+  static absl::Status InvalidRange(absl::string_view problem) {
+    return catalog::ErrorWithReason(absl::StatusCode::kInvalidArgument, "shm_invalid", problem);
+  }
+
+  static absl::Status CheckRangeSize(const v1::SharedMemoryRange& range, uint64_t needed,
+                                     bool is_exact) {
+    if (is_exact ? range.size() == needed : range.size() >= needed) return absl::OkStatus();
+    return InvalidRange(absl::StrCat("the range of shared memory has ", range.size(),
+                                     " bytes; the tensor takes ", is_exact ? "" : "at least ",
+                                     needed));
+  }
+
+  static absl::Status CheckAlignment(const v1::SharedMemoryRange& range, Dtype dtype) {
+    const auto element_bytes = static_cast<uint64_t>(catalog::DtypeBytes(dtype));
+    if (range.offset() % element_bytes == 0) return absl::OkStatus();
+    return InvalidRange(absl::StrCat("the range of shared memory begins at ", range.offset(),
+                                     ", must be a multiple of ", element_bytes, " for ",
+                                     catalog::DtypeName(dtype)));
+  }
+
+  // The window of elements of `dtype` that `range` is.
+  absl::StatusOr<SharedWindow> FindWindow(const v1::SharedMemoryRange& range, Dtype dtype) const {
+    OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, find_region_(range));
+    OPSERVE_RETURN_IF_ERROR(CheckAlignment(range, dtype));
+    if (range.offset() > region->size() || range.size() > region->size() - range.offset()) {
+      return InvalidRange(absl::StrCat("the range of ", range.size(), " bytes from ",
+                                       range.offset(), " on leaves its region of ", region->size(),
+                                       " bytes"));
+    }
+    return SharedWindow{std::move(region), range};
+  }
+
   absl::StatusOr<uint32_t> FindResident(const std::string& handle) {
     if (auto known = resident_of_handle_.find(handle); known != resident_of_handle_.end()) {
       return known->second;
@@ -291,7 +348,9 @@ class Binder {
       return absl::InvalidArgumentError(
           "an invocation_output has its own dtype, shape, strides and offset; leave them out");
     }
-    OPSERVE_ASSIGN_OR_RETURN(const uint32_t source, FindOutput(tensor.invocation_output()));
+    const v1::InvocationOutput& output = tensor.invocation_output();
+    OPSERVE_ASSIGN_OR_RETURN(const uint32_t source,
+                             FindOutput(output.invocation(), output.output()));
     BoundInvocation& producer = program_.invocations[source];
     producer.last_reader = static_cast<uint32_t>(program_.invocations.size());
     ViewWhole(producer.output, bound);
@@ -300,19 +359,17 @@ class Binder {
   }
 
   // Resolves an output among the invocations bound so far.
-  absl::StatusOr<uint32_t> FindOutput(const v1::InvocationOutput& output) const {
-    if (output.invocation() >= program_.invocations.size()) {
+  absl::StatusOr<uint32_t> FindOutput(uint32_t invocation, const std::string& output) const {
+    if (invocation >= program_.invocations.size()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("output of invocation ", output.invocation(), ", which is not before it"));
+          absl::StrCat("output of invocation ", invocation, ", which is not before it"));
     }
-    const catalog::OperatorDescriptor& producer =
-        *program_.invocations[output.invocation()].op->descriptor;
-    if (!output.output().empty() && output.output() != producer.output.name) {
-      return absl::InvalidArgumentError(absl::StrCat(producer.name, " has no output \"",
-                                                     output.output(), "\"; it has ",
-                                                     producer.output.name));
+    const catalog::OperatorDescriptor& producer = *program_.invocations[invocation].op->descriptor;
+    if (!output.empty() && output != producer.output.name) {
+      return absl::InvalidArgumentError(absl::StrCat(producer.name, " has no output \"", output,
+                                                     "\"; it has ", producer.output.name));
     }
-    return output.invocation();
+    return invocation;
   }
 
   static absl::StatusOr<std::optional<Dtype>> RequestedDtype(
@@ -339,8 +396,9 @@ class Binder {
   }
 
   absl::Status BindResults() {
-    for (const v1::InvocationOutput& result : request_.results()) {
-      auto source = FindOutput(result);
+    const size_t input_windows = program_.windows.size();
+    for (const v1::WantedResult& result : request_.results()) {
+      const auto source = FindOutput(result.invocation(), result.output());
       if (!source.ok()) return InvalidCall("", "results", source.status().message());
       if (program_.invocations[*source].is_result) {
         return InvalidCall("", "results",
@@ -348,11 +406,42 @@ class Binder {
       }
       program_.invocations[*source].is_result = true;
       program_.results.push_back(*source);
+      if (!result.has_shared_memory()) continue;
+      BoundInvocation& invocation = program_.invocations[*source];
+      if (absl::Status status = BindDestination(result.shared_memory(), input_windows, &invocation);
+          !status.ok()) {
+        const catalog::OperatorDescriptor& descriptor = *invocation.op->descriptor;
+        return AtArgument(descriptor.name, descriptor.output.name, status);
+      }
     }
     if (program_.results.empty()) {
       program_.results.push_back(static_cast<uint32_t>(program_.invocations.size() - 1));
       program_.invocations.back().is_result = true;
     }
+    return absl::OkStatus();
+  }
+
+  // Lets the output of `invocation` go to `range`. `input_windows`: how many windows are inputs.
+  absl::Status BindDestination(const v1::SharedMemoryRange& range, size_t input_windows,
+                               BoundInvocation* invocation) {
+    const auto bytes = static_cast<uint64_t>(catalog::NumBytes(invocation->output));
+    OPSERVE_RETURN_IF_ERROR(CheckRangeSize(range, bytes, /*is_exact=*/true));
+    OPSERVE_ASSIGN_OR_RETURN(SharedWindow window, FindWindow(range, invocation->output.dtype));
+    if (window.region->is_read_only()) {
+      return catalog::ErrorWithReason(absl::StatusCode::kPermissionDenied, "forbidden",
+                                      "the region of shared memory is read-only");
+    }
+    auto& windows = program_.windows;
+    for (size_t i = 0; i < windows.size(); ++i) {
+      const v1::SharedMemoryRange& other = windows[i].range;
+      if (window.region->Overlaps(range.offset(), range.size(), *windows[i].region, other.offset(),
+                                  other.size())) {
+        return InvalidRange(absl::StrCat("the range of shared memory overlaps that of ",
+                                         i < input_windows ? "an input" : "another result"));
+      }
+    }
+    invocation->window = static_cast<uint32_t>(windows.size());
+    windows.push_back(std::move(window));
     return absl::OkStatus();
   }
 
@@ -362,6 +451,7 @@ class Binder {
   const OperatorTable& operators_;
   const ProgramLimits& limits_;
   const ResidentLookup find_resident_;
+  const RegionLookup find_region_;
   absl::flat_hash_map<std::string, uint32_t> resident_of_handle_;
   Program program_;
 };
@@ -383,11 +473,17 @@ Shape ContiguousStrides(const Shape& shape) {
   return strides;
 }
 
+absl::StatusOr<std::shared_ptr<SharedRegion>> NoSharedMemory(
+    const v1::SharedMemoryRange& /*range*/) {
+  return catalog::ErrorWithReason(absl::StatusCode::kUnimplemented, "shm_disabled",
+                                  "the daemon takes no shared memory (--enable_shm)");
+}
+
 absl::StatusOr<Program> BindProgram(const v1::ExecuteRequest& request,
                                     absl::Span<const uint64_t> payload_bytes,
                                     const OperatorTable& operators, const ProgramLimits& limits,
-                                    ResidentLookup find_resident) {
-  return Binder(request, payload_bytes, operators, limits, find_resident).Bind();
+                                    ResidentLookup find_resident, RegionLookup find_region) {
+  return Binder(request, payload_bytes, operators, limits, find_resident, find_region).Bind();
 }
 
 }  // namespace opserve::server

@@ -17,6 +17,7 @@
 #include "opserve/v1/operator_service.pb.h"
 #include "server/execution/operator_table.h"
 #include "server/execution/resident_tensors.h"
+#include "server/shared_memory/shared_region.h"
 
 namespace opserve::server {
 
@@ -35,6 +36,9 @@ struct PayloadSource {
 struct ResidentSource {
   uint32_t resident;  // position in Program::residents
 };
+struct SharedSource {
+  uint32_t window;  // position in Program::windows
+};
 struct InvocationSource {
   uint32_t invocation;  // an earlier one; its output, contiguous
 };
@@ -44,7 +48,15 @@ struct BoundInput {
   catalog::Shape strides;        // in elements, as many as the shape has extents
   int64_t offset = 0;            // in elements
   int64_t storage_elements = 0;  // what the view addresses, from the storage's start
-  std::variant<PayloadSource, ResidentSource, InvocationSource> source;
+  std::variant<PayloadSource, ResidentSource, SharedSource, InvocationSource> source;
+};
+
+// A part of memory that the caller shares: an input, or where a result goes.
+struct SharedWindow {
+  std::shared_ptr<SharedRegion> region;
+  v1::SharedMemoryRange range;  // inside the region
+
+  char* data() const { return region->data() + range.offset(); }
 };
 
 struct BoundInvocation {
@@ -56,13 +68,15 @@ struct BoundInvocation {
   // unless the output is a result.
   std::optional<uint32_t> last_reader;
   bool is_result = false;
+  std::optional<uint32_t> window;  // where the result goes, instead of into a payload
 };
 
 struct Program {
   std::vector<BoundInvocation> invocations;
   std::vector<uint32_t> results;  // invocations whose outputs travel back, in order
   std::vector<std::shared_ptr<const ResidentTensor>> residents;  // all on one device
-  uint64_t input_bytes = 0;   // payloads and resident tensors, each counted once
+  std::vector<SharedWindow> windows;
+  uint64_t input_bytes = 0;   // payloads, resident tensors and windows, each counted once
   uint64_t output_bytes = 0;  // of all invocations
 
   // The device its resident tensors are on, if it uses any.
@@ -79,21 +93,31 @@ bool IsInProportion(uint64_t bytes, uint64_t input_bytes, uint64_t ratio);
 using ResidentLookup =
     absl::FunctionRef<absl::StatusOr<std::shared_ptr<const ResidentTensor>>(absl::string_view)>;
 
+// Finds the region of a range, or says why there is none.
+using RegionLookup =
+    absl::FunctionRef<absl::StatusOr<std::shared_ptr<SharedRegion>>(const v1::SharedMemoryRange&)>;
+
+// That of a daemon without shared memory: kUnimplemented (reason "shm_disabled").
+absl::StatusOr<std::shared_ptr<SharedRegion>> NoSharedMemory(const v1::SharedMemoryRange& range);
+
 // Row-major strides of `shape`, in elements.
 catalog::Shape ContiguousStrides(const catalog::Shape& shape);
 
 // Checks `request` against the catalogue and `limits`. `payload_bytes`: the size of each payload of
 // the message. Reads metadata only and changes nothing.
 //
-// kInvalidArgument     a mistake in the request, or a size above a limit (reason "too_large"); the
-//                      message names operator, argument, expected and actual value
+// kInvalidArgument     a mistake in the request, a size above a limit (reason "too_large") or a
+//                      window that is not as it must be ("shm_invalid"); the message names
+//                      operator, argument, expected and actual value
+// kPermissionDenied    a result for a read-only region (reason "forbidden")
 // kFailedPrecondition  outputs out of proportion to the inputs (reason "amplification"), resident
 //                      tensors on different devices, or `find_resident`'s
-// kNotFound            `find_resident`'s
+// kNotFound            `find_resident`'s. All of `find_region`'s, too
 // kUnimplemented       the ACL libraries lack the operator
 absl::StatusOr<Program> BindProgram(const v1::ExecuteRequest& request,
                                     absl::Span<const uint64_t> payload_bytes,
                                     const OperatorTable& operators, const ProgramLimits& limits,
-                                    ResidentLookup find_resident);
+                                    ResidentLookup find_resident,
+                                    RegionLookup find_region = NoSharedMemory);
 
 }  // namespace opserve::server

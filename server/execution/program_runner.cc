@@ -28,6 +28,8 @@ absl::Status InInvocation(const Program& program, uint32_t index, const absl::St
   return annotated;
 }
 
+using Registrations = std::vector<std::shared_ptr<const HostRegistration>>;
+
 }  // namespace
 
 // The steps of a run.
@@ -62,8 +64,15 @@ class ProgramRun {
 
   // All memory the program will need, results included, before anything is copied or launched.
   absl::Status TakeMemory() {
+    OPSERVE_RETURN_IF_ERROR(MapWindows());
     for (uint32_t source : program_.results) {
       const BoundInvocation& invocation = program_.invocations[source];
+      if (invocation.window) {
+        result_.outputs.push_back({source, invocation.op->descriptor->output.name,
+                                   invocation.output, PinnedBuffer(),
+                                   program_.windows[*invocation.window].range});
+        continue;
+      }
       OPSERVE_ASSIGN_OR_RETURN(PinnedBuffer buffer,
                                context_.pinned.Allocate(catalog::NumBytes(invocation.output),
                                                         context_.pinned_allowance));
@@ -97,19 +106,20 @@ class ProgramRun {
     return true;
   }
 
-  absl::Status CopyPayloadsToDevice() {
+  absl::Status CopyInputsToDevice() {
     for (size_t i = 0; i < payloads_.size(); ++i) {
       char* to = static_cast<char*>(At(memory_plan_.payloads[i]));
-      size_t room = payloads_[i].size;
       for (absl::string_view piece : payloads_[i].pieces) {
-        OPSERVE_RETURN_IF_ERROR(AclCallStatus(
-            acl_, "aclrtMemcpyAsync",
-            acl_.aclrtMemcpyAsync(to, room, piece.data(), piece.size(), ACL_MEMCPY_HOST_TO_DEVICE,
-                                  context_.lane.stream())));
+        OPSERVE_RETURN_IF_ERROR(CopyToDevice(piece, to));
         to += piece.size();
-        room -= piece.size();
       }
-      result_.copied_to_device_bytes += payloads_[i].size;
+    }
+    for (size_t i = 0; i < copied_windows_.size(); ++i) {
+      const uint64_t bytes = program_.windows[i].range.size();
+      if (!copied_windows_[i] || bytes == 0 || IsDestination(i)) continue;
+      OPSERVE_RETURN_IF_ERROR(CopyToDevice({program_.windows[i].data(), bytes},
+                                           static_cast<char*>(At(memory_plan_.windows[i]))));
+      result_.shared_to_device_bytes += bytes;
     }
     return absl::OkStatus();
   }
@@ -177,30 +187,37 @@ class ProgramRun {
     for (const BoundInput& input : program_.invocations[index].inputs) {
       inputs.push_back(AddressOf(input));
     }
-    return plans_[index]->Launch(inputs, At(memory_plan_.outputs[index]),
-                                 At(memory_plan_.workspaces[index]), context_.lane.stream());
+    return plans_[index]->Launch(inputs, OutputAddress(index), At(memory_plan_.workspaces[index]),
+                                 context_.lane.stream());
   }
 
   absl::Status CopyResultsToHost() {
     for (ProgramResult::Output& output : result_.outputs) {
-      const size_t bytes = output.data.size();
+      const std::optional<uint32_t> window = program_.invocations[output.invocation].window;
+      if (window && !copied_windows_[*window]) continue;
+      void* const to = window ? program_.windows[*window].data() : output.data.data();
+      const size_t bytes = window ? output.range->size() : output.data.size();
       if (bytes == 0) continue;
-      OPSERVE_RETURN_IF_ERROR(AclCallStatus(
-          acl_, "aclrtMemcpy",
-          acl_.aclrtMemcpy(output.data.data(), bytes, At(memory_plan_.outputs[output.invocation]),
-                           bytes, ACL_MEMCPY_DEVICE_TO_HOST)));
+      OPSERVE_RETURN_IF_ERROR(
+          AclCallStatus(acl_, "aclrtMemcpy",
+                        acl_.aclrtMemcpy(to, bytes, At(memory_plan_.outputs[output.invocation]),
+                                         bytes, ACL_MEMCPY_DEVICE_TO_HOST)));
       result_.copied_from_device_bytes += bytes;
+      if (window) result_.shared_from_device_bytes += bytes;
     }
     return absl::OkStatus();
   }
 
   ProgramResult TakeResult() { return std::move(result_); }
 
+  // Of what the device used in place.
+  Registrations TakeRegistrations() { return std::move(registrations_); }
+
  private:
   void PlanPieces() {
     absl::InlinedVector<uint64_t, 4> payload_bytes;
     for (const codec::Payload& payload : payloads_) payload_bytes.push_back(payload.size);
-    memory_plan_ = PlanMemory(program_, payload_bytes, workspace_bytes_);
+    memory_plan_ = PlanMemory(program_, payload_bytes, workspace_bytes_, copied_windows_);
   }
 
   // Those with bytes, in the order in which they lie in device memory.
@@ -221,6 +238,34 @@ class ProgramRun {
             .tenant = tenant_,
             .wait_until = wait_until,
             .is_cancelled = &call_.is_cancelled()};
+  }
+
+  // Finds out which windows the device can use where they are.
+  absl::Status MapWindows() {
+    for (const SharedWindow& window : program_.windows) {
+      const v1::SharedMemoryRange& range = window.range;
+      std::shared_ptr<const HostRegistration> registration;
+      if (window.region->FitsInPlace(range.offset(), range.size())) {
+        OPSERVE_ASSIGN_OR_RETURN(
+            registration, window.region->RegistrationOn(context_.lane.device(), call_.deadline()));
+      }
+      copied_windows_.push_back(registration == nullptr);
+      registrations_.push_back(std::move(registration));
+    }
+    return absl::OkStatus();
+  }
+
+  bool IsDestination(size_t window) const {
+    return std::any_of(program_.results.begin(), program_.results.end(), [&](uint32_t source) {
+      return program_.invocations[source].window == window;
+    });
+  }
+
+  absl::Status CopyToDevice(absl::string_view bytes, char* to) {
+    result_.copied_to_device_bytes += bytes.size();
+    return AclCallStatus(acl_, "aclrtMemcpyAsync",
+                         acl_.aclrtMemcpyAsync(to, bytes.size(), bytes.data(), bytes.size(),
+                                               ACL_MEMCPY_HOST_TO_DEVICE, context_.lane.stream()));
   }
 
   absl::Status CheckWorkspace(uint64_t bytes) const {
@@ -248,7 +293,21 @@ class ProgramRun {
     if (const auto* resident = std::get_if<ResidentSource>(&input.source)) {
       return program_.residents[resident->resident]->memory.data();
     }
-    return At(memory_plan_.outputs[std::get<InvocationSource>(input.source).invocation]);
+    if (const auto* shared = std::get_if<SharedSource>(&input.source)) {
+      return copied_windows_[shared->window] ? At(memory_plan_.windows[shared->window])
+                                             : InPlace(shared->window);
+    }
+    return OutputAddress(std::get<InvocationSource>(input.source).invocation);
+  }
+
+  void* OutputAddress(uint32_t invocation) const {
+    const std::optional<uint32_t> window = program_.invocations[invocation].window;
+    return window && !copied_windows_[*window] ? InPlace(*window)
+                                               : At(memory_plan_.outputs[invocation]);
+  }
+
+  void* InPlace(uint32_t window) const {
+    return registrations_[window]->device_address() + program_.windows[window].range.offset();
   }
 
   const Program& program_;
@@ -259,6 +318,8 @@ class ProgramRun {
   const AclLibrary& acl_;
   std::vector<std::shared_ptr<Plan>> plans_;  // by invocation; leased until the lane is idle
   std::vector<uint64_t> workspace_bytes_;     // by invocation
+  std::vector<bool> copied_windows_;          // whether the device cannot use it in place
+  Registrations registrations_;               // by window; null: none
   MemoryPlan memory_plan_;
   uint64_t staged_begin_ = 0;  // of the payloads in the plan's block
   uint64_t staged_end_ = 0;
@@ -285,12 +346,9 @@ absl::Status AwaitStream(const Program& program, LaneContext& context) {
   return program.invocations.size() == 1 ? InInvocation(program, 0, status) : status;
 }
 
-absl::StatusOr<ProgramResult> RunOnStream(const Program& program,
-                                          absl::Span<const codec::Payload> payloads,
-                                          const CallState& call, uint32_t tenant,
+absl::StatusOr<ProgramResult> RunOnStream(const Program& program, ProgramRun& run,
                                           LaneContext& context, StageClock& clock) {
   OPSERVE_RETURN_IF_ERROR(CheckResidents(program, context.lane.device()));
-  ProgramRun run(program, payloads, call, tenant, context);
   absl::Status status = run.FindPlans();
   clock.Book(Stage::kPrepare);
   OPSERVE_RETURN_IF_ERROR(status);
@@ -303,7 +361,7 @@ absl::StatusOr<ProgramResult> RunOnStream(const Program& program,
   StreamLane& lane = context.lane;
   auto settle =
       absl::MakeCleanup([&] { lane.Synchronize(context.execution_timeout).IgnoreError(); });
-  status = run.CopyPayloadsToDevice();
+  status = run.CopyInputsToDevice();
   clock.Book(Stage::kH2d);
   OPSERVE_RETURN_IF_ERROR(status);
   OPSERVE_RETURN_IF_ERROR(run.LaunchAll());
@@ -320,7 +378,7 @@ absl::StatusOr<ProgramResult> RunOnStream(const Program& program,
 
 // Reports a device that broke, and tells the pool what became of the stream that was `stream`.
 absl::StatusOr<ProgramResult> Conclude(absl::StatusOr<ProgramResult> result, aclrtStream stream,
-                                       LaneContext& context) {
+                                       Registrations registrations, LaneContext& context) {
   // aclnn says of a lost device no more than that a runtime call failed: the stream knows.
   if (absl::IsInternal(result.status())) {
     if (absl::Status lost = context.lane.CheckDevice(); !lost.ok()) result = lost;
@@ -334,6 +392,10 @@ absl::StatusOr<ProgramResult> Conclude(absl::StatusOr<ProgramResult> result, acl
       context.lane.stream() == stream && device.state() != DeviceState::kQuarantined;
   if (is_idle && result.ok()) device.memory().StreamIsIdle(stream);
   if (is_idle && !result.ok()) device.memory().StreamWasAborted(stream);
+  // What could not be stopped may still use the caller's memory.
+  for (size_t i = 0; i < registrations.size() && !is_idle; ++i) {
+    if (registrations[i] != nullptr) device.KeepUntilReset(std::move(registrations[i]));
+  }
   return result;
 }
 
@@ -345,7 +407,14 @@ absl::StatusOr<ProgramResult> RunProgram(const Program& program,
                                          LaneContext& context, StageClock& clock) {
   OPSERVE_RETURN_IF_ERROR(call.Check());
   const aclrtStream stream = context.lane.stream();
-  return Conclude(RunOnStream(program, payloads, call, tenant, context, clock), stream, context);
+  absl::StatusOr<ProgramResult> result;
+  Registrations registrations;
+  {  // after it the memory is back in its pool
+    ProgramRun run(program, payloads, call, tenant, context);
+    result = RunOnStream(program, run, context, clock);
+    registrations = run.TakeRegistrations();
+  }
+  return Conclude(std::move(result), stream, std::move(registrations), context);
 }
 
 class PromptRun::State {
@@ -381,7 +450,7 @@ class PromptRun::State {
     absl::StatusOr<ProgramResult> result = run_->TakeResult();
     if (!status_.ok()) result = status_;
     run_.reset();  // its memory is back before the stream is said to be idle
-    return Conclude(std::move(result), stream_, context_);
+    return Conclude(std::move(result), stream_, /*registrations=*/{}, context_);
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,7 +21,8 @@ struct ProgramResult {
     uint32_t invocation;
     absl::string_view name;  // as in the catalogue
     catalog::TensorSpec spec;
-    PinnedBuffer data;  // contiguous
+    PinnedBuffer data;  // contiguous; empty if it is in shared memory
+    std::optional<v1::SharedMemoryRange> range = std::nullopt;  // of shared memory, where it is
   };
   std::vector<Output> outputs;  // in the order of Program::results
   int32_t device = 0;
@@ -30,16 +32,20 @@ struct ProgramResult {
   DeviceMemoryPool::Outcome pool_outcome = DeviceMemoryPool::kHit;
   uint32_t plan_hits = 0;
   uint32_t plan_misses = 0;
+  // Shared memory that was used in place is not copied.
   uint64_t copied_to_device_bytes = 0;
   uint64_t copied_from_device_bytes = 0;
+  // Of these, from and to shared memory.
+  uint64_t shared_to_device_bytes = 0;
+  uint64_t shared_from_device_bytes = 0;
 };
 
 // Runs stage one of every invocation (or finds its plan), takes all device memory the program will
-// need at once, copies the payloads to it, queues every stage two on the lane's stream, waits for
-// the device, and copies the results back. So memory is what a program may wait for before it
-// starts, but never what it fails for after. Both stages of an invocation run on the calling
-// thread, because aclnn keeps state between them in the thread. Time is booked in `clock` from
-// kQueue's end on; waiting for memory is queueing, too.
+// need at once, copies the payloads, and the shared memory that the device cannot map, to it,
+// queues every stage two on the lane's stream, waits for the device, and copies the results back.
+// So memory is what a program may wait for before it starts, but never what it fails for after.
+// Both stages of an invocation run on the calling thread, because aclnn keeps state between them in
+// the thread. Time is booked in `clock` from kQueue's end on; waiting for memory is queueing, too.
 //
 // Whatever the outcome, the lane is idle afterwards (or its device not ready) and all device memory
 // is back in its pool. Errors: those of CallState::Check, DeviceMemoryPool::Allocate,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ops/catalog/error.h"
 
@@ -26,6 +27,17 @@ constexpr absl::string_view kReasons[] = {"too_large",
                                           "device_unavailable",
                                           "shm_disabled",
                                           "shm_invalid"};
+
+// Its position in the set; none: the error has no reason, or one of another kind.
+std::optional<size_t> ReasonOf(const absl::Status& why) {
+  const auto detail = catalog::GetErrorDetail(why);
+  if (!detail) return std::nullopt;
+  const auto reason = std::find(std::begin(kReasons), std::end(kReasons), detail->reason());
+  if (reason == std::end(kReasons)) return std::nullopt;
+  return static_cast<size_t>(reason - std::begin(kReasons));
+}
+
+bool IsOfSharedMemory(size_t reason) { return absl::StartsWith(kReasons[reason], "shm_"); }
 
 double Seconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
@@ -97,16 +109,24 @@ void RequestMetrics::Record(const Request& request) {
 }
 
 void RequestMetrics::RecordRejection(std::optional<uint32_t> tenant, const absl::Status& why) {
-  const auto detail = catalog::GetErrorDetail(why);
-  if (!detail) return;
-  const auto reason = std::find(std::begin(kReasons), std::end(kReasons), detail->reason());
-  if (reason == std::end(kReasons)) return;
-  Of(tenant).rejections[reason - std::begin(kReasons)].fetch_add(1, std::memory_order_relaxed);
+  const std::optional<size_t> reason = ReasonOf(why);
+  if (!reason) return;
+  Of(tenant).rejections[*reason].fetch_add(1, std::memory_order_relaxed);
+  if (IsOfSharedMemory(*reason)) RecordSharedMemoryRejection(why);
 }
 
-void RequestMetrics::RecordCopies(uint64_t to_device_bytes, uint64_t from_device_bytes) {
-  bytes_to_device_.fetch_add(to_device_bytes, std::memory_order_relaxed);
-  bytes_from_device_.fetch_add(from_device_bytes, std::memory_order_relaxed);
+void RequestMetrics::RecordSharedMemoryRejection(const absl::Status& why) {
+  static_assert(std::size(kReasons) == kReasonCount);
+  if (const std::optional<size_t> reason = ReasonOf(why)) {
+    shm_rejections_[*reason].fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void RequestMetrics::RecordCopies(CopyPath path, uint64_t to_device_bytes,
+                                  uint64_t from_device_bytes) {
+  Copies& copies = copies_[static_cast<size_t>(path)];
+  copies.to_device.fetch_add(to_device_bytes, std::memory_order_relaxed);
+  copies.from_device.fetch_add(from_device_bytes, std::memory_order_relaxed);
 }
 
 std::vector<prometheus::MetricFamily> RequestMetrics::Collect(
@@ -155,13 +175,24 @@ std::vector<prometheus::MetricFamily> RequestMetrics::Collect(
 
   MetricFamilyBuilder copies("opserve_host_copy_bytes_total",
                              "Tensor bytes copied between host and device.", MetricType::Counter);
-  copies.Add({{"direction", "h2d"}, {"path", "grpc"}},
-             static_cast<double>(bytes_to_device_.load()));
-  copies.Add({{"direction", "d2h"}, {"path", "grpc"}},
-             static_cast<double>(bytes_from_device_.load()));
+  constexpr const char* kPathNames[kCopyPaths] = {"grpc", "shm"};
+  for (size_t path = 0; path < kCopyPaths; ++path) {
+    copies.Add({{"direction", "h2d"}, {"path", kPathNames[path]}},
+               static_cast<double>(copies_[path].to_device.load()));
+    copies.Add({{"direction", "d2h"}, {"path", kPathNames[path]}},
+               static_cast<double>(copies_[path].from_device.load()));
+  }
+  MetricFamilyBuilder shm_rejections("opserve_shm_rejections_total",
+                                     "Refusals that concern shared memory, by reason.",
+                                     MetricType::Counter);
+  for (size_t i = 0; i < kReasonCount; ++i) {
+    const uint64_t count = shm_rejections_[i].load(std::memory_order_relaxed);
+    if (count == 0 && !IsOfSharedMemory(i)) continue;
+    shm_rejections.Add({{"reason", std::string(kReasons[i])}}, static_cast<double>(count));
+  }
   std::vector<prometheus::MetricFamily> families;
-  for (MetricFamilyBuilder* builder :
-       {&requests, &durations, &request_bytes, &response_bytes, &rejections, &copies}) {
+  for (MetricFamilyBuilder* builder : {&requests, &durations, &request_bytes, &response_bytes,
+                                       &rejections, &copies, &shm_rejections}) {
     families.push_back(builder->Build());
   }
   return families;

@@ -17,6 +17,10 @@
 
 namespace opserve::server {
 
+// The way tensors' bytes come and go.
+enum class CopyPath { kGrpc, kShm };
+inline constexpr size_t kCopyPaths = 2;
+
 // Thread-safe.
 class RequestMetrics {
  public:
@@ -44,14 +48,24 @@ class RequestMetrics {
   // the reasons there are. `tenant`: as in Request.
   void RecordRejection(std::optional<uint32_t> tenant, const absl::Status& why);
 
-  // Host bytes copied on behalf of requests.
-  void RecordCopies(uint64_t to_device_bytes, uint64_t from_device_bytes);
+  // A refusal on a connection for shared memory, which is no request; those of requests for a
+  // reason of shared memory are counted with them. No effect without a reason there is.
+  void RecordSharedMemoryRejection(const absl::Status& why);
+
+  // Host bytes copied on behalf of requests. Shared memory that a device uses in place is not.
+  void RecordCopies(CopyPath path, uint64_t to_device_bytes, uint64_t from_device_bytes);
 
   // `tenants`: names by id.
   std::vector<prometheus::MetricFamily> Collect(absl::Span<const std::string> tenants) const;
 
  private:
   static constexpr int kCodes = 17;
+  static constexpr size_t kReasonCount = 16;
+
+  struct Copies {
+    std::atomic<uint64_t> to_device = 0;
+    std::atomic<uint64_t> from_device = 0;
+  };
 
   struct PerOperator {
     explicit PerOperator(std::string name);
@@ -78,8 +92,8 @@ class RequestMetrics {
   std::vector<std::unique_ptr<PerOperator>> operators_;  // then "program" and "unknown"
   // By TenantSlot; made when first needed, because most daemons have few.
   std::array<std::atomic<PerTenant*>, kTenantSlots> tenants_ = {};
-  std::atomic<uint64_t> bytes_to_device_ = 0;
-  std::atomic<uint64_t> bytes_from_device_ = 0;
+  std::array<std::atomic<uint64_t>, kReasonCount> shm_rejections_ = {};  // by reason
+  std::array<Copies, kCopyPaths> copies_ = {};
 };
 
 }  // namespace opserve::server

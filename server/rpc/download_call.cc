@@ -117,7 +117,7 @@ absl::Status DownloadCall::CopyNext() {
 
 void DownloadCall::OnStepEnded(const absl::Status& status) {
   if (status.ok()) {
-    context_.metrics->RecordCopies(0, chunk_->data.size());
+    context_.metrics->RecordCopies(CopyPath::kGrpc, 0, chunk_->data.size());
     Proceed();
   } else {
     Fail(status);

@@ -49,6 +49,7 @@ void ExecuteCall::OnArrival(bool ok) {
                   .message = *std::move(message),
                   .header = header,
                   .request_bytes = request_.Length(),
+                  .rpc = &rpc_,
                   .call = state_,
                   .clock = clock},
                  [this](const ExecutionEnd& end) { Answer(end); });

@@ -68,6 +68,7 @@ void FillReceipt(const ProgramResult& result, const StageClock& clock, v1::Recei
 uint64_t ResultBytes(const Program& program) {
   uint64_t bytes = 0;
   for (uint32_t source : program.results) {
+    if (program.invocations[source].window) continue;
     bytes += static_cast<uint64_t>(catalog::NumBytes(program.invocations[source].output));
   }
   return bytes;
@@ -91,6 +92,10 @@ ExecuteAnswer BuildExecuteAnswer(ProgramResult result, bool want_receipt, Answer
     to->mutable_source()->set_output(std::string(output.name));
     to->mutable_tensor()->set_dtype(output.spec.dtype);
     to->mutable_tensor()->mutable_shape()->Add(output.spec.shape.begin(), output.spec.shape.end());
+    if (output.range) {
+      *to->mutable_tensor()->mutable_shared_memory() = *std::move(output.range);
+      continue;
+    }
     to->mutable_tensor()->set_payload(static_cast<uint32_t>(answer.payloads.size()));
     answer.payloads.push_back(ToSlice(std::move(output.data), memory));
   }

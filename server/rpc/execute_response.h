@@ -16,7 +16,7 @@ namespace opserve::server {
 // Never changed once it is complete, so that several calls can send the same one.
 struct ExecuteAnswer {
   v1::ExecuteResponse header;         // without payloads
-  std::vector<grpc::Slice> payloads;  // of header.results, one each
+  std::vector<grpc::Slice> payloads;  // of header.results that are not in shared memory, one each
 };
 
 // Where the payloads of an answer are.
@@ -26,7 +26,7 @@ enum class AnswerMemory {
   kCopied,         // ordinary memory; the results' buffers are back in their pool at once
 };
 
-// Bytes of a program's results, as payloads.
+// Bytes of a program's results that travel as payloads.
 uint64_t ResultBytes(const Program& program);
 
 // kInvalidArgument (reason "too_large") if the results would make a message of more than `limit`

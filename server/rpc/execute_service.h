@@ -13,6 +13,7 @@
 #include "server/observability/request_metrics.h"
 #include "server/rpc/call_counter.h"
 #include "server/scheduling/scheduler.h"
+#include "server/shared_memory/shared_regions.h"
 
 namespace opserve::server {
 
@@ -31,6 +32,7 @@ struct ExecuteContext {
   const OperatorTable* operators = nullptr;
   Scheduler* scheduler = nullptr;
   ResidentTensors* residents = nullptr;
+  const SharedRegions* shared_regions = nullptr;  // null: shared memory is not enabled
   IdempotencyCache* idempotency = nullptr;
   RequestMetrics* metrics = nullptr;
   const Authenticator* authenticator = nullptr;

@@ -135,6 +135,7 @@ void ExecuteStreamCall::HandleMessage(const StageClock& clock) {
                   .message = *std::move(message),
                   .header = header.request(),
                   .request_bytes = message_.Length(),
+                  .rpc = &rpc_,
                   .call = std::move(call),
                   .clock = clock},
                  [this, id = header.id()](const ExecutionEnd& end) {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "ops/catalog/error.h"
 #include "ops/catalog/status_macros.h"
@@ -31,6 +32,25 @@ absl::Status CheckAccepted(const ExecuteContext& context, const CallState& call)
   return context.is_draining.load(std::memory_order_acquire) ? DrainingError() : call.Check();
 }
 
+// The region of a range that the request names.
+absl::StatusOr<std::shared_ptr<SharedRegion>> FindRegion(const ExecuteContext& context,
+                                                         const ExecutionInput& input,
+                                                         const v1::SharedMemoryRange& range) {
+  if (context.shared_regions == nullptr) return NoSharedMemory(range);
+  // Who may connect to the socket may use memory of this machine; others cannot even have any.
+  if (!absl::StartsWith(input.rpc->peer(), "unix:")) {
+    return catalog::ErrorWithReason(absl::StatusCode::kPermissionDenied, "forbidden",
+                                    "shared memory can be used over Unix sockets only");
+  }
+  if (!input.header.idempotency_key().empty()) {
+    return catalog::ErrorWithReason(
+        absl::StatusCode::kInvalidArgument, "shm_invalid",
+        "a request with an idempotency_key cannot use shared memory, whose contents may change "
+        "from one repetition to the next");
+  }
+  return context.shared_regions->Find(input.tenant->id(), range.connection(), range.region());
+}
+
 absl::StatusOr<Program> Bind(const ExecuteContext& context, const ExecutionInput& input) {
   std::vector<uint64_t> payload_bytes;
   for (const codec::Payload& payload : input.message.payloads()) {
@@ -42,9 +62,12 @@ absl::StatusOr<Program> Bind(const ExecuteContext& context, const ExecutionInput
   const auto find_resident = [&](absl::string_view handle) {
     return context.residents->Find(input.tenant->id(), handle, absl::Now());
   };
+  const auto find_region = [&](const v1::SharedMemoryRange& range) {
+    return FindRegion(context, input, range);
+  };
   OPSERVE_ASSIGN_OR_RETURN(
-      Program program,
-      BindProgram(input.header, payload_bytes, *context.operators, context.limits, find_resident));
+      Program program, BindProgram(input.header, payload_bytes, *context.operators, context.limits,
+                                   find_resident, find_region));
   OPSERVE_RETURN_IF_ERROR(CheckResponseFits(program, context.max_response_bytes));
   return program;
 }
@@ -86,8 +109,11 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
                end = OpenEnd(context, input), on_end = std::move(on_end)](
                   ExecutionRequest& request, absl::StatusOr<ProgramResult> result) mutable {
     if (result.ok()) {
-      context.metrics->RecordCopies(result->copied_to_device_bytes,
-                                    result->copied_from_device_bytes);
+      const uint64_t shared_to = result->shared_to_device_bytes;
+      const uint64_t shared_from = result->shared_from_device_bytes;
+      context.metrics->RecordCopies(CopyPath::kGrpc, result->copied_to_device_bytes - shared_to,
+                                    result->copied_from_device_bytes - shared_from);
+      context.metrics->RecordCopies(CopyPath::kShm, shared_to, shared_from);
       end.device = result->device;
       end.answer = std::make_shared<const ExecuteAnswer>(
           BuildExecuteAnswer(*std::move(result), want_receipt, memory, &request.clock()));

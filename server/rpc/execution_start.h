@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "google/protobuf/message_lite.h"
+#include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "opserve/v1/operator_service.pb.h"
 #include "proto/codec/payload_message.h"
@@ -36,10 +37,11 @@ absl::Time RequestDeadline(const ExecuteContext& context,
 
 // A request whose message was taken apart.
 struct ExecutionInput {
-  Tenant* tenant = nullptr;          // whose it is
-  codec::PayloadMessage message;     // owns the payloads' bytes
-  const v1::ExecuteRequest& header;  // without payloads; used until StartExecution returns
-  uint64_t request_bytes = 0;        // of the whole message
+  Tenant* tenant = nullptr;                      // whose it is
+  codec::PayloadMessage message;                 // owns the payloads' bytes
+  const v1::ExecuteRequest& header;              // without payloads; likewise as `rpc`
+  uint64_t request_bytes = 0;                    // of the whole message
+  const grpc::ServerContextBase* rpc = nullptr;  // used only before StartExecution returns
   std::shared_ptr<CallState> call;
   StageClock clock;  // running since the request's arrival
 };

@@ -85,6 +85,7 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   execute_.operators = parts_.operators;
   execute_.scheduler = parts_.scheduler;
   execute_.residents = parts_.residents;
+  execute_.shared_regions = parts_.shared_regions;
   execute_.idempotency = &idempotency_;
   execute_.metrics = parts_.metrics;
   execute_.authenticator = &authenticator_;

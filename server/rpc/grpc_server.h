@@ -35,6 +35,7 @@ class GrpcServer {
     const OperatorTable* operators = nullptr;
     Scheduler* scheduler = nullptr;
     ResidentTensors* residents = nullptr;
+    const SharedRegions* shared_regions = nullptr;  // null: shared memory is not enabled
     RequestMetrics* metrics = nullptr;
     const Tenants* tenants = nullptr;
     const TlsFiles* tls = nullptr;  // null: TCP is in plaintext

@@ -190,7 +190,8 @@ absl::Status UploadCall::CopyNext() {
 }
 
 void UploadCall::OnStepEnded(const absl::Status& status) {
-  if (status.ok()) context_.metrics->RecordCopies(copying_->message.payloads()[0].size, 0);
+  if (status.ok())
+    context_.metrics->RecordCopies(CopyPath::kGrpc, copying_->message.payloads()[0].size, 0);
   copying_.reset();
   if (status.ok()) {
     Proceed();

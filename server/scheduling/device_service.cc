@@ -198,6 +198,11 @@ absl::StatusOr<uint64_t> DeviceService::TrimPool(absl::Time deadline) {
       [this]() -> absl::StatusOr<uint64_t> { return device_.memory().Trim(); }, deadline);
 }
 
+void DeviceService::DestroyOnDevice(std::shared_ptr<const void> object) {
+  // Where the supervisor ends without running it, it destroys it.
+  Post([object = std::move(object)]() mutable { object.reset(); });
+}
+
 void DeviceService::Post(Command command) {
   absl::MutexLock lock(&mutex_);
   commands_.push_back(std::move(command));

@@ -95,6 +95,9 @@ class DeviceService final : private LaneEvents {
   // Gives idle memory back to the device; returns the bytes. kDeadlineExceeded.
   absl::StatusOr<uint64_t> TrimPool(absl::Time deadline);
 
+  // Lets go of `object` on the supervisor's thread, which is bound to the device; never waits.
+  void DestroyOnDevice(std::shared_ptr<const void> object);
+
   Device& device() { return device_; }
   const Device& device() const { return device_; }
   uint32_t lanes() const { return options_.lanes; }

@@ -39,7 +39,8 @@ CostModel::Estimate EstimateCost(const Program& program, const CostModel& costs)
 uint64_t DeviceBytes(const Program& program, const codec::PayloadMessage& message) {
   absl::InlinedVector<uint64_t, 4> payload_bytes;
   for (const codec::Payload& payload : message.payloads()) payload_bytes.push_back(payload.size);
-  // Workspaces are known only after stage one.
+  // Workspaces are known only after stage one, and shared memory that has to be copied only on the
+  // device.
   const absl::InlinedVector<uint64_t, 4> no_workspaces(program.invocations.size());
   return PlanMemory(program, payload_bytes, no_workspaces).total_bytes;
 }
@@ -52,6 +53,7 @@ bool IsPrompt(const Program& program, const codec::PayloadMessage& message,
   constexpr uint32_t kLeastSamples = 4;
   constexpr absl::Duration kLongestTime = absl::Milliseconds(1);
   if (cost.samples < kLeastSamples || cost.time > kLongestTime) return false;
+  if (!program.windows.empty()) return false;  // registering memory with a device takes its time
   uint64_t bytes = 0;
   for (const codec::Payload& payload : message.payloads()) bytes += payload.size;
   for (const BoundInvocation& invocation : program.invocations) {
@@ -63,6 +65,7 @@ bool IsPrompt(const Program& program, const codec::PayloadMessage& message,
 uint64_t PinnedBytes(const Program& program) {
   uint64_t bytes = 0;
   for (const uint32_t source : program.results) {
+    if (program.invocations[source].window) continue;
     bytes += PinnedPool::BlockBytes(catalog::NumBytes(program.invocations[source].output));
   }
   return bytes;
@@ -115,10 +118,18 @@ void ExecutionRequest::Finish() {
   prompt_run_.reset();
 }
 
-void ExecutionRequest::Answer() { done_(*this, *std::move(result_)); }
+// Before the answer: who has it may expect that nothing of the request uses the memory any more,
+// and the daemon that nothing has to be unregistered after its last call.
+void ExecutionRequest::ReleaseSharedMemory() { program_.windows.clear(); }
+
+void ExecutionRequest::Answer() {
+  ReleaseSharedMemory();
+  done_(*this, *std::move(result_));
+}
 
 void ExecutionRequest::Refuse(const absl::Status& status) {
   clock_.Book(Stage::kQueue);
+  ReleaseSharedMemory();
   done_(*this, status);
 }
 

@@ -38,9 +38,10 @@ class ExecutionRequest final : public LaneTask {
 
  private:
   void SetResult(absl::StatusOr<ProgramResult> result);
+  void ReleaseSharedMemory();
 
   const codec::PayloadMessage message_;  // owns the payloads' bytes
-  const Program program_;
+  Program program_;
   CostModel& costs_;
   const bool is_prompt_;
   StageClock clock_;

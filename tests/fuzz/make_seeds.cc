@@ -10,6 +10,7 @@
 #include "ops/catalog/catalog.h"
 #include "ops/catalog/tensor_spec.h"
 #include "opserve/v1/operator_service.pb.h"
+#include "opserve/v1/shared_memory.pb.h"
 #include "opserve/v1/tensor_service.pb.h"
 #include "tests/integration/tensor_calls.h"
 
@@ -133,6 +134,54 @@ void AddUploads(Seeds& seeds) {
   add({.bytes = server::CountingBytes(12), .chunk_bytes = 16, .shape = {3, 4}});
 }
 
+void AddSharedMemory(Seeds& seeds) {
+  // Each with the kind of descriptor that comes with it.
+  using Packets = std::vector<std::pair<char, v1::SharedMemoryRequest>>;
+  const auto add = [&seeds](const Packets& packets) {
+    std::string input;
+    for (const auto& [attached, request] : packets) {
+      const std::string bytes = request.SerializeAsString();
+      input.push_back(attached);
+      input.push_back(static_cast<char>(bytes.size() & 0xff));
+      input.push_back(static_cast<char>(bytes.size() >> 8));
+      input += bytes;
+    }
+    seeds.Add("shared_memory", input);
+  };
+  const auto registration = [](uint64_t id, uint64_t offset, uint64_t size, bool read_only) {
+    v1::SharedMemoryRequest request;
+    request.mutable_register_region()->set_region(id);
+    request.mutable_register_region()->set_offset(offset);
+    request.mutable_register_region()->set_size(size);
+    request.mutable_register_region()->set_read_only(read_only);
+    return request;
+  };
+  v1::SharedMemoryRequest unregister;
+  unregister.mutable_unregister_region()->set_region(1);
+  v1::SharedMemoryRequest list;
+  list.mutable_list_regions();
+  v1::SharedMemoryRequest token = list;
+  token.set_token("secret");
+  constexpr uint64_t kPage = 4096;
+  add({{0, registration(1, 0, 100, false)}, {1, list}, {1, unregister}, {1, unregister}});
+  add({{0, registration(1, kPage, 3 * kPage, true)}, {0, registration(1, 0, 1, false)}});
+  add({{3, registration(1, 0, 1, true)}, {3, registration(2, 0, 1, false)}, {0, list}});
+  for (char attached = 0; attached < 6; ++attached) add({{attached, registration(9, 0, 5, false)}});
+  add({{0, registration(1, 1, 1, false)},
+       {0, registration(2, UINT64_MAX - kPage + 1, kPage, false)},
+       {0, registration(3, kPage, UINT64_MAX, false)},
+       {0, registration(4, 0, 0, false)}});
+  add({{0, registration(1, 0, 4 * kPage, false)},
+       {0, registration(2, 0, 4 * kPage, false)},
+       {0, registration(3, 0, 1, false)},
+       {1, unregister},
+       {0, registration(3, 0, 1, false)},
+       {0, registration(4, 0, 1, false)},
+       {0, registration(5, 0, 1, false)}});
+  add({{1, token}});
+  add({{1, list}, {1, token}});
+}
+
 void AddTexts(Seeds& seeds, const fs::path& root) {
   for (const auto& entry : fs::directory_iterator(root / "deploy/examples")) {
     seeds.Add("config_text", ReadFile(entry.path()));
@@ -197,6 +246,7 @@ int main(int argc, char** argv) {
   const std::filesystem::path root(OPSERVE_SOURCE_DIR);
   opserve::fuzz::AddMessages(seeds);
   opserve::fuzz::AddUploads(seeds);
+  opserve::fuzz::AddSharedMemory(seeds);
   opserve::fuzz::AddTexts(seeds, root);
   opserve::fuzz::AddFiles(seeds, root);
   return 0;

@@ -11,6 +11,7 @@
 #include "tests/conformance/case.h"
 #include "tests/conformance/compare.h"
 #include "tests/integration/in_process_daemon.h"
+#include "tests/integration/shared_memory_requests.h"
 
 namespace opserve::server {
 namespace {
@@ -92,6 +93,31 @@ TEST(ConformanceGrpcTest, EveryValueCaseThroughADaemonWithTwoDevices) {
   }
   EXPECT_EQ(cases, 668);
   EXPECT_EQ(devices.size(), 2u);
+  EXPECT_EQ(daemon.HeldByRequests(), 0);
+}
+
+// Inputs with any strides and offsets, used where they are; the result is written where it shall
+// be.
+TEST(ConformanceGrpcTest, InSharedMemoryEveryValueCaseGivesTheSameBits) {
+  InProcessDaemon daemon(WithSharedMemory());
+  const auto memory = *SharedMemory::Open(daemon.target());
+  const auto region = *memory->CreateRegion(1 << 20);
+  for (const char* operator_name : conformance::kOperators) {
+    for (const conformance::Case& value_case : conformance::LoadValueCases(kData, operator_name)) {
+      const Request request = ToRequest(value_case);
+      const auto sent = daemon.client().Execute(request);
+      ASSERT_TRUE(sent.ok()) << value_case.id << ": " << sent.status();
+      const auto expected = sent->results[0].bytes();
+      Layout layout(region.get());
+
+      const auto shared = daemon.client().Execute(layout.Put(request, expected.size()));
+
+      ASSERT_TRUE(shared.ok()) << value_case.id << ": " << shared.status();
+      EXPECT_EQ(shared->results[0].bytes(), expected) << value_case.id;
+      EXPECT_EQ(shared->receipt->copied_to_device_bytes(), 0u) << value_case.id;
+      EXPECT_EQ(shared->receipt->copied_from_device_bytes(), 0u) << value_case.id;
+    }
+  }
   EXPECT_EQ(daemon.HeldByRequests(), 0);
 }
 

@@ -68,6 +68,10 @@ TEST(ConfigTest, WrongValuesAreRefusedWithWhatIsValid) {
                 "device_memory: reserved_bytes <= soft_bytes <= hard_bytes"},
            Case{"tenant { name: 'a' pinned_memory { reserved_bytes: 2 hard_bytes: 1 } }",
                 "pinned_memory: reserved_bytes <= soft_bytes <= hard_bytes"},
+           Case{"tenant { name: 'a' shared_memory { max_regions: 1025 } }",
+                "tenant[0].shared_memory.max_regions=1025: must be from 0 to 1024"},
+           Case{"enable_shm: true listen: '127.0.0.1:1'",
+                "enable_shm: only works over Unix sockets"},
            Case{"keepalive_time: '1ms'", "keepalive_time=1ms: must be at least 1s"},
            Case{"keepalive_timeout: 'no'", "keepalive_timeout=no: must be a duration such as"},
            Case{"write_stall_timeout: '2h'", "write_stall_timeout=2h: must be at most 1h"},
@@ -90,6 +94,22 @@ TEST(ConfigTest, ConnectionsAreHeldToWhatIsConfigured) {
   EXPECT_EQ(ConfigFrom({})->keepalive_time, absl::Seconds(60));
   EXPECT_EQ(ConfigFrom({})->keepalive_timeout, absl::Seconds(20));
   EXPECT_EQ(ConfigFrom({})->write_stall_timeout, absl::Seconds(60));
+}
+
+TEST(ConfigTest, SharedMemoryIsLimitedForEveryTenant) {
+  EXPECT_FALSE(ConfigFrom({})->enable_shm);
+  const auto config =
+      ConfigFrom(Parse("enable_shm: true tenant { name: 'a' } "
+                       "tenant { name: 'b' shared_memory { hard_bytes: 5 max_regions: 2 } }"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->enable_shm);
+  for (const TenantConfig& tenant :
+       {config->tenants.tenants[0], ConfigFrom({})->tenants.tenants[0]}) {
+    EXPECT_EQ(tenant.shared_memory_bytes, uint64_t{4} << 30);
+    EXPECT_EQ(tenant.shared_memory_regions, 256u);
+  }
+  EXPECT_EQ(config->tenants.tenants[1].shared_memory_bytes, 5u);
+  EXPECT_EQ(config->tenants.tenants[1].shared_memory_regions, 2u);
 }
 
 TEST(ConfigTest, NoErrorRepeatsASecret) {

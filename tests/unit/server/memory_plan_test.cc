@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kSlack = 32;
 
-BoundInput From(std::variant<PayloadSource, ResidentSource, InvocationSource> source) {
+BoundInput From(decltype(BoundInput::source) source) {
   BoundInput input;
   input.source = source;
   return input;
@@ -50,6 +50,27 @@ TEST(PlanMemoryTest, ALongChainTakesNoMoreThanItsWidestPlace) {
 
   // Two neighbours of the chain live at any time.
   EXPECT_LE(plan.total_bytes, 2 * (bytes + kSlack + 64));
+}
+
+// Shared memory that is used in place takes none of the device's, as input and as result.
+TEST(PlanMemoryTest, WindowsTakeMemoryOnlyIfTheyAreCopied) {
+  Program program;
+  program.windows.resize(2);
+  for (SharedWindow& window : program.windows) window.range.set_size(4000);
+  program.invocations.push_back(Invocation(1000, {From(SharedSource{0}), From(PayloadSource{0})}));
+  program.invocations[0].is_result = true;
+  program.invocations[0].window = 1;
+  const auto total = [&](bool copies_input, bool copies_result) {
+    return PlanMemory(program, {100}, {0}, {copies_input, copies_result}).total_bytes;
+  };
+
+  EXPECT_EQ(PlanMemory(program, {100}, {0}).total_bytes, total(false, false));
+  EXPECT_LT(total(false, false), 200u);
+  EXPECT_GE(total(true, false), 4100u);
+  EXPECT_LT(total(true, false), 4400u);
+  EXPECT_GE(total(false, true), 4100u);
+  EXPECT_LT(total(false, true), 4400u);
+  EXPECT_GE(total(true, true), 8100u);
 }
 
 TEST(PlanMemoryTest, ResultsAreNotOverwritten) {

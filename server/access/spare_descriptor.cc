@@ -1,0 +1,19 @@
+#include "server/access/spare_descriptor.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+namespace opserve::server {
+
+bool SpareDescriptor::Open() {
+  spare_ = FileDescriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  return spare_.get() >= 0;
+}
+
+void SpareDescriptor::TurnAway(int socket) {
+  spare_ = FileDescriptor();
+  { const FileDescriptor refused(accept4(socket, nullptr, nullptr, SOCK_CLOEXEC)); }
+  Open();
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,29 @@
+#include "server/device/host_registration.h"
+
+#include <utility>
+
+#include "server/device/acl_status.h"
+
+namespace opserve::server {
+
+absl::StatusOr<std::shared_ptr<const HostRegistration>> HostRegistration::Create(
+    const Device& device, void* data, size_t bytes, std::shared_ptr<const void> memory) {
+  const AclLibrary& acl = device.acl();
+  if (acl.aclrtHostRegister == nullptr || acl.aclrtHostUnregister == nullptr) {
+    return absl::UnimplementedError("the ACL libraries cannot map host memory");
+  }
+  auto registration =
+      std::shared_ptr<HostRegistration>(new HostRegistration(device, data, std::move(memory)));
+  void* address = nullptr;
+  const int code = acl.aclrtHostRegister(data, bytes, ACL_HOST_REGISTER_MAPPED, &address);
+  if (code != ACL_SUCCESS) return AclCallStatus(acl, "aclrtHostRegister", code);
+  registration->device_address_ = address;
+  return registration;
+}
+
+HostRegistration::~HostRegistration() {
+  // A device that is lost refuses, and forgets the memory with its reset.
+  if (device_address_ != nullptr && !is_void()) device_.acl().aclrtHostUnregister(data_);
+}
+
+}  // namespace opserve::server

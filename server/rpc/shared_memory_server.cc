@@ -1,0 +1,167 @@
+#include "server/rpc/shared_memory_server.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/time/clock.h"
+#include "ops/catalog/status_macros.h"
+
+namespace opserve::server {
+namespace {
+
+// How long a peer may be connected before it says who it is, and how often that is looked at.
+constexpr absl::Duration kFirstRequestTimeout = absl::Seconds(10);
+constexpr int kLookPeriodMs = 1000;
+
+// More than a request may have, so that it can be told that it has too many.
+constexpr size_t kMaxDescriptors = 4;
+
+struct Received {
+  ssize_t size = 0;  // 0: the peer has closed its end; below 0: an error
+  bool is_whole = true;
+  absl::InlinedVector<FileDescriptor, kMaxDescriptors> descriptors;
+};
+
+Received Receive(int socket, std::array<char, SharedMemorySession::kMaxPacketBytes>* buffer) {
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxDescriptors * sizeof(int))];
+  iovec data = {buffer->data(), buffer->size()};
+  msghdr message = {};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  Received received;
+  received.size = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (received.size < 0) return received;
+  received.is_whole = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
+       part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(fd));
+      received.descriptors.emplace_back(fd);
+    }
+  }
+  return received;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SharedMemoryServer>> SharedMemoryServer::Start(
+    const Config& config, const SharedMemorySession::Parts& parts) {
+  auto server =
+      std::unique_ptr<SharedMemoryServer>(new SharedMemoryServer(parts, config.max_connections));
+  for (ListenAddress address : config.listen) {
+    if (!address.is_unix) continue;
+    address.path = SharedMemoryPath(address.path);
+    // As for the sockets for calls.
+    OPSERVE_ASSIGN_OR_RETURN(Listener listener,
+                             Listener::Bind(address, /*unix_mode=*/0660, SOCK_SEQPACKET));
+    server->listeners_.push_back(std::move(listener));
+  }
+  OPSERVE_RETURN_IF_ERROR(server->Watch());
+  server->thread_ = std::thread([server = server.get()] { server->Run(); });
+  return server;
+}
+
+bool SharedMemoryServer::Await(int fd) {
+  epoll_event event = {.events = EPOLLIN, .data = {.fd = fd}};
+  return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+absl::Status SharedMemoryServer::Watch() {
+  epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+  stop_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  bool is_complete = spare_.Open() && Await(stop_.get());
+  for (const Listener& listener : listeners_) {
+    is_complete = is_complete && Await(listener.sockets()[0].get());
+  }
+  if (is_complete) return absl::OkStatus();
+  return absl::ResourceExhaustedError("no more file descriptors for shared memory");
+}
+
+SharedMemoryServer::~SharedMemoryServer() {
+  if (!thread_.joinable()) return;
+  eventfd_write(stop_.get(), 1);
+  thread_.join();
+}
+
+void SharedMemoryServer::Run() {
+  std::array<epoll_event, 64> events;
+  for (;;) {
+    const int count = epoll_wait(epoll_.get(), events.data(), events.size(),
+                                 unidentified_ > 0 ? kLookPeriodMs : -1);
+    for (int i = 0; i < count; ++i) {
+      const int fd = events[i].data.fd;
+      if (fd == stop_.get()) return;
+      const auto connection = connections_.find(fd);
+      if (connection == connections_.end()) {
+        Accept(fd);
+        continue;
+      }
+      const bool was_identified = connection->second.session->is_identified();
+      const bool goes_on = Serve(connection->second);
+      const bool is_identified = goes_on && connection->second.session->is_identified();
+      if (!was_identified && (is_identified || !goes_on)) --unidentified_;
+      if (!goes_on) connections_.erase(connection);
+    }
+    if (unidentified_ > 0) EndSilent(absl::Now());
+  }
+}
+
+void SharedMemoryServer::Accept(int socket) {
+  FileDescriptor fd(accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (fd.get() < 0) {
+    if (errno == EMFILE || errno == ENFILE) spare_.TurnAway(socket);
+    return;
+  }
+  ucred peer = {};
+  socklen_t size = sizeof(peer);
+  if (connections_.size() >= max_connections_ ||
+      getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || !Await(fd.get())) {
+    return;
+  }
+  const int number = fd.get();
+  connections_.emplace(
+      number, Connection{.socket = std::move(fd),
+                         .session = std::make_unique<SharedMemorySession>(parts_, peer.uid),
+                         .first_request_by = absl::Now() + kFirstRequestTimeout});
+  ++unidentified_;
+}
+
+bool SharedMemoryServer::Serve(Connection& connection) {
+  const int socket = connection.socket.get();
+  std::array<char, SharedMemorySession::kMaxPacketBytes> buffer;
+  Received received = Receive(socket, &buffer);
+  if (received.size < 0) return errno == EAGAIN || errno == EINTR;
+  if (received.size == 0) return false;
+  const std::string answer =
+      connection.session->Answer({.bytes = {buffer.data(), static_cast<size_t>(received.size)},
+                                  .descriptors = received.descriptors,
+                                  .is_whole = received.is_whole});
+  // Before the answer: who has it may expect that they are closed.
+  received.descriptors.clear();
+  const ssize_t sent = send(socket, answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  return sent >= 0 && !connection.session->is_over();
+}
+
+void SharedMemoryServer::EndSilent(absl::Time now) {
+  absl::erase_if(connections_, [&](const auto& entry) {
+    const bool is_silent =
+        !entry.second.session->is_identified() && entry.second.first_request_by <= now;
+    if (is_silent) --unidentified_;
+    return is_silent;
+  });
+}
+
+}  // namespace opserve::server

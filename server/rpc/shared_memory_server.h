@@ -1,0 +1,66 @@
+// The sockets beside those for calls on which clients register shared memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/access/file_descriptor.h"
+#include "server/access/listener.h"
+#include "server/access/spare_descriptor.h"
+#include "server/config/config.h"
+#include "server/rpc/shared_memory_session.h"
+
+namespace opserve::server {
+
+// One thread serves all connections, a packet of each in turn, and never waits for a peer: one that
+// does not take its answers, or does not say in time who it is, is disconnected.
+class SharedMemoryServer {
+ public:
+  // Listens at SharedMemoryPath of each Unix socket of `config.listen`, for config.max_connections
+  // together.
+  // kUnavailable, kFailedPrecondition: as Listener::Bind.  kResourceExhausted: the system has no
+  // more file descriptors.
+  static absl::StatusOr<std::unique_ptr<SharedMemoryServer>> Start(
+      const Config& config, const SharedMemorySession::Parts& parts);
+
+  // Ends the thread and all connections, and with them their regions.
+  ~SharedMemoryServer();
+  SharedMemoryServer(const SharedMemoryServer&) = delete;
+  SharedMemoryServer& operator=(const SharedMemoryServer&) = delete;
+
+ private:
+  struct Connection {
+    FileDescriptor socket;
+    std::unique_ptr<SharedMemorySession> session;
+    absl::Time first_request_by;
+  };
+
+  SharedMemoryServer(const SharedMemorySession::Parts& parts, uint32_t max_connections)
+      : parts_(parts), max_connections_(max_connections) {}
+  absl::Status Watch();
+  bool Await(int fd);
+
+  void Run();
+  void Accept(int socket);
+  // False: the connection is over.
+  bool Serve(Connection& connection);
+  void EndSilent(absl::Time now);
+
+  const SharedMemorySession::Parts parts_;
+  const uint32_t max_connections_;
+  std::vector<Listener> listeners_;
+  FileDescriptor epoll_;
+  FileDescriptor stop_;
+  // Of the thread.
+  SpareDescriptor spare_;
+  absl::flat_hash_map<int, Connection> connections_;  // by number of the socket
+  uint32_t unidentified_ = 0;                         // of them
+  std::thread thread_;                                // last: uses all of the above
+};
+
+}  // namespace opserve::server

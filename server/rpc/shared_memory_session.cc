@@ -1,0 +1,109 @@
+#include "server/rpc/shared_memory_session.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "ops/catalog/error.h"
+#include "ops/catalog/status_macros.h"
+#include "server/access/audit.h"
+#include "server/rpc/status_conversion.h"
+
+namespace opserve::server {
+namespace {
+
+absl::Status Invalid(absl::string_view problem) {
+  return catalog::ErrorWithReason(absl::StatusCode::kInvalidArgument, "shm_invalid", problem);
+}
+
+absl::Status CheckNoDescriptor(const SharedMemorySession::Packet& packet) {
+  if (packet.descriptors.empty()) return absl::OkStatus();
+  return Invalid("only register_region takes a file descriptor");
+}
+
+}  // namespace
+
+SharedMemorySession::~SharedMemorySession() {
+  if (is_identified()) parts_.regions.RemoveConnection(key_);
+}
+
+std::string SharedMemorySession::Answer(const Packet& packet) {
+  v1::SharedMemoryResponse response;
+  const absl::Status status = Handle(packet, &response);
+  if (!status.ok()) {
+    response.Clear();
+    *response.mutable_error() = ToStatusDetails(status);
+    parts_.metrics.RecordSharedMemoryRejection(status);
+  }
+  if (is_identified()) response.set_connection(key_);
+  return response.SerializeAsString();
+}
+
+absl::Status SharedMemorySession::Handle(const Packet& packet, v1::SharedMemoryResponse* response) {
+  v1::SharedMemoryRequest request;
+  if (!packet.is_whole || packet.bytes.size() > kMaxPacketBytes) {
+    return Invalid(
+        absl::StrCat("a packet of more than ", kMaxPacketBytes, " bytes or one file descriptor"));
+  }
+  if (!request.ParseFromArray(packet.bytes.data(), static_cast<int>(packet.bytes.size()))) {
+    return Invalid("the packet is not a SharedMemoryRequest");
+  }
+  if (!is_identified()) {
+    OPSERVE_RETURN_IF_ERROR(Identify(request.token()));
+  } else if (!request.token().empty()) {
+    return Invalid("only the first request of a connection takes a token");
+  }
+  return Dispatch(request, packet, response);
+}
+
+absl::Status SharedMemorySession::Identify(const std::string& token) {
+  Credentials credentials = {.uid = uid_};
+  if (!token.empty()) credentials.token = token;
+  const absl::StatusOr<Tenant*> tenant = parts_.tenants.Identify(credentials);
+  if (!tenant.ok()) {
+    is_over_ = true;
+    AuditDenied("shared_memory", tenant.status(), uid_, /*certificate_names=*/{});
+    return tenant.status();
+  }
+  tenant_ = *tenant;
+  key_ = parts_.regions.AddConnection(tenant_->id());
+  return absl::OkStatus();
+}
+
+absl::Status SharedMemorySession::Dispatch(const v1::SharedMemoryRequest& request,
+                                           const Packet& packet,
+                                           v1::SharedMemoryResponse* response) {
+  switch (request.request_case()) {
+    case v1::SharedMemoryRequest::kRegisterRegion:
+      return Register(request.register_region(), packet);
+    case v1::SharedMemoryRequest::kUnregisterRegion:
+      OPSERVE_RETURN_IF_ERROR(CheckNoDescriptor(packet));
+      return parts_.regions.Unregister(key_, request.unregister_region().region());
+    case v1::SharedMemoryRequest::kListRegions:
+      OPSERVE_RETURN_IF_ERROR(CheckNoDescriptor(packet));
+      for (const SharedRegions::Listed& listed : parts_.regions.List(key_)) {
+        v1::SharedRegionStatus* region = response->add_regions();
+        region->set_region(listed.id);
+        region->set_size(listed.size);
+        region->set_read_only(listed.is_read_only);
+      }
+      return absl::OkStatus();
+    case v1::SharedMemoryRequest::REQUEST_NOT_SET:
+      break;
+  }
+  return Invalid("the request asks for nothing");
+}
+
+absl::Status SharedMemorySession::Register(const v1::RegisterRegion& request,
+                                           const Packet& packet) {
+  if (packet.descriptors.size() != 1) {
+    return Invalid(absl::StrCat("register_region takes one file descriptor, there are ",
+                                packet.descriptors.size()));
+  }
+  const std::shared_ptr<const TenantConfig> config = tenant_->config();
+  return parts_.regions.Register(
+      key_, request.region(), packet.descriptors[0].get(),
+      {.offset = request.offset(), .size = request.size(), .read_only = request.read_only()},
+      {.max_bytes = config->shared_memory_bytes, .max_regions = config->shared_memory_regions});
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,175 @@
+#include "server/shared_memory/shared_region.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ops/catalog/error.h"
+#include "ops/catalog/status_macros.h"
+
+namespace opserve::server {
+namespace {
+
+// What aclnn asks of the address of a tensor's data, and CANN's kernels may touch behind it.
+constexpr uint64_t kInPlaceAlignment = 32;
+constexpr uint64_t kInPlaceSlack = 32;
+
+uint64_t PageBytes() {
+  static const auto bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+// Of whole pages.
+uint64_t MappedBytes(uint64_t size) { return (size + PageBytes() - 1) / PageBytes() * PageBytes(); }
+
+absl::Status Invalid(absl::string_view problem) {
+  return catalog::ErrorWithReason(absl::StatusCode::kInvalidArgument, "shm_invalid", problem);
+}
+
+// The first question, because the system answers it without asking a file system, which may be in
+// the client's hands and never answer.
+absl::Status CheckSeals(int fd) {
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0) return Invalid("the descriptor is not one of memfd_create");
+  if ((seals & F_SEAL_SHRINK) == 0 || (seals & F_SEAL_SEAL) == 0) {
+    return Invalid("the memory must have the seals F_SEAL_SHRINK and F_SEAL_SEAL");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFile(int fd, struct stat* info) {
+  struct statfs system = {};
+  if (fstat(fd, info) != 0 || fstatfs(fd, &system) != 0) {
+    return Invalid(absl::StrCat("the descriptor cannot be examined: ", std::strerror(errno)));
+  }
+  // Not hugetlbfs: the owner could punch holes into it, and touching a hole raises SIGBUS when the
+  // system has no huge page left.
+  if (!S_ISREG(info->st_mode) || static_cast<uint64_t>(system.f_type) != TMPFS_MAGIC) {
+    return Invalid("the descriptor is not one of memfd_create with ordinary pages");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPart(const SharedRegionSpec& spec, uint64_t file_size) {
+  if (spec.size == 0) return Invalid("a region of 0 bytes");
+  if (spec.offset % PageBytes() != 0) {
+    return Invalid(
+        absl::StrCat("offset ", spec.offset, ", must be a multiple of ", PageBytes(), " bytes"));
+  }
+  if (spec.offset > file_size || spec.size > file_size - spec.offset) {
+    return Invalid(absl::StrCat(spec.size, " bytes from ", spec.offset, " on of a file of ",
+                                file_size, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MappingError(int error, const SharedRegionSpec& spec) {
+  if (error == EACCES || error == EPERM) {
+    return catalog::ErrorWithReason(
+        absl::StatusCode::kPermissionDenied, "forbidden",
+        spec.read_only ? "the memory may not be read"
+                       : "the memory may not be written to; register it as read_only");
+  }
+  if (error == ENOMEM || error == EAGAIN) {
+    return catalog::ErrorWithReason(absl::StatusCode::kResourceExhausted, "tenant_memory",
+                                    "there is no room to map the memory");
+  }
+  return Invalid(absl::StrCat("the memory cannot be mapped: ", std::strerror(error)));
+}
+
+}  // namespace
+
+class SharedRegion::Mapping {
+ public:
+  Mapping(void* address, uint64_t bytes) : address_(address), bytes_(bytes) {}
+  ~Mapping() { munmap(address_, bytes_); }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  void* address() const { return address_; }
+
+ private:
+  void* const address_;
+  const uint64_t bytes_;
+};
+
+absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(int fd,
+                                                                const SharedRegionSpec& spec,
+                                                                const Retire& retire,
+                                                                TakeCharge take_charge) {
+  struct stat info = {};
+  OPSERVE_RETURN_IF_ERROR(CheckSeals(fd));
+  OPSERVE_RETURN_IF_ERROR(CheckFile(fd, &info));
+  OPSERVE_RETURN_IF_ERROR(CheckPart(spec, static_cast<uint64_t>(info.st_size)));
+  OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<void> charge, take_charge());
+  auto region = std::shared_ptr<SharedRegion>(new SharedRegion(spec, retire, std::move(charge)));
+  region->file_ = {info.st_dev, info.st_ino};
+  const int access = spec.read_only ? PROT_READ : PROT_READ | PROT_WRITE;
+  void* const address =
+      mmap(nullptr, spec.size, access, MAP_SHARED, fd, static_cast<off_t>(spec.offset));
+  if (address == MAP_FAILED) return MappingError(errno, spec);
+  region->mapping_ = std::make_shared<const Mapping>(address, spec.size);
+  return region;
+}
+
+SharedRegion::~SharedRegion() {
+  for (auto& [device, on_device] : devices_) {
+    if (on_device.registration != nullptr) retire_(device, std::move(on_device.registration));
+  }
+}
+
+char* SharedRegion::data() const { return static_cast<char*>(mapping_->address()); }
+
+absl::StatusOr<std::shared_ptr<const HostRegistration>> SharedRegion::RegistrationOn(
+    const Device& device, absl::Time until) {
+  const int32_t id = device.id();
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto is_settled = [this, id]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      const auto found = devices_.find(id);
+      return found == devices_.end() || !found->second.is_being_registered;
+    };
+    if (!mutex_.AwaitWithDeadline(absl::Condition(&is_settled), until)) {
+      return catalog::ErrorWithReason(
+          absl::StatusCode::kDeadlineExceeded, "deadline_expired",
+          "the deadline passed while the device was being shown the shared memory");
+    }
+    const auto found = devices_.find(id);
+    if (found != devices_.end() && found->second.generation == device.generation()) {
+      return found->second.registration;
+    }
+    devices_[id].is_being_registered = true;
+  }
+  auto made = HostRegistration::Create(device, data(), MappedBytes(size()), mapping_);
+  // Destroyed without the lock; void, if there was one before.
+  std::shared_ptr<const HostRegistration> old;
+  absl::MutexLock lock(&mutex_);
+  OnDevice& on_device = devices_[id];
+  on_device.is_being_registered = false;
+  if (absl::IsUnavailable(made.status())) return made.status();
+  old = std::exchange(on_device.registration, made.ok() ? *std::move(made) : nullptr);
+  on_device.generation = device.generation();
+  return on_device.registration;
+}
+
+bool SharedRegion::FitsInPlace(uint64_t offset, uint64_t size) const {
+  return offset % kInPlaceAlignment == 0 &&
+         MappedBytes(this->size()) - offset - size >= kInPlaceSlack;
+}
+
+bool SharedRegion::Overlaps(uint64_t offset, uint64_t size, const SharedRegion& other,
+                            uint64_t other_offset, uint64_t other_size) const {
+  if (size == 0 || other_size == 0 || !(file_ == other.file_)) return false;
+  const uint64_t begin = spec_.offset + offset;
+  const uint64_t other_begin = other.spec_.offset + other_offset;
+  return begin < other_begin + other_size && other_begin < begin + size;
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,103 @@
+// Memory that a client shares with the daemon: a part of a file in memory, mapped here and, where
+// that is possible, by devices.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/device/device.h"
+#include "server/device/host_registration.h"
+
+namespace opserve::server {
+
+// Which part of a file, in bytes.
+struct SharedRegionSpec {
+  uint64_t offset = 0;  // a multiple of the page size
+  uint64_t size = 0;    // at least 1
+  bool read_only = false;
+};
+
+// Mapped until the last owner lets go of it, and no device has it registered any more. Thread-safe.
+class SharedRegion {
+ public:
+  // Destroys `registration` on a thread that is bound to the device, soon. Called on any thread;
+  // must not block.
+  using Retire =
+      std::function<void(int32_t device, std::shared_ptr<const HostRegistration> registration)>;
+
+  // Takes what the region needs of a quota; given back when it is destroyed. Errors become Map's.
+  using TakeCharge = absl::FunctionRef<absl::StatusOr<std::shared_ptr<void>>()>;
+
+  // Maps a part of the file `fd`, which stays the caller's. `retire` outlives the region.
+  // `take_charge` is called when everything has been checked, before the mapping.
+  //
+  // What is accepted can neither disappear nor shrink under the mapping, or a thread that reads it
+  // would die of SIGBUS: memory of memfd_create, with its seals.
+  //
+  // kInvalidArgument (reason "shm_invalid"): `fd` is no such file, or the part is not in it.
+  // kPermissionDenied (reason "forbidden"): it may not be read, or written to.
+  // kResourceExhausted: there is no room for the mapping.
+  static absl::StatusOr<std::shared_ptr<SharedRegion>> Map(int fd, const SharedRegionSpec& spec,
+                                                           const Retire& retire,
+                                                           TakeCharge take_charge);
+  ~SharedRegion();
+  SharedRegion(const SharedRegion&) = delete;
+  SharedRegion& operator=(const SharedRegion&) = delete;
+
+  char* data() const;
+  uint64_t size() const { return spec_.size; }
+  bool is_read_only() const { return spec_.read_only; }
+
+  // The region as `device` sees it; null if it cannot map it. The first call on a device registers
+  // the region there, which others wait for until `until`; after a reset of the device it is done
+  // again. The calling thread must be bound to the device.
+  // kUnavailable: the device is lost.  kDeadlineExceeded (reason "deadline_expired"): waited in
+  // vain.
+  absl::StatusOr<std::shared_ptr<const HostRegistration>> RegistrationOn(const Device& device,
+                                                                         absl::Time until)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Whether kernels may use the bytes [offset, offset + size) where they are, as far as aclnn asks:
+  // their alignment, and room behind them that is mapped as well.
+  bool FitsInPlace(uint64_t offset, uint64_t size) const;
+
+  // Whether `size` bytes from `offset` on have bytes in common with such a part of `other`, which
+  // may be another mapping of the same file.
+  bool Overlaps(uint64_t offset, uint64_t size, const SharedRegion& other, uint64_t other_offset,
+                uint64_t other_size) const;
+
+ private:
+  class Mapping;
+  struct FileId {
+    uint64_t device = 0;
+    uint64_t inode = 0;
+    friend bool operator==(const FileId&, const FileId&) = default;
+  };
+  struct OnDevice {
+    bool is_being_registered = false;
+    std::optional<uint64_t> generation;  // of the device, when that was tried last
+    std::shared_ptr<const HostRegistration> registration;  // null: it cannot be mapped
+  };
+
+  SharedRegion(const SharedRegionSpec& spec, const Retire& retire, std::shared_ptr<void> charge)
+      : spec_(spec), retire_(retire), charge_(std::move(charge)) {}
+
+  const SharedRegionSpec spec_;
+  const Retire& retire_;
+  const std::shared_ptr<void> charge_;
+  FileId file_;
+  std::shared_ptr<const Mapping> mapping_;  // registrations have it, too
+  absl::Mutex mutex_;
+  std::map<int32_t, OnDevice> devices_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace opserve::server

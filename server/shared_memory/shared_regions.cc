@@ -1,0 +1,161 @@
+#include "server/shared_memory/shared_regions.h"
+
+#include <sys/random.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ops/catalog/error.h"
+#include "ops/catalog/status_macros.h"
+
+namespace opserve::server {
+namespace {
+
+absl::Status NoSuchRegion() {
+  return catalog::ErrorWithReason(absl::StatusCode::kNotFound, "shm_invalid",
+                                  "the connection has no such region");
+}
+
+std::string RandomKey() {
+  std::string key(SharedRegions::kKeyBytes, '\0');
+  // So few bytes come at once, and whole.
+  if (getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size())) std::abort();
+  return key;
+}
+
+}  // namespace
+
+class SharedRegions::Charge {
+ public:
+  Charge(SharedRegions* owner, uint32_t tenant, uint64_t bytes)
+      : owner_(*owner), tenant_(tenant), bytes_(bytes) {}
+  ~Charge() { owner_.Uncharge(tenant_, bytes_); }
+  Charge(const Charge&) = delete;
+  Charge& operator=(const Charge&) = delete;
+
+ private:
+  SharedRegions& owner_;
+  const uint32_t tenant_;
+  const uint64_t bytes_;
+};
+
+SharedRegions::~SharedRegions() {
+  // They give back what they take of a quota.
+  absl::flat_hash_map<std::string, Connection> removed;
+  absl::MutexLock lock(&mutex_);
+  removed.swap(connections_);
+}
+
+std::string SharedRegions::AddConnection(uint32_t tenant) {
+  std::string key = RandomKey();
+  absl::MutexLock lock(&mutex_);
+  connections_[key].tenant = tenant;
+  return key;
+}
+
+void SharedRegions::RemoveConnection(absl::string_view key) {
+  Connection removed;  // its regions are destroyed without the lock
+  absl::MutexLock lock(&mutex_);
+  const auto found = connections_.find(key);
+  if (found == connections_.end()) return;
+  removed = std::move(found->second);
+  connections_.erase(found);
+}
+
+void SharedRegions::Uncharge(uint32_t tenant, uint64_t bytes) {
+  tenant_bytes_.Subtract(tenant, bytes);
+  tenant_regions_.Subtract(tenant, 1);
+  absl::MutexLock lock(&mutex_);
+  const auto used = usage_.find(tenant);
+  used->second.bytes -= bytes;
+  if (--used->second.regions == 0) usage_.erase(used);
+}
+
+absl::StatusOr<std::shared_ptr<void>> SharedRegions::Reserve(absl::string_view key, uint64_t id,
+                                                             uint64_t bytes,
+                                                             const SharedMemoryLimits& limits) {
+  absl::MutexLock lock(&mutex_);
+  Connection& connection = connections_.find(key)->second;
+  if (connection.regions.contains(id)) {
+    return catalog::ErrorWithReason(absl::StatusCode::kAlreadyExists, "shm_invalid",
+                                    absl::StrCat("the connection has a region ", id, " already"));
+  }
+  const auto found = usage_.find(connection.tenant);
+  const Usage used = found == usage_.end() ? Usage() : found->second;
+  if (used.regions >= limits.max_regions || used.bytes > limits.max_bytes ||
+      bytes > limits.max_bytes - used.bytes) {
+    return catalog::ErrorWithPushback(
+        absl::StatusCode::kResourceExhausted, "tenant_memory",
+        absl::StrCat("a region of ", bytes, " bytes more: the tenant has ", used.bytes,
+                     " bytes in ", used.regions, " regions, at most ", limits.max_bytes, " in ",
+                     limits.max_regions, " allowed"),
+        /*pushback_ms=*/-1);
+  }
+  Usage& usage = usage_[connection.tenant];
+  usage.bytes += bytes;
+  ++usage.regions;
+  tenant_bytes_.Add(connection.tenant, bytes);
+  tenant_regions_.Add(connection.tenant, 1);
+  connection.regions[id] = nullptr;
+  return std::make_shared<Charge>(this, connection.tenant, bytes);
+}
+
+absl::Status SharedRegions::Register(absl::string_view key, uint64_t id, int fd,
+                                     const SharedRegionSpec& spec,
+                                     const SharedMemoryLimits& limits) {
+  bool is_reserved = false;
+  auto region = SharedRegion::Map(fd, spec, retire_, [&] {
+    auto charge = Reserve(key, id, spec.size, limits);
+    is_reserved = charge.ok();
+    return charge;
+  });
+  if (!is_reserved) return region.status();
+  absl::MutexLock lock(&mutex_);
+  auto& regions = connections_.find(key)->second.regions;
+  if (region.ok()) {
+    regions[id] = *std::move(region);
+  } else {
+    regions.erase(id);
+  }
+  return region.status();
+}
+
+absl::Status SharedRegions::Unregister(absl::string_view key, uint64_t id) {
+  std::shared_ptr<SharedRegion> removed;  // destroyed without the lock
+  absl::MutexLock lock(&mutex_);
+  auto& regions = connections_.find(key)->second.regions;
+  const auto found = regions.find(id);
+  if (found == regions.end() || found->second == nullptr) return NoSuchRegion();
+  removed = std::move(found->second);
+  regions.erase(found);
+  return absl::OkStatus();
+}
+
+std::vector<SharedRegions::Listed> SharedRegions::List(absl::string_view key) const {
+  std::vector<Listed> list;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [id, region] : connections_.find(key)->second.regions) {
+    if (region != nullptr) list.push_back({id, region->size(), region->is_read_only()});
+  }
+  return list;
+}
+
+absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegions::Find(uint32_t tenant,
+                                                                  absl::string_view key,
+                                                                  uint64_t id) const {
+  absl::MutexLock lock(&mutex_);
+  const auto connection = connections_.find(key);
+  if (connection == connections_.end() || connection->second.tenant != tenant) {
+    return catalog::ErrorWithReason(
+        absl::StatusCode::kInvalidArgument, "shm_invalid",
+        "the connection's key is not that of a shared-memory connection of the caller's");
+  }
+  const auto region = connection->second.regions.find(id);
+  if (region == connection->second.regions.end() || region->second == nullptr) {
+    return NoSuchRegion();
+  }
+  return region->second;
+}
+
+}  // namespace opserve::server

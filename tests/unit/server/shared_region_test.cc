@@ -1,0 +1,217 @@
+#include "server/shared_memory/shared_region.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "gtest/gtest.h"
+#include "ops/catalog/error.h"
+#include "tests/unit/server/acl_environment.h"
+#include "tests/unit/server/shared_files.h"
+
+namespace opserve::server {
+namespace {
+
+class SharedRegionTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const auto& device : devices_) ASSERT_TRUE(device->Open().ok());
+    ASSERT_TRUE(devices_[0]->BindThisThread().ok());
+  }
+  void TearDown() override {
+    ClearFaults();
+    for (auto& [id, registration] : retired_) {
+      ASSERT_TRUE(devices_[id]->BindThisThread().ok());
+      registration.reset();
+    }
+    EXPECT_EQ(HostCount(OPSERVE_HOST_REGISTERED_REGIONS), 0);
+    acl_.aclrtHostRegister = host_register_;
+  }
+
+  absl::StatusOr<std::shared_ptr<SharedRegion>> Map(int fd, const SharedRegionSpec& spec) {
+    return SharedRegion::Map(fd, spec, retire_,
+                             []() -> absl::StatusOr<std::shared_ptr<void>> { return nullptr; });
+  }
+  std::shared_ptr<SharedRegion> MapWhole(uint64_t bytes) {
+    return *Map(SealedFile(bytes).get(), {.size = bytes});
+  }
+
+  AclLibrary& acl_ = MutableTestAcl();
+  decltype(acl_.aclrtHostRegister) host_register_ = acl_.aclrtHostRegister;
+  std::unique_ptr<Device> devices_[2] = {std::make_unique<Device>(acl_, 0),
+                                         std::make_unique<Device>(acl_, 1)};
+  std::vector<std::pair<int32_t, std::shared_ptr<const HostRegistration>>> retired_;
+  const SharedRegion::Retire retire_ = [this](int32_t device, auto registration) {
+    retired_.emplace_back(device, std::move(registration));
+  };
+};
+
+TEST_F(SharedRegionTest, IsThePartOfTheFileThatWasAskedFor) {
+  const FileDescriptor file = SealedFile(3 * kPageBytes);
+  ASSERT_EQ(pwrite(file.get(), "middle", 6, kPageBytes), 6);
+  const auto region = Map(file.get(), {.offset = kPageBytes, .size = 100});
+  ASSERT_TRUE(region.ok()) << region.status();
+  EXPECT_EQ(std::string((*region)->data(), 6), "middle");
+  std::memcpy((*region)->data(), "MIDDLE", 6);
+  char bytes[6];
+  ASSERT_EQ(pread(file.get(), bytes, 6, kPageBytes), 6);
+  EXPECT_EQ(std::string(bytes, 6), "MIDDLE");
+  EXPECT_EQ((*region)->size(), 100u);
+}
+
+TEST_F(SharedRegionTest, AChargeIsTakenAfterTheChecksAndGoesWithTheRegion) {
+  int charges = 0;
+  const auto take = [&]() -> absl::StatusOr<std::shared_ptr<void>> {
+    ++charges;
+    return std::shared_ptr<void>(&charges, [](int* count) { --*count; });
+  };
+  const FileDescriptor file = SealedFile(kPageBytes);
+  EXPECT_FALSE(SharedRegion::Map(file.get(), {.size = 2 * kPageBytes}, retire_, take).ok());
+  EXPECT_EQ(charges, 0);
+  auto region = SharedRegion::Map(file.get(), {.size = kPageBytes}, retire_, take);
+  EXPECT_TRUE(region.ok());
+  EXPECT_EQ(charges, 1);
+  region = absl::UnknownError("");
+  EXPECT_EQ(charges, 0);
+  // And when the mapping fails.
+  const FileDescriptor read_only = ReadOnly(file);
+  EXPECT_EQ(SharedRegion::Map(read_only.get(), {.size = 1}, retire_, take).status().code(),
+            absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(charges, 0);
+  const auto refuse = []() -> absl::StatusOr<std::shared_ptr<void>> {
+    return absl::ResourceExhaustedError("full");
+  };
+  EXPECT_EQ(SharedRegion::Map(file.get(), {.size = 1}, retire_, refuse).status().message(), "full");
+}
+
+TEST_F(SharedRegionTest, IsRegisteredOncePerDevice) {
+  auto region = MapWhole(kPageBytes);
+  const auto first = region->RegistrationOn(*devices_[0], absl::InfiniteFuture());
+  ASSERT_TRUE(first.ok() && *first != nullptr) << first.status();
+  EXPECT_EQ(*region->RegistrationOn(*devices_[0], absl::InfiniteFuture()), *first);
+  EXPECT_EQ(HostCount(OPSERVE_HOST_REGISTERED_REGIONS), 1);
+  ASSERT_TRUE(devices_[1]->BindThisThread().ok());
+  EXPECT_NE(*region->RegistrationOn(*devices_[1], absl::InfiniteFuture()), *first);
+  EXPECT_EQ(HostCount(OPSERVE_HOST_REGISTERED_REGIONS), 2);
+
+  region.reset();
+  EXPECT_EQ(HostCount(OPSERVE_HOST_REGISTERED_REGIONS), 2) << "until the devices' threads do it";
+  EXPECT_EQ(retired_.size(), 2u);
+}
+
+// The memory is unmapped after the device has let go of it, or kernels could run into a hole.
+TEST_F(SharedRegionTest, StaysMappedAsLongAsADeviceHasIt) {
+  auto region = MapWhole(kPageBytes);
+  volatile char* const data = region->data();
+  ASSERT_TRUE(region->RegistrationOn(*devices_[0], absl::InfiniteFuture()).ok());
+  region.reset();
+  data[0] = 'x';
+  EXPECT_EQ(data[0], 'x');
+  EXPECT_EQ(CountMemoryMappings(), 1);
+  retired_.clear();
+  EXPECT_EQ(CountMemoryMappings(), 0);
+}
+
+TEST_F(SharedRegionTest, LanesOfOneDeviceWaitForOneRegistration) {
+  const auto region = MapWhole(kPageBytes);
+  std::vector<std::shared_ptr<const HostRegistration>> seen(8);
+  std::vector<std::thread> lanes;
+  for (auto& registration : seen) {
+    lanes.emplace_back([&] {
+      ASSERT_TRUE(devices_[0]->BindThisThread().ok());
+      registration = *region->RegistrationOn(*devices_[0], absl::InfiniteFuture());
+    });
+  }
+  for (std::thread& lane : lanes) lane.join();
+  for (const auto& registration : seen) {
+    EXPECT_NE(registration, nullptr);
+    EXPECT_EQ(registration, seen[0]);
+  }
+  EXPECT_EQ(HostCount(OPSERVE_HOST_REGISTERED_REGIONS), 1);
+}
+
+TEST_F(SharedRegionTest, WhatADeviceCannotMapIsNotAskedForAgainUntilItsReset) {
+  const auto region = MapWhole(kPageBytes);
+  InjectFaults("call=aclrtHostRegister,code=207000");
+  for (int i = 0; i < 3; ++i) {
+    const auto registration = region->RegistrationOn(*devices_[0], absl::InfiniteFuture());
+    ASSERT_TRUE(registration.ok()) << registration.status();
+    EXPECT_EQ(*registration, nullptr);
+  }
+  ASSERT_TRUE(devices_[0]->Reset().ok());
+  EXPECT_NE(*region->RegistrationOn(*devices_[0], absl::InfiniteFuture()), nullptr);
+}
+
+TEST_F(SharedRegionTest, AnAbiThatCannotMapHostMemoryIsCopiedTo) {
+  acl_.aclrtHostRegister = nullptr;
+  const auto registration =
+      MapWhole(kPageBytes)->RegistrationOn(*devices_[0], absl::InfiniteFuture());
+  ASSERT_TRUE(registration.ok()) << registration.status();
+  EXPECT_EQ(*registration, nullptr);
+}
+
+TEST_F(SharedRegionTest, ALostDeviceIsAnErrorAndNotRemembered) {
+  const auto region = MapWhole(kPageBytes);
+  InjectFaults("call=aclrtHostRegister,code=507010");
+  EXPECT_EQ(region->RegistrationOn(*devices_[0], absl::InfiniteFuture()).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_NE(*region->RegistrationOn(*devices_[0], absl::InfiniteFuture()), nullptr);
+}
+
+TEST_F(SharedRegionTest, ARegistrationIsVoidAfterTheDevicesReset) {
+  auto region = MapWhole(kPageBytes);
+  const auto before = *region->RegistrationOn(*devices_[0], absl::InfiniteFuture());
+  ASSERT_TRUE(devices_[0]->Reset().ok());
+  EXPECT_TRUE(before->is_void());
+  const auto after = *region->RegistrationOn(*devices_[0], absl::InfiniteFuture());
+  EXPECT_NE(after, before);
+  EXPECT_FALSE(after->is_void());
+  EXPECT_EQ(HostCount(OPSERVE_HOST_REGISTERED_REGIONS), 1);
+}
+
+TEST_F(SharedRegionTest, WhatADeviceKeepsGoesWithItsReset) {
+  auto region = MapWhole(kPageBytes);
+  devices_[0]->KeepUntilReset(*region->RegistrationOn(*devices_[0], absl::InfiniteFuture()));
+  region.reset();
+  retired_.clear();
+  EXPECT_EQ(CountMemoryMappings(), 1);
+  ASSERT_TRUE(devices_[0]->Reset().ok());
+  EXPECT_EQ(CountMemoryMappings(), 0);
+}
+
+TEST_F(SharedRegionTest, InPlaceAreAlignedRangesWithMappedMemoryBehindThem) {
+  const auto region = MapWhole(kPageBytes + 10);  // two pages
+  EXPECT_TRUE(region->FitsInPlace(0, kPageBytes));
+  EXPECT_TRUE(region->FitsInPlace(32, 10));
+  EXPECT_TRUE(region->FitsInPlace(0, kPageBytes + 10));
+  for (const uint64_t offset : {1, 4, 16, 31, 33}) EXPECT_FALSE(region->FitsInPlace(offset, 4));
+  const auto whole = MapWhole(kPageBytes);
+  EXPECT_TRUE(whole->FitsInPlace(0, kPageBytes - 32));
+  EXPECT_FALSE(whole->FitsInPlace(0, kPageBytes - 31));
+  EXPECT_FALSE(whole->FitsInPlace(0, kPageBytes));
+}
+
+TEST_F(SharedRegionTest, OverlapsAreOfTheFilesBytes) {
+  const FileDescriptor file = SealedFile(4 * kPageBytes);
+  const auto a = *Map(file.get(), {.offset = 0, .size = 2 * kPageBytes});
+  const auto b = *Map(file.get(), {.offset = kPageBytes, .size = 2 * kPageBytes});
+  const auto other = MapWhole(4 * kPageBytes);
+  EXPECT_TRUE(a->Overlaps(0, 10, *a, 9, 10));
+  EXPECT_FALSE(a->Overlaps(0, 10, *a, 10, 10));
+  EXPECT_TRUE(a->Overlaps(kPageBytes + 9, 1, *b, 0, 10));
+  EXPECT_FALSE(a->Overlaps(kPageBytes + 10, 1, *b, 0, 10));
+  EXPECT_FALSE(a->Overlaps(0, 10, *b, 0, 10));
+  EXPECT_FALSE(a->Overlaps(0, 10, *other, 0, 10));
+  EXPECT_FALSE(a->Overlaps(5, 0, *a, 0, 10));
+  EXPECT_FALSE(a->Overlaps(0, 10, *a, 5, 0));
+}
+
+}  // namespace
+}  // namespace opserve::server
