@@ -150,10 +150,10 @@ void LaneGroup::FinishVisit(uint32_t visitor) {
   lane.context.reset();
   dispatched.pinned = {};  // the results have their own
   const absl::Duration took = absl::Now() - lane.start;
-  const uint32_t tenant = dispatched.task->demand().tenant;
-  parts_.events.OnTaskEnded(tenant, took);
+  LaneEvents& events = parts_.events;
   parts_.queue.EndVisit(visitor, dispatched.lease, took);
-  // From here on the group may be gone.
+  // From here on the group may be gone, but not its owner.
+  events.OnTaskEnded(dispatched.task->demand().tenant, took);
   dispatched.task->Answer();
 }
 

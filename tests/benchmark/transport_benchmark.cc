@@ -4,49 +4,26 @@
 //
 // usage: transport_benchmark [--repetitions=N] [SECTION...]: small, stream, large, huge, program
 
-#include <malloc.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
-#include <functional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "client/cpp/client.h"
+#include "tests/benchmark/peers.h"
 #include "tests/benchmark/raw_client.h"
-#include "tests/benchmark/raw_server.h"
 #include "tests/benchmark/report.h"
-#include "tests/integration/daemon_process.h"
-#include "tests/process_memory.h"
 
 namespace opserve::benchmark {
 namespace {
 
 constexpr size_t kKi = 1 << 10;
 constexpr size_t kMi = 1 << 20;
-constexpr int kTcpPort = 18451;  // and the next one
 
 int g_repetitions = 5;
-
-void Require(const absl::Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "transport_benchmark: %s\n", status.ToString().c_str());
-  std::exit(1);
-}
 
 Tensor Filled(size_t bytes, float value) {
   const auto count = static_cast<int64_t>(bytes / sizeof(float));
@@ -128,90 +105,6 @@ Load OurStream(Client& client, const Request& request, int window, int messages)
   return {.per_second = messages / absl::ToDoubleSeconds(absl::Now() - start)};
 }
 
-// What a process has used so far.
-struct Usage {
-  int64_t page_faults = 0;  // minor and major
-  double seconds = 0;       // user and system time
-};
-
-Usage UsageOf(pid_t process) {
-  std::string line;
-  std::getline(std::ifstream(absl::StrCat("/proc/", process, "/stat")), line);
-  const std::vector<std::string> fields = absl::StrSplit(line.substr(line.rfind(')') + 2), ' ');
-  int64_t values[4] = {};
-  for (int i = 0; i < 4; ++i) {
-    constexpr int kFields[] = {7, 9, 11, 12};  // minor faults, major faults, user, system
-    if (!absl::SimpleAtoi(fields[kFields[i]], &values[i])) std::abort();
-  }
-  return {.page_faults = values[0] + values[1],
-          .seconds = static_cast<double>(values[2] + values[3]) /
-                     static_cast<double>(sysconf(_SC_CLK_TCK))};
-}
-
-double OwnSeconds() { return UsageOf(getpid()).seconds; }
-
-class Peers {
- public:
-  Peers() {
-    std::string pattern = "/tmp/opserve-benchmark-XXXXXX";
-    directory_ = mkdtemp(pattern.data());
-    daemon_.emplace(std::vector<std::string>{absl::StrCat("--listen=", OurUnix(), ",", OurTcp()),
-                                             "--admin_listen=none", "--metrics_listen=none",
-                                             "--drain_delay=0s", "--log_level=off",
-                                             "--max_message_bytes=268435456"});
-    raw_ = fork();
-    if (raw_ != 0) return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ServeRaw(directory_ + "/raw", kTcpPort + 1);
-  }
-  ~Peers() {
-    kill(raw_, SIGKILL);
-    waitpid(raw_, nullptr, 0);
-    daemon_->End(SIGTERM);
-    unlink((directory_ + "/raw").c_str());
-    rmdir(directory_.c_str());
-  }
-
-  std::string OurUnix() const { return "unix:" + directory_ + "/socket"; }
-  std::string OurTcp() const { return absl::StrCat("127.0.0.1:", kTcpPort); }
-  std::string RawUnix() const { return "unix:" + directory_ + "/raw"; }
-  std::string RawTcp() const { return absl::StrCat("127.0.0.1:", kTcpPort + 1); }
-
-  std::unique_ptr<Client> Connect(const std::string& target) const {
-    auto client = Client::Connect(target, {.wait_for_ready = absl::Seconds(60)});
-    Require(client.status());
-    return *std::move(client);
-  }
-
-  int64_t ResidentBytes() const { return ResidentBytesOf(daemon_->pid()); }
-  Usage OurUsage() const { return UsageOf(daemon_->pid()); }
-  Usage RawUsage() const { return UsageOf(raw_); }
-
- private:
-  std::string directory_;
-  std::optional<DaemonProcess> daemon_;
-  pid_t raw_ = 0;
-};
-
-struct Pair {
-  double ours = 0;
-  double raw = 0;
-  double ratio = 0;  // median of the repetitions' own
-};
-
-// Both in turn, so that what disturbs the machine disturbs both.
-Pair Compare(const std::function<double()>& ours, const std::function<double()>& raw) {
-  std::vector<double> our_values;
-  std::vector<double> raw_values;
-  std::vector<double> ratios;
-  for (int i = 0; i < g_repetitions; ++i) {
-    our_values.push_back(ours());
-    raw_values.push_back(raw());
-    ratios.push_back(our_values.back() / raw_values.back());
-  }
-  return {Median(our_values), Median(raw_values), Median(ratios)};
-}
-
 struct Work {
   const char* target;
   const char* name;
@@ -253,14 +146,14 @@ void CompareThroughput(const Peers& peers, const Work& work, double at_least) {
   const Usage our_usage = peers.OurUsage();
   const Usage raw_usage = peers.RawUsage();
   const int64_t resident = peers.ResidentBytes();
-  const Pair pair = Compare(ours, theirs);
+  const Pair pair = Compare(g_repetitions, ours, theirs);
   const int64_t faults = peers.OurUsage().page_faults - our_usage.page_faults;
   const double our_seconds = peers.OurUsage().seconds - our_usage.seconds;
   const double raw_seconds = peers.RawUsage().seconds - raw_usage.seconds;
   Report({.target = work.target,
           .what = work.name,
           .ours = pair.ours,
-          .peer = pair.raw,
+          .peer = pair.peer,
           .unit = is_small ? "req/s" : "MB/s",
           .ratio = pair.ratio,
           .at_least = at_least});
@@ -301,11 +194,11 @@ void CompareLatency(const Peers& peers, const Work& work, double at_most) {
   const auto theirs = [&] { return raw.Call(3 * work.tensor_bytes, 1, work.calls).p50_us; };
   ours();
   theirs();
-  const Pair pair = Compare(ours, theirs);
+  const Pair pair = Compare(g_repetitions, ours, theirs);
   Report({.target = work.target,
           .what = work.name,
           .ours = pair.ours,
-          .peer = pair.raw,
+          .peer = pair.peer,
           .unit = "us",
           .ratio = pair.ratio,
           .at_most = at_most});
@@ -316,12 +209,13 @@ void CompareStream(const Peers& peers, const Work& work, double at_least) {
   RawClient raw(peers.RawUnix());
   const Request request = KlRequest(work.tensor_bytes);
   const Pair pair = Compare(
+      g_repetitions,
       [&] { return OurStream(*client, request, work.in_flight, work.calls).per_second; },
       [&] { return raw.Stream(3 * work.tensor_bytes, work.in_flight, work.calls).per_second; });
   Report({.target = work.target,
           .what = work.name,
           .ours = pair.ours,
-          .peer = pair.raw,
+          .peer = pair.peer,
           .unit = "msg/s",
           .ratio = pair.ratio,
           .at_least = at_least});
@@ -364,11 +258,11 @@ void CompareProgram(const Peers& peers) {
     }
     return milliseconds(start);
   };
-  const Pair pair = Compare(one_call, two_calls);
+  const Pair pair = Compare(g_repetitions, one_call, two_calls);
   Report({.target = "T15",
           .what = "program of two invocations / two calls, 4 MiB",
           .ours = pair.ours,
-          .peer = pair.raw,
+          .peer = pair.peer,
           .unit = "ms",
           .ratio = pair.ratio,
           .at_most = 0.6});
@@ -399,25 +293,9 @@ void Run(const std::set<std::string>& sections) {
 }  // namespace opserve::benchmark
 
 int main(int argc, char** argv) {
-  // As README.md advises programs with large tensors, and as the daemon does.
-  mallopt(M_ARENA_MAX, 1);
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, 2047 << 20);
-  mallopt(M_TOP_PAD, 64 << 20);
-  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  std::set<std::string> sections;
-  for (int i = 1; i < argc; ++i) {
-    absl::string_view argument = argv[i];
-    if (absl::ConsumePrefix(&argument, "--repetitions=")) {
-      if (!absl::SimpleAtoi(argument, &opserve::benchmark::g_repetitions) ||
-          opserve::benchmark::g_repetitions < 1) {
-        std::fprintf(stderr, "transport_benchmark: --repetitions=%s is no number above 0\n",
-                     std::string(argument).c_str());
-        return 2;
-      }
-    } else {
-      sections.insert(std::string(argument));
-    }
-  }
-  opserve::benchmark::Run(sections);
+  using namespace opserve::benchmark;
+  KeepFreedMemory();
+  const Arguments arguments = ParseArguments(argc, argv);
+  g_repetitions = arguments.repetitions;
+  Run(arguments.sections);
 }

@@ -76,7 +76,7 @@ class SharingTest : public ::testing::Test {
 
 // Executions are slow, so that the device is what limits.
 TEST_F(SharingTest, LaneTimeFollowsTheWeights) {
-  InjectFaults("kernel=*,slow=2000");
+  InjectFaults("kernel=*,slow=2000,count=all");
   Flood small(daemon_, "a", 100);
   Flood large(daemon_, "b", 10000);
   // What they get while both have requests waiting; a flood may fall behind on a busy machine.
@@ -104,7 +104,7 @@ TEST_F(SharingTest, LaneTimeFollowsTheWeights) {
 }
 
 TEST_F(SharingTest, AQuietTenantIsNotRefusedBesideAFlood) {
-  InjectFaults("kernel=*,slow=1000");
+  InjectFaults("kernel=*,slow=1000,count=all");
   Flood flood(daemon_, "b", 1000);
   while (daemon_.daemon().scheduler().Find(0)->queued() < 16) {
     absl::SleepFor(absl::Milliseconds(1));
