@@ -52,17 +52,18 @@ template <typename V>
 [[gnu::always_inline]] inline V Log(V x) {
   constexpr float kLn2High = 0.693359375f;
   constexpr float kLn2Low = -2.12194440e-4f;
-  constexpr int32_t kSqrtHalf = 0x3f3504f3;
+  constexpr uint32_t kSqrtHalf = 0x3f3504f3;
 
   // Subnormals are scaled into the normal range first; their exponents become negative.
-  const auto as_is = std::bit_cast<Signed<V>>(x);
-  const auto scaled = std::bit_cast<Signed<V>>(x * 0x1p23f) - (23 << 23);
-  const Signed<V> bits = x < std::numeric_limits<float>::min() ? scaled : as_is;
+  // (Unsigned: of what is not positive nothing but an overflow comes, and the result is NaN.)
+  const auto as_is = std::bit_cast<Unsigned<V>>(x);
+  const auto scaled = std::bit_cast<Unsigned<V>>(x * 0x1p23f) - (23u << 23);
+  const Unsigned<V> bits = x < std::numeric_limits<float>::min() ? scaled : as_is;
 
   // x = 2^k m with m in [sqrt(1/2), sqrt(2)).
-  const Signed<V> biased = bits - kSqrtHalf;
+  const auto biased = std::bit_cast<Signed<V>>(bits - kSqrtHalf);
   const V k = ToFloat(biased >> 23);
-  const V f = std::bit_cast<V>((biased & 0x7fffff) + kSqrtHalf) - 1.0f;
+  const V f = std::bit_cast<V>(((bits - kSqrtHalf) & 0x7fffffu) + kSqrtHalf) - 1.0f;
 
   // ln(1 + f) = f - f^2/2 + f^3 p(f), p fitted for the least relative error (6e-9). Pairs of terms
   // are independent of each other: waiting for products is what takes the time.

@@ -2,7 +2,6 @@
 //
 //   lanes     throughput with 4 lanes to that with 1, while copies are slow
 //   devices   throughput with 4 devices to that with 1, while kernels are slow
-//   program   one call of two invocations to two calls: time and bytes on the wire
 //   plan      stage one of a call whose plan is cached to one whose plan is not
 //
 // Slow copies and kernels are the host CANN's: they wait and take no processor, as a device's do.
@@ -77,45 +76,6 @@ void BenchmarkDevices() {
   std::printf("devices  1: %.0f/s  4: %.0f/s  ratio %.2f of 4\n", one, four, four / one);
 }
 
-Tensor Filled(int64_t rows, float value) {
-  return Tensor::Owning<float>({rows, 1024}, std::vector<float>(rows * 1024, value));
-}
-
-void BenchmarkProgram() {
-  InProcessDaemon daemon(BenchmarkConfig({0}, 4));
-  constexpr int64_t kRows = 1024;  // 4 MiB
-  const Tensor student = Filled(kRows, -1);
-  const Invocation kl = {.operator_name = "KlDivBackward",
-                         .inputs = {{"grad_output", Tensor::Owning<float>({}, {1.0f})},
-                                    {"self", student},
-                                    {"target", Filled(kRows, 0.5f)}},
-                         .attributes = {{"reduction", "batchmean"}}};
-  const auto softmax = [&](auto grad) {
-    return Invocation{.operator_name = "LogSoftmaxBackward",
-                      .inputs = {{"grad_output", grad}, {"output", student}}};
-  };
-  std::vector<double> one_call;
-  std::vector<double> two_calls;
-  for (int i = 0; i < 4 * kRepetitions; ++i) {
-    absl::Time start = absl::Now();
-    Check(daemon.client().Execute({.invocations = {kl, softmax(OutputOf{.invocation = 0})}}).ok());
-    one_call.push_back(absl::ToDoubleMilliseconds(absl::Now() - start));
-    start = absl::Now();
-    const auto first = daemon.client().Execute(kl);
-    Check(first.ok());
-    const auto values = *first->results[0].values<float>();
-    const Tensor grad = Tensor::Of<float>({kRows, 1024}, values);
-    Check(daemon.client().Execute(softmax(grad)).ok());
-    two_calls.push_back(absl::ToDoubleMilliseconds(absl::Now() - start));
-  }
-  // In MiB: student, target and the result; against student, target, result, result, student,
-  // result.
-  std::printf(
-      "program  one call: %.2f ms  two calls: %.2f ms  ratio %.2f; tensors on the wire 12 "
-      "and 24 MiB\n",
-      Median(one_call), Median(two_calls), Median(one_call) / Median(two_calls));
-}
-
 void BenchmarkPlans() {
   InProcessDaemon daemon(BenchmarkConfig({0}, 1));
   std::vector<double> hits;
@@ -142,6 +102,5 @@ int main() {
   setenv("OPSERVE_HOST_DEVICE_MEMORY", "512M", 1);
   opserve::server::BenchmarkLanes();
   opserve::server::BenchmarkDevices();
-  opserve::server::BenchmarkProgram();
   opserve::server::BenchmarkPlans();
 }
