@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/closest_name.h"
 #include "client/cli/command_admin.h"
+#include "client/cli/command_bench.h"
 #include "client/cli/command_ops.h"
 #include "client/cli/command_run.h"
 #include "client/cli/command_status.h"
@@ -34,6 +35,7 @@ constexpr char kLineFooter[] = R"(Examples:
       --input target=t.npy --attr reduction=mean --output out.npy
   opserve tensor upload x.npy --lease=1h
   opserve top
+  opserve bench KlDivBackward --concurrency=1,4,16
   opserve admin drain 0
 
 Exit codes: 0 success, 1 the daemon or the operator refused or failed,
@@ -175,6 +177,7 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments, Terminal& ter
   AddStatusCommand(app, &command);
   AddTensorCommand(app, &command);
   AddTopCommand(app, &command);
+  AddBenchCommand(app, &command);
   AddAdminCommand(app, &command);
   AddHelpCommand(app, &command);
   app.footer(kLineFooter);  // after the commands, which would inherit it

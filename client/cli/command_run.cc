@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/array_text.h"
-#include "client/cli/closest_name.h"
+#include "client/cli/find_operator.h"
 #include "client/cli/npy.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/receipt_text.h"
@@ -98,20 +98,6 @@ void WriteResponse(const Response& response, const OutputFiles& files, Session& 
     WriteResult(result, PathOf(result, files), session.terminal);
   }
   if (response.receipt) session.terminal.out << "\n" << FormatReceipt(*response.receipt);
-}
-
-// The catalogue's entry of `name`.
-std::variant<v1::OperatorDescriptor, Failure> FindOperator(Client& client, const Session& session,
-                                                           const std::string& name) {
-  const auto operators = client.ListOperators({}, session.timeout);
-  if (!operators.ok()) return CallFailure(session, client, operators.status());
-  std::vector<std::string> names;
-  for (const v1::OperatorDescriptor& descriptor : *operators) {
-    if (descriptor.name() == name) return descriptor;
-    names.push_back(descriptor.name());
-  }
-  return UsageFailure(absl::NotFoundError(UnknownName("operator", name, names)),
-                      "see \"opserve ops\"");
 }
 
 std::optional<Failure> RunRun(const RunArguments& arguments, Session& session) {

@@ -25,18 +25,24 @@ ProgressBar::~ProgressBar() {
 }
 
 void ProgressBar::Update(uint64_t done_bytes, uint64_t total_bytes, absl::Time now) {
-  if (!terminal_.err_is_terminal || now < next_) return;
-  next_ = now + kPeriod;
-  is_shown_ = true;
-  terminal_.err << kEraseLine << Line(done_bytes, total_bytes, now) << std::flush;
-}
-
-std::string ProgressBar::Line(uint64_t done_bytes, uint64_t total_bytes, absl::Time now) const {
+  if (!IsDue(now)) return;
   const double share = total_bytes == 0 ? 1 : static_cast<double>(done_bytes) / total_bytes;
   const double bytes_per_second = done_bytes / absl::ToDoubleSeconds(now - start_);
-  std::string line =
-      absl::StrFormat("%s %3.0f %%  %s of %s  %s/s", what_, 100 * share, FormatBytes(done_bytes),
-                      FormatBytes(total_bytes), FormatBytes(bytes_per_second));
+  Update(share,
+         absl::StrCat(FormatBytes(done_bytes), " of ", FormatBytes(total_bytes), "  ",
+                      FormatBytes(bytes_per_second), "/s"),
+         now);
+}
+
+void ProgressBar::Update(double share, absl::string_view facts, absl::Time now) {
+  if (!IsDue(now)) return;
+  next_ = now + kPeriod;
+  is_shown_ = true;
+  terminal_.err << kEraseLine << Line(share, facts) << std::flush;
+}
+
+std::string ProgressBar::Line(double share, absl::string_view facts) const {
+  std::string line = absl::StrFormat("%s %3.0f %%  %s", what_, 100 * share, facts);
   const size_t width = terminal_.width - 1;  // a line as wide as the terminal might be broken
   const size_t used = line.size() + std::strlen("  []");
   if (used + kMinBarWidth <= width) {

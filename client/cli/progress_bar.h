@@ -1,16 +1,18 @@
-// How far a transfer has come, for people.
+// How far something has come, for people.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/cli/output.h"
 
 namespace opserve::cli {
 
-// A line on standard error that is written over as the transfer proceeds, and erased at its end.
-// Shown only if standard error is a terminal, and only of transfers that take more than a second.
+// A line on standard error that is written over as a transfer or a measurement proceeds, and erased
+// at its end. Shown only if standard error is a terminal, and only of what takes more than a
+// second.
 class ProgressBar {
  public:
   // `what` is what goes on ("upload"), since `start`. `terminal` outlives the bar.
@@ -23,8 +25,12 @@ class ProgressBar {
   // changes faster than ten times a second, nobody reads.
   void Update(uint64_t done_bytes, uint64_t total_bytes, absl::Time now);
 
+  // The same for what has come to `share`, 0 to 1, of its end; `facts` are worth knowing of it.
+  void Update(double share, absl::string_view facts, absl::Time now);
+
  private:
-  std::string Line(uint64_t done_bytes, uint64_t total_bytes, absl::Time now) const;
+  bool IsDue(absl::Time now) const { return terminal_.err_is_terminal && now >= next_; }
+  std::string Line(double share, absl::string_view facts) const;
 
   Terminal& terminal_;
   const std::string what_;

@@ -1,6 +1,5 @@
 #include "client/cli/receipt_text.h"
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -8,22 +7,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "client/cli/output.h"
+#include "client/cli/receipt_stages.h"
 
 namespace opserve::cli {
 namespace {
-
-struct Stage {
-  absl::string_view name;
-  int64_t (v1::Receipt::*time_ns)() const;
-};
-
-constexpr std::array kStages = {
-    Stage{"read", &v1::Receipt::read_ns},       Stage{"validate", &v1::Receipt::validate_ns},
-    Stage{"queue", &v1::Receipt::queue_ns},     Stage{"h2d", &v1::Receipt::h2d_ns},
-    Stage{"prepare", &v1::Receipt::prepare_ns}, Stage{"execute", &v1::Receipt::execute_ns},
-    Stage{"d2h", &v1::Receipt::d2h_ns},         Stage{"write", &v1::Receipt::write_ns},
-    Stage{"total", &v1::Receipt::total_ns},
-};
 
 // Where the pool found the memory.
 absl::string_view DescribeOutcome(v1::Receipt::PoolOutcome outcome) {
@@ -58,11 +45,12 @@ std::string FormatShare(int64_t time_ns, int64_t total_ns) {
 
 std::string FormatReceipt(const v1::Receipt& receipt) {
   std::vector<std::vector<std::string>> rows = {{"stage", "time", "share"}};
-  for (const Stage& stage : kStages) {
-    const int64_t time_ns = (receipt.*stage.time_ns)();
-    rows.push_back({std::string(stage.name), absl::StrFormat("%.1f us", time_ns / 1e3),
+  const auto add_row = [&](absl::string_view name, int64_t time_ns) {
+    rows.push_back({std::string(name), absl::StrFormat("%.1f us", time_ns / 1e3),
                     FormatShare(time_ns, receipt.total_ns())});
-  }
+  };
+  for (const ReceiptStage& stage : kReceiptStages) add_row(stage.name, (receipt.*stage.time_ns)());
+  add_row("total", receipt.total_ns());
   return absl::StrCat(FormatTable(rows), "device ", receipt.device(), ", lane ", receipt.lane(),
                       "; workspace ", FormatBytes(receipt.workspace_bytes()), "; copied ",
                       FormatBytes(receipt.copied_to_device_bytes()), " to the device and ",

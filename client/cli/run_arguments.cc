@@ -112,17 +112,10 @@ absl::Status AddInputs(const v1::OperatorDescriptor& descriptor, const RunArgume
 
 absl::Status AddAttributes(const v1::OperatorDescriptor& descriptor, const RunArguments& arguments,
                            Invocation* invocation) {
-  const auto attributes =
-      SplitNamed("attribute", arguments.attributes, NamesOf(descriptor.attributes()));
+  absl::StatusOr<std::vector<NamedAttribute>> attributes =
+      ParseAttributes(descriptor, arguments.attributes);
   if (!attributes.ok()) return attributes.status();
-  for (const NameAndText& attribute : *attributes) {
-    const auto named = std::find_if(
-        descriptor.attributes().begin(), descriptor.attributes().end(),
-        [&](const v1::AttributeDescriptor& known) { return known.name() == attribute.name; });
-    absl::StatusOr<NamedAttribute> parsed = ParseAttribute(*named, attribute.text);
-    if (!parsed.ok()) return parsed.status();
-    invocation->attributes.push_back(*std::move(parsed));
-  }
+  invocation->attributes = *std::move(attributes);
   return absl::OkStatus();
 }
 
@@ -142,6 +135,22 @@ absl::Status AddOutputDataTypes(const v1::OperatorDescriptor& descriptor,
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<NamedAttribute>> ParseAttributes(
+    const v1::OperatorDescriptor& descriptor, const std::vector<std::string>& arguments) {
+  const auto split = SplitNamed("attribute", arguments, NamesOf(descriptor.attributes()));
+  if (!split.ok()) return split.status();
+  std::vector<NamedAttribute> attributes;
+  for (const NameAndText& attribute : *split) {
+    const auto named = std::find_if(
+        descriptor.attributes().begin(), descriptor.attributes().end(),
+        [&](const v1::AttributeDescriptor& known) { return known.name() == attribute.name; });
+    absl::StatusOr<NamedAttribute> parsed = ParseAttribute(*named, attribute.text);
+    if (!parsed.ok()) return parsed.status();
+    attributes.push_back(*std::move(parsed));
+  }
+  return attributes;
+}
 
 absl::StatusOr<Invocation> BuildInvocation(const v1::OperatorDescriptor& descriptor,
                                            const RunArguments& arguments) {

@@ -26,6 +26,12 @@ struct OutputFile {
   std::string path;
 };
 
+// The attributes that NAME=VALUE arguments describe.
+// kInvalidArgument: a name that the operator does not have or is given twice; a value that does not
+// fit.
+absl::StatusOr<std::vector<NamedAttribute>> ParseAttributes(
+    const v1::OperatorDescriptor& descriptor, const std::vector<std::string>& arguments);
+
 // The call that the arguments describe; reads the input files.
 // kInvalidArgument and the codes of ReadNpy: a name that the operator does not have, is given twice
 // or is missing; a value that does not fit; a file that cannot be used.

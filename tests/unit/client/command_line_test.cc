@@ -256,6 +256,7 @@ TEST(HelpTest, TeachesWithoutADaemon) {
       {{"tensor", "renew", "--help"}, "Usage: opserve tensor renew"},
       {{"help", "admin", "drain"}, "repeat the command to wait"},
       {{"admin", "--help"}, "Usage: opserve admin"},
+      {{"help", "bench"}, "opserve bench KlDivBackward --concurrency=1,4,16"},
       {{"help", "top"}, "opserve top --sort=pending"},
       {{"help", "admin", "log-level"}, "opserve admin log-level debug"},
       {{"--version"}, "opserve "},

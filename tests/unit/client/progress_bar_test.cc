@@ -62,6 +62,15 @@ TEST_F(ProgressBarTest, FitsANarrowTerminal) {
             "\r\x1b[Kupload  25 %  2 MiB");
 }
 
+TEST_F(ProgressBarTest, ShowsWhateverFactsThereAre) {
+  std::ostringstream out;
+  std::ostringstream err;
+  Terminal terminal{.out = out, .err = err, .width = 50, .err_is_terminal = true};
+  ProgressBar bar(terminal, "load", absl::UnixEpoch());
+  bar.Update(0.5, "12 answered", absl::UnixEpoch() + absl::Seconds(2));
+  EXPECT_EQ(err.str(), "\r\x1b[Kload  50 %  12 answered  [###########           ]");
+}
+
 TEST_F(ProgressBarTest, IsErasedAtTheEndIfItWasShown) {
   for (const absl::Duration time : {absl::Seconds(2), absl::Milliseconds(1)}) {
     std::ostringstream out;

@@ -1,0 +1,248 @@
+#include "client/cli/bench_arguments.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <random>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "client/cli/closest_name.h"
+#include "client/cli/output.h"
+#include "client/cli/run_arguments.h"
+#include "client/cli/time_text.h"
+
+namespace opserve::cli {
+namespace {
+
+constexpr char kDefaultShape[] = "256,1024";
+constexpr char kDefaultDataType[] = "FLOAT";
+constexpr uint32_t kDefaultClosedConcurrency = 1;
+constexpr uint32_t kDefaultOpenConcurrency = 64;
+constexpr uint32_t kMaxConcurrency = 1024;  // each has a thread
+constexpr double kMaxRate = 1e6;            // more than one thread can even count
+constexpr absl::Duration kShortestLoad = absl::Milliseconds(1);
+constexpr absl::Duration kLongestLoad = absl::Hours(24);
+constexpr size_t kMaxAxes = 8;
+constexpr int64_t kMaxInputBytes = int64_t{1} << 31;  // of a message, about
+constexpr uint64_t kInputSeed = 20231114;
+
+struct InputSpec {
+  DataType dtype;
+  std::vector<int64_t> shape;
+  int64_t elements;
+};
+
+// What [NAME=]TEXT arguments of a flag say of each of the operator's inputs, in their order; one
+// without a name is for all that are not named.
+absl::StatusOr<std::vector<std::string>> TextOfInputs(const v1::OperatorDescriptor& descriptor,
+                                                      absl::string_view flag,
+                                                      const std::vector<std::string>& arguments,
+                                                      absl::string_view default_text) {
+  std::vector<std::string> names;
+  for (const v1::InputDescriptor& input : descriptor.inputs()) names.push_back(input.name());
+  std::vector<std::string> texts(names.size());
+  std::string text_of_others;
+  for (const std::string& argument : arguments) {
+    const size_t equals = argument.find('=');
+    const std::string name = equals == std::string::npos ? "" : argument.substr(0, equals);
+    std::string* text = &text_of_others;
+    if (equals != std::string::npos) {
+      const auto named = std::find(names.begin(), names.end(), name);
+      if (named == names.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--", flag, " \"", argument, "\": ", UnknownName("input", name, names)));
+      }
+      text = &texts[named - names.begin()];
+    }
+    if (!text->empty()) {
+      const std::string whose = name.empty() ? "" : absl::StrCat(" of input \"", name, "\"");
+      return absl::InvalidArgumentError(absl::StrCat("--", flag, whose, " is given twice"));
+    }
+    *text = equals == std::string::npos ? argument : argument.substr(equals + 1);
+    if (text->empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", flag, " \"", argument, "\": expected [NAME=]VALUE"));
+    }
+  }
+  if (text_of_others.empty()) text_of_others = std::string(default_text);
+  for (std::string& text : texts) {
+    if (text.empty()) text = text_of_others;
+  }
+  return texts;
+}
+
+absl::StatusOr<std::vector<int64_t>> ParseShape(const std::string& text) {
+  std::vector<int64_t> shape;
+  if (absl::AsciiStrToLower(text) == "scalar") return shape;
+  const absl::Status error = absl::InvalidArgumentError(
+      absl::StrCat("--shape \"", text, "\": expected up to ", kMaxAxes,
+                   " extents, each at least 1, such as 256,1024, or scalar"));
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    int64_t extent = 0;
+    if (!absl::SimpleAtoi(part, &extent) || extent < 1) return error;
+    shape.push_back(extent);
+  }
+  if (shape.size() > kMaxAxes) return error;
+  return shape;
+}
+
+absl::StatusOr<DataType> ParseInputDataType(const v1::InputDescriptor& input,
+                                            const std::string& text) {
+  const std::optional<DataType> dtype = ParseDataType(text);
+  if (!dtype) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--dtype \"", text, "\" is not FLOAT, FLOAT16, BF16 or DOUBLE"));
+  }
+  if (std::find(input.dtypes().begin(), input.dtypes().end(), *dtype) == input.dtypes().end()) {
+    const std::string taken =
+        absl::StrJoin(input.dtypes(), ", ", [](std::string* out, int accepted) {
+          absl::StrAppend(out, DataTypeName(static_cast<DataType>(accepted)));
+        });
+    return absl::InvalidArgumentError(
+        absl::StrCat("input \"", input.name(), "\" takes ", taken, ", not ", DataTypeName(*dtype)));
+  }
+  return *dtype;
+}
+
+// Elements of `shape`; takes their bytes off *bytes_left, and is an error if there are not so many.
+absl::StatusOr<int64_t> CountElements(const std::vector<int64_t>& shape, DataType dtype,
+                                      int64_t* bytes_left) {
+  const auto element_bytes = static_cast<int64_t>(DataTypeBytes(dtype));
+  int64_t elements = 1;
+  for (const int64_t extent : shape) {
+    if (extent > *bytes_left / element_bytes / elements) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--shape ", absl::StrJoin(shape, ","), ": inputs of more than ",
+                       FormatBytes(kMaxInputBytes), " do not fit a message; ask for smaller ones"));
+    }
+    elements *= extent;
+  }
+  *bytes_left -= elements * element_bytes;
+  return elements;
+}
+
+template <typename T>
+T FromDouble(double value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(value);
+  } else {
+    return T::FromFloat(static_cast<float>(value));
+  }
+}
+
+template <typename T>
+Tensor RandomTensorOf(const InputSpec& spec, std::mt19937_64& random) {
+  std::uniform_real_distribution<double> values(0.25, 1);
+  std::vector<T> data(static_cast<size_t>(spec.elements));
+  for (T& element : data) element = FromDouble<T>(values(random));
+  return Tensor::Owning<T>(spec.shape, std::move(data));
+}
+
+Tensor RandomTensor(const InputSpec& spec, std::mt19937_64& random) {
+  switch (spec.dtype) {
+    case kFloat16:
+      return RandomTensorOf<Float16>(spec, random);
+    case kBf16:
+      return RandomTensorOf<Bf16>(spec, random);
+    case kDouble:
+      return RandomTensorOf<double>(spec, random);
+    default:  // ParseDataType knows no other
+      return RandomTensorOf<float>(spec, random);
+  }
+}
+
+}  // namespace
+
+std::string ReadConcurrency(const std::string& text, std::vector<uint32_t>* concurrency) {
+  concurrency->clear();
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    uint32_t number = 0;
+    if (!absl::SimpleAtoi(part, &number) || number < 1 || number > kMaxConcurrency) {
+      return absl::StrCat("\"", text, "\" is not a number from 1 to ", kMaxConcurrency,
+                          ", or several such as 1,4,16");
+    }
+    concurrency->push_back(number);
+  }
+  return "";
+}
+
+std::string ReadRate(const std::string& text, std::optional<double>* rate) {
+  double number = 0;
+  // The negation also finds what is not a number.
+  if (!absl::SimpleAtod(text, &number) || !(number > 0 && number <= kMaxRate)) {
+    return absl::StrCat("\"", text, "\" is not a number of requests per second above 0 and up to ",
+                        static_cast<int64_t>(kMaxRate));
+  }
+  *rate = number;
+  return "";
+}
+
+std::string ReadTransport(const std::string& text, BenchTransport* transport) {
+  for (const BenchTransport known : {BenchTransport::kUnary, BenchTransport::kStream}) {
+    if (text != TransportText(known)) continue;
+    *transport = known;
+    return "";
+  }
+  return absl::StrCat("\"", text, "\" is not unary or stream");
+}
+
+std::string ReadWarmup(const std::string& text, absl::Duration* warmup) {
+  if (absl::ParseDuration(text, warmup) && *warmup == absl::ZeroDuration()) return "";
+  return ReadDuration(text, warmup);
+}
+
+std::string ReadDuration(const std::string& text, absl::Duration* duration) {
+  if (std::string error = ReadTime(text, duration); !error.empty()) return error;
+  if (*duration >= kShortestLoad && *duration <= kLongestLoad) return "";
+  return absl::StrCat("\"", text, "\" is not between ", absl::FormatDuration(kShortestLoad),
+                      " and ", absl::FormatDuration(kLongestLoad));
+}
+
+std::vector<uint32_t> ConcurrencyOf(const BenchArguments& arguments) {
+  if (!arguments.concurrency.empty()) return arguments.concurrency;
+  return {arguments.rate ? kDefaultOpenConcurrency : kDefaultClosedConcurrency};
+}
+
+std::string TransportText(BenchTransport transport) {
+  return transport == BenchTransport::kStream ? "stream" : "unary";
+}
+
+absl::StatusOr<Invocation> BuildBenchInvocation(const v1::OperatorDescriptor& descriptor,
+                                                const BenchArguments& arguments) {
+  Invocation invocation{.operator_name = descriptor.name()};
+  absl::StatusOr<std::vector<NamedAttribute>> attributes =
+      ParseAttributes(descriptor, arguments.attributes);
+  if (!attributes.ok()) return attributes.status();
+  invocation.attributes = *std::move(attributes);
+  const auto shapes = TextOfInputs(descriptor, "shape", arguments.shapes, kDefaultShape);
+  if (!shapes.ok()) return shapes.status();
+  const auto dtypes = TextOfInputs(descriptor, "dtype", arguments.dtypes, kDefaultDataType);
+  if (!dtypes.ok()) return dtypes.status();
+
+  // All are checked before the first takes memory.
+  std::vector<InputSpec> specs;
+  int64_t bytes_left = kMaxInputBytes;
+  for (int i = 0; i < descriptor.inputs_size(); ++i) {
+    const absl::StatusOr<std::vector<int64_t>> shape = ParseShape((*shapes)[i]);
+    if (!shape.ok()) return shape.status();
+    const absl::StatusOr<DataType> dtype = ParseInputDataType(descriptor.inputs(i), (*dtypes)[i]);
+    if (!dtype.ok()) return dtype.status();
+    const absl::StatusOr<int64_t> elements = CountElements(*shape, *dtype, &bytes_left);
+    if (!elements.ok()) return elements.status();
+    specs.push_back({.dtype = *dtype, .shape = *shape, .elements = *elements});
+  }
+  std::mt19937_64 random(kInputSeed);
+  for (size_t i = 0; i < specs.size(); ++i) {
+    invocation.inputs.push_back({.name = descriptor.inputs(static_cast<int>(i)).name(),
+                                 .value = RandomTensor(specs[i], random)});
+  }
+  return invocation;
+}
+
+}  // namespace opserve::cli

@@ -1,0 +1,53 @@
+// The arguments of `opserve bench`, and the request that they describe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/cpp/request.h"
+#include "opserve/v1/operator.pb.h"
+
+namespace opserve::cli {
+
+// How requests are sent: each as a call of its own, or all in one stream.
+enum class BenchTransport { kUnary, kStream };
+
+struct BenchArguments {
+  std::string operator_name;
+  std::vector<std::string> shapes;      // [NAME=]EXTENT,... or [NAME=]scalar
+  std::vector<std::string> dtypes;      // [NAME=]DTYPE
+  std::vector<std::string> attributes;  // NAME=VALUE
+  std::vector<uint32_t> concurrency;    // empty: the default
+  std::optional<double> rate;
+  BenchTransport transport = BenchTransport::kUnary;
+  absl::Duration warmup = absl::Seconds(1);
+  absl::Duration duration = absl::Seconds(10);
+};
+
+// Readers of flags, as CLI11 wants them: nothing if the text is understood, else what is wrong.
+std::string ReadConcurrency(const std::string& text, std::vector<uint32_t>* concurrency);
+std::string ReadRate(const std::string& text, std::optional<double>* rate);
+std::string ReadTransport(const std::string& text, BenchTransport* transport);
+std::string ReadWarmup(const std::string& text, absl::Duration* warmup);
+std::string ReadDuration(const std::string& text, absl::Duration* duration);
+
+// What --concurrency says, or its default.
+std::vector<uint32_t> ConcurrencyOf(const BenchArguments& arguments);
+
+// "unary", "stream"
+std::string TransportText(BenchTransport transport);
+
+// The call that the arguments describe. It owns its inputs: random numbers from 0.25 to 1, the same
+// with every run, of which no operator makes NaN, nor anything infinite or subnormal that would
+// take another time to compute with.
+//
+// kInvalidArgument: a name that the operator does not have or is given twice; a shape, dtype or
+// value that does not fit; inputs of more than a message can have.
+absl::StatusOr<Invocation> BuildBenchInvocation(const v1::OperatorDescriptor& descriptor,
+                                                const BenchArguments& arguments);
+
+}  // namespace opserve::cli
