@@ -29,7 +29,7 @@ void grpc_socket_mutator_init(grpc_socket_mutator* mutator,
 namespace opserve {
 namespace {
 
-constexpr int kBytes = 4 << 20;
+constexpr int kBytes = 1 << 20;
 
 // A connection without it still works, so that it always succeeds.
 bool Enlarge(int fd, grpc_socket_mutator* /*mutator*/) {

@@ -19,7 +19,8 @@
 namespace opserve::server {
 namespace {
 
-constexpr int kUnixSendBufferBytes = 4 << 20;
+// The system takes twice as much, and as much of the kernel's memory for each connection at most.
+constexpr int kUnixSendBufferBytes = 1 << 20;
 
 }  // namespace
 

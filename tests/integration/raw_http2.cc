@@ -16,7 +16,12 @@ constexpr uint8_t kHeaders = 1;
 constexpr uint8_t kResetStream = 3;
 constexpr uint8_t kSettings = 4;
 constexpr uint8_t kPing = 6;
+constexpr uint8_t kWindowUpdate = 8;
+constexpr uint8_t kEndStream = 1;
 constexpr uint8_t kEndHeaders = 4;
+constexpr uint32_t kInitialWindowSize = 4;  // a setting
+constexpr uint32_t kLargestWindow = 0x7fffffff;
+constexpr uint32_t kFirstWindow = 65535;
 
 std::string BigEndian(uint32_t value, int bytes) {
   std::string text;
@@ -31,8 +36,14 @@ std::string Header(const std::string& name, const std::string& value) {
 
 }  // namespace
 
-RawHttp2::RawHttp2(const std::string& path) : socket_(ConnectToUnixSocket(path)) {
+RawHttp2::RawHttp2(const std::string& path, Reading reading) : socket_(ConnectToUnixSocket(path)) {
   unsent_ = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+  if (reading == Reading::kNothing) {
+    AddFrame(kSettings, 0, 0, BigEndian(kInitialWindowSize, 2) + BigEndian(kLargestWindow, 4));
+    AddFrame(kWindowUpdate, 0, 0, BigEndian(kLargestWindow - kFirstWindow, 4));
+    Flush();
+    return;
+  }
   AddFrame(kSettings, 0, 0, "");
   Flush();
   reader_ = std::thread([this] {
@@ -44,7 +55,7 @@ RawHttp2::RawHttp2(const std::string& path) : socket_(ConnectToUnixSocket(path))
 
 RawHttp2::~RawHttp2() {
   shutdown(socket_.get(), SHUT_RDWR);
-  reader_.join();
+  if (reader_.joinable()) reader_.join();
 }
 
 uint32_t RawHttp2::Open(const std::string& method) {
@@ -58,6 +69,10 @@ uint32_t RawHttp2::Open(const std::string& method) {
 
 void RawHttp2::SendData(uint32_t stream, const std::string& bytes) {
   AddFrame(kData, 0, stream, bytes);
+}
+
+void RawHttp2::SendOnlyMessage(uint32_t stream, const std::string& message) {
+  AddFrame(kData, kEndStream, stream, BigEndian(0, 1) + BigEndian(message.size(), 4) + message);
 }
 
 void RawHttp2::Reset(uint32_t stream) {

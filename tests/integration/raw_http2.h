@@ -12,8 +12,12 @@ namespace opserve {
 
 class RawHttp2 {
  public:
+  // What becomes of what the daemon sends: thrown away, or left in the socket although any amount
+  // was announced as welcome.
+  enum class Reading { kAll, kNothing };
+
   // Connects to a Unix socket and greets. Aborts the test program if nobody listens.
-  explicit RawHttp2(const std::string& path);
+  explicit RawHttp2(const std::string& path, Reading reading = Reading::kAll);
   ~RawHttp2();
   RawHttp2(const RawHttp2&) = delete;
   RawHttp2& operator=(const RawHttp2&) = delete;
@@ -22,6 +26,8 @@ class RawHttp2 {
   uint32_t Open(const std::string& method);
   // Part of the body.
   void SendData(uint32_t stream, const std::string& bytes);
+  // All of it: one message.
+  void SendOnlyMessage(uint32_t stream, const std::string& message);
   void Reset(uint32_t stream);
   void Ping();
 

@@ -1,94 +1,38 @@
 // Clients that ask and do not take the answers: what they hold, and for how long.
 
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-#include <array>
-#include <atomic>
-#include <future>
-#include <memory>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "server/access/file_descriptor.h"
 #include "tests/bytes.h"
 #include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/metric_value.h"
+#include "tests/integration/raw_http2.h"
 #include "tests/integration/requests.h"
-#include "tests/integration/unix_connection.h"
 
 namespace opserve::server {
 namespace {
 
 constexpr int64_t kElements = kMiB / sizeof(float);  // a result of 1 MiB
 
-// Between one connection of a client and the daemon; passes on all that the client sends, and what
-// the daemon sends until it is told to stop.
-class StoppingProxy {
- public:
-  explicit StoppingProxy(const ListenAddress& daemon)
-      : path_(absl::StrCat(testing::TempDir(), "/proxy-", getpid(), ".sock")),
-        listener_(socket(AF_UNIX, SOCK_STREAM, 0)),
-        server_(ConnectToUnixSocket(daemon.path)) {
-    unlink(path_.c_str());
-    sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    path_.copy(address.sun_path, sizeof(address.sun_path) - 1);
-    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    EXPECT_EQ(listen(listener_.get(), 1), 0);
-    thread_ = std::thread([this] { Run(); });
+// Few bytes that ask for a result of 1 MiB: one element, repeated.
+std::string SmallRequestForALargeResult() {
+  v1::ExecuteRequest request;
+  v1::Invocation* invocation = request.add_invocations();
+  invocation->set_operator_("L1LossBackward");
+  for (const char* name : {"grad_output", "self", "target"}) {
+    v1::NamedTensor* input = invocation->add_inputs();
+    input->set_name(name);
+    input->mutable_tensor()->set_dtype(v1::DATA_TYPE_FLOAT);
+    input->mutable_tensor()->add_shape(kElements);
+    input->mutable_tensor()->add_strides(0);
+    input->mutable_tensor()->set_payload(0);
   }
-  ~StoppingProxy() {
-    thread_.join();
-    unlink(path_.c_str());
-  }
-
-  std::string target() const { return absl::StrCat("unix:", path_); }
-  void Stop() { is_stopped_ = true; }
-
- private:
-  // Ends when one side has closed.
-  void Run() {
-    client_ = FileDescriptor(accept(listener_.get(), nullptr, nullptr));
-    listener_ = FileDescriptor();
-    bool is_open = true;
-    while (is_open) {
-      const bool is_stopped = is_stopped_;
-      const auto from_server = static_cast<short>(is_stopped ? POLLRDHUP : POLLIN);
-      std::array<pollfd, 2> sides = {{{client_.get(), POLLIN, 0}, {server_.get(), from_server, 0}}};
-      if (poll(sides.data(), sides.size(), /*timeout=*/10) <= 0) continue;
-      if (sides[0].revents != 0) is_open = Pass(client_, server_);
-      if (is_open && sides[1].revents != 0) is_open = !is_stopped && Pass(server_, client_);
-    }
-    client_ = FileDescriptor();
-    server_ = FileDescriptor();
-  }
-
-  static bool Pass(const FileDescriptor& from, const FileDescriptor& to) {
-    std::array<char, 65536> bytes;
-    const ssize_t count = read(from.get(), bytes.data(), bytes.size());
-    for (ssize_t sent = 0; sent < count;) {
-      const ssize_t more = send(to.get(), bytes.data() + sent, count - sent, MSG_NOSIGNAL);
-      if (more <= 0) return false;
-      sent += more;
-    }
-    return count > 0;
-  }
-
-  const std::string path_;
-  FileDescriptor listener_;
-  FileDescriptor server_;
-  FileDescriptor client_;
-  std::atomic<bool> is_stopped_ = false;
-  std::thread thread_;
-};
+  request.add_payloads(std::string(sizeof(float), '\0'));
+  return request.SerializeAsString();
+}
 
 double PinnedBytes(const InProcessDaemon& daemon, const std::string& tenant) {
   return MetricValue(daemon.daemon(), "opserve_tenant_memory_bytes",
@@ -133,17 +77,16 @@ TEST(SlowReadersTest, AStreamThatIsNotReadIsEnded) {
 TEST(SlowReadersTest, AConnectionThatIsNotReadIsEnded) {
   const Config config = WithShortPatience();
   InProcessDaemon daemon(config);
-  StoppingProxy proxy(config.listen[0]);
-  const auto client = *Client::Connect(proxy.target(), {.retry = {.max_attempts = 1}});
-  ASSERT_TRUE(IsAllOnes(client->Execute(OnesRequest(10)), 10));
-  proxy.Stop();
-  std::vector<std::future<absl::StatusOr<Response>>> answers;
-  for (int i = 0; i < 12; ++i) answers.push_back(client->ExecuteAsync(OnesRequest(kElements)));
+  RawHttp2 peer(config.listen[0].path, RawHttp2::Reading::kNothing);
+  for (int i = 0; i < 24; ++i) {
+    peer.SendOnlyMessage(peer.Open("/opserve.v1.OperatorService/Execute"),
+                         SmallRequestForALargeResult());
+  }
+  ASSERT_TRUE(peer.Flush());
 
   while (Stalls(daemon, "connection") == 0) {
     EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10)) << "others are served";
   }
-  for (auto& answer : answers) EXPECT_FALSE(answer.get().ok());
   while (PinnedBytes(daemon, "default") != 0 || daemon.HeldByRequests() != 0) {
   }
   EXPECT_EQ(Stalls(daemon, "connection"), 1);
