@@ -61,8 +61,8 @@ struct LoadResult {
   // are in `errors`.
   uint64_t answered = 0;
 
-  // Requests that were due in the measured time and never sent: as many as may be were in flight, or
-  // the load ended early. Only with a rate.
+  // Requests that were due in the measured time and never sent: as many as may be were in flight,
+  // or the load ended early. Only with a rate.
   uint64_t unsent = 0;
 
   // What came in the measured time, no matter when it was asked for.

@@ -74,7 +74,7 @@ std::string FormatLatency(absl::Duration latency) {
 }
 
 std::string FormatRate(double per_second) {
-  return absl::StrFormat(per_second < 1000 ? "%.1f" : "%.0f", per_second);
+  return absl::StrFormat("%.*f", per_second < 1000 ? 1 : 0, per_second);
 }
 
 std::string FormatByteRate(double bytes_per_second) {
