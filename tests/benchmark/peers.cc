@@ -73,6 +73,7 @@ Usage UsageOf(pid_t process) {
 double OwnSeconds() { return UsageOf(getpid()).seconds; }
 
 Peers::Peers(std::vector<std::string> flags) {
+  setenv("OPSERVE_HOST_DEVICES", "1", 1);  // so that it has all cores
   std::string pattern = "/tmp/opserve-benchmark-XXXXXX";
   directory_ = mkdtemp(pattern.data());
   flags.insert(flags.end(), {absl::StrCat("--listen=", OurUnix(), ",", OurTcp()),

@@ -78,8 +78,7 @@ class SharedCall {
 // The same work here, with as many threads as the device has.
 class OwnCall {
  public:
-  explicit OwnCall(size_t tensor_bytes)
-      : cores_(static_cast<int>(std::thread::hardware_concurrency())) {
+  explicit OwnCall(size_t tensor_bytes) {
     const kernels::Layout flat = kernels::Contiguous(
         kernels::Dtype::kFloat, {static_cast<int64_t>(tensor_bytes / sizeof(float))});
     call_ = kernels::KlDivCase(false, "", flat, flat, flat);
@@ -90,14 +89,20 @@ class OwnCall {
     out_.push_back(kernels::AllocateTouched(static_cast<int64_t>(tensor_bytes)));
   }
 
-  void operator()() { call_.kernel->Run(addresses_.data(), out_[0].get(), nullptr, cores_); }
+  void operator()() { call_.kernel->Run(addresses_.data(), out_[0].get(), nullptr, Cores()); }
 
  private:
+  // Its helpers live as long as the process, and so does the pool.
+  static host_cann::CorePool& Cores() {
+    static auto* const cores =
+        new host_cann::CorePool(static_cast<int>(std::thread::hardware_concurrency()));
+    return *cores;
+  }
+
   kernels::KernelCase call_;
   std::vector<kernels::Memory> inputs_;
   std::vector<const void*> addresses_;
   std::vector<kernels::Memory> out_;
-  host_cann::CorePool cores_;
 };
 
 void Run(int repetitions) {
