@@ -6,6 +6,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "tests/bytes.h"
+#include "tests/integration/broadcast_request.h"
 #include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/metric_value.h"
@@ -16,23 +17,6 @@ namespace opserve::server {
 namespace {
 
 constexpr int64_t kElements = kMiB / sizeof(float);  // a result of 1 MiB
-
-// Few bytes that ask for a result of 1 MiB: one element, repeated.
-std::string SmallRequestForALargeResult() {
-  v1::ExecuteRequest request;
-  v1::Invocation* invocation = request.add_invocations();
-  invocation->set_operator_("L1LossBackward");
-  for (const char* name : {"grad_output", "self", "target"}) {
-    v1::NamedTensor* input = invocation->add_inputs();
-    input->set_name(name);
-    input->mutable_tensor()->set_dtype(v1::DATA_TYPE_FLOAT);
-    input->mutable_tensor()->add_shape(kElements);
-    input->mutable_tensor()->add_strides(0);
-    input->mutable_tensor()->set_payload(0);
-  }
-  request.add_payloads(std::string(sizeof(float), '\0'));
-  return request.SerializeAsString();
-}
 
 double PinnedBytes(const InProcessDaemon& daemon, const std::string& tenant) {
   return MetricValue(daemon.daemon(), "opserve_tenant_memory_bytes",
@@ -80,7 +64,7 @@ TEST(SlowReadersTest, AConnectionThatIsNotReadIsEnded) {
   RawHttp2 peer(config.listen[0].path, RawHttp2::Reading::kNothing);
   for (int i = 0; i < 24; ++i) {
     peer.SendOnlyMessage(peer.Open("/opserve.v1.OperatorService/Execute"),
-                         SmallRequestForALargeResult());
+                         BroadcastRequest(1, kElements).SerializeAsString());
   }
   ASSERT_TRUE(peer.Flush());
 
