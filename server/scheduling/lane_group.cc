@@ -103,10 +103,9 @@ void LaneGroup::RunVisit(uint32_t visitor, DeviceQueue::Dispatched dispatched) {
   VisitorLane& lane = *visitors_[visitor];
   lane.dispatched = std::move(dispatched);
   lane.start = absl::Now();
-  if (!StartVisit(lane)) {
-    lane.context.reset();
-    parts_.queue.HandOver(visitor);
-  } else if (lane.dispatched->task->IsOver()) {
+  const bool is_started = StartVisit(lane);
+  if (!is_started) lane.context.reset();
+  if (is_started && lane.dispatched->task->IsOver()) {
     FinishVisit(visitor);
   } else {
     parts_.queue.HandOver(visitor);

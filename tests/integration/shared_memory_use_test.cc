@@ -282,8 +282,9 @@ TEST_F(UseTest, ARegionThatIsUnregisteredIsThereUntilItsLastRequestEnds) {
   ASSERT_FALSE(socket.Register({.id = 1, .size = kRegionBytes}, fd.get()).has_error());
   const Request request = WithInput({socket.key(), 1, 0, kTensorBytes});
   InjectFaults("kernel=*,slow=100000");
+  const int64_t launches = HostCount(OPSERVE_HOST_LAUNCHES);
   auto running = daemon_.client().ExecuteAsync(request);
-  ASSERT_TRUE(Await([&] { return Executing() == 1; }));
+  ASSERT_TRUE(Await([&] { return HostCount(OPSERVE_HOST_LAUNCHES) == launches + 1; }));
 
   EXPECT_FALSE(socket.Unregister(1).has_error());
 
