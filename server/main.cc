@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <thread>
 
-#include "absl/flags/parse.h"
 #include "absl/synchronization/mutex.h"
 #include "google/protobuf/stubs/logging.h"
 #include "server/config/config.h"
@@ -97,7 +96,7 @@ ExitCode Run() {
 
 int main(int argc, char** argv) {
   opserve::server::SetUsage();
-  const std::vector<char*> positional = absl::ParseCommandLine(argc, argv);
+  const std::vector<char*> positional = opserve::server::ParseFlags(argc, argv);
   if (positional.size() > 1) {
     std::fprintf(stderr, "opserved: unexpected argument \"%s\"; see --help\n", positional[1]);
     return 2;

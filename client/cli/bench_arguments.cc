@@ -184,12 +184,13 @@ std::string ReadRate(const std::string& text, std::optional<double>* rate) {
 }
 
 std::string ReadTransport(const std::string& text, BenchTransport* transport) {
-  for (const BenchTransport known : {BenchTransport::kUnary, BenchTransport::kStream}) {
+  for (const BenchTransport known :
+       {BenchTransport::kUnary, BenchTransport::kStream, BenchTransport::kSharedMemory}) {
     if (text != TransportText(known)) continue;
     *transport = known;
     return "";
   }
-  return absl::StrCat("\"", text, "\" is not unary or stream");
+  return absl::StrCat("\"", text, "\" is not unary, stream or shm");
 }
 
 std::string ReadWarmup(const std::string& text, absl::Duration* warmup) {
@@ -210,7 +211,14 @@ std::vector<uint32_t> ConcurrencyOf(const BenchArguments& arguments) {
 }
 
 std::string TransportText(BenchTransport transport) {
-  return transport == BenchTransport::kStream ? "stream" : "unary";
+  switch (transport) {
+    case BenchTransport::kStream:
+      return "stream";
+    case BenchTransport::kSharedMemory:
+      return "shm";
+    default:
+      return "unary";
+  }
 }
 
 absl::StatusOr<Invocation> BuildBenchInvocation(const v1::OperatorDescriptor& descriptor,

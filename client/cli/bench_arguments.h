@@ -13,8 +13,9 @@
 
 namespace opserve::cli {
 
-// How requests are sent: each as a call of its own, or all in one stream.
-enum class BenchTransport { kUnary, kStream };
+// How requests are sent: each as a call of its own, or all in one stream, or each as a call whose
+// tensors are in shared memory.
+enum class BenchTransport { kUnary, kStream, kSharedMemory };
 
 struct BenchArguments {
   std::string operator_name;
@@ -38,7 +39,7 @@ std::string ReadDuration(const std::string& text, absl::Duration* duration);
 // What --concurrency says, or its default.
 std::vector<uint32_t> ConcurrencyOf(const BenchArguments& arguments);
 
-// "unary", "stream"
+// "unary", "stream", "shm"
 std::string TransportText(BenchTransport transport);
 
 // The call that the arguments describe. It owns its inputs: random numbers from 0.25 to 1, the same

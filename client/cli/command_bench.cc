@@ -14,6 +14,7 @@
 #include "client/cli/bench_arguments.h"
 #include "client/cli/bench_load.h"
 #include "client/cli/bench_report.h"
+#include "client/cli/bench_sender.h"
 #include "client/cli/find_operator.h"
 #include "client/cli/interruptible_clock.h"
 #include "client/cli/progress_bar.h"
@@ -31,7 +32,7 @@ daemon does (open loop), and latency counts from when a request was due: one tha
 had to wait because --concurrency others were in flight waited all the same.
 
 REQUESTS/S  answers that came in the measured time; SENT/S and RECEIVED/S are
-            the bytes of their tensors
+            the bytes of their tensors, sent or shared
 ANSWERED    requests that were due in the measured time and succeeded
 REFUSED     for overload: rates, full queues or memory, hopeless deadlines
 FAILED      otherwise. Both are counted in the warm-up too, and never repeated.
@@ -44,32 +45,10 @@ The exit code is 0 if no request failed (refused ones aside) and one succeeded.
 Examples:
   opserve bench KlDivBackward --concurrency=1,4,16
   opserve bench LogSoftmaxBackward --shape=4096,4096 --dtype=BF16 --transport=stream
+  opserve bench KlDivBackward --shape=4096,4096 --transport=shm
   opserve bench KlDivBackward --shape=1024,1024 --shape grad_output=scalar \
       --attr reduction=batchmean --rate=500 --duration=30s
   opserve bench L1LossBackward --format=json | jq '.runs[].latency_ns.p99')";
-
-struct BenchPlan {
-  Request request;
-  BenchTransport transport = BenchTransport::kUnary;
-};
-
-// Sends by the transport of the plan, of which a stream is opened for up to `concurrency` requests.
-absl::StatusOr<SendRequest> MakeSender(const BenchPlan& plan, uint32_t concurrency,
-                                       Client& client) {
-  Request with_receipt = plan.request;
-  with_receipt.want_receipt = true;
-  if (plan.transport == BenchTransport::kUnary) {
-    return [&client, plain = plan.request, with_receipt = std::move(with_receipt)](
-               bool want_receipt) { return client.Execute(want_receipt ? with_receipt : plain); };
-  }
-  absl::StatusOr<std::unique_ptr<ExecuteStream>> opened =
-      client.OpenStream({.window = concurrency});
-  if (!opened.ok()) return opened.status();
-  return [stream = std::shared_ptr<ExecuteStream>(*std::move(opened)), plain = plan.request,
-          with_receipt = std::move(with_receipt)](bool want_receipt) {
-    return stream->Execute(want_receipt ? with_receipt : plain).get();
-  };
-}
 
 LoadResult RunWithProgress(const LoadOptions& options, const SendRequest& send, LoadClock& clock,
                            Session& session) {
@@ -81,13 +60,23 @@ LoadResult RunWithProgress(const LoadOptions& options, const SendRequest& send, 
   });
 }
 
+Failure SenderFailure(BenchTransport transport, const Session& session, const Client& client,
+                      const absl::Status& status) {
+  const bool can_share = transport != BenchTransport::kSharedMemory ||
+                         !(absl::IsUnavailable(status) || absl::IsInvalidArgument(status));
+  if (can_share) return CallFailure(session, client, status);
+  return {
+      .status = status,
+      .hint = "it takes opserved --enable_shm on this machine, and its Unix socket as --target"};
+}
+
 // One run after another, until the user or the daemon ends it.
 std::optional<Failure> RunLoads(const BenchArguments& arguments, const BenchPlan& plan,
                                 Client& client, Session& session, std::vector<BenchRun>* runs) {
   InterruptibleClock clock;
   for (const uint32_t concurrency : ConcurrencyOf(arguments)) {
-    const absl::StatusOr<SendRequest> send = MakeSender(plan, concurrency, client);
-    if (!send.ok()) return CallFailure(session, client, send.status());
+    const absl::StatusOr<SendRequest> send = MakeSender(plan, concurrency, session, client);
+    if (!send.ok()) return SenderFailure(plan.transport, session, client, send.status());
     LoadResult result = RunWithProgress({.concurrency = concurrency,
                                          .rate = arguments.rate,
                                          .warmup = arguments.warmup,
@@ -133,6 +122,12 @@ std::optional<Failure> Judge(const std::vector<BenchRun>& runs, const Session& s
   return failure;
 }
 
+// Whether to measure though the first call failed with `status`: under overload others may succeed.
+// Shared memory needs to know from a result how much of it to share.
+bool CanGoOn(BenchTransport transport, const absl::Status& status) {
+  return IsOverloadRefusal(status) && transport != BenchTransport::kSharedMemory;
+}
+
 std::optional<Failure> RunBench(const BenchArguments& arguments, Session& session) {
   session.connection.retry = {.max_attempts = 1, .budget = 0};  // would hide refusals
   auto connection = Connect(session);
@@ -146,13 +141,16 @@ std::optional<Failure> RunBench(const BenchArguments& arguments, Session& sessio
     return UsageFailure(invocation.status(),
                         absl::StrCat("see \"opserve ops ", descriptor.name(), "\""));
   }
-  const BenchPlan plan = {
+  BenchPlan plan = {
       .request = {.invocations = {*std::move(invocation)}, .timeout = session.timeout},
       .transport = arguments.transport};
 
   // A call that can never succeed is told of now, not after a run of failures.
-  const absl::Status probed = client.Execute(plan.request).status();
-  if (!probed.ok() && !IsOverloadRefusal(probed)) return CallFailure(session, client, probed);
+  const absl::StatusOr<Response> probed = client.Execute(plan.request);
+  if (!probed.ok() && !CanGoOn(plan.transport, probed.status())) {
+    return CallFailure(session, client, probed.status());
+  }
+  if (probed.ok()) plan.result_bytes = probed->results[0].num_bytes();
 
   BenchReport report = {.operator_name = descriptor.name(),
                         .inputs = plan.request.invocations[0].inputs,
@@ -204,8 +202,9 @@ void AddBenchCommand(CLI::App& app, Command* command) {
        }},
       {"--rate", "R", "Requests that are due per second, instead of one when another has ended",
        [arguments](const std::string& text) { return ReadRate(text, &arguments->rate); }},
-      {"--transport", "unary|stream",
-       "Each request as a call of its own, or all in one stream; default unary",
+      {"--transport", "unary|stream|shm",
+       "Each request as a call of its own, or all in one stream, or each as a call whose tensors "
+       "are in memory shared with the daemon; default unary",
        [arguments](const std::string& text) { return ReadTransport(text, &arguments->transport); }},
       {"--duration", "TIME", "How long to measure, for each number of --concurrency; default 10s",
        [arguments](const std::string& text) { return ReadDuration(text, &arguments->duration); }},

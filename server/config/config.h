@@ -76,7 +76,7 @@ struct Config {
   std::string log_level;
 };
 
-// Reads the file of --config, if there is one, lets the flags (after absl::ParseCommandLine)
+// Reads the file of --config, if there is one, lets the flags (after ParseFlags)
 // override it, and checks every value. Called again, it reads the file anew.
 // kInvalidArgument: names the value and what is valid.  kNotFound: no such file.
 absl::StatusOr<Config> LoadConfig();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
 #include "absl/flags/reflection.h"
 #include "absl/flags/usage.h"
 #include "absl/flags/usage_config.h"
@@ -21,7 +22,8 @@ ABSL_FLAG(std::string, config, "",
           "File with the configuration, in protobuf text format: everything the flags say, and "
           "tenants. Flags override it. SIGHUP reads it again.");
 ABSL_FLAG(std::string, listen, "",
-          "Addresses to serve on, separated by commas: unix:PATH, HOST:PORT, [IPV6]:PORT. "
+          "Addresses to serve on, separated by commas or each with a flag of its own: unix:PATH, "
+          "HOST:PORT, [IPV6]:PORT. "
           "Empty: a Unix socket in $XDG_RUNTIME_DIR/opserve, or in /tmp/opserve-UID. With "
           "--tls_cert, TCP is TLS.");
 ABSL_FLAG(bool, insecure_allow_plaintext, false,
@@ -228,6 +230,28 @@ absl::Status SetField(const FieldDescriptor* field, const std::string& text,
 }
 
 }  // namespace
+
+std::vector<char*> ParseFlags(int argc, char** argv) {
+  // Abseil keeps the last value of a flag, so those of --listen become one first.
+  constexpr absl::string_view kListen = "--listen=";
+  static std::string merged;  // outlives the arguments that point to it
+  std::vector<char*> arguments;
+  size_t merged_at = 0;  // the program's name is no flag, so 0: none yet
+  for (int i = 0; i < argc; ++i) {
+    const absl::string_view argument = argv[i];
+    if (!absl::StartsWith(argument, kListen)) {
+      arguments.push_back(argv[i]);
+    } else if (merged_at == 0) {
+      merged_at = arguments.size();
+      arguments.push_back(argv[i]);
+      merged = std::string(argument);
+    } else {
+      absl::StrAppend(&merged, ",", argument.substr(kListen.size()));
+    }
+  }
+  if (merged_at != 0) arguments[merged_at] = merged.data();
+  return absl::ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());
+}
 
 std::string ConfigPath() { return absl::GetFlag(FLAGS_config); }
 

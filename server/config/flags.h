@@ -3,13 +3,19 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "server/config/server_config.pb.h"
 
 namespace opserve::server {
 
-// After absl::ParseCommandLine: --config (empty: none) and --validate_config.
+// Reads the flags of main's arguments and gives what else there is, the program's name first. A list
+// that is given several times has the elements of all. Ends the program for --help, --version and
+// flags that it does not understand.
+std::vector<char*> ParseFlags(int argc, char** argv);
+
+// After ParseFlags: --config (empty: none) and --validate_config.
 std::string ConfigPath();
 bool ShouldOnlyValidate();
 

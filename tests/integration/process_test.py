@@ -183,6 +183,23 @@ class ProcessTest(unittest.TestCase):
         self.assertRegex(run.stdout, r"\[ 1, -1,  0\]")
         self.assertEqual(daemon.stop(), 0)
 
+    def test_it_is_measured_by_every_transport(self):
+        daemon = self.start("--enable_shm")
+        for transport in ("unary", "stream", "shm"):
+            run = daemon.opserve("--format=json", "bench", "KlDivBackward", "--concurrency=1,3",
+                                 f"--transport={transport}", "--warmup=0s", "--duration=200ms")
+            self.assertEqual(run.returncode, 0, run.stderr)
+            for load in json.loads(run.stdout)["runs"]:
+                self.assertGreater(load["answered"], 0)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_load_on_shared_memory_needs_a_daemon_that_takes_it(self):
+        daemon = self.start()
+        run = daemon.opserve("bench", "KlDivBackward", "--transport=shm")
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("opserved --enable_shm", run.stderr)
+        self.assertEqual(daemon.stop(), 0)
+
     def test_a_message_above_the_limit_is_refused_with_a_hint(self):
         daemon = self.start("--max_message_bytes=1048576")
         for name in "gxt":
@@ -282,14 +299,14 @@ class ProcessTest(unittest.TestCase):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        daemon = self.start(f"--listen=unix:{self.socket},127.0.0.1:{port}")
-        self.assertIn(f"127.0.0.1:{port}", daemon.ready["listen"])
+        daemon = self.start(f"--listen=127.0.0.1:{port}")
+        self.assertEqual(daemon.ready["listen"], [f"unix:{self.socket}", f"127.0.0.1:{port}"])
         daemon.target = f"127.0.0.1:{port}"
         self.assertEqual(self.run_l1(daemon).returncode, 0)
         self.assertEqual(daemon.stop(), 0)
 
     def test_nobody_else_can_listen_on_its_port(self):
-        daemon = self.start(f"--listen=unix:{self.socket},127.0.0.1:0")
+        daemon = self.start("--listen=127.0.0.1:0")
         address = next(a for a in daemon.ready["listen"] if a.startswith("127."))
         run = self.run_opserved(f"--listen={address}", "--metrics_listen=none", "--admin_listen=none")
         self.assertEqual(run.returncode, 1)

@@ -1,5 +1,6 @@
 #include "ops/host_cann/runtime/copy_task.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -57,8 +58,40 @@ TaskResult Hold(const Device& device, const Copy& copy, Held* held) {
   return {};
 }
 
-void CopyRows(const Copy& copy) {
+// Copies of at least two of these are shared by the device's cores, as its kernels are: one core
+// moves less than memory can.
+constexpr size_t kPartBytes = 512 << 10;
+
+// Between memory that does not overlap.
+void CopyInParts(CorePool& cores, void* dst, const void* src, size_t bytes) {
+  struct Parts {
+    char* dst;
+    const char* src;
+    size_t bytes;
+  } parts = {static_cast<char*>(dst), static_cast<const char*>(src), bytes};
+  cores.Run(
+      static_cast<int64_t>((bytes + kPartBytes - 1) / kPartBytes),
+      [](void* context, int64_t index) {
+        const auto& all = *static_cast<const Parts*>(context);
+        const size_t start = static_cast<size_t>(index) * kPartBytes;
+        std::memcpy(all.dst + start, all.src + start, std::min(kPartBytes, all.bytes - start));
+      },
+      &parts);
+}
+
+bool Overlap(const void* a, const void* b, size_t bytes) {
+  const auto first = reinterpret_cast<uintptr_t>(a);
+  const auto second = reinterpret_cast<uintptr_t>(b);
+  return first < second + bytes && second < first + bytes;
+}
+
+void CopyRows(CorePool& cores, const Copy& copy) {
   if (copy.dst == copy.src && copy.dst_pitch == copy.src_pitch) return;
+  if (copy.height == 1 && copy.width >= 2 * kPartBytes &&
+      !Overlap(copy.dst, copy.src, copy.width)) {
+    CopyInParts(cores, copy.dst, copy.src, copy.width);
+    return;
+  }
   for (size_t row = 0; row < copy.height; ++row) {
     std::memmove(static_cast<char*>(copy.dst) + row * copy.dst_pitch,
                  static_cast<const char*>(copy.src) + row * copy.src_pitch, copy.width);
@@ -82,7 +115,7 @@ class CopyTask final : public Task {
     if (slow.code != ACL_SUCCESS) return slow;
     Held held;
     TaskResult result = Hold(stream.device(), copy_, &held);
-    if (result.code == ACL_SUCCESS) CopyRows(copy_);
+    if (result.code == ACL_SUCCESS) CopyRows(stream.device().cores(), copy_);
     return result;
   }
   const char* name() const override { return "copy"; }
@@ -147,7 +180,7 @@ TaskResult CopyChecked(Device& device, const Copy& copy) {
   Held held;
   TaskResult result = Hold(device, copy, &held);
   if (result.code != ACL_SUCCESS) return result;
-  CopyRows(copy);
+  CopyRows(device.cores(), copy);
   Mutex mutex;
   CondVar never;
   MutexLock lock(mutex);

@@ -149,6 +149,8 @@ TEST(BenchFlagsTest, AreRead) {
   EXPECT_THAT(ConcurrencyOf(arguments), ElementsAre(1, 4, 1024));
   EXPECT_EQ(ReadTransport("stream", &arguments.transport), "");
   EXPECT_EQ(arguments.transport, BenchTransport::kStream);
+  EXPECT_EQ(ReadTransport("shm", &arguments.transport), "");
+  EXPECT_EQ(arguments.transport, BenchTransport::kSharedMemory);
   EXPECT_EQ(ReadWarmup("0", &arguments.warmup), "");
   EXPECT_EQ(arguments.warmup, absl::ZeroDuration());
   EXPECT_EQ(ReadDuration("2m", &arguments.duration), "");
@@ -167,7 +169,7 @@ TEST(BenchFlagsTest, MistakesAreExplained) {
                 HasSubstr("is not a number of requests per second above 0 and up to 1000000"))
         << text;
   }
-  EXPECT_EQ(ReadTransport("shm", &arguments.transport), "\"shm\" is not unary or stream");
+  EXPECT_EQ(ReadTransport("tcp", &arguments.transport), "\"tcp\" is not unary, stream or shm");
   EXPECT_THAT(ReadDuration("0s", &arguments.duration), HasSubstr("is not a time"));
   for (const char* text : {"1us", "25h", "inf"}) {
     EXPECT_THAT(ReadDuration(text, &arguments.duration), HasSubstr("is not between 1ms and 24h"));

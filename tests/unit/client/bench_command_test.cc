@@ -149,7 +149,7 @@ TEST_F(BenchCommandTest, MistakesAreExplainedBeforeAnythingRuns) {
       {"bench Scale --attr mode=max", "\"max\" is not none (0), mean (1)", "opserve ops Scale"},
       {"bench Scale --rate=0", "\"0\" is not a number of requests per second", "help bench"},
       {"bench Scale --concurrency=1,0", "\"1,0\" is not a number from 1 to 1024", "help bench"},
-      {"bench Scale --transport=tcp", "\"tcp\" is not unary or stream", "help bench"},
+      {"bench Scale --transport=tcp", "\"tcp\" is not unary, stream or shm", "help bench"},
       {"bench Scale --duration=long", "\"long\" is not a time", "help bench"},
       {"bench Scale --warmup=-1s", "\"-1s\" is not a time", "help bench"},
   };

@@ -1,0 +1,29 @@
+// How `opserve bench` sends its requests: one way for each transport.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "client/cli/bench_arguments.h"
+#include "client/cli/bench_load.h"
+#include "client/cli/session.h"
+#include "client/cpp/client.h"
+#include "client/cpp/request.h"
+
+namespace opserve::cli {
+
+struct BenchPlan {
+  Request request;            // its inputs are tensors, contiguous
+  uint64_t result_bytes = 0;  // of its one result
+  BenchTransport transport = BenchTransport::kUnary;
+};
+
+// Sends `plan.request` with up to `concurrency` calls of what is returned at once; the request, or
+// the shared memory that has its inputs, lives as long as that. `client` is session's and outlives
+// it.
+//
+// Errors: those of opening a stream or of sharing memory.
+absl::StatusOr<SendRequest> MakeSender(const BenchPlan& plan, uint32_t concurrency,
+                                       const Session& session, Client& client);
+
+}  // namespace opserve::cli
