@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <random>
-#include <type_traits>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -14,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "client/cli/closest_name.h"
 #include "client/cli/output.h"
+#include "client/cli/random_tensor.h"
 #include "client/cli/run_arguments.h"
 #include "client/cli/time_text.h"
 
@@ -28,14 +27,12 @@ constexpr uint32_t kMaxConcurrency = 1024;  // each has a thread
 constexpr double kMaxRate = 1e6;            // more than one thread can even count
 constexpr absl::Duration kShortestLoad = absl::Milliseconds(1);
 constexpr absl::Duration kLongestLoad = absl::Hours(24);
-constexpr size_t kMaxAxes = 8;
 constexpr int64_t kMaxInputBytes = int64_t{1} << 31;  // of a message, about
 constexpr uint64_t kInputSeed = 20231114;
 
 struct InputSpec {
   DataType dtype;
   std::vector<int64_t> shape;
-  int64_t elements;
 };
 
 // What [NAME=]TEXT arguments of a flag say of each of the operator's inputs, in their order; one
@@ -77,19 +74,11 @@ absl::StatusOr<std::vector<std::string>> TextOfInputs(const v1::OperatorDescript
   return texts;
 }
 
-absl::StatusOr<std::vector<int64_t>> ParseShape(const std::string& text) {
-  std::vector<int64_t> shape;
-  if (absl::AsciiStrToLower(text) == "scalar") return shape;
-  const absl::Status error = absl::InvalidArgumentError(
-      absl::StrCat("--shape \"", text, "\": expected up to ", kMaxAxes,
-                   " extents, each at least 1, such as 256,1024, or scalar"));
-  for (const absl::string_view part : absl::StrSplit(text, ',')) {
-    int64_t extent = 0;
-    if (!absl::SimpleAtoi(part, &extent) || extent < 1) return error;
-    shape.push_back(extent);
-  }
-  if (shape.size() > kMaxAxes) return error;
-  return shape;
+absl::StatusOr<std::vector<int64_t>> ParseInputShape(const std::string& text) {
+  absl::StatusOr<std::vector<int64_t>> shape = ParseShape(text);
+  if (shape.ok()) return shape;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--shape \"", text, "\": ", shape.status().message()));
 }
 
 absl::StatusOr<DataType> ParseInputDataType(const v1::InputDescriptor& input,
@@ -110,9 +99,8 @@ absl::StatusOr<DataType> ParseInputDataType(const v1::InputDescriptor& input,
   return *dtype;
 }
 
-// Elements of `shape`; takes their bytes off *bytes_left, and is an error if there are not so many.
-absl::StatusOr<int64_t> CountElements(const std::vector<int64_t>& shape, DataType dtype,
-                                      int64_t* bytes_left) {
+// Takes the bytes of `shape` off *bytes_left; an error if there are not so many.
+absl::Status TakeBytes(const std::vector<int64_t>& shape, DataType dtype, int64_t* bytes_left) {
   const auto element_bytes = static_cast<int64_t>(DataTypeBytes(dtype));
   int64_t elements = 1;
   for (const int64_t extent : shape) {
@@ -124,37 +112,7 @@ absl::StatusOr<int64_t> CountElements(const std::vector<int64_t>& shape, DataTyp
     elements *= extent;
   }
   *bytes_left -= elements * element_bytes;
-  return elements;
-}
-
-template <typename T>
-T FromDouble(double value) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return static_cast<T>(value);
-  } else {
-    return T::FromFloat(static_cast<float>(value));
-  }
-}
-
-template <typename T>
-Tensor RandomTensorOf(const InputSpec& spec, std::mt19937_64& random) {
-  std::uniform_real_distribution<double> values(0.25, 1);
-  std::vector<T> data(static_cast<size_t>(spec.elements));
-  for (T& element : data) element = FromDouble<T>(values(random));
-  return Tensor::Owning<T>(spec.shape, std::move(data));
-}
-
-Tensor RandomTensor(const InputSpec& spec, std::mt19937_64& random) {
-  switch (spec.dtype) {
-    case kFloat16:
-      return RandomTensorOf<Float16>(spec, random);
-    case kBf16:
-      return RandomTensorOf<Bf16>(spec, random);
-    case kDouble:
-      return RandomTensorOf<double>(spec, random);
-    default:  // ParseDataType knows no other
-      return RandomTensorOf<float>(spec, random);
-  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -237,18 +195,17 @@ absl::StatusOr<Invocation> BuildBenchInvocation(const v1::OperatorDescriptor& de
   std::vector<InputSpec> specs;
   int64_t bytes_left = kMaxInputBytes;
   for (int i = 0; i < descriptor.inputs_size(); ++i) {
-    const absl::StatusOr<std::vector<int64_t>> shape = ParseShape((*shapes)[i]);
+    const absl::StatusOr<std::vector<int64_t>> shape = ParseInputShape((*shapes)[i]);
     if (!shape.ok()) return shape.status();
     const absl::StatusOr<DataType> dtype = ParseInputDataType(descriptor.inputs(i), (*dtypes)[i]);
     if (!dtype.ok()) return dtype.status();
-    const absl::StatusOr<int64_t> elements = CountElements(*shape, *dtype, &bytes_left);
-    if (!elements.ok()) return elements.status();
-    specs.push_back({.dtype = *dtype, .shape = *shape, .elements = *elements});
+    if (absl::Status status = TakeBytes(*shape, *dtype, &bytes_left); !status.ok()) return status;
+    specs.push_back({.dtype = *dtype, .shape = *shape});
   }
   std::mt19937_64 random(kInputSeed);
   for (size_t i = 0; i < specs.size(); ++i) {
     invocation.inputs.push_back({.name = descriptor.inputs(static_cast<int>(i)).name(),
-                                 .value = RandomTensor(specs[i], random)});
+                                 .value = RandomTensor(specs[i].dtype, specs[i].shape, random)});
   }
   return invocation;
 }

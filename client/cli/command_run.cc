@@ -3,31 +3,49 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/array_text.h"
 #include "client/cli/find_operator.h"
 #include "client/cli/npy.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/receipt_text.h"
+#include "client/cli/reference_daemon.h"
 #include "client/cli/run_arguments.h"
+#include "client/cli/verification.h"
 
 namespace opserve::cli {
 namespace {
 
 constexpr char kRunFooter[] =
-    R"(Inputs and outputs are NumPy's .npy files of float16, float32, float64 or
-bfloat16 (as the ml_dtypes package saves it; append :bf16 to read a uint16 array
-as bfloat16). An input that the daemon already has is named tensor:HANDLE, with
-the handle that "opserve tensor upload" gave. Operators, and the names of their
-inputs and attributes, are listed by "opserve ops".
+    R"(An input is one of
+  FILE.npy                 a NumPy array of float16, float32, float64 or bfloat16
+                           (as the ml_dtypes package saves it)
+  FILE.npz[:ARRAY]         the array of an archive, if not the only one or the one
+                           with the input's name
+  FILE.safetensors[:NAME]  likewise of F16, BF16, F32 or F64
+  random:SHAPE[:DTYPE]     random numbers from 0.25 to 1, e.g. random:256,1024:BF16
+  tensor:HANDLE            what the daemon has already, with the handle that
+                           "opserve tensor upload" gave
+With :bf16 at its end, a NumPy array of uint16 is read as bfloat16. An output is
+written as .npy. Operators, and the names of their inputs and attributes, are
+listed by "opserve ops".
+
+--verify starts an opserved of its own on this machine's processor, which computes
+in float64, or float32 for operators without it. A result is right if each element
+is within a tolerance of that (1e-5 for FLOAT, 1e-3 for FLOAT16, 8e-3 for BF16,
+1e-12 for DOUBLE), relative to the element and to the largest one.
 
 Examples:
   opserve run KlDivBackward --input grad_output=g.npy --input self=x.npy \
       --input target=t.npy --attr reduction=batchmean --output out.npy
+  opserve run KlDivBackward --input grad_output=random:scalar \
+      --input self=random:64,1000 --input target=random:64,1000 --verify
   opserve run LogSoftmaxBackward --input grad_output=g.npy \
       --input output=y.npy --attr dim=-1 --receipt
   opserve run L1LossBackward --input grad_output=g.npy --input self=x.npy:bf16 \
@@ -84,19 +102,69 @@ void WriteResult(const Result& result, const std::string* path, Terminal& termin
   }
 }
 
-void WriteResponse(const Response& response, const OutputFiles& files, Session& session) {
+Json ComparisonToJson(const Comparison& comparison) {
+  return {{"output", comparison.output},
+          {"reference_dtype", std::string(DataTypeName(comparison.reference_dtype))},
+          {"tolerance", comparison.tolerance},
+          {"num_elements", comparison.num_elements},
+          {"num_wrong", comparison.num_wrong},
+          {"largest_error", comparison.largest_error},
+          {"largest_value", comparison.largest_value}};
+}
+
+void WriteComparison(const Comparison& comparison, Terminal& terminal) {
+  terminal.out << comparison.output << (comparison.num_wrong == 0 ? " is right: " : " is WRONG: ")
+               << absl::StrFormat("largest error %.3g, largest value %.3g; ",
+                                  comparison.largest_error, comparison.largest_value)
+               << comparison.num_elements - comparison.num_wrong << " of "
+               << comparison.num_elements << " within "
+               << absl::StrFormat("%.0e", comparison.tolerance) << " of the reference in "
+               << DataTypeName(comparison.reference_dtype) << "\n";
+}
+
+using Comparisons = std::vector<Comparison>;
+
+// Compares with a daemon on this machine's processor. A failure: it cannot be done.
+std::variant<Comparisons, Failure> CompareWithReference(const v1::OperatorDescriptor& descriptor,
+                                                        const Invocation& invocation,
+                                                        const Response& response,
+                                                        const Session& session) {
+  const auto reference = ReferenceDaemon::Start();
+  if (!reference.ok()) return Failure{.status = reference.status()};
+  auto comparisons =
+      Verify(descriptor, invocation, response.results, (*reference)->client(), session.timeout);
+  if (!comparisons.ok()) return Failure{.status = comparisons.status()};
+  return *std::move(comparisons);
+}
+
+std::optional<Failure> Judge(const Comparisons& comparisons) {
+  for (const Comparison& comparison : comparisons) {
+    if (comparison.num_wrong == 0) continue;
+    return Failure{.status = absl::DataLossError(absl::StrCat(
+                       comparison.num_wrong, " of ", comparison.num_elements, " elements of ",
+                       comparison.output, " are not what the local reference says"))};
+  }
+  return std::nullopt;
+}
+
+void WriteResponse(const Response& response, const OutputFiles& files,
+                   const Comparisons& comparisons, Session& session) {
   if (session.format == OutputFormat::kJson) {
     Json results = Json::array();
     for (const Result& result : response.results) {
       results.push_back(ResultToJson(result, PathOf(result, files)));
     }
     Json document = {{"results", results}};
+    for (const Comparison& comparison : comparisons) {
+      document["verification"].push_back(ComparisonToJson(comparison));
+    }
     if (response.receipt) document["receipt"] = ToJson(*response.receipt);
     return WriteJson(session.terminal.out, document);
   }
   for (const Result& result : response.results) {
     WriteResult(result, PathOf(result, files), session.terminal);
   }
+  for (const Comparison& comparison : comparisons) WriteComparison(comparison, session.terminal);
   if (response.receipt) session.terminal.out << "\n" << FormatReceipt(*response.receipt);
 }
 
@@ -116,7 +184,7 @@ std::optional<Failure> RunRun(const RunArguments& arguments, Session& session) {
   absl::StatusOr<Invocation> invocation = BuildInvocation(descriptor, arguments);
   if (!invocation.ok()) return UsageFailure(invocation.status(), hint);
 
-  const absl::StatusOr<Response> response = client.Execute({.invocations = {*std::move(invocation)},
+  const absl::StatusOr<Response> response = client.Execute({.invocations = {*invocation},
                                                             .want_receipt = arguments.want_receipt,
                                                             .priority = *priority,
                                                             .timeout = session.timeout});
@@ -126,8 +194,14 @@ std::optional<Failure> RunRun(const RunArguments& arguments, Session& session) {
     if (path == nullptr) continue;
     if (absl::Status status = WriteNpy(*path, result); !status.ok()) return UsageFailure(status);
   }
-  WriteResponse(*response, *files, session);
-  return std::nullopt;
+  Comparisons comparisons;
+  if (arguments.should_verify) {
+    auto compared = CompareWithReference(descriptor, *invocation, *response, session);
+    if (auto* failure = std::get_if<Failure>(&compared)) return *failure;
+    comparisons = std::get<Comparisons>(std::move(compared));
+  }
+  WriteResponse(*response, *files, comparisons, session);
+  return Judge(comparisons);
 }
 
 }  // namespace
@@ -137,7 +211,7 @@ void AddRunCommand(CLI::App& app, Command* command) {
   CLI::App* run = app.add_subcommand("run", "Run an operator on arrays in files");
   run->add_option("OPERATOR", arguments->operator_name, "Operator to run")->required();
   run->add_option("--input", arguments->inputs, "An input; once for each of the operator's")
-      ->type_name("NAME=FILE.npy[:bf16]|NAME=tensor:HANDLE")
+      ->type_name("NAME=FILE[:ARRAY]|NAME=random:SHAPE[:DTYPE]|NAME=tensor:HANDLE")
       ->allow_extra_args(false);
   run->add_option("--attr", arguments->attributes, "An attribute that is not to have its default")
       ->type_name("NAME=VALUE")
@@ -153,6 +227,10 @@ void AddRunCommand(CLI::App& app, Command* command) {
   run->add_option("--priority", arguments->priority,
                   "Whether it goes before or after the tenant's other requests; default normal")
       ->type_name("low|normal|high");
+  run->add_option("--seed", arguments->seed, "Which random numbers, for random inputs; default 0")
+      ->type_name("N");
+  run->add_flag("--verify", arguments->should_verify,
+                "Compute it on this machine's processor too, and fail if the results differ");
   run->add_flag("--receipt", arguments->want_receipt, "Show what the call cost, stage by stage");
   run->footer(kRunFooter);
   run->callback([arguments, command] {

@@ -116,7 +116,10 @@ void AddLeaseFlag(CLI::App* command, absl::Duration* lease) {
 void AddUpload(CLI::App* tensor, Command* command) {
   auto arguments = std::make_shared<TensorUpload>();
   CLI::App* upload = tensor->add_subcommand("upload", "Put an array into a device's memory");
-  upload->add_option("FILE", arguments->file, "The array: FILE.npy, or FILE.npy:bf16")->required();
+  upload
+      ->add_option("FILE", arguments->file,
+                   "The array: FILE.npy[:bf16], FILE.npz:ARRAY or FILE.safetensors:ARRAY")
+      ->required();
   AddLeaseFlag(upload, &arguments->lease);
   upload->add_option("--device", arguments->device, "Number of the device to be on")
       ->type_name("DEVICE");

@@ -3,11 +3,8 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
-#include <filesystem>
 #include <fstream>
-#include <memory>
-#include <system_error>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "client/cli/npy_header.h"
+#include "client/cpp/tensor_layout.h"
 
 namespace opserve::cli {
 namespace {
@@ -64,16 +62,6 @@ absl::StatusOr<DataType> DataTypeOf(absl::string_view descr, NpyReading reading)
       absl::StrCat("dtype '", descr, "' is not float16, bfloat16, float32 or float64", advice));
 }
 
-absl::StatusOr<uint64_t> ContiguousBytes(const std::vector<int64_t>& shape, DataType dtype) {
-  uint64_t num_bytes = DataTypeBytes(dtype);
-  for (const int64_t extent : shape) {
-    if (__builtin_mul_overflow(num_bytes, static_cast<uint64_t>(extent), &num_bytes)) {
-      return absl::InvalidArgumentError("the shape has too many elements");
-    }
-  }
-  return num_bytes;
-}
-
 std::vector<int64_t> FortranStrides(const std::vector<int64_t>& shape) {
   std::vector<int64_t> strides;
   int64_t stride = 1;
@@ -84,58 +72,31 @@ std::vector<int64_t> FortranStrides(const std::vector<int64_t>& shape) {
   return strides;
 }
 
-// Reads magic, version and header; leaves `file` at the first byte of data.
-absl::StatusOr<NpyHeader> ReadHeader(std::ifstream& file) {
-  std::array<char, 8> start{};
-  if (!file.read(start.data(), start.size()) ||
-      absl::string_view(start.data(), kMagic.size()) != kMagic) {
+// Reads magic, version and header; leaves *file at the first byte of data.
+absl::StatusOr<NpyHeader> ReadHeader(absl::string_view* file) {
+  if (file->size() < kMagic.size() + 2 || !absl::ConsumePrefix(file, kMagic)) {
     return absl::InvalidArgumentError("not a .npy file");
   }
-  const int version = static_cast<uint8_t>(start[6]);
+  const int version = static_cast<uint8_t>(file->front());
   if (version < 1 || version > 3) {
     return absl::InvalidArgumentError(absl::StrCat(".npy version ", version, " is not supported"));
   }
-  std::array<uint8_t, 4> length{};
+  file->remove_prefix(2);
+  const size_t length_bytes = version == 1 ? 2 : 4;
   size_t header_bytes = 0;
-  if (!file.read(reinterpret_cast<char*>(length.data()), version == 1 ? 2 : 4)) {
-    return absl::InvalidArgumentError("cut off in the header");
+  if (file->size() < length_bytes) return absl::InvalidArgumentError("cut off in the header");
+  for (size_t i = 0; i < length_bytes; ++i) {
+    header_bytes |= size_t{static_cast<uint8_t>((*file)[i])} << (8 * i);
   }
-  for (size_t i = 0; i < length.size(); ++i) header_bytes |= size_t{length[i]} << (8 * i);
+  file->remove_prefix(length_bytes);
   if (header_bytes > kMaxHeaderBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("a header of ", header_bytes, " bytes; at most ", kMaxHeaderBytes));
   }
-  std::string header(header_bytes, '\0');
-  if (!file.read(header.data(), static_cast<std::streamsize>(header.size()))) {
-    return absl::InvalidArgumentError("cut off in the header");
-  }
+  if (file->size() < header_bytes) return absl::InvalidArgumentError("cut off in the header");
+  const absl::string_view header = file->substr(0, header_bytes);
+  file->remove_prefix(header_bytes);
   return ParseNpyHeader(header);
-}
-
-absl::StatusOr<Tensor> ReadTensor(std::ifstream& file, uint64_t file_bytes, NpyReading reading) {
-  const absl::StatusOr<NpyHeader> header = ReadHeader(file);
-  if (!header.ok()) return header.status();
-  if (header->shape.size() > kMaxRank) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rank ", header->shape.size(), "; at most ", kMaxRank));
-  }
-  const absl::StatusOr<DataType> dtype = DataTypeOf(header->descr, reading);
-  if (!dtype.ok()) return dtype.status();
-  const absl::StatusOr<uint64_t> num_bytes = ContiguousBytes(header->shape, *dtype);
-  if (!num_bytes.ok()) return num_bytes.status();
-  const uint64_t data_bytes = file_bytes - static_cast<uint64_t>(file.tellg());
-  if (data_bytes != *num_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("holds ", data_bytes, " bytes of data, but its shape takes ", *num_bytes));
-  }
-
-  std::shared_ptr<std::byte[]> data(new std::byte[*num_bytes]);
-  if (!file.read(reinterpret_cast<char*>(data.get()), static_cast<std::streamsize>(*num_bytes))) {
-    return absl::InvalidArgumentError("cut off in the data");
-  }
-  const auto bytes = absl::MakeConstSpan(data.get(), *num_bytes);
-  Tensor tensor = Tensor::FromBytes(*dtype, header->shape, bytes, std::move(data));
-  return header->fortran_order ? tensor.WithStrides(FortranStrides(header->shape)) : tensor;
 }
 
 absl::string_view DescrOf(DataType dtype) {
@@ -147,27 +108,33 @@ absl::string_view DescrOf(DataType dtype) {
 
 }  // namespace
 
-absl::StatusOr<Tensor> ReadNpy(const std::string& path, NpyReading reading) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (status.type() == std::filesystem::file_type::not_found) {
-    return absl::NotFoundError(absl::StrCat(path, ": no such file"));
+absl::StatusOr<Tensor> ParseNpy(const OwnedBytes& file, NpyReading reading) {
+  absl::string_view data(reinterpret_cast<const char*>(file.owner.get()), file.size);
+  const absl::StatusOr<NpyHeader> header = ReadHeader(&data);
+  if (!header.ok()) return header.status();
+  if (header->shape.size() > kMaxRank) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", header->shape.size(), "; at most ", kMaxRank));
   }
-  if (error || !std::filesystem::is_regular_file(status)) {
-    return Unusable(path, error ? error.message() : "not a regular file");
+  const absl::StatusOr<DataType> dtype = DataTypeOf(header->descr, reading);
+  if (!dtype.ok()) return dtype.status();
+  const std::optional<uint64_t> num_bytes = ContiguousBytes(*dtype, header->shape);
+  if (!num_bytes) return absl::InvalidArgumentError("the shape has too many elements");
+  if (data.size() != *num_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("holds ", data.size(), " bytes of data, but its shape takes ", *num_bytes));
   }
-  const uint64_t file_bytes = std::filesystem::file_size(path, error);
-  std::ifstream file(path, std::ios::binary);
-  if (error || !file) return SystemError(path);
-
-  absl::StatusOr<Tensor> tensor = ReadTensor(file, file_bytes, reading);
-  if (!tensor.ok()) return Unusable(path, tensor.status().message());
-  return tensor;
+  Tensor tensor = Tensor::FromBytes(*dtype, header->shape,
+                                    file.span().subspan(file.size - data.size()), file.owner);
+  return header->fortran_order ? tensor.WithStrides(FortranStrides(header->shape)) : tensor;
 }
 
-absl::StatusOr<Tensor> ReadNpyArgument(absl::string_view argument) {
-  const bool is_bf16 = absl::ConsumeSuffix(&argument, ":bf16");
-  return ReadNpy(std::string(argument), is_bf16 ? NpyReading::kAsBf16 : NpyReading::kAsNamed);
+absl::StatusOr<Tensor> ReadNpy(const std::string& path, NpyReading reading) {
+  const absl::StatusOr<OwnedBytes> file = ReadFileBytes(path);
+  if (!file.ok()) return file.status();
+  absl::StatusOr<Tensor> tensor = ParseNpy(*file, reading);
+  if (!tensor.ok()) return Unusable(path, tensor.status().message());
+  return tensor;
 }
 
 absl::Status WriteNpy(const std::string& path, const Result& result) {

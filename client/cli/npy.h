@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "client/cli/file_bytes.h"
 #include "client/cpp/tensor.h"
 
 namespace opserve::cli {
@@ -15,7 +15,7 @@ enum class NpyReading {
   kAsBf16,   // elements of two bytes are BF16, whatever the file calls them (uint16, void)
 };
 
-// Reads a whole file; the tensor owns its bytes. Accepts little-endian float16, float32 and
+// Reads a whole file. Accepts little-endian float16, float32 and
 // float64, and bfloat16 as the ml_dtypes package writes it ("<V2"), in C or Fortran order, of rank
 // 0 to 8.
 //
@@ -23,8 +23,8 @@ enum class NpyReading {
 // kNotFound, kPermissionDenied, ...: the file cannot be read.
 absl::StatusOr<Tensor> ReadNpy(const std::string& path, NpyReading reading = NpyReading::kAsNamed);
 
-// Reads "FILE.npy" or, as BF16, "FILE.npy:bf16". Errors are as ReadNpy's.
-absl::StatusOr<Tensor> ReadNpyArgument(absl::string_view argument);
+// The same of such a file's bytes, which the tensor shares. kInvalidArgument as above.
+absl::StatusOr<Tensor> ParseNpy(const OwnedBytes& file, NpyReading reading);
 
 // Writes `result` in C order; BF16 as ml_dtypes does. An existing file is replaced.
 // Any error: the file cannot be written.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -9,10 +10,12 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "client/cli/array_file.h"
 #include "client/cli/attribute_text.h"
 #include "client/cli/closest_name.h"
 #include "client/cli/handle_text.h"
-#include "client/cli/npy.h"
+#include "client/cli/random_tensor.h"
+#include "client/cpp/tensor_layout.h"
 
 namespace opserve::cli {
 namespace {
@@ -70,8 +73,31 @@ absl::StatusOr<std::vector<NameAndText>> SplitOutputs(const v1::OperatorDescript
   return SplitNamed(kind, named, names);
 }
 
-// A file's tensor, or that of a handle.
-absl::StatusOr<NamedInput> ReadInput(const NameAndText& input) {
+constexpr uint64_t kMaxRandomBytes = uint64_t{2} << 30;  // what a message can have, about
+
+// A tensor of SHAPE[:DTYPE].
+absl::StatusOr<Tensor> MakeRandom(absl::string_view text, std::mt19937_64& random) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, absl::MaxSplits(':', 1));
+  const absl::StatusOr<std::vector<int64_t>> shape = ParseShape(parts[0]);
+  if (!shape.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("random:", text, ": ", shape.status().message()));
+  }
+  const std::optional<DataType> dtype = parts.size() == 1 ? kFloat : ParseDataType(parts[1]);
+  if (!dtype) {
+    return absl::InvalidArgumentError(absl::StrCat("random:", text, ": \"", parts[1],
+                                                   "\" is not FLOAT, FLOAT16, BF16 or DOUBLE"));
+  }
+  const std::optional<uint64_t> bytes = ContiguousBytes(*dtype, *shape);
+  if (!bytes || *bytes > kMaxRandomBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("random:", text, ": takes more than a message can have"));
+  }
+  return RandomTensor(*dtype, *shape, random);
+}
+
+// Reads, makes or names an input. `random`: its own source of numbers.
+absl::StatusOr<NamedInput> ReadInput(const NameAndText& input, std::mt19937_64 random) {
   absl::string_view text = input.text;
   NamedInput named{.name = input.name};
   absl::Status status;
@@ -80,7 +106,9 @@ absl::StatusOr<NamedInput> ReadInput(const NameAndText& input) {
     status = handle.status();
     if (handle.ok()) named.value = ResidentTensor{.handle = *std::move(handle)};
   } else {
-    absl::StatusOr<Tensor> tensor = ReadNpyArgument(text);
+    absl::StatusOr<Tensor> tensor = absl::ConsumePrefix(&text, "random:")
+                                        ? MakeRandom(text, random)
+                                        : ReadArrayArgument(text, input.name);
     status = tensor.status();
     if (tensor.ok()) named.value = *std::move(tensor);
   }
@@ -103,7 +131,11 @@ absl::Status AddInputs(const v1::OperatorDescriptor& descriptor, const RunArgume
     }
   }
   for (const NameAndText& input : *inputs) {
-    absl::StatusOr<NamedInput> named = ReadInput(input);
+    // An input is the same whatever the others are, and differs from them.
+    const auto position = std::find(names.begin(), names.end(), input.name) - names.begin();
+    std::seed_seq seed = {arguments.seed & UINT32_MAX, arguments.seed >> 32,
+                          static_cast<uint64_t>(position)};
+    absl::StatusOr<NamedInput> named = ReadInput(input, std::mt19937_64(seed));
     if (!named.ok()) return named.status();
     invocation->inputs.push_back(*std::move(named));
   }

@@ -1,6 +1,7 @@
 // The arguments of `opserve run`, checked against the catalogue.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,14 @@ namespace opserve::cli {
 // As written on the command line.
 struct RunArguments {
   std::string operator_name;
-  std::vector<std::string> inputs;         // NAME=FILE.npy[:bf16] or NAME=tensor:HANDLE
+  std::vector<std::string> inputs;         // NAME=VALUE
   std::vector<std::string> attributes;     // NAME=VALUE
   std::vector<std::string> outputs;        // [NAME=]FILE.npy
   std::vector<std::string> output_dtypes;  // [NAME=]DTYPE
   std::string priority = "normal";         // low, normal or high
   bool want_receipt = false;
+  bool should_verify = false;
+  uint64_t seed = 0;  // of random inputs
 };
 
 struct OutputFile {
@@ -32,9 +35,11 @@ struct OutputFile {
 absl::StatusOr<std::vector<NamedAttribute>> ParseAttributes(
     const v1::OperatorDescriptor& descriptor, const std::vector<std::string>& arguments);
 
-// The call that the arguments describe; reads the input files.
-// kInvalidArgument and the codes of ReadNpy: a name that the operator does not have, is given twice
-// or is missing; a value that does not fit; a file that cannot be used.
+// The call that the arguments describe; reads the input files. The value of an input is a file as
+// ReadArrayArgument takes it, or tensor:HANDLE, or random:SHAPE[:DTYPE] (as RandomTensor makes it;
+// FLOAT if not said), the same for the same seed.
+// kInvalidArgument and the codes of ReadArrayArgument: a name that the operator does not have, is
+// given twice or is missing; a value that does not fit; a file that cannot be used.
 absl::StatusOr<Invocation> BuildInvocation(const v1::OperatorDescriptor& descriptor,
                                            const RunArguments& arguments);
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "client/cli/array_file.h"
 #include "client/cli/handle_text.h"
 #include "client/cli/npy.h"
 #include "client/cli/progress_bar.h"
@@ -61,7 +62,7 @@ std::optional<Failure> RunUpload(const TensorUpload& upload, Session& session) {
   auto connection = Connect(session);
   if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
   Client& client = *std::get<std::unique_ptr<Client>>(connection);
-  const absl::StatusOr<Tensor> tensor = ReadNpyArgument(upload.file);
+  const absl::StatusOr<Tensor> tensor = ReadArrayArgument(upload.file);
   if (!tensor.ok()) return UsageFailure(tensor.status(), "see \"opserve help tensor upload\"");
 
   absl::StatusOr<ResidentTensor> resident;

@@ -11,7 +11,7 @@
 namespace opserve::cli {
 
 struct TensorUpload {
-  std::string file;                             // FILE.npy[:bf16]
+  std::string file;                             // as ReadArrayArgument takes it
   absl::Duration lease = absl::ZeroDuration();  // zero: the daemon's default
   std::optional<uint32_t> device = std::nullopt;
 };

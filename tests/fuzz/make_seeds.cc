@@ -220,7 +220,7 @@ void AddTexts(Seeds& seeds, const fs::path& root) {
 }
 
 void AddFiles(Seeds& seeds, const fs::path& root) {
-  for (const auto& entry : fs::directory_iterator(root / "tests/data/npy")) {
+  for (const auto& entry : fs::directory_iterator(root / "tests/data/arrays")) {
     if (entry.path().extension() != ".npy" || fs::file_size(entry) > 4096) continue;
     const std::string bytes = ReadFile(entry.path());
     seeds.Add("npy", absl::StrCat(std::string("\0", 1), bytes));

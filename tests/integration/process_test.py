@@ -183,6 +183,27 @@ class ProcessTest(unittest.TestCase):
         self.assertRegex(run.stdout, r"\[ 1, -1,  0\]")
         self.assertEqual(daemon.stop(), 0)
 
+    def verify(self, daemon, *flags):
+        return daemon.opserve("run", "L1LossBackward", "--input=grad_output=random:scalar",
+                              "--input=self=random:7,300:BF16", "--input=target=random:300",
+                              "--verify", *flags)
+
+    def test_results_can_be_verified_on_this_machine(self):
+        daemon = self.start()
+        run = self.verify(daemon)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("grad_input is right: largest error ", run.stdout)
+        self.assertIn("2100 of 2100 within ", run.stdout)
+        self.assertNotEqual(self.verify(daemon, "--seed=1").stdout, run.stdout)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_wrong_results_are_found(self):
+        daemon = self.start("--device=0", faults=L1_AFTER_GOLDEN + "wrong")
+        run = self.verify(daemon, "--format=json")
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertGreater(json.loads(run.stdout)["verification"][0]["num_wrong"], 0)
+        self.assertIn("are not what the local reference says", run.stderr)
+
     def test_it_is_measured_by_every_transport(self):
         daemon = self.start("--enable_shm")
         for transport in ("unary", "stream", "shm"):

@@ -15,7 +15,7 @@ namespace opserve::cli {
 
 // The path of an array of tests/data.
 inline std::string Fixture(const std::string& name) {
-  return absl::StrCat(OPSERVE_TEST_DATA_DIR, "/npy/", name, ".npy");
+  return absl::StrCat(OPSERVE_TEST_DATA_DIR, "/arrays/", name, ".npy");
 }
 
 struct Output {

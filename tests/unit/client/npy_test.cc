@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 std::string Fixture(const std::string& name) {
-  return absl::StrCat(OPSERVE_TEST_DATA_DIR, "/npy/", name, ".npy");
+  return absl::StrCat(OPSERVE_TEST_DATA_DIR, "/arrays/", name, ".npy");
 }
 
 std::string Contents(const std::string& path) {

@@ -1,0 +1,31 @@
+// Bytes of files, to be read as arrays.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace opserve::cli {
+
+// Bytes that live as long as somebody has `owner`, aligned for elements of any dtype.
+struct OwnedBytes {
+  std::shared_ptr<std::byte[]> owner = {};
+  size_t size = 0;
+
+  // `bytes` of them, not initialised. kResourceExhausted: there is no such memory.
+  static absl::StatusOr<OwnedBytes> Allocate(uint64_t bytes);
+
+  absl::Span<const std::byte> span() const { return {owner.get(), size}; }
+};
+
+// `size` bytes from `offset` on, or all that follow it.
+// kInvalidArgument: no regular file, or it has fewer bytes. kNotFound, kPermissionDenied, ...: it
+// cannot be read. Messages begin with the path.
+absl::StatusOr<OwnedBytes> ReadFileBytes(const std::string& path, uint64_t offset = 0,
+                                         uint64_t size = UINT64_MAX);
+
+}  // namespace opserve::cli

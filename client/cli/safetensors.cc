@@ -1,0 +1,154 @@
+#include "client/cli/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/file_bytes.h"
+#include "client/cpp/tensor_layout.h"
+#include "nlohmann/json.hpp"
+
+namespace opserve::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr uint64_t kLengthBytes = 8;
+constexpr uint64_t kMaxJsonBytes = 100'000'000;  // as the format has it
+constexpr char kMetadata[] = "__metadata__";     // of the file, not a tensor
+constexpr size_t kMaxTensorRank = 8;
+
+struct TypeName {
+  const char* name;
+  DataType dtype;
+};
+constexpr std::array kTypeNames = {TypeName{"F16", kFloat16}, TypeName{"BF16", kBf16},
+                                   TypeName{"F32", kFloat}, TypeName{"F64", kDouble}};
+
+absl::Status NotSuchAFile(absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat("not a .safetensors file: ", why));
+}
+
+struct TensorList {
+  Json tensors;
+  uint64_t data_offset = 0;  // of the elements in the file
+};
+
+absl::StatusOr<TensorList> ReadTensorList(const std::string& path) {
+  const absl::StatusOr<OwnedBytes> length = ReadFileBytes(path, 0, kLengthBytes);
+  if (!length.ok()) return length.status();
+  uint64_t header_bytes = 0;
+  for (size_t i = 0; i < kLengthBytes; ++i) {
+    header_bytes |= std::to_integer<uint64_t>(length->owner[i]) << (8 * i);
+  }
+  if (header_bytes > kMaxJsonBytes) {
+    return NotSuchAFile(
+        absl::StrCat("a header of ", header_bytes, " bytes; at most ", kMaxJsonBytes));
+  }
+  const absl::StatusOr<OwnedBytes> text = ReadFileBytes(path, kLengthBytes, header_bytes);
+  if (!text.ok()) return text.status();
+  const auto* begin = reinterpret_cast<const char*>(text->owner.get());
+  TensorList list{.tensors = Json::parse(begin, begin + text->size, /*cb=*/nullptr,
+                                         /*allow_exceptions=*/false),
+                  .data_offset = kLengthBytes + header_bytes};
+  if (!list.tensors.is_object()) return NotSuchAFile("its header is no JSON object");
+  return list;
+}
+
+// What the header says of one tensor.
+struct Entry {
+  DataType dtype;
+  std::vector<int64_t> shape = {};
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+std::optional<uint64_t> Number(const Json& json) {
+  if (!json.is_number_unsigned()) return std::nullopt;
+  return json.get<uint64_t>();
+}
+
+absl::StatusOr<DataType> ParseTypeName(const Json& json) {
+  for (const TypeName& known : kTypeNames) {
+    if (json == known.name) return known.dtype;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("dtype ", json.dump(-1, ' ', false, Json::error_handler_t::replace),
+                   " is not F16, BF16, F32 or F64"));
+}
+
+absl::StatusOr<Entry> ParseEntry(const Json& json) {
+  const absl::Status incomplete = absl::InvalidArgumentError("lacks dtype, shape or data_offsets");
+  if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") ||
+      !json.contains("data_offsets")) {
+    return incomplete;
+  }
+  const absl::StatusOr<DataType> dtype = ParseTypeName(json["dtype"]);
+  if (!dtype.ok()) return dtype.status();
+  Entry entry{.dtype = *dtype};
+  const Json& shape = json["shape"];
+  const Json& offsets = json["data_offsets"];
+  if (!shape.is_array() || !offsets.is_array() || offsets.size() != 2) return incomplete;
+  if (shape.size() > kMaxTensorRank) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", shape.size(), "; at most ", kMaxTensorRank));
+  }
+  for (const Json& extent : shape) {
+    const std::optional<uint64_t> number = Number(extent);
+    if (!number || *number > INT64_MAX) return absl::InvalidArgumentError("an extent is no extent");
+    entry.shape.push_back(static_cast<int64_t>(*number));
+  }
+  const std::optional<uint64_t> begin = Number(offsets[0]);
+  const std::optional<uint64_t> end = Number(offsets[1]);
+  if (!begin || !end || *begin > *end) return incomplete;
+  entry.begin = *begin;
+  entry.end = *end;
+  const std::optional<uint64_t> bytes = ContiguousBytes(entry.dtype, entry.shape);
+  if (bytes != entry.end - entry.begin) {
+    return absl::InvalidArgumentError(absl::StrCat("has ", entry.end - entry.begin,
+                                                   " bytes, but its shape takes ",
+                                                   bytes ? absl::StrCat(*bytes) : "too many"));
+  }
+  return entry;
+}
+
+absl::StatusOr<Tensor> ReadEntry(const std::string& path, const TensorList& list,
+                                 const Json& json) {
+  absl::StatusOr<Entry> entry = ParseEntry(json);
+  if (!entry.ok()) return entry.status();
+  if (entry->begin > UINT64_MAX - list.data_offset) return NotSuchAFile("cut off");
+  const absl::StatusOr<OwnedBytes> bytes =
+      ReadFileBytes(path, list.data_offset + entry->begin, entry->end - entry->begin);
+  if (!bytes.ok()) return bytes.status();
+  return Tensor::FromBytes(entry->dtype, std::move(entry->shape), bytes->span(), bytes->owner);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ListSafetensors(const std::string& path) {
+  const absl::StatusOr<TensorList> list = ReadTensorList(path);
+  if (!list.ok()) return list.status();
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : list->tensors.items()) {
+    if (name != kMetadata) names.push_back(name);
+  }
+  return names;
+}
+
+absl::StatusOr<Tensor> ReadSafetensors(const std::string& path, const std::string& name) {
+  const absl::StatusOr<TensorList> list = ReadTensorList(path);
+  if (!list.ok()) return list.status();
+  const auto found = list->tensors.find(name);
+  if (name == kMetadata || found == list->tensors.end()) {
+    return absl::NotFoundError(absl::StrCat(path, ": no tensor \"", name, "\""));
+  }
+  absl::StatusOr<Tensor> tensor = ReadEntry(path, *list, *found);
+  if (tensor.ok()) return tensor;
+  return absl::Status(tensor.status().code(),
+                      absl::StrCat(path, ": \"", name, "\": ", tensor.status().message()));
+}
+
+}  // namespace opserve::cli

@@ -1,0 +1,45 @@
+// Whether results are what a reference says: `opserve run --verify`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/cpp/client.h"
+#include "client/cpp/request.h"
+#include "opserve/v1/operator.pb.h"
+
+namespace opserve::cli {
+
+// How a result compares with the reference. An element is right if it is within
+// tolerance * (|reference| + largest finite |reference|) of it, or NaN where that is NaN, or
+// the same infinity; the zero's sign does not matter.
+struct Comparison {
+  std::string output = {};
+  DataType reference_dtype = v1::DATA_TYPE_UNSPECIFIED;
+  double tolerance = 0;  // that of the result's dtype
+  int64_t num_elements = 0;
+  int64_t num_wrong = 0;
+  double largest_error = 0;  // |result - reference| where both are finite
+  double largest_value = 0;  // |reference|, where finite
+};
+
+// The tolerance of results of a dtype: what conforming implementations of exp, log and sums keep.
+double ToleranceOf(DataType dtype);
+
+// kInvalidArgument: different shapes.
+absl::StatusOr<Comparison> Compare(const Result& result, const Result& reference);
+
+// The invocation with all its tensors in the widest dtype that the operator has for everything:
+// DOUBLE, or FLOAT. kInvalidArgument: an input is not a tensor that this process has.
+absl::StatusOr<Invocation> Widened(const v1::OperatorDescriptor& descriptor,
+                                   const Invocation& invocation);
+
+// Runs `invocation`, widened, on `reference`, and compares `results` with what comes back.
+absl::StatusOr<std::vector<Comparison>> Verify(const v1::OperatorDescriptor& descriptor,
+                                               const Invocation& invocation,
+                                               const std::vector<Result>& results,
+                                               Client& reference, absl::Duration timeout);
+
+}  // namespace opserve::cli
