@@ -17,7 +17,9 @@
 #include "client/cli/command_status.h"
 #include "client/cli/command_tensor.h"
 #include "client/cli/command_top.h"
+#include "client/cli/completion.h"
 #include "client/cli/connection_flags.h"
+#include "client/cli/manual.h"
 #include "client/cli/session.h"
 #include "client/cli/time_text.h"
 
@@ -73,7 +75,9 @@ void AddGlobalFlags(CLI::App& app, Session* session) {
 
 std::vector<std::string> CommandNames(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (!command->get_group().empty()) names.push_back(command->get_name());  // not hidden
+  }
   return names;
 }
 
@@ -114,6 +118,17 @@ std::optional<Failure> RunHelp(const CLI::App& app, const std::vector<std::strin
   }
   session.terminal.out << HelpOn(*command);
   return std::nullopt;
+}
+
+void AddManualCommand(CLI::App& app, Command* command) {
+  CLI::App* manual = app.add_subcommand("manual", "Print the manual page");
+  manual->group("");  // for the build, which installs it
+  manual->callback([&app, command] {
+    *command = [&app](Session& session) -> std::optional<Failure> {
+      session.terminal.out << FormatManual(app);
+      return std::nullopt;
+    };
+  });
 }
 
 void AddHelpCommand(CLI::App& app, Command* command) {
@@ -179,6 +194,8 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments, Terminal& ter
   AddTopCommand(app, &command);
   AddBenchCommand(app, &command);
   AddAdminCommand(app, &command);
+  AddCompletionCommands(app, &command);
+  AddManualCommand(app, &command);
   AddHelpCommand(app, &command);
   app.footer(kLineFooter);  // after the commands, which would inherit it
 

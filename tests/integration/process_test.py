@@ -183,6 +183,15 @@ class ProcessTest(unittest.TestCase):
         self.assertRegex(run.stdout, r"\[ 1, -1,  0\]")
         self.assertEqual(daemon.stop(), 0)
 
+    def test_bash_completes_by_it(self):
+        daemon = self.start()
+        script = (f'export OPSERVE_TARGET={daemon.target} PATH={OPSERVE.parent}:$PATH; '
+                  'eval "$(opserve completion bash)"; COMP_WORDS=(opserve run Kl); COMP_CWORD=2; '
+                  '_opserve; echo "${COMPREPLY[@]}"')
+        run = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+        self.assertEqual(run.stdout, "KlDivBackward KlDivTargetBackward\n", run.stderr)
+        self.assertEqual(daemon.stop(), 0)
+
     def verify(self, daemon, *flags):
         return daemon.opserve("run", "L1LossBackward", "--input=grad_output=random:scalar",
                               "--input=self=random:7,300:BF16", "--input=target=random:300",

@@ -1,0 +1,93 @@
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/unit/client/command_line_fixture.h"
+
+namespace opserve::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class CompletionTest : public CommandLineTest {
+ protected:
+  // What may stand for the last word of `line`, separated by spaces. A line that ends with a space
+  // has an empty one.
+  std::string Complete(const std::string& line) {
+    std::vector<std::string> arguments = {"--target=" + server_.target(), "complete", "--"};
+    for (const auto word : absl::StrSplit(line, ' ')) arguments.emplace_back(word);
+    const Output output = RunProgram(arguments);
+    EXPECT_EQ(output.exit_code, ExitCode::kOk) << output.err;
+    const std::vector<std::string> lines = absl::StrSplit(output.out, '\n', absl::SkipEmpty());
+    return absl::StrJoin(lines, " ");
+  }
+};
+
+TEST_F(CompletionTest, TheLastWordIsCompleted) {
+  struct Case {
+    const char* line;
+    const char* candidates;
+  };
+  const Case kCases[] = {
+      {"", "admin bench completion help ops run status tensor top"},
+      {"te", "tensor"},
+      {"x", ""},
+      {"tensor ", "download release renew upload"},
+      {"tensor upload ", ""},  // a file
+      {"--format json tensor re", "release renew"},
+      {"--for", "--format"},
+      {"--format ", "json text"},
+      {"run --input x=y.npy --output-", "--output-dtype"},
+      {"run --priority ", "high low normal"},
+      {"run Scale --forma", "--format"},
+      {"run --input ", ""},
+      {"run ", "Absent Scale"},
+      {"ops Sc", "Scale"},
+      {"bench --transport s", "shm stream"},
+      {"bench --transport stream S", "Scale"},
+      {"help ", "admin bench completion help ops run status tensor top"},
+      {"help tensor d", "download"},
+  };
+  for (const Case& c : kCases) EXPECT_EQ(Complete(c.line), c.candidates) << c.line;
+}
+
+TEST_F(CompletionTest, WithoutADaemonThereAreNoOperators) {
+  const Output output = RunProgram({"--target=unix:/none", "complete", "--", "run", ""});
+  EXPECT_EQ(output.exit_code, ExitCode::kOk);
+  EXPECT_EQ(output.out + output.err, "");
+}
+
+TEST(CompletionScriptTest, ThereIsOneForEachShell) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const Output output = RunProgram({"completion", shell});
+    EXPECT_EQ(output.exit_code, ExitCode::kOk);
+    EXPECT_THAT(output.out, HasSubstr("opserve complete --"));
+  }
+  const Output refused = RunProgram({"completion", "tcsh"});
+  EXPECT_EQ(refused.exit_code, ExitCode::kUsage);
+  EXPECT_THAT(refused.err, HasSubstr("\"tcsh\" is not bash, zsh or fish"));
+}
+
+TEST(ManualTest, HasEveryCommandAndNoLineThatIsARequestByChance) {
+  const Output output = RunProgram({"manual"});
+  ASSERT_EQ(output.exit_code, ExitCode::kOk);
+  for (const char* part : {".TH OPSERVE 1 ", ".SH NAME", ".SS tensor upload\n", ".SS bench\n",
+                           "\\-\\-transport \\fIunary|stream|shm\\fR"}) {
+    EXPECT_THAT(output.out, HasSubstr(part));
+  }
+  EXPECT_THAT(output.out, Not(HasSubstr(".SS complete\n")));
+  const std::vector<std::string> kRequests = {".TH", ".SH", ".SS", ".TP",
+                                              ".B",  ".PP", ".nf", ".fi"};
+  const std::vector<std::string> lines = absl::StrSplit(output.out, '\n');
+  for (const std::string& line : lines) {
+    if (line.empty() || (line[0] != '.' && line[0] != '\'')) continue;
+    EXPECT_THAT(kRequests, testing::Contains(line.substr(0, line.find(' ')))) << line;
+  }
+}
+
+}  // namespace
+}  // namespace opserve::cli
