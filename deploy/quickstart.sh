@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From a fresh Debian 12 to gradients from a daemon: installs what is needed, builds, starts opserved
-# with two devices on this machine's CPU, runs the four operators through the command line next to
+# with two devices on this machine's CPU, runs the operators through the command line next to
 # the same formulas in numpy, shows a few metrics, and stops what it started.
 set -euo pipefail
 

@@ -1,4 +1,4 @@
-"""Runs the four operators through the command line and shows them beside the same formulas in numpy.
+"""Runs the operators through the command line and shows them beside the same formulas in numpy.
 
 usage: quickstart_demo.py DIRECTORY    (a scratch directory; `opserve` and OPSERVE_TARGET are set)
 """
@@ -27,6 +27,10 @@ def kl_div_target_backward(grad_output, self, target, d):
 
 def l1_loss_backward(grad_output, self, target, d):
     return np.sign(self - target) * grad_output / d
+
+
+def mse_loss_backward(grad_output, self, target, d):
+    return 2 * (self - target) * grad_output / d
 
 
 def log_softmax_backward(grad_output, output):
@@ -74,6 +78,8 @@ def main():
         kl_div_target_backward(grad, student, teacher, d=8))
     run(directory, "L1LossBackward", {"grad_output": grad, "self": logits, "target": teacher},
         {"reduction": "sum"}, l1_loss_backward(grad, logits, teacher, d=1))
+    run(directory, "MseLossBackward", {"grad_output": grad, "self": logits, "target": teacher},
+        {"reduction": "mean"}, mse_loss_backward(grad, logits, teacher, d=8))
     grad_output = random.normal(size=(2, 4)).astype(np.float32)
     run(directory, "LogSoftmaxBackward", {"grad_output": grad_output, "output": student},
         {"dim": "-1"}, log_softmax_backward(grad_output, student))

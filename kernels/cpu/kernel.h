@@ -115,6 +115,12 @@ std::unique_ptr<Kernel> MakeL1LossBackward(const Layout& grad_output, const Layo
                                            const Layout& target, const Layout& grad_input,
                                            double divisor);
 
+// out = 2 * (self - target) * grad_output / divisor in the full shape B. Inputs: grad_output, self,
+// target. No kDouble.
+std::unique_ptr<Kernel> MakeMseLossBackward(const Layout& grad_output, const Layout& self,
+                                            const Layout& target, const Layout& out,
+                                            double divisor);
+
 // out = grad_output - exp(output) * sum of grad_output over axis `dim` (0 <= dim < max(rank, 1)).
 // All three have the same shape; `out` may also be kDouble (computed in float32, then widened).
 // Inputs: grad_output, output.

@@ -4,10 +4,8 @@ namespace opserve::catalog {
 
 absl::Span<const OperatorDescriptor* const> AllOperators() {
   static const OperatorDescriptor* const operators[] = {
-      &KlDivBackward(),
-      &KlDivTargetBackward(),
-      &L1LossBackward(),
-      &LogSoftmaxBackward(),
+      &KlDivBackward(),      &KlDivTargetBackward(), &L1LossBackward(),
+      &LogSoftmaxBackward(), &MseLossBackward(),
   };
   return operators;
 }

@@ -12,6 +12,7 @@ const OperatorDescriptor& KlDivBackward();
 const OperatorDescriptor& KlDivTargetBackward();
 const OperatorDescriptor& L1LossBackward();
 const OperatorDescriptor& LogSoftmaxBackward();
+const OperatorDescriptor& MseLossBackward();
 
 // All of them, by name.
 absl::Span<const OperatorDescriptor* const> AllOperators();

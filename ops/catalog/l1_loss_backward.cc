@@ -14,14 +14,8 @@ Dtype Promote(Dtype a, Dtype b) { return a == b ? a : v1::DATA_TYPE_FLOAT; }
 absl::StatusOr<TensorSpec> InferOutput(absl::Span<const TensorSpec> inputs,
                                        absl::Span<const AttributeValue> /*attributes*/,
                                        std::optional<Dtype> dtype) {
-  const TensorSpec& grad_output = inputs[0];
-  const TensorSpec& self = inputs[1];
-  const TensorSpec& target = inputs[2];
-  const Dtype common = Promote(Promote(grad_output.dtype, self.dtype), target.dtype);
-  auto shape = BroadcastShapes(kName, {"self", self}, {"grad_output", grad_output});
-  if (!shape.ok()) return shape.status();
-  shape = BroadcastShapes(kName, {"target", target},
-                          {"self and grad_output", TensorSpec{common, *shape}});
+  const Dtype common = Promote(Promote(inputs[0].dtype, inputs[1].dtype), inputs[2].dtype);
+  absl::StatusOr<Shape> shape = BroadcastLossInputs(kName, inputs);
   if (!shape.ok()) return shape.status();
   return TensorSpec{dtype.value_or(common), *std::move(shape)};
 }

@@ -49,6 +49,15 @@ absl::StatusOr<Shape> BroadcastShapes(absl::string_view operator_name, const Arg
   return common;
 }
 
+absl::StatusOr<Shape> BroadcastLossInputs(absl::string_view operator_name,
+                                          absl::Span<const TensorSpec> inputs) {
+  const absl::StatusOr<Shape> shape =
+      BroadcastShapes(operator_name, {"self", inputs[1]}, {"grad_output", inputs[0]});
+  if (!shape.ok()) return shape.status();
+  return BroadcastShapes(operator_name, {"target", inputs[2]},
+                         {"self and grad_output", TensorSpec{inputs[0].dtype, *shape}});
+}
+
 absl::Status CheckBroadcastsTo(absl::string_view operator_name, const Argument& a,
                                absl::string_view shape_name, const Shape& shape) {
   Shape common;

@@ -27,6 +27,10 @@ AttributeDescriptor ReductionAttribute(bool with_batchmean);
 absl::StatusOr<Shape> BroadcastShapes(absl::string_view operator_name, const Argument& a,
                                       const Argument& b);
 
+// Common shape of the inputs grad_output, self and target of a loss whose gradient has that shape.
+absl::StatusOr<Shape> BroadcastLossInputs(absl::string_view operator_name,
+                                          absl::Span<const TensorSpec> inputs);
+
 // OK if `a` broadcasts to `shape` without enlarging it. `shape_name` says what that shape is.
 absl::Status CheckBroadcastsTo(absl::string_view operator_name, const Argument& a,
                                absl::string_view shape_name, const Shape& shape);

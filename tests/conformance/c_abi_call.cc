@@ -8,6 +8,7 @@
 #include "aclnnop/aclnn_kl_div_target_backward.h"
 #include "aclnnop/aclnn_l1_loss_backward.h"
 #include "aclnnop/aclnn_logsoftmax_backward.h"
+#include "aclnnop/aclnn_mse_loss_backward.h"
 
 namespace opserve::conformance {
 namespace {
@@ -75,6 +76,11 @@ aclnnStatus StageOne(const Case& of, const std::vector<aclTensor*>& inputs, aclT
     return aclnnLogSoftmaxBackwardGetWorkspaceSize(
         inputs.at(0), inputs.at(1), IntegerAttribute(of, "dim"), output, workspace_size, executor);
   }
+  if (of.operator_name == "aclnnMseLossBackward") {
+    return aclnnMseLossBackwardGetWorkspaceSize(inputs.at(0), inputs.at(1), inputs.at(2),
+                                                IntegerAttribute(of, "reduction"), output,
+                                                workspace_size, executor);
+  }
   throw std::invalid_argument("unknown operator " + of.operator_name);
 }
 
@@ -84,7 +90,8 @@ aclnnStatus StageTwo(const Case& of, void* workspace, uint64_t workspace_size,
       {"aclnnKlDivBackward", aclnnKlDivBackward},
       {"aclnnKlDivTargetBackward", aclnnKlDivTargetBackward},
       {"aclnnL1LossBackward", aclnnL1LossBackward},
-      {"aclnnLogSoftmaxBackward", aclnnLogSoftmaxBackward}};
+      {"aclnnLogSoftmaxBackward", aclnnLogSoftmaxBackward},
+      {"aclnnMseLossBackward", aclnnMseLossBackward}};
   return functions.at(of.operator_name)(workspace, workspace_size, executor, stream);
 }
 

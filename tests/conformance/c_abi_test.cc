@@ -123,8 +123,8 @@ TEST(ConformanceSetTest, IsComplete) {
     num_statuses += LoadStatusCases(kData, operator_name).size();
   }
 
-  EXPECT_EQ(num_values, 668u);
-  EXPECT_EQ(num_statuses, 390u);
+  EXPECT_EQ(num_values, 804u);
+  EXPECT_EQ(num_statuses, 466u);
 }
 
 }  // namespace

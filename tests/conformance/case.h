@@ -53,7 +53,8 @@ int64_t ElementBytes(const std::string& dtype);
 // All operators of the set, and the cases of one of them. `directory` is that of the data files.
 // They throw std::exception where a file is missing or malformed: a broken set is not a test.
 inline constexpr const char* kOperators[] = {"aclnnKlDivBackward", "aclnnKlDivTargetBackward",
-                                             "aclnnL1LossBackward", "aclnnLogSoftmaxBackward"};
+                                             "aclnnL1LossBackward", "aclnnLogSoftmaxBackward",
+                                             "aclnnMseLossBackward"};
 std::vector<Case> LoadValueCases(const std::string& directory, const std::string& operator_name);
 std::vector<Case> LoadStatusCases(const std::string& directory, const std::string& operator_name);
 

@@ -9,19 +9,14 @@
 using opserve::host_cann::Argument;
 using opserve::host_cann::CreateExecutor;
 using opserve::host_cann::ExecutorPlan;
+using opserve::host_cann::kNoReduction;
+using opserve::host_cann::kSumReduction;
 using opserve::host_cann::MakeLayout;
 using opserve::host_cann::MakeOperand;
 using opserve::host_cann::ReductionDivisor;
 using opserve::host_cann::RunStageTwo;
 using opserve::host_cann::Shape;
 using opserve::host_cann::StageOneChecks;
-
-namespace {
-
-constexpr int64_t kNone = 0;
-constexpr int64_t kSum = 2;
-
-}  // namespace
 
 aclnnStatus aclnnL1LossBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* self,
                                                 const aclTensor* target, int64_t reduction,
@@ -37,7 +32,7 @@ aclnnStatus aclnnL1LossBackwardGetWorkspaceSize(const aclTensor* gradOutput, con
   checks.Tensors({&grad_argument, &self_argument, &target_argument, &out_argument});
   if (!checks.ok()) return checks.status();
 
-  checks.InRange("reduction", reduction, kNone, kSum);
+  checks.InRange("reduction", reduction, kNoReduction, kSumReduction);
   const aclDataType common = checks.Promote({&grad_argument, &self_argument, &target_argument});
   checks.Castable(common, out_argument);
   checks.ComputeType(out_argument);

@@ -69,7 +69,8 @@ Call RandomCall(Operator op, int64_t max_elements, std::mt19937& random) {
   // One of self and target has the full shape; the gradient broadcasts to it.
   Shape shapes[3] = {Shrunk(full, random), full, full};
   shapes[1 + random() % 2] = Shrunk(full, random);
-  if (op == Operator::kL1Loss) std::swap(shapes[0], shapes[random() % 3]);
+  const bool has_full_output = op == Operator::kL1Loss || op == Operator::kMseLoss;
+  if (has_full_output) std::swap(shapes[0], shapes[random() % 3]);
   const bool is_double = (op == Operator::kKlDiv || op == Operator::kKlDivLog) && random() % 6 == 0;
   Dtype dtypes[3];
   for (int i = 0; i < 3; ++i) {
@@ -77,7 +78,7 @@ Call RandomCall(Operator op, int64_t max_elements, std::mt19937& random) {
     inputs.push_back(RandomTensor(dtypes[i], shapes[i], false, random));
   }
   const auto out_like = [&](int i) { return RandomTensor(dtypes[i], shapes[i], true, random); };
-  TestTensor out = op == Operator::kL1Loss ? RandomTensor(dtype(), full, true, random)
+  TestTensor out = has_full_output ? RandomTensor(dtype(), full, true, random)
                    : op == Operator::kKlDiv || op == Operator::kKlDivLog ? out_like(1)
                                                                          : out_like(2);
   Call call{op, std::move(inputs), std::move(out)};

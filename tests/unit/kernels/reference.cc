@@ -59,6 +59,8 @@ Term ElementTerm(Operator op, double grad, double self, double target) {
       const double sign = self > target ? 1 : self < target ? -1 : 0;
       return {sign * grad, std::abs(grad)};
     }
+    case Operator::kMseLoss:
+      return {2 * (self - target) * grad, 2 * (std::abs(self) + std::abs(target)) * std::abs(grad)};
     case Operator::kLogSoftmax:
       break;
   }
@@ -147,6 +149,8 @@ std::string Name(Operator op) {
       return "L1Loss";
     case Operator::kLogSoftmax:
       return "LogSoftmax";
+    case Operator::kMseLoss:
+      return "MseLoss";
   }
   return "";
 }
@@ -167,6 +171,8 @@ std::unique_ptr<Kernel> MakeKernel(const Call& call) {
       return MakeL1LossBackward(layout(0), layout(1), layout(2), out, call.divisor);
     case Operator::kLogSoftmax:
       return MakeLogSoftmaxBackward(layout(0), layout(1), out, call.dim);
+    case Operator::kMseLoss:
+      return MakeMseLossBackward(layout(0), layout(1), layout(2), out, call.divisor);
   }
   return nullptr;
 }

@@ -11,11 +11,19 @@
 
 namespace opserve::kernels {
 
-enum class Operator { kKlDiv, kKlDivLog, kKlDivTarget, kKlDivTargetLog, kL1Loss, kLogSoftmax };
+enum class Operator {
+  kKlDiv,
+  kKlDivLog,
+  kKlDivTarget,
+  kKlDivTargetLog,
+  kL1Loss,
+  kLogSoftmax,
+  kMseLoss
+};
 
-inline constexpr Operator kOperators[] = {Operator::kKlDiv,       Operator::kKlDivLog,
-                                          Operator::kKlDivTarget, Operator::kKlDivTargetLog,
-                                          Operator::kL1Loss,      Operator::kLogSoftmax};
+inline constexpr Operator kOperators[] = {
+    Operator::kKlDiv,  Operator::kKlDivLog,   Operator::kKlDivTarget, Operator::kKlDivTargetLog,
+    Operator::kL1Loss, Operator::kLogSoftmax, Operator::kMseLoss};
 
 std::string Name(Operator op);
 
