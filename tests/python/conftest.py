@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 import pytest
 
@@ -47,6 +48,7 @@ class Daemon:
             env=environment,
         )
         self.ready = self._wait_for("ready")
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
     def _wait_for(self, event):
         for line in self.process.stderr:
@@ -57,7 +59,7 @@ class Daemon:
 
     def stop(self, number=signal.SIGTERM):
         self.process.send_signal(number)
-        self.process.communicate(timeout=60)
+        self.process.wait(timeout=60)
 
     def close(self):
         if self.process.poll() is None:

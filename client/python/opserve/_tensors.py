@@ -58,7 +58,7 @@ def maker_like(tensor: object) -> Maker:
         return _make_torch
     namespace: Any = getattr(tensor, "__array_namespace__", None)
     if namespace is not None and not isinstance(tensor, (np.ndarray, np.generic)):
-        from_dlpack = getattr(namespace(), "from_dlpack", None)
+        from_dlpack: Any = getattr(namespace(), "from_dlpack", None)
         if from_dlpack is not None:
             return lambda dtype, shape, data: from_dlpack(
                 make_numpy(dtype, shape, data)
