@@ -3,7 +3,8 @@
 gRPC has threads, which a forked child does not have. It can stop them before a fork and start
 them anew on both sides, if GRPC_ENABLE_FORK_SUPPORT is set before it is loaded and no call is
 in progress. So this package sets it, and holds fork() up until the calls of its clients have
-ended, up to ten seconds. A client makes a new connection in a child.
+ended, up to ten seconds. gRPC before 1.60 ends a child if a connection was just being tried
+again: clients that have none drop theirs before, and wait until gRPC has forgotten it.
 """
 
 from __future__ import annotations
@@ -11,12 +12,24 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 _LONGEST_WAIT = 10.0
+_FORGETTING_TIME = 0.25
 _VARIABLE = "GRPC_ENABLE_FORK_SUPPORT"
 _OFF = ("", "0", "false", "no", "off")
+
+
+class Forked(Protocol):
+    """What has something to do when this process forks."""
+
+    def _before_fork(self) -> None: ...
+
+    def _after_fork_in_child(self) -> None: ...
 
 
 def _prepare() -> bool:
@@ -30,6 +43,8 @@ _lock = threading.Condition()
 _calls = 0  # in progress; guarded by _lock
 _is_forking = False  # guarded by _lock
 _generation = 0  # forks between this process and the one that loaded the package
+_forgotten_at = 0.0  # when gRPC has forgotten the last connection that was dropped
+_watching: weakref.WeakSet[Forked] = weakref.WeakSet()
 
 
 def generation() -> int:
@@ -37,9 +52,20 @@ def generation() -> int:
     return _generation
 
 
-def check_usable(made_in: int) -> None:
-    """RuntimeError: what was made in generation `made_in` cannot be replaced here."""
-    if made_in != _generation and not _is_supported:
+def watch(what: Forked) -> None:
+    """Lets `what` know of forks as long as it lives."""
+    _watching.add(what)
+
+
+def note_dropped_connection() -> None:
+    """A channel was closed that had no connection."""
+    global _forgotten_at
+    _forgotten_at = time.monotonic() + _FORGETTING_TIME
+
+
+def check_usable() -> None:
+    """RuntimeError: calls cannot be made in this process."""
+    if _generation != 0 and not _is_supported:
         raise RuntimeError(
             "this process was forked after gRPC had been loaded without fork support, so calls "
             "would hang: import opserve before grpc, or start processes by spawn"
@@ -67,6 +93,9 @@ def _before() -> None:
     _lock.acquire()
     _is_forking = True
     _lock.wait_for(lambda: _calls == 0, _LONGEST_WAIT)
+    for one in list(_watching):
+        one._before_fork()
+    time.sleep(max(0.0, _forgotten_at - time.monotonic()))
 
 
 def _after_in_parent() -> None:
@@ -82,6 +111,8 @@ def _after_in_child() -> None:
     _calls = 0
     _is_forking = False
     _generation += 1
+    for one in list(_watching):
+        one._after_fork_in_child()
 
 
 if hasattr(os, "register_at_fork"):

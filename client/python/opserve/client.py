@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional, TypeVar
 
 import grpc
 
@@ -26,6 +26,8 @@ from opserve.program import OutputOf, Program, Response
 from opserve.resident import ResidentTensor
 from opserve.shared_memory import SharedRegion
 from opserve.stream import ExecuteStream
+
+T = TypeVar("T")
 
 
 class Client(Operators[Any]):
@@ -75,12 +77,16 @@ class Client(Operators[Any]):
         self._options = _connection.Options.check(
             target or default_target(), tls, token, timeout, retry, on_receipt
         )
+        self._parents: list[Any] = []  # what a forked child must not touch
+        self._reset()
+        _fork.watch(self)
+
+    def _reset(self) -> None:
         self._policy = self._options.new_policy()
         self._shared_memory = _connection.SharedMemory(self._options)
         self._lock = threading.Lock()
-        self._generation = _fork.generation()  # guarded by _lock, as below
-        self._channel: Optional[Any] = None
-        self._parents: list[Any] = []  # what a child must not touch
+        self._channel: Optional[Any] = None  # guarded by _lock
+        self._is_lost = False  # whether the last call found no daemon
 
     def execute(
         self,
@@ -171,17 +177,16 @@ class Client(Operators[Any]):
             chunk_bytes=chunk_bytes,
             on_progress=on_progress,
         )
-        call = self._connect().stream_unary(_wire.UPLOAD)
-        with _fork.call():
-            try:
-                answer = call(
-                    upload.messages(),
-                    timeout=timeout or self._options.timeout,
-                    metadata=self._options.metadata,
-                )
-            except grpc.RpcError as error:
-                raise errors.from_rpc_error(error) from error
-        return upload.read(answer)
+
+        def run() -> bytes:
+            answer: bytes = self._connect().stream_unary(_wire.UPLOAD)(
+                upload.messages(),
+                timeout=timeout or self._options.timeout,
+                metadata=self._options.metadata,
+            )
+            return answer
+
+        return upload.read(_with_typed_errors(run))
 
     def download(
         self,
@@ -196,18 +201,17 @@ class Client(Operators[Any]):
         DataLossError (other bytes came than were sent).
         """
         download = _connection.Download(on_progress)
-        call = self._connect().unary_stream(_wire.DOWNLOAD)
         request = _wire.DownloadRequest(handle=tensor.handle).SerializeToString()
-        with _fork.call():
-            try:
-                for message in call(
-                    request,
-                    timeout=timeout or self._options.timeout,
-                    metadata=self._options.metadata,
-                ):
-                    download.add(message)
-            except grpc.RpcError as error:
-                raise errors.from_rpc_error(error) from error
+
+        def run() -> None:
+            for message in self._connect().unary_stream(_wire.DOWNLOAD)(
+                request,
+                timeout=timeout or self._options.timeout,
+                metadata=self._options.metadata,
+            ):
+                download.add(message)
+
+        _with_typed_errors(run)
         return download.end()
 
     def renew(
@@ -259,11 +263,12 @@ class Client(Operators[Any]):
         return _wire.GetServerStatusResponse.FromString(answer)
 
     def close(self) -> None:
-        """Ends the connection, calls in progress, and regions of shared memory."""
+        """Ends the connection, calls in progress, and regions of shared memory.
+
+        A later call connects anew.
+        """
         self._shared_memory.close()
-        with self._lock:
-            if self._channel is not None and self._generation == _fork.generation():
-                self._channel.close()
+        self._drop_channel()
 
     def __enter__(self) -> Client:
         return self
@@ -271,14 +276,13 @@ class Client(Operators[Any]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        if getattr(self, "_is_lost", False):
+            self._drop_channel()
+
     def _connect(self) -> Any:
         with self._lock:
-            if self._generation != _fork.generation():
-                _fork.check_usable(self._generation)
-                self._parents += [self._channel, self._shared_memory]
-                self._channel = None
-                self._shared_memory = _connection.SharedMemory(self._options)
-                self._generation = _fork.generation()
+            _fork.check_usable()
             if self._channel is None:
                 uri, credentials, options = self._options.channel_arguments()
                 self._channel = (
@@ -288,25 +292,61 @@ class Client(Operators[Any]):
                 )
             return self._channel
 
+    def _drop_channel(self) -> None:
+        with self._lock:
+            if self._channel is None:
+                return
+            self._channel.close()
+            self._channel = None
+            if self._is_lost:
+                self._is_lost = False
+                _fork.note_dropped_connection()
+
+    def _before_fork(self) -> None:
+        if self._is_lost:
+            self._drop_channel()
+
+    def _after_fork_in_child(self) -> None:
+        self._parents += [self._channel, self._shared_memory]
+        self._reset()
+
     def _call(self, method: str, message: bytes, timeout: Optional[float]) -> bytes:
-        call = self._connect().unary_unary(method)
         deadline = time.monotonic() + (timeout or self._options.timeout)
         attempts = 0
         while True:
             attempts += 1
-            error: errors.OpserveError
-            time_left = deadline - time.monotonic()
             try:
-                with _fork.call():
-                    answer: bytes = call(
-                        message, timeout=time_left, metadata=self._options.metadata
-                    )
+                answer = self._attempt(method, message, deadline - time.monotonic())
                 self._policy.record_success()
+                self._is_lost = False
                 return answer
-            except grpc.RpcError as raised:
-                error = errors.from_rpc_error(raised)
-                cause = raised
-            wait = self._policy.wait_after(attempts, deadline - time.monotonic(), error)
-            if wait is None:
-                raise error from cause
+            except errors.OpserveError as error:
+                self._is_lost = not error.from_daemon
+                time_left = deadline - time.monotonic()
+                wait = self._policy.wait_after(attempts, time_left, error)
+                if wait is None:
+                    raise
             time.sleep(wait)
+
+    def _attempt(self, method: str, message: bytes, timeout: float) -> bytes:
+        def run() -> bytes:
+            answer: bytes = self._connect().unary_unary(method)(
+                message, timeout=timeout, metadata=self._options.metadata
+            )
+            return answer
+
+        return _with_typed_errors(run)
+
+
+def _with_typed_errors(call: Callable[[], T]) -> T:
+    """Makes a call, whose errors it gives as OpserveError.
+
+    What is raised refers to nothing of gRPC, not even as its context: a call that an error
+    keeps could not be ended before a fork.
+    """
+    try:
+        with _fork.call():
+            return call()
+    except grpc.RpcError as raised:
+        error = errors.from_rpc_error(raised)
+    raise error
