@@ -83,10 +83,14 @@ def test_l1_loss(pool, shapes, reduction):
     assert pool.programs == [["L1LossBackward"]]
 
 
-@pytest.mark.parametrize("shape, dim", [((4, 5), -1), ((4, 5), 0), ((2, 3, 4), 1), ((), 0)])
+@pytest.mark.parametrize(
+    "shape, dim", [((4, 5), -1), ((4, 5), 0), ((2, 3, 4), 1), ((), 0)]
+)
 def test_log_softmax(pool, shape, dim):
     assert_same_gradients(
-        lambda x: pool.log_softmax(x, dim), lambda x: local.log_softmax(x, dim), tensor(*shape)
+        lambda x: pool.log_softmax(x, dim),
+        lambda x: local.log_softmax(x, dim),
+        tensor(*shape),
     )
 
 
@@ -106,8 +110,12 @@ def test_the_gradient_of_a_loss_of_log_softmax_is_one_program(pool):
     for loss in ("kl_div", "l1_loss"):
         pool.programs.clear()
         assert_same_gradients(
-            lambda x: getattr(pool, loss)(pool.log_softmax(x / 2, -1), t, reduction="sum"),
-            lambda x: getattr(local, loss)(local.log_softmax(x / 2, -1), t, reduction="sum"),
+            lambda x: getattr(pool, loss)(
+                pool.log_softmax(x / 2, -1), t, reduction="sum"
+            ),
+            lambda x: getattr(local, loss)(
+                local.log_softmax(x / 2, -1), t, reduction="sum"
+            ),
             x,
         )
         [program] = pool.programs
@@ -240,7 +248,9 @@ def test_arguments_of_old(pool):
 
 def test_a_dtype_that_an_operator_lacks(pool):
     x = tensor(3, 4, dtype=torch.float64).requires_grad_()
-    with pytest.raises(TypeError, match="LogSoftmaxBackward takes bfloat16, .* not float64"):
+    with pytest.raises(
+        TypeError, match="LogSoftmaxBackward takes bfloat16, .* not float64"
+    ):
         pool.log_softmax(x, -1)
     functions = opserve.torch.Functions(pool._client, fallback="local")
     with pytest.warns(opserve.torch.FallbackWarning, match="not float64"):
@@ -262,7 +272,9 @@ def test_without_a_daemon(tmp_path):
                 lambda x, t: getattr(local, loss)(local.log_softmax(x, -1), t),
                 *(x, t),
             )
-            assert_same_gradients(getattr(functions, loss), getattr(local, loss), x[0], t)
+            assert_same_gradients(
+                getattr(functions, loss), getattr(local, loss), x[0], t
+            )
         assert_same_gradients(
             lambda x: functions.log_softmax(x, 0), lambda x: local.log_softmax(x, 0), x
         )
@@ -276,7 +288,9 @@ def test_without_a_daemon(tmp_path):
 def test_threads(pool):
     def work(seed):
         for number in range(10):
-            x, t = tensor(5, 6, seed=seed * 50 + number), tensor(5, 6, seed=1, positive=True)
+            x, t = tensor(5, 6, seed=seed * 50 + number), tensor(
+                5, 6, seed=1, positive=True
+            )
             assert_same_gradients(
                 lambda x: pool.kl_div(pool.log_softmax(x, -1), t),
                 lambda x: local.kl_div(local.log_softmax(x, -1), t),
@@ -311,7 +325,11 @@ def test_workers_of_a_data_loader(daemon):
         dataset = GradientsOfRows(opserve.torch.Functions(client))
         expected = torch.stack([dataset[index] for index in range(len(dataset))])
         loader = torch.utils.data.DataLoader(
-            dataset, batch_size=3, num_workers=2, timeout=60, multiprocessing_context="fork"
+            dataset,
+            batch_size=3,
+            num_workers=2,
+            timeout=60,
+            multiprocessing_context="fork",
         )
         for _ in range(2):
             torch.testing.assert_close(torch.cat(list(loader)), expected)

@@ -27,9 +27,11 @@ _OFF = ("", "0", "false", "no", "off")
 class Forked(Protocol):
     """What has something to do when this process forks."""
 
-    def _before_fork(self) -> None: ...
+    def _before_fork(self) -> None:
+        ...
 
-    def _after_fork_in_child(self) -> None: ...
+    def _after_fork_in_child(self) -> None:
+        ...
 
 
 def _prepare() -> bool:

@@ -163,7 +163,9 @@ class Functions:
             return False
         wanted = [name for name, tensor in needed.items() if tensor.requires_grad]
         for name in wanted:
-            accepted = {dtype for one in OPERATORS[name].inputs.values() for dtype in one}
+            accepted = {
+                dtype for one in OPERATORS[name].inputs.values() for dtype in one
+            }
             for tensor in tensors:
                 dtype = str(tensor.dtype).rpartition(".")[2]
                 if dtype in accepted:
@@ -289,7 +291,9 @@ class _KlDiv(torch.autograd.Function):
             # Its values do not matter: one element stands for all, unless they are sent anyway.
             is_sent = softmax is not None or target.numel() < input.numel()
             stand_in = input if is_sent else input.new_zeros(()).expand(input.shape)
-            results.append(program.kl_div_backward(factor, stand_in, target, **arguments))
+            results.append(
+                program.kl_div_backward(factor, stand_in, target, **arguments)
+            )
         if softmax is not None:
             results.append(
                 program.log_softmax_backward(results[0], input, dim=softmax.dim)
