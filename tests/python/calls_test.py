@@ -204,37 +204,39 @@ def in_child(client, seeds, answers):
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_forked_children_call_for_themselves(daemon):
-    """Also while threads of the parent are calling, and again from a child of a child."""
     context = multiprocessing.get_context("fork")
     answers = context.Queue()
     with opserve.Client(daemon.target) as client:
-        assert call_in_child(client, 0)
-        is_done = False
-
-        def keep_calling():
-            while not is_done:
-                assert call_in_child(client, 1)
-            return True
-
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            calling = [pool.submit(keep_calling) for _ in range(2)]
-            children = [
-                context.Process(
-                    target=in_child, args=(client, range(n, n + 5), answers)
-                )
-                for n in range(4)
-            ]
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            assert all(pool.map(call_in_child, [client] * 8, range(8)))
+        children = [
+            context.Process(target=in_child, args=(client, range(n, n + 5), answers))
+            for n in range(4)
+        ]
+        for child in children:
+            child.start()
+            assert call_in_child(client, 1)
+        try:
+            assert all(answers.get(timeout=60) for _ in children)
+        finally:
             for child in children:
-                child.start()
-            try:
-                assert all(answers.get(timeout=60) for _ in children)
-            finally:
-                is_done = True
-                for child in children:
-                    child.join(10)
-                    child.kill()
-            assert all(future.result(timeout=60) for future in calling)
+                child.join(10)
+                child.kill()
         assert call_in_child(client, 2)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_after_a_connection_failed(daemon, tmp_path):
+    with opserve.Client(f"unix:{tmp_path}/none", retry=opserve.Retry(1)) as lost:
+        with pytest.raises(opserve.UnavailableError):
+            lost.server_status()
+        with opserve.Client(daemon.target) as client:
+            context = multiprocessing.get_context("fork")
+            answers = context.Queue()
+            child = context.Process(target=in_child, args=(client, [1], answers))
+            child.start()
+            child.join(60)
+            assert child.exitcode == 0 and answers.get(timeout=60)
 
 
 def test_tls_and_tokens(start_daemon, tmp_path):
