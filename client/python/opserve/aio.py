@@ -226,8 +226,7 @@ class AsyncClient(Operators[Awaitable[Any]]):
                 return answer
             except grpc.aio.AioRpcError as raised:
                 error = errors.from_rpc_error(raised)
-                cause = raised
             wait = self._policy.wait_after(attempts, deadline - time.monotonic(), error)
             if wait is None:
-                raise error from cause
+                raise error
             await asyncio.sleep(wait)

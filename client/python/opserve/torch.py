@@ -240,7 +240,7 @@ class _LogSoftmax(torch.autograd.Function):
         return output
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator, unused-ignore]
+    @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Optional[Tensor], ...]:
         ready, ctx.ready = ctx.ready, None
         if ready is not None and ready.is_for(grad_output):
@@ -272,7 +272,7 @@ class _KlDiv(torch.autograd.Function):
         return functional.kl_div(input, target, **ctx.arguments)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator, unused-ignore]
+    @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Optional[Tensor], ...]:
         input, target = ctx.saved_tensors
         wants_input, wants_target = ctx.needs_input_grad[:2]
@@ -341,7 +341,7 @@ class _L1Loss(torch.autograd.Function):
         return functional.l1_loss(input, target, reduction=reduction)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator, unused-ignore]
+    @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Optional[Tensor], ...]:
         input, target = ctx.saved_tensors
         wants_input, wants_target = ctx.needs_input_grad[:2]
