@@ -239,6 +239,30 @@ def test_a_fork_after_a_connection_failed(daemon, tmp_path):
             assert child.exitcode == 0 and answers.get(timeout=60)
 
 
+def in_child_with_errors(client, answers):
+    try:
+        client.l1_loss_backward(np.float32(1), normal(3), normal(4))
+    except opserve.InvalidArgumentError as error:
+        answers.put((error.argument, error.aclnn_status))
+    try:
+        client.upload(normal(3))
+    except RuntimeError as error:
+        answers.put(str(error))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_errors_reach_a_forked_child(client):
+    client.server_status()
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    child = context.Process(target=in_child_with_errors, args=(client, answers))
+    child.start()
+    assert answers.get(timeout=60) == ("target", 161002)
+    assert "forked after its parent had connected" in answers.get(timeout=60)
+    child.join(60)
+    assert child.exitcode == 0
+
+
 def test_tls_and_tokens(start_daemon, tmp_path):
     import hashlib
     import subprocess

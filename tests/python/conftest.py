@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 if not os.environ.get("OPSERVE_INSTALLED"):  # set it to test the package as installed
     sys.path.insert(0, str(ROOT / "client/python"))
 
-import opserve  # noqa: E402  (before gRPC, so that it can be forked)
+import opserve  # noqa: E402
 
 
 class Daemon:

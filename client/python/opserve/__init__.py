@@ -8,7 +8,6 @@
 opserve.torch has differentiable functions whose backward pass runs there.
 """
 
-from opserve import _fork as _fork  # before gRPC is loaded
 from opserve._operators import OPERATORS
 from opserve._retry import Retry
 from opserve._target import Tls, default_target

@@ -11,7 +11,7 @@ from typing import Any, Optional
 import grpc
 import grpc.aio
 
-from opserve import _connection, _wire, errors
+from opserve import _connection, _fork, _wire, errors
 from opserve._connection import (
     DEFAULT_CHUNK_BYTES,
     DEFAULT_TIMEOUT,
@@ -201,6 +201,7 @@ class AsyncClient(Operators[Awaitable[Any]]):
 
     def _connect(self) -> Any:
         if self._channel is None:
+            _fork.start_grpc()
             uri, credentials, options = self._options.channel_arguments()
             self._channel = (
                 grpc.aio.insecure_channel(uri, options)

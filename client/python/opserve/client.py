@@ -19,6 +19,7 @@ from opserve._connection import (
 )
 from opserve._operator import Parameters
 from opserve._operators import Operators
+from opserve._relay import Relay
 from opserve._request import Request
 from opserve._retry import Retry
 from opserve._target import Tls, default_target
@@ -37,8 +38,9 @@ class Client(Operators[Any]):
     daemon: who uses resident tensors connects to that one.
 
     The methods of Operators run one operator and give its result, of the kind of the first
-    tensor. Calls wait in the calling thread, without the interpreter's lock. Thread-safe; a
-    forked child makes a connection of its own when it first needs it.
+    tensor. Calls wait in the calling thread, without the interpreter's lock. Thread-safe. In a
+    child that was forked after gRPC had been used, calls go through a relay, a process of their own,
+    one after the other; transfers and streams do not work there.
 
     Errors are OpserveError. Operators are pure: calls are repeated after UnavailableError
     and ResourceExhaustedError, unless the daemon says that it is of no use: after the wait that
@@ -86,7 +88,7 @@ class Client(Operators[Any]):
         self._shared_memory = _connection.SharedMemory(self._options)
         self._lock = threading.Lock()
         self._channel: Optional[Any] = None  # guarded by _lock
-        self._is_lost = False  # whether the last call found no daemon
+        self._relay: Optional[Relay] = None  # likewise
 
     def execute(
         self,
@@ -268,7 +270,11 @@ class Client(Operators[Any]):
         A later call connects anew.
         """
         self._shared_memory.close()
-        self._drop_channel()
+        with self._lock:
+            for what in (self._channel, self._relay):
+                if what is not None:
+                    what.close()
+            self._channel = self._relay = None
 
     def __enter__(self) -> Client:
         return self
@@ -276,14 +282,10 @@ class Client(Operators[Any]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        if getattr(self, "_is_lost", False):
-            self._drop_channel()
-
     def _connect(self) -> Any:
         with self._lock:
-            _fork.check_usable()
             if self._channel is None:
+                _fork.start_grpc()
                 uri, credentials, options = self._options.channel_arguments()
                 self._channel = (
                     grpc.insecure_channel(uri, options)
@@ -292,22 +294,14 @@ class Client(Operators[Any]):
                 )
             return self._channel
 
-    def _drop_channel(self) -> None:
+    def _start_relay(self) -> Relay:
         with self._lock:
-            if self._channel is None:
-                return
-            self._channel.close()
-            self._channel = None
-            if self._is_lost:
-                self._is_lost = False
-                _fork.note_dropped_connection()
-
-    def _before_fork(self) -> None:
-        if self._is_lost:
-            self._drop_channel()
+            if self._relay is None:
+                self._relay = Relay(self._options)
+            return self._relay
 
     def _after_fork_in_child(self) -> None:
-        self._parents += [self._channel, self._shared_memory]
+        self._parents += [self._channel, self._shared_memory, self._relay]
         self._reset()
 
     def _call(self, method: str, message: bytes, timeout: Optional[float]) -> bytes:
@@ -318,10 +312,8 @@ class Client(Operators[Any]):
             try:
                 answer = self._attempt(method, message, deadline - time.monotonic())
                 self._policy.record_success()
-                self._is_lost = False
                 return answer
             except errors.OpserveError as error:
-                self._is_lost = not error.from_daemon
                 time_left = deadline - time.monotonic()
                 wait = self._policy.wait_after(attempts, time_left, error)
                 if wait is None:
@@ -329,6 +321,9 @@ class Client(Operators[Any]):
             time.sleep(wait)
 
     def _attempt(self, method: str, message: bytes, timeout: float) -> bytes:
+        if _fork.needs_relay():
+            return self._start_relay().call(method, message, timeout)
+
         def run() -> bytes:
             answer: bytes = self._connect().unary_unary(method)(
                 message, timeout=timeout, metadata=self._options.metadata
@@ -341,12 +336,11 @@ class Client(Operators[Any]):
 def _with_typed_errors(call: Callable[[], T]) -> T:
     """Makes a call, whose errors it gives as OpserveError.
 
-    What is raised refers to nothing of gRPC, not even as its context: a call that an error
-    keeps could not be ended before a fork.
+    What is raised refers to nothing of gRPC, not even as its context: errors may be kept longer
+    than the calls they came from.
     """
     try:
-        with _fork.call():
-            return call()
+        return call()
     except grpc.RpcError as raised:
         error = errors.from_rpc_error(raised)
     raise error

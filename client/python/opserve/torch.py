@@ -81,9 +81,6 @@ class Functions:
         self._fallback = fallback
         _fork.watch(self)
 
-    def _before_fork(self) -> None:
-        pass
-
     def _after_fork_in_child(self) -> None:
         self._lock = threading.Lock()  # a thread that the child lacks may have it
 
