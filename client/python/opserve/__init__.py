@@ -1,0 +1,68 @@
+"""opserve: gradient operators on Ascend NPUs that a daemon lends.
+
+    import numpy as np, opserve
+
+    with opserve.Client() as client:
+        gradient = client.kl_div_backward(g, x, t, reduction="batchmean")
+
+opserve.torch has differentiable functions whose backward pass runs there.
+"""
+
+from opserve._operators import OPERATORS
+from opserve._retry import Retry
+from opserve._target import Tls, default_target
+from opserve.aio import AsyncClient
+from opserve.client import Client
+from opserve.errors import (
+    AlreadyExistsError,
+    CancelledError,
+    DataLossError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpserveError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    TensorLostError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnimplementedError,
+)
+from opserve.program import OutputOf, Program, Response
+from opserve.resident import ResidentTensor
+from opserve.shared_memory import SharedRegion
+from opserve.stream import ExecuteStream
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "OPERATORS",
+    "AlreadyExistsError",
+    "AsyncClient",
+    "CancelledError",
+    "Client",
+    "DataLossError",
+    "DeadlineExceededError",
+    "ExecuteStream",
+    "FailedPreconditionError",
+    "InternalError",
+    "InvalidArgumentError",
+    "NotFoundError",
+    "OpserveError",
+    "OutputOf",
+    "PermissionDeniedError",
+    "Program",
+    "ResidentTensor",
+    "ResourceExhaustedError",
+    "Response",
+    "Retry",
+    "SharedRegion",
+    "TensorLostError",
+    "Tls",
+    "UnauthenticatedError",
+    "UnavailableError",
+    "UnimplementedError",
+    "default_target",
+]

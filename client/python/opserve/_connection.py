@@ -1,0 +1,243 @@
+"""What the clients have in common: options, requests as messages, answers as values."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Optional
+
+import grpc
+import numpy as np
+
+from opserve import _crc32c, _frame, _tensors, _wire, errors
+from opserve._dtypes import DataType
+from opserve._retry import Retry, RetryPolicy
+from opserve._target import Target, Tls, channel_arguments, parse_target
+from opserve._views import TensorView, memory
+from opserve.resident import ResidentTensor
+from opserve.shared_memory import SharedMemoryConnection, SharedRegion
+
+DEFAULT_TIMEOUT = 30.0
+# Below, what each message costs shows; above, chunks fall out of the caches.
+DEFAULT_CHUNK_BYTES = 1 << 20
+
+OnReceipt = Callable[[Any], None]
+# Called with bytes done and bytes in all, after each chunk of a transfer.
+OnProgress = Callable[[int, int], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How a client reaches its daemon, checked. See Client."""
+
+    target: Target
+    tls: Optional[Tls]
+    token: Optional[str]
+    timeout: float
+    retry: Retry
+    on_receipt: Optional[OnReceipt]
+
+    @classmethod
+    def check(
+        cls,
+        target: str,
+        tls: Optional[Tls],
+        token: Optional[str],
+        timeout: float,
+        retry: Retry,
+        on_receipt: Optional[OnReceipt],
+    ) -> Options:
+        """ValueError: something cannot be met."""
+        if not timeout > 0:
+            raise ValueError(f"timeout is {timeout}; expected seconds above 0")
+        options = cls(
+            parse_target(target), tls, token or None, timeout, retry, on_receipt
+        )
+        options.channel_arguments()
+        return options
+
+    def channel_arguments(self) -> tuple[str, Any, list[tuple[str, Any]]]:
+        return channel_arguments(self.target, self.tls, self.token)
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """Sent with each call."""
+        if self.token is None:
+            return ()
+        return (("authorization", f"Bearer {self.token}"),)
+
+    def new_policy(self) -> RetryPolicy:
+        return RetryPolicy(self.retry)
+
+
+class SharedMemory:
+    """The shared memory of a client: connected when first needed. Thread-safe."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._lock = threading.Lock()
+        self._connection: Optional[SharedMemoryConnection] = None  # guarded by _lock
+
+    def create_region(self, size: int, read_only: bool) -> SharedRegion:
+        path = self._options.target.socket_path
+        if path is None:
+            raise ValueError(
+                f"target {self._options.target.uri} is not unix:PATH, which shared memory needs"
+            )
+        with self._lock:
+            if self._connection is None:
+                self._connection = SharedMemoryConnection(
+                    path, self._options.token, self._options.timeout
+                )
+            connection = self._connection
+        return SharedRegion(connection, size, read_only)
+
+    def fill_range(self, view: TensorView, message: Any) -> bool:
+        """As Regions.fill_range."""
+        connection = self._connection
+        return connection is not None and connection.regions.fill_range(view, message)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+
+
+class Upload:
+    """A tensor on its way to the daemon. Elements that are not contiguous are copied first."""
+
+    def __init__(
+        self,
+        tensor: object,
+        *,
+        lease: float,
+        device: Optional[int],
+        chunk_bytes: int,
+        on_progress: Optional[OnProgress],
+    ) -> None:
+        """TypeError, ValueError: it is nothing that can be sent."""
+        if chunk_bytes < 1:
+            raise ValueError(f"chunk_bytes is {chunk_bytes}; expected at least 1")
+        view = _tensors.view_of(tensor)
+        self._view = view if view.is_contiguous else _tensors.contiguous(view)
+        self._chunk_bytes = chunk_bytes
+        self._on_progress = on_progress
+        self._header = _wire.UploadRequest()
+        self._header.header.dtype = view.dtype
+        self._header.header.shape.extend(view.shape)
+        self._header.header.chunk_bytes = chunk_bytes
+        set_duration(self._header.header.lease, lease)
+        if device is not None:
+            self._header.header.device = device
+
+    def messages(self) -> Iterator[bytes]:
+        """One for each chunk; the first has the header, too."""
+        data = memory(self._view.address, self._view.span_bytes)
+        message = self._header
+        for start in range(0, max(len(data), 1), self._chunk_bytes):
+            chunk = data[start : start + self._chunk_bytes]
+            message.crc32c = _crc32c.crc32c(chunk)
+            yield _frame.join(message, [chunk])
+            if self._on_progress is not None:
+                self._on_progress(start + len(chunk), len(data))
+            message = _wire.UploadRequest()
+
+    def read(self, answer: bytes) -> ResidentTensor:
+        """What the daemon made of it."""
+        response = _wire.UploadResponse.FromString(answer)
+        return ResidentTensor(
+            response.handle,
+            self._view.dtype,
+            self._view.shape,
+            read_time(response.lease_end),
+            response.device,
+        )
+
+
+class Download:
+    """The elements of a tensor that have arrived."""
+
+    def __init__(self, on_progress: Optional[OnProgress]) -> None:
+        self._on_progress = on_progress
+        self._header: Optional[Any] = None
+        self._data = bytearray()
+        self._arrived = 0
+
+    def add(self, message: bytes) -> None:
+        """Takes the next message. DataLossError: a chunk is not what was sent."""
+        try:
+            response, chunks = _frame.split(message, _wire.DownloadResponse)
+        except _frame.FrameError as error:
+            raise errors.bad_answer(error) from error
+        if self._header is None:
+            self._header = response.header
+            self._data = bytearray(self._view().element_bytes)
+            return
+        chunk = chunks[0] if chunks else memoryview(b"")
+        end = self._arrived + len(chunk)
+        if end > len(self._data) or _crc32c.crc32c(chunk) != response.crc32c:
+            raise _data_loss(f"the chunk at byte {self._arrived} is not what was sent")
+        self._data[self._arrived : end] = chunk
+        self._arrived = end
+        if self._on_progress is not None:
+            self._on_progress(end, len(self._data))
+
+    def end(self) -> Any:
+        """The tensor, a numpy array. DataLossError: there are elements missing."""
+        if self._header is None or self._arrived != len(self._data):
+            raise _data_loss(
+                f"it ended after {self._arrived} of {len(self._data)} bytes"
+            )
+        view = self._view()
+        return np.frombuffer(self._data, view.dtype.numpy).reshape(view.shape)
+
+    def _view(self) -> TensorView:
+        assert self._header is not None
+        try:
+            dtype = DataType(self._header.dtype)
+        except ValueError as error:
+            raise errors.bad_answer(error) from error
+        return TensorView(0, dtype, tuple(self._header.shape), ())
+
+
+def renew_message(tensors: Sequence[ResidentTensor], lease: float) -> bytes:
+    message = _wire.RenewRequest(handles=[tensor.handle for tensor in tensors])
+    set_duration(message.lease, lease)
+    encoded: bytes = message.SerializeToString()
+    return encoded
+
+
+def read_renewal(answer: bytes) -> list[datetime.datetime]:
+    return [read_time(end) for end in _wire.RenewResponse.FromString(answer).lease_ends]
+
+
+def release_message(tensors: Sequence[ResidentTensor]) -> bytes:
+    message = _wire.ReleaseRequest(handles=[tensor.handle for tensor in tensors])
+    encoded: bytes = message.SerializeToString()
+    return encoded
+
+
+def read_release(answer: bytes) -> int:
+    released: int = _wire.ReleaseResponse.FromString(answer).released
+    return released
+
+
+def set_duration(message: Any, seconds: float) -> None:
+    """Fills a google.protobuf.Duration; 0 leaves it unset."""
+    if seconds:
+        message.seconds = int(seconds)
+        message.nanos = int((seconds - int(seconds)) * 1e9)
+
+
+def read_time(message: Any) -> datetime.datetime:
+    """Of a google.protobuf.Timestamp."""
+    start = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+    return start + datetime.timedelta(
+        seconds=message.seconds, microseconds=message.nanos // 1000
+    )
+
+
+def _data_loss(what: str) -> errors.OpserveError:
+    return errors.make_error(grpc.StatusCode.DATA_LOSS, f"download: {what}")

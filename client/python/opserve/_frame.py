@@ -1,0 +1,89 @@
+"""Messages whose tensor bytes stay out of protobuf.
+
+The protocol puts tensor bytes into a bytes field of number 15 at the top level, written last
+(`payloads`, or `data` of chunks). protobuf would copy them when they are set, when the
+message is written and when it is read. Here the message is put together in one copy, and
+taken apart in none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Union
+
+Buffer = Union[bytes, memoryview]
+
+_PAYLOAD_FIELD = 15
+_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+_PAYLOAD_TAG = bytes([_PAYLOAD_FIELD << 3 | _LENGTH])
+
+
+class FrameError(ValueError):
+    """The bytes are not a message."""
+
+
+def join(header: Any, payloads: Iterable[Buffer]) -> bytes:
+    """The message `header`, which has no payloads, with `payloads`."""
+    parts: list[Buffer] = [header.SerializeToString()]
+    for payload in payloads:
+        parts.append(_PAYLOAD_TAG + _varint(len(payload)))
+        parts.append(payload)
+    return b"".join(parts)
+
+
+def split(message: bytes, kind: Any) -> tuple[Any, Sequence[memoryview]]:
+    """What `message` holds beside its payloads, as `kind`, and views of its payloads.
+
+    FrameError: it is not such a message.
+    """
+    view = memoryview(message)
+    header: list[memoryview] = []
+    payloads: list[memoryview] = []
+    start = 0
+    while start < len(view):
+        tag, position = _read_varint(view, start)
+        wire_type = tag & 7
+        if wire_type == _LENGTH:
+            size, position = _read_varint(view, position)
+            end = position + size
+        elif wire_type == _VARINT:
+            _, end = _read_varint(view, position)
+        elif wire_type == _FIXED32:
+            end = position + 4
+        elif wire_type == _FIXED64:
+            end = position + 8
+        else:
+            raise FrameError(f"wire type {wire_type}")
+        if end > len(view):
+            raise FrameError("it ends in the middle of a field")
+        if tag == _PAYLOAD_TAG[0]:
+            payloads.append(view[position:end])
+        else:
+            header.append(view[start:end])
+        start = end
+    try:
+        return kind.FromString(b"".join(header)), payloads
+    except Exception as error:  # DecodeError, of whichever implementation
+        raise FrameError(str(error)) from error
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def _read_varint(view: memoryview, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if position >= len(view) or shift > 63:
+            raise FrameError("it ends in the middle of a number")
+        byte = view[position]
+        value |= (byte & 0x7F) << shift
+        position += 1
+        if byte < 0x80:
+            return value, position
+        shift += 7

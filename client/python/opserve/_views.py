@@ -1,0 +1,64 @@
+"""Tensors in this process's memory as the wire sees them."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import math
+
+from opserve._dtypes import DataType
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorView:
+    """A view of memory: strides in elements, none negative.
+
+    Attributes:
+        address: of the first element.
+        owner: keeps the memory.
+    """
+
+    address: int
+    dtype: DataType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    owner: object = dataclasses.field(repr=False, default=None)
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Row-major without gaps; strides of axes that have one entry do not matter."""
+        wanted = contiguous_strides(self.shape)
+        return 0 in self.shape or all(
+            size == 1 or stride == expected
+            for size, stride, expected in zip(self.shape, self.strides, wanted)
+        )
+
+    @property
+    def element_bytes(self) -> int:
+        """Of all elements, each for itself."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def span_bytes(self) -> int:
+        """From the first element that the view addresses to the end of the last."""
+        if 0 in self.shape:
+            return 0
+        last = sum((size - 1) * step for size, step in zip(self.shape, self.strides))
+        return (last + 1) * self.dtype.itemsize
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Of a row-major tensor, in elements."""
+    strides: list[int] = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def memory(address: int, size: int) -> memoryview:
+    """`size` bytes at `address`, writable; whoever owns them is to be kept by the caller."""
+    if size == 0:
+        return memoryview(b"")
+    return memoryview((ctypes.c_char * size).from_address(address)).cast("B")

@@ -1,0 +1,74 @@
+"""The messages of the wire protocol.
+
+The package carries the protocol as descriptors (protocol.binpb, written by
+tools/generate_protocol.py), and makes the message classes from them. Generated modules would tie
+it to one range of protobuf versions, and could clash with those of another package in
+protobuf's global pool.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+_PACKAGE = "opserve.v1."
+
+
+def _load_pool() -> Any:
+    data = (
+        importlib.resources.files(__package__).joinpath("protocol.binpb").read_bytes()
+    )
+    pool = descriptor_pool.DescriptorPool()
+    for file in descriptor_pb2.FileDescriptorSet.FromString(data).file:
+        pool.AddSerializedFile(file.SerializeToString())
+    return pool
+
+
+_pool = _load_pool()
+
+
+def _message(name: str) -> Any:
+    descriptor = _pool.FindMessageTypeByName(_PACKAGE + name)
+    if hasattr(message_factory, "GetMessageClass"):  # protobuf 4.22 and later
+        return message_factory.GetMessageClass(descriptor)
+    return message_factory.MessageFactory(_pool).GetPrototype(descriptor)
+
+
+def enum_names(name: str) -> dict[int, str]:
+    """The names of an enum's values, by number."""
+    values = _pool.FindEnumTypeByName(_PACKAGE + name).values
+    return {value.number: value.name for value in values}
+
+
+ExecuteRequest = _message("ExecuteRequest")
+ExecuteResponse = _message("ExecuteResponse")
+ExecuteStreamRequest = _message("ExecuteStreamRequest")
+ExecuteStreamResponse = _message("ExecuteStreamResponse")
+Receipt = _message("Receipt")
+ListOperatorsRequest = _message("ListOperatorsRequest")
+ListOperatorsResponse = _message("ListOperatorsResponse")
+GetServerStatusRequest = _message("GetServerStatusRequest")
+GetServerStatusResponse = _message("GetServerStatusResponse")
+UploadRequest = _message("UploadRequest")
+UploadResponse = _message("UploadResponse")
+DownloadRequest = _message("DownloadRequest")
+DownloadResponse = _message("DownloadResponse")
+RenewRequest = _message("RenewRequest")
+RenewResponse = _message("RenewResponse")
+ReleaseRequest = _message("ReleaseRequest")
+ReleaseResponse = _message("ReleaseResponse")
+SharedMemoryRequest = _message("SharedMemoryRequest")
+SharedMemoryResponse = _message("SharedMemoryResponse")
+StatusDetails = _message("StatusDetails")
+ErrorDetail = _message("ErrorDetail")
+
+EXECUTE = "/opserve.v1.OperatorService/Execute"
+EXECUTE_STREAM = "/opserve.v1.OperatorService/ExecuteStream"
+LIST_OPERATORS = "/opserve.v1.OperatorService/ListOperators"
+GET_SERVER_STATUS = "/opserve.v1.OperatorService/GetServerStatus"
+UPLOAD = "/opserve.v1.TensorService/Upload"
+DOWNLOAD = "/opserve.v1.TensorService/Download"
+RENEW = "/opserve.v1.TensorService/Renew"
+RELEASE = "/opserve.v1.TensorService/Release"

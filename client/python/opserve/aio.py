@@ -1,0 +1,233 @@
+"""Client of an opserve daemon for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import time
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, Optional
+
+import grpc
+import grpc.aio
+
+from opserve import _connection, _fork, _wire, errors
+from opserve._connection import (
+    DEFAULT_CHUNK_BYTES,
+    DEFAULT_TIMEOUT,
+    OnProgress,
+    OnReceipt,
+)
+from opserve._operator import Parameters
+from opserve._operators import Operators
+from opserve._request import Request
+from opserve._retry import Retry
+from opserve._target import Tls, default_target
+from opserve.program import OutputOf, Program, Response
+from opserve.resident import ResidentTensor
+from opserve.shared_memory import SharedRegion
+
+
+class AsyncClient(Operators[Awaitable[Any]]):
+    """As Client, for the event loop in which it is first used.
+
+        async with opserve.AsyncClient() as client:
+            gradient = await client.l1_loss_backward(g, x, t)
+
+    The methods of Operators give awaitables; any number may be in progress. Cancelling the task
+    that awaits one cancels the call. Not thread-safe, and not for a forked child: make one
+    there. Tensors are put into and taken out of messages in the loop's thread.
+    """
+
+    def __init__(
+        self,
+        target: Optional[str] = None,
+        *,
+        tls: Optional[Tls] = None,
+        token: Optional[str] = None,
+        timeout: float = DEFAULT_TIMEOUT,
+        retry: Retry = Retry(),
+        on_receipt: Optional[OnReceipt] = None,
+    ) -> None:
+        """Arguments and errors are those of Client."""
+        self._options = _connection.Options.check(
+            target or default_target(), tls, token, timeout, retry, on_receipt
+        )
+        self._policy = self._options.new_policy()
+        self._shared_memory = _connection.SharedMemory(self._options)
+        self._channel: Optional[Any] = None
+
+    async def execute(
+        self,
+        program: Program,
+        results: Optional[Sequence[OutputOf]] = None,
+        *,
+        want_receipt: bool = False,
+        priority: str = "normal",
+        idempotency_key: str = "",
+        timeout: Optional[float] = None,
+    ) -> Response:
+        """As Client.execute."""
+        request = Request(
+            program,
+            self._shared_memory.fill_range,
+            results=results,
+            want_receipt=want_receipt or self._options.on_receipt is not None,
+            priority=priority,
+            idempotency_key=idempotency_key,
+        )
+        answer = await self._call(_wire.EXECUTE, request.encode(), timeout)
+        response = request.decode(answer)
+        if self._options.on_receipt is not None:
+            self._options.on_receipt(response.receipt)
+        return response
+
+    def _call_operator(
+        self,
+        operator: str,
+        inputs: Mapping[str, Any],
+        attributes: Mapping[str, Any],
+        parameters: Parameters,
+    ) -> Awaitable[Any]:
+        program = Program()
+        program.invoke(operator, inputs, attributes, parameters)
+
+        async def first_result() -> Any:
+            response = await self.execute(program, timeout=parameters.timeout)
+            return response.results[0]
+
+        return first_result()
+
+    async def upload(
+        self,
+        tensor: object,
+        *,
+        lease: float = 0,
+        device: Optional[int] = None,
+        chunk_bytes: int = DEFAULT_CHUNK_BYTES,
+        timeout: Optional[float] = None,
+        on_progress: Optional[OnProgress] = None,
+    ) -> ResidentTensor:
+        """As Client.upload."""
+        upload = _connection.Upload(
+            tensor,
+            lease=lease,
+            device=device,
+            chunk_bytes=chunk_bytes,
+            on_progress=on_progress,
+        )
+        call = self._connect().stream_unary(_wire.UPLOAD)
+        try:
+            answer = await call(
+                upload.messages(),
+                timeout=timeout or self._options.timeout,
+                metadata=self._options.metadata,
+            )
+        except grpc.aio.AioRpcError as error:
+            raise errors.from_rpc_error(error) from error
+        return upload.read(answer)
+
+    async def download(
+        self,
+        tensor: ResidentTensor,
+        *,
+        timeout: Optional[float] = None,
+        on_progress: Optional[OnProgress] = None,
+    ) -> Any:
+        """As Client.download."""
+        download = _connection.Download(on_progress)
+        call = self._connect().unary_stream(_wire.DOWNLOAD)
+        request = _wire.DownloadRequest(handle=tensor.handle).SerializeToString()
+        try:
+            async for message in call(
+                request,
+                timeout=timeout or self._options.timeout,
+                metadata=self._options.metadata,
+            ):
+                download.add(message)
+        except grpc.aio.AioRpcError as error:
+            raise errors.from_rpc_error(error) from error
+        return download.end()
+
+    async def renew(
+        self,
+        tensors: Sequence[ResidentTensor],
+        lease: float = 0,
+        *,
+        timeout: Optional[float] = None,
+    ) -> list[datetime.datetime]:
+        """As Client.renew."""
+        message = _connection.renew_message(tensors, lease)
+        return _connection.read_renewal(await self._call(_wire.RENEW, message, timeout))
+
+    async def release(
+        self, tensors: Sequence[ResidentTensor], *, timeout: Optional[float] = None
+    ) -> int:
+        """As Client.release."""
+        message = _connection.release_message(tensors)
+        return _connection.read_release(
+            await self._call(_wire.RELEASE, message, timeout)
+        )
+
+    def create_region(self, size: int, *, read_only: bool = False) -> SharedRegion:
+        """As Client.create_region; waits for the daemon for a moment."""
+        return self._shared_memory.create_region(size, read_only)
+
+    async def list_operators(
+        self, names: Sequence[str] = (), *, timeout: Optional[float] = None
+    ) -> list[Any]:
+        """As Client.list_operators."""
+        message = _wire.ListOperatorsRequest(names=names).SerializeToString()
+        answer = await self._call(_wire.LIST_OPERATORS, message, timeout)
+        return list(_wire.ListOperatorsResponse.FromString(answer).operators)
+
+    async def server_status(self, *, timeout: Optional[float] = None) -> Any:
+        """As Client.server_status."""
+        message = _wire.GetServerStatusRequest().SerializeToString()
+        answer = await self._call(_wire.GET_SERVER_STATUS, message, timeout)
+        return _wire.GetServerStatusResponse.FromString(answer)
+
+    async def close(self) -> None:
+        """Ends the connection, calls in progress, and regions of shared memory."""
+        self._shared_memory.close()
+        if self._channel is not None:
+            await self._channel.close()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def _connect(self) -> Any:
+        if self._channel is None:
+            _fork.start_grpc()
+            uri, credentials, options = self._options.channel_arguments()
+            self._channel = (
+                grpc.aio.insecure_channel(uri, options)
+                if credentials is None
+                else grpc.aio.secure_channel(uri, credentials, options)
+            )
+        return self._channel
+
+    async def _call(
+        self, method: str, message: bytes, timeout: Optional[float]
+    ) -> bytes:
+        call = self._connect().unary_unary(method)
+        deadline = time.monotonic() + (timeout or self._options.timeout)
+        attempts = 0
+        while True:
+            attempts += 1
+            time_left = deadline - time.monotonic()
+            try:
+                answer: bytes = await call(
+                    message, timeout=time_left, metadata=self._options.metadata
+                )
+                self._policy.record_success()
+                return answer
+            except grpc.aio.AioRpcError as raised:
+                error = errors.from_rpc_error(raised)
+            wait = self._policy.wait_after(attempts, deadline - time.monotonic(), error)
+            if wait is None:
+                raise error
+            await asyncio.sleep(wait)

@@ -1,0 +1,346 @@
+"""Client of an opserve daemon, for programs with threads or without."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional, TypeVar
+
+import grpc
+
+from opserve import _connection, _fork, _wire, errors
+from opserve._connection import (
+    DEFAULT_CHUNK_BYTES,
+    DEFAULT_TIMEOUT,
+    OnProgress,
+    OnReceipt,
+)
+from opserve._operator import Parameters
+from opserve._operators import Operators
+from opserve._relay import Relay
+from opserve._request import Request
+from opserve._retry import Retry
+from opserve._target import Tls, default_target
+from opserve.program import OutputOf, Program, Response
+from opserve.resident import ResidentTensor
+from opserve.shared_memory import SharedRegion
+from opserve.stream import ExecuteStream
+
+T = TypeVar("T")
+
+
+class Client(Operators[Any]):
+    """A connection to one daemon, or to each of several between which calls go round.
+
+    It is made when first needed and remade after it broke. Tensors are in the memory of one
+    daemon: who uses resident tensors connects to that one.
+
+    The methods of Operators run one operator and give its result, of the kind of the first
+    tensor. Calls wait in the calling thread, without the interpreter's lock. Thread-safe. In a
+    child that was forked after gRPC had been used, calls go through a relay, a process of their own,
+    one after the other; transfers and streams do not work there.
+
+    Errors are OpserveError. Operators are pure: calls are repeated after UnavailableError
+    and ResourceExhaustedError, unless the daemon says that it is of no use: after the wait that
+    the daemon asks for, else after up to 50 ms, 100 ms, 200 ms and so on up to 5 s, drawn at
+    random. The timeout is that of all attempts. Uploads, downloads and requests of a stream are
+    not repeated.
+    """
+
+    def __init__(
+        self,
+        target: Optional[str] = None,
+        *,
+        tls: Optional[Tls] = None,
+        token: Optional[str] = None,
+        timeout: float = DEFAULT_TIMEOUT,
+        retry: Retry = Retry(),
+        on_receipt: Optional[OnReceipt] = None,
+    ) -> None:
+        """Connects to nothing yet.
+
+        Args:
+            target: "unix:PATH", "HOST:PORT", "dns:///HOST:PORT" (a daemon at each address of
+                HOST), or a list of unix:PATH, IPV4:PORT or [IPV6]:PORT with commas. None:
+                OPSERVE_TARGET, else the Unix socket on which `opserved` serves this user.
+            tls: None: not encrypted.
+            token: says who the caller is; without TLS it goes only to Unix sockets and loopback
+                addresses.
+            timeout: of calls that are given none, in seconds.
+            retry: how often calls are repeated.
+            on_receipt: called with the receipt of each call, in the thread that made it; asks
+                for one in each call.
+
+        Raises:
+            ValueError: one of these cannot be met.
+        """
+        self._options = _connection.Options.check(
+            target or default_target(), tls, token, timeout, retry, on_receipt
+        )
+        self._parents: list[Any] = []  # what a forked child must not touch
+        self._reset()
+        _fork.watch(self)
+
+    def _reset(self) -> None:
+        self._policy = self._options.new_policy()
+        self._shared_memory = _connection.SharedMemory(self._options)
+        self._lock = threading.Lock()
+        self._channel: Optional[Any] = None  # guarded by _lock
+        self._relay: Optional[Relay] = None  # likewise
+
+    def execute(
+        self,
+        program: Program,
+        results: Optional[Sequence[OutputOf]] = None,
+        *,
+        want_receipt: bool = False,
+        priority: str = "normal",
+        idempotency_key: str = "",
+        timeout: Optional[float] = None,
+    ) -> Response:
+        """Runs a program on one device and waits for its results.
+
+        Args:
+            results: wanted, in this order; None: the output of the last invocation.
+            priority: "low", "normal" or "high", among the tenant's own requests.
+            idempotency_key: while the daemon remembers it (10 minutes), the same request is run
+                once, and each repetition gets the same answer. Not with shared memory.
+            timeout: in seconds; None: the client's.
+        """
+        request = Request(
+            program,
+            self._shared_memory.fill_range,
+            results=results,
+            want_receipt=want_receipt or self._options.on_receipt is not None,
+            priority=priority,
+            idempotency_key=idempotency_key,
+        )
+        answer = self._call(_wire.EXECUTE, request.encode(), timeout)
+        response = request.decode(answer)
+        if self._options.on_receipt is not None:
+            self._options.on_receipt(response.receipt)
+        return response
+
+    def _call_operator(
+        self,
+        operator: str,
+        inputs: Mapping[str, Any],
+        attributes: Mapping[str, Any],
+        parameters: Parameters,
+    ) -> Any:
+        program = Program()
+        program.invoke(operator, inputs, attributes, parameters)
+        return self.execute(program, timeout=parameters.timeout).results[0]
+
+    def open_stream(
+        self, window: int = 64, timeout: Optional[float] = None
+    ) -> ExecuteStream:
+        """A pipeline: requests are sent as they come, and answered as they end.
+
+        Args:
+            window: requests in progress at once, at least 1.
+            timeout: of the stream as a whole; None: none.
+        """
+        call = self._connect().stream_stream(_wire.EXECUTE_STREAM)
+        return ExecuteStream(
+            call,
+            self._shared_memory.fill_range,
+            self._options.metadata,
+            window,
+            timeout,
+            self._options.on_receipt,
+        )
+
+    def upload(
+        self,
+        tensor: object,
+        *,
+        lease: float = 0,
+        device: Optional[int] = None,
+        chunk_bytes: int = DEFAULT_CHUNK_BYTES,
+        timeout: Optional[float] = None,
+        on_progress: Optional[OnProgress] = None,
+    ) -> ResidentTensor:
+        """Puts a tensor into a device's memory, where it stays for its lease.
+
+        Args:
+            lease: in seconds; 0: the daemon's default (10 minutes).
+            device: None: that of the caller's other tensors while it has room.
+            chunk_bytes: at most the daemon's limit on messages, less 64 KiB.
+            timeout: of the whole transfer.
+            on_progress: called with bytes done and bytes in all, from gRPC's thread.
+        """
+        upload = _connection.Upload(
+            tensor,
+            lease=lease,
+            device=device,
+            chunk_bytes=chunk_bytes,
+            on_progress=on_progress,
+        )
+
+        def run() -> bytes:
+            answer: bytes = self._connect().stream_unary(_wire.UPLOAD)(
+                upload.messages(),
+                timeout=timeout or self._options.timeout,
+                metadata=self._options.metadata,
+            )
+            return answer
+
+        return upload.read(_with_typed_errors(run))
+
+    def download(
+        self,
+        tensor: ResidentTensor,
+        *,
+        timeout: Optional[float] = None,
+        on_progress: Optional[OnProgress] = None,
+    ) -> Any:
+        """The elements of a resident tensor, as a numpy array.
+
+        Raises NotFoundError (its lease has ended), TensorLostError (the device has lost it) and
+        DataLossError (other bytes came than were sent).
+        """
+        download = _connection.Download(on_progress)
+        request = _wire.DownloadRequest(handle=tensor.handle).SerializeToString()
+
+        def run() -> None:
+            for message in self._connect().unary_stream(_wire.DOWNLOAD)(
+                request,
+                timeout=timeout or self._options.timeout,
+                metadata=self._options.metadata,
+            ):
+                download.add(message)
+
+        _with_typed_errors(run)
+        return download.end()
+
+    def renew(
+        self,
+        tensors: Sequence[ResidentTensor],
+        lease: float = 0,
+        *,
+        timeout: Optional[float] = None,
+    ) -> list[datetime.datetime]:
+        """Lets leases end `lease` seconds from now, none earlier than it would have; their ends.
+
+        At most 1024. On an error no lease is changed.
+        """
+        message = _connection.renew_message(tensors, lease)
+        return _connection.read_renewal(self._call(_wire.RENEW, message, timeout))
+
+    def release(
+        self, tensors: Sequence[ResidentTensor], *, timeout: Optional[float] = None
+    ) -> int:
+        """Frees resident tensors, at most 1024, and gives their number; unknown ones are passed over."""
+        message = _connection.release_message(tensors)
+        return _connection.read_release(self._call(_wire.RELEASE, message, timeout))
+
+    def create_region(self, size: int, *, read_only: bool = False) -> SharedRegion:
+        """Memory of `size` bytes that the daemon on this machine has, too: see SharedRegion.
+
+        Args:
+            read_only: the daemon can read it, and write no result to it.
+
+        Raises:
+            ValueError: the target is not unix:PATH.
+            UnavailableError: the daemon takes no shared memory.
+            ResourceExhaustedError: a quota is full, or this machine's memory.
+        """
+        return self._shared_memory.create_region(size, read_only)
+
+    def list_operators(
+        self, names: Sequence[str] = (), *, timeout: Optional[float] = None
+    ) -> list[Any]:
+        """OperatorDescriptor messages (operator.proto) of these names, or of all."""
+        message = _wire.ListOperatorsRequest(names=names).SerializeToString()
+        answer = self._call(_wire.LIST_OPERATORS, message, timeout)
+        return list(_wire.ListOperatorsResponse.FromString(answer).operators)
+
+    def server_status(self, *, timeout: Optional[float] = None) -> Any:
+        """What the daemon is and how its devices do: a GetServerStatusResponse message."""
+        message = _wire.GetServerStatusRequest().SerializeToString()
+        answer = self._call(_wire.GET_SERVER_STATUS, message, timeout)
+        return _wire.GetServerStatusResponse.FromString(answer)
+
+    def close(self) -> None:
+        """Ends the connection, calls in progress, and regions of shared memory.
+
+        A later call connects anew.
+        """
+        self._shared_memory.close()
+        with self._lock:
+            for what in (self._channel, self._relay):
+                if what is not None:
+                    what.close()
+            self._channel = self._relay = None
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _connect(self) -> Any:
+        with self._lock:
+            if self._channel is None:
+                _fork.start_grpc()
+                uri, credentials, options = self._options.channel_arguments()
+                self._channel = (
+                    grpc.insecure_channel(uri, options)
+                    if credentials is None
+                    else grpc.secure_channel(uri, credentials, options)
+                )
+            return self._channel
+
+    def _start_relay(self) -> Relay:
+        with self._lock:
+            if self._relay is None:
+                self._relay = Relay(self._options)
+            return self._relay
+
+    def _after_fork_in_child(self) -> None:
+        self._parents += [self._channel, self._shared_memory, self._relay]
+        self._reset()
+
+    def _call(self, method: str, message: bytes, timeout: Optional[float]) -> bytes:
+        deadline = time.monotonic() + (timeout or self._options.timeout)
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                answer = self._attempt(method, message, deadline - time.monotonic())
+                self._policy.record_success()
+                return answer
+            except errors.OpserveError as error:
+                time_left = deadline - time.monotonic()
+                wait = self._policy.wait_after(attempts, time_left, error)
+                if wait is None:
+                    raise
+            time.sleep(wait)
+
+    def _attempt(self, method: str, message: bytes, timeout: float) -> bytes:
+        if _fork.needs_relay():
+            return self._start_relay().call(method, message, timeout)
+
+        def run() -> bytes:
+            answer: bytes = self._connect().unary_unary(method)(
+                message, timeout=timeout, metadata=self._options.metadata
+            )
+            return answer
+
+        return _with_typed_errors(run)
+
+
+def _with_typed_errors(call: Callable[[], T]) -> T:
+    """Makes a call, whose errors it gives as OpserveError.
+
+    What is raised refers to nothing of gRPC, not even as its context: errors may be kept longer
+    than the calls they came from.
+    """
+    try:
+        return call()
+    except grpc.RpcError as raised:
+        error = errors.from_rpc_error(raised)
+    raise error

@@ -1,0 +1,38 @@
+"""Tensors that stay with the daemon: uploaded once, used by any number of calls."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from typing import Any
+
+import numpy as np
+
+from opserve._dtypes import DataType
+
+
+@dataclasses.dataclass(frozen=True)
+class ResidentTensor:
+    """Refers to a tensor in the memory of one of the daemon's devices; an input of any call.
+
+    The daemon frees it at the end of its lease (Client.renew) or when told to
+    (Client.release), not when this value goes. One call can use tensors of one device only.
+    Immutable; may be pickled and used by other processes of the same tenant.
+
+    Attributes:
+        handle: opaque; who knows it may use the tensor, within the tenant.
+        shape: of the tensor, which is contiguous.
+        lease_end: as of the upload.
+        device: where it is.
+    """
+
+    handle: bytes = dataclasses.field(repr=False)
+    data_type: DataType
+    shape: tuple[int, ...]
+    lease_end: datetime.datetime
+    device: int
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """As numpy's."""
+        return self.data_type.numpy

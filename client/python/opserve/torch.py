@@ -1,0 +1,427 @@
+"""Differentiable functions of torch.nn.functional whose backward pass runs on a pool of NPUs.
+
+    import opserve.torch as F
+
+    loss = F.kl_div(F.log_softmax(logits, -1), target, reduction="batchmean")
+    loss.backward()
+
+`kl_div`, `l1_loss` and `log_softmax` have the signatures of torch.nn.functional. Forward
+passes are computed here, by torch; backward passes by the daemon, without a copy of the
+tensors but those of the transport. The gradient of a loss of a log_softmax takes one
+call: a program of both backward operators.
+
+The functions of this module use a client of their own, connected to the default target; for
+another one, or to compute here when the pool cannot:
+
+    F = opserve.torch.Functions(opserve.Client("unix:/run/opserve.sock"), fallback="local")
+
+Thread-safe, and usable in forked processes such as DataLoader's workers. Gradients of gradients
+are not supported.
+
+Where gradients differ from torch's, within what both leave open: that of kl_div with respect
+to a plain target is 0 where the target is 0, and NaN compares as equal in l1_loss. Sums are
+taken in float32. float64 is only for kl_div with respect to its input: the other operators do
+not have it, and a TypeError says so in the forward pass.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional
+
+import torch
+import torch.nn.functional as functional
+from torch.autograd.function import once_differentiable
+
+from opserve import _fork, errors
+from opserve._operators import OPERATORS
+from opserve.client import Client
+from opserve.program import OutputOf, Program
+
+Tensor = torch.Tensor
+
+# What another daemon, or another time, might do better; then computing here helps.
+_POOL_FAILURES = (
+    errors.UnavailableError,
+    errors.ResourceExhaustedError,
+    errors.DeadlineExceededError,
+    errors.InternalError,
+    errors.UnimplementedError,
+)
+
+
+class FallbackWarning(UserWarning):
+    """A backward pass was computed locally because the pool could not."""
+
+
+class Functions:
+    """The functions, bound to a client.
+
+    Thread-safe, as the client is.
+    """
+
+    def __init__(
+        self, client: Optional[Client] = None, *, fallback: Optional[str] = None
+    ) -> None:
+        """
+        Args:
+            client: None: one connected to the default target when first needed.
+            fallback: "local": what the pool cannot compute (it cannot be reached, is full, is
+                too slow, has a fault, or lacks an operator for the dtype) is computed here by
+                torch; a FallbackWarning says so once. None: it is an error.
+        """
+        if fallback not in (None, "local"):
+            raise ValueError(f'fallback is {fallback!r}; expected None or "local"')
+        self._lock = threading.Lock()
+        self._client = client  # guarded by _lock, as below
+        self._fallbacks = 0
+        self._fallback = fallback
+        _fork.watch(self)
+
+    def _after_fork_in_child(self) -> None:
+        self._lock = threading.Lock()  # a thread that the child lacks may have it
+
+    @property
+    def fallbacks(self) -> int:
+        """Backward passes that were computed locally because the pool could not."""
+        with self._lock:
+            return self._fallbacks
+
+    def kl_div(
+        self,
+        input: Tensor,
+        target: Tensor,
+        size_average: Optional[bool] = None,
+        reduce: Optional[bool] = None,
+        reduction: str = "mean",
+        log_target: bool = False,
+    ) -> Tensor:
+        """As torch.nn.functional.kl_div."""
+        reduction = _reduction(size_average, reduce, reduction)
+        needed = {"KlDivBackward": input, "KlDivTargetBackward": target}
+        loss: Tensor
+        if self._is_for_pool(needed, (input, target)):
+            loss = _KlDiv.apply(input, target, self, reduction, log_target)
+        else:
+            loss = functional.kl_div(
+                input, target, reduction=reduction, log_target=log_target
+            )
+        return loss
+
+    def l1_loss(
+        self,
+        input: Tensor,
+        target: Tensor,
+        size_average: Optional[bool] = None,
+        reduce: Optional[bool] = None,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """As torch.nn.functional.l1_loss."""
+        reduction = _reduction(size_average, reduce, reduction)
+        either = input if input.requires_grad else target
+        loss: Tensor
+        if self._is_for_pool({"L1LossBackward": either}, (input, target)):
+            loss = _L1Loss.apply(input, target, self, reduction)
+        else:
+            loss = functional.l1_loss(input, target, reduction=reduction)
+        return loss
+
+    def log_softmax(
+        self,
+        input: Tensor,
+        dim: Optional[int] = None,
+        _stacklevel: int = 3,
+        dtype: Optional[torch.dtype] = None,
+    ) -> Tensor:
+        """As torch.nn.functional.log_softmax."""
+        if dim is None:
+            dim = functional._get_softmax_dim("log_softmax", input.dim(), _stacklevel)
+        if dtype is not None:
+            input = input.to(dtype)
+        output: Tensor
+        if self._is_for_pool({"LogSoftmaxBackward": input}, (input,)):
+            output = _LogSoftmax.apply(input, self, dim)
+        else:
+            output = functional.log_softmax(input, dim)
+        return output
+
+    def _is_for_pool(
+        self, needed: Mapping[str, Tensor], tensors: Sequence[Tensor]
+    ) -> bool:
+        """Whether a gradient will be asked for that the pool computes.
+
+        `needed`: the operators, each with the tensor that may want its gradient. TypeError: an
+        operator does not take the dtypes of `tensors`, and there is no fallback.
+        """
+        if not torch.is_grad_enabled():
+            return False
+        wanted = [name for name, tensor in needed.items() if tensor.requires_grad]
+        for name in wanted:
+            accepted = {
+                dtype for one in OPERATORS[name].inputs.values() for dtype in one
+            }
+            for tensor in tensors:
+                dtype = str(tensor.dtype).rpartition(".")[2]
+                if dtype in accepted:
+                    continue
+                why = f"{name} takes {', '.join(sorted(accepted))}, not {dtype}"
+                if self._fallback is None:
+                    raise TypeError(f'{why}; fallback="local" would compute it here')
+                self._count_fallback(why)
+                return False
+        return bool(wanted)
+
+    def _gradients(
+        self,
+        program: Program,
+        results: Sequence[OutputOf],
+        compute_here: Callable[[], Sequence[Tensor]],
+    ) -> Sequence[Tensor]:
+        """Results of a program, or what `compute_here` gives if the pool cannot run it."""
+        try:
+            return self._connect().execute(program, results).results
+        except _POOL_FAILURES as error:
+            if self._fallback is None:
+                raise
+            self._count_fallback(str(error))
+            return compute_here()
+
+    def _connect(self) -> Client:
+        with self._lock:
+            if self._client is None:
+                self._client = Client()
+            return self._client
+
+    def _count_fallback(self, why: str) -> None:
+        with self._lock:
+            self._fallbacks += 1
+            is_first = self._fallbacks == 1
+        if is_first:
+            warnings.warn(
+                f"computing gradients locally: {why}", FallbackWarning, stacklevel=4
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Ready:
+    """The gradient of a log_softmax that was computed together with that of its loss.
+
+    It is right if what arrives at the log_softmax is the very gradient that left the loss,
+    neither added to another nor changed by a hook.
+    """
+
+    arriving: Tensor
+    version: int
+    gradient: Tensor
+
+    def is_for(self, arriving: Tensor) -> bool:
+        return (
+            arriving.data_ptr() == self.arriving.data_ptr()
+            and arriving.shape == self.arriving.shape
+            and arriving.stride() == self.arriving.stride()
+            and arriving._version == self.version
+        )
+
+
+class _LogSoftmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, input: Tensor, functions: Functions, dim: int) -> Tensor:
+        output = functional.log_softmax(input, dim)
+        ctx.save_for_backward(output)
+        ctx.functions = functions
+        ctx.dim = dim
+        ctx.ready = None
+        return output
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Optional[Tensor], ...]:
+        ready, ctx.ready = ctx.ready, None
+        if ready is not None and ready.is_for(grad_output):
+            return ready.gradient, None, None
+        (output,) = ctx.saved_tensors
+
+        def compute_here() -> Sequence[Tensor]:
+            return [_log_softmax_gradient(grad_output, output, ctx.dim)]
+
+        program = Program()
+        last = program.log_softmax_backward(grad_output, output, dim=ctx.dim)
+        [gradient] = ctx.functions._gradients(program, [last], compute_here)
+        return gradient, None, None
+
+
+class _KlDiv(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        input: Tensor,
+        target: Tensor,
+        functions: Functions,
+        reduction: str,
+        log_target: bool,
+    ) -> Tensor:
+        ctx.save_for_backward(input, target)
+        ctx.functions = functions
+        ctx.arguments = {"reduction": reduction, "log_target": log_target}
+        return functional.kl_div(input, target, **ctx.arguments)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Optional[Tensor], ...]:
+        input, target = ctx.saved_tensors
+        wants_input, wants_target = ctx.needs_input_grad[:2]
+        arguments = dict(ctx.arguments)
+        factor = grad_output
+        if arguments["reduction"] == "batchmean":
+            # torch divides by input's first extent, the operator by that of the broadcast.
+            batch = torch.broadcast_shapes(input.shape, target.shape)[0]
+            if input.shape[0] != batch:
+                arguments["reduction"] = "sum"
+                factor = grad_output / input.shape[0]
+        program = Program()
+        results = []
+        softmax = _softmax_before(input, ctx.functions) if wants_input else None
+        if wants_input:
+            # Its values do not matter: one element stands for all, unless they are sent anyway.
+            is_sent = softmax is not None or target.numel() < input.numel()
+            stand_in = input if is_sent else input.new_zeros(()).expand(input.shape)
+            results.append(
+                program.kl_div_backward(factor, stand_in, target, **arguments)
+            )
+        if softmax is not None:
+            results.append(
+                program.log_softmax_backward(results[0], input, dim=softmax.dim)
+            )
+        if wants_target:
+            results.append(
+                program.kl_div_target_backward(factor, input, target, **arguments)
+            )
+
+        def compute_here() -> Sequence[Tensor]:
+            gradients = list(
+                _gradients_here(
+                    lambda a, b: functional.kl_div(a, b, **ctx.arguments),
+                    (input, target),
+                    ctx.needs_input_grad,
+                    grad_output,
+                )
+            )
+            if softmax is not None:
+                further = _log_softmax_gradient(gradients[0], input, softmax.dim)
+                gradients.insert(1, further)
+            return gradients
+
+        gradients = list(ctx.functions._gradients(program, results, compute_here))
+        if softmax is not None:
+            further = gradients.pop(1)
+            softmax.ready = _Ready(gradients[0], gradients[0]._version, further)
+        return (
+            gradients[0] if wants_input else None,
+            gradients[-1] if wants_target else None,
+            None,
+            None,
+            None,
+        )
+
+
+class _L1Loss(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, input: Tensor, target: Tensor, functions: Functions, reduction: str
+    ) -> Tensor:
+        ctx.save_for_backward(input, target)
+        ctx.functions = functions
+        ctx.reduction = reduction
+        return functional.l1_loss(input, target, reduction=reduction)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Optional[Tensor], ...]:
+        input, target = ctx.saved_tensors
+        wants_input, wants_target = ctx.needs_input_grad[:2]
+        program = Program()
+        # That of the broadcast shape, from which both gradients follow.
+        whole = program.l1_loss_backward(
+            grad_output, input, target, reduction=ctx.reduction
+        )
+        results = [whole]
+        shape = torch.broadcast_shapes(input.shape, target.shape)
+        is_plain = input.shape == shape and input.dtype == target.dtype
+        softmax = None
+        if wants_input and is_plain:
+            softmax = _softmax_before(input, ctx.functions)
+        if softmax is not None:
+            results.append(program.log_softmax_backward(whole, input, dim=softmax.dim))
+
+        def compute_here() -> Sequence[Tensor]:
+            gradients = list(
+                _gradients_here(
+                    lambda a, b: functional.l1_loss(a, b, reduction=ctx.reduction),
+                    (input.expand(shape), target.expand(shape)),
+                    (True, False),
+                    grad_output,
+                )
+            )
+            if softmax is not None:
+                further = _log_softmax_gradient(gradients[0], input, softmax.dim)
+                gradients.append(further)
+            return gradients
+
+        gradients = ctx.functions._gradients(program, results, compute_here)
+        gradient = gradients[0]
+        of_input = of_target = None
+        if wants_input:
+            of_input = gradient.sum_to_size(input.shape).to(input.dtype)
+        if wants_target:
+            of_target = -gradient.sum_to_size(target.shape).to(target.dtype)
+        if softmax is not None and of_input is not None:
+            softmax.ready = _Ready(of_input, of_input._version, gradients[1])
+        return of_input, of_target, None, None
+
+
+def _softmax_before(input: Tensor, functions: Functions) -> Optional[Any]:
+    """The log_softmax of these functions that made `input`, as its autograd node, or None."""
+    node = input.grad_fn
+    if isinstance(node, _LogSoftmax._backward_cls) and node.functions is functions:
+        return node
+    return None
+
+
+def _log_softmax_gradient(grad_output: Tensor, output: Tensor, dim: int) -> Tensor:
+    total = grad_output.sum(dim, keepdim=True) if output.dim() else grad_output
+    return grad_output - output.exp() * total
+
+
+def _gradients_here(
+    function: Callable[..., Tensor],
+    inputs: Sequence[Tensor],
+    are_wanted: Sequence[bool],
+    grad_output: Tensor,
+) -> Sequence[Tensor]:
+    """Gradients with respect to the inputs that are wanted, by torch."""
+    with torch.enable_grad():
+        leaves = [
+            tensor.detach().requires_grad_(wanted)
+            for tensor, wanted in zip(inputs, are_wanted)
+        ]
+        output = function(*leaves)
+    wanted = [leaf for leaf in leaves if leaf.requires_grad]
+    return torch.autograd.grad(output, wanted, grad_output)
+
+
+def _reduction(
+    size_average: Optional[bool], reduce: Optional[bool], reduction: str
+) -> str:
+    if size_average is None and reduce is None:
+        return reduction
+    legacy: str = torch.nn._reduction.legacy_get_string(size_average, reduce)
+    return legacy
+
+
+default = Functions()
+kl_div = default.kl_div
+l1_loss = default.l1_loss
+log_softmax = default.log_softmax

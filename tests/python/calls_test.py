@@ -1,0 +1,316 @@
+"""Ways to call: programs, receipts, streams, asyncio, threads, forked processes."""
+
+import asyncio
+import concurrent.futures
+import multiprocessing
+import os
+
+import numpy as np
+import pytest
+from formulas import kl, l1, log_softmax_gradient, normal
+
+import opserve
+
+
+def distillation(program, g, log_q, p):
+    gradient = program.kl_div_backward(g, log_q, p, reduction="batchmean")
+    return gradient, program.log_softmax_backward(gradient, log_q)
+
+
+def test_a_program_feeds_outputs_into_inputs(client):
+    g, log_q, p = np.float32(1), normal(4, 5), np.abs(normal(4, 5, seed=1))
+    program = opserve.Program()
+    gradient, logits = distillation(program, g, log_q, p)
+    [last] = client.execute(program).results
+    first, again = client.execute(program, [gradient, logits]).results
+    np.testing.assert_allclose(first, kl(g, p, 4), rtol=1e-6)
+    np.testing.assert_allclose(
+        last, log_softmax_gradient(first, log_q), rtol=1e-4, atol=1e-6
+    )
+    np.testing.assert_array_equal(last, again)
+
+
+def test_outputs_belong_to_their_program(client):
+    one, other = opserve.Program(), opserve.Program()
+    output = one.l1_loss_backward(np.float32(1), normal(3), normal(3))
+    with pytest.raises(ValueError, match="another program"):
+        other.log_softmax_backward(output, normal(3))
+    with pytest.raises(ValueError, match="another program"):
+        client.execute(other, [output])
+    with pytest.raises(ValueError, match="one timeout"):
+        one.l1_loss_backward(np.float32(1), normal(3), normal(3), timeout=1)
+
+
+def test_an_empty_program_is_refused_by_the_daemon(client):
+    with pytest.raises(opserve.InvalidArgumentError):
+        client.execute(opserve.Program())
+
+
+def test_a_receipt_says_what_a_call_cost(client, daemon):
+    program = opserve.Program()
+    program.l1_loss_backward(np.float32(1), normal(3), normal(3))
+    assert client.execute(program).receipt is None
+    receipt = client.execute(program, want_receipt=True, priority="high").receipt
+    assert receipt.total_ns > 0 and receipt.copied_to_device_bytes == 28
+    receipts = []
+    with opserve.Client(daemon.target, on_receipt=receipts.append) as counting:
+        counting.l1_loss_backward(np.float32(1), normal(3), normal(3))
+    assert len(receipts) == 1
+    with pytest.raises(ValueError, match='priority "urgent"'):
+        client.execute(program, priority="urgent")
+
+
+def test_an_idempotency_key_belongs_to_one_request(client):
+    key = os.urandom(8).hex()
+    program, other = opserve.Program(), opserve.Program()
+    program.l1_loss_backward(np.float32(1), normal(3), normal(3, seed=1))
+    other.l1_loss_backward(np.float32(2), normal(3), normal(3, seed=1))
+    [first] = client.execute(program, idempotency_key=key).results
+    [again] = client.execute(program, idempotency_key=key).results
+    np.testing.assert_array_equal(first, again)
+    with pytest.raises(opserve.InvalidArgumentError):
+        client.execute(other, idempotency_key=key)
+
+
+def test_a_stream_answers_each_request(client):
+    inputs = [normal(7, 5, seed=seed) for seed in range(100)]
+    with client.open_stream(window=8) as stream:
+        futures = [
+            stream.l1_loss_backward(np.float32(1), x, -x, reduction="sum")
+            for x in inputs
+        ]
+    for x, future in zip(inputs, futures):
+        np.testing.assert_array_equal(future.result(timeout=0), l1(1, x, -x))
+
+
+def test_an_error_in_a_stream_concerns_one_request(client):
+    with client.open_stream() as stream:
+        good = stream.l1_loss_backward(np.float32(1), normal(3), normal(3))
+        bad = stream.l1_loss_backward(np.float32(1), normal(3), normal(4))
+        also_good = stream.l1_loss_backward(np.float32(1), normal(3), normal(3))
+        assert bad.exception(timeout=30).argument == "target"
+        assert good.result(timeout=30).shape == also_good.result(timeout=30).shape
+    with pytest.raises(RuntimeError, match="finished"):
+        stream.l1_loss_backward(np.float32(1), normal(3), normal(3))
+
+
+def test_a_stream_takes_programs_from_callbacks(client):
+    g, log_q, p = np.float32(1), normal(4, 5), np.abs(normal(4, 5, seed=1))
+    second = concurrent.futures.Future()
+    program = opserve.Program()
+    distillation(program, g, log_q, p)
+    with client.open_stream(window=1) as stream:
+        first = stream.submit(program, want_receipt=True)
+        first.add_done_callback(lambda _: second.set_result(stream.submit(program)))
+        again = second.result(timeout=30).result(timeout=30)
+        assert (
+            first.result().receipt.plan_hits + first.result().receipt.plan_misses == 2
+        )
+        np.testing.assert_array_equal(first.result().results[0], again.results[0])
+
+
+def test_a_stream_that_breaks_fails_what_is_in_progress(start_daemon):
+    import signal
+
+    daemon = start_daemon("--device=0", faults="kernel=aclnnL1LossBackward,nth=2,hang")
+    with opserve.Client(daemon.target) as client:
+        stream = client.open_stream()
+        future = stream.l1_loss_backward(np.float32(1), normal(3), normal(3))
+        while client.server_status().devices[0].executing_requests == 0:
+            pass
+        daemon.stop(signal.SIGKILL)
+        assert isinstance(future.exception(timeout=30), opserve.UnavailableError)
+        with pytest.raises(opserve.UnavailableError):
+            stream.finish()
+        with pytest.raises(opserve.UnavailableError):
+            stream.l1_loss_backward(np.float32(1), normal(3), normal(3))
+
+
+def test_a_stream_can_be_cancelled(start_daemon):
+    daemon = start_daemon(
+        "--device=0", faults="kernel=aclnnL1LossBackward,nth=2,slow=1000000"
+    )
+    with opserve.Client(daemon.target) as client:
+        stream = client.open_stream()
+        future = stream.l1_loss_backward(np.float32(1), normal(3), normal(3))
+        stream.cancel()
+        assert isinstance(future.exception(timeout=30), opserve.CancelledError)
+
+
+def test_asyncio(daemon):
+    async def run():
+        async with opserve.AsyncClient(daemon.target) as client:
+            inputs = [normal(6, seed=seed) for seed in range(20)]
+            calls = [
+                client.l1_loss_backward(np.float32(1), x, -x, reduction="sum")
+                for x in inputs
+            ]
+            for x, result in zip(inputs, await asyncio.gather(*calls)):
+                np.testing.assert_array_equal(result, l1(1, x, -x))
+            with pytest.raises(opserve.InvalidArgumentError) as raised:
+                await client.l1_loss_backward(np.float32(1), normal(2), normal(3))
+            assert raised.value.argument == "target"
+            names = [operator.name for operator in await client.list_operators()]
+            assert "KlDivBackward" in names
+            x = normal(10, 10)
+            tensor = await client.upload(x, chunk_bytes=100)
+            np.testing.assert_array_equal(await client.download(tensor), x)
+            assert len(await client.renew([tensor], 60)) == 1
+            result = await client.l1_loss_backward(np.float32(1), tensor, -x)
+            np.testing.assert_allclose(result, l1(1, x, -x, 100))
+            assert await client.release([tensor]) == 1
+            with pytest.raises(opserve.NotFoundError):
+                await client.download(tensor)
+
+    asyncio.run(run())
+
+
+def test_asyncio_cancellation_reaches_the_call(start_daemon):
+    slow = start_daemon(
+        "--device=0", faults="kernel=aclnnL1LossBackward,nth=2,slow=1000000"
+    )
+
+    async def run():
+        async with opserve.AsyncClient(slow.target) as client:
+            awaitable = client.l1_loss_backward(np.float32(1), normal(3), normal(3))
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(awaitable, 0.2)
+            return await client.server_status()
+
+    assert asyncio.run(run()).devices
+
+
+def test_threads_share_a_client(client):
+    def work(seed):
+        for number in range(20):
+            x = normal(9, 7, seed=seed * 100 + number)
+            result = client.l1_loss_backward(np.float32(1), x, -x, reduction="sum")
+            np.testing.assert_array_equal(result, l1(1, x, -x))
+        return True
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))
+
+
+def call_in_child(client, seed):
+    x = normal(5, 5, seed=seed)
+    result = client.l1_loss_backward(np.float32(1), x, -x, reduction="sum")
+    return bool((result == l1(1, x, -x)).all())
+
+
+def in_child(client, seeds, answers):
+    answers.put(all(call_in_child(client, seed) for seed in seeds))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forked_children_call_for_themselves(daemon):
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    with opserve.Client(daemon.target) as client:
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            assert all(pool.map(call_in_child, [client] * 8, range(8)))
+        children = [
+            context.Process(target=in_child, args=(client, range(n, n + 5), answers))
+            for n in range(4)
+        ]
+        for child in children:
+            child.start()
+            assert call_in_child(client, 1)
+        try:
+            assert all(answers.get(timeout=60) for _ in children)
+        finally:
+            for child in children:
+                child.join(10)
+                child.kill()
+        assert call_in_child(client, 2)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_after_a_connection_failed(daemon, tmp_path):
+    with opserve.Client(f"unix:{tmp_path}/none", retry=opserve.Retry(1)) as lost:
+        with pytest.raises(opserve.UnavailableError):
+            lost.server_status()
+        with opserve.Client(daemon.target) as client:
+            context = multiprocessing.get_context("fork")
+            answers = context.Queue()
+            child = context.Process(target=in_child, args=(client, [1], answers))
+            child.start()
+            child.join(60)
+            assert child.exitcode == 0 and answers.get(timeout=60)
+
+
+def in_child_with_errors(client, answers):
+    try:
+        client.l1_loss_backward(np.float32(1), normal(3), normal(4))
+    except opserve.InvalidArgumentError as error:
+        answers.put((error.argument, error.aclnn_status))
+    try:
+        client.upload(normal(3))
+    except RuntimeError as error:
+        answers.put(str(error))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_errors_reach_a_forked_child(client):
+    client.server_status()
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    child = context.Process(target=in_child_with_errors, args=(client, answers))
+    child.start()
+    assert answers.get(timeout=60) == ("target", 161002)
+    assert "forked after its parent had connected" in answers.get(timeout=60)
+    child.join(60)
+    assert child.exitcode == 0
+
+
+def test_tls_and_tokens(start_daemon, tmp_path):
+    import hashlib
+    import subprocess
+
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+        + ["-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"]
+        + ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
+        check=True,
+        capture_output=True,
+    )
+    digest = hashlib.sha256(b"secret").hexdigest()
+    config = tmp_path / "opserved.textproto"
+    config.write_text(f'tenant {{ name: "me" token_sha256: "{digest}" }}')
+    daemon = start_daemon(
+        f"--config={config}",
+        f"--tls_cert={tmp_path}/cert.pem",
+        f"--tls_key={tmp_path}/key.pem",
+        "--enable_shm",
+        listen=",127.0.0.1:0",
+    )
+    address = next(a for a in daemon.ready["listen"] if a.startswith("127."))
+    target = address.replace("127.0.0.1", "localhost")
+    tls = opserve.Tls(ca_file=str(tmp_path / "cert.pem"))
+    with opserve.Client(target, tls=tls, token="secret") as client:
+        assert call_in_child(client, 0)
+    with opserve.Client(
+        address, tls=opserve.Tls(tls.ca_file, server_name="localhost"), token="secret"
+    ) as client:
+        assert call_in_child(client, 0)
+    with opserve.Client(target, tls=tls) as client:
+        with pytest.raises(opserve.UnauthenticatedError):
+            client.server_status()
+    with opserve.Client(daemon.target, token="secret") as client:
+        region = client.create_region(100)
+        x = region.empty(3, np.float32)
+        client.l1_loss_backward(np.float32(1), x, x)
+
+
+def test_calls_go_round_between_daemons(start_daemon):
+    daemons = [start_daemon(), start_daemon()]
+    with opserve.Client(",".join(daemon.target for daemon in daemons)) as client:
+        for _ in range(50):
+            call_in_child(client, 0)
+    completed = []
+    for daemon in daemons:
+        with opserve.Client(daemon.target) as client:
+            completed.append(
+                sum(d.completed_requests for d in client.server_status().devices)
+            )
+    assert min(completed) > 0

@@ -1,0 +1,155 @@
+"""Tensors in and out: kinds, layouts, how few bytes are sent."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from formulas import l1, normal
+
+import opserve
+from opserve import _crc32c, _frame, _wire
+from opserve._payloads import Payloads
+from opserve._tensors import view_of
+
+
+def call(client, x, **options):
+    one = np.ones((), x.dtype)
+    return client.l1_loss_backward(
+        one, x, np.zeros_like(x), reduction="none", **options
+    )
+
+
+def payload_bytes(*arrays):
+    return sum(len(buffer) for buffer in Payloads([view_of(a) for a in arrays]).buffers)
+
+
+def test_results_are_arrays_of_the_callers_own(client):
+    result = call(client, normal(3, 5))
+    assert result.flags.writeable and result.flags.aligned and result.flags.c_contiguous
+    result += 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_dtypes_come_back(client, dtype):
+    x = normal(4, 3).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    result = call(client, x)
+    assert result.dtype == x.dtype
+    np.testing.assert_array_equal(result.astype("f4"), np.sign(x.astype("f4")))
+
+
+def test_a_dtype_can_be_asked_for(client):
+    assert call(client, normal(4), dtype="bfloat16").dtype == ml_dtypes.bfloat16
+    assert call(client, normal(4), dtype=np.float16).dtype == np.float16
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        normal(4, 6).T,
+        normal(4, 6)[:, ::2],
+        normal(4, 6)[::-1],
+        normal(4, 6)[1:, 2:],
+        normal(4, 6).astype(">f4"),
+        np.broadcast_to(normal(6), (4, 6)),
+        normal(3, 4, 5).transpose(2, 0, 1),
+        normal(1, 4, 1).swapaxes(0, 2),
+        np.float32(3),
+        normal(0, 4),
+        np.frombuffer(b"\0" + normal(8).tobytes(), "f4", offset=1),
+        np.zeros(3, [("a", "i2"), ("x", "f4")])["x"],
+    ],
+    ids=range(12),
+)
+def test_layouts(client, x):
+    target = normal(*np.shape(x), seed=1)
+    result = client.l1_loss_backward(np.float32(2), x, target, reduction="none")
+    np.testing.assert_array_equal(result, l1(2, np.asarray(x, "f4"), target))
+
+
+def test_out_is_filled_and_returned(client):
+    x = normal(4, 6)
+    out = np.empty_like(x)
+    assert call(client, x, out=out) is out
+    np.testing.assert_array_equal(out, np.sign(x))
+    with pytest.raises(
+        ValueError, match=r"out is FLOAT \[3\]; the result is FLOAT \[4, 6\]"
+    ):
+        call(client, x, out=np.empty(3, "f4"))
+    with pytest.raises(ValueError, match="writable and contiguous"):
+        call(client, x, out=np.empty((6, 4), "f4").T)
+
+
+@pytest.mark.parametrize(
+    "tensor, message",
+    [
+        (np.zeros(3, np.int64), "self is elements of dtype int64; expected float32"),
+        ([1.0, 2.0], "self is a list; expected a numpy array"),
+        (2.0, "self is a float; expected a numpy array"),
+    ],
+)
+def test_what_is_no_tensor_is_refused_by_name(client, tensor, message):
+    with pytest.raises(TypeError, match="L1LossBackward: " + message):
+        client.l1_loss_backward(np.float32(1), tensor, np.zeros(3, "f4"))
+
+
+def test_memory_in_common_is_sent_once():
+    x = normal(100, 10)
+    assert payload_bytes(x, x) == x.nbytes
+    assert payload_bytes(x, x.T) == x.nbytes
+    assert payload_bytes(x[:, :5], x[:, 5:]) == x.nbytes
+    assert payload_bytes(x[:60], x[40:]) == x.nbytes
+    assert payload_bytes(np.broadcast_to(np.float32(1), (1000,))) == 4
+    assert payload_bytes(x[:, :1]) == 400  # not what is between them
+    assert payload_bytes(x[:10], x[90:]) == 800
+
+
+def test_shared_payloads_mean_the_same(client):
+    x = normal(8, 8)
+    for a, b in [(x, x.T), (x[:6], x[2:]), (x[:, :4], x[:, 4:]), (x[0], x)]:
+        result = client.l1_loss_backward(np.float32(1), a, b, reduction="none")
+        np.testing.assert_array_equal(result, l1(1, a, b))
+    scalar = x.reshape(-1)[:1].reshape(())
+    result = client.l1_loss_backward(scalar, x, x.T, reduction="none")
+    np.testing.assert_array_equal(result, l1(scalar, x, x.T))
+
+
+def test_checksums_are_castagnolis():
+    assert _crc32c.crc32c(b"123456789") == 0xE3069283
+    assert _crc32c.crc32c(b"") == 0
+    assert _crc32c.crc32c(bytes(32)) == 0x8A9136AA
+    assert _crc32c.crc32c(b"\xff" * 32) == 0x62A8AB43
+
+    def slow(data):
+        crc = 0xFFFFFFFF
+        for byte in data:
+            crc ^= byte
+            for _ in range(8):
+                crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        return crc ^ 0xFFFFFFFF
+
+    data = np.random.default_rng(0).bytes(1000)
+    for size in [*range(70), 511, 1000]:
+        assert _crc32c.crc32c(data[:size]) == slow(data[:size]), size
+
+
+def test_messages_are_taken_apart_as_they_were_put_together():
+    header = _wire.DownloadResponse(crc32c=7)
+    header.header.shape.extend([1, 300, 70000])
+    message = _frame.join(header, [b"", b"x" * 1000])
+    again, payloads = _frame.split(message, _wire.DownloadResponse)
+    assert again == header
+    assert [bytes(payload) for payload in payloads] == [b"", b"x" * 1000]
+
+
+@pytest.mark.parametrize(
+    "message", [b"\x7a\x05abc", b"\x7a", b"\x0b", b"\x7a" + b"\xff" * 11]
+)
+def test_what_is_no_message_is_an_error(message):
+    with pytest.raises(_frame.FrameError):
+        _frame.split(message, _wire.ExecuteResponse)
+
+
+def test_the_table_of_operators_says_what_they_take():
+    info = opserve.OPERATORS["KlDivBackward"]
+    assert info.method == "kl_div_backward"
+    assert info.inputs["self"] == ("float32", "float16", "bfloat16", "float64")
+    assert info.output == "out"

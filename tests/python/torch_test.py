@@ -1,0 +1,346 @@
+"""opserve.torch against torch.nn.functional, and against finite differences."""
+
+import concurrent.futures
+import warnings
+
+import pytest
+from formulas import normal
+
+import opserve
+
+torch = pytest.importorskip("torch")
+
+import torch.nn.functional as local  # noqa: E402
+
+import opserve.torch  # noqa: E402
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")
+
+
+class CountingClient(opserve.Client):
+    """Remembers the programs that it ran."""
+
+    def execute(self, program, *arguments, **options):
+        self.programs.append([step.operator for step in program.invocations])
+        return super().execute(program, *arguments, **options)
+
+
+@pytest.fixture
+def pool(daemon):
+    """The functions, and what they asked the daemon for."""
+    with CountingClient(daemon.target) as client:
+        client.programs = []
+        functions = opserve.torch.Functions(client)
+        functions.programs = client.programs
+        yield functions
+
+
+def tensor(*shape, seed=0, dtype=torch.float32, positive=False):
+    values = torch.from_numpy(normal(*shape, seed=seed, dtype="f8")).to(dtype)
+    return values.abs() + 0.1 if positive else values
+
+
+def gradients(function, *inputs):
+    """Of the sum of what `function` gives, weighted unevenly."""
+    leaves = [one.clone().requires_grad_() for one in inputs]
+    output = function(*leaves)
+    weights = torch.linspace(1, 2, output.numel(), dtype=output.dtype)
+    return torch.autograd.grad(output, leaves, weights.reshape(output.shape))
+
+
+def assert_same_gradients(remote, here, *inputs, rtol=1e-5, atol=1e-6):
+    for got, expected in zip(gradients(remote, *inputs), gradients(here, *inputs)):
+        assert got.dtype == expected.dtype
+        torch.testing.assert_close(got, expected, rtol=rtol, atol=atol)
+
+
+REDUCTIONS = ["none", "mean", "sum"]
+SHAPES = [((4, 5), (4, 5)), ((5,), (4, 5)), ((4, 5), (5,)), ((1, 5), (4, 1)), ((), ())]
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("log_target", [False, True])
+@pytest.mark.parametrize("reduction", [*REDUCTIONS, "batchmean"])
+def test_kl_div(pool, shapes, log_target, reduction):
+    if reduction == "batchmean" and shapes[0] == ():
+        pytest.skip("torch has none")
+    x, t = tensor(*shapes[0]), tensor(*shapes[1], seed=1, positive=True)
+    assert_same_gradients(
+        lambda x, t: pool.kl_div(x, t, reduction=reduction, log_target=log_target),
+        lambda x, t: local.kl_div(x, t, reduction=reduction, log_target=log_target),
+        *(x, t),
+    )
+    assert pool.programs == [["KlDivBackward", "KlDivTargetBackward"]]
+
+
+@pytest.mark.filterwarnings("ignore:Using a target size")
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_l1_loss(pool, shapes, reduction):
+    assert_same_gradients(
+        lambda x, t: pool.l1_loss(x, t, reduction=reduction),
+        lambda x, t: local.l1_loss(x, t, reduction=reduction),
+        *(tensor(*shapes[0]), tensor(*shapes[1], seed=1)),
+    )
+    assert pool.programs == [["L1LossBackward"]]
+
+
+@pytest.mark.parametrize(
+    "shape, dim", [((4, 5), -1), ((4, 5), 0), ((2, 3, 4), 1), ((), 0)]
+)
+def test_log_softmax(pool, shape, dim):
+    assert_same_gradients(
+        lambda x: pool.log_softmax(x, dim),
+        lambda x: local.log_softmax(x, dim),
+        tensor(*shape),
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_halves(pool, dtype):
+    """Two roundings of the half type: the operator's one, and torch's own."""
+    x, t = tensor(4, 5, dtype=dtype), tensor(4, 5, seed=1, dtype=dtype)
+    tolerance = {"rtol": 2 * torch.finfo(dtype).eps, "atol": 2 * torch.finfo(dtype).eps}
+    [got] = gradients(lambda x: pool.kl_div(x, t, reduction="sum"), x)
+    torch.testing.assert_close(got, -t, **tolerance)
+    [got] = gradients(lambda x: pool.l1_loss(x.float(), t.float(), reduction="sum"), x)
+    torch.testing.assert_close(got, torch.sign(x - t), **tolerance)
+
+
+def test_the_gradient_of_a_loss_of_log_softmax_is_one_program(pool):
+    x, t = tensor(6, 7), tensor(6, 7, seed=1, positive=True)
+    for loss in ("kl_div", "l1_loss"):
+        pool.programs.clear()
+        assert_same_gradients(
+            lambda x: getattr(pool, loss)(
+                pool.log_softmax(x / 2, -1), t, reduction="sum"
+            ),
+            lambda x: getattr(local, loss)(
+                local.log_softmax(x / 2, -1), t, reduction="sum"
+            ),
+            x,
+        )
+        [program] = pool.programs
+        assert program[1:] == ["LogSoftmaxBackward"]
+
+
+def test_fusing_changes_nothing_where_gradients_meet(pool):
+    """The log_softmax has two consumers, a hook, and keeps its gradient."""
+
+    def twice(functions):
+        def compute(x):
+            log_q = functions.log_softmax(x, -1)
+            log_q.retain_grad()
+            kept.append(log_q)
+            return functions.kl_div(log_q, t, reduction="sum") + (log_q * log_q).sum()
+
+        return compute
+
+    def hooked(functions):
+        def compute(x):
+            log_q = functions.log_softmax(x, -1)
+            log_q.register_hook(lambda gradient: gradient * 3)
+            return functions.kl_div(log_q, t)
+
+        return compute
+
+    x, t, kept = tensor(6, 7), tensor(6, 7, seed=1, positive=True), []
+    assert_same_gradients(twice(pool), twice(local), x)
+    torch.testing.assert_close(kept[0].grad, kept[1].grad)
+    assert_same_gradients(hooked(pool), hooked(local), x)
+
+
+def test_a_hook_that_writes_in_place(pool):
+    def compute(functions):
+        def run(x):
+            log_q = functions.log_softmax(x, -1)
+            log_q.register_hook(lambda gradient: gradient.mul_(2))
+            return functions.kl_div(log_q, t)
+
+        return run
+
+    x, t = tensor(3, 4), tensor(3, 4, seed=1, positive=True)
+    assert_same_gradients(compute(pool), compute(local), x)
+
+
+def test_a_graph_can_be_gone_through_twice(pool):
+    x = tensor(3, 4).requires_grad_()
+    loss = pool.kl_div(pool.log_softmax(x, -1), tensor(3, 4, seed=1, positive=True))
+    [first] = torch.autograd.grad(loss, [x], retain_graph=True)
+    [second] = torch.autograd.grad(2 * loss, [x])
+    torch.testing.assert_close(second, 2 * first)
+
+
+def test_the_gradient_of_the_log_softmax_itself(pool):
+    log_q = pool.log_softmax(tensor(3, 4).requires_grad_(), -1)
+    t = tensor(3, 4, seed=1, positive=True)
+    [gradient] = torch.autograd.grad(pool.kl_div(log_q, t, reduction="sum"), [log_q])
+    torch.testing.assert_close(gradient, -t)
+
+
+@pytest.mark.parametrize("log_target", [False, True])
+@pytest.mark.parametrize("reduction", [*REDUCTIONS, "batchmean"])
+def test_gradcheck_in_float64(pool, reduction, log_target):
+    """kl_div with respect to its input: gradcheck's own tolerances."""
+    x = tensor(3, 4, dtype=torch.float64).requires_grad_()
+    t = tensor(3, 4, seed=1, dtype=torch.float64, positive=True)
+    assert torch.autograd.gradcheck(
+        lambda x: pool.kl_div(x, t, reduction=reduction, log_target=log_target), [x]
+    )
+
+
+# The other operators have no float64. A central difference with step e has an error of about
+# u * |f| / e from rounding (u = 6e-8) and e * e / 6 times the third derivative from truncation:
+# with e = 1e-2 and values and derivatives of a few units that is 2e-5 and 5e-5. A wrong factor, sign
+# or missing term is at least 1e-2 here.
+FLOAT32 = {"eps": 1e-2, "atol": 1e-3, "rtol": 1e-3}
+
+
+@pytest.mark.filterwarnings("ignore:Input #")
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda f, x, t: f.log_softmax(x, -1),
+        lambda f, x, t: f.log_softmax(x, 0),
+        # Far from where its derivative jumps.
+        lambda f, x, t: f.l1_loss(x, torch.full_like(x, 10.0), reduction="none"),
+        lambda f, x, t: f.l1_loss(t - 10, x, reduction="mean"),
+        lambda f, x, t: f.kl_div(x, t, reduction="none"),
+        lambda f, x, t: f.kl_div(t, x.abs() + 1, reduction="sum"),
+        lambda f, x, t: f.kl_div(t, x, reduction="mean", log_target=True),
+        lambda f, x, t: f.kl_div(f.log_softmax(x, -1), t, reduction="batchmean"),
+    ],
+)
+def test_gradcheck_in_float32(pool, function):
+    x, t = tensor(3, 4).requires_grad_(), tensor(3, 4, seed=1, positive=True)
+    assert torch.autograd.gradcheck(lambda x: function(pool, x, t), [x], **FLOAT32)
+
+
+def test_nothing_is_sent_where_no_gradient_is_wanted(pool):
+    x, t = tensor(3, 4), tensor(3, 4, seed=1, positive=True)
+    pool.kl_div(pool.log_softmax(x, -1), t)
+    with torch.no_grad():
+        pool.l1_loss(x.requires_grad_(), t)
+    assert pool.programs == []
+
+
+def test_signatures_are_torchs():
+    import inspect
+
+    for name in ("kl_div", "l1_loss", "log_softmax"):
+        ours = inspect.signature(getattr(opserve.torch, name)).parameters
+        theirs = inspect.signature(getattr(local, name)).parameters
+        # Newer versions of torch have a further one, `weight`, in l1_loss.
+        assert list(ours) == list(theirs)[: len(ours)]
+        for one in ours:
+            assert ours[one].default == theirs[one].default
+
+
+@pytest.mark.filterwarnings("ignore:size_average")
+def test_arguments_of_old(pool):
+    x, t = tensor(3, 4), tensor(3, 4, seed=1, positive=True)
+    assert_same_gradients(
+        lambda x: pool.l1_loss(x, t, False), lambda x: local.l1_loss(x, t, False), x
+    )
+    assert_same_gradients(
+        lambda x: pool.log_softmax(x, 0, dtype=torch.float32),
+        lambda x: local.log_softmax(x, 0, dtype=torch.float32),
+        x,
+    )
+
+
+def test_a_dtype_that_an_operator_lacks(pool):
+    x = tensor(3, 4, dtype=torch.float64).requires_grad_()
+    with pytest.raises(
+        TypeError, match="LogSoftmaxBackward takes bfloat16, .* not float64"
+    ):
+        pool.log_softmax(x, -1)
+    functions = opserve.torch.Functions(pool._client, fallback="local")
+    with pytest.warns(opserve.torch.FallbackWarning, match="not float64"):
+        functions.log_softmax(x, -1).sum().backward()
+    assert functions.fallbacks == 1
+
+
+def test_without_a_daemon(tmp_path):
+    x, t = tensor(3, 4), tensor(3, 4, seed=1, positive=True)
+    lost = opserve.Client(f"unix:{tmp_path}/none", retry=opserve.Retry(max_attempts=1))
+    with pytest.raises(opserve.UnavailableError):
+        gradients(opserve.torch.Functions(lost).l1_loss, x, t)
+    functions = opserve.torch.Functions(lost, fallback="local")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for loss in ("kl_div", "l1_loss"):
+            assert_same_gradients(
+                lambda x, t: getattr(functions, loss)(functions.log_softmax(x, -1), t),
+                lambda x, t: getattr(local, loss)(local.log_softmax(x, -1), t),
+                *(x, t),
+            )
+            assert_same_gradients(
+                getattr(functions, loss), getattr(local, loss), x[0], t
+            )
+        assert_same_gradients(
+            lambda x: functions.log_softmax(x, 0), lambda x: local.log_softmax(x, 0), x
+        )
+    ours = [one for one in caught if one.category is opserve.torch.FallbackWarning]
+    assert len(ours) == 1 and "computing gradients locally" in str(ours[0].message)
+    assert functions.fallbacks == 5
+    with pytest.raises(ValueError, match="expected None or"):
+        opserve.torch.Functions(lost, fallback="cuda")
+
+
+def test_threads(pool):
+    def work(seed):
+        for number in range(10):
+            x, t = tensor(5, 6, seed=seed * 50 + number), tensor(
+                5, 6, seed=1, positive=True
+            )
+            assert_same_gradients(
+                lambda x: pool.kl_div(pool.log_softmax(x, -1), t),
+                lambda x: local.kl_div(local.log_softmax(x, -1), t),
+                x,
+            )
+        return True
+
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(work, range(4)))
+
+
+class GradientsOfRows(torch.utils.data.Dataset):
+    """Each item takes a gradient from the pool, in whichever process loads it."""
+
+    def __init__(self, functions):
+        self._functions = functions
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, index):
+        x, t = tensor(8, seed=index), tensor(8, seed=1, positive=True)
+        [gradient] = gradients(
+            lambda x: self._functions.kl_div(self._functions.log_softmax(x, -1), t), x
+        )
+        return gradient
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_workers_of_a_data_loader(daemon):
+    with opserve.Client(daemon.target) as client:
+        dataset = GradientsOfRows(opserve.torch.Functions(client))
+        expected = torch.stack([dataset[index] for index in range(len(dataset))])
+        loader = torch.utils.data.DataLoader(
+            dataset,
+            batch_size=3,
+            num_workers=2,
+            timeout=60,
+            multiprocessing_context="fork",
+        )
+        for _ in range(2):
+            torch.testing.assert_close(torch.cat(list(loader)), expected)
+        assert dataset[0].shape == (8,)
+
+
+def test_the_functions_of_the_module_use_the_default_target(daemon, monkeypatch):
+    monkeypatch.setenv("OPSERVE_TARGET", daemon.target)
+    x, t = tensor(3, 4), tensor(3, 4, seed=1)
+    assert_same_gradients(opserve.torch.l1_loss, local.l1_loss, x, t)
