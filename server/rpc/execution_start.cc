@@ -36,9 +36,10 @@ absl::Status CheckAccepted(const ExecuteContext& context, const CallState& call)
 absl::StatusOr<std::shared_ptr<SharedRegion>> FindRegion(const ExecuteContext& context,
                                                          const ExecutionInput& input,
                                                          const v1::SharedMemoryRange& range) {
-  if (context.shared_regions == nullptr) return NoSharedMemory(range);
+  const bool is_named = !input.named_regions.empty();
+  if (!is_named && context.shared_regions == nullptr) return NoSharedMemory(range);
   // Who may connect to the socket may use memory of this machine; others cannot even have any.
-  if (!absl::StartsWith(input.rpc->peer(), "unix:")) {
+  if (!is_named && !absl::StartsWith(input.rpc->peer(), "unix:")) {
     return catalog::ErrorWithReason(absl::StatusCode::kPermissionDenied, "forbidden",
                                     "shared memory can be used over Unix sockets only");
   }
@@ -48,6 +49,7 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> FindRegion(const ExecuteContext& c
         "a request with an idempotency_key cannot use shared memory, whose contents may change "
         "from one repetition to the next");
   }
+  if (is_named) return input.named_regions[range.region()];
   return context.shared_regions->Find(input.tenant->id(), range.connection(), range.region());
 }
 
@@ -220,8 +222,10 @@ void StartKeyed(ExecuteContext& context, ExecutionInput input, OnExecutionEnd on
 }  // namespace
 
 absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& message,
-                                                   google::protobuf::MessageLite* header) {
-  absl::StatusOr<codec::PayloadMessage> split = codec::PayloadMessage::Split(message, kMaxPayloads);
+                                                   google::protobuf::MessageLite* header,
+                                                   uint32_t payloads_field) {
+  absl::StatusOr<codec::PayloadMessage> split =
+      codec::PayloadMessage::Split(message, kMaxPayloads, payloads_field);
   const absl::Status status = split.ok() ? split->ParseHeader(header) : split.status();
   if (!status.ok()) return catalog::InvalidCall("", "", status.message(), 0);
   return split;
@@ -275,6 +279,10 @@ void StartExecution(ExecuteContext& context, ExecutionInput input, OnExecutionEn
 void RecordExecution(const ExecuteContext& context, const ExecutionEnd& end,
                      uint64_t response_bytes) {
   if (end.tenant != nullptr) end.tenant->CountEnded(end.status.ok());
+  if (end.op >= 0) {
+    context.statistics->Record(static_cast<size_t>(end.op), end.status.ok(), end.clock,
+                               absl::Now());
+  }
   context.metrics->Record(
       {.tenant = end.tenant != nullptr ? std::optional(end.tenant->id()) : std::nullopt,
        .op = end.op,

@@ -1,0 +1,43 @@
+#include "server/rpc/execute_call.h"
+
+#include <utility>
+
+#include "proto/codec/header_arena.h"
+#include "proto/codec/payload_message.h"
+#include "server/rpc/execution_start.h"
+
+namespace opserve::server {
+
+void ExecuteCall::Listen(ExecuteContext& context, grpc::ServerCompletionQueue* queue) {
+  if (context.calls->accepts_more.load(std::memory_order_acquire)) new ExecuteCall(context, queue);
+}
+
+ExecuteCall::ExecuteCall(ExecuteContext& context, grpc::ServerCompletionQueue* queue)
+    : ExecutionCall(context, queue) {
+  context_.service->RequestExecute(&rpc_, &request_, &writer_, queue_, queue_, &arrival_);
+}
+
+void ExecuteCall::Start(Tenant* tenant, const StageClock& clock) {
+  codec::HeaderArena arena;
+  auto& header = arena.Make<v1::ExecuteRequest>();
+  absl::StatusOr<codec::PayloadMessage> message = SplitRequest(request_, &header);
+  if (!message.ok()) {
+    Answer(RefuseMessage(message.status(), tenant, clock, request_));
+    return;
+  }
+  StartExecution(context_,
+                 {.tenant = tenant,
+                  .message = *std::move(message),
+                  .header = header,
+                  .request_bytes = request_.Length(),
+                  .rpc = &rpc_,
+                  .call = BeginCall(),
+                  .clock = clock},
+                 [this](const ExecutionEnd& end) { Answer(end); });
+}
+
+grpc::ByteBuffer ExecuteCall::BuildAnswer(const ExecuteAnswer& answer) const {
+  return codec::BuildPayloadMessage(answer.header, answer.payloads);
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,103 @@
+#include "server/rpc/execute_stream_call.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ops/catalog/error.h"
+#include "proto/codec/header_arena.h"
+#include "proto/codec/payload_message.h"
+#include "server/rpc/execution_start.h"
+#include "server/rpc/status_conversion.h"
+
+namespace opserve::server {
+namespace {
+
+// google.protobuf.Duration's own bound.
+constexpr int64_t kMaxDurationSeconds = 315'576'000'000;
+
+grpc::ByteBuffer BuildMessage(uint64_t id, const ExecutionEnd& end) {
+  v1::ExecuteStreamResponse header;
+  header.set_id(id);
+  if (!end.status.ok()) {
+    *header.mutable_error() = ToStatusDetails(end.status);
+    return codec::BuildPayloadMessage(header, {});
+  }
+  *header.mutable_response() = end.answer->header;
+  return codec::BuildPayloadMessage(header, end.answer->payloads);
+}
+
+// Infinite for a request without timeout.
+absl::Duration TimeoutOf(const v1::ExecuteStreamRequest& message) {
+  const absl::Duration timeout =
+      absl::Seconds(message.timeout().seconds()) + absl::Nanoseconds(message.timeout().nanos());
+  return timeout == absl::ZeroDuration() ? absl::InfiniteDuration() : timeout;
+}
+
+absl::Status InvalidMessage(absl::string_view field, absl::string_view problem) {
+  return catalog::InvalidCall("", field, problem, 0);
+}
+
+}  // namespace
+
+void ExecuteStreamCall::Listen(ExecuteContext& context, grpc::ServerCompletionQueue* queue) {
+  if (context.calls->accepts_more.load(std::memory_order_acquire)) {
+    new ExecuteStreamCall(context, queue);
+  }
+}
+
+ExecuteStreamCall::ExecuteStreamCall(ExecuteContext& context, grpc::ServerCompletionQueue* queue)
+    : ExecutionStream(context, queue, Order::kAsTheyEnd) {
+  context_.service->RequestExecuteStream(&rpc_, &stream_, queue_, queue_, &arrival_);
+}
+
+void ExecuteStreamCall::HandleMessage(const StageClock& clock) {
+  codec::HeaderArena arena;
+  auto& header = arena.Make<v1::ExecuteStreamRequest>();
+  absl::StatusOr<codec::PayloadMessage> message = SplitRequest(message_, &header);
+  if (!message.ok()) {
+    EndInput(message.status(), clock);
+    return;
+  }
+  CountInFlight();
+  absl::Status status = CheckMessage(header);
+  std::shared_ptr<CallState> call;
+  if (status.ok()) {
+    call = BeginRequest(header.id(), TimeoutOf(header));
+    if (call == nullptr) {
+      status = InvalidMessage(
+          "id", absl::StrCat("request ", header.id(), " of this stream is still in progress"));
+    }
+  }
+  if (!status.ok()) {
+    const ExecutionEnd refusal = RefuseMessage(status, tenant_, clock, message_);
+    Answer(header.id(), refusal, BuildMessage(header.id(), refusal), /*is_request_over=*/false);
+    return;
+  }
+  StartExecution(context_,
+                 {.tenant = tenant_,
+                  .message = *std::move(message),
+                  .header = header.request(),
+                  .request_bytes = message_.Length(),
+                  .rpc = &rpc_,
+                  .call = std::move(call),
+                  .clock = clock},
+                 [this, id = header.id()](const ExecutionEnd& end) {
+                   Answer(id, end, BuildMessage(id, end), /*is_request_over=*/true);
+                 });
+}
+
+absl::Status ExecuteStreamCall::CheckMessage(const v1::ExecuteStreamRequest& message) const {
+  if (!message.has_request()) return InvalidMessage("request", "it is missing");
+  if (!message.request().payloads().empty()) {
+    return InvalidMessage("request", "payloads belong to the stream's message, not to its request");
+  }
+  const google::protobuf::Duration& timeout = message.timeout();
+  if (timeout.seconds() < 0 || timeout.seconds() > kMaxDurationSeconds || timeout.nanos() < 0 ||
+      timeout.nanos() > 999'999'999) {
+    return InvalidMessage("timeout", "it is negative or not a valid Duration");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace opserve::server
