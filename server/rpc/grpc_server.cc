@@ -15,6 +15,7 @@
 #include "server/rpc/download_call.h"
 #include "server/rpc/execute_call.h"
 #include "server/rpc/execute_stream_call.h"
+#include "server/rpc/unknown_method_call.h"
 #include "server/rpc/upload_call.h"
 #include "server/scheduling/visitor.h"
 
@@ -161,6 +162,7 @@ absl::Status GrpcServer::Listen(const Config& config) {
   builder.RegisterService(&tensor_service_);
   builder.RegisterService(&inference_.service());
   builder.RegisterService(&health_.service());
+  builder.RegisterAsyncGenericService(&unknown_methods_);
   for (const ListenAddress& address : config.listen) {
     // Owner and group may connect, nobody else.
     OPSERVE_ASSIGN_OR_RETURN(Listener listener, Listener::Bind(address, /*unix_mode=*/0660));
@@ -209,6 +211,7 @@ void GrpcServer::ListenForCalls(grpc::ServerCompletionQueue* queue) {
   UploadCall::Listen(tensors_, queue);
   DownloadCall::Listen(tensors_, queue);
   health_.Listen(queue);
+  UnknownMethodCall::Listen(unknown_methods_, calls_, queue);
   UnaryCall<v1::RenewRequest, v1::RenewResponse>::Listen(renew_, calls_, queue);
   UnaryCall<v1::ReleaseRequest, v1::ReleaseResponse>::Listen(release_, calls_, queue);
   UnaryCall<v1::ListOperatorsRequest, v1::ListOperatorsResponse>::Listen(list_operators_, calls_,

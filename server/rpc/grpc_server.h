@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/server.h"
 #include "server/access/authenticator.h"
 #include "server/access/connection_acceptor.h"
@@ -87,6 +88,7 @@ class GrpcServer {
   const Authenticator authenticator_;
   AsyncOperatorService operator_service_;
   AsyncTensorService tensor_service_;
+  grpc::AsyncGenericService unknown_methods_;
   ServerCalls calls_;
   HealthService health_{calls_};
   IdempotencyCache idempotency_;
