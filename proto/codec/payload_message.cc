@@ -122,7 +122,8 @@ bool CopyValue(SliceCursor& cursor, WireFormatLite::WireType type, std::string* 
 }
 
 absl::Status SplitFields(SliceCursor& cursor, uint32_t payloads_field, size_t max_payloads,
-                         std::string* header, std::vector<Payload>* payloads) {
+                         std::string* header, size_t* header_fields,
+                         std::vector<Payload>* payloads) {
   const uint32_t payload_tag = BytesTag(payloads_field);
   int group_depth = 0;
   while (!cursor.AtEnd()) {
@@ -146,6 +147,7 @@ absl::Status SplitFields(SliceCursor& cursor, uint32_t payloads_field, size_t ma
       }
       continue;
     }
+    if (group_depth == 0) ++*header_fields;
     header->append(raw_tag);
     const auto type = static_cast<WireFormatLite::WireType>(tag & 7);
     if (type == WireFormatLite::WIRETYPE_START_GROUP && ++group_depth > kMaxGroupDepth) {
@@ -220,8 +222,8 @@ absl::StatusOr<PayloadMessage> PayloadMessage::Split(const grpc::ByteBuffer& buf
     return absl::InternalError("gRPC gave no message");
   }
   SliceCursor cursor(message.slices_, &message.header_);
-  if (absl::Status status =
-          SplitFields(cursor, payloads_field, max_payloads, &message.header_, &message.payloads_);
+  if (absl::Status status = SplitFields(cursor, payloads_field, max_payloads, &message.header_,
+                                        &message.header_fields_, &message.payloads_);
       !status.ok()) {
     return status;
   }

@@ -58,6 +58,10 @@ class PayloadMessage {
 
   absl::Span<const Payload> payloads() const { return payloads_; }
 
+  // Fields of the message that are not payloads, each as often as it is there. Parsed, even one of
+  // two bytes can take a hundred times as much.
+  size_t header_fields() const { return header_fields_; }
+
   // Adds a payload of `size` bytes, which are the message's own and for the caller to write: for
   // elements that came as part of the header.
   char* AddPayload(size_t size);
@@ -68,6 +72,7 @@ class PayloadMessage {
   std::vector<grpc::Slice> slices_;
   std::vector<std::unique_ptr<char[]>> added_;
   std::string header_;
+  size_t header_fields_ = 0;
   std::vector<Payload> payloads_;
 };
 

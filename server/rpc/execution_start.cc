@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "ops/catalog/error.h"
 #include "ops/catalog/status_macros.h"
@@ -19,6 +20,8 @@ namespace {
 
 // More tensors than any operator's program could name.
 constexpr size_t kMaxPayloads = 1024;
+// More parts than any request has beside its payloads.
+constexpr size_t kMaxHeaderFields = 4096;
 
 // For metrics.
 int OperatorOf(const ExecuteContext& context, const v1::ExecuteRequest& request) {
@@ -226,7 +229,13 @@ absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& messa
                                                    uint32_t payloads_field) {
   absl::StatusOr<codec::PayloadMessage> split =
       codec::PayloadMessage::Split(message, kMaxPayloads, payloads_field);
-  const absl::Status status = split.ok() ? split->ParseHeader(header) : split.status();
+  absl::Status status = split.status();
+  if (split.ok() && split->header_fields() > kMaxHeaderFields) {
+    status = absl::InvalidArgumentError(absl::StrCat("the message has ", split->header_fields(),
+                                                     " fields beside its payloads, at most ",
+                                                     kMaxHeaderFields, " allowed"));
+  }
+  if (status.ok()) status = split->ParseHeader(header);
   if (!status.ok()) return catalog::InvalidCall("", "", status.message(), 0);
   return split;
 }

@@ -22,7 +22,7 @@
 namespace opserve::server {
 
 // Takes a message apart; `header` gets all but its payloads, which are in that field.
-// kInvalidArgument: malformed, or more payloads than a program could use.
+// kInvalidArgument: malformed, or more payloads or other fields than a request could have.
 absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& message,
                                                    google::protobuf::MessageLite* header,
                                                    uint32_t payloads_field = codec::kPayloadsField);

@@ -83,6 +83,7 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
       statistics_(parts_.operators->operators().size()),
       inference_({.operators = *parts_.operators,
                   .statistics = statistics_,
+                  .metrics = *parts_.metrics,
                   .authenticator = authenticator_,
                   .calls = calls_,
                   .is_serving = [this] { return health_.is_serving(); },

@@ -11,6 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "grpc/health/v1/health_service.grpc.pb.h"
+#include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "tests/integration/await.h"
 #include "tests/integration/in_process_daemon.h"
@@ -474,6 +476,26 @@ TEST_F(InferenceInferTest, RepetitionsWithAKeyRunOnce) {
   EXPECT_EQ(HostCount(OPSERVE_HOST_LAUNCHES) - launches, 1);
 }
 
+// Two bytes on the wire would become two hundred in memory.
+TEST_F(InferenceInferTest, ManyEmptyTensorsAreRefusedUnread) {
+  ModelInferRequest request = OnesModel(kCount);
+  for (int i = 0; i < 100'000; ++i) request.add_inputs();
+  const grpc::Status status = Infer(*stub_, request).status;
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("fields beside its payloads"));
+}
+
+// An id is repeated whole in answers, but not in errors, which are headers.
+TEST_F(InferenceInferTest, LongIdsAreShortenedInErrors) {
+  ModelInferRequest request = OnesInference(kCount);
+  for (int i = 0; i < 5000; ++i) request.mutable_id()->append("\u00e9");
+  EXPECT_EQ(Infer(*stub_, request).response.id(), request.id());
+  request.clear_raw_input_contents();
+  const grpc::Status status = Infer(*stub_, request).status;
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_LT(status.error_message().size(), 300u);
+}
+
 // Check 38.
 TEST(InferenceMessagesTest, LargeTensorsPassAndLimitsHold) {
   ASSERT_TRUE(kDevicesAreLarge);
@@ -550,6 +572,16 @@ TEST(InferenceShutdownTest, WhatIsInFlightEndsAndWhatIsNewIsRefused) {
     return response.ready();
   };
   EXPECT_TRUE(Await([&] { return !is_ready(); }));
+  const auto health = grpc::health::v1::Health::NewStub(
+      grpc::CreateChannel(daemon->target(), grpc::InsecureChannelCredentials()));
+  for (const char* service : {"", "inference.GRPCInferenceService"}) {
+    grpc::ClientContext health_context;
+    grpc::health::v1::HealthCheckRequest request;
+    request.set_service(service);
+    grpc::health::v1::HealthCheckResponse response;
+    EXPECT_TRUE(health->Check(&health_context, request, &response).ok());
+    EXPECT_EQ(response.status(), grpc::health::v1::HealthCheckResponse::NOT_SERVING);
+  }
   grpc::ClientContext context;
   inference::ServerLiveResponse live;
   EXPECT_TRUE(stub->ServerLive(&context, {}, &live).ok());

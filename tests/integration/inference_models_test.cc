@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
+#include "google/protobuf/descriptor.pb.h"
+#include "google/protobuf/unknown_field_set.h"
 #include "grpc/health/v1/health_service.grpc.pb.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -42,28 +44,40 @@ Request Named(const std::string& name, const std::string& version = "") {
   return request;
 }
 
-// Sends an empty message to a method, whatever its kind.
-grpc::Status CallWithNothing(const std::string& target, const std::string& path) {
+// Sends a message to a method, whatever its kind; what it answers last, if anything.
+struct RawAnswer {
+  grpc::Status status;
+  std::string bytes;
+};
+RawAnswer CallRaw(const std::string& target, const std::string& path, const std::string& bytes) {
   grpc::GenericStub stub(grpc::CreateChannel(target, grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;
   grpc::CompletionQueue queue;
   void* tag = nullptr;
   bool ok = false;
-  grpc::Status status;
+  RawAnswer answer;
   const auto await = [&] { queue.Next(&tag, &ok); };
   const auto call = stub.PrepareCall(&context, path, &queue);
-  const grpc::Slice nothing("", 0);
+  const grpc::Slice slice(bytes);
   call->StartCall(nullptr), await();
-  call->WriteLast(grpc::ByteBuffer(&nothing, 1), grpc::WriteOptions(), nullptr), await();
-  grpc::ByteBuffer response;
-  do {
+  call->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr), await();
+  while (true) {
+    grpc::ByteBuffer response;
     call->Read(&response, nullptr), await();
-  } while (ok);
-  call->Finish(&status, nullptr), await();
+    if (!ok) break;
+    grpc::Slice whole;
+    EXPECT_TRUE(response.DumpToSingleSlice(&whole).ok());
+    answer.bytes.assign(whole.begin(), whole.end());
+  }
+  call->Finish(&answer.status, nullptr), await();
   queue.Shutdown();
   while (queue.Next(&tag, &ok)) {
   }
-  return status;
+  return answer;
+}
+
+grpc::Status CallWithNothing(const std::string& target, const std::string& path) {
+  return CallRaw(target, path, "").status;
 }
 
 class InferenceModelsTest : public ::testing::Test {
@@ -247,6 +261,35 @@ TEST_F(InferenceModelsTest, ListsTheModelsAndTakesNone) {
   inference::RepositoryModelLoadResponse loaded;
   EXPECT_THAT(Ask(*stub_, &InferenceStub::RepositoryModelLoad, load, &loaded).error_message(),
               HasSubstr("explicit model load / unload is not allowed"));
+}
+
+// Check 41. The messages of reflection are read without their classes, as field 4 of the answer
+// (file_descriptor_response), whose field 1 has files.
+TEST_F(InferenceModelsTest, ReflectionDescribesTheService) {
+  google::protobuf::UnknownFieldSet request;
+  *request.AddLengthDelimited(4) = "inference.GRPCInferenceService";  // file_containing_symbol
+  std::string bytes;
+  request.SerializeToString(&bytes);
+  const RawAnswer answer = CallRaw(
+      daemon_.target(), "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", bytes);
+  google::protobuf::UnknownFieldSet response;
+  ASSERT_TRUE(response.ParseFromString(answer.bytes));
+  google::protobuf::DescriptorPool pool;
+  for (int i = 0; i < response.field_count(); ++i) {
+    if (response.field(i).number() != 4) continue;
+    google::protobuf::UnknownFieldSet files;
+    ASSERT_TRUE(files.ParseFromString(response.field(i).length_delimited()));
+    // What a file imports comes behind it.
+    for (int n = files.field_count() - 1; n >= 0; --n) {
+      google::protobuf::FileDescriptorProto file;
+      ASSERT_TRUE(file.ParseFromString(files.field(n).length_delimited()));
+      EXPECT_NE(pool.BuildFile(file), nullptr) << file.name();
+    }
+  }
+  const auto* service = pool.FindServiceByName("inference.GRPCInferenceService");
+  ASSERT_NE(service, nullptr);
+  EXPECT_EQ(service->method_count(), 20);
+  EXPECT_NE(pool.FindMessageTypeByName("inference.ModelInferRequest.InferInputTensor"), nullptr);
 }
 
 // Check 40, as long as the daemon serves.

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -248,6 +249,9 @@ TEST_F(InferenceSharedMemoryTest, RefusesWhatCannotBeRegistered) {
   for (int i = 0; i < 500; ++i) refuse_all();  // 10000 together
   EXPECT_EQ(OpenDescriptors(), before);
   EXPECT_EQ(Regions().regions_size(), 1);
+  EXPECT_EQ(
+      MetricValue(daemon_.daemon(), "opserve_shm_rejections_total", {{"reason", "shm_invalid"}}),
+      501 * std::size(cases));
   for (const std::string& file : {directory, link, pipe}) {
     std::filesystem::remove(absl::StrCat("/dev/shm/", file));
   }

@@ -71,7 +71,7 @@ absl::Status InferError(absl::string_view id, const absl::Status& status) {
   if (code == absl::StatusCode::kOutOfRange) code = absl::StatusCode::kInternal;
   const bool names_request = code == absl::StatusCode::kInvalidArgument || code != status.code();
   if (!names_request) return status;
-  absl::string_view shown = id.empty() ? "<id_unknown>" : id.substr(0, kMaxIdInErrorBytes);
+  const std::string shown = id.empty() ? "<id_unknown>" : Shortened(id, kMaxIdInErrorBytes);
   absl::Status error(code, absl::StrCat("[request id: ", shown, "] ", status.message()));
   if (const auto detail = catalog::GetErrorDetail(status)) catalog::SetErrorDetail(*detail, &error);
   return error;

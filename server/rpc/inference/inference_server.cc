@@ -110,8 +110,10 @@ void InferenceServer::AddSharedMemoryMethods() {
         return ListRegions(regions, caller, request, response);
       });
   Add(&Service::RequestSystemSharedMemoryRegister,
-      [regions](const Caller& caller, const auto& request, auto*) {
-        return RegisterRegion(regions, caller, request);
+      [this, regions](const Caller& caller, const auto& request, auto*) {
+        const absl::Status status = RegisterRegion(regions, caller, request);
+        if (!status.ok()) parts_.metrics.RecordSharedMemoryRejection(status);
+        return status;
       });
   Add(&Service::RequestSystemSharedMemoryUnregister,
       [regions](const Caller& caller, const auto& request, auto*) {

@@ -16,6 +16,7 @@ class InferenceServer {
   struct Parts {
     const OperatorTable& operators;
     const OperatorStatistics& statistics;
+    RequestMetrics& metrics;
     const Authenticator& authenticator;
     ServerCalls& calls;
     std::function<bool()> is_serving;
