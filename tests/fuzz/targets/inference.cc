@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -107,11 +108,11 @@ void CheckAnswers(const ModelInferRequest& request, const Program& program) {
   Check(streamed.ParseFromString(fuzz::Joined(BuildInferStreamResponse(echo, answer))),
         "that of a stream, too");
   Check(streamed.error_message().empty(), "which is no error");
-  for (const ModelInferResponse* response : {&single, &streamed.infer_response()}) {
-    Check(response->id() == request.id(), "it is that of the request");
-    Check(response->outputs_size() == 1 && response->raw_output_contents_size() == 1,
+  for (const ModelInferResponse& response : {std::as_const(single), streamed.infer_response()}) {
+    Check(response.id() == request.id(), "it is that of the request");
+    Check(response.outputs_size() == 1 && response.raw_output_contents_size() == 1,
           "it has the output");
-    Check(response->raw_output_contents(0) == (invocation.window ? "" : zeros), "as it is");
+    Check(response.raw_output_contents(0) == (invocation.window ? "" : zeros), "as it is");
   }
 }
 
