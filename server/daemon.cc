@@ -100,8 +100,11 @@ absl::Status Daemon::OpenDevices() {
     shared_regions_ = std::make_unique<SharedRegions>(
         [this](int32_t device, std::shared_ptr<const HostRegistration> registration) {
           scheduler_->Find(device)->DestroyOnDevice(std::move(registration));
-        });
+        },
+        shared_memory_quota_);
   }
+  if (config_.allow_named_shm)
+    named_regions_ = std::make_unique<NamedRegions>(shared_memory_quota_);
 
   OPSERVE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, DeviceIds());
   scheduler_ = std::make_unique<Scheduler>(
@@ -198,6 +201,7 @@ absl::Status Daemon::StartListeners() {
                                                        .scheduler = scheduler_.get(),
                                                        .residents = residents_.get(),
                                                        .shared_regions = shared_regions_.get(),
+                                                       .named_regions = named_regions_.get(),
                                                        .metrics = metrics_.get(),
                                                        .tenants = tenants_.get(),
                                                        .tls = tls_.get(),
@@ -334,8 +338,8 @@ prometheus::MetricFamily Daemon::TenantMemory(absl::Span<const std::string> name
     }
     add(slot, "hbm", device_bytes);
     add(slot, "pinned", scheduler_->pinned_zones().tenant_bytes().OfSlot(slot));
-    if (shared_regions_ != nullptr) {
-      add(slot, "shm", shared_regions_->tenant_bytes().OfSlot(slot));
+    if (config_.enable_shm || config_.allow_named_shm) {
+      add(slot, "shm", shared_memory_quota_.tenant_bytes().OfSlot(slot));
     }
   }
   return family.Build();
@@ -343,7 +347,7 @@ prometheus::MetricFamily Daemon::TenantMemory(absl::Span<const std::string> name
 
 void Daemon::CollectSharedMemory(absl::Span<const std::string> names,
                                  std::vector<prometheus::MetricFamily>* families) const {
-  if (shared_regions_ == nullptr) return;
+  if (!config_.enable_shm && !config_.allow_named_shm) return;
   MetricFamilyBuilder regions("opserve_shm_regions",
                               "Regions of shared memory, registered or used.",
                               prometheus::MetricType::Gauge);
@@ -351,8 +355,8 @@ void Daemon::CollectSharedMemory(absl::Span<const std::string> names,
                             prometheus::MetricType::Gauge);
   for (size_t slot = 0; slot < std::min(names.size(), kOtherTenants + 1); ++slot) {
     const MetricLabels labels = {{"tenant", TenantLabel(slot, names)}};
-    regions.Add(labels, static_cast<double>(shared_regions_->tenant_regions().OfSlot(slot)));
-    bytes.Add(labels, static_cast<double>(shared_regions_->tenant_bytes().OfSlot(slot)));
+    regions.Add(labels, static_cast<double>(shared_memory_quota_.tenant_regions().OfSlot(slot)));
+    bytes.Add(labels, static_cast<double>(shared_memory_quota_.tenant_bytes().OfSlot(slot)));
   }
   families->push_back(regions.Build());
   families->push_back(bytes.Build());

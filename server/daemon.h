@@ -26,6 +26,8 @@
 #include "server/rpc/shared_memory_server.h"
 #include "server/scheduling/scheduler.h"
 #include "server/scheduling/tenants.h"
+#include "server/shared_memory/named_regions.h"
+#include "server/shared_memory/shared_memory_quota.h"
 #include "server/shared_memory/shared_regions.h"
 
 namespace opserve::server {
@@ -90,7 +92,9 @@ class Daemon {
   std::unique_ptr<TlsFiles> tls_;
   std::shared_ptr<PinnedPool> pinned_;
   std::unique_ptr<ResidentTensors> residents_;
+  SharedMemoryQuota shared_memory_quota_;
   std::unique_ptr<SharedRegions> shared_regions_;  // null: shared memory is not enabled
+  std::unique_ptr<NamedRegions> named_regions_;    // null: regions by name are not allowed
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<DeviceMonitor> monitor_;
   std::unique_ptr<RequestMetrics> metrics_;

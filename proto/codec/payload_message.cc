@@ -14,8 +14,11 @@ namespace {
 
 using google::protobuf::internal::WireFormatLite;
 
-constexpr uint32_t kPayloadTag =
-    WireFormatLite::MakeTag(kPayloadsField, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+uint32_t BytesTag(uint32_t field) {
+  return WireFormatLite::MakeTag(static_cast<int>(field),
+                                 WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+}
+
 // Protobuf's own parser refuses deeper nesting; groups of an unknown field count towards it.
 constexpr int kMaxGroupDepth = 100;
 // It reads no more for a tag, of which it takes the lower 32 bits, or for a length.
@@ -118,8 +121,10 @@ bool CopyValue(SliceCursor& cursor, WireFormatLite::WireType type, std::string* 
   return false;
 }
 
-absl::Status SplitFields(SliceCursor& cursor, size_t max_payloads, std::string* header,
+absl::Status SplitFields(SliceCursor& cursor, uint32_t payloads_field, size_t max_payloads,
+                         std::string* header, size_t* header_fields,
                          std::vector<Payload>* payloads) {
+  const uint32_t payload_tag = BytesTag(payloads_field);
   int group_depth = 0;
   while (!cursor.AtEnd()) {
     uint64_t whole_tag = 0;
@@ -128,7 +133,7 @@ absl::Status SplitFields(SliceCursor& cursor, size_t max_payloads, std::string* 
       return Malformed("bad field tag");
     }
     const auto tag = static_cast<uint32_t>(whole_tag);
-    if (tag == kPayloadTag && group_depth == 0) {
+    if (tag == payload_tag && group_depth == 0) {
       uint64_t size = 0;
       std::string raw_size;
       if (payloads->size() == max_payloads) {
@@ -142,6 +147,7 @@ absl::Status SplitFields(SliceCursor& cursor, size_t max_payloads, std::string* 
       }
       continue;
     }
+    if (group_depth == 0) ++*header_fields;
     header->append(raw_tag);
     const auto type = static_cast<WireFormatLite::WireType>(tag & 7);
     if (type == WireFormatLite::WIRETYPE_START_GROUP && ++group_depth > kMaxGroupDepth) {
@@ -157,26 +163,51 @@ absl::Status SplitFields(SliceCursor& cursor, size_t max_payloads, std::string* 
   return absl::OkStatus();
 }
 
-constexpr size_t kMaxPrefixBytes = 16;
-
-// Writes tag and length that precede a payload; returns where they end.
-uint8_t* WritePayloadPrefix(size_t size, uint8_t* to) {
-  to = google::protobuf::io::CodedOutputStream::WriteVarint32ToArray(kPayloadTag, to);
+// Writes tag and length that precede the bytes of a field; returns where they end.
+uint8_t* WritePrefix(uint32_t field, size_t size, uint8_t* to) {
+  to = google::protobuf::io::CodedOutputStream::WriteVarint32ToArray(BytesTag(field), to);
   return google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(size, to);
 }
 
-grpc::ByteBuffer BuildMerged(const google::protobuf::MessageLite& header, size_t header_bytes,
-                             absl::Span<const grpc::Slice> payloads) {
+size_t PrefixBytes(uint32_t field, size_t size) {
   std::array<uint8_t, kMaxPrefixBytes> prefix;
-  size_t bytes = header_bytes;
-  for (const grpc::Slice& payload : payloads) {
-    bytes += WritePayloadPrefix(payload.size(), prefix.data()) - prefix.data() + payload.size();
+  return static_cast<size_t>(WritePrefix(field, size, prefix.data()) - prefix.data());
+}
+
+// How long the parts of a message are that is to be built.
+struct MessageSizes {
+  MessageSizes(const google::protobuf::MessageLite& message, absl::Span<const grpc::Slice> payloads,
+               const PayloadPlace& place)
+      : header(message.ByteSizeLong()) {
+    inner = header;
+    for (const grpc::Slice& payload : payloads) {
+      payload_bytes += payload.size();
+      inner += PrefixBytes(place.field, payload.size()) + payload.size();
+    }
+    if (place.wrapper_field != 0) wrapper = PrefixBytes(place.wrapper_field, inner);
   }
-  grpc::Slice message(bytes);
-  auto* to = const_cast<uint8_t*>(message.begin());  // nobody else has it yet
-  to = header.SerializeWithCachedSizesToArray(to);
+  size_t header;             // without what wraps it
+  size_t payload_bytes = 0;  // without what precedes each
+  size_t inner = 0;          // the message itself
+  size_t wrapper = 0;        // what precedes it
+};
+
+// Writes what comes before the first payload; returns where it ends.
+uint8_t* WriteHeader(const google::protobuf::MessageLite& header, const MessageSizes& sizes,
+                     const PayloadPlace& place, uint8_t* to) {
+  if (place.wrapper_field != 0) to = WritePrefix(place.wrapper_field, sizes.inner, to);
+  return header.SerializeWithCachedSizesToArray(to);
+}
+
+// Nobody else has the slice yet.
+uint8_t* Writable(const grpc::Slice& slice) { return const_cast<uint8_t*>(slice.begin()); }
+
+grpc::ByteBuffer BuildMerged(const google::protobuf::MessageLite& header, const MessageSizes& sizes,
+                             absl::Span<const grpc::Slice> payloads, const PayloadPlace& place) {
+  grpc::Slice message(sizes.wrapper + sizes.inner);
+  uint8_t* to = WriteHeader(header, sizes, place, Writable(message));
   for (const grpc::Slice& payload : payloads) {
-    to = WritePayloadPrefix(payload.size(), to);
+    to = WritePrefix(place.field, payload.size(), to);
     to = std::copy(payload.begin(), payload.end(), to);
   }
   return grpc::ByteBuffer(&message, 1);
@@ -185,13 +216,14 @@ grpc::ByteBuffer BuildMerged(const google::protobuf::MessageLite& header, size_t
 }  // namespace
 
 absl::StatusOr<PayloadMessage> PayloadMessage::Split(const grpc::ByteBuffer& buffer,
-                                                     size_t max_payloads) {
+                                                     size_t max_payloads, uint32_t payloads_field) {
   PayloadMessage message;
   if (!buffer.Valid() || !buffer.Dump(&message.slices_).ok()) {
     return absl::InternalError("gRPC gave no message");
   }
   SliceCursor cursor(message.slices_, &message.header_);
-  if (absl::Status status = SplitFields(cursor, max_payloads, &message.header_, &message.payloads_);
+  if (absl::Status status = SplitFields(cursor, payloads_field, max_payloads, &message.header_,
+                                        &message.header_fields_, &message.payloads_);
       !status.ok()) {
     return status;
   }
@@ -205,22 +237,29 @@ absl::Status PayloadMessage::ParseHeader(google::protobuf::MessageLite* header) 
   return absl::OkStatus();
 }
 
+char* PayloadMessage::AddPayload(size_t size) {
+  char* const bytes = added_.emplace_back(new char[size]).get();
+  Payload& payload = payloads_.emplace_back();
+  payload.size = size;
+  if (size > 0) payload.pieces.push_back({bytes, size});
+  return bytes;
+}
+
 grpc::ByteBuffer BuildPayloadMessage(const google::protobuf::MessageLite& header,
-                                     absl::Span<const grpc::Slice> payloads) {
-  const size_t header_bytes = header.ByteSizeLong();
-  size_t payload_bytes = 0;
-  for (const grpc::Slice& payload : payloads) payload_bytes += payload.size();
-  if (IsMerged(header_bytes, payloads.size(), payload_bytes)) {
-    return BuildMerged(header, header_bytes, payloads);
+                                     absl::Span<const grpc::Slice> payloads,
+                                     const PayloadPlace& place) {
+  const MessageSizes sizes(header, payloads, place);
+  if (IsMerged(sizes.header, payloads.size(), sizes.payload_bytes)) {
+    return BuildMerged(header, sizes, payloads, place);
   }
 
   absl::InlinedVector<grpc::Slice, 8> slices;
-  slices.emplace_back(header_bytes);
-  header.SerializeWithCachedSizesToArray(const_cast<uint8_t*>(slices.back().begin()));
+  slices.emplace_back(sizes.wrapper + sizes.header);
+  WriteHeader(header, sizes, place, Writable(slices.back()));
   for (const grpc::Slice& payload : payloads) {
     std::array<uint8_t, kMaxPrefixBytes> prefix;
     slices.emplace_back(prefix.data(),
-                        WritePayloadPrefix(payload.size(), prefix.data()) - prefix.data());
+                        WritePrefix(place.field, payload.size(), prefix.data()) - prefix.data());
     slices.push_back(payload);
   }
   return grpc::ByteBuffer(slices.data(), slices.size());

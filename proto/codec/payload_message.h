@@ -1,15 +1,16 @@
 // Messages whose tensor bytes stay out of protobuf.
 //
-// A payload message is an ordinary protobuf message with one top-level `repeated bytes` field (the
-// payloads, field kPayloadsField of ExecuteRequest and ExecuteResponse). Everything else, the
-// header, is small and goes through the stock parser; payloads are found and written by hand, so
-// that their bytes are never copied on the way between gRPC's buffers and a tensor.
+// A payload message is an ordinary protobuf message with one top-level `repeated bytes` field, the
+// payloads: kPayloadsField in the messages of opserve.v1. Everything else, the header, is small and
+// goes through the stock parser; payloads are found and written by hand, so that their bytes are
+// never copied on the way between gRPC's buffers and a tensor.
 //
 // Wire-compatible in both directions with peers that use generated classes only.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,13 @@ namespace opserve::codec {
 
 inline constexpr uint32_t kPayloadsField = 15;
 
+// Where a message that is built has its payloads.
+struct PayloadPlace {
+  uint32_t field = kPayloadsField;
+  // The message is sent as this field of another one, which has nothing else. 0: it is not.
+  uint32_t wrapper_field = 0;
+};
+
 // The bytes of one payload: pieces in order, each inside a slice of the message they came from.
 struct Payload {
   size_t size = 0;  // bytes in all pieces
@@ -41,7 +49,8 @@ class PayloadMessage {
   //
   // kInvalidArgument: a truncated or malformed field; more than `max_payloads` payloads.
   // kInternal: gRPC could not give its slices.
-  static absl::StatusOr<PayloadMessage> Split(const grpc::ByteBuffer& buffer, size_t max_payloads);
+  static absl::StatusOr<PayloadMessage> Split(const grpc::ByteBuffer& buffer, size_t max_payloads,
+                                              uint32_t payloads_field = kPayloadsField);
 
   // Parses all fields but the payloads into `header` with protobuf's own parser.
   // kInvalidArgument: it refuses them.
@@ -49,19 +58,29 @@ class PayloadMessage {
 
   absl::Span<const Payload> payloads() const { return payloads_; }
 
+  // Fields of the message that are not payloads, each as often as it is there. Parsed, even one of
+  // two bytes can take a hundred times as much.
+  size_t header_fields() const { return header_fields_; }
+
+  // Adds a payload of `size` bytes, which are the message's own and for the caller to write: for
+  // elements that came as part of the header.
+  char* AddPayload(size_t size);
+
  private:
   PayloadMessage() = default;
 
   std::vector<grpc::Slice> slices_;
+  std::vector<std::unique_ptr<char[]>> added_;
   std::string header_;
+  size_t header_fields_ = 0;
   std::vector<Payload> payloads_;
 };
 
 // Whether a message of a header and this many payloads with these bytes together is made in one
 // piece, because references would cost more than copying.
+inline constexpr size_t kMaxPrefixBytes = 16;  // tag and length of a payload or a wrapper
 inline bool IsMerged(size_t header_bytes, size_t payloads, size_t payload_bytes) {
   constexpr size_t kLargest = 8 << 10;
-  constexpr size_t kMaxPrefixBytes = 16;
   return payloads <= kLargest &&
          header_bytes + payloads * kMaxPrefixBytes + payload_bytes <= kLargest;
 }
@@ -69,6 +88,7 @@ inline bool IsMerged(size_t header_bytes, size_t payloads, size_t payload_bytes)
 // Serialises `header` (whose payloads field must be empty) followed by `payloads`. These are not
 // copied, unless the message is small (IsMerged): the buffer refers to their slices.
 grpc::ByteBuffer BuildPayloadMessage(const google::protobuf::MessageLite& header,
-                                     absl::Span<const grpc::Slice> payloads);
+                                     absl::Span<const grpc::Slice> payloads,
+                                     const PayloadPlace& place = {});
 
 }  // namespace opserve::codec

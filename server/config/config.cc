@@ -93,6 +93,17 @@ absl::Status CheckSharedMemory(const std::vector<ListenAddress>& listen) {
   return Invalid("enable_shm", "only works over Unix sockets; add unix:PATH to listen");
 }
 
+// Whoever can say a name must be on this machine, where the name means the same.
+absl::Status CheckNamedSharedMemory(const std::vector<ListenAddress>& listen) {
+  for (const ListenAddress& address : listen) {
+    if (address.is_local()) continue;
+    return Invalid("allow_named_shm",
+                   absl::StrCat("other machines can reach ", address.ToString(),
+                                "; listen on Unix sockets and loopback addresses only"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::optional<TlsFilesConfig>> TlsFiles(const config::ServerConfig& values) {
   if (values.tls_cert().empty() != values.tls_key().empty()) {
     return Invalid("tls_cert", "needs tls_key, and the other way round");
@@ -134,6 +145,8 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   OPSERVE_ASSIGN_OR_RETURN(config.admin_listen, AdminAddress(values, config.listen));
   config.enable_shm = values.enable_shm();
   if (config.enable_shm) OPSERVE_RETURN_IF_ERROR(CheckSharedMemory(config.listen));
+  config.allow_named_shm = values.allow_named_shm();
+  if (config.allow_named_shm) OPSERVE_RETURN_IF_ERROR(CheckNamedSharedMemory(config.listen));
   OPSERVE_ASSIGN_OR_RETURN(config.tls, TlsFiles(values));
   OPSERVE_ASSIGN_OR_RETURN(config.tenants, TenantsFrom(values));
   OPSERVE_ASSIGN_OR_RETURN(config.devices, Devices(values));

@@ -30,6 +30,9 @@ struct Config {
   std::optional<ListenAddress> admin_listen;    // none: no administration
   // Shared memory, on every Unix socket of `listen`: at SharedMemoryPath.
   bool enable_shm = false;
+  // Shared memory by name, for clients of the Open Inference Protocol; every address of `listen` is
+  // then local.
+  bool allow_named_shm = false;
   std::optional<TlsFilesConfig> tls;  // for all of `listen` that are not Unix sockets
   uint32_t max_connections = 1024;
   absl::Duration max_connection_age;

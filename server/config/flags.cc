@@ -52,6 +52,11 @@ ABSL_FLAG(std::string, admin_listen, "",
 ABSL_FLAG(bool, enable_shm, false,
           "Lets programs of this machine share memory with the daemon instead of sending tensors: "
           "beside each Unix socket of --listen there is one with .shm behind its path.");
+ABSL_FLAG(bool, allow_named_shm, false,
+          "Lets clients of the Open Inference Protocol register POSIX shared memory by its name: "
+          "objects of their own user where the system names it (a Unix socket, a tenant with that "
+          "uid), else of the daemon's user. Every address of --listen must be a Unix socket or "
+          "loopback.");
 ABSL_FLAG(std::string, anonymous_tenant, "",
           "The tenant of callers without credentials, where there are tenants; empty: they are "
           "refused.");

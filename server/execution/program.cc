@@ -276,7 +276,7 @@ class Binder {
         std::find_if(windows.begin(), windows.end(),
                      [&](const SharedWindow& window) { return IsSame(window.range, range); });
     bound->source = SharedSource{static_cast<uint32_t>(known - windows.begin())};
-    if (known != windows.end()) return CheckAlignment(range, bound->spec.dtype);
+    if (known != windows.end()) return CheckAlignment(*known->region, range, bound->spec.dtype);
     OPSERVE_ASSIGN_OR_RETURN(SharedWindow window, FindWindow(range, bound->spec.dtype));
     OPSERVE_RETURN_IF_ERROR(CountBytes("", "shared memory", range.size(), &program_.input_bytes));
     windows.push_back(std::move(window));
@@ -292,6 +292,13 @@ class Binder {
     return catalog::ErrorWithReason(absl::StatusCode::kInvalidArgument, "shm_invalid", problem);
   }
 
+  static absl::Status RangeTooSmall(const v1::SharedMemoryRange& range, uint64_t needed) {
+    return catalog::ErrorWithReason(
+        absl::StatusCode::kOutOfRange, "shm_invalid",
+        absl::StrCat("the shared memory for the result has ", range.size(),
+                     " bytes; it should be at least ", needed, " bytes"));
+  }
+
   static absl::Status CheckRangeSize(const v1::SharedMemoryRange& range, uint64_t needed,
                                      bool is_exact) {
     if (is_exact ? range.size() == needed : range.size() >= needed) return absl::OkStatus();
@@ -300,7 +307,9 @@ class Binder {
                                      needed));
   }
 
-  static absl::Status CheckAlignment(const v1::SharedMemoryRange& range, Dtype dtype) {
+  static absl::Status CheckAlignment(const SharedRegion& region, const v1::SharedMemoryRange& range,
+                                     Dtype dtype) {
+    if (!region.is_mapped()) return absl::OkStatus();  // nobody computes in it
     const auto element_bytes = static_cast<uint64_t>(catalog::DtypeBytes(dtype));
     if (range.offset() % element_bytes == 0) return absl::OkStatus();
     return InvalidRange(absl::StrCat("the range of shared memory begins at ", range.offset(),
@@ -311,7 +320,7 @@ class Binder {
   // The window of elements of `dtype` that `range` is.
   absl::StatusOr<SharedWindow> FindWindow(const v1::SharedMemoryRange& range, Dtype dtype) const {
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, find_region_(range));
-    OPSERVE_RETURN_IF_ERROR(CheckAlignment(range, dtype));
+    OPSERVE_RETURN_IF_ERROR(CheckAlignment(*region, range, dtype));
     if (range.offset() > region->size() || range.size() > region->size() - range.offset()) {
       return InvalidRange(absl::StrCat("the range of ", range.size(), " bytes from ",
                                        range.offset(), " on leaves its region of ", region->size(),
@@ -425,8 +434,13 @@ class Binder {
   absl::Status BindDestination(const v1::SharedMemoryRange& range, size_t input_windows,
                                BoundInvocation* invocation) {
     const auto bytes = static_cast<uint64_t>(catalog::NumBytes(invocation->output));
-    OPSERVE_RETURN_IF_ERROR(CheckRangeSize(range, bytes, /*is_exact=*/true));
     OPSERVE_ASSIGN_OR_RETURN(SharedWindow window, FindWindow(range, invocation->output.dtype));
+    if (window.region->is_mapped()) {
+      OPSERVE_RETURN_IF_ERROR(CheckRangeSize(range, bytes, /*is_exact=*/true));
+    } else {
+      if (range.size() < bytes) return RangeTooSmall(range, bytes);
+      window.range.set_size(bytes);
+    }
     if (window.region->is_read_only()) {
       return catalog::ErrorWithReason(absl::StatusCode::kPermissionDenied, "forbidden",
                                       "the region of shared memory is read-only");
@@ -434,7 +448,7 @@ class Binder {
     auto& windows = program_.windows;
     for (size_t i = 0; i < windows.size(); ++i) {
       const v1::SharedMemoryRange& other = windows[i].range;
-      if (window.region->Overlaps(range.offset(), range.size(), *windows[i].region, other.offset(),
+      if (window.region->Overlaps(range.offset(), bytes, *windows[i].region, other.offset(),
                                   other.size())) {
         return InvalidRange(absl::StrCat("the range of shared memory overlaps that of ",
                                          i < input_windows ? "an input" : "another result"));

@@ -56,7 +56,9 @@ struct SharedWindow {
   std::shared_ptr<SharedRegion> region;
   v1::SharedMemoryRange range;  // inside the region
 
-  char* data() const { return region->data() + range.offset(); }
+  // Whether its bytes go through page-locked memory, because the region is not mapped.
+  bool IsStaged() const { return !region->is_mapped(); }
+  char* data() const { return region->data() + range.offset(); }  // if not
 };
 
 struct BoundInvocation {
@@ -113,6 +115,8 @@ catalog::Shape ContiguousStrides(const catalog::Shape& shape);
 // kFailedPrecondition  outputs out of proportion to the inputs (reason "amplification"), resident
 //                      tensors on different devices, or `find_resident`'s
 // kNotFound            `find_resident`'s. All of `find_region`'s, too
+// kOutOfRange          the range for a result is too small, in a region that is not mapped (for
+//                      others a range has exactly the result's size)
 // kUnimplemented       the ACL libraries lack the operator
 absl::StatusOr<Program> BindProgram(const v1::ExecuteRequest& request,
                                     absl::Span<const uint64_t> payload_bytes,

@@ -67,17 +67,20 @@ class ProgramRun {
     OPSERVE_RETURN_IF_ERROR(MapWindows());
     for (uint32_t source : program_.results) {
       const BoundInvocation& invocation = program_.invocations[source];
-      if (invocation.window) {
-        result_.outputs.push_back({source, invocation.op->descriptor->output.name,
-                                   invocation.output, PinnedBuffer(),
-                                   program_.windows[*invocation.window].range});
-        continue;
-      }
-      OPSERVE_ASSIGN_OR_RETURN(PinnedBuffer buffer,
+      result_.outputs.push_back(
+          {source, invocation.op->descriptor->output.name, invocation.output, PinnedBuffer()});
+      ProgramResult::Output& output = result_.outputs.back();
+      if (invocation.window) output.range = program_.windows[*invocation.window].range;
+      if (invocation.window && !program_.windows[*invocation.window].IsStaged()) continue;
+      OPSERVE_ASSIGN_OR_RETURN(output.data,
                                context_.pinned.Allocate(catalog::NumBytes(invocation.output),
                                                         context_.pinned_allowance));
-      result_.outputs.push_back(
-          {source, invocation.op->descriptor->output.name, invocation.output, std::move(buffer)});
+    }
+    for (size_t i = 0; i < program_.windows.size(); ++i) {
+      PinnedBuffer& buffer = staged_windows_.emplace_back();
+      if (!program_.windows[i].IsStaged() || IsDestination(i)) continue;
+      OPSERVE_ASSIGN_OR_RETURN(buffer, context_.pinned.Allocate(program_.windows[i].range.size(),
+                                                                context_.pinned_allowance));
     }
     PlanPieces();
     OPSERVE_ASSIGN_OR_RETURN(
@@ -117,8 +120,9 @@ class ProgramRun {
     for (size_t i = 0; i < copied_windows_.size(); ++i) {
       const uint64_t bytes = program_.windows[i].range.size();
       if (!copied_windows_[i] || bytes == 0 || IsDestination(i)) continue;
-      OPSERVE_RETURN_IF_ERROR(CopyToDevice({program_.windows[i].data(), bytes},
-                                           static_cast<char*>(At(memory_plan_.windows[i]))));
+      OPSERVE_ASSIGN_OR_RETURN(const absl::string_view contents, ContentsOf(i));
+      OPSERVE_RETURN_IF_ERROR(
+          CopyToDevice(contents, static_cast<char*>(At(memory_plan_.windows[i]))));
       result_.shared_to_device_bytes += bytes;
     }
     return absl::OkStatus();
@@ -195,13 +199,18 @@ class ProgramRun {
     for (ProgramResult::Output& output : result_.outputs) {
       const std::optional<uint32_t> window = program_.invocations[output.invocation].window;
       if (window && !copied_windows_[*window]) continue;
-      void* const to = window ? program_.windows[*window].data() : output.data.data();
+      const bool is_staged = window && program_.windows[*window].IsStaged();
+      void* const to = window && !is_staged ? program_.windows[*window].data() : output.data.data();
       const size_t bytes = window ? output.range->size() : output.data.size();
       if (bytes == 0) continue;
       OPSERVE_RETURN_IF_ERROR(
           AclCallStatus(acl_, "aclrtMemcpy",
                         acl_.aclrtMemcpy(to, bytes, At(memory_plan_.outputs[output.invocation]),
                                          bytes, ACL_MEMCPY_DEVICE_TO_HOST)));
+      if (is_staged) {
+        OPSERVE_RETURN_IF_ERROR(program_.windows[*window].region->Write(
+            output.range->offset(), {static_cast<const char*>(to), bytes}));
+      }
       result_.copied_from_device_bytes += bytes;
       if (window) result_.shared_from_device_bytes += bytes;
     }
@@ -253,6 +262,16 @@ class ProgramRun {
       registrations_.push_back(std::move(registration));
     }
     return absl::OkStatus();
+  }
+
+  // What is in a window that is copied.
+  absl::StatusOr<absl::string_view> ContentsOf(size_t index) const {
+    const SharedWindow& window = program_.windows[index];
+    const uint64_t bytes = window.range.size();
+    if (!window.IsStaged()) return absl::string_view(window.data(), bytes);
+    auto* const to = static_cast<char*>(staged_windows_[index].data());
+    OPSERVE_RETURN_IF_ERROR(window.region->Read(window.range.offset(), absl::MakeSpan(to, bytes)));
+    return absl::string_view(to, bytes);
   }
 
   bool IsDestination(size_t window) const {
@@ -320,6 +339,7 @@ class ProgramRun {
   std::vector<uint64_t> workspace_bytes_;     // by invocation
   std::vector<bool> copied_windows_;          // whether the device cannot use it in place
   Registrations registrations_;               // by window; null: none
+  std::vector<PinnedBuffer> staged_windows_;  // by window; empty: none
   MemoryPlan memory_plan_;
   uint64_t staged_begin_ = 0;  // of the payloads in the plan's block
   uint64_t staged_end_ = 0;

@@ -10,6 +10,7 @@
 #include "server/execution/operator_table.h"
 #include "server/execution/program.h"
 #include "server/execution/resident_tensors.h"
+#include "server/observability/operator_statistics.h"
 #include "server/observability/request_metrics.h"
 #include "server/rpc/call_counter.h"
 #include "server/scheduling/scheduler.h"
@@ -35,6 +36,7 @@ struct ExecuteContext {
   const SharedRegions* shared_regions = nullptr;  // null: shared memory is not enabled
   IdempotencyCache* idempotency = nullptr;
   RequestMetrics* metrics = nullptr;
+  OperatorStatistics* statistics = nullptr;
   const Authenticator* authenticator = nullptr;
   ProgramLimits limits;
   uint64_t max_response_bytes = 0;

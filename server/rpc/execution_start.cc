@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "ops/catalog/error.h"
 #include "ops/catalog/status_macros.h"
@@ -19,6 +20,8 @@ namespace {
 
 // More tensors than any operator's program could name.
 constexpr size_t kMaxPayloads = 1024;
+// More parts than any request has beside its payloads.
+constexpr size_t kMaxHeaderFields = 4096;
 
 // For metrics.
 int OperatorOf(const ExecuteContext& context, const v1::ExecuteRequest& request) {
@@ -36,9 +39,10 @@ absl::Status CheckAccepted(const ExecuteContext& context, const CallState& call)
 absl::StatusOr<std::shared_ptr<SharedRegion>> FindRegion(const ExecuteContext& context,
                                                          const ExecutionInput& input,
                                                          const v1::SharedMemoryRange& range) {
-  if (context.shared_regions == nullptr) return NoSharedMemory(range);
+  const bool is_named = !input.named_regions.empty();
+  if (!is_named && context.shared_regions == nullptr) return NoSharedMemory(range);
   // Who may connect to the socket may use memory of this machine; others cannot even have any.
-  if (!absl::StartsWith(input.rpc->peer(), "unix:")) {
+  if (!is_named && !absl::StartsWith(input.rpc->peer(), "unix:")) {
     return catalog::ErrorWithReason(absl::StatusCode::kPermissionDenied, "forbidden",
                                     "shared memory can be used over Unix sockets only");
   }
@@ -48,6 +52,7 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> FindRegion(const ExecuteContext& c
         "a request with an idempotency_key cannot use shared memory, whose contents may change "
         "from one repetition to the next");
   }
+  if (is_named) return input.named_regions[range.region()];
   return context.shared_regions->Find(input.tenant->id(), range.connection(), range.region());
 }
 
@@ -220,9 +225,17 @@ void StartKeyed(ExecuteContext& context, ExecutionInput input, OnExecutionEnd on
 }  // namespace
 
 absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& message,
-                                                   google::protobuf::MessageLite* header) {
-  absl::StatusOr<codec::PayloadMessage> split = codec::PayloadMessage::Split(message, kMaxPayloads);
-  const absl::Status status = split.ok() ? split->ParseHeader(header) : split.status();
+                                                   google::protobuf::MessageLite* header,
+                                                   uint32_t payloads_field) {
+  absl::StatusOr<codec::PayloadMessage> split =
+      codec::PayloadMessage::Split(message, kMaxPayloads, payloads_field);
+  absl::Status status = split.status();
+  if (split.ok() && split->header_fields() > kMaxHeaderFields) {
+    status = absl::InvalidArgumentError(absl::StrCat("the message has ", split->header_fields(),
+                                                     " fields beside its payloads, at most ",
+                                                     kMaxHeaderFields, " allowed"));
+  }
+  if (status.ok()) status = split->ParseHeader(header);
   if (!status.ok()) return catalog::InvalidCall("", "", status.message(), 0);
   return split;
 }
@@ -275,6 +288,10 @@ void StartExecution(ExecuteContext& context, ExecutionInput input, OnExecutionEn
 void RecordExecution(const ExecuteContext& context, const ExecutionEnd& end,
                      uint64_t response_bytes) {
   if (end.tenant != nullptr) end.tenant->CountEnded(end.status.ok());
+  if (end.op >= 0) {
+    context.statistics->Record(static_cast<size_t>(end.op), end.status.ok(), end.clock,
+                               absl::Now());
+  }
   context.metrics->Record(
       {.tenant = end.tenant != nullptr ? std::optional(end.tenant->id()) : std::nullopt,
        .op = end.op,

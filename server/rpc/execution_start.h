@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -16,13 +17,15 @@
 #include "server/observability/stage_clock.h"
 #include "server/rpc/execute_service.h"
 #include "server/rpc/execution_end.h"
+#include "server/shared_memory/shared_region.h"
 
 namespace opserve::server {
 
-// Takes a message apart; `header` gets all but its payloads.
-// kInvalidArgument: malformed, or more payloads than a program could use.
+// Takes a message apart; `header` gets all but its payloads, which are in that field.
+// kInvalidArgument: malformed, or more payloads or other fields than a request could have.
 absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& message,
-                                                   google::protobuf::MessageLite* header);
+                                                   google::protobuf::MessageLite* header,
+                                                   uint32_t payloads_field = codec::kPayloadsField);
 
 // The end of a request whose message was refused before it told what to run. `tenant`: null if that
 // was refused because nobody knows whose it is.
@@ -42,6 +45,9 @@ struct ExecutionInput {
   const v1::ExecuteRequest& header;              // without payloads; likewise as `rpc`
   uint64_t request_bytes = 0;                    // of the whole message
   const grpc::ServerContextBase* rpc = nullptr;  // used only before StartExecution returns
+  // Regions whose names the protocol has resolved already: what ranges of `header` name, by
+  // position. None: ranges name those of the tenant's connections.
+  std::vector<std::shared_ptr<SharedRegion>> named_regions = {};
   std::shared_ptr<CallState> call;
   StageClock clock;  // running since the request's arrival
 };

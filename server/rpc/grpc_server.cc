@@ -15,6 +15,7 @@
 #include "server/rpc/download_call.h"
 #include "server/rpc/execute_call.h"
 #include "server/rpc/execute_stream_call.h"
+#include "server/rpc/unknown_method_call.h"
 #include "server/rpc/upload_call.h"
 #include "server/scheduling/visitor.h"
 
@@ -79,6 +80,15 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
       authenticator_(*parts_.tenants, *parts_.metrics),
       calls_(config.write_stall_timeout),
       idempotency_({.max_bytes = config.idempotency_cache_bytes}),
+      statistics_(parts_.operators->operators().size()),
+      inference_({.operators = *parts_.operators,
+                  .statistics = statistics_,
+                  .metrics = *parts_.metrics,
+                  .authenticator = authenticator_,
+                  .calls = calls_,
+                  .is_serving = [this] { return health_.is_serving(); },
+                  .named_regions = parts_.named_regions},
+                 execute_),
       acceptor_(config.max_connections, config.write_stall_timeout) {
   execute_.service = &operator_service_;
   execute_.calls = &calls_;
@@ -88,6 +98,7 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   execute_.shared_regions = parts_.shared_regions;
   execute_.idempotency = &idempotency_;
   execute_.metrics = parts_.metrics;
+  execute_.statistics = &statistics_;
   execute_.authenticator = &authenticator_;
   execute_.limits.max_tensor_bytes = config.max_tensor_bytes;
   execute_.limits.max_program_bytes = config.max_request_bytes;
@@ -114,28 +125,28 @@ void GrpcServer::DescribeUnaryMethods() {
   list_operators_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue, void* tag) {
     operator_service_.RequestListOperators(rpc, request, writer, queue, queue, tag);
   };
-  list_operators_.answer = [this](const Tenant&, const auto& request, auto* response) {
+  list_operators_.answer = [this](const Caller&, const auto& request, auto* response) {
     return ListOperators(request, response);
   };
   get_server_status_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue,
                                       void* tag) {
     operator_service_.RequestGetServerStatus(rpc, request, writer, queue, queue, tag);
   };
-  get_server_status_.answer = [this](const Tenant&, const auto& /*request*/, auto* response) {
+  get_server_status_.answer = [this](const Caller&, const auto& /*request*/, auto* response) {
     *response = parts_.status();
     return absl::OkStatus();
   };
   renew_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue, void* tag) {
     tensor_service_.RequestRenew(rpc, request, writer, queue, queue, tag);
   };
-  renew_.answer = [this](const Tenant& tenant, const auto& request, auto* response) {
-    return Renew(tensors_, tenant, request, response);
+  renew_.answer = [this](const Caller& caller, const auto& request, auto* response) {
+    return Renew(tensors_, caller.tenant, request, response);
   };
   release_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue, void* tag) {
     tensor_service_.RequestRelease(rpc, request, writer, queue, queue, tag);
   };
-  release_.answer = [this](const Tenant& tenant, const auto& request, auto* response) {
-    return Release(tensors_, tenant, request, response);
+  release_.answer = [this](const Caller& caller, const auto& request, auto* response) {
+    return Release(tensors_, caller.tenant, request, response);
   };
   list_operators_.authenticator = &authenticator_;
   get_server_status_.authenticator = &authenticator_;
@@ -150,7 +161,9 @@ absl::Status GrpcServer::Listen(const Config& config) {
   SetConnectionLimits(config, &builder);
   builder.RegisterService(&operator_service_);
   builder.RegisterService(&tensor_service_);
+  builder.RegisterService(&inference_.service());
   builder.RegisterService(&health_.service());
+  builder.RegisterAsyncGenericService(&unknown_methods_);
   for (const ListenAddress& address : config.listen) {
     // Owner and group may connect, nobody else.
     OPSERVE_ASSIGN_OR_RETURN(Listener listener, Listener::Bind(address, /*unix_mode=*/0660));
@@ -190,11 +203,16 @@ std::unique_ptr<ConnectionGate> GrpcServer::GateFor(const ListenAddress& address
 }
 
 void GrpcServer::ListenForCalls(grpc::ServerCompletionQueue* queue) {
-  for (int i = 0; i < kListeningCalls; ++i) ExecuteCall::Listen(execute_, queue);
+  for (int i = 0; i < kListeningCalls; ++i) {
+    ExecuteCall::Listen(execute_, queue);
+    inference_.ListenForInference(queue);
+  }
   ExecuteStreamCall::Listen(execute_, queue);
+  inference_.Listen(queue);
   UploadCall::Listen(tensors_, queue);
   DownloadCall::Listen(tensors_, queue);
   health_.Listen(queue);
+  UnknownMethodCall::Listen(unknown_methods_, calls_, queue);
   UnaryCall<v1::RenewRequest, v1::RenewResponse>::Listen(renew_, calls_, queue);
   UnaryCall<v1::ReleaseRequest, v1::ReleaseResponse>::Listen(release_, calls_, queue);
   UnaryCall<v1::ListOperatorsRequest, v1::ListOperatorsResponse>::Listen(list_operators_, calls_,

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/server.h"
 #include "server/access/authenticator.h"
 #include "server/access/connection_acceptor.h"
@@ -18,10 +19,12 @@
 #include "server/config/config.h"
 #include "server/execution/operator_table.h"
 #include "server/execution/resident_tensors.h"
+#include "server/observability/operator_statistics.h"
 #include "server/observability/request_metrics.h"
 #include "server/rpc/execute_service.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/idempotency_cache.h"
+#include "server/rpc/inference/inference_server.h"
 #include "server/rpc/tensor_service.h"
 #include "server/rpc/unary_call.h"
 #include "server/scheduling/scheduler.h"
@@ -36,6 +39,7 @@ class GrpcServer {
     Scheduler* scheduler = nullptr;
     ResidentTensors* residents = nullptr;
     const SharedRegions* shared_regions = nullptr;  // null: shared memory is not enabled
+    NamedRegions* named_regions = nullptr;          // null: regions by name are not allowed
     RequestMetrics* metrics = nullptr;
     const Tenants* tenants = nullptr;
     const TlsFiles* tls = nullptr;  // null: TCP is in plaintext
@@ -55,7 +59,7 @@ class GrpcServer {
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;
 
-  // What the standard health service says, for "" and for both services of opserve.v1.
+  // What the standard health service says, for "" and for every service.
   void SetServing(bool is_serving) { health_.SetServing(is_serving); }
 
   // Answers new calls UNAVAILABLE from now on; what is in flight goes on.
@@ -84,10 +88,13 @@ class GrpcServer {
   const Authenticator authenticator_;
   AsyncOperatorService operator_service_;
   AsyncTensorService tensor_service_;
+  grpc::AsyncGenericService unknown_methods_;
   ServerCalls calls_;
   HealthService health_{calls_};
   IdempotencyCache idempotency_;
+  OperatorStatistics statistics_;
   ExecuteContext execute_;
+  InferenceServer inference_;
   TensorContext tensors_;
   UnaryMethod<v1::ListOperatorsRequest, v1::ListOperatorsResponse> list_operators_;
   UnaryMethod<v1::GetServerStatusRequest, v1::GetServerStatusResponse> get_server_status_;

@@ -5,6 +5,7 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/async_stream.h"
 #include "grpcpp/support/async_unary_call.h"
+#include "inference/grpc_service.grpc.pb.h"
 #include "opserve/v1/operator_service.grpc.pb.h"
 #include "opserve/v1/tensor_service.grpc.pb.h"
 #include "server/rpc/completion_event.h"
@@ -164,7 +165,8 @@ void HealthService::Listen(grpc::ServerCompletionQueue* queue) {
 
 HealthService::Status HealthService::StatusOf(absl::string_view service) const {
   if (!service.empty() && service != v1::OperatorService::service_full_name() &&
-      service != v1::TensorService::service_full_name()) {
+      service != v1::TensorService::service_full_name() &&
+      service != inference::GRPCInferenceService::service_full_name()) {
     return HealthCheckResponse::SERVICE_UNKNOWN;
   }
   return is_serving_.load() ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;

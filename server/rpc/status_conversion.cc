@@ -13,13 +13,6 @@ namespace {
 constexpr size_t kMaxMessageBytes = 1024;
 constexpr size_t kMaxNameBytes = 128;
 
-// At most `limit` bytes of UTF-8 text, not cut inside a character.
-std::string Shortened(absl::string_view text, size_t limit) {
-  if (text.size() <= limit) return std::string(text);
-  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0) == 0x80) --limit;
-  return absl::StrCat(text.substr(0, limit), "...");
-}
-
 void AddTrailers(const v1::ErrorDetail& detail, grpc::ServerContext* context) {
   if (!detail.reason().empty()) context->AddTrailingMetadata("opserve-reason", detail.reason());
   if (detail.retry_pushback_ms() != 0) {
@@ -32,6 +25,12 @@ void AddTrailers(const v1::ErrorDetail& detail, grpc::ServerContext* context) {
 }
 
 }  // namespace
+
+std::string Shortened(absl::string_view text, size_t limit) {
+  if (text.size() <= limit) return std::string(text);
+  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0) == 0x80) --limit;
+  return absl::StrCat(text.substr(0, limit), "...");
+}
 
 v1::StatusDetails ToStatusDetails(const absl::Status& status) {
   v1::StatusDetails details;

@@ -1,8 +1,10 @@
 // A small unary call with generated types, served on the polling thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "grpcpp/completion_queue.h"
@@ -15,6 +17,12 @@
 
 namespace opserve::server {
 
+// Whose call it is.
+struct Caller {
+  const Tenant& tenant;
+  std::optional<uint32_t> uid;  // of the connection, where a processor knew it
+};
+
 // How calls of one method are received and answered. Outlives the calls.
 template <typename Request, typename Response>
 struct UnaryMethod {
@@ -22,8 +30,8 @@ struct UnaryMethod {
   std::function<void(grpc::ServerContext*, Request*, grpc::ServerAsyncResponseWriter<Response>*,
                      grpc::ServerCompletionQueue*, void* tag)>
       receive;
-  // For this tenant's caller. Must not block.
-  std::function<absl::Status(const Tenant&, const Request&, Response*)> answer;
+  // Must not block.
+  std::function<absl::Status(const Caller&, const Request&, Response*)> answer;
   const Authenticator* authenticator = nullptr;
 };
 
@@ -55,7 +63,8 @@ class UnaryCall {
     Response response;
     const absl::StatusOr<Tenant*> tenant = method_.authenticator->TenantOf(rpc_);
     const absl::Status status =
-        tenant.ok() ? method_.answer(**tenant, request_, &response) : tenant.status();
+        tenant.ok() ? method_.answer({**tenant, Authenticator::UidOf(rpc_)}, request_, &response)
+                    : tenant.status();
     write_.Begin();
     if (status.ok()) {
       writer_.Finish(response, grpc::Status::OK, &finished_);

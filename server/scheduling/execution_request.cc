@@ -64,6 +64,10 @@ bool IsPrompt(const Program& program, const codec::PayloadMessage& message,
 
 uint64_t PinnedBytes(const Program& program) {
   uint64_t bytes = 0;
+  // Each that is not mapped has one buffer, be it an input or where a result goes.
+  for (const SharedWindow& window : program.windows) {
+    if (window.IsStaged()) bytes += PinnedPool::BlockBytes(window.range.size());
+  }
   for (const uint32_t source : program.results) {
     if (program.invocations[source].window) continue;
     bytes += PinnedPool::BlockBytes(catalog::NumBytes(program.invocations[source].output));

@@ -71,6 +71,22 @@ absl::Status CheckPart(const SharedRegionSpec& spec, uint64_t file_size) {
   return absl::OkStatus();
 }
 
+absl::Status CutOff() { return Invalid("the shared memory has become smaller"); }
+
+// Calls `copy`, a system call that copies what is left after so many bytes, until all is done.
+absl::Status CopyAll(uint64_t bytes, absl::FunctionRef<ssize_t(uint64_t done)> copy) {
+  for (uint64_t done = 0; done < bytes;) {
+    const ssize_t copied = copy(done);
+    if (copied < 0 && errno == EINTR) continue;
+    if (copied < 0) {
+      return Invalid(absl::StrCat("the shared memory cannot be used: ", std::strerror(errno)));
+    }
+    if (copied == 0) return CutOff();
+    done += static_cast<uint64_t>(copied);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MappingError(int error, const SharedRegionSpec& spec) {
   if (error == EACCES || error == EPERM) {
     return catalog::ErrorWithReason(
@@ -100,6 +116,23 @@ class SharedRegion::Mapping {
   const uint64_t bytes_;
 };
 
+class SharedRegion::File {
+ public:
+  explicit File(int fd) : fd_(fd) {}
+  ~File() { close(fd_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int fd() const { return fd_; }
+
+  uint64_t size() const {
+    struct stat info = {};
+    return fstat(fd_, &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
+  }
+
+ private:
+  const int fd_;
+};
+
 absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(int fd,
                                                                 const SharedRegionSpec& spec,
                                                                 const Retire& retire,
@@ -109,8 +142,8 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(int fd,
   OPSERVE_RETURN_IF_ERROR(CheckFile(fd, &info));
   OPSERVE_RETURN_IF_ERROR(CheckPart(spec, static_cast<uint64_t>(info.st_size)));
   OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<void> charge, take_charge());
-  auto region = std::shared_ptr<SharedRegion>(new SharedRegion(spec, retire, std::move(charge)));
-  region->file_ = {info.st_dev, info.st_ino};
+  auto region = std::shared_ptr<SharedRegion>(new SharedRegion(spec, &retire, std::move(charge)));
+  region->file_id_ = {info.st_dev, info.st_ino};
   const int access = spec.read_only ? PROT_READ : PROT_READ | PROT_WRITE;
   void* const address =
       mmap(nullptr, spec.size, access, MAP_SHARED, fd, static_cast<off_t>(spec.offset));
@@ -119,9 +152,35 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(int fd,
   return region;
 }
 
+std::shared_ptr<SharedRegion> SharedRegion::Open(int fd, const SharedRegionSpec& spec,
+                                                 std::shared_ptr<void> charge) {
+  auto region = std::shared_ptr<SharedRegion>(new SharedRegion(spec, nullptr, std::move(charge)));
+  region->file_ = std::make_shared<const File>(fd);
+  struct stat info = {};
+  if (fstat(fd, &info) == 0) region->file_id_ = {info.st_dev, info.st_ino};
+  return region;
+}
+
+absl::Status SharedRegion::Read(uint64_t offset, absl::Span<char> to) const {
+  return CopyAll(to.size(), [&](uint64_t done) {
+    return pread(file_->fd(), to.data() + done, to.size() - done,
+                 static_cast<off_t>(spec_.offset + offset + done));
+  });
+}
+
+absl::Status SharedRegion::Write(uint64_t offset, absl::string_view from) const {
+  // Writing behind the end would make the file grow again. (Between question and write its owner
+  // can still cut it; then it grows to no more than was registered.)
+  if (file_->size() < spec_.offset + offset + from.size()) return CutOff();
+  return CopyAll(from.size(), [&](uint64_t done) {
+    return pwrite(file_->fd(), from.data() + done, from.size() - done,
+                  static_cast<off_t>(spec_.offset + offset + done));
+  });
+}
+
 SharedRegion::~SharedRegion() {
   for (auto& [device, on_device] : devices_) {
-    if (on_device.registration != nullptr) retire_(device, std::move(on_device.registration));
+    if (on_device.registration != nullptr) (*retire_)(device, std::move(on_device.registration));
   }
 }
 
@@ -160,13 +219,13 @@ absl::StatusOr<std::shared_ptr<const HostRegistration>> SharedRegion::Registrati
 }
 
 bool SharedRegion::FitsInPlace(uint64_t offset, uint64_t size) const {
-  return offset % kInPlaceAlignment == 0 &&
+  return is_mapped() && offset % kInPlaceAlignment == 0 &&
          MappedBytes(this->size()) - offset - size >= kInPlaceSlack;
 }
 
 bool SharedRegion::Overlaps(uint64_t offset, uint64_t size, const SharedRegion& other,
                             uint64_t other_offset, uint64_t other_size) const {
-  if (size == 0 || other_size == 0 || !(file_ == other.file_)) return false;
+  if (size == 0 || other_size == 0 || !(file_id_ == other.file_id_)) return false;
   const uint64_t begin = spec_.offset + offset;
   const uint64_t other_begin = other.spec_.offset + other_offset;
   return begin < other_begin + other_size && other_begin < begin + size;

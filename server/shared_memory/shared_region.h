@@ -1,5 +1,5 @@
 // Memory that a client shares with the daemon: a part of a file in memory, mapped here and, where
-// that is possible, by devices.
+// that is possible, by devices; or only read and written, if its owner might take it away.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "server/device/device.h"
 #include "server/device/host_registration.h"
 
@@ -26,7 +28,8 @@ struct SharedRegionSpec {
   bool read_only = false;
 };
 
-// Mapped until the last owner lets go of it, and no device has it registered any more. Thread-safe.
+// Mapped, or open, until the last owner lets go of it, and no device has it registered any more.
+// Thread-safe.
 class SharedRegion {
  public:
   // Destroys `registration` on a thread that is bound to the device, soon. Called on any thread;
@@ -49,11 +52,20 @@ class SharedRegion {
   static absl::StatusOr<std::shared_ptr<SharedRegion>> Map(int fd, const SharedRegionSpec& spec,
                                                            const Retire& retire,
                                                            TakeCharge take_charge);
+  // A part of the file `fd`, which becomes the region's, that is never mapped: it may be cut off at
+  // any time, which reading and writing by system calls survives. The caller has checked the file.
+  static std::shared_ptr<SharedRegion> Open(int fd, const SharedRegionSpec& spec,
+                                            std::shared_ptr<void> charge);
   ~SharedRegion();
   SharedRegion(const SharedRegion&) = delete;
   SharedRegion& operator=(const SharedRegion&) = delete;
 
-  char* data() const;
+  bool is_mapped() const { return mapping_ != nullptr; }
+  char* data() const;  // if it is
+  // Copy from `offset` on, if it is not.
+  // kInvalidArgument (reason "shm_invalid"): that part of the file is gone.
+  absl::Status Read(uint64_t offset, absl::Span<char> to) const;
+  absl::Status Write(uint64_t offset, absl::string_view from) const;
   uint64_t size() const { return spec_.size; }
   bool is_read_only() const { return spec_.read_only; }
 
@@ -77,6 +89,7 @@ class SharedRegion {
 
  private:
   class Mapping;
+  class File;
   struct FileId {
     uint64_t device = 0;
     uint64_t inode = 0;
@@ -88,14 +101,15 @@ class SharedRegion {
     std::shared_ptr<const HostRegistration> registration;  // null: it cannot be mapped
   };
 
-  SharedRegion(const SharedRegionSpec& spec, const Retire& retire, std::shared_ptr<void> charge)
+  SharedRegion(const SharedRegionSpec& spec, const Retire* retire, std::shared_ptr<void> charge)
       : spec_(spec), retire_(retire), charge_(std::move(charge)) {}
 
   const SharedRegionSpec spec_;
-  const Retire& retire_;
+  const Retire* const retire_;  // null: it is not mapped, so no device ever sees it
   const std::shared_ptr<void> charge_;
-  FileId file_;
-  std::shared_ptr<const Mapping> mapping_;  // registrations have it, too
+  FileId file_id_;
+  std::shared_ptr<const Mapping> mapping_;  // registrations have it, too; null: not mapped
+  std::shared_ptr<const File> file_;        // null: mapped
   absl::Mutex mutex_;
   std::map<int32_t, OnDevice> devices_ ABSL_GUARDED_BY(mutex_);
 };

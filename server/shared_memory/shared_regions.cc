@@ -26,20 +26,6 @@ std::string RandomKey() {
 
 }  // namespace
 
-class SharedRegions::Charge {
- public:
-  Charge(SharedRegions* owner, uint32_t tenant, uint64_t bytes)
-      : owner_(*owner), tenant_(tenant), bytes_(bytes) {}
-  ~Charge() { owner_.Uncharge(tenant_, bytes_); }
-  Charge(const Charge&) = delete;
-  Charge& operator=(const Charge&) = delete;
-
- private:
-  SharedRegions& owner_;
-  const uint32_t tenant_;
-  const uint64_t bytes_;
-};
-
 SharedRegions::~SharedRegions() {
   // They give back what they take of a quota.
   absl::flat_hash_map<std::string, Connection> removed;
@@ -63,15 +49,6 @@ void SharedRegions::RemoveConnection(absl::string_view key) {
   connections_.erase(found);
 }
 
-void SharedRegions::Uncharge(uint32_t tenant, uint64_t bytes) {
-  tenant_bytes_.Subtract(tenant, bytes);
-  tenant_regions_.Subtract(tenant, 1);
-  absl::MutexLock lock(&mutex_);
-  const auto used = usage_.find(tenant);
-  used->second.bytes -= bytes;
-  if (--used->second.regions == 0) usage_.erase(used);
-}
-
 absl::StatusOr<std::shared_ptr<void>> SharedRegions::Reserve(absl::string_view key, uint64_t id,
                                                              uint64_t bytes,
                                                              const SharedMemoryLimits& limits) {
@@ -81,24 +58,10 @@ absl::StatusOr<std::shared_ptr<void>> SharedRegions::Reserve(absl::string_view k
     return catalog::ErrorWithReason(absl::StatusCode::kAlreadyExists, "shm_invalid",
                                     absl::StrCat("the connection has a region ", id, " already"));
   }
-  const auto found = usage_.find(connection.tenant);
-  const Usage used = found == usage_.end() ? Usage() : found->second;
-  if (used.regions >= limits.max_regions || used.bytes > limits.max_bytes ||
-      bytes > limits.max_bytes - used.bytes) {
-    return catalog::ErrorWithPushback(
-        absl::StatusCode::kResourceExhausted, "tenant_memory",
-        absl::StrCat("a region of ", bytes, " bytes more: the tenant has ", used.bytes,
-                     " bytes in ", used.regions, " regions, at most ", limits.max_bytes, " in ",
-                     limits.max_regions, " allowed"),
-        /*pushback_ms=*/-1);
-  }
-  Usage& usage = usage_[connection.tenant];
-  usage.bytes += bytes;
-  ++usage.regions;
-  tenant_bytes_.Add(connection.tenant, bytes);
-  tenant_regions_.Add(connection.tenant, 1);
+  OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<void> charge,
+                           quota_.Take(connection.tenant, bytes, limits));
   connection.regions[id] = nullptr;
-  return std::make_shared<Charge>(this, connection.tenant, bytes);
+  return charge;
 }
 
 absl::Status SharedRegions::Register(absl::string_view key, uint64_t id, int fd,

@@ -17,16 +17,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "server/observability/tenant_bytes.h"
+#include "server/shared_memory/shared_memory_quota.h"
 #include "server/shared_memory/shared_region.h"
 
 namespace opserve::server {
-
-// Of one tenant, over all its connections.
-struct SharedMemoryLimits {
-  uint64_t max_bytes = 0;
-  uint32_t max_regions = 0;
-};
 
 // Thread-safe. Outlives the regions that requests still use.
 class SharedRegions {
@@ -39,7 +33,9 @@ class SharedRegions {
     bool is_read_only = false;
   };
 
-  explicit SharedRegions(SharedRegion::Retire retire) : retire_(std::move(retire)) {}
+  // `quota` outlives it and its regions.
+  SharedRegions(SharedRegion::Retire retire, SharedMemoryQuota& quota)
+      : retire_(std::move(retire)), quota_(quota) {}
   ~SharedRegions();
   SharedRegions(const SharedRegions&) = delete;
   SharedRegions& operator=(const SharedRegions&) = delete;
@@ -67,36 +63,21 @@ class SharedRegions {
   absl::StatusOr<std::shared_ptr<SharedRegion>> Find(uint32_t tenant, absl::string_view key,
                                                      uint64_t id) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What tenants have, without a lock.
-  const TenantBytes& tenant_bytes() const { return tenant_bytes_; }
-  const TenantBytes& tenant_regions() const { return tenant_regions_; }  // their number
-
  private:
   struct Connection {
     uint32_t tenant = 0;
     // Null: being registered.
     absl::btree_map<uint64_t, std::shared_ptr<SharedRegion>> regions;
   };
-  struct Usage {
-    uint64_t bytes = 0;
-    uint32_t regions = 0;
-  };
-
-  // Takes of the tenant's quota until it is destroyed.
-  class Charge;
-
-  void Uncharge(uint32_t tenant, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // Enters `id` as one that is being registered.
   absl::StatusOr<std::shared_ptr<void>> Reserve(absl::string_view key, uint64_t id, uint64_t bytes,
                                                 const SharedMemoryLimits& limits)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   const SharedRegion::Retire retire_;
+  SharedMemoryQuota& quota_;
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<std::string, Connection> connections_ ABSL_GUARDED_BY(mutex_);  // by key
-  absl::flat_hash_map<uint32_t, Usage> usage_ ABSL_GUARDED_BY(mutex_);  // without unused ones
-  TenantBytes tenant_bytes_;
-  TenantBytes tenant_regions_;
 };
 
 }  // namespace opserve::server

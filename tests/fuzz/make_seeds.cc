@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "inference/grpc_service.pb.h"
 #include "ops/catalog/catalog.h"
 #include "ops/catalog/tensor_spec.h"
 #include "opserve/v1/operator_service.pb.h"
@@ -113,6 +114,46 @@ void AddMessages(Seeds& seeds) {
   response.mutable_receipt()->set_total_ns(1234567);
   response.add_payloads("result");
   seeds.Add("payload_message", absl::StrCat("\1\3", response.SerializeAsString()));
+}
+
+// The same calls in the other protocol: with raw elements, typed ones, and in shared memory.
+void AddInferences(Seeds& seeds) {
+  for (const catalog::OperatorDescriptor* op : catalog::AllOperators()) {
+    inference::ModelInferRequest request;
+    request.set_model_name(std::string(op->name));
+    request.set_id("7");
+    for (const catalog::AttributeDescriptor& attribute : op->attributes) {
+      (*request.mutable_parameters())[std::string(attribute.name)].set_int64_param(0);
+    }
+    for (const catalog::InputDescriptor& input : op->inputs) {
+      auto* tensor = request.add_inputs();
+      tensor->set_name(std::string(input.name));
+      tensor->set_datatype("FP32");
+      tensor->add_shape(2);
+    }
+    inference::ModelInferRequest raw = request;
+    raw.add_outputs()->set_name(std::string(op->output.name));
+    (*raw.mutable_parameters())["priority"].set_uint64_param(1);
+    (*raw.mutable_parameters())["timeout"].set_int64_param(1000);
+    inference::ModelInferRequest shared = raw;
+    for (int i = 0; i < request.inputs_size(); ++i) {
+      for (int n = 0; n < 2; ++n) {
+        request.mutable_inputs(i)->mutable_contents()->add_fp32_contents(static_cast<float>(i));
+      }
+      raw.add_raw_input_contents(std::string(8, static_cast<char>(0x3c + i)));
+      auto& parameters = *shared.mutable_inputs(i)->mutable_parameters();
+      parameters["shared_memory_region"].set_string_param("r");
+      parameters["shared_memory_byte_size"].set_int64_param(8);
+      parameters["shared_memory_offset"].set_int64_param(8 * i);
+    }
+    auto& parameters = *shared.mutable_outputs(0)->mutable_parameters();
+    parameters["shared_memory_region"].set_string_param("r");
+    parameters["shared_memory_byte_size"].set_int64_param(16);
+    parameters["shared_memory_offset"].set_int64_param(32);
+    for (const auto* message : {&request, &raw, &shared}) {
+      seeds.Add("inference", absl::StrCat("\5", message->SerializeAsString()));
+    }
+  }
 }
 
 void AddUploads(Seeds& seeds) {
@@ -245,6 +286,7 @@ int main(int argc, char** argv) {
   opserve::fuzz::Seeds seeds(argv[1]);
   const std::filesystem::path root(OPSERVE_SOURCE_DIR);
   opserve::fuzz::AddMessages(seeds);
+  opserve::fuzz::AddInferences(seeds);
   opserve::fuzz::AddUploads(seeds);
   opserve::fuzz::AddSharedMemory(seeds);
   opserve::fuzz::AddTexts(seeds, root);

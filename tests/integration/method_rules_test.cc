@@ -102,9 +102,11 @@ TEST(MethodRulesTest, EveryMethodOfEveryListenerHasARule) {
   const std::set<std::string> for_clients = ServicesAt(config.listen[0].ToString());
   const std::set<std::string> for_administrators = ServicesAt(config.admin_listen->ToString());
   EXPECT_TRUE(for_clients.contains("opserve.v1.OperatorService"));
+  EXPECT_TRUE(for_clients.contains("inference.GRPCInferenceService"));
   EXPECT_FALSE(for_clients.contains("opserve.v1.AdminService"));
   EXPECT_TRUE(for_administrators.contains("opserve.v1.AdminService"));
   EXPECT_FALSE(for_administrators.contains("opserve.v1.OperatorService"));
+  EXPECT_FALSE(for_administrators.contains("inference.GRPCInferenceService"));
   for (const auto* services : {&for_clients, &for_administrators}) {
     for (const std::string& service : *services) {
       for (const std::string& method : MethodsOf(service)) {

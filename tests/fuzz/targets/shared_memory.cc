@@ -132,7 +132,8 @@ void CheckAnswer(const v1::SharedMemoryResponse& response, bool is_granted) {
   Check(response.error().details_size() == 1, "a refusal has a detail");
 }
 
-void CheckRegions(SharedMemorySession& session, const SharedRegions& regions, const Model& model) {
+void CheckRegions(SharedMemorySession& session, const SharedRegions& regions,
+                  const SharedMemoryQuota& quota, const Model& model) {
   v1::SharedMemoryRequest request;
   request.mutable_list_regions();
   v1::SharedMemoryResponse list;
@@ -150,14 +151,15 @@ void CheckRegions(SharedMemorySession& session, const SharedRegions& regions, co
     static_cast<void>(*static_cast<volatile char*>((*mapped)->data() + region.size() - 1));
     bytes += region.size();
   }
-  Check(regions.tenant_bytes().OfSlot(0) == bytes, "all bytes are counted");
+  Check(quota.tenant_bytes().OfSlot(0) == bytes, "all bytes are counted");
 }
 
 void Converse(fuzz::Input input) {
   static const auto* const tenants = new Tenants(OneTenant());
   static auto* const metrics = new RequestMetrics({}, {});
+  static auto* const quota = new SharedMemoryQuota;
   static auto* const regions = new SharedRegions(
-      [](int32_t /*device*/, auto /*registration*/) { Check(false, "no device has any"); });
+      [](int32_t /*device*/, auto /*registration*/) { Check(false, "no device has any"); }, *quota);
   {
     SharedMemorySession session({*tenants, *regions, *metrics}, /*uid=*/1);
     Model model;
@@ -173,10 +175,10 @@ void Converse(fuzz::Input input) {
       CheckAnswer(response, is_granted);
       Check(session.is_over() == model.is_over(), "over if and only if nobody knows whose it is");
     }
-    if (session.is_identified()) CheckRegions(session, *regions, model);
+    if (session.is_identified()) CheckRegions(session, *regions, *quota, model);
   }
-  Check(regions->tenant_bytes().OfSlot(0) == 0, "nothing stays behind");
-  Check(regions->tenant_regions().OfSlot(0) == 0, "nothing stays behind");
+  Check(quota->tenant_bytes().OfSlot(0) == 0, "nothing stays behind");
+  Check(quota->tenant_regions().OfSlot(0) == 0, "nothing stays behind");
 }
 
 }  // namespace

@@ -2,11 +2,13 @@
 
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
+#include "inference/grpc_service.pb.h"
 #include "opserve/v1/operator_service.pb.h"
 
 namespace opserve::codec {
@@ -27,6 +29,14 @@ grpc::ByteBuffer Delivered(const std::string& bytes, size_t slice_bytes) {
 std::string Joined(const Payload& payload) {
   std::string bytes;
   for (absl::string_view piece : payload.pieces) bytes.append(piece.data(), piece.size());
+  return bytes;
+}
+
+std::string Joined(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  buffer.Dump(&slices).ok();
+  std::string bytes;
+  for (const grpc::Slice& slice : slices) bytes.append(slice.begin(), slice.end());
   return bytes;
 }
 
@@ -95,18 +105,54 @@ TEST(PayloadMessageTest, BuildsWhatTheStockParserReads) {
 
   const grpc::ByteBuffer buffer = BuildPayloadMessage(header, payloads);
 
-  std::vector<grpc::Slice> slices;
-  ASSERT_TRUE(buffer.Dump(&slices).ok());
-  std::string bytes;
-  for (const grpc::Slice& slice : slices) bytes.append(slice.begin(), slice.end());
   v1::ExecuteResponse parsed;
-  ASSERT_TRUE(parsed.ParseFromString(bytes));
+  ASSERT_TRUE(parsed.ParseFromString(Joined(buffer)));
   ASSERT_EQ(parsed.payloads_size(), 3);
   EXPECT_EQ(parsed.payloads(0), std::string(300, 'p'));
   EXPECT_EQ(parsed.payloads(1), "");
   EXPECT_EQ(parsed.payloads(2), "end");
   parsed.clear_payloads();
   EXPECT_EQ(parsed.SerializeAsString(), header.SerializeAsString());
+}
+
+// Other protocols have their payloads in other fields, and answers of streams inside a message.
+TEST(PayloadMessageTest, BuildsAndTakesApartMessagesOfOtherProtocols) {
+  for (const size_t bytes : {size_t{0}, size_t{100}, size_t{100'000}}) {
+    inference::ModelInferResponse header;
+    header.set_id("7");
+    const std::vector<grpc::Slice> payloads = {grpc::Slice(std::string(bytes, 'p')), grpc::Slice()};
+    const auto check = [&](const inference::ModelInferResponse& read) {
+      EXPECT_EQ(read.id(), "7");
+      ASSERT_EQ(read.raw_output_contents_size(), 2);
+      EXPECT_EQ(read.raw_output_contents(0), std::string(bytes, 'p'));
+      EXPECT_EQ(read.raw_output_contents(1), "");
+    };
+    inference::ModelInferResponse single;
+    ASSERT_TRUE(
+        single.ParseFromString(Joined(BuildPayloadMessage(header, payloads, {.field = 6}))));
+    check(single);
+    inference::ModelStreamInferResponse streamed;
+    ASSERT_TRUE(streamed.ParseFromString(
+        Joined(BuildPayloadMessage(header, payloads, {.field = 6, .wrapper_field = 2}))));
+    check(streamed.infer_response());
+
+    auto message = PayloadMessage::Split(Delivered(single.SerializeAsString(), 7), 2, 6);
+    ASSERT_TRUE(message.ok()) << message.status();
+    EXPECT_EQ(Joined(message->payloads()[0]), std::string(bytes, 'p'));
+  }
+}
+
+TEST(PayloadMessageTest, AddedPayloadsComeBehindTheOthersAndMoveWithTheMessage) {
+  auto message = PayloadMessage::Split(Delivered(ExampleRequest().SerializeAsString(), 7), 10);
+  ASSERT_TRUE(message.ok());
+  for (char c : {'x', 'y', 'z'}) *message->AddPayload(1) = c;
+  message->AddPayload(0);
+  const PayloadMessage moved = *std::move(message);
+  ASSERT_EQ(moved.payloads().size(), 8u);
+  EXPECT_EQ(Joined(moved.payloads()[0]), ExampleRequest().payloads(0));
+  EXPECT_EQ(Joined(moved.payloads()[4]), "x");
+  EXPECT_EQ(Joined(moved.payloads()[6]), "z");
+  EXPECT_EQ(Joined(moved.payloads()[7]), "");
 }
 
 TEST(PayloadMessageTest, MoreMessagesOfNothing) {

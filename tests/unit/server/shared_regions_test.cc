@@ -22,7 +22,8 @@ class SharedRegionsTest : public ::testing::Test {
     return regions_.Register(key, id, SealedFile(bytes).get(), {.size = bytes}, kLimits);
   }
 
-  SharedRegions regions_{[](int32_t, auto) { FAIL() << "no device has any"; }};
+  SharedMemoryQuota quota_;
+  SharedRegions regions_{[](int32_t, auto) { FAIL() << "no device has any"; }, quota_};
   const std::string a_ = regions_.AddConnection(/*tenant=*/1);
   const std::string b_ = regions_.AddConnection(/*tenant=*/1);
   const std::string stranger_ = regions_.AddConnection(/*tenant=*/2);
@@ -58,13 +59,13 @@ TEST_F(SharedRegionsTest, RegionsCountUntilTheirLastUserIsGone) {
   auto used = *regions_.Find(1, a_, 1);
   ASSERT_TRUE(regions_.Unregister(a_, 1).ok());
   EXPECT_EQ(Register(b_, 1).code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(regions_.tenant_bytes().OfSlot(1), 10 * kPageBytes);
-  EXPECT_EQ(regions_.tenant_regions().OfSlot(1), 1u);
+  EXPECT_EQ(quota_.tenant_bytes().OfSlot(1), 10 * kPageBytes);
+  EXPECT_EQ(quota_.tenant_regions().OfSlot(1), 1u);
   // Others have quotas of their own.
   EXPECT_TRUE(Register(stranger_, 1).ok());
 
   used.reset();
-  EXPECT_EQ(regions_.tenant_bytes().OfSlot(1), 0u);
+  EXPECT_EQ(quota_.tenant_bytes().OfSlot(1), 0u);
   EXPECT_TRUE(Register(b_, 1).ok());
 }
 
@@ -95,7 +96,7 @@ TEST_F(SharedRegionsTest, AConnectionTakesItsRegionsWithIt) {
   ASSERT_TRUE(Register(b_, 0).ok());
   regions_.RemoveConnection(a_);
   EXPECT_EQ(regions_.Find(1, a_, 0).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(regions_.tenant_regions().OfSlot(1), 1u);
+  EXPECT_EQ(quota_.tenant_regions().OfSlot(1), 1u);
   EXPECT_EQ(CountMemoryMappings(), 1);
   regions_.RemoveConnection(a_);  // no effect
 }
@@ -128,7 +129,7 @@ TEST_F(SharedRegionsTest, ManyThreadsAtOnceLeaveNothing) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(regions_.tenant_bytes().OfSlot(3), 0u);
+  EXPECT_EQ(quota_.tenant_bytes().OfSlot(3), 0u);
   EXPECT_EQ(CountMemoryMappings(), 0);
 }
 

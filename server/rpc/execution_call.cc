@@ -1,0 +1,67 @@
+#include "server/rpc/execution_call.h"
+
+#include "server/rpc/execution_start.h"
+#include "server/rpc/status_conversion.h"
+
+namespace opserve::server {
+
+ExecutionCall::ExecutionCall(ExecuteContext& context, grpc::ServerCompletionQueue* queue)
+    : context_(context), queue_(queue) {
+  context_.calls->alive.Add();
+  rpc_.AsyncNotifyWhenDone(&done_);
+}
+
+ExecutionCall::~ExecutionCall() { context_.calls->alive.Remove(); }
+
+void ExecutionCall::OnArrival(bool ok) {
+  if (!ok) {  // the server shuts down; OnDone does not come for a call that never was
+    delete this;
+    return;
+  }
+  const StageClock clock;
+  context_.in_flight.Add();
+  events_to_come_ = 2;
+  ListenForNext();
+  const absl::StatusOr<Tenant*> tenant = context_.authenticator->TenantOf(rpc_);
+  if (tenant.ok()) {
+    Start(*tenant, clock);
+  } else {
+    Answer(RefuseMessage(tenant.status(), nullptr, clock, request_));
+  }
+}
+
+std::shared_ptr<CallState> ExecutionCall::BeginCall(absl::Duration timeout) {
+  state_ = std::make_shared<CallState>(RequestDeadline(context_, rpc_.deadline(), timeout));
+  return state_;
+}
+
+void ExecutionCall::Answer(const ExecutionEnd& end) {
+  if (!end.status.ok()) {
+    RecordExecution(context_, end, /*response_bytes=*/0);
+    write_.Begin();
+    writer_.FinishWithError(ToGrpcStatus(ErrorFor(end.status), &rpc_), &finished_);
+    return;
+  }
+  const grpc::ByteBuffer response = BuildAnswer(*end.answer);
+  RecordExecution(context_, end, response.Length());
+  write_.Begin();
+  writer_.Finish(response, grpc::Status::OK, &finished_);
+}
+
+void ExecutionCall::OnFinished(bool /*ok*/) {
+  write_.End();
+  DestroyAfterLastEvent();
+}
+
+void ExecutionCall::OnDone(bool /*ok*/) {
+  if (rpc_.IsCancelled() && state_ != nullptr) state_->Cancel();
+  DestroyAfterLastEvent();
+}
+
+void ExecutionCall::DestroyAfterLastEvent() {
+  if (--events_to_come_ > 0) return;
+  context_.in_flight.Remove();
+  delete this;
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,72 @@
+// A single call that runs a program, from arrival to the confirmation that its answer was sent,
+// whatever its protocol says.
+#pragma once
+
+#include <memory>
+
+#include "absl/time/time.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/async_unary_call.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "server/execution/call_state.h"
+#include "server/rpc/completion_event.h"
+#include "server/rpc/execute_service.h"
+#include "server/rpc/execution_end.h"
+
+namespace opserve::server {
+
+// Owns itself: it waits for a call, serves it and destroys itself after its last event. The
+// handlers run on the queue's polling thread; only the answer may come from a device's thread.
+//
+// What derived classes add is said at the functions they define; their constructors ask their
+// service for a call, with rpc_, request_, writer_, queue_ and arrival_.
+class ExecutionCall {
+ public:
+  ExecutionCall(const ExecutionCall&) = delete;
+  ExecutionCall& operator=(const ExecutionCall&) = delete;
+
+ protected:
+  ExecutionCall(ExecuteContext& context, grpc::ServerCompletionQueue* queue);
+  virtual ~ExecutionCall();
+
+  // Waits for the next call of the kind, unless the server takes no more.
+  virtual void ListenForNext() = 0;
+  // Takes request_ apart and starts its execution, for BeginCall's state; or refuses it. Either
+  // ends in Answer.
+  virtual void Start(Tenant* tenant, const StageClock& clock) = 0;
+  virtual grpc::ByteBuffer BuildAnswer(const ExecuteAnswer& answer) const = 0;
+  // What the protocol's clients are told of an error.
+  virtual absl::Status ErrorFor(const absl::Status& status) const { return status; }
+
+  // Makes the state of the call, which ends with the call's deadline, or after `timeout`.
+  std::shared_ptr<CallState> BeginCall(absl::Duration timeout = absl::InfiniteDuration());
+
+  // The last thing that happens to a call before OnFinished; `this` must not be used after it by
+  // another thread than the polling one.
+  void Answer(const ExecutionEnd& end);
+
+  ExecuteContext& context_;
+  grpc::ServerCompletionQueue* const queue_;
+  grpc::ServerContext rpc_;
+  grpc::ByteBuffer request_;
+  grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> writer_{&rpc_};
+
+ private:
+  void OnArrival(bool ok);
+  void OnFinished(bool ok);
+  void OnDone(bool ok);
+  void DestroyAfterLastEvent();
+
+ protected:
+  MemberEvent<ExecutionCall, &ExecutionCall::OnArrival> arrival_{this};
+
+ private:
+  WriteWatch::Write write_{context_.calls->writes, rpc_};
+  MemberEvent<ExecutionCall, &ExecutionCall::OnFinished> finished_{this};
+  MemberEvent<ExecutionCall, &ExecutionCall::OnDone> done_{this};
+  std::shared_ptr<CallState> state_;  // from BeginCall on
+  int events_to_come_ = 0;            // OnFinished, OnDone
+};
+
+}  // namespace opserve::server

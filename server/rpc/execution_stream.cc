@@ -1,0 +1,215 @@
+#include "server/rpc/execution_stream.h"
+
+#include <utility>
+#include <vector>
+
+#include "server/rpc/execution_start.h"
+#include "server/rpc/status_conversion.h"
+
+namespace opserve::server {
+
+ExecutionStream::ExecutionStream(ExecuteContext& context, grpc::ServerCompletionQueue* queue,
+                                 Order order)
+    : context_(context), queue_(queue), order_(order) {
+  context_.calls->alive.Add();
+  rpc_.AsyncNotifyWhenDone(&done_);
+}
+
+ExecutionStream::~ExecutionStream() {
+  {
+    // What devices' threads did with the members comes before their destruction.
+    absl::MutexLock lock(&mutex_);
+  }
+  if (is_in_flight_) context_.in_flight.Remove();
+  context_.calls->alive.Remove();
+}
+
+void ExecutionStream::OnArrival(bool ok) {
+  if (!ok) {  // the server shuts down; OnDone does not come for a call that never was
+    delete this;
+    return;
+  }
+  ListenForNext();
+  const absl::StatusOr<Tenant*> tenant = context_.authenticator->TenantOf(rpc_);
+  if (tenant.ok()) {
+    tenant_ = *tenant;
+  } else {
+    EndInput(tenant.status(), StageClock());
+  }
+  bool reads_on = false;
+  Sending sending;
+  {
+    absl::MutexLock lock(&mutex_);
+    reads_on = NextRead();
+    sending = NextSending();
+  }
+  if (reads_on) stream_.Read(&message_, &read_);
+  Send(std::move(sending));
+}
+
+void ExecutionStream::OnRead(bool ok) {
+  const StageClock clock;
+  if (ok && TakesInput()) HandleMessage(clock);
+  message_.Clear();
+  bool reads_on = false;
+  Sending sending;
+  {
+    absl::MutexLock lock(&mutex_);
+    is_reading_ = false;
+    if (!ok) input_has_ended_ = true;
+    reads_on = NextRead();
+    sending = NextSending();
+  }
+  if (reads_on) stream_.Read(&message_, &read_);
+  Send(std::move(sending));
+}
+
+bool ExecutionStream::TakesInput() const {
+  absl::MutexLock lock(&mutex_);
+  return !input_has_ended_;
+}
+
+void ExecutionStream::CountInFlight() {
+  if (!is_in_flight_) context_.in_flight.Add();
+  is_in_flight_ = true;
+}
+
+std::shared_ptr<CallState> ExecutionStream::BeginRequest(uint64_t number, absl::Duration timeout) {
+  auto call = std::make_shared<CallState>(RequestDeadline(context_, rpc_.deadline(), timeout));
+  absl::MutexLock lock(&mutex_);
+  return in_progress_.try_emplace(number, call).second ? call : nullptr;
+}
+
+void ExecutionStream::EndInput(const absl::Status& status, const StageClock& clock) {
+  RecordExecution(context_, RefuseMessage(status, tenant_, clock, message_), /*response_bytes=*/0);
+  absl::MutexLock lock(&mutex_);
+  input_has_ended_ = true;
+  end_status_ = status;
+}
+
+void ExecutionStream::Answer(uint64_t number, const ExecutionEnd& end, grpc::ByteBuffer message,
+                             bool is_request_over) {
+  RecordExecution(context_, end, end.status.ok() ? message.Length() : 0);
+  std::shared_ptr<CallState> over;  // destroyed without the lock
+  Sending sending;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (is_request_over) {
+      auto node = in_progress_.extract(number);
+      over = std::move(node.mapped());
+    }
+    if (!nobody_listens_) AddAnswer(number, std::move(message));
+    sending = NextSending();
+  }
+  Send(std::move(sending));
+}
+
+void ExecutionStream::AddAnswer(uint64_t number, grpc::ByteBuffer message) {
+  if (order_ == Order::kAsTheyEnd) {
+    answers_.push_back(std::move(message));
+    return;
+  }
+  early_answers_.emplace(number, std::move(message));
+  while (!early_answers_.empty() && early_answers_.begin()->first == first_unanswered_) {
+    answers_.push_back(std::move(early_answers_.begin()->second));
+    early_answers_.erase(early_answers_.begin());
+    ++first_unanswered_;
+  }
+}
+
+void ExecutionStream::Send(Sending sending) {
+  if (sending.answer) {
+    // Written through unless another follows: the operation then ends when all that was written
+    // has left for the client, so nothing stays with gRPC that is not watched.
+    grpc::WriteOptions options;
+    if (sending.is_last_answer) options.set_write_through();
+    write_.Begin();
+    stream_.Write(*sending.answer, options, &written_);
+  } else if (sending.end) {
+    write_.Begin();
+    stream_.Finish(ToGrpcStatus(*sending.end, &rpc_), &ended_);
+  }
+}
+
+void ExecutionStream::OnWritten(bool /*ok*/) {
+  write_.End();
+  bool reads_on = false;
+  bool is_idle = false;
+  Sending sending;
+  {
+    absl::MutexLock lock(&mutex_);
+    is_writing_ = false;
+    is_idle = Unanswered() == 0;
+    reads_on = NextRead();
+    sending = NextSending();
+  }
+  if (is_idle) {
+    context_.in_flight.Remove();
+    is_in_flight_ = false;
+  }
+  if (reads_on) stream_.Read(&message_, &read_);
+  Send(std::move(sending));
+}
+
+void ExecutionStream::OnEnded(bool /*ok*/) {
+  write_.End();
+  DestroyAfterLastEvent();
+}
+
+void ExecutionStream::OnDone(bool /*ok*/) {
+  if (rpc_.IsCancelled()) Abandon();
+  DestroyAfterLastEvent();
+}
+
+void ExecutionStream::DestroyAfterLastEvent() {
+  if (--events_to_come_ == 0) delete this;
+}
+
+void ExecutionStream::Abandon() {
+  std::vector<std::shared_ptr<CallState>> calls;
+  std::deque<grpc::ByteBuffer> unwanted;  // destroyed without the lock
+  std::map<uint64_t, grpc::ByteBuffer> unwanted_early;
+  {
+    absl::MutexLock lock(&mutex_);
+    input_has_ended_ = true;
+    nobody_listens_ = true;
+    unwanted.swap(answers_);
+    unwanted_early.swap(early_answers_);
+    for (const auto& [number, call] : in_progress_) calls.push_back(call);
+  }
+  for (const std::shared_ptr<CallState>& call : calls) call->MarkCancelled();
+  for (const std::shared_ptr<CallState>& call : calls) call->Cancel();
+  Sending sending;
+  {
+    absl::MutexLock lock(&mutex_);
+    sending = NextSending();
+  }
+  Send(std::move(sending));
+}
+
+bool ExecutionStream::NextRead() {
+  if (is_reading_ || input_has_ended_ || Unanswered() >= context_.stream_window) return false;
+  is_reading_ = true;
+  return true;
+}
+
+ExecutionStream::Sending ExecutionStream::NextSending() {
+  Sending sending;
+  if (is_writing_ || is_ending_) return sending;
+  if (!answers_.empty()) {
+    sending.answer = std::move(answers_.front());
+    answers_.pop_front();
+    sending.is_last_answer = answers_.empty();
+    is_writing_ = true;
+  } else if (input_has_ended_ && !is_reading_ && in_progress_.empty()) {
+    sending.end = end_status_;
+    is_ending_ = true;
+  }
+  return sending;
+}
+
+size_t ExecutionStream::Unanswered() const {
+  return in_progress_.size() + early_answers_.size() + answers_.size() + (is_writing_ ? 1 : 0);
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,140 @@
+// A stream of requests that run programs, whatever its protocol says: they are read up to a window
+// and run like single calls.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/async_stream.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "server/execution/call_state.h"
+#include "server/observability/stage_clock.h"
+#include "server/rpc/completion_event.h"
+#include "server/rpc/execute_service.h"
+#include "server/rpc/execution_end.h"
+
+namespace opserve::server {
+
+// Owns itself: it waits for a call, serves it and destroys itself after its last event, which comes
+// when no device works for it any more. The handlers run on the queue's polling thread; answers
+// come from the devices' threads.
+//
+// A request is unanswered from its reading until gRPC has taken its answer. The next message is
+// read only while fewer than the window are; HTTP/2's flow control then holds the client.
+//
+// Invariants, whenever mutex_ is free:
+//   (1) Unanswered() is at most the window;
+//   (2) is_reading_, is_writing_ and is_ending_ say which operations gRPC has of ours: at most one
+//       of each, and once the stream is ending no other and no request;
+//   (3) input_has_ended_, nobody_listens_ and is_ending_ change once, to true.
+// No call of gRPC is made with mutex_ held: who may make it is decided there, and made after.
+//
+// What derived classes add is said at the functions they define; their constructors ask their
+// service for a call, with rpc_, stream_, queue_ and arrival_.
+class ExecutionStream {
+ public:
+  ExecutionStream(const ExecutionStream&) = delete;
+  ExecutionStream& operator=(const ExecutionStream&) = delete;
+
+ protected:
+  // In which order requests are answered.
+  enum class Order {
+    kAsTheyEnd,   // numbers are the requests' own
+    kAsTheyCame,  // numbers count them, from 0
+  };
+
+  ExecutionStream(ExecuteContext& context, grpc::ServerCompletionQueue* queue, Order order);
+  virtual ~ExecutionStream() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Waits for the next call of the kind, unless the server takes no more.
+  virtual void ListenForNext() = 0;
+  // Takes message_ apart and starts its request, or refuses it.
+  virtual void HandleMessage(const StageClock& clock) = 0;
+
+  // From the first request on, until all are answered, the stream counts as in flight.
+  void CountInFlight();
+  // Takes the number for a request, which may take `timeout`; null if one in progress has it.
+  std::shared_ptr<CallState> BeginRequest(uint64_t number, absl::Duration timeout)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Records the end, sends `message`, its answer, and, if `is_request_over`, gives the number free.
+  // As Send: nothing after it.
+  void Answer(uint64_t number, const ExecutionEnd& end, grpc::ByteBuffer message,
+              bool is_request_over) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The message is no request at all: no more are read, those in progress are still answered.
+  void EndInput(const absl::Status& status, const StageClock& clock) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  ExecuteContext& context_;
+  grpc::ServerCompletionQueue* const queue_;
+  grpc::ServerContext rpc_;
+  grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_{&rpc_};
+  // Of the polling thread.
+  Tenant* tenant_ = nullptr;  // from arrival on, unless the stream is nobody's
+  grpc::ByteBuffer message_;  // that is to be handled
+
+ private:
+  // What to send next; at most one of the two.
+  struct Sending {
+    std::optional<grpc::ByteBuffer> answer;
+    bool is_last_answer = false;  // that there is now
+    std::optional<absl::Status> end;
+  };
+
+  void OnArrival(bool ok);
+  void OnRead(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnWritten(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnEnded(bool ok);
+  void OnDone(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
+  void DestroyAfterLastEvent();
+  // The client is gone: cancels what is in progress.
+  void Abandon() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  bool TakesInput() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Hands gRPC what NextSending chose. Afterwards `this` must not be used by another thread than
+  // the polling one: the stream's last event may have come.
+  void Send(Sending sending) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether to read now. On the polling thread: only there the number of unanswered requests falls.
+  bool NextRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Sending NextSending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Puts an answer where its turn is.
+  void AddAnswer(uint64_t number, grpc::ByteBuffer message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t Unanswered() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
+ protected:
+  MemberEvent<ExecutionStream, &ExecutionStream::OnArrival> arrival_{this};
+
+ private:
+  WriteWatch::Write write_{context_.calls->writes, rpc_};
+  MemberEvent<ExecutionStream, &ExecutionStream::OnRead> read_{this};
+  MemberEvent<ExecutionStream, &ExecutionStream::OnWritten> written_{this};
+  MemberEvent<ExecutionStream, &ExecutionStream::OnEnded> ended_{this};
+  MemberEvent<ExecutionStream, &ExecutionStream::OnDone> done_{this};
+  const Order order_;
+
+  // Of the polling thread.
+  bool is_in_flight_ = false;  // counted in context_.in_flight: it has unanswered requests
+  int events_to_come_ = 2;     // OnEnded, OnDone
+
+  mutable absl::Mutex mutex_;
+  absl::flat_hash_map<uint64_t, std::shared_ptr<CallState>> in_progress_ ABSL_GUARDED_BY(mutex_);
+  std::deque<grpc::ByteBuffer> answers_ ABSL_GUARDED_BY(mutex_);
+  // Answers that wait for those of earlier requests, and the number of the first of these.
+  std::map<uint64_t, grpc::ByteBuffer> early_answers_ ABSL_GUARDED_BY(mutex_);
+  uint64_t first_unanswered_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool is_reading_ ABSL_GUARDED_BY(mutex_) = false;  // until the message has been handled
+  bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool input_has_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool nobody_listens_ ABSL_GUARDED_BY(mutex_) = false;  // the call was cancelled
+  bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status end_status_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,80 @@
+#include "server/rpc/inference/infer_answer.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "ops/catalog/error.h"
+#include "proto/codec/payload_message.h"
+#include "server/rpc/inference/models.h"
+#include "server/rpc/status_conversion.h"
+
+namespace opserve::server {
+namespace {
+
+constexpr size_t kMaxIdInErrorBytes = 64;
+
+struct InferResponseParts {
+  inference::ModelInferResponse header;
+  std::vector<grpc::Slice> contents;  // one for each output
+};
+
+InferResponseParts ToParts(const InferEcho& echo, const ExecuteAnswer& answer) {
+  InferResponseParts parts;
+  parts.header.set_model_name(echo.model_name);
+  parts.header.set_model_version(std::string(kModelVersion));
+  parts.header.set_id(echo.id);
+  for (const v1::Result& result : answer.header.results()) {
+    auto* output = parts.header.add_outputs();
+    output->set_name(result.source().output());
+    output->set_datatype(std::string(DatatypeName(result.tensor().dtype())));
+    *output->mutable_shape() = result.tensor().shape();
+    const bool is_payload = result.tensor().has_payload();
+    parts.contents.push_back(is_payload ? answer.payloads[result.tensor().payload()]
+                                        : grpc::Slice());
+  }
+  return parts;
+}
+
+}  // namespace
+
+InferEcho EchoOf(const inference::ModelInferRequest& request) {
+  return {.model_name = request.model_name(), .id = request.id()};
+}
+
+grpc::ByteBuffer BuildInferResponse(const InferEcho& echo, const ExecuteAnswer& answer) {
+  const InferResponseParts parts = ToParts(echo, answer);
+  return codec::BuildPayloadMessage(
+      parts.header, parts.contents,
+      {.field = inference::ModelInferResponse::kRawOutputContentsFieldNumber});
+}
+
+grpc::ByteBuffer BuildInferStreamResponse(const InferEcho& echo, const ExecuteAnswer& answer) {
+  InferResponseParts parts = ToParts(echo, answer);
+  (*parts.header.mutable_parameters())["triton_final_response"].set_bool_param(true);
+  return codec::BuildPayloadMessage(
+      parts.header, parts.contents,
+      {.field = inference::ModelInferResponse::kRawOutputContentsFieldNumber,
+       .wrapper_field = inference::ModelStreamInferResponse::kInferResponseFieldNumber});
+}
+
+grpc::ByteBuffer BuildInferStreamError(const InferEcho& echo, const absl::Status& error) {
+  inference::ModelStreamInferResponse response;
+  response.set_error_message(ToStatusDetails(InferError(echo.id, error)).message());
+  response.mutable_infer_response()->set_id(echo.id);
+  response.mutable_infer_response()->set_model_name(echo.model_name);
+  return codec::BuildPayloadMessage(response, {});
+}
+
+absl::Status InferError(absl::string_view id, const absl::Status& status) {
+  absl::StatusCode code = status.code();
+  if (code == absl::StatusCode::kOutOfRange) code = absl::StatusCode::kInternal;
+  const bool names_request = code == absl::StatusCode::kInvalidArgument || code != status.code();
+  if (!names_request) return status;
+  const std::string shown = id.empty() ? "<id_unknown>" : Shortened(id, kMaxIdInErrorBytes);
+  absl::Status error(code, absl::StrCat("[request id: ", shown, "] ", status.message()));
+  if (const auto detail = catalog::GetErrorDetail(status)) catalog::SetErrorDetail(*detail, &error);
+  return error;
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,35 @@
+#include "server/rpc/inference/infer_call.h"
+
+#include <utility>
+
+#include "server/rpc/inference/infer_start.h"
+
+namespace opserve::server {
+
+void InferCall::Listen(InferenceContext& context, grpc::ServerCompletionQueue* queue) {
+  if (context.execute.calls->accepts_more.load(std::memory_order_acquire)) {
+    new InferCall(context, queue);
+  }
+}
+
+InferCall::InferCall(InferenceContext& context, grpc::ServerCompletionQueue* queue)
+    : ExecutionCall(context.execute, queue), inference_(context) {
+  inference_.service.RequestModelInfer(&rpc_, &request_, &writer_, queue_, queue_, &arrival_);
+}
+
+void InferCall::Start(Tenant* tenant, const StageClock& clock) {
+  StartInference(
+      inference_, {.tenant = tenant, .message = request_, .rpc = &rpc_, .clock = clock}, &echo_,
+      [this](absl::Duration timeout) { return BeginCall(timeout); },
+      [this](const ExecutionEnd& end) { Answer(end); });
+}
+
+grpc::ByteBuffer InferCall::BuildAnswer(const ExecuteAnswer& answer) const {
+  return BuildInferResponse(echo_, answer);
+}
+
+absl::Status InferCall::ErrorFor(const absl::Status& status) const {
+  return InferError(echo_.id, status);
+}
+
+}  // namespace opserve::server

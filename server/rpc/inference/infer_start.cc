@@ -1,0 +1,47 @@
+#include "server/rpc/inference/infer_start.h"
+
+#include <utility>
+
+#include "proto/codec/header_arena.h"
+#include "proto/codec/payload_message.h"
+#include "server/rpc/execution_start.h"
+#include "server/rpc/inference/infer_request.h"
+
+namespace opserve::server {
+
+void StartInference(InferenceContext& context, const InferenceInput& input, InferEcho* echo,
+                    absl::FunctionRef<std::shared_ptr<CallState>(absl::Duration timeout)> begin,
+                    OnExecutionEnd on_end) {
+  const auto refuse = [&](const absl::Status& status) {
+    begin(absl::InfiniteDuration());
+    ExecutionEnd end = RefuseMessage(status, input.tenant, input.clock, input.message);
+    const LoadedOperator* op = context.execute.operators->Find(echo->model_name);
+    if (op != nullptr) end.op = op->index;
+    on_end(end);
+  };
+  codec::HeaderArena arena;
+  auto& request = arena.Make<inference::ModelInferRequest>();
+  absl::StatusOr<codec::PayloadMessage> message =
+      SplitRequest(input.message, &request, kRawInputsField);
+  if (!message.ok()) return refuse(message.status());
+  *echo = EchoOf(request);
+  auto& program = arena.Make<v1::ExecuteRequest>();
+  absl::StatusOr<InferTask> task = TranslateInferRequest(request,
+                                                         {.operators = *context.execute.operators,
+                                                          .regions = context.named_regions,
+                                                          .tenant = input.tenant->id()},
+                                                         &*message, &program);
+  if (!task.ok()) return refuse(task.status());
+  StartExecution(context.execute,
+                 {.tenant = input.tenant,
+                  .message = *std::move(message),
+                  .header = program,
+                  .request_bytes = input.message.Length(),
+                  .rpc = input.rpc,
+                  .named_regions = std::move(task->regions),
+                  .call = begin(task->timeout),
+                  .clock = input.clock},
+                 std::move(on_end));
+}
+
+}  // namespace opserve::server

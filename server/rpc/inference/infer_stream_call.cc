@@ -1,0 +1,36 @@
+#include "server/rpc/inference/infer_stream_call.h"
+
+#include <memory>
+
+#include "server/rpc/inference/infer_answer.h"
+#include "server/rpc/inference/infer_start.h"
+
+namespace opserve::server {
+
+void InferStreamCall::Listen(InferenceContext& context, grpc::ServerCompletionQueue* queue) {
+  if (context.execute.calls->accepts_more.load(std::memory_order_acquire)) {
+    new InferStreamCall(context, queue);
+  }
+}
+
+InferStreamCall::InferStreamCall(InferenceContext& context, grpc::ServerCompletionQueue* queue)
+    : ExecutionStream(context.execute, queue, Order::kAsTheyCame), inference_(context) {
+  inference_.service.RequestModelStreamInfer(&rpc_, &stream_, queue_, queue_, &arrival_);
+}
+
+void InferStreamCall::HandleMessage(const StageClock& clock) {
+  CountInFlight();
+  const uint64_t number = requests_++;
+  const auto echo = std::make_shared<InferEcho>();
+  StartInference(
+      inference_, {.tenant = tenant_, .message = message_, .rpc = &rpc_, .clock = clock},
+      echo.get(), [&](absl::Duration timeout) { return BeginRequest(number, timeout); },
+      [this, number, echo](const ExecutionEnd& end) {
+        Answer(number, end,
+               end.status.ok() ? BuildInferStreamResponse(*echo, *end.answer)
+                               : BuildInferStreamError(*echo, end.status),
+               /*is_request_over=*/true);
+      });
+}
+
+}  // namespace opserve::server

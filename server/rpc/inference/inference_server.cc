@@ -1,0 +1,206 @@
+#include "server/rpc/inference/inference_server.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ops/catalog/error.h"
+#include "ops/catalog/status_macros.h"
+#include "server/rpc/inference/infer_call.h"
+#include "server/rpc/inference/infer_stream_call.h"
+#include "server/rpc/inference/model_description.h"
+#include "server/rpc/inference/model_statistics.h"
+#include "server/rpc/inference/models.h"
+#include "server/rpc/inference/shared_memory_methods.h"
+
+namespace opserve::server {
+namespace {
+
+absl::Status Unsupported(absl::string_view message) { return absl::UnimplementedError(message); }
+
+absl::Status NoRepositories(absl::string_view name) {
+  return Unsupported(
+      absl::StrCat("'repository_name' specification is not supported, got '", name, "'"));
+}
+
+}  // namespace
+
+InferenceServer::InferenceServer(Parts parts, ExecuteContext& execute)
+    : parts_(std::move(parts)),
+      context_{.service = service_, .execute = execute, .named_regions = parts_.named_regions} {
+  AddHealthMethods();
+  AddModelMethods();
+  AddSharedMemoryMethods();
+  AddUnsupportedMethods();
+}
+
+template <typename Base, typename Request, typename Response, typename Answer>
+void InferenceServer::Add(void (Base::*receive)(grpc::ServerContext*, Request*,
+                                                grpc::ServerAsyncResponseWriter<Response>*,
+                                                grpc::CompletionQueue*,
+                                                grpc::ServerCompletionQueue*, void*),
+                          Answer answer) {
+  auto method = std::make_shared<UnaryMethod<Request, Response>>();
+  method->receive = [this, receive](auto* rpc, auto* request, auto* writer, auto* queue,
+                                    void* tag) {
+    (service_.*receive)(rpc, request, writer, queue, queue, tag);
+  };
+  method->answer = std::move(answer);
+  method->authenticator = &parts_.authenticator;
+  listen_.push_back([this, method](grpc::ServerCompletionQueue* queue) {
+    UnaryCall<Request, Response>::Listen(*method, parts_.calls, queue);
+  });
+}
+
+void InferenceServer::ListenForInference(grpc::ServerCompletionQueue* queue) {
+  InferCall::Listen(context_, queue);
+}
+
+void InferenceServer::Listen(grpc::ServerCompletionQueue* queue) {
+  InferStreamCall::Listen(context_, queue);
+  for (const auto& listen : listen_) listen(queue);
+}
+
+void InferenceServer::AddHealthMethods() {
+  using Service = AsyncInferenceService;
+  Add(&Service::RequestServerLive, [](const Caller&, const auto&, auto* response) {
+    response->set_live(true);
+    return absl::OkStatus();
+  });
+  Add(&Service::RequestServerReady, [this](const Caller&, const auto&, auto* response) {
+    response->set_ready(parts_.is_serving());
+    return absl::OkStatus();
+  });
+  Add(&Service::RequestModelReady, [this](const Caller&, const auto& request, auto* response) {
+    return ModelReady(request, response);
+  });
+}
+
+void InferenceServer::AddModelMethods() {
+  using Service = AsyncInferenceService;
+  Add(&Service::RequestServerMetadata,
+      [this](const Caller&, const auto&, auto* response) { return ServerMetadata(response); });
+  Add(&Service::RequestModelMetadata,
+      [this](const Caller&, const auto& request, auto* response) -> absl::Status {
+        OPSERVE_ASSIGN_OR_RETURN(const LoadedOperator* op,
+                                 FindModel(parts_.operators, request.name(), request.version()));
+        DescribeModel(*op->descriptor, response);
+        return absl::OkStatus();
+      });
+  Add(&Service::RequestModelConfig,
+      [this](const Caller&, const auto& request, auto* response) -> absl::Status {
+        OPSERVE_ASSIGN_OR_RETURN(const LoadedOperator* op,
+                                 FindModel(parts_.operators, request.name(), request.version()));
+        DescribeModel(*op->descriptor, response->mutable_config());
+        return absl::OkStatus();
+      });
+  Add(&Service::RequestModelStatistics, [this](const Caller&, const auto& request, auto* response) {
+    return ModelStatistics(request, response);
+  });
+  Add(&Service::RequestRepositoryIndex, [this](const Caller&, const auto& request, auto* response) {
+    return RepositoryIndex(request, response);
+  });
+}
+
+void InferenceServer::AddSharedMemoryMethods() {
+  using Service = AsyncInferenceService;
+  NamedRegions* const regions = parts_.named_regions;
+  Add(&Service::RequestSystemSharedMemoryStatus,
+      [regions](const Caller& caller, const auto& request, auto* response) {
+        return ListRegions(regions, caller, request, response);
+      });
+  Add(&Service::RequestSystemSharedMemoryRegister,
+      [this, regions](const Caller& caller, const auto& request, auto*) {
+        const absl::Status status = RegisterRegion(regions, caller, request);
+        if (!status.ok()) parts_.metrics.RecordSharedMemoryRejection(status);
+        return status;
+      });
+  Add(&Service::RequestSystemSharedMemoryUnregister,
+      [regions](const Caller& caller, const auto& request, auto*) {
+        return UnregisterRegion(regions, caller, request);
+      });
+  Add(&Service::RequestCudaSharedMemoryStatus,
+      [](const Caller&, const auto& request, auto*) { return ListCudaRegions(request); });
+  Add(&Service::RequestCudaSharedMemoryRegister,
+      [regions](const Caller&, const auto& request, auto*) {
+        return RegisterCudaRegion(regions, request);
+      });
+  Add(&Service::RequestCudaSharedMemoryUnregister,
+      [regions](const Caller&, const auto&, auto*) { return UnregisterCudaRegion(regions); });
+}
+
+void InferenceServer::AddUnsupportedMethods() {
+  using Service = AsyncInferenceService;
+  const auto refuse_control = [](const Caller&, const auto& request, auto*) {
+    if (!request.repository_name().empty()) return NoRepositories(request.repository_name());
+    return Unsupported("explicit model load / unload is not allowed: operators are always loaded");
+  };
+  Add(&Service::RequestRepositoryModelLoad, refuse_control);
+  Add(&Service::RequestRepositoryModelUnload, refuse_control);
+  Add(&Service::RequestTraceSetting, [](const Caller&, const auto&, auto*) {
+    return Unsupported("the server does not support tracing");
+  });
+  Add(&Service::RequestLogSettings, [](const Caller&, const auto&, auto*) {
+    return Unsupported(
+        "the server does not support log settings; administrators have "
+        "opserve.v1.AdminService/SetLogLevel");
+  });
+}
+
+absl::Status InferenceServer::ModelReady(const inference::ModelReadyRequest& request,
+                                         inference::ModelReadyResponse* response) const {
+  OPSERVE_ASSIGN_OR_RETURN(const LoadedOperator* op,
+                           LookUpModel(parts_.operators, request.name(), request.version()));
+  response->set_ready(op != nullptr && op->is_available() && parts_.is_serving());
+  return absl::OkStatus();
+}
+
+absl::Status InferenceServer::ServerMetadata(inference::ServerMetadataResponse* response) const {
+  response->set_name("opserve");
+  response->set_version(OPSERVE_VERSION);
+  for (const char* extension : {"schedule_policy", "model_configuration", "binary_tensor_data",
+                                "parameters", "statistics"}) {
+    response->add_extensions(extension);
+  }
+  if (parts_.named_regions != nullptr) response->add_extensions("system_shared_memory");
+  return absl::OkStatus();
+}
+
+absl::Status InferenceServer::ModelStatistics(const inference::ModelStatisticsRequest& request,
+                                              inference::ModelStatisticsResponse* response) const {
+  const auto add = [&](const LoadedOperator& op) {
+    DescribeStatistics(op.descriptor->name, parts_.statistics.Of(static_cast<size_t>(op.index)),
+                       response->add_model_stats());
+  };
+  if (!request.name().empty()) {
+    OPSERVE_ASSIGN_OR_RETURN(const LoadedOperator* op,
+                             LookUpModel(parts_.operators, request.name(), request.version()));
+    if (op == nullptr || !op->is_available()) {
+      return catalog::ErrorWithReason(
+          absl::StatusCode::kInvalidArgument, "invalid",
+          absl::StrCat("requested model '", request.name(), "' is not available"));
+    }
+    add(*op);
+    return absl::OkStatus();
+  }
+  for (const LoadedOperator& op : parts_.operators.operators()) {
+    if (op.is_available()) add(op);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InferenceServer::RepositoryIndex(const inference::RepositoryIndexRequest& request,
+                                              inference::RepositoryIndexResponse* response) const {
+  if (!request.repository_name().empty()) return NoRepositories(request.repository_name());
+  for (const LoadedOperator& op : parts_.operators.operators()) {
+    if (request.ready() && !op.is_available()) continue;
+    auto* model = response->add_models();
+    model->set_name(std::string(op.descriptor->name));
+    model->set_version(std::string(kModelVersion));
+    model->set_state(op.is_available() ? "READY" : "UNAVAILABLE");
+    if (!op.is_available()) model->set_reason("the daemon's ACL libraries lack this operator");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace opserve::server

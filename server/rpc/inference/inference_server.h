@@ -1,0 +1,65 @@
+// The Open Inference Protocol (KServe v2): its service, and what answers its calls.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "server/rpc/inference/inference_context.h"
+#include "server/rpc/unary_call.h"
+
+namespace opserve::server {
+
+// Thread-safe. Outlives its calls.
+class InferenceServer {
+ public:
+  // What it serves; all outlive it.
+  struct Parts {
+    const OperatorTable& operators;
+    const OperatorStatistics& statistics;
+    RequestMetrics& metrics;
+    const Authenticator& authenticator;
+    ServerCalls& calls;
+    std::function<bool()> is_serving;
+    NamedRegions* named_regions;  // null: regions by name are not allowed
+  };
+
+  // `execute` outlives it, too.
+  InferenceServer(Parts parts, ExecuteContext& execute);
+
+  // To be registered with the server.
+  AsyncInferenceService& service() { return service_; }
+
+  // Wait for one more ModelInfer call on `queue`, and for one of each other kind, as long as the
+  // server takes any.
+  void ListenForInference(grpc::ServerCompletionQueue* queue);
+  void Listen(grpc::ServerCompletionQueue* queue);
+
+ private:
+  // Lets calls of one method be answered by `answer`.
+  template <typename Base, typename Request, typename Response, typename Answer>
+  void Add(void (Base::*receive)(grpc::ServerContext*, Request*,
+                                 grpc::ServerAsyncResponseWriter<Response>*, grpc::CompletionQueue*,
+                                 grpc::ServerCompletionQueue*, void*),
+           Answer answer);
+
+  void AddHealthMethods();
+  void AddModelMethods();
+  void AddSharedMemoryMethods();
+  void AddUnsupportedMethods();
+
+  absl::Status ModelReady(const inference::ModelReadyRequest& request,
+                          inference::ModelReadyResponse* response) const;
+  absl::Status ServerMetadata(inference::ServerMetadataResponse* response) const;
+  absl::Status ModelStatistics(const inference::ModelStatisticsRequest& request,
+                               inference::ModelStatisticsResponse* response) const;
+  absl::Status RepositoryIndex(const inference::RepositoryIndexRequest& request,
+                               inference::RepositoryIndexResponse* response) const;
+
+  const Parts parts_;
+  AsyncInferenceService service_;
+  InferenceContext context_;
+  // Each waits for a call of its method on a queue; owns what describes the method.
+  std::vector<std::function<void(grpc::ServerCompletionQueue*)>> listen_;
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,100 @@
+#include "server/rpc/inference/models.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ops/catalog/error.h"
+#include "ops/catalog/status_macros.h"
+
+namespace opserve::server {
+namespace {
+
+struct Datatype {
+  catalog::Dtype dtype;
+  absl::string_view name;
+  inference::DataType of_config;
+};
+
+constexpr Datatype kDatatypes[] = {
+    {v1::DATA_TYPE_FLOAT, "FP32", inference::TYPE_FP32},
+    {v1::DATA_TYPE_FLOAT16, "FP16", inference::TYPE_FP16},
+    {v1::DATA_TYPE_BF16, "BF16", inference::TYPE_BF16},
+    {v1::DATA_TYPE_DOUBLE, "FP64", inference::TYPE_FP64},
+};
+
+// Clients recognise the words.
+absl::Status UnknownModel(absl::string_view name, absl::string_view problem) {
+  return catalog::ErrorWithReason(
+      absl::StatusCode::kNotFound, "invalid",
+      absl::StrCat("Request for unknown model: '", name, "' ", problem));
+}
+
+}  // namespace
+
+absl::StatusOr<const LoadedOperator*> LookUpModel(const OperatorTable& operators,
+                                                  absl::string_view name,
+                                                  absl::string_view version) {
+  int64_t number = 1;
+  if (!version.empty() && (!absl::SimpleAtoi(version, &number) || number < 0)) {
+    return catalog::ErrorWithReason(
+        absl::StatusCode::kInvalidArgument, "invalid",
+        absl::StrCat("model version should be an integral value >= 0, got '", version, "'"));
+  }
+  return number == 1 ? operators.Find(name) : nullptr;
+}
+
+absl::StatusOr<const LoadedOperator*> FindModel(const OperatorTable& operators,
+                                                absl::string_view name, absl::string_view version) {
+  OPSERVE_ASSIGN_OR_RETURN(const LoadedOperator* op, LookUpModel(operators, name, version));
+  if (op == nullptr) {
+    return operators.Find(name) != nullptr
+               ? UnknownModel(name, absl::StrCat("version ", version, " is not found"))
+               : UnknownModel(name, "is not found");
+  }
+  if (op->is_available()) return op;
+  if (version.empty()) return UnknownModel(name, "has no available versions");
+  return catalog::ErrorWithReason(
+      absl::StatusCode::kUnavailable, "device_unavailable",
+      absl::StrCat("'", name, "' version ", version,
+                   " is not at ready state: the daemon's ACL libraries lack this operator"));
+}
+
+absl::string_view DatatypeName(catalog::Dtype dtype) {
+  for (const Datatype& candidate : kDatatypes) {
+    if (candidate.dtype == dtype) return candidate.name;
+  }
+  return "<invalid>";
+}
+
+catalog::Dtype DtypeOf(absl::string_view datatype) {
+  for (const Datatype& candidate : kDatatypes) {
+    if (candidate.name == datatype) return candidate.dtype;
+  }
+  return v1::DATA_TYPE_UNSPECIFIED;
+}
+
+inference::DataType ToModelDataType(catalog::Dtype dtype) {
+  for (const Datatype& candidate : kDatatypes) {
+    if (candidate.dtype == dtype) return candidate.of_config;
+  }
+  return inference::TYPE_INVALID;
+}
+
+std::string DatatypeNames(const std::vector<catalog::Dtype>& dtypes) {
+  return absl::StrJoin(dtypes, ", ", [](std::string* out, catalog::Dtype dtype) {
+    absl::StrAppend(out, "'", DatatypeName(dtype), "'");
+  });
+}
+
+absl::Status InvalidInference(const catalog::OperatorDescriptor& model, absl::string_view argument,
+                              absl::string_view message) {
+  absl::Status status = absl::InvalidArgumentError(message);
+  v1::ErrorDetail detail;
+  detail.set_reason("invalid");
+  detail.set_operator_(std::string(model.name));
+  detail.set_argument(std::string(argument));
+  catalog::SetErrorDetail(detail, &status);
+  return status;
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,238 @@
+#include "server/rpc/inference/request_parameters.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ops/catalog/attributes.h"
+#include "ops/catalog/status_macros.h"
+#include "server/rpc/inference/models.h"
+
+namespace opserve::server {
+namespace {
+
+using inference::InferParameter;
+
+constexpr absl::string_view kReservedPrefix = "triton_";
+constexpr absl::string_view kEmptyFinalResponse = "triton_enable_empty_final_response";
+
+std::optional<int64_t> WholeNumber(double value) {
+  if (std::trunc(value) != value || value < -9.2e18 || value > 9.2e18) return std::nullopt;
+  return static_cast<int64_t>(value);
+}
+
+// What a number is, whichever way it is said; none if it is none.
+std::optional<int64_t> IntegerOf(const InferParameter& parameter) {
+  int64_t number = 0;
+  switch (parameter.parameter_choice_case()) {
+    case InferParameter::kInt64Param:
+      return parameter.int64_param();
+    case InferParameter::kUint64Param:
+      if (parameter.uint64_param() > INT64_MAX) return std::nullopt;
+      return static_cast<int64_t>(parameter.uint64_param());
+    case InferParameter::kDoubleParam:
+      return WholeNumber(parameter.double_param());
+    case InferParameter::kStringParam:
+      if (absl::SimpleAtoi(parameter.string_param(), &number)) return number;
+      return std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<bool> BoolOf(const InferParameter& parameter) {
+  if (parameter.parameter_choice_case() == InferParameter::kBoolParam) {
+    return parameter.bool_param();
+  }
+  if (absl::EqualsIgnoreCase(parameter.string_param(), "true")) return true;
+  if (absl::EqualsIgnoreCase(parameter.string_param(), "false")) return false;
+  const std::optional<int64_t> number = IntegerOf(parameter);
+  if (number == 0) return false;
+  if (number == 1) return true;
+  return std::nullopt;
+}
+
+std::optional<double> DoubleOf(const InferParameter& parameter) {
+  if (parameter.parameter_choice_case() == InferParameter::kDoubleParam) {
+    return parameter.double_param();
+  }
+  double number = 0;
+  if (parameter.parameter_choice_case() == InferParameter::kStringParam) {
+    if (absl::SimpleAtod(parameter.string_param(), &number)) return number;
+    return std::nullopt;
+  }
+  const std::optional<int64_t> integer = IntegerOf(parameter);
+  if (!integer) return std::nullopt;
+  return static_cast<double>(*integer);
+}
+
+bool IsNameOf(const catalog::AttributeDescriptor& attribute, absl::string_view text) {
+  for (const catalog::AttributeDescriptor::Name& name : attribute.names) {
+    if (name.name == text) return true;
+  }
+  return false;
+}
+
+// In the attribute's own type; what is outside its range is for the catalogue to refuse.
+absl::Status ReadAttribute(const catalog::OperatorDescriptor& model,
+                           const catalog::AttributeDescriptor& attribute,
+                           const InferParameter& parameter, v1::AttributeValue* value) {
+  if (std::holds_alternative<bool>(attribute.default_value)) {
+    const std::optional<bool> given = BoolOf(parameter);
+    if (!given) return WrongParameterType(model, attribute.name, "bool_param");
+    value->set_bool_value(*given);
+    return absl::OkStatus();
+  }
+  if (std::holds_alternative<double>(attribute.default_value)) {
+    const std::optional<double> given = DoubleOf(parameter);
+    if (!given) return WrongParameterType(model, attribute.name, "double_param");
+    value->set_double_value(*given);
+    return absl::OkStatus();
+  }
+  if (IsNameOf(attribute, parameter.string_param())) {
+    value->set_name(parameter.string_param());
+    return absl::OkStatus();
+  }
+  const std::optional<int64_t> given = IntegerOf(parameter);
+  if (!given) {
+    return WrongParameterType(model, attribute.name,
+                              attribute.names.empty()
+                                  ? "int64_param"
+                                  : absl::StrCat("int64_param, or string_param with one of ",
+                                                 catalog::AttributeNamesText(attribute)));
+  }
+  value->set_int64_value(*given);
+  return absl::OkStatus();
+}
+
+bool HasAttribute(const catalog::OperatorDescriptor& model, absl::string_view name) {
+  return std::any_of(
+      model.attributes.begin(), model.attributes.end(),
+      [name](const catalog::AttributeDescriptor& attribute) { return attribute.name == name; });
+}
+
+absl::Status UnknownParameter(const catalog::OperatorDescriptor& model, absl::string_view name) {
+  const std::string known = absl::StrJoin(
+      model.attributes, ", ", [](std::string* out, const catalog::AttributeDescriptor& attribute) {
+        absl::StrAppend(out, "'", attribute.name, "'");
+      });
+  return InvalidInference(model, name,
+                          absl::StrCat("unknown parameter '", name, "' for model '", model.name,
+                                       "'; its attributes are ", known));
+}
+
+// 1 is the highest; what is not among ours counts as not said.
+absl::Status ReadPriority(const catalog::OperatorDescriptor& model, const InferParameter& parameter,
+                          v1::ExecuteRequest* request) {
+  const bool is_signed = parameter.parameter_choice_case() == InferParameter::kInt64Param;
+  if (!is_signed && parameter.parameter_choice_case() != InferParameter::kUint64Param) {
+    return WrongParameterType(model, "priority", "uint64_param or int64_param");
+  }
+  if (is_signed && parameter.int64_param() < 0) {
+    return InvalidInference(model, "priority",
+                            absl::StrCat("invalid value for 'priority' parameter: ",
+                                         parameter.int64_param(), ", must not be negative"));
+  }
+  const uint64_t level =
+      is_signed ? static_cast<uint64_t>(parameter.int64_param()) : parameter.uint64_param();
+  if (level == 1) request->set_priority(v1::PRIORITY_HIGH);
+  if (level == 3) request->set_priority(v1::PRIORITY_LOW);
+  return absl::OkStatus();
+}
+
+absl::Status ReadTimeout(const catalog::OperatorDescriptor& model, const InferParameter& parameter,
+                         absl::Duration* timeout) {
+  if (parameter.parameter_choice_case() != InferParameter::kInt64Param) {
+    return WrongParameterType(model, "timeout", "int64_param");
+  }
+  if (parameter.int64_param() < 0) {
+    return InvalidInference(model, "timeout",
+                            absl::StrCat("invalid value for 'timeout' parameter: ",
+                                         parameter.int64_param(), ", must not be negative"));
+  }
+  if (parameter.int64_param() > 0) *timeout = absl::Microseconds(parameter.int64_param());
+  return absl::OkStatus();
+}
+
+// Of sequences, which operators do not have: what is said of one changes nothing.
+absl::Status CheckSequenceParameter(const catalog::OperatorDescriptor& model,
+                                    absl::string_view name, const InferParameter& parameter) {
+  const auto type = parameter.parameter_choice_case();
+  if (name != "sequence_id") {
+    return type == InferParameter::kBoolParam ? absl::OkStatus()
+                                              : WrongParameterType(model, name, "bool_param");
+  }
+  return type == InferParameter::kInt64Param || type == InferParameter::kStringParam
+             ? absl::OkStatus()
+             : WrongParameterType(model, name, "int64_param or string_param");
+}
+
+absl::Status ReadReserved(const catalog::OperatorDescriptor& model, absl::string_view name,
+                          const InferParameter& parameter) {
+  if (name != kEmptyFinalResponse) {
+    return InvalidInference(
+        model, name,
+        absl::StrCat("parameter '", name, "' begins with '", kReservedPrefix,
+                     "', which is reserved; allowed is only ", kEmptyFinalResponse));
+  }
+  // Every request has exactly one response, which is the final one.
+  return parameter.parameter_choice_case() == InferParameter::kBoolParam
+             ? absl::OkStatus()
+             : WrongParameterType(model, name, "bool_param");
+}
+
+}  // namespace
+
+absl::Status WrongParameterType(const catalog::OperatorDescriptor& model, absl::string_view name,
+                                absl::string_view expected) {
+  return InvalidInference(
+      model, name,
+      absl::StrCat("invalid value type for '", name, "' parameter, expected ", expected));
+}
+
+absl::Status ReadRequestParameters(const catalog::OperatorDescriptor& model,
+                                   const InferParameters& parameters, v1::ExecuteRequest* request,
+                                   absl::Duration* timeout) {
+  for (const auto& [name, parameter] : parameters) {
+    if (name == "priority") {
+      OPSERVE_RETURN_IF_ERROR(ReadPriority(model, parameter, request));
+      continue;
+    }
+    if (name == "timeout") {
+      OPSERVE_RETURN_IF_ERROR(ReadTimeout(model, parameter, timeout));
+      continue;
+    }
+    if (name == "sequence_id" || name == "sequence_start" || name == "sequence_end") {
+      OPSERVE_RETURN_IF_ERROR(CheckSequenceParameter(model, name, parameter));
+      continue;
+    }
+    if (absl::StartsWith(name, kReservedPrefix)) {
+      OPSERVE_RETURN_IF_ERROR(ReadReserved(model, name, parameter));
+      continue;
+    }
+    if (name == "idempotency_key") {
+      if (parameter.parameter_choice_case() != InferParameter::kStringParam) {
+        return WrongParameterType(model, name, "string_param");
+      }
+      request->set_idempotency_key(parameter.string_param());
+      continue;
+    }
+    if (!HasAttribute(model, name)) return UnknownParameter(model, name);
+  }
+  // In one order, whatever that of the map: equal requests become equal.
+  for (const catalog::AttributeDescriptor& attribute : model.attributes) {
+    const auto given = parameters.find(std::string(attribute.name));
+    if (given == parameters.end()) continue;
+    v1::NamedAttribute* to = request->mutable_invocations(0)->add_attributes();
+    to->set_name(given->first);
+    OPSERVE_RETURN_IF_ERROR(ReadAttribute(model, attribute, given->second, to->mutable_value()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,30 @@
+// The parameters of a request: some say how to treat it, the others are the operator's attributes.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "google/protobuf/map.h"
+#include "inference/grpc_service.pb.h"
+#include "ops/catalog/operator_descriptor.h"
+#include "opserve/v1/operator_service.pb.h"
+
+namespace opserve::server {
+
+using InferParameters = google::protobuf::Map<std::string, inference::InferParameter>;
+
+// Puts what `parameters` say into `request`, whose only invocation is one of `model`, and into
+// `timeout`, unless it names none. Attributes are taken in any type that leaves no doubt, since
+// clients lack some.
+// kInvalidArgument: names the parameter and what it takes.
+absl::Status ReadRequestParameters(const catalog::OperatorDescriptor& model,
+                                   const InferParameters& parameters, v1::ExecuteRequest* request,
+                                   absl::Duration* timeout);
+
+// "invalid value type for 'NAME' parameter, expected EXPECTED".
+absl::Status WrongParameterType(const catalog::OperatorDescriptor& model, absl::string_view name,
+                                absl::string_view expected);
+
+}  // namespace opserve::server

@@ -1,0 +1,36 @@
+#include "server/rpc/unknown_method_call.h"
+
+namespace opserve::server {
+
+void UnknownMethodCall::Listen(grpc::AsyncGenericService& service, ServerCalls& calls,
+                               grpc::ServerCompletionQueue* queue) {
+  if (calls.accepts_more.load(std::memory_order_acquire)) {
+    new UnknownMethodCall(service, calls, queue);
+  }
+}
+
+UnknownMethodCall::UnknownMethodCall(grpc::AsyncGenericService& service, ServerCalls& calls,
+                                     grpc::ServerCompletionQueue* queue)
+    : service_(service), calls_(calls), queue_(queue) {
+  calls_.alive.Add();
+  service_.RequestCall(&rpc_, &stream_, queue_, queue_, &arrival_);
+}
+
+UnknownMethodCall::~UnknownMethodCall() { calls_.alive.Remove(); }
+
+void UnknownMethodCall::OnArrival(bool ok) {
+  if (!ok) {
+    delete this;
+    return;
+  }
+  Listen(service_, calls_, queue_);
+  write_.Begin();
+  stream_.Finish({grpc::StatusCode::UNIMPLEMENTED, "this listener has no such method"}, &finished_);
+}
+
+void UnknownMethodCall::OnFinished(bool /*ok*/) {
+  write_.End();
+  delete this;
+}
+
+}  // namespace opserve::server

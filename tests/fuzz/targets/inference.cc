@@ -1,0 +1,176 @@
+// A ModelInferRequest from its bytes to a checked program, and the answer to it: the codec agrees
+// with the stock parser; every refusal is the caller's mistake, says so and names the request; what
+// is translated is a program of one invocation whose tensors have exactly the bytes that came; the
+// answer, single or of a stream, can be read and is that of this request.
+//
+// Input: one byte for the size of gRPC's slices, the message. There is a region "r" of 64 bytes.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/stubs/logging.h"
+#include "ops/catalog/error.h"
+#include "server/execution/program.h"
+#include "server/rpc/execution_start.h"
+#include "server/rpc/inference/infer_answer.h"
+#include "server/rpc/inference/infer_request.h"
+#include "tests/fuzz/targets/check.h"
+#include "tests/fuzz/targets/input.h"
+#include "tests/unit/server/acl_environment.h"
+
+namespace opserve::server {
+namespace {
+
+using fuzz::Check;
+using inference::ModelInferRequest;
+using inference::ModelInferResponse;
+
+constexpr uint64_t kMaxTensorBytes = 1 << 18;
+constexpr uint64_t kMaxProgramBytes = 1 << 20;
+constexpr uint64_t kRegionBytes = 64;
+
+const NamedRegions& Regions() {
+  static const NamedRegions* const regions = [] {
+    const std::string name = absl::StrCat("/opserve-fuzz-", getpid());
+    const int fd = shm_open(name.c_str(), O_CREAT | O_RDWR, 0600);
+    Check(fd >= 0 && ftruncate(fd, kRegionBytes) == 0, "there is shared memory");
+    auto* const made = new NamedRegions(*new SharedMemoryQuota);
+    Check(made->Register(/*tenant=*/0, "r", {.key = name, .offset = 0, .byte_size = kRegionBytes},
+                         geteuid(), {.max_bytes = kRegionBytes, .max_regions = 1})
+              .ok(),
+          "the region can be registered");
+    shm_unlink(name.c_str());
+    close(fd);
+    return made;
+  }();
+  return *regions;
+}
+
+void CheckRefusal(const std::string& id, const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kOutOfRange:
+      break;
+    default:
+      Check(false, "a refusal is about the request");
+  }
+  Check(catalog::GetErrorDetail(status).has_value(), "a refusal has a detail");
+  const absl::Status told = InferError(id, status);
+  Check(!told.message().empty(), "a refusal says why");
+  Check(told.code() != absl::StatusCode::kOutOfRange, "in codes of the protocol");
+}
+
+// The stock parser reads the same; raw inputs are then of the header.
+void CheckParsers(absl::string_view bytes, bool we_accept, const ModelInferRequest& ours,
+                  const codec::PayloadMessage* message) {
+  ModelInferRequest stock;
+  const bool stock_accepts = stock.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  Check(we_accept == stock_accepts, "accepted by one parser if and only if by the other");
+  if (!we_accept) return;
+  Check(ours.raw_input_contents().empty(), "no tensor goes through protobuf");
+  Check(static_cast<size_t>(stock.raw_input_contents_size()) == message->payloads().size(),
+        "every raw input is found");
+  for (size_t i = 0; i < message->payloads().size(); ++i) {
+    std::string joined;
+    for (absl::string_view piece : message->payloads()[i].pieces) {
+      joined.append(piece.data(), piece.size());
+    }
+    Check(joined == stock.raw_input_contents(static_cast<int>(i)), "with the same bytes");
+  }
+}
+
+// An answer with zeros for results.
+void CheckAnswers(const ModelInferRequest& request, const Program& program) {
+  const BoundInvocation& invocation = program.invocations[0];
+  ExecuteAnswer answer;
+  v1::Result* result = answer.header.add_results();
+  result->mutable_source()->set_output(std::string(invocation.op->descriptor->output.name));
+  result->mutable_tensor()->set_dtype(invocation.output.dtype);
+  result->mutable_tensor()->mutable_shape()->Add(invocation.output.shape.begin(),
+                                                 invocation.output.shape.end());
+  const std::string zeros(static_cast<size_t>(catalog::NumBytes(invocation.output)), '\0');
+  if (!invocation.window) {
+    result->mutable_tensor()->set_payload(0);
+    answer.payloads.emplace_back(zeros);
+  }
+  const InferEcho echo = EchoOf(request);
+  ModelInferResponse single;
+  Check(single.ParseFromString(fuzz::Joined(BuildInferResponse(echo, answer))),
+        "the answer can be read");
+  inference::ModelStreamInferResponse streamed;
+  Check(streamed.ParseFromString(fuzz::Joined(BuildInferStreamResponse(echo, answer))),
+        "that of a stream, too");
+  Check(streamed.error_message().empty(), "which is no error");
+  for (const ModelInferResponse& response : {std::as_const(single), streamed.infer_response()}) {
+    Check(response.id() == request.id(), "it is that of the request");
+    Check(response.outputs_size() == 1 && response.raw_output_contents_size() == 1,
+          "it has the output");
+    Check(response.raw_output_contents(0) == (invocation.window ? "" : zeros), "as it is");
+  }
+}
+
+void Translate(const ModelInferRequest& request, codec::PayloadMessage message) {
+  static const auto* const operators = new OperatorTable(TestAcl());
+  v1::ExecuteRequest translated;
+  absl::StatusOr<InferTask> task = TranslateInferRequest(
+      request, {.operators = *operators, .regions = &Regions()}, &message, &translated);
+  if (!task.ok()) return CheckRefusal(request.id(), task.status());
+  Check(translated.invocations_size() == 1, "one invocation");
+  std::vector<uint64_t> payload_bytes;
+  for (const codec::Payload& payload : message.payloads()) payload_bytes.push_back(payload.size);
+  const absl::StatusOr<Program> program = BindProgram(
+      translated, payload_bytes, *operators,
+      {.max_tensor_bytes = kMaxTensorBytes, .max_program_bytes = kMaxProgramBytes},
+      [](absl::string_view) -> absl::StatusOr<std::shared_ptr<const ResidentTensor>> {
+        Check(false, "no resident tensor can be named");
+        return absl::InternalError("");
+      },
+      [&](const v1::SharedMemoryRange& range) -> absl::StatusOr<std::shared_ptr<SharedRegion>> {
+        Check(range.region() < task->regions.size(), "only regions that were found");
+        return task->regions[range.region()];
+      });
+  if (!program.ok()) return CheckRefusal(request.id(), program.status());
+  for (const BoundInput& input : program->invocations[0].inputs) {
+    const auto bytes = static_cast<uint64_t>(catalog::NumBytes(input.spec));
+    if (const auto* payload = std::get_if<PayloadSource>(&input.source)) {
+      Check(payload_bytes[payload->payload] == bytes, "an input has the bytes of its shape");
+    } else {
+      const SharedWindow& window = program->windows[std::get<SharedSource>(input.source).window];
+      Check(window.range.size() == bytes, "an input has the bytes of its shape");
+      Check(window.range.offset() + bytes <= kRegionBytes, "inside its region");
+    }
+  }
+  CheckAnswers(request, *program);
+}
+
+void Receive(absl::string_view bytes, size_t slice_bytes) {
+  ModelInferRequest request;
+  absl::StatusOr<codec::PayloadMessage> message =
+      SplitRequest(fuzz::Delivered(bytes, slice_bytes), &request, kRawInputsField);
+  // More raw inputs than any operator could have are refused before they are counted.
+  constexpr size_t kManyBytes = 1024;
+  if (message.ok() || bytes.size() < kManyBytes) {
+    CheckParsers(bytes, message.ok(), request, message.ok() ? &*message : nullptr);
+  }
+  if (!message.ok()) return CheckRefusal("", message.status());
+  Translate(request, *std::move(message));
+}
+
+}  // namespace
+}  // namespace opserve::server
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const auto* const quiet = new google::protobuf::LogSilencer;  // of UTF-8 complaints
+  static_cast<void>(quiet);
+  opserve::fuzz::Input input(data, size);
+  const size_t slice_bytes = input.Byte();
+  opserve::server::Receive(input.Rest(), slice_bytes);
+  return 0;
+}
