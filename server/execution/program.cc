@@ -277,7 +277,9 @@ class Binder {
                      [&](const SharedWindow& window) { return IsSame(window.range, range); });
     bound->source = SharedSource{static_cast<uint32_t>(known - windows.begin())};
     if (known != windows.end()) return CheckAlignment(*known->region, range, bound->spec.dtype);
-    OPSERVE_ASSIGN_OR_RETURN(SharedWindow window, FindWindow(range, bound->spec.dtype));
+    OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, find_region_(range));
+    OPSERVE_ASSIGN_OR_RETURN(SharedWindow window,
+                             WindowIn(std::move(region), range, bound->spec.dtype));
     OPSERVE_RETURN_IF_ERROR(CountBytes("", "shared memory", range.size(), &program_.input_bytes));
     windows.push_back(std::move(window));
     return absl::OkStatus();
@@ -317,9 +319,9 @@ class Binder {
                                      catalog::DtypeName(dtype)));
   }
 
-  // The window of elements of `dtype` that `range` is.
-  absl::StatusOr<SharedWindow> FindWindow(const v1::SharedMemoryRange& range, Dtype dtype) const {
-    OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, find_region_(range));
+  // The window of elements of `dtype` that `range` is in `region`.
+  static absl::StatusOr<SharedWindow> WindowIn(std::shared_ptr<SharedRegion> region,
+                                               const v1::SharedMemoryRange& range, Dtype dtype) {
     OPSERVE_RETURN_IF_ERROR(CheckAlignment(*region, range, dtype));
     if (range.offset() > region->size() || range.size() > region->size() - range.offset()) {
       return InvalidRange(absl::StrCat("the range of ", range.size(), " bytes from ",
@@ -434,13 +436,15 @@ class Binder {
   absl::Status BindDestination(const v1::SharedMemoryRange& range, size_t input_windows,
                                BoundInvocation* invocation) {
     const auto bytes = static_cast<uint64_t>(catalog::NumBytes(invocation->output));
-    OPSERVE_ASSIGN_OR_RETURN(SharedWindow window, FindWindow(range, invocation->output.dtype));
-    if (window.region->is_mapped()) {
+    OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, find_region_(range));
+    if (region->is_mapped()) {
       OPSERVE_RETURN_IF_ERROR(CheckRangeSize(range, bytes, /*is_exact=*/true));
-    } else {
-      if (range.size() < bytes) return RangeTooSmall(range, bytes);
-      window.range.set_size(bytes);
+    } else if (range.size() < bytes) {
+      return RangeTooSmall(range, bytes);
     }
+    OPSERVE_ASSIGN_OR_RETURN(SharedWindow window,
+                             WindowIn(std::move(region), range, invocation->output.dtype));
+    window.range.set_size(bytes);  // a region that is not mapped may offer more
     if (window.region->is_read_only()) {
       return catalog::ErrorWithReason(absl::StatusCode::kPermissionDenied, "forbidden",
                                       "the region of shared memory is read-only");
