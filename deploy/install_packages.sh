@@ -12,7 +12,7 @@ build_packages=(
 )
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev clang clang-format libclang-rt-dev openssl python3-seccomp
   python3-venv python3-pip python3-pytest python3-grpcio python3-protobuf python3-torch python3-sklearn python3-matplotlib
-  python3-setuptools python3-wheel)
+  python3-setuptools python3-wheel libb64-0d)
 benchmark_packages=(libtorch-dev)
 
 packages=("${build_packages[@]}")
