@@ -239,6 +239,54 @@ class Operators(OperatorCalls[R]):
             Parameters(out, dtype, timeout),
         )
 
+    def mse_loss_backward(
+        client,
+        /,
+        grad_output: Any,
+        self: Any,
+        target: Any,
+        *,
+        reduction: Union[int, Literal["none", "mean", "sum"]] = "mean",
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Gradient of the mean squared error loss with respect to its input.
+
+        out = 2 * (self - target) * grad_output / d in the full broadcast shape B of all
+        three inputs; nothing is summed. All inputs have the same dtype, FLOAT, FLOAT16
+        or BF16; it is computed in float32 and rounded once. out has that dtype unless
+        another is asked for.
+
+        Args:
+            grad_output: Gradient of the loss; may be larger than the other two.
+                float32, float16, bfloat16.
+            self: The loss's input. float32, float16, bfloat16.
+            target: The loss's target. float32, float16, bfloat16.
+            reduction: How the forward loss was reduced; the gradient is divided by 1
+                (none, sum) or by the number of elements of the broadcast shape B
+                (mean).
+
+        Returns:
+            out: Gradient with respect to self, in shape B. float32, float16, bfloat16.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "MseLossBackward",
+            {
+                "grad_output": grad_output,
+                "self": self,
+                "target": target,
+            },
+            {
+                "reduction": reduction,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
 
 OPERATORS: dict[str, OperatorInfo] = {
     "KlDivBackward": OperatorInfo(
@@ -282,6 +330,17 @@ OPERATORS: dict[str, OperatorInfo] = {
             "output": ("float32", "float16", "bfloat16"),
         },
         ("dim",),
+        "out",
+    ),
+    "MseLossBackward": OperatorInfo(
+        "MseLossBackward",
+        "mse_loss_backward",
+        {
+            "grad_output": ("float32", "float16", "bfloat16"),
+            "self": ("float32", "float16", "bfloat16"),
+            "target": ("float32", "float16", "bfloat16"),
+        },
+        ("reduction",),
         "out",
     ),
 }
