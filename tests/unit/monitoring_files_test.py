@@ -58,6 +58,20 @@ class MonitoringFilesTest(unittest.TestCase):
                 self.assertRegex(text, r"\n          description: >-\n            \S")
                 self.assertRegex(text, rf"\n          runbook_url: \S+#{name.lower()}\n")
 
+    def test_the_runbook_has_a_section_for_each_alert(self):
+        runbook = (DEPLOY / "RUNBOOK.md").read_text()
+        sections = re.split(r"(?m)^### (Opserve\w+)$", runbook)
+        self.assertEqual(sections[1::2], list(alerts()), "in the order of the alerts")
+        for name, text in zip(sections[1::2], sections[2::2]):
+            with self.subTest(name):
+                self.assertRegex(text, r"(?s)\*\*Means:\*\* .*\*\*(Do|Look, do):\*\* ")
+
+    def test_links_inside_the_runbook_lead_somewhere(self):
+        runbook = (DEPLOY / "RUNBOOK.md").read_text()
+        headings = {re.sub(r"\W+", "-", heading.lower())
+                    for heading in re.findall(r"(?m)^#+ (.*)$", runbook)}
+        self.assertEqual(set(re.findall(r"\]\(#([\w-]+)\)", runbook)) - headings, set())
+
 
 if __name__ == "__main__":
     unittest.main()
