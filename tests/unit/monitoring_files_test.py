@@ -1,4 +1,4 @@
-"""What deploy/prometheus has is valid, and each alert is tested and explained.
+"""What deploy/prometheus has is valid, and each rule is tested and each alert explained.
 
 usage: monitoring_files_test.py SOURCE_DIR
 
@@ -48,6 +48,11 @@ class MonitoringFilesTest(unittest.TestCase):
         fired = {name for test in TESTS
                  for name in re.findall(r'labels: \'\{alertname="(\w+)"', test.read_text())}
         self.assertEqual(fired, set(alerts()))
+
+    def test_there_is_a_test_for_each_recorded_series(self):
+        tested = (PROMETHEUS / "tests/recording.yml").read_text()
+        for name in re.findall(r"- record: (\S+)", (PROMETHEUS / "rules/recording.yml").read_text()):
+            self.assertIn(name, tested)
 
     def test_each_alert_says_what_it_is(self):
         for name, text in alerts().items():
