@@ -9,25 +9,22 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+MILLISECONDS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 SCRAPE_MILLISECONDS = 500
-# A rate needs two scrapes, and a busy machine may miss some.
-SHORTEST_WINDOW_MILLISECONDS = 6 * SCRAPE_MILLISECONDS
+# A rate needs two scrapes, and on a busy machine some come to nothing.
+SHORTEST_MILLISECONDS = 6 * SCRAPE_MILLISECONDS
 
 
 def quicken(rules, factor):
     """The text of a rule file with all of its ranges and waits divided by `factor`. Names, and
     numbers that are compared with, stay what they are."""
 
-    def shorter(match, shortest):
-        number, unit = re.fullmatch(r"(\d+)(ms|[smhd])", match["time"]).groups()
-        milliseconds = max(int(number) * MILLISECONDS[unit] // factor, shortest)
-        return f"{match['before']}{milliseconds}ms{match['after']}"
+    def quicker(match):
+        before, number, unit, after = match.groups()
+        milliseconds = max(int(number) * MILLISECONDS[unit] // factor, SHORTEST_MILLISECONDS)
+        return f"{before}{milliseconds}ms{after}"
 
-    rules = re.sub(r"(?P<before>\[)(?P<time>\w+)(?P<after>\])",
-                   lambda match: shorter(match, SHORTEST_WINDOW_MILLISECONDS), rules)
-    return re.sub(r"(?m)(?P<before>^ +for: )(?P<time>\w+)(?P<after>$)",
-                  lambda match: shorter(match, 1), rules)
+    return re.sub(r"(?m)(\[|^ +for: )(\d+)([smhd])(\]|$)", quicker, rules)
 
 
 def free_port():
