@@ -49,9 +49,10 @@ if [ -n "$lint" ]; then
   exit 0
 fi
 
-# promtool judges the metrics; only this one program is wanted of Debian's prometheus package, not
-# its service.
-if ! command -v promtool >/dev/null && [ ! -x "$build/tools/usr/bin/promtool" ]; then
+# promtool judges metrics and rules, and a Prometheus scrapes daemons; only these programs are wanted
+# of Debian's prometheus package, not its service.
+if ! { command -v prometheus && command -v promtool; } >/dev/null &&
+  [ ! -x "$build/tools/usr/bin/prometheus" ]; then
   mkdir -p "$build/tools"
   (cd "$build/tools" && apt-get download -qq prometheus && dpkg-deb -x prometheus_*.deb .)
 fi

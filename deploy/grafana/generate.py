@@ -1,0 +1,328 @@
+#!/usr/bin/python3
+"""Writes the dashboards beside it, one JSON file each: usage generate.py [--check].
+
+--check writes nothing, and fails if the files are not what this says now.
+
+They read a Prometheus that has loaded deploy/prometheus/rules; which one, and which of its jobs and
+daemons, is chosen at the top of each dashboard.
+"""
+
+import dataclasses
+import json
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+SOURCE = {"type": "prometheus", "uid": "${source}"}
+WIDTH = 24  # of a dashboard, in Grafana's columns
+HEIGHT = 8
+
+
+@dataclasses.dataclass
+class Query:
+    expression: str
+    legend: str
+    # Nothing to see is a good sign, or one of a feature that is not in use.
+    may_be_empty: bool = False
+
+
+@dataclasses.dataclass
+class Panel:
+    title: str
+    explanation: str
+    queries: list
+    unit: str = "short"  # Grafana's names: s, bytes, Bps, reqps, percentunit, short, dateTimeFromNow
+    kind: str = "timeseries"
+    is_stacked: bool = False
+    width: int = 8
+
+
+@dataclasses.dataclass
+class Dashboard:
+    name: str
+    title: str
+    panels: list
+
+
+def of(metric, labels=""):
+    """The series of the chosen daemons."""
+    return f'{metric}{{job=~"$job",instance=~"$instance"{"," if labels else ""}{labels}}}'
+
+
+def recorded(series, labels=""):
+    """A recorded series of the chosen jobs, which has no daemons any more."""
+    return f'{series}{{job=~"$job"{"," if labels else ""}{labels}}}'
+
+
+def total(by, metric, labels=""):
+    return f"sum by ({by}) ({of(metric, labels)})"
+
+
+def rate(by, metric, labels=""):
+    return f"sum by ({by}) (rate({of(metric, labels)}[$__rate_interval]))"
+
+
+def quantile(number, by, labels):
+    buckets = rate(f"{by}, le", "opserve_request_duration_seconds_bucket", labels)
+    return f"histogram_quantile({number}, {buckets})"
+
+
+def quantiles(by, labels):
+    return [Query(quantile(number, by, labels), name)
+            for number, name in ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"))]
+
+
+DEVICE = "{{instance}} device {{device}}"
+TOTAL = 'stage="total"'
+POOL = "opserve_workspace_pool_"
+
+OVERVIEW = Dashboard("overview", "opserve: overview", [
+    Panel("Daemons", "Those that Prometheus reaches.", [Query(f"sum({of('up')})", "reached")],
+          kind="stat", width=4),
+    Panel("Devices in service", "Devices that have passed their golden cases and take requests.",
+          [Query("sum(" + of("opserve_device_state", 'state="ready"') + ")", "ready")],
+          kind="stat", width=4),
+    Panel("Requests", "All that were answered, whatever the answer.",
+          [Query(f"sum({recorded('job:opserve_requests:rate5m')})", "requests")],
+          unit="reqps", kind="stat", width=4),
+    Panel("Failed, of a day's budget",
+          "The part of requests that the service failed within six hours, divided by the 0.1 % that it "
+          "may fail: above 1 the error budget will not last.",
+          [Query(f"max({recorded('job:opserve_request_errors:ratio_rate6h')}) / 0.001", "burn rate")],
+          kind="stat", width=4),
+    Panel("Latency, 99 %", "Of successful requests, inside the daemon.",
+          [Query(quantile(0.99, "job", TOTAL), "p99")], unit="s", kind="stat", width=4),
+    Panel("Alerts", "Those that fire now; deploy/RUNBOOK.md explains each.",
+          [Query('count(ALERTS{alertname=~"Opserve.*",alertstate="firing",job=~"$job"})', "firing",
+                 may_be_empty=True)], kind="stat", width=4),
+    Panel("Requests by operator", "Answered requests per second.",
+          [Query(rate("operator", "opserve_requests_total"), "{{operator}}")],
+          unit="reqps", is_stacked=True),
+    Panel("Requests by outcome", "By gRPC status code.",
+          [Query(rate("code", "opserve_requests_total"), "{{code}}")], unit="reqps", is_stacked=True),
+    Panel("Failures", "The part of requests that the service failed, over several windows.", [
+        Query(recorded(f"job:opserve_request_errors:ratio_rate{window}"), "{{job}} " + window)
+        for window in ("5m", "1h", "6h", "3d")], unit="percentunit"),
+    Panel("Latency", "Of successful requests, from their first byte to the last byte of the answer.",
+          quantiles("job", TOTAL), unit="s"),
+    Panel("Where the time goes", "Mean seconds of a request in each stage.", [
+        Query(rate("stage", "opserve_request_duration_seconds_sum", 'stage!="total"')
+              + " / on () group_left () sum(rate("
+              + of("opserve_request_duration_seconds_count", TOTAL) + "[$__rate_interval]))",
+              "{{stage}}")], unit="s", is_stacked=True),
+    Panel("Refused, by reason", "Requests that were turned away per second.", [
+        Query(rate("reason", "opserve_admission_rejections_total") + " > 0", "{{reason}}",
+              may_be_empty=True)], unit="reqps", is_stacked=True),
+    Panel("Oldest request", "How long the request has waited that has waited longest.",
+          [Query(f"max by (instance) ({of('opserve_queue_oldest_age_seconds')})", "{{instance}}")],
+          unit="s"),
+    Panel("Bytes", "Of requests as received and of answers as sent.", [
+        Query(rate("job", "opserve_request_bytes_sum"), "received"),
+        Query(rate("job", "opserve_response_bytes_sum"), "sent")], unit="Bps"),
+    Panel("Versions", "What is running.", [
+        Query(of("opserve_build_info"), "")], kind="table"),
+])
+
+DEVICES = Dashboard("devices", "opserve: devices", [
+    Panel("States", "The state each device is in.", [
+        Query(of("opserve_device_state") + " == 1", DEVICE + " {{state}}")],
+          kind="state-timeline", width=24),
+    Panel("Busy lanes", "How many lanes of a device had a request, on average.", [
+        Query(rate("instance, device", "opserve_tenant_device_seconds_total"), DEVICE)]),
+    Panel("Executing", "Requests that lanes are executing.",
+          [Query(of("opserve_requests_in_flight"), DEVICE)]),
+    Panel("Waiting", "Requests that wait for a lane.",
+          [Query(total("instance, device", "opserve_queue_depth"), DEVICE)]),
+    Panel("Oldest request", "How long the request has waited that has waited longest.",
+          [Query(of("opserve_queue_oldest_age_seconds"), DEVICE)], unit="s"),
+    Panel("Requests by device", "Answered requests per second; none: no device was chosen for them.",
+          [Query(rate("instance, device", "opserve_requests_total"), DEVICE)], unit="reqps"),
+    Panel("Failures by device", "Requests per second that a device failed.", [
+        Query(rate("instance, device, code", "opserve_requests_total",
+                   'code=~"UNKNOWN|DEADLINE_EXCEEDED|INTERNAL|UNAVAILABLE|DATA_LOSS"'),
+              DEVICE + " {{code}}", may_be_empty=True)], unit="reqps"),
+    Panel("Faults", "In an hour: kernels that failed or hung, streams that were stopped, and times a "
+          "device was taken out of service.", [
+        Query(f"sum by (instance, device) (increase({of('opserve_device_errors_total')}[1h]))",
+              DEVICE + " kernels"),
+        Query(f"sum by (instance, device) (increase({of('opserve_stream_aborts_total')}[1h]))",
+              DEVICE + " streams"),
+        Query(f"sum by (instance, device) (increase({of('opserve_device_quarantines_total')}[1h]))",
+              DEVICE + " quarantines")]),
+    Panel("Memory in use", "Of each device, by anybody.", [
+        Query(of("opserve_device_memory_used_bytes") + " / "
+              + of("opserve_device_memory_total_bytes"), DEVICE)], unit="percentunit"),
+    Panel("Memory beside the pool", "In use and not the pool's: of other processes, the driver, or lost.",
+          [Query(of("instance_device:opserve_device_memory_outside_pool:bytes"), DEVICE)],
+          unit="bytes"),
+])
+
+TENANTS = Dashboard("tenants", "opserve: tenants", [
+    Panel("Share of lane time", "What each tenant got of all lane time.",
+          [Query(recorded("job_tenant:opserve_device_seconds:share_rate5m"), "{{tenant}}")],
+          unit="percentunit", is_stacked=True),
+    Panel("Lane time", "Busy lanes by tenant.",
+          [Query(rate("tenant", "opserve_tenant_device_seconds_total"), "{{tenant}}")], is_stacked=True),
+    Panel("Requests", "Answered requests per second.",
+          [Query(rate("tenant", "opserve_requests_total"), "{{tenant}}")], unit="reqps"),
+    Panel("Answered well", "The part of a tenant's requests with code OK.", [
+        Query(rate("tenant", "opserve_requests_total", 'code="OK"') + " / "
+              + rate("tenant", "opserve_requests_total"), "{{tenant}}")], unit="percentunit"),
+    Panel("Refused", "Requests that were turned away per second; _nobody: callers without a tenant.", [
+        Query(rate("tenant, reason", "opserve_admission_rejections_total") + " > 0",
+              "{{tenant}} {{reason}}", may_be_empty=True)], unit="reqps"),
+    Panel("Device memory", "Of tenants' requests and resident tensors, on all devices.", [
+        Query(total("tenant", "opserve_tenant_memory_bytes", 'kind="hbm"'), "{{tenant}}")],
+          unit="bytes", is_stacked=True),
+    Panel("Page-locked memory", "Results that wait for tenants' clients to read them.", [
+        Query(total("tenant", "opserve_tenant_memory_bytes", 'kind="pinned"'), "{{tenant}}")],
+          unit="bytes", is_stacked=True),
+    Panel("Shared memory", "Bytes that tenants' clients share with the daemon.", [
+        Query(total("tenant", "opserve_shm_bytes"), "{{tenant}}", may_be_empty=True)],
+          unit="bytes", is_stacked=True),
+    Panel("Shared regions", "How many pieces that is.", [
+        Query(total("tenant", "opserve_shm_regions"), "{{tenant}}", may_be_empty=True)]),
+])
+
+MEMORY = Dashboard("memory", "opserve: memory", [
+    Panel("Device memory", "In use by anybody.",
+          [Query(of("opserve_device_memory_used_bytes"), DEVICE)], unit="bytes"),
+    Panel("Pool", "What the pools have taken from their devices, and the most so far.", [
+        Query(of(POOL + "reserved_bytes"), DEVICE),
+        Query(of(POOL + "peak_bytes"), DEVICE + " peak")], unit="bytes"),
+    Panel("What the pool does with it", "Lent to requests, kept for the lane that used it, or idle.", [
+        Query(total("job", POOL + what + "_bytes"), what)
+        for what in ("allocated", "retired", "idle")], unit="bytes", is_stacked=True),
+    Panel("Lost to rounding", "The part of lent memory that nobody asked for.", [
+        Query(f"1 - {of(POOL + 'requested_bytes')} / ({of(POOL + 'allocated_bytes')} > 0)", DEVICE,
+              may_be_empty=True)], unit="percentunit"),
+    Panel("Fragmentation", "The part of idle memory outside the largest idle block.",
+          [Query(of(POOL + "fragmentation_ratio"), DEVICE)], unit="percentunit"),
+    Panel("Largest idle block", "The most that one request gets without growth.",
+          [Query(of(POOL + "largest_free_bytes"), DEVICE)], unit="bytes"),
+    Panel("How allocations were served", "hit and split cost next to nothing; grow asks the device; oom "
+          "found nothing.", [
+        Query(rate("result", POOL + "allocations_total"), "{{result}}")],
+          unit="ops", is_stacked=True),
+    Panel("Given back and overwritten", "Bytes given back to devices, and bytes overwritten before "
+          "another tenant got them.", [
+        Query(rate("job", POOL + "trimmed_bytes_total"), "given back"),
+        Query(rate("job", POOL + "scrubbed_bytes_total"), "overwritten")], unit="Bps"),
+    Panel("Page-locked memory", "Taken from the system, and of it in use for results.", [
+        Query(of("opserve_pinned_pool_reserved_bytes"), "{{instance}} reserved"),
+        Query(of("opserve_pinned_pool_allocated_bytes"), "{{instance}} in use")], unit="bytes"),
+    Panel("Results in ordinary memory", "Because the page-locked pool was in use.",
+          [Query(rate("instance", "opserve_pinned_fallbacks_total"), "{{instance}}")], unit="ops"),
+])
+
+INTERNALS = Dashboard("internals", "opserve: internals", [
+    Panel(f"Stage {stage}", explanation, quantiles("job", f'stage="{stage}"'), unit="s", width=6)
+    for stage, explanation in {
+        "read": "Taking the message apart.",
+        "validate": "Checking names, shapes, types and sizes.",
+        "queue": "Waiting for a lane.",
+        "h2d": "Copying inputs to the device.",
+        "prepare": "Stage one, or a cached plan, and memory.",
+        "execute": "Stage two, on the stream.",
+        "d2h": "Copying results from the device.",
+        "write": "Handing the answer to gRPC.",
+    }.items()
+] + [
+    Panel("Plan cache hits", "The part of invocations that found their plan.",
+          [Query(recorded("job_operator:opserve_executor_cache_hits:ratio_rate15m"), "{{operator}}")],
+          unit="percentunit"),
+    Panel("Plans kept", "In all lanes.",
+          [Query(total("operator", "opserve_executor_cache_entries"), "{{operator}}")]),
+    Panel("Plans dropped, and not kept", "Dropped to make room, and those whose executor runs only once.", [
+        Query(rate("operator", "opserve_executor_cache_evictions_total"), "{{operator}} dropped"),
+        Query(rate("operator", "opserve_executor_cache_uncacheable_total"), "{{operator}} not kept")],
+          unit="ops"),
+    Panel("Copies", "Tensor bytes between host and devices; shm: those in shared memory that had to be "
+          "copied all the same.", [
+        Query(rate("direction, path", "opserve_host_copy_bytes_total"), "{{direction}} {{path}}")],
+          unit="Bps"),
+    Panel("Connections", "Of clients.", [Query(of("opserve_connections"), "{{instance}}")]),
+    Panel("Connections refused, clients that stall", "In an hour: connections beyond --max_connections, and "
+          "calls and connections ended after --write_stall_timeout.", [
+        Query(f"increase({of('opserve_rejected_connections_total')}[1h])", "{{instance}} refused"),
+        Query(f"increase({of('opserve_write_stalls_total')}[1h])", "{{instance}} stalled {{kind}}")]),
+    Panel("Shared memory refused", "By reason.", [
+        Query(rate("reason", "opserve_shm_rejections_total") + " > 0", "{{reason}}",
+              may_be_empty=True)], unit="ops"),
+    Panel("Certificates", "When they expire.", [
+        Query(of("opserve_tls_certificate_expiry_timestamp_seconds") + " * 1000",
+              "{{instance}} {{listener}}", may_be_empty=True)], unit="dateTimeFromNow", kind="stat"),
+    Panel("Reloads", "Of the configuration, in a day.", [
+        Query(f"increase({of('opserve_config_reloads_total')}[1d])", "{{instance}} {{result}}")]),
+    Panel("Message sizes", "Of requests as received.", [
+        Query(f"histogram_quantile({number}, {rate('le', 'opserve_request_bytes_bucket')})", name)
+        for number, name in ((0.5, "p50"), (0.99, "p99"))], unit="bytes"),
+    Panel("Answer sizes", "Of successful answers as sent.", [
+        Query(f"histogram_quantile({number}, {rate('le', 'opserve_response_bytes_bucket')})", name)
+        for number, name in ((0.5, "p50"), (0.99, "p99"))], unit="bytes"),
+])
+
+DASHBOARDS = [OVERVIEW, DEVICES, TENANTS, MEMORY, INTERNALS]
+
+
+def variable(name, label, query):
+    return {"name": name, "label": label, "type": "query", "datasource": SOURCE, "query": query,
+            "refresh": 2, "sort": 1, "multi": True, "includeAll": True, "allValue": ".+",
+            "current": {"text": "All", "value": "$__all"}}
+
+
+VARIABLES = [
+    {"name": "source", "label": "Prometheus", "type": "datasource", "query": "prometheus"},
+    variable("job", "Job", "label_values(opserve_build_info, job)"),
+    variable("instance", "Daemon", 'label_values(opserve_build_info{job=~"$job"}, instance)'),
+]
+
+
+def panel_json(panel, number, x, y):
+    is_at_once = panel.kind in ("stat", "table")
+    targets = [{"refId": chr(ord("A") + i), "datasource": SOURCE, "expr": query.expression,
+                "legendFormat": query.legend, "instant": is_at_once, "range": not is_at_once,
+                **({"format": "table"} if panel.kind == "table" else {})}
+               for i, query in enumerate(panel.queries)]
+    made = {"id": number, "type": panel.kind, "title": panel.title, "description": panel.explanation,
+            "datasource": SOURCE, "gridPos": {"x": x, "y": y, "w": panel.width, "h": HEIGHT},
+            "targets": targets, "fieldConfig": {"defaults": {"unit": panel.unit}, "overrides": []}}
+    if panel.kind == "timeseries":
+        made["fieldConfig"]["defaults"]["min"] = 0
+        made["fieldConfig"]["defaults"]["custom"] = {
+            "fillOpacity": 30 if panel.is_stacked else 0,
+            "stacking": {"mode": "normal" if panel.is_stacked else "none"}}
+        made["options"] = {"tooltip": {"mode": "multi", "sort": "desc"}}
+    return made
+
+
+def dashboard_json(dashboard):
+    panels, x, y = [], 0, 0
+    for number, panel in enumerate(dashboard.panels, start=1):
+        if x + panel.width > WIDTH:
+            x, y = 0, y + HEIGHT
+        panels.append(panel_json(panel, number, x, y))
+        x += panel.width
+    links = [{"type": "dashboards", "title": "opserve", "tags": ["opserve"], "asDropdown": False,
+              "keepTime": True, "includeVars": True}]
+    return {"uid": f"opserve-{dashboard.name}", "title": dashboard.title, "tags": ["opserve"],
+            "schemaVersion": 37, "editable": True, "refresh": "30s",
+            "time": {"from": "now-1h", "to": "now"}, "links": links,
+            "templating": {"list": VARIABLES}, "panels": panels}
+
+
+def main():
+    is_check = sys.argv[1:] == ["--check"]
+    if sys.argv[1:] and not is_check:
+        sys.exit(__doc__)
+    for dashboard in DASHBOARDS:
+        path = HERE / f"{dashboard.name}.json"
+        text = json.dumps(dashboard_json(dashboard), indent=1) + "\n"
+        if not is_check:
+            path.write_text(text)
+        elif not path.exists() or path.read_text() != text:
+            sys.exit(f"{path} is not what {__file__} makes; run that")
+
+
+if __name__ == "__main__":
+    main()
