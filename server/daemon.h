@@ -54,6 +54,9 @@ class Daemon {
   // Thread-safe. kFailedPrecondition, kInvalidArgument: why not; then everything is as it was.
   absl::Status Reload(const absl::StatusOr<Config>& config) ABSL_LOCKS_EXCLUDED(reload_mutex_);
 
+  // Whether calls are still taken up, found out within `timeout`. Thread-safe.
+  bool IsAlive(absl::Duration timeout) const { return grpc_->IsPolling(timeout); }
+
   // Addresses served, with the ports the system chose.
   const std::vector<std::string>& addresses() const { return grpc_->addresses(); }
 

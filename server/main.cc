@@ -14,6 +14,7 @@
 #include "server/config/flags.h"
 #include "server/daemon.h"
 #include "server/observability/log.h"
+#include "server/service_manager.h"
 
 namespace opserve::server {
 namespace {
@@ -80,7 +81,10 @@ ExitCode Run() {
   const absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(*config, &LoadConfig);
   if (!daemon.ok()) return Fail(kCannotStart, daemon.status());
 
+  ServiceManager manager(
+      [&daemon](absl::Duration timeout) { return (*daemon)->IsAlive(timeout); });
   LogInfo("signal", {{"number", AwaitEnd(signals, daemon->get())}});
+  manager.TellStopping();
   std::thread([signals] {
     LogWarning("ended_at_once", {{"number", AwaitEnd(signals, nullptr)}});
     _exit(kCutOff);

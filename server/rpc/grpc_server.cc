@@ -15,6 +15,7 @@
 #include "server/rpc/download_call.h"
 #include "server/rpc/execute_call.h"
 #include "server/rpc/execute_stream_call.h"
+#include "server/rpc/poll_probe.h"
 #include "server/rpc/unknown_method_call.h"
 #include "server/rpc/upload_call.h"
 #include "server/scheduling/visitor.h"
@@ -233,6 +234,12 @@ void GrpcServer::Poll(grpc::ServerCompletionQueue* queue) {
   void* tag = nullptr;
   bool ok = false;
   while (queue->Next(&tag, &ok)) static_cast<CompletionEvent*>(tag)->Complete(ok);
+}
+
+bool GrpcServer::IsPolling(absl::Duration timeout) const {
+  const auto unanswered = std::make_shared<CallCounter>();
+  for (const auto& queue : queues_) PollProbe::Send(queue.get(), unanswered);
+  return unanswered->AwaitNone(timeout) == 0;
 }
 
 void GrpcServer::RefuseNewCalls() { execute_.is_draining.store(true, std::memory_order_release); }

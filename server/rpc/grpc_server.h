@@ -67,6 +67,9 @@ class GrpcServer {
   // Waits until no call is in flight, at most for `timeout`; returns how many are.
   int64_t AwaitCalls(absl::Duration timeout) { return execute_.in_flight.AwaitNone(timeout); }
 
+  // Whether every polling thread takes up something new within `timeout`. Thread-safe.
+  bool IsPolling(absl::Duration timeout) const;
+
   // Addresses served, with the ports the system chose.
   const std::vector<std::string>& addresses() const { return addresses_; }
   const ConnectionAcceptor& acceptor() const { return acceptor_; }

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# The Debian package in a bare Debian 12: installed, checked, run as its unit runs it, used, removed, purged.
+#
+# usage, as root: tests/packaging/debian_root.sh [PACKAGE.deb]      (none: deploy/package.sh builds it)
+#
+# Takes minutes and 1 GiB in /tmp; OPSERVE_DEBIAN_ROOT names a root that debootstrap made before. systemd itself
+# does not run in a chroot, so the unit is verified by systemd-analyze and its command is started by its user.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+package=${1:-$("$here/../../deploy/package.sh")}
+work=$(mktemp -d /tmp/opserve-debian.XXXXXX)
+root=$work/root
+daemon=
+finish() {
+  [ -z "$daemon" ] || kill -KILL "$daemon" 2>/dev/null || true
+  umount "$root/proc" 2>/dev/null || true
+  rm -rf --one-file-system "$work"
+}
+trap finish EXIT
+step() { printf '\n== %s\n' "$1"; }
+fail() { echo "FAILED: $1" >&2; exit 1; }
+inside() { LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive chroot "$root" "$@"; }
+
+step "A bare Debian"
+if [ -n "${OPSERVE_DEBIAN_ROOT:-}" ]; then
+  cp -a "$OPSERVE_DEBIAN_ROOT" "$root"
+else
+  debootstrap --variant=minbase bookworm "$root" >/dev/null
+fi
+cp /etc/resolv.conf /etc/hosts "$root/etc/"
+mount -t proc proc "$root/proc"
+# No service is started by a package.
+printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+chmod +x "$root/usr/sbin/policy-rc.d"
+inside apt-get update -qq
+# The unit is looked at by systemd's own tool, so that is there before.
+inside apt-get install -y -qq --no-install-recommends systemd >/dev/null 2>&1
+# apt keeps these; the package is to leave nothing else behind.
+list() { inside find / -xdev \( -path /proc -o -path /var/cache -o -path /var/lib/apt -o -path /var/log -o -path /tmp \
+  -o -path /run/lock -o -path /run/systemd \) -prune -o -print | sort; }
+cp "$package" "$root/tmp/opserve.deb"
+# The dependencies first, so that what is compared is the package alone.
+inside apt-get install -y -qq --no-install-recommends /tmp/opserve.deb >/dev/null 2>&1
+inside apt-get purge -y -qq opserve >/dev/null 2>&1
+list >"$work/before"
+cp "$root/etc/passwd" "$root/etc/group" "$work/"
+
+step "Install"
+inside apt-get install -y -qq --no-install-recommends /tmp/opserve.deb 2>&1 | grep opserve
+inside dpkg -s opserve | grep -E '^(Status|Version|Depends):'
+inside id opserve
+
+step "systemd-analyze verify"
+inside systemd-analyze verify --man=no opserved.service
+inside systemd-analyze security --offline=true --threshold=20 opserved.service | tail -n 1
+[ -L "$root/etc/systemd/system/multi-user.target.wants/opserved.service" ] || fail "the unit is not enabled"
+
+step "Run as the unit does"
+unit=$root/usr/lib/systemd/system/opserved.service
+value() { sed -n "s/^$1=//p" "$unit"; }
+mkdir -m "$(value RuntimeDirectoryMode)" "$root/run/opserve"
+inside chown opserve:opserve /run/opserve
+# (A chroot has the network of its machine, where the port for metrics may be in use.)
+# shellcheck disable=SC2046  # the command has arguments
+chroot "$root" setpriv --reuid="$(value User)" --regid="$(value Group)" --clear-groups --no-new-privs --bounding-set=-all \
+  --inh-caps=-all $(value ExecStart) --metrics_listen=127.0.0.1:0 2>"$work/log" &
+daemon=$!
+touch "$work/log"
+for _ in $(seq 600); do
+  grep -q '"event":"ready"' "$work/log" && break
+  kill -0 "$daemon" 2>/dev/null || fail "$(cat "$work/log")"
+  sleep 0.1
+done
+stat -c '%A %U:%G %n' "$root/run/opserve/opserve.sock"
+
+step "Use it: as a member of the group, and not otherwise"
+inside useradd --system member && inside useradd --system stranger && inside adduser --quiet member opserve
+as() { inside setpriv --reuid="$1" --regid="$1" --init-groups opserve --target=unix:/run/opserve/opserve.sock "${@:2}"; }
+as member status
+as member run KlDivBackward --input grad_output=random:scalar --input self=random:64,100 \
+  --input target=random:64,100 --verify | tail -n 3
+if as stranger --timeout=2s status 2>/dev/null; then fail "a stranger got in"; fi
+inside userdel member && inside userdel stranger
+
+step "The command line's helpers"
+gzip -dc "$root/usr/share/man/man8/opserved.8.gz" | head -n 2
+inside bash -n /usr/share/bash-completion/completions/opserve
+
+step "Stop"
+kill -TERM "$daemon"
+wait "$daemon" || fail "the daemon ended with $?"
+daemon=
+rmdir "$root/run/opserve"  # as systemd does
+
+step "A changed configuration outlives a removal, and nothing a purge"
+echo '# changed' >>"$root/etc/opserve/opserved.textproto"
+inside apt-get remove -y -qq opserve >/dev/null 2>&1
+[ -f "$root/etc/opserve/opserved.textproto" ] || fail "remove took the configuration"
+[ ! -e "$root/usr/bin/opserved" ] || fail "remove left the program"
+inside apt-get purge -y -qq opserve >/dev/null 2>&1
+list >"$work/after"
+diff "$work/before" "$work/after" || fail "purge left (>) or took (<) files"
+for file in passwd group; do
+  diff "$work/$file" "$root/etc/$file" || fail "purge left something in /etc/$file"
+done
+echo
+echo "passed"

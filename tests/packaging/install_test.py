@@ -1,0 +1,134 @@
+"""What `cmake --install` installs, and that it works where it was put.
+
+usage: install_test.py BUILD_DIR
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(sys.argv.pop()).resolve()
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+EXPECTED = """
+bin/opserve
+bin/opserved
+include/opserve/cann/acl/acl.h
+include/opserve/cann/aclnnop/aclnn_kl_div_backward.h
+include/opserve/cann/opserve/host_cann.h
+lib/opserve/host-cann/libascendcl.so
+lib/opserve/host-cann/libcust_opapi.so
+lib/opserve/host-cann/libnnopbase.so
+lib/opserve/host-cann/libopapi.so
+lib/opserve/host-cann/libopserve_kernels.so
+lib/systemd/system/opserved.service
+share/bash-completion/completions/opserve
+share/doc/opserve/README.md
+share/doc/opserve/LICENSE
+share/doc/opserve/examples/ascend.conf
+share/doc/opserve/examples/one_machine.textproto
+share/doc/opserve/examples/opserved.json
+share/doc/opserve/examples/shared_pool.textproto
+share/fish/vendor_completions.d/opserve.fish
+share/man/man1/opserve.1
+share/man/man8/opserved.8
+share/opserve/proto/opserve/v1/operator_service.proto
+""".split()
+
+
+class InstallTest(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory(prefix="opserve-test-")
+        cls.addClassCleanup(cls.directory.cleanup)
+        cls.prefix = pathlib.Path(cls.directory.name)
+        run = subprocess.run(["cmake", "--install", BUILD, "--prefix", cls.prefix], capture_output=True,
+                             text=True, timeout=300, check=False)
+        if run.returncode != 0:
+            raise AssertionError(run.stderr)
+
+    def read(self, path):
+        return (self.prefix / path).read_text(encoding="utf-8")
+
+    def run_installed(self, program, *arguments):
+        run = subprocess.run([self.prefix / "bin" / program, *arguments], capture_output=True, text=True,
+                             timeout=60, check=False)
+        return run.returncode, run.stdout
+
+    def test_everything_is_there(self):
+        self.assertEqual([path for path in EXPECTED if not (self.prefix / path).is_file()], [])
+        self.assertTrue(list(self.prefix.glob("share/zsh/*/_opserve")))
+        self.assertTrue(list(self.prefix.glob("lib/**/pkgconfig/opserve-cann.pc")))
+
+    def test_nothing_of_the_build_is_left_in_texts(self):
+        for path in self.prefix.rglob("*"):
+            if path.is_file() and path.suffix not in (".so", "") and "bin" not in path.parts:
+                self.assertNotIn(str(BUILD), path.read_text(encoding="utf-8"), path)
+
+    def test_the_daemon_finds_its_libraries(self):
+        code, text = self.run_installed("opserved", "--validate_config")
+        self.assertEqual(code, 0)
+        self.assertIn("listen", text)
+        with tempfile.TemporaryDirectory() as directory:
+            daemon = subprocess.Popen(
+                [self.prefix / "bin/opserved", f"--listen=unix:{directory}/s", "--metrics_listen=none",
+                 "--drain_delay=0s"], stderr=subprocess.PIPE, text=True,
+                env=dict(os.environ, OPSERVE_HOST_DEVICES="1"))
+            try:
+                self.assertIn(f'"{self.prefix}/lib/opserve/host-cann"',
+                              next(line for line in daemon.stderr if '"event":"ready"' in line))
+                self.assertEqual(self.run_installed("opserve", f"--target=unix:{directory}/s", "status")[0],
+                                 0)
+            finally:
+                daemon.terminate()
+                daemon.communicate(timeout=60)
+
+    def test_manuals_say_all_flags(self):
+        _, usage = self.run_installed("opserved", "--help")
+        page = self.read("share/man/man8/opserved.8").replace("\\-", "-")
+        for flag in re.findall(r"^    (--\w+) ", usage, re.MULTILINE):
+            self.assertIn(f".B {flag}\n", page)
+        for manual in ("share/man/man1/opserve.1", "share/man/man8/opserved.8"):
+            run = subprocess.run(["man", "--warnings", "-l", self.prefix / manual], capture_output=True,
+                                 text=True, timeout=60, check=False, env=dict(os.environ, LC_ALL="C.UTF-8"))
+            self.assertEqual((run.returncode, run.stderr), (0, ""))
+
+    def test_the_unit_starts_what_was_installed_with_flags_that_exist(self):
+        unit = self.read("lib/systemd/system/opserved.service")
+        program, *arguments = re.search(r"^ExecStart=(.+)$", unit, re.MULTILINE).group(1).split()
+        self.assertEqual(program, str(self.prefix / "bin/opserved"))
+        _, usage = self.run_installed("opserved", "--help")
+        for argument in arguments:
+            self.assertIn(f" {argument.split('=')[0]} ", usage)
+        self.assertNotIn("@", unit.replace("@system-service", ""))
+
+    def test_the_unit_allows_the_system_calls_of_the_profile(self):
+        unit = self.read("lib/systemd/system/opserved.service")
+        allowed = set(" ".join(re.findall("^SystemCallFilter=(.+)$", unit, re.MULTILINE)).split())
+        profile = self.read("share/doc/opserve/examples/opserved.json")
+        for call in ("openat", "epoll_wait", "sendmsg", "clone", "execve"):
+            self.assertIn(f'"{call}"', profile)
+            self.assertIn(call, allowed)
+        self.assertFalse(allowed & {"ptrace", "mount", "fork", "setuid", "bpf", "keyctl"})
+
+    def test_example_configurations_are_valid(self):
+        examples = [*self.prefix.glob("share/doc/opserve/examples/*.textproto"),
+                    ROOT / "deploy/debian/opserved.textproto"]
+        for path in examples:
+            self.assertEqual(self.run_installed("opserved", f"--config={path}", "--validate_config")[0], 0,
+                             path)
+
+    def test_completions_are_scripts(self):
+        for path, shell in (("share/bash-completion/completions/opserve", "bash"),
+                            ("share/fish/vendor_completions.d/opserve.fish", "fish")):
+            _, text = self.run_installed("opserve", "completion", shell)
+            self.assertEqual(self.read(path), text)
+
+
+if __name__ == "__main__":
+    unittest.main()

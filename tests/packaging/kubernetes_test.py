@@ -1,0 +1,171 @@
+"""The manifests of deploy/kubernetes: they can be built, and say what opserved understands.
+
+usage: kubernetes_test.py BUILD_DIR
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.request
+
+import yaml
+
+BUILD = pathlib.Path(sys.argv.pop()).resolve()
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KUBERNETES = ROOT / "deploy/kubernetes"
+PLACES = ("base", "overlays/cpu", "overlays/ascend")
+
+
+def output(*command):
+    # Programs with abseil's flags exit with 1 after --help.
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
+
+
+def build(place):
+    """The objects of a kustomization, by their kind: there is one of each."""
+    run = subprocess.run(["kubectl", "kustomize", KUBERNETES / place], capture_output=True, text=True,
+                         timeout=60, check=False)
+    if run.returncode != 0:
+        raise AssertionError(f"{place}: {run.stderr}")
+    objects = list(yaml.safe_load_all(run.stdout))
+    result = {entry["kind"]: entry for entry in objects}
+    if len(result) != len(objects):
+        raise AssertionError(f"{place}: two objects of a kind")
+    return result
+
+
+@unittest.skipIf(shutil.which("kubectl") is None,
+                 "kubectl is not installed: deploy/install_packages.sh --tests")
+class KubernetesTest(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        cls.built = {place: build(place) for place in PLACES}
+
+    def each(self):
+        for objects in self.built.values():
+            pod = objects["Deployment"]["spec"]["template"]
+            container, = pod["spec"]["containers"]
+            yield objects, pod, container
+
+    def effective_config(self, objects):
+        """What `opserved --validate_config` prints of the embedded configuration."""
+        text = objects["ConfigMap"]["data"]["opserved.textproto"]
+        with tempfile.NamedTemporaryFile("w", suffix=".textproto") as file:
+            file.write(text)
+            file.flush()
+            run = subprocess.run([BUILD / "bin/opserved", f"--config={file.name}", "--validate_config"],
+                                 capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return run.stdout
+
+    def test_every_flag_exists(self):
+        known = {"opserved": output(BUILD / "bin/opserved", "--help"),
+                 "opserve": output(BUILD / "bin/opserve", "--help")}
+        for _, _, container in self.each():
+            probes = [container[probe]["exec"]["command"] for probe in container
+                      if probe.endswith("Probe") and "exec" in container[probe]]
+            for program, *arguments in [["opserved", *container["args"]], *probes]:
+                for argument in arguments:
+                    if argument.startswith("--"):
+                        self.assertRegex(known[program], rf"\s{argument.split('=')[0]}\s")
+
+    def test_the_configuration_is_valid_and_what_the_pod_has(self):
+        for objects, pod, container in self.each():
+            config = self.effective_config(objects)
+            mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+            volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
+            self.assertEqual(set(mounts), set(volumes))
+            self.assertEqual(volumes["config"]["configMap"]["name"],
+                             objects["ConfigMap"]["metadata"]["name"])
+            self.assertIn(f"--config={mounts['config']}/opserved.textproto", container["args"])
+            for path in re.findall(r'^(?:tls_cert|tls_key|tls_client_ca): "(.+)"$', config, re.M):
+                self.assertEqual(str(pathlib.Path(path).parent), mounts["tls"])
+            for path in re.findall(r'"unix:(.+)"', config):
+                self.assertEqual(str(pathlib.Path(path).parent), mounts["run"])
+
+    def test_ports_agree(self):
+        for objects, _, container in self.each():
+            config = self.effective_config(objects)
+            ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+            self.assertIn(f'listen: "0.0.0.0:{ports["grpc"]}"', config)
+            self.assertIn(f'metrics_listen: "0.0.0.0:{ports["metrics"]}"', config)
+            self.assertEqual({port["targetPort"]: port["port"] for port in
+                              objects["Service"]["spec"]["ports"]}, ports)
+            self.assertEqual({rule["ports"][0]["port"] for rule in
+                              objects["NetworkPolicy"]["spec"]["ingress"]}, set(ports.values()))
+            self.assertIn(objects["ServiceMonitor"]["spec"]["endpoints"][0]["port"], ports)
+            for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+                if "exec" in container[probe]:
+                    sockets = re.findall("unix:[^,\"']+", str(container[probe]["exec"]["command"]))
+                    self.assertIn(f'listen: "{sockets[0]}"', config)
+                else:
+                    kind = "grpc" if "grpc" in container[probe] else "tcpSocket"
+                    self.assertEqual(container[probe][kind]["port"], ports["grpc"])
+
+    def test_a_pod_has_the_time_to_drain(self):
+        for objects, pod, _ in self.each():
+            times = dict(re.findall(r'^(drain_\w+): "(\d+)s"$', self.effective_config(objects), re.M))
+            self.assertGreater(pod["spec"]["terminationGracePeriodSeconds"],
+                               int(times["drain_delay"]) + int(times["drain_timeout"]))
+
+    def test_selectors_find_the_pods(self):
+        for objects, pod, _ in self.each():
+            labels = pod["metadata"]["labels"].items()
+            for selector in (objects["Deployment"]["spec"]["selector"]["matchLabels"],
+                             objects["Service"]["spec"]["selector"],
+                             objects["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"],
+                             objects["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"]):
+                self.assertLessEqual(selector.items(), labels)
+            self.assertLessEqual(objects["ServiceMonitor"]["spec"]["selector"]["matchLabels"].items(),
+                                 objects["Service"]["metadata"]["labels"].items())
+            callers = objects["NetworkPolicy"]["spec"]["ingress"][0]["from"][0]
+            self.assertEqual(callers["podSelector"]["matchLabels"], {"opserve/client": "true"})
+            self.assertEqual(objects["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]["name"],
+                             objects["Deployment"]["metadata"]["name"])
+
+    def test_the_user_is_that_of_the_image_and_of_the_probes(self):
+        for name in ("Dockerfile", "Dockerfile.cann"):
+            text = (ROOT / "deploy/container" / name).read_text(encoding="utf-8")
+            user, = re.findall(r"^USER (\d+):", text, re.M)
+            for objects, pod, container in self.each():
+                self.assertEqual(pod["spec"]["securityContext"]["runAsUser"], int(user))
+                self.assertTrue(container["securityContext"]["readOnlyRootFilesystem"])
+                if "exec" in container["readinessProbe"]:
+                    self.assertIn(f"uid: {user}\n", self.effective_config(objects))
+
+    def test_npus_are_requested_where_there_are_some(self):
+        for place, objects in self.built.items():
+            container, = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
+            for kind in ("requests", "limits"):
+                self.assertEqual(container["resources"][kind].get("huawei.com/Ascend910"),
+                                 1 if place == "overlays/ascend" else None)
+
+    def test_the_autoscaler_looks_at_a_metric_that_is_served(self):
+        with tempfile.TemporaryDirectory() as directory:
+            daemon = subprocess.Popen(
+                [BUILD / "bin/opserved", f"--listen=unix:{directory}/s", "--drain_delay=0s",
+                 "--metrics_listen=127.0.0.1:0"], stderr=subprocess.PIPE, text=True,
+                env=dict(os.environ, OPSERVE_HOST_DEVICES="1"))
+            try:
+                ready = next(entry for entry in map(json.loads, daemon.stderr)
+                             if entry["event"] == "ready")
+                address = f"http://127.0.0.1:{ready['metrics_port']}/metrics"
+                with urllib.request.urlopen(address) as page:
+                    metrics = page.read().decode()
+            finally:
+                daemon.terminate()
+                daemon.communicate(timeout=60)
+        for objects, _, _ in self.each():
+            metric = objects["HorizontalPodAutoscaler"]["spec"]["metrics"][0]["pods"]["metric"]["name"]
+            self.assertRegex(metrics, rf"(?m)^{metric}\{{")
+
+
+if __name__ == "__main__":
+    unittest.main()
