@@ -38,8 +38,9 @@ std::shared_ptr<CallState> ExecutionCall::BeginCall(absl::Duration timeout) {
 void ExecutionCall::Answer(const ExecutionEnd& end) {
   if (!end.status.ok()) {
     RecordExecution(context_, end, /*response_bytes=*/0);
+    const grpc::Status status = ToGrpcStatus(ErrorFor(end.status), &rpc_);
     write_.Begin();
-    writer_.FinishWithError(ToGrpcStatus(ErrorFor(end.status), &rpc_), &finished_);
+    writer_.FinishWithError(status, &finished_);
     return;
   }
   const grpc::ByteBuffer response = BuildAnswer(*end.answer);
