@@ -81,8 +81,7 @@ ExitCode Run() {
   const absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(*config, &LoadConfig);
   if (!daemon.ok()) return Fail(kCannotStart, daemon.status());
 
-  ServiceManager manager(
-      [&daemon](absl::Duration timeout) { return (*daemon)->IsAlive(timeout); });
+  ServiceManager manager([&daemon](absl::Duration timeout) { return (*daemon)->IsAlive(timeout); });
   LogInfo("signal", {{"number", AwaitEnd(signals, daemon->get())}});
   manager.TellStopping();
   std::thread([signals] {
