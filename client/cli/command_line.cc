@@ -22,6 +22,7 @@
 #include "client/cli/manual.h"
 #include "client/cli/session.h"
 #include "client/cli/time_text.h"
+#include "client/cli/visible_commands.h"
 
 namespace opserve::cli {
 namespace {
@@ -75,9 +76,7 @@ void AddGlobalFlags(CLI::App& app, Session* session) {
 
 std::vector<std::string> CommandNames(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) {
-    if (!command->get_group().empty()) names.push_back(command->get_name());  // not hidden
-  }
+  for (const CLI::App* command : VisibleCommands(app)) names.push_back(command->get_name());
   return names;
 }
 

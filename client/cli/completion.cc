@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "client/cli/visible_commands.h"
 #include "client/cpp/client.h"
 
 namespace opserve::cli {
@@ -83,9 +84,7 @@ void AddFlags(const CLI::App& command, std::vector<std::string>* candidates) {
 }
 
 void AddCommands(const CLI::App& command, std::vector<std::string>* candidates) {
-  for (const CLI::App* sub : command.get_subcommands({})) {
-    if (!sub->get_group().empty()) candidates->push_back(sub->get_name());  // not hidden
-  }
+  for (const CLI::App* sub : VisibleCommands(command)) candidates->push_back(sub->get_name());
 }
 
 std::vector<std::string> BeginningWith(absl::string_view prefix,

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "client/cli/visible_commands.h"
 
 namespace opserve::cli {
 namespace {
@@ -67,8 +68,8 @@ std::string FormatManual(const CLI::App& app) {
                                   Plain(description), "\n.SH OPTIONS\n");
   AppendOptions(app, &page);
   absl::StrAppend(&page, ".SH COMMANDS\n");
-  for (const CLI::App* command : app.get_subcommands({})) {
-    if (!command->get_group().empty()) AppendCommand(*command, command->get_name(), &page);
+  for (const CLI::App* command : VisibleCommands(app)) {
+    AppendCommand(*command, command->get_name(), &page);
   }
   absl::StrAppend(&page, ".SH EXAMPLES AND EXIT STATUS\n", Literal(app.get_footer()));
   return page;

@@ -10,8 +10,9 @@
 
 namespace opserve::server {
 
-// Reads the flags of main's arguments and gives what else there is, the program's name first. A
-// list that is given several times has the elements of all. Ends the program for --help, --version
+// Reads the flags of main's arguments and gives what else there is, the program's name first.
+// Several
+// --listen=... are one with the addresses of all. Ends the program for --help, --version
 // and flags that it does not understand.
 std::vector<char*> ParseFlags(int argc, char** argv);
 
