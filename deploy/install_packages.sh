@@ -11,7 +11,7 @@ build_packages=(
   python3 python3-numpy
 )
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev clang clang-format libclang-rt-dev openssl python3-seccomp
-  python3-venv python3-pip python3-pytest python3-grpcio python3-protobuf python3-torch python3-sklearn python3-matplotlib
+  python3-venv python3-pip python3-pytest python3-protobuf python3-torch python3-sklearn python3-matplotlib
   python3-setuptools python3-wheel libb64-0d
   haproxy man-db python3-yaml)
 # One from elsewhere is as good, and in the way of Debian's.

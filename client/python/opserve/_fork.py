@@ -3,6 +3,10 @@
 gRPC has threads and locks of its own, which a process that was forked after they were started cannot
 use. So such a process leaves gRPC alone: its calls go through a relay (_relay.py), a process
 that it starts anew. Processes that are forked before the first call need none.
+
+gRPC's own support of forks is of no use then, and does harm: it stops gRPC's threads in the parent
+first, and a fork can wait for them for ever. It is switched off unless the user has set it; gRPC
+before 1.57 cannot switch it off.
 """
 
 from __future__ import annotations
@@ -44,6 +48,7 @@ def start_grpc() -> None:
             "this process was forked after its parent had connected to a daemon: calls of a Client "
             "work, but transfers, streams and AsyncClient do not; start it by spawn for these"
         )
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # gRPC looks when it starts
     _is_started = True
 
 
