@@ -65,7 +65,8 @@ Daemon::Daemon(const Config& config, std::function<absl::StatusOr<Config>()> loa
     : config_(config),
       load_config_(std::move(load_config)),
       start_time_(absl::Now()),
-      tenants_(std::make_unique<Tenants>(config.tenants)) {}
+      tenants_(std::make_unique<Tenants>(config.tenants)),
+      request_log_(config.request_log) {}
 
 Daemon::~Daemon() {
   metrics_listener_.reset();
@@ -187,6 +188,7 @@ absl::Status Daemon::TryReload(const absl::StatusOr<Config>& config) {
   if (tls_ != nullptr) OPSERVE_RETURN_IF_ERROR(tls_->Reload());
   OPSERVE_RETURN_IF_ERROR(tenants_->Set(config->tenants));
   OPSERVE_RETURN_IF_ERROR(scheduler_->SetTenants(tenants_->Settings()));
+  request_log_.SetOptions(config->request_log);
   return SetLogLevel(config->log_level);
 }
 
@@ -203,6 +205,7 @@ absl::Status Daemon::StartListeners() {
                                                        .shared_regions = shared_regions_.get(),
                                                        .named_regions = named_regions_.get(),
                                                        .metrics = metrics_.get(),
+                                                       .request_log = &request_log_,
                                                        .tenants = tenants_.get(),
                                                        .tls = tls_.get(),
                                                        .status = [this] { return Status(); }}));

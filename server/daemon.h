@@ -20,6 +20,7 @@
 #include "server/execution/operator_table.h"
 #include "server/execution/resident_tensors.h"
 #include "server/observability/metrics_listener.h"
+#include "server/observability/request_log.h"
 #include "server/observability/request_metrics.h"
 #include "server/rpc/admin_server.h"
 #include "server/rpc/grpc_server.h"
@@ -101,6 +102,7 @@ class Daemon {
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<DeviceMonitor> monitor_;
   std::unique_ptr<RequestMetrics> metrics_;
+  RequestLog request_log_;
   std::unique_ptr<GrpcServer> grpc_;
   std::unique_ptr<SharedMemoryServer> shared_memory_;  // null likewise
   std::unique_ptr<AdminServer> admin_;

@@ -180,6 +180,7 @@ bool AsksForJson(const std::vector<std::string>& arguments) {
 ExitCode RunCommandLine(const std::vector<std::string>& arguments, Terminal& terminal) {
   Session session{.terminal = terminal, .target = DefaultTarget()};
   session.connection.token = DefaultToken();
+  session.connection.traceparent = DefaultTraceParent;
   Command command;
   CLI::App app(kDescription, "opserve");
   app.fallthrough();             // global flags may follow the command

@@ -41,6 +41,12 @@ std::string FormatShare(int64_t time_ns, int64_t total_ns) {
   return absl::StrFormat("%.1f %%", 100.0 * static_cast<double>(time_ns) / total_ns);
 }
 
+// Daemons that know no traces name none.
+std::string DescribeTrace(const v1::Receipt& receipt) {
+  if (receipt.trace_id().empty()) return "";
+  return absl::StrCat("trace ", receipt.trace_id(), ", span ", receipt.span_id(), "\n");
+}
+
 }  // namespace
 
 std::string FormatReceipt(const v1::Receipt& receipt) {
@@ -56,7 +62,7 @@ std::string FormatReceipt(const v1::Receipt& receipt) {
                       FormatBytes(receipt.copied_to_device_bytes()), " to the device and ",
                       FormatBytes(receipt.copied_from_device_bytes()), " back\n",
                       "plan cache: ", receipt.plan_hits(), " hits, ", receipt.plan_misses(),
-                      " misses; ", DescribeMemory(receipt), "\n");
+                      " misses; ", DescribeMemory(receipt), "\n", DescribeTrace(receipt));
 }
 
 }  // namespace opserve::cli

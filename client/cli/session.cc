@@ -57,6 +57,11 @@ std::string DefaultToken() {
   return token != nullptr ? token : "";
 }
 
+std::string DefaultTraceParent() {
+  const char* traceparent = std::getenv("TRACEPARENT");
+  return traceparent != nullptr ? traceparent : "";
+}
+
 std::string AdminTargetOf(const std::string& target) {
   const bool is_unix = absl::StartsWith(target, "unix:");
   return absl::StrCat(is_unix ? target : DefaultSocket(), ".admin");

@@ -37,6 +37,9 @@ std::string AdminTargetOf(const std::string& target);
 // What $OPSERVE_TOKEN says, or nothing.
 std::string DefaultToken();
 
+// What $TRACEPARENT says, or nothing: the trace that the calling script or pipeline is part of.
+std::string DefaultTraceParent();
+
 // A client of session.target; it connects with its first call.
 std::variant<std::unique_ptr<Client>, Failure> Connect(const Session& session);
 

@@ -1,6 +1,7 @@
 // How a client connects to its daemons, and how it repeats calls.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -49,6 +50,12 @@ struct ConnectOptions {
   std::string token = {};
 
   RetryOptions retry = {};
+
+  // Gives the W3C traceparent of what the calling thread is about, to be sent with a call, so that
+  // the daemon's log and receipts name its trace; an empty text, or one of other characters than a
+  // traceparent has, is not sent. Called from the thread that starts the call, and again for each
+  // repetition, which of ExecuteAsync comes from the client's thread. Nothing: no traces.
+  std::function<std::string()> traceparent = {};
 };
 
 }  // namespace opserve

@@ -45,6 +45,13 @@ grpc::ChannelArguments ArgumentsFor(const Target& target, const ConnectOptions& 
   return arguments;
 }
 
+// gRPC fails calls whose metadata have characters that HTTP/2 does not allow.
+void AddTraceParent(const std::string& text, grpc::ClientContext* context) {
+  constexpr char kCharacters[] = "0123456789abcdef-";
+  if (text.empty() || text.find_first_not_of(kCharacters) != std::string::npos) return;
+  context->AddMetadata("traceparent", text);
+}
+
 // gRPC would otherwise end with its last channel and start anew with the next one: threads are
 // joined, and after a broken connection it looks for leaks for ten seconds.
 void KeepGrpcRunning() { [[maybe_unused]] static const bool is_running = (grpc_init(), true); }
@@ -73,6 +80,7 @@ absl::Status UnaryCall::Finish(grpc::ByteBuffer* response) {
 Transport::Transport(std::string target, const ConnectOptions& options,
                      std::shared_ptr<grpc::Channel> channel)
     : target_(std::move(target)),
+      traceparent_(options.traceparent),
       authorization_(options.token.empty() ? "" : absl::StrCat("Bearer ", options.token)),
       channel_(std::move(channel)),
       stub_(channel_),
@@ -119,6 +127,7 @@ std::unique_ptr<grpc::ClientContext> Transport::NewContext(absl::Time deadline) 
   auto context = std::make_unique<grpc::ClientContext>();
   context->set_deadline(absl::ToChronoTime(deadline));
   if (!authorization_.empty()) context->AddMetadata("authorization", authorization_);
+  if (traceparent_) AddTraceParent(traceparent_(), context.get());
   return context;
 }
 

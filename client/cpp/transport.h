@@ -1,6 +1,7 @@
 // Internal: the connection to a target, and raw unary calls over it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -83,6 +84,7 @@ class Transport {
   absl::Status WaitForConnection(absl::Duration timeout);
 
   const std::string target_;
+  const std::function<std::string()> traceparent_;
   const std::string authorization_;  // "": none
   const std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub stub_;

@@ -11,6 +11,7 @@
 #include "server/config/listen_address.h"
 #include "server/config/server_config.pb.h"
 #include "server/config/tenant_config.h"
+#include "server/observability/request_log.h"
 
 namespace opserve::server {
 
@@ -77,6 +78,7 @@ struct Config {
   absl::Duration drain_delay;
   absl::Duration drain_timeout;
   std::string log_level;
+  RequestLogOptions request_log;
 };
 
 // Reads the file of --config, if there is one, lets the flags (after ParseFlags)

@@ -168,6 +168,16 @@ ABSL_FLAG(absl::optional<absl::Duration>, drain_timeout, absl::nullopt,
           "Default: 30s.");
 ABSL_FLAG(std::string, log_level, "",
           "Lowest level logged: debug, info, warning, error, off. Default: info.");
+ABSL_FLAG(
+    absl::optional<absl::Duration>, log_slow_requests, absl::nullopt,
+    "Requests that took at least this long have a line in the log, as failed ones always have;"
+    " 0: no request is slow. Default: 1s.");
+ABSL_FLAG(absl::optional<uint32_t>, log_sample_one_in, absl::nullopt,
+          "Of the other requests, one in this many has a line in the log (chosen by its trace); 0: "
+          "none. Default: 0.");
+ABSL_FLAG(absl::optional<uint32_t>, log_requests_per_second, absl::nullopt,
+          "Lines about one tenant's requests per second, on average (1 to 1000000); what is left "
+          "out is counted in its next line. Default: 1.");
 ABSL_FLAG(bool, validate_config, false,
           "Checks the configuration, prints what would be in effect, and exits: 0 if it is valid, "
           "else 2.");

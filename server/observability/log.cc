@@ -21,30 +21,55 @@ spdlog::logger& Logger() {
   return *logger;
 }
 
-void Write(spdlog::level::level_enum level, absl::string_view name, absl::string_view event,
-           LogFields fields) {
-  if (!Logger().should_log(level)) return;
-  nlohmann::ordered_json line = {
-      {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", absl::Now(), absl::UTCTimeZone())},
-      {"level", std::string(name)},
-      {"event", std::string(event)}};
+struct Level {
+  spdlog::level::level_enum level;
+  const char* name;
+};
+
+Level LevelOf(LogSeverity severity) {
+  switch (severity) {
+    case LogSeverity::kInfo:
+      return {spdlog::level::info, "info"};
+    case LogSeverity::kWarning:
+      return {spdlog::level::warn, "warning"};
+    case LogSeverity::kError:
+      break;
+  }
+  return {spdlog::level::err, "error"};
+}
+
+void Log(LogSeverity severity, absl::string_view event, LogFields fields) {
+  if (!IsLogged(severity)) return;
+  nlohmann::ordered_json line = nlohmann::ordered_json::object();
   for (const auto& [key, value] : fields) line[key] = value;
-  // Texts may come from the ACL library: what is not UTF-8 is replaced, not thrown at.
-  Logger().log(level, line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  Log(severity, event, line);
 }
 
 }  // namespace
 
-void LogInfo(absl::string_view event, LogFields fields) {
-  Write(spdlog::level::info, "info", event, fields);
+bool IsLogged(LogSeverity severity) { return Logger().should_log(LevelOf(severity).level); }
+
+void Log(LogSeverity severity, absl::string_view event, const nlohmann::ordered_json& fields) {
+  const Level level = LevelOf(severity);
+  if (!Logger().should_log(level.level)) return;
+  nlohmann::ordered_json line = {
+      {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", absl::Now(), absl::UTCTimeZone())},
+      {"level", level.name},
+      {"event", std::string(event)}};
+  line.update(fields);
+  // Texts may come from the ACL library: what is not UTF-8 is replaced, not thrown at.
+  Logger().log(level.level,
+               line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
+void LogInfo(absl::string_view event, LogFields fields) { Log(LogSeverity::kInfo, event, fields); }
+
 void LogWarning(absl::string_view event, LogFields fields) {
-  Write(spdlog::level::warn, "warning", event, fields);
+  Log(LogSeverity::kWarning, event, fields);
 }
 
 void LogError(absl::string_view event, LogFields fields) {
-  Write(spdlog::level::err, "error", event, fields);
+  Log(LogSeverity::kError, event, fields);
 }
 
 absl::Status SetLogLevel(absl::string_view level) {

@@ -22,7 +22,7 @@ void ExecuteCall::Start(Tenant* tenant, const StageClock& clock) {
   auto& header = arena.Make<v1::ExecuteRequest>();
   absl::StatusOr<codec::PayloadMessage> message = SplitRequest(request_, &header);
   if (!message.ok()) {
-    Answer(RefuseMessage(message.status(), tenant, clock, request_));
+    Answer(RefuseMessage(message.status(), tenant, clock, rpc_, request_));
     return;
   }
   StartExecution(context_,

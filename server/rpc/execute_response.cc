@@ -50,8 +50,11 @@ void FillTimes(const StageClock& clock, v1::Receipt* receipt) {
   receipt->set_total_ns(clock.total_nanoseconds());
 }
 
-void FillReceipt(const ProgramResult& result, const StageClock& clock, v1::Receipt* receipt) {
+void FillReceipt(const ProgramResult& result, const TraceContext& trace, const StageClock& clock,
+                 v1::Receipt* receipt) {
   FillTimes(clock, receipt);
+  receipt->set_trace_id(trace.TraceId());
+  receipt->set_span_id(trace.SpanId());
   receipt->set_device(result.device);
   receipt->set_lane(result.lane);
   receipt->set_workspace_bytes(result.workspace_bytes);
@@ -60,7 +63,7 @@ void FillReceipt(const ProgramResult& result, const StageClock& clock, v1::Recei
   receipt->set_plan_hits(result.plan_hits);
   receipt->set_plan_misses(result.plan_misses);
   receipt->set_device_memory_bytes(result.device_memory_bytes);
-  if (result.device_memory_bytes > 0) receipt->set_pool_outcome(ToProto(result.pool_outcome));
+  receipt->set_pool_outcome(PoolOutcomeOf(result));
 }
 
 }  // namespace
@@ -83,8 +86,13 @@ absl::Status CheckResponseFits(const Program& program, uint64_t limit) {
                    " allowed (--max_message_bytes)"));
 }
 
+v1::Receipt::PoolOutcome PoolOutcomeOf(const ProgramResult& result) {
+  return result.device_memory_bytes > 0 ? ToProto(result.pool_outcome)
+                                        : v1::Receipt::POOL_OUTCOME_UNSPECIFIED;
+}
+
 ExecuteAnswer BuildExecuteAnswer(ProgramResult result, bool want_receipt, AnswerMemory memory,
-                                 StageClock* clock) {
+                                 const TraceContext& trace, StageClock* clock) {
   ExecuteAnswer answer;
   for (ProgramResult::Output& output : result.outputs) {
     v1::Result* to = answer.header.add_results();
@@ -100,7 +108,7 @@ ExecuteAnswer BuildExecuteAnswer(ProgramResult result, bool want_receipt, Answer
     answer.payloads.push_back(ToSlice(std::move(output.data), memory));
   }
   clock->Book(Stage::kWrite);
-  if (want_receipt) FillReceipt(result, *clock, answer.header.mutable_receipt());
+  if (want_receipt) FillReceipt(result, trace, *clock, answer.header.mutable_receipt());
   return answer;
 }
 

@@ -10,6 +10,7 @@
 #include "server/execution/program.h"
 #include "server/execution/program_runner.h"
 #include "server/observability/stage_clock.h"
+#include "server/observability/trace_context.h"
 
 namespace opserve::server {
 
@@ -33,8 +34,11 @@ uint64_t ResultBytes(const Program& program);
 // bytes, which gRPC would refuse to send after all the work was done.
 absl::Status CheckResponseFits(const Program& program, uint64_t limit);
 
-// Books Stage::kWrite.
+// Where the pool found the program's memory.
+v1::Receipt::PoolOutcome PoolOutcomeOf(const ProgramResult& result);
+
+// Books Stage::kWrite. `trace`: for the receipt.
 ExecuteAnswer BuildExecuteAnswer(ProgramResult result, bool want_receipt, AnswerMemory memory,
-                                 StageClock* clock);
+                                 const TraceContext& trace, StageClock* clock);
 
 }  // namespace opserve::server

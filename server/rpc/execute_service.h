@@ -11,6 +11,7 @@
 #include "server/execution/program.h"
 #include "server/execution/resident_tensors.h"
 #include "server/observability/operator_statistics.h"
+#include "server/observability/request_log.h"
 #include "server/observability/request_metrics.h"
 #include "server/rpc/call_counter.h"
 #include "server/scheduling/scheduler.h"
@@ -37,6 +38,7 @@ struct ExecuteContext {
   IdempotencyCache* idempotency = nullptr;
   RequestMetrics* metrics = nullptr;
   OperatorStatistics* statistics = nullptr;
+  RequestLog* request_log = nullptr;
   const Authenticator* authenticator = nullptr;
   ProgramLimits limits;
   uint64_t max_response_bytes = 0;

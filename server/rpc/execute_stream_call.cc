@@ -70,7 +70,7 @@ void ExecuteStreamCall::HandleMessage(const StageClock& clock) {
     }
   }
   if (!status.ok()) {
-    const ExecutionEnd refusal = RefuseMessage(status, tenant_, clock, message_);
+    const ExecutionEnd refusal = RefuseMessage(status, tenant_, clock, rpc_, message_);
     Answer(header.id(), refusal, BuildMessage(header.id(), refusal), /*is_request_over=*/false);
     return;
   }

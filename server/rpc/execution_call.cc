@@ -26,7 +26,7 @@ void ExecutionCall::OnArrival(bool ok) {
   if (tenant.ok()) {
     Start(*tenant, clock);
   } else {
-    Answer(RefuseMessage(tenant.status(), nullptr, clock, request_));
+    Answer(RefuseMessage(tenant.status(), nullptr, clock, rpc_, request_));
   }
 }
 

@@ -9,10 +9,10 @@
 #include "absl/time/clock.h"
 #include "ops/catalog/error.h"
 #include "ops/catalog/status_macros.h"
-#include "server/observability/log.h"
 #include "server/rpc/execute_response.h"
 #include "server/rpc/idempotency_cache.h"
 #include "server/rpc/refusal.h"
+#include "server/rpc/request_trace.h"
 #include "server/scheduling/execution_request.h"
 
 namespace opserve::server {
@@ -92,6 +92,7 @@ Priority ToPriority(v1::Priority priority) {
 ExecutionEnd OpenEnd(const ExecuteContext& context, const ExecutionInput& input) {
   ExecutionEnd end;
   end.tenant = input.tenant;
+  end.trace = input.trace;
   end.clock = input.clock;
   end.op = OperatorOf(context, input.header);
   end.request_bytes = input.request_bytes;
@@ -113,6 +114,9 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
   auto done = [&context, memory, want_receipt = input.header.want_receipt(),
                end = OpenEnd(context, input), on_end = std::move(on_end)](
                   ExecutionRequest& request, absl::StatusOr<ProgramResult> result) mutable {
+    if (context.request_log->Wants(end.trace, result.status(), request.clock())) {
+      end.details = DetailsOf(request.program(), result);
+    }
     if (result.ok()) {
       const uint64_t shared_to = result->shared_to_device_bytes;
       const uint64_t shared_from = result->shared_from_device_bytes;
@@ -120,8 +124,8 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
                                     result->copied_from_device_bytes - shared_from);
       context.metrics->RecordCopies(CopyPath::kShm, shared_to, shared_from);
       end.device = result->device;
-      end.answer = std::make_shared<const ExecuteAnswer>(
-          BuildExecuteAnswer(*std::move(result), want_receipt, memory, &request.clock()));
+      end.answer = std::make_shared<const ExecuteAnswer>(BuildExecuteAnswer(
+          *std::move(result), want_receipt, memory, end.trace, &request.clock()));
     } else {
       // A refusal is not the device's doing, but it is where the request had got to.
       end.status = result.status();
@@ -159,6 +163,7 @@ struct KeyedCaller {
     own.status = run.status;
     own.answer = run.answer;
     if (makes_the_run) {
+      own.details = run.details;
       own.clock = run.clock;
       own.device = run.device;
     } else {
@@ -241,9 +246,10 @@ absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& messa
 }
 
 ExecutionEnd RefuseMessage(const absl::Status& status, Tenant* tenant, const StageClock& clock,
-                           const grpc::ByteBuffer& message) {
+                           const grpc::ServerContextBase& rpc, const grpc::ByteBuffer& message) {
   ExecutionEnd end;
   end.tenant = tenant;
+  end.trace = TraceOf(rpc);
   end.status = status;
   end.clock = clock;
   end.clock.Book(Stage::kRead);
@@ -268,6 +274,7 @@ absl::Time RequestDeadline(const ExecuteContext& context,
 
 void StartExecution(ExecuteContext& context, ExecutionInput input, OnExecutionEnd on_end) {
   input.clock.Book(Stage::kRead);
+  input.trace = TraceOf(*input.rpc);
   absl::Status status = CheckAccepted(context, *input.call);
   if (status.ok()) status = input.tenant->BeginRequest(input.request_bytes, absl::Now());
   if (!status.ok()) {
@@ -287,22 +294,34 @@ void StartExecution(ExecuteContext& context, ExecutionInput input, OnExecutionEn
 
 void RecordExecution(const ExecuteContext& context, const ExecutionEnd& end,
                      uint64_t response_bytes) {
+  const absl::Time now = absl::Now();
+  const auto tenant = end.tenant != nullptr ? std::optional(end.tenant->id()) : std::nullopt;
+  absl::string_view op;
   if (end.tenant != nullptr) end.tenant->CountEnded(end.status.ok());
   if (end.op >= 0) {
-    context.statistics->Record(static_cast<size_t>(end.op), end.status.ok(), end.clock,
-                               absl::Now());
+    const auto index = static_cast<size_t>(end.op);
+    context.statistics->Record(index, end.status.ok(), end.clock, now);
+    op = context.operators->operators()[index].descriptor->name;
   }
-  context.metrics->Record(
-      {.tenant = end.tenant != nullptr ? std::optional(end.tenant->id()) : std::nullopt,
-       .op = end.op,
+  context.metrics->Record({.tenant = tenant,
+                           .op = end.op,
+                           .device = end.device,
+                           .status = end.status,
+                           .clock = &end.clock,
+                           .request_bytes = end.request_bytes,
+                           .response_bytes = response_bytes});
+  context.request_log->Record(
+      {.trace = end.trace,
+       .tenant = tenant,
+       .tenant_name = end.tenant != nullptr ? absl::string_view(end.tenant->name()) : "",
+       .op = op,
        .device = end.device,
        .status = end.status,
-       .clock = &end.clock,
+       .clock = end.clock,
        .request_bytes = end.request_bytes,
-       .response_bytes = response_bytes});
-  if (end.status.code() == absl::StatusCode::kInternal) {
-    LogError("request_failed", {{"error", std::string(end.status.message())}});
-  }
+       .response_bytes = response_bytes,
+       .details = end.details.get()},
+      now);
 }
 
 }  // namespace opserve::server

@@ -27,10 +27,10 @@ absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& messa
                                                    google::protobuf::MessageLite* header,
                                                    uint32_t payloads_field = codec::kPayloadsField);
 
-// The end of a request whose message was refused before it told what to run. `tenant`: null if that
-// was refused because nobody knows whose it is.
+// The end of a request of the call `rpc` whose message was refused before it told what to run.
+// `tenant`: null if that was refused because nobody knows whose it is.
 ExecutionEnd RefuseMessage(const absl::Status& status, Tenant* tenant, const StageClock& clock,
-                           const grpc::ByteBuffer& message);
+                           const grpc::ServerContextBase& rpc, const grpc::ByteBuffer& message);
 
 // Until when a request may take: the call's own deadline (time_point::max(): none), and `timeout`
 // from now (infinite: none); with neither, the default. Never beyond the longest allowed.
@@ -49,7 +49,8 @@ struct ExecutionInput {
   // position. None: ranges name those of the tenant's connections.
   std::vector<std::shared_ptr<SharedRegion>> named_regions = {};
   std::shared_ptr<CallState> call;
-  StageClock clock;  // running since the request's arrival
+  StageClock clock;         // running since the request's arrival
+  TraceContext trace = {};  // set by StartExecution
 };
 
 // Lets the request in as far as its tenant may send it, checks it and hands it to a device, or

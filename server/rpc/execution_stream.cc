@@ -81,7 +81,8 @@ std::shared_ptr<CallState> ExecutionStream::BeginRequest(uint64_t number, absl::
 }
 
 void ExecutionStream::EndInput(const absl::Status& status, const StageClock& clock) {
-  RecordExecution(context_, RefuseMessage(status, tenant_, clock, message_), /*response_bytes=*/0);
+  RecordExecution(context_, RefuseMessage(status, tenant_, clock, rpc_, message_),
+                  /*response_bytes=*/0);
   absl::MutexLock lock(&mutex_);
   input_has_ended_ = true;
   end_status_ = status;

@@ -99,6 +99,7 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   execute_.shared_regions = parts_.shared_regions;
   execute_.idempotency = &idempotency_;
   execute_.metrics = parts_.metrics;
+  execute_.request_log = parts_.request_log;
   execute_.statistics = &statistics_;
   execute_.authenticator = &authenticator_;
   execute_.limits.max_tensor_bytes = config.max_tensor_bytes;

@@ -35,6 +35,7 @@ class ExecutionRequest final : public LaneTask {
   void Refuse(const absl::Status& status) override;
 
   StageClock& clock() { return clock_; }
+  const Program& program() const { return program_; }
 
  private:
   void SetResult(absl::StatusOr<ProgramResult> result);

@@ -28,6 +28,9 @@ OPSERVE = BUILD / "bin/opserve"
 # The first launch is that of the golden case, with which the device proves itself.
 L1_AFTER_GOLDEN = "kernel=aclnnL1LossBackward,nth=2,"
 
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+PARENT = "00f067aa0ba902b7"
+
 
 class Daemon:
     """A running opserved. Reads its log; `ready` is the line that says it serves."""
@@ -87,8 +90,9 @@ class ProcessTest(unittest.TestCase):
                 "--input", f"self={self.directory}/x.npy",
                 "--input", f"target={self.directory}/t.npy", "--attr", "reduction=sum"]
 
-    def run_l1(self, daemon):
-        return subprocess.run(self.l1_command(daemon), capture_output=True, text=True, timeout=60)
+    def run_l1(self, daemon, *flags, **environment):
+        return subprocess.run([*self.l1_command(daemon), *flags], capture_output=True, text=True,
+                              timeout=60, env=dict(os.environ, **environment))
 
     def start_l1_and_see_it_run(self, daemon):
         call = subprocess.Popen(self.l1_command(daemon), stdout=subprocess.DEVNULL,
@@ -323,6 +327,51 @@ class ProcessTest(unittest.TestCase):
                        "opserve_device_state", "opserve_device_memory_total_bytes",
                        "opserve_admission_rejections_total", "opserve_requests_in_flight"):
             self.assertRegex(metrics, rf"(?m)^{family}{{")
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_a_trace_leads_from_the_receipt_to_the_log(self):
+        daemon = self.start("--log_slow_requests=1ns")
+        run = self.run_l1(daemon, "--receipt", "--format=json", TRACEPARENT=f"00-{TRACE}-{PARENT}-01")
+        receipt = json.loads(run.stdout)["receipt"]
+        line = daemon.wait_for("request_slow")
+        self.assertEqual(receipt["trace_id"], TRACE)
+        for key, value in {"trace_id": TRACE, "span_id": receipt["span_id"],
+                           "parent_span_id": PARENT, "tenant": "default",
+                           "operator": "L1LossBackward", "code": "OK",
+                           "program": "L1LossBackward(FLOAT [3], FLOAT [3], FLOAT [3])",
+                           "device": receipt["device"], "lane": receipt["lane"]}.items():
+            self.assertEqual(line[key], value, key)
+        self.assertAlmostEqual(line["seconds"]["total"], receipt["total_ns"] * 1e-9, places=3)
+        # What comes from elsewhere than a trace is not sent on, and does not fail the call.
+        run = self.run_l1(daemon, "--receipt", "--format=json", TRACEPARENT="no\ntrace")
+        receipt = json.loads(run.stdout)["receipt"]
+        self.assertNotIn(receipt["trace_id"], ("", TRACE))
+        self.assertEqual(daemon.wait_for("request_slow")["trace_id"], receipt["trace_id"])
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_the_log_of_a_failed_request_explains_it_and_tells_no_secret(self):
+        config = self.write_config(f'tenant {{ name: "me" uid: {os.getuid()} }}')
+        daemon = self.start(f"--config={config}", "--device=0",
+                            faults=L1_AFTER_GOLDEN + "code=507015")
+        self.assertNotEqual(self.run_l1(daemon).returncode, 0)
+        line = daemon.wait_for("request_failed")
+        self.assertEqual((line["level"], line["code"], line["tenant"]), ("error", "INTERNAL", "me"))
+        self.assertIn("L1LossBackward", line["error"])
+        self.assertGreater(line["seconds"]["total"], 0)
+        # Who asked in vain is in the audit log instead, without the token.
+        run = self.run_l1(daemon, OPSERVE_TOKEN="my-secret-token")
+        self.assertNotEqual(run.returncode, 0)
+        self.assertNotIn("my-secret-token", json.dumps(daemon.wait_for("denied")))
+
+    def test_what_is_slow_can_change_while_it_runs(self):
+        config = self.write_config('log_slow_requests: "1h"')
+        daemon = self.start(f"--config={config}")
+        self.assertEqual(self.run_l1(daemon).returncode, 0)
+        self.write_config('log_slow_requests: "1ns"')
+        daemon.process.send_signal(signal.SIGHUP)
+        self.assertEqual(daemon.wait_for("config_reloaded")["level"], "info")
+        self.assertEqual(self.run_l1(daemon).returncode, 0)
+        daemon.wait_for("request_slow")
         self.assertEqual(daemon.stop(), 0)
 
     def test_tcp_on_loopback(self):

@@ -248,3 +248,17 @@ def test_calls_go_round_between_daemons(start_daemon):
                 sum(d.completed_requests for d in client.server_status().devices)
             )
     assert min(completed) > 0
+
+
+def test_receipts_name_the_callers_trace(daemon):
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    parents = iter([f"00-{trace}-00f067aa0ba902b7-01", None, ""])
+    receipts = []
+    with opserve.Client(
+        daemon.target, on_receipt=receipts.append, traceparent=lambda: next(parents)
+    ) as client:
+        for _ in range(3):
+            client.l1_loss_backward(np.float32(1), normal(3), normal(3), reduction="sum")
+    own, second, third = (receipt.trace_id for receipt in receipts)
+    assert own == trace
+    assert len({own, second, third}) == 3 and len(second) == len(third) == 32

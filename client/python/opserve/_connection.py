@@ -24,6 +24,7 @@ DEFAULT_TIMEOUT = 30.0
 DEFAULT_CHUNK_BYTES = 1 << 20
 
 OnReceipt = Callable[[Any], None]
+TraceParent = Callable[[], Optional[str]]
 # Called with bytes done and bytes in all, after each chunk of a transfer.
 OnProgress = Callable[[int, int], None]
 
@@ -38,6 +39,7 @@ class Options:
     timeout: float
     retry: Retry
     on_receipt: Optional[OnReceipt]
+    traceparent: Optional[TraceParent]
 
     @classmethod
     def check(
@@ -48,12 +50,19 @@ class Options:
         timeout: float,
         retry: Retry,
         on_receipt: Optional[OnReceipt],
+        traceparent: Optional[TraceParent],
     ) -> Options:
         """ValueError: something cannot be met."""
         if not timeout > 0:
             raise ValueError(f"timeout is {timeout}; expected seconds above 0")
         options = cls(
-            parse_target(target), tls, token or None, timeout, retry, on_receipt
+            parse_target(target),
+            tls,
+            token or None,
+            timeout,
+            retry,
+            on_receipt,
+            traceparent,
         )
         options.channel_arguments()
         return options
@@ -63,10 +72,15 @@ class Options:
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """Sent with each call."""
-        if self.token is None:
-            return ()
-        return (("authorization", f"Bearer {self.token}"),)
+        """Sent with the next call."""
+        metadata = []
+        if self.token is not None:
+            metadata.append(("authorization", f"Bearer {self.token}"))
+        if self.traceparent is not None:
+            text = self.traceparent()
+            if text:
+                metadata.append(("traceparent", text))
+        return tuple(metadata)
 
     def new_policy(self) -> RetryPolicy:
         return RetryPolicy(self.retry)

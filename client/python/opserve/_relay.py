@@ -1,7 +1,7 @@
 """Makes the calls of a forked process, which cannot use gRPC, in a process of its own.
 
 Both are connected by a socket pair. The first message has the client's options; then each has
-method, timeout and message of a call, and is answered by what came of it. The relay ends
+method, timeout, metadata and message of a call, and is answered by what came of it. The relay ends
 when the process that started it does.
 """
 
@@ -46,6 +46,7 @@ class Relay:
     """The relay of a client in this process. Thread-safe; calls wait for each other."""
 
     def __init__(self, options: Options) -> None:
+        self._options = options
         ours, theirs = socket.socketpair()
         paths = os.pathsep.join(path for path in sys.path if path)
         self._process = subprocess.Popen(
@@ -57,13 +58,13 @@ class Relay:
         theirs.close()
         self._lock = threading.Lock()
         self._connection = Connection(ours.detach())  # guarded by _lock
-        self._connection.send(dataclasses.replace(options, on_receipt=None))
+        self._connection.send(dataclasses.replace(options, on_receipt=None, traceparent=None))
 
     def call(self, method: str, message: bytes, timeout: float) -> bytes:
         """OpserveError: of the call, or UnavailableError if the relay is gone."""
         try:
             with self._lock:
-                self._connection.send((method, timeout))
+                self._connection.send((method, timeout, self._options.metadata))
                 self._connection.send_bytes(message)
                 failure = self._connection.recv()
                 if failure is None:
@@ -90,11 +91,11 @@ def _serve(connection: Connection) -> None:
         else grpc.secure_channel(uri, credentials, arguments)
     )
     while True:
-        method, timeout = connection.recv()
+        method, timeout, metadata = connection.recv()
         message = connection.recv_bytes()
         try:
             answer = channel.unary_unary(method)(
-                message, timeout=timeout, metadata=options.metadata
+                message, timeout=timeout, metadata=metadata
             )
         except grpc.RpcError as raised:
             trailers = tuple(

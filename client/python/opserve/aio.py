@@ -17,6 +17,7 @@ from opserve._connection import (
     DEFAULT_TIMEOUT,
     OnProgress,
     OnReceipt,
+    TraceParent,
 )
 from opserve._operator import Parameters
 from opserve._operators import Operators
@@ -48,10 +49,17 @@ class AsyncClient(Operators[Awaitable[Any]]):
         timeout: float = DEFAULT_TIMEOUT,
         retry: Retry = Retry(),
         on_receipt: Optional[OnReceipt] = None,
+        traceparent: Optional[TraceParent] = None,
     ) -> None:
         """Arguments and errors are those of Client."""
         self._options = _connection.Options.check(
-            target or default_target(), tls, token, timeout, retry, on_receipt
+            target or default_target(),
+            tls,
+            token,
+            timeout,
+            retry,
+            on_receipt,
+            traceparent,
         )
         self._policy = self._options.new_policy()
         self._shared_memory = _connection.SharedMemory(self._options)

@@ -16,6 +16,7 @@ from opserve._connection import (
     DEFAULT_TIMEOUT,
     OnProgress,
     OnReceipt,
+    TraceParent,
 )
 from opserve._operator import Parameters
 from opserve._operators import Operators
@@ -58,6 +59,7 @@ class Client(Operators[Any]):
         timeout: float = DEFAULT_TIMEOUT,
         retry: Retry = Retry(),
         on_receipt: Optional[OnReceipt] = None,
+        traceparent: Optional[TraceParent] = None,
     ) -> None:
         """Connects to nothing yet.
 
@@ -72,12 +74,21 @@ class Client(Operators[Any]):
             retry: how often calls are repeated.
             on_receipt: called with the receipt of each call, in the thread that made it; asks
                 for one in each call.
+            traceparent: gives the W3C traceparent of what the calling thread is about, which is
+                sent with each call, so that the daemon's log and receipts name its trace; None
+                or "": none.
 
         Raises:
             ValueError: one of these cannot be met.
         """
         self._options = _connection.Options.check(
-            target or default_target(), tls, token, timeout, retry, on_receipt
+            target or default_target(),
+            tls,
+            token,
+            timeout,
+            retry,
+            on_receipt,
+            traceparent,
         )
         self._parents: list[Any] = []  # what a forked child must not touch
         self._reset()

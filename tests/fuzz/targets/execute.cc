@@ -99,8 +99,9 @@ std::string Answer(const Program& program, absl::StatusOr<ProgramResult> result)
     return std::string(result.status().message());
   }
   StageClock clock;
-  const ExecuteAnswer answer = BuildExecuteAnswer(*std::move(result), /*want_receipt=*/false,
-                                                  AnswerMemory::kResultBuffers, &clock);
+  const ExecuteAnswer answer =
+      BuildExecuteAnswer(*std::move(result), /*want_receipt=*/false, AnswerMemory::kResultBuffers,
+                         TraceContext(), &clock);
   std::string bytes = fuzz::Joined(codec::BuildPayloadMessage(answer.header, answer.payloads));
   Check(bytes.size() <= kMaxResponseBytes, "the answer is as small as was promised");
   v1::ExecuteResponse response;

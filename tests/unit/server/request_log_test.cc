@@ -1,0 +1,173 @@
+#include "server/observability/request_log.h"
+
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "ops/catalog/error.h"
+#include "server/observability/log.h"
+
+namespace opserve::server {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
+const TraceContext kContext = {.trace_high = 1, .trace_low = 0xab, .span = 2, .parent = 3};
+
+class RequestLogTest : public ::testing::Test {
+ protected:
+  // What `record` writes, a line each.
+  template <typename Record>
+  std::vector<nlohmann::json> LinesOf(Record record) {
+    ::testing::internal::CaptureStderr();
+    record();
+    std::istringstream text(::testing::internal::GetCapturedStderr());
+    std::vector<nlohmann::json> lines;
+    for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  }
+
+  std::vector<nlohmann::json> LinesOf(const absl::Status& status,
+                                      std::optional<uint32_t> tenant = 0, int times = 1,
+                                      absl::Time now = kNow) {
+    return LinesOf([&] {
+      for (int i = 0; i < times; ++i) Record(status, tenant, now);
+    });
+  }
+
+  void Record(const absl::Status& status, std::optional<uint32_t> tenant = 0,
+              absl::Time now = kNow) {
+    log_.Record({.trace = trace_,
+                 .tenant = tenant,
+                 .tenant_name = "vision",
+                 .op = "L1LossBackward",
+                 .device = 1,
+                 .status = status,
+                 .clock = clock_,
+                 .request_bytes = 100,
+                 .response_bytes = 50,
+                 .details = &details_},
+                now);
+  }
+
+  TraceContext trace_ = kContext;
+  StageClock clock_;
+  RequestDetails details_ = {.program = "L1LossBackward(FLOAT [3])",
+                             .lane = 2,
+                             .plan_misses = 1,
+                             .device_memory_bytes = 4096,
+                             .pool_outcome = "GROW"};
+  RequestLog log_{{.slow = absl::ZeroDuration()}};
+};
+
+TEST_F(RequestLogTest, OrdinaryRequestsHaveNoLine) {
+  EXPECT_FALSE(log_.Wants(kContext, absl::OkStatus(), clock_));
+  EXPECT_THAT(LinesOf(absl::OkStatus()), IsEmpty());
+}
+
+TEST_F(RequestLogTest, FailedOnesSayWhatHappenedToWhom) {
+  const absl::Status error = catalog::InvalidCall("L1LossBackward", "target", "bad shape");
+  const auto lines = LinesOf(error);
+  ASSERT_THAT(lines, SizeIs(1));
+  const nlohmann::json& line = lines.front();
+  EXPECT_EQ(line["event"], "request_failed");
+  EXPECT_EQ(line["level"], "info") << "the caller's mistake";
+  EXPECT_EQ(line["trace_id"], "000000000000000100000000000000ab");
+  EXPECT_EQ(line["span_id"], "0000000000000002");
+  EXPECT_EQ(line["parent_span_id"], "0000000000000003");
+  EXPECT_EQ(line["tenant"], "vision");
+  EXPECT_EQ(line["operator"], "L1LossBackward");
+  EXPECT_EQ(line["program"], "L1LossBackward(FLOAT [3])");
+  EXPECT_EQ(line["code"], "INVALID_ARGUMENT");
+  EXPECT_EQ(line["reason"], "invalid");
+  EXPECT_EQ(line["aclnn_status"], 161002);
+  EXPECT_EQ(line["error"], "L1LossBackward: target: bad shape");
+  EXPECT_EQ(line["request_bytes"], 100);
+  EXPECT_TRUE(line["seconds"].contains("queue"));
+  EXPECT_TRUE(line["seconds"].contains("total"));
+}
+
+TEST_F(RequestLogTest, LevelsTellWhoseFaultItWas) {
+  const std::pair<absl::StatusCode, const char*> cases[] = {
+      {absl::StatusCode::kInternal, "error"},          {absl::StatusCode::kUnknown, "error"},
+      {absl::StatusCode::kDataLoss, "error"},          {absl::StatusCode::kCancelled, "info"},
+      {absl::StatusCode::kDeadlineExceeded, "info"},   {absl::StatusCode::kUnavailable, "info"},
+      {absl::StatusCode::kResourceExhausted, "info"},  {absl::StatusCode::kUnauthenticated, "info"},
+  };
+  for (uint32_t tenant = 0; const auto& [code, level] : cases) {
+    const auto lines = LinesOf(absl::Status(code, "why"), tenant++);
+    ASSERT_THAT(lines, SizeIs(1)) << code;
+    EXPECT_EQ(lines[0]["level"], level) << code;
+  }
+}
+
+TEST_F(RequestLogTest, SlowOnesSayWhereTheTimeWent) {
+  log_.SetOptions({.slow = absl::Nanoseconds(1)});
+  while (clock_.total_nanoseconds() == 0) clock_.Book(Stage::kExecute);
+  const auto lines = LinesOf(absl::OkStatus());
+  ASSERT_THAT(lines, SizeIs(1));
+  EXPECT_EQ(lines[0]["event"], "request_slow");
+  EXPECT_EQ(lines[0]["level"], "warning");
+  EXPECT_EQ(lines[0]["lane"], 2);
+  EXPECT_EQ(lines[0]["plan_misses"], 1);
+  EXPECT_EQ(lines[0]["pool_outcome"], "GROW");
+  EXPECT_GT(lines[0]["seconds"]["execute"], 0);
+  EXPECT_EQ(lines[0]["seconds"]["execute"], lines[0]["seconds"]["total"]);
+  log_.SetOptions({.slow = absl::Hours(1)});
+  EXPECT_THAT(LinesOf(absl::OkStatus()), IsEmpty());
+}
+
+TEST_F(RequestLogTest, SamplesAreChosenByTheirTrace) {
+  log_.SetOptions({.slow = absl::ZeroDuration(), .sample_one_in = 4, .lines_per_second = 1000});
+  const auto lines = LinesOf([&] {
+    for (int i = 0; i < 32; ++i) {
+      trace_.trace_low = i;
+      Record(absl::OkStatus(), 0, kNow + i * absl::Milliseconds(1));
+    }
+  });
+  EXPECT_THAT(lines, SizeIs(8));
+  EXPECT_EQ(lines.at(0)["event"], "request_sampled");
+}
+
+TEST_F(RequestLogTest, EachTenantHasItsOwnBoundOnLines) {
+  const absl::Status refusal = absl::InvalidArgumentError("no");
+  EXPECT_THAT(LinesOf(refusal, /*tenant=*/0, /*times=*/1000), SizeIs(RateLimiter::kBurst));
+  EXPECT_THAT(LinesOf(refusal, /*tenant=*/1), SizeIs(1));
+  EXPECT_THAT(LinesOf(refusal, std::nullopt), SizeIs(1));
+  EXPECT_THAT(LinesOf(absl::InternalError("device"), /*tenant=*/0), SizeIs(1))
+      << "refusals do not hide faults";
+
+  const auto later = LinesOf(refusal, /*tenant=*/0, /*times=*/2, kNow + absl::Seconds(1));
+  ASSERT_THAT(later, SizeIs(1));
+  EXPECT_EQ(later[0]["left_out"], 1000 - RateLimiter::kBurst);
+}
+
+TEST_F(RequestLogTest, ThreadsTogetherKeepToTheBound) {
+  const auto lines = LinesOf([&] {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 100; ++i) Record(absl::InvalidArgumentError("no"));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  });
+  EXPECT_THAT(lines, SizeIs(RateLimiter::kBurst));
+}
+
+TEST_F(RequestLogTest, ALevelThatIsNotLoggedUsesNothingUp) {
+  ASSERT_TRUE(SetLogLevel("error").ok());
+  EXPECT_THAT(LinesOf(absl::InvalidArgumentError("no"), 0, 100), IsEmpty());
+  ASSERT_TRUE(SetLogLevel("info").ok());
+  const auto lines = LinesOf(absl::InvalidArgumentError("no"));
+  ASSERT_THAT(lines, SizeIs(1));
+  EXPECT_FALSE(lines[0].contains("left_out"));
+}
+
+}  // namespace
+}  // namespace opserve::server
