@@ -94,10 +94,10 @@ TEST_F(RequestLogTest, FailedOnesSayWhatHappenedToWhom) {
 
 TEST_F(RequestLogTest, LevelsTellWhoseFaultItWas) {
   const std::pair<absl::StatusCode, const char*> cases[] = {
-      {absl::StatusCode::kInternal, "error"},          {absl::StatusCode::kUnknown, "error"},
-      {absl::StatusCode::kDataLoss, "error"},          {absl::StatusCode::kCancelled, "info"},
-      {absl::StatusCode::kDeadlineExceeded, "info"},   {absl::StatusCode::kUnavailable, "info"},
-      {absl::StatusCode::kResourceExhausted, "info"},  {absl::StatusCode::kUnauthenticated, "info"},
+      {absl::StatusCode::kInternal, "error"},         {absl::StatusCode::kUnknown, "error"},
+      {absl::StatusCode::kDataLoss, "error"},         {absl::StatusCode::kCancelled, "info"},
+      {absl::StatusCode::kDeadlineExceeded, "info"},  {absl::StatusCode::kUnavailable, "info"},
+      {absl::StatusCode::kResourceExhausted, "info"}, {absl::StatusCode::kUnauthenticated, "info"},
   };
   for (uint32_t tenant = 0; const auto& [code, level] : cases) {
     const auto lines = LinesOf(absl::Status(code, "why"), tenant++);
