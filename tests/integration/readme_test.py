@@ -1,0 +1,73 @@
+"""The commands of the READMEs work as they are printed, in the order in which they are printed.
+
+usage: readme_test.py BUILD_DIR
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(sys.argv.pop()).resolve()
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def blocks(path, language, heading, end):
+    """The code blocks of a language between two headings."""
+    text = (ROOT / path).read_text()
+    section = text[text.index(f"\n{heading}\n"):text.index(f"\n{end}\n")]
+    return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
+
+
+class ReadmeTest(unittest.TestCase):
+
+    def setUp(self):
+        """A directory that looks like the source tree to who enters it, and belongs to nobody."""
+        directory = tempfile.TemporaryDirectory(prefix="opserve-test-")
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+        (self.directory / "build").symlink_to(BUILD)
+        (self.directory / "client").symlink_to(ROOT / "client")
+        self.environment = dict(os.environ, HOME=str(self.directory), TMPDIR=str(self.directory),
+                                XDG_RUNTIME_DIR=str(self.directory), OPSERVE_HOST_DEVICES="2",
+                                PATH=f"{BUILD}/bin:/usr/bin:{os.environ['PATH']}")
+        for name in ("OPSERVE_TARGET", "OPSERVE_TOKEN"):
+            self.environment.pop(name, None)
+
+    def run_script(self, *commands):
+        script = "\n".join(["set -euo pipefail", "trap 'kill $(jobs -p)' EXIT", *commands])
+        run = subprocess.run(["bash", "-c", script], cwd=self.directory, env=self.environment,
+                             capture_output=True, text=True, timeout=240)
+        self.assertEqual(run.returncode, 0, f"{script}\n{run.stdout}\n{run.stderr}")
+        return run.stdout
+
+    def test_using_it(self):
+        printed = self.run_script(*blocks("README.md", "sh", "## Using it", "## Operating it"))
+        for text in ("KlDivBackward", " is right: ", "plan cache: ", "2 devices, SoC Ascend"):
+            self.assertIn(text, printed)
+        self.assertTrue((self.directory / "grad.npy").exists())
+
+    def test_python(self):
+        page = "client/python/README.md"
+        [quick_start] = blocks(page, "sh", "## Quick start", "## Tensors")
+        [region] = blocks(page, "python", "## Tensors", "## Ways to call")
+        synchronous, _ = blocks(page, "python", "## Ways to call", "## Errors")
+        [errors] = blocks(page, "python", "## Errors", "## Traces")
+        (self.directory / "blocks.py").write_text("\n".join([
+            "import numpy as np, opserve",
+            "client = opserve.Client()",
+            "log_q = p = np.full((4, 5), 0.2, 'f4')",
+            region, synchronous, errors]))
+        printed = self.run_script(
+            "opserved --enable_shm 2>opserved.log &", "until opserve status; do sleep 0.2; done",
+            quick_start.replace("/tmp/", f"{self.directory}/"),
+            f"{self.directory}/opserve-venv/bin/python blocks.py")
+        self.assertIn("-0.25", printed)  # -p / 2
+        self.assertIn("L1LossBackward target 161002 invalid", printed)
+
+
+if __name__ == "__main__":
+    unittest.main()
