@@ -63,10 +63,12 @@ class Daemon:
 
 
 def families_of(metrics):
-    """Of a text exposition: a line for each family, with its type and its labels' names."""
+    """Of a text exposition: a line for each family of ours, with its type and its labels' names."""
     lines = []
     for part in re.split(r"(?m)^# HELP ", metrics)[1:]:
         name, kind = re.search(r"(?m)^# TYPE (\S+) (\S+)$", part).groups()
+        if not name.startswith(("opserve_", "process_")):
+            continue
         labels = {tuple(sorted(set(re.findall(r'(\w+)="', sample)) - {"le"}))
                   for sample in re.findall(r"(?m)^[^#\s{]+(?:\{(.*)\})? \S+$", part)}
         if len(labels) != 1:
