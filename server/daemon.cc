@@ -1,6 +1,7 @@
 #include "server/daemon.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,10 +10,15 @@
 #include "absl/time/clock.h"
 #include "google/protobuf/util/time_util.h"
 #include "ops/catalog/status_macros.h"
+#include "server/build_commit.h"
 #include "server/config/config_text.h"
 #include "server/device/acl_status.h"
 #include "server/observability/log.h"
+#include "server/observability/process_metrics.h"
+#include "server/observability/tenant_series.h"
 #include "server/observability/tenant_slot.h"
+#include "server/overload_metrics.h"
+#include "server/tenant_metrics.h"
 
 namespace opserve::server {
 
@@ -311,69 +317,23 @@ v1::AdminStatus Daemon::AdminStatus() const {
   return status;
 }
 
-prometheus::MetricFamily Daemon::TenantTimes(absl::Span<const std::string> names) const {
-  MetricFamilyBuilder family("opserve_tenant_device_seconds_total",
-                             "Time that tenants' requests had a lane.",
-                             prometheus::MetricType::Counter);
-  for (const auto& service : scheduler_->devices()) {
-    for (size_t slot = 0; slot < kTenantSlots; ++slot) {
-      const absl::Duration time = service->TenantTime(slot);
-      if (time == absl::ZeroDuration()) continue;
-      family.Add(
-          {{"tenant", TenantLabel(slot, names)}, {"device", absl::StrCat(service->device().id())}},
-          absl::ToDoubleSeconds(time));
-    }
-  }
-  return family.Build();
-}
-
-prometheus::MetricFamily Daemon::TenantMemory(absl::Span<const std::string> names) const {
-  MetricFamilyBuilder family("opserve_tenant_memory_bytes",
-                             "Memory that tenants' requests, results and resident tensors have.",
-                             prometheus::MetricType::Gauge);
-  const auto add = [&](size_t slot, const char* kind, uint64_t bytes) {
-    family.Add({{"tenant", TenantLabel(slot, names)}, {"kind", kind}}, static_cast<double>(bytes));
-  };
-  for (size_t slot = 0; slot < std::min(names.size(), kOtherTenants + 1); ++slot) {
-    uint64_t device_bytes = 0;
-    for (const auto& service : scheduler_->devices()) {
-      device_bytes += service->queue().tenant_bytes().OfSlot(slot);
-    }
-    add(slot, "hbm", device_bytes);
-    add(slot, "pinned", scheduler_->pinned_zones().tenant_bytes().OfSlot(slot));
-    if (config_.enable_shm || config_.allow_named_shm) {
-      add(slot, "shm", shared_memory_quota_.tenant_bytes().OfSlot(slot));
-    }
-  }
-  return family.Build();
-}
-
-void Daemon::CollectSharedMemory(absl::Span<const std::string> names,
-                                 std::vector<prometheus::MetricFamily>* families) const {
-  if (!config_.enable_shm && !config_.allow_named_shm) return;
-  MetricFamilyBuilder regions("opserve_shm_regions",
-                              "Regions of shared memory, registered or used.",
-                              prometheus::MetricType::Gauge);
-  MetricFamilyBuilder bytes("opserve_shm_bytes", "Bytes of these regions.",
-                            prometheus::MetricType::Gauge);
-  for (size_t slot = 0; slot < std::min(names.size(), kOtherTenants + 1); ++slot) {
-    const MetricLabels labels = {{"tenant", TenantLabel(slot, names)}};
-    regions.Add(labels, static_cast<double>(shared_memory_quota_.tenant_regions().OfSlot(slot)));
-    bytes.Add(labels, static_cast<double>(shared_memory_quota_.tenant_bytes().OfSlot(slot)));
-  }
-  families->push_back(regions.Build());
-  families->push_back(bytes.Build());
-}
-
 std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
-  const std::vector<std::string> tenants = tenants_->Names();
-  std::vector<prometheus::MetricFamily> families = metrics_->Collect(tenants);
-  for (prometheus::MetricFamily& family : monitor_->Collect()) {
-    families.push_back(std::move(family));
-  }
-  families.push_back(TenantTimes(tenants));
-  families.push_back(TenantMemory(tenants));
-  CollectSharedMemory(tenants, &families);
+  const TenantSeries tenants(tenants_->Names(), config_.metrics_max_tenants);
+  const bool has_shared_memory = config_.enable_shm || config_.allow_named_shm;
+  std::vector<prometheus::MetricFamily> families;
+  const auto add = [&](std::vector<prometheus::MetricFamily> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(families));
+  };
+  add(metrics_->Collect(tenants));
+  add(monitor_->Collect());
+  add(CollectTenantMetrics(tenants, *scheduler_,
+                           has_shared_memory ? &shared_memory_quota_ : nullptr));
+  add(CollectOverloadMetrics({.scheduler = *scheduler_,
+                              .pinned = *pinned_,
+                              .tenants = tenants_->Current(),
+                              .connections = grpc_->acceptor().connections(),
+                              .max_connections = config_.max_connections}));
+  add(CollectProcessMetrics());
   families.push_back(MetricFamilyBuilder("opserve_connections", "Connections of clients.",
                                          prometheus::MetricType::Gauge)
                          .Add({}, grpc_->acceptor().connections())
@@ -406,6 +366,7 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
   families.push_back(
       MetricFamilyBuilder("opserve_build_info", "What is running.", prometheus::MetricType::Gauge)
           .Add({{"version", OPSERVE_VERSION},
+                {"commit", kBuildCommit},
                 {"backend", acl_->soc_name()},
                 {"runtime_version", acl_->version()}},
                1)

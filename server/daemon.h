@@ -11,7 +11,6 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "server/access/tls_files.h"
 #include "server/config/config.h"
 #include "server/device/acl_library.h"
@@ -78,10 +77,6 @@ class Daemon {
   absl::StatusOr<std::vector<int32_t>> DeviceIds() const;
   absl::Status StartListeners();
   v1::GetServerStatusResponse Status() const;
-  prometheus::MetricFamily TenantTimes(absl::Span<const std::string> names) const;
-  prometheus::MetricFamily TenantMemory(absl::Span<const std::string> names) const;
-  void CollectSharedMemory(absl::Span<const std::string> names,
-                           std::vector<prometheus::MetricFamily>* families) const;
 
   // Health says what the devices allow, from the start of service to the drain.
   void UpdateHealth() ABSL_LOCKS_EXCLUDED(health_mutex_);

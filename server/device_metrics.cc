@@ -1,5 +1,6 @@
 #include "server/device_metrics.h"
 
+#include <array>
 #include <string>
 #include <utility>
 
@@ -15,8 +16,6 @@ using Pool = DeviceMemoryPool::Statistics;
 
 constexpr const char* kOutcomeNames[DeviceMemoryPool::kOutcomes] = {"hit",  "split", "cross_stream",
                                                                     "grow", "retry", "oom"};
-// The one tenant there is.
-constexpr char kTenant[] = "default";
 
 class DeviceMetrics {
  public:
@@ -24,13 +23,10 @@ class DeviceMetrics {
 
   // A family with one sample per device, value(DeviceService) each.
   template <typename Value>
-  void Add(std::string name, std::string help, MetricType type, Value value,
-           const MetricLabels& more_labels = {}) {
+  void Add(std::string name, std::string help, MetricType type, Value value) {
     MetricFamilyBuilder family(std::move(name), std::move(help), type);
     for (const auto& service : scheduler_.devices()) {
-      MetricLabels labels = {{"device", Label(*service)}};
-      labels.insert(labels.end(), more_labels.begin(), more_labels.end());
-      family.Add(labels, static_cast<double>(value(*service)));
+      family.Add({{"device", Label(*service)}}, static_cast<double>(value(*service)));
     }
     families_.push_back(family.Build());
   }
@@ -60,8 +56,6 @@ class DeviceMetrics {
 };
 
 void AddQueues(DeviceMetrics& metrics) {
-  metrics.Add("opserve_queue_depth", "Requests waiting for a lane.", MetricType::Gauge,
-              [](const DeviceService& s) { return s.queued(); }, {{"tenant", kTenant}});
   metrics.Add("opserve_queue_oldest_age_seconds", "Age of the request that has waited longest.",
               MetricType::Gauge, [](const DeviceService& s) {
                 const absl::Time oldest = s.oldest_arrival();
@@ -102,6 +96,58 @@ void AddPools(const Scheduler& scheduler, DeviceMetrics& metrics) {
   metrics.AddFamily(std::move(allocations));
 }
 
+// A family with a sample for each device and each of `names`, value(DeviceService, Kind) each.
+template <typename Kind, size_t kKinds, typename Value>
+void AddKinds(const Scheduler& scheduler, DeviceMetrics& metrics, const char* name,
+              const char* help, const std::array<absl::string_view, kKinds>& names, Value value) {
+  MetricFamilyBuilder family(name, help, MetricType::Counter);
+  for (const auto& service : scheduler.devices()) {
+    for (size_t kind = 0; kind < kKinds; ++kind) {
+      family.Add({{"device", DeviceMetrics::Label(*service)}, {"kind", std::string(names[kind])}},
+                 static_cast<double>(value(service->device(), static_cast<Kind>(kind))));
+    }
+  }
+  metrics.AddFamily(std::move(family));
+}
+
+void AddFaults(const Scheduler& scheduler, DeviceMetrics& metrics) {
+  AddKinds<Fault>(scheduler, metrics, "opserve_device_errors_total",
+                  "What went wrong with a device: a kernel crashed (kernel) or did not end in time "
+                  "(timeout), a stream could not be stopped (stream), its memory is damaged "
+                  "(memory), it was lost (device), computed golden values wrong (self_check) or "
+                  "could not be brought up (set_up).",
+                  kFaultNames,
+                  [](const Device& device, Fault kind) { return device.errors().of(kind); });
+  AddKinds<Fault>(scheduler, metrics, "opserve_device_quarantines_total",
+                  "Times a device was taken out of service, by the error it was for.", kFaultNames,
+                  [](const Device& device, Fault kind) { return device.quarantines().of(kind); });
+  AddKinds<StreamAbort>(
+      scheduler, metrics, "opserve_stream_aborts_total",
+      "Streams stopped, since a kernel did not end in time (timeout), nobody waited for it any "
+      "more "
+      "(cancelled) or it did not become idle after an error (error); or that could not be stopped "
+      "and were given up (abandoned).",
+      kStreamAbortNames,
+      [](const Device& device, StreamAbort kind) { return device.stream_aborts().of(kind); });
+}
+
+void AddIdentities(const Scheduler& scheduler, DeviceMetrics& metrics) {
+  MetricFamilyBuilder family(
+      "opserve_device_info",
+      "What a device is, with the labels of Ascend's npu-exporter; empty: ACL does not tell.",
+      MetricType::Gauge);
+  for (const auto& service : scheduler.devices()) {
+    const Device& device = service->device();
+    family.Add({{"device", DeviceMetrics::Label(*service)},
+                {"id", device.identity().physical_id},
+                {"vdie_id", ""},
+                {"pcie_bus_info", device.identity().pci_bus_id},
+                {"model_name", device.acl().soc_name()}},
+               1);
+  }
+  metrics.AddFamily(std::move(family));
+}
+
 void AddHealth(const Scheduler& scheduler, DeviceMetrics& metrics) {
   MetricFamilyBuilder states("opserve_device_state", "1 for the state a device is in.",
                              MetricType::Gauge);
@@ -114,14 +160,11 @@ void AddHealth(const Scheduler& scheduler, DeviceMetrics& metrics) {
     }
   }
   metrics.AddFamily(std::move(states));
-  metrics.Add("opserve_device_errors_total", "Kernels that crashed or did not end in time.",
-              MetricType::Counter, [](const DeviceService& s) { return s.device().task_faults(); },
-              {{"kind", "kernel"}});
-  metrics.Add("opserve_device_quarantines_total", "Times a device was taken out for a fault.",
-              MetricType::Counter, [](const DeviceService& s) { return s.device().quarantines(); });
-  metrics.Add("opserve_stream_aborts_total", "Streams stopped: a kernel hung or nobody waited.",
-              MetricType::Counter,
-              [](const DeviceService& s) { return s.device().stream_aborts(); });
+  metrics.Add(
+      "opserve_device_utilization_ratio",
+      "Part of the last 15 seconds in which at least one lane of the device was executing a "
+      "request, its copies included; taken once a second.",
+      MetricType::Gauge, [](const DeviceService& s) { return s.utilization(); });
   metrics.Add("opserve_device_memory_total_bytes", "Memory of the device.", MetricType::Gauge,
               [](const DeviceService& s) { return s.device().memory_info().total_bytes; });
   metrics.Add("opserve_device_memory_used_bytes", "Of it, in use by anybody.", MetricType::Gauge,
@@ -148,7 +191,8 @@ void AddPlanCaches(const Scheduler& scheduler, const OperatorTable& operators,
       MetricType::Counter, [](const Counters& c) { return c.misses.load(); });
   add("opserve_executor_cache_evictions_total", "Plans dropped to make room for others.",
       MetricType::Counter, [](const Counters& c) { return c.evictions.load(); });
-  add("opserve_executor_cache_uncacheable_total", "Plans whose executor can run only once.",
+  add("opserve_executor_cache_uncacheable_total",
+      "Of the misses, those whose executor can run only once, so that stage one is never saved.",
       MetricType::Counter, [](const Counters& c) { return c.uncacheable.load(); });
   add("opserve_executor_cache_entries", "Plans kept.", MetricType::Gauge,
       [](const Counters& c) { return c.entries.load(); });
@@ -176,6 +220,8 @@ std::vector<prometheus::MetricFamily> CollectDeviceMetrics(const Scheduler& sche
   AddQueues(metrics);
   AddPools(scheduler, metrics);
   AddHealth(scheduler, metrics);
+  AddFaults(scheduler, metrics);
+  AddIdentities(scheduler, metrics);
   AddPlanCaches(scheduler, operators, metrics);
   AddHostMemory(pinned, metrics);
   return metrics.Take();

@@ -54,7 +54,7 @@ std::vector<v1::DeviceStatus> DeviceMonitor::Status() const {
     status.set_soc_name(device.acl().soc_name());
     status.set_state(ToProto(device.state()));
     status.set_state_reason(device.state_reason());
-    status.set_quarantines(device.quarantines());
+    status.set_quarantines(device.quarantines().total());
     status.set_lanes(service->lanes());
     status.set_queued_requests(service->queued());
     status.set_executing_requests(service->executing());

@@ -116,6 +116,18 @@ OVERVIEW = Dashboard("overview", "opserve: overview", [
     Panel("Oldest request", "How long the request has waited that has waited longest.",
           [Query(f"max by (instance) ({of('opserve_queue_oldest_age_seconds')})", "{{instance}}")],
           unit="s"),
+    Panel("Late or given up", "Requests per second whose deadlines passed, or whose callers left, by how "
+          "far they had come.", [
+        Query(rate("stage", "opserve_deadline_misses_total"), "late in {{stage}}"),
+        Query(rate("stage", "opserve_cancelled_requests_total"), "left in {{stage}}")], unit="reqps"),
+    Panel("Pressure", "How much of each bound is used, where it is used most; at 1 requests are refused "
+          "or wait.", [Query(f"max by (monitor) ({of('opserve_overload_pressure_ratio')})", "{{monitor}}")],
+          unit="percentunit"),
+    Panel("Bounds in effect", "What is done because a bound is reached, by how many daemons.", [
+        Query(total("action", "opserve_overload_action_active"), "{{action}}")]),
+    Panel("Told to wait", "Median of the time after which refused clients were told to come back.", [
+        Query(f"histogram_quantile(0.5, {rate('reason, le', 'opserve_retry_pushback_seconds_bucket')})",
+              "{{reason}}", may_be_empty=True)], unit="s"),
     Panel("Bytes", "Of requests as received and of answers as sent.", [
         Query(rate("job", "opserve_request_bytes_sum"), "received"),
         Query(rate("job", "opserve_response_bytes_sum"), "sent")], unit="Bps"),
@@ -127,6 +139,8 @@ DEVICES = Dashboard("devices", "opserve: devices", [
     Panel("States", "The state each device is in.", [
         Query(of("opserve_device_state") + " == 1", DEVICE + " {{state}}")],
           kind="state-timeline", width=24),
+    Panel("Utilization", "The part of the time in which at least one lane was executing.",
+          [Query(of("opserve_device_utilization_ratio"), DEVICE)], unit="percentunit"),
     Panel("Busy lanes", "How many lanes of a device had a request, on average.", [
         Query(rate("instance, device", "opserve_tenant_device_seconds_total"), DEVICE)]),
     Panel("Executing", "Requests that lanes are executing.",
@@ -141,14 +155,20 @@ DEVICES = Dashboard("devices", "opserve: devices", [
         Query(rate("instance, device, code", "opserve_requests_total",
                    'code=~"UNKNOWN|DEADLINE_EXCEEDED|INTERNAL|UNAVAILABLE|DATA_LOSS"'),
               DEVICE + " {{code}}", may_be_empty=True)], unit="reqps"),
-    Panel("Faults", "In an hour: kernels that failed or hung, streams that were stopped, and times a "
-          "device was taken out of service.", [
-        Query(f"sum by (instance, device) (increase({of('opserve_device_errors_total')}[1h]))",
-              DEVICE + " kernels"),
-        Query(f"sum by (instance, device) (increase({of('opserve_stream_aborts_total')}[1h]))",
-              DEVICE + " streams"),
-        Query(f"sum by (instance, device) (increase({of('opserve_device_quarantines_total')}[1h]))",
-              DEVICE + " quarantines")]),
+    Panel("Errors by kind", "In an hour. kernel, timeout: one crashed or hung; stream: one could not be "
+          "stopped; memory, device: lost; self_check: a golden value was wrong; set_up: not to be brought "
+          "up.", [
+        Query(f"sum by (instance, device, kind) (increase({of('opserve_device_errors_total')}[1h])) > 0",
+              DEVICE + " {{kind}}", may_be_empty=True)]),
+    Panel("Taken out, by kind", "Times in an hour that a device was taken out of service, by why.", [
+        Query("sum by (instance, device, kind) (increase("
+              + of("opserve_device_quarantines_total") + "[1h])) > 0",
+              DEVICE + " {{kind}}", may_be_empty=True)]),
+    Panel("Streams stopped", "In an hour, by why; abandoned: they could not be.", [
+        Query(f"sum by (instance, device, kind) (increase({of('opserve_stream_aborts_total')}[1h])) > 0",
+              DEVICE + " {{kind}}", may_be_empty=True)]),
+    Panel("Which device is which", "For a join with Ascend's npu-exporter: id and pcie_bus_info are its "
+          "labels too.", [Query(of("opserve_device_info"), "")], kind="table"),
     Panel("Memory in use", "Of each device, by anybody.", [
         Query(of("opserve_device_memory_used_bytes") + " / "
               + of("opserve_device_memory_total_bytes"), DEVICE)], unit="percentunit"),
@@ -163,6 +183,11 @@ TENANTS = Dashboard("tenants", "opserve: tenants", [
           unit="percentunit", is_stacked=True),
     Panel("Lane time", "Busy lanes by tenant.",
           [Query(rate("tenant", "opserve_tenant_device_seconds_total"), "{{tenant}}")], is_stacked=True),
+    Panel("Waiting", "Requests that wait for a lane, of any device.",
+          [Query(total("tenant", "opserve_queue_depth"), "{{tenant}}")], is_stacked=True),
+    Panel("Behind its share", "Lane time that a tenant which waits should have had and has not, where it "
+          "is most.", [
+        Query(f"max by (tenant) ({of('opserve_tenant_fairness_lag_seconds')})", "{{tenant}}")], unit="s"),
     Panel("Requests", "Answered requests per second.",
           [Query(rate("tenant", "opserve_requests_total"), "{{tenant}}")], unit="reqps"),
     Panel("Answered well", "The part of a tenant's requests with code OK.", [
@@ -233,7 +258,8 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
           unit="percentunit"),
     Panel("Plans kept", "In all lanes.",
           [Query(total("operator", "opserve_executor_cache_entries"), "{{operator}}")]),
-    Panel("Plans dropped, and not kept", "Dropped to make room, and those whose executor runs only once.", [
+    Panel("Plans dropped, and not kept", "Dropped to make room; and invocations whose executor runs only "
+          "once.", [
         Query(rate("operator", "opserve_executor_cache_evictions_total"), "{{operator}} dropped"),
         Query(rate("operator", "opserve_executor_cache_uncacheable_total"), "{{operator}} not kept")],
           unit="ops"),
@@ -254,6 +280,13 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
               "{{instance}} {{listener}}", may_be_empty=True)], unit="dateTimeFromNow", kind="stat"),
     Panel("Reloads", "Of the configuration, in a day.", [
         Query(f"increase({of('opserve_config_reloads_total')}[1d])", "{{instance}} {{result}}")]),
+    Panel("Memory of the daemon", "What it has in RAM.",
+          [Query(of("process_resident_memory_bytes"), "{{instance}}")], unit="bytes"),
+    Panel("Processors", "How many the daemon keeps busy.",
+          [Query(f"rate({of('process_cpu_seconds_total')}[$__rate_interval])", "{{instance}}")]),
+    Panel("File descriptors", "Open, of those there may be.", [
+        Query(of("process_open_fds") + " / " + of("process_max_fds"), "{{instance}}")],
+          unit="percentunit"),
     Panel("Message sizes", "Of requests as received.", [
         Query(f"histogram_quantile({number}, {rate('le', 'opserve_request_bytes_bucket')})", name)
         for number, name in ((0.5, "p50"), (0.99, "p99"))], unit="bytes"),

@@ -142,6 +142,7 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   Config config;
   OPSERVE_ASSIGN_OR_RETURN(config.listen, ListenAddresses(values));
   OPSERVE_ASSIGN_OR_RETURN(config.metrics_listen, MetricsAddress(values));
+  config.metrics_max_tenants = values.metrics_max_tenants();
   OPSERVE_ASSIGN_OR_RETURN(config.admin_listen, AdminAddress(values, config.listen));
   config.enable_shm = values.enable_shm();
   if (config.enable_shm) OPSERVE_RETURN_IF_ERROR(CheckSharedMemory(config.listen));

@@ -28,7 +28,8 @@ struct Config {
   config::ServerConfig values;  // as text; the rest is made of it
   std::vector<ListenAddress> listen;
   std::optional<ListenAddress> metrics_listen;  // none: no metrics endpoint
-  std::optional<ListenAddress> admin_listen;    // none: no administration
+  uint32_t metrics_max_tenants = 200;
+  std::optional<ListenAddress> admin_listen;  // none: no administration
   // Shared memory, on every Unix socket of `listen`: at SharedMemoryPath.
   bool enable_shm = false;
   // Shared memory by name, for clients of the Open Inference Protocol; every address of `listen` is

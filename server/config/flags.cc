@@ -45,6 +45,9 @@ ABSL_FLAG(absl::optional<absl::Duration>, tls_reload_interval, absl::nullopt,
 ABSL_FLAG(std::string, metrics_listen, "",
           "HOST:PORT for Prometheus (path /metrics); none for no such listener. Default: "
           "127.0.0.1:9464.");
+ABSL_FLAG(absl::optional<uint32_t>, metrics_max_tenants, absl::nullopt,
+          "Tenants that metrics tell apart (1 to 200); those that come to be known after them are "
+          "counted together, as _other. Default: 200.");
 ABSL_FLAG(std::string, admin_listen, "",
           "unix:PATH for administrators (drain and resume devices, trim and inspect pools), "
           "which only this user can reach. Empty: the first Unix socket of --listen (or the "

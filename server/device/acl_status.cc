@@ -26,6 +26,9 @@ constexpr int kKernelCodes[] = {507014, 507015, 507016, 507017, 507018, 507034, 
 constexpr int kDeviceCodes[] = {507001, 507010, 507013, 507033, 507051, 507052, 507053, 507054,
                                 507055, 507056, 507057, 507899, 507901, 507914, 507915, 507916};
 
+// Of these: memory errors that cannot be corrected, certain and suspected.
+constexpr int kMemoryDamageCodes[] = {507053, 507054, 507055};
+
 struct Translation {
   absl::StatusCode code;
   absl::string_view reason;
@@ -58,6 +61,8 @@ AclFault ClassifyAclCode(int code) {
   if (Contains(kDeviceCodes, code)) return AclFault::kDevice;
   return AclFault::kInternal;
 }
+
+bool IsMemoryDamage(int code) { return Contains(kMemoryDamageCodes, code); }
 
 absl::Status AclCallStatus(const AclLibrary& acl, absl::string_view call, int code) {
   if (code == 0) return absl::OkStatus();

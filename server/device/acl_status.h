@@ -20,6 +20,9 @@ enum class AclFault {
 
 AclFault ClassifyAclCode(int code);
 
+// Whether the code of a kDevice fault says that the device's memory is damaged.
+bool IsMemoryDamage(int code);
+
 // OK for 0; otherwise a status for `code` returned by `call` ("aclrtMalloc") on this thread:
 //   kCaller    kInvalidArgument, reason "invalid", aclnn_status
 //   kResource  kResourceExhausted, reason "device_memory"

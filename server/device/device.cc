@@ -1,9 +1,12 @@
 #include "server/device/device.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "ops/catalog/error.h"
 #include "ops/catalog/status_macros.h"
 #include "server/device/acl_status.h"
 #include "server/observability/log.h"
@@ -36,7 +39,10 @@ absl::string_view DeviceStateName(DeviceState state) {
 
 Device::Device(const AclLibrary& acl, int32_t id, DeviceMemoryPool::Options pool)
     : acl_(acl), id_(id) {
-  if (Open().ok()) SampleMemory();
+  if (Open().ok()) {
+    SampleMemory();
+    AskIdentity();
+  }
   if (pool.max_bytes == 0) {
     // A device that does not tell refuses by itself what it does not have.
     pool.max_bytes = memory_total_bytes_ > 0 ? memory_total_bytes_ / 2 : UINT64_MAX;
@@ -129,30 +135,57 @@ bool Device::Transition(DeviceState from, DeviceState to, absl::string_view reas
   return true;
 }
 
-void Device::Quarantine(absl::string_view reason) {
+bool Device::TakeOut(Fault fault, absl::string_view reason) {
   {
     absl::MutexLock lock(&mutex_);
-    if (state_ == DeviceState::kQuarantined || state_ == DeviceState::kFailed) return;
-    quarantines_.fetch_add(1, std::memory_order_relaxed);
+    if (state_ == DeviceState::kQuarantined || state_ == DeviceState::kFailed) return false;
+    quarantines_.Add(fault);
     SetState(DeviceState::kQuarantined, reason);
   }
   if (state_listener_) state_listener_();
+  return true;
+}
+
+void Device::Quarantine(Fault fault, absl::string_view reason) {
+  if (TakeOut(fault, reason)) errors_.Add(fault);
+}
+
+void Device::QuarantineLost(const absl::Status& error) {
+  const auto detail = catalog::GetErrorDetail(error);
+  const bool is_damaged = detail && IsMemoryDamage(detail->acl_error());
+  Quarantine(is_damaged ? Fault::kMemory : Fault::kDevice, error.message());
 }
 
 void Device::NoteSuccess() {
   if (faults_in_a_row_.load(std::memory_order_relaxed) != 0) faults_in_a_row_ = 0;
 }
 
-void Device::NoteTaskFault(absl::string_view reason) {
-  task_faults_.fetch_add(1, std::memory_order_relaxed);
+void Device::NoteTaskFault(Fault fault, absl::string_view reason) {
+  errors_.Add(fault);
   if (faults_in_a_row_.fetch_add(1) + 1 >= kMaxFaultsInARow) {
-    Quarantine(absl::StrCat(kMaxFaultsInARow, " faults one after the other, the last: ", reason));
+    TakeOut(fault,
+            absl::StrCat(kMaxFaultsInARow, " faults one after the other, the last: ", reason));
   }
 }
 
 void Device::NoteLostStream(absl::string_view reason) {
+  errors_.Add(Fault::kStream);
   if (lost_streams_.fetch_add(1) + 1 >= kMaxLostStreams) {
-    Quarantine(absl::StrCat(kMaxLostStreams, " streams could not be stopped, the last: ", reason));
+    TakeOut(Fault::kStream,
+            absl::StrCat(kMaxLostStreams, " streams could not be stopped, the last: ", reason));
+  }
+}
+
+void Device::AskIdentity() {
+  int32_t physical_id = 0;
+  if (acl_.aclrtGetPhyDevIdByUserDevId != nullptr &&
+      acl_.aclrtGetPhyDevIdByUserDevId(id_, &physical_id) == ACL_SUCCESS) {
+    identity_.physical_id = absl::StrCat(physical_id);
+  }
+  std::array<char, 32> pci = {};
+  if (acl_.aclrtDeviceGetPCIBusId != nullptr &&
+      acl_.aclrtDeviceGetPCIBusId(id_, pci.data(), pci.size() - 1) == ACL_SUCCESS) {
+    identity_.pci_bus_id = absl::AsciiStrToUpper(pci.data());  // as other tools write it
   }
 }
 

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "server/device/acl_library.h"
+#include "server/device/faults.h"
 #include "server/device/memory_pool.h"
 
 namespace opserve::server {
@@ -37,8 +38,14 @@ class Device {
     uint64_t used_bytes = 0;
   };
 
-  // Asks for nothing but the memory's size, so a broken device can be created, too; it is kStarting
-  // until somebody opens it. A pool limit of 0 means half of the device's memory.
+  // What the driver calls the device; "" where it does not tell.
+  struct Identity {
+    std::string physical_id;  // "3": of the machine, whatever part of it the process may see
+    std::string pci_bus_id;   // "0000:C1:00.0"
+  };
+
+  // Asks for nothing but the memory's size and names, so a broken device can be created, too; it is
+  // kStarting until somebody opens it. A pool limit of 0 means half of the device's memory.
   Device(const AclLibrary& acl, int32_t id, DeviceMemoryPool::Options pool = {});
 
   // Frees the pool and releases the device. Every lane and buffer must be gone.
@@ -74,37 +81,46 @@ class Device {
   // Moves to `to` if the state is `from`; whether it was.
   bool Transition(DeviceState from, DeviceState to, absl::string_view reason = "")
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes the device out of service for a fault, unless it is already. Whoever sees a fault calls
-  // it; the listener does the rest.
-  void Quarantine(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes the device out of service for a fault, which is counted, unless it is already. Whoever
+  // sees a fault calls it; the listener does the rest.
+  void Quarantine(Fault fault, absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same for a device that is lost, as the error of a call on it says.
+  void QuarantineLost(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mutex_);
   // Called after every change of the state, on the thread that caused it, which holds no lock of
   // the device's; must not block. Set it before the device is shared.
   void OnStateChange(std::function<void()> listener) { state_listener_ = std::move(listener); }
 
-  // A task ended well, or its kernel crashed or hung. After several faults without a success in
-  // between the device itself is taken to be faulty.
+  // A task ended well, or its kernel crashed or hung (kKernel, kTimeout). After several faults
+  // without a success in between the device itself is taken to be faulty.
   void NoteSuccess();
-  void NoteTaskFault(absl::string_view reason);
+  void NoteTaskFault(Fault fault, absl::string_view reason);
   // A stream had to be given up; likewise.
   void NoteLostStream(absl::string_view reason);
-  void NoteStreamAbort() { stream_aborts_.fetch_add(1, std::memory_order_relaxed); }
+  void NoteStreamAbort(StreamAbort kind) { stream_aborts_.Add(kind); }
+  // An attempt to bring a device in quarantine back failed.
+  void NoteFailedRecovery(Fault fault) { errors_.Add(fault); }
 
-  // Since the start.
-  uint64_t quarantines() const { return quarantines_.load(std::memory_order_relaxed); }
-  uint64_t task_faults() const { return task_faults_.load(std::memory_order_relaxed); }
-  uint64_t stream_aborts() const { return stream_aborts_.load(std::memory_order_relaxed); }
+  // Since the start. What is seen of a device that is in quarantine already is not counted again.
+  const FaultCounts& errors() const { return errors_; }
+  const FaultCounts& quarantines() const { return quarantines_; }  // by the fault they were for
+  const StreamAbortCounts& stream_aborts() const { return stream_aborts_; }
 
   // Asks the driver, which may block. The calling thread must be bound.
   void SampleMemory();
+  const Identity& identity() const { return identity_; }
   // As of the last sample; zeros before the first.
   MemoryInfo memory_info() const { return {memory_total_bytes_, memory_used_bytes_}; }
 
  private:
+  void AskIdentity();
   void SetState(DeviceState state, absl::string_view reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether it was in service, or might have come to be.
+  bool TakeOut(Fault fault, absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
   void DropKept() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const AclLibrary& acl_;
   const int32_t id_;
+  Identity identity_;                            // not changed after construction
   std::atomic<aclrtContext> context_ = nullptr;  // the default one; goes with the reset
   std::unique_ptr<DeviceMemoryPool> memory_;
   std::function<void()> state_listener_;
@@ -114,7 +130,8 @@ class Device {
   std::atomic<DeviceState> state_ = DeviceState::kStarting;  // written with mutex_ held
   std::atomic<uint64_t> generation_ = 0;
   std::atomic<uint64_t> memory_total_bytes_ = 0, memory_used_bytes_ = 0;
-  std::atomic<uint64_t> quarantines_ = 0, task_faults_ = 0, stream_aborts_ = 0;
+  FaultCounts errors_, quarantines_;
+  StreamAbortCounts stream_aborts_;
   std::atomic<uint32_t> faults_in_a_row_ = 0;
   std::atomic<uint32_t> lost_streams_ = 0;  // since the last reset
 };

@@ -54,7 +54,8 @@ absl::Status StreamLane::Synchronize(absl::Duration timeout) {
     is_aborted = is_aborted_;
     is_waiting_ = true;
   }
-  const int code = is_aborted && Abort() ? ACL_SUCCESS : SynchronizeFor(timeout);
+  const int code =
+      is_aborted && Abort(StreamAbort::kCancelled) ? ACL_SUCCESS : SynchronizeFor(timeout);
   // The runtime's text must be taken before another call changes it.
   absl::Status status = AclCallStatus(device_.acl(), "aclrtSynchronizeStream", code);
   {
@@ -64,7 +65,7 @@ absl::Status StreamLane::Synchronize(absl::Duration timeout) {
     is_aborted = is_aborted_;
   }
   if (ClassifyAclCode(code) == AclFault::kDevice) {
-    device_.Quarantine(status.message());
+    device_.QuarantineLost(status);
     return status;
   }
   if (code == ACL_SUCCESS) {
@@ -72,11 +73,12 @@ absl::Status StreamLane::Synchronize(absl::Duration timeout) {
   } else if (code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT) {
     status = absl::InternalError(
         absl::StrCat("the device did not finish within ", absl::FormatDuration(timeout)));
-    if (!Abort()) ReplaceStream(status);
-    device_.NoteTaskFault(status.message());
+    if (!Abort(StreamAbort::kTimeout)) ReplaceStream(status);
+    device_.NoteTaskFault(Fault::kTimeout, status.message());
   } else {
-    if (!BecomesIdle() && !Abort()) ReplaceStream(status);
-    if (!is_aborted) device_.NoteTaskFault(status.message());
+    const StreamAbort why = is_aborted ? StreamAbort::kCancelled : StreamAbort::kError;
+    if (!BecomesIdle() && !Abort(why)) ReplaceStream(status);
+    if (!is_aborted) device_.NoteTaskFault(Fault::kKernel, status.message());
   }
   return is_aborted ? absl::CancelledError("the caller cancelled") : status;
 }
@@ -104,7 +106,7 @@ void StreamLane::AbortTask(uint64_t task) {
   }
   // Its result does not matter: the lane's own thread sees to it that the stream becomes idle.
   device_.acl().aclrtStreamAbort(stream_);
-  device_.NoteStreamAbort();
+  device_.NoteStreamAbort(StreamAbort::kCancelled);
   absl::MutexLock lock(&mutex_);
   is_aborting_ = false;
 }
@@ -116,24 +118,26 @@ bool StreamLane::BecomesIdle() const {
          SynchronizeFor(kSettleTimeout) == ACL_SUCCESS;
 }
 
-bool StreamLane::Abort() const {
+bool StreamLane::Abort(StreamAbort why) const {
   const AclLibrary& acl = device_.acl();
   if (acl.aclrtStreamAbort == nullptr || acl.aclrtStreamAbort(stream_) != ACL_SUCCESS ||
       !BecomesIdle()) {
     return false;
   }
-  device_.NoteStreamAbort();
+  device_.NoteStreamAbort(why);
   LogWarning("stream_aborted", {{"device", device_.id()}, {"lane", index_}});
   return true;
 }
 
 void StreamLane::ReplaceStream(const absl::Status& reason) {
+  device_.NoteStreamAbort(StreamAbort::kAbandoned);
   LogError("stream_lost",
            {{"device", device_.id()}, {"lane", index_}, {"reason", std::string(reason.message())}});
   aclrtStream stream = nullptr;
   const int code = device_.acl().aclrtCreateStream(&stream);
   if (code != ACL_SUCCESS) {
     device_.Quarantine(
+        Fault::kStream,
         absl::StrCat("a stream hangs and there is no other: ",
                      AclCallStatus(device_.acl(), "aclrtCreateStream", code).message()));
     return;

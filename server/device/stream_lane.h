@@ -52,7 +52,7 @@ class StreamLane {
   int SynchronizeFor(absl::Duration timeout) const;
   bool BecomesIdle() const;
   // Ends what the stream runs and drops what it has queued; whether it is idle after it.
-  bool Abort() const;
+  bool Abort(StreamAbort why) const;
   // Takes another stream instead of one that cannot be made idle; reports a device where that does
   // not work, or that has lost too many streams.
   void ReplaceStream(const absl::Status& reason);

@@ -6,15 +6,20 @@
 #include "ops/catalog/error.h"
 
 namespace opserve::server {
+namespace {
+
+// gRPC keeps deadlines in milliseconds.
+constexpr absl::Duration kTimerTick = absl::Milliseconds(1);
+
+}  // namespace
 
 absl::Status CallState::Check() const {
-  if (is_cancelled_.load(std::memory_order_relaxed)) {
-    return absl::CancelledError("the caller cancelled");
-  }
-  if (absl::Now() >= deadline_) {
+  const bool is_cancelled = is_cancelled_.load(std::memory_order_relaxed);
+  if (absl::Now() >= deadline_ - (is_cancelled ? kTimerTick : absl::ZeroDuration())) {
     return catalog::ErrorWithReason(absl::StatusCode::kDeadlineExceeded, "deadline_expired",
-                                    "the deadline passed before the request was launched");
+                                    "the deadline passed before the request had ended");
   }
+  if (is_cancelled) return absl::CancelledError("the caller cancelled");
   return absl::OkStatus();
 }
 

@@ -19,7 +19,8 @@ class CallState {
   absl::Time deadline() const { return deadline_; }
   const std::atomic<bool>& is_cancelled() const { return is_cancelled_; }
 
-  // kCancelled or kDeadlineExceeded (reason "deadline_expired") if nobody waits any more.
+  // kCancelled or kDeadlineExceeded (reason "deadline_expired") if nobody waits any more: the
+  // latter as well if the caller left because of its deadline, which gRPC tells as a cancellation.
   absl::Status Check() const;
 
   // Makes Check fail from now on. Before several calls are cancelled together, so that the end of

@@ -167,7 +167,6 @@ absl::StatusOr<std::shared_ptr<Plan>> PlanCache::MakePlan(const BoundInvocation&
   const int code = acl_.aclSetAclOpExecutorRepeatable(plan->executor_.get());
   if (code == ACLNN_ERR_INNER) {  // this call's executor can run only once
     plan->executor_.reset();
-    counters_.of[invocation.op->index].uncacheable.fetch_add(1, std::memory_order_relaxed);
     return plan;
   }
   OPSERVE_RETURN_IF_ERROR(AclCallStatus(acl_, "aclSetAclOpExecutorRepeatable", code));
@@ -184,11 +183,14 @@ absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invoc
   }
   if (found != by_key_.end()) {
     entries_.splice(entries_.begin(), entries_, found->second);
-    counters.hits.fetch_add(1, std::memory_order_relaxed);
-    return Lease{found->second->plan, /*is_hit=*/true};
+    return Count(found->second->plan, /*was_kept=*/true, &counters);
   }
-  counters.misses.fetch_add(1, std::memory_order_relaxed);
-  OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan, MakePlan(invocation));
+  absl::StatusOr<std::shared_ptr<Plan>> made = MakePlan(invocation);
+  if (!made.ok()) {
+    counters.misses.fetch_add(1, std::memory_order_relaxed);
+    return made.status();
+  }
+  std::shared_ptr<Plan> plan = *std::move(made);
   if (entries_.size() == capacity_) {
     counters_.of[entries_.back().op].evictions.fetch_add(1, std::memory_order_relaxed);
     Remove(std::prev(entries_.end()));
@@ -196,7 +198,16 @@ absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invoc
   entries_.push_front({std::move(key), invocation.op->index, plan});
   by_key_.emplace(entries_.front().key, entries_.begin());
   counters.entries.fetch_add(1, std::memory_order_relaxed);
-  return Lease{std::move(plan), /*is_hit=*/false};
+  return Count(std::move(plan), /*was_kept=*/false, &counters);
+}
+
+PlanCache::Lease PlanCache::Count(std::shared_ptr<Plan> plan, bool was_kept,
+                                  PlanCacheCounters::Operator* counters) {
+  const bool runs_once = plan->executor_ == nullptr;
+  const bool is_hit = was_kept && !runs_once;
+  (is_hit ? counters->hits : counters->misses).fetch_add(1, std::memory_order_relaxed);
+  if (runs_once) counters->uncacheable.fetch_add(1, std::memory_order_relaxed);
+  return {std::move(plan), is_hit};
 }
 
 }  // namespace opserve::server

@@ -27,7 +27,9 @@
 
 namespace opserve::server {
 
-// Of all lanes of a device, by operator (LoadedOperator::index). Thread-safe.
+// Invocations of all lanes of a device, by operator (LoadedOperator::index): stage one was saved,
+// or not; of the latter, those whose executor can run only once, so that it never could be. Plans
+// that were dropped, and that are kept. Thread-safe.
 struct PlanCacheCounters {
   explicit PlanCacheCounters(size_t operators) : of(operators) {}
   struct Operator {
@@ -85,7 +87,7 @@ class PlanCache {
 
   struct Lease {
     std::shared_ptr<Plan> plan;  // holding it keeps the plan, also when the cache evicts it
-    bool is_hit = false;
+    bool is_hit = false;         // stage one did not run, and need not for the launch
   };
 
   // The plan of `invocation`, by running stage one if there is none or its launch failed. The least
@@ -100,6 +102,9 @@ class PlanCache {
   };
 
   absl::StatusOr<std::shared_ptr<Plan>> MakePlan(const BoundInvocation& invocation) const;
+  // Counts an invocation of `plan`, which was in the cache or was made for it.
+  static Lease Count(std::shared_ptr<Plan> plan, bool was_kept,
+                     PlanCacheCounters::Operator* counters);
   void Remove(std::list<Entry>::iterator entry);
 
   const AclLibrary& acl_;

@@ -384,9 +384,11 @@ absl::StatusOr<ProgramResult> RunOnStream(const Program& program, ProgramRun& ru
   status = run.CopyInputsToDevice();
   clock.Book(Stage::kH2d);
   OPSERVE_RETURN_IF_ERROR(status);
-  OPSERVE_RETURN_IF_ERROR(run.LaunchAll());
-  std::move(settle).Cancel();
-  status = AwaitStream(program, context);
+  status = run.LaunchAll();
+  if (status.ok()) {
+    std::move(settle).Cancel();
+    status = AwaitStream(program, context);
+  }
   clock.Book(Stage::kExecute);
   OPSERVE_RETURN_IF_ERROR(status);
 
@@ -404,7 +406,7 @@ absl::StatusOr<ProgramResult> Conclude(absl::StatusOr<ProgramResult> result, acl
     if (absl::Status lost = context.lane.CheckDevice(); !lost.ok()) result = lost;
   }
   if (absl::IsUnavailable(result.status())) {
-    context.lane.device().Quarantine(result.status().message());
+    context.lane.device().QuarantineLost(result.status());
   }
   // A stream that had to be given up keeps its blocks to itself.
   Device& device = context.lane.device();

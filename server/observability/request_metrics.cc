@@ -28,16 +28,15 @@ constexpr absl::string_view kReasons[] = {"too_large",
                                           "shm_disabled",
                                           "shm_invalid"};
 
-// Its position in the set; none: the error has no reason, or one of another kind.
-std::optional<size_t> ReasonOf(const absl::Status& why) {
-  const auto detail = catalog::GetErrorDetail(why);
-  if (!detail) return std::nullopt;
-  const auto reason = std::find(std::begin(kReasons), std::end(kReasons), detail->reason());
-  if (reason == std::end(kReasons)) return std::nullopt;
-  return static_cast<size_t>(reason - std::begin(kReasons));
-}
-
 bool IsOfSharedMemory(size_t reason) { return absl::StartsWith(kReasons[reason], "shm_"); }
+
+// Refusals that say when to try again.
+bool IsPassing(size_t reason) {
+  constexpr absl::string_view kPassing[] = {"rate_limited",  "queue_full",    "tenant_queue_full",
+                                            "tenant_memory", "device_memory", "draining"};
+  return std::find(std::begin(kPassing), std::end(kPassing), kReasons[reason]) !=
+         std::end(kPassing);
+}
 
 double Seconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
@@ -55,6 +54,9 @@ RequestMetrics::RequestMetrics(std::vector<std::string> operators, std::vector<i
   operators.push_back("unknown");
   for (std::string& name : operators) {
     operators_.push_back(std::make_unique<PerOperator>(std::move(name)));
+  }
+  for (size_t reason = 0; reason < kReasonCount; ++reason) {
+    pushbacks_.push_back(std::make_unique<Histogram>(SecondsBounds()));
   }
 }
 
@@ -105,21 +107,48 @@ void RequestMetrics::Record(const Request& request) {
     op.response_bytes.Observe(static_cast<double>(request.response_bytes));
     return;
   }
+  const auto stage = static_cast<size_t>(request.clock->last_stage());
+  if (absl::IsCancelled(request.status)) {
+    cancelled_[stage].fetch_add(1, std::memory_order_relaxed);
+  } else if (absl::IsDeadlineExceeded(request.status)) {
+    op.deadline_misses[stage].fetch_add(1, std::memory_order_relaxed);
+  }
   RecordRejection(request.tenant, request.status);
 }
 
+std::optional<RequestMetrics::Refusal> RequestMetrics::RefusalOf(const absl::Status& why) {
+  static_assert(std::size(kReasons) == kReasonCount);
+  const auto detail = catalog::GetErrorDetail(why);
+  if (!detail) return std::nullopt;
+  const auto reason = std::find(std::begin(kReasons), std::end(kReasons), detail->reason());
+  if (reason == std::end(kReasons)) return std::nullopt;
+  return Refusal{static_cast<size_t>(reason - std::begin(kReasons)), detail->retry_pushback_ms()};
+}
+
 void RequestMetrics::RecordRejection(std::optional<uint32_t> tenant, const absl::Status& why) {
-  const std::optional<size_t> reason = ReasonOf(why);
-  if (!reason) return;
-  Of(tenant).rejections[*reason].fetch_add(1, std::memory_order_relaxed);
-  if (IsOfSharedMemory(*reason)) RecordSharedMemoryRejection(why);
+  const std::optional<Refusal> refusal = RefusalOf(why);
+  if (!refusal) return;
+  Of(tenant).rejections[refusal->reason].fetch_add(1, std::memory_order_relaxed);
+  if (IsOfSharedMemory(refusal->reason)) {
+    shm_rejections_[refusal->reason].fetch_add(1, std::memory_order_relaxed);
+  }
+  RecordPushback(*refusal);
 }
 
 void RequestMetrics::RecordSharedMemoryRejection(const absl::Status& why) {
-  static_assert(std::size(kReasons) == kReasonCount);
-  if (const std::optional<size_t> reason = ReasonOf(why)) {
-    shm_rejections_[*reason].fetch_add(1, std::memory_order_relaxed);
-  }
+  const std::optional<Refusal> refusal = RefusalOf(why);
+  if (!refusal) return;
+  shm_rejections_[refusal->reason].fetch_add(1, std::memory_order_relaxed);
+  RecordPushback(*refusal);
+}
+
+void RequestMetrics::RecordPushback(const absl::Status& why) {
+  if (const std::optional<Refusal> refusal = RefusalOf(why)) RecordPushback(*refusal);
+}
+
+void RequestMetrics::RecordPushback(const Refusal& refusal) {
+  if (refusal.pushback_ms <= 0) return;  // none, or "never"
+  pushbacks_[refusal.reason]->Observe(static_cast<double>(refusal.pushback_ms) * 1e-3);
 }
 
 void RequestMetrics::RecordCopies(CopyPath path, uint64_t to_device_bytes,
@@ -129,10 +158,47 @@ void RequestMetrics::RecordCopies(CopyPath path, uint64_t to_device_bytes,
   copies.from_device.fetch_add(from_device_bytes, std::memory_order_relaxed);
 }
 
-std::vector<prometheus::MetricFamily> RequestMetrics::Collect(
-    absl::Span<const std::string> tenants) const {
+void RequestMetrics::CollectTenants(const TenantSeries& tenants,
+                                    std::vector<prometheus::MetricFamily>* families) const {
   MetricFamilyBuilder requests("opserve_requests_total", "Requests answered, by outcome.",
                                MetricType::Counter);
+  MetricFamilyBuilder rejections("opserve_admission_rejections_total",
+                                 "Requests refused, by reason.", MetricType::Counter);
+  const auto count = [](const std::atomic<uint64_t>& value) {
+    return value.load(std::memory_order_relaxed);
+  };
+  for (const TenantSeries::Series& series : tenants.all()) {
+    std::vector<const PerTenant*> counted;
+    for (size_t slot = series.begin; slot < series.end; ++slot) {
+      const PerTenant* tenant = tenants_[slot].load(std::memory_order_acquire);
+      if (tenant != nullptr) counted.push_back(tenant);
+    }
+    // A series for each cell that never counted anything would be thousands.
+    const size_t cells = counted.empty() ? 0 : operators_.size() * (devices_.size() + 1);
+    for (size_t cell = 0; cell < cells; ++cell) {
+      for (int code = 0; code < kCodes; ++code) {
+        uint64_t sum = 0;
+        for (const PerTenant* tenant : counted) sum += count(tenant->requests[cell][code]);
+        if (sum == 0) continue;
+        requests.Add({{"operator", operators_[cell / (devices_.size() + 1)]->name},
+                      {"tenant", series.label},
+                      {"device", DeviceLabel(cell % (devices_.size() + 1))},
+                      {"code", absl::StatusCodeToString(static_cast<absl::StatusCode>(code))}},
+                     static_cast<double>(sum));
+      }
+    }
+    for (size_t reason = 0; reason < kReasonCount; ++reason) {
+      uint64_t sum = 0;
+      for (const PerTenant* tenant : counted) sum += count(tenant->rejections[reason]);
+      rejections.Add({{"tenant", series.label}, {"reason", std::string(kReasons[reason])}},
+                     static_cast<double>(sum));
+    }
+  }
+  families->push_back(requests.Build());
+  families->push_back(rejections.Build());
+}
+
+void RequestMetrics::CollectOperators(std::vector<prometheus::MetricFamily>* families) const {
   MetricFamilyBuilder durations("opserve_request_duration_seconds",
                                 "Time of successful requests by stage; the stages sum to total.",
                                 MetricType::Histogram);
@@ -140,29 +206,19 @@ std::vector<prometheus::MetricFamily> RequestMetrics::Collect(
                                     MetricType::Histogram);
   MetricFamilyBuilder response_bytes(
       "opserve_response_bytes", "Size of successful responses as sent.", MetricType::Histogram);
-  MetricFamilyBuilder rejections("opserve_admission_rejections_total",
-                                 "Requests refused, by reason.", MetricType::Counter);
-  for (size_t slot = 0; slot < tenants_.size(); ++slot) {
-    const PerTenant* tenant = tenants_[slot].load(std::memory_order_acquire);
-    if (tenant == nullptr) continue;
-    const std::string label = TenantLabel(slot, tenants);
-    for (size_t cell = 0; cell < tenant->requests.size(); ++cell) {
-      for (int code = 0; code < kCodes; ++code) {
-        const uint64_t count = tenant->requests[cell][code].load(std::memory_order_relaxed);
-        if (count == 0) continue;
-        requests.Add({{"operator", operators_[cell / (devices_.size() + 1)]->name},
-                      {"tenant", label},
-                      {"device", DeviceLabel(cell % (devices_.size() + 1))},
-                      {"code", absl::StatusCodeToString(static_cast<absl::StatusCode>(code))}},
-                     static_cast<double>(count));
-      }
-    }
-    for (size_t i = 0; i < tenant->rejections.size(); ++i) {
-      rejections.Add({{"tenant", label}, {"reason", std::string(kReasons[i])}},
-                     static_cast<double>(tenant->rejections[i].load(std::memory_order_relaxed)));
-    }
-  }
+  MetricFamilyBuilder deadline_misses(
+      "opserve_deadline_misses_total",
+      "Requests that ended with DEADLINE_EXCEEDED, by the last stage they had got to.",
+      MetricType::Counter);
+  MetricFamilyBuilder cancelled(
+      "opserve_cancelled_requests_total",
+      "Requests whose callers left before the answer, by the last stage they had got to.",
+      MetricType::Counter);
   for (const auto& op : operators_) {
+    for (size_t stage = 0; stage < kStages; ++stage) {
+      deadline_misses.Add({{"operator", op->name}, {"stage", std::string(kStageNames[stage])}},
+                          static_cast<double>(op->deadline_misses[stage].load()));
+    }
     if (op->request_bytes.count() == 0) continue;
     for (int stage = 0; stage <= kStages; ++stage) {
       const auto name = stage < kStages ? kStageNames[stage] : "total";
@@ -172,7 +228,39 @@ std::vector<prometheus::MetricFamily> RequestMetrics::Collect(
     request_bytes.Add({{"operator", op->name}}, op->request_bytes.Collect());
     response_bytes.Add({{"operator", op->name}}, op->response_bytes.Collect());
   }
+  for (size_t stage = 0; stage < kStages; ++stage) {
+    cancelled.Add({{"stage", std::string(kStageNames[stage])}},
+                  static_cast<double>(cancelled_[stage].load()));
+  }
+  for (MetricFamilyBuilder* builder :
+       {&durations, &request_bytes, &response_bytes, &deadline_misses, &cancelled}) {
+    families->push_back(builder->Build());
+  }
+}
 
+void RequestMetrics::CollectReasons(std::vector<prometheus::MetricFamily>* families) const {
+  MetricFamilyBuilder shm_rejections("opserve_shm_rejections_total",
+                                     "Refusals that concern shared memory, by reason.",
+                                     MetricType::Counter);
+  MetricFamilyBuilder pushbacks("opserve_retry_pushback_seconds",
+                                "How long clients were told to wait before they try again, by why "
+                                "they were refused. (Those told never to are not in it.)",
+                                MetricType::Histogram);
+  for (size_t reason = 0; reason < kReasonCount; ++reason) {
+    const std::string name(kReasons[reason]);
+    const uint64_t refused = shm_rejections_[reason].load(std::memory_order_relaxed);
+    if (refused > 0 || IsOfSharedMemory(reason)) {
+      shm_rejections.Add({{"reason", name}}, static_cast<double>(refused));
+    }
+    if (pushbacks_[reason]->count() > 0 || IsPassing(reason)) {
+      pushbacks.Add({{"reason", name}}, pushbacks_[reason]->Collect());
+    }
+  }
+  families->push_back(shm_rejections.Build());
+  families->push_back(pushbacks.Build());
+}
+
+prometheus::MetricFamily RequestMetrics::CollectCopies() const {
   MetricFamilyBuilder copies("opserve_host_copy_bytes_total",
                              "Tensor bytes copied between host and device.", MetricType::Counter);
   constexpr const char* kPathNames[kCopyPaths] = {"grpc", "shm"};
@@ -182,19 +270,15 @@ std::vector<prometheus::MetricFamily> RequestMetrics::Collect(
     copies.Add({{"direction", "d2h"}, {"path", kPathNames[path]}},
                static_cast<double>(copies_[path].from_device.load()));
   }
-  MetricFamilyBuilder shm_rejections("opserve_shm_rejections_total",
-                                     "Refusals that concern shared memory, by reason.",
-                                     MetricType::Counter);
-  for (size_t i = 0; i < kReasonCount; ++i) {
-    const uint64_t count = shm_rejections_[i].load(std::memory_order_relaxed);
-    if (count == 0 && !IsOfSharedMemory(i)) continue;
-    shm_rejections.Add({{"reason", std::string(kReasons[i])}}, static_cast<double>(count));
-  }
+  return copies.Build();
+}
+
+std::vector<prometheus::MetricFamily> RequestMetrics::Collect(const TenantSeries& tenants) const {
   std::vector<prometheus::MetricFamily> families;
-  for (MetricFamilyBuilder* builder : {&requests, &durations, &request_bytes, &response_bytes,
-                                       &rejections, &copies, &shm_rejections}) {
-    families.push_back(builder->Build());
-  }
+  CollectTenants(tenants, &families);
+  CollectOperators(&families);
+  families.push_back(CollectCopies());
+  CollectReasons(&families);
   return families;
 }
 

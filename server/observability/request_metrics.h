@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "server/observability/metrics.h"
 #include "server/observability/stage_clock.h"
+#include "server/observability/tenant_series.h"
 #include "server/observability/tenant_slot.h"
 
 namespace opserve::server {
@@ -48,6 +49,9 @@ class RequestMetrics {
   // the reasons there are. `tenant`: as in Request.
   void RecordRejection(std::optional<uint32_t> tenant, const absl::Status& why);
 
+  // A client that was refused something else than a request was told to wait, if `why` says so.
+  void RecordPushback(const absl::Status& why);
+
   // A refusal on a connection for shared memory, which is no request; those of requests for a
   // reason of shared memory are counted with them. No effect without a reason there is.
   void RecordSharedMemoryRejection(const absl::Status& why);
@@ -55,8 +59,7 @@ class RequestMetrics {
   // Host bytes copied on behalf of requests. Shared memory that a device uses in place is not.
   void RecordCopies(CopyPath path, uint64_t to_device_bytes, uint64_t from_device_bytes);
 
-  // `tenants`: names by id.
-  std::vector<prometheus::MetricFamily> Collect(absl::Span<const std::string> tenants) const;
+  std::vector<prometheus::MetricFamily> Collect(const TenantSeries& tenants) const;
 
  private:
   static constexpr int kCodes = 17;
@@ -73,6 +76,7 @@ class RequestMetrics {
     std::vector<std::unique_ptr<Histogram>> stages;  // kStages of them, then the total
     Histogram request_bytes{BytesBounds()};
     Histogram response_bytes{BytesBounds()};
+    std::array<std::atomic<uint64_t>, kStages> deadline_misses = {};
   };
 
   // What is counted of one tenant (or of those that share a slot).
@@ -83,6 +87,20 @@ class RequestMetrics {
     std::vector<std::atomic<uint64_t>> rejections;  // by position in the set of reasons
   };
 
+  // What a refusal says about itself.
+  struct Refusal {
+    size_t reason;  // its position in the set
+    int64_t pushback_ms;
+  };
+  static std::optional<Refusal> RefusalOf(const absl::Status& why);
+
+  void RecordPushback(const Refusal& refusal);
+  void CollectTenants(const TenantSeries& tenants,
+                      std::vector<prometheus::MetricFamily>* families) const;
+  void CollectOperators(std::vector<prometheus::MetricFamily>* families) const;
+  void CollectReasons(std::vector<prometheus::MetricFamily>* families) const;
+  prometheus::MetricFamily CollectCopies() const;
+
   PerTenant& Of(std::optional<uint32_t> tenant);
   size_t OperatorIndex(int op) const;
   size_t DeviceIndex(std::optional<int32_t> device) const;
@@ -92,7 +110,9 @@ class RequestMetrics {
   std::vector<std::unique_ptr<PerOperator>> operators_;  // then "program" and "unknown"
   // By TenantSlot; made when first needed, because most daemons have few.
   std::array<std::atomic<PerTenant*>, kTenantSlots> tenants_ = {};
+  std::array<std::atomic<uint64_t>, kStages> cancelled_ = {};
   std::array<std::atomic<uint64_t>, kReasonCount> shm_rejections_ = {};  // by reason
+  std::vector<std::unique_ptr<Histogram>> pushbacks_;                    // likewise
   std::array<Copies, kCopyPaths> copies_ = {};
 };
 

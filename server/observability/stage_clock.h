@@ -27,7 +27,11 @@ class StageClock {
     nanoseconds_[static_cast<int>(stage)] +=
         std::chrono::duration_cast<std::chrono::nanoseconds>(now - last_).count();
     last_ = now;
+    last_stage_ = stage;
   }
+
+  // Whose time was booked last, which is how far the request has come; before that the first.
+  Stage last_stage() const { return last_stage_; }
 
   int64_t nanoseconds(Stage stage) const { return nanoseconds_[static_cast<int>(stage)]; }
   int64_t total_nanoseconds() const {
@@ -39,6 +43,7 @@ class StageClock {
  private:
   using Clock = std::chrono::steady_clock;
   Clock::time_point last_;
+  Stage last_stage_ = Stage::kRead;
   std::array<int64_t, kStages> nanoseconds_ = {};
 };
 

@@ -171,9 +171,9 @@ struct KeyedCaller {
     }
     on_end(own);
   }
-  // Tells the caller that it left before the end.
-  void TellCancelled() {
-    own.status = absl::CancelledError("the caller cancelled");
+  // Tells the caller that it left before the end, for this reason.
+  void TellLeft(const absl::Status& why) {
+    own.status = why;
     own.clock.Book(Stage::kQueue);
     on_end(own);
   }
@@ -218,8 +218,8 @@ void StartKeyed(ExecuteContext& context, ExecutionInput input, OnExecutionEnd on
     return;
   }
   if (begun->is_first) caller->makes_the_run = true;
-  const auto leave = [&cache, caller, place = begun->place] {
-    if (cache.Leave(place)) caller->TellCancelled();
+  const auto leave = [&cache, caller, place = begun->place, call = input.call.get()] {
+    if (cache.Leave(place)) caller->TellLeft(call->Check());
   };
   if (!input.call->OnCancel(leave)) leave();
   if (begun->is_first) {

@@ -81,6 +81,7 @@ grpc::Status TransferCall::End(const absl::Status& status, absl::string_view met
     LogError("transfer_failed",
              {{"method", std::string(method)}, {"error", std::string(status.message())}});
   }
+  context_.metrics->RecordPushback(status);
   return ToGrpcStatus(status, &rpc_);
 }
 

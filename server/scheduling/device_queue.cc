@@ -14,13 +14,6 @@ namespace {
 // Until something of a tenant's device memory may have been given back.
 constexpr int64_t kMemoryPushbackMs = 1000;
 
-std::vector<std::unique_ptr<LaneTask>> TasksOf(std::vector<DeviceQueue::Tasks::Entry> entries) {
-  std::vector<std::unique_ptr<LaneTask>> tasks;
-  tasks.reserve(entries.size());
-  for (DeviceQueue::Tasks::Entry& entry : entries) tasks.push_back(std::move(entry.payload));
-  return tasks;
-}
-
 }  // namespace
 
 DeviceQueue::DeviceQueue(DeviceQueueOptions options, std::shared_ptr<PinnedZones> pinned)
@@ -28,6 +21,18 @@ DeviceQueue::DeviceQueue(DeviceQueueOptions options, std::shared_ptr<PinnedZones
       max_age_(options.max_age),
       pinned_(std::move(pinned)),
       tasks_(std::move(options.fairness), options.device_bytes, pinned_.get(), this) {}
+
+std::unique_ptr<LaneTask> DeviceQueue::Leaves(Tasks::Entry entry) {
+  tenant_depths_.Subtract(entry.tenant, 1);
+  return std::move(entry.payload);
+}
+
+std::vector<std::unique_ptr<LaneTask>> DeviceQueue::Leave(std::vector<Tasks::Entry> entries) {
+  std::vector<std::unique_ptr<LaneTask>> tasks;
+  tasks.reserve(entries.size());
+  for (Tasks::Entry& entry : entries) tasks.push_back(Leaves(std::move(entry)));
+  return tasks;
+}
 
 DeviceQueue::~DeviceQueue() { pinned_->Detach(this); }
 
@@ -69,6 +74,7 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
     *task = std::move(entry.payload);
     return status;
   }
+  tenant_depths_.Add(entry.tenant, 1);
   return absl::OkStatus();
 }
 
@@ -159,10 +165,11 @@ DeviceQueue::Popped DeviceQueue::PopTasks(absl::Time now) {
   if (popped.started) {
     Tasks::Started& started = *popped.started;
     executing_.fetch_add(1);
+    busy_.Begin(now);
     tenant_bytes_.Add(started.entry.tenant, started.lease.device_bytes);
-    result.next = {std::move(started.entry.payload), started.lease, std::move(started.pinned)};
+    result.next = {Leaves(std::move(started.entry)), started.lease, std::move(started.pinned)};
   }
-  result.expired = TasksOf(std::move(popped.expired));
+  result.expired = Leave(std::move(popped.expired));
   return result;
 }
 
@@ -175,6 +182,7 @@ void DeviceQueue::Ended(const Lease& lease, absl::Duration actual) {
   tenant_bytes_.Subtract(lease.charge.tenant, lease.device_bytes);
   tasks_.Ended(lease, actual);
   executing_.fetch_sub(1);
+  busy_.End(absl::Now());
   Publish();
 }
 
@@ -186,7 +194,7 @@ std::unique_ptr<LaneTask> DeviceQueue::Remove(const CallState* call) {
     Publish();
   }
   pinned_->TellWaiting();
-  return entry ? std::move(entry->payload) : nullptr;
+  return entry ? Leaves(*std::move(entry)) : nullptr;
 }
 
 std::vector<std::unique_ptr<LaneTask>> DeviceQueue::TakeAll() {
@@ -194,10 +202,11 @@ std::vector<std::unique_ptr<LaneTask>> DeviceQueue::TakeAll() {
   {
     absl::MutexLock lock(&mutex_);
     entries = tasks_.TakeAll();
+    CollectLags();
     Publish();
   }
   pinned_->TellWaiting();
-  return TasksOf(std::move(entries));
+  return Leave(std::move(entries));
 }
 
 std::vector<std::unique_ptr<LaneTask>> DeviceQueue::TakeExpired() {
@@ -208,7 +217,7 @@ std::vector<std::unique_ptr<LaneTask>> DeviceQueue::TakeExpired() {
     Publish();
   }
   pinned_->TellWaiting();
-  return TasksOf(std::move(entries));
+  return Leave(std::move(entries));
 }
 
 void DeviceQueue::Open() {
@@ -269,8 +278,25 @@ std::vector<DeviceQueue::TenantState> DeviceQueue::TenantStates(
   return states;
 }
 
+void DeviceQueue::SampleLags() {
+  absl::MutexLock lock(&mutex_);
+  CollectLags();
+}
+
+void DeviceQueue::CollectLags() {
+  std::array<std::optional<int64_t>, kTenantSlots> lags;
+  tasks_.VisitLags([&](uint32_t tenant, absl::Duration lag) {
+    std::optional<int64_t>& seen = lags[TenantSlot(tenant)];
+    seen = std::max(seen.value_or(INT64_MIN), absl::ToInt64Nanoseconds(lag));
+  });
+  for (size_t slot = 0; slot < kTenantSlots; ++slot) {
+    lags_ns_[slot].store(lags[slot].value_or(0), std::memory_order_relaxed);
+  }
+}
+
 void DeviceQueue::Publish() {
   may_start_ = tasks_.MayStart();
+  waits_for_memory_.store(tasks_.memory().AnybodyWaits(), std::memory_order_relaxed);
   depth_.store(tasks_.depth());
   oldest_arrival_ns_.store(tasks_.depth() == 0 ? 0 : absl::ToUnixNanos(tasks_.oldest_arrival()),
                            std::memory_order_relaxed);

@@ -6,6 +6,7 @@
 // of its own for that time. What it would have to wait for, it hands over to a lane's thread.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +21,9 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "server/config/tenant_config.h"
-#include "server/observability/tenant_bytes.h"
+#include "server/observability/tenant_amounts.h"
+#include "server/observability/tenant_slot.h"
+#include "server/observability/utilization.h"
 #include "server/scheduling/dispatch_queue.h"
 #include "server/scheduling/lane_task.h"
 #include "server/scheduling/pinned_zones.h"
@@ -129,14 +132,26 @@ class DeviceQueue final : private PinnedZones::Queue {
   std::vector<TenantState> TenantStates(absl::Span<const uint32_t> tenants)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The following take no lock. Device memory that tenants have; tasks waiting now; taken by Pop
-  // and not ended; when the oldest that waits came (the Unix epoch: none).
-  const TenantBytes& tenant_bytes() const { return tenant_bytes_; }
+  // Looks at every tenant that waits; LagOfSlot then says what it saw.
+  void SampleLags() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The following take no lock. Device memory that tenants have; tasks that wait, by tenant and all
+  // together; taken by Pop and not ended; when the oldest that waits came (the Unix epoch: none).
+  const TenantAmounts& tenant_bytes() const { return tenant_bytes_; }
+  const TenantAmounts& tenant_depths() const { return tenant_depths_; }
   size_t depth() const { return depth_.load(); }
   uint32_t executing() const { return executing_.load(); }
   absl::Time oldest_arrival() const {
     return absl::FromUnixNanos(oldest_arrival_ns_.load(std::memory_order_relaxed));
   }
+  // TenantState::lag at the last sample, of the tenant that was furthest behind of those in a slot.
+  absl::Duration LagOfSlot(size_t slot) const {
+    return absl::Nanoseconds(lags_ns_[slot].load(std::memory_order_relaxed));
+  }
+  // Some tenant waits for device memory.
+  bool WaitsForMemory() const { return waits_for_memory_.load(std::memory_order_relaxed); }
+  // The time in which tasks were executing, since the queue was made.
+  absl::Duration BusyTimeUntil(absl::Time now) const { return busy_.Total(now); }
   // No task waits or executes. (Pop counts a task as executing before it stops waiting.)
   bool IsEmpty() const { return depth() == 0 && executing() == 0; }
 
@@ -150,6 +165,10 @@ class DeviceQueue final : private PinnedZones::Queue {
   // What starts next, now counted as executing.
   Popped PopTasks(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Ended(const Lease& lease, absl::Duration actual) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What waits no more.
+  std::unique_ptr<LaneTask> Leaves(Tasks::Entry entry);
+  std::vector<std::unique_ptr<LaneTask>> Leave(std::vector<Tasks::Entry> entries);
+  void CollectLags() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether there is something to return.
   bool PopOnce(Popped* popped) ABSL_LOCKS_EXCLUDED(mutex_);
   void GiveMemory(uint32_t tenant, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -160,7 +179,9 @@ class DeviceQueue final : private PinnedZones::Queue {
   const uint32_t lanes_;
   const absl::Duration max_age_;
   const std::shared_ptr<PinnedZones> pinned_;
-  TenantBytes tenant_bytes_;
+  TenantAmounts tenant_bytes_;
+  TenantAmounts tenant_depths_;
+  BusyTime busy_;  // begins and ends with mutex_ held
   absl::Mutex mutex_;
   Tasks tasks_ ABSL_GUARDED_BY(mutex_);
   bool is_paused_ ABSL_GUARDED_BY(mutex_) = true;
@@ -174,6 +195,8 @@ class DeviceQueue final : private PinnedZones::Queue {
   std::atomic<size_t> depth_ = 0;
   std::atomic<uint32_t> executing_ = 0;
   std::atomic<int64_t> oldest_arrival_ns_ = 0;
+  std::atomic<bool> waits_for_memory_ = false;
+  std::array<std::atomic<int64_t>, kTenantSlots> lags_ns_ = {};  // by TenantSlot
 };
 
 }  // namespace opserve::server

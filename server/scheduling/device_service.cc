@@ -101,7 +101,7 @@ absl::Status DeviceService::PushOrVisit(std::unique_ptr<LaneTask>* task) {
 
 void DeviceService::CancelQueued(const CallState* call) {
   if (std::unique_ptr<LaneTask> task = queue_.Remove(call)) {
-    task->Refuse(absl::CancelledError("the caller cancelled"));
+    task->Refuse(call->Check());
     Wake();
   }
 }

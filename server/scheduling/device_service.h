@@ -25,6 +25,7 @@
 #include "server/execution/operator_table.h"
 #include "server/execution/plan_cache.h"
 #include "server/observability/tenant_slot.h"
+#include "server/observability/utilization.h"
 #include "server/scheduling/device_queue.h"
 #include "server/scheduling/lane_group.h"
 #include "server/scheduling/lane_task.h"
@@ -104,10 +105,15 @@ class DeviceService final : private LaneEvents {
   size_t queued() const { return queue_.depth(); }
   absl::Time oldest_arrival() const { return queue_.oldest_arrival(); }
   uint32_t executing() const { return queue_.executing(); }
+  size_t queue_capacity() const { return options_.queue_capacity; }
+  size_t queue_capacity_per_tenant() const { return options_.queue_capacity_per_tenant; }
+  // The part of the last seconds in which at least one lane was executing, sampled once a second.
+  double utilization() const { return utilization_.ratio(); }
   uint64_t completed() const { return completed_.load(std::memory_order_relaxed); }
   const PlanCacheCounters& plan_counters() const { return plan_counters_; }
   // What tenants have of the device, and memory beside that of tasks.
   DeviceQueue& queue() { return queue_; }
+  const DeviceQueue& queue() const { return queue_; }
   // Lane time a tenant has had, by TenantSlot.
   absl::Duration TenantTime(size_t slot) const {
     return absl::Nanoseconds(tenant_time_ns_[slot].load(std::memory_order_relaxed));
@@ -121,8 +127,10 @@ class DeviceService final : private LaneEvents {
   void OpenDevice();
   void AttendToQuarantine();
   absl::Status Recover();
-  // Checks golden values, starts the lanes if they are not there and opens the queue.
-  absl::Status BringUp();
+  void KeepHouse();
+  // Checks golden values, starts the lanes if they are not there and opens the queue. After an
+  // error *fault is what is wrong.
+  absl::Status BringUp(Fault* fault);
   absl::Status ResumeNow();
   void PutOff(absl::Time now);
 
@@ -161,6 +169,7 @@ class DeviceService final : private LaneEvents {
   PlanCacheCounters probe_counters_;  // of golden values, which nobody asked for
   std::atomic<uint64_t> completed_ = 0;
   std::array<std::atomic<int64_t>, kTenantSlots> tenant_time_ns_ = {};
+  Utilization utilization_;
   absl::Notification first_attempt_;
 
   absl::Mutex mutex_;

@@ -13,7 +13,8 @@
 namespace opserve::server {
 namespace {
 
-// How often the driver is asked for its memory, and the pool for what it need not keep.
+// How often the driver is asked for its memory, the pool for what it need not keep, and the queue
+// for what metrics show of it.
 constexpr absl::Duration kHousekeepingPeriod = absl::Seconds(1);
 // How long the lanes of a broken device may take beyond the execution timeout to let go of it.
 constexpr absl::Duration kParkTimeout = absl::Seconds(30);
@@ -28,22 +29,27 @@ void DeviceService::Supervise() {
   absl::Time housekeeping = absl::Now() + kHousekeepingPeriod;
   while (true) {
     const bool is_broken = device_.state() == DeviceState::kQuarantined;
-    std::deque<Command> commands = AwaitCommands(is_broken ? next_attempt_ : housekeeping);
+    std::deque<Command> commands =
+        AwaitCommands(is_broken ? std::min(next_attempt_, housekeeping) : housekeeping);
     {
       absl::MutexLock lock(&mutex_);
       if (is_closing_) break;
     }
     for (const Command& command : commands) command();
-    if (device_.state() == DeviceState::kQuarantined) {
-      AttendToQuarantine();
-    } else if (lanes_ != nullptr && absl::Now() >= housekeeping) {
-      device_.SampleMemory();
-      device_.memory().TrimDecayed(absl::Now());
-      // Lanes look for them only between tasks.
-      for (std::unique_ptr<LaneTask>& task : queue_.TakeExpired()) OnExpired(std::move(task));
-      housekeeping = absl::Now() + kHousekeepingPeriod;
-    }
+    if (device_.state() == DeviceState::kQuarantined) AttendToQuarantine();
+    if (absl::Now() < housekeeping) continue;
+    if (device_.state() != DeviceState::kQuarantined && lanes_ != nullptr) KeepHouse();
+    utilization_.Sample(queue_.BusyTimeUntil(absl::Now()), absl::Now());
+    housekeeping = absl::Now() + kHousekeepingPeriod;
   }
+}
+
+void DeviceService::KeepHouse() {
+  device_.SampleMemory();
+  device_.memory().TrimDecayed(absl::Now());
+  // Lanes look for them only between tasks.
+  for (std::unique_ptr<LaneTask>& task : queue_.TakeExpired()) OnExpired(std::move(task));
+  queue_.SampleLags();
 }
 
 std::deque<DeviceService::Command> DeviceService::AwaitCommands(absl::Time until) {
@@ -54,17 +60,19 @@ std::deque<DeviceService::Command> DeviceService::AwaitCommands(absl::Time until
 }
 
 void DeviceService::OpenDevice() {
+  Fault fault = Fault::kSetUp;
   absl::Status status = device_.Open();
-  if (status.ok()) status = BringUp();
+  if (status.ok()) status = BringUp(&fault);
   if (status.ok()) {
     device_.Transition(DeviceState::kStarting, DeviceState::kReady);
     return;
   }
-  device_.Quarantine(status.message());
+  device_.Quarantine(fault, status.message());
   PutOff(absl::Now());
 }
 
-absl::Status DeviceService::BringUp() {
+absl::Status DeviceService::BringUp(Fault* fault) {
+  *fault = Fault::kSetUp;
   {
     OPSERVE_ASSIGN_OR_RETURN(std::unique_ptr<StreamLane> probe,
                              StreamLane::Create(device_, options_.lanes + options_.visitors));
@@ -74,7 +82,10 @@ absl::Status DeviceService::BringUp() {
     LaneContext context{*probe, plans, *pinned, workspace_limits_, options_.execution_timeout};
     const absl::Status status = CheckGoldenValues(operators_, context);
     pinned->Close();
-    OPSERVE_RETURN_IF_ERROR(status);
+    if (!status.ok()) {
+      *fault = Fault::kSelfCheck;
+      return status;
+    }
   }
   up_since_ = absl::Now();
   if (lanes_ != nullptr) return absl::OkStatus();
@@ -136,22 +147,27 @@ void DeviceService::PutOff(absl::Time now) {
 }
 
 absl::Status DeviceService::Recover() {
-  const absl::Status status = device_.Reset();
+  absl::Status status = device_.Reset();
   hooks_.was_reset(device_.id(), device_.generation());
   OPSERVE_RETURN_IF_ERROR(status);
-  OPSERVE_RETURN_IF_ERROR(BringUp());
+  Fault fault = Fault::kSetUp;
+  if (status = BringUp(&fault); !status.ok()) {
+    device_.NoteFailedRecovery(fault);
+    return status;
+  }
   device_.SampleMemory();
   device_.Transition(DeviceState::kQuarantined, DeviceState::kReady);
   return absl::OkStatus();
 }
 
 absl::Status DeviceService::ResumeNow() {
+  Fault fault = Fault::kSetUp;
   switch (device_.state()) {
     case DeviceState::kReady:
       return absl::OkStatus();
     case DeviceState::kDraining:
-      if (absl::Status status = BringUp(); !status.ok()) {
-        device_.Quarantine(status.message());
+      if (absl::Status status = BringUp(&fault); !status.ok()) {
+        device_.Quarantine(fault, status.message());
         return status;
       }
       device_.Transition(DeviceState::kDraining, DeviceState::kReady);

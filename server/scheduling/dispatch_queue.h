@@ -97,6 +97,7 @@ class DispatchQueue {
   absl::Time oldest_arrival() const { return queue_.oldest_arrival(); }
   absl::Time earliest_expiry() const { return queue_.earliest_expiry(); }
   absl::Duration Lag(uint32_t tenant) const { return queue_.Lag(tenant); }
+  void VisitLags(TenantShares::LagVisitor visit) const { queue_.VisitLags(visit); }
   const MemoryZones& memory() const { return memory_; }
 
  private:

@@ -96,6 +96,10 @@ ExecutionRequest::ExecutionRequest(codec::PayloadMessage message, Program progra
 
 void ExecutionRequest::SetResult(absl::StatusOr<ProgramResult> result) {
   result_ = std::move(result);
+  if (absl::IsCancelled(result_->status())) {
+    // It may have been the deadline for which the caller left.
+    if (absl::Status why = call()->Check(); !why.ok()) result_ = why;
+  }
   if (result_->ok() && program_.invocations.size() == 1) {
     const CostKey key(program_.invocations.front());
     costs_.Record(key.op, key.dtype, key.bytes, absl::Now() - start_);

@@ -115,6 +115,7 @@ class FairQueue {
     return expiries_.empty() ? absl::InfiniteFuture() : expiries_.begin()->first.time;
   }
   absl::Duration Lag(uint32_t tenant) const { return shares_.Lag(tenant); }
+  void VisitLags(TenantShares::LagVisitor visit) const { shares_.VisitLags(visit); }
   size_t known_tenants() const { return shares_.known_tenants(); }
 
  private:

@@ -77,7 +77,7 @@ void LaneGroup::Serve(Lane& lane) {
     if (!popped.next && !popped.visit) continue;
     if (!is_bound) {
       absl::Status status = parts_.device.BindThisThread();
-      if (!status.ok()) parts_.device.Quarantine(status.message());
+      if (!status.ok()) parts_.device.Quarantine(Fault::kSetUp, status.message());
       is_bound = status.ok();
     }
     if (popped.visit) {

@@ -67,6 +67,11 @@ class MemoryZones {
   std::optional<uint32_t> NextThatFits() const;
   void Tell(uint32_t tenant);
 
+  // Whether there is one that waits for memory which others have.
+  bool AnybodyWaits() const {
+    return !classes_[kWithin].turns.empty() || !classes_[kAbove].turns.empty();
+  }
+
   uint64_t used() const { return used_; }
   uint64_t used(uint32_t tenant) const;
   uint64_t capacity() const { return capacity_; }

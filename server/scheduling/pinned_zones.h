@@ -18,7 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "server/device/pinned_allowance.h"
-#include "server/observability/tenant_bytes.h"
+#include "server/observability/tenant_amounts.h"
 #include "server/scheduling/memory_zones.h"
 #include "server/scheduling/tenant_settings.h"
 
@@ -63,8 +63,10 @@ class PinnedZones : public std::enable_shared_from_this<PinnedZones> {
   void Detach(Queue* queue) ABSL_LOCKS_EXCLUDED(tell_mutex_, mutex_);
 
   uint64_t capacity() const { return capacity_; }
+  // Whether some tenant waits for memory; takes no lock.
+  bool AnybodyWaits() const { return anybody_waits_.load(std::memory_order_relaxed); }
   // What tenants have now, without a lock.
-  const TenantBytes& tenant_bytes() const { return tenant_bytes_; }
+  const TenantAmounts& tenant_bytes() const { return tenant_bytes_; }
 
  private:
   struct Wait {
@@ -94,7 +96,7 @@ class PinnedZones : public std::enable_shared_from_this<PinnedZones> {
   MemoryZones zones_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint32_t, Waits> waits_ ABSL_GUARDED_BY(mutex_);  // by tenant
   std::atomic<bool> anybody_waits_ = false;                             // written with mutex_ held
-  TenantBytes tenant_bytes_;
+  TenantAmounts tenant_bytes_;
 };
 
 }  // namespace opserve::server

@@ -138,7 +138,16 @@ absl::Duration TenantShares::Lag(uint32_t tenant) const {
   if (found == accounts_.end() || found->second.place != Place::kOrdered) {
     return absl::ZeroDuration();
   }
-  const Account& account = found->second;
+  return LagOf(found->second);
+}
+
+void TenantShares::VisitLags(LagVisitor visit) const {
+  for (const Ordered& ordered : ordered_) {
+    visit(ordered.tenant, LagOf(accounts_.find(ordered.tenant)->second));
+  }
+}
+
+absl::Duration TenantShares::LagOf(const Account& account) const {
   const VirtualTime behind = ordered_sum_ / ordered_weight_ - account.start();
   return absl::Nanoseconds(static_cast<int64_t>((behind * account.weight) >> kFractionBits));
 }

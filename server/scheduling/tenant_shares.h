@@ -17,6 +17,7 @@
 
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -60,6 +61,9 @@ class TenantShares {
   // Lane time by which the tenant is behind (negative: ahead of) what its weight gives it beside
   // the others that wait. Zero if it does not wait or is about to be served first.
   absl::Duration Lag(uint32_t tenant) const;
+  // Tells the lag of each tenant for which it is not zero for one of these reasons; O(n) of them.
+  using LagVisitor = absl::FunctionRef<void(uint32_t tenant, absl::Duration lag)>;
+  void VisitLags(LagVisitor visit) const;
 
   uint32_t weight(uint32_t tenant) const;
   // Of all tenants that wait.
@@ -100,6 +104,7 @@ class TenantShares {
   static VirtualTime Scaled(absl::Duration time, uint32_t weight);
 
   VirtualTime Now() const;
+  absl::Duration LagOf(const Account& account) const;  // which is ordered
   void Insert(uint32_t tenant, Account* account, Place place);
   void Erase(uint32_t tenant, Account* account);
   // Nobody has had more than anybody else any more.

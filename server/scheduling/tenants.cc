@@ -52,7 +52,10 @@ Tenant::Settings::Settings(TenantConfig tenant_config)
       bytes(BucketFor(config.bytes_per_second)) {}
 
 Tenant::Tenant(uint32_t id, TenantConfig config)
-    : id_(id), name_(config.name), settings_(std::make_shared<Settings>(std::move(config))) {}
+    : id_(id),
+      name_(config.name),
+      max_pending_(config.max_pending_requests),
+      settings_(std::make_shared<Settings>(std::move(config))) {}
 
 std::shared_ptr<Tenant::Settings> Tenant::settings() const {
   absl::MutexLock lock(&mutex_);
@@ -67,6 +70,7 @@ std::shared_ptr<const TenantConfig> Tenant::config() const {
 void Tenant::Set(TenantConfig config) {
   auto settings = std::make_shared<Settings>(std::move(config));
   absl::MutexLock lock(&mutex_);
+  max_pending_.store(settings->config.max_pending_requests, std::memory_order_relaxed);
   settings_ = std::move(settings);
 }
 

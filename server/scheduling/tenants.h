@@ -37,6 +37,8 @@ class Tenant {
   absl::Status BeginRequest(uint64_t message_bytes, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   void EndRequest() { pending_.fetch_sub(1, std::memory_order_relaxed); }
   uint32_t pending() const { return pending_.load(std::memory_order_relaxed); }
+  // How many may be. Takes no lock.
+  uint32_t max_pending() const { return max_pending_.load(std::memory_order_relaxed); }
 
   // Every request that ended, let in or not.
   void CountEnded(bool is_ok) {
@@ -64,6 +66,7 @@ class Tenant {
   const uint32_t id_;
   const std::string name_;
   std::atomic<uint32_t> pending_ = 0;
+  std::atomic<uint32_t> max_pending_;  // as in settings_
   std::atomic<uint64_t> ended_ = 0;
   std::atomic<uint64_t> failed_ = 0;
   mutable absl::Mutex mutex_;

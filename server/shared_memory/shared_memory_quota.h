@@ -8,7 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "server/observability/tenant_bytes.h"
+#include "server/observability/tenant_amounts.h"
 
 namespace opserve::server {
 
@@ -32,8 +32,8 @@ class SharedMemoryQuota {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // What tenants have, without a lock.
-  const TenantBytes& tenant_bytes() const { return tenant_bytes_; }
-  const TenantBytes& tenant_regions() const { return tenant_regions_; }  // their number
+  const TenantAmounts& tenant_bytes() const { return tenant_bytes_; }
+  const TenantAmounts& tenant_regions() const { return tenant_regions_; }  // their number
 
  private:
   struct Usage {
@@ -46,8 +46,8 @@ class SharedMemoryQuota {
 
   absl::Mutex mutex_;
   absl::flat_hash_map<uint32_t, Usage> usage_ ABSL_GUARDED_BY(mutex_);  // without unused ones
-  TenantBytes tenant_bytes_;
-  TenantBytes tenant_regions_;
+  TenantAmounts tenant_bytes_;
+  TenantAmounts tenant_regions_;
 };
 
 }  // namespace opserve::server

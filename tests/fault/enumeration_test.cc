@@ -82,7 +82,7 @@ TEST_F(EnumerationTest, EachCallMayFail) {
       for (uint64_t nth = 1; nth <= count; ++nth) {
         SCOPED_TRACE(absl::StrCat(function, " call ", nth, " gives ", code));
         // Cached plans would spare calls that were counted: the device starts anew.
-        daemon.daemon().scheduler().Find(0)->device().Quarantine("a new run");
+        daemon.daemon().scheduler().Find(0)->device().Quarantine(Fault::kDevice, "a new run");
         daemon.AwaitReady();
         InjectFaults(absl::StrCat("call=", function, ",code=", code, ",nth=", nth));
         for (const Step& step : RunWorkload(daemon.client())) {

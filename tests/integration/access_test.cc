@@ -4,7 +4,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -73,7 +72,7 @@ TEST(AccessTest, WhoIsRefusedIsCounted) {
                        {{"tenant", "_nobody"}, {"reason", "unauthenticated"}});
   };
   Call(daemon.target(), "alice-token").IgnoreError();
-  EXPECT_TRUE(std::isnan(refusals()));
+  EXPECT_EQ(refusals(), 0);
   for (int i = 1; i <= 3; ++i) {
     EXPECT_FALSE(Call(daemon.target(), "mallory").ok());
     EXPECT_EQ(refusals(), i);

@@ -65,6 +65,21 @@ class Daemon:
         return code
 
 
+def families_of(metrics):
+    """Of a text exposition: a line for each family of ours, with its type and its labels' names."""
+    lines = []
+    for part in re.split(r"(?m)^# HELP ", metrics)[1:]:
+        name, kind = re.search(r"(?m)^# TYPE (\S+) (\S+)$", part).groups()
+        if not name.startswith(("opserve_", "process_")):
+            continue
+        labels = {tuple(sorted(set(re.findall(r'(\w+)="', sample)) - {"le"}))
+                  for sample in re.findall(r"(?m)^[^#\s{]+(?:\{(.*)\})? \S+$", part)}
+        if len(labels) != 1:
+            raise AssertionError(f"{name}: its samples have these sets of labels: {labels}")
+        lines.append(" ".join([name, kind, ",".join(labels.pop())]).rstrip())
+    return lines
+
+
 class ProcessTest(unittest.TestCase):
 
     def setUp(self):
@@ -110,6 +125,7 @@ class ProcessTest(unittest.TestCase):
             "--listen=nonsense": "expected unix:PATH or HOST:PORT",
             "--metrics_listen=unix:/x": "use HOST:PORT",
             "--streams_per_device=0": "must be from 1 to 64",
+            "--metrics_max_tenants=201": "must be from 1 to 200",
             "--max_message_bytes=10": "must be from 1048576 to 2147483647",
             "--execution_timeout=0s": "must be at least 1ms",
             "--drain_timeout=inf": "must be at least 0",
@@ -373,6 +389,20 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(self.run_l1(daemon).returncode, 0)
         daemon.wait_for("request_slow")
         self.assertEqual(daemon.stop(), 0)
+
+    def test_the_metrics_are_those_that_dashboards_and_alerts_are_written_for(self):
+        key = self.directory / "key.pem"
+        certificate = self.directory / "certificate.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost", "-keyout", key,
+                        "-out", certificate], check=True, capture_output=True)
+        daemon = self.start("--enable_shm", "--listen=127.0.0.1:0", f"--tls_cert={certificate}",
+                            f"--tls_key={key}")
+        self.assertEqual(self.run_l1(daemon).returncode, 0)
+        families = families_of(daemon.metrics())
+        golden = (ROOT / "tests/data/metrics.txt").read_text().splitlines()
+        self.assertEqual(sorted(families), sorted(golden))
+        self.assertEqual(len({line.split()[0] for line in families}), len(families))
 
     def test_tcp_on_loopback(self):
         with socket.socket() as probe:

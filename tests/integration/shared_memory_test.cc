@@ -160,7 +160,7 @@ TEST_F(SharedMemoryTest, ADeviceThatWasResetMapsItAnew) {
   ASSERT_TRUE(IsAllOnes(daemon_.client().Execute(request), kCount));
   for (int round = 0; round < 3; ++round) {
     for (const auto& device : daemon_.daemon().scheduler().devices()) {
-      device->device().Quarantine("by the test");
+      device->device().Quarantine(Fault::kDevice, "by the test");
     }
     daemon_.AwaitReady();
 
@@ -187,7 +187,7 @@ TEST(SharedMemoryOnOneLaneTest, MemoryThatAHangingKernelUsesStaysUntilTheDeviceI
   }
   ASSERT_EQ(memory->ListRegions()->size(), 0u);
   EXPECT_EQ(HostCount(OPSERVE_HOST_REGISTERED_REGIONS), before + 1);
-  daemon.daemon().scheduler().Find(0)->device().Quarantine("by the test");
+  daemon.daemon().scheduler().Find(0)->device().Quarantine(Fault::kDevice, "by the test");
   ClearFaults();
   daemon.AwaitReady();
   EXPECT_EQ(HostCount(OPSERVE_HOST_REGISTERED_REGIONS), before);

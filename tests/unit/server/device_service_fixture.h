@@ -31,8 +31,9 @@ struct Outcome {
 class TestTask final : public LaneTask {
  public:
   TestTask(std::shared_ptr<CallState> call, std::optional<int32_t> device,
-           std::shared_ptr<Outcome> outcome, std::function<absl::Status(LaneContext&)> work)
-      : LaneTask(std::move(call), device, {}),
+           std::shared_ptr<Outcome> outcome, std::function<absl::Status(LaneContext&)> work,
+           const TaskDemand& demand)
+      : LaneTask(std::move(call), device, demand),
         outcome_(std::move(outcome)),
         work_(std::move(work)) {}
 
@@ -86,10 +87,10 @@ class DeviceServiceTest : public ::testing::Test {
   std::shared_ptr<Outcome> Submit(
       std::function<absl::Status(LaneContext&)> work,
       std::shared_ptr<CallState> call = std::make_shared<CallState>(absl::InfiniteFuture()),
-      std::optional<int32_t> device = std::nullopt) {
+      std::optional<int32_t> device = std::nullopt, const TaskDemand& demand = {}) {
     auto outcome = std::make_shared<Outcome>();
     std::unique_ptr<LaneTask> task =
-        std::make_unique<TestTask>(std::move(call), device, outcome, std::move(work));
+        std::make_unique<TestTask>(std::move(call), device, outcome, std::move(work), demand);
     const absl::Status status = scheduler_->Submit(&task);
     if (!status.ok()) {
       outcome->status = status;
@@ -98,14 +99,21 @@ class DeviceServiceTest : public ::testing::Test {
     return outcome;
   }
 
+  // Submits one of a tenant, which will probably take this long.
+  std::shared_ptr<Outcome> SubmitFor(uint32_t tenant, absl::Duration estimate = {}) {
+    return Submit(Nothing, std::make_shared<CallState>(absl::InfiniteFuture()), std::nullopt,
+                  {.tenant = tenant, .cost = {.time = estimate}});
+  }
+
   // Submits one that holds its lane until OpenGate.
-  std::shared_ptr<Outcome> SubmitBlocker(std::optional<int32_t> device = std::nullopt) {
+  std::shared_ptr<Outcome> SubmitBlocker(std::optional<int32_t> device = std::nullopt,
+                                         const TaskDemand& demand = {}) {
     auto outcome = Submit(
         [this](LaneContext&) {
           open_.WaitForNotification();
           return absl::OkStatus();
         },
-        std::make_shared<CallState>(absl::InfiniteFuture()), device);
+        std::make_shared<CallState>(absl::InfiniteFuture()), device, demand);
     outcome->begun.WaitForNotification();
     return outcome;
   }

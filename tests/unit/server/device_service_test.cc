@@ -85,8 +85,10 @@ TEST_F(DeviceServiceTest, ADeviceWithAWrongGoldenResultDoesNotServeUntilItIsRigh
   // Two more attempts fail, the fourth does not.
   AwaitState(0, DeviceState::kReady);
 
-  EXPECT_EQ(device(0).device().quarantines(), 1u);
+  EXPECT_EQ(device(0).device().quarantines().of(Fault::kSelfCheck), 1u);
   EXPECT_EQ(resets_, 3);
+  // At the start and by two attempts to come back.
+  EXPECT_EQ(device(0).device().errors().of(Fault::kSelfCheck), 3u);
 }
 
 TEST_F(DeviceServiceTest, AFaultMovesWhatWaitsAndTheDeviceComesBack) {
@@ -98,7 +100,7 @@ TEST_F(DeviceServiceTest, AFaultMovesWhatWaitsAndTheDeviceComesBack) {
   auto call = std::make_shared<CallState>(absl::InfiniteFuture());
   const auto bound = Submit(Nothing, call, 0);
 
-  device(0).device().Quarantine("a test says so");
+  device(0).device().Quarantine(Fault::kDevice, "a test says so");
 
   // What was queued on device 0 moves to the other one; what is bound to it cannot.
   bound->ended.WaitForNotification();
@@ -217,6 +219,111 @@ TEST_F(DeviceServiceTest, EveryAbiCallOfBringingUpMayFail) {
       EXPECT_EQ(HostCount(OPSERVE_HOST_ALLOCATIONS), 0) << function << nth;
     }
   }
+}
+
+TEST_F(DeviceServiceTest, WhatWaitsIsKnownByTenant) {
+  Start({0});
+  const auto running = SubmitBlocker();
+  const auto call = std::make_shared<CallState>(absl::InfiniteFuture());
+  const auto cancelled = Submit(Nothing, call, std::nullopt, {.tenant = 1});
+  std::vector<std::shared_ptr<Outcome>> waiting;
+  for (const uint32_t tenant : {0, 1, 1, 199, 200, 4000}) waiting.push_back(SubmitFor(tenant));
+  const DeviceQueue& queue = device(0).queue();
+  const auto depths = [&] {
+    std::vector<uint64_t> depths;
+    for (const size_t slot : {size_t{0}, size_t{1}, size_t{2}, size_t{199}, kOtherTenants}) {
+      depths.push_back(queue.tenant_depths().OfSlot(slot));
+    }
+    return depths;
+  };
+  EXPECT_EQ(depths(), (std::vector<uint64_t>{1, 3, 0, 1, 2}));
+
+  call->Cancel();
+  EXPECT_EQ(depths(), (std::vector<uint64_t>{1, 2, 0, 1, 2}));
+  OpenGate();
+  for (const auto& outcome : waiting) outcome->ended.WaitForNotification();
+  EXPECT_EQ(depths(), (std::vector<uint64_t>{0, 0, 0, 0, 0}));
+}
+
+TEST_F(DeviceServiceTest, WhatIsRefusedOrMovedDoesNotWait) {
+  options_.queue_capacity = 2;
+  Start({0});
+  const auto running = SubmitBlocker();
+  const std::vector<std::shared_ptr<Outcome>> waiting = {SubmitFor(3), SubmitFor(4)};
+  EXPECT_EQ(ReasonOf(SubmitFor(3)->status), "queue_full");
+  const DeviceQueue& queue = device(0).queue();
+  EXPECT_EQ(queue.tenant_depths().OfSlot(3), 1u);
+
+  device(0).device().Quarantine(Fault::kDevice, "a test says so");
+
+  for (const auto& outcome : waiting) outcome->ended.WaitForNotification();
+  EXPECT_EQ(queue.tenant_depths().OfSlot(3), 0u);
+  EXPECT_EQ(queue.tenant_depths().OfSlot(4), 0u);
+  OpenGate();
+}
+
+TEST_F(DeviceServiceTest, LagsAreThoseOfTheLastSample) {
+  options_.lanes = 2;
+  Start({0});
+  // Both were given lane time, the second more, and want more of it.
+  const auto one = SubmitBlocker(0, {.tenant = 1, .cost = {.time = absl::Milliseconds(10)}});
+  const auto two = SubmitBlocker(0, {.tenant = 250, .cost = {.time = absl::Milliseconds(50)}});
+  const std::vector<std::shared_ptr<Outcome>> waiting = {SubmitFor(1), SubmitFor(250)};
+  DeviceQueue& queue = device(0).queue();
+
+  queue.SampleLags();
+
+  const std::vector<uint32_t> tenants = {1, 250};
+  const auto states = queue.TenantStates(tenants);
+  EXPECT_EQ(states[0].lag, absl::Milliseconds(20));
+  EXPECT_EQ(queue.LagOfSlot(1), states[0].lag);
+  EXPECT_EQ(queue.LagOfSlot(kOtherTenants), states[1].lag);
+  EXPECT_EQ(queue.LagOfSlot(2), absl::ZeroDuration());
+  OpenGate();
+  for (const auto& outcome : waiting) outcome->ended.WaitForNotification();
+  queue.SampleLags();
+  EXPECT_EQ(queue.LagOfSlot(1), absl::ZeroDuration());
+  EXPECT_EQ(queue.LagOfSlot(kOtherTenants), absl::ZeroDuration());
+}
+
+TEST_F(DeviceServiceTest, ADeviceIsBusyWhileATaskRuns) {
+  Start({0});
+  const DeviceQueue& queue = device(0).queue();
+  const auto grows = [&] {
+    const absl::Time now = absl::Now();
+    return queue.BusyTimeUntil(now + absl::Hours(1)) - queue.BusyTimeUntil(now);
+  };
+  EXPECT_EQ(grows(), absl::ZeroDuration());
+  const auto running = SubmitBlocker();
+  EXPECT_EQ(grows(), absl::Hours(1));
+  OpenGate();
+  running->ended.WaitForNotification();
+  EXPECT_EQ(grows(), absl::ZeroDuration());
+  EXPECT_GT(queue.BusyTimeUntil(absl::Now()), absl::ZeroDuration());
+}
+
+TEST_F(DeviceServiceTest, FaultsAreCountedByTheirKind) {
+  Start({0});
+  const Device& faulty = device(0).device();
+  const auto run = [&] {
+    const auto outcome = Submit([](LaneContext& lane) { return lane.lane.Synchronize(kLong); });
+    outcome->ended.WaitForNotification();
+    AwaitState(0, DeviceState::kReady);
+  };
+  InjectFaults("call=aclrtSynchronizeStreamWithTimeout,code=507015");  // a kernel
+  run();
+  EXPECT_EQ(faulty.errors().of(Fault::kKernel), 1u);
+  EXPECT_EQ(faulty.quarantines().total(), 0u);
+  InjectFaults("call=aclrtSynchronizeStreamWithTimeout,code=507010");  // a lost device
+  run();
+  EXPECT_EQ(faulty.errors().of(Fault::kDevice), 1u);
+  EXPECT_EQ(faulty.quarantines().of(Fault::kDevice), 1u);
+  InjectFaults("call=aclrtSynchronizeStreamWithTimeout,code=507054");  // damaged memory
+  run();
+  EXPECT_EQ(faulty.errors().of(Fault::kMemory), 1u);
+  EXPECT_EQ(faulty.quarantines().of(Fault::kMemory), 1u);
+  EXPECT_EQ(faulty.errors().total(), 3u);
+  EXPECT_EQ(faulty.quarantines().total(), 2u);
 }
 
 TEST_F(DeviceServiceTest, TheBackOffDoubles) {

@@ -291,6 +291,9 @@ TEST(FairSharesTest, LagSaysHowFarBehindATenantIs) {
   queue.Ended(two.charge, Ms(10));
   EXPECT_EQ(queue.Lag(2), Ms(45));
   EXPECT_EQ(queue.Lag(1), -Ms(45));
+  std::map<uint32_t, absl::Duration> lags;
+  queue.VisitLags([&](uint32_t tenant, absl::Duration lag) { lags[tenant] = lag; });
+  EXPECT_EQ(lags, (std::map<uint32_t, absl::Duration>{{1, -Ms(45)}, {2, Ms(45)}}));
 }
 
 }  // namespace

@@ -159,9 +159,14 @@ TEST_F(PlanCacheTest, ACallWithoutARepeatableExecutorRunsStageOneEachTime) {
   const auto second = cache.Acquire(L1(10));
   EXPECT_EQ(Run(*second->plan, 10, 3.0f), -5.0f);
 
-  EXPECT_TRUE(second->is_hit);  // its workspace is known
+  // Its workspace is known, but stage one was not saved.
+  EXPECT_FALSE(second->is_hit);
   EXPECT_EQ(StageOneRuns() - before, 3u);
-  EXPECT_EQ(counters_.of[first->plan->op().index].uncacheable, 1u);
+  const PlanCacheCounters::Operator& counted = counters_.of[first->plan->op().index];
+  EXPECT_EQ(counted.hits, 0u);
+  EXPECT_EQ(counted.misses, 2u);
+  EXPECT_EQ(counted.uncacheable, 2u);
+  EXPECT_EQ(counted.entries, 1);
 }
 
 TEST_F(PlanCacheTest, NothingIsKeptOfACallThatFailed) {

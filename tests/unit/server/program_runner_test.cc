@@ -96,7 +96,7 @@ TEST_F(ProgramRunnerTest, AKernelThatHangsIsAbortedAndTheLaneGoesOn) {
   const auto hung = RunOnes(100);
 
   EXPECT_EQ(hung.status().code(), absl::StatusCode::kInternal);
-  EXPECT_EQ(device_->stream_aborts(), 1u);
+  EXPECT_EQ(device_->stream_aborts().of(StreamAbort::kTimeout), 1u);
   timeout_ = absl::Seconds(60);
   EXPECT_TRUE(IsAllOnes(RunOnes(100), 100));
   EXPECT_EQ(device_->state(), DeviceState::kReady);
@@ -113,6 +113,10 @@ TEST_F(ProgramRunnerTest, WhereStreamsCannotBeAbortedTheLaneGetsAnotherOne) {
 
   EXPECT_EQ(hung.status().code(), absl::StatusCode::kInternal);
   EXPECT_NE(lane_->stream(), hanging);
+  EXPECT_EQ(device_->stream_aborts().of(StreamAbort::kAbandoned), 1u);
+  EXPECT_EQ(device_->stream_aborts().total(), 1u);
+  EXPECT_EQ(device_->errors().of(Fault::kTimeout), 1u);
+  EXPECT_EQ(device_->errors().of(Fault::kStream), 1u);
   // What the hanging kernel may still write to is nobody's.
   EXPECT_GT(device_->memory().statistics().retired_bytes, 0u);
   timeout_ = absl::Seconds(60);
@@ -134,6 +138,9 @@ TEST_F(ProgramRunnerTest, AbortTaskEndsAKernelInProgress) {
 
   canceller.join();
   EXPECT_EQ(result.status().code(), absl::StatusCode::kCancelled);
+  EXPECT_GE(device_->stream_aborts().of(StreamAbort::kCancelled), 1u);
+  EXPECT_EQ(device_->stream_aborts().total(), device_->stream_aborts().of(StreamAbort::kCancelled));
+  EXPECT_EQ(device_->errors().total(), 0u) << "it is no fault of the device's";
   lane_->BeginTask();
   EXPECT_TRUE(IsAllOnes(RunOnes(100), 100));
 }

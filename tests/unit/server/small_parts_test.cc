@@ -13,7 +13,6 @@
 #include "server/config/listen_address.h"
 #include "server/device/acl_status.h"
 #include "server/device/runtime_text.h"
-#include "server/observability/request_metrics.h"
 #include "server/rpc/status_conversion.h"
 #include "tests/fuzz/error_text.h"
 #include "tests/unit/server/acl_environment.h"
@@ -165,89 +164,6 @@ TEST(ToGrpcStatusTest, AnErrorAlwaysHasAMessage) {
   grpc::ServerContext context;
 
   EXPECT_EQ(ToGrpcStatus(absl::InternalError(""), &context).error_message(), "INTERNAL");
-}
-
-// The value of the sample of `family` whose labels include `labels`; -1 without one.
-double Sample(const std::vector<prometheus::MetricFamily>& families, const std::string& family,
-              const MetricLabels& labels) {
-  for (const auto& candidate : families) {
-    if (candidate.name != family) continue;
-    for (const auto& metric : candidate.metric) {
-      size_t matches = 0;
-      for (const auto& [name, value] : labels) {
-        for (const auto& label : metric.label)
-          matches += label.name == name && label.value == value;
-      }
-      if (matches == labels.size()) {
-        return candidate.type == prometheus::MetricType::Histogram
-                   ? static_cast<double>(metric.histogram.sample_count)
-                   : metric.counter.value;
-      }
-    }
-  }
-  return -1;
-}
-
-TEST(RequestMetricsTest, CountsByTenantOperatorDeviceCodeAndReason) {
-  RequestMetrics metrics({"A", "B"}, {0, 3});
-  StageClock clock;
-  clock.Book(Stage::kRead);
-  metrics.Record(
-      {.tenant = 1, .op = 1, .device = 3, .status = {}, .clock = &clock, .request_bytes = 100});
-  metrics.Record(
-      {.tenant = 0, .op = 1, .status = catalog::InvalidCall("B", "x", "y"), .clock = &clock});
-  metrics.Record(
-      {.op = RequestMetrics::kUnknown, .status = absl::InternalError("z"), .clock = &clock});
-  for (uint32_t beyond : {200, 201}) {
-    metrics.Record({.tenant = beyond, .op = 0, .status = {}, .clock = &clock});
-  }
-
-  const auto families = metrics.Collect({"first", "second"});
-
-  EXPECT_EQ(Sample(families, "opserve_requests_total",
-                   {{"operator", "B"}, {"tenant", "second"}, {"device", "3"}, {"code", "OK"}}),
-            1);
-  EXPECT_EQ(Sample(families, "opserve_requests_total", {{"operator", "A"}, {"tenant", "_other"}}),
-            2);
-  EXPECT_EQ(Sample(families, "opserve_requests_total",
-                   {{"tenant", "first"}, {"device", "none"}, {"code", "INVALID_ARGUMENT"}}),
-            1);
-  EXPECT_EQ(
-      Sample(families, "opserve_requests_total", {{"tenant", "_nobody"}, {"code", "INTERNAL"}}), 1);
-  EXPECT_EQ(Sample(families, "opserve_admission_rejections_total",
-                   {{"tenant", "first"}, {"reason", "invalid"}}),
-            1);
-  EXPECT_EQ(Sample(families, "opserve_admission_rejections_total",
-                   {{"tenant", "first"}, {"reason", "queue_full"}}),
-            0);
-  EXPECT_EQ(
-      Sample(families, "opserve_request_duration_seconds", {{"operator", "B"}, {"stage", "total"}}),
-      1);
-}
-
-TEST(HistogramTest, BucketsAreCumulativeAndIncludeTheirBound) {
-  static constexpr double kBounds[] = {1, 2};
-  Histogram histogram(kBounds);
-  for (double value : {0.5, 1.0, 1.5, 2.0, 7.0}) histogram.Observe(value);
-
-  const auto collected = histogram.Collect();
-
-  ASSERT_EQ(collected.bucket.size(), 3u);
-  EXPECT_EQ(collected.bucket[0].cumulative_count, 2u);
-  EXPECT_EQ(collected.bucket[1].cumulative_count, 4u);
-  EXPECT_EQ(collected.bucket[2].cumulative_count, 5u);
-  EXPECT_EQ(collected.sample_sum, 12);
-}
-
-TEST(StageClockTest, StagesSumToTheTotal) {
-  StageClock clock;
-  clock.Book(Stage::kRead);
-  clock.Book(Stage::kExecute);
-  clock.Book(Stage::kRead);
-
-  EXPECT_EQ(clock.total_nanoseconds(),
-            clock.nanoseconds(Stage::kRead) + clock.nanoseconds(Stage::kExecute));
-  EXPECT_EQ(clock.nanoseconds(Stage::kQueue), 0);
 }
 
 }  // namespace

@@ -201,7 +201,7 @@ TEST_F(VisitorTest, ABrokenDeviceIsResetAfterWhatWasHandedOver) {
   steps.is_over = false;
   const auto outcome = SubmitPrompt(steps);
 
-  device(0).device().Quarantine("a test says so");
+  device(0).device().Quarantine(Fault::kDevice, "a test says so");
   OpenGate();
   outcome->ended.WaitForNotification();
   AwaitState(0, DeviceState::kReady);

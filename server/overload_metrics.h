@@ -1,0 +1,27 @@
+// The metric families that say how near the daemon is to its bounds, and what it does at them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "prometheus/metric_family.h"
+#include "server/device/pinned_pool.h"
+#include "server/scheduling/scheduler.h"
+#include "server/scheduling/tenants.h"
+
+namespace opserve::server {
+
+// What is bounded. All outlives the call.
+struct OverloadSources {
+  const Scheduler& scheduler;
+  const PinnedPool& pinned;
+  absl::Span<Tenant* const> tenants;
+  uint32_t connections = 0;
+  uint32_t max_connections = 1;
+};
+
+// Takes no lock. Thread-safe.
+std::vector<prometheus::MetricFamily> CollectOverloadMetrics(const OverloadSources& sources);
+
+}  // namespace opserve::server
