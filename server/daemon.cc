@@ -36,6 +36,12 @@ std::string RuntimeName(const AclLibrary& acl) {
   return absl::StrCat(acl.soc_name(), acl.version().empty() ? "" : " ", acl.version());
 }
 
+RequestLogOptions LogOptions(const Config& config) {
+  return {.slow = config.log_slow_requests,
+          .sample_one_in = config.log_sample_one_in,
+          .lines_per_second = config.log_requests_per_second};
+}
+
 DeviceServiceOptions ServiceOptions(const Config& config, size_t devices) {
   return {.lanes = config.streams_per_device,
           .visitors = GrpcServer::NumPollers(),
@@ -72,7 +78,7 @@ Daemon::Daemon(const Config& config, std::function<absl::StatusOr<Config>()> loa
       load_config_(std::move(load_config)),
       start_time_(absl::Now()),
       tenants_(std::make_unique<Tenants>(config.tenants)),
-      request_log_(config.request_log) {}
+      request_log_(LogOptions(config)) {}
 
 Daemon::~Daemon() {
   metrics_listener_.reset();
@@ -194,7 +200,7 @@ absl::Status Daemon::TryReload(const absl::StatusOr<Config>& config) {
   if (tls_ != nullptr) OPSERVE_RETURN_IF_ERROR(tls_->Reload());
   OPSERVE_RETURN_IF_ERROR(tenants_->Set(config->tenants));
   OPSERVE_RETURN_IF_ERROR(scheduler_->SetTenants(tenants_->Settings()));
-  request_log_.SetOptions(config->request_log);
+  request_log_.SetOptions(LogOptions(*config));
   return SetLogLevel(config->log_level);
 }
 

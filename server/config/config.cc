@@ -193,9 +193,9 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   config.drain_delay = ToDuration(values.drain_delay());
   config.drain_timeout = ToDuration(values.drain_timeout());
   config.log_level = values.log_level();
-  config.request_log = {.slow = ToDuration(values.log_slow_requests()),
-                        .sample_one_in = values.log_sample_one_in(),
-                        .lines_per_second = values.log_requests_per_second()};
+  config.log_slow_requests = ToDuration(values.log_slow_requests());
+  config.log_sample_one_in = values.log_sample_one_in();
+  config.log_requests_per_second = values.log_requests_per_second();
   OPSERVE_RETURN_IF_ERROR(CheckRecoveryWaits(config));
   config.values = std::move(values);
   return config;

@@ -11,7 +11,6 @@
 #include "server/config/listen_address.h"
 #include "server/config/server_config.pb.h"
 #include "server/config/tenant_config.h"
-#include "server/observability/request_log.h"
 
 namespace opserve::server {
 
@@ -79,7 +78,9 @@ struct Config {
   absl::Duration drain_delay;
   absl::Duration drain_timeout;
   std::string log_level;
-  RequestLogOptions request_log;
+  absl::Duration log_slow_requests = absl::Seconds(1);  // 0: no request is slow
+  uint32_t log_sample_one_in = 0;                       // 0: none
+  uint32_t log_requests_per_second = 1;                 // of one tenant
 };
 
 // Reads the file of --config, if there is one, lets the flags (after ParseFlags)

@@ -263,7 +263,9 @@ class BreakingServer {
 
 TEST_P(RetryTest, ABrokenConnectionIsNotSeen) {
   BreakingServer breaking;
-  const auto client = *Client::Connect(breaking.target());
+  // gRPC connects anew after 100 ms; random waits may make five attempts in less.
+  const auto client =
+      *Client::Connect(breaking.target(), {.retry = {.max_attempts = 20, .budget = 20}});
 
   const auto response = Execute(*client, SmallRequest());
 
