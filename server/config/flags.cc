@@ -43,8 +43,8 @@ ABSL_FLAG(absl::optional<absl::Duration>, tls_reload_interval, absl::nullopt,
           "How often the files of --tls_... are looked at again; a broken one is reported, and "
           "what was read before stays in use. Default: 60s.");
 ABSL_FLAG(std::string, metrics_listen, "",
-          "HOST:PORT for Prometheus (path /metrics); none for no such listener. Default: "
-          "127.0.0.1:9464.");
+          "HOST:PORT where /metrics is for Prometheus and / a status page for browsers, live and "
+          "drawn from /metrics; none for no such listener. Default: 127.0.0.1:9464.");
 ABSL_FLAG(absl::optional<uint32_t>, metrics_max_tenants, absl::nullopt,
           "Tenants that metrics tell apart (1 to 200); those that come to be known after them are "
           "counted together, as _other. Default: 200.");

@@ -1,41 +1,30 @@
 #include "server/observability/metrics_listener.h"
 
-#include <exception>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "prometheus/exposer.h"
+#include "prometheus/text_serializer.h"
+#include "server/observability/status_page/status_page.h"
 
 namespace opserve::server {
-namespace {
-
-class CollectFunction : public prometheus::Collectable {
- public:
-  explicit CollectFunction(MetricsListener::Collect collect) : collect_(std::move(collect)) {}
-  std::vector<prometheus::MetricFamily> Collect() const override { return collect_(); }
-
- private:
-  const MetricsListener::Collect collect_;
-};
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<MetricsListener>> MetricsListener::Start(const std::string& address,
                                                                         Collect collect) {
-  auto listener = std::unique_ptr<MetricsListener>(new MetricsListener());
-  listener->collectable_ = std::make_shared<CollectFunction>(std::move(collect));
-  try {
-    listener->exposer_ = std::make_unique<prometheus::Exposer>(address);
-  } catch (const std::exception& error) {  // how civetweb's wrapper reports a bad address
+  auto http =
+      HttpListener::Start(address, {{.path = "/",
+                                     .content_type = "text/html; charset=utf-8",
+                                     .body = [] { return std::string(kStatusPage); },
+                                     .security_policy = kStatusPagePolicy},
+                                    {.path = "/metrics",
+                                     .content_type = "text/plain; version=0.0.4; charset=utf-8",
+                                     .body = [collect = std::move(collect)] {
+                                       return prometheus::TextSerializer().Serialize(collect());
+                                     }}});
+  if (!http.ok()) {
     return absl::UnavailableError(
-        absl::StrCat("cannot serve metrics on ", address, ": ", error.what()));
+        absl::StrCat("cannot serve metrics on ", address, ": ", http.status().message()));
   }
-  listener->exposer_->RegisterCollectable(listener->collectable_);
-  return listener;
+  return std::unique_ptr<MetricsListener>(new MetricsListener(*std::move(http)));
 }
-
-MetricsListener::~MetricsListener() = default;
-
-int MetricsListener::port() const { return exposer_->GetListeningPorts().front(); }
 
 }  // namespace opserve::server

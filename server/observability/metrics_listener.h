@@ -1,18 +1,16 @@
-// The metrics endpoint: /metrics over HTTP, on a listener of its own.
+// What a daemon shows over HTTP: /metrics for Prometheus, and / for people, a page that draws
+// /metrics.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "prometheus/collectable.h"
 #include "prometheus/metric_family.h"
-
-namespace prometheus {
-class Exposer;
-}
+#include "server/observability/http_listener.h"
 
 namespace opserve::server {
 
@@ -25,15 +23,13 @@ class MetricsListener {
   // the listener. kUnavailable: the address cannot be bound.
   static absl::StatusOr<std::unique_ptr<MetricsListener>> Start(const std::string& address,
                                                                 Collect collect);
-  ~MetricsListener();
 
-  int port() const;
+  int port() const { return http_->port(); }
 
  private:
-  MetricsListener() = default;
+  explicit MetricsListener(std::unique_ptr<HttpListener> http) : http_(std::move(http)) {}
 
-  std::shared_ptr<prometheus::Collectable> collectable_;
-  std::unique_ptr<prometheus::Exposer> exposer_;  // ends before what it collects from
+  const std::unique_ptr<HttpListener> http_;
 };
 
 }  // namespace opserve::server

@@ -1,0 +1,100 @@
+// What is wrong, by the thresholds of the alerts in deploy/prometheus where there are such.
+
+const MAX_QUEUE_AGE = 5; // seconds
+const MAX_FAILED = 0.01;
+const DAY = 86_400;
+const CERTIFICATE_WARNING = 14 * DAY;
+const CERTIFICATE_CRITICAL = 2 * DAY;
+// How long an event is spoken of that is over at once.
+const EVENT_WINDOW = 60_000; // milliseconds
+
+const LOST_STATES = new Set(["quarantined", "failed"]);
+// What the service fails; not what callers got wrong, took back or asked too much of.
+const FAILURE_CODES = new Set(
+  ["UNKNOWN", "DEADLINE_EXCEEDED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"]);
+const MAX_LISTED = 3;
+
+// {severity, text}, critical ones first. `now`: milliseconds, by the daemon's clock.
+function findingsOf(history, now) {
+  const reading = history.latest;
+  return [
+    ...deviceFindings(reading),
+    ...queueFindings(reading),
+    ...overloadFindings(reading),
+    ...requestFindings(history),
+    ...certificateFindings(reading, now / 1000),
+    ...reloadFindings(history),
+  ].sort((a, b) => a.severity.localeCompare(b.severity)); // "critical" before "warning"
+}
+
+function critical(text) {
+  return { severity: "critical", text };
+}
+
+function warning(text) {
+  return { severity: "warning", text };
+}
+
+function deviceFindings({ states }) {
+  const found = [...states].filter(([, state]) => state !== "ready").map(([device, state]) => {
+    const finding = LOST_STATES.has(state) ? critical : warning;
+    return finding(`Device ${device} is ${state}, not ready.`);
+  });
+  const none = found.length === states.size;
+  return none ? [critical("No device is ready: no request can be served."), ...found] : found;
+}
+
+function queueFindings({ oldestAge }) {
+  return [...oldestAge].filter(([, age]) => age > MAX_QUEUE_AGE).map(([device, age]) =>
+    warning(`A request has waited ${secondsText(age)} for device ${device}.`));
+}
+
+function overloadFindings({ overloadActions }) {
+  const active = [...overloadActions].filter(([, isActive]) => isActive > 0).map(([action]) => action);
+  return active.length === 0 ? [] : [warning(`Overloaded: ${active.join(", ").replaceAll("_", " ")}.`)];
+}
+
+function requestFindings(history) {
+  const answers = history.increases("requestsByCode", EVENT_WINDOW);
+  const failures = new Map([...answers].filter(([code]) => FAILURE_CODES.has(code)));
+  const refusals = history.increases("refusalsByReason", EVENT_WINDOW);
+  const found = [];
+  const failed = sumOf(failures.values()) / sumOf(answers.values());
+  if (failed > MAX_FAILED) {
+    found.push(critical(`${percentText(failed)} of requests fail: ${largestFirst(failures)}.`));
+  }
+  if (refusals.size > 0) {
+    const tenants = history.increases("refusalsByTenant", EVENT_WINDOW);
+    found.push(warning(`Within a minute ${quantity(sumOf(refusals.values()), "request")} refused: ${
+      largestFirst(refusals)}; of tenants ${largestFirst(tenants)}.`));
+  }
+  return found;
+}
+
+function certificateFindings({ certificateExpiry }, now) {
+  return [...certificateExpiry].flatMap(([listener, expiry]) => {
+    const left = expiry - now;
+    if (left > CERTIFICATE_WARNING) return [];
+    const finding = left > CERTIFICATE_CRITICAL ? warning : critical;
+    return finding(left > 0
+      ? `The certificate of the ${listener} listener expires in ${secondsText(left)}.`
+      : `The certificate of the ${listener} listener has expired.`);
+  });
+}
+
+function reloadFindings({ readings, latest }) {
+  const count = (reading, result) => reading.reloads.get(result) ?? 0;
+  const failed = count(latest, "failure");
+  const last = readings.find((reading) => count(reading, "failure") === failed);
+  if (failed === 0 || count(latest, "success") > count(last, "success")) return [];
+  const when = last === readings[0] ? "since the daemon's start" : `at ${clockText(last.time)}`;
+  return [warning(`A reload of the configuration failed ${when}; the log says why.`)];
+}
+
+// "INTERNAL 12, UNKNOWN 3"
+function largestFirst(counts) {
+  const listed = [...counts].sort((a, b) => b[1] - a[1]);
+  const texts = listed.slice(0, MAX_LISTED).map(([name, count]) => `${name} ${countText(count)}`);
+  if (listed.length > MAX_LISTED) texts.push(`and ${listed.length - MAX_LISTED} more`);
+  return texts.join(", ");
+}

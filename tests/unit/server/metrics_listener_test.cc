@@ -1,0 +1,216 @@
+#include "server/observability/metrics_listener.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "server/observability/metrics.h"
+
+namespace opserve::server {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr char kExposition[] =
+    "# HELP answers_total What was asked.\n"
+    "# TYPE answers_total counter\n"
+    "answers_total{to=\"all\"} 42\n";
+
+std::vector<prometheus::MetricFamily> OneFamily() {
+  return {MetricFamilyBuilder("answers_total", "What was asked.", prometheus::MetricType::Counter)
+              .Add({{"to", "all"}}, 42)
+              .Build()};
+}
+
+class Connection {
+ public:
+  Connection(const std::string& host, int port) {
+    addrinfo* found = nullptr;
+    EXPECT_EQ(getaddrinfo(host.c_str(), absl::StrCat(port).c_str(), nullptr, &found), 0);
+    socket_ = socket(found->ai_family, SOCK_STREAM, 0);
+    is_connected_ = connect(socket_, found->ai_addr, found->ai_addrlen) == 0;
+    freeaddrinfo(found);
+  }
+  ~Connection() { close(socket_); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  bool is_connected() const { return is_connected_; }
+
+  void Send(const std::string& text) {
+    EXPECT_EQ(send(socket_, text.data(), text.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(text.size()));
+  }
+
+  std::string ReadToEnd() {
+    std::string text;
+    char buffer[4096];
+    for (ssize_t n = 0; (n = read(socket_, buffer, sizeof(buffer))) > 0;) text.append(buffer, n);
+    return text;
+  }
+
+ private:
+  int socket_ = -1;
+  bool is_connected_ = false;
+};
+
+struct Answer {
+  std::string head;
+  std::string body;
+};
+
+Answer AnswerOf(const std::string& text) {
+  const std::pair<std::string, std::string> parts =
+      absl::StrSplit(text, absl::MaxSplits("\r\n\r\n", 1));
+  return {parts.first, parts.second};
+}
+
+class MetricsListenerTest : public testing::Test {
+ protected:
+  Answer Ask(const std::string& request_line, const std::string& headers = "") const {
+    Connection connection("127.0.0.1", listener_->port());
+    connection.Send(absl::StrCat(request_line, " HTTP/1.1\r\nHost: any\r\n", headers, "\r\n"));
+    return AnswerOf(connection.ReadToEnd());
+  }
+
+  std::unique_ptr<MetricsListener> listener_ = *MetricsListener::Start("127.0.0.1:0", &OneFamily);
+};
+
+std::string Decompressed(const std::string& gzip) {
+  std::string text(1 << 20, '\0');
+  z_stream stream = {};
+  EXPECT_EQ(inflateInit2(&stream, MAX_WBITS + 16), Z_OK);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(gzip.data()));
+  stream.avail_in = static_cast<uInt>(gzip.size());
+  stream.next_out = reinterpret_cast<Bytef*>(text.data());
+  stream.avail_out = static_cast<uInt>(text.size());
+  EXPECT_EQ(inflate(&stream, Z_FINISH), Z_STREAM_END);
+  text.resize(stream.total_out);
+  inflateEnd(&stream);
+  return text;
+}
+
+TEST_F(MetricsListenerTest, ServesTwoPagesToReadAndNothingElse) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"GET /", "200 OK"},
+      {"GET /metrics", "200 OK"},
+      {"GET /metrics?name=value", "200 OK"},
+      {"HEAD /", "200 OK"},
+      {"HEAD /metrics", "200 OK"},
+      {"GET /metrics/", "404 Not Found"},
+      {"GET /metrics/more", "404 Not Found"},
+      {"GET /index.html", "404 Not Found"},
+      {"GET /favicon.ico", "404 Not Found"},
+      {"GET /../../etc/passwd", "404 Not Found"},
+      {"GET /%2e%2e/%2e%2e/etc/passwd", "404 Not Found"},
+      {"HEAD /more", "404 Not Found"},
+      {"POST /more", "404 Not Found"},
+      {"POST /", "405 Method Not Allowed"},
+      {"PUT /metrics", "405 Method Not Allowed"},
+      {"DELETE /metrics", "405 Method Not Allowed"},
+      {"OPTIONS /metrics", "405 Method Not Allowed"},
+  };
+  for (const auto& [request, status] : kCases) {
+    SCOPED_TRACE(request);
+    const Answer answer = Ask(request);
+    EXPECT_THAT(answer.head, StartsWith(absl::StrCat("HTTP/1.1 ", status, "\r\n")));
+    EXPECT_THAT(answer.head, HasSubstr("\r\nX-Content-Type-Options: nosniff\r\n"));
+    EXPECT_THAT(answer.head, HasSubstr("\r\nReferrer-Policy: no-referrer\r\n"));
+    EXPECT_THAT(answer.head, HasSubstr("\r\nCache-Control: no-store\r\n"));
+    EXPECT_THAT(answer.head, HasSubstr("\r\nContent-Security-Policy: default-src 'none'; "));
+    EXPECT_THAT(answer.head, HasSubstr("frame-ancestors 'none'\r\n"));
+    EXPECT_THAT(answer.head, Not(HasSubstr("unsafe")));
+    EXPECT_EQ(absl::StrContains(answer.head, "\r\nAllow: GET, HEAD\r\n"),
+              absl::StartsWith(status, "405"));
+    if (absl::StartsWith(request, "HEAD")) {
+      EXPECT_THAT(answer.body, IsEmpty());
+    } else {
+      EXPECT_THAT(answer.head, HasSubstr(absl::StrCat("\r\nContent-Length: ", answer.body.size())));
+    }
+  }
+}
+
+TEST_F(MetricsListenerTest, WhatIsNoRequestIsRefused) {
+  for (const char* request : {"NONSENSE /", "GET", "\r\n\r\n", "GET metrics"}) {
+    EXPECT_THAT(Ask(request).head, HasSubstr(" 400 Bad Request\r\n")) << request;
+  }
+  EXPECT_THAT(Ask("GET /", absl::StrCat("Large: ", std::string(20'000, 'x'), "\r\n")).body,
+              Not(HasSubstr("opserved")));
+  EXPECT_THAT(Ask("GET /").head, StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(MetricsListenerTest, MetricsAreForPrometheus) {
+  const Answer answer = Ask("GET /metrics");
+  EXPECT_THAT(answer.head,
+              HasSubstr("\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
+  EXPECT_EQ(answer.body, kExposition);
+}
+
+TEST_F(MetricsListenerTest, ThePageIsHtml) {
+  const Answer answer = Ask("GET /");
+  EXPECT_THAT(answer.head, HasSubstr("\r\nContent-Type: text/html; charset=utf-8\r\n"));
+  EXPECT_THAT(answer.body, StartsWith("<!doctype html>\n"));
+  EXPECT_THAT(answer.body, EndsWith("</html>\n"));
+}
+
+TEST_F(MetricsListenerTest, CompressesForThoseWhoAsk) {
+  const std::pair<const char*, bool> kCases[] = {
+      {"gzip", true},      {"deflate, GZIP;q=1.0, gzip, br", true},
+      {"x-gzip", false},   {"deflate, br", false},
+      {"gzip;q=0", false}, {"", false},
+  };
+  for (const auto& [codings, is_compressed] : kCases) {
+    SCOPED_TRACE(codings);
+    const Answer answer = Ask("GET /metrics", absl::StrCat("Accept-Encoding: ", codings, "\r\n"));
+    EXPECT_EQ(absl::StrContains(answer.head, "\r\nContent-Encoding: gzip\r\n"), is_compressed);
+    EXPECT_EQ(is_compressed ? Decompressed(answer.body) : answer.body, kExposition);
+  }
+}
+
+TEST_F(MetricsListenerTest, SlowClientsKeepNobodyWaiting) {
+  std::vector<std::unique_ptr<Connection>> slow;
+  for (int i = 0; i < 5; ++i) {
+    slow.push_back(std::make_unique<Connection>("127.0.0.1", listener_->port()));
+    slow.push_back(std::make_unique<Connection>("127.0.0.1", listener_->port()));
+    slow.back()->Send("GET /metrics HTTP/1.1\r\nHost: ");
+  }
+  EXPECT_EQ(Ask("GET /metrics").body, kExposition);
+  slow.back()->Send("any\r\n\r\n");
+  EXPECT_EQ(AnswerOf(slow.back()->ReadToEnd()).body, kExposition);
+}
+
+TEST_F(MetricsListenerTest, EndsAlthoughClientsAreConnected) {
+  const int port = listener_->port();
+  Connection silent("127.0.0.1", port);
+  listener_.reset();
+  EXPECT_THAT(silent.ReadToEnd(), IsEmpty());
+  EXPECT_FALSE(Connection("127.0.0.1", port).is_connected());
+}
+
+TEST(MetricsListenerStartTest, SaysWhyItCannot) {
+  const auto first = MetricsListener::Start("127.0.0.1:0", &OneFamily);
+  const std::string address = absl::StrCat("127.0.0.1:", (*first)->port());
+  const absl::Status status = MetricsListener::Start(address, &OneFamily).status();
+  const std::string message(status.message());
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(message, StartsWith(absl::StrCat("cannot serve metrics on ", address, ": ")));
+  EXPECT_THAT(message, HasSubstr("Address already in use"));
+}
+
+}  // namespace
+}  // namespace opserve::server
