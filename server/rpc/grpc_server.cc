@@ -100,6 +100,7 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   execute_.idempotency = &idempotency_;
   execute_.metrics = parts_.metrics;
   execute_.statistics = &statistics_;
+  execute_.shadow_checks = parts_.shadow_checks;
   execute_.authenticator = &authenticator_;
   execute_.limits.max_tensor_bytes = config.max_tensor_bytes;
   execute_.limits.max_program_bytes = config.max_request_bytes;

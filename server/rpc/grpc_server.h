@@ -41,6 +41,7 @@ class GrpcServer {
     const SharedRegions* shared_regions = nullptr;  // null: shared memory is not enabled
     NamedRegions* named_regions = nullptr;          // null: regions by name are not allowed
     RequestMetrics* metrics = nullptr;
+    ShadowChecks* shadow_checks = nullptr;
     const Tenants* tenants = nullptr;
     const TlsFiles* tls = nullptr;  // null: TCP is in plaintext
     // Answers GetServerStatus; called on polling threads, must not block.
