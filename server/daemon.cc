@@ -91,6 +91,7 @@ Daemon::~Daemon() {
   // registered are there.
   shared_memory_.reset();
   grpc_.reset();  // waits for the last call, so nothing uses the devices any more
+  if (shadow_checks_ != nullptr) shadow_checks_->Stop();
   monitor_.reset();
   // Tensors go before the pools that lent their memory; the supervisors still know the registry.
   if (residents_ != nullptr) residents_->Expire(absl::InfiniteFuture());
@@ -136,6 +137,7 @@ absl::Status Daemon::OpenDevices() {
     names.emplace_back(op.descriptor->name);
     if (!op.is_available()) LogWarning("operator_unavailable", {{"operator", names.back()}});
   }
+  shadow_checks_ = std::make_unique<ShadowChecks>(*scheduler_, names, config_.shadow_check_ratio);
   metrics_ = std::make_unique<RequestMetrics>(std::move(names), std::move(ids));
   return absl::OkStatus();
 }
@@ -218,6 +220,7 @@ absl::Status Daemon::StartListeners() {
                                                        .named_regions = named_regions_.get(),
                                                        .metrics = metrics_.get(),
                                                        .request_log = &request_log_,
+                                                       .shadow_checks = shadow_checks_.get(),
                                                        .tenants = tenants_.get(),
                                                        .tls = tls_.get(),
                                                        .status = [this] { return Status(); }}));
@@ -339,6 +342,7 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
                               .tenants = tenants_->Current(),
                               .connections = grpc_->acceptor().connections(),
                               .max_connections = config_.max_connections}));
+  families.push_back(shadow_checks_->Collect());
   add(CollectProcessMetrics());
   families.push_back(MetricFamilyBuilder("opserve_connections", "Connections of clients.",
                                          prometheus::MetricType::Gauge)

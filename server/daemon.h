@@ -25,6 +25,7 @@
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/shared_memory_server.h"
 #include "server/scheduling/scheduler.h"
+#include "server/scheduling/shadow_checks.h"
 #include "server/scheduling/tenants.h"
 #include "server/shared_memory/named_regions.h"
 #include "server/shared_memory/shared_memory_quota.h"
@@ -94,6 +95,7 @@ class Daemon {
   SharedMemoryQuota shared_memory_quota_;
   std::unique_ptr<SharedRegions> shared_regions_;  // null: shared memory is not enabled
   std::unique_ptr<NamedRegions> named_regions_;    // null: regions by name are not allowed
+  std::unique_ptr<ShadowChecks> shadow_checks_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<DeviceMonitor> monitor_;
   std::unique_ptr<RequestMetrics> metrics_;

@@ -167,6 +167,9 @@ DEVICES = Dashboard("devices", "opserve: devices", [
     Panel("Streams stopped", "In an hour, by why; abandoned: they could not be.", [
         Query(f"sum by (instance, device, kind) (increase({of('opserve_stream_aborts_total')}[1h])) > 0",
               DEVICE + " {{kind}}", may_be_empty=True)]),
+    Panel("Run again", "Requests per second that were run again on another device (--shadow_check_ratio), "
+          "and what came of it.", [
+        Query(rate("result", "opserve_shadow_checks_total"), "{{result}}")], unit="reqps"),
     Panel("Which device is which", "For a join with Ascend's npu-exporter: id and pcie_bus_info are its "
           "labels too.", [Query(of("opserve_device_info"), "")], kind="table"),
     Panel("Memory in use", "Of each device, by anybody.", [

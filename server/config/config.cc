@@ -161,6 +161,7 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   config.keepalive_timeout = ToDuration(values.keepalive_timeout());
   config.write_stall_timeout = ToDuration(values.write_stall_timeout());
   config.streams_per_device = values.streams_per_device();
+  config.shadow_check_ratio = values.shadow_check_ratio();
   config.queue_capacity_total = values.queue_capacity_total();
   config.queue_capacity_per_tenant = values.queue_capacity_per_tenant();
   config.queue_max_age = ToDuration(values.queue_max_age());

@@ -46,6 +46,7 @@ struct Config {
   std::string acl_library_dir;
   std::vector<int32_t> devices;  // ids; empty: all there are
   uint32_t streams_per_device = 4;
+  double shadow_check_ratio = 0;
   uint32_t queue_capacity_total = 4096;
   uint32_t queue_capacity_per_tenant = 256;
   absl::Duration queue_max_age = absl::Seconds(30);

@@ -42,6 +42,13 @@ absl::Status CheckNumber(absl::string_view name, const config::Rule& rule, uint6
   return Invalid(name, absl::StrCat(value), absl::StrCat("from ", rule.min(), " to ", max));
 }
 
+absl::Status CheckRatio(absl::string_view name, const config::Rule& rule, double value) {
+  const auto min = static_cast<double>(rule.min());
+  const auto max = static_cast<double>(rule.max());
+  if (value >= min && value <= max) return absl::OkStatus();  // NaN is neither
+  return Invalid(name, absl::StrCat(value), absl::StrCat("from ", rule.min(), " to ", rule.max()));
+}
+
 absl::Status CheckDuration(absl::string_view name, const config::Rule& rule,
                            const std::string& text) {
   absl::Duration value;
@@ -90,6 +97,8 @@ absl::Status CheckMessage(const Message& message, const std::string& prefix) {
     } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_UINT64) {
       OPSERVE_RETURN_IF_ERROR(
           CheckNumber(name, rule, reflection.GetUInt64(message, &field), UINT64_MAX));
+    } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
+      OPSERVE_RETURN_IF_ERROR(CheckRatio(name, rule, reflection.GetDouble(message, &field)));
     } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
       OPSERVE_RETURN_IF_ERROR(CheckText(name, rule, reflection.GetString(message, &field)));
     }
@@ -112,6 +121,8 @@ void FillMessage(Message* message) {
       reflection.SetUInt32(message, field, field->default_value_uint32());
     } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64) {
       reflection.SetUInt64(message, field, field->default_value_uint64());
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
+      reflection.SetDouble(message, field, field->default_value_double());
     } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
       reflection.SetBool(message, field, field->default_value_bool());
     } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {

@@ -82,6 +82,9 @@ ABSL_FLAG(absl::optional<uint32_t>, queue_capacity_per_tenant, absl::nullopt,
 ABSL_FLAG(absl::optional<absl::Duration>, queue_max_age, absl::nullopt,
           "Longest a request may wait for a device; then it ends with DEADLINE_EXCEEDED (at "
           "least 1ms). Default: 30s.");
+ABSL_FLAG(absl::optional<double>, shadow_check_ratio, absl::nullopt,
+          "Part of the requests that are run again on another device, when one is idle, to compare "
+          "the results bit for bit; metrics count the differences (0 to 1). Default: 0.");
 ABSL_FLAG(absl::optional<uint64_t>, max_message_bytes, absl::nullopt,
           "Largest request or response message (1048576 to 2147483647). Default: 64 MiB.");
 ABSL_FLAG(absl::optional<uint64_t>, max_tensor_bytes, absl::nullopt,
@@ -239,6 +242,12 @@ absl::Status SetField(const FieldDescriptor* field, const std::string& text,
       } else {
         reflection.SetUInt64(message, field, number);
       }
+      break;
+    }
+    case FieldDescriptor::CPPTYPE_DOUBLE: {
+      double number = 0;
+      if (!absl::SimpleAtod(text, &number)) return absl::InternalError(field->name());
+      reflection.SetDouble(message, field, number);
       break;
     }
     default:

@@ -8,14 +8,15 @@
 namespace opserve::server {
 namespace {
 
-// gRPC keeps deadlines in milliseconds.
-constexpr absl::Duration kTimerTick = absl::Milliseconds(1);
+// A caller's deadline passes a little before ours, which begins when its call has arrived and is
+// rounded up. So whoever leaves so shortly before it has left because of it.
+constexpr absl::Duration kTransit = absl::Milliseconds(50);
 
 }  // namespace
 
 absl::Status CallState::Check() const {
   const bool is_cancelled = is_cancelled_.load(std::memory_order_relaxed);
-  if (absl::Now() >= deadline_ - (is_cancelled ? kTimerTick : absl::ZeroDuration())) {
+  if (absl::Now() >= deadline_ - (is_cancelled ? kTransit : absl::ZeroDuration())) {
     return catalog::ErrorWithReason(absl::StatusCode::kDeadlineExceeded, "deadline_expired",
                                     "the deadline passed before the request had ended");
   }

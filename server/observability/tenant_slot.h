@@ -14,6 +14,11 @@ inline constexpr size_t kOtherTenants = kNamedTenantSlots;
 inline constexpr size_t kNobody = kNamedTenantSlots + 1;
 inline constexpr size_t kTenantSlots = kNamedTenantSlots + 2;
 
-inline size_t TenantSlot(uint32_t id) { return std::min<size_t>(id, kOtherTenants); }
+// Stands for an id where what is done is done for no tenant.
+inline constexpr uint32_t kNobodysId = UINT32_MAX;
+
+inline size_t TenantSlot(uint32_t id) {
+  return id == kNobodysId ? kNobody : std::min<size_t>(id, kOtherTenants);
+}
 
 }  // namespace opserve::server

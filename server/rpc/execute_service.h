@@ -15,6 +15,7 @@
 #include "server/observability/request_metrics.h"
 #include "server/rpc/call_counter.h"
 #include "server/scheduling/scheduler.h"
+#include "server/scheduling/shadow_checks.h"
 #include "server/shared_memory/shared_regions.h"
 
 namespace opserve::server {
@@ -39,6 +40,7 @@ struct ExecuteContext {
   RequestMetrics* metrics = nullptr;
   OperatorStatistics* statistics = nullptr;
   RequestLog* request_log = nullptr;
+  ShadowChecks* shadow_checks = nullptr;  // outlives the context
   const Authenticator* authenticator = nullptr;
   ProgramLimits limits;
   uint64_t max_response_bytes = 0;

@@ -107,6 +107,19 @@ ExecutionEnd Refusal(const ExecuteContext& context, const ExecutionInput& input,
   return end;
 }
 
+// After the answer. Nothing of the context may be used then.
+void CheckAgain(ShadowChecks& checks, ExecutionRequest& request, const ExecutionEnd& end) {
+  std::vector<absl::string_view> results;
+  for (const grpc::Slice& slice : end.answer->payloads) {
+    results.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  checks.Check({.message = request.TakeMessage(),
+                .program = request.TakeProgram(),
+                .demand = request.demand(),
+                .device = *end.device,
+                .results = std::move(results)});
+}
+
 // Hands the program to a device; `on_end` is called if and only if the result is OK.
 absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program program,
                     std::shared_ptr<CallState> call, AnswerMemory memory, OnExecutionEnd on_end) {
@@ -131,7 +144,9 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
       end.status = result.status();
     }
     end.clock = request.clock();
+    ShadowChecks& checks = *context.shadow_checks;
     on_end(end);
+    if (end.status.ok() && checks.Draw()) CheckAgain(checks, request, end);
   };
   std::unique_ptr<LaneTask> task = std::make_unique<ExecutionRequest>(
       std::move(input.message), std::move(program), std::move(call), input.tenant->id(),

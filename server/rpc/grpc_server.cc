@@ -101,6 +101,7 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   execute_.metrics = parts_.metrics;
   execute_.request_log = parts_.request_log;
   execute_.statistics = &statistics_;
+  execute_.shadow_checks = parts_.shadow_checks;
   execute_.authenticator = &authenticator_;
   execute_.limits.max_tensor_bytes = config.max_tensor_bytes;
   execute_.limits.max_program_bytes = config.max_request_bytes;

@@ -42,6 +42,7 @@ class GrpcServer {
     NamedRegions* named_regions = nullptr;          // null: regions by name are not allowed
     RequestMetrics* metrics = nullptr;
     RequestLog* request_log = nullptr;
+    ShadowChecks* shadow_checks = nullptr;
     const Tenants* tenants = nullptr;
     const TlsFiles* tls = nullptr;  // null: TCP is in plaintext
     // Answers GetServerStatus; called on polling threads, must not block.

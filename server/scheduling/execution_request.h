@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "proto/codec/payload_message.h"
@@ -36,12 +37,15 @@ class ExecutionRequest final : public LaneTask {
 
   StageClock& clock() { return clock_; }
   const Program& program() const { return program_; }
+  // What was run, for the taking when it has been answered.
+  codec::PayloadMessage TakeMessage() { return std::move(message_); }
+  Program TakeProgram() { return std::move(program_); }
 
  private:
   void SetResult(absl::StatusOr<ProgramResult> result);
   void ReleaseSharedMemory();
 
-  const codec::PayloadMessage message_;  // owns the payloads' bytes
+  codec::PayloadMessage message_;  // owns the payloads' bytes
   Program program_;
   CostModel& costs_;
   const bool is_prompt_;

@@ -105,6 +105,16 @@ DeviceService* Scheduler::Roomiest() const {
   return best;
 }
 
+DeviceService* Scheduler::IdleDevice(int32_t except_device) const {
+  for (const auto& service : devices_) {
+    if (service->device().id() != except_device && IsReady(*service) && service->queued() == 0 &&
+        service->executing() < service->lanes()) {
+      return service.get();
+    }
+  }
+  return nullptr;
+}
+
 bool Scheduler::HasReadyDevice() const {
   return std::any_of(devices_.begin(), devices_.end(),
                      [](const auto& service) { return IsReady(*service); });

@@ -54,6 +54,8 @@ class Scheduler {
   DeviceService* Find(int32_t device) const;
   // The ready device whose pool can still give most; null: none is ready.
   DeviceService* Roomiest() const;
+  // A ready device on which nothing waits and a lane is free; null: there is none.
+  DeviceService* IdleDevice(int32_t except_device) const;
   bool HasReadyDevice() const;
 
   absl::Span<const std::unique_ptr<DeviceService>> devices() const { return devices_; }

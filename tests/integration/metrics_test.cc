@@ -207,6 +207,67 @@ TEST_F(MetricsTest, DevicesSayWhoTheyAreAndTheDaemonWhatItIs) {
   EXPECT_EQ(builds, 1);
 }
 
+MetricLabels Shadow(const char* result) {
+  return {{"operator", "L1LossBackward"}, {"result", result}};
+}
+
+Config WithShadowChecks(Config config) {
+  config.shadow_check_ratio = 1;
+  return config;
+}
+
+TEST_F(MetricsTest, RequestsAreRunAgainOnAnotherDeviceAtNobodysCost) {
+  daemon_.emplace(WithShadowChecks(InProcessDaemon::DefaultConfig()));
+  ASSERT_TRUE(IsAllOnes(daemon_->client().Execute(OnesRequest(1000)), 1000));
+
+  EXPECT_TRUE(Becomes(1, "opserve_shadow_checks_total", Shadow("match")));
+  EXPECT_EQ(Value("opserve_shadow_checks_total", Shadow("mismatch")), 0);
+  EXPECT_EQ(Value("opserve_shadow_checks_total", Shadow("skipped")), 0);
+  absl::Duration of_nobody;
+  int with_tenants = 0;
+  for (const auto& service : daemon_->daemon().scheduler().devices()) {
+    with_tenants += service->TenantTime(0) > absl::ZeroDuration();
+    of_nobody += service->TenantTime(kNobody);
+  }
+  EXPECT_EQ(with_tenants, 1);
+  EXPECT_GT(of_nobody, absl::ZeroDuration());
+  EXPECT_EQ(daemon_->HeldByRequests(), 0);
+}
+
+TEST_F(MetricsTest, ADeviceThatComputesWrongIsFoundOut) {
+  daemon_.emplace(WithShadowChecks(InProcessDaemon::DefaultConfig()));
+  for (const int device : {0, 1}) {
+    InjectFaults(absl::StrCat("kernel=aclnnL1LossBackward,wrong,on=", device));
+    ASSERT_TRUE(daemon_->client().Execute(OnesRequest(1000)).ok());
+    EXPECT_TRUE(Becomes(device + 1, "opserve_shadow_checks_total", Shadow("mismatch")));
+  }
+  EXPECT_EQ(Value("opserve_shadow_checks_total", Shadow("match")), 0);
+}
+
+TEST_F(MetricsTest, WhatCannotBeRunAgainIsSkipped) {
+  daemon_.emplace(WithShadowChecks(InProcessDaemon::OneLane()));
+  ASSERT_TRUE(daemon_->client().Execute(OnesRequest(10)).ok());
+  EXPECT_TRUE(Becomes(1, "opserve_shadow_checks_total", Shadow("skipped")));
+
+  daemon_.reset();
+  daemon_.emplace(WithShadowChecks(InProcessDaemon::DefaultConfig()));
+  const auto resident = daemon_->client().Upload(Tensor::Owning<float>({1}, {3.0f}));
+  ASSERT_TRUE(resident.ok()) << resident.status();
+  Request request = OnesRequest(1);
+  request.invocations[0].inputs[1].value = *resident;
+  ASSERT_TRUE(daemon_->client().Execute(request).ok());
+  EXPECT_TRUE(Becomes(1, "opserve_shadow_checks_total", Shadow("skipped")));
+  EXPECT_EQ(Value("opserve_shadow_checks_total", Shadow("match")), 0);
+}
+
+TEST_F(MetricsTest, NothingIsRunAgainUnlessAskedFor) {
+  daemon_.emplace();
+  ASSERT_TRUE(daemon_->client().Execute(OnesRequest(10)).ok());
+  for (const char* result : {"match", "mismatch", "skipped"}) {
+    EXPECT_EQ(Value("opserve_shadow_checks_total", Shadow(result)), 0);
+  }
+}
+
 TEST_F(MetricsTest, ABusyDeviceIsSeenToBeBusy) {
   StartWithHangingKernel(InProcessDaemon::OneLane());
   EXPECT_TRUE(Await([&] {

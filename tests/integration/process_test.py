@@ -126,6 +126,7 @@ class ProcessTest(unittest.TestCase):
             "--metrics_listen=unix:/x": "use HOST:PORT",
             "--streams_per_device=0": "must be from 1 to 64",
             "--metrics_max_tenants=201": "must be from 1 to 200",
+            "--shadow_check_ratio=1.01": "must be from 0 to 1",
             "--max_message_bytes=10": "must be from 1048576 to 2147483647",
             "--execution_timeout=0s": "must be at least 1ms",
             "--drain_timeout=inf": "must be at least 0",
@@ -146,9 +147,10 @@ class ProcessTest(unittest.TestCase):
 
     def test_a_configuration_can_be_checked_without_running(self):
         config = self.write_config('streams_per_device: 3\ntenant { name: "a" uid: 7 }\n')
-        run = self.run_opserved(f"--config={config}", "--stream_window=5", "--validate_config")
+        run = self.run_opserved(f"--config={config}", "--stream_window=5", "--shadow_check_ratio=0.125",
+                                "--validate_config")
         self.assertEqual(run.returncode, 0, run.stderr)
-        for line in ("streams_per_device: 3", "stream_window: 5", 'max_deadline: "300s"'):
+        for line in ("streams_per_device: 3", "stream_window: 5", "shadow_check_ratio: 0.125", 'max_deadline: "300s"'):
             self.assertIn(line, run.stdout)
         broken = self.write_config("streams_per_device: 3\nnonsense: 1\n")
         run = self.run_opserved(f"--config={broken}", "--validate_config")

@@ -32,6 +32,8 @@ TEST(ConfigTest, NothingIsNeeded) {
   EXPECT_TRUE(config->listen.at(0).is_unix);
   EXPECT_EQ(config->max_deadline, absl::Seconds(300));
   EXPECT_EQ(config->metrics_max_tenants, 200u);
+  EXPECT_EQ(config->shadow_check_ratio, 0);
+  EXPECT_EQ(ConfigFrom(Parse("shadow_check_ratio: 0.25"))->shadow_check_ratio, 0.25);
   EXPECT_EQ(config->tenants.tenants.at(0).name, "default");
   EXPECT_EQ(config->tenants.anonymous, "default");
 }
@@ -45,6 +47,9 @@ TEST(ConfigTest, WrongValuesAreRefusedWithWhatIsValid) {
            Case{"streams_per_device: 0", "streams_per_device=0: must be from 1 to 64"},
            Case{"metrics_max_tenants: 0", "metrics_max_tenants=0: must be from 1 to 200"},
            Case{"metrics_max_tenants: 201", "metrics_max_tenants=201: must be from 1 to 200"},
+           Case{"shadow_check_ratio: 1.5", "shadow_check_ratio=1.5: must be from 0 to 1"},
+           Case{"shadow_check_ratio: -0.1", "shadow_check_ratio=-0.1: must be from 0 to 1"},
+           Case{"shadow_check_ratio: nan", "shadow_check_ratio=nan: must be from 0 to 1"},
            Case{"max_message_bytes: 5", "must be from 1048576 to 2147483647"},
            Case{"drain_delay: 'soon'", "drain_delay=soon: must be a duration such as"},
            Case{"drain_delay: '-1s'", "must be at least 0"},
