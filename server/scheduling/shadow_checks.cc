@@ -19,8 +19,8 @@ namespace {
 
 constexpr const char* kResultNames[] = {"match", "mismatch", "skipped"};
 // For a lane that was free a moment ago, and then for memory and the copies to the device.
-constexpr absl::Duration kQueuePatience = absl::Milliseconds(100);
-constexpr absl::Duration kMemoryPatience = absl::Milliseconds(100);
+constexpr absl::Duration kQueuePatience = absl::Seconds(1);
+constexpr absl::Duration kMemoryPatience = absl::Seconds(1);
 
 // What is in the memory of a device, or of the caller, may be another thing by now.
 bool CanBeRepeated(const Program& program) {
