@@ -22,7 +22,7 @@ enum class LogSeverity { kInfo, kWarning, kError };
 // Whether lines of that severity are written.
 bool IsLogged(LogSeverity severity);
 
-// Thread-safe, and safe to call before InitializeLog and after the program's end has begun.
+// Thread-safe, and safe to call after the program's end has begun.
 // `fields`: an object.
 void Log(LogSeverity severity, absl::string_view event, const nlohmann::ordered_json& fields);
 void LogInfo(absl::string_view event, LogFields fields = {});

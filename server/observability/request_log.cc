@@ -1,6 +1,6 @@
 #include "server/observability/request_log.h"
 
-#include <utility>
+#include <string>
 
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"

@@ -77,8 +77,8 @@ class RequestLog {
 
   Kind KindOf(const TraceContext& trace, const absl::Status& status, const StageClock& clock) const;
 
-  std::atomic<int64_t> slow_ns_ = 0;  // likewise, 0: none
-  std::atomic<uint32_t> sample_one_in_ = 0;
+  std::atomic<int64_t> slow_ns_ = 0;         // 0: no request is slow
+  std::atomic<uint32_t> sample_one_in_ = 0;  // 0: none
   std::atomic<uint32_t> lines_per_second_ = 1;
   std::array<Limits, kTenantSlots> limits_;  // by TenantSlot
 };
