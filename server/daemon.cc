@@ -60,6 +60,17 @@ DeviceServiceOptions ServiceOptions(const Config& config, size_t devices) {
           .longest_recovery_wait = config.longest_recovery_wait};
 }
 
+// The hardware's limit is the second line: a lane gives up before, and aborts its stream. Where
+// that does not end a kernel, this does, and not the vendor's own limit, 18 minutes.
+void LimitExecutions(const AclLibrary& acl, absl::Duration execution_timeout) {
+  const absl::StatusOr<absl::Duration> limit = acl.SetExecutionLimit(2 * execution_timeout);
+  if (limit.ok()) {
+    LogInfo("execution_limit", {{"seconds", absl::ToDoubleSeconds(*limit)}});
+  } else {
+    LogWarning("no_execution_limit", {{"reason", std::string(limit.status().message())}});
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
@@ -101,6 +112,10 @@ Daemon::~Daemon() {
 
 absl::Status Daemon::OpenDevices() {
   OPSERVE_ASSIGN_OR_RETURN(acl_, AclLibrary::Load(config_.acl_library_dir));
+  for (const std::string& problem : acl_->problems()) {
+    LogWarning("acl_library_problem", {{"problem", problem}});
+  }
+  LimitExecutions(*acl_, config_.execution_timeout);
   operators_ = std::make_unique<OperatorTable>(*acl_);
   pinned_ = PinnedPool::Create(*acl_, config_.pinned_pool_bytes, config_.allow_host_fallback);
   residents_ = std::make_unique<ResidentTensors>(
@@ -135,7 +150,10 @@ absl::Status Daemon::OpenDevices() {
   std::vector<std::string> names;
   for (const LoadedOperator& op : operators_->operators()) {
     names.emplace_back(op.descriptor->name);
-    if (!op.is_available()) LogWarning("operator_unavailable", {{"operator", names.back()}});
+    if (!op.is_available()) {
+      LogWarning("operator_unavailable",
+                 {{"operator", names.back()}, {"reason", op.unavailable_reason()}});
+    }
   }
   shadow_checks_ = std::make_unique<ShadowChecks>(*scheduler_, names, config_.shadow_check_ratio);
   metrics_ = std::make_unique<RequestMetrics>(std::move(names), std::move(ids));
@@ -144,13 +162,10 @@ absl::Status Daemon::OpenDevices() {
 
 absl::StatusOr<std::vector<int32_t>> Daemon::DeviceIds() const {
   std::vector<int32_t> ids = config_.devices;
-  uint32_t count = 0;
-  OPSERVE_RETURN_IF_ERROR(
-      AclCallStatus(*acl_, "aclrtGetDeviceCount", acl_->aclrtGetDeviceCount(&count)));
+  OPSERVE_ASSIGN_OR_RETURN(const uint32_t count, acl_->CountDevices());
   if (ids.empty()) {
     for (uint32_t id = 0; id < count; ++id) ids.push_back(static_cast<int32_t>(id));
   }
-  if (ids.empty()) return absl::FailedPreconditionError("the ACL libraries find no device");
   for (int32_t id : ids) {
     if (id >= static_cast<int32_t>(count)) {
       return absl::InvalidArgumentError(
@@ -256,7 +271,7 @@ absl::Status Daemon::StartListeners() {
                     {"metrics_port", metrics_listener_ != nullptr ? metrics_listener_->port() : 0},
                     {"devices", scheduler_->devices().size()},
                     {"soc", acl_->soc_name()},
-                    {"acl_library_dir", config_.acl_library_dir}});
+                    {"acl_library_dir", acl_->layout().library_dir}});
   return absl::OkStatus();
 }
 

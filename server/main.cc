@@ -7,13 +7,16 @@
 #include <cstdio>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "google/protobuf/stubs/logging.h"
 #include "server/config/config.h"
 #include "server/config/config_text.h"
 #include "server/config/flags.h"
 #include "server/daemon.h"
+#include "server/diagnosis/self_test.h"
 #include "server/observability/log.h"
+#include "server/rpc/grpc_server.h"
 #include "server/service_manager.h"
 
 namespace opserve::server {
@@ -61,6 +64,20 @@ ExitCode Fail(ExitCode code, const absl::Status& status) {
   return code;
 }
 
+ExitCode TestItself(const Config& config) {
+  const std::string format = SelfTestFormat();
+  if (format != "text" && format != "json") {
+    return Fail(kBadFlags, absl::InvalidArgumentError(absl::StrCat("--self_test_format=", format,
+                                                                   ": must be text or json")));
+  }
+  // Its lanes, the polling threads' own, and that of golden values.
+  const uint32_t streams = config.streams_per_device + GrpcServer::NumPollers() + 1;
+  SetLogLevel("off").IgnoreError();  // the report says it better
+  const bool is_healthy = RunSelfTest(
+      config, streams, format == "json" ? Report::Format::kJson : Report::Format::kText, stdout);
+  return is_healthy ? kEndedWell : kCannotStart;
+}
+
 ExitCode Run() {
   const sigset_t signals = BlockSignals();
   KeepFreedMemory();
@@ -78,6 +95,7 @@ ExitCode Run() {
   if (absl::Status status = SetLogLevel(config->log_level); !status.ok()) {
     return Fail(kBadFlags, status);
   }
+  if (ShouldOnlyTestItself()) return TestItself(*config);
   const absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(*config, &LoadConfig);
   if (!daemon.ok()) return Fail(kCannotStart, daemon.status());
 

@@ -12,6 +12,7 @@
 #include "client/cli/closest_name.h"
 #include "client/cli/command_admin.h"
 #include "client/cli/command_bench.h"
+#include "client/cli/command_doctor.h"
 #include "client/cli/command_ops.h"
 #include "client/cli/command_run.h"
 #include "client/cli/command_status.h"
@@ -40,6 +41,7 @@ constexpr char kLineFooter[] = R"(Examples:
   opserve top
   opserve bench KlDivBackward --concurrency=1,4,16
   opserve admin drain 0
+  opserve doctor --acl-library-dir=cann
 
 Exit codes: 0 success, 1 the daemon or the operator refused or failed,
 2 the command line or a file cannot be used, 3 the daemon cannot be reached.
@@ -194,6 +196,7 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments, Terminal& ter
   AddTopCommand(app, &command);
   AddBenchCommand(app, &command);
   AddAdminCommand(app, &command);
+  AddDoctorCommand(app, &command);
   AddCompletionCommands(app, &command);
   AddManualCommand(app, &command);
   AddHelpCommand(app, &command);

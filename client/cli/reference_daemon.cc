@@ -18,19 +18,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "client/cli/daemon_program.h"
 
 namespace opserve::cli {
 namespace {
 
 constexpr absl::Duration kStartTime = absl::Seconds(20);
 constexpr absl::Duration kAttempt = absl::Milliseconds(200);
-
-std::string ProgramPath() {
-  std::error_code error;
-  const auto own = std::filesystem::read_symlink("/proc/self/exe", error);
-  const auto beside = own.parent_path() / "opserved";
-  return !error && std::filesystem::exists(beside, error) ? beside.string() : "opserved";
-}
 
 // This process's environment, but for what makes the host CANN other than it is (slow, faulty).
 std::vector<char*> CleanEnvironment() {
@@ -66,7 +60,7 @@ ReferenceDaemon::~ReferenceDaemon() {
 
 absl::Status ReferenceDaemon::Launch() {
   // All is made before the fork: after it only calls are allowed that need no lock.
-  const std::string program = ProgramPath();
+  const std::string program = DaemonProgram();
   const std::string log = directory_ + "/log";
   std::vector<std::string> arguments = {
       program, absl::StrCat("--listen=unix:", directory_, "/socket"), "--metrics_listen=none",

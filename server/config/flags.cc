@@ -66,8 +66,9 @@ ABSL_FLAG(std::string, anonymous_tenant, "",
 ABSL_FLAG(absl::optional<uint32_t>, max_connections, absl::nullopt,
           "Connections there may be; more are closed at once (1 to 1000000). Default: 1024.");
 ABSL_FLAG(std::string, acl_library_dir, "",
-          "Directory of the ACL libraries: the lib64 of a CANN installation, or empty for the "
-          "embedded host CANN, which computes on this machine's CPU.");
+          "The ACL libraries: an installation of CANN, or its lib64; cann for the one that "
+          "ASCEND_HOME_PATH names, else where it is installed by default; empty for the embedded "
+          "host CANN, which computes on this machine's CPU.");
 ABSL_FLAG(std::vector<std::string>, device, {},
           "Ids of the devices to serve, separated by commas; empty for all.");
 ABSL_FLAG(absl::optional<uint32_t>, streams_per_device, absl::nullopt,
@@ -184,6 +185,11 @@ ABSL_FLAG(absl::optional<uint32_t>, log_sample_one_in, absl::nullopt,
 ABSL_FLAG(absl::optional<uint32_t>, log_requests_per_second, absl::nullopt,
           "Lines about one tenant's requests per second, on average (1 to 1000000); what is left "
           "out is counted in its next line. Default: 1.");
+ABSL_FLAG(bool, self_test, false,
+          "Looks at drivers, libraries and limits, runs every operator on every device, measures, "
+          "says what is wrong and what to do, and ends: 0 if the machine can serve, 1 if not. The "
+          "first thing to run on new hardware (also as opserve doctor).");
+ABSL_FLAG(std::string, self_test_format, "text", "What --self_test writes: text or json.");
 ABSL_FLAG(bool, validate_config, false,
           "Checks the configuration, prints what would be in effect, and exits: 0 if it is valid, "
           "else 2.");
@@ -200,8 +206,8 @@ clients that call over gRPC. Without NPUs it computes on the CPU.
   opserved                                      serve this user's programs on a Unix socket
   opserved --listen=unix:/run/a.sock,127.0.0.1:8470
                                                 serve on a socket and on loopback TCP
-  opserved --acl_library_dir=$ASCEND_HOME_PATH/lib64
-                                                serve on real NPUs
+  opserved --acl_library_dir=cann               serve on this machine's NPUs
+  opserved --acl_library_dir=cann --self_test   look whether they can
   opserved --config=opserved.textproto          serve as a file says, which can also name tenants
 
 Try it from another terminal with `opserve status` and `opserve ops`. SIGTERM ends it gracefully, a
@@ -281,6 +287,10 @@ std::vector<char*> ParseFlags(int argc, char** argv) {
 }
 
 std::string ConfigPath() { return absl::GetFlag(FLAGS_config); }
+
+bool ShouldOnlyTestItself() { return absl::GetFlag(FLAGS_self_test); }
+
+std::string SelfTestFormat() { return absl::GetFlag(FLAGS_self_test_format); }
 
 bool ShouldOnlyValidate() { return absl::GetFlag(FLAGS_validate_config); }
 

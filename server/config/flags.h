@@ -16,9 +16,12 @@ namespace opserve::server {
 // and flags that it does not understand.
 std::vector<char*> ParseFlags(int argc, char** argv);
 
-// After ParseFlags: --config (empty: none) and --validate_config.
+// After ParseFlags: --config (empty: none), --validate_config, and --self_test with its format
+// ("text" or "json", or what was given instead).
 std::string ConfigPath();
 bool ShouldOnlyValidate();
+bool ShouldOnlyTestItself();
+std::string SelfTestFormat();
 
 // Sets the fields whose flags were given. kInvalidArgument: a text that is not a list of numbers.
 absl::Status ApplyFlags(config::ServerConfig* values);

@@ -4,16 +4,16 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ops/catalog/status_macros.h"
 #include "server/device/acl_status.h"
+#include "server/device/library_loader.h"
 
 namespace opserve::server {
 namespace {
-
-namespace fs = std::filesystem;
 
 void* Resolve(const std::vector<void*>& handles, const char* name) {
   for (void* handle : handles) {
@@ -22,70 +22,67 @@ void* Resolve(const std::vector<void*>& handles, const char* name) {
   return nullptr;
 }
 
-absl::StatusOr<void*> OpenLibrary(const fs::path& path) {
-  // Global, so that libraries opened later find their dependencies by soname without a search path.
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (handle == nullptr) return absl::InternalError(absl::StrCat("cannot load ", dlerror()));
-  return handle;
+// What set_env.sh says; aclnn does not find its kernels without it.
+void CompleteEnvironment(const CannLayout& layout) {
+  if (!layout.home.empty()) setenv("ASCEND_HOME_PATH", layout.home.c_str(), /*overwrite=*/0);
+  if (!layout.opp.empty()) setenv("ASCEND_OPP_PATH", layout.opp.c_str(), /*overwrite=*/0);
 }
 
-// The first of `names` that exists in `directory`.
-absl::StatusOr<void*> OpenFirst(const fs::path& directory,
-                                std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    if (fs::exists(directory / name)) return OpenLibrary(directory / name);
+// What to do about a failed aclInit.
+absl::string_view InitAdvice(int code) {
+  switch (code) {
+    case ACL_ERROR_COMPILING_STUB_MODE:
+      return "; these are stubs to link with: name CANN's lib64, and not its devlib";
+    case ACL_ERROR_INTERNAL_ERROR:
+      return "; CANN does not know this machine's NPU: is its driver loaded (npu-smi info), and "
+             "may this user open /dev/davinci_manager?";
+    default:
+      return "";
   }
-  return absl::NotFoundError(absl::StrCat("no ", *names.begin(), " in ", directory.string(),
-                                          "; point --acl_library_dir at the lib64 of a CANN "
-                                          "installation or at lib/opserve/host-cann"));
-}
-
-// Operator libraries, custom ones first, in a fixed order.
-std::vector<fs::path> OperatorLibraries(const fs::path& directory) {
-  std::vector<fs::path> paths;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory, ignored)) {
-    const std::string name = entry.path().filename();
-    if (name == "libcust_opapi.so" || (name.starts_with("libopapi") && name.ends_with(".so"))) {
-      paths.push_back(entry.path());
-    }
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<AclLibrary>> AclLibrary::Load(const std::string& directory) {
+absl::StatusOr<std::unique_ptr<AclLibrary>> AclLibrary::Load(const std::string& where) {
   auto library = std::unique_ptr<AclLibrary>(new AclLibrary());
-  OPSERVE_RETURN_IF_ERROR(library->Open(directory));
+  OPSERVE_ASSIGN_OR_RETURN(library->layout_,
+                           FindCann(where, [](const char* name) { return std::getenv(name); }));
+  OPSERVE_RETURN_IF_ERROR(library->Open());
   OPSERVE_RETURN_IF_ERROR(library->ResolveFunctions());
   OPSERVE_RETURN_IF_ERROR(library->Initialize());
   return library;
 }
 
-absl::Status AclLibrary::Open(const std::string& directory) {
-  OPSERVE_ASSIGN_OR_RETURN(void* runtime, OpenFirst(directory, {"libascendcl.so", "libacl_rt.so"}));
-  runtime_handles_.push_back(runtime);
-  OPSERVE_ASSIGN_OR_RETURN(void* nnopbase, OpenFirst(directory, {"libnnopbase.so"}));
-  runtime_handles_.push_back(nnopbase);
-  for (const fs::path& path : OperatorLibraries(directory)) {
-    OPSERVE_ASSIGN_OR_RETURN(void* handle, OpenLibrary(path));
-    operator_handles_.push_back(handle);
+absl::Status AclLibrary::Open() {
+  problems_ = layout_.oddities;
+  CompleteEnvironment(layout_);
+  for (const std::string& path : {layout_.runtime, layout_.nnopbase}) {
+    OPSERVE_ASSIGN_OR_RETURN(void* handle, LoadLibrary(path, layout_.dependency_dirs));
+    runtime_handles_.push_back(handle);
   }
-  if (operator_handles_.empty()) {
-    return absl::NotFoundError(absl::StrCat("no operator library (libopapi*.so) in ", directory));
+  absl::Status last_failure;
+  for (const std::string& path : layout_.operators) {
+    const absl::StatusOr<void*> handle = LoadLibrary(path, layout_.dependency_dirs);
+    if (handle.ok()) {
+      operator_libraries_.push_back({path, *handle});
+    } else {
+      last_failure = handle.status();
+      problems_.emplace_back(handle.status().message());
+    }
   }
-  return absl::OkStatus();
+  return operator_libraries_.empty() ? last_failure : absl::OkStatus();
 }
 
 absl::Status AclLibrary::ResolveFunctions() {
 #define OPSERVE_ACL_OPTIONAL(function) \
   function = reinterpret_cast<decltype(&::function)>(Resolve(runtime_handles_, #function));
-#define OPSERVE_ACL_CORE(function)                                                     \
-  OPSERVE_ACL_OPTIONAL(function)                                                       \
-  if (function == nullptr) {                                                           \
-    return absl::NotFoundError("the ACL libraries lack the core function " #function); \
+#define OPSERVE_ACL_CORE(function)                                                          \
+  OPSERVE_ACL_OPTIONAL(function)                                                            \
+  if (function == nullptr) {                                                                \
+    return absl::NotFoundError(                                                             \
+        absl::StrCat("the ACL libraries in ", layout_.library_dir,                          \
+                     " lack the core function " #function                                   \
+                     "; this CANN is too old, or its packages are of different versions")); \
   }
 #include "server/device/acl_functions.inc"
 #undef OPSERVE_ACL_CORE
@@ -94,16 +91,14 @@ absl::Status AclLibrary::ResolveFunctions() {
 }
 
 absl::Status AclLibrary::Initialize() {
-  OPSERVE_RETURN_IF_ERROR(AclCallStatus(*this, "aclInit", aclInit(nullptr)));
+  if (const int code = aclInit(nullptr); code != ACL_SUCCESS) {
+    const absl::Status status = AclCallStatus(*this, "aclInit", code);
+    return absl::Status(status.code(), absl::StrCat(status.message(), InitAdvice(code)));
+  }
   initialized_ = true;
   const char* soc = aclrtGetSocName();
   soc_name_ = soc == nullptr ? "unknown" : soc;
-  std::array<char, 128> version = {};
-  std::string package = "runtime";
-  if (aclsysGetVersionStr != nullptr &&
-      aclsysGetVersionStr(package.data(), version.data()) == ACL_SUCCESS) {
-    version_ = version.data();
-  }
+  version_ = PackageVersion("runtime");
   return absl::OkStatus();
 }
 
@@ -111,8 +106,56 @@ AclLibrary::~AclLibrary() {
   if (initialized_) aclFinalize();
 }
 
-void* AclLibrary::FindOperatorFunction(const char* name) const {
-  return Resolve(operator_handles_, name);
+std::string AclLibrary::PackageVersion(absl::string_view package) const {
+  std::array<char, 128> version = {};  // ACL_PKG_VERSION_MAX_SIZE
+  std::string name(package);
+  if (aclsysGetVersionStr == nullptr ||
+      aclsysGetVersionStr(name.data(), version.data()) != ACL_SUCCESS) {
+    return "";
+  }
+  return version.data();
+}
+
+AclLibrary::Operator AclLibrary::FindOperator(const char* stage_one, const char* stage_two) const {
+  for (const OperatorLibrary& library : operator_libraries_) {
+    Operator found{dlsym(library.handle, stage_one), dlsym(library.handle, stage_two),
+                   library.path};
+    if (found.stage_one != nullptr && found.stage_two != nullptr) return found;
+  }
+  return {};
+}
+
+absl::StatusOr<uint32_t> AclLibrary::CountDevices() const {
+  uint32_t count = 0;
+  const absl::Status status =
+      AclCallStatus(*this, "aclrtGetDeviceCount", aclrtGetDeviceCount(&count));
+  if (status.ok() && count > 0) return count;
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the ACL libraries find no device (",
+      status.ok() ? "aclrtGetDeviceCount says 0" : status.message(),
+      "): does npu-smi info show one, may this user open /dev/davinci*, and are the ids of "
+      "ASCEND_RT_VISIBLE_DEVICES, if it is set, there and in ascending order?"));
+}
+
+absl::StatusOr<absl::Duration> AclLibrary::SetExecutionLimit(absl::Duration limit) const {
+  const int64_t microseconds = std::max<int64_t>(absl::ToInt64Microseconds(limit), 1);
+  if (aclrtSetOpExecuteTimeOutV2 != nullptr) {
+    uint64_t actual = 0;
+    OPSERVE_RETURN_IF_ERROR(
+        AclCallStatus(*this, "aclrtSetOpExecuteTimeOutV2",
+                      aclrtSetOpExecuteTimeOutV2(static_cast<uint64_t>(microseconds), &actual)));
+    return actual > INT64_MAX ? absl::InfiniteDuration()
+                              : absl::Microseconds(static_cast<int64_t>(actual));
+  }
+  if (aclrtSetOpExecuteTimeOut != nullptr) {
+    const absl::Duration seconds = absl::Ceil(limit, absl::Seconds(1));
+    OPSERVE_RETURN_IF_ERROR(AclCallStatus(
+        *this, "aclrtSetOpExecuteTimeOut",
+        aclrtSetOpExecuteTimeOut(static_cast<uint32_t>(absl::ToInt64Seconds(seconds)))));
+    return seconds;
+  }
+  return absl::UnimplementedError(
+      "these ACL libraries cannot limit how long a kernel runs; the vendor's limit holds");
 }
 
 }  // namespace opserve::server

@@ -1,7 +1,8 @@
 // The ACL C ABI, loaded at run time: the daemon's one way to a device.
 //
-// On an NPU machine the directory is CANN's lib64; elsewhere the embedded host CANN. The libraries
-// stay loaded for the life of the process, as the vendor's do not support being unloaded.
+// On an NPU machine they are CANN's (cann_layout.h says where these are); elsewhere the embedded
+// host CANN's. The libraries stay loaded for the life of the process, as the vendor's do not
+// support being unloaded.
 #pragma once
 
 #include <memory>
@@ -10,33 +11,58 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "acl/acl.h"
 #include "aclnn/aclnn_base.h"
+#include "server/device/cann_layout.h"
 
 namespace opserve::server {
 
 // Thread-safe after Load.
 class AclLibrary {
  public:
-  // Opens the runtime (libascendcl.so or libacl_rt.so), libnnopbase.so and every operator library
-  // (libopapi*.so, libcust_opapi.so) in `directory`, and initialises ACL for the process. Call it
-  // once per process; the object finalises ACL when it goes.
+  // The two stages of an operator, both of one library.
+  struct Operator {
+    void* stage_one = nullptr;  // null: no library has both
+    void* stage_two = nullptr;
+    std::string library;  // where they are
+  };
+
+  // Opens the libraries that FindCann finds, and initialises ACL for the process. Call it once per
+  // process, before there are other threads (it sets variables that CANN reads and that its
+  // set_env.sh would have set); the object finalises ACL when it goes. An operator library that
+  // cannot be loaded is among `problems`, and the others serve.
   //
-  // kNotFound: a library or a core function is missing (the message names it and the directory).
-  // kInternal: the loader or aclInit failed.
-  static absl::StatusOr<std::unique_ptr<AclLibrary>> Load(const std::string& directory);
+  // kNotFound: a library, one that it needs, or a core function is missing; the message names it
+  // and what to do.  kInternal: the loader or aclInit failed.
+  static absl::StatusOr<std::unique_ptr<AclLibrary>> Load(const std::string& where);
 
   ~AclLibrary();
   AclLibrary(const AclLibrary&) = delete;
   AclLibrary& operator=(const AclLibrary&) = delete;
 
-  // Address of an operator's function, or null if no operator library has it. Custom operator
-  // libraries come before the built-in ones.
-  void* FindOperatorFunction(const char* name) const;
+  // An operator by the names of its functions. Custom packages come before what CANN brings.
+  Operator FindOperator(const char* stage_one, const char* stage_two) const;
 
-  // "Ascend910B3", and the runtime's version as far as it tells ("" if it does not).
+  // Limits how long one kernel may run on the hardware; returns the limit that holds, which is the
+  // next one that the product knows, or infinity. To be called before anything is queued.
+  // kUnimplemented: the libraries cannot, and the vendor's limit holds (up to 1091 s).
+  absl::StatusOr<absl::Duration> SetExecutionLimit(absl::Duration limit) const;
+
+  // How many devices there are, at least 1. kFailedPrecondition: there is none; the message says
+  // what to look at.
+  absl::StatusOr<uint32_t> CountDevices() const;
+
+  // "Ascend910B3".
   const std::string& soc_name() const { return soc_name_; }
+  // The runtime's version as far as it tells ("" if it does not), and that of another package
+  // ("driver").
   const std::string& version() const { return version_; }
+  std::string PackageVersion(absl::string_view package) const;
+
+  const CannLayout& layout() const { return layout_; }
+  // What is wrong with the installation, and serves all the same; a sentence each.
+  const std::vector<std::string>& problems() const { return problems_; }
 
 #define OPSERVE_ACL_CORE(function) decltype(&::function) function = nullptr;
 #define OPSERVE_ACL_OPTIONAL OPSERVE_ACL_CORE
@@ -46,12 +72,19 @@ class AclLibrary {
 
  private:
   AclLibrary() = default;
-  absl::Status Open(const std::string& directory);
+  absl::Status Open();
   absl::Status ResolveFunctions();
   absl::Status Initialize();
 
-  std::vector<void*> runtime_handles_;   // libascendcl or libacl_rt, libnnopbase
-  std::vector<void*> operator_handles_;  // in the order of the search
+  struct OperatorLibrary {
+    std::string path;
+    void* handle;
+  };
+
+  CannLayout layout_;
+  std::vector<std::string> problems_;
+  std::vector<void*> runtime_handles_;               // libacl_rt or libascendcl, libnnopbase
+  std::vector<OperatorLibrary> operator_libraries_;  // in the order of the search
   bool initialized_ = false;
   std::string soc_name_;
   std::string version_;

@@ -1,9 +1,12 @@
 #include "server/device/acl_status.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "aclnn/opdev/op_errno.h"
 #include "ops/catalog/error.h"
 #include "server/device/acl_library.h"
 #include "server/device/runtime_text.h"
@@ -11,23 +14,63 @@
 namespace opserve::server {
 namespace {
 
-template <size_t N>
-bool Contains(const int (&codes)[N], int code) {
-  return std::find(std::begin(codes), std::end(codes), code) != std::end(codes);
-}
+// Codes by what they ask for, in ranges; what is in none is kInternal.
+struct CodeRange {
+  int first;
+  int last;
+  AclFault fault;
+};
+constexpr CodeRange kRanges[] = {
+    {catalog::kAclnnParamNullptr, catalog::kAclnnParamInvalid, AclFault::kCaller},
+    // ACL is initialised already; numbers overflowed, and the caller's results say where.
+    {100002, 100002, AclFault::kNone},
+    {207003, 207003, AclFault::kNone},
+    {207016, 207017, AclFault::kNone},
+    {148050, 148050, AclFault::kUnsupported},
+    {200001, 200001, AclFault::kUnsupported},
+    {200006, 200007, AclFault::kUnsupported},
+    {207000, 207000, AclFault::kUnsupported},
+    {207019, 207019, AclFault::kUnsupported},
+    {207021, 207021, AclFault::kUnsupported},
+    {507009, 507009, AclFault::kUnsupported},
+    // Memory, streams, events, host memory and queues that ran out; waits that were too short.
+    {107019, 107019, AclFault::kResource},
+    {200000, 200000, AclFault::kResource},
+    {207001, 207001, AclFault::kResource},
+    {207005, 207005, AclFault::kResource},
+    {207007, 207014, AclFault::kResource},
+    {207018, 207018, AclFault::kResource},
+    {207020, 207020, AclFault::kResource},
+    {300000, 300000, AclFault::kResource},
+    {507002, 507002, AclFault::kResource},
+    {507032, 507032, AclFault::kResource},
+    // Timeouts, exceptions and traps of AI cores, vector cores and AI CPUs.
+    {107020, 107020, AclFault::kKernel},
+    {507014, 507018, AclFault::kKernel},
+    {507034, 507036, AclFault::kKernel},
+    {507042, 507050, AclFault::kKernel},
+    {507056, 507057, AclFault::kLink},
+    {507904, 507904, AclFault::kLink},
+    // The whole device's work is being aborted.
+    {107022, 107022, AclFault::kDevice},
+    {107035, 107035, AclFault::kDevice},
+    // Scheduler, heartbeat, DMA, set-up, channel, memory and driver faults.
+    {507001, 507001, AclFault::kDevice},
+    {507010, 507010, AclFault::kDevice},
+    {507013, 507013, AclFault::kDevice},
+    {507033, 507033, AclFault::kDevice},
+    {507051, 507055, AclFault::kDevice},
+    {507899, 507899, AclFault::kDevice},
+    {507901, 507901, AclFault::kDevice},
+    {507914, 507916, AclFault::kDevice},
+    // What is known of the same range and is no fault of the device.
+    {507000, 507041, AclFault::kInternal},
+    {507900, 507913, AclFault::kInternal},
+    {507000, 507999, AclFault::kDevice},
+};
 
-constexpr int kCallerCodes[] = {catalog::kAclnnParamNullptr, catalog::kAclnnParamInvalid};
-// Memory, streams, events, host memory and queues that ran out.
-constexpr int kResourceCodes[] = {200000, 207001, 207005, 207007, 207008, 207012, 207018, 507002};
-// Timeouts, exceptions and traps of AI cores and vector cores.
-constexpr int kKernelCodes[] = {507014, 507015, 507016, 507017, 507018, 507034, 507035, 507036,
-                                507042, 507043, 507044, 507045, 507048, 507049, 507050};
-// Scheduler, heartbeat, DMA, set-up, channel, memory and driver faults.
-constexpr int kDeviceCodes[] = {507001, 507010, 507013, 507033, 507051, 507052, 507053, 507054,
-                                507055, 507056, 507057, 507899, 507901, 507914, 507915, 507916};
-
-// Of these: memory errors that cannot be corrected, certain and suspected.
-constexpr int kMemoryDamageCodes[] = {507053, 507054, 507055};
+// Stage one found no kernel for this product, or no package with any.
+constexpr int kNoKernelCodes[] = {561003, 561112};
 
 struct Translation {
   absl::StatusCode code;
@@ -42,6 +85,9 @@ Translation Translate(AclFault fault) {
       return {absl::StatusCode::kInvalidArgument, "invalid"};
     case AclFault::kResource:
       return {absl::StatusCode::kResourceExhausted, "device_memory"};
+    case AclFault::kUnsupported:
+      return {absl::StatusCode::kUnimplemented, ""};
+    case AclFault::kLink:
     case AclFault::kDevice:
       return {absl::StatusCode::kUnavailable, "device_unavailable"};
     case AclFault::kKernel:
@@ -55,33 +101,51 @@ Translation Translate(AclFault fault) {
 
 AclFault ClassifyAclCode(int code) {
   if (code == 0) return AclFault::kNone;
-  if (Contains(kCallerCodes, code)) return AclFault::kCaller;
-  if (Contains(kResourceCodes, code)) return AclFault::kResource;
-  if (Contains(kKernelCodes, code)) return AclFault::kKernel;
-  if (Contains(kDeviceCodes, code)) return AclFault::kDevice;
+  for (const CodeRange& range : kRanges) {
+    if (code >= range.first && code <= range.last) return range.fault;
+  }
   return AclFault::kInternal;
 }
 
-bool IsMemoryDamage(int code) { return Contains(kMemoryDamageCodes, code); }
+// Certain and suspected memory errors that cannot be corrected.
+bool IsMemoryDamage(int code) { return code >= 507053 && code <= 507055; }
+
+bool IsDeviceLoss(const absl::Status& status) {
+  const std::optional<v1::ErrorDetail> detail = catalog::GetErrorDetail(status);
+  return detail && ClassifyAclCode(detail->acl_error()) == AclFault::kDevice;
+}
+
+bool SaysUnsupported(const absl::Status& status) {
+  const std::optional<v1::ErrorDetail> detail = catalog::GetErrorDetail(status);
+  if (!detail) return false;
+  const int verdict = detail->aclnn_status();
+  return ClassifyAclCode(detail->acl_error()) == AclFault::kUnsupported ||
+         verdict == catalog::kAclnnParamInvalid ||
+         std::find(std::begin(kNoKernelCodes), std::end(kNoKernelCodes), verdict) !=
+             std::end(kNoKernelCodes);
+}
 
 absl::Status AclCallStatus(const AclLibrary& acl, absl::string_view call, int code) {
-  if (code == 0) return absl::OkStatus();
+  if (ClassifyAclCode(code) == AclFault::kNone) return absl::OkStatus();
   const char* text = acl.aclGetRecentErrMsg();
   const std::string runtime_message = text == nullptr ? "" : WithoutInternals(text);
-  const AclFault fault = ClassifyAclCode(code);
-  const Translation translation = Translate(fault);
-  absl::Status status(
-      translation.code,
-      absl::StrCat(call, " returned ", code, runtime_message.empty() ? "" : ": ", runtime_message));
-  v1::ErrorDetail detail;
-  detail.set_reason(std::string(translation.reason));
   // aclnn's codes have their own range; a runtime code may come out of a stage function too.
   const bool is_aclnn = code / 1000 == 161 || code / 1000 == 361 || code / 1000 == 561;
-  if (is_aclnn) {
-    detail.set_aclnn_status(code);
-  } else {
-    detail.set_acl_error(code);
+  int runtime_code = is_aclnn ? 0 : code;
+  if (code == ACLNN_ERR_RUNTIME_ERROR && acl.aclrtGetLastError != nullptr) {
+    runtime_code = acl.aclrtGetLastError(ACL_RT_THREAD_LEVEL);
   }
+  const Translation translation =
+      Translate(ClassifyAclCode(runtime_code != 0 ? runtime_code : code));
+  absl::Status status(
+      translation.code,
+      absl::StrCat(call, " returned ", code,
+                   is_aclnn && runtime_code != 0 ? absl::StrCat(" (", runtime_code, ")") : "",
+                   runtime_message.empty() ? "" : ": ", runtime_message));
+  v1::ErrorDetail detail;
+  detail.set_reason(std::string(translation.reason));
+  if (is_aclnn) detail.set_aclnn_status(code);
+  if (runtime_code != 0) detail.set_acl_error(runtime_code);
   detail.set_runtime_message(runtime_message);
   catalog::SetErrorDetail(detail, &status);
   return status;

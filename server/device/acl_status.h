@@ -10,24 +10,36 @@ class AclLibrary;
 
 // What a code asks the daemon to do.
 enum class AclFault {
-  kNone,      // not an error
-  kCaller,    // the request is wrong
-  kResource,  // memory or a handle ran out; retry after freeing
-  kKernel,    // a kernel crashed or hung; the device itself may be well
-  kDevice,    // the device is lost until it is reset
-  kInternal,  // anything else, including misuse by the daemon
+  kNone,         // not an error: the call did what it was to do
+  kCaller,       // the request is wrong
+  kUnsupported,  // this product, or this version, has it not
+  kResource,     // memory or a handle ran out; retry after freeing
+  kKernel,       // a kernel crashed or hung; the device itself may be well
+  kLink,         // the way to the device, or another card, failed; retry, but not for ever
+  kDevice,       // the device is lost until it is reset
+  kInternal,     // anything else, including misuse by the daemon
 };
 
+// Codes of the runtime's device range (507xxx) that are not known are taken for kDevice.
 AclFault ClassifyAclCode(int code);
 
 // Whether the code of a kDevice fault says that the device's memory is damaged.
 bool IsMemoryDamage(int code);
 
-// OK for 0; otherwise a status for `code` returned by `call` ("aclrtMalloc") on this thread:
-//   kCaller    kInvalidArgument, reason "invalid", aclnn_status
-//   kResource  kResourceExhausted, reason "device_memory"
-//   kDevice    kUnavailable, reason "device_unavailable", acl_error
+// Whether `status` comes from a code that means a lost device: kUnavailable may mean less.
+bool IsDeviceLoss(const absl::Status& status);
+
+// Whether `status` is what a stage one answers for a call that is right, on a product that does not
+// have the operator or whose kernels are not installed.
+bool SaysUnsupported(const absl::Status& status);
+
+// OK for kNone; otherwise a status for `code` returned by `call` ("aclrtMalloc") on this thread:
+//   kCaller       kInvalidArgument, reason "invalid", aclnn_status
+//   kUnsupported  kUnimplemented
+//   kResource     kResourceExhausted, reason "device_memory"
+//   kLink, kDevice     kUnavailable, reason "device_unavailable", acl_error
 //   kKernel, kInternal  kInternal, acl_error
+// If aclnn says no more than that a runtime call failed (361001), the runtime's own code counts.
 // The ErrorDetail's runtime_message is the library's own text, taken from (and cleared on) the
 // calling thread: call this right after the failed call.
 absl::Status AclCallStatus(const AclLibrary& acl, absl::string_view call, int code);

@@ -18,6 +18,9 @@ namespace {
 // reset. One may be the kernel's fault, or the input's.
 constexpr uint32_t kMaxFaultsInARow = 3;
 constexpr uint32_t kMaxLostStreams = 3;
+constexpr uint32_t kRecoveriesUntilAdvice = 3;
+// Its tasks' ends are waited for again after it, with the execution timeout.
+constexpr uint32_t kAbortTimeoutMs = 5000;
 
 }  // namespace
 
@@ -95,6 +98,29 @@ absl::Status Device::Reset() {
   return Open();
 }
 
+void Device::StopWork() {
+  aclrtDeviceStatus health = ACL_RT_DEVICE_STATUS_NORMAL;
+  const bool knows_health = acl_.aclrtQueryDeviceStatus != nullptr &&
+                            acl_.aclrtQueryDeviceStatus(id_, &health) == ACL_SUCCESS;
+  // To be asked for before anything is aborted, and given back to the repair.
+  aclrtErrorInfo error = {};
+  const bool knows_error =
+      acl_.aclrtGetErrorVerbose != nullptr && acl_.aclrtGetErrorVerbose(id_, &error) == ACL_SUCCESS;
+  LogInfo("device_fault",
+          {{"device", id_},
+           {"driver_says_normal", knows_health ? health == ACL_RT_DEVICE_STATUS_NORMAL : true},
+           {"error_type", knows_error ? static_cast<int>(error.errorType) : -1}});
+  stops_.fetch_add(1, std::memory_order_acq_rel);
+  if (acl_.aclrtDeviceTaskAbort == nullptr) return;
+  if (const int code = acl_.aclrtDeviceTaskAbort(id_, kAbortTimeoutMs); code != ACL_SUCCESS) {
+    LogWarning("device_abort_failed", {{"device", id_}, {"code", code}});
+    return;
+  }
+  if (knows_error && error.tryRepair != 0 && acl_.aclrtRepairError != nullptr) {
+    LogInfo("device_repair", {{"device", id_}, {"code", acl_.aclrtRepairError(id_, &error)}});
+  }
+}
+
 void Device::KeepUntilReset(std::shared_ptr<const void> object) {
   absl::MutexLock lock(&mutex_);
   kept_.push_back(std::move(object));
@@ -112,7 +138,7 @@ absl::Status Device::BindThisThread() const {
 
 std::string Device::state_reason() const {
   absl::MutexLock lock(&mutex_);
-  return state_reason_;
+  return absl::StrCat(state_reason_, recovery_reason_);
 }
 
 void Device::SetState(DeviceState state, absl::string_view reason) {
@@ -122,6 +148,8 @@ void Device::SetState(DeviceState state, absl::string_view reason) {
                                                  {"to", std::string(DeviceStateName(state))},
                                                  {"reason", std::string(reason)}});
   state_reason_ = std::string(reason);
+  recovery_reason_.clear();
+  failed_recoveries_ = 0;
   state_.store(state, std::memory_order_release);
 }
 
@@ -154,6 +182,18 @@ void Device::QuarantineLost(const absl::Status& error) {
   const auto detail = catalog::GetErrorDetail(error);
   const bool is_damaged = detail && IsMemoryDamage(detail->acl_error());
   Quarantine(is_damaged ? Fault::kMemory : Fault::kDevice, error.message());
+}
+
+void Device::NoteFailedRecovery(Fault fault, const absl::Status& error) {
+  errors_.Add(fault);
+  absl::MutexLock lock(&mutex_);
+  ++failed_recoveries_;
+  recovery_reason_ =
+      absl::StrCat("; ", failed_recoveries_, failed_recoveries_ == 1 ? " attempt" : " attempts",
+                   " to bring it back failed, the last: ", error.message(),
+                   failed_recoveries_ < kRecoveriesUntilAdvice
+                       ? ""
+                       : "; restart the daemon, which clears what the driver keeps of the fault");
 }
 
 void Device::NoteSuccess() {

@@ -61,6 +61,13 @@ class Device {
   // be using the device, and its lanes must be gone.
   absl::Status Reset();
 
+  // Ends what runs on a device in quarantine, and has the driver repair its memory where it says
+  // that it can. To be called before the lanes are waited for: calls that wait for the device
+  // return. Logs what the driver says of the fault. The calling thread must be bound.
+  void StopWork();
+  // How often that was done. What a stream has done is not to be trusted if it was done meanwhile.
+  uint64_t stops() const { return stops_.load(std::memory_order_acquire); }
+
   // Keeps `object`, which work that could not be stopped may still use, until the device has been
   // reset: it is destroyed there, after the reset.
   void KeepUntilReset(std::shared_ptr<const void> object) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -97,8 +104,8 @@ class Device {
   // A stream had to be given up; likewise.
   void NoteLostStream(absl::string_view reason);
   void NoteStreamAbort(StreamAbort kind) { stream_aborts_.Add(kind); }
-  // An attempt to bring a device in quarantine back failed.
-  void NoteFailedRecovery(Fault fault) { errors_.Add(fault); }
+  // An attempt to bring a device in quarantine back failed; the state's reason says so.
+  void NoteFailedRecovery(Fault fault, const absl::Status& error) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Since the start. What is seen of a device that is in quarantine already is not counted again.
   const FaultCounts& errors() const { return errors_; }
@@ -126,9 +133,12 @@ class Device {
   std::function<void()> state_listener_;
   mutable absl::Mutex mutex_;
   std::string state_reason_ ABSL_GUARDED_BY(mutex_);
+  std::string recovery_reason_ ABSL_GUARDED_BY(mutex_);     // what became of attempts, if any
+  uint32_t failed_recoveries_ ABSL_GUARDED_BY(mutex_) = 0;  // since it was taken out
   std::vector<std::shared_ptr<const void>> kept_ ABSL_GUARDED_BY(mutex_);  // until the reset
   std::atomic<DeviceState> state_ = DeviceState::kStarting;  // written with mutex_ held
   std::atomic<uint64_t> generation_ = 0;
+  std::atomic<uint64_t> stops_ = 0;
   std::atomic<uint64_t> memory_total_bytes_ = 0, memory_used_bytes_ = 0;
   FaultCounts errors_, quarantines_;
   StreamAbortCounts stream_aborts_;

@@ -10,6 +10,11 @@
 
 namespace opserve::server {
 
+// Whether devices can map memory that a program allocated itself under the Linux of that release
+// ("6.1.0-18-amd64"): up to 5.10 it has to come from aclrtMallocHost, or what is read is wrong
+// (CANN's documentation of aclrtHostRegister). Callers copy instead.
+bool KernelMapsHostMemory(const char* release);
+
 // Registered until it is destroyed, on a thread that is bound to the device, or until the device is
 // reset, which makes it void: destroying it is then no call of the device. The device outlives it.
 class HostRegistration {
@@ -17,7 +22,8 @@ class HostRegistration {
   // Registers `bytes` bytes (at least 1) at `data`, which begins a page; `memory` keeps them valid.
   // The calling thread must be bound to the device. May take long: the pages are locked.
   //
-  // kUnimplemented: the ABI cannot.  Else AclCallStatus; kUnavailable if the device is lost.
+  // kUnimplemented: the ABI or the kernel cannot.  Else AclCallStatus; kUnavailable if the device
+  // is lost.
   static absl::StatusOr<std::shared_ptr<const HostRegistration>> Create(
       const Device& device, void* data, size_t bytes, std::shared_ptr<const void> memory);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "ops/catalog/error.h"
 #include "server/device/acl_status.h"
 #include "server/observability/log.h"
 
@@ -64,11 +65,17 @@ absl::Status StreamLane::Synchronize(absl::Duration timeout) {
     mutex_.Await(absl::Condition(this, &StreamLane::IsNotAborting));
     is_aborted = is_aborted_;
   }
-  if (ClassifyAclCode(code) == AclFault::kDevice) {
+  const AclFault fault = ClassifyAclCode(code);
+  if (fault == AclFault::kDevice) {
     device_.QuarantineLost(status);
     return status;
   }
-  if (code == ACL_SUCCESS) {
+  // Its work may have been aborted, and the stream does not always say so.
+  if (device_.stops() != stops_before_) {
+    return catalog::ErrorWithReason(absl::StatusCode::kUnavailable, "device_unavailable",
+                                    "the device was taken out of service meanwhile");
+  }
+  if (fault == AclFault::kNone) {
     device_.NoteSuccess();
   } else if (code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT) {
     status = absl::InternalError(
@@ -78,7 +85,10 @@ absl::Status StreamLane::Synchronize(absl::Duration timeout) {
   } else {
     const StreamAbort why = is_aborted ? StreamAbort::kCancelled : StreamAbort::kError;
     if (!BecomesIdle() && !Abort(why)) ReplaceStream(status);
-    if (!is_aborted) device_.NoteTaskFault(Fault::kKernel, status.message());
+    if (!is_aborted) {
+      device_.NoteTaskFault(fault == AclFault::kLink ? Fault::kDevice : Fault::kKernel,
+                            status.message());
+    }
   }
   return is_aborted ? absl::CancelledError("the caller cancelled") : status;
 }

@@ -32,7 +32,8 @@ class StreamLane {
   // stream, and the old one keeps its memory until the device is reset. So afterwards the lane's
   // stream is idle, or the device is not ready any more.
   //
-  // kCancelled: AbortTask.  kInternal: the timeout passed.  Else AclCallStatus.
+  // kCancelled: AbortTask.  kInternal: the timeout passed.  kUnavailable: the device's work
+  // was stopped meanwhile, whatever became of the task.  Else AclCallStatus.
   absl::Status Synchronize(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whether everything queued has run, well or badly, so that Synchronize would not wait. Does not
@@ -48,7 +49,7 @@ class StreamLane {
 
  private:
   StreamLane(Device& device, uint32_t index, aclrtStream stream)
-      : device_(device), index_(index), stream_(stream) {}
+      : device_(device), index_(index), stops_before_(device.stops()), stream_(stream) {}
   int SynchronizeFor(absl::Duration timeout) const;
   bool BecomesIdle() const;
   // Ends what the stream runs and drops what it has queued; whether it is idle after it.
@@ -60,6 +61,7 @@ class StreamLane {
 
   Device& device_;
   const uint32_t index_;
+  const uint64_t stops_before_;  // the lane was made
   aclrtStream stream_;  // written by the lane's thread while no AbortTask is in its ACL call
   absl::Mutex mutex_;
   uint64_t task_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -2,16 +2,27 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "server/execution/lane_context.h"
 #include "server/execution/operator_table.h"
+#include "server/execution/program.h"
 
 namespace opserve::server {
 
-// Runs the catalogue's golden case of every available operator on the lane and compares. The
-// calling thread must be bound to the lane's device.
+// The catalogue's golden case as a program of one invocation, with inputs of `dtype`.
+// Errors: those of the operator's infer_output.
+absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op, catalog::Dtype dtype);
+
+// Runs the catalogue's golden case of a loaded operator on the lane and compares. The calling
+// thread must be bound to the lane's device.
 //
 // kInternal: a result is wrong; the message names operator, element, expected and actual value.
-// Else RunProgram's errors.
+// Else RunProgram's errors; SaysUnsupported tells those of a product that lacks the operator.
+absl::Status CheckGoldenValue(const LoadedOperator& op, LaneContext& lane);
+
+// The same for every loaded operator; those that the product lacks do not count.
+//
+// kFailedPrecondition: it lacks all of them.  Else as CheckGoldenValue.
 absl::Status CheckGoldenValues(const OperatorTable& operators, LaneContext& lane);
 
 }  // namespace opserve::server

@@ -1,17 +1,36 @@
 #include "server/execution/operator_table.h"
 
+#include <utility>
+
 #include "ops/catalog/catalog.h"
 
 namespace opserve::server {
 
+void OperatorSupport::Set(std::string problem) {
+  absl::MutexLock lock(&mutex_);
+  is_supported_.store(problem.empty(), std::memory_order_relaxed);
+  problem_ = std::move(problem);
+}
+
+std::string OperatorSupport::problem() const {
+  absl::MutexLock lock(&mutex_);
+  return problem_;
+}
+
+std::string LoadedOperator::unavailable_reason() const {
+  return is_loaded() ? support->problem() : "the daemon's ACL libraries lack this operator";
+}
+
 OperatorTable::OperatorTable(const AclLibrary& acl) {
   for (const catalog::OperatorDescriptor* descriptor : catalog::AllOperators()) {
     const catalog::Binding& binding = descriptor->binding;
-    operators_.push_back({.descriptor = descriptor,
-                          .stage_one = acl.FindOperatorFunction(binding.stage_one),
-                          .stage_two = reinterpret_cast<catalog::StageTwoFunction>(
-                              acl.FindOperatorFunction(binding.stage_two)),
-                          .index = static_cast<int>(operators_.size())});
+    AclLibrary::Operator functions = acl.FindOperator(binding.stage_one, binding.stage_two);
+    operators_.push_back(
+        {.descriptor = descriptor,
+         .stage_one = functions.stage_one,
+         .stage_two = reinterpret_cast<catalog::StageTwoFunction>(functions.stage_two),
+         .library = std::move(functions.library),
+         .index = static_cast<int>(operators_.size())});
   }
 }
 

@@ -1,26 +1,51 @@
 // The catalogue's operators with their stage functions in the loaded ACL libraries.
 #pragma once
 
+#include <atomic>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "ops/catalog/operator_descriptor.h"
 #include "server/device/acl_library.h"
 
 namespace opserve::server {
 
-struct LoadedOperator {
-  const catalog::OperatorDescriptor* descriptor;
-  // Null if the libraries lack the operator: it is listed, and calls to it are refused.
-  void* stage_one;
-  catalog::StageTwoFunction stage_two;
-  int index;  // position in the table, for metrics
+// Whether this machine's NPUs have an operator that the libraries have: not every product does, and
+// only a device can tell. Thread-safe.
+class OperatorSupport {
+ public:
+  // "": it works; else why not.
+  void Set(std::string problem) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool is_supported() const { return is_supported_.load(std::memory_order_relaxed); }
+  std::string problem() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  bool is_available() const { return stage_one != nullptr && stage_two != nullptr; }
+ private:
+  std::atomic<bool> is_supported_ = true;
+  mutable absl::Mutex mutex_;
+  std::string problem_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Immutable, thread-safe.
+// One that is not available is listed, and calls to it are refused.
+struct LoadedOperator {
+  const catalog::OperatorDescriptor* descriptor;
+  void* stage_one;  // null if the libraries lack the operator
+  catalog::StageTwoFunction stage_two;
+  std::string library;  // path of the library that has both
+  int index;            // position in the table, for metrics
+  std::unique_ptr<OperatorSupport> support = std::make_unique<OperatorSupport>();
+
+  bool is_loaded() const { return stage_one != nullptr; }
+  bool is_available() const { return is_loaded() && support->is_supported(); }
+  // Why it is not available: "the daemon's ACL libraries lack this operator".
+  std::string unavailable_reason() const;
+};
+
+// Immutable but for what devices support; thread-safe.
 class OperatorTable {
  public:
   explicit OperatorTable(const AclLibrary& acl);

@@ -145,7 +145,7 @@ class Binder {
     const catalog::OperatorDescriptor& descriptor = *bound.op->descriptor;
     if (!bound.op->is_available()) {
       return absl::UnimplementedError(
-          absl::StrCat(descriptor.name, ": the daemon's ACL libraries lack this operator"));
+          absl::StrCat(descriptor.name, ": ", bound.op->unavailable_reason()));
     }
     OPSERVE_ASSIGN_OR_RETURN(bound.attributes,
                              catalog::ResolveAttributes(descriptor, invocation.attributes()));

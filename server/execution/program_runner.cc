@@ -405,9 +405,7 @@ absl::StatusOr<ProgramResult> Conclude(absl::StatusOr<ProgramResult> result, acl
   if (absl::IsInternal(result.status())) {
     if (absl::Status lost = context.lane.CheckDevice(); !lost.ok()) result = lost;
   }
-  if (absl::IsUnavailable(result.status())) {
-    context.lane.device().QuarantineLost(result.status());
-  }
+  if (IsDeviceLoss(result.status())) context.lane.device().QuarantineLost(result.status());
   // A stream that had to be given up keeps its blocks to itself.
   Device& device = context.lane.device();
   const bool is_idle =

@@ -67,7 +67,7 @@ absl::Status CopyToHost(const ResidentTensor& tensor, uint64_t offset, uint64_t 
 
 // No other request may have to find out that the device is lost.
 absl::Status ReportLoss(const absl::Status& status, Device& device) {
-  if (absl::IsUnavailable(status)) device.QuarantineLost(status);
+  if (IsDeviceLoss(status)) device.QuarantineLost(status);
   return status;
 }
 

@@ -115,6 +115,7 @@ absl::Status DeviceService::BringUp(Fault* fault) {
 void DeviceService::AttendToQuarantine() {
   if (lanes_ != nullptr) {
     for (std::unique_ptr<LaneTask>& task : queue_.Pause()) MoveOrRefuse(std::move(task));
+    device_.StopWork();
     if (!lanes_->AwaitEnd(options_.execution_timeout + kParkTimeout)) {
       // A thread that never comes back from a call on the device: resetting it now would pull the
       // memory away under that call.
@@ -147,12 +148,12 @@ void DeviceService::PutOff(absl::Time now) {
 }
 
 absl::Status DeviceService::Recover() {
+  Fault fault = Fault::kSetUp;
   absl::Status status = device_.Reset();
   hooks_.was_reset(device_.id(), device_.generation());
-  OPSERVE_RETURN_IF_ERROR(status);
-  Fault fault = Fault::kSetUp;
-  if (status = BringUp(&fault); !status.ok()) {
-    device_.NoteFailedRecovery(fault);
+  if (status.ok()) status = BringUp(&fault);
+  if (!status.ok()) {
+    device_.NoteFailedRecovery(fault, status);
     return status;
   }
   device_.SampleMemory();

@@ -180,7 +180,7 @@ class ProcessTest(unittest.TestCase):
     def test_what_keeps_it_from_starting_exits_with_1(self):
         listen = f"--listen=unix:{self.socket}"
         cases = {
-            "--acl_library_dir=/nonexistent": "no libascendcl.so in /nonexistent",
+            "--acl_library_dir=/nonexistent": "no libacl_rt.so or libascendcl.so in /nonexistent",
             "--device=9": "there are devices 0 to",
             "--metrics_listen=192.0.2.1:9464": "cannot serve metrics on 192.0.2.1:9464",
         }

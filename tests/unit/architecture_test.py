@@ -22,6 +22,8 @@ ALLOWED = {
     "server/shared_memory": ["ops/catalog/", "server/observability/", "server/device/"],
     "server/execution": ["proto/", "ops/catalog/", "aclnn/", "server/observability/",
                          "server/device/", "server/shared_memory/"],
+    "server/diagnosis": ["proto/", "ops/catalog/", "acl/", "server/build_commit.h", "server/config/",
+                         "server/device/", "server/execution/"],
     "server/scheduling": ["proto/", "ops/catalog/", "server/config/", "server/observability/",
                           "server/device/", "server/execution/"],
     "server/access": ["ops/catalog/", "server/config/", "server/observability/",

@@ -64,8 +64,9 @@ aclError EnterErrorQuery(const char* function) {
 }
 
 int32_t EnterCall(const char* function) {
-  RETURN_IF_FAILED(EnterErrorQuery(function));
+  // First, so that faults of the environment hit the very first call, too.
   const std::string& settings_error = Runtime::Get().settings_error();
+  RETURN_IF_FAILED(EnterErrorQuery(function));
   if (settings_error.empty()) return ACL_SUCCESS;
   return Fail(ACL_ERROR_INVALID_PARAM, kBadValue, settings_error);
 }

@@ -198,7 +198,7 @@ absl::Status InferenceServer::RepositoryIndex(const inference::RepositoryIndexRe
     model->set_name(std::string(op.descriptor->name));
     model->set_version(std::string(kModelVersion));
     model->set_state(op.is_available() ? "READY" : "UNAVAILABLE");
-    if (!op.is_available()) model->set_reason("the daemon's ACL libraries lack this operator");
+    if (!op.is_available()) model->set_reason(op.unavailable_reason());
   }
   return absl::OkStatus();
 }

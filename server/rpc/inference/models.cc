@@ -56,7 +56,7 @@ absl::StatusOr<const LoadedOperator*> FindModel(const OperatorTable& operators,
   return catalog::ErrorWithReason(
       absl::StatusCode::kUnavailable, "device_unavailable",
       absl::StrCat("'", name, "' version ", version,
-                   " is not at ready state: the daemon's ACL libraries lack this operator"));
+                   " is not at ready state: ", op->unavailable_reason()));
 }
 
 absl::string_view DatatypeName(catalog::Dtype dtype) {

@@ -128,7 +128,7 @@ TEST(AclLibraryTest, SaysWhatIsMissingWhere) {
 
   EXPECT_EQ(nothing.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(nothing.status().message()),
-              HasSubstr("no libascendcl.so in /nonexistent"));
+              HasSubstr("no libacl_rt.so or libascendcl.so in /nonexistent"));
 }
 
 TEST(ToGrpcStatusTest, CarriesTheDetailInTheFormOfGoogleRpcStatus) {

@@ -1,0 +1,226 @@
+#include "server/diagnosis/devices.h"
+
+#include <sys/mman.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "ops/catalog/error.h"
+#include "ops/catalog/tensor_spec.h"
+#include "server/device/acl_status.h"
+#include "server/device/host_registration.h"
+#include "server/device/stream_lane.h"
+#include "server/diagnosis/measurements.h"
+#include "server/diagnosis/size_text.h"
+#include "server/execution/golden_values.h"
+
+namespace opserve::server {
+namespace {
+
+constexpr size_t kPinnedBytes = 64 << 20;
+constexpr size_t kRegisteredBytes = 1 << 20;
+constexpr absl::string_view kComputesWrong =
+    "do not lend this device; compare the operator packages with this product and the runtime's "
+    "version, and report the case";
+constexpr absl::string_view kKernelFails =
+    "compare the operator packages with this product and the runtime's version; CANN's own log "
+    "($HOME/ascend/log) has more";
+constexpr absl::string_view kNoMemory =
+    "page-locked or device memory is used up: see npu-smi info and ulimit -l";
+constexpr absl::string_view kIsLost =
+    "see npu-smi info and dmesg; another process may hold the device, or it needs a reset "
+    "(npu-smi set -t reset)";
+
+absl::string_view AdviceOn(const absl::Status& status) {
+  if (absl::IsUnavailable(status)) return kIsLost;
+  if (absl::IsResourceExhausted(status)) return kNoMemory;
+  const auto detail = catalog::GetErrorDetail(status);
+  const bool has_code = detail && (detail->acl_error() != 0 || detail->aclnn_status() != 0);
+  return has_code || absl::StrContains(status.message(), "did not finish") ? kKernelFails
+                                                                           : kComputesWrong;
+}
+
+// Whether nothing else can be expected to work after it.
+bool EndsTrial(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+}
+
+// The trial of one device, step by step; a step that fails says so and the next ones that can run
+// do.
+class Trial {
+ public:
+  Trial(const DeviceTrial& trial, Report* report)
+      : trial_(trial), report_(*report), device_(trial.acl, trial.device) {}
+
+  void Run() {
+    report_.SetStep("opening the device");
+    absl::Status opened = device_.Open();
+    report_.AddResult(opened, "open", Identity(), kIsLost);
+    if (!opened.ok()) return;
+    CheckHealth();
+    CheckMemory();
+    CheckStreams();
+    report_.SetStep("creating a stream");
+    absl::StatusOr<std::unique_ptr<StreamLane>> lane = StreamLane::Create(device_, 0);
+    if (!lane.ok()) {
+      report_.AddResult(lane.status(), "stream", "", "other processes may have taken them all");
+      return;
+    }
+    PlanCacheCounters counters(trial_.operators.operators().size());
+    PlanCache plans(trial_.acl, /*capacity=*/64, counters);
+    const auto pinned = PinnedPool::Create(trial_.acl, kPinnedBytes);
+    const WorkspaceLimits limits;
+    LaneContext context{**lane, plans, *pinned, limits, trial_.execution_timeout};
+    if (CheckOperators(context)) {
+      CheckMapping();
+      Measure(context);
+    }
+    pinned->Close();
+  }
+
+ private:
+  std::string Identity() const {
+    const Device::Identity& identity = device_.identity();
+    return absl::StrCat(trial_.acl.soc_name(), identity.physical_id.empty() ? "" : ", physical id ",
+                        identity.physical_id, identity.pci_bus_id.empty() ? "" : ", PCI ",
+                        identity.pci_bus_id);
+  }
+
+  void CheckHealth() {
+    if (trial_.acl.aclrtQueryDeviceStatus == nullptr) return;
+    aclrtDeviceStatus status = ACL_RT_DEVICE_STATUS_NORMAL;
+    report_.SetStep("asking for its health");
+    if (trial_.acl.aclrtQueryDeviceStatus(trial_.device, &status) != ACL_SUCCESS) return;
+    const bool is_normal = status == ACL_RT_DEVICE_STATUS_NORMAL;
+    report_.Add(is_normal ? Verdict::kOk : Verdict::kProblem, "health",
+                is_normal ? "normal" : "the driver says it is abnormal", is_normal ? "" : kIsLost);
+  }
+
+  void CheckMemory() {
+    report_.SetStep("asking for its memory");
+    device_.SampleMemory();
+    const Device::MemoryInfo memory = device_.memory_info();
+    if (memory.total_bytes == 0) {
+      report_.Add(Verdict::kWarning, "memory", "the driver does not tell its size",
+                  "set --workspace_max_bytes, of which the daemon otherwise takes half");
+      return;
+    }
+    const uint64_t free_bytes = memory.total_bytes - memory.used_bytes;
+    const bool is_short = free_bytes < memory.total_bytes / 2;
+    report_.Add(is_short ? Verdict::kWarning : Verdict::kOk, "memory",
+                absl::StrCat(SizeText(free_bytes), " of ", SizeText(memory.total_bytes), " free"),
+                is_short ? "the daemon may take half of it: see what else uses the device "
+                           "(npu-smi info), or set --workspace_max_bytes"
+                         : "");
+  }
+
+  void CheckStreams() {
+    if (trial_.acl.aclrtGetStreamAvailableNum == nullptr) return;
+    uint32_t available = 0;
+    report_.SetStep("asking for its streams");
+    if (trial_.acl.aclrtGetStreamAvailableNum(&available) != ACL_SUCCESS) return;
+    const bool is_short = available < trial_.streams;
+    report_.Add(
+        is_short ? Verdict::kProblem : Verdict::kOk, "streams",
+        absl::StrCat(available, " available, the daemon takes ", trial_.streams),
+        is_short ? "all processes share them: lower --streams_per_device, or end others" : "");
+  }
+
+  // Whether the device is worth trying further.
+  bool CheckOperators(LaneContext& context) {
+    bool has_any = false;
+    for (const LoadedOperator& op : trial_.operators.operators()) {
+      if (!op.is_loaded()) continue;
+      report_.SetStep(absl::StrCat("the golden value of ", op.descriptor->name));
+      const absl::Status status = CheckGoldenValue(op, context);
+      if (SaysUnsupported(status)) {
+        report_.Add(Verdict::kWarning, op.descriptor->name,
+                    absl::StrCat("this product does not have it: ", status.message()),
+                    "the others serve without");
+        continue;
+      }
+      has_any = true;
+      report_.AddResult(status, op.descriptor->name,
+                        absl::StrCat("right; types ", status.ok() ? Types(op, context) : ""),
+                        AdviceOn(status));
+      if (EndsTrial(status)) return false;
+      if (device_.state() == DeviceState::kQuarantined) {
+        report_.Add(Verdict::kProblem, "device", device_.state_reason(), kIsLost);
+        return false;
+      }
+    }
+    if (!has_any) {
+      report_.Add(Verdict::kProblem, "operators", "it has none of the catalogue's",
+                  "install the operator package (ops or kernels) of this product");
+    }
+    return has_any;
+  }
+
+  // The types of which stage one takes the golden case's inputs.
+  static std::string Types(const LoadedOperator& op, LaneContext& context) {
+    std::vector<std::string> names;
+    for (const catalog::Dtype dtype : op.descriptor->inputs[0].dtypes) {
+      const absl::StatusOr<Program> program = GoldenProgram(op, dtype);
+      if (program.ok() && context.plans.Acquire(program->invocations[0]).ok()) {
+        names.emplace_back(catalog::DtypeName(dtype));
+      }
+    }
+    return absl::StrJoin(names, " ");
+  }
+
+  // Whether the device sees memory that a program allocated.
+  void CheckMapping() {
+    report_.SetStep("mapping host memory");
+    void* const memory =
+        mmap(nullptr, kRegisteredBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return;
+    const std::shared_ptr<const void> owner(
+        memory, [](const void* address) { munmap(const_cast<void*>(address), kRegisteredBytes); });
+    const auto mapped = HostRegistration::Create(device_, memory, kRegisteredBytes, owner);
+    report_.Add(
+        mapped.ok() ? Verdict::kOk : Verdict::kNote, "shared memory",
+        mapped.ok() ? "used in place" : absl::StrCat("copied: ", mapped.status().message()));
+  }
+
+  void Measure(LaneContext& context) {
+    report_.SetStep("measuring copies");
+    const absl::StatusOr<CopyRates> rates = MeasureCopies(context);
+    report_.AddResult(
+        rates.status(), "copies",
+        rates.ok() ? absl::StrFormat("%s/s to the device, %s/s back; %s/s from pageable memory",
+                                     SizeText(rates->to_device), SizeText(rates->from_device),
+                                     SizeText(rates->from_pageable))
+                   : "",
+        "see whether page-locked memory or the device's memory ran out (ulimit -l, "
+        "npu-smi info)");
+    for (const LoadedOperator& op : trial_.operators.operators()) {
+      if (!op.is_available()) continue;
+      report_.SetStep(absl::StrCat("measuring launches of ", op.descriptor->name));
+      const absl::StatusOr<LaunchTimes> times = MeasureLaunches(op, context);
+      report_.AddResult(times.status(), absl::StrCat("launch of ", op.descriptor->name),
+                        times.ok() ? absl::StrFormat("%.1f us to queue, %.1f us until it is done",
+                                                     absl::ToDoubleMicroseconds(times->queued),
+                                                     absl::ToDoubleMicroseconds(times->done))
+                                   : "",
+                        kComputesWrong);
+    }
+  }
+
+  const DeviceTrial& trial_;
+  Report& report_;
+  Device device_;
+};
+
+}  // namespace
+
+void CheckDevice(const DeviceTrial& trial, Report* report) {
+  report->Begin(absl::StrCat("device ", trial.device));
+  Trial(trial, report).Run();
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,81 @@
+#include "server/diagnosis/libraries.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace opserve::server {
+namespace {
+
+// Functions that not every CANN has, and what the daemon does without one.
+struct OptionalFunctions {
+  bool has;
+  absl::string_view subject;
+  absl::string_view consequence;
+};
+
+std::vector<OptionalFunctions> Optional(const AclLibrary& acl) {
+  return {
+      {acl.aclrtSynchronizeStreamWithTimeout != nullptr, "waiting with a timeout",
+       "a kernel that hangs holds its lane for ever: --execution_timeout has no effect"},
+      {acl.aclrtStreamAbort != nullptr, "aborting a stream",
+       "a kernel that hangs costs its stream until the device is reset"},
+      {acl.aclrtSetOpExecuteTimeOutV2 != nullptr || acl.aclrtSetOpExecuteTimeOut != nullptr,
+       "limiting a kernel's time", "the vendor's limit holds, up to 1091 s"},
+      {acl.aclrtResetDeviceForce != nullptr, "resetting a device by force",
+       "a device that broke comes back with a restart of the daemon only"},
+      {acl.aclrtStreamQuery != nullptr, "asking whether a stream is idle",
+       "small requests wait for a lane's thread"},
+      {acl.aclrtHostRegister != nullptr && acl.aclrtHostUnregister != nullptr,
+       "mapping host memory", "tensors in shared memory are copied"},
+  };
+}
+
+std::string Version(const AclLibrary& acl) {
+  std::vector<std::string> versions;
+  for (const char* package : {"runtime", "driver", "toolkit", "opp"}) {
+    if (std::string version = acl.PackageVersion(package); !version.empty()) {
+      versions.push_back(absl::StrCat(package, " ", version));
+    }
+  }
+  return versions.empty() ? "they do not tell" : absl::StrJoin(versions, ", ");
+}
+
+}  // namespace
+
+void CheckLibraries(const AclLibrary& acl, const OperatorTable& operators, Report* report) {
+  const CannLayout& layout = acl.layout();
+  report->Add(Verdict::kOk, "runtime", layout.runtime);
+  report->Add(Verdict::kOk, "product", acl.soc_name());
+  report->Add(Verdict::kOk, "versions", Version(acl));
+  for (const std::string& problem : acl.problems()) {
+    report->Add(Verdict::kWarning, "installation", problem);
+  }
+  for (const OptionalFunctions& functions : Optional(acl)) {
+    if (functions.has) continue;
+    report->Add(Verdict::kWarning, functions.subject,
+                absl::StrCat("these libraries cannot: ", functions.consequence),
+                "use a newer CANN");
+  }
+  bool has_any = false;
+  for (const LoadedOperator& op : operators.operators()) {
+    has_any |= op.is_loaded();
+    if (op.is_loaded()) {
+      report->Add(Verdict::kOk, op.descriptor->name,
+                  std::filesystem::path(op.library).filename().string());
+    } else {
+      report->Add(Verdict::kWarning, op.descriptor->name,
+                  absl::StrCat("no operator library has ", op.descriptor->binding.stage_one),
+                  "install the custom operator package that has it; the others serve without");
+    }
+  }
+  if (!has_any) {
+    report->Add(Verdict::kProblem, "operators", "the libraries have none of the catalogue's",
+                "install the operator package (ops or kernels) of this machine's NPU");
+  }
+}
+
+}  // namespace opserve::server

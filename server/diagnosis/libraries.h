@@ -1,0 +1,12 @@
+// The ACL libraries that were loaded: which, of what version, and what they lack.
+#pragma once
+
+#include "server/device/acl_library.h"
+#include "server/diagnosis/report.h"
+#include "server/execution/operator_table.h"
+
+namespace opserve::server {
+
+void CheckLibraries(const AclLibrary& acl, const OperatorTable& operators, Report* report);
+
+}  // namespace opserve::server

@@ -1,0 +1,69 @@
+// What a self-test finds, as it finds it: text for people, or one JSON document.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "nlohmann/json.hpp"
+
+namespace opserve::server {
+
+enum class Verdict {
+  kOk,
+  kNote,     // worth knowing
+  kWarning,  // it serves, but not as well as it could
+  kProblem,  // it does not serve, or serves wrong results
+};
+
+// Thread-safe.
+class Report {
+ public:
+  enum class Format { kText, kJson };
+  // Text is written to `out` as it comes, JSON by Finish.
+  Report(Format format, std::FILE* out) : format_(format), out_(out) {}
+  Report(const Report&) = delete;
+  Report& operator=(const Report&) = delete;
+
+  // What follows is about `title` ("device 0").
+  void Begin(absl::string_view title) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // `subject`: what was looked at ("memory"); `text`: what was found; `advice`: what to do about
+  // it, a sentence, or "".
+  void Add(Verdict verdict, absl::string_view subject, absl::string_view text,
+           absl::string_view advice = "") ABSL_LOCKS_EXCLUDED(mutex_);
+  // kOk with `text`, or kProblem with the error's message.
+  void AddResult(const absl::Status& status, absl::string_view subject, absl::string_view text,
+                 absl::string_view advice) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // What is being done now, in case it never ends ("golden value of KlDivBackward").
+  void SetStep(absl::string_view step) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string step() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Writes the summary, all problems in one place; whether there were none.
+  bool Finish() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Finding {
+    std::string section;
+    Verdict verdict;
+    std::string subject;
+    std::string text;
+    std::string advice;
+  };
+  void WriteSummary(int problems, int warnings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WriteJson(int problems) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Format format_;
+  std::FILE* const out_;
+  mutable absl::Mutex mutex_;
+  std::string section_ ABSL_GUARDED_BY(mutex_);
+  std::string step_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Finding> findings_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,20 @@
+// opserved --self_test: what this machine has for a daemon, tried out, with what to do about what
+// is wrong.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+
+#include "server/config/config.h"
+#include "server/diagnosis/report.h"
+
+namespace opserve::server {
+
+// Looks at the machine, loads the ACL libraries and tries every device that `config` names, beside
+// whatever else uses them; the daemon takes `streams` of each. Writes the findings to `out` as they
+// come; whether nothing is wrong.
+//
+// Ends the process with exit code 1, the report written, if a call of a driver does not return.
+bool RunSelfTest(const Config& config, uint32_t streams, Report::Format format, std::FILE* out);
+
+}  // namespace opserve::server
