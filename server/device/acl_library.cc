@@ -91,7 +91,7 @@ absl::Status AclLibrary::ResolveFunctions() {
 }
 
 absl::Status AclLibrary::Initialize() {
-  if (const int code = aclInit(nullptr); code != ACL_SUCCESS) {
+  if (const int code = aclInit(nullptr); ClassifyAclCode(code) != AclFault::kNone) {
     const absl::Status status = AclCallStatus(*this, "aclInit", code);
     return absl::Status(status.code(), absl::StrCat(status.message(), InitAdvice(code)));
   }

@@ -79,8 +79,6 @@ struct Translation {
 
 Translation Translate(AclFault fault) {
   switch (fault) {
-    case AclFault::kNone:
-      return {absl::StatusCode::kOk, ""};
     case AclFault::kCaller:
       return {absl::StatusCode::kInvalidArgument, "invalid"};
     case AclFault::kResource:
@@ -90,6 +88,7 @@ Translation Translate(AclFault fault) {
     case AclFault::kLink:
     case AclFault::kDevice:
       return {absl::StatusCode::kUnavailable, "device_unavailable"};
+    case AclFault::kNone:  // of another call than those it is harmless from
     case AclFault::kKernel:
     case AclFault::kInternal:
       return {absl::StatusCode::kInternal, ""};
@@ -126,7 +125,7 @@ bool SaysUnsupported(const absl::Status& status) {
 }
 
 absl::Status AclCallStatus(const AclLibrary& acl, absl::string_view call, int code) {
-  if (ClassifyAclCode(code) == AclFault::kNone) return absl::OkStatus();
+  if (code == 0) return absl::OkStatus();
   const char* text = acl.aclGetRecentErrMsg();
   const std::string runtime_message = text == nullptr ? "" : WithoutInternals(text);
   // aclnn's codes have their own range; a runtime code may come out of a stage function too.

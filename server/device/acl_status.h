@@ -10,7 +10,7 @@ class AclLibrary;
 
 // What a code asks the daemon to do.
 enum class AclFault {
-  kNone,         // not an error: the call did what it was to do
+  kNone,         // from aclInit or a wait for a stream: all is well
   kCaller,       // the request is wrong
   kUnsupported,  // this product, or this version, has it not
   kResource,     // memory or a handle ran out; retry after freeing
@@ -33,7 +33,7 @@ bool IsDeviceLoss(const absl::Status& status);
 // have the operator or whose kernels are not installed.
 bool SaysUnsupported(const absl::Status& status);
 
-// OK for kNone; otherwise a status for `code` returned by `call` ("aclrtMalloc") on this thread:
+// OK for 0; otherwise a status for `code` returned by `call` ("aclrtMalloc") on this thread:
 //   kCaller       kInvalidArgument, reason "invalid", aclnn_status
 //   kUnsupported  kUnimplemented
 //   kResource     kResourceExhausted, reason "device_memory"

@@ -58,14 +58,16 @@ absl::Status StreamLane::Synchronize(absl::Duration timeout) {
   const int code =
       is_aborted && Abort(StreamAbort::kCancelled) ? ACL_SUCCESS : SynchronizeFor(timeout);
   // The runtime's text must be taken before another call changes it.
-  absl::Status status = AclCallStatus(device_.acl(), "aclrtSynchronizeStream", code);
+  const AclFault fault = ClassifyAclCode(code);
+  absl::Status status = fault == AclFault::kNone
+                            ? absl::OkStatus()
+                            : AclCallStatus(device_.acl(), "aclrtSynchronizeStream", code);
   {
     absl::MutexLock lock(&mutex_);
     is_waiting_ = false;
     mutex_.Await(absl::Condition(this, &StreamLane::IsNotAborting));
     is_aborted = is_aborted_;
   }
-  const AclFault fault = ClassifyAclCode(code);
   if (fault == AclFault::kDevice) {
     device_.QuarantineLost(status);
     return status;

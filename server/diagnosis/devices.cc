@@ -196,8 +196,8 @@ class Trial {
                                      SizeText(rates->to_device), SizeText(rates->from_device),
                                      SizeText(rates->from_pageable))
                    : "",
-        "see whether page-locked memory or the device's memory ran out (ulimit -l, "
-        "npu-smi info)");
+        AdviceOn(rates.status()));
+    if (EndsTrial(rates.status())) return;
     for (const LoadedOperator& op : trial_.operators.operators()) {
       if (!op.is_available()) continue;
       report_.SetStep(absl::StrCat("measuring launches of ", op.descriptor->name));
@@ -207,7 +207,8 @@ class Trial {
                                                      absl::ToDoubleMicroseconds(times->queued),
                                                      absl::ToDoubleMicroseconds(times->done))
                                    : "",
-                        kComputesWrong);
+                        AdviceOn(times.status()));
+      if (EndsTrial(times.status())) return;
     }
   }
 

@@ -19,7 +19,8 @@ extern "C" {
  *   call=FUNCTION,code=CODE   calls of that function (acl..., aclrt..., aclnn...) do nothing and
  *                             return CODE; those that return a pointer return null
  *   kernel=OPERATOR,code=CODE launches of that operator, "aclnnKlDivBackward" (* for all), run
- *                             nothing and fail with CODE when their turn comes
+ *                             nothing and fail with CODE when their turn comes; with `sticky`
+ *                             the device keeps the fault: it is lost with that code
  *   kernel=OPERATOR,hang      they run until they are aborted, their device is reset or lost, or
  *                             the execution limit ends them (507034)
  *   kernel=OPERATOR,slow=US   they take US microseconds longer

@@ -81,6 +81,10 @@ class FaultReader {
       fault_->kernel.hang = true;
       return "";
     }
+    if (key == "sticky" && !has_value && kind == Fault::Kind::kKernel) {
+      fault_->kernel.sticky = true;
+      return "";
+    }
     if (key == "wrong" && !has_value && kind == Fault::Kind::kKernel) {
       fault_->kernel.wrong = true;
       return "";
@@ -108,6 +112,7 @@ class FaultReader {
         return fault_->code != ACL_SUCCESS ? "" : "code=CODE is missing";
       case Fault::Kind::kKernel: {
         const KernelFault& kernel = fault_->kernel;
+        if (kernel.sticky && kernel.code == 0) return "sticky needs code=CODE";
         const int effects = (kernel.code != 0) + kernel.hang + (kernel.slow_us != 0) + kernel.wrong;
         return effects == 1 ? "" : "needs exactly one of code=CODE, hang, slow=US and wrong";
       }

@@ -61,6 +61,7 @@ KernelFault Faults::TakeKernelFault(std::string_view name, int32_t device) {
     if (!is_meant || !Hits(active, name)) continue;
     const KernelFault& fault = active.fault.kernel;
     if (combined.code == ACL_SUCCESS) combined.code = fault.code;
+    combined.sticky |= fault.sticky;
     combined.hang |= fault.hang;
     combined.slow_us += fault.slow_us;
     combined.wrong |= fault.wrong;

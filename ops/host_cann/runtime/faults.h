@@ -22,6 +22,7 @@ struct FaultWindow {
 
 struct KernelFault {
   aclError code = ACL_SUCCESS;  // not 0: fail instead of running
+  bool sticky = false;          // and so does all else on the device, until it is reset
   bool hang = false;
   uint64_t slow_us = 0;
   bool wrong = false;

@@ -35,6 +35,7 @@ class KernelTask final : public Task {
  private:
   TaskResult RunOn(Stream& stream) {
     if (fault_.code != ACL_SUCCESS) {
+      if (fault_.sticky) stream.device().Lose(fault_.code, /*resets=*/1);
       return TaskResult::Failure(fault_.code, Concat("injected fault: kernel ", launch_.name));
     }
     if (fault_.hang || fault_.slow_us > 0) {

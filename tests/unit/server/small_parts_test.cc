@@ -12,6 +12,7 @@
 #include "opserve/v1/error.pb.h"
 #include "server/config/listen_address.h"
 #include "server/device/acl_status.h"
+#include "server/device/host_registration.h"
 #include "server/device/runtime_text.h"
 #include "server/rpc/status_conversion.h"
 #include "tests/fuzz/error_text.h"
@@ -121,6 +122,55 @@ TEST(AclCallStatusTest, TranslatesByWhoIsAtFault) {
     EXPECT_EQ(catalog::GetErrorDetail(status)->reason(), c.reason) << c.acl;
   }
   EXPECT_TRUE(AclCallStatus(TestAcl(), "aclFunction", 0).ok());
+}
+
+// aclnn says no more than that a call of the runtime failed; the runtime knows which way.
+TEST(AclCallStatusTest, AFailedRuntimeCallInsideAclnnCountsAsWhatItIs) {
+  InjectFaults("call=aclrtGetDeviceCount,code=507010");
+  uint32_t count = 0;
+  ASSERT_EQ(TestAcl().aclrtGetDeviceCount(&count), 507010);
+
+  const absl::Status status = AclCallStatus(TestAcl(), "aclnnFunction", 361001);
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("aclnnFunction returned 361001 (507010)"));
+  EXPECT_EQ(catalog::GetErrorDetail(status)->aclnn_status(), 361001);
+  EXPECT_EQ(catalog::GetErrorDetail(status)->acl_error(), 507010);
+  EXPECT_TRUE(IsDeviceLoss(status));
+  // Taken and gone: it does not count for the next one.
+  EXPECT_FALSE(IsDeviceLoss(AclCallStatus(TestAcl(), "aclnnFunction", 361001)));
+}
+
+TEST(AclLibraryTest, LimitsHowLongKernelsRunByWhatTheLibrariesHave) {
+  AclLibrary& acl = MutableTestAcl();
+  // The next of the product's steps.
+  const absl::StatusOr<absl::Duration> precise = acl.SetExecutionLimit(absl::Seconds(60));
+  ASSERT_TRUE(precise.ok());
+  EXPECT_GE(*precise, absl::Seconds(60));
+  EXPECT_LT(*precise, absl::Seconds(65));
+
+  const auto newer = std::exchange(acl.aclrtSetOpExecuteTimeOutV2, nullptr);
+  EXPECT_EQ(*acl.SetExecutionLimit(absl::Milliseconds(1500)), absl::Seconds(2));
+  const auto older = std::exchange(acl.aclrtSetOpExecuteTimeOut, nullptr);
+  EXPECT_EQ(acl.SetExecutionLimit(absl::Seconds(60)).status().code(),
+            absl::StatusCode::kUnimplemented);
+  acl.aclrtSetOpExecuteTimeOutV2 = newer;
+  acl.aclrtSetOpExecuteTimeOut = older;
+}
+
+TEST(KernelMapsHostMemoryTest, SinceLinux511) {
+  const std::pair<const char*, bool> cases[] = {
+      {"6.1.0-18-amd64", true},
+      {"5.11.0", true},
+      {"5.10.0-60.18.0.50.oe2203.aarch64", false},
+      {"4.19.90", false},
+      {"10.0-rc1", true},
+      {"5.4.0-150-generic", false},
+      {"", false},
+      {"something", false},
+  };
+  for (const auto& [release, maps] : cases)
+    EXPECT_EQ(KernelMapsHostMemory(release), maps) << release;
 }
 
 TEST(AclLibraryTest, SaysWhatIsMissingWhere) {
