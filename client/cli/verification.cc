@@ -46,6 +46,20 @@ absl::StatusOr<Tensor> Widen(const Tensor& tensor, DataType dtype) {
   return dtype == kDouble ? ConvertTo<double>(elements) : ConvertTo<float>(elements);
 }
 
+// Results below the normal range are whole multiples of it.
+double SmallestSubnormal(DataType dtype) {
+  switch (dtype) {
+    case kFloat16:
+      return 0x1p-24;
+    case kBf16:
+      return 0x1p-133;
+    case kDouble:
+      return 0x1p-1074;
+    default:
+      return 0x1p-149;
+  }
+}
+
 }  // namespace
 
 double ToleranceOf(DataType dtype) {
@@ -87,7 +101,8 @@ absl::StatusOr<Comparison> Compare(const Result& result, const Result& reference
     }
     const double error = std::abs(actual - expected);
     comparison.largest_error = std::max(comparison.largest_error, error);
-    const double allowed = comparison.tolerance * (std::abs(expected) + comparison.largest_value);
+    const double allowed = comparison.tolerance * (std::abs(expected) + comparison.largest_value) +
+                           SmallestSubnormal(result.dtype());
     comparison.num_wrong += error <= allowed ? 0 : 1;
   }
   return comparison;

@@ -13,7 +13,8 @@
 namespace opserve::cli {
 
 // How a result compares with the reference. An element is right if it is within
-// tolerance * (|reference| + largest finite |reference|) of it, or NaN where that is NaN, or
+// tolerance * (|reference| + largest finite |reference|) of it (and the smallest number that the
+// result's dtype has), or NaN where that is NaN, or
 // the same infinity; the zero's sign does not matter.
 struct Comparison {
   std::string output = {};

@@ -49,6 +49,8 @@ TEST(CompareTest, ErrorsAreMeasuredAgainstTheLargestValue) {
       {{-INFINITY, 1}, {kInf, 1}, 1},    //
       {{3e38f, 1}, {kInf, 1}, 1},        //
       {{1, INFINITY}, {1, 1}, 1},        //
+      {{1.5e-45f}, {2.1e-45}, 0},        // next to each other
+      {{0}, {3e-45}, 1},                 //
       {{}, {}, 0},
   };
   for (const Case& c : kCases) {
