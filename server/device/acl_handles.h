@@ -11,12 +11,16 @@ namespace opserve::server {
 template <typename T, auto kDestroy>
 struct AclDeleter {
   const AclLibrary* acl = nullptr;  // not owned; outlives every handle
-  void operator()(T* object) const noexcept { (acl->*kDestroy)(object); }
+  void operator()(T* object) const noexcept {
+    if (acl->*kDestroy != nullptr) (acl->*kDestroy)(object);
+  }
 };
 
 using TensorDescriptor =
     std::unique_ptr<aclTensor, AclDeleter<aclTensor, &AclLibrary::aclDestroyTensor>>;
 
+// Owns an executor that has not gone to stage two, or is repeatable. A CANN without
+// aclDestroyAclOpExecutor has no way to give the former back, so there it stays.
 using ExecutorHandle =
     std::unique_ptr<aclOpExecutor, AclDeleter<aclOpExecutor, &AclLibrary::aclDestroyAclOpExecutor>>;
 

@@ -68,56 +68,89 @@ std::string KeyOf(const BoundInvocation& invocation) {
 
 absl::StatusOr<TensorDescriptor> Describe(const AclLibrary& acl, const catalog::TensorSpec& spec,
                                           const catalog::Shape& strides, int64_t offset,
-                                          int64_t storage_elements) {
+                                          int64_t storage_elements, void* address) {
   const bool is_plain = offset == 0 && strides == ContiguousStrides(spec.shape);
   const catalog::Shape storage =
       is_plain ? spec.shape : catalog::Shape{std::max<int64_t>(storage_elements, 1)};
   aclTensor* tensor = acl.aclCreateTensor(
       spec.shape.data(), spec.shape.size(), catalog::ToAclDataType(spec.dtype), strides.data(),
-      offset, ACL_FORMAT_ND, storage.data(), storage.size(), /*tensorData=*/nullptr);
+      offset, ACL_FORMAT_ND, storage.data(), storage.size(), address);
   if (tensor == nullptr) return AclCallStatus(acl, "aclCreateTensor", ACL_ERROR_FAILURE);
   return TensorDescriptor(tensor, TensorDescriptor::deleter_type{&acl});
 }
 
+// Whether this CANN can run stage two of one executor many times, each with its own addresses.
+bool HasRepeatableExecutors(const AclLibrary& acl) {
+  return acl.aclSetAclOpExecutorRepeatable != nullptr && acl.aclDestroyAclOpExecutor != nullptr &&
+         acl.aclSetInputTensorAddr != nullptr && acl.aclSetOutputTensorAddr != nullptr;
+}
+
 }  // namespace
 
-absl::StatusOr<ExecutorHandle> Plan::RunStageOne(uint64_t* workspace_bytes) const {
+absl::StatusOr<Plan::Descriptors> Plan::DescribeTensors(absl::Span<void* const> inputs,
+                                                        void* output) const {
+  Descriptors descriptors;
+  for (size_t i = 0; i < call_.inputs.size(); ++i) {
+    const BoundInput& input = call_.inputs[i];
+    OPSERVE_ASSIGN_OR_RETURN(
+        TensorDescriptor tensor,
+        Describe(acl_, input.spec, input.strides, input.offset, input.storage_elements, inputs[i]));
+    descriptors.inputs.push_back(std::move(tensor));
+  }
+  OPSERVE_ASSIGN_OR_RETURN(
+      descriptors.output, Describe(acl_, call_.output, ContiguousStrides(call_.output.shape),
+                                   /*offset=*/0, catalog::NumElements(call_.output.shape), output));
+  return descriptors;
+}
+
+absl::StatusOr<ExecutorHandle> Plan::RunStageOne(const Descriptors& descriptors,
+                                                 uint64_t* workspace_bytes) const {
   absl::InlinedVector<aclTensor*, 3> inputs;
-  for (const TensorDescriptor& input : inputs_) inputs.push_back(input.get());
+  for (const TensorDescriptor& input : descriptors.inputs) inputs.push_back(input.get());
   aclOpExecutor* executor = nullptr;
-  const catalog::Binding& binding = op_.descriptor->binding;
+  const catalog::Binding& binding = op().descriptor->binding;
   OPSERVE_RETURN_IF_ERROR(
       AclCallStatus(acl_, binding.stage_one,
-                    binding.call_stage_one(op_.stage_one, {.inputs = inputs,
-                                                           .attributes = attributes_,
-                                                           .output = output_.get(),
-                                                           .workspace_bytes = workspace_bytes,
-                                                           .executor = &executor})));
+                    binding.call_stage_one(op().stage_one, {.inputs = inputs,
+                                                            .attributes = call_.attributes,
+                                                            .output = descriptors.output.get(),
+                                                            .workspace_bytes = workspace_bytes,
+                                                            .executor = &executor})));
   return ExecutorHandle(executor, ExecutorHandle::deleter_type{&acl_});
+}
+
+absl::Status Plan::Prepare() {
+  const absl::InlinedVector<void*, 3> no_addresses(call_.inputs.size(), nullptr);
+  OPSERVE_ASSIGN_OR_RETURN(descriptors_, DescribeTensors(no_addresses, nullptr));
+  OPSERVE_ASSIGN_OR_RETURN(executor_, RunStageOne(descriptors_, &workspace_bytes_));
+  const int code = HasRepeatableExecutors(acl_)
+                       ? acl_.aclSetAclOpExecutorRepeatable(executor_.get())
+                       : ACLNN_ERR_INNER;
+  if (code == ACLNN_ERR_INNER) {  // this call's executor can run only once
+    executor_.reset();
+    return absl::OkStatus();
+  }
+  return AclCallStatus(acl_, "aclSetAclOpExecutorRepeatable", code);
 }
 
 absl::Status Plan::SetAddresses(absl::Span<void* const> inputs, void* output) {
   for (size_t i = 0; i < inputs.size(); ++i) {
-    OPSERVE_RETURN_IF_ERROR(AclCallStatus(
-        acl_, "aclSetInputTensorAddr",
-        acl_.aclSetInputTensorAddr(executor_.get(), i, inputs_[i].get(), OrNoElements(inputs[i]))));
+    OPSERVE_RETURN_IF_ERROR(
+        AclCallStatus(acl_, "aclSetInputTensorAddr",
+                      acl_.aclSetInputTensorAddr(executor_.get(), i, descriptors_.inputs[i].get(),
+                                                 OrNoElements(inputs[i]))));
   }
-  return AclCallStatus(
-      acl_, "aclSetOutputTensorAddr",
-      acl_.aclSetOutputTensorAddr(executor_.get(), 0, output_.get(), OrNoElements(output)));
+  return AclCallStatus(acl_, "aclSetOutputTensorAddr",
+                       acl_.aclSetOutputTensorAddr(executor_.get(), 0, descriptors_.output.get(),
+                                                   OrNoElements(output)));
 }
 
 absl::Status Plan::LaunchOnce(absl::Span<void* const> inputs, void* output, void* workspace,
                               aclrtStream stream) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    OPSERVE_RETURN_IF_ERROR(
-        AclCallStatus(acl_, "aclSetRawTensorAddr",
-                      acl_.aclSetRawTensorAddr(inputs_[i].get(), OrNoElements(inputs[i]))));
-  }
-  OPSERVE_RETURN_IF_ERROR(AclCallStatus(
-      acl_, "aclSetRawTensorAddr", acl_.aclSetRawTensorAddr(output_.get(), OrNoElements(output))));
+  OPSERVE_ASSIGN_OR_RETURN(Descriptors made, DescribeTensors(inputs, output));
+  const Descriptors& descriptors = launched_.emplace_back(std::move(made));
   uint64_t bytes = 0;
-  OPSERVE_ASSIGN_OR_RETURN(ExecutorHandle executor, RunStageOne(&bytes));
+  OPSERVE_ASSIGN_OR_RETURN(ExecutorHandle executor, RunStageOne(descriptors, &bytes));
   if (bytes > workspace_bytes_) {
     const uint64_t had = std::exchange(workspace_bytes_, bytes);
     return catalog::ErrorWithReason(
@@ -126,8 +159,8 @@ absl::Status Plan::LaunchOnce(absl::Span<void* const> inputs, void* output, void
                      " were set aside; repeat the call"));
   }
   // Stage two takes the executor over, also when it fails.
-  return AclCallStatus(acl_, op_.descriptor->binding.stage_two,
-                       op_.stage_two(workspace, bytes, executor.release(), stream));
+  return AclCallStatus(acl_, op().descriptor->binding.stage_two,
+                       op().stage_two(workspace, bytes, executor.release(), stream));
 }
 
 absl::Status Plan::Launch(absl::Span<void* const> inputs, void* output, void* workspace,
@@ -135,8 +168,8 @@ absl::Status Plan::Launch(absl::Span<void* const> inputs, void* output, void* wo
   if (executor_ == nullptr) return LaunchOnce(inputs, output, workspace, stream);
   absl::Status status = SetAddresses(inputs, output);
   if (status.ok()) {
-    status = AclCallStatus(acl_, op_.descriptor->binding.stage_two,
-                           op_.stage_two(workspace, workspace_bytes_, executor_.get(), stream));
+    status = AclCallStatus(acl_, op().descriptor->binding.stage_two,
+                           op().stage_two(workspace, workspace_bytes_, executor_.get(), stream));
   }
   is_broken_ = !status.ok();
   return status;
@@ -152,27 +185,6 @@ void PlanCache::Remove(std::list<Entry>::iterator entry) {
   entries_.erase(entry);
 }
 
-absl::StatusOr<std::shared_ptr<Plan>> PlanCache::MakePlan(const BoundInvocation& invocation) const {
-  auto plan = std::shared_ptr<Plan>(new Plan(acl_, *invocation.op, invocation.attributes));
-  for (const BoundInput& input : invocation.inputs) {
-    OPSERVE_ASSIGN_OR_RETURN(
-        TensorDescriptor tensor,
-        Describe(acl_, input.spec, input.strides, input.offset, input.storage_elements));
-    plan->inputs_.push_back(std::move(tensor));
-  }
-  OPSERVE_ASSIGN_OR_RETURN(
-      plan->output_, Describe(acl_, invocation.output, ContiguousStrides(invocation.output.shape),
-                              /*offset=*/0, catalog::NumElements(invocation.output.shape)));
-  OPSERVE_ASSIGN_OR_RETURN(plan->executor_, plan->RunStageOne(&plan->workspace_bytes_));
-  const int code = acl_.aclSetAclOpExecutorRepeatable(plan->executor_.get());
-  if (code == ACLNN_ERR_INNER) {  // this call's executor can run only once
-    plan->executor_.reset();
-    return plan;
-  }
-  OPSERVE_RETURN_IF_ERROR(AclCallStatus(acl_, "aclSetAclOpExecutorRepeatable", code));
-  return plan;
-}
-
 absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invocation) {
   std::string key = KeyOf(invocation);
   PlanCacheCounters::Operator& counters = counters_.of[invocation.op->index];
@@ -183,14 +195,14 @@ absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invoc
   }
   if (found != by_key_.end()) {
     entries_.splice(entries_.begin(), entries_, found->second);
+    found->second->plan->launched_.clear();
     return Count(found->second->plan, /*was_kept=*/true, &counters);
   }
-  absl::StatusOr<std::shared_ptr<Plan>> made = MakePlan(invocation);
-  if (!made.ok()) {
+  auto plan = std::shared_ptr<Plan>(new Plan(acl_, invocation));
+  if (absl::Status status = plan->Prepare(); !status.ok()) {
     counters.misses.fetch_add(1, std::memory_order_relaxed);
-    return made.status();
+    return status;
   }
-  std::shared_ptr<Plan> plan = *std::move(made);
   if (entries_.size() == capacity_) {
     counters_.of[entries_.back().op].evictions.fetch_add(1, std::memory_order_relaxed);
     Remove(std::prev(entries_.end()));

@@ -6,8 +6,9 @@
 // strides, offsets, storage shapes and attributes, compared in full. Addresses are not: a plan's
 // executor is repeatable and gets them anew for every launch.
 //
-// Some calls cannot have a repeatable executor (aclnn says 561000). Of these the cache remembers
-// the workspace size only, and stage one runs for each launch.
+// Some calls cannot have a repeatable executor (aclnn says 561000), and some versions of CANN have
+// none at all. Then the cache remembers the workspace size only, and stage one runs for each
+// launch.
 #pragma once
 
 #include <atomic>
@@ -42,7 +43,7 @@ struct PlanCacheCounters {
 // Stage one's result for one call. Used by its lane's thread.
 class Plan {
  public:
-  const LoadedOperator& op() const { return op_; }
+  const LoadedOperator& op() const { return *call_.op; }
   uint64_t workspace_bytes() const { return workspace_bytes_; }
 
   // Stage two of the call with these addresses (null only where a tensor has no elements), queued
@@ -56,22 +57,29 @@ class Plan {
 
  private:
   friend class PlanCache;
-  Plan(const AclLibrary& acl, const LoadedOperator& op, catalog::AttributeValues attributes)
-      : acl_(acl), op_(op), attributes_(std::move(attributes)) {}
+  Plan(const AclLibrary& acl, const BoundInvocation& call) : acl_(acl), call_(call) {}
 
-  absl::StatusOr<ExecutorHandle> RunStageOne(uint64_t* workspace_bytes) const;
+  struct Descriptors {
+    absl::InlinedVector<TensorDescriptor, 3> inputs;
+    TensorDescriptor output;
+  };
+
+  // Finds out the workspace, and makes an executor to keep if there can be one.
+  absl::Status Prepare();
+  absl::StatusOr<Descriptors> DescribeTensors(absl::Span<void* const> inputs, void* output) const;
+  absl::StatusOr<ExecutorHandle> RunStageOne(const Descriptors& descriptors,
+                                             uint64_t* workspace_bytes) const;
   absl::Status SetAddresses(absl::Span<void* const> inputs, void* output);
   // Both stages, with an executor for this launch.
   absl::Status LaunchOnce(absl::Span<void* const> inputs, void* output, void* workspace,
                           aclrtStream stream);
 
   const AclLibrary& acl_;
-  const LoadedOperator& op_;
-  const catalog::AttributeValues attributes_;
-  absl::InlinedVector<TensorDescriptor, 3> inputs_;
-  TensorDescriptor output_;
-  ExecutorHandle executor_;  // null: stage one runs for each launch
-  bool is_broken_ = false;   // a launch failed: not to be used again
+  const BoundInvocation call_;
+  Descriptors descriptors_;
+  std::list<Descriptors> launched_;  // of launches that may still be running: until the next lease
+  ExecutorHandle executor_;          // null: stage one runs for each launch
+  bool is_broken_ = false;           // a launch failed: not to be used again
   uint64_t workspace_bytes_ = 0;
 };
 
@@ -101,7 +109,6 @@ class PlanCache {
     std::shared_ptr<Plan> plan;
   };
 
-  absl::StatusOr<std::shared_ptr<Plan>> MakePlan(const BoundInvocation& invocation) const;
   // Counts an invocation of `plan`, which was in the cache or was made for it.
   static Lease Count(std::shared_ptr<Plan> plan, bool was_kept,
                      PlanCacheCounters::Operator* counters);

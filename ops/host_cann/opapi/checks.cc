@@ -10,6 +10,7 @@
 #include "kernels/cpu/kernel.h"
 #include "ops/host_cann/nnopbase/status.h"
 #include "ops/host_cann/opapi/dtypes.h"
+#include "ops/host_cann/runtime/generation.h"
 
 namespace opserve::host_cann {
 namespace {
@@ -88,10 +89,18 @@ void StageOneChecks::Castable(aclDataType from, const Argument& to) {
   }
 }
 
-void StageOneChecks::ComputeType(const Argument& argument) {
-  if (ok() && !IsComputeType(argument->dtype)) {
+void StageOneChecks::TensorType(const Argument& argument) {
+  if (ok() && !IsTensorType(argument->dtype)) {
     Refuse(ACLNN_ERR_PARAM_INVALID, argument.name,
            absl::StrCat("type ", DtypeName(argument->dtype), " is not supported"));
+  }
+}
+
+void StageOneChecks::ComputeType(const Argument& argument) {
+  TensorType(argument);
+  if (ok() && argument->dtype == ACL_BF16 && !CurrentSoc().generation->computes_bf16) {
+    Refuse(ACLNN_ERR_PARAM_INVALID, argument.name,
+           absl::StrCat("type BF16 is not supported on ", CurrentSoc().name));
   }
 }
 
@@ -107,10 +116,19 @@ aclDataType StageOneChecks::Promote(absl::Span<const Argument* const> arguments)
   aclDataType common = ACL_DT_UNDEFINED;
   for (const Argument* argument : arguments) {
     const aclDataType dtype = (*argument)->dtype;
-    ComputeType(*argument);
+    TensorType(*argument);
     common = common == ACL_DT_UNDEFINED || common == dtype ? dtype : ACL_FLOAT;
   }
+  // Then all arguments have it.
+  if (common == ACL_BF16) ComputeType(*arguments.front());
   return common;
+}
+
+void StageOneChecks::SupportedIf(bool supported) {
+  if (ok() && !supported) {
+    status_ = Fail(ACLNN_ERR_PARAM_INVALID,
+                   absl::StrCat(operator_name_, " is not supported on ", CurrentSoc().name));
+  }
 }
 
 void StageOneChecks::RankAtMost8(absl::Span<const Argument* const> arguments) {

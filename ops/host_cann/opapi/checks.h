@@ -42,10 +42,13 @@ class StageOneChecks {
   // A result of type `from` may be stored in `to`.
   void Castable(aclDataType from, const Argument& to);
   // The type is FLOAT, FLOAT16 or BF16.
+  void TensorType(const Argument& argument);
+  // The same, and one that this generation computes with.
   void ComputeType(const Argument& argument);
   void SameType(const Argument& argument, const Argument& as);
   // The common type of all arguments: FLOAT, FLOAT16 and BF16 promote to the same type if they are
-  // equal, else to FLOAT. Other types are refused, as no operator here computes with them.
+  // equal, else to FLOAT. Other types are refused, as no operator here computes with them, and so
+  // is a common type that this generation does not compute with.
   aclDataType Promote(absl::Span<const Argument* const> arguments);
 
   void RankAtMost8(absl::Span<const Argument* const> arguments);
@@ -59,6 +62,9 @@ class StageOneChecks {
   Shape Broadcast(const Argument& argument, const Shape& shape, absl::string_view what);
   // The argument broadcasts to `shape` without enlarging it.
   void BroadcastsTo(const Argument& argument, const Shape& shape, absl::string_view what);
+
+  // This generation has the operator.
+  void SupportedIf(bool supported);
 
   // lowest <= value <= highest.
   void InRange(const char* attribute, int64_t value, int64_t lowest, int64_t highest);

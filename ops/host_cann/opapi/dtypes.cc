@@ -62,7 +62,7 @@ std::string DtypeName(aclDataType dtype) {
   return name != nullptr ? name : absl::StrCat("dtype ", static_cast<int>(dtype));
 }
 
-bool IsComputeType(aclDataType dtype) {
+bool IsTensorType(aclDataType dtype) {
   return dtype == ACL_FLOAT || dtype == ACL_FLOAT16 || dtype == ACL_BF16;
 }
 

@@ -5,9 +5,11 @@
 #include "ops/host_cann/nnopbase/executor.h"
 #include "ops/host_cann/opapi/kl_div.h"
 #include "ops/host_cann/opapi/plan.h"
+#include "ops/host_cann/runtime/generation.h"
 
 using opserve::host_cann::CheckKlDiv;
 using opserve::host_cann::CreateExecutor;
+using opserve::host_cann::CurrentSoc;
 using opserve::host_cann::ExecutorPlan;
 using opserve::host_cann::KlDivArguments;
 using opserve::host_cann::MakeLayout;
@@ -30,7 +32,8 @@ aclnnStatus aclnnKlDivBackwardGetWorkspaceSize(const aclTensor* gradOutput, cons
   checks.Results(workspaceSize, executor);
   checks.Tensors({&grad_argument, &self_argument, &target_argument, &out_argument});
   if (!checks.ok()) return checks.status();
-  const Shape shape = CheckKlDiv(checks, arguments, self_argument, /*double_is_supported=*/true);
+  const Shape shape = CheckKlDiv(checks, arguments, self_argument,
+                                 /*double_is_supported=*/CurrentSoc().generation->computes_double);
   if (!checks.ok()) return checks.status();
 
   ExecutorPlan plan{"aclnnKlDivBackward",

@@ -5,9 +5,11 @@
 #include "ops/host_cann/nnopbase/executor.h"
 #include "ops/host_cann/opapi/kl_div.h"
 #include "ops/host_cann/opapi/plan.h"
+#include "ops/host_cann/runtime/generation.h"
 
 using opserve::host_cann::CheckKlDiv;
 using opserve::host_cann::CreateExecutor;
+using opserve::host_cann::CurrentSoc;
 using opserve::host_cann::ExecutorPlan;
 using opserve::host_cann::KlDivArguments;
 using opserve::host_cann::MakeLayout;
@@ -30,6 +32,7 @@ aclnnStatus aclnnKlDivTargetBackwardGetWorkspaceSize(const aclTensor* gradOutput
   checks.Results(workspaceSize, executor);
   checks.Tensors({&grad_argument, &self_argument, &target_argument, &out_argument});
   if (!checks.ok()) return checks.status();
+  checks.SupportedIf(CurrentSoc().generation->has_kl_div_target_backward);
   const Shape shape = CheckKlDiv(checks, arguments, target_argument, /*double_is_supported=*/false);
   checks.PlainFormat({&grad_argument, &self_argument, &target_argument, &out_argument});
   if (!checks.ok()) return checks.status();

@@ -35,7 +35,7 @@ aclnnStatus aclnnL1LossBackwardGetWorkspaceSize(const aclTensor* gradOutput, con
   checks.InRange("reduction", reduction, kNoReduction, kSumReduction);
   const aclDataType common = checks.Promote({&grad_argument, &self_argument, &target_argument});
   checks.Castable(common, out_argument);
-  checks.ComputeType(out_argument);
+  checks.TensorType(out_argument);
   checks.RankAtMost8({&self_argument, &target_argument, &grad_argument, &out_argument});
   Shape shape = checks.Broadcast(self_argument, grad_argument->shape, "gradOutput");
   shape = checks.Broadcast(target_argument, shape, "the shape of gradOutput and self");

@@ -39,7 +39,7 @@ aclnnStatus aclnnLogSoftmaxBackwardGetWorkspaceSize(const aclTensor* gradOutput,
 
   checks.ComputeType(output_argument);
   checks.SameType(grad_argument, output_argument);
-  if (out_argument->dtype != ACL_DOUBLE) checks.ComputeType(out_argument);
+  if (out_argument->dtype != ACL_DOUBLE) checks.TensorType(out_argument);
   checks.RankAtMost8({&grad_argument, &output_argument, &out_argument});
   checks.HasShape(grad_argument, output_argument->shape, "output");
   checks.HasShape(out_argument, output_argument->shape, "output");

@@ -35,7 +35,7 @@ aclnnStatus aclnnMseLossBackwardGetWorkspaceSize(const aclTensor* gradOutput, co
   checks.SameType(grad_argument, self_argument);
   checks.SameType(target_argument, self_argument);
   checks.ComputeType(self_argument);
-  checks.ComputeType(out_argument);
+  checks.TensorType(out_argument);
   checks.InRange("reduction", reduction, kNoReduction, kSumReduction);
   checks.RankAtMost8({&self_argument, &target_argument, &grad_argument, &out_argument});
   Shape shape = checks.Broadcast(self_argument, grad_argument->shape, "gradOutput");

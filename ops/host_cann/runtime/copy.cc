@@ -172,8 +172,11 @@ aclError aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src, size_t sp
   RETURN_IF_FAILED(EnterCall(__func__));
   constexpr size_t kMaxWidth = 5000000;
   constexpr size_t kMaxHeight = 5242880;
-  if (kind < ACL_MEMCPY_HOST_TO_DEVICE || kind > ACL_MEMCPY_DEVICE_TO_DEVICE) {
-    return UnsupportedKind(kind, "1 to 3");
+  const aclrtMemcpyKind last = CurrentSoc().generation->copies_rows_on_device
+                                   ? ACL_MEMCPY_DEVICE_TO_DEVICE
+                                   : ACL_MEMCPY_DEVICE_TO_HOST;
+  if (kind < ACL_MEMCPY_HOST_TO_DEVICE || kind > last) {
+    return UnsupportedKind(kind, Concat("1 to ", static_cast<int>(last)));
   }
   std::shared_ptr<Stream> target;
   RETURN_IF_FAILED(UsableStream(stream, &target));

@@ -10,12 +10,10 @@
 #include "acl/acl.h"
 #include "ops/host_cann/runtime/context.h"
 #include "ops/host_cann/runtime/core_pool.h"
+#include "ops/host_cann/runtime/generation.h"
 #include "ops/host_cann/runtime/mutex.h"
 
 namespace opserve::host_cann {
-
-inline constexpr int kMaxStreamsPerDevice = 1984;  // default streams included
-inline constexpr int kMaxEventsPerDevice = 65536;
 
 // Counts what is in use of a limited resource. Thread-safe, lock-free.
 class Quota {
@@ -48,8 +46,14 @@ class Quota {
 // Lives as long as the process. Thread-safe.
 class Device {
  public:
-  Device(int32_t id, int32_t physical_id, uint64_t memory_bytes, int num_cores)
-      : id_(id), physical_id_(physical_id), memory_(memory_bytes), cores_(num_cores) {}
+  Device(int32_t id, int32_t physical_id, uint64_t memory_bytes, int num_cores,
+         const Generation& generation)
+      : id_(id),
+        physical_id_(physical_id),
+        memory_(memory_bytes),
+        streams_(generation.max_streams),
+        events_(generation.max_events),
+        cores_(num_cores) {}
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
@@ -113,8 +117,8 @@ class Device {
   const int32_t id_;
   const int32_t physical_id_;
   Quota memory_;
-  Quota streams_{kMaxStreamsPerDevice};
-  Quota events_{kMaxEventsPerDevice};
+  Quota streams_;  // default streams included
+  Quota events_;
   CorePool cores_;
 
   std::atomic<aclError> lost_code_{ACL_SUCCESS};

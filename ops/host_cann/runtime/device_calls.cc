@@ -11,8 +11,7 @@
 namespace opserve::host_cann {
 namespace {
 
-// The product that the host CANN stands in for: Atlas A2.
-constexpr char kSocName[] = "Ascend910B3";
+// As on an Ascend910B3, whatever the host CANN stands in for.
 constexpr int64_t kCubeCores = 20;
 constexpr int64_t kVectorCores = 40;
 constexpr int64_t kL2Bytes = int64_t{192} << 20;
@@ -35,7 +34,6 @@ constexpr Attribute kAttributes[] = {
     {ACL_DEV_ATTR_HD_CONNECT_TYPE, 0},
     {ACL_DEV_ATTR_DEVICE_FORM_FACTOR, 3},
     {ACL_DEV_ATTR_IS_VIRTUAL, 0},
-    {ACL_DEV_ATTR_NPU_ARCH, 2201},
 };
 
 aclError FindAttribute(Device& device, aclrtDevAttr attr, int64_t* value) {
@@ -47,13 +45,17 @@ aclError FindAttribute(Device& device, aclrtDevAttr attr, int64_t* value) {
     *value = device.physical_id();
     return ACL_SUCCESS;
   }
+  if (attr == ACL_DEV_ATTR_NPU_ARCH) {
+    *value = CurrentSoc().generation->npu_arch;
+    return ACL_SUCCESS;
+  }
   for (const Attribute& attribute : kAttributes) {
     if (attribute.attr != attr) continue;
     *value = attribute.value;
     return ACL_SUCCESS;
   }
   return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
-              Concat(kSocName, " has no attribute ", static_cast<int>(attr)));
+              Concat(CurrentSoc().name, " has no attribute ", static_cast<int>(attr)));
 }
 
 aclError FindHealthyDevice(int64_t id, Device** device) {
@@ -68,7 +70,7 @@ using namespace opserve::host_cann;
 
 const char* aclrtGetSocName() {
   if (EnterCall(__func__) != ACL_SUCCESS) return nullptr;
-  return kSocName;
+  return CurrentSoc().name;
 }
 
 aclError aclrtGetDeviceCount(uint32_t* count) {

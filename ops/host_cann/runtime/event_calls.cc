@@ -31,7 +31,7 @@ aclError CreateEvent(aclrtEvent* handle, uint32_t flags, bool is_ex) {
   Device& device = context->device();
   if (!device.events().Take(1)) {
     return Fail(ACL_ERROR_RT_NO_EVENT_RESOURCE, kExhausted,
-                Concat("device ", device.id(), " has no event left of ", kMaxEventsPerDevice));
+                Concat("device ", device.id(), " has no event left of ", device.events().limit()));
   }
   *handle =
       Runtime::Get().events().Insert(std::make_shared<Event>(device, next_id++, flags, is_ex));

@@ -14,16 +14,19 @@ namespace opserve::host_cann {
 namespace {
 
 constexpr uint64_t kMaxIntervals = 254;
-// With a finer interval than this, "the maximum" means no limit at all.
+// Where 254 intervals are the largest limit and an interval is finer than this, that limit is none.
 constexpr uint64_t kCoarseIntervalUs = 100000;
+constexpr uint64_t kNotSet = UINT64_MAX;
 
 std::atomic<uint64_t> event_wait_limit_us{0};
-std::atomic<uint64_t> execution_intervals{0};  // 0: the maximum
+std::atomic<uint64_t> execution_intervals{kNotSet};  // 0: the largest limit
 std::array<std::atomic<int64_t>, kNumSysParamOpts> process_options{};
 
-uint64_t LimitOf(uint64_t intervals) {
-  const uint64_t interval_us = Runtime::Get().settings().timeout_interval_us;
-  if (intervals > 0) return intervals * interval_us;
+uint64_t LargestLimitUs() {
+  const Settings& settings = Runtime::Get().settings();
+  const uint64_t fixed = settings.soc.generation->max_execution_us;
+  if (fixed != 0) return fixed;
+  const uint64_t interval_us = settings.timeout_interval_us;
   return interval_us < kCoarseIntervalUs ? kNoLimit : kMaxIntervals * interval_us;
 }
 
@@ -49,7 +52,14 @@ aclError CheckOptionValue(aclSysParamOpt opt, int64_t value) {
 
 }  // namespace
 
-uint64_t ExecutionLimitUs() { return LimitOf(execution_intervals); }
+uint64_t ExecutionLimitUs() {
+  const Settings& settings = Runtime::Get().settings();
+  const uint64_t intervals = execution_intervals;
+  const uint64_t unset = settings.soc.generation->default_execution_us;
+  if (intervals == kNotSet && unset != 0) return unset;
+  if (intervals == kNotSet || intervals == 0) return LargestLimitUs();
+  return std::min(intervals * settings.timeout_interval_us, LargestLimitUs());
+}
 
 uint64_t EventWaitLimitUs() { return event_wait_limit_us; }
 

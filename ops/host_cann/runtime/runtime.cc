@@ -12,9 +12,9 @@ Runtime& Runtime::Get() {
 
 Runtime::Runtime() : settings_(ReadSettings()) {
   for (size_t id = 0; id < settings_.visible_devices.size(); ++id) {
-    devices_.push_back(
-        std::make_unique<Device>(static_cast<int32_t>(id), settings_.visible_devices[id],
-                                 settings_.device_memory_bytes, settings_.threads_per_device));
+    devices_.push_back(std::make_unique<Device>(
+        static_cast<int32_t>(id), settings_.visible_devices[id], settings_.device_memory_bytes,
+        settings_.threads_per_device, *settings_.soc.generation));
   }
   if (settings_.faults.empty()) return;
   std::vector<Fault> faults;

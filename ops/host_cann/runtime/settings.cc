@@ -60,6 +60,11 @@ Settings ReadSettings() {
       std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / settings.num_devices);
   ReadWholeNumber("OPSERVE_HOST_THREADS", 1, kMaxThreads, &settings, &settings.threads_per_device);
   ReadWholeNumber("OPSERVE_HOST_CHECKED", 0, 1, &settings, &settings.checked);
+  if (const char* soc = std::getenv("OPSERVE_HOST_SOC");
+      soc != nullptr && settings.error.empty() && !FindSoc(soc, &settings.soc)) {
+    settings.error = Malformed("OPSERVE_HOST_SOC", soc, Concat("one of ", SocNames()));
+  }
+  settings.timeout_interval_us = settings.soc.generation->timeout_interval_us;
   ReadWholeNumber("OPSERVE_HOST_TIMEOUT_INTERVAL_US", 1, kMaxIntervalUs, &settings,
                   &settings.timeout_interval_us);
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "ops/host_cann/runtime/generation.h"
+
 namespace opserve::host_cann {
 
 struct Settings {
@@ -12,9 +14,11 @@ struct Settings {
   uint64_t device_memory_bytes = 4ull << 30;  // OPSERVE_HOST_DEVICE_MEMORY
   int threads_per_device = 1;                 // OPSERVE_HOST_THREADS
   bool checked = true;                        // OPSERVE_HOST_CHECKED
-  uint64_t timeout_interval_us = 4294967;     // OPSERVE_HOST_TIMEOUT_INTERVAL_US
-  std::string faults;                         // OPSERVE_HOST_FAULTS
-  std::vector<int> visible_devices;           // ASCEND_RT_VISIBLE_DEVICES, else all
+  Soc soc = DefaultSoc();                     // OPSERVE_HOST_SOC
+  uint64_t timeout_interval_us =              // OPSERVE_HOST_TIMEOUT_INTERVAL_US
+      soc.generation->timeout_interval_us;
+  std::string faults;                // OPSERVE_HOST_FAULTS
+  std::vector<int> visible_devices;  // ASCEND_RT_VISIBLE_DEVICES, else all
 
   // Not empty: some variable is malformed, and what is allowed. The other members are then
   // defaults.

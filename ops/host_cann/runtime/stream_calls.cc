@@ -21,9 +21,9 @@ aclError CreateStream(aclrtStream* handle, Stream::Config config) {
   RETURN_IF_FAILED(UsableContext(&context));
   std::shared_ptr<Stream> stream = context->CreateStream(config);
   if (stream == nullptr) {
-    return Fail(
-        ACL_ERROR_RT_NO_STREAM_RESOURCE, kExhausted,
-        Concat("device ", context->device().id(), " has no stream left of ", kMaxStreamsPerDevice));
+    return Fail(ACL_ERROR_RT_NO_STREAM_RESOURCE, kExhausted,
+                Concat("device ", context->device().id(), " has no stream left of ",
+                       context->device().streams().limit()));
   }
   *handle = Runtime::Get().streams().Insert(std::move(stream));
   return ACL_SUCCESS;
@@ -142,6 +142,10 @@ aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode) {
   RETURN_IF_FAILED(EnterCall(__func__));
   std::shared_ptr<Stream> found;
   RETURN_IF_FAILED(UsableStream(stream, &found));
+  if (stream == nullptr && !CurrentSoc().generation->default_stream_has_failure_mode) {
+    return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
+                Concat("stream is null, which ", CurrentSoc().name, " does not allow"));
+  }
   return SetFailureMode(*found, mode);
 }
 

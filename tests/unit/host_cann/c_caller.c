@@ -1,5 +1,6 @@
-/* A C program on the ABI. Prints the code of aclInit, the number of devices and the message of the
- * first failure, which is how the tests look at a process with another environment. */
+/* A C program on the ABI. Prints the code of aclInit, the number of devices, the message of the
+ * first failure and what the product is like, which is how the tests look at a process with another
+ * environment. */
 #include <stdio.h>
 
 #include "acl/acl.h"
@@ -8,6 +9,29 @@
 static const char* Message(void) {
   const char* message = aclGetRecentErrMsg();
   return message == NULL ? "" : message;
+}
+
+/* What differs between products. Device 0 is set. */
+static void PrintProduct(void) {
+  int64_t arch = 0;
+  uint32_t streams = 0, events = 0, first_limit_ms = 0;
+  uint64_t interval_us = 0, largest_us = 0, rounded_us = 0;
+  void* memory = NULL;
+  printf("soc=%s\n", aclrtGetSocName());
+  aclrtGetDeviceInfo(0, ACL_DEV_ATTR_NPU_ARCH, &arch);
+  aclrtGetStreamAvailableNum(&streams);
+  aclrtGetEventAvailNum(&events);
+  printf("arch=%d streams=%u events=%u\n", (int)arch, streams, events);
+  aclrtGetOpTimeOutInterval(&interval_us);
+  aclrtGetOpExecuteTimeout(&first_limit_ms);
+  aclrtSetOpExecuteTimeOutV2(0, &largest_us);
+  aclrtSetOpExecuteTimeOutV2(interval_us + 1, &rounded_us);
+  printf("limit=%ums largest=%.0fs", first_limit_ms, (double)largest_us / 1e6);
+  printf(" two intervals=%d\n", rounded_us == 2 * interval_us);
+  printf("null stream=%d", aclrtSetStreamFailureMode(NULL, ACL_STOP_ON_FAILURE));
+  aclrtMalloc(&memory, 64, ACL_MEM_MALLOC_HUGE_FIRST);
+  printf(" rows=%d\n", aclrtMemcpy2dAsync(memory, 8, (char*)memory + 32, 8, 4, 2,
+                                          ACL_MEMCPY_DEVICE_TO_DEVICE, NULL));
 }
 
 int main(void) {
@@ -28,6 +52,7 @@ int main(void) {
     aclrtGetPhyDevIdByUserDevId(0, &physical);
     printf("total=%zu physical=%d\n", total_bytes, physical);
     printf("malloc=%d\n", aclrtMalloc(&memory, 64, ACL_MEM_MALLOC_HUGE_FIRST));
+    PrintProduct();
   }
   /* Ends with work of the device left, and without aclFinalize. */
   return 0;

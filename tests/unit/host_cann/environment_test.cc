@@ -11,7 +11,7 @@ namespace {
 std::string RunWith(const std::string& variables) {
   const std::string command =
       "env -u OPSERVE_HOST_DEVICES -u OPSERVE_HOST_DEVICE_MEMORY -u OPSERVE_HOST_THREADS "
-      "-u OPSERVE_HOST_TIMEOUT_INTERVAL_US " +
+      "-u OPSERVE_HOST_TIMEOUT_INTERVAL_US -u OPSERVE_HOST_SOC " +
       variables + " " HOST_CANN_C_CALLER;
   FILE* const pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return "";
@@ -48,6 +48,42 @@ TEST(EnvironmentTest, ValuesAreObeyed) {
   }
 }
 
+TEST(EnvironmentTest, EachGenerationHasItsLimitsAndRefusals) {
+  const std::string a2 =
+      "arch=2201 streams=1983 events=65536\nlimit=1090921ms largest=1091s two intervals=1\n"
+      "null stream=0 rows=0\n";
+  const std::string ascend910 =
+      "arch=1001 streams=2047 events=65535\nlimit=68000ms largest=2176s two intervals=1\n"
+      "null stream=207000 rows=100000\n";
+  const std::string ascend310p =
+      "arch=2002 streams=1023 events=1023\nlimit=547000ms largest=547s two intervals=1\n"
+      "null stream=207000 rows=100000\n";
+  const struct {
+    const char* soc;
+    const std::string& expected;
+  } kCases[] = {
+      {"Ascend910B3", a2},         {"Ascend910B4-1", a2},     {"Ascend910_9391", a2},
+      {"Ascend910A", ascend910},   {"Ascend910B", ascend910},  // no digit: the older one
+      {"Ascend310P3", ascend310p},
+  };
+  EXPECT_NE(RunWith("").find("soc=Ascend910B3\n" + a2), std::string::npos);
+  for (const auto& c : kCases) {
+    const std::string output = RunWith(std::string("OPSERVE_HOST_SOC=") + c.soc);
+    EXPECT_NE(output.find("soc=" + std::string(c.soc) + "\n" + c.expected), std::string::npos)
+        << c.soc << '\n'
+        << output;
+  }
+}
+
+// Only the newer products have no limit where the largest one would be fine-grained.
+TEST(EnvironmentTest, AnIntervalMayBeGivenToEachGeneration) {
+  const std::string interval = "OPSERVE_HOST_TIMEOUT_INTERVAL_US=1000 OPSERVE_HOST_SOC=";
+  EXPECT_NE(RunWith(interval + "Ascend910B3").find("limit=4294967295ms largest=18446744073710s"),
+            std::string::npos);
+  EXPECT_NE(RunWith(interval + "Ascend910A").find("limit=68000ms largest=2176s two intervals=1"),
+            std::string::npos);
+}
+
 TEST(EnvironmentTest, MalformedValuesAreErrors) {
   const struct {
     const char* variables;
@@ -62,6 +98,9 @@ TEST(EnvironmentTest, MalformedValuesAreErrors) {
       {"OPSERVE_HOST_DEVICE_MEMORY=G", "a number of bytes"},
       {"OPSERVE_HOST_DEVICE_MEMORY=99999999999G", "a number of bytes"},
       {"OPSERVE_HOST_TIMEOUT_INTERVAL_US=-1", "OPSERVE_HOST_TIMEOUT_INTERVAL_US"},
+      {"OPSERVE_HOST_SOC=", "OPSERVE_HOST_SOC is \"\""},
+      {"OPSERVE_HOST_SOC=ascend910b3", "one of Ascend910B1, Ascend910B2"},
+      {"OPSERVE_HOST_SOC=Ascend310B1", "OPSERVE_HOST_SOC is \"Ascend310B1\""},
       {"OPSERVE_HOST_FAULTS=kernel=x", "OPSERVE_HOST_FAULTS: fault 1 (\"kernel=x\")"},
       {"OPSERVE_HOST_FAULTS=device=2,lost", "there is no device 2"},
   };

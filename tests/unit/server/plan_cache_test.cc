@@ -67,7 +67,7 @@ class PlanCacheTest : public ::testing::Test {
     return result;
   }
 
-  const AclLibrary& acl_ = TestAcl();
+  AclLibrary& acl_ = MutableTestAcl();
   const OperatorTable operators_{acl_};
   PlanCacheCounters counters_{operators_.operators().size()};
   aclrtStream stream_ = nullptr;
@@ -167,6 +167,64 @@ TEST_F(PlanCacheTest, ACallWithoutARepeatableExecutorRunsStageOneEachTime) {
   EXPECT_EQ(counted.misses, 2u);
   EXPECT_EQ(counted.uncacheable, 2u);
   EXPECT_EQ(counted.entries, 1);
+}
+
+// Stage one of L1LossBackward; remembers the first executor since `first_executor` was null.
+aclOpExecutor* first_executor = nullptr;
+aclnnStatus RememberingStageOne(const aclTensor* grad_output, const aclTensor* self,
+                                const aclTensor* target, int64_t reduction, aclTensor* grad_input,
+                                uint64_t* workspace_bytes, aclOpExecutor** executor) {
+  static const auto stage_one = reinterpret_cast<decltype(&RememberingStageOne)>(
+      TestAcl().FindOperatorFunction("aclnnL1LossBackwardGetWorkspaceSize"));
+  const aclnnStatus status =
+      stage_one(grad_output, self, target, reduction, grad_input, workspace_bytes, executor);
+  if (first_executor == nullptr) first_executor = *executor;
+  return status;
+}
+
+TEST_F(PlanCacheTest, ACannWithoutRepeatableExecutorsRunsStageOneEachTime) {
+  const struct {
+    const char* missing;
+    std::function<void()> take_away, put_back;
+    bool loses_executor;  // nothing can destroy the one that only told the workspace
+  } cases[] = {
+#define MISSING(function, loses_executor)          \
+  {#function, [this] { acl_.function = nullptr; }, \
+   [this, original = acl_.function] { acl_.function = original; }, loses_executor}
+      MISSING(aclSetAclOpExecutorRepeatable, false),
+      MISSING(aclDestroyAclOpExecutor, true),
+      MISSING(aclSetInputTensorAddr, false),
+      MISSING(aclSetOutputTensorAddr, false),
+#undef MISSING
+  };
+  LoadedOperator op = *operators_.Find("L1LossBackward");
+  op.stage_one = reinterpret_cast<void*>(&RememberingStageOne);
+  BoundInvocation call = L1(10);
+  call.op = &op;
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.missing);
+    first_executor = nullptr;
+    c.take_away();
+    {
+      PlanCache cache(acl_, 8, counters_);
+      const uint64_t before = StageOneRuns();
+
+      const auto first = cache.Acquire(call);
+      ASSERT_TRUE(first.ok()) << first.status();
+      EXPECT_EQ(Run(*first->plan, 10, 0.0f), 5.0f);
+      EXPECT_EQ(Run(*first->plan, 10, 2.0f), -5.0f);
+      EXPECT_EQ(HostCount(OPSERVE_HOST_TENSORS), 3 * 4) << "the plan's and both launches'";
+      const auto second = cache.Acquire(call);
+      EXPECT_EQ(HostCount(OPSERVE_HOST_TENSORS), 4);
+      EXPECT_EQ(Run(*second->plan, 10, 1.0f), 0.0f);
+
+      EXPECT_FALSE(second->is_hit);
+      EXPECT_EQ(StageOneRuns() - before, 4u);
+    }
+    c.put_back();
+    EXPECT_EQ(HostCount(OPSERVE_HOST_EXECUTORS), c.loses_executor ? 1 : 0);
+    if (c.loses_executor) acl_.aclDestroyAclOpExecutor(first_executor);
+  }
 }
 
 TEST_F(PlanCacheTest, NothingIsKeptOfACallThatFailed) {

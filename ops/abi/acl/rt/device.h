@@ -116,10 +116,10 @@ ACL_FUNC_VISIBILITY aclError aclrtGetSysParamOpt(aclSysParamOpt opt, int64_t* va
  * queued afterwards, in the whole process. */
 ACL_FUNC_VISIBILITY aclError aclrtSetOpWaitTimeout(uint32_t timeout);
 
-/* How long a kernel may run, in seconds, milliseconds or microseconds; 0 is the maximum. Rounded up
- * to a multiple of the interval, at most 254 of them. Holds for kernels queued afterwards, in the
- * whole process; one that takes longer fails with 507034. `actualTimeout`, in microseconds,
- * UINT64_MAX for no limit, may be null. */
+/* How long a kernel may run, in seconds, milliseconds or microseconds; 0 is the product's maximum.
+ * Rounded up to a multiple of the interval, at most 254 of them. Holds for kernels queued
+ * afterwards, in the whole process; one that takes longer fails with 507034. `actualTimeout`, in
+ * microseconds, UINT64_MAX for no limit, may be null. */
 ACL_FUNC_VISIBILITY aclError aclrtSetOpExecuteTimeOut(uint32_t timeout);
 ACL_FUNC_VISIBILITY aclError aclrtSetOpExecuteTimeOutWithMs(uint32_t timeout);
 ACL_FUNC_VISIBILITY aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, uint64_t* actualTimeout);

@@ -81,7 +81,8 @@ ACL_FUNC_VISIBILITY aclError aclrtMemcpyAsync(void* dst, size_t destMax, const v
  * to device and back (100000: other kinds). */
 ACL_FUNC_VISIBILITY aclError aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, size_t spitch,
                                            size_t width, size_t height, aclrtMemcpyKind kind);
-/* Also device to device. width is at most 5000000, height 5242880. */
+/* Also device to device, except on the products of 910 and 310P. width is at most 5000000, height
+ * 5242880. */
 ACL_FUNC_VISIBILITY aclError aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src,
                                                 size_t spitch, size_t width, size_t height,
                                                 aclrtMemcpyKind kind, aclrtStream stream);

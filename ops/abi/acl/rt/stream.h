@@ -41,7 +41,7 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamAbort(aclrtStream stream);
 
 /* ACL_STOP_ON_FAILURE: once a task of any stream of the context has failed, its streams refuse new
  * tasks and drop the queued ones, and every synchronise returns the error. Once per stream;
- * a second call gives 107000. */
+ * a second call gives 107000. 207000: a null stream, on the products of 910 and 310P. */
 ACL_FUNC_VISIBILITY aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode);
 /* The attribute's member of `value`. FAILURE_MODE as above; FLOAT_OVERFLOW_CHECK and CACHE_OP_INFO
  * can only be 0 here (207000); PRIORITY can only be read (207000). */

@@ -1,0 +1,47 @@
+"""Reads tests/data/abi, whose README.md explains the files."""
+
+import collections
+import pathlib
+import re
+
+DATA = pathlib.Path(__file__).resolve().parents[2] / "data/abi"
+ABI = pathlib.Path(__file__).resolve().parents[3] / "ops/abi"
+
+Enumerator = collections.namedtuple("Enumerator", "type name value")
+Alias = collections.namedtuple("Alias", "name type")
+Struct = collections.namedtuple("Struct", "name size alignment")
+Field = collections.namedtuple("Field", "struct name offset type")
+Function = collections.namedtuple("Function", "library cls result name parameters")
+
+
+def _lines(name, columns):
+    """The lines of a file, split into at most `columns` words."""
+    for line in (DATA / name).read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            yield line.split(maxsplit=columns - 1)
+
+
+def enumerators():
+    return [Enumerator(*words) for words in _lines("enumerators.txt", 3)]
+
+
+def aliases():
+    return [Alias(*words[1:]) for words in _lines("types.txt", 3) if words[0] == "alias"]
+
+
+def opaque_structs():
+    return [words[1] for words in _lines("types.txt", 2) if words[0] == "opaque"]
+
+
+def structs():
+    return [Struct(*words[1:]) for words in _lines("types.txt", 4) if words[0] == "struct"]
+
+
+def fields():
+    return [Field(*words[1:]) for words in _lines("types.txt", 5) if words[0] == "field"]
+
+
+def functions():
+    """All functions; `parameters` is the text between the brackets."""
+    return [Function(library, cls, *re.fullmatch(r"(.+?)\s*\b(\w+)\((.*)\)", signature).groups())
+            for library, cls, signature in _lines("functions.txt", 3)]
