@@ -37,7 +37,7 @@ struct LoadedOperator {
   catalog::StageTwoFunction stage_two;
   std::string library;  // path of the library that has both
   int index;            // position in the table, for metrics
-  std::unique_ptr<OperatorSupport> support = std::make_unique<OperatorSupport>();
+  std::shared_ptr<OperatorSupport> support = std::make_shared<OperatorSupport>();
 
   bool is_loaded() const { return stage_one != nullptr; }
   bool is_available() const { return is_loaded() && support->is_supported(); }

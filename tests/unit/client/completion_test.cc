@@ -33,7 +33,7 @@ TEST_F(CompletionTest, TheLastWordIsCompleted) {
     const char* candidates;
   };
   const Case kCases[] = {
-      {"", "admin bench completion help ops run status tensor top"},
+      {"", "admin bench completion doctor help ops run status tensor top"},
       {"te", "tensor"},
       {"x", ""},
       {"tensor ", "download release renew upload"},
@@ -49,7 +49,7 @@ TEST_F(CompletionTest, TheLastWordIsCompleted) {
       {"ops Sc", "Scale"},
       {"bench --transport s", "shm stream"},
       {"bench --transport stream S", "Scale"},
-      {"help ", "admin bench completion help ops run status tensor top"},
+      {"help ", "admin bench completion doctor help ops run status tensor top"},
       {"help tensor d", "download"},
   };
   for (const Case& c : kCases) EXPECT_EQ(Complete(c.line), c.candidates) << c.line;

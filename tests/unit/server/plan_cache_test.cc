@@ -175,7 +175,9 @@ aclnnStatus RememberingStageOne(const aclTensor* grad_output, const aclTensor* s
                                 const aclTensor* target, int64_t reduction, aclTensor* grad_input,
                                 uint64_t* workspace_bytes, aclOpExecutor** executor) {
   static const auto stage_one = reinterpret_cast<decltype(&RememberingStageOne)>(
-      TestAcl().FindOperatorFunction("aclnnL1LossBackwardGetWorkspaceSize"));
+      TestAcl()
+          .FindOperator("aclnnL1LossBackwardGetWorkspaceSize", "aclnnL1LossBackward")
+          .stage_one);
   const aclnnStatus status =
       stage_one(grad_output, self, target, reduction, grad_input, workspace_bytes, executor);
   if (first_executor == nullptr) first_executor = *executor;
