@@ -139,7 +139,7 @@ class TQue {
   }
 
   template <typename T>
-  void FreeTensor(const LocalTensor<T>& tensor) {
+  void FreeTensor(LocalTensor<T>& tensor) {
     Change("FreeTensor", tensor, State::kAllocated, State::kDequeued, State::kFree);
   }
 

@@ -19,9 +19,8 @@ __aicore__ inline void Order(AscendC::TPipe* pipe) {
   AscendC::WaitFlag<kEvent>(event);
 }
 
-// Bytes in global memory and in local memory of `rows` rows of `cols` elements each, for
-// DataCopyPad: local rows start `pitch` elements apart and end with the 32 bytes that the last
-// element is in.
+// Units of 32 bytes between the end of a row of `cols` elements in local memory and the next one's
+// start, `pitch` elements apart. A row ends with the unit that its last element is in.
 template <typename T>
 __aicore__ inline uint32_t LocalGap(int32_t cols, int32_t pitch) {
   const int32_t row_bytes = cols * static_cast<int32_t>(sizeof(T));
@@ -33,6 +32,8 @@ __aicore__ inline uint32_t LocalGap(int32_t cols, int32_t pitch) {
 template <typename T>
 class Input {
  public:
+  __aicore__ inline Input() {}
+
   // `index`: kGradOutput, kSelf or kTarget. `tiling` and `pipe` outlive this.
   __aicore__ inline void Init(const KlDivTargetBackwardTiling* tiling, int32_t index,
                               GM_ADDR address, AscendC::TPipe* pipe) {
@@ -110,8 +111,8 @@ class Input {
     const AscendC::DataCopyExtParams shape = {
         static_cast<uint16_t>(blocks), static_cast<uint32_t>(count * sizeof(T)),
         static_cast<uint32_t>(global_gap * static_cast<int64_t>(sizeof(T))), local_gap, 0};
-    const AscendC::DataCopyPadExtParams<T> padding = {false, 0, 0, T{}};
-    AscendC::DataCopyPad(to, global_[offset], shape, padding);
+    const AscendC::DataCopyPadExtParams<T> no_padding;
+    AscendC::DataCopyPad(to, global_[offset], shape, no_padding);
   }
 
   // Fills each row of values_, `width` elements, with its one value. Frees `raw`.

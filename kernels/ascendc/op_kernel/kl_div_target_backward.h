@@ -26,6 +26,8 @@ __aicore__ inline int32_t RoundUp(int32_t value, int32_t multiple) {
 
 // A tile, or what is known of it: where it starts in each input, and its size.
 struct Tile {
+  __aicore__ inline Tile() {}
+
   int64_t offset[kNumInputs] = {0, 0, 0};
   int32_t rows = 1;
   int32_t cols = 1;
@@ -34,6 +36,8 @@ struct Tile {
 template <typename GradOutput, typename Self, typename Target>
 class KlDivTargetBackward {
  public:
+  __aicore__ inline KlDivTargetBackward() {}
+
   // `pipe` and `tiling` outlive this. Addresses are of global memory, aligned to their elements.
   __aicore__ inline void Init(GM_ADDR grad_output, GM_ADDR self, GM_ADDR target,
                               GM_ADDR grad_target, const KlDivTargetBackwardTiling* tiling,
