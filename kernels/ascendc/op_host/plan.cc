@@ -14,7 +14,7 @@ constexpr int64_t kRepeatElements = 64;           // floats of one repeat of a v
 constexpr int64_t kRowElements = 16;              // rows start on 32 bytes in a 2-byte dtype, too
 constexpr int64_t kReservedForSelect = 8 * 1024;  // Select's own part of the unified buffer
 constexpr int64_t kColumnBytes = kMaxRows * 4;    // a float for each row
-constexpr int64_t kSlackBytes = 1024;             // of buffers that are rounded up to 32 bytes
+constexpr int64_t kMaskSlack = 32;                // nonzero_ is rounded up to so much
 
 int64_t DivideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }
 int64_t RoundUp(int64_t value, int64_t multiple) { return DivideUp(value, multiple) * multiple; }
@@ -58,7 +58,7 @@ double Divisor(int64_t reduction, const Shape& common) {
 // Sets slot_bytes and tile_elements: the largest tile for which the kernel's buffers (Init in
 // kl_div_target_backward.h and input.h) fit. 0 where none does.
 void SizeBuffers(const Problem& problem, const Device& device, KlDivTargetBackwardTiling* tiling) {
-  int64_t fixed = kReservedForSelect + kSlackBytes + kColumnBytes;
+  int64_t fixed = kReservedForSelect + kMaskSlack + kColumnBytes;
   int64_t per_element = 2 * problem.element_bytes[kTarget] + 3 * 4;
   for (int32_t input = 0; input < kNumInputs; ++input) {
     const int64_t bytes = problem.element_bytes[input];
@@ -90,8 +90,7 @@ void ChooseTile(KlDivTargetBackwardTiling* tiling) {
   }
   tiling->col_tile = static_cast<int32_t>(tiling->col.count);
   tiling->pitch = static_cast<int32_t>(row);
-  tiling->row_tile =
-      static_cast<int32_t>(std::min({capacity / row, tiling->row.count, int64_t{kMaxRows}}));
+  tiling->row_tile = static_cast<int32_t>(std::min(capacity / row, int64_t{kMaxRows}));
 }
 
 void CountTiles(KlDivTargetBackwardTiling* tiling) {

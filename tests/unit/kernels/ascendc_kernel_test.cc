@@ -166,7 +166,7 @@ std::vector<uint8_t> RunKernel(const RandomCall& call, const Device& device, boo
 }
 
 TEST(AscendcKernelTest, ComputesTheFormulaForRandomCalls) {
-  for (uint32_t seed = 0; seed < 400; ++seed) {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937 random(seed);
     const RandomCall call = MakeCall(random);

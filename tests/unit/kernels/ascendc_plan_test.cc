@@ -62,8 +62,11 @@ TEST(AscendcPlanTest, EightAxesThatDoNotMerge) {
           ProblemOf({2, 1, 2, 1, 2, 1, 2, 1}, {2, 2, 2, 2, 2, 2, 2, 2}, {1, 2, 1, 2, 1, 2, 1, 2}))
           .tiling;
 
-  EXPECT_EQ(tiling.num_kept, 3);
-  EXPECT_EQ(tiling.num_reduced, 3);
+  ASSERT_EQ(tiling.num_kept, 3);
+  ASSERT_EQ(tiling.num_reduced, 3);
+  EXPECT_EQ(StridesOf(tiling.kept[0]), (std::vector<int64_t>{0, 64, 8}));  // the outermost
+  EXPECT_EQ(StridesOf(tiling.kept[2]), (std::vector<int64_t>{0, 4, 2}));
+  EXPECT_EQ(StridesOf(tiling.reduced[0]), (std::vector<int64_t>{8, 128, 0}));
   EXPECT_EQ(tiling.num_items, 8);
   EXPECT_EQ(tiling.num_steps, 8);
 }
