@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "instructions.h"
+#include "copy.h"
+#include "synchronization.h"
 #include "tensor.h"
+#include "vector.h"
 
 #define __aicore__
 #define __global__

@@ -10,6 +10,15 @@
 
 namespace AscendC {
 
+namespace emulated {
+
+using opserve::ascendc::emulation::Core;
+using opserve::ascendc::emulation::Instruction;
+using opserve::ascendc::emulation::kLocalAlignment;
+using opserve::ascendc::emulation::Unit;
+
+}  // namespace emulated
+
 // Places of the queues: VECIN is filled by copies in and read by vector instructions, VECOUT the
 // other way out, VECCALC is the vector unit's own.
 enum class TPosition : uint8_t { VECIN, VECOUT, VECCALC };
@@ -35,9 +44,8 @@ class GlobalTensor {
   // From element `offset` on.
   GlobalTensor operator[](uint64_t offset) const {
     if (offset > num_elements_) {
-      opserve::ascendc::emulation::Core::Current().Fail("a global tensor from its element " +
-                                                        std::to_string(offset) + " of " +
-                                                        std::to_string(num_elements_) + " on");
+      emulated::Core::Current().Fail("a global tensor from its element " + std::to_string(offset) +
+                                     " of " + std::to_string(num_elements_) + " on");
     }
     GlobalTensor rest;
     rest.SetGlobalBuffer(address_ + offset, num_elements_ - offset);
@@ -64,8 +72,7 @@ class LocalTensor {
   }
   // By the scalar unit.
   T GetValue(uint32_t element) const {
-    opserve::ascendc::emulation::Instruction read("GetValue",
-                                                  opserve::ascendc::emulation::Unit::kScalar);
+    emulated::Instruction read("GetValue", emulated::Unit::kScalar);
     return *reinterpret_cast<const T*>(
         read.Read(buffer_, offset_ + element * sizeof(T), sizeof(T), sizeof(T)));
   }
@@ -85,8 +92,7 @@ class TBuf {
  public:
   template <typename T>
   LocalTensor<T> Get() {
-    if (buffer_ < 0)
-      opserve::ascendc::emulation::Core::Current().Fail("TBuf::Get before InitBuffer");
+    if (buffer_ < 0) emulated::Core::Current().Fail("TBuf::Get before InitBuffer");
     return LocalTensor<T>(buffer_, 0, kPosition);
   }
 
@@ -104,7 +110,7 @@ class TQue {
  public:
   template <typename T>
   LocalTensor<T> AllocTensor() {
-    opserve::ascendc::emulation::Core& core = opserve::ascendc::emulation::Core::Current();
+    emulated::Core& core = emulated::Core::Current();
     // In turns, as on the device, where the next instruction may still use the buffer freed last.
     for (size_t i = 0; i < buffers_.size(); ++i) {
       const int buffer = buffers_[next_++ % buffers_.size()];
@@ -122,14 +128,14 @@ class TQue {
     Change("EnQue", tensor, State::kAllocated, State::kAllocated, State::kQueued);
     waiting_.push_back(tensor.buffer());
     if (waiting_.size() > kDepth) {
-      opserve::ascendc::emulation::Core::Current().Fail(
-          "EnQue: more tensors than the queue's depth of " + std::to_string(kDepth));
+      emulated::Core::Current().Fail("EnQue: more tensors than the queue's depth of " +
+                                     std::to_string(kDepth));
     }
   }
 
   template <typename T>
   LocalTensor<T> DeQue() {
-    opserve::ascendc::emulation::Core& core = opserve::ascendc::emulation::Core::Current();
+    emulated::Core& core = emulated::Core::Current();
     if (waiting_.empty()) core.Fail("DeQue: the queue is empty");
     const int buffer = waiting_.front();
     waiting_.pop_front();
@@ -148,7 +154,7 @@ class TQue {
 
   template <typename T>
   void Change(const char* call, const LocalTensor<T>& tensor, State from, State or_from, State to) {
-    opserve::ascendc::emulation::Core& core = opserve::ascendc::emulation::Core::Current();
+    emulated::Core& core = emulated::Core::Current();
     for (const int buffer : buffers_) {
       if (buffer != tensor.buffer()) continue;
       State& state = core.buffer(buffer).state;
@@ -171,7 +177,7 @@ class TPipe {
  public:
   template <TPosition kPosition, int32_t kDepth>
   void InitBuffer(TQue<kPosition, kDepth>& queue, uint8_t num_buffers, uint32_t bytes) {
-    opserve::ascendc::emulation::Core& core = opserve::ascendc::emulation::Core::Current();
+    emulated::Core& core = emulated::Core::Current();
     for (int i = 0; i < num_buffers; ++i) {
       queue.buffers_.push_back(core.AddBuffer(bytes));
       core.buffer(queue.buffers_.back()).state =
@@ -180,7 +186,7 @@ class TPipe {
   }
   template <TPosition kPosition>
   void InitBuffer(TBuf<kPosition>& buffer, uint32_t bytes) {
-    buffer.buffer_ = opserve::ascendc::emulation::Core::Current().AddBuffer(bytes);
+    buffer.buffer_ = emulated::Core::Current().AddBuffer(bytes);
   }
   // A number for SetFlag that is not in use.
   int8_t FetchEventID(HardEvent) { return 0; }

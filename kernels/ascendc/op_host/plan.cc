@@ -122,6 +122,16 @@ void ShareOut(int64_t num_cores, KlDivTargetBackwardTiling* tiling) {
   }
 }
 
+// Whether every tile takes the same part of an input: all of what is not broadcast lies in one
+// tile.
+bool IsConstant(const KlDivTargetBackwardTiling& tiling, int32_t input) {
+  const auto stays = [input](const Axis& axis) { return axis.stride[input] == 0; };
+  return std::all_of(tiling.kept, tiling.kept + tiling.num_kept, stays) &&
+         std::all_of(tiling.reduced, tiling.reduced + tiling.num_reduced, stays) &&
+         (stays(tiling.row) || tiling.row_tile >= tiling.row.count) &&
+         (stays(tiling.col) || tiling.col_tile >= tiling.col.count);
+}
+
 }  // namespace
 
 bool MakePlan(const Problem& problem, const Device& device, Plan* plan, std::string* error) {
@@ -170,7 +180,13 @@ bool MakePlan(const Problem& problem, const Device& device, Plan* plan, std::str
   ChooseTile(&tiling);
   CountTiles(&tiling);
   ShareOut(device.num_cores, &tiling);
-  if (sums_nothing) tiling.num_steps = 0;
+  if (sums_nothing) {
+    tiling.num_steps = 0;
+  } else {
+    for (int32_t input = 0; input < kNumInputs; ++input) {
+      tiling.is_constant[input] = IsConstant(tiling, input) ? 1 : 0;
+    }
+  }
   plan->num_cores = std::min(device.num_cores, tiling.num_items);
   return true;
 }

@@ -28,7 +28,11 @@ __aicore__ inline uint32_t LocalGap(int32_t cols, int32_t pitch) {
   return static_cast<uint32_t>((pitch * static_cast<int32_t>(sizeof(T)) - used) / kBlockBytes);
 }
 
-// T: float, half or bfloat16_t. For each tile: CopyIn, then Take, then Release.
+__aicore__ inline int32_t Smaller(int32_t a, int64_t b) {
+  return a < b ? a : static_cast<int32_t>(b);
+}
+
+// T: float, half or bfloat16_t. For each tile: CopyIn, then Take, then Release. Finish at the end.
 template <typename T>
 class Input {
  public:
@@ -41,7 +45,7 @@ class Input {
     pipe_ = pipe;
     row_stride_ = tiling->row.stride[index];
     is_matrix_ = tiling->col.stride[index] != 0;
-    is_one_value_ = tiling->num_elements[index] == 1;
+    is_constant_ = tiling->is_constant[index] != 0;
     global_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(address), tiling->num_elements[index]);
     pipe->InitBuffer(queue_, 2, tiling->slot_bytes[index]);
     if (!kIsFloat || !is_matrix_) {
@@ -50,40 +54,30 @@ class Input {
     if (!is_matrix_) {
       pipe->InitBuffer(column_, kMaxRows * static_cast<int32_t>(sizeof(float)));
     }
-    if (is_one_value_) {
-      Start(0, 1, 1);
-      FillRows(queue_.template DeQue<T>(), 1, tiling->tile_elements);
+    if (is_constant_) {
+      const int32_t rows = Smaller(tiling->row_tile, tiling->row.count);
+      Start(0, rows, Smaller(tiling->col_tile, tiling->col.count));
+      constant_ = Widen(rows);
     }
   }
 
   // Queues the copy of the input's part of a tile; `offset`: of the tile's first element.
   __aicore__ inline void CopyIn(int64_t offset, int32_t rows, int32_t cols) {
-    if (!is_one_value_) Start(offset, rows, cols);
+    if (!is_constant_) Start(offset, rows, cols);
   }
 
   // The values of the tile that was copied in last but not taken yet, row r from element r * pitch
   // on. Elements between the rows are arbitrary. Valid until Release.
   __aicore__ inline AscendC::LocalTensor<float> Take(int32_t rows) {
-    if (is_one_value_) return values_.template Get<float>();
-    AscendC::LocalTensor<T> raw = queue_.template DeQue<T>();
-    if (!is_matrix_) {
-      FillRows(raw, rows, tiling_->pitch);
-      return values_.template Get<float>();
-    }
-    if constexpr (kIsFloat) {
-      raw_ = raw;
-      return raw;
-    } else {
-      AscendC::LocalTensor<float> values = values_.template Get<float>();
-      AscendC::Cast(values, raw, AscendC::RoundMode::CAST_NONE, rows * tiling_->pitch);
-      queue_.FreeTensor(raw);
-      AscendC::PipeBarrier<PIPE_V>();
-      return values;
-    }
+    return is_constant_ ? constant_ : Widen(rows);
   }
 
   __aicore__ inline void Release() {
-    if (kIsFloat && is_matrix_) queue_.FreeTensor(raw_);
+    if (!is_constant_) FreeRaw();
+  }
+
+  __aicore__ inline void Finish() {
+    if (is_constant_) FreeRaw();
   }
 
  private:
@@ -91,8 +85,7 @@ class Input {
 
   __aicore__ inline void Start(int64_t offset, int32_t rows, int32_t cols) {
     AscendC::LocalTensor<T> raw = queue_.template AllocTensor<T>();
-    if (!is_matrix_) {  // a value for each row, or one for all; in global memory they are
-                        // neighbours
+    if (!is_matrix_) {  // values of rows, neighbours in global memory, or one for all
       CopyBlocks(raw, offset, 1, row_stride_ == 0 ? 1 : rows, 0, 0);
     } else if (row_stride_ != 0) {
       CopyBlocks(raw, offset, rows, cols, row_stride_ - cols, LocalGap<T>(cols, tiling_->pitch));
@@ -115,22 +108,44 @@ class Input {
     AscendC::DataCopyPad(to, global_[offset], shape, no_padding);
   }
 
-  // Fills each row of values_, `width` elements, with its one value. Frees `raw`.
-  __aicore__ inline void FillRows(const AscendC::LocalTensor<T>& raw, int32_t rows, int32_t width) {
-    AscendC::LocalTensor<T> source = raw;
+  // Waits for what was copied in first, and frees its buffer unless that holds the floats.
+  __aicore__ inline AscendC::LocalTensor<float> Widen(int32_t rows) {
+    AscendC::LocalTensor<T> raw = queue_.template DeQue<T>();
+    if (!is_matrix_) {
+      FillRows(raw, rows);
+      return values_.template Get<float>();
+    }
+    if constexpr (kIsFloat) {
+      raw_ = raw;
+      return raw;
+    } else {
+      AscendC::LocalTensor<float> values = values_.template Get<float>();
+      AscendC::Cast(values, raw, AscendC::RoundMode::CAST_NONE, rows * tiling_->pitch);
+      queue_.FreeTensor(raw);
+      AscendC::PipeBarrier<PIPE_V>();
+      return values;
+    }
+  }
+
+  __aicore__ inline void FreeRaw() {
+    if (kIsFloat && is_matrix_) queue_.FreeTensor(raw_);
+  }
+
+  // Fills each row of values_ with its one value. Frees `raw`.
+  __aicore__ inline void FillRows(AscendC::LocalTensor<T>& raw, int32_t rows) {
     AscendC::LocalTensor<float> column = column_.template Get<float>();
     AscendC::LocalTensor<float> values = values_.template Get<float>();
     const int32_t distinct = row_stride_ == 0 ? 1 : rows;
     if constexpr (kIsFloat) {
-      AscendC::Muls(column, source, 1.0f, distinct);
+      AscendC::Muls(column, raw, 1.0f, distinct);
     } else {
-      AscendC::Cast(column, source, AscendC::RoundMode::CAST_NONE, distinct);
+      AscendC::Cast(column, raw, AscendC::RoundMode::CAST_NONE, distinct);
     }
-    queue_.FreeTensor(source);
+    queue_.FreeTensor(raw);
     Order<AscendC::HardEvent::V_S>(pipe_);
-    for (int32_t row = 0; row < rows; ++row) {
-      AscendC::Duplicate(values[row * tiling_->pitch], column.GetValue(row_stride_ == 0 ? 0 : row),
-                         width);
+    const int32_t width = rows / distinct * tiling_->pitch;
+    for (int32_t row = 0; row < distinct; ++row) {
+      AscendC::Duplicate(values[row * tiling_->pitch], column.GetValue(row), width);
     }
     Order<AscendC::HardEvent::S_V>(pipe_);
     AscendC::PipeBarrier<PIPE_V>();
@@ -139,13 +154,14 @@ class Input {
   const KlDivTargetBackwardTiling* tiling_;
   AscendC::TPipe* pipe_;
   int64_t row_stride_;
-  bool is_matrix_;     // runs along the columns
-  bool is_one_value_;  // broadcast everywhere: values_ is filled once
+  bool is_matrix_;  // runs along the columns
+  bool is_constant_;
   AscendC::GlobalTensor<T> global_;
   AscendC::TQue<AscendC::TPosition::VECIN, 1> queue_;
   AscendC::TBuf<AscendC::TPosition::VECCALC> values_;
   AscendC::TBuf<AscendC::TPosition::VECCALC> column_;
-  AscendC::LocalTensor<T> raw_;  // taken and not released
+  AscendC::LocalTensor<T> raw_;           // holds the floats that Widen gave, where T is float
+  AscendC::LocalTensor<float> constant_;  // what Take gives for every tile
 };
 
 }  // namespace opserve::ascendc

@@ -69,6 +69,9 @@ class KlDivTargetBackward {
     for (int64_t item = first; item < last; ++item) {
       ProcessItem(item);
     }
+    grad_output_.Finish();
+    self_.Finish();
+    target_.Finish();
   }
 
  private:

@@ -51,8 +51,9 @@ struct KlDivTargetBackwardTiling {
   int32_t row_tile;
   int32_t col_tile;
   int32_t pitch;
-  int32_t tile_elements;           // of a buffer that holds a tile; a multiple of 64
-  int32_t slot_bytes[kNumInputs];  // of one of the two buffers of an input's queue
+  int32_t tile_elements;            // of a buffer that holds a tile; a multiple of 64
+  int32_t slot_bytes[kNumInputs];   // of one of the two buffers of an input's queue
+  int32_t is_constant[kNumInputs];  // the input is the same for every tile: it is copied in once
 };
 
 #endif  // OPSERVE_KERNELS_ASCENDC_OP_KERNEL_KL_DIV_TARGET_BACKWARD_TILING_H_

@@ -110,6 +110,19 @@ TEST(AscendcPlanTest, TilesFillTheUnifiedBuffer) {
   EXPECT_GT(PlanOf(problem).tiling.tile_elements, floats);
 }
 
+TEST(AscendcPlanTest, WhatEveryTileNeedsIsCopiedInOnce) {
+  const auto constants = [](const Problem& problem) {
+    const KlDivTargetBackwardTiling tiling = PlanOf(problem).tiling;
+    return std::vector<int32_t>(tiling.is_constant, tiling.is_constant + kNumInputs);
+  };
+
+  EXPECT_EQ(constants(ProblemOf({}, {9999, 7}, {7})), (std::vector<int32_t>{1, 0, 1}));
+  EXPECT_EQ(constants(ProblemOf({9999, 1}, {9999, 7}, {9999, 7})), (std::vector<int32_t>{0, 0, 0}));
+  EXPECT_EQ(constants(ProblemOf({}, {7, 99999}, {99999})), (std::vector<int32_t>{1, 0, 0}));
+  EXPECT_EQ(constants(ProblemOf({}, {9, 9, 9}, {9, 1, 9})), (std::vector<int32_t>{1, 0, 0}));
+  EXPECT_EQ(constants(ProblemOf({}, {0, 3}, {1, 3})), (std::vector<int32_t>{0, 0, 0}));
+}
+
 TEST(AscendcPlanTest, TheScaleIsOneOverTheDivisor) {
   Problem problem = ProblemOf({}, {4, 1}, {1, 8});
   const float scales[] = {1.0f, 1.0f / 32, 1.0f, 1.0f / 4, 1.0f};
