@@ -51,7 +51,7 @@ class PackageTest(unittest.TestCase):
         environment = {k: v for k, v in os.environ.items() if k != "ASCEND_HOME_PATH"}
         if home is not None:
             environment["ASCEND_HOME_PATH"] = str(home)
-        done = subprocess.run([str(self.package / "build.sh"), "2"], env=environment, text=True, timeout=100,
+        done = subprocess.run([str(self.package / "build.sh"), "2"], env=environment, text=True, timeout=250,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         return done.returncode, done.stdout
 
