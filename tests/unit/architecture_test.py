@@ -16,6 +16,7 @@ ALLOWED = {
     "ops/host_cann": ["acl/", "aclnn/", "aclnnop/", "aclnn_util.h", "opserve/host_cann.h",
                       "kernels/cpu/kernel.h"],
     "kernels/cpu": [],
+    "kernels/ascendc": [],
     "server/config": ["ops/catalog/status_macros.h"],
     "server/observability": ["proto/", "ops/catalog/error.h"],
     "server/device": ["proto/", "ops/catalog/", "acl/", "aclnn/", "server/observability/"],
