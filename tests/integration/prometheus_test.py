@@ -163,9 +163,11 @@ class PrometheusTest(unittest.TestCase):
         with unittest.mock.patch.dict(os.environ, OPSERVE_HOST_DEVICE_MEMORY="256M"):
             cls.start("scattered", [one, "--workspace_decay=1h"],
                       faults="kernel=aclnnL1LossBackward,nth=2,count=8,slow=200000")
-        # Three kernels fail while a copy takes minutes, so that the device cannot be reset.
+        # Three kernels fail while a copy takes minutes and cannot be stopped, so that the device cannot be
+        # reset.
         cls.start("failing", [one, "--execution_timeout=100ms"],
-                  faults=f"copies,rate=20K;{ALL_L1}code=507015")
+                  faults="call=aclrtDeviceTaskAbort,code=107020,count=all;"
+                         f"copies,rate=20K;{ALL_L1}code=507015")
         cls.start("expiring", [one, *make_certificate(cls.directory, 1)])
         cls.start("many", [one], config=MANY_TENANTS)
         cls.start("reloaded", [one])
