@@ -271,6 +271,7 @@ absl::Status Daemon::StartListeners() {
                     {"metrics_port", metrics_listener_ != nullptr ? metrics_listener_->port() : 0},
                     {"devices", scheduler_->devices().size()},
                     {"soc", acl_->soc_name()},
+                    {"runtime_version", acl_->version()},
                     {"acl_library_dir", acl_->layout().library_dir}});
   return absl::OkStatus();
 }

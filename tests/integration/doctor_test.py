@@ -117,6 +117,56 @@ class HostCannTest(unittest.TestCase):
         self.assertIn("3 faults one after the other", found["device 0", "device"]["text"])
 
 
+class GenerationTest(Directory):
+    """What a product lacks is not a fault of its devices."""
+
+    LACKING = {"Ascend910B3": {"KlDivTargetBackward": "FLOAT FLOAT16 BF16"},
+               "Ascend910_9391": {"KlDivTargetBackward": "FLOAT FLOAT16 BF16"},
+               "Ascend310P3": {"L1LossBackward": "FLOAT FLOAT16"},
+               "Ascend910A": {"L1LossBackward": "FLOAT FLOAT16"}}
+
+    def test_the_doctor_says_what_each_product_has(self):
+        for soc, types in self.LACKING.items():
+            with self.subTest(soc):
+                found = findings(OPSERVE_HOST_SOC=soc)
+                self.assertEqual(found["ACL libraries", "product"]["text"], soc)
+                for operator, expected in types.items():
+                    self.assertEqual(found["device 0", operator]["text"], f"right; types {expected}")
+                has_target = "KlDivTargetBackward" in types
+                self.assertEqual(found["device 0", "KlDivTargetBackward"]["verdict"],
+                                 "ok" if has_target else "warning")
+
+    def test_the_daemon_serves_the_rest_and_refuses_by_name(self):
+        socket = self.directory / "s"
+        daemon = subprocess.Popen(
+            [OPSERVED, f"--listen=unix:{socket}", "--metrics_listen=none"], stderr=subprocess.PIPE,
+            text=True, env=environment(OPSERVE_HOST_SOC="Ascend310P3"))
+        self.addCleanup(daemon.communicate)
+        self.addCleanup(daemon.kill)
+        unavailable = None
+        for line in daemon.stderr:
+            entry = json.loads(line)
+            if entry["event"] == "operator_unavailable":
+                unavailable = entry
+            if entry["event"] == "ready":
+                break
+        self.assertEqual(unavailable["operator"], "KlDivTargetBackward")
+        self.assertIn("not supported on Ascend310P3", unavailable["reason"])
+
+        def run(operator, kind="FLOAT"):
+            return subprocess.run(
+                [OPSERVE, f"--target=unix:{socket}", "run", operator, "--input=grad_output=random:scalar",
+                 f"--input=self=random:8:{kind}", f"--input=target=random:8:{kind}"],
+                capture_output=True, text=True, timeout=60)
+
+        self.assertEqual(run("KlDivBackward").returncode, 0)
+        refused = run("KlDivTargetBackward")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("not supported on Ascend310P3", refused.stderr)
+        refused = run("KlDivBackward", "BF16")
+        self.assertIn("type BF16 is not supported on Ascend310P3", refused.stderr)
+
+
 class LayoutTest(Directory):
 
     def check(self, where, custom, **variables):
