@@ -49,6 +49,9 @@ runuser -u member -- opserve status
 runuser -u member -- opserve run KlDivBackward --input grad_output=random:scalar --input self=random:64,100 \
   --input target=random:64,100 --verify | tail -n 3
 if runuser -u stranger -- opserve --timeout=2s status 2>/dev/null; then echo "a stranger got in"; false; fi
+opserve admin drain 0
+opserve admin resume 0
+if runuser -u member -- opserve --timeout=2s admin status 2>/dev/null; then echo "a member is an administrator"; false; fi
 
 step "A reload takes a new configuration, and refuses a broken one"
 reloads() { journalctl -u opserved -o cat --no-pager | grep -c "\"event\":\"$1\""; }
