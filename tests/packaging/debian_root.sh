@@ -6,7 +6,8 @@
 #
 # Takes minutes and 1 GiB in /tmp; OPSERVE_DEBIAN_ROOT names a root that debootstrap made before. In the chroot, where
 # systemd does not run, the unit is verified by systemd-analyze and its command is started by its user. Booting it wants
-# systemd-nspawn (the package systemd-container); where that is not to be had, the script says so and passes without.
+# systemd-nspawn; where that is not to be had, the script says so and passes without. Packages: debootstrap,
+# systemd-container.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
