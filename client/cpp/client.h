@@ -65,7 +65,8 @@ class CallHandle {
 // connection gives too) and kResourceExhausted, unless the daemon says that it is of no use: after
 // the wait that the daemon asks for or, if it has no opinion, up to 50 ms, 100 ms, 200 ms and so on
 // up to 5 s, drawn at random. The timeout is that of all attempts; what cannot begin before it
-// passes is not waited for. ConnectOptions::retry bounds how often a call, and all calls of the
+// passes is not waited for. A daemon that falls silent is noticed too (ConnectOptions::keepalive).
+// ConnectOptions::retry bounds how often a call, and all calls of the
 // client together, are repeated. The error is then that of the last attempt, and its message tells
 // how many there were. All attempts send the caller's bytes from where they are. Upload, Download
 // and the requests of a stream are not repeated.

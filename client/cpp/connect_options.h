@@ -33,8 +33,24 @@ struct RetryOptions {
 
   // What the calls of a client may repeat together, so that it does not multiply an overload. A
   // repetition takes 1 from the budget, a success gives 0.1 back, up to this, from which it starts;
-  // while less than half is left, nothing is repeated. At least 0, which means never to repeat.
+  // while less than half is left, nothing is repeated. A call that no daemon answered, since its
+  // connection broke or there was none, is repeated once for nothing: that is no overload. At least
+  // 0.
   double budget = 10;
+};
+
+// How a client notices that a daemon is gone without a word, as when its machine lost power or a
+// link was cut: nothing else tells it, and calls would wait until their deadlines. Once it has
+// noticed, they fail with kUnavailable, and what may be repeated goes to another daemon. The
+// defaults together are less than the default timeout of a call, so that there is time for that.
+struct KeepaliveOptions {
+  // How long nothing may come from a daemon that has calls of this client before it is asked
+  // whether it is there. At least 1 ms; infinite: never asked.
+  absl::Duration time = absl::Seconds(10);
+
+  // How long it has to answer, and what was sent to it to arrive; then the connection counts as
+  // broken. At least 1 ms.
+  absl::Duration timeout = absl::Seconds(10);
 };
 
 struct ConnectOptions {
@@ -50,6 +66,8 @@ struct ConnectOptions {
   std::string token = {};
 
   RetryOptions retry = {};
+
+  KeepaliveOptions keepalive = {};
 
   // Gives the W3C traceparent of what the calling thread is about, to be sent with a call, so that
   // the daemon's log and receipts name its trace; an empty text, or one of other characters than a

@@ -25,6 +25,12 @@ bool MayPass(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
 }
 
+// Whether the connection broke, or there was none: no daemon refused anything, so repeating it once
+// multiplies no overload, and however many calls a dead daemon had, all go to another.
+bool IsFirstLoss(int attempts, const absl::Status& status) {
+  return attempts == 1 && absl::IsUnavailable(status) && !ErrorDetailOf(status);
+}
+
 // The same error, with `note` behind its message.
 absl::Status Annotate(const absl::Status& status, absl::string_view note) {
   absl::Status annotated(status.code(), absl::StrCat(status.message(), " (", note, ")"));
@@ -106,7 +112,7 @@ std::optional<absl::Duration> RetryPolicy::WaitAfter(int attempts, absl::Duratio
         *status, absl::StrCat(AfterAttempts(attempts), "; the next would be beyond the deadline"));
     return std::nullopt;
   }
-  if (!TakeFromBudget()) {
+  if (!IsFirstLoss(attempts, *status) && !TakeFromBudget()) {
     *status = Annotate(
         *status, absl::StrCat(AfterAttempts(attempts), "; too many calls failed to try more"));
     return std::nullopt;

@@ -29,7 +29,8 @@ class RetryPolicy {
   void RecordSuccess();
 
   // How long to wait before the next attempt of a call that has failed `attempts` times, now with
-  // *status, and has `time_left` until its deadline; what is so repeated is paid for.
+  // *status, and has `time_left` until its deadline; what is so repeated is paid for, but
+  // for the first repetition of a call that no daemon answered.
   //
   // Nothing: *status is the outcome, and its message now says after how many attempts.
   std::optional<absl::Duration> WaitAfter(int attempts, absl::Duration time_left,

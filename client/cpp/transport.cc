@@ -1,5 +1,7 @@
 #include "client/cpp/transport.h"
 
+#include <algorithm>
+#include <climits>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -22,6 +24,29 @@ namespace {
 constexpr char kBalancing[] =
     R"({"loadBalancingConfig":[{"round_robin":{}}],"healthCheckConfig":{"serviceName":""}})";
 
+absl::Status CheckKeepalive(const KeepaliveOptions& options) {
+  for (const auto& [name, value] :
+       {std::pair("time", options.time), std::pair("timeout", options.timeout)}) {
+    if (value >= absl::Milliseconds(1)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "keepalive.", name, " is ", absl::FormatDuration(value), "; expected at least 1ms"));
+  }
+  return absl::OkStatus();
+}
+
+// As gRPC takes it; INT_MAX means never.
+int Milliseconds(absl::Duration duration) {
+  return static_cast<int>(std::min<int64_t>(absl::ToInt64Milliseconds(duration), INT_MAX));
+}
+
+// The timeout is also TCP's for what was sent and not acknowledged.
+void SetKeepalive(const KeepaliveOptions& options, grpc::ChannelArguments* arguments) {
+  arguments->SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.time));
+  arguments->SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(options.timeout));
+  // However long a call runs: gRPC would ask twice and then no more. (The daemon bears any number.)
+  arguments->SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+}
+
 grpc::ChannelArguments ArgumentsFor(const Target& target, const ConnectOptions& options) {
   grpc::ChannelArguments arguments;
   // gRPC's own retries keep a copy of each message and know no request that may not be repeated.
@@ -33,6 +58,7 @@ grpc::ChannelArguments ArgumentsFor(const Target& target, const ConnectOptions& 
   // made in between fail without having tried.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
+  SetKeepalive(options.keepalive, &arguments);
   // A connection of its own for each client; gRPC would share one between equal channels.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   if (absl::StartsWith(target.uri, "unix:")) EnlargeUnixSendBuffers(&arguments);
@@ -89,6 +115,7 @@ Transport::Transport(std::string target, const ConnectOptions& options,
 absl::StatusOr<std::unique_ptr<Transport>> Transport::Create(const std::string& target,
                                                              const ConnectOptions& options) {
   if (absl::Status status = RetryPolicy::Check(options.retry); !status.ok()) return status;
+  if (absl::Status status = CheckKeepalive(options.keepalive); !status.ok()) return status;
   const absl::StatusOr<Target> parsed = ParseTarget(target);
   if (!parsed.ok()) return parsed.status();
   KeepGrpcRunning();

@@ -3,7 +3,7 @@
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME opserve)
 set(CPACK_PACKAGE_VENDOR opserve)
-set(CPACK_PACKAGE_CONTACT "opserve maintainers <opserve@localhost>")
+set(CPACK_PACKAGE_CONTACT "opserve developers <developers@opserve.invalid>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "lends Ascend NPUs to programs that have none")
 set(CPACK_PACKAGE_DESCRIPTION "A daemon that owns the devices of a machine and runs gradient operators on
 them for clients that call over gRPC, with its command line. Without NPUs it

@@ -93,6 +93,34 @@ TEST(BalancingTest, NobodyThatServesIsUnavailable) {
   EXPECT_EQ(a.num_calls() + b.num_calls(), 0);
 }
 
+// Its machine's kernel still takes what is sent; only the daemon itself can answer.
+TEST(KeepaliveTest, ADaemonThatFallsSilentIsGivenUp) {
+  const TemporaryDirectory directory;
+  const std::string target = "unix:" + directory.File("socket");
+  const DaemonProcess daemon({"--listen=" + target, "--metrics_listen=none"});
+  ASSERT_TRUE(Client::Connect(target, {.wait_for_ready = absl::Seconds(30)}).ok());
+  const auto client = *Client::Connect(
+      target, {.retry = {.max_attempts = 1},
+               .keepalive = {.time = absl::Milliseconds(500), .timeout = absl::Milliseconds(500)}});
+  ASSERT_TRUE(client->GetServerStatus().ok());
+
+  kill(daemon.pid(), SIGSTOP);
+
+  // Not kDeadlineExceeded, which its timeout of 30 s would give it.
+  EXPECT_EQ(client->GetServerStatus().status().code(), absl::StatusCode::kUnavailable);
+  kill(daemon.pid(), SIGCONT);
+}
+
+TEST(KeepaliveTest, TimesArePositive) {
+  for (const KeepaliveOptions& options : {KeepaliveOptions{.time = absl::ZeroDuration()},
+                                          KeepaliveOptions{.timeout = absl::Milliseconds(-1)}}) {
+    const absl::Status status = Client::Connect("unix:/a", {.keepalive = options}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("expected at least 1ms"));
+  }
+  EXPECT_TRUE(Client::Connect("unix:/a", {.keepalive = {.time = absl::InfiniteDuration()}}).ok());
+}
+
 TEST(BalancingTest, ListsThatCannotBeAreRefused) {
   for (const char* target : {"a.example:80,b.example:80", "unix:/a,127.0.0.1:80"}) {
     EXPECT_EQ(Client::Connect(target).status().code(), absl::StatusCode::kInvalidArgument);

@@ -167,7 +167,7 @@ TEST_P(RetryTest, TheDeadlineIsThatOfAllAttempts) {
 }
 
 TEST_P(RetryTest, ABudgetBoundsWhatAllCallsRepeat) {
-  server_.set_script(Refuse(kAlways, grpc::StatusCode::UNAVAILABLE));
+  server_.set_script(Refuse(kAlways, grpc::StatusCode::RESOURCE_EXHAUSTED));
   const auto client = Connect({.budget = 4});
   absl::Status last;
 

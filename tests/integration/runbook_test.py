@@ -1,4 +1,4 @@
-"""What deploy/RUNBOOK.md tells people to type exists.
+"""What deploy/RUNBOOK.md tells people to type, and to look at, exists.
 
 usage: runbook_test.py BUILD_DIR
 """
@@ -44,6 +44,14 @@ class RunbookTest(unittest.TestCase):
                                + output_of(BUILD / "bin/opserve", "--help").stdout + commands_help))
         named = set(re.findall(r"--[a-z][a-z0-9_-]*", RUNBOOK))
         self.assertEqual(named - known, set())
+
+    def test_panels_exist(self):
+        titles = set()
+        for dashboard in (ROOT / "deploy/grafana").glob("*.json"):
+            titles.update(re.findall(r'"title": "(.+)"', dashboard.read_text()))
+        named = set(re.findall(r'"([A-Z][^"\n]+)"', RUNBOOK))
+        self.assertGreater(len(named), 10, named)
+        self.assertEqual(named - titles, set())
 
 
 if __name__ == "__main__":

@@ -29,9 +29,14 @@ lib/systemd/system/opserved.service
 share/bash-completion/completions/opserve
 share/doc/opserve/README.md
 share/doc/opserve/LICENSE
+share/doc/opserve/RUNBOOK.md
 share/doc/opserve/examples/ascend.conf
+share/doc/opserve/examples/grafana/overview.json
 share/doc/opserve/examples/one_machine.textproto
 share/doc/opserve/examples/opserved.json
+share/doc/opserve/examples/prometheus/prometheus.yml
+share/doc/opserve/examples/prometheus/rules/alerts.yml
+share/doc/opserve/examples/proxy/haproxy.cfg
 share/doc/opserve/examples/shared_pool.textproto
 share/fish/vendor_completions.d/opserve.fish
 share/man/man1/opserve.1

@@ -3,6 +3,8 @@
 import asyncio
 import concurrent.futures
 import math
+import os
+import signal
 
 import grpc
 import numpy as np
@@ -230,14 +232,45 @@ def test_how_long_is_waited(attempts, error, wait):
 
 def test_the_budget_bounds_what_is_repeated():
     policy = RetryPolicy(opserve.Retry(budget=4), uniform=lambda: 0)
-    waits = [policy.wait_after(1, 9, failure()) for _ in range(5)]
+    waits = [policy.wait_after(1, 9, failure(FULL)) for _ in range(5)]
     assert waits == [0, 0, 0, None, None]
     for _ in range(10):
         policy.record_success()
-    assert policy.wait_after(1, 9, failure()) == 0
-    error = failure()
+    assert policy.wait_after(1, 9, failure(FULL)) == 0
+    error = failure(FULL)
     assert policy.wait_after(1, 9, error) is None
     assert "too many calls failed" in error.message
+
+
+def test_lost_calls_are_repeated_once_for_nothing():
+    policy = RetryPolicy(opserve.Retry(budget=1), uniform=lambda: 0)
+    assert [policy.wait_after(1, 9, failure()) for _ in range(100)] == [0] * 100
+    assert policy.wait_after(2, 9, failure()) == 0
+    assert policy.wait_after(2, 9, failure()) is None
+    refused = errors.make_error(AWAY, "no", detail=_wire.ErrorDetail(reason="draining"))
+    assert policy.wait_after(1, 9, refused) is None
+
+
+def test_a_daemon_that_falls_silent_is_given_up(start_daemon):
+    daemon = start_daemon()
+    keepalive = opserve.Keepalive(time=0.5, timeout=0.5)
+    with opserve.Client(
+        daemon.target, retry=opserve.Retry(max_attempts=1), keepalive=keepalive
+    ) as client:
+        client.server_status()
+        os.kill(daemon.process.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(opserve.UnavailableError):
+                client.server_status()
+        finally:
+            os.kill(daemon.process.pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("times", [{"time": 0}, {"timeout": -1}, {"time": math.nan}])
+def test_times_of_keepalive_are_positive(times):
+    with pytest.raises(ValueError, match="expected at least 0.001"):
+        opserve.Keepalive(**times)
+    assert opserve.Keepalive(time=math.inf).channel_arguments()[0][1] == 2**31 - 1
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import unittest
 DEPLOY = pathlib.Path(sys.argv.pop()) / "deploy"
 PROMETHEUS = DEPLOY / "prometheus"
 RULES = sorted((PROMETHEUS / "rules").glob("*.yml"))
+INSTALLED_RUNBOOK = "file:///usr/share/doc/opserve/RUNBOOK.md"
 TESTS = sorted((PROMETHEUS / "tests").glob("*.yml"))
 
 
@@ -61,7 +62,7 @@ class MonitoringFilesTest(unittest.TestCase):
                 self.assertRegex(text, r"\n          severity: (critical|warning)\n")
                 self.assertRegex(text, r'\n          summary: ".')
                 self.assertRegex(text, r"\n          description: >-\n            \S")
-                self.assertRegex(text, rf"\n          runbook_url: \S+#{name.lower()}\n")
+                self.assertRegex(text, rf"\n          runbook_url: {re.escape(INSTALLED_RUNBOOK)}#{name.lower()}\n")
 
     def test_the_runbook_has_a_section_for_each_alert(self):
         runbook = (DEPLOY / "RUNBOOK.md").read_text()

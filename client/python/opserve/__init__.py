@@ -10,7 +10,7 @@ opserve.torch has differentiable functions whose backward pass runs there.
 
 from opserve._operators import OPERATORS
 from opserve._retry import Retry
-from opserve._target import Tls, default_target
+from opserve._target import Keepalive, Tls, default_target
 from opserve.aio import AsyncClient
 from opserve.client import Client
 from opserve.errors import (
@@ -49,6 +49,7 @@ __all__ = [
     "FailedPreconditionError",
     "InternalError",
     "InvalidArgumentError",
+    "Keepalive",
     "NotFoundError",
     "OpserveError",
     "OutputOf",

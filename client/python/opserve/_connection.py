@@ -14,7 +14,7 @@ import numpy as np
 from opserve import _crc32c, _frame, _tensors, _wire, errors
 from opserve._dtypes import DataType
 from opserve._retry import Retry, RetryPolicy
-from opserve._target import Target, Tls, channel_arguments, parse_target
+from opserve._target import Keepalive, Target, Tls, channel_arguments, parse_target
 from opserve._views import TensorView, memory
 from opserve.resident import ResidentTensor
 from opserve.shared_memory import SharedMemoryConnection, SharedRegion
@@ -38,6 +38,7 @@ class Options:
     token: Optional[str]
     timeout: float
     retry: Retry
+    keepalive: Keepalive
     on_receipt: Optional[OnReceipt]
     traceparent: Optional[TraceParent]
 
@@ -49,6 +50,7 @@ class Options:
         token: Optional[str],
         timeout: float,
         retry: Retry,
+        keepalive: Keepalive,
         on_receipt: Optional[OnReceipt],
         traceparent: Optional[TraceParent],
     ) -> Options:
@@ -61,6 +63,7 @@ class Options:
             token or None,
             timeout,
             retry,
+            keepalive,
             on_receipt,
             traceparent,
         )
@@ -68,7 +71,7 @@ class Options:
         return options
 
     def channel_arguments(self) -> tuple[str, Any, list[tuple[str, Any]]]:
-        return channel_arguments(self.target, self.tls, self.token)
+        return channel_arguments(self.target, self.tls, self.token, self.keepalive)
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:

@@ -18,7 +18,8 @@ _LONGEST_BACKOFF = 5.0
 _COST = 1.0
 _GAIN = 0.1
 # Which errors may pass: the call did not run, or it does no harm to run it again.
-_MAY_PASS = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
+_UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
+_MAY_PASS = (_UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +30,9 @@ class Retry:
         max_attempts: of one call, the first included; 1 means never to repeat.
         budget: what the calls of a client may repeat together, so that it does not multiply an
             overload. A repetition takes 1 from it, a success gives 0.1 back, up to this, from
-            which it starts; while less than half is left, nothing is repeated.
+            which it starts; while less than half is left, nothing is repeated. A call that no
+            daemon answered, since its connection broke or there was none, is repeated once for
+            nothing: that is no overload.
     """
 
     max_attempts: int = 5
@@ -68,7 +71,7 @@ class RetryPolicy:
         """Seconds to wait before the next attempt of a call that failed `attempts` times.
 
         The call failed now with `error` and has `time_left` seconds until its deadline. The
-        repetition is paid for. None: `error` is the outcome; its message says after how many
+        repetition is paid for, but for the first one of a call that no daemon answered. None: `error` is the outcome; its message says after how many
         attempts.
         """
         note = f"after {attempts} attempt{'s' if attempts > 1 else ''}"
@@ -80,7 +83,10 @@ class RetryPolicy:
         if wait >= time_left:
             error.add_note_of_attempts(f"{note}; the next would be beyond the deadline")
             return None
-        if not self._take_from_budget():
+        is_first_loss = (
+            attempts == 1 and error.code == _UNAVAILABLE and not error.from_daemon
+        )
+        if not is_first_loss and not self._take_from_budget():
             error.add_note_of_attempts(f"{note}; too many calls failed to try more")
             return None
         return wait

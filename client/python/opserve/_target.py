@@ -13,6 +13,8 @@ import grpc
 # Requests go in turn to the daemons that are connected and say that they serve.
 _BALANCING = '{"loadBalancingConfig":[{"round_robin":{}}],"healthCheckConfig":{"serviceName":""}}'
 
+_INT_MAX = 2**31 - 1  # as a time: never
+
 
 @dataclasses.dataclass(frozen=True)
 class Tls:
@@ -42,6 +44,41 @@ class Tls:
                 for path in (self.ca_file, self.key_file, self.cert_file)
             )
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class Keepalive:
+    """How a client notices that a daemon is gone without a word (lost power, a cut link).
+
+    Once it has noticed, calls fail with UnavailableError, and what may be repeated goes to another
+    daemon. The defaults together are less than the default timeout of a call.
+
+    Attributes:
+        time: seconds for which nothing may come from a daemon that has calls of this client
+            before it is asked whether it is there; math.inf: never asked.
+        timeout: seconds it has to answer, and what was sent to it to arrive; then the connection
+            counts as broken.
+    """
+
+    time: float = 10.0
+    timeout: float = 10.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("time", self.time), ("timeout", self.timeout)):
+            if not value >= 0.001:
+                raise ValueError(
+                    f"keepalive: {name} is {value}; expected at least 0.001 seconds"
+                )
+
+    def channel_arguments(self) -> list[tuple[str, Any]]:
+        """As gRPC wants them."""
+        return [
+            ("grpc.keepalive_time_ms", _milliseconds(self.time)),
+            ("grpc.keepalive_timeout_ms", _milliseconds(self.timeout)),
+            # However long a call runs: gRPC would ask twice and then no more. (The daemon bears
+            # any number.)
+            ("grpc.http2.max_pings_without_data", 0),
+        ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,7 +144,7 @@ def parse_target(text: str) -> Target:
 
 
 def channel_arguments(
-    target: Target, tls: Optional[Tls], token: Optional[str]
+    target: Target, tls: Optional[Tls], token: Optional[str], keepalive: Keepalive
 ) -> tuple[str, Any, list[tuple[str, Any]]]:
     """URI, credentials (None: plaintext) and options of a channel.
 
@@ -131,6 +168,7 @@ def channel_arguments(
         ("grpc.max_reconnect_backoff_ms", 5000),
         # A connection of its own for each client.
         ("grpc.use_local_subchannel_pool", 1),
+        *keepalive.channel_arguments(),
     ]
     if target.is_local:
         options.append(("grpc.enable_http_proxy", 0))
@@ -146,6 +184,10 @@ def channel_arguments(
             )
         options.append(("grpc.default_authority", target.authority))
     return target.uri, tls.credentials() if tls is not None else None, options
+
+
+def _milliseconds(seconds: float) -> int:
+    return int(min(seconds * 1000, _INT_MAX))
 
 
 def _host(text: str, address: str) -> str:

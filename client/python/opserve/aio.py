@@ -23,7 +23,7 @@ from opserve._operator import Parameters
 from opserve._operators import Operators
 from opserve._request import Request
 from opserve._retry import Retry
-from opserve._target import Tls, default_target
+from opserve._target import Keepalive, Tls, default_target
 from opserve.program import OutputOf, Program, Response
 from opserve.resident import ResidentTensor
 from opserve.shared_memory import SharedRegion
@@ -48,6 +48,7 @@ class AsyncClient(Operators[Awaitable[Any]]):
         token: Optional[str] = None,
         timeout: float = DEFAULT_TIMEOUT,
         retry: Retry = Retry(),
+        keepalive: Keepalive = Keepalive(),
         on_receipt: Optional[OnReceipt] = None,
         traceparent: Optional[TraceParent] = None,
     ) -> None:
@@ -58,6 +59,7 @@ class AsyncClient(Operators[Awaitable[Any]]):
             token,
             timeout,
             retry,
+            keepalive,
             on_receipt,
             traceparent,
         )

@@ -23,7 +23,7 @@ from opserve._operators import Operators
 from opserve._relay import Relay
 from opserve._request import Request
 from opserve._retry import Retry
-from opserve._target import Tls, default_target
+from opserve._target import Keepalive, Tls, default_target
 from opserve.program import OutputOf, Program, Response
 from opserve.resident import ResidentTensor
 from opserve.shared_memory import SharedRegion
@@ -58,6 +58,7 @@ class Client(Operators[Any]):
         token: Optional[str] = None,
         timeout: float = DEFAULT_TIMEOUT,
         retry: Retry = Retry(),
+        keepalive: Keepalive = Keepalive(),
         on_receipt: Optional[OnReceipt] = None,
         traceparent: Optional[TraceParent] = None,
     ) -> None:
@@ -72,6 +73,7 @@ class Client(Operators[Any]):
                 addresses.
             timeout: of calls that are given none, in seconds.
             retry: how often calls are repeated.
+            keepalive: when a silent daemon counts as gone.
             on_receipt: called with the receipt of each call, in the thread that made it; asks
                 for one in each call.
             traceparent: gives the W3C traceparent of what the calling thread is about, which is
@@ -87,6 +89,7 @@ class Client(Operators[Any]):
             token,
             timeout,
             retry,
+            keepalive,
             on_receipt,
             traceparent,
         )

@@ -124,11 +124,11 @@ TEST(RetryPolicyTest, GivingUpKeepsWhatTheDaemonSaid) {
   EXPECT_EQ(other.message(), "wrong (after 3 attempts)");
 }
 
-// How many of `calls` calls, which all fail once, are repeated.
+// How many of `calls` calls, which are all refused once, are repeated.
 int Repeated(RetryPolicy& policy, int calls) {
   int repeated = 0;
   for (int i = 0; i < calls; ++i) {
-    absl::Status status = absl::UnavailableError("");
+    absl::Status status = absl::ResourceExhaustedError("");
     repeated += policy.WaitAfter(1, kForever, &status).has_value();
   }
   return repeated;
@@ -161,6 +161,19 @@ TEST(RetryPolicyTest, ErrorsThatAreNotRepeatedCostNothing) {
     EXPECT_EQ(policy.WaitAfter(1, kForever, &fatal), std::nullopt);
   }
   EXPECT_EQ(Repeated(policy, 100), 6);
+}
+
+TEST(RetryPolicyTest, LostCallsAreRepeatedOnceForNothing) {
+  RetryPolicy policy = PolicyWith(0.5, {.budget = 10});
+  for (int i = 0; i < 100; ++i) {
+    absl::Status lost = absl::UnavailableError("connection reset");
+    EXPECT_TRUE(policy.WaitAfter(1, kForever, &lost).has_value());
+  }
+  EXPECT_EQ(Repeated(policy, 100), 6);
+  absl::Status refused = WithPushback(absl::StatusCode::kUnavailable, 1);
+  EXPECT_EQ(policy.WaitAfter(1, kForever, &refused), std::nullopt) << "a daemon said so";
+  absl::Status lost_again = absl::UnavailableError("connection reset");
+  EXPECT_EQ(policy.WaitAfter(2, kForever, &lost_again), std::nullopt);
 }
 
 TEST(RetryPolicyTest, SmallBudgets) {

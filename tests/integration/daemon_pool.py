@@ -1,0 +1,138 @@
+"""Several daemons as processes, and load on them, for tests of what a client sees of their ends."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HAPROXY = shutil.which("haproxy", path=os.environ["PATH"] + ":/usr/sbin")
+
+
+def await_true(condition, what, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.05)
+
+
+class Daemon:
+    """An opserved at an address ("IPV4:PORT") that stays the same when it is started again.
+
+    Args:
+        faults: as OPSERVE_HOST_FAULTS.
+        flags: more flags.
+        enter: a command that runs another one where the daemon is to be.
+    """
+
+    def __init__(self, build, directory, address, *, faults="", flags=(), enter=()):
+        self.address = address
+        self._host = address.rpartition(":")[0]
+        self._directory = directory / address.replace(":", "-")
+        self._directory.mkdir()
+        self._command = [*enter, build / "bin/opserved", f"--listen={address}",
+                         f"--metrics_listen={self._host}:0", f"--admin_listen=unix:{self._directory}/admin",
+                         "--drain_delay=2s", "--pinned_pool_bytes=16777216", *flags]
+        self._environment = dict(os.environ, OPSERVE_HOST_DEVICES="1", OPSERVE_HOST_FAULTS=faults)
+        self.start()
+
+    def start(self):
+        with (self._directory / "log").open("w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(self._command, stderr=log, env=self._environment)
+        await_true(lambda: self.process.poll() is not None or self._entry("ready"), "ready")
+        self._metrics_port = self._entry("ready")["metrics_port"]
+
+    def _entry(self, event):
+        """The last such entry of its log."""
+        found = None
+        for line in (self._directory / "log").read_text(encoding="utf-8").splitlines():
+            entry = json.loads(line)
+            if entry["event"] == event:
+                found = entry
+        return found
+
+    def requests(self):
+        """How many it has answered since its start."""
+        with urllib.request.urlopen(f"http://{self._host}:{self._metrics_port}/metrics", timeout=60) as page:
+            return sum(float(value) for value in re.findall(
+                r"^opserve_requests_total{.*} (\S+)$", page.read().decode(), re.MULTILINE))
+
+    def end(self, number):
+        self.process.send_signal(number)
+        return self.process.wait(timeout=60)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.end(signal.SIGKILL)
+
+
+def get_calls(daemons, more=20):
+    """Waits until each of `daemons` has had `more` calls."""
+    wanted = [(daemon, daemon.requests() + more) for daemon in daemons]
+    for daemon, number in wanted:
+        await_true(lambda d=daemon, n=number: d.requests() >= n, f"{daemon.address} gets calls")
+
+
+def restart_each(daemons):
+    """As an upgrade does: one at a time, the next only when this one has taken its place again."""
+    for daemon in daemons:
+        code = daemon.end(signal.SIGTERM)
+        if code != 0:
+            raise AssertionError(f"{daemon.address} ended with {code}")
+        daemon.start()
+        get_calls([daemon])
+
+
+class Bench:
+    """`opserve bench` until stop(): calls none of which is ever repeated by its sender."""
+
+    def __init__(self, build, target, rate, size):
+        self._process = subprocess.Popen(
+            [build / "bin/opserve", f"--target={target}", "--format=json", "bench", "L1LossBackward",
+             f"--shape={size}", f"--rate={rate}", "--duration=10m", "--warmup=100ms"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def stop(self):
+        """Its report, a run as in the JSON."""
+        self._process.send_signal(signal.SIGINT)
+        output, errors = self._process.communicate(timeout=60)
+        if not output:
+            raise AssertionError(errors)
+        return json.loads(output)["runs"][0]
+
+    def close(self):
+        self._process.kill()
+        self._process.communicate()
+
+
+def summary(run):
+    return (f"{run['answered']} answered, {run['failed']} failed, {run['refused']} refused, "
+            f"{run['requests_per_second']:.0f} a second, p99 {run['latency_ns']['p99'] / 1e6:.1f} ms")
+
+
+class HaProxy:
+    """HAProxy at `address`, with the configuration that is shipped and these daemons in it, and more hurry."""
+
+    def __init__(self, directory, address, daemons, enter=()):
+        text = (ROOT / "deploy/proxy/haproxy.cfg").read_text(encoding="utf-8")
+        changes = [(f"npu{i + 1}.example.com:8470", daemon.address) for i, daemon in enumerate(daemons)]
+        changes += [("bind :8470 proto", f"bind {address} proto"), (" inter 1s ", " inter 200ms ")]
+        for old, new in changes:
+            if old not in text:
+                raise AssertionError(f"haproxy.cfg has no {old}")
+            text = text.replace(old, new)
+        configuration = directory / "haproxy.cfg"
+        configuration.write_text(text, encoding="utf-8")
+        with (directory / "haproxy.log").open("w", encoding="utf-8") as log:
+            self._process = subprocess.Popen([*enter, HAPROXY, "-db", "-f", configuration], stdout=log,
+                                             stderr=log)
+
+    def close(self):
+        self._process.kill()
+        self._process.wait()
