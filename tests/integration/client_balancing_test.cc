@@ -1,5 +1,7 @@
 // One client and several daemons.
 
+#include <sys/wait.h>
+
 #include <atomic>
 #include <memory>
 #include <string>
@@ -105,6 +107,8 @@ TEST(KeepaliveTest, ADaemonThatFallsSilentIsGivenUp) {
   ASSERT_TRUE(client->GetServerStatus().ok());
 
   kill(daemon.pid(), SIGSTOP);
+  ASSERT_EQ(waitpid(daemon.pid(), nullptr, WUNTRACED),
+            daemon.pid());  // all its threads have stopped
 
   // Not kDeadlineExceeded, which its timeout of 30 s would give it.
   EXPECT_EQ(client->GetServerStatus().status().code(), absl::StatusCode::kUnavailable);

@@ -259,6 +259,7 @@ def test_a_daemon_that_falls_silent_is_given_up(start_daemon):
     ) as client:
         client.server_status()
         os.kill(daemon.process.pid, signal.SIGSTOP)
+        os.waitpid(daemon.process.pid, os.WUNTRACED)  # all its threads have stopped
         try:
             with pytest.raises(opserve.UnavailableError):
                 client.server_status()
