@@ -376,6 +376,11 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
           .Add({{"kind", "call"}}, static_cast<double>(grpc_->stalled_calls()))
           .Add({{"kind", "connection"}}, static_cast<double>(grpc_->acceptor().stalled()))
           .Build());
+  families.push_back(MetricFamilyBuilder("opserve_log_lines_dropped_total",
+                                         "Lines of the log that nobody read in time.",
+                                         prometheus::MetricType::Counter)
+                         .Add({}, static_cast<double>(DroppedLogLines()))
+                         .Build());
   families.push_back(MetricFamilyBuilder("opserve_config_reloads_total",
                                          "Reloads of the configuration, by how they ended.",
                                          prometheus::MetricType::Counter)

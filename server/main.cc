@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "google/protobuf/stubs/logging.h"
@@ -60,6 +61,7 @@ void KeepFreedMemory() {
 void TrustMutexes() { absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore); }
 
 ExitCode Fail(ExitCode code, const absl::Status& status) {
+  FlushLog();  // what led to it comes first
   std::fprintf(stderr, "opserved: %s\n", std::string(status.message()).c_str());
   return code;
 }
@@ -80,6 +82,8 @@ ExitCode TestItself(const Config& config) {
 
 ExitCode Run() {
   const sigset_t signals = BlockSignals();
+  const auto flush =
+      absl::MakeCleanup([] { FlushLog(); });  // after what the daemon's end has to say
   KeepFreedMemory();
   TrustMutexes();
   // What protobuf would print of malformed messages, their senders are told; the log stays JSON.
@@ -104,11 +108,15 @@ ExitCode Run() {
   manager.TellStopping();
   std::thread([signals] {
     LogWarning("ended_at_once", {{"number", AwaitEnd(signals, nullptr)}});
+    FlushLog();
     _exit(kCutOff);
   }).detach();
   // What did not end in time would not end soon either: the process goes, and callers see their
   // connection break, which tells them to repeat the call elsewhere.
-  if ((*daemon)->Drain() > 0) _exit(kCutOff);
+  if ((*daemon)->Drain() > 0) {
+    FlushLog();
+    _exit(kCutOff);
+  }
   return kEndedWell;
 }
 

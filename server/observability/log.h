@@ -2,9 +2,12 @@
 //
 //   {"time":"2024-05-01T12:00:00.000000Z","level":"info","event":"ready","devices":2}
 //
-// Events and field names are constants; no field holds tensor contents or secrets.
+// Events and field names are constants; no field holds tensor contents or secrets. Lines are
+// written by a thread of the log's own: who reads standard error slowly, or not at all, holds up no
+// request. Beyond 8192 lines that wait for it, the oldest are lost, and counted.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -28,6 +31,13 @@ void Log(LogSeverity severity, absl::string_view event, const nlohmann::ordered_
 void LogInfo(absl::string_view event, LogFields fields = {});
 void LogWarning(absl::string_view event, LogFields fields = {});
 void LogError(absl::string_view event, LogFields fields = {});
+
+// Waits until what was logged before has been written, a second at the most. To be called before
+// the process ends.
+void FlushLog();
+
+// Lines that were lost since the start.
+uint64_t DroppedLogLines();
 
 // Sets the lowest level that is written: "debug", "info", "warning", "error" or "off".
 // kInvalidArgument: another name.

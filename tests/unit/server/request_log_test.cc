@@ -1,9 +1,14 @@
 #include "server/observability/request_log.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <sstream>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -26,6 +31,7 @@ class RequestLogTest : public ::testing::Test {
   std::vector<nlohmann::json> LinesOf(Record record) {
     ::testing::internal::CaptureStderr();
     record();
+    FlushLog();
     std::istringstream text(::testing::internal::GetCapturedStderr());
     std::vector<nlohmann::json> lines;
     for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
@@ -167,6 +173,34 @@ TEST_F(RequestLogTest, ALevelThatIsNotLoggedUsesNothingUp) {
   const auto lines = LinesOf(absl::InvalidArgumentError("no"));
   ASSERT_THAT(lines, SizeIs(1));
   EXPECT_FALSE(lines[0].contains("left_out"));
+}
+
+// Standard error is a pipe, which somebody may not read.
+TEST(LogTest, WhoDoesNotReadHoldsUpNobody) {
+  constexpr int kLines = 20000;  // more than the pipe and the queue hold
+  FlushLog();
+  const uint64_t dropped_before = DroppedLogLines();
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const int standard_error = dup(STDERR_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+
+  for (int i = 0; i < kLines; ++i)
+    LogInfo("line", {{"number", i}, {"filler", std::string(100, 'x')}});
+
+  // It did not wait. Whoever reads again gets what was kept, the last line last.
+  std::string text;
+  std::vector<char> buffer(1 << 16);
+  while (!absl::StrContains(text, absl::StrCat("\"number\":", kLines - 1))) {
+    const ssize_t size = read(ends[0], buffer.data(), buffer.size());
+    ASSERT_GT(size, 0);
+    text.append(buffer.data(), static_cast<size_t>(size));
+  }
+  dup2(standard_error, STDERR_FILENO);
+  for (int end : {ends[0], ends[1], standard_error}) close(end);
+  const uint64_t dropped = DroppedLogLines() - dropped_before;
+  EXPECT_GT(dropped, 0u);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n') + dropped, uint64_t{kLines});
 }
 
 }  // namespace
