@@ -71,8 +71,8 @@ class RetryPolicy:
         """Seconds to wait before the next attempt of a call that failed `attempts` times.
 
         The call failed now with `error` and has `time_left` seconds until its deadline. The
-        repetition is paid for, but for the first one of a call that no daemon answered. None: `error` is the outcome; its message says after how many
-        attempts.
+        repetition is paid for, but for the first one of a call that no daemon answered. None:
+        `error` is the outcome; its message says after how many attempts.
         """
         note = f"after {attempts} attempt{'s' if attempts > 1 else ''}"
         wait = self._wished_wait(attempts, error)

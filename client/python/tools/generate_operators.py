@@ -200,7 +200,7 @@ def generate(operators) -> str:
 
 def list_operators(target: str):
     uri, credentials, options = _target.channel_arguments(
-        _target.parse_target(target), None, None
+        _target.parse_target(target), None, None, _target.Keepalive()
     )
     with grpc.insecure_channel(uri, options) as channel:
         call = channel.unary_unary(_wire.LIST_OPERATORS)
