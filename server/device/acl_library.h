@@ -60,6 +60,12 @@ class AclLibrary {
   const std::string& version() const { return version_; }
   std::string PackageVersion(absl::string_view package) const;
 
+  // Whether stage two of one executor can run many times, each with its own addresses.
+  bool HasRepeatableExecutors() const {
+    return aclSetAclOpExecutorRepeatable != nullptr && aclDestroyAclOpExecutor != nullptr &&
+           aclSetInputTensorAddr != nullptr && aclSetOutputTensorAddr != nullptr;
+  }
+
   const CannLayout& layout() const { return layout_; }
   // What is wrong with the installation, and serves all the same; a sentence each.
   const std::vector<std::string>& problems() const { return problems_; }

@@ -79,12 +79,6 @@ absl::StatusOr<TensorDescriptor> Describe(const AclLibrary& acl, const catalog::
   return TensorDescriptor(tensor, TensorDescriptor::deleter_type{&acl});
 }
 
-// Whether this CANN can run stage two of one executor many times, each with its own addresses.
-bool HasRepeatableExecutors(const AclLibrary& acl) {
-  return acl.aclSetAclOpExecutorRepeatable != nullptr && acl.aclDestroyAclOpExecutor != nullptr &&
-         acl.aclSetInputTensorAddr != nullptr && acl.aclSetOutputTensorAddr != nullptr;
-}
-
 }  // namespace
 
 absl::StatusOr<Plan::Descriptors> Plan::DescribeTensors(absl::Span<void* const> inputs,
@@ -123,7 +117,7 @@ absl::Status Plan::Prepare() {
   const absl::InlinedVector<void*, 3> no_addresses(call_.inputs.size(), nullptr);
   OPSERVE_ASSIGN_OR_RETURN(descriptors_, DescribeTensors(no_addresses, nullptr));
   OPSERVE_ASSIGN_OR_RETURN(executor_, RunStageOne(descriptors_, &workspace_bytes_));
-  const int code = HasRepeatableExecutors(acl_)
+  const int code = acl_.HasRepeatableExecutors()
                        ? acl_.aclSetAclOpExecutorRepeatable(executor_.get())
                        : ACLNN_ERR_INNER;
   if (code == ACLNN_ERR_INNER) {  // this call's executor can run only once

@@ -30,6 +30,17 @@ class Installation:
         path.write_text(text, encoding="utf-8")
         return self
 
+    def take_away(self, place, *functions):
+        """An older library: these functions have other names in it."""
+        path = self.home / place
+        library = path.read_bytes()
+        for function in functions:
+            name = b"\0" + function.encode() + b"\0"
+            assert library.count(name) >= 1, function
+            library = library.replace(name, b"\0x" + name[2:])
+        path.write_bytes(library)
+        return self
+
     def kernels(self, place="lib64"):
         """What the operator libraries themselves need."""
         return self.put("libopserve_kernels.so", f"{place}/libopserve_kernels.so")

@@ -217,6 +217,19 @@ class LayoutTest(Directory):
         self.check("cann", "libcust_opapi.so", ASCEND_HOME_PATH=str(self.home),
                    ASCEND_OPP_PATH=str(apart / "opp"))
 
+    def test_what_an_older_cann_cannot_is_said_and_the_rest_works(self):
+        (self.installation().old_runtime().one_library().custom_package()
+         .take_away("lib64/libascendcl.so", "aclrtSynchronizeStreamWithTimeout", "aclrtStreamAbort",
+                    "aclrtSetOpExecuteTimeOut", "aclrtSetOpExecuteTimeOutV2", "aclrtResetDeviceForce",
+                    "aclrtDeviceTaskAbort", "aclrtStreamQuery", "aclrtHostRegister")
+         .take_away("lib64/libnnopbase.so", "aclSetAclOpExecutorRepeatable"))
+        found = self.check(self.home, "libcust_opapi.so")
+        for subject in ("waiting with a timeout", "aborting a stream", "limiting a kernel's time",
+                        "resetting a device by force", "stopping a device's work",
+                        "asking whether a stream is idle", "mapping host memory", "keeping plans"):
+            self.assertEqual(found["ACL libraries", subject]["verdict"], "warning")
+        self.assertIn("copied", found["device 0", "shared memory"]["text"])
+
     def test_an_operator_that_is_not_installed_is_refused_and_the_others_serve(self):
         self.installation().old_runtime().one_library()
         found = findings(f"--acl-library-dir={self.home}")
