@@ -64,13 +64,13 @@ absl::Status AclLibrary::Open() {
   for (const std::string& path : layout_.operators) {
     const absl::StatusOr<void*> handle = LoadLibrary(path, layout_.dependency_dirs);
     if (handle.ok()) {
-      operator_libraries_.push_back({path, *handle});
+      operator_handles_.push_back(*handle);
     } else {
       last_failure = handle.status();
       problems_.emplace_back(handle.status().message());
     }
   }
-  return operator_libraries_.empty() ? last_failure : absl::OkStatus();
+  return operator_handles_.empty() ? last_failure : absl::OkStatus();
 }
 
 absl::Status AclLibrary::ResolveFunctions() {
@@ -117,10 +117,12 @@ std::string AclLibrary::PackageVersion(absl::string_view package) const {
 }
 
 AclLibrary::Operator AclLibrary::FindOperator(const char* stage_one, const char* stage_two) const {
-  for (const OperatorLibrary& library : operator_libraries_) {
-    Operator found{dlsym(library.handle, stage_one), dlsym(library.handle, stage_two),
-                   library.path};
-    if (found.stage_one != nullptr && found.stage_two != nullptr) return found;
+  for (void* handle : operator_handles_) {
+    Operator found{dlsym(handle, stage_one), dlsym(handle, stage_two), ""};
+    if (found.stage_one == nullptr || found.stage_two == nullptr) continue;
+    // It may be of a library that this one needs.
+    if (Dl_info info; dladdr(found.stage_one, &info) != 0) found.library = info.dli_fname;
+    return found;
   }
   return {};
 }

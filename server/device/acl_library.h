@@ -82,15 +82,10 @@ class AclLibrary {
   absl::Status ResolveFunctions();
   absl::Status Initialize();
 
-  struct OperatorLibrary {
-    std::string path;
-    void* handle;
-  };
-
   CannLayout layout_;
   std::vector<std::string> problems_;
-  std::vector<void*> runtime_handles_;               // libacl_rt or libascendcl, libnnopbase
-  std::vector<OperatorLibrary> operator_libraries_;  // in the order of the search
+  std::vector<void*> runtime_handles_;   // libacl_rt or libascendcl, libnnopbase
+  std::vector<void*> operator_handles_;  // in the order of the search
   bool initialized_ = false;
   std::string soc_name_;
   std::string version_;
