@@ -184,12 +184,11 @@ TEST_F(ErrorCodesTest, WhatRunsOnALostDeviceIsUnavailable) {
   config.execution_timeout = absl::Hours(1);
   InProcessDaemon daemon(config);
   ASSERT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
+  const int64_t launches = HostCount(OPSERVE_HOST_LAUNCHES);
   InjectFaults("kernel=aclnnL1LossBackward,hang");
   std::future<absl::StatusOr<Response>> hanging = std::async(
       std::launch::async, [&daemon] { return daemon.client().Execute(OnesRequest(10)); });
-  while (daemon.client().GetServerStatus()->devices(0).executing_requests() == 0) {
-    std::this_thread::yield();
-  }
+  while (HostCount(OPSERVE_HOST_LAUNCHES) == launches) std::this_thread::yield();
   InjectFaults("kernel=aclnnL1LossBackward,code=507010");
 
   EXPECT_EQ(daemon.client().Execute(OnesRequest(10)).status().code(),

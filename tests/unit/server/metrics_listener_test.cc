@@ -3,17 +3,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "server/observability/metrics.h"
 
@@ -55,6 +59,29 @@ class Connection {
   void Send(const std::string& text) {
     EXPECT_EQ(send(socket_, text.data(), text.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(text.size()));
+  }
+
+  // Waits until the listener has read what was sent: until then a thread of its own may not have
+  // the connection, and one that waits for a thread is left open when the listener ends. IPv4 only.
+  void AwaitRead() const {
+    sockaddr_in own = {};
+    sockaddr_in peer = {};
+    socklen_t size = sizeof(own);
+    getsockname(socket_, reinterpret_cast<sockaddr*>(&own), &size);
+    getpeername(socket_, reinterpret_cast<sockaddr*>(&peer), &size);
+    // "N: LOCAL:PORT REMOTE:PORT STATE SENT:UNREAD ..."
+    const std::string ports = absl::StrFormat(":%04X %08X:%04X 01 ", ntohs(peer.sin_port),
+                                              own.sin_addr.s_addr, ntohs(own.sin_port));
+    while (true) {
+      std::ifstream table("/proc/net/tcp");
+      for (std::string line; std::getline(table, line);) {
+        const size_t at = line.find(ports);
+        if (at == std::string::npos) continue;
+        const absl::string_view unread = absl::string_view(line).substr(at + ports.size() + 9, 8);
+        if (unread == "00000000") return;
+      }
+      std::this_thread::yield();
+    }
   }
 
   std::string ReadToEnd() {
@@ -197,6 +224,8 @@ TEST_F(MetricsListenerTest, SlowClientsKeepNobodyWaiting) {
 TEST_F(MetricsListenerTest, EndsAlthoughClientsAreConnected) {
   const int port = listener_->port();
   Connection silent("127.0.0.1", port);
+  silent.Send("GET");  // and no more
+  silent.AwaitRead();
   listener_.reset();
   EXPECT_THAT(silent.ReadToEnd(), IsEmpty());
   EXPECT_FALSE(Connection("127.0.0.1", port).is_connected());
