@@ -12,7 +12,7 @@
 #include "ops/catalog/status_macros.h"
 #include "server/build_commit.h"
 #include "server/config/config_text.h"
-#include "server/device/acl_status.h"
+#include "server/device/device_ids.h"
 #include "server/observability/log.h"
 #include "server/observability/process_metrics.h"
 #include "server/observability/tenant_series.h"
@@ -135,7 +135,7 @@ absl::Status Daemon::OpenDevices() {
   if (config_.allow_named_shm)
     named_regions_ = std::make_unique<NamedRegions>(shared_memory_quota_);
 
-  OPSERVE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, DeviceIds());
+  OPSERVE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, DeviceIds(*acl_, config_.devices));
   scheduler_ = std::make_unique<Scheduler>(
       *acl_, ids, *operators_, pinned_, ServiceOptions(config_, ids.size()),
       Scheduler::Hooks{.device_was_reset =
@@ -158,21 +158,6 @@ absl::Status Daemon::OpenDevices() {
   shadow_checks_ = std::make_unique<ShadowChecks>(*scheduler_, names, config_.shadow_check_ratio);
   metrics_ = std::make_unique<RequestMetrics>(std::move(names), std::move(ids));
   return absl::OkStatus();
-}
-
-absl::StatusOr<std::vector<int32_t>> Daemon::DeviceIds() const {
-  std::vector<int32_t> ids = config_.devices;
-  OPSERVE_ASSIGN_OR_RETURN(const uint32_t count, acl_->CountDevices());
-  if (ids.empty()) {
-    for (uint32_t id = 0; id < count; ++id) ids.push_back(static_cast<int32_t>(id));
-  }
-  for (int32_t id : ids) {
-    if (id >= static_cast<int32_t>(count)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--device=", id, ": there are devices 0 to ", count - 1));
-    }
-  }
-  return ids;
 }
 
 absl::Status Daemon::CheckTenants(const TenantsConfig& tenants) const {

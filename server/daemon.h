@@ -75,7 +75,6 @@ class Daemon {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(reload_mutex_);
   v1::AdminStatus AdminStatus() const;
   absl::Status OpenDevices();
-  absl::StatusOr<std::vector<int32_t>> DeviceIds() const;
   absl::Status StartListeners();
   v1::GetServerStatusResponse Status() const;
 

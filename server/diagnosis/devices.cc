@@ -58,7 +58,6 @@ class Trial {
       : trial_(trial), report_(*report), device_(trial.acl, trial.device) {}
 
   void Run() {
-    report_.SetStep("opening the device");
     absl::Status opened = device_.Open();
     report_.AddResult(opened, "open", Identity(), kIsLost);
     if (!opened.ok()) return;
@@ -221,6 +220,7 @@ class Trial {
 
 void CheckDevice(const DeviceTrial& trial, Report* report) {
   report->Begin(absl::StrCat("device ", trial.device));
+  report->SetStep("opening the device");  // which making a Device does already
   Trial(trial, report).Run();
 }
 

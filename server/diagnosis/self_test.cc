@@ -9,10 +9,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "server/build_commit.h"
 #include "server/device/acl_library.h"
+#include "server/device/device_ids.h"
 #include "server/diagnosis/devices.h"
 #include "server/diagnosis/libraries.h"
 #include "server/diagnosis/machine.h"
@@ -45,14 +47,6 @@ void RunWithin(absl::Duration time, Report* report, Step step) {
   thread.join();
 }
 
-std::vector<int32_t> Devices(const Config& config, uint32_t count) {
-  std::vector<int32_t> ids = config.devices;
-  for (int32_t id = 0; config.devices.empty() && id < static_cast<int32_t>(count); ++id) {
-    ids.push_back(id);
-  }
-  return ids;
-}
-
 }  // namespace
 
 bool RunSelfTest(const Config& config, uint32_t streams, Report::Format format, std::FILE* out) {
@@ -76,16 +70,16 @@ bool RunSelfTest(const Config& config, uint32_t streams, Report::Format format, 
   }
   const OperatorTable operators(**acl);
   CheckLibraries(**acl, operators, &report);
-  const absl::StatusOr<uint32_t> count = (*acl)->CountDevices();
-  report.AddResult(count.status(), "devices", count.ok() ? absl::StrCat(*count) : "", "");
-  if (!count.ok()) return report.Finish();
+  const absl::StatusOr<std::vector<int32_t>> ids = DeviceIds(**acl, config.devices);
+  report.AddResult(ids.status(), "devices", ids.ok() ? absl::StrJoin(*ids, " ") : "", "");
+  if (!ids.ok()) return report.Finish();
   const absl::Duration timeout = std::min(config.execution_timeout, kLongestCall);
   const absl::StatusOr<absl::Duration> limit = (*acl)->SetExecutionLimit(2 * timeout);
   if (limit.ok()) {
     report.Add(Verdict::kOk, "a kernel's time",
                absl::StrCat("limited to ", absl::FormatDuration(*limit)));
   }
-  for (const int32_t id : Devices(config, *count)) {
+  for (const int32_t id : *ids) {
     RunWithin(kDeviceTime, &report, [&] {
       CheckDevice({.acl = **acl,
                    .operators = operators,

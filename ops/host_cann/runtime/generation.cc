@@ -12,7 +12,7 @@ constexpr uint64_t kSecond = 1000000;
 // none for the older ones: a 254th of their largest limit agrees with what is known.
 constexpr Generation kGenerations[] = {
     {
-        .product = "Atlas A2",
+        // Atlas A2
         .socs = {"Ascend910B1", "Ascend910B2", "Ascend910B2C", "Ascend910B3", "Ascend910B4",
                  "Ascend910B4-1"},
         .npu_arch = 2201,
@@ -28,7 +28,7 @@ constexpr Generation kGenerations[] = {
         .has_kl_div_target_backward = true,
     },
     {
-        .product = "Atlas A3",
+        // Atlas A3
         .socs = {"Ascend910_9391", "Ascend910_9392", "Ascend910_9381", "Ascend910_9382",
                  "Ascend910_9372", "Ascend910_9362"},
         .npu_arch = 2201,
@@ -44,7 +44,7 @@ constexpr Generation kGenerations[] = {
         .has_kl_div_target_backward = true,
     },
     {
-        .product = "Atlas training series (910)",
+        // Atlas training series (910)
         .socs = {"Ascend910A", "Ascend910B", "Ascend910ProA", "Ascend910ProB", "Ascend910PremiumA"},
         .npu_arch = 1001,
         .max_streams = 2048,
@@ -59,7 +59,7 @@ constexpr Generation kGenerations[] = {
         .has_kl_div_target_backward = false,
     },
     {
-        .product = "Atlas inference series (310P)",
+        // Atlas inference series (310P)
         .socs = {"Ascend310P1", "Ascend310P3", "Ascend310P5", "Ascend310P7"},
         .npu_arch = 2002,
         .max_streams = 1024,

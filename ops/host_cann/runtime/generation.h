@@ -12,7 +12,6 @@
 namespace opserve::host_cann {
 
 struct Generation {
-  const char* product;              // "Atlas A2"
   std::array<const char*, 6> socs;  // chips, as aclrtGetSocName names them; null behind the last
   int64_t npu_arch;                 // ACL_DEV_ATTR_NPU_ARCH
   int max_streams;                  // of a device, default streams included
