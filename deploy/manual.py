@@ -8,7 +8,9 @@ import re
 import subprocess
 import sys
 
-FLAG = re.compile(r"^    --(\w+) \((.*?)\);\s+default: (.*?);$", re.MULTILINE | re.DOTALL)
+# A heading of flags, or a flag with its type and the lines that explain it.
+PART = re.compile(r"^  (?P<heading>\w.*)\n|^    --(?P<name>\w+) (?P<type>\S+)\n(?P<text>(?: {6}.*\n)+)",
+                  re.MULTILINE)
 
 HEAD = """.TH OPSERVED 8 "" "opserved {version}" "System Administration"
 .SH NAME
@@ -44,27 +46,26 @@ def literal(text):
 
 def page(usage, version):
     introduction, flags = usage.split("Flags:\n", 1)
-    introduction = introduction.removeprefix("opserved: ")
     result = HEAD.format(version=version)
     for paragraph in introduction.strip("\n").split("\n\n"):
         result += literal(paragraph) if paragraph.startswith(" ") else f".PP\n{plain(paragraph)}\n"
     result += ".SH FLAGS\n"
-    found = FLAG.findall(flags)
-    # Each flag has a line of its own that begins so: one that is not understood must not be lost.
-    if len(found) != len(re.findall(r"^    --", flags, flags=re.MULTILINE)):
-        raise ValueError("there are flags of a form that this script does not know")
-    for name, text, default in found:
-        text = " ".join(text.split())
-        if default not in ("", '""') and "Default:" not in text:
-            text += f" Default: {default}."
-        result += f".TP\n.B \\-\\-{plain(name)}\n{plain(text)}\n"
+    # Nothing may be lost because its form is not known here.
+    if PART.sub("", flags).strip():
+        raise ValueError(f"not understood: {PART.sub('', flags).strip()}")
+    for part in PART.finditer(flags):
+        if part["heading"]:
+            result += f".SS {plain(part['heading'])}\n"
+            continue
+        # The name has a line of its own, which the tests of the installation look for.
+        text = " ".join(part["text"].split())
+        result += f".TP\n.B \\-\\-{plain(part['name'])}\n({plain(part['type'])}) {plain(text)}\n"
     return result + FILES
 
 
 def main():
     program, version = sys.argv[1:]
-    # It exits with 1 after help, as all programs with abseil's flags do.
-    run = subprocess.run([program, "--help"], stdout=subprocess.PIPE, text=True, check=False)
+    run = subprocess.run([program, "--help"], stdout=subprocess.PIPE, text=True, check=True)
     sys.stdout.write(page(run.stdout, version))
 
 

@@ -89,7 +89,8 @@ Daemon::Daemon(const Config& config, std::function<absl::StatusOr<Config>()> loa
       load_config_(std::move(load_config)),
       start_time_(absl::Now()),
       tenants_(std::make_unique<Tenants>(config.tenants)),
-      request_log_(LogOptions(config)) {}
+      request_log_(LogOptions(config)),
+      values_(config.values) {}
 
 Daemon::~Daemon() {
   metrics_listener_.reset();
@@ -179,21 +180,26 @@ absl::Status Daemon::CheckTenants(const TenantsConfig& tenants) const {
   return scheduler_->CheckReservations(device_bytes, pinned_bytes);
 }
 
-absl::Status Daemon::Reload(const absl::StatusOr<Config>& config) {
+absl::StatusOr<std::vector<std::string>> Daemon::Reload(const absl::StatusOr<Config>& config) {
   absl::MutexLock lock(&reload_mutex_);
-  absl::Status status = TryReload(config);
-  if (status.ok()) {
+  absl::StatusOr<std::vector<std::string>> changes = TryReload(config);
+  if (changes.ok()) {
     reloads_.fetch_add(1, std::memory_order_relaxed);
-    LogInfo("config_reloaded");
-  } else {
-    failed_reloads_.fetch_add(1, std::memory_order_relaxed);
-    LogError("config_not_reloaded", {{"error", std::string(status.message())}});
+    LogInfo("config_reloaded", {{"changes", *changes}});
+    return changes;
   }
-  return status;
+  // Counted apart from ordinary mistakes: a restart with this file would serve everybody.
+  const bool is_dangerous = absl::IsDataLoss(changes.status()) && !values_.tenant().empty();
+  (is_dangerous ? dangerous_reloads_ : failed_reloads_).fetch_add(1, std::memory_order_relaxed);
+  LogError("config_not_reloaded", {{"error", std::string(changes.status().message())},
+                                   {"would_lose_tenants", is_dangerous}});
+  return changes;
 }
 
-absl::Status Daemon::TryReload(const absl::StatusOr<Config>& config) {
+absl::StatusOr<std::vector<std::string>> Daemon::TryReload(const absl::StatusOr<Config>& config) {
   OPSERVE_RETURN_IF_ERROR(config.status());
+  // First, since a file that lost its contents differs in other values as well.
+  OPSERVE_RETURN_IF_ERROR(CheckKeepsTenants(values_, config->values));
   const std::string fixed = FieldsThatNeedRestart(config_.values, config->values);
   if (!fixed.empty()) {
     return absl::FailedPreconditionError(absl::StrCat("only a restart can change ", fixed));
@@ -203,7 +209,10 @@ absl::Status Daemon::TryReload(const absl::StatusOr<Config>& config) {
   OPSERVE_RETURN_IF_ERROR(tenants_->Set(config->tenants));
   OPSERVE_RETURN_IF_ERROR(scheduler_->SetTenants(tenants_->Settings()));
   request_log_.SetOptions(LogOptions(*config));
-  return SetLogLevel(config->log_level);
+  OPSERVE_RETURN_IF_ERROR(SetLogLevel(config->log_level));
+  std::vector<std::string> changes = Changes(values_, config->values);
+  values_ = config->values;
+  return changes;
 }
 
 void Daemon::UpdateHealth() {
@@ -230,22 +239,12 @@ absl::Status Daemon::StartListeners() {
         SharedMemoryServer::Start(
             config_, {.tenants = *tenants_, .regions = *shared_regions_, .metrics = *metrics_}));
   }
-  if (config_.metrics_listen) {
-    OPSERVE_ASSIGN_OR_RETURN(metrics_listener_,
-                             MetricsListener::Start(config_.metrics_listen->ToString(),
-                                                    [this] { return CollectMetrics(); }));
-  }
+  if (config_.metrics_listen) OPSERVE_RETURN_IF_ERROR(StartMetricsListener());
   if (config_.admin_listen) {
-    OPSERVE_ASSIGN_OR_RETURN(
-        admin_, AdminServer::Start(config_, *scheduler_,
-                                   {.status = [this] { return AdminStatus(); },
-                                    .reload =
-                                        [this] {
-                                          return Reload(load_config_
-                                                            ? load_config_()
-                                                            : absl::UnimplementedError(
-                                                                  "there is no file to read"));
-                                        }}));
+    OPSERVE_ASSIGN_OR_RETURN(admin_,
+                             AdminServer::Start(config_, *scheduler_,
+                                                {.status = [this] { return AdminStatus(); },
+                                                 .reload = [this] { return AdminReload(); }}));
   }
   {
     absl::MutexLock lock(&health_mutex_);
@@ -257,8 +256,38 @@ absl::Status Daemon::StartListeners() {
                     {"devices", scheduler_->devices().size()},
                     {"soc", acl_->soc_name()},
                     {"runtime_version", acl_->version()},
-                    {"acl_library_dir", acl_->layout().library_dir}});
+                    {"acl_library_dir", acl_->layout().library_dir},
+                    {"version", OPSERVE_VERSION},
+                    {"config", config_.file}});
   return absl::OkStatus();
+}
+
+absl::Status Daemon::StartMetricsListener() {
+  const auto collect = [this] { return CollectMetrics(); };
+  ListenAddress address = *config_.metrics_listen;
+  auto listener = MetricsListener::Start(address.ToString(), collect);
+  // Nobody asked for this port: another daemon of this machine has it, most likely.
+  if (absl::IsUnavailable(listener.status()) && !config_.values.has_metrics_listen()) {
+    address.port = 0;
+    listener = MetricsListener::Start(address.ToString(), collect);
+    if (listener.ok()) {
+      address.port = (*listener)->port();
+      LogWarning("metrics_port_taken",
+                 {{"wanted", config_.metrics_listen->ToString()}, {"served", address.ToString()}});
+    }
+  }
+  OPSERVE_ASSIGN_OR_RETURN(metrics_listener_, std::move(listener));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::ReloadResponse> Daemon::AdminReload() {
+  OPSERVE_ASSIGN_OR_RETURN(
+      const std::vector<std::string> changes,
+      Reload(load_config_ ? load_config_() : absl::UnimplementedError("there is no file to read")));
+  v1::ReloadResponse response;
+  response.set_file(config_.file);
+  response.mutable_changes()->Assign(changes.begin(), changes.end());
+  return response;
 }
 
 int64_t Daemon::Drain() {
@@ -366,12 +395,14 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
                                          prometheus::MetricType::Counter)
                          .Add({}, static_cast<double>(DroppedLogLines()))
                          .Build());
-  families.push_back(MetricFamilyBuilder("opserve_config_reloads_total",
-                                         "Reloads of the configuration, by how they ended.",
-                                         prometheus::MetricType::Counter)
-                         .Add({{"result", "success"}}, static_cast<double>(reloads_.load()))
-                         .Add({{"result", "failure"}}, static_cast<double>(failed_reloads_.load()))
-                         .Build());
+  families.push_back(
+      MetricFamilyBuilder("opserve_config_reloads_total",
+                          "Reloads of the configuration, by how they ended.",
+                          prometheus::MetricType::Counter)
+          .Add({{"result", "success"}}, static_cast<double>(reloads_.load()))
+          .Add({{"result", "failure"}}, static_cast<double>(failed_reloads_.load()))
+          .Add({{"result", "would_lose_tenants"}}, static_cast<double>(dangerous_reloads_.load()))
+          .Build());
   if (tls_ != nullptr) {
     families.push_back(
         MetricFamilyBuilder("opserve_tls_certificate_expiry_timestamp_seconds",

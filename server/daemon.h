@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -51,9 +52,12 @@ class Daemon {
   // that long at most; returns how many calls did not end.
   int64_t Drain();
 
-  // Takes over what `config` may change without a restart: tenants, log level, TLS files.
-  // Thread-safe. kFailedPrecondition, kInvalidArgument: why not; then everything is as it was.
-  absl::Status Reload(const absl::StatusOr<Config>& config) ABSL_LOCKS_EXCLUDED(reload_mutex_);
+  // Takes over what `config` may change without a restart: tenants, log level, TLS files. Gives
+  // what has changed, as Changes does. Thread-safe. On an error everything is as it was.
+  // kFailedPrecondition, kInvalidArgument: why not. kDataLoss: tenants would be lost, see
+  // CheckKeepsTenants, or the file is empty.
+  absl::StatusOr<std::vector<std::string>> Reload(const absl::StatusOr<Config>& config)
+      ABSL_LOCKS_EXCLUDED(reload_mutex_);
 
   // Whether calls are still taken up, found out within `timeout`. Thread-safe.
   bool IsAlive(absl::Duration timeout) const { return grpc_->IsPolling(timeout); }
@@ -71,11 +75,13 @@ class Daemon {
  private:
   Daemon(const Config& config, std::function<absl::StatusOr<Config>()> load_config);
   absl::Status CheckTenants(const TenantsConfig& tenants) const;
-  absl::Status TryReload(const absl::StatusOr<Config>& config)
+  absl::StatusOr<std::vector<std::string>> TryReload(const absl::StatusOr<Config>& config)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(reload_mutex_);
   v1::AdminStatus AdminStatus() const;
+  absl::StatusOr<v1::ReloadResponse> AdminReload();
   absl::Status OpenDevices();
   absl::Status StartListeners();
+  absl::Status StartMetricsListener();
   v1::GetServerStatusResponse Status() const;
 
   // Health says what the devices allow, from the start of service to the drain.
@@ -104,9 +110,11 @@ class Daemon {
   std::unique_ptr<AdminServer> admin_;
   std::unique_ptr<MetricsListener> metrics_listener_;
 
-  absl::Mutex reload_mutex_;  // one reload at a time
+  absl::Mutex reload_mutex_;                                    // one reload at a time
+  config::ServerConfig values_ ABSL_GUARDED_BY(reload_mutex_);  // as of the last reload
   std::atomic<uint64_t> reloads_ = 0;
   std::atomic<uint64_t> failed_reloads_ = 0;
+  std::atomic<uint64_t> dangerous_reloads_ = 0;  // refused, since tenants would have been lost
 
   absl::Mutex health_mutex_;  // makes what health says follow the states in their order
   bool is_in_service_ ABSL_GUARDED_BY(health_mutex_) = false;

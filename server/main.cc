@@ -5,15 +5,18 @@
 
 #include <csignal>
 #include <cstdio>
+#include <functional>
 #include <thread>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "google/protobuf/stubs/logging.h"
 #include "server/config/config.h"
 #include "server/config/config_text.h"
 #include "server/config/flags.h"
+#include "server/config/flags_help.h"
 #include "server/daemon.h"
 #include "server/diagnosis/self_test.h"
 #include "server/observability/log.h"
@@ -38,10 +41,11 @@ sigset_t BlockSignals() {
 }
 
 // Waits for a signal that ends the daemon; SIGHUP reloads meanwhile.
-int AwaitEnd(const sigset_t& signals, Daemon* daemon) {
+// `on_reload` may be null.
+int AwaitEnd(const sigset_t& signals, const std::function<void()>& on_reload) {
   int signal = 0;
   while (sigwait(&signals, &signal) == 0 && signal == SIGHUP) {
-    if (daemon != nullptr) daemon->Reload(LoadConfig()).IgnoreError();  // logged and counted
+    if (on_reload) on_reload();
   }
   return signal;
 }
@@ -66,8 +70,7 @@ ExitCode Fail(ExitCode code, const absl::Status& status) {
   return code;
 }
 
-ExitCode TestItself(const Config& config) {
-  const std::string format = SelfTestFormat();
+ExitCode TestItself(const Config& config, absl::string_view format) {
   if (format != "text" && format != "json") {
     return Fail(kBadFlags, absl::InvalidArgumentError(absl::StrCat("--self_test_format=", format,
                                                                    ": must be text or json")));
@@ -80,7 +83,7 @@ ExitCode TestItself(const Config& config) {
   return is_healthy ? kEndedWell : kCannotStart;
 }
 
-ExitCode Run() {
+ExitCode Run(const CommandLine& command_line) {
   const sigset_t signals = BlockSignals();
   const auto flush =
       absl::MakeCleanup([] { FlushLog(); });  // after what the daemon's end has to say
@@ -88,9 +91,11 @@ ExitCode Run() {
   TrustMutexes();
   // What protobuf would print of malformed messages, their senders are told; the log stays JSON.
   google::protobuf::SetLogHandler(nullptr);
-  const absl::StatusOr<Config> config = LoadConfig();
+  const auto load_config = [&command_line] { return LoadConfig(command_line); };
+  const config::Command& command = command_line.command();
+  const absl::StatusOr<Config> config = load_config();
   if (!config.ok()) return Fail(kBadFlags, config.status());
-  if (ShouldOnlyValidate()) {
+  if (command.validate_config()) {
     config::ServerConfig values = config->values;
     FillDefaults(&values);
     std::fputs(ToText(values).c_str(), stdout);
@@ -99,12 +104,13 @@ ExitCode Run() {
   if (absl::Status status = SetLogLevel(config->log_level); !status.ok()) {
     return Fail(kBadFlags, status);
   }
-  if (ShouldOnlyTestItself()) return TestItself(*config);
-  const absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(*config, &LoadConfig);
+  if (command.self_test()) return TestItself(*config, command.self_test_format());
+  const absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(*config, load_config);
   if (!daemon.ok()) return Fail(kCannotStart, daemon.status());
 
   ServiceManager manager([&daemon](absl::Duration timeout) { return (*daemon)->IsAlive(timeout); });
-  LogInfo("signal", {{"number", AwaitEnd(signals, daemon->get())}});
+  const auto reload = [&] { (*daemon)->Reload(load_config()).IgnoreError(); };  // logged, counted
+  LogInfo("signal", {{"number", AwaitEnd(signals, reload)}});
   manager.TellStopping();
   std::thread([signals] {
     LogWarning("ended_at_once", {{"number", AwaitEnd(signals, nullptr)}});
@@ -124,11 +130,18 @@ ExitCode Run() {
 }  // namespace opserve::server
 
 int main(int argc, char** argv) {
-  opserve::server::SetUsage();
-  const std::vector<char*> positional = opserve::server::ParseFlags(argc, argv);
-  if (positional.size() > 1) {
-    std::fprintf(stderr, "opserved: unexpected argument \"%s\"; see --help\n", positional[1]);
-    return 2;
+  using namespace opserve::server;  // NOLINT: the function stands for the namespace's program
+  const size_t count = argc > 0 ? static_cast<size_t>(argc) - 1 : 0;
+  const absl::StatusOr<CommandLine> command_line =
+      CommandLine::Parse(absl::MakeConstSpan(argv + 1, count));
+  if (!command_line.ok()) return Fail(kBadFlags, command_line.status());
+  if (command_line->command().help()) {
+    std::fputs(FlagsHelp().c_str(), stdout);
+    return kEndedWell;
   }
-  return opserve::server::Run();
+  if (command_line->command().version()) {
+    std::printf("opserved %s\n", OPSERVE_VERSION);
+    return kEndedWell;
+  }
+  return Run(*command_line);
 }

@@ -65,7 +65,9 @@ constexpr char kReloadFooter[] =
     R"(The daemon reads its configuration and TLS files again, as upon SIGHUP: tenants,
 their weights and limits, certificates, the log level. Requests that run or
 wait go on. If a file is wrong, or changes what only a restart can change, the
-message names it and everything stays as it was.)";
+message names it and everything stays as it was. So it does if the file has lost
+its tenants, or all that are known by tokens, by certificates or by users, and
+does not say allow_no_tenants: true.)";
 
 struct AdminArguments {
   std::string target = {};  // "": as --target says
@@ -150,8 +152,18 @@ absl::StatusOr<Outcome> LogLevel(AdminClient& client, const AdminArguments& argu
 
 absl::StatusOr<Outcome> Reload(AdminClient& client, const AdminArguments& /*arguments*/,
                                absl::Duration timeout) {
-  if (absl::Status status = client.Reload(timeout); !status.ok()) return status;
-  return Outcome{"the configuration is reloaded\n", {{"reloaded", true}}};
+  const absl::StatusOr<v1::ReloadResponse> response = client.Reload(timeout);
+  if (!response.ok()) return response.status();
+  std::string text = response->file().empty()
+                         ? "the daemon has no configuration file; the TLS files are read again\n"
+                         : absl::StrCat(response->file(), " is read again\n");
+  for (const std::string& change : response->changes()) absl::StrAppend(&text, "  ", change, "\n");
+  if (response->changes().empty() && !response->file().empty()) text += "  nothing has changed\n";
+  return Outcome{text,
+                 {{"reloaded", true},
+                  {"file", response->file()},
+                  {"changes", std::vector<std::string>(response->changes().begin(),
+                                                       response->changes().end())}}};
 }
 
 using Action = absl::StatusOr<Outcome> (*)(AdminClient&, const AdminArguments&,

@@ -30,11 +30,15 @@ std::string DataTypeNames(const google::protobuf::RepeatedField<int>& dtypes) {
   });
 }
 
+std::string Availability(const v1::OperatorDescriptor& descriptor) {
+  if (!descriptor.available()) return "no";
+  return descriptor.forbidden() ? "forbidden" : "yes";
+}
+
 void WriteTable(const Operators& operators, Terminal& terminal) {
   std::vector<std::vector<std::string>> rows = {{"OPERATOR", "AVAILABLE", "SUMMARY"}};
   for (const v1::OperatorDescriptor& descriptor : operators) {
-    rows.push_back(
-        {descriptor.name(), descriptor.available() ? "yes" : "no", descriptor.summary()});
+    rows.push_back({descriptor.name(), Availability(descriptor), descriptor.summary()});
   }
   terminal.out << FormatTable(rows) << "\nSee \"opserve ops NAME\" for details.\n";
 }
@@ -66,6 +70,10 @@ void WriteDetails(const v1::OperatorDescriptor& descriptor, Terminal& terminal) 
   out << descriptor.name() << "\n" << Wrap(descriptor.summary(), terminal.width, /*indent=*/2);
   if (!descriptor.available()) {
     out << Wrap("Not available: the daemon's ACL libraries lack this operator.", terminal.width,
+                /*indent=*/2);
+  }
+  if (descriptor.forbidden()) {
+    out << Wrap("Forbidden: your tenant may not call this operator.", terminal.width,
                 /*indent=*/2);
   }
   if (!descriptor.documentation().empty()) {

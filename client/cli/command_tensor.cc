@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/cli/handle_text.h"
 #include "client/cli/proto_json.h"
@@ -37,22 +39,22 @@ without --device, an upload goes where your other tensors are if there is room.
 
 Examples:
   opserve tensor upload x.npy
-  opserve tensor upload weights.npy:bf16 --lease=12h --device=1 --timeout=5m)";
+  opserve tensor upload weights.npy:bf16 --lease=1h --device=1 --timeout=5m)";
 
 constexpr char kDownloadFooter[] = R"(Example:
   opserve tensor download 5f1c09a2 --output x.npy)";
 
 constexpr char kRenewFooter[] =
     R"(Leases then end after --lease from now, but never earlier than before; the
-daemon may cut what is longer than it allows. If one of the handles is unknown,
-no lease changes.
+daemon refuses what is longer than it allows (--resident_max_lease). If one of
+the handles is unknown, no lease changes.
 
 Example:
   opserve tensor renew 5f1c09a2 --lease=1h)";
 
 constexpr char kReleaseFooter[] =
     R"(Frees the memory at once instead of at the lease's end. Handles that are unknown
-are passed over, so that it does no harm to repeat a release.
+are passed over, and the exit code is then 1.
 
 Example:
   opserve tensor release 5f1c09a2 77e0b4d1)";
@@ -103,7 +105,11 @@ std::optional<Failure> RunRelease(const LeaseArguments& arguments, Session& sess
   } else {
     session.terminal.out << "released " << *released << " of " << handles->size() << "\n";
   }
-  return std::nullopt;
+  if (*released == handles->size()) return std::nullopt;
+  // A mistyped handle leaves a tensor in the device's memory, which a script must notice.
+  return Failure{.status = absl::NotFoundError(absl::StrCat(handles->size() - *released, " of ",
+                                                            handles->size(), " handles unknown")),
+                 .hint = "their leases may have ended, or the handles are not yours"};
 }
 
 void AddLeaseFlag(CLI::App* command, absl::Duration* lease) {

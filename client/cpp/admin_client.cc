@@ -92,8 +92,8 @@ absl::Status AdminClient::SetLogLevel(const std::string& level, absl::Duration t
   return Call(&Stub::SetLogLevel, request, timeout).status();
 }
 
-absl::Status AdminClient::Reload(absl::Duration timeout) {
-  return Call(&Stub::Reload, v1::ReloadRequest(), timeout).status();
+absl::StatusOr<v1::ReloadResponse> AdminClient::Reload(absl::Duration timeout) {
+  return Call(&Stub::Reload, v1::ReloadRequest(), timeout);
 }
 
 bool AdminClient::IsConnected() const { return transport_->IsConnected(); }

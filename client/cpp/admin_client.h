@@ -63,7 +63,8 @@ class AdminClient {
 
   // Has the daemon read its configuration and TLS files again. After an error all is as it was.
   // kInvalidArgument: a file is wrong. kFailedPrecondition: it changes what only a restart can.
-  absl::Status Reload(absl::Duration timeout = kDefaultTimeout);
+  // kDataLoss: it is empty, or would take all tenants away.
+  absl::StatusOr<v1::ReloadResponse> Reload(absl::Duration timeout = kDefaultTimeout);
 
   // Whether there is a connection right now.
   bool IsConnected() const;

@@ -19,8 +19,8 @@ using TransferProgress = std::function<void(uint64_t done_bytes, uint64_t total_
 inline constexpr uint64_t kDefaultChunkBytes = 1 << 20;
 
 struct UploadOptions {
-  // From the upload on. Zero: the daemon's default (10 minutes). It may be cut to the daemon's
-  // longest.
+  // From the upload on. Zero: the daemon's default (10 minutes). kInvalidArgument: longer than the
+  // daemon's longest.
   absl::Duration lease = absl::ZeroDuration();
 
   // The device to be on. Nothing: that of the caller's other tensors while it has room, so that one

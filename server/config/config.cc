@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "ops/catalog/status_macros.h"
 #include "server/config/config_text.h"
-#include "server/config/flags.h"
 
 namespace opserve::server {
 namespace {
@@ -129,6 +128,20 @@ absl::StatusOr<std::vector<int32_t>> Devices(const config::ServerConfig& values)
   return std::vector<int32_t>(values.device().begin(), values.device().end());
 }
 
+// A tenant that could never be recognized is a mistake: clients show certificates only where the
+// daemon asks for them.
+absl::Status CheckCertificateNames(const config::ServerConfig& values) {
+  if (!values.tls_client_ca().empty()) return absl::OkStatus();
+  for (const config::Tenant& tenant : values.tenant()) {
+    if (tenant.certificate_name().empty()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("tenant ", tenant.name(),
+                     ": certificate_name: needs tls_client_ca, without which no client shows a "
+                     "certificate"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckRecoveryWaits(const Config& config) {
   if (config.longest_recovery_wait >= config.recovery_wait) return absl::OkStatus();
   return Invalid("longest_recovery_wait", absl::StrCat("must be at least recovery_wait, which is ",
@@ -150,6 +163,7 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   if (config.allow_named_shm) OPSERVE_RETURN_IF_ERROR(CheckNamedSharedMemory(config.listen));
   OPSERVE_ASSIGN_OR_RETURN(config.tls, TlsFiles(values));
   OPSERVE_ASSIGN_OR_RETURN(config.tenants, TenantsFrom(values));
+  OPSERVE_RETURN_IF_ERROR(CheckCertificateNames(values));
   OPSERVE_ASSIGN_OR_RETURN(config.devices, Devices(values));
   config.acl_library_dir = values.acl_library_dir();
   if (config.acl_library_dir.empty()) config.acl_library_dir = EmbeddedLibraryDir();
@@ -202,13 +216,21 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   return config;
 }
 
-absl::StatusOr<Config> LoadConfig() {
+absl::StatusOr<Config> LoadConfig(const CommandLine& command_line) {
   config::ServerConfig values;
-  if (const std::string path = ConfigPath(); !path.empty()) {
+  const std::string& path = command_line.command().config();
+  if (!path.empty()) {
     OPSERVE_ASSIGN_OR_RETURN(values, ReadConfigFile(path));
+    // A file that lost its contents would otherwise mean defaults: a daemon that serves everybody.
+    if (values.ByteSizeLong() == 0) {
+      return absl::DataLossError(
+          absl::StrCat(path, ": has no setting, though it is named as the configuration"));
+    }
   }
-  OPSERVE_RETURN_IF_ERROR(ApplyFlags(&values));
-  return ConfigFrom(std::move(values));
+  command_line.Override(&values);
+  OPSERVE_ASSIGN_OR_RETURN(Config config, ConfigFrom(std::move(values)));
+  config.file = path;
+  return config;
 }
 
 }  // namespace opserve::server

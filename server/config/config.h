@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/config/flags.h"
 #include "server/config/listen_address.h"
 #include "server/config/server_config.pb.h"
 #include "server/config/tenant_config.h"
@@ -25,6 +26,7 @@ struct TlsFilesConfig {
 
 struct Config {
   config::ServerConfig values;  // as text; the rest is made of it
+  std::string file;             // that of --config, or empty
   std::vector<ListenAddress> listen;
   std::optional<ListenAddress> metrics_listen;  // none: no metrics endpoint
   uint32_t metrics_max_tenants = 200;
@@ -84,10 +86,11 @@ struct Config {
   uint32_t log_requests_per_second = 1;                 // of one tenant
 };
 
-// Reads the file of --config, if there is one, lets the flags (after ParseFlags)
-// override it, and checks every value. Called again, it reads the file anew.
-// kInvalidArgument: names the value and what is valid.  kNotFound: no such file.
-absl::StatusOr<Config> LoadConfig();
+// Reads the file of --config, if there is one, lets the flags override it, and checks every value.
+// Called again, it reads the file anew. Blocks while the file is being written, see ReadFileAtRest.
+// kInvalidArgument: names the value and what is valid.  kNotFound: no such file.  kDataLoss: the
+// file has no setting.
+absl::StatusOr<Config> LoadConfig(const CommandLine& command_line);
 
 // Checks values that come from elsewhere and makes a configuration of them.
 absl::StatusOr<Config> ConfigFrom(config::ServerConfig values);

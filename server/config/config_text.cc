@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "google/protobuf/io/tokenizer.h"
@@ -131,6 +132,51 @@ void FillMessage(Message* message) {
   }
 }
 
+bool IsSame(const Message& a, const Message& b, const FieldDescriptor* field) {
+  google::protobuf::util::MessageDifferencer differencer;
+  return differencer.CompareWithFields(a, b, {field}, {field});
+}
+
+// "weight, uid": the fields in which they differ.
+std::string DifferentFields(const Message& a, const Message& b) {
+  std::vector<std::string> names;
+  for (int i = 0; i < a.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = a.GetDescriptor()->field(i);
+    if (!IsSame(a, b, field)) names.push_back(field->name());
+  }
+  return absl::StrJoin(names, ", ");
+}
+
+// A scalar's value or default.
+std::string ValueText(const Message& message, const FieldDescriptor* field) {
+  std::string text;
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    text = message.GetReflection()->GetString(message, field);
+    return text.empty() ? "none" : text;
+  }
+  google::protobuf::TextFormat::PrintFieldValueToString(message, field, /*index=*/-1, &text);
+  return text;
+}
+
+void AddTenantChanges(const config::ServerConfig& a, const config::ServerConfig& b,
+                      std::vector<std::string>* changes) {
+  absl::flat_hash_map<absl::string_view, const config::Tenant*> before;
+  for (const config::Tenant& tenant : a.tenant()) before[tenant.name()] = &tenant;
+  for (const config::Tenant& tenant : b.tenant()) {
+    const auto old = before.extract(tenant.name());
+    if (old.empty()) {
+      changes->push_back(absl::StrCat("tenant ", tenant.name(), ": added"));
+    } else if (const std::string fields = DifferentFields(*old.mapped(), tenant); !fields.empty()) {
+      changes->push_back(absl::StrCat("tenant ", tenant.name(), ": changed (", fields, ")"));
+    }
+  }
+  for (const config::Tenant& tenant : a.tenant()) {
+    if (before.contains(tenant.name())) {
+      changes->push_back(absl::StrCat("tenant ", tenant.name(), ": removed"));
+    }
+  }
+}
+
 }  // namespace
 
 absl::Duration ToDuration(absl::string_view text) {
@@ -140,16 +186,20 @@ absl::Duration ToDuration(absl::string_view text) {
 }
 
 absl::StatusOr<config::ServerConfig> ReadConfigFile(const std::string& path) {
-  const absl::StatusOr<std::string> text = ReadFile(path);
+  const absl::StatusOr<std::string> text = ReadFileAtRest(path);
   if (!text.ok()) {
     return absl::NotFoundError(absl::StrCat(path, ": cannot be read: ", text.status().message()));
   }
+  return ParseConfig(*text, path);
+}
+
+absl::StatusOr<config::ServerConfig> ParseConfig(const std::string& text, absl::string_view name) {
   config::ServerConfig values;
   google::protobuf::TextFormat::Parser parser;
   FirstError error;
   parser.RecordErrorsTo(&error);
-  if (!parser.ParseFromString(*text, &values)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ":", error.text()));
+  if (!parser.ParseFromString(text, &values)) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ":", error.text()));
   }
   return values;
 }
@@ -169,10 +219,30 @@ std::string FieldsThatNeedRestart(const config::ServerConfig& a, const config::S
   for (int i = 0; i < config::ServerConfig::descriptor()->field_count(); ++i) {
     const FieldDescriptor* field = config::ServerConfig::descriptor()->field(i);
     if (field->options().GetExtension(config::rule).reloadable()) continue;
-    google::protobuf::util::MessageDifferencer differencer;
-    if (!differencer.CompareWithFields(a, b, {field}, {field})) names.push_back(field->name());
+    if (!IsSame(a, b, field)) names.push_back(field->name());
   }
   return absl::StrJoin(names, ", ");
+}
+
+std::vector<std::string> Changes(const config::ServerConfig& a, const config::ServerConfig& b) {
+  constexpr size_t kMaxChanges = 100;
+  std::vector<std::string> changes;
+  for (int i = 0; i < config::ServerConfig::descriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = config::ServerConfig::descriptor()->field(i);
+    if (!field->options().GetExtension(config::rule).reloadable()) continue;
+    if (field->is_repeated()) {
+      AddTenantChanges(a, b, &changes);  // the only list that a reload takes
+    } else if (ValueText(a, field) != ValueText(b, field)) {
+      changes.push_back(
+          absl::StrCat(field->name(), ": ", ValueText(a, field), " -> ", ValueText(b, field)));
+    }
+  }
+  if (changes.size() > kMaxChanges) {
+    const size_t left_out = changes.size() - (kMaxChanges - 1);
+    changes.resize(kMaxChanges - 1);
+    changes.push_back(absl::StrCat("and ", left_out, " more"));
+  }
+  return changes;
 }
 
 }  // namespace opserve::server

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,6 +18,9 @@ namespace opserve::server {
 // cannot be read.
 absl::StatusOr<config::ServerConfig> ReadConfigFile(const std::string& path);
 
+// The same of a text; `name` stands before line and column of its errors.
+absl::StatusOr<config::ServerConfig> ParseConfig(const std::string& text, absl::string_view name);
+
 // Checks every value against its rule.
 // kInvalidArgument: names the value and what is valid.
 absl::Status CheckRules(const config::ServerConfig& values);
@@ -29,6 +33,11 @@ std::string ToText(const config::ServerConfig& values);
 
 // The fields in which the two differ and which a reload cannot change, separated by commas.
 std::string FieldsThatNeedRestart(const config::ServerConfig& a, const config::ServerConfig& b);
+
+// What a reload from `a` to `b` changes, one entry each: "log_level: info -> debug", "tenant x:
+// added", "tenant y: changed (weight, uid)". No entry has a digest. At most 100, of which the last
+// one then says how many more there are.
+std::vector<std::string> Changes(const config::ServerConfig& a, const config::ServerConfig& b);
 
 // A checked duration's value.
 absl::Duration ToDuration(absl::string_view text);

@@ -135,4 +135,31 @@ absl::StatusOr<TenantsConfig> TenantsFrom(const config::ServerConfig& values) {
   return result;
 }
 
+absl::Status CheckKeepsTenants(const config::ServerConfig& now, const config::ServerConfig& next) {
+  constexpr char kHint[] = "; if that is meant, say allow_no_tenants: true in the file";
+  if (next.allow_no_tenants() || now.tenant().empty()) return absl::OkStatus();
+  if (next.tenant().empty()) {
+    return absl::DataLossError(absl::StrCat("no tenant is left of ", now.tenant_size(),
+                                            ", and everybody who can connect would be served",
+                                            kHint));
+  }
+  // A file that was cut off in the middle, or a template without its secrets, has some tenants.
+  struct Kind {
+    const char* name;
+    bool (*has)(const config::Tenant&);
+  };
+  for (const Kind& kind :
+       {Kind{"token_sha256", [](const config::Tenant& t) { return t.token_sha256_size() > 0; }},
+        Kind{"certificate_name",
+             [](const config::Tenant& t) { return t.certificate_name_size() > 0; }},
+        Kind{"uid", [](const config::Tenant& t) { return t.uid_size() > 0; }}}) {
+    const auto had = std::count_if(now.tenant().begin(), now.tenant().end(), kind.has);
+    if (had > 0 && std::none_of(next.tenant().begin(), next.tenant().end(), kind.has)) {
+      return absl::DataLossError(absl::StrCat("no tenant has a ", kind.name, " any more, which ",
+                                              had, " have now", kHint));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace opserve::server

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/config/server_config.pb.h"
@@ -48,5 +49,10 @@ struct TenantsConfig {
 // kInvalidArgument: names the tenant, the field and what is valid. Among others: two tenants with
 // the same name, token, certificate name or user id.
 absl::StatusOr<TenantsConfig> TenantsFrom(const config::ServerConfig& values);
+
+// Whether a reload may replace the tenants of `now` by those of `next`.
+// kDataLoss: `now` has tenants and `next` has none; or some in `now` are known by tokens (or by
+// certificates, or by users) and none in `next`. Allowed if `next` says allow_no_tenants.
+absl::Status CheckKeepsTenants(const config::ServerConfig& now, const config::ServerConfig& next);
 
 }  // namespace opserve::server

@@ -115,8 +115,10 @@ class AdminService final : public v1::AdminService::Service {
   }
 
   grpc::Status Reload(grpc::ServerContext* rpc, const v1::ReloadRequest* /*request*/,
-                      v1::ReloadResponse* /*response*/) override {
-    return Audited("Reload", "", rpc, hooks_.reload());
+                      v1::ReloadResponse* response) override {
+    absl::StatusOr<v1::ReloadResponse> outcome = hooks_.reload();
+    if (outcome.ok()) *response = *std::move(outcome);
+    return Audited("Reload", "", rpc, outcome.status());
   }
 
   grpc::Status DrainDevice(grpc::ServerContext* rpc, const v1::DrainDeviceRequest* request,

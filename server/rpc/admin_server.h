@@ -24,7 +24,7 @@ class AdminServer {
   // What the daemon does for administrators. Both may be called by several threads at once.
   struct Hooks {
     std::function<v1::AdminStatus()> status;
-    std::function<absl::Status()> reload;
+    std::function<absl::StatusOr<v1::ReloadResponse>()> reload;
   };
 
   // Serves on `config.admin_listen`, which must be set: a Unix socket that only its owner may

@@ -128,8 +128,8 @@ void GrpcServer::DescribeUnaryMethods() {
   list_operators_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue, void* tag) {
     operator_service_.RequestListOperators(rpc, request, writer, queue, queue, tag);
   };
-  list_operators_.answer = [this](const Caller&, const auto& request, auto* response) {
-    return ListOperators(request, response);
+  list_operators_.answer = [this](const Caller& caller, const auto& request, auto* response) {
+    return ListOperators(caller.tenant, request, response);
   };
   get_server_status_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue,
                                       void* tag) {
@@ -246,12 +246,14 @@ bool GrpcServer::IsPolling(absl::Duration timeout) const {
 
 void GrpcServer::RefuseNewCalls() { execute_.is_draining.store(true, std::memory_order_release); }
 
-absl::Status GrpcServer::ListOperators(const v1::ListOperatorsRequest& request,
+absl::Status GrpcServer::ListOperators(const Tenant& tenant,
+                                       const v1::ListOperatorsRequest& request,
                                        v1::ListOperatorsResponse* response) const {
-  const auto add = [response](const LoadedOperator& op) {
+  const auto add = [&tenant, response](const LoadedOperator& op) {
     v1::OperatorDescriptor* descriptor = response->add_operators();
     *descriptor = catalog::ToProto(*op.descriptor);
     descriptor->set_available(op.is_available());
+    descriptor->set_forbidden(!tenant.CheckMayCall(op.descriptor->name).ok());
   };
   for (const std::string& name : request.names()) {
     const LoadedOperator* op = parts_.operators->Find(name);

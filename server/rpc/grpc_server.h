@@ -86,7 +86,7 @@ class GrpcServer {
                                           grpc::ServerBuilder* builder) const;
   void ListenForCalls(grpc::ServerCompletionQueue* queue);
   void Poll(grpc::ServerCompletionQueue* queue);
-  absl::Status ListOperators(const v1::ListOperatorsRequest& request,
+  absl::Status ListOperators(const Tenant& tenant, const v1::ListOperatorsRequest& request,
                              v1::ListOperatorsResponse* response) const;
 
   const Parts parts_;

@@ -49,7 +49,8 @@ absl::Status InvalidField(absl::string_view field, absl::string_view problem,
 absl::Status CheckChunkBytes(const TensorContext& context, uint64_t chunk_bytes);
 
 // Zero: none is asked for. kInvalidArgument: negative.
-absl::StatusOr<absl::Duration> ReadLease(const google::protobuf::Duration& lease);
+absl::StatusOr<absl::Duration> ReadLease(const TensorContext& context,
+                                         const google::protobuf::Duration& lease);
 
 google::protobuf::Timestamp ToTimestamp(absl::Time time);
 

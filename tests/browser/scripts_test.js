@@ -139,6 +139,8 @@ const TESTS = {
         "warning: Device 1 is draining, not ready."]],
       [[...HEALTHY, 'opserve_config_reloads_total{result="failure"} 2'],
         ["warning: A reload of the configuration failed since the daemon's start; the log says why."]],
+      [[...HEALTHY, 'opserve_config_reloads_total{result="would_lose_tenants"} 1'],
+        ["critical: A reload was refused since the daemon's start: the configuration has lost its tenants."]],
     ];
     for (const [lines, expected] of cases) same(found(read(0, ...lines)), expected);
   },

@@ -123,10 +123,13 @@ TEST(AccessTest, AReloadTakesTenantsAndNothingElse) {
   const std::string target = daemon.target();
   EXPECT_FALSE(Call(target, "").ok());
   const auto reload = [&daemon](const std::string& text) {
-    return daemon.daemon().Reload(ConfigFrom(Values(text)));
+    return daemon.daemon().Reload(ConfigFrom(Values(text))).status();
   };
 
-  EXPECT_EQ(reload(absl::StrCat("tenant { name: 'me' uid: ", geteuid(), " }")), absl::OkStatus());
+  const std::string me = absl::StrCat("tenant { name: 'me' uid: ", geteuid(), " }");
+  EXPECT_EQ(reload(me).code(), absl::StatusCode::kDataLoss) << "tenants with tokens were lost";
+  EXPECT_TRUE(Call(target, "alice-token").ok());
+  EXPECT_EQ(reload(me + " allow_no_tenants: true"), absl::OkStatus());
   EXPECT_TRUE(Call(target, "").ok());
   EXPECT_FALSE(Call(target, "alice-token").ok());
 
@@ -135,14 +138,14 @@ TEST(AccessTest, AReloadTakesTenantsAndNothingElse) {
     const char* why;
   };
   for (const Case& c :
-       {Case{absl::StrCat(kTenants, " scrub: 'never'"), "only a restart can change scrub"},
+       {Case{"scrub: 'never'", "only a restart can change scrub"},
         Case{"tenant { name: 'a' operator: 'Nonsense' }", "there is no \"Nonsense\""},
         Case{"tenant { name: 'a' weight: 0 }", "must be from 1"},
         Case{"tenant { name: 'a' device_memory { reserved_bytes: 99999999999 } }",
              "tenants reserve 99999999999 bytes of device memory"},
         Case{"tenant { name: 'a' pinned_memory { reserved_bytes: 99999999999 } }",
              "tenants reserve 99999999999 bytes of page-locked memory"}}) {
-    EXPECT_THAT(std::string(reload(c.text).message()), HasSubstr(c.why));
+    EXPECT_THAT(std::string(reload(c.text + me).message()), HasSubstr(c.why));
     EXPECT_TRUE(Call(target, "").ok()) << "the old tenants stay";
   }
 }

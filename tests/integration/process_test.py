@@ -3,6 +3,7 @@
 usage: process_test.py BUILD_DIR
 """
 
+import hashlib
 import json
 import os
 import pathlib
@@ -35,20 +36,24 @@ PARENT = "00f067aa0ba902b7"
 class Daemon:
     """A running opserved. Reads its log; `ready` is the line that says it serves."""
 
-    def __init__(self, path, *flags, faults=""):
+    def __init__(self, path, *flags, faults="", metrics_listen="127.0.0.1:0"):
         environment = dict(os.environ, OPSERVE_HOST_DEVICES="2", OPSERVE_HOST_FAULTS=faults)
+        metrics = [f"--metrics_listen={metrics_listen}"] if metrics_listen else []
         self.process = subprocess.Popen(
-            [OPSERVED, f"--listen=unix:{path}", "--metrics_listen=127.0.0.1:0", "--drain_delay=0s",
-             *flags], stderr=subprocess.PIPE, text=True, env=environment)
+            [OPSERVED, f"--listen=unix:{path}", *metrics, "--drain_delay=0s", *flags],
+            stderr=subprocess.PIPE, text=True, env=environment)
         self.target = f"unix:{path}"
         self.ready = self.wait_for("ready")
 
     def wait_for(self, event):
+        return self.wait_for_either(event)
+
+    def wait_for_either(self, *events):
         for line in self.process.stderr:
             entry = json.loads(line)
-            if entry["event"] == event:
+            if entry["event"] in events:
                 return entry
-        raise AssertionError(f"opserved ended without the event {event}")
+        raise AssertionError(f"opserved ended without an event of {events}")
 
     def opserve(self, *arguments):
         return subprocess.run([OPSERVE, f"--target={self.target}", *arguments], capture_output=True,
@@ -87,8 +92,8 @@ class ProcessTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.directory)
         self.socket = self.directory / "opserve.sock"
 
-    def start(self, *flags, faults=""):
-        daemon = Daemon(self.socket, *flags, faults=faults)
+    def start(self, *flags, **options):
+        daemon = Daemon(self.socket, *flags, **options)
         self.addCleanup(lambda: daemon.process.poll() is None and daemon.stop(signal.SIGKILL))
         return daemon
 
@@ -133,6 +138,7 @@ class ProcessTest(unittest.TestCase):
             "--device=a": '"a" is not a number',
             "--log_level=loud": "must be one of debug, info, warning, error, off",
             "surplus": 'unexpected argument "surplus"',
+            "--stream_windw=5": "did you mean --stream_window?",
         }
         for flag, message in cases.items():
             with self.subTest(flag):
@@ -157,9 +163,46 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(run.returncode, 2)
         self.assertIn("opserved.textproto:2:9: ", run.stderr)
 
-    def test_the_examples_are_valid(self):
+    def test_a_flag_that_is_given_wins_whatever_its_value(self):
+        """Each value of the file differs from its default, and each flag is given with its default."""
+        defaults = self.run_opserved("--validate_config").stdout
+        usage = self.run_opserved("--help").stdout
+        file, flags = [], []
+        for name, value in re.findall(r"(?m)^(\w+): (.*)$", defaults):
+            if f" --{name} " in usage:
+                other = {"false": "true", "true": "false"}.get(value, '"x"' if value[0] == '"' else "7")
+                file.append(f"{name}: {other}")
+                flags.append(f"--{name}=" + value.strip('"'))
+        self.assertGreater(len(flags), 50)
+        config = self.write_config("\n".join(file))
+        run = self.run_opserved(f"--config={config}", *flags, "--validate_config")
+        self.assertEqual((run.returncode, run.stderr, run.stdout), (0, "", defaults))
+
+    def test_a_configuration_without_a_setting_is_refused_at_the_start(self):
+        for text in ("", "# listen: 'unix:/x'\n"):
+            run = self.run_opserved(f"--config={self.write_config(text)}", f"--listen=unix:{self.socket}",
+                                    "--validate_config")
+            self.assertEqual(run.returncode, 2)
+            self.assertIn("has no setting", run.stderr)
+
+    def test_a_tenant_that_nobody_can_be_is_refused(self):
+        config = self.write_config('tenant { name: "a" certificate_name: "a.test" }')
+        run = self.run_opserved(f"--config={config}", "--validate_config")
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("needs tls_client_ca", run.stderr)
+
+    def test_the_examples_are_valid_once_their_placeholders_are_replaced(self):
         for path in (ROOT / "deploy/examples").iterdir():
-            run = self.run_opserved(f"--config={path}", "--validate_config")
+            text = path.read_text()
+            # No secret that everybody knows may get into a configuration by copying.
+            for known in ("test", "token", "secret", "password", ""):
+                self.assertNotIn(hashlib.sha256(known.encode()).hexdigest(), text)
+            if "REPLACE" in text:
+                run = self.run_opserved(f"--config={path}", "--validate_config")
+                self.assertEqual(run.returncode, 2, path)
+                self.assertIn("must be 64 hexadecimal digits", run.stderr)
+            config = self.write_config(re.sub('"REPLACE[^"]*"', '"' + "0123456789abcdef" * 4 + '"', text))
+            run = self.run_opserved(f"--config={config}", "--validate_config")
             self.assertEqual(run.returncode, 0, f"{path}: {run.stderr}")
 
     def test_sighup_reloads_and_a_broken_file_changes_nothing(self):
@@ -177,6 +220,112 @@ class ProcessTest(unittest.TestCase):
         self.assertIn('opserve_config_reloads_total{result="failure"} 1', daemon.metrics())
         self.assertEqual(daemon.stop(), 0)
 
+    def call(self, target, token):
+        """How a call ends at `target`: OK, or the status code."""
+        environment = {key: value for key, value in os.environ.items() if key != "OPSERVE_TOKEN"}
+        if token:
+            environment["OPSERVE_TOKEN"] = token
+        run = subprocess.run([OPSERVE, f"--target={target}", "ops"], capture_output=True, text=True,
+                             timeout=60, env=environment)
+        return "OK" if run.returncode == 0 else re.search(r"error: (\w+)", run.stderr).group(1)
+
+    def test_a_file_that_lost_its_tenants_does_not_open_the_daemon(self):
+        tenant = f'tenant {{ name: "me" token_sha256: "{hashlib.sha256(b"mine").hexdigest()}" }}\n'
+        config = self.write_config(tenant)
+        daemon = self.start(f"--config={config}", "--listen=127.0.0.1:0")
+        targets = daemon.ready["listen"]
+        self.assertEqual(len(targets), 2, targets)
+
+        def expect_closed():
+            for target in targets:
+                self.assertEqual(self.call(target, ""), "UNAUTHENTICATED", target)
+                self.assertEqual(self.call(target, "mine"), "OK", target)
+
+        expect_closed()
+        cases = ("", "# all gone\n", 'log_level: "debug"\n', 'tenant { name: "me" }\n',
+                 f'tenant {{ name: "me" uid: {os.getuid()} }}\n', 'stream_window: 3\n')
+        for count, text in enumerate(cases, start=1):
+            with self.subTest(text):
+                self.write_config(text)
+                daemon.process.send_signal(signal.SIGHUP)
+                line = daemon.wait_for_either("config_not_reloaded", "config_reloaded")
+                self.assertEqual((line["event"], line["level"], line.get("would_lose_tenants")),
+                                 ("config_not_reloaded", "error", True))
+                expect_closed()
+                self.assertIn(f'opserve_config_reloads_total{{result="would_lose_tenants"}} {count}\n',
+                              daemon.metrics())
+        run = daemon.opserve("admin", "reload")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("DATA_LOSS", run.stderr)
+        self.assertIn("allow_no_tenants: true", run.stderr)
+        self.assertIn('opserve_config_reloads_total{result="failure"} 0\n', daemon.metrics())
+
+        self.write_config(tenant)
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.wait_for("config_reloaded")
+        expect_closed()
+        self.write_config("allow_no_tenants: true\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.wait_for("config_reloaded")
+        self.assertEqual([self.call(target, "") for target in targets], ["OK", "OK"])
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_a_reload_says_what_it_changed(self):
+        config = self.write_config('tenant { name: "a" uid: 1 } log_level: "info"')
+        daemon = self.start(f"--config={config}")
+        self.assertEqual(daemon.ready["config"], str(config))
+        self.assertIn(daemon.ready["version"], self.run_opserved("--version").stdout)
+        self.write_config('tenant { name: "a" uid: 1 weight: 2 } tenant { name: "b" uid: 2 } log_level: "debug"')
+        run = daemon.opserve("admin", "reload")
+        self.assertEqual((run.returncode, run.stdout),
+                         (0, f"{config} is read again\n  log_level: info -> debug\n"
+                             "  tenant a: changed (weight)\n  tenant b: added\n"), run.stderr)
+        self.assertEqual(daemon.opserve("admin", "reload").stdout,
+                         f"{config} is read again\n  nothing has changed\n")
+        self.assertEqual(daemon.stop(), 0)
+        daemon = self.start()
+        self.assertIn("no configuration file", daemon.opserve("admin", "reload").stdout)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_operators_that_a_tenant_may_not_call_are_shown(self):
+        config = self.write_config(
+            f'tenant {{ name: "me" uid: {os.getuid()} operator: "L1LossBackward" }}')
+        daemon = self.start(f"--config={config}")
+        table = daemon.opserve("ops").stdout
+        self.assertRegex(table, r"(?m)^L1LossBackward +yes ")
+        self.assertRegex(table, r"(?m)^KlDivBackward +forbidden ")
+        self.assertIn("your tenant may not call", daemon.opserve("ops", "KlDivBackward").stdout)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_a_lease_that_is_too_long_is_refused(self):
+        daemon = self.start()
+        save_array(self.directory / "x.npy", [1, 2, 3])
+        upload = ("--format=json", "tensor", "upload", f"{self.directory}/x.npy")
+        run = daemon.opserve(*upload, "--lease=99h")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("is 99h, at most 1h allowed (--resident_max_lease)", run.stderr)
+        handle = json.loads(daemon.opserve(*upload, "--lease=1h").stdout)["handle"]
+        self.assertEqual(daemon.opserve("tensor", "renew", handle, "--lease=2h").returncode, 1)
+        self.assertEqual(daemon.opserve("tensor", "release", handle).returncode, 0)
+        run = daemon.opserve("tensor", "release", handle)
+        self.assertEqual((run.returncode, run.stdout), (1, "released 0 of 1\n"))
+        self.assertIn("1 of 1 handles unknown", run.stderr)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_a_second_daemon_serves_metrics_on_a_free_port(self):
+        with socket.socket() as holder:
+            try:
+                holder.bind(("127.0.0.1", 9464))
+                holder.listen()
+            except OSError:
+                pass  # another program of this machine has the port, which serves as well
+            run = self.run_opserved(f"--listen=unix:{self.socket}", "--metrics_listen=127.0.0.1:9464")
+            self.assertEqual(run.returncode, 1, "a port that is asked for is served, or nothing")
+            daemon = self.start(metrics_listen=None)
+            self.assertNotIn(daemon.ready["metrics_port"], (0, 9464))
+            self.assertIn("opserve_build_info", daemon.metrics())
+            self.assertEqual(daemon.stop(), 0)
+
     def test_what_keeps_it_from_starting_exits_with_1(self):
         listen = f"--listen=unix:{self.socket}"
         cases = {
@@ -192,6 +341,7 @@ class ProcessTest(unittest.TestCase):
 
     def test_help_teaches(self):
         run = self.run_opserved("--help")
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
         for text in ("--listen", "SIGTERM", "Exit codes", "opserve status"):
             self.assertIn(text, run.stdout)
 

@@ -82,13 +82,22 @@ function certificateFindings({ certificateExpiry }, now) {
   });
 }
 
-function reloadFindings({ readings, latest }) {
-  const count = (reading, result) => reading.reloads.get(result) ?? 0;
-  const failed = count(latest, "failure");
-  const last = readings.find((reading) => count(reading, "failure") === failed);
+function reloadFindings(history) {
+  return [
+    ...failedReloads(history, "would_lose_tenants").map((when) =>
+      critical(`A reload was refused ${when}: the configuration has lost its tenants.`)),
+    ...failedReloads(history, "failure").map((when) =>
+      warning(`A reload of the configuration failed ${when}; the log says why.`)),
+  ];
+}
+
+// When the last reload that ended so was, unless one has succeeded after it: one element, or none.
+function failedReloads({ readings, latest }, result) {
+  const count = (reading, name) => reading.reloads.get(name) ?? 0;
+  const failed = count(latest, result);
+  const last = readings.find((reading) => count(reading, result) === failed);
   if (failed === 0 || count(latest, "success") > count(last, "success")) return [];
-  const when = last === readings[0] ? "since the daemon's start" : `at ${clockText(last.time)}`;
-  return [warning(`A reload of the configuration failed ${when}; the log says why.`)];
+  return [last === readings[0] ? "since the daemon's start" : `at ${clockText(last.time)}`];
 }
 
 // "INTERNAL 12, UNKNOWN 3"

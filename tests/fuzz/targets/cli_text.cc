@@ -7,7 +7,6 @@
 #include <variant>
 #include <vector>
 
-#include "absl/flags/reflection.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -102,38 +101,28 @@ void ReadListenAddress(absl::string_view text) {
   Check(again.ok() && *again == *address, "an address can be written and read again");
 }
 
-// The daemon's flag of this name, if it has one.
-absl::CommandLineFlag* FindFlag(absl::string_view name) {
-  absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-  const bool is_ours =
-      flag != nullptr && absl::EndsWith(flag->Filename(), "server/config/flags.cc");
-  return is_ours ? flag : nullptr;
-}
-
 // Input: NAME=VALUE lines, as flags of the command line.
 void ReadFlags(absl::string_view text) {
-  std::vector<absl::CommandLineFlag*> given;
+  std::vector<std::string> flags;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-    const std::pair<absl::string_view, absl::string_view> parts =
-        absl::StrSplit(line, absl::MaxSplits('=', 1));
-    std::string error;
-    absl::CommandLineFlag* flag = FindFlag(parts.first);
-    if (flag != nullptr && flag->ParseFrom(parts.second, &error)) given.push_back(flag);
+    flags.push_back(absl::StrCat("--", line));
+  }
+  std::vector<const char*> arguments;
+  for (const std::string& flag : flags) arguments.push_back(flag.c_str());
+  const auto line = server::CommandLine::Parse(arguments);
+  if (!line.ok()) {
+    Check(!line.status().message().empty(), "a refusal says why");
+    return;
   }
   config::ServerConfig values;
-  if (server::ApplyFlags(&values).ok()) {
-    config::ServerConfig again = values;
-    Check(
-        server::ApplyFlags(&again).ok() && again.SerializeAsString() == values.SerializeAsString(),
+  line->Override(&values);
+  config::ServerConfig again = values;
+  line->Override(&again);
+  Check(again.SerializeAsString() == values.SerializeAsString(),
         "flags override, they do not add up");
-    const bool is_valid = server::CheckRules(values).ok();
-    server::FillDefaults(&again);
-    Check(server::CheckRules(again).ok() == is_valid, "what is left out has a valid default");
-  }
-  for (absl::CommandLineFlag* flag : given) {
-    std::string error;
-    Check(flag->ParseFrom(flag->DefaultValue(), &error), "a flag's default can be written");
-  }
+  const bool is_valid = server::CheckRules(values).ok();
+  server::FillDefaults(&again);
+  Check(server::CheckRules(again).ok() == is_valid, "what is left out has a valid default");
 }
 
 // Input: the arguments of `opserve run`, one in each line, by their first letter. No files are

@@ -10,7 +10,6 @@
 #include "server/config/config.h"
 #include "tests/fuzz/targets/check.h"
 #include "tests/fuzz/targets/input.h"
-#include "tests/fuzz/targets/memory_file.h"
 
 namespace opserve::server {
 namespace {
@@ -36,16 +35,14 @@ void CheckBounds(const Config& config) {
 }
 
 void CheckReadsBack(const config::ServerConfig& values) {
-  const fuzz::MemoryFile printed(ToText(values));
-  const auto again = ReadConfigFile(printed.path());
+  const auto again = ParseConfig(ToText(values), "printed");
   Check(again.ok(), "what is printed can be read");
   Check(again->SerializeAsString() == values.SerializeAsString(), "and says the same");
   Check(FieldsThatNeedRestart(values, *again).empty(), "and nothing needs a restart");
 }
 
 void Read(absl::string_view text) {
-  const fuzz::MemoryFile file(text);
-  absl::StatusOr<config::ServerConfig> values = ReadConfigFile(file.path());
+  absl::StatusOr<config::ServerConfig> values = ParseConfig(std::string(text), "file");
   if (!values.ok()) {
     Check(values.status().code() == absl::StatusCode::kInvalidArgument, "it is the file's fault");
     return;

@@ -53,7 +53,7 @@ TEST(AdminClientTest, TheDaemonsErrorsAreGiven) {
   EXPECT_EQ(admin->GetPoolSnapshot(7).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(admin->DrainDevice(1).status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(admin->SetLogLevel("loud").code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(admin->Reload().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(admin->Reload().status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(admin->Watch(absl::Seconds(7), [](const auto&) { return true; }).code(),
             absl::StatusCode::kResourceExhausted);
 }

@@ -94,7 +94,10 @@ TEST_F(TensorCommandTest, RenewShowsTheNewEnds) {
 TEST_F(TensorCommandTest, ReleaseCounts) {
   for (int i = 0; i < 2; ++i) RunHere(absl::StrCat("tensor upload ", Fixture("f2")));
 
-  EXPECT_EQ(RunHere(absl::StrCat("tensor release 00 ", kFirst)).out, "released 1 of 2\n");
+  const Output partly = RunHere(absl::StrCat("tensor release 00 ", kFirst));
+  EXPECT_EQ(partly.out, "released 1 of 2\n");
+  EXPECT_EQ(partly.exit_code, ExitCode::kFailed);
+  EXPECT_THAT(partly.err, HasSubstr("1 of 2 handles unknown"));
   EXPECT_EQ(RunHere(absl::StrCat("tensor release --format=json ", kSecond)).out,
             "{\n  \"released\": 1\n}\n");
 }

@@ -84,6 +84,10 @@ TEST(ConfigTest, WrongValuesAreRefusedWithWhatIsValid) {
            Case{"keepalive_timeout: 'no'", "keepalive_timeout=no: must be a duration such as"},
            Case{"write_stall_timeout: '2h'", "write_stall_timeout=2h: must be at most 1h"},
            Case{"tenant { name: 'a' } anonymous_tenant: 'b'", "there is no such tenant"},
+           Case{"tenant { name: 'a' certificate_name: 'a.test' }",
+                "tenant a: certificate_name: needs tls_client_ca"},
+           Case{"tls_cert: 'c' tls_key: 'k' tenant { name: 'a' certificate_name: 'a.test' }",
+                "tenant a: certificate_name: needs tls_client_ca"},
        }) {
     const auto config = ConfigFrom(Parse(c.text));
     ASSERT_FALSE(config.ok()) << c.text;
@@ -133,6 +137,71 @@ TEST(ConfigTest, AFileWithAnErrorSaysWhere) {
     EXPECT_EQ(ReadConfigFile(path).status().code(), absl::StatusCode::kNotFound) << path;
   }
   EXPECT_TRUE(ReadText("").ok()) << ReadText("").status();
+}
+
+absl::StatusOr<Config> Load(const std::string& text) {
+  const std::string path = testing::TempDir() + "/config.textproto";
+  std::ofstream(path) << text;
+  return LoadConfig(*CommandLine::Parse({"--config", path.c_str()}));
+}
+
+TEST(ConfigTest, AFileWithoutASettingIsRefused) {
+  for (const char* text : {"", "\n", "# listen: 'unix:/x'\n"}) {
+    const auto config = Load(text);
+    EXPECT_EQ(config.status().code(), absl::StatusCode::kDataLoss) << text;
+    EXPECT_THAT(std::string(config.status().message()), HasSubstr("has no setting"));
+  }
+  for (const char* text : {"log_level: 'info'", "allow_no_tenants: false"}) {
+    EXPECT_TRUE(Load(text).ok()) << text;
+  }
+  EXPECT_TRUE(LoadConfig(*CommandLine::Parse({})).ok()) << "no file is named";
+}
+
+TEST(ConfigTest, AReloadKeepsTenantsOfEveryKind) {
+  const std::string token = "tenant { name: 'a' token_sha256: 'x' }";
+  const std::string certificate = "tenant { name: 'b' certificate_name: 'b.test' }";
+  const std::string user = "tenant { name: 'c' uid: 7 }";
+  const config::ServerConfig now = Parse(token + certificate + user);
+  struct Case {
+    std::string next;
+    const char* why;
+  };
+  for (const Case& c :
+       {Case{"", "no tenant is left of 3"}, Case{"log_level: 'info'", "no tenant is left of 3"},
+        Case{"anonymous_tenant: 'default'", "no tenant is left of 3"},
+        Case{certificate + user, "no tenant has a token_sha256 any more"},
+        Case{token + user, "no tenant has a certificate_name any more"},
+        Case{token + certificate, "no tenant has a uid any more"},
+        Case{"tenant { name: 'd' }", "no tenant has a token_sha256 any more"}}) {
+    const absl::Status status = CheckKeepsTenants(now, Parse(c.next));
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << c.next;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(c.why));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("allow_no_tenants: true"));
+    EXPECT_TRUE(CheckKeepsTenants(now, Parse(c.next + " allow_no_tenants: true")).ok()) << c.next;
+  }
+  EXPECT_TRUE(CheckKeepsTenants(Parse(""), Parse("")).ok());
+  EXPECT_TRUE(CheckKeepsTenants(Parse(token), Parse(token + user)).ok());
+  EXPECT_TRUE(
+      CheckKeepsTenants(Parse(token), Parse("tenant { name: 'z' token_sha256: 'y' }")).ok());
+  EXPECT_FALSE(CheckKeepsTenants(Parse(token + "allow_no_tenants: true"), Parse("")).ok())
+      << "permission of the old file does not count";
+}
+
+TEST(ConfigTest, ChangesAreToldWithoutSecrets) {
+  const auto before = Parse(
+      "log_level: 'info' tenant { name: 'a' weight: 1 token_sha256: 'old' } tenant { name: 'b' }");
+  EXPECT_THAT(Changes(before, before), testing::IsEmpty());
+  EXPECT_THAT(Changes(before, Parse("log_level: 'debug' log_sample_one_in: 5 anonymous_tenant: 'c' "
+                                    "tenant { name: 'a' weight: 2 token_sha256: 'new' } "
+                                    "tenant { name: 'c' }")),
+              testing::UnorderedElementsAre("log_level: info -> debug", "log_sample_one_in: 0 -> 5",
+                                            "anonymous_tenant: none -> c",
+                                            "tenant a: changed (token_sha256, weight)",
+                                            "tenant c: added", "tenant b: removed"));
+  config::ServerConfig many;
+  for (int i = 0; i < 150; ++i) many.add_tenant()->set_name("t" + std::to_string(i));
+  EXPECT_EQ(Changes({}, many).size(), 100u);
+  EXPECT_EQ(Changes({}, many).back(), "and 51 more");
 }
 
 TEST(ConfigTest, WhatIsPrintedCanBeReadAgain) {
