@@ -1,5 +1,7 @@
 #include "server/daemon.h"
 
+#include <sys/utsname.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
@@ -32,6 +34,13 @@ DeviceMemoryPool::Scrub ScrubMode(const std::string& name) {
   if (name == "always") return DeviceMemoryPool::Scrub::kAlways;
   if (name == "never") return DeviceMemoryPool::Scrub::kNever;
   return DeviceMemoryPool::Scrub::kCrossTenant;
+}
+
+// The daemon's name for administrators: its machine's.
+std::string HostName() {
+  utsname system = {};
+  uname(&system);
+  return system.nodename;
 }
 
 // Says once that NPUs may be meant, which are not used unless the configuration names CANN.
@@ -335,6 +344,7 @@ v1::AdminStatus Daemon::AdminStatus() const {
   status.set_pinned_reserved_bytes(pinned.reserved_bytes);
   status.set_pinned_allocated_bytes(pinned.allocated_bytes);
   status.set_log_level(LogLevel());
+  status.set_daemon(HostName());
   return status;
 }
 
