@@ -1,6 +1,9 @@
 #include "server/daemon.h"
 
+#include <sys/utsname.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -13,6 +16,7 @@
 #include "server/build_commit.h"
 #include "server/config/config_text.h"
 #include "server/device/device_ids.h"
+#include "server/device/npu_signs.h"
 #include "server/observability/log.h"
 #include "server/observability/process_metrics.h"
 #include "server/observability/tenant_series.h"
@@ -32,8 +36,21 @@ DeviceMemoryPool::Scrub ScrubMode(const std::string& name) {
   return DeviceMemoryPool::Scrub::kCrossTenant;
 }
 
-std::string RuntimeName(const AclLibrary& acl) {
-  return absl::StrCat(acl.soc_name(), acl.version().empty() ? "" : " ", acl.version());
+// The daemon's name for administrators: its machine's.
+std::string HostName() {
+  utsname system = {};
+  uname(&system);
+  return system.nodename;
+}
+
+// Says once that NPUs may be meant, which are not used unless the configuration names CANN.
+void WarnOfUnusedNpus(const AclLibrary& acl) {
+  const std::vector<std::string> signs =
+      NpuSigns("/", acl.layout().runtime, [](const char* name) { return std::getenv(name); });
+  if (signs.empty()) return;
+  LogWarning("npus_not_used", {{"found", signs},
+                               {"runtime", acl.runtime_name()},
+                               {"advice", "to compute on NPUs: --acl_library_dir=cann"}});
 }
 
 RequestLogOptions LogOptions(const Config& config) {
@@ -116,6 +133,8 @@ absl::Status Daemon::OpenDevices() {
   for (const std::string& problem : acl_->problems()) {
     LogWarning("acl_library_problem", {{"problem", problem}});
   }
+  // A directory in the configuration is a decision; without one, nothing was decided.
+  if (acl_->is_host_cann() && config_.values.acl_library_dir().empty()) WarnOfUnusedNpus(*acl_);
   LimitExecutions(*acl_, config_.execution_timeout);
   operators_ = std::make_unique<OperatorTable>(*acl_);
   pinned_ = PinnedPool::Create(*acl_, config_.pinned_pool_bytes, config_.allow_host_fallback);
@@ -254,6 +273,7 @@ absl::Status Daemon::StartListeners() {
   LogInfo("ready", {{"listen", grpc_->addresses()},
                     {"metrics_port", metrics_listener_ != nullptr ? metrics_listener_->port() : 0},
                     {"devices", scheduler_->devices().size()},
+                    {"runtime", acl_->runtime_name()},
                     {"soc", acl_->soc_name()},
                     {"runtime_version", acl_->version()},
                     {"acl_library_dir", acl_->layout().library_dir},
@@ -307,7 +327,7 @@ int64_t Daemon::Drain() {
 v1::GetServerStatusResponse Daemon::Status() const {
   v1::GetServerStatusResponse status;
   status.set_version(OPSERVE_VERSION);
-  status.set_runtime(RuntimeName(*acl_));
+  status.set_runtime(acl_->runtime_name());
   *status.mutable_start_time() =
       google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(start_time_));
   for (v1::DeviceStatus& device : monitor_->Status()) *status.add_devices() = std::move(device);
@@ -319,7 +339,7 @@ v1::AdminStatus Daemon::AdminStatus() const {
   v1::AdminStatus status;
   *status.mutable_time() = TimeUtil::NanosecondsToTimestamp(absl::GetCurrentTimeNanos());
   status.set_version(OPSERVE_VERSION);
-  status.set_runtime(RuntimeName(*acl_));
+  status.set_runtime(acl_->runtime_name());
   *status.mutable_start_time() = TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(start_time_));
   for (v1::DeviceStatus& device : monitor_->Status()) *status.add_devices() = std::move(device);
   const std::vector<Tenant*> tenants = tenants_->Current();
@@ -353,6 +373,7 @@ v1::AdminStatus Daemon::AdminStatus() const {
   status.set_pinned_reserved_bytes(pinned.reserved_bytes);
   status.set_pinned_allocated_bytes(pinned.allocated_bytes);
   status.set_log_level(LogLevel());
+  status.set_daemon(HostName());
   return status;
 }
 
@@ -414,7 +435,8 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
       MetricFamilyBuilder("opserve_build_info", "What is running.", prometheus::MetricType::Gauge)
           .Add({{"version", OPSERVE_VERSION},
                 {"commit", kBuildCommit},
-                {"backend", acl_->soc_name()},
+                {"backend", acl_->is_host_cann() ? "host-cann" : "cann"},
+                {"soc", acl_->soc_name()},
                 {"runtime_version", acl_->version()}},
                1)
           .Build());

@@ -1,7 +1,9 @@
 #include "client/cli/command_admin.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <istream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,7 +22,9 @@ namespace opserve::cli {
 namespace {
 
 constexpr char kAdminFooter[] =
-    R"(The daemon answers these on a socket of its own, which only its user can reach.
+    R"(The daemon answers these on a socket of its own, which only its user can reach:
+that beside its Unix socket, or the one that --admin-target names. Every answer
+says which daemon it is from. --target is for clients, and refused here.
 
 Examples:
   opserve admin drain 0 --timeout=5m     before the device is serviced
@@ -34,7 +38,10 @@ constexpr char kDrainFooter[] =
     R"(The device takes no new requests; those queued move to other devices or end
 here, those running end. Resident tensors stay, but cannot be used until the
 device is resumed. If --timeout passes first, the device goes on draining:
-repeat the command to wait for it.)";
+repeat the command to wait for it.
+
+Without its last ready device a daemon serves nothing: you are asked for the
+daemon's name first, or say --yes, as scripts must.)";
 
 constexpr char kResumeFooter[] =
     R"(The device serves again once it has computed known values right. This also ends
@@ -70,8 +77,9 @@ its tenants, or all that are known by tokens, by certificates or by users, and
 does not say allow_no_tenants: true.)";
 
 struct AdminArguments {
-  std::string target = {};  // "": as --target says
+  std::string target = {};  // "": the default
   uint32_t device = 0;
+  bool is_confirmed = false;  // whatever draining means for the daemon
   std::string log_level = {};
 };
 
@@ -81,30 +89,98 @@ struct Outcome {
   nlohmann::ordered_json json;
 };
 
-absl::StatusOr<Outcome> Drain(AdminClient& client, const AdminArguments& arguments,
-                              absl::Duration timeout) {
-  const absl::StatusOr<uint32_t> moved = client.DrainDevice(arguments.device, timeout);
+// What an action has to work with.
+struct AdminCall {
+  AdminClient& client;
+  const AdminArguments& arguments;
+  const v1::AdminStatus& status;  // as it was just before
+  const std::string& socket;
+  Session& session;
+
+  absl::Duration timeout() const { return session.timeout; }
+};
+
+// The device that the arguments name; null: there is none, as the daemon will say.
+const v1::DeviceStatus* DeviceOf(const AdminCall& call) {
+  for (const v1::DeviceStatus& device : call.status.devices()) {
+    if (device.device() == call.arguments.device) return &device;
+  }
+  return nullptr;
+}
+
+bool IsReady(const v1::DeviceStatus& device) {
+  return device.state() == v1::DeviceStatus::STATE_READY;
+}
+
+// "3 resident tensors (1.5 KiB)"
+std::string ResidentText(const v1::DeviceStatus& device) {
+  return absl::StrCat(device.resident_tensors(), " resident tensor",
+                      device.resident_tensors() == 1 ? "" : "s", " (",
+                      FormatBytes(device.resident_bytes()), ")");
+}
+
+// Asks for the daemon's name before its last ready device is drained. kFailedPrecondition: the
+// answer is another, or there is no person to ask.
+absl::Status ConfirmDrainOfLast(const AdminCall& call, const v1::DeviceStatus& device) {
+  const std::string& name = call.status.daemon();
+  Terminal& terminal = call.session.terminal;
+  const std::string consequence = absl::StrCat(
+      "device ", device.device(), " is the last ready device of the ",
+      DaemonText(name, call.socket), ": until it is resumed the daemon serves nothing, and ",
+      ResidentText(device), " cannot be used");
+  if (terminal.answers == nullptr || name.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(consequence, "; nothing has changed. To drain it all the same: --yes"));
+  }
+  terminal.err << consequence << ".\nTo drain it, type the daemon's name, " << name << ": ";
+  terminal.err.flush();
+  std::string answer;
+  std::getline(*terminal.answers, answer);
+  if (absl::StripAsciiWhitespace(answer) == name) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("\"", answer, "\" is not the daemon's name, ", name, "; nothing has changed"));
+}
+
+absl::StatusOr<Outcome> Drain(const AdminCall& call) {
+  const uint32_t id = call.arguments.device;
+  const v1::DeviceStatus* device = DeviceOf(call);
+  const auto num_ready =
+      std::count_if(call.status.devices().begin(), call.status.devices().end(), &IsReady);
+  bool is_confirmed = call.arguments.is_confirmed;
+  if (!is_confirmed && device != nullptr && IsReady(*device) && num_ready == 1) {
+    if (absl::Status status = ConfirmDrainOfLast(call, *device); !status.ok()) return status;
+    is_confirmed = true;
+  }
+  // Other devices may go between the question and the call; the daemon decides at once.
+  const absl::StatusOr<uint32_t> moved = call.client.DrainDevice(
+      id, call.timeout(), is_confirmed ? AdminClient::Last::kDrain : AdminClient::Last::kSpare);
   if (!moved.ok()) return moved.status();
-  return Outcome{absl::StrCat("device ", arguments.device, " is drained; ", *moved,
-                              " of its requests went to other devices\n"),
-                 {{"device", arguments.device}, {"moved_requests", *moved}}};
+  Outcome outcome{absl::StrCat("device ", id, " is drained; ", *moved,
+                               " of its requests went to other devices\n"),
+                  {{"device", id}, {"moved_requests", *moved}}};
+  if (device != nullptr) {
+    outcome.json["resident_tensors"] = device->resident_tensors();
+    outcome.json["resident_bytes"] = device->resident_bytes();
+    absl::StrAppend(&outcome.text, ResidentText(*device), " cannot be used until it is resumed\n");
+  }
+  return outcome;
 }
 
-absl::StatusOr<Outcome> Resume(AdminClient& client, const AdminArguments& arguments,
-                               absl::Duration timeout) {
-  if (absl::Status status = client.ResumeDevice(arguments.device, timeout); !status.ok())
+absl::StatusOr<Outcome> Resume(const AdminCall& call) {
+  if (absl::Status status = call.client.ResumeDevice(call.arguments.device, call.timeout());
+      !status.ok())
     return status;
-  return Outcome{absl::StrCat("device ", arguments.device, " is ready\n"),
-                 {{"device", arguments.device}}};
+  return Outcome{absl::StrCat("device ", call.arguments.device, " is ready\n"),
+                 {{"device", call.arguments.device}}};
 }
 
-absl::StatusOr<Outcome> Trim(AdminClient& client, const AdminArguments& arguments,
-                             absl::Duration timeout) {
-  const absl::StatusOr<uint64_t> trimmed = client.TrimPool(arguments.device, timeout);
+absl::StatusOr<Outcome> Trim(const AdminCall& call) {
+  const absl::StatusOr<uint64_t> trimmed =
+      call.client.TrimPool(call.arguments.device, call.timeout());
   if (!trimmed.ok()) return trimmed.status();
-  return Outcome{absl::StrCat("the pool of device ", arguments.device, " gave back ",
+  return Outcome{absl::StrCat("the pool of device ", call.arguments.device, " gave back ",
                               FormatBytes(*trimmed), "\n"),
-                 {{"device", arguments.device}, {"trimmed_bytes", *trimmed}}};
+                 {{"device", call.arguments.device}, {"trimmed_bytes", *trimmed}}};
 }
 
 std::string StateName(v1::PoolSnapshot::Block::State state) {
@@ -128,31 +204,26 @@ std::string FormatSnapshot(const v1::PoolSnapshot& snapshot) {
                       FormatBytes(snapshot.retired_bytes()), " retired\n");
 }
 
-absl::StatusOr<Outcome> Snapshot(AdminClient& client, const AdminArguments& arguments,
-                                 absl::Duration timeout) {
+absl::StatusOr<Outcome> Snapshot(const AdminCall& call) {
   const absl::StatusOr<v1::PoolSnapshot> snapshot =
-      client.GetPoolSnapshot(arguments.device, timeout);
+      call.client.GetPoolSnapshot(call.arguments.device, call.timeout());
   if (!snapshot.ok()) return snapshot.status();
   return Outcome{FormatSnapshot(*snapshot), ToJson(*snapshot)};
 }
 
-absl::StatusOr<Outcome> Status(AdminClient& client, const AdminArguments& /*arguments*/,
-                               absl::Duration timeout) {
-  const absl::StatusOr<v1::AdminStatus> status = client.GetStatus(timeout);
-  if (!status.ok()) return status.status();
-  return Outcome{RenderTop(/*earlier=*/nullptr, *status, {}, {}), ToJson(*status)};
+absl::StatusOr<Outcome> Status(const AdminCall& call) {
+  return Outcome{RenderTop(/*earlier=*/nullptr, call.status, {}, {}), ToJson(call.status)};
 }
 
-absl::StatusOr<Outcome> LogLevel(AdminClient& client, const AdminArguments& arguments,
-                                 absl::Duration timeout) {
-  const std::string& level = arguments.log_level;
-  if (absl::Status status = client.SetLogLevel(level, timeout); !status.ok()) return status;
+absl::StatusOr<Outcome> LogLevel(const AdminCall& call) {
+  const std::string& level = call.arguments.log_level;
+  if (absl::Status status = call.client.SetLogLevel(level, call.timeout()); !status.ok())
+    return status;
   return Outcome{absl::StrCat("the log level is ", level, "\n"), {{"log_level", level}}};
 }
 
-absl::StatusOr<Outcome> Reload(AdminClient& client, const AdminArguments& /*arguments*/,
-                               absl::Duration timeout) {
-  const absl::StatusOr<v1::ReloadResponse> response = client.Reload(timeout);
+absl::StatusOr<Outcome> Reload(const AdminCall& call) {
+  const absl::StatusOr<v1::ReloadResponse> response = call.client.Reload(call.timeout());
   if (!response.ok()) return response.status();
   std::string text = response->file().empty()
                          ? "the daemon has no configuration file; the TLS files are read again\n"
@@ -166,19 +237,29 @@ absl::StatusOr<Outcome> Reload(AdminClient& client, const AdminArguments& /*argu
                                                        response->changes().end())}}};
 }
 
-using Action = absl::StatusOr<Outcome> (*)(AdminClient&, const AdminArguments&,
-                                           absl::Duration timeout);
+using Action = absl::StatusOr<Outcome> (*)(const AdminCall&);
 
 std::optional<Failure> RunAdmin(Action action, const AdminArguments& arguments, Session& session) {
   auto connected = ConnectAdmin(session, arguments.target);
   if (auto* failure = std::get_if<Failure>(&connected)) return *failure;
-  const auto& connection = std::get<AdminConnection>(connected);
-  const absl::StatusOr<Outcome> outcome = action(*connection.client, arguments, session.timeout);
+  auto& connection = std::get<AdminConnection>(connected);
+  // First of all: which daemon is it?
+  const absl::StatusOr<v1::AdminStatus> status = connection.client->GetStatus(session.timeout);
+  if (!status.ok()) return AdminFailure(session, connection, status.status());
+  connection.daemon = status->daemon();
+  absl::StatusOr<Outcome> outcome = action({.client = *connection.client,
+                                            .arguments = arguments,
+                                            .status = *status,
+                                            .socket = connection.socket,
+                                            .session = session});
   if (!outcome.ok()) return AdminFailure(session, connection, outcome.status());
   if (session.format == OutputFormat::kJson) {
+    outcome->json["daemon"] = connection.daemon;
+    outcome->json["socket"] = connection.socket;
     WriteJson(session.terminal.out, outcome->json);
   } else {
-    session.terminal.out << outcome->text;
+    session.terminal.out << DaemonText(connection.daemon, connection.socket) << "\n"
+                         << outcome->text;
   }
   return std::nullopt;
 }
@@ -232,6 +313,10 @@ void AddAdminCommand(CLI::App& app, Command* command) {
   for (const AdminCommand& kind : kCommands) {
     CLI::App* nested = admin->add_subcommand(kind.name, kind.summary);
     AddOperand(kind.operand, nested, arguments.get());
+    if (kind.action == &Drain) {
+      nested->add_flag("--yes", arguments->is_confirmed,
+                       "Drain it even if it is the last ready device; asks nothing");
+    }
     AddAdminTargetFlag(nested, &arguments->target);
     nested->footer(kind.footer);
     nested->callback([arguments, command, action = kind.action] {

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/admin_connection.h"
 #include "client/cli/closest_name.h"
 #include "client/cli/command_admin.h"
 #include "client/cli/command_bench.h"
@@ -102,9 +103,8 @@ std::string HelpOn(const CLI::App& command) {
   std::string help =
       command.get_formatter()->make_help(&command, FullName(command), CLI::AppFormatMode::Normal);
   if (parent == nullptr) return help;
-  return absl::StrCat(
-      help,
-      "\nFor --target, --timeout, --format, --tls and --token-file see \"opserve --help\".\n");
+  return absl::StrCat(help, "\nFor ", IsAdministrative(command) ? "" : "--target, ",
+                      "--timeout, --format, --tls and --token-file see \"opserve --help\".\n");
 }
 
 std::optional<Failure> RunHelp(const CLI::App& app, const std::vector<std::string>& names,
@@ -180,7 +180,10 @@ bool AsksForJson(const std::vector<std::string>& arguments) {
 }  // namespace
 
 ExitCode RunCommandLine(const std::vector<std::string>& arguments, Terminal& terminal) {
-  Session session{.terminal = terminal, .target = DefaultTarget()};
+  const DefaultTarget default_target = FindDefaultTarget();
+  Session session{.terminal = terminal,
+                  .target = default_target.target,
+                  .target_source = default_target.source};
   session.connection.token = DefaultToken();
   session.connection.traceparent = DefaultTraceParent;
   Command command;
@@ -208,6 +211,7 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments, Terminal& ter
     std::vector<std::string> reversed = WithDashes(arguments);
     std::reverse(reversed.begin(), reversed.end());
     app.parse(std::move(reversed));
+    if (app.get_option("--target")->count() > 0) session.target_source = TargetSource::kFlag;
     if (command != nullptr) {
       failure = command(session);
     } else {

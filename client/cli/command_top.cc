@@ -48,7 +48,7 @@ constexpr absl::Duration kShortestInterval = absl::Milliseconds(100);
 constexpr absl::Duration kLongestInterval = absl::Hours(1);
 
 struct TopArguments {
-  std::string target = {};  // "": as --target says
+  std::string target = {};  // "": the default
   absl::Duration interval = absl::Seconds(1);
   uint64_t count = 0;  // of samples; 0: no end
   TopOrder order = TopOrder::kShare;
@@ -80,16 +80,19 @@ bool CanDraw(const Terminal& terminal) {
 }
 
 // Samples one after the other, until the reader has enough or goes away.
-absl::Status WriteSamples(const TopArguments& arguments, OutputFormat format, AdminClient& client,
-                          std::ostream& out) {
+absl::Status WriteSamples(const TopArguments& arguments, OutputFormat format,
+                          const AdminConnection& connection, std::ostream& out) {
   std::optional<v1::AdminStatus> earlier;
   uint64_t samples = 0;
-  return client.Watch(arguments.interval, [&](const v1::AdminStatus& status) {
+  return connection.client->Watch(arguments.interval, [&](const v1::AdminStatus& status) {
     if (format == OutputFormat::kJson) {
-      WriteJsonLine(out, ToJson(status));
+      nlohmann::ordered_json sample = ToJson(status);
+      sample["socket"] = connection.socket;
+      WriteJsonLine(out, sample);
     } else {
       out << (earlier ? "\n" : "")
-          << RenderTop(earlier ? &*earlier : nullptr, status, {}, {.order = arguments.order});
+          << RenderTop(earlier ? &*earlier : nullptr, status, {},
+                       {.order = arguments.order, .socket = connection.socket});
       earlier = status;
     }
     out.flush();
@@ -113,8 +116,10 @@ bool Show(const v1::AdminStatus* earlier, const v1::AdminStatus& status, absl::T
 // Asks for each sample instead of watching: a watcher takes one of the daemon's few threads for
 // good, and between two of its samples no key would be heard.
 absl::Status DrawSamples(const TopArguments& arguments, absl::Duration timeout,
-                         AdminClient& client) {
-  TopOptions options{.order = arguments.order, .has_colors = !IsSet("NO_COLOR")};
+                         const AdminConnection& connection) {
+  AdminClient& client = *connection.client;
+  TopOptions options{
+      .order = arguments.order, .has_colors = !IsSet("NO_COLOR"), .socket = connection.socket};
   absl::StatusOr<v1::AdminStatus> status = client.GetStatus(timeout);
   if (!status.ok()) return status.status();  // with the screen as it was
   LiveScreen screen(STDIN_FILENO, STDOUT_FILENO);
@@ -138,8 +143,8 @@ std::optional<Failure> RunTop(const TopArguments& arguments, Session& session) {
   const bool is_live =
       session.format == OutputFormat::kText && !arguments.is_plain && CanDraw(session.terminal);
   const absl::Status status =
-      is_live ? DrawSamples(arguments, session.timeout, *connection.client)
-              : WriteSamples(arguments, session.format, *connection.client, session.terminal.out);
+      is_live ? DrawSamples(arguments, session.timeout, connection)
+              : WriteSamples(arguments, session.format, connection, session.terminal.out);
   if (!status.ok()) return AdminFailure(session, connection, status);
   return std::nullopt;
 }

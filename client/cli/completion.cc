@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "client/cli/admin_connection.h"
 #include "client/cli/visible_commands.h"
 #include "client/cpp/client.h"
 
@@ -77,6 +78,7 @@ void AddFlags(const CLI::App& command, std::vector<std::string>* candidates) {
   for (const CLI::App* app = &command; app != nullptr; app = app->get_parent()) {
     for (const CLI::Option* flag : app->get_options()) {
       for (const std::string& name : flag->get_lnames()) {
+        if (name == "target" && IsAdministrative(command)) continue;
         candidates->push_back(absl::StrCat("--", name));
       }
     }

@@ -36,6 +36,7 @@ void ReportText(const Failure& failure, Terminal& terminal) {
     const std::string facts = DescribeDetail(*detail);
     if (!facts.empty()) terminal.err << "  " << facts << "\n";
   }
+  if (!failure.source.empty()) terminal.err << "  from: " << failure.source << "\n";
   if (!failure.hint.empty()) terminal.err << "  hint: " << failure.hint << "\n";
 }
 
@@ -45,6 +46,7 @@ void ReportJson(const Failure& failure, Terminal& terminal) {
       {"message", std::string(failure.status.message())},
       {"exit_code", static_cast<int>(failure.exit_code)},
   };
+  if (!failure.source.empty()) error["from"] = failure.source;
   if (!failure.hint.empty()) error["hint"] = failure.hint;
   if (const auto detail = ErrorDetailOf(failure.status)) error["detail"] = ToJson(*detail);
   WriteJson(terminal.err, {{"error", std::move(error)}});

@@ -59,11 +59,13 @@ void WriteIndentedJson(std::ostream& stream, const nlohmann::ordered_json& docum
 }  // namespace
 
 Terminal ProcessTerminal() {
+  const bool is_read_by_person = isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0;
   return Terminal{.out = std::cout,
                   .err = std::cerr,
                   .width = TerminalWidth(),
                   .err_is_terminal = isatty(STDERR_FILENO) != 0,
-                  .out_is_terminal = isatty(STDOUT_FILENO) != 0};
+                  .out_is_terminal = isatty(STDOUT_FILENO) != 0,
+                  .answers = is_read_by_person ? &std::cin : nullptr};
 }
 
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {

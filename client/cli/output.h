@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <istream>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct Terminal {
   size_t width = 80;             // columns of `out`
   bool err_is_terminal = false;  // may be coloured and written over
   bool out_is_terminal = false;
+  std::istream* answers = nullptr;  // of a person who reads `err`; null: there is no person
 };
 
 // The terminal of this process.

@@ -42,14 +42,12 @@ std::string HintOn(const v1::ErrorDetail& detail) {
   return "";
 }
 
-std::string DefaultSocket() { return absl::StrCat("unix:", DefaultDirectory(), "/opserve.sock"); }
-
 }  // namespace
 
-std::string DefaultTarget() {
+DefaultTarget FindDefaultTarget() {
   const char* target = std::getenv("OPSERVE_TARGET");
-  if (target != nullptr && *target != '\0') return target;
-  return DefaultSocket();
+  if (target != nullptr && *target != '\0') return {target, TargetSource::kEnvironment};
+  return {absl::StrCat("unix:", DefaultDirectory(), "/opserve.sock"), TargetSource::kDefault};
 }
 
 std::string DefaultToken() {
@@ -60,11 +58,6 @@ std::string DefaultToken() {
 std::string DefaultTraceParent() {
   const char* traceparent = std::getenv("TRACEPARENT");
   return traceparent != nullptr ? traceparent : "";
-}
-
-std::string AdminTargetOf(const std::string& target) {
-  const bool is_unix = absl::StartsWith(target, "unix:");
-  return absl::StrCat(is_unix ? target : DefaultSocket(), ".admin");
 }
 
 std::variant<std::unique_ptr<Client>, Failure> Connect(const Session& session) {

@@ -14,9 +14,13 @@
 
 namespace opserve::cli {
 
+// What says where the daemon is.
+enum class TargetSource { kDefault, kEnvironment, kFlag };
+
 struct Session {
   Terminal& terminal;
   std::string target;
+  TargetSource target_source = TargetSource::kDefault;
   absl::Duration timeout = kDefaultTimeout;
   OutputFormat format = OutputFormat::kText;
   ConnectOptions connection = {};
@@ -25,14 +29,14 @@ struct Session {
 // A command with its own arguments, ready to run. Nothing: it succeeded.
 using Command = std::function<std::optional<Failure>(Session&)>;
 
-// Where the daemon listens if no one says otherwise: $OPSERVE_TARGET, or opserve/opserve.sock in
-// $XDG_RUNTIME_DIR, or /tmp/opserve-UID/opserve.sock.
-std::string DefaultTarget();
+struct DefaultTarget {
+  std::string target;
+  TargetSource source;
+};
 
-// Where the daemon at `target` listens for administrators if its flags do not say otherwise: at the
-// path of its Unix socket with ".admin" behind it. One without a Unix socket: as at the default
-// one.
-std::string AdminTargetOf(const std::string& target);
+// Where the daemon listens if no flag says otherwise: $OPSERVE_TARGET, or opserve/opserve.sock in
+// $XDG_RUNTIME_DIR, or /tmp/opserve-UID/opserve.sock.
+DefaultTarget FindDefaultTarget();
 
 // What $OPSERVE_TOKEN says, or nothing.
 std::string DefaultToken();

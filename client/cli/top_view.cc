@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "client/cli/admin_connection.h"
 #include "client/cli/device_state_text.h"
 #include "client/cli/output.h"
 #include "client/cli/status_rates.h"
@@ -230,6 +231,9 @@ std::string RenderTop(const v1::AdminStatus* earlier, const v1::AdminStatus& sta
   const StatusRates rates = RatesOf(earlier, status);
   const bool is_watched = size.height != kUnlimited;
   Lines lines = Header(status, rates);
+  if (!options.socket.empty()) {
+    lines.insert(lines.begin(), DaemonText(status.daemon(), options.socket));
+  }
   if (is_watched) lines.push_back(KeyHelp(options.order));
   for (std::string& line : lines) line = Clip(line, size.width);
   if (options.has_colors) lines[0] = Styled(lines[0], Style::kTitle);

@@ -25,6 +25,7 @@ std::optional<TopOrder> TopOrderOfKey(char key);
 struct TopOptions {
   TopOrder order = TopOrder::kShare;
   bool has_colors = false;
+  std::string socket = {};  // where the daemon answered; empty: it is not said
 };
 
 // Columns and lines to fill.

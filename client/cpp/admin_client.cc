@@ -43,8 +43,11 @@ absl::StatusOr<Response> AdminClient::Call(Method<Request, Response> method, con
   return response;
 }
 
-absl::StatusOr<uint32_t> AdminClient::DrainDevice(uint32_t device, absl::Duration timeout) {
-  const auto response = Call(&Stub::DrainDevice, About<v1::DrainDeviceRequest>(device), timeout);
+absl::StatusOr<uint32_t> AdminClient::DrainDevice(uint32_t device, absl::Duration timeout,
+                                                  Last last) {
+  auto request = About<v1::DrainDeviceRequest>(device);
+  request.set_unless_last(last == Last::kSpare);
+  const auto response = Call(&Stub::DrainDevice, request, timeout);
   if (!response.ok()) return response.status();
   return response->moved_requests();
 }

@@ -33,8 +33,11 @@ class AdminClient {
 
   // Takes a device out of service and waits until it has nothing more to do; gives how many of its
   // requests other devices took over.
-  // kDeadlineExceeded: it still drains, and goes on. kFailedPrecondition: it is not ready.
-  absl::StatusOr<uint32_t> DrainDevice(uint32_t device, absl::Duration timeout = kDefaultTimeout);
+  // kDeadlineExceeded: it still drains, and goes on. kFailedPrecondition: it is not ready, or no
+  // other is and `last` is kSpare, and nothing has changed.
+  enum class Last { kDrain, kSpare };
+  absl::StatusOr<uint32_t> DrainDevice(uint32_t device, absl::Duration timeout = kDefaultTimeout,
+                                       Last last = Last::kDrain);
 
   // Puts a drained or quarantined device back into service and waits until it is ready.
   // kInternal: it does not become so.

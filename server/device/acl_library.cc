@@ -15,6 +15,8 @@
 namespace opserve::server {
 namespace {
 
+constexpr char kOfHostCannOnly[] = "opserveHostCount";
+
 void* Resolve(const std::vector<void*>& handles, const char* name) {
   for (void* handle : handles) {
     if (void* address = dlsym(handle, name)) return address;
@@ -87,6 +89,8 @@ absl::Status AclLibrary::ResolveFunctions() {
 #include "server/device/acl_functions.inc"
 #undef OPSERVE_ACL_CORE
 #undef OPSERVE_ACL_OPTIONAL
+  // Names of files and versions are as CANN's, for the programs that look at them.
+  is_host_cann_ = Resolve(runtime_handles_, kOfHostCannOnly) != nullptr;
   return absl::OkStatus();
 }
 
@@ -104,6 +108,11 @@ absl::Status AclLibrary::Initialize() {
 
 AclLibrary::~AclLibrary() {
   if (initialized_) aclFinalize();
+}
+
+std::string AclLibrary::runtime_name() const {
+  return absl::StrCat(is_host_cann_ ? "host CANN (this machine's processor), as " : "", soc_name_,
+                      version_.empty() ? "" : " ", version_);
 }
 
 std::string AclLibrary::PackageVersion(absl::string_view package) const {

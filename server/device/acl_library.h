@@ -53,8 +53,14 @@ class AclLibrary {
   // what to look at.
   absl::StatusOr<uint32_t> CountDevices() const;
 
-  // "Ascend910B3".
+  // Whether these are the host CANN's, which computes on this machine's processor whatever chip it
+  // stands in for. It is known by a function that only its runtime exports.
+  bool is_host_cann() const { return is_host_cann_; }
+  // "Ascend910B3"; of the host CANN, the chip that it stands in for.
   const std::string& soc_name() const { return soc_name_; }
+  // What computes, for people: "Ascend910B3 8.5.0", or "host CANN (this machine's processor), as
+  // Ascend910B3 8.5.0".
+  std::string runtime_name() const;
   // The runtime's version as far as it tells ("" if it does not), and that of another package
   // ("driver").
   const std::string& version() const { return version_; }
@@ -87,6 +93,7 @@ class AclLibrary {
   std::vector<void*> runtime_handles_;   // libacl_rt or libascendcl, libnnopbase
   std::vector<void*> operator_handles_;  // in the order of the search
   bool initialized_ = false;
+  bool is_host_cann_ = false;
   std::string soc_name_;
   std::string version_;
 };

@@ -53,6 +53,7 @@ void CheckLibraries(const AclLibrary& acl, const OperatorTable& operators, Repor
   const CannLayout& layout = acl.layout();
   report->Add(Verdict::kOk, "runtime", layout.runtime);
   report->Add(Verdict::kOk, "product", acl.soc_name());
+  if (acl.is_host_cann()) report->Add(Verdict::kOk, "computes on", acl.runtime_name());
   report->Add(Verdict::kOk, "versions", Version(acl));
   for (const std::string& problem : acl.problems()) {
     report->Add(Verdict::kWarning, "installation", problem);

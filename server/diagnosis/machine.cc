@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "server/device/host_registration.h"
+#include "server/device/npu_signs.h"
 #include "server/diagnosis/size_text.h"
 
 namespace opserve::server {
@@ -28,7 +29,6 @@ namespace fs = std::filesystem;
 // Beside connections: listeners, shared memory, libraries, the device's own.
 constexpr uint64_t kOtherDescriptors = 256;
 constexpr std::array<const char*, 3> kDeviceFiles = {"davinci_manager", "devmm_svm", "hisi_hdc"};
-constexpr char kDriverVersion[] = "usr/local/Ascend/driver/version.info";
 // What CANN's set_env.sh sets, and what changes which devices a process sees.
 constexpr std::array<const char*, 8> kVariables = {
     "ASCEND_HOME_PATH",          "ASCEND_TOOLKIT_HOME",
@@ -36,12 +36,11 @@ constexpr std::array<const char*, 8> kVariables = {
     "ASCEND_RT_VISIBLE_DEVICES", "ASCEND_GLOBAL_LOG_LEVEL",
     "ASCEND_PROCESS_LOG_PATH",   "LD_LIBRARY_PATH"};
 
-// The value of a line "key: value" or "key=value" of a file, "" without one.
-std::string ValueIn(const fs::path& path, absl::string_view key, char separator) {
+// The value of a line "key: value" of a file, "" without one.
+std::string ValueIn(const fs::path& path, absl::string_view key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    const std::pair<std::string, std::string> entry =
-        absl::StrSplit(line, absl::MaxSplits(separator, 1));
+    const std::pair<std::string, std::string> entry = absl::StrSplit(line, absl::MaxSplits(':', 1));
     if (absl::StripAsciiWhitespace(entry.first) == key) {
       return std::string(absl::StripAsciiWhitespace(entry.second));
     }
@@ -51,8 +50,7 @@ std::string ValueIn(const fs::path& path, absl::string_view key, char separator)
 
 uint64_t MemoryBytes(const fs::path& meminfo, absl::string_view key) {
   uint64_t kib = 0;
-  return absl::SimpleAtoi(absl::StripSuffix(ValueIn(meminfo, key, ':'), " kB"), &kib) ? kib << 10
-                                                                                      : 0;
+  return absl::SimpleAtoi(absl::StripSuffix(ValueIn(meminfo, key), " kB"), &kib) ? kib << 10 : 0;
 }
 
 void CheckSystem(const MachineView& view, Report* report) {
@@ -94,23 +92,9 @@ void CheckLimits(const MachineView& view, Report* report) {
                        : "");
 }
 
-std::vector<std::string> NpuFiles(const fs::path& dev) {
-  std::vector<std::string> names;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(dev, ignored)) {
-    const std::string name = entry.path().filename().string();
-    int id = 0;
-    if (absl::StartsWith(name, "davinci") && absl::SimpleAtoi(name.substr(7), &id)) {
-      names.push_back(name);
-    }
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 void CheckDriver(const MachineView& view, Report* report) {
   const fs::path dev = fs::path(view.root) / "dev";
-  const std::vector<std::string> npus = NpuFiles(dev);
+  const std::vector<std::string> npus = NpuFiles(dev.string());
   if (!view.needs_npu) {
     report->Add(Verdict::kNote, "NPU driver",
                 npus.empty() ? "not needed: the host CANN computes on this machine's processors"
@@ -119,10 +103,11 @@ void CheckDriver(const MachineView& view, Report* report) {
                 npus.empty() ? "" : "to lend them: --acl_library_dir=cann");
     return;
   }
-  const std::string version = ValueIn(fs::path(view.root) / kDriverVersion, "Version", '=');
+  const std::string version = NpuDriverVersion(view.root);
   if (version.empty()) {
     report->Add(Verdict::kWarning, "NPU driver",
-                absl::StrCat("its version is unknown: no ", view.root, kDriverVersion),
+                absl::StrCat("its version is unknown: no ", view.root,
+                             "usr/local/Ascend/driver/version.info"),
                 "install the driver; in a container, mount /usr/local/Ascend/driver read-only");
   } else {
     report->Add(Verdict::kOk, "NPU driver", absl::StrCat("version ", version));

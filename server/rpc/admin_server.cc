@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
@@ -124,9 +125,9 @@ class AdminService final : public v1::AdminService::Service {
   grpc::Status DrainDevice(grpc::ServerContext* rpc, const v1::DrainDeviceRequest* request,
                            v1::DrainDeviceResponse* response) override {
     return Serve("DrainDevice", rpc, request->device(), [&](DeviceService& device) -> absl::Status {
-      OPSERVE_ASSIGN_OR_RETURN(const uint32_t moved, device.Drain(Deadline(*rpc)));
+      OPSERVE_ASSIGN_OR_RETURN(const uint32_t moved, BeginDrain(device, request->unless_last()));
       response->set_moved_requests(moved);
-      return absl::OkStatus();
+      return device.AwaitDrained(Deadline(*rpc));
     });
   }
 
@@ -161,6 +162,24 @@ class AdminService final : public v1::AdminService::Service {
                    device == nullptr ? NoDevice(id) : call(*device));
   }
 
+  absl::StatusOr<uint32_t> BeginDrain(DeviceService& device, bool unless_last) {
+    // One at a time: otherwise of two calls each could take the other's device for one that stays.
+    absl::MutexLock lock(&drain_mutex_);
+    if (unless_last && IsLastReady(device)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "device ", device.device().id(), " is the last that is ready; nothing has changed"));
+    }
+    return device.BeginDrain();
+  }
+
+  bool IsLastReady(const DeviceService& device) const {
+    if (device.device().state() != DeviceState::kReady) return false;
+    return std::none_of(
+        scheduler_.devices().begin(), scheduler_.devices().end(), [&device](const auto& other) {
+          return other.get() != &device && other->device().state() == DeviceState::kReady;
+        });
+  }
+
   static grpc::Status Audited(const char* method, const std::string& arguments,
                               grpc::ServerContext* rpc, const absl::Status& outcome) {
     AuditAdminCall(method, arguments, Authenticator::UidOf(*rpc), outcome);
@@ -187,6 +206,7 @@ class AdminService final : public v1::AdminService::Service {
   Scheduler& scheduler_;
   const AdminServer::Hooks hooks_;
   std::atomic<int> watchers_ = 0;
+  absl::Mutex drain_mutex_;  // one decision to drain at a time
   absl::Notification over_;
 };
 

@@ -141,7 +141,7 @@ void DeviceService::OnTaskEnded(uint32_t tenant, absl::Duration took) {
   if (device_.state() == DeviceState::kDraining) Wake();
 }
 
-absl::StatusOr<uint32_t> DeviceService::Drain(absl::Time deadline) {
+absl::StatusOr<uint32_t> DeviceService::BeginDrain() {
   uint32_t moved = 0;
   if (device_.Transition(DeviceState::kReady, DeviceState::kDraining, "by an administrator")) {
     for (std::unique_ptr<LaneTask>& task : queue_.TakeAll()) {
@@ -156,12 +156,16 @@ absl::StatusOr<uint32_t> DeviceService::Drain(absl::Time deadline) {
                                                       DeviceStateName(device_.state()),
                                                       "; only a ready one can be drained"));
   }
+  return moved;
+}
+
+absl::Status DeviceService::AwaitDrained(absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
   if (!mutex_.AwaitWithDeadline(absl::Condition(this, &DeviceService::IsEmpty), deadline)) {
     return absl::DeadlineExceededError(absl::StrCat(
         "device ", device_.id(), " still drains: ", queued() + executing(), " requests are left"));
   }
-  return moved;
+  return absl::OkStatus();
 }
 
 template <typename T>

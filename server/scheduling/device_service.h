@@ -84,9 +84,12 @@ class DeviceService final : private LaneEvents {
   absl::Status Submit(std::unique_ptr<LaneTask>* task);
 
   // Takes the device out of service: what is queued moves to other devices or ends here, what runs
-  // ends. Waits for that until `deadline`; returns how many requests moved.
-  // kFailedPrecondition: it is not ready.  kDeadlineExceeded: it still drains.
-  absl::StatusOr<uint32_t> Drain(absl::Time deadline);
+  // ends. Never waits; returns how many requests moved, 0 if it drains already.
+  // kFailedPrecondition: it is not ready.
+  absl::StatusOr<uint32_t> BeginDrain();
+
+  // Waits until nothing is queued or runs. kDeadlineExceeded: something still does.
+  absl::Status AwaitDrained(absl::Time deadline);
 
   // Puts a draining or quarantined device back into service, at once and after it has proved
   // itself. kFailedPrecondition: it is neither.  kDeadlineExceeded: the attempt goes on.  Else why

@@ -143,6 +143,7 @@ class StatusPageTest(unittest.TestCase):
 
         version = re.search(r'opserve_build_info{.*version="(\d[^"]*)"', now)[1]
         self.assertIn(version, page.text("#build"))
+        self.assertIn("on host CANN (this machine's processor), as Ascend910B3", page.text("#build"))
         tiles = dict(re.findall(r"(.+)\n+(.+)", page.text(".tiles")))
         self.assertEqual(tiles["devices ready"], "2 of 2")
         self.assert_shows(tiles["answers"], rate("opserve_requests_total"))
@@ -271,7 +272,7 @@ class StatusPageTest(unittest.TestCase):
     def test_names_are_text_whatever_they_are(self):
         name = HOSTILE.replace('"', '\\"')
         address, asked = self.serve(f"""
-opserve_build_info{{version="{name}",backend="{name}",runtime_version="1"}} 1
+opserve_build_info{{version="{name}",backend="{name}",soc="{name}",runtime_version="1"}} 1
 opserve_device_state{{device="{name}",state="{name}"}} 1
 opserve_requests_total{{operator="{name}",tenant="{name}",device="{name}",code="{name}"}} 1
 opserve_tenant_memory_bytes{{tenant="{name}",kind="hbm"}} 1

@@ -155,7 +155,8 @@ class SoakTest : public ::testing::Test {
         InjectFaults(kFaults[choice]);
       } else {
         DeviceService* device = daemon.daemon().scheduler().Find(static_cast<int>(random() % 2));
-        device->Drain(absl::Now() + absl::Milliseconds(100)).IgnoreError();
+        device->BeginDrain().IgnoreError();
+        device->AwaitDrained(absl::Now() + absl::Milliseconds(100)).IgnoreError();
         device->Resume(absl::Now() + absl::Seconds(5)).IgnoreError();
       }
       if (random() % 4 == 0) ClearFaults();

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import signal
@@ -15,12 +16,14 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import urllib.request
 
 BUILD = pathlib.Path(sys.argv.pop())
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
+from cann_layouts import Installation
 from npy_array import save_array
 
 OPSERVED = BUILD / "bin/opserved"
@@ -43,6 +46,8 @@ class Daemon:
             [OPSERVED, f"--listen=unix:{path}", *metrics, "--drain_delay=0s", *flags],
             stderr=subprocess.PIPE, text=True, env=environment)
         self.target = f"unix:{path}"
+        self.admin_target = f"{self.target}.admin"
+        self.events = []  # of the log, as far as it was read
         self.ready = self.wait_for("ready")
 
     def wait_for(self, event):
@@ -51,6 +56,7 @@ class Daemon:
     def wait_for_either(self, *events):
         for line in self.process.stderr:
             entry = json.loads(line)
+            self.events.append(entry["event"])
             if entry["event"] in events:
                 return entry
         raise AssertionError(f"opserved ended without an event of {events}")
@@ -58,6 +64,14 @@ class Daemon:
     def opserve(self, *arguments):
         return subprocess.run([OPSERVE, f"--target={self.target}", *arguments], capture_output=True,
                               text=True, timeout=60)
+
+    def admin(self, *arguments, **options):
+        return subprocess.run([OPSERVE, "admin", *arguments, f"--admin-target={self.admin_target}"],
+                              **{"capture_output": True, "text": True, "timeout": 60, **options})
+
+    def device_states(self):
+        status = json.loads(self.opserve("--format=json", "status").stdout)
+        return [device["state"] for device in status["devices"]]
 
     def metrics(self):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.ready['metrics_port']}/metrics") as page:
@@ -254,7 +268,7 @@ class ProcessTest(unittest.TestCase):
                 expect_closed()
                 self.assertIn(f'opserve_config_reloads_total{{result="would_lose_tenants"}} {count}\n',
                               daemon.metrics())
-        run = daemon.opserve("admin", "reload")
+        run = daemon.admin("reload")
         self.assertEqual(run.returncode, 1)
         self.assertIn("DATA_LOSS", run.stderr)
         self.assertIn("allow_no_tenants: true", run.stderr)
@@ -276,15 +290,16 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(daemon.ready["config"], str(config))
         self.assertIn(daemon.ready["version"], self.run_opserved("--version").stdout)
         self.write_config('tenant { name: "a" uid: 1 weight: 2 } tenant { name: "b" uid: 2 } log_level: "debug"')
-        run = daemon.opserve("admin", "reload")
+        run = daemon.admin("reload")
+        name = f"daemon {os.uname().nodename} at {daemon.admin_target}\n"
         self.assertEqual((run.returncode, run.stdout),
-                         (0, f"{config} is read again\n  log_level: info -> debug\n"
+                         (0, f"{name}{config} is read again\n  log_level: info -> debug\n"
                              "  tenant a: changed (weight)\n  tenant b: added\n"), run.stderr)
-        self.assertEqual(daemon.opserve("admin", "reload").stdout,
-                         f"{config} is read again\n  nothing has changed\n")
+        self.assertEqual(daemon.admin("reload").stdout,
+                         f"{name}{config} is read again\n  nothing has changed\n")
         self.assertEqual(daemon.stop(), 0)
         daemon = self.start()
-        self.assertIn("no configuration file", daemon.opserve("admin", "reload").stdout)
+        self.assertIn("no configuration file", daemon.admin("reload").stdout)
         self.assertEqual(daemon.stop(), 0)
 
     def test_operators_that_a_tenant_may_not_call_are_shown(self):
@@ -354,6 +369,84 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertRegex(run.stdout, r"\[ 1, -1,  0\]")
         self.assertEqual(daemon.stop(), 0)
+
+    def test_administration_is_of_the_daemon_that_is_named(self):
+        """And not of the one that happens to run on this machine, where users expect it."""
+        self.socket = self.directory / "opserve/opserve.sock"
+        self.socket.parent.mkdir()
+        daemon = self.start()
+        here = {name: value for name, value in os.environ.items() if name != "OPSERVE_TARGET"}
+        here["XDG_RUNTIME_DIR"] = str(self.directory)
+
+        def run(command, **environment):
+            return subprocess.run([OPSERVE, *command.split()], capture_output=True, text=True, timeout=60,
+                                  env={**here, **environment})
+
+        elsewhere = "npu7.example:50051"
+        for command in ("admin drain 0", "admin resume 0", "admin status", "top --count=1"):
+            for attempt in (run(f"{command} --target={elsewhere}"), run(f"{command} --target={daemon.target}"),
+                            run(command, OPSERVE_TARGET=elsewhere)):
+                self.assertEqual(attempt.returncode, 2, attempt.stderr)
+                self.assertEqual(attempt.stdout, "")
+                self.assertIn("--admin-target=unix:", attempt.stderr)
+        self.assertEqual(daemon.device_states(), ["READY", "READY"])
+
+        answer = f"daemon {os.uname().nodename} at {daemon.admin_target}\n"
+        for attempt in (run("admin drain 0"), run("admin status", OPSERVE_TARGET=daemon.target),
+                        run("top --count=1 --plain"), daemon.admin("resume", "0")):
+            self.assertEqual(attempt.returncode, 0, attempt.stderr)
+            self.assertTrue(attempt.stdout.startswith(answer), attempt.stdout)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_the_last_ready_device_is_drained_for_those_who_say_so(self):
+        daemon = self.start()
+        save_array(self.directory / "x.npy", [1.0] * 256)
+        upload = daemon.opserve("tensor", "upload", f"{self.directory}/x.npy", "--device=1")
+        self.assertEqual(upload.returncode, 0, upload.stderr)
+        self.assertEqual(daemon.admin("drain", "0").returncode, 0)
+        refused = daemon.admin("drain", "1")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("1 resident tensor (1 KiB) cannot be used", refused.stderr)
+        self.assertIn("nothing has changed", refused.stderr)
+        self.assertEqual(daemon.device_states(), ["DRAINING", "READY"])
+
+        person, terminal = pty.openpty()
+        self.addCleanup(os.close, person)
+        self.addCleanup(os.close, terminal)
+        for answer, code in (("no", 1), (os.uname().nodename, 0)):
+            os.write(person, f"{answer}\n".encode())
+            drained = daemon.admin("drain", "1", stdin=terminal, stderr=terminal, stdout=subprocess.PIPE,
+                                   capture_output=False)
+            self.assertEqual(drained.returncode, code, drained.stdout)
+        self.assertEqual(daemon.device_states(), ["DRAINING", "DRAINING"])
+        self.assertEqual(daemon.admin("resume", "1").returncode, 0)
+        self.assertEqual(daemon.admin("drain", "1", "--yes").returncode, 0)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_the_host_cann_is_called_so_wherever_the_runtime_is_named(self):
+        daemon = self.start()
+        name = "host CANN (this machine's processor), as Ascend910B3 "
+        self.assertTrue(daemon.ready["runtime"].startswith(name), daemon.ready)
+        for answer in (daemon.opserve("status"), daemon.admin("status")):
+            self.assertIn(f" on {name}", answer.stdout)
+        for answer in (daemon.opserve("--format=json", "status"), daemon.admin("status", "--format=json")):
+            self.assertTrue(json.loads(answer.stdout)["runtime"].startswith(name), answer.stdout)
+        self.assertRegex(daemon.metrics(),
+                         r'opserve_build_info\{[^}]*backend="host-cann",soc="Ascend910B3"')
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_a_cann_that_is_not_used_is_said_once_in_the_log(self):
+        host = BUILD / "lib/opserve/host-cann"
+        home = self.directory / "cann"
+        Installation(home, host).old_runtime().one_library()
+        with unittest.mock.patch.dict(os.environ, ASCEND_HOME_PATH=str(home)):
+            daemon = self.start()
+            self.assertEqual(daemon.events.count("npus_not_used"), 1)
+            self.assertEqual(daemon.stop(), 0)
+            # Who names a directory has decided.
+            daemon = self.start(f"--acl_library_dir={host}")
+            self.assertEqual(daemon.events.count("npus_not_used"), 0)
+            self.assertEqual(daemon.stop(), 0)
 
     def test_bash_completes_by_it(self):
         daemon = self.start()
@@ -469,7 +562,7 @@ class ProcessTest(unittest.TestCase):
         self.assertIn("L1LossBackward: golden case", device["state_reason"])
         self.assertNotEqual(self.run_l1(daemon).returncode, 0)
 
-        self.assertEqual(daemon.opserve("admin", "resume", "0").returncode, 0)
+        self.assertEqual(daemon.admin("resume", "0").returncode, 0)
         self.assertEqual(self.run_l1(daemon).returncode, 0)
 
     def test_a_second_signal_ends_it_at_once(self):

@@ -1,7 +1,9 @@
 """opserve.torch against torch.nn.functional, and against finite differences."""
 
 import concurrent.futures
+import gc
 import warnings
+import weakref
 
 import pytest
 from formulas import normal
@@ -217,6 +219,213 @@ def test_gradcheck_in_float32(pool, function):
     assert torch.autograd.gradcheck(lambda x: function(pool, x, t), [x], **FLOAT32)
 
 
+def distillation(functions, log_target=False, reduction="batchmean"):
+    """A loss of logits and a teacher's logits, both of which may want gradients."""
+
+    def compute(x, teacher):
+        # Of the same logits twice, so that one input of the loss is a function of another's.
+        log_p = local.log_softmax(teacher + x / 3, -1)
+        return functions.kl_div(
+            functions.log_softmax(x, -1),
+            log_p if log_target else log_p.exp(),
+            reduction=reduction,
+            log_target=log_target,
+        )
+
+    return compute
+
+
+@pytest.fixture(params=["pool", "local"])
+def either(request, daemon, tmp_path):
+    """The functions by way of the daemon, and as computed here without one."""
+    target = daemon.target if request.param == "pool" else f"unix:{tmp_path}/none"
+    with opserve.Client(target, retry=opserve.Retry(max_attempts=1)) as client:
+        fallback = None if request.param == "pool" else "local"
+        yield opserve.torch.Functions(client, fallback=fallback)
+
+
+@pytest.mark.filterwarnings("ignore::opserve.torch.FallbackWarning")
+@pytest.mark.parametrize("log_target", [False, True])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "batchmean"])
+def test_hessians(either, log_target, reduction):
+    x, teacher = tensor(3, 4), tensor(3, 4, seed=1)
+    got, expected = (
+        torch.autograd.functional.hessian(
+            distillation(functions, log_target, reduction), (x, teacher)
+        )
+        for functions in (either, local)
+    )
+    for row, expected_row in zip(got, expected):
+        for one, other in zip(row, expected_row):
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+    assert got[0][0].abs().max() > 1e-3
+
+
+@pytest.mark.filterwarnings("ignore::opserve.torch.FallbackWarning")
+@pytest.mark.parametrize("loss", ["kl_div", "l1_loss"])
+def test_gradient_penalties(either, loss):
+    """Of a norm of gradients with respect to inputs, gradients with respect to weights."""
+
+    def penalty(functions):
+        def compute(weights, x, t):
+            log_q = functions.log_softmax(x @ weights, -1)
+            of_loss = getattr(functions, loss)(log_q, t, reduction="sum")
+            leaves = [x, t, log_q]
+            found = torch.autograd.grad(of_loss, leaves, create_graph=True)
+            return sum(one.square().sum() for one in found) + of_loss
+
+        return compute
+
+    inputs = tensor(4, 5), tensor(3, 4, seed=1), tensor(3, 5, seed=2, positive=True)
+    assert_same_gradients(penalty(either), penalty(local), *inputs, rtol=1e-4)
+
+
+def test_third_derivatives(pool):
+    def of(functions):
+        def compute(x, teacher):
+            value = distillation(functions)(x, teacher)
+            for _ in range(2):
+                [gradient] = torch.autograd.grad(value, [x], create_graph=True)
+                value = (gradient * torch.linspace(1, 2, 12).reshape(3, 4)).sum()
+            return value
+
+        return compute
+
+    x, teacher = tensor(3, 4), tensor(3, 4, seed=1)
+    assert_same_gradients(of(pool), of(local), x, teacher, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("log_target", [False, True])
+def test_second_derivatives_of_broadcast_shapes(pool, shapes, log_target):
+    def penalty(functions):
+        def compute(x, t):
+            loss = functions.kl_div(x, t, log_target=log_target)
+            found = torch.autograd.grad(loss, [x, t], create_graph=True)
+            return sum(one.square().sum() for one in found)
+
+        return compute
+
+    x, t = tensor(*shapes[0]), tensor(*shapes[1], seed=1, positive=True)
+    assert_same_gradients(penalty(pool), penalty(local), x, t)
+
+
+def test_second_derivatives_where_the_target_is_0(pool):
+    """There the gradient with respect to the target is 0, whatever the target is."""
+    x = tensor(4).requires_grad_()
+    t = torch.tensor([0.0, 0.5, 0.0, 2.0], requires_grad=True)
+    loss = pool.kl_div(x, t, reduction="sum")
+    [gradient] = torch.autograd.grad(loss, [t], create_graph=True)
+    of_x, of_t = torch.autograd.grad(gradient.sum(), [x, t])
+    torch.testing.assert_close(of_x, torch.tensor([0.0, -1.0, 0.0, -1.0]))
+    torch.testing.assert_close(of_t, torch.tensor([0.0, 2.0, 0.0, 0.5]))
+
+
+@pytest.mark.parametrize("log_target", [False, True])
+@pytest.mark.parametrize("reduction", [*REDUCTIONS, "batchmean"])
+def test_gradgradcheck_in_float64(pool, reduction, log_target):
+    x = tensor(3, 4, dtype=torch.float64).requires_grad_()
+    t = tensor(3, 4, seed=1, dtype=torch.float64, positive=True)
+    assert torch.autograd.gradgradcheck(
+        lambda x: pool.kl_div(x, t, reduction=reduction, log_target=log_target), [x]
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Input #")
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda f, x, t: f.log_softmax(x, -1),
+        lambda f, x, t: f.l1_loss(x, t - 10, reduction="mean"),
+        lambda f, x, t: f.kl_div(x, t.abs() + 1, reduction="none"),
+        lambda f, x, t: f.kl_div(x, t, reduction="sum", log_target=True),
+        lambda f, x, t: f.kl_div(f.log_softmax(x, -1), t.abs() + 1),
+        lambda f, x, t: f.l1_loss(f.log_softmax(x, -1), t + 10, reduction="sum"),
+    ],
+)
+def test_gradgradcheck_in_float32(pool, function):
+    inputs = tensor(3, 4).requires_grad_(), tensor(3, 4, seed=1).requires_grad_()
+    assert torch.autograd.gradgradcheck(
+        lambda x, t: function(pool, x, t), inputs, **FLOAT32
+    )
+
+
+def test_the_first_gradient_of_a_penalty_comes_from_the_pool(pool):
+    x = tensor(3, 4).requires_grad_()
+    loss = pool.kl_div(pool.log_softmax(x, -1), tensor(3, 4, seed=1, positive=True))
+    [gradient] = torch.autograd.grad(loss, [x], create_graph=True)
+    assert pool.programs == [["KlDivBackward", "LogSoftmaxBackward"]]
+    gradient.square().sum().backward()
+    assert pool.programs[1:] == [["LogSoftmaxBackward"]]
+
+
+@pytest.fixture
+def transforms():
+    try:
+        import torch.func as module
+    except ImportError:  # before 2.0
+        module = pytest.importorskip("functorch")
+    return module
+
+
+@pytest.mark.filterwarnings("ignore:.*functorch:UserWarning")
+def test_transforms_of_torch_func(pool, transforms):
+    x, t = tensor(3, 4), tensor(3, 4, seed=1, positive=True)
+    here = opserve.torch.Functions(pool._client, fallback="local")
+    twice = lambda function: transforms.jacrev(
+        transforms.jacrev(function)
+    )  # noqa: E731
+    for transform in (transforms.grad, transforms.jacrev, twice):
+        with pytest.raises(NotImplementedError, match="a transform of torch.func .*"):
+            transform(lambda x: pool.kl_div(pool.log_softmax(x, -1), t))(x)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            got, expected = (
+                transform(lambda x: f.kl_div(f.log_softmax(x, -1), t))(x)
+                for f in (here, local)
+            )
+        torch.testing.assert_close(got, expected)
+    # Where nothing is differentiated, nothing is for the pool.
+    got = transforms.vmap(lambda x: pool.log_softmax(x, -1))(x)
+    torch.testing.assert_close(got, local.log_softmax(x, -1))
+    assert pool.programs == []
+
+
+def test_batched_gradients(pool):
+    x = tensor(4).requires_grad_()
+
+    def jacobian(functions):
+        output = functions.log_softmax(x, -1)
+        [found] = torch.autograd.grad(output, [x], torch.eye(4), is_grads_batched=True)
+        return found
+
+    with pytest.raises(NotImplementedError, match="batched gradients cannot be sent"):
+        jacobian(pool)
+    here = opserve.torch.Functions(pool._client, fallback="local")
+    with pytest.warns(opserve.torch.FallbackWarning, match="batched gradients"):
+        got = jacobian(here)
+    torch.testing.assert_close(got, jacobian(local))
+
+
+def test_a_graph_of_gradients_goes_when_it_is_let_go(pool):
+    """Also if the gradient of the log_softmax, which was computed ahead, is not asked for."""
+
+    class Witness:
+        def __call__(self, gradient):
+            return None
+
+    x, witness = tensor(3, 4).requires_grad_(), Witness()
+    gone = weakref.ref(witness)
+    y = x * 2
+    y.register_hook(witness)
+    log_q = pool.log_softmax(y, -1)
+    loss = pool.kl_div(log_q, tensor(3, 4, seed=1, positive=True))
+    [gradient] = torch.autograd.grad(loss, [log_q], create_graph=True)
+    del witness, y, log_q, loss, gradient
+    gc.collect()
+    assert gone() is None
+
+
 def test_nothing_is_sent_where_no_gradient_is_wanted(pool):
     x, t = tensor(3, 4), tensor(3, 4, seed=1, positive=True)
     pool.kl_div(pool.log_softmax(x, -1), t)
@@ -284,6 +493,7 @@ def test_without_a_daemon(tmp_path):
         )
     ours = [one for one in caught if one.category is opserve.torch.FallbackWarning]
     assert len(ours) == 1 and "computing gradients locally" in str(ours[0].message)
+    assert ours[0].filename == __file__  # the line that asked for gradients
     assert functions.fallbacks == 5
     with pytest.raises(ValueError, match="expected None or"):
         opserve.torch.Functions(lost, fallback="cuda")

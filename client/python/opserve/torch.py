@@ -15,8 +15,13 @@ another one, or to compute here when the pool cannot:
 
     F = opserve.torch.Functions(opserve.Client("unix:/run/opserve.sock"), fallback="local")
 
-Thread-safe, and usable in forked processes such as DataLoader's workers. Gradients of gradients
-are not supported.
+Thread-safe, and usable in forked processes such as DataLoader's workers.
+
+Gradients of gradients (`create_graph=True`: Hessians, gradient penalties) are right: the first
+gradient comes from the pool, and its derivatives are computed here, by torch. The transforms of
+torch.func cannot be followed into a daemon: inside them a gradient of these functions is a
+NotImplementedError, or computed here with fallback="local". So are batched gradients
+(`is_grads_batched=True`).
 
 Where gradients differ from torch's, within what both leave open: that of kl_div with respect
 to a plain target is 0 where the target is 0, and NaN compares as equal in l1_loss. Sums are
@@ -27,14 +32,16 @@ not have it, and a TypeError says so in the forward pass.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import sys
 import threading
+import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
 
 import torch
 import torch.nn.functional as functional
-from torch.autograd.function import once_differentiable
 
 from opserve import _fork, errors
 from opserve._operators import OPERATORS
@@ -159,6 +166,10 @@ class Functions:
         if not torch.is_grad_enabled():
             return False
         wanted = [name for name, tensor in needed.items() if tensor.requires_grad]
+        if wanted and _is_transformed():
+            why = "a transform of torch.func cannot be followed into the pool"
+            self._fall_back(why, NotImplementedError)
+            return False
         for name in wanted:
             accepted = {
                 dtype for one in OPERATORS[name].inputs.values() for dtype in one
@@ -168,9 +179,7 @@ class Functions:
                 if dtype in accepted:
                     continue
                 why = f"{name} takes {', '.join(sorted(accepted))}, not {dtype}"
-                if self._fallback is None:
-                    raise TypeError(f'{why}; fallback="local" would compute it here')
-                self._count_fallback(why)
+                self._fall_back(why, TypeError)
                 return False
         return bool(wanted)
 
@@ -189,6 +198,25 @@ class Functions:
             self._count_fallback(str(error))
             return compute_here()
 
+    def _can_send(self, gradient: Tensor) -> bool:
+        """Whether a gradient that arrives in a backward pass is one tensor, and not a batch.
+
+        NotImplementedError: it is a batch, and there is no fallback.
+        """
+        try:
+            gradient.data_ptr()  # a batch of is_grads_batched=True has none
+        except RuntimeError:
+            why = "batched gradients cannot be sent to the pool"
+            self._fall_back(why, NotImplementedError)
+            return False
+        return True
+
+    def _fall_back(self, why: str, error: type[Exception]) -> None:
+        """Counts a computation that only torch can do; without a fallback raises `error`."""
+        if self._fallback is None:
+            raise error(f'{why}; fallback="local" would compute it here')
+        self._count_fallback(why)
+
     def _connect(self) -> Client:
         with self._lock:
             if self._client is None:
@@ -201,7 +229,9 @@ class Functions:
             is_first = self._fallbacks == 1
         if is_first:
             warnings.warn(
-                f"computing gradients locally: {why}", FallbackWarning, stacklevel=4
+                f"computing gradients locally: {why}",
+                FallbackWarning,
+                stacklevel=_level_of_caller(),
             )
 
 
@@ -216,6 +246,11 @@ class _Ready:
     arriving: Tensor
     version: int
     gradient: Tensor
+
+    @classmethod
+    def of(cls, arriving: Tensor, gradient: Tensor) -> _Ready:
+        # Without its history, which may lead to the node that keeps this.
+        return cls(arriving.detach(), arriving._version, gradient)
 
     def is_for(self, arriving: Tensor) -> bool:
         return (
@@ -237,19 +272,19 @@ class _LogSoftmax(torch.autograd.Function):
         return output
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Optional[Tensor], ...]:
         ready, ctx.ready = ctx.ready, None
-        if ready is not None and ready.is_for(grad_output):
-            return ready.gradient, None, None
-        (output,) = ctx.saved_tensors
+        inputs = (grad_output, *ctx.saved_tensors)
+        formula: Formula = functools.partial(_log_softmax_gradients, dim=ctx.dim)
 
-        def compute_here() -> Sequence[Tensor]:
-            return [_log_softmax_gradient(grad_output, output, ctx.dim)]
+        def compute() -> Sequence[Tensor]:
+            if ready is not None and ready.is_for(grad_output):
+                return [ready.gradient]
+            program = Program()
+            last = program.log_softmax_backward(*inputs, dim=ctx.dim)
+            return ctx.functions._gradients(program, [last], lambda: formula(*inputs))
 
-        program = Program()
-        last = program.log_softmax_backward(grad_output, output, dim=ctx.dim)
-        [gradient] = ctx.functions._gradients(program, [last], compute_here)
+        [gradient] = _differentiable(ctx.functions, formula, inputs, compute)
         return gradient, None, None
 
 
@@ -269,62 +304,62 @@ class _KlDiv(torch.autograd.Function):
         return functional.kl_div(input, target, **ctx.arguments)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Optional[Tensor], ...]:
         input, target = ctx.saved_tensors
-        wants_input, wants_target = ctx.needs_input_grad[:2]
-        arguments = dict(ctx.arguments)
-        factor = grad_output
-        if arguments["reduction"] == "batchmean":
-            # torch divides by input's first extent, the operator by that of the broadcast.
-            batch = torch.broadcast_shapes(input.shape, target.shape)[0]
-            if input.shape[0] != batch:
-                arguments["reduction"] = "sum"
-                factor = grad_output / input.shape[0]
-        program = Program()
-        results = []
-        softmax = _softmax_before(input, ctx.functions) if wants_input else None
-        if wants_input:
-            # Its values do not matter: one element stands for all, unless they are sent anyway.
-            is_sent = softmax is not None or target.numel() < input.numel()
-            stand_in = input if is_sent else input.new_zeros(()).expand(input.shape)
-            results.append(
-                program.kl_div_backward(factor, stand_in, target, **arguments)
-            )
-        if softmax is not None:
-            results.append(
-                program.log_softmax_backward(results[0], input, dim=softmax.dim)
-            )
-        if wants_target:
-            results.append(
-                program.kl_div_target_backward(factor, input, target, **arguments)
-            )
+        wants_input, wants_target = wanted = ctx.needs_input_grad[:2]
+        formula: Formula = functools.partial(
+            _kl_div_gradients, wanted=wanted, **ctx.arguments
+        )
 
-        def compute_here() -> Sequence[Tensor]:
-            gradients = list(
-                _gradients_here(
-                    lambda a, b: functional.kl_div(a, b, **ctx.arguments),
-                    (input, target),
-                    ctx.needs_input_grad,
-                    grad_output,
+        def compute() -> Sequence[Tensor]:
+            arguments = dict(ctx.arguments)
+            factor = grad_output
+            if arguments["reduction"] == "batchmean":
+                # torch divides by input's first extent, the operator by that of the broadcast.
+                batch = torch.broadcast_shapes(input.shape, target.shape)[0]
+                if input.shape[0] != batch:
+                    arguments["reduction"] = "sum"
+                    factor = grad_output / input.shape[0]
+            program = Program()
+            results = []
+            softmax = _softmax_before(input, ctx.functions) if wants_input else None
+            if wants_input:
+                # Its values do not matter: one element stands for all, unless they are sent anyway.
+                is_sent = softmax is not None or target.numel() < input.numel()
+                stand_in = input if is_sent else input.new_zeros(()).expand(input.shape)
+                results.append(
+                    program.kl_div_backward(factor, stand_in, target, **arguments)
                 )
-            )
             if softmax is not None:
-                further = _log_softmax_gradient(gradients[0], input, softmax.dim)
-                gradients.insert(1, further)
+                results.append(
+                    program.log_softmax_backward(results[0], input, dim=softmax.dim)
+                )
+            if wants_target:
+                results.append(
+                    program.kl_div_target_backward(factor, input, target, **arguments)
+                )
+
+            def compute_here() -> Sequence[Tensor]:
+                gradients = formula(grad_output, input, target)
+                if softmax is not None:
+                    further = _log_softmax_gradients(gradients[0], input, softmax.dim)
+                    gradients[1:1] = further
+                return gradients
+
+            gradients = list(ctx.functions._gradients(program, results, compute_here))
+            if softmax is not None:
+                further = gradients.pop(1)
+                softmax.ready = _Ready.of(gradients[0], further)
             return gradients
 
-        gradients = list(ctx.functions._gradients(program, results, compute_here))
-        if softmax is not None:
-            further = gradients.pop(1)
-            softmax.ready = _Ready(gradients[0], gradients[0]._version, further)
-        return (
-            gradients[0] if wants_input else None,
-            gradients[-1] if wants_target else None,
-            None,
-            None,
-            None,
+        gradients = iter(
+            _differentiable(
+                ctx.functions, formula, (grad_output, input, target), compute
+            )
         )
+        of_input = next(gradients) if wants_input else None
+        of_target = next(gradients) if wants_target else None
+        return of_input, of_target, None, None, None
 
 
 class _L1Loss(torch.autograd.Function):
@@ -338,47 +373,56 @@ class _L1Loss(torch.autograd.Function):
         return functional.l1_loss(input, target, reduction=reduction)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Optional[Tensor], ...]:
         input, target = ctx.saved_tensors
-        wants_input, wants_target = ctx.needs_input_grad[:2]
-        program = Program()
-        # That of the broadcast shape, from which both gradients follow.
-        whole = program.l1_loss_backward(
-            grad_output, input, target, reduction=ctx.reduction
+        wants_input, wants_target = wanted = ctx.needs_input_grad[:2]
+        formula: Formula = functools.partial(
+            _l1_loss_gradients, wanted=wanted, reduction=ctx.reduction
         )
-        results = [whole]
-        shape = torch.broadcast_shapes(input.shape, target.shape)
-        is_plain = input.shape == shape and input.dtype == target.dtype
-        softmax = None
-        if wants_input and is_plain:
-            softmax = _softmax_before(input, ctx.functions)
-        if softmax is not None:
-            results.append(program.log_softmax_backward(whole, input, dim=softmax.dim))
 
-        def compute_here() -> Sequence[Tensor]:
-            gradients = list(
-                _gradients_here(
-                    lambda a, b: functional.l1_loss(a, b, reduction=ctx.reduction),
-                    (input.expand(shape), target.expand(shape)),
-                    (True, False),
-                    grad_output,
-                )
+        def compute() -> Sequence[Tensor]:
+            program = Program()
+            # That of the broadcast shape, from which both gradients follow.
+            whole = program.l1_loss_backward(
+                grad_output, input, target, reduction=ctx.reduction
             )
+            results = [whole]
+            shape = torch.broadcast_shapes(input.shape, target.shape)
+            is_plain = input.shape == shape and input.dtype == target.dtype
+            softmax = None
+            if wants_input and is_plain:
+                softmax = _softmax_before(input, ctx.functions)
             if softmax is not None:
-                further = _log_softmax_gradient(gradients[0], input, softmax.dim)
-                gradients.append(further)
-            return gradients
+                results.append(
+                    program.log_softmax_backward(whole, input, dim=softmax.dim)
+                )
 
-        gradients = ctx.functions._gradients(program, results, compute_here)
-        gradient = gradients[0]
-        of_input = of_target = None
-        if wants_input:
-            of_input = gradient.sum_to_size(input.shape).to(input.dtype)
-        if wants_target:
-            of_target = -gradient.sum_to_size(target.shape).to(target.dtype)
-        if softmax is not None and of_input is not None:
-            softmax.ready = _Ready(of_input, of_input._version, gradients[1])
+            def compute_here() -> Sequence[Tensor]:
+                gradients = [_l1_loss_slope(grad_output, input, target, ctx.reduction)]
+                if softmax is not None:
+                    gradients += _log_softmax_gradients(
+                        gradients[0].to(input.dtype), input, softmax.dim
+                    )
+                return gradients
+
+            gradients = ctx.functions._gradients(program, results, compute_here)
+            gradient = gradients[0]
+            wanted_ones = []
+            if wants_input:
+                wanted_ones.append(gradient.sum_to_size(input.shape).to(input.dtype))
+            if wants_target:
+                wanted_ones.append(-gradient.sum_to_size(target.shape).to(target.dtype))
+            if softmax is not None:
+                softmax.ready = _Ready.of(wanted_ones[0], gradients[1])
+            return wanted_ones
+
+        gradients = iter(
+            _differentiable(
+                ctx.functions, formula, (grad_output, input, target), compute
+            )
+        )
+        of_input = next(gradients) if wants_input else None
+        of_target = next(gradients) if wants_target else None
         return of_input, of_target, None, None
 
 
@@ -390,26 +434,168 @@ def _softmax_before(input: Tensor, functions: Functions) -> Optional[Any]:
     return None
 
 
-def _log_softmax_gradient(grad_output: Tensor, output: Tensor, dim: int) -> Tensor:
-    total = grad_output.sum(dim, keepdim=True) if output.dim() else grad_output
-    return grad_output - output.exp() * total
+# Gradients as the operators define them, of differentiable functions of torch: for what the pool
+# cannot compute, and for the derivatives of what it has computed.
+Formula = Callable[..., "list[Tensor]"]
 
 
-def _gradients_here(
-    function: Callable[..., Tensor],
-    inputs: Sequence[Tensor],
-    are_wanted: Sequence[bool],
+def _log_softmax_gradients(
+    grad_output: Tensor, output: Tensor, dim: int
+) -> list[Tensor]:
+    gradient = _wide(grad_output)
+    total = gradient.sum(dim, keepdim=True) if output.dim() else gradient
+    return [(gradient - _wide(output).exp() * total).to(output.dtype)]
+
+
+def _kl_div_gradients(
     grad_output: Tensor,
+    input: Tensor,
+    target: Tensor,
+    wanted: Sequence[bool],
+    reduction: str,
+    log_target: bool,
+) -> list[Tensor]:
+    part = _part_of_each(grad_output, input, target, reduction)
+    x, t = _wide(input), _wide(target)
+    gradients = []
+    if wanted[0]:
+        slope = -t.exp() if log_target else -t
+        gradients.append((part * slope).sum_to_size(input.shape).to(input.dtype))
+    if wanted[1]:
+        if log_target:
+            slope = t.exp() * (t - x + 1)
+        else:
+            # The logarithm of 0 is not even computed: its derivative would be 0 * inf, a NaN.
+            is_zero = t == 0
+            slope = t.masked_fill(is_zero, 1).log() - x + 1
+            slope = slope.masked_fill(is_zero, 0)
+        gradients.append((part * slope).sum_to_size(target.shape).to(target.dtype))
+    return gradients
+
+
+def _l1_loss_gradients(
+    grad_output: Tensor,
+    input: Tensor,
+    target: Tensor,
+    wanted: Sequence[bool],
+    reduction: str,
+) -> list[Tensor]:
+    whole = _l1_loss_slope(grad_output, input, target, reduction)
+    gradients = []
+    if wanted[0]:
+        gradients.append(whole.sum_to_size(input.shape).to(input.dtype))
+    if wanted[1]:
+        gradients.append(-whole.sum_to_size(target.shape).to(target.dtype))
+    return gradients
+
+
+def _l1_loss_slope(
+    grad_output: Tensor, input: Tensor, target: Tensor, reduction: str
+) -> Tensor:
+    part = _part_of_each(grad_output, input, target, reduction)
+    sign = (input > target).to(part.dtype) - (input < target).to(part.dtype)
+    slope: Tensor = part * sign
+    return slope
+
+
+def _part_of_each(
+    grad_output: Tensor, input: Tensor, target: Tensor, reduction: str
+) -> Tensor:
+    """The gradient that each element of the loss has before its reduction."""
+    shape = torch.broadcast_shapes(input.shape, target.shape)
+    gradient: Tensor = _wide(grad_output)
+    if reduction == "mean":
+        gradient = gradient / shape.numel()
+    elif reduction == "batchmean":
+        gradient = gradient / input.shape[0]
+    return gradient.expand(shape)
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    """In float32 at least, so that there is one rounding to a half type."""
+    is_half = tensor.dtype in (torch.float16, torch.bfloat16)
+    return tensor.float() if is_half else tensor
+
+
+def _differentiable(
+    functions: Functions,
+    formula: Formula,
+    inputs: Sequence[Tensor],
+    compute: Callable[[], Sequence[Tensor]],
 ) -> Sequence[Tensor]:
-    """Gradients with respect to the inputs that are wanted, by torch."""
-    with torch.enable_grad():
-        leaves = [
-            tensor.detach().requires_grad_(wanted)
-            for tensor, wanted in zip(inputs, are_wanted)
-        ]
-        output = function(*leaves)
-    wanted = [leaf for leaf in leaves if leaf.requires_grad]
-    return torch.autograd.grad(output, wanted, grad_output)
+    """Gradients as `compute` gives them, by way of the pool, with derivatives like `formula`'s.
+
+    `inputs`: of `formula`; the first is the gradient that arrives.
+    """
+    if not functions._can_send(inputs[0]):
+        return formula(*inputs)
+    with torch.no_grad():
+        gradients = compute()
+    # Outside create_graph=True, nothing is recorded.
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs):
+        gradients = _Gradients.apply(formula, gradients, *inputs)
+    return gradients
+
+
+class _Gradients(torch.autograd.Function):
+    """Gradients that are known already; their own derivatives are those of a formula."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, formula: Formula, gradients: Sequence[Tensor], *inputs: Tensor
+    ) -> tuple[Tensor, ...]:
+        ctx.save_for_backward(*inputs)
+        ctx.formula = formula
+        return tuple(gradients)
+
+    @staticmethod
+    def backward(ctx: Any, *arriving: Tensor) -> tuple[Optional[Tensor], ...]:
+        with torch.enable_grad():
+            # Views of their own, since one input may be a function of another: only what leads
+            # directly to each counts here; autograd goes through the rest by itself.
+            inputs = [tensor.view_as(tensor) for tensor in ctx.saved_tensors]
+            pairs = [
+                (output, gradient)
+                for output, gradient in zip(ctx.formula(*inputs), arriving)
+                if output.requires_grad
+            ]
+        wanted = [tensor for tensor in inputs if tensor.requires_grad]
+        found = [torch.zeros_like(tensor) for tensor in wanted]
+        if pairs:
+            outputs, gradients = zip(*pairs)
+            computed = torch.autograd.grad(
+                outputs,
+                wanted,
+                gradients,
+                create_graph=torch.is_grad_enabled(),
+                allow_unused=True,
+            )
+            found = [
+                zero if gradient is None else gradient
+                for zero, gradient in zip(found, computed)
+            ]
+        each = iter(found)
+        return (None, None, *(next(each) if t.requires_grad else None for t in inputs))
+
+
+def _level_of_caller() -> int:
+    """The stacklevel, for a warning by the calling function, of the first line of neither package."""
+    level = 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _package_of(frame) in ("opserve", "torch"):
+        frame = frame.f_back
+        level += 1
+    return level
+
+
+def _package_of(frame: types.FrameType) -> str:
+    name: str = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0]
+
+
+def _is_transformed() -> bool:
+    """Whether a transform of torch.func (in older versions functorch) is at work."""
+    return bool(torch._C._are_functorch_transforms_active())
 
 
 def _reduction(

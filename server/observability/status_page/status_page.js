@@ -24,8 +24,7 @@ class StatusPage {
     this.#showFindings(
       failure === null ? findingsOf(history, daemonTime) : [noAnswerFinding(failure, latest)]);
     if (latest === undefined) return;
-    const { version, backend, runtime_version: runtime } = latest.build;
-    setText(this.#build, `${version} on ${backend}, runtime ${runtime}, at ${location.host}`);
+    setText(this.#build, buildText(latest.build));
     this.#showTiles(history);
     const span = history.span(now);
     for (const { panels } of this.#sections) panels.forEach((panel) => panel.update(history, span));
@@ -68,6 +67,11 @@ class StatusPage {
       element("dt", {}, name), element("dd", {}, text)));
     this.#tiles.replaceChildren(...texts);
   }
+}
+
+function buildText({ version, backend, soc, runtime_version: runtime }) {
+  const where = backend === "host-cann" ? "host CANN (this machine's processor), as " : "";
+  return `${version} on ${where}${soc}, runtime ${runtime}, at ${location.host}`;
 }
 
 function answeringText(failure, latest, now) {

@@ -181,7 +181,6 @@ TEST_F(CommandLineTest, MistakesAreExplainedBeforeAnythingRuns) {
       {"run Scale" + x + " --input y=tensor:none", "input \"y\": \"none\" is not a handle"},
       {"admin drian 0", "unknown command \"drian\"; did you mean drain?"},
       {"admin drain first", "DEVICE = first"},
-      {"admin drain 0 --admin-target=nowhere", "nowhere"},
       {"status --timeout=fast", "\"fast\" is not a time"},
       {"status --timeout=-1s", "\"-1s\" is not a time"},
       {"status --format=yaml", "\"yaml\" is not text or json"},
@@ -278,13 +277,14 @@ TEST(HelpTest, UsageErrorsAreJsonIfAsked) {
 TEST(DefaultTargetTest, EnvironmentDecides) {
   ASSERT_EQ(setenv("OPSERVE_TARGET", "host:1", 1), 0);
   ASSERT_EQ(setenv("XDG_RUNTIME_DIR", "/run/user/7", 1), 0);
-  EXPECT_EQ(DefaultTarget(), "host:1");
-  EXPECT_EQ(AdminTargetOf(DefaultTarget()), "unix:/run/user/7/opserve/opserve.sock.admin");
+  EXPECT_EQ(FindDefaultTarget().target, "host:1");
+  EXPECT_EQ(FindDefaultTarget().source, TargetSource::kEnvironment);
   ASSERT_EQ(setenv("OPSERVE_TARGET", "", 1), 0);
-  EXPECT_EQ(DefaultTarget(), "unix:/run/user/7/opserve/opserve.sock");
+  EXPECT_EQ(FindDefaultTarget().target, "unix:/run/user/7/opserve/opserve.sock");
+  EXPECT_EQ(FindDefaultTarget().source, TargetSource::kDefault);
   ASSERT_EQ(unsetenv("XDG_RUNTIME_DIR"), 0);
-  EXPECT_THAT(DefaultTarget(), testing::MatchesRegex("unix:/tmp/opserve-[0-9]+/opserve.sock"));
-  EXPECT_EQ(AdminTargetOf("unix:/run/a.sock"), "unix:/run/a.sock.admin");
+  EXPECT_THAT(FindDefaultTarget().target,
+              testing::MatchesRegex("unix:/tmp/opserve-[0-9]+/opserve.sock"));
 }
 
 }  // namespace

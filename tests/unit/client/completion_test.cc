@@ -51,6 +51,9 @@ TEST_F(CompletionTest, TheLastWordIsCompleted) {
       {"bench --transport stream S", "Scale"},
       {"help ", "admin bench completion doctor help ops run status tensor top"},
       {"help tensor d", "download"},
+      {"run --tar", "--target"},
+      {"admin drain --tar", ""},  // which it refuses
+      {"admin status --admin", "--admin-target"},
   };
   for (const Case& c : kCases) EXPECT_EQ(Complete(c.line), c.candidates) << c.line;
 }

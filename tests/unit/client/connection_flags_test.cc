@@ -100,9 +100,9 @@ TEST_F(ConnectionFlagsTest, WhatCannotBeIsExplained) {
     EXPECT_THAT(output.err, HasSubstr(c.why));
   }
   setenv("OPSERVE_TOKEN", "s3cret", 1);
-  for (const char* command : {"status", "admin drain 0 --admin-target=npu.example:1"}) {
-    const Output output =
-        RunProgram(absl::StrSplit(absl::StrCat(command, " --target=npu.example:1"), ' '));
+  for (const char* command :
+       {"status --target=npu.example:1", "admin drain 0 --admin-target=npu.example:1"}) {
+    const Output output = RunProgram(absl::StrSplit(command, ' '));
     EXPECT_EQ(output.exit_code, ExitCode::kUsage) << output.err;
     EXPECT_THAT(output.err, HasSubstr("without TLS, a token is sent to Unix sockets"));
     EXPECT_THAT(output.err, Not(HasSubstr("s3cret")));

@@ -19,12 +19,15 @@ v1::AdminStatus StatusOf(int sample) {
   v1::AdminStatus status;
   status.mutable_start_time()->set_seconds(1700000000);
   status.mutable_time()->set_seconds(1700000100 + sample);
+  status.set_daemon("npu7");
   status.set_version("1.2.3");
   status.set_runtime("host CANN");
   status.set_log_level("info");
   v1::DeviceStatus* device = status.add_devices();
   device->set_state(v1::DeviceStatus::STATE_READY);
   device->set_lanes(4);
+  device->set_resident_tensors(2);
+  device->set_resident_bytes(1536);
   device->set_completed_requests(1000 + 10 * sample);
   for (const char* name : {"batch", "online"}) {
     v1::TenantStatus* tenant = status.add_tenants();
@@ -72,8 +75,13 @@ grpc::Status TestAdminService::DrainDevice(grpc::ServerContext* context,
                                            const v1::DrainDeviceRequest* request,
                                            v1::DrainDeviceResponse* response) {
   if (request->device() == 1) return {grpc::StatusCode::DEADLINE_EXCEEDED, "still draining"};
+  if (request->device() == 0 && request->unless_last()) {
+    return {grpc::StatusCode::FAILED_PRECONDITION, "device 0 is the last that is ready"};
+  }
   response->set_moved_requests(3);
-  return Check(*context, request->device());
+  const grpc::Status status = Check(*context, request->device());
+  if (status.ok()) ++drains_;
+  return status;
 }
 
 grpc::Status TestAdminService::ResumeDevice(grpc::ServerContext* context,

@@ -11,10 +11,14 @@ namespace opserve {
 // requests and half a second of lane time of the first tenant further. A watcher is told three
 // times without waiting, then the service ends the call; one who wants an interval of 7 s is
 // refused. The only log level is debug, and the configuration cannot be reloaded. Draining moves 3
-// requests, trimming gives 4096 bytes, the pool has one region of three blocks, resuming succeeds.
-// Device 1 never ends draining. NOT_FOUND for any other; INVALID_ARGUMENT for a call without
-// deadline.
+// requests, unless the last ready device, which device 0 is, is to be spared; trimming gives 4096
+// bytes, the pool has one region of three blocks, resuming succeeds. Device 1 never ends draining.
+// NOT_FOUND for any other; INVALID_ARGUMENT for a call without deadline.
 class TestAdminService final : public v1::AdminService::Service {
+ public:
+  // Times that device 0 was drained.
+  int drains() const { return drains_; }
+
  private:
   grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest* request,
                          v1::AdminStatus* response) override;
@@ -35,6 +39,7 @@ class TestAdminService final : public v1::AdminService::Service {
                                v1::PoolSnapshot* response) override;
 
   std::atomic<int> samples_ = 0;
+  std::atomic<int> drains_ = 0;
 };
 
 }  // namespace opserve

@@ -47,6 +47,7 @@ class TestServer final : public v1::OperatorService::Service {
   std::string target() const { return "unix:" + directory_.File("socket"); }
   std::string admin_target() const { return "unix:" + directory_.File("admin.sock"); }
   TestTensorService& tensors() { return tensors_; }
+  const TestAdminService& admin() const { return admin_; }
 
   void set_execute(Handler execute) ABSL_LOCKS_EXCLUDED(mutex_);
   void set_stream(StreamHandler stream) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -22,11 +22,14 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::StartsWith;
 
 class TopCommandTest : public CommandLineTest {
  protected:
   Output RunTop(const std::string& flags) {
-    return RunHere(absl::StrCat("top ", flags, " --admin-target=", server_.admin_target()));
+    return RunProgram(
+        absl::StrSplit(absl::StrCat("top --admin-target=", server_.admin_target(), " ", flags), ' ',
+                       absl::SkipEmpty()));
   }
 
   // Runs `opserve top` with standard input and output on `terminal`, until somebody quits.
@@ -54,8 +57,9 @@ TEST_F(TopCommandTest, WithoutATerminalEachSampleIsATable) {
   const Output output = RunTop("--count=2");
 
   EXPECT_EQ(output.exit_code, ExitCode::kOk) << output.err;
-  const std::vector<std::string> samples = absl::StrSplit(output.out, "\n\nopserved");
+  const std::vector<std::string> samples = absl::StrSplit(output.out, "\n\ndaemon");
   ASSERT_EQ(samples.size(), 2u);
+  EXPECT_THAT(samples[1], StartsWith(" npu7 at " + server_.admin_target() + "\n"));
   EXPECT_THAT(samples[0], AllOf(HasSubstr("means since the start"), Not(HasSubstr("keys"))));
   EXPECT_THAT(samples[1], AllOf(HasSubstr("rates over 1.0 s"), HasSubstr("100.0%"),
                                 HasSubstr("  0  ready    0/4       0   10.0")));
@@ -68,6 +72,8 @@ TEST_F(TopCommandTest, JsonIsOneObjectALine) {
   const std::vector<std::string> lines = absl::StrSplit(output.out, '\n', absl::SkipEmpty());
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(nlohmann::json::parse(lines[0])["time"], "2023-11-14T22:15:00Z");
+  EXPECT_EQ(nlohmann::json::parse(lines[0])["daemon"], "npu7");
+  EXPECT_EQ(nlohmann::json::parse(lines[0])["socket"], server_.admin_target());
   EXPECT_EQ(nlohmann::json::parse(lines[1])["devices"][0]["completed_requests"], 1010);
 }
 
@@ -113,7 +119,8 @@ TEST_F(TopCommandTest, OnATerminalItIsDrawnInPlaceAndKeysSortIt) {
   EXPECT_EQ(RunOn(terminal, {"--interval=1h"}), ExitCode::kOk);
 
   person.join();
-  EXPECT_THAT(first, AllOf(HasSubstr("\x1b[?1049h"), HasSubstr("s share*"), HasSubstr("batch")));
+  EXPECT_THAT(first, AllOf(HasSubstr("\x1b[?1049h"), HasSubstr("daemon npu7 at unix:"),
+                           HasSubstr("s share*"), HasSubstr("batch")));
   EXPECT_THAT(sorted, AllOf(HasSubstr("n name*"), Not(HasSubstr("\x1b[0m"))));
   EXPECT_THAT(terminal.ReadUntil("1049l"), EndsWith("\x1b[?1049l"));
 }

@@ -5,8 +5,11 @@
 #include <fstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/device/npu_signs.h"
 #include "server/diagnosis/machine.h"
 #include "server/diagnosis/report.h"
 
@@ -146,6 +149,26 @@ TEST_F(MachineTest, TheHostCannNeedsNoneAndSaysIfThereAreSome) {
               AllOf(HasSubstr("not used, though this machine has 2 NPUs"),
                     HasSubstr("--acl_library_dir=cann"), Not(HasSubstr("version 24"))));
   EXPECT_TRUE(healthy);
+}
+
+TEST_F(MachineTest, SignsOfNpusAreListed) {
+  const std::string home = root_ + "cann";
+  const auto with_cann = [&home](const char* name) {
+    return absl::string_view(name) == "ASCEND_HOME_PATH" ? home.c_str() : nullptr;
+  };
+  Write("host/libascendcl.so", "");
+  const std::string runtime = root_ + "host/libascendcl.so";
+  EXPECT_THAT(NpuSigns(root_, runtime, with_cann), ::testing::IsEmpty());  // there is no such CANN
+
+  AddNpu();
+  for (const char* name : {"libascendcl.so", "libnnopbase.so", "libopapi.so"}) {
+    Write(absl::StrCat("cann/lib64/", name), "");
+  }
+  EXPECT_THAT(NpuSigns(root_, runtime, with_cann),
+              ::testing::ElementsAre("the device files davinci0, davinci1",
+                                     "the NPU driver 24.1.rc2", "CANN in " + home + "/lib64"));
+  // A runtime that is in use already is none that is not.
+  EXPECT_EQ(NpuSigns(root_, home + "/lib64/libascendcl.so", with_cann).size(), 2u);
 }
 
 }  // namespace
