@@ -14,6 +14,10 @@ namespace {
 // Until something of a tenant's device memory may have been given back.
 constexpr int64_t kMemoryPushbackMs = 1000;
 
+uint64_t WorkNs(absl::Duration estimate) {
+  return static_cast<uint64_t>(absl::ToInt64Nanoseconds(estimate));
+}
+
 }  // namespace
 
 DeviceQueue::DeviceQueue(DeviceQueueOptions options, std::shared_ptr<PinnedZones> pinned)
@@ -24,6 +28,7 @@ DeviceQueue::DeviceQueue(DeviceQueueOptions options, std::shared_ptr<PinnedZones
 
 std::unique_ptr<LaneTask> DeviceQueue::Leaves(Tasks::Entry entry) {
   tenant_depths_.Subtract(entry.tenant, 1);
+  tenant_work_ns_.Subtract(entry.tenant, WorkNs(entry.estimate));
   return std::move(entry.payload);
 }
 
@@ -75,6 +80,7 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
     return status;
   }
   tenant_depths_.Add(entry.tenant, 1);
+  tenant_work_ns_.Add(entry.tenant, WorkNs(entry.estimate));  // as Push has put it right
   return absl::OkStatus();
 }
 
@@ -167,6 +173,8 @@ DeviceQueue::Popped DeviceQueue::PopTasks(absl::Time now) {
     executing_.fetch_add(1);
     busy_.Begin(now);
     tenant_bytes_.Add(started.entry.tenant, started.lease.device_bytes);
+    // Until it ends; Leaves takes it from what waits.
+    tenant_work_ns_.Add(started.entry.tenant, WorkNs(started.lease.charge.estimate));
     result.next = {Leaves(std::move(started.entry)), started.lease, std::move(started.pinned)};
   }
   result.expired = Leave(std::move(popped.expired));
@@ -180,6 +188,7 @@ void DeviceQueue::TaskEnded(const Lease& lease, absl::Duration actual) {
 
 void DeviceQueue::Ended(const Lease& lease, absl::Duration actual) {
   tenant_bytes_.Subtract(lease.charge.tenant, lease.device_bytes);
+  tenant_work_ns_.Subtract(lease.charge.tenant, WorkNs(lease.charge.estimate));
   tasks_.Ended(lease, actual);
   executing_.fetch_sub(1);
   busy_.End(absl::Now());

@@ -139,6 +139,11 @@ class DeviceQueue final : private PinnedZones::Queue {
   // together; taken by Pop and not ended; when the oldest that waits came (the Unix epoch: none).
   const TenantAmounts& tenant_bytes() const { return tenant_bytes_; }
   const TenantAmounts& tenant_depths() const { return tenant_depths_; }
+  // Lane time of a tenant's tasks, those that wait and those that execute, as estimated; of tenants
+  // that share a slot together.
+  absl::Duration WorkOf(uint32_t tenant) const {
+    return absl::Nanoseconds(static_cast<int64_t>(tenant_work_ns_.OfSlot(TenantSlot(tenant))));
+  }
   size_t depth() const { return depth_.load(); }
   uint32_t executing() const { return executing_.load(); }
   absl::Time oldest_arrival() const {
@@ -181,6 +186,7 @@ class DeviceQueue final : private PinnedZones::Queue {
   const std::shared_ptr<PinnedZones> pinned_;
   TenantAmounts tenant_bytes_;
   TenantAmounts tenant_depths_;
+  TenantAmounts tenant_work_ns_;
   BusyTime busy_;  // begins and ends with mutex_ held
   absl::Mutex mutex_;
   Tasks tasks_ ABSL_GUARDED_BY(mutex_);

@@ -1,11 +1,11 @@
 #include "server/scheduling/scheduler.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ops/catalog/error.h"
+#include "server/scheduling/placement.h"
 
 namespace opserve::server {
 namespace {
@@ -48,7 +48,7 @@ Scheduler::~Scheduler() = default;
 
 absl::Status Scheduler::Submit(std::unique_ptr<LaneTask>* task) {
   if (const std::optional<int32_t> device = (*task)->device()) return Find(*device)->Submit(task);
-  DeviceService* service = LeastLoaded();
+  DeviceService* service = BestFor((*task)->demand().tenant);
   if (service == nullptr) {
     return catalog::ErrorWithReason(absl::StatusCode::kUnavailable, "device_unavailable",
                                     "no device is ready");
@@ -84,7 +84,7 @@ absl::Status Scheduler::SetTenants(absl::Span<const TenantSettings> tenants) {
 
 bool Scheduler::MoveFrom(int32_t device, std::unique_ptr<LaneTask>* task) const {
   if ((*task)->device()) return false;  // its data is there
-  DeviceService* service = LeastLoaded(/*except_device=*/device);
+  DeviceService* service = BestFor((*task)->demand().tenant, /*except_device=*/device);
   return service != nullptr && service->Submit(task).ok();
 }
 
@@ -120,14 +120,18 @@ bool Scheduler::HasReadyDevice() const {
                      [](const auto& service) { return IsReady(*service); });
 }
 
-DeviceService* Scheduler::LeastLoaded(int32_t except_device) const {
+DeviceService* Scheduler::BestFor(uint32_t tenant, int32_t except_device) const {
   DeviceService* best = nullptr;
-  size_t best_load = std::numeric_limits<size_t>::max();
+  DeviceLoad best_load;
   const size_t start = turn_.fetch_add(1, std::memory_order_relaxed);
   for (size_t i = 0; i < devices_.size(); ++i) {
     DeviceService& service = *devices_[(start + i) % devices_.size()];
-    const size_t load = service.queued() + service.executing();
-    if (IsReady(service) && service.device().id() != except_device && load < best_load) {
+    if (!IsReady(service) || service.device().id() == except_device) continue;
+    const DeviceLoad load{.lanes = service.lanes(),
+                          .queued = service.queued(),
+                          .executing = service.executing(),
+                          .own = service.queue().WorkOf(tenant)};
+    if (best == nullptr || IsBetterPlace(load, best_load)) {
       best = &service;
       best_load = load;
     }

@@ -1,4 +1,4 @@
-// Chooses the device for each task: where its data is, else the one with the least work.
+// Chooses the device for each task: where its data is, else the one that placement.h says.
 #pragma once
 
 #include <atomic>
@@ -30,8 +30,8 @@ class Scheduler {
   // Serves what is queued, then closes the devices.
   ~Scheduler();
 
-  // Hands *task to the device it names, else to the ready one with the least work, ties in turn;
-  // takes it if and only if the result is OK. Never waits.
+  // Hands *task to the device it names, else to the ready one that is best for its tenant
+  // (placement.h), ties in turn; takes it if and only if the result is OK. Never waits.
   //
   // kUnavailable (reason "device_unavailable" or "draining"): no device can take it now.
   // Else DeviceService::Submit's.
@@ -61,7 +61,8 @@ class Scheduler {
   absl::Span<const std::unique_ptr<DeviceService>> devices() const { return devices_; }
 
  private:
-  DeviceService* LeastLoaded(int32_t except_device = -1) const;
+  // For a task of the tenant; null: no other device is ready.
+  DeviceService* BestFor(uint32_t tenant, int32_t except_device = -1) const;
   bool MoveFrom(int32_t device, std::unique_ptr<LaneTask>* task) const;
 
   const std::shared_ptr<PinnedZones> pinned_zones_;

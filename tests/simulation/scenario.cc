@@ -79,6 +79,34 @@ Scenario FloodScenario(uint64_t seed) {
   return scenario;
 }
 
+Scenario TinyAndHeavyScenario(uint64_t seed, uint32_t tiny_weight) {
+  Random random(seed);
+  Scenario scenario{.seed = seed,
+                    .devices = static_cast<size_t>(random.Between(1, 4)),
+                    .lanes = static_cast<uint32_t>(random.Between(1, 2)),
+                    .keeps_shares = true};
+  scenario.duration = absl::Seconds(14);
+  const auto lanes = static_cast<int64_t>(scenario.devices * scenario.lanes);
+  TenantPlan tiny{.weight = tiny_weight, .load = Load::kClosed};
+  // Few lanes can be kept busy by tiny requests without many millions of them.
+  tiny.least_cost = absl::Microseconds(lanes <= 2 ? 20 : 100 * lanes);
+  tiny.most_cost = 3 * tiny.least_cost;
+  tiny.interval = absl::Microseconds(50);
+  tiny.burst = 32 * lanes;
+  TenantPlan heavy{.weight = 4 - tiny_weight, .load = Load::kClosed};
+  heavy.least_cost = absl::Milliseconds(10);
+  heavy.most_cost = 2 * heavy.least_cost;
+  heavy.interval = absl::Milliseconds(1);
+  heavy.burst = random.Between(2, 4) * lanes;
+  for (TenantPlan* plan : {&tiny, &heavy}) {
+    plan->estimate_error = static_cast<double>(random.Between(1, 3));
+    scenario.tenants.push_back(*plan);
+  }
+  scenario.capacity_per_tenant = 1024;
+  scenario.capacity = 4096;
+  return scenario;
+}
+
 Scenario LargeScenario(uint64_t seed) {
   Random random(seed);
   Scenario scenario{.seed = seed,

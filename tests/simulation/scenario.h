@@ -31,11 +31,13 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-enum class Load { kFlood, kPoisson, kBursts };
+// kFlood: a backlog on every device. kClosed: `burst` requests in progress, each sent `interval`
+// (in the mean) after an answer, to the device that the daemon would choose.
+enum class Load { kFlood, kClosed, kPoisson, kBursts };
 
 struct TenantPlan {
   uint32_t weight = 1;
-  server::MemoryLimits limits;
+  server::MemoryLimits limits = {};
   Load load = Load::kPoisson;
   absl::Duration interval = absl::Milliseconds(50);  // mean, between requests or bursts
   int64_t burst = 1;
@@ -63,12 +65,16 @@ struct Scenario {
   bool memory_is_tight = false;  // tasks may have to wait for memory
   absl::Duration duration = absl::Seconds(2);
   int64_t breakdowns = 0;
+  bool keeps_shares = false;  // in every ten seconds, on all devices together
   std::vector<TenantPlan> tenants = {};
 };
 
 Scenario SmallScenario(uint64_t seed);
 // Two or three floods alone, for long enough to compare their shares closely.
 Scenario FloodScenario(uint64_t seed);
+// Two tenants with weights of 1 and 3 that both want all devices: one sends tiny requests, the
+// other heavy ones, up to 500 times as large. `tiny_weight`: of the former.
+Scenario TinyAndHeavyScenario(uint64_t seed, uint32_t tiny_weight);
 // 64 devices, 1000 tenants.
 Scenario LargeScenario(uint64_t seed);
 

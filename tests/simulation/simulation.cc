@@ -4,20 +4,22 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/scheduling/placement.h"
 
 namespace opserve::simulation {
 namespace {
 
 constexpr absl::Duration kRepair = absl::Milliseconds(200);  // mean
 constexpr uint64_t kNobody = UINT64_MAX;
+constexpr absl::Duration kSampleInterval = absl::Milliseconds(500);
 
 const void* KeyOf(uint64_t task) { return reinterpret_cast<const void*>(task + 1); }
 
-// FNV-1a.
+// FNV-1a, of 64 bits at a time.
 constexpr uint64_t kHashStart = 14695981039346656037u;
-uint64_t Mix(uint64_t hash, absl::string_view text) {
-  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211u;
-  return hash;
+uint64_t Mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 1099511628211u;
+  return hash ^ (hash >> 32);  // the high bits change the low ones as well
 }
 
 }  // namespace
@@ -50,10 +52,15 @@ Simulation::Simulation(const Scenario& scenario, std::ostream* log)
 }
 
 void Simulation::Log(absl::string_view what, uint64_t device, uint64_t subject) {
-  const std::string line =
-      absl::StrCat(absl::ToUnixNanos(now_), " ", what, " device ", device, " subject ", subject);
-  outcome_.log_hash = Mix(outcome_.log_hash, line);
-  if (log_ != nullptr) *log_ << line << '\n';
+  const int64_t time = absl::ToUnixNanos(now_);
+  // Millions of events: no text is made of them unless it is read.
+  for (const uint64_t number : {static_cast<uint64_t>(time), device, subject}) {
+    outcome_.log_hash = Mix(outcome_.log_hash, number);
+  }
+  for (const char c : what) outcome_.log_hash = Mix(outcome_.log_hash, static_cast<uint8_t>(c));
+  if (log_ != nullptr) {
+    *log_ << absl::StrCat(time, " ", what, " device ", device, " subject ", subject) << '\n';
+  }
 }
 
 void Simulation::Require(bool holds, absl::string_view what, uint64_t device, uint64_t subject) {
@@ -71,6 +78,8 @@ Outcome Simulation::Run() {
   for (uint32_t t = 0; t < scenario_.tenants.size(); ++t) {
     if (scenario_.tenants[t].load == Load::kFlood) {
       for (size_t d = 0; d < devices_.size(); ++d) RefillFlood(d, t);
+    } else if (scenario_.tenants[t].load == Load::kClosed) {
+      for (int64_t i = 0; i < scenario_.tenants[t].burst; ++i) Answer(t);
     } else {
       Schedule(now_ + random_.Exponential(scenario_.tenants[t].interval), EventKind::kArrival, t);
     }
@@ -80,6 +89,7 @@ Outcome Simulation::Run() {
              random_.Between(0, static_cast<int64_t>(devices_.size()) - 1));
   }
   for (size_t d = 0; d < devices_.size(); ++d) FillLanes(d);
+  if (scenario_.keeps_shares) Schedule(now_, EventKind::kSample, 0);
   while (!events_.empty() && outcome_.violation.empty()) {
     const Event event = events_.top();
     events_.pop();
@@ -95,6 +105,13 @@ void Simulation::Handle(const Event& event) {
   switch (event.kind) {
     case EventKind::kArrival:
       if (LoadLasts()) Arrive(static_cast<uint32_t>(event.subject));
+      return;
+    case EventKind::kRequest:
+      if (LoadLasts()) Request(static_cast<uint32_t>(event.subject));
+      return;
+    case EventKind::kSample:
+      SampleShares();
+      if (LoadLasts()) Schedule(now_ + kSampleInterval, EventKind::kSample, 0);
       return;
     case EventKind::kCancel: {
       const Task& task = tasks_[event.subject];
@@ -117,6 +134,7 @@ void Simulation::Handle(const Event& event) {
       if (devices_[device].generation != event.generation) return;  // broken off
       EndTask(device, event.subject, "ended");
       ++outcome_.completed;
+      Answer(tasks_[event.subject].tenant);
       FillLanes(device);
       return;
     }
@@ -131,13 +149,21 @@ void Simulation::Handle(const Event& event) {
 
 void Simulation::Arrive(uint32_t tenant) {
   const TenantPlan& plan = scenario_.tenants[tenant];
-  for (int64_t i = 0; i < plan.burst; ++i) {
-    const uint64_t task = NewTask(tenant);
-    const size_t device = Place();
-    PushTo(device, task, State::kNew);
-    if (device < devices_.size()) FillLanes(device);
-  }
+  for (int64_t i = 0; i < plan.burst; ++i) Request(tenant);
   Schedule(now_ + random_.Exponential(plan.interval), EventKind::kArrival, tenant);
+}
+
+void Simulation::Request(uint32_t tenant) {
+  const uint64_t task = NewTask(tenant);
+  const size_t device = Place(tenant);
+  PushTo(device, task, State::kNew);
+  if (device < devices_.size()) FillLanes(device);
+}
+
+void Simulation::Answer(uint32_t tenant) {
+  const TenantPlan& plan = scenario_.tenants[tenant];
+  if (plan.load != Load::kClosed) return;
+  Schedule(now_ + random_.Exponential(plan.interval), EventKind::kRequest, tenant);
 }
 
 uint64_t Simulation::NewTask(uint32_t tenant) {
@@ -145,6 +171,7 @@ uint64_t Simulation::NewTask(uint32_t tenant) {
   Task task;
   task.tenant = tenant;
   task.cost = random_.Pareto(plan.least_cost, plan.most_cost, plan.tail);
+  task.estimate = task.cost * random_.Factor(plan.estimate_error);
   task.deadline = random_.Happens(plan.deadline_share) ? now_ + random_.Exponential(plan.patience)
                                                        : absl::InfiniteFuture();
   task.bytes = static_cast<uint64_t>(random_.Between(static_cast<int64_t>(plan.least_bytes),
@@ -157,14 +184,19 @@ uint64_t Simulation::NewTask(uint32_t tenant) {
   return number;
 }
 
-size_t Simulation::Place() const {
+size_t Simulation::Place(uint32_t tenant) const {
   size_t best = devices_.size();
+  server::DeviceLoad best_load;
   for (size_t d = 0; d < devices_.size(); ++d) {
     const Device& device = devices_[d];
     if (!device.is_up) continue;
-    if (best == devices_.size() || device.waiting + device.running.size() <
-                                       devices_[best].waiting + devices_[best].running.size()) {
+    const server::DeviceLoad load{.lanes = scenario_.lanes,
+                                  .queued = device.waiting,
+                                  .executing = device.running.size(),
+                                  .own = device.tenants[tenant].work};
+    if (best == devices_.size() || server::IsBetterPlace(load, best_load)) {
       best = d;
+      best_load = load;
     }
   }
   return best;
@@ -179,13 +211,12 @@ void Simulation::PushTo(size_t d, uint64_t number, State from) {
     return;
   }
   Device& device = devices_[d];
-  const TenantPlan& plan = scenario_.tenants[task.tenant];
   Queue::Entry entry{.payload = number,
                      .key = KeyOf(number),
                      .tenant = task.tenant,
                      .priority = static_cast<server::Priority>(random_.Between(0, 2)),
                      .deadline = task.deadline,
-                     .estimate = task.cost * random_.Factor(plan.estimate_error),
+                     .estimate = task.estimate,
                      .device_bytes = task.bytes};
   TenantAccount& tenant = device.tenants[task.tenant];
   const bool has_room =
@@ -202,6 +233,7 @@ void Simulation::PushTo(size_t d, uint64_t number, State from) {
   task.device = d;
   ++device.waiting;
   if (++tenant.waiting == 1) tenant.hungry_since = now_;
+  tenant.work += task.estimate;
   Log("queued", d, number);
   CheckStep(d);
 }
@@ -255,6 +287,7 @@ void Simulation::StartTask(size_t d, Queue::Started started) {
   TenantAccount& tenant = devices_[d].tenants[task.tenant];
   if (tenant.waiting > 0) tenant.hungry_since = now_;
   ++tenant.running;
+  tenant.work += task.estimate;  // until it ends; LeaveQueue took it from what waits
   TakeBytes(d, task.tenant, task.bytes);
   task.started = now_;
   devices_[d].running.emplace(number, started.lease);
@@ -269,6 +302,7 @@ void Simulation::EndTask(size_t d, uint64_t number, absl::string_view how) {
   Change(number, State::kRunning, State::kEnded);
   TenantAccount& tenant = device.tenants[task.tenant];
   --tenant.running;
+  tenant.work -= task.estimate;
   tenant.used += std::max(absl::ZeroDuration(), std::min(now_, end_of_load_) - task.started);
   GiveBytes(d, task.tenant, task.bytes);
   const auto lease = device.running.find(number);
@@ -293,7 +327,7 @@ void Simulation::BreakDown(size_t d) {
   Require(entries.size() == device.waiting, "not all was taken", d, kNobody);
   for (const Queue::Entry& entry : entries) LeaveQueue(d, entry.payload);
   for (const Queue::Entry& entry : entries) {
-    const size_t other = Place();
+    const size_t other = Place(tasks_[entry.payload].tenant);
     PushTo(other, entry.payload, State::kWaiting);
     ++outcome_.moved;
     if (other < devices_.size()) FillLanes(other);
@@ -320,6 +354,7 @@ void Simulation::LeaveQueue(size_t d, uint64_t task) {
   Device& device = devices_[d];
   TenantAccount& tenant = device.tenants[tasks_[task].tenant];
   --device.waiting;
+  tenant.work -= tasks_[task].estimate;
   if (--tenant.waiting == 0) tenant.hungry_since = absl::InfiniteFuture();
 }
 

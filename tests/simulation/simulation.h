@@ -31,6 +31,8 @@ struct Outcome {
   uint64_t cancelled = 0;
   uint64_t refused = 0;
   uint64_t moved = 0;  // to another device, perhaps several times
+  // Scenario::keeps_shares: by how much of its share a tenant was farthest from it in ten seconds.
+  double worst_window = 0;
 };
 
 class Simulation {
@@ -43,13 +45,14 @@ class Simulation {
 
  private:
   enum class State { kNew, kWaiting, kRunning, kEnded };
-  enum class EventKind { kArrival, kCancel, kEnd, kBreakdown, kRecovery };
+  enum class EventKind { kArrival, kRequest, kCancel, kEnd, kBreakdown, kRecovery, kSample };
 
   struct Task {
     uint32_t tenant = 0;
     State state = State::kNew;
     size_t device = 0;
     absl::Duration cost;
+    absl::Duration estimate;
     absl::Time deadline;
     uint64_t bytes = 0;
     absl::Time started;
@@ -70,6 +73,7 @@ class Simulation {
     size_t running = 0;
     uint64_t bytes = 0;
     absl::Duration used;  // lane time until the load ends
+    absl::Duration work;  // of what waits and runs, as estimated
     // Since when it has been waiting without a start.
     absl::Time hungry_since = absl::InfiniteFuture();
     bool is_saturating = false;  // has had a backlog all the time
@@ -89,9 +93,12 @@ class Simulation {
   void Handle(const Event& event);
 
   void Arrive(uint32_t tenant);
+  void Request(uint32_t tenant);  // one more
+  // If the tenant waits for answers before it sends more: it has one.
+  void Answer(uint32_t tenant);
   uint64_t NewTask(uint32_t tenant);
-  // The least loaded device that is up; devices_.size(): none is.
-  size_t Place() const;
+  // The device that is up and best for the tenant; devices_.size(): none is.
+  size_t Place(uint32_t tenant) const;
   void PushTo(size_t device, uint64_t task, State from);
   // If the tenant is a flood: it has a backlog again, unless the queue is full.
   void RefillFlood(size_t device, uint32_t tenant);
@@ -113,6 +120,9 @@ class Simulation {
   void CheckWait(size_t device, uint32_t tenant);
   void CheckEnd();
   void CheckShares(size_t device);
+  // What each tenant has had of all devices so far.
+  void SampleShares();
+  void CheckWindows();
   absl::Duration LongestWait(uint32_t tenant) const;
 
   void Log(absl::string_view what, uint64_t device, uint64_t subject);
@@ -128,8 +138,9 @@ class Simulation {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   uint64_t event_numbers_ = 0;
   std::vector<Device> devices_;
-  std::deque<Task> tasks_;                    // references stay good
-  std::vector<absl::Duration> longest_wait_;  // by tenant
+  std::deque<Task> tasks_;                            // references stay good
+  std::vector<absl::Duration> longest_wait_;          // by tenant
+  std::vector<std::vector<absl::Duration>> samples_;  // by kSampleInterval and tenant
   Outcome outcome_;
 };
 

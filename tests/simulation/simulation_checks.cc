@@ -1,5 +1,6 @@
 // What must hold in a simulation.
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "tests/simulation/simulation.h"
@@ -74,6 +75,37 @@ void Simulation::CheckShares(size_t d) {
   }
 }
 
+void Simulation::SampleShares() {
+  std::vector<absl::Duration>& used = samples_.emplace_back(scenario_.tenants.size());
+  for (const Device& device : devices_) {
+    for (size_t t = 0; t < used.size(); ++t) used[t] += device.tenants[t].used;
+  }
+}
+
+void Simulation::CheckWindows() {
+  constexpr size_t kWindow = 20;  // samples
+  double weights = 0;
+  for (const TenantPlan& plan : scenario_.tenants) weights += plan.weight;
+  Require(samples_.size() > kWindow, "there is no window of ten seconds", 0, 0);
+  for (size_t end = kWindow; end < samples_.size(); ++end) {
+    std::vector<absl::Duration> used;
+    absl::Duration all;
+    for (size_t t = 0; t < scenario_.tenants.size(); ++t) {
+      used.push_back(samples_[end][t] - samples_[end - kWindow][t]);
+      all += used.back();
+    }
+    for (uint32_t t = 0; t < used.size(); ++t) {
+      const double share = scenario_.tenants[t].weight / weights;
+      const double error = std::abs(absl::FDivDuration(used[t], all) / share - 1);
+      outcome_.worst_window = std::max(outcome_.worst_window, error);
+      Require(error <= 0.05,
+              absl::StrCat("a tenant had ", absl::FDivDuration(used[t], all),
+                           " of ten seconds instead of ", share),
+              0, t);
+    }
+  }
+}
+
 void Simulation::CheckEnd() {
   for (uint64_t i = 0; i < tasks_.size(); ++i) {
     Require(tasks_[i].state == State::kEnded, "a task never ended", tasks_[i].device, i);
@@ -84,6 +116,7 @@ void Simulation::CheckEnd() {
     Require(device.queue->memory().used() == 0, "memory is left", d, 0);
     if (!scenario_.memory_is_tight) CheckShares(d);
   }
+  if (scenario_.keeps_shares) CheckWindows();
   Require(outcome_.completed + outcome_.broken_off + outcome_.expired + outcome_.cancelled +
                   outcome_.refused ==
               tasks_.size(),

@@ -1,6 +1,7 @@
 // Thousands of days in the life of the queues. To see a failing one again:
 //   simulation_test --seed=N [--log]
 
+#include <algorithm>
 #include <cstdint>
 #include <iostream>
 #include <optional>
@@ -18,16 +19,22 @@ namespace {
 #ifdef ABSL_HAVE_ADDRESS_SANITIZER  // the same code in fewer scenarios: it makes them slow
 constexpr uint64_t kSmall = 100;
 constexpr uint64_t kFloods = 5;
+constexpr uint64_t kTinyAndHeavy = 2;
 #else
 constexpr uint64_t kSmall = 1000;
 constexpr uint64_t kFloods = 50;
+constexpr uint64_t kTinyAndHeavy = 12;
 #endif
 
 // Seeds say which kind of scenario they are of.
 constexpr uint64_t kFirstFlood = 1'000'000;
 constexpr uint64_t kLarge = 2'000'000;
+constexpr uint64_t kFirstTinyOfWeight1 = 3'000'000;
+constexpr uint64_t kFirstTinyOfWeight3 = 4'000'000;
 
 Scenario ScenarioOf(uint64_t seed) {
+  if (seed >= kFirstTinyOfWeight3) return TinyAndHeavyScenario(seed, 3);
+  if (seed >= kFirstTinyOfWeight1) return TinyAndHeavyScenario(seed, 1);
   if (seed >= kLarge) return LargeScenario(seed);
   return seed >= kFirstFlood ? FloodScenario(seed) : SmallScenario(seed);
 }
@@ -74,6 +81,17 @@ TEST(SimulationTest, FloodsShareByWeight) {
   }
 }
 
+TEST(SimulationTest, TinyAndHeavyRequestsShareByWeightInEveryTenSeconds) {
+  for (const uint64_t first : {kFirstTinyOfWeight1, kFirstTinyOfWeight3}) {
+    double worst = 0;
+    for (uint64_t seed = first; seed < first + kTinyAndHeavy && !HasFailure(); ++seed) {
+      worst = std::max(worst, RunSeed(seed).worst_window);
+    }
+    std::cout << "tiny requests of weight " << (first == kFirstTinyOfWeight1 ? 1 : 3)
+              << ": a tenant was at most " << 100 * worst << " % of its share from it\n";
+  }
+}
+
 TEST(SimulationTest, EverythingHoldsWithManyDevicesAndTenants) { Print(RunSeed(kLarge)); }
 
 TEST(SimulationTest, TheSameSeedGivesTheSameEvents) {
@@ -86,6 +104,10 @@ TEST(SimulationTest, TheSameSeedGivesTheSameEvents) {
 int RunOne(uint64_t seed, bool logs) {
   const Outcome outcome = Simulation(ScenarioOf(seed), logs ? &std::cout : nullptr).Run();
   Print(outcome);
+  if (outcome.worst_window > 0) {
+    std::cout << "a tenant was at most " << 100 * outcome.worst_window
+              << " % of its share from it in ten seconds\n";
+  }
   if (outcome.violation.empty()) return 0;
   std::cout << "violated: " << outcome.violation << "\n";
   return 1;

@@ -76,6 +76,46 @@ TEST_F(DeviceServiceTest, TasksGoToTheDeviceWithLessWorkOrWhereTheirDataIs) {
   EXPECT_EQ(bound->device, 0);
 }
 
+TEST_F(DeviceServiceTest, SpreadsATenantsWorkBesideManyTasksOfAnother) {
+  Start({0, 1});
+  const std::vector<std::shared_ptr<Outcome>> blockers = {SubmitBlocker(0), SubmitBlocker(1)};
+  std::vector<std::shared_ptr<Outcome>> tasks;
+  for (int i = 0; i < 10; ++i) {
+    tasks.push_back(Submit(Nothing, std::make_shared<CallState>(absl::InfiniteFuture()), 1,
+                           {.tenant = 1, .cost = {.time = absl::Microseconds(20)}}));
+  }
+  for (int i = 0; i < 4; ++i) tasks.push_back(SubmitFor(2, absl::Milliseconds(10)));
+  for (const int32_t id : {0, 1}) {
+    EXPECT_EQ(device(id).queue().tenant_depths().OfSlot(2), 2u);
+    EXPECT_EQ(device(id).queue().WorkOf(2), absl::Milliseconds(20));
+  }
+  OpenGate();
+  for (const auto& task : tasks) task->ended.WaitForNotification();
+  EXPECT_EQ(device(0).queue().WorkOf(2), absl::ZeroDuration());
+  EXPECT_EQ(device(1).queue().WorkOf(2), absl::ZeroDuration());
+}
+
+TEST_F(DeviceServiceTest, CountsATenantsQueuedAndExecutingWork) {
+  Start({0});
+  const absl::Duration estimate = absl::Milliseconds(7);
+  const auto running = SubmitBlocker(0, {.tenant = 3, .cost = {.time = estimate}});
+  const DeviceQueue& queue = device(0).queue();
+  EXPECT_EQ(queue.WorkOf(3), estimate);
+  const auto call = std::make_shared<CallState>(absl::InfiniteFuture());
+  const auto cancelled =
+      Submit(Nothing, call, std::nullopt, {.tenant = 3, .cost = {.time = estimate}});
+  const auto waiting = SubmitFor(3, estimate);
+  EXPECT_EQ(queue.WorkOf(3), 3 * estimate);
+  call->Cancel();
+  EXPECT_EQ(queue.WorkOf(3), 2 * estimate);
+  device(0).device().Quarantine(Fault::kDevice, "a test says so");
+  waiting->ended.WaitForNotification();
+  EXPECT_EQ(queue.WorkOf(3), estimate);
+  OpenGate();
+  running->ended.WaitForNotification();
+  EXPECT_EQ(queue.WorkOf(3), absl::ZeroDuration());
+}
+
 TEST_F(DeviceServiceTest, ADeviceWithAWrongGoldenResultDoesNotServeUntilItIsRight) {
   InjectFaults("kernel=aclnnKlDivTargetBackward,wrong,on=0,count=3");
   Start({0, 1});

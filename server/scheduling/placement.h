@@ -1,0 +1,41 @@
+// Chooses the device for a task that can run on any of them.
+//
+// Each device shares its lanes fairly between the tenants that have tasks in its queue. So a tenant
+// gets its share of all devices only while it has tasks in every queue. Placing by the number of
+// tasks breaks that: beside a tenant with many tiny tasks, a tenant with a few heavy ones has at
+// times none in one of the queues, and loses its share of that device for as long; the other
+// devices do not make up for it. So a tenant's own work, in lane time, is spread evenly. The work
+// of other tenants counts only where it leaves a lane free, or to break a tie.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+
+#include "absl/time/time.h"
+
+namespace opserve::server {
+
+// A device as one tenant sees it.
+struct DeviceLoad {
+  uint32_t lanes = 1;
+  size_t queued = 0;     // tasks of all tenants
+  size_t executing = 0;  // likewise
+  // Lane time of the tenant's tasks, queued and executing, as estimated.
+  absl::Duration own = absl::ZeroDuration();
+};
+
+// Whether a task of the tenant is better placed on the device with the load `a` than on that with
+// `b`. Neither is better than its equal: the caller takes equals in turn.
+inline bool IsBetterPlace(const DeviceLoad& a, const DeviceLoad& b) {
+  const auto rank = [](const DeviceLoad& load) {
+    // A task that waits beside a free lane waits for memory, which the new one may need as well.
+    const bool is_free = load.queued == 0 && load.executing < load.lanes;
+    // With a free lane the task starts at once, whatever its tenant has running there.
+    return std::make_tuple(!is_free, is_free ? absl::ZeroDuration() : load.own,
+                           load.queued + load.executing);
+  };
+  return rank(a) < rank(b);
+}
+
+}  // namespace opserve::server
