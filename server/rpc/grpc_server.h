@@ -56,7 +56,9 @@ class GrpcServer {
   // address cannot be bound, or another daemon answers on that socket.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const Config& config, Parts parts);
 
-  // Cancels what is left, waits until the devices have let go of it, and ends the threads.
+  // Ends the connections, cancels what is left, waits until the devices have let go of it, and ends
+  // the threads. Clients see UNAVAILABLE: with reason "draining" where there was time to answer,
+  // else their connection ends.
   ~GrpcServer();
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;
@@ -85,6 +87,7 @@ class GrpcServer {
   std::unique_ptr<ConnectionGate> GateFor(const ListenAddress& address,
                                           grpc::ServerBuilder* builder) const;
   void ListenForCalls(grpc::ServerCompletionQueue* queue);
+  void EndService();
   void Poll(grpc::ServerCompletionQueue* queue);
   absl::Status ListOperators(const v1::ListOperatorsRequest& request,
                              v1::ListOperatorsResponse* response) const;
