@@ -17,6 +17,7 @@
 #include "server/daemon.h"
 #include "server/diagnosis/self_test.h"
 #include "server/observability/log.h"
+#include "server/rpc/grpc_log.h"
 #include "server/rpc/grpc_server.h"
 #include "server/service_manager.h"
 
@@ -88,6 +89,7 @@ ExitCode Run() {
   TrustMutexes();
   // What protobuf would print of malformed messages, their senders are told; the log stays JSON.
   google::protobuf::SetLogHandler(nullptr);
+  LogGrpcMessages();
   const absl::StatusOr<Config> config = LoadConfig();
   if (!config.ok()) return Fail(kBadFlags, config.status());
   if (ShouldOnlyValidate()) {
