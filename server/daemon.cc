@@ -336,7 +336,7 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
   };
   add(metrics_->Collect(tenants));
   add(monitor_->Collect());
-  add(CollectTenantMetrics(tenants, *scheduler_,
+  add(CollectTenantMetrics(tenants, *scheduler_, grpc_->idempotency(),
                            has_shared_memory ? &shared_memory_quota_ : nullptr));
   add(CollectOverloadMetrics({.scheduler = *scheduler_,
                               .pinned = *pinned_,

@@ -128,7 +128,8 @@ ABSL_FLAG(absl::optional<uint32_t>, stream_window, absl::nullopt,
           "Requests of one ExecuteStream that may be unanswered before no more are read (1 to "
           "10000). Default: 64.");
 ABSL_FLAG(absl::optional<uint64_t>, idempotency_cache_bytes, absl::nullopt,
-          "Host memory for answers to requests with an idempotency key (at least 1048576). "
+          "Host memory for answers to requests with an idempotency key (at least 1048576), shared "
+          "by tenants according to their weights; when it is full, the oldest answers go. "
           "Default: 64 MiB.");
 ABSL_FLAG(absl::optional<absl::Duration>, recovery_wait, absl::nullopt,
           "Wait before the second attempt to bring a broken device back; doubled for each "

@@ -79,6 +79,7 @@ class GrpcServer {
   const ConnectionAcceptor& acceptor() const { return acceptor_; }
   // Calls that were ended so far because their clients took nothing.
   uint64_t stalled_calls() const { return calls_.writes.cancelled(); }
+  const IdempotencyCache& idempotency() const { return idempotency_; }
 
  private:
   GrpcServer(const Config& config, Parts parts);
