@@ -232,6 +232,7 @@ TEST(ErrorTest, NothingAClientSentMakesAnErrorLarge) {
 
 TEST(GrpcLogTest, ItsMessagesAreLinesOfTheLogAndFew) {
   LogGrpcMessages();
+  gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);  // as gRPC does when it is first used
   ::testing::internal::CaptureStderr();
 
   for (int i = 0; i < 300; ++i) gpr_log(GPR_ERROR, "Handshake failed: \"%d\"\n", i);
