@@ -386,7 +386,7 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
   };
   add(metrics_->Collect(tenants));
   add(monitor_->Collect());
-  add(CollectTenantMetrics(tenants, *scheduler_,
+  add(CollectTenantMetrics(tenants, *scheduler_, grpc_->idempotency(),
                            has_shared_memory ? &shared_memory_quota_ : nullptr));
   add(CollectOverloadMetrics({.scheduler = *scheduler_,
                               .pinned = *pinned_,
@@ -412,9 +412,14 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
           .Add({{"kind", "connection"}}, static_cast<double>(grpc_->acceptor().stalled()))
           .Build());
   families.push_back(MetricFamilyBuilder("opserve_log_lines_dropped_total",
-                                         "Lines of the log that nobody read in time.",
+                                         "Lines of the log that were not read in time.",
                                          prometheus::MetricType::Counter)
                          .Add({}, static_cast<double>(DroppedLogLines()))
+                         .Build());
+  families.push_back(MetricFamilyBuilder("opserve_log_queued_bytes",
+                                         "Memory of log lines that wait to be read; at most 4 MiB.",
+                                         prometheus::MetricType::Gauge)
+                         .Add({}, static_cast<double>(QueuedLogBytes()))
                          .Build());
   families.push_back(
       MetricFamilyBuilder("opserve_config_reloads_total",

@@ -20,6 +20,7 @@
 #include "server/daemon.h"
 #include "server/diagnosis/self_test.h"
 #include "server/observability/log.h"
+#include "server/rpc/grpc_log.h"
 #include "server/rpc/grpc_server.h"
 #include "server/service_manager.h"
 
@@ -91,6 +92,7 @@ ExitCode Run(const CommandLine& command_line) {
   TrustMutexes();
   // What protobuf would print of malformed messages, their senders are told; the log stays JSON.
   google::protobuf::SetLogHandler(nullptr);
+  LogGrpcMessages();
   const auto load_config = [&command_line] { return LoadConfig(command_line); };
   const config::Command& command = command_line.command();
   const absl::StatusOr<Config> config = load_config();

@@ -49,8 +49,9 @@ class TenantMetrics {
     families_.push_back(family.Build());
   }
 
-  void AddAmounts(const char* name, const char* help, const TenantAmounts& amounts) {
-    MetricFamilyBuilder family(name, help, MetricType::Gauge);
+  void AddAmounts(const char* name, const char* help, const TenantAmounts& amounts,
+                  MetricType type = MetricType::Gauge) {
+    MetricFamilyBuilder family(name, help, type);
     for (const Series& tenant : tenants_.tenants()) {
       family.Add({{"tenant", tenant.label}}, Of(tenant, amounts));
     }
@@ -92,6 +93,7 @@ double LagSeconds(const Series& tenant, const DeviceService& service) {
 
 std::vector<prometheus::MetricFamily> CollectTenantMetrics(const TenantSeries& tenants,
                                                            const Scheduler& scheduler,
+                                                           const IdempotencyCache& idempotency,
                                                            const SharedMemoryQuota* shared_memory) {
   TenantMetrics metrics(tenants, scheduler);
   metrics.AddByDevice("opserve_queue_depth", "Requests waiting for a lane.", MetricType::Gauge,
@@ -116,6 +118,16 @@ std::vector<prometheus::MetricFamily> CollectTenantMetrics(const TenantSeries& t
     metrics.AddAmounts("opserve_shm_bytes", "Bytes of these regions.",
                        shared_memory->tenant_bytes());
   }
+  metrics.AddAmounts("opserve_idempotency_entries", "Answers kept for idempotency keys.",
+                     idempotency.entries());
+  metrics.AddAmounts("opserve_idempotency_bytes", "Host memory that these answers take.",
+                     idempotency.bytes());
+  metrics.AddAmounts("opserve_idempotency_evictions_total",
+                     "Answers forgotten before their time, to make room for others.",
+                     idempotency.evictions(), MetricType::Counter);
+  metrics.AddAmounts("opserve_idempotency_unremembered_total",
+                     "Requests with an idempotency key for whose answers there was no room.",
+                     idempotency.unremembered(), MetricType::Counter);
   metrics.AddDropped();
   return metrics.Take();
 }

@@ -5,6 +5,7 @@
 
 #include "prometheus/metric_family.h"
 #include "server/observability/tenant_series.h"
+#include "server/rpc/idempotency_cache.h"
 #include "server/scheduling/scheduler.h"
 #include "server/shared_memory/shared_memory_quota.h"
 
@@ -13,6 +14,7 @@ namespace opserve::server {
 // `shared_memory`: null if there is none. Takes no lock. Thread-safe.
 std::vector<prometheus::MetricFamily> CollectTenantMetrics(const TenantSeries& tenants,
                                                            const Scheduler& scheduler,
+                                                           const IdempotencyCache& idempotency,
                                                            const SharedMemoryQuota* shared_memory);
 
 }  // namespace opserve::server

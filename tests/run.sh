@@ -5,10 +5,11 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 usage() {
   cat <<EOF
-usage: tests/run.sh [--quick] [--asan | --tsan] [--lint] [FILTER]
+usage: tests/run.sh [--quick | --long] [--asan | --tsan] [--lint] [FILTER]
 
   (nothing)   all tests
   --quick     unit and conformance tests only
+  --long      instead of all these, the tests of the long run (label "long"): larger counts, for hours
   --asan      everything built by Clang with AddressSanitizer and UndefinedBehaviorSanitizer
   --tsan      what has threads built with ThreadSanitizer
   --lint      instead of running tests: formatting, and Clang's warnings and lock annotations as
@@ -19,10 +20,11 @@ Build directories: build, build-asan, build-tsan. Exit code 0 if all passed.
 EOF
 }
 
-sanitize= suffix= labels= lint= filter=
+sanitize= suffix= labels= configuration= lint= filter=
 for argument in "$@"; do
   case "$argument" in
     --quick) labels='unit|conformance' ;;
+    --long) labels=long configuration=long ;;
     --asan) sanitize=address suffix=-asan ;;
     --tsan) sanitize=thread suffix=-tsan ;;
     --lint) lint=1 sanitize=address suffix=-asan ;;
@@ -64,4 +66,5 @@ export LSAN_OPTIONS=suppressions=$root/tests/lsan.supp
 export UBSAN_OPTIONS=print_stacktrace=1
 # gRPC was not built with ThreadSanitizer: what it hands to the system is not looked at.
 export TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1:suppressions=$root/tests/tsan.supp
-ctest --test-dir "$build" --output-on-failure --parallel 2 ${labels:+-L "$labels"} ${filter:+-R "$filter"}
+ctest --test-dir "$build" --output-on-failure --parallel 2 ${configuration:+-C "$configuration"} \
+  ${labels:+-L "$labels"} ${filter:+-R "$filter"}

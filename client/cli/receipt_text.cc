@@ -47,6 +47,9 @@ std::string DescribeTrace(const v1::Receipt& receipt) {
   return absl::StrCat("trace ", receipt.trace_id(), ", span ", receipt.span_id(), "\n");
 }
 
+constexpr absl::string_view kNotRemembered =
+    "not remembered: the daemon has no room for the answer under its idempotency key\n";
+
 }  // namespace
 
 std::string FormatReceipt(const v1::Receipt& receipt) {
@@ -62,7 +65,8 @@ std::string FormatReceipt(const v1::Receipt& receipt) {
                       FormatBytes(receipt.copied_to_device_bytes()), " to the device and ",
                       FormatBytes(receipt.copied_from_device_bytes()), " back\n",
                       "plan cache: ", receipt.plan_hits(), " hits, ", receipt.plan_misses(),
-                      " misses; ", DescribeMemory(receipt), "\n", DescribeTrace(receipt));
+                      " misses; ", DescribeMemory(receipt), "\n", DescribeTrace(receipt),
+                      receipt.not_remembered() ? kNotRemembered : "");
 }
 
 }  // namespace opserve::cli

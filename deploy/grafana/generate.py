@@ -210,6 +210,14 @@ TENANTS = Dashboard("tenants", "opserve: tenants", [
           unit="bytes", is_stacked=True),
     Panel("Shared regions", "How many pieces that is.", [
         Query(total("tenant", "opserve_shm_regions"), "{{tenant}}", may_be_empty=True)]),
+    Panel("Answers for repetitions", "Host memory of answers kept for idempotency keys.", [
+        Query(total("tenant", "opserve_idempotency_bytes"), "{{tenant}}")],
+          unit="bytes", is_stacked=True),
+    Panel("Answers forgotten, not remembered", "Forgotten before their time to make room, and those without "
+          "room: --idempotency_cache_bytes is small for these tenants.", [
+        Query(rate("tenant", "opserve_idempotency_evictions_total"), "{{tenant}} forgotten"),
+        Query(rate("tenant", "opserve_idempotency_unremembered_total"), "{{tenant}} not remembered")],
+          unit="ops"),
 ])
 
 MEMORY = Dashboard("memory", "opserve: memory", [
@@ -275,6 +283,9 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
           "calls and connections ended after --write_stall_timeout.", [
         Query(f"increase({of('opserve_rejected_connections_total')}[1h])", "{{instance}} refused"),
         Query(f"increase({of('opserve_write_stalls_total')}[1h])", "{{instance}} stalled {{kind}}")]),
+    Panel("Log lines lost, and waiting", "In an hour, and KiB that wait: the log's reader is slow or has stopped.", [
+        Query(f"increase({of('opserve_log_lines_dropped_total')}[1h])", "{{instance}} lost"),
+        Query(of("opserve_log_queued_bytes") + " / 1024", "{{instance}} KiB waiting")]),
     Panel("Shared memory refused", "By reason.", [
         Query(rate("reason", "opserve_shm_rejections_total") + " > 0", "{{reason}}",
               may_be_empty=True)], unit="ops"),

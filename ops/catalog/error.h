@@ -2,8 +2,10 @@
 // expected and actual value, and which carries the same as an ErrorDetail for programs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -15,6 +17,15 @@ namespace opserve::catalog {
 inline constexpr int kAclnnParamNullptr = 161001;
 inline constexpr int kAclnnParamInvalid = 161002;
 
+// Texts that errors quote may be a client's, of any length. Messages have at most kMaxErrorBytes,
+// names in an ErrorDetail kMaxErrorNameBytes, so that no error takes much memory, wherever it goes,
+// and all fit into gRPC's trailers (8 KiB).
+inline constexpr size_t kMaxErrorBytes = 1024;
+inline constexpr size_t kMaxErrorNameBytes = 128;
+
+// At most `limit` bytes of UTF-8 text, not cut inside a character, and "..." if it was cut.
+std::string Shortened(absl::string_view text, size_t limit);
+
 // Attaches `detail` to a status that is not OK, replacing one it has.
 void SetErrorDetail(const v1::ErrorDetail& detail, absl::Status* status);
 
@@ -22,7 +33,7 @@ void SetErrorDetail(const v1::ErrorDetail& detail, absl::Status* status);
 std::optional<v1::ErrorDetail> GetErrorDetail(const absl::Status& status);
 
 // kInvalidArgument with reason "invalid", the aclnn status 161002 (or `aclnn_status`) and the
-// message "OPERATOR: ARGUMENT: problem" (without what is empty).
+// message "OPERATOR: ARGUMENT: problem" (without what is empty). Both names are cut as above.
 absl::Status InvalidCall(absl::string_view operator_name, absl::string_view argument,
                          absl::string_view problem, int aclnn_status = kAclnnParamInvalid);
 

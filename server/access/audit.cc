@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "absl/time/clock.h"
+#include "ops/catalog/error.h"
 #include "server/observability/log.h"
 
 namespace opserve::server {
@@ -45,9 +46,9 @@ void AuditDenied(absl::string_view method, const absl::Status& why, std::optiona
   static Sampler sampler;
   uint64_t suppressed = 0;
   if (!sampler.Take(absl::Now(), &suppressed)) return;
-  LogWarning("denied", {{"method", std::string(method.substr(0, kMaxMethodBytes))},
+  LogWarning("denied", {{"method", catalog::Shortened(method, kMaxMethodBytes)},
                         {"code", absl::StatusCodeToString(why.code())},
-                        {"error", std::string(why.message())},
+                        {"error", catalog::Shortened(why.message(), catalog::kMaxErrorBytes)},
                         {"uid", Json(uid)},
                         {"certificate_names", certificate_names},
                         {"suppressed", suppressed}});
@@ -55,11 +56,12 @@ void AuditDenied(absl::string_view method, const absl::Status& why, std::optiona
 
 void AuditAdminCall(absl::string_view method, absl::string_view arguments,
                     std::optional<uint32_t> uid, const absl::Status& outcome) {
-  LogInfo("admin_call", {{"method", std::string(method)},
-                         {"arguments", std::string(arguments)},
-                         {"uid", Json(uid)},
-                         {"outcome", absl::StatusCodeToString(outcome.code())},
-                         {"error", std::string(outcome.message())}});
+  LogInfo("admin_call",
+          {{"method", std::string(method)},
+           {"arguments", catalog::Shortened(arguments, catalog::kMaxErrorBytes)},
+           {"uid", Json(uid)},
+           {"outcome", absl::StatusCodeToString(outcome.code())},
+           {"error", catalog::Shortened(outcome.message(), catalog::kMaxErrorBytes)}});
 }
 
 }  // namespace opserve::server

@@ -1,11 +1,13 @@
 #include "server/access/connection_acceptor.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -21,6 +23,8 @@ namespace {
 
 // The system takes twice as much, and as much of the kernel's memory for each connection at most.
 constexpr int kUnixSendBufferBytes = 1 << 20;
+
+constexpr absl::Duration kTakenPeriod = absl::Milliseconds(1);
 
 }  // namespace
 
@@ -38,7 +42,7 @@ absl::Status ConnectionAcceptor::Start() {
   };
   watch(stop_.get());
   for (const std::unique_ptr<Door>& door : doors_) {
-    for (const FileDescriptor& socket : door->listener.sockets()) {
+    for (const FileDescriptor& socket : door->listener->sockets()) {
       door_of_[socket.get()] = door.get();
       watch(socket.get());
     }
@@ -50,10 +54,29 @@ absl::Status ConnectionAcceptor::Start() {
   return absl::OkStatus();
 }
 
-ConnectionAcceptor::~ConnectionAcceptor() {
+ConnectionAcceptor::~ConnectionAcceptor() { Stop(); }
+
+void ConnectionAcceptor::Stop() {
   if (!thread_.joinable()) return;
   eventfd_write(stop_.get(), 1);
   thread_.join();
+  for (const std::unique_ptr<Door>& door : doors_) door->listener.reset();
+}
+
+void ConnectionAcceptor::AwaitTaken(absl::Time deadline) const {
+  while (!IsTaken() && absl::Now() < deadline) absl::SleepFor(kTakenPeriod);
+}
+
+// The system counts what a Unix socket's peer has not read, and what a TCP peer has not confirmed.
+bool ConnectionAcceptor::IsTaken() const {
+  return std::all_of(watched_.begin(), watched_.end(), [](const auto& connection) {
+    int unsent = 0;
+    return ioctl(connection.first, SIOCOUTQ, &unsent) != 0 || unsent == 0;
+  });
+}
+
+void ConnectionAcceptor::EndConnections() const {
+  for (const auto& [fd, connection] : watched_) shutdown(fd, SHUT_RDWR);
 }
 
 void ConnectionAcceptor::Run() {
@@ -125,7 +148,7 @@ void ConnectionAcceptor::Accept(int socket, Door& door) {
     rejected_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  if (door.listener.address().is_unix) {
+  if (door.listener->address().is_unix) {
     // Packaged systems give 208 KiB, which stops a large result many times on its way.
     setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kUnixSendBufferBytes,
                sizeof(kUnixSendBufferBytes));

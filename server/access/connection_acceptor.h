@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -32,7 +33,7 @@ class ConnectionAcceptor {
   ConnectionAcceptor(uint32_t max_connections, absl::Duration stall_timeout)
       : max_connections_(max_connections), stall_timeout_(stall_timeout) {}
 
-  // Ends the thread and closes the listeners; connections that were handed over live on.
+  // Stop; connections that were handed over live on.
   ~ConnectionAcceptor();
   ConnectionAcceptor(const ConnectionAcceptor&) = delete;
   ConnectionAcceptor& operator=(const ConnectionAcceptor&) = delete;
@@ -44,6 +45,15 @@ class ConnectionAcceptor {
   // kResourceExhausted: the system has no more file descriptors.
   absl::Status Start();
 
+  // Ends the thread and closes the listeners. Connections live on, and are not looked after any
+  // more.
+  void Stop();
+  // After Stop: waits until the other ends have taken all that was sent to them, until `deadline`
+  // at most.
+  void AwaitTaken(absl::Time deadline) const;
+  // After Stop: ends all connections, so that nothing sent from now on reaches a client.
+  void EndConnections() const;
+
   // There are now; were turned away, and were ended, so far. Thread-safe.
   uint32_t connections() const { return connections_.load(std::memory_order_relaxed); }
   uint64_t rejected() const { return rejected_.load(std::memory_order_relaxed); }
@@ -51,7 +61,7 @@ class ConnectionAcceptor {
 
  private:
   struct Door {
-    Listener listener;
+    std::optional<Listener> listener;  // until Stop
     std::unique_ptr<ConnectionGate> gate;
   };
   struct Connection {
@@ -66,6 +76,7 @@ class ConnectionAcceptor {
   // Waits for the end of a connection and, if it is full, for room.
   bool Await(int fd, const Connection& connection, int operation);
   void EndStalled(absl::Time now);
+  bool IsTaken() const;
 
   const uint32_t max_connections_;
   const absl::Duration stall_timeout_;

@@ -1,73 +1,79 @@
 #include "server/observability/log.h"
 
+#include <algorithm>
 #include <atomic>
-#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "spdlog/async.h"
-#include "spdlog/sinks/stdout_sinks.h"
-#include "spdlog/spdlog.h"
+#include "ops/catalog/error.h"
+#include "server/observability/log_queue.h"
 
 namespace opserve::server {
 namespace {
 
-constexpr size_t kLongestQueue = 8192;
+constexpr size_t kMaxQueueBytes = 4 << 20;
+constexpr size_t kMaxLineBytes = 16 << 10;
+// Of one text in a line; of each, if the line would else be too long.
+constexpr size_t kMaxTextBytes = 2 << 10;
+constexpr size_t kMaxTextBytesOfMany = 128;
+constexpr size_t kMaxElements = 64;  // of a list
 constexpr absl::Duration kFlushTimeout = absl::Seconds(1);
-constexpr absl::Duration kFlushPeriod = absl::Milliseconds(1);
 
-// Standard error, counting what it was given.
-class CountingSink final : public spdlog::sinks::stderr_sink_st {
- public:
-  void log(const spdlog::details::log_msg& message) override {
-    spdlog::sinks::stderr_sink_st::log(message);
-    written_.fetch_add(1, std::memory_order_release);
-  }
-  uint64_t written() const { return written_.load(std::memory_order_acquire); }
+constexpr const char* kLevelNames[] = {"debug", "info", "warning", "error", "off"};
 
- private:
-  std::atomic<uint64_t> written_ = 0;
-};
+// Index of a severity in kLevelNames.
+int LevelOf(LogSeverity severity) { return static_cast<int>(severity) + 1; }
 
-struct AsyncLog {
-  AsyncLog() {
-    logger->set_pattern("%v");
-    sink->set_level(spdlog::level::trace);
-  }
+std::atomic<int> lowest_level = LevelOf(LogSeverity::kInfo);
 
-  // One thread, so that lines keep their order.
-  const std::shared_ptr<spdlog::details::thread_pool> thread =
-      std::make_shared<spdlog::details::thread_pool>(kLongestQueue, 1);
-  const std::shared_ptr<CountingSink> sink = std::make_shared<CountingSink>();
-  const std::shared_ptr<spdlog::async_logger> logger = std::make_shared<spdlog::async_logger>(
-      "opserved", sink, thread, spdlog::async_overflow_policy::overrun_oldest);
-  std::atomic<uint64_t> logged = 0;
-};
-
-AsyncLog& TheLog() {
+LogQueue& Queue() {
   // Never destroyed: threads may log while the process ends.
-  static auto* const log = new AsyncLog();
-  return *log;
+  static auto* const queue = new LogQueue(kMaxQueueBytes);
+  return *queue;
 }
 
-spdlog::logger& Logger() { return *TheLog().logger; }
-
-struct Level {
-  spdlog::level::level_enum level;
-  const char* name;
-};
-
-Level LevelOf(LogSeverity severity) {
-  switch (severity) {
-    case LogSeverity::kInfo:
-      return {spdlog::level::info, "info"};
-    case LogSeverity::kWarning:
-      return {spdlog::level::warn, "warning"};
-    case LogSeverity::kError:
-      break;
+// The same with its texts and lists cut to a length, and marked where they were.
+nlohmann::ordered_json Bounded(const nlohmann::ordered_json& value, size_t max_text_bytes) {
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    if (text.size() <= max_text_bytes) return value;
+    return absl::StrCat(catalog::Shortened(text, max_text_bytes), " (", text.size(), " bytes)");
   }
-  return {spdlog::level::err, "error"};
+  if (!value.is_structured()) return value;
+  const bool is_list = value.is_array();
+  auto bounded = is_list ? nlohmann::ordered_json::array() : nlohmann::ordered_json::object();
+  for (const auto& [key, element] : value.items()) {
+    if (bounded.size() == kMaxElements) {
+      const std::string mark = absl::StrCat("... and ", value.size() - kMaxElements, " more");
+      is_list ? bounded.push_back(mark) : (void)(bounded["..."] = mark);
+      break;
+    }
+    (is_list ? bounded.emplace_back() : bounded[key]) = Bounded(element, max_text_bytes);
+  }
+  return bounded;
+}
+
+// At most kMaxLineBytes of JSON. Texts may come from anywhere: what is not UTF-8 is replaced, not
+// thrown at.
+std::string ToLine(LogSeverity severity, absl::string_view event,
+                   const nlohmann::ordered_json& fields) {
+  const nlohmann::ordered_json head = {
+      {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", absl::Now(), absl::UTCTimeZone())},
+      {"level", kLevelNames[LevelOf(severity)]},
+      {"event", std::string(event)}};
+  const auto dump = [](const nlohmann::ordered_json& line) {
+    return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  };
+  for (const size_t max_text_bytes : {kMaxTextBytes, kMaxTextBytesOfMany}) {
+    nlohmann::ordered_json line = head;
+    line.update(Bounded(fields, max_text_bytes));
+    std::string text = dump(line);
+    if (text.size() <= kMaxLineBytes) return text;
+  }
+  nlohmann::ordered_json line = head;
+  line["fields_left_out"] = fields.size();
+  return dump(line);
 }
 
 void Log(LogSeverity severity, absl::string_view event, LogFields fields) {
@@ -79,20 +85,12 @@ void Log(LogSeverity severity, absl::string_view event, LogFields fields) {
 
 }  // namespace
 
-bool IsLogged(LogSeverity severity) { return Logger().should_log(LevelOf(severity).level); }
+bool IsLogged(LogSeverity severity) {
+  return LevelOf(severity) >= lowest_level.load(std::memory_order_relaxed);
+}
 
 void Log(LogSeverity severity, absl::string_view event, const nlohmann::ordered_json& fields) {
-  const Level level = LevelOf(severity);
-  if (!Logger().should_log(level.level)) return;
-  nlohmann::ordered_json line = {
-      {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", absl::Now(), absl::UTCTimeZone())},
-      {"level", level.name},
-      {"event", std::string(event)}};
-  line.update(fields);
-  // Texts may come from the ACL library: what is not UTF-8 is replaced, not thrown at.
-  TheLog().logged.fetch_add(1, std::memory_order_relaxed);
-  Logger().log(level.level,
-               line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  if (IsLogged(severity)) Queue().Push(ToLine(severity, event, fields));
 }
 
 void LogInfo(absl::string_view event, LogFields fields) { Log(LogSeverity::kInfo, event, fields); }
@@ -105,30 +103,23 @@ void LogError(absl::string_view event, LogFields fields) {
   Log(LogSeverity::kError, event, fields);
 }
 
-void FlushLog() {
-  const AsyncLog& log = TheLog();
-  const uint64_t logged = log.logged.load();
-  const absl::Time deadline = absl::Now() + kFlushTimeout;
-  while (log.sink->written() + DroppedLogLines() < logged && absl::Now() < deadline) {
-    absl::SleepFor(kFlushPeriod);
-  }
-}
+void FlushLog() { Queue().Flush(kFlushTimeout); }
 
-uint64_t DroppedLogLines() { return TheLog().thread->overrun_counter(); }
+uint64_t DroppedLogLines() { return Queue().dropped(); }
+
+size_t QueuedLogBytes() { return Queue().bytes(); }
 
 absl::Status SetLogLevel(absl::string_view level) {
-  const auto parsed = spdlog::level::from_str(std::string(level));
-  if (parsed == spdlog::level::off && level != "off") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("unknown log level \"", level, "\"; use debug, info, warning, error or off"));
+  const auto* const found = std::find(std::begin(kLevelNames), std::end(kLevelNames), level);
+  if (found == std::end(kLevelNames)) {
+    return absl::InvalidArgumentError(absl::StrCat("unknown log level \"",
+                                                   catalog::Shortened(level, kMaxTextBytesOfMany),
+                                                   "\"; use debug, info, warning, error or off"));
   }
-  Logger().set_level(parsed);
+  lowest_level.store(static_cast<int>(found - kLevelNames), std::memory_order_relaxed);
   return absl::OkStatus();
 }
 
-std::string LogLevel() {
-  const auto name = spdlog::level::to_string_view(Logger().level());
-  return {name.data(), name.size()};
-}
+std::string LogLevel() { return kLevelNames[lowest_level.load(std::memory_order_relaxed)]; }
 
 }  // namespace opserve::server

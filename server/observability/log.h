@@ -2,11 +2,16 @@
 //
 //   {"time":"2024-05-01T12:00:00.000000Z","level":"info","event":"ready","devices":2}
 //
-// Events and field names are constants; no field holds tensor contents or secrets. Lines are
-// written by a thread of the log's own: who reads standard error slowly, or not at all, holds up no
-// request. Beyond 8192 lines that wait for it, the oldest are lost, and counted.
+// Events and field names are constants; no field holds tensor contents or secrets. A line has at
+// most 16 KiB: texts of more than 2 KiB are cut, with "..." and their length behind, and lists of
+// more than 64 elements; in a line that would still be longer, texts have 128 bytes.
+//
+// Lines are written by a thread of the log's own: a reader of standard error that is slow, or has
+// stopped, holds up no request. Beyond 4 MiB of lines that wait for it, the oldest are lost, and
+// counted.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -38,6 +43,9 @@ void FlushLog();
 
 // Lines that were lost since the start.
 uint64_t DroppedLogLines();
+
+// Memory of the lines that wait to be written.
+size_t QueuedLogBytes();
 
 // Sets the lowest level that is written: "debug", "info", "warning", "error" or "off".
 // kInvalidArgument: another name.

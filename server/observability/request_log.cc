@@ -35,7 +35,7 @@ nlohmann::ordered_json StagesOf(const StageClock& clock) {
 }
 
 void AddError(const absl::Status& status, nlohmann::ordered_json* line) {
-  (*line)["error"] = std::string(status.message());
+  (*line)["error"] = catalog::Shortened(status.message(), catalog::kMaxErrorBytes);
   const auto detail = catalog::GetErrorDetail(status);
   if (!detail) return;
   if (!detail->reason().empty()) (*line)["reason"] = detail->reason();

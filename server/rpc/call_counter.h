@@ -18,6 +18,14 @@ class CallCounter {
     absl::MutexLock lock(&mutex_);
     ++count_;
   }
+  // Adds one unless `flag` is set; whether it did. A thread that sets the flag and then waits sees
+  // every call that was added.
+  bool AddUnless(const std::atomic<bool>& flag) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (flag.load(std::memory_order_acquire)) return false;
+    ++count_;
+    return true;
+  }
   void Remove() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     --count_;
@@ -45,6 +53,7 @@ struct ServerCalls {
   // While true, each call that arrives leaves a new one waiting.
   std::atomic<bool> accepts_more = true;
   CallCounter alive;
+  CallCounter open;   // those of them that have arrived
   WriteWatch writes;  // of all of them
 };
 

@@ -14,6 +14,7 @@
 #include "server/observability/request_log.h"
 #include "server/observability/request_metrics.h"
 #include "server/rpc/call_counter.h"
+#include "server/rpc/end_alarms.h"
 #include "server/scheduling/scheduler.h"
 #include "server/scheduling/shadow_checks.h"
 #include "server/shared_memory/shared_regions.h"
@@ -51,8 +52,14 @@ struct ExecuteContext {
   // Once set, new requests are answered UNAVAILABLE.
   std::atomic<bool> is_draining = false;
   // Single calls between their arrival and the confirmation that their answer was sent, and streams
-  // with requests there.
+  // with requests there. Calls that come while the daemon drains are refused and do not count, or
+  // clients that keep calling would make every drain last until its timeout.
   CallCounter in_flight;
+  // Of the streams that are open.
+  EndAlarms end_alarms;
+
+  // Counts a call that has arrived as in flight, unless the daemon drains; whether it did.
+  bool CountUnlessDraining() { return in_flight.AddUnless(is_draining); }
 };
 
 }  // namespace opserve::server

@@ -19,7 +19,8 @@ void ExecutionCall::OnArrival(bool ok) {
     return;
   }
   const StageClock clock;
-  context_.in_flight.Add();
+  context_.calls->open.Add();
+  is_in_flight_ = context_.CountUnlessDraining();
   events_to_come_ = 2;
   ListenForNext();
   const absl::StatusOr<Tenant*> tenant = context_.authenticator->TenantOf(rpc_);
@@ -61,7 +62,8 @@ void ExecutionCall::OnDone(bool /*ok*/) {
 
 void ExecutionCall::DestroyAfterLastEvent() {
   if (--events_to_come_ > 0) return;
-  context_.in_flight.Remove();
+  if (is_in_flight_) context_.in_flight.Remove();
+  context_.calls->open.Remove();
   delete this;
 }
 

@@ -67,6 +67,7 @@ class ExecutionCall {
   MemberEvent<ExecutionCall, &ExecutionCall::OnDone> done_{this};
   std::shared_ptr<CallState> state_;  // from BeginCall on
   int events_to_come_ = 0;            // OnFinished, OnDone
+  bool is_in_flight_ = false;         // counted in context_.in_flight
 };
 
 }  // namespace opserve::server

@@ -1,6 +1,7 @@
 #include "server/rpc/execution_start.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -121,10 +122,12 @@ void CheckAgain(ShadowChecks& checks, ExecutionRequest& request, const Execution
 }
 
 // Hands the program to a device; `on_end` is called if and only if the result is OK.
+// `run`: of the idempotency cache, if the request has a key.
 absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program program,
-                    std::shared_ptr<CallState> call, AnswerMemory memory, OnExecutionEnd on_end) {
+                    std::shared_ptr<CallState> call, std::optional<uint64_t> run,
+                    OnExecutionEnd on_end) {
   input.clock.Book(Stage::kValidate);
-  auto done = [&context, memory, want_receipt = input.header.want_receipt(),
+  auto done = [&context, run, want_receipt = input.header.want_receipt(),
                end = OpenEnd(context, input), on_end = std::move(on_end)](
                   ExecutionRequest& request, absl::StatusOr<ProgramResult> result) mutable {
     if (context.request_log->Wants(end.trace, result.status(), request.clock())) {
@@ -137,8 +140,19 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
                                     result->copied_from_device_bytes - shared_from);
       context.metrics->RecordCopies(CopyPath::kShm, shared_to, shared_from);
       end.device = result->device;
-      end.answer = std::make_shared<const ExecuteAnswer>(BuildExecuteAnswer(
-          *std::move(result), want_receipt, memory, end.trace, &request.clock()));
+      const bool is_remembered =
+          run && context.idempotency->Reserve(*run, result->outputs.size(),
+                                              ResultBytes(request.program()), absl::Now());
+      // An answer that is remembered is kept for minutes, while the results' own buffers are
+      // page-locked memory of a pool that all requests share.
+      const AnswerMemory memory =
+          is_remembered ? AnswerMemory::kCopied : AnswerMemory::kResultBuffers;
+      ExecuteAnswer answer =
+          BuildExecuteAnswer(*std::move(result), want_receipt, memory, end.trace, &request.clock());
+      if (run && !is_remembered && want_receipt) {
+        answer.header.mutable_receipt()->set_not_remembered(true);
+      }
+      end.answer = std::make_shared<const ExecuteAnswer>(std::move(answer));
     } else {
       // A refusal is not the device's doing, but it is where the request had got to.
       end.status = result.status();
@@ -159,8 +173,7 @@ void StartOnce(ExecuteContext& context, ExecutionInput input, const OnExecutionE
   absl::StatusOr<Program> program = Bind(context, input);
   absl::Status status = program.status();
   if (status.ok()) {
-    status = Submit(context, input, *std::move(program), input.call, AnswerMemory::kResultBuffers,
-                    on_end);
+    status = Submit(context, input, *std::move(program), input.call, /*run=*/std::nullopt, on_end);
   }
   if (!status.ok()) on_end(Refusal(context, input, status));
 }
@@ -203,13 +216,7 @@ void MakeRun(ExecuteContext& context, ExecutionInput input, uint64_t run,
   absl::StatusOr<Program> program = Bind(context, input);
   absl::Status status = program.status();
   if (status.ok()) {
-    status = cache.Reserve(run, program->results.size(), ResultBytes(*program), absl::Now());
-  }
-  if (status.ok()) {
-    // The answer is kept for minutes, while the results' own buffers are page-locked memory of a
-    // pool that all requests share.
-    status = Submit(context, input, *std::move(program), std::move(run_call), AnswerMemory::kCopied,
-                    end_run);
+    status = Submit(context, input, *std::move(program), std::move(run_call), run, end_run);
   }
   if (!status.ok()) end_run(Refusal(context, input, status));
 }
@@ -223,7 +230,10 @@ void StartKeyed(ExecuteContext& context, ExecutionInput input, OnExecutionEnd on
   caller->own = OpenEnd(context, input);
   caller->on_end = std::move(on_end);
   const auto begun = cache.Begin(
-      {.tenant = input.tenant->id(), .key = input.header.idempotency_key(), .digest = digest},
+      {.tenant = input.tenant->id(),
+       .weight = input.tenant->config()->weight,
+       .key = input.header.idempotency_key(),
+       .digest = digest},
       run_call, [caller](const ExecutionEnd& run) { caller->Tell(run); }, absl::Now());
   if (!begun.ok() || begun->answer != nullptr) {
     ExecutionEnd end;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "server/rpc/execution_start.h"
+#include "server/rpc/refusal.h"
 #include "server/rpc/status_conversion.h"
 
 namespace opserve::server {
@@ -21,6 +22,7 @@ ExecutionStream::~ExecutionStream() {
     absl::MutexLock lock(&mutex_);
   }
   if (is_in_flight_) context_.in_flight.Remove();
+  if (has_arrived_) context_.calls->open.Remove();
   context_.calls->alive.Remove();
 }
 
@@ -29,6 +31,9 @@ void ExecutionStream::OnArrival(bool ok) {
     delete this;
     return;
   }
+  has_arrived_ = true;
+  context_.calls->open.Add();
+  context_.end_alarms.Add(&end_alarm_, queue_, &server_end_);
   ListenForNext();
   const absl::StatusOr<Tenant*> tenant = context_.authenticator->TenantOf(rpc_);
   if (tenant.ok()) {
@@ -62,6 +67,7 @@ void ExecutionStream::OnRead(bool ok) {
   }
   if (reads_on) stream_.Read(&message_, &read_);
   Send(std::move(sending));
+  DestroyAfterLastEvent();  // a stream that the server's end has ended was still reading
 }
 
 bool ExecutionStream::TakesInput() const {
@@ -70,8 +76,7 @@ bool ExecutionStream::TakesInput() const {
 }
 
 void ExecutionStream::CountInFlight() {
-  if (!is_in_flight_) context_.in_flight.Add();
-  is_in_flight_ = true;
+  if (!is_in_flight_) is_in_flight_ = context_.CountUnlessDraining();
 }
 
 std::shared_ptr<CallState> ExecutionStream::BeginRequest(uint64_t number, absl::Duration timeout) {
@@ -144,7 +149,7 @@ void ExecutionStream::OnWritten(bool /*ok*/) {
     reads_on = NextRead();
     sending = NextSending();
   }
-  if (is_idle) {
+  if (is_idle && is_in_flight_) {
     context_.in_flight.Remove();
     is_in_flight_ = false;
   }
@@ -154,16 +159,42 @@ void ExecutionStream::OnWritten(bool /*ok*/) {
 
 void ExecutionStream::OnEnded(bool /*ok*/) {
   write_.End();
+  context_.end_alarms.Remove(&end_alarm_);
+  --events_to_come_;
   DestroyAfterLastEvent();
 }
 
 void ExecutionStream::OnDone(bool /*ok*/) {
   if (rpc_.IsCancelled()) Abandon();
+  --events_to_come_;
+  DestroyAfterLastEvent();
+}
+
+// The server ends, or this stream has.
+void ExecutionStream::OnServerEnd(bool /*ok*/) {
+  Sending sending;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!input_has_ended_) {
+      input_has_ended_ = true;
+      end_status_ = DrainingError();
+    }
+    // The client may not send anything for hours: its next message is not waited for.
+    awaits_read_ = false;
+    sending = NextSending();
+  }
+  Send(std::move(sending));
+  --events_to_come_;
   DestroyAfterLastEvent();
 }
 
 void ExecutionStream::DestroyAfterLastEvent() {
-  if (--events_to_come_ == 0) delete this;
+  if (events_to_come_ > 0) return;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (is_reading_) return;
+  }
+  delete this;
 }
 
 void ExecutionStream::Abandon() {
@@ -202,7 +233,7 @@ ExecutionStream::Sending ExecutionStream::NextSending() {
     answers_.pop_front();
     sending.is_last_answer = answers_.empty();
     is_writing_ = true;
-  } else if (input_has_ended_ && !is_reading_ && in_progress_.empty()) {
+  } else if (input_has_ended_ && !(is_reading_ && awaits_read_) && in_progress_.empty()) {
     sending.end = end_status_;
     is_ending_ = true;
   }

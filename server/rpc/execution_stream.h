@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "grpcpp/alarm.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/async_stream.h"
@@ -34,7 +35,8 @@ namespace opserve::server {
 // Invariants, whenever mutex_ is free:
 //   (1) Unanswered() is at most the window;
 //   (2) is_reading_, is_writing_ and is_ending_ say which operations gRPC has of ours: at most one
-//       of each, and once the stream is ending no other and no request;
+//       of each, and once the stream is ending no request and no other, but for a reading that the
+//       server's end did not wait for;
 //   (3) input_has_ended_, nobody_listens_ and is_ending_ change once, to true.
 // No call of gRPC is made with mutex_ held: who may make it is decided there, and made after.
 //
@@ -93,7 +95,9 @@ class ExecutionStream {
   void OnWritten(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnEnded(bool ok);
   void OnDone(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
-  void DestroyAfterLastEvent();
+  void OnServerEnd(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
+  // If it has come.
+  void DestroyAfterLastEvent() ABSL_LOCKS_EXCLUDED(mutex_);
   // The client is gone: cancels what is in progress.
   void Abandon() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -117,11 +121,14 @@ class ExecutionStream {
   MemberEvent<ExecutionStream, &ExecutionStream::OnWritten> written_{this};
   MemberEvent<ExecutionStream, &ExecutionStream::OnEnded> ended_{this};
   MemberEvent<ExecutionStream, &ExecutionStream::OnDone> done_{this};
+  MemberEvent<ExecutionStream, &ExecutionStream::OnServerEnd> server_end_{this};
   const Order order_;
 
   // Of the polling thread.
+  grpc::Alarm end_alarm_;
+  bool has_arrived_ = false;   // counted in context_.calls->open
   bool is_in_flight_ = false;  // counted in context_.in_flight: it has unanswered requests
-  int events_to_come_ = 2;     // OnEnded, OnDone
+  int events_to_come_ = 3;     // OnEnded, OnDone, OnServerEnd; and OnRead while is_reading_
 
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<uint64_t, std::shared_ptr<CallState>> in_progress_ ABSL_GUARDED_BY(mutex_);
@@ -130,6 +137,7 @@ class ExecutionStream {
   std::map<uint64_t, grpc::ByteBuffer> early_answers_ ABSL_GUARDED_BY(mutex_);
   uint64_t first_unanswered_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_reading_ ABSL_GUARDED_BY(mutex_) = false;  // until the message has been handled
+  bool awaits_read_ ABSL_GUARDED_BY(mutex_) = true;  // the stream does not end while it reads
   bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool input_has_ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool nobody_listens_ ABSL_GUARDED_BY(mutex_) = false;  // the call was cancelled

@@ -30,6 +30,9 @@ constexpr int kListeningCalls = 16;
 // Room in a message beside a chunk's bytes.
 constexpr uint64_t kChunkHeaderBytes = 64 << 10;
 
+// For the answers to calls that come while the server ends, and for clients to take them.
+constexpr absl::Duration kLastAnswersTimeout = absl::Seconds(1);
+
 // As gRPC takes it.
 int Milliseconds(absl::Duration duration) {
   return static_cast<int>(std::min<int64_t>(absl::ToInt64Milliseconds(duration), INT32_MAX));
@@ -225,11 +228,30 @@ void GrpcServer::ListenForCalls(grpc::ServerCompletionQueue* queue) {
 }
 
 GrpcServer::~GrpcServer() {
+  if (server_ != nullptr) EndService();
   calls_.accepts_more.store(false, std::memory_order_release);
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
   calls_.alive.AwaitNone(absl::InfiniteDuration());
   for (const auto& queue : queues_) queue->Shutdown();
   for (std::thread& poller : pollers_) poller.join();
+}
+
+// gRPC's own shutdown answers CANCELLED to every call that has not been handed to us: a call that
+// came at that moment, one that waits to be matched, one whose message is still on its way. A
+// client takes that for its own doing. So all that has arrived is answered first, while calls are
+// still matched, and then the connections are ended by us: of what gRPC says after that nothing
+// reaches a client, and a call that is still on its way fails as it does when a server is gone,
+// with UNAVAILABLE.
+void GrpcServer::EndService() {
+  RefuseNewCalls();
+  execute_.end_alarms.RingAll();
+  health_.EndWatches();
+  acceptor_.Stop();
+  const absl::Time deadline = absl::Now() + kLastAnswersTimeout;
+  calls_.open.AwaitNone(kLastAnswersTimeout);
+  // A client that finds its connection broken when it writes may not look for what it could read.
+  acceptor_.AwaitTaken(deadline);
+  acceptor_.EndConnections();
 }
 
 void GrpcServer::Poll(grpc::ServerCompletionQueue* queue) {

@@ -56,7 +56,9 @@ class GrpcServer {
   // address cannot be bound, or another daemon answers on that socket.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const Config& config, Parts parts);
 
-  // Cancels what is left, waits until the devices have let go of it, and ends the threads.
+  // Ends the connections, cancels what is left, waits until the devices have let go of it, and ends
+  // the threads. Clients see UNAVAILABLE: with reason "draining" where there was time to answer,
+  // else their connection ends.
   ~GrpcServer();
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;
@@ -77,6 +79,7 @@ class GrpcServer {
   const ConnectionAcceptor& acceptor() const { return acceptor_; }
   // Calls that were ended so far because their clients took nothing.
   uint64_t stalled_calls() const { return calls_.writes.cancelled(); }
+  const IdempotencyCache& idempotency() const { return idempotency_; }
 
  private:
   GrpcServer(const Config& config, Parts parts);
@@ -85,6 +88,7 @@ class GrpcServer {
   std::unique_ptr<ConnectionGate> GateFor(const ListenAddress& address,
                                           grpc::ServerBuilder* builder) const;
   void ListenForCalls(grpc::ServerCompletionQueue* queue);
+  void EndService();
   void Poll(grpc::ServerCompletionQueue* queue);
   absl::Status ListOperators(const Tenant& tenant, const v1::ListOperatorsRequest& request,
                              v1::ListOperatorsResponse* response) const;

@@ -9,6 +9,8 @@
 #include "opserve/v1/operator_service.grpc.pb.h"
 #include "opserve/v1/tensor_service.grpc.pb.h"
 #include "server/rpc/completion_event.h"
+#include "server/rpc/refusal.h"
+#include "server/rpc/status_conversion.h"
 
 namespace opserve::server {
 
@@ -37,6 +39,7 @@ class HealthCheckCall {
       delete this;
       return;
     }
+    health_.calls_.open.Add();
     Listen(health_, queue_);
     HealthCheckResponse response;
     response.set_status(health_.StatusOf(request_.service()));
@@ -50,6 +53,7 @@ class HealthCheckCall {
 
   void OnFinished(bool /*ok*/) {
     write_.End();
+    health_.calls_.open.Remove();
     delete this;
   }
 
@@ -88,6 +92,25 @@ class HealthWatchCall {
     writer_.Write(sent_, &written_);
   }
 
+  // Whether the call is over and its end is to be sent, by the caller, with End. Under the mutex of
+  // the service.
+  bool BeginEnd() {
+    if (!is_over_ || is_writing_ || has_ended_) return false;
+    has_ended_ = true;
+    return true;
+  }
+
+  // The same when the server ends.
+  bool BeginServerEnd() {
+    is_over_ = true;
+    return BeginEnd();
+  }
+
+  void End() {
+    write_.Begin();
+    writer_.Finish(ToGrpcStatus(DrainingError(), &rpc_), &finished_);
+  }
+
  private:
   HealthWatchCall(HealthService& health, grpc::ServerCompletionQueue* queue)
       : health_(health), queue_(queue) {
@@ -102,44 +125,58 @@ class HealthWatchCall {
       delete this;  // without OnDone: there was no call
       return;
     }
+    health_.calls_.open.Add();
     Listen(health_, queue_);
     bool has_change = false;
+    bool ends = false;
     {
       absl::MutexLock lock(&health_.mutex_);
       health_.watchers_.insert(this);
+      is_over_ = health_.watches_are_over_;
       has_change = BeginWrite();
+      ends = BeginEnd();
     }
     if (has_change) SendChange();
+    if (ends) End();
   }
 
   void OnWritten(bool /*ok*/) {
     write_.End();
     bool has_change = false;
-    bool is_over = false;
+    bool ends = false;
     {
       absl::MutexLock lock(&health_.mutex_);
       is_writing_ = false;
-      is_over = is_over_;
       has_change = BeginWrite();
+      ends = BeginEnd();
     }
     if (has_change) SendChange();
-    if (is_over) End();
+    if (ends) End();
   }
 
-  // The client is gone, or the server ends.
+  // The client is gone, or the call has ended.
   void OnDone(bool /*ok*/) {
-    bool is_writing = false;
+    bool ends = false;
     {
       absl::MutexLock lock(&health_.mutex_);
       health_.watchers_.erase(this);
       is_over_ = true;
-      is_writing = is_writing_;
+      ends = BeginEnd();
     }
-    if (!is_writing) End();
+    if (ends) End();
+    DestroyAfterLastEvent();
   }
 
-  void End() { writer_.Finish(grpc::Status::CANCELLED, &finished_); }
-  void OnFinished(bool /*ok*/) { delete this; }
+  void OnFinished(bool /*ok*/) {
+    write_.End();
+    DestroyAfterLastEvent();
+  }
+
+  void DestroyAfterLastEvent() {
+    if (--events_to_come_ > 0) return;
+    health_.calls_.open.Remove();
+    delete this;
+  }
 
   HealthService& health_;
   grpc::ServerCompletionQueue* const queue_;
@@ -156,6 +193,9 @@ class HealthWatchCall {
   HealthCheckResponse sent_;  // UNKNOWN: nothing yet
   bool is_writing_ = false;
   bool is_over_ = false;
+  bool has_ended_ = false;
+
+  int events_to_come_ = 2;  // OnDone, OnFinished; of the polling thread
 };
 
 void HealthService::Listen(grpc::ServerCompletionQueue* queue) {
@@ -183,6 +223,19 @@ void HealthService::SetServing(bool is_serving) {
   }
   // Each lives until what it writes is written.
   for (HealthWatchCall* watcher : changed) watcher->SendChange();
+}
+
+void HealthService::EndWatches() {
+  std::vector<HealthWatchCall*> ended;
+  {
+    absl::MutexLock lock(&mutex_);
+    watches_are_over_ = true;
+    for (HealthWatchCall* watcher : watchers_) {
+      if (watcher->BeginServerEnd()) ended.push_back(watcher);
+    }
+  }
+  // Each lives until its end has been sent.
+  for (HealthWatchCall* watcher : ended) watcher->End();
 }
 
 }  // namespace opserve::server

@@ -34,6 +34,9 @@ class HealthService {
   void SetServing(bool is_serving) ABSL_LOCKS_EXCLUDED(mutex_);
   bool is_serving() const { return is_serving_.load(); }
 
+  // Ends all watches, and those that come later at once: UNAVAILABLE, reason "draining".
+  void EndWatches() ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   friend class HealthCheckCall;
   friend class HealthWatchCall;
@@ -47,6 +50,7 @@ class HealthService {
   std::atomic<bool> is_serving_ = false;
   absl::Mutex mutex_;
   absl::flat_hash_set<HealthWatchCall*> watchers_ ABSL_GUARDED_BY(mutex_);
+  bool watches_are_over_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace opserve::server

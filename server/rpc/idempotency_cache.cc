@@ -1,6 +1,7 @@
 #include "server/rpc/idempotency_cache.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,10 +14,6 @@ namespace {
 // bookkeeping and message objects; and of these for each result.
 constexpr uint64_t kEntryBytes = 1 << 10;
 constexpr uint64_t kResultBytes = 512;
-
-// Bounds of a retry hint.
-constexpr absl::Duration kShortestRetry = absl::Milliseconds(10);
-constexpr absl::Duration kLongestRetry = absl::Seconds(10);
 
 }  // namespace
 
@@ -41,38 +38,78 @@ absl::StatusOr<IdempotencyCache::Begun> IdempotencyCache::Begin(const Repeatable
   if (is_new) {
     entry->second.digest = request.digest;
     entry->second.run = ++last_number_;
-    runs_[entry->second.run] = {.key = std::move(key), .call = std::move(run_call), .waiters = {}};
+    runs_[entry->second.run] = {.key = std::move(key),
+                                .weight = request.weight,
+                                .call = std::move(run_call),
+                                .waiters = {}};
   }
   const Place place = {.run = entry->second.run, .waiter = ++last_number_};
   runs_[place.run].waiters.push_back({place.waiter, std::move(on_end)});
   return Begun{.answer = nullptr, .place = place, .is_first = is_new};
 }
 
-absl::Status IdempotencyCache::Reserve(uint64_t run, size_t results, uint64_t result_bytes,
-                                       absl::Time now) {
-  if (result_bytes > options_.max_bytes / 4) {
-    return catalog::ErrorWithPushback(
-        absl::StatusCode::kFailedPrecondition, "too_large",
-        absl::StrCat("the results have ", result_bytes, " bytes; at most ", options_.max_bytes / 4,
-                     " can be kept for an idempotency key (--idempotency_cache_bytes)"),
-        -1);
-  }
+bool IdempotencyCache::Reserve(uint64_t run, size_t results, uint64_t result_bytes,
+                               absl::Time now) {
   absl::MutexLock lock(&mutex_);
   Expire(now);
+  Run& reserving = runs_[run];
+  if (!IsKnown(reserving, run)) return false;  // nobody would ask for the answer
+  const uint32_t tenant = reserving.key.first;
   const uint64_t bytes = kEntryBytes + results * kResultBytes + result_bytes;
-  if (bytes > options_.max_bytes - used_bytes_) {
-    const absl::Duration wait =
-        kept_.empty() ? kLongestRetry
-                      : std::clamp(kept_.front().until - now, kShortestRetry, kLongestRetry);
-    return catalog::ErrorWithPushback(
-        absl::StatusCode::kResourceExhausted, "tenant_memory",
-        absl::StrCat("answers kept for idempotency keys take ", used_bytes_, " bytes of ",
-                     options_.max_bytes, "; this one would take ", bytes),
-        absl::ToInt64Milliseconds(wait));
+  if (result_bytes > options_.max_bytes / 4 || !MakeRoom(tenant, reserving.weight, bytes)) {
+    unremembered_.Add(tenant, 1);
+    return false;
   }
+  Account& account = accounts_[tenant];
+  account.weight = reserving.weight;
+  account.bytes += bytes;
   used_bytes_ += bytes;
-  runs_[run].bytes = bytes;
-  return absl::OkStatus();
+  reserving.bytes = bytes;
+  return true;
+}
+
+bool IdempotencyCache::MakeRoom(uint32_t tenant, uint32_t weight, uint64_t bytes) {
+  if (bytes <= options_.max_bytes - used_bytes_) return true;
+  uint64_t weights = weight;
+  for (const auto& [id, account] : accounts_) weights += id == tenant ? 0 : account.weight;
+  const double share = static_cast<double>(options_.max_bytes) / static_cast<double>(weights);
+  // No answer is forgotten in vain: the tenant's own ones and what others have borrowed must do.
+  double room = static_cast<double>(options_.max_bytes - used_bytes_);
+  for (const auto& [id, account] : accounts_) {
+    const double kept_for_sure = id == tenant ? 0 : share * account.weight;
+    room += std::max(static_cast<double>(account.bytes) - kept_for_sure, 0.0);
+  }
+  if (static_cast<double>(bytes) > room) return false;
+  while (bytes > options_.max_bytes - used_bytes_) {
+    Account* victim = Victim(tenant, weight, bytes, share);
+    if (victim == nullptr) return false;
+    evictions_.Add(victim->kept.front()->key.first, 1);
+    Forget(victim);
+  }
+  return true;
+}
+
+// The greater one for its weight: the tenant itself, with the new answer, or the greatest of the
+// others. Of the others only those above their share lose answers, even if the tenant has none to
+// lose.
+IdempotencyCache::Account* IdempotencyCache::Victim(uint32_t tenant, uint32_t weight,
+                                                    uint64_t bytes, double share) {
+  Account* own = nullptr;
+  Account* other = nullptr;
+  double own_per_weight = static_cast<double>(bytes) / weight;
+  double other_per_weight = share;
+  for (auto& [id, account] : accounts_) {
+    const double per_weight = static_cast<double>(account.bytes) / account.weight;
+    if (id == tenant) {
+      own_per_weight += static_cast<double>(account.bytes) / weight;
+      own = account.kept.empty() ? nullptr : &account;
+    } else if (!account.kept.empty() && per_weight > other_per_weight) {
+      other = &account;
+      other_per_weight = per_weight;
+    }
+  }
+  const bool takes_own = own != nullptr && (other == nullptr || own_per_weight >= other_per_weight);
+  return takes_own ? own : other;
 }
 
 void IdempotencyCache::End(uint64_t run, const ExecutionEnd& end, absl::Time now) {
@@ -83,15 +120,19 @@ void IdempotencyCache::End(uint64_t run, const ExecutionEnd& end, absl::Time now
     Run& ended = node.mapped();
     waiters = std::move(ended.waiters);
     const bool is_known = IsKnown(ended, run);
-    if (end.status.ok() && is_known) {
+    if (end.status.ok() && is_known && ended.bytes > 0) {
       Entry& entry = entries_[ended.key];
       entry.answer = end.answer;
       entry.run = 0;
       entry.bytes = ended.bytes;
+      const uint32_t tenant = ended.key.first;
       kept_.push_back({now + options_.lifetime, std::move(ended.key)});
+      accounts_[tenant].kept.push_back(std::prev(kept_.end()));
+      entry_amounts_.Add(tenant, 1);
+      byte_amounts_.Add(tenant, entry.bytes);
     } else {
-      used_bytes_ -= ended.bytes;
       if (is_known) entries_.erase(ended.key);
+      if (ended.bytes > 0) Subtract(ended.key.first, ended.bytes);
     }
   }
   for (const Waiter& waiter : waiters) waiter.on_end(end);
@@ -128,11 +169,28 @@ uint64_t IdempotencyCache::used_bytes() const {
 
 void IdempotencyCache::Expire(absl::Time now) {
   while (!kept_.empty() && kept_.front().until <= now) {
-    const auto entry = entries_.find(kept_.front().key);
-    used_bytes_ -= entry->second.bytes;
-    entries_.erase(entry);
-    kept_.pop_front();
+    Forget(&accounts_.find(kept_.front().key.first)->second);
   }
+}
+
+void IdempotencyCache::Forget(Account* account) {
+  const std::list<Kept>::const_iterator oldest = account->kept.front();
+  account->kept.pop_front();
+  const auto entry = entries_.find(oldest->key);
+  const uint32_t tenant = oldest->key.first;
+  const uint64_t bytes = entry->second.bytes;
+  entries_.erase(entry);
+  kept_.erase(oldest);
+  entry_amounts_.Subtract(tenant, 1);
+  byte_amounts_.Subtract(tenant, bytes);
+  Subtract(tenant, bytes);
+}
+
+void IdempotencyCache::Subtract(uint32_t tenant, uint64_t bytes) {
+  used_bytes_ -= bytes;
+  const auto account = accounts_.find(tenant);
+  account->second.bytes -= bytes;
+  if (account->second.bytes == 0) accounts_.erase(account);
 }
 
 bool IdempotencyCache::IsKnown(const Run& run, uint64_t number) const {

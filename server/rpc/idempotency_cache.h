@@ -1,12 +1,18 @@
-// Requests with an idempotency key: each is run once, and whoever repeats it gets the same answer.
+// Requests with an idempotency key: each is run once, and its repetitions get the same answer.
 //
 // While a request runs, repetitions wait for its end and share it, failure or not. A success is
-// kept for a while; failures are not. Nothing kept is ever forgotten early: when the cache is full,
-// requests with new keys are refused.
+// kept for a while; failures are not. Keys of requests in progress are never forgotten; what they
+// take is bounded by the tenants' pending requests.
+//
+// Kept answers share a bounded memory. A tenant may use room that others leave, but when there is
+// none, the tenant that has most for its weight loses its oldest answers: so a tenant that stays
+// within its share (of the tenants that have answers, by weight) keeps its own, whatever others
+// send. An answer for which no room can be made is not kept, and its receipt says so.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +24,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/execution/call_state.h"
+#include "server/observability/tenant_amounts.h"
 #include "server/rpc/execution_end.h"
 #include "server/rpc/request_digest.h"
 
@@ -27,7 +34,7 @@ namespace opserve::server {
 class IdempotencyCache {
  public:
   struct Options {
-    // Bounds the number of answers as well: each counts what it takes beside its results.
+    // Of kept answers. Bounds their number as well: each counts what it takes beside its results.
     uint64_t max_bytes = uint64_t{64} << 20;
     absl::Duration lifetime = absl::Minutes(10);  // of an answer, from the request's success
   };
@@ -37,7 +44,8 @@ class IdempotencyCache {
 
   struct Repeatable {
     uint32_t tenant = 0;
-    std::string key;  // not empty
+    uint32_t weight = 1;  // of the tenant; at least 1
+    std::string key;      // not empty
     RequestDigest digest;
   };
 
@@ -64,16 +72,14 @@ class IdempotencyCache {
   absl::StatusOr<Begun> Begin(const Repeatable& request, std::shared_ptr<CallState> run_call,
                               OnExecutionEnd on_end, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Makes room for the answer of a run, whose results have `result_bytes`. To be called once,
-  // before the run gets to a device; on an error the run ends with it.
-  //
-  // kFailedPrecondition (reason "too_large", pushback -1): more than a quarter of the cache.
-  // kResourceExhausted (reason "tenant_memory", pushback): full of answers that must be kept.
-  absl::Status Reserve(uint64_t run, size_t results, uint64_t result_bytes, absl::Time now)
+  // Makes room for the answer of a run that succeeded with `results` results of `result_bytes` in
+  // all. Called at most once, before End. False: End will not keep the answer, which takes more
+  // than a quarter of the cache, or more room than can be made.
+  bool Reserve(uint64_t run, size_t results, uint64_t result_bytes, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The run has ended: tells all who wait, and keeps the answer if there is one. To be called once
-  // for every run.
+  // The run has ended: tells all who wait, and keeps the answer if there is room reserved for it.
+  // To be called once for every run.
   void End(uint64_t run, const ExecutionEnd& end, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The caller at `place` does not wait any more. True: it has left, and its on_end is never
@@ -81,8 +87,15 @@ class IdempotencyCache {
   // end, but the run is cancelled.
   bool Leave(const Place& place) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Taken by answers, kept or to come.
+  // Taken by answers, kept or about to be.
   uint64_t used_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Of each tenant: kept answers and the memory they take; answers forgotten before their lifetime
+  // had passed, and answers that were not kept, since the start.
+  const TenantAmounts& entries() const { return entry_amounts_; }
+  const TenantAmounts& bytes() const { return byte_amounts_; }
+  const TenantAmounts& evictions() const { return evictions_; }
+  const TenantAmounts& unremembered() const { return unremembered_; }
 
  private:
   using TenantKey = std::pair<uint32_t, std::string>;
@@ -100,16 +113,34 @@ class IdempotencyCache {
   };
   struct Run {
     TenantKey key;
+    uint32_t weight = 1;
     std::shared_ptr<CallState> call;
     std::vector<Waiter> waiters;
-    uint64_t bytes = 0;  // reserved
+    uint64_t bytes = 0;  // reserved; 0: the answer is not to be kept
   };
   struct Kept {
     absl::Time until;
     TenantKey key;
   };
+  // A tenant that has answers.
+  struct Account {
+    uint32_t weight = 1;
+    uint64_t bytes = 0;                                // of kept answers and reserved ones
+    std::deque<std::list<Kept>::const_iterator> kept;  // the oldest first
+  };
 
   void Expire(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Forgets answers until there is room for `bytes` of a tenant with this weight; whether there is.
+  bool MakeRoom(uint32_t tenant, uint32_t weight, uint64_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The account that loses its oldest answer for `bytes` of `tenant`; null: none. `share`: bytes
+  // that a tenant has for each unit of its weight.
+  Account* Victim(uint32_t tenant, uint32_t weight, uint64_t bytes, double share)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Forgets the oldest answer of an account, which has one.
+  void Forget(Account* account) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes from what a tenant has. No account may be used afterwards.
+  void Subtract(uint32_t tenant, uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the key's entry is this run's. Not so if everybody left it: then the next one with the
   // key begins anew.
   bool IsKnown(const Run& run, uint64_t number) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -118,13 +149,21 @@ class IdempotencyCache {
   // Invariants, whenever mutex_ is free:
   //   (1) every entry either has an answer, and is in kept_ once, or names a run in runs_;
   //   (2) every run has a waiter;
-  //   (3) used_bytes_ is the sum of the bytes of entries and runs, and at most max_bytes.
+  //   (3) used_bytes_ is the sum of the bytes of entries and runs, and of accounts; at most
+  //   max_bytes; (4) each element of kept_ is in the account of its tenant, in the same order; an
+  //   account has
+  //       bytes.
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<TenantKey, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint64_t, Run> runs_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // in the order of expiry
+  std::list<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // in the order of expiry
+  absl::flat_hash_map<uint32_t, Account> accounts_ ABSL_GUARDED_BY(mutex_);  // by tenant
   uint64_t used_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;  // given to a run or a waiter
+  TenantAmounts entry_amounts_;
+  TenantAmounts byte_amounts_;
+  TenantAmounts evictions_;
+  TenantAmounts unremembered_;
 };
 
 }  // namespace opserve::server

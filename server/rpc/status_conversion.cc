@@ -9,10 +9,6 @@
 namespace opserve::server {
 namespace {
 
-// gRPC limits all trailers of a call to 8 KiB by default; message and detail both hold the text.
-constexpr size_t kMaxMessageBytes = 1024;
-constexpr size_t kMaxNameBytes = 128;
-
 void AddTrailers(const v1::ErrorDetail& detail, grpc::ServerContext* context) {
   if (!detail.reason().empty()) context->AddTrailingMetadata("opserve-reason", detail.reason());
   if (detail.retry_pushback_ms() != 0) {
@@ -26,22 +22,18 @@ void AddTrailers(const v1::ErrorDetail& detail, grpc::ServerContext* context) {
 
 }  // namespace
 
-std::string Shortened(absl::string_view text, size_t limit) {
-  if (text.size() <= limit) return std::string(text);
-  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0) == 0x80) --limit;
-  return absl::StrCat(text.substr(0, limit), "...");
-}
-
 v1::StatusDetails ToStatusDetails(const absl::Status& status) {
+  using catalog::Shortened;
   v1::StatusDetails details;
   details.set_code(static_cast<int>(status.code()));
   // Some clients take an error without a message for success.
-  details.set_message(status.message().empty() ? absl::StatusCodeToString(status.code())
-                                               : Shortened(status.message(), kMaxMessageBytes));
+  details.set_message(status.message().empty()
+                          ? absl::StatusCodeToString(status.code())
+                          : Shortened(status.message(), catalog::kMaxErrorBytes));
   if (std::optional<v1::ErrorDetail> detail = catalog::GetErrorDetail(status)) {
-    detail->set_operator_(Shortened(detail->operator_(), kMaxNameBytes));
-    detail->set_argument(Shortened(detail->argument(), kMaxNameBytes));
-    detail->set_runtime_message(Shortened(detail->runtime_message(), kMaxMessageBytes));
+    detail->set_operator_(Shortened(detail->operator_(), catalog::kMaxErrorNameBytes));
+    detail->set_argument(Shortened(detail->argument(), catalog::kMaxErrorNameBytes));
+    detail->set_runtime_message(Shortened(detail->runtime_message(), catalog::kMaxErrorBytes));
     details.add_details()->PackFrom(*detail);
   }
   return details;

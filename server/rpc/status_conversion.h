@@ -1,11 +1,7 @@
 // absl::Status to gRPC, with everything a client can use: code, message, ErrorDetail and trailers.
 #pragma once
 
-#include <cstddef>
-#include <string>
-
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/status.h"
 #include "opserve/v1/error.pb.h"
@@ -19,8 +15,5 @@ grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContext* conte
 
 // The same for a status that is not OK and is sent inside a message.
 v1::StatusDetails ToStatusDetails(const absl::Status& status);
-
-// At most `limit` bytes of UTF-8 text, not cut inside a character, and "..." if it was cut.
-std::string Shortened(absl::string_view text, size_t limit);
 
 }  // namespace opserve::server

@@ -33,21 +33,23 @@ TransferCall::TransferCall(TensorContext& context, grpc::ServerCompletionQueue* 
 TransferCall::~TransferCall() { context_.calls->alive.Remove(); }
 
 absl::Status TransferCall::Begin() {
-  context_.in_flight->Add();
+  context_.calls->open.Add();
+  is_in_flight_ = context_.in_flight->AddUnless(*context_.is_draining);
   state_ = std::make_shared<CallState>(Deadline(rpc_, context_.max_deadline));
   ExpectEvent();  // HandleDone, which gRPC owes every call that arrived
   ExpectEvent();
   deadline_alarm_.Set(queue_, absl::ToChronoTime(state_->deadline()), &deadline_event_);
   OPSERVE_ASSIGN_OR_RETURN(const Tenant* tenant, context_.authenticator->TenantOf(rpc_));
   tenant_ = tenant->id();
-  if (context_.is_draining->load(std::memory_order_acquire)) return DrainingError();
+  if (!is_in_flight_) return DrainingError();
   return state_->Check();
 }
 
 void TransferCall::EventEnded() {
   if (--events_to_come_ > 0) return;
   OnEnd();
-  context_.in_flight->Remove();
+  if (is_in_flight_) context_.in_flight->Remove();
+  context_.calls->open.Remove();
   delete this;
 }
 

@@ -72,6 +72,7 @@ class TransferCall {
   absl::Status step_status_ ABSL_GUARDED_BY(step_mutex_);
   bool step_is_running_ = false;
   grpc::Alarm deadline_alarm_;
+  bool is_in_flight_ = false;  // counted in *context_.in_flight
   int events_to_come_ = 0;
   MemberEvent<TransferCall, &TransferCall::HandleStep> step_event_{this};
   MemberEvent<TransferCall, &TransferCall::HandleDeadline> deadline_event_{this};

@@ -59,6 +59,7 @@ class UnaryCall {
       delete this;
       return;
     }
+    calls_.open.Add();
     Listen(method_, calls_, queue_);
     Response response;
     const absl::StatusOr<Tenant*> tenant = method_.authenticator->TenantOf(rpc_);
@@ -75,6 +76,7 @@ class UnaryCall {
 
   void OnFinished(bool /*ok*/) {
     write_.End();
+    calls_.open.Remove();
     delete this;
   }
 

@@ -23,6 +23,7 @@ void UnknownMethodCall::OnArrival(bool ok) {
     delete this;
     return;
   }
+  calls_.open.Add();
   Listen(service_, calls_, queue_);
   write_.Begin();
   stream_.Finish({grpc::StatusCode::UNIMPLEMENTED, "this listener has no such method"}, &finished_);
@@ -30,6 +31,7 @@ void UnknownMethodCall::OnArrival(bool ok) {
 
 void UnknownMethodCall::OnFinished(bool /*ok*/) {
   write_.End();
+  calls_.open.Remove();
   delete this;
 }
 

@@ -65,6 +65,7 @@ class ErrorTextTest : public ::testing::Test {
 
   void LookAt(const std::string& what, const std::string& text) {
     EXPECT_THAT(GivenAway(text, {"bob"}), testing::IsEmpty()) << what << ": " << text;
+    EXPECT_LE(text.size(), 4096u) << what;
   }
 
   void Execute(const std::string& what, const v1::ExecuteRequest& request,
@@ -144,6 +145,21 @@ TEST_F(ErrorTextTest, OfCallsThatAreWrong) {
   request.mutable_invocations(0)->mutable_inputs(0)->mutable_tensor()->set_resident_tensor("x");
   Execute("no such tensor", request);
   Execute("a message too large", Ones(200000));
+  // What is quoted is cut.
+  const std::string long_name(900'000, 'x');
+  request = Ones(3);
+  request.mutable_invocations(0)->set_operator_(long_name);
+  Execute("a long operator name", request);
+  request = Ones(3);
+  request.mutable_invocations(0)->mutable_inputs(0)->set_name(long_name);
+  Execute("a long input name", request);
+  request = Ones(3);
+  request.mutable_invocations(0)->add_attributes()->set_name(long_name);
+  Execute("a long attribute name", request);
+  request = Ones(3);
+  request.mutable_invocations(0)->mutable_inputs(0)->mutable_tensor()->set_resident_tensor(
+      long_name);
+  Execute("a long handle", request);
 }
 
 TEST_F(ErrorTextTest, OfTensorsOfOthersAndOfMemoryThatOthersHold) {

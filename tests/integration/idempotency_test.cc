@@ -6,10 +6,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "server/config/tenant_config.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
+#include "tests/integration/metric_value.h"
 
 namespace opserve::server {
 namespace {
@@ -35,14 +38,20 @@ class IdempotencyTest : public ::testing::Test {
     while (Launches() < launches) std::this_thread::yield();
   }
 
-  Outcome Execute(const v1::ExecuteRequest& request) {
+  Outcome Execute(const v1::ExecuteRequest& request, const std::string& token = "") {
     Outcome outcome;
     grpc::ClientContext context;
+    if (!token.empty()) context.AddMetadata("authorization", absl::StrCat("Bearer ", token));
     outcome.status = stub_->Execute(&context, request, &outcome.response);
     return outcome;
   }
   std::future<Outcome> ExecuteAsync(const v1::ExecuteRequest& request) {
     return std::async(std::launch::async, [this, request] { return Execute(request); });
+  }
+
+  // Of the metrics of the default tenant.
+  double Value(const std::string& family) const {
+    return MetricValue(daemon_->daemon(), family, {{"tenant", "default"}});
   }
 
   // Sends a request with `key` over the stream and returns when the daemon has it.
@@ -63,6 +72,13 @@ class IdempotencyTest : public ::testing::Test {
  private:
   int64_t launches_ = 0;
 };
+
+// printf %s a | sha256sum, and so on
+constexpr char kTwoTenants[] = R"(
+  tenant { name: "greedy"
+           token_sha256: "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb" }
+  tenant { name: "modest"
+           token_sha256: "3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d" })";
 
 v1::ExecuteRequest WithReceipt(v1::ExecuteRequest request) {
   request.set_want_receipt(true);
@@ -200,38 +216,68 @@ TEST_F(IdempotencyTest, WhenAllCallersGoAwayTheRunIsCancelledAndTheNextBeginsAne
   EXPECT_EQ(Launches(), 2);
 }
 
-TEST_F(IdempotencyTest, AnAnswerTooLargeToKeepIsRefusedBeforeItRuns) {
+TEST_F(IdempotencyTest, AnAnswerTooLargeToKeepIsGivenAndItsReceiptSaysSo) {
   Config config = InProcessDaemon::DefaultConfig();
   config.idempotency_cache_bytes = 1 << 20;
   StartDaemon(config);
+  constexpr int64_t kLargest = (1 << 18) / 4;
+  const auto run = [this](int64_t elements, const std::string& key) {
+    return Execute(WithReceipt(OnesRequest(elements, key)));
+  };
 
-  const Outcome refused = Execute(OnesRequest((1 << 18) / 4 + 1, "key"));
+  const Outcome kept = run(kLargest, "a");
+  const Outcome not_kept = run(kLargest + 1, "b");
 
-  EXPECT_EQ(refused.status.error_code(), grpc::FAILED_PRECONDITION);
-  EXPECT_EQ(DetailOf(refused.status).reason(), "too_large");
-  EXPECT_EQ(DetailOf(refused.status).retry_pushback_ms(), -1);
-  EXPECT_EQ(Launches(), 0);
-  EXPECT_TRUE(Execute(OnesRequest((1 << 18) / 4, "key")).status.ok());
+  EXPECT_TRUE(IsAllOnes(kept.response, kLargest));
+  EXPECT_FALSE(kept.response.receipt().not_remembered());
+  EXPECT_TRUE(IsAllOnes(not_kept.response, kLargest + 1));
+  EXPECT_TRUE(not_kept.response.receipt().not_remembered());
+  EXPECT_EQ(Launches(), 2);
+  EXPECT_EQ(run(kLargest, "a").response.SerializeAsString(), kept.response.SerializeAsString());
+  EXPECT_TRUE(IsAllOnes(run(kLargest + 1, "b").response, kLargest + 1));
+  EXPECT_EQ(Launches(), 3);
 }
 
-TEST_F(IdempotencyTest, AFullCacheRefusesNewKeysAndStillAnswersOldOnes) {
+TEST_F(IdempotencyTest, AFullCacheForgetsTheOldestAnswersAndRefusesNobody) {
   Config config = InProcessDaemon::DefaultConfig();
   config.idempotency_cache_bytes = 1 << 20;
   StartDaemon(config);
   constexpr int64_t kElements = 60'000;  // 240 kB of results: four fit
-  for (int i = 0; i < 4; ++i) {
-    ASSERT_TRUE(Execute(OnesRequest(kElements, absl::StrCat(i))).status.ok());
-  }
+  const auto run = [this](int key) {
+    return IsAllOnes(Execute(OnesRequest(kElements, absl::StrCat(key))).response, kElements);
+  };
+  for (int key = 0; key < 6; ++key) EXPECT_TRUE(run(key));
+  EXPECT_EQ(Launches(), 6);
 
-  const Outcome refused = Execute(OnesRequest(kElements, "new"));
+  for (int key = 2; key < 6; ++key) EXPECT_TRUE(run(key));
+  EXPECT_EQ(Launches(), 6);
+  EXPECT_TRUE(run(0));
+  EXPECT_EQ(Launches(), 7);
+  EXPECT_EQ(Value("opserve_idempotency_entries"), 4);
+  EXPECT_EQ(Value("opserve_idempotency_evictions_total"), 3);
+  EXPECT_EQ(Value("opserve_idempotency_unremembered_total"), 0);
+}
 
-  EXPECT_EQ(refused.status.error_code(), grpc::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(DetailOf(refused.status).reason(), "tenant_memory");
-  EXPECT_GT(DetailOf(refused.status).retry_pushback_ms(), 0);
-  for (int i = 0; i < 4; ++i) {
-    EXPECT_TRUE(IsAllOnes(Execute(OnesRequest(kElements, absl::StrCat(i))).response, kElements));
-  }
-  EXPECT_EQ(Launches(), 4);
+// The attack: one tenant filled the cache in a second, and another's calls were refused for ten
+// minutes.
+TEST_F(IdempotencyTest, ATenantThatFillsTheCacheTakesNoOthersShare) {
+  Config config = InProcessDaemon::DefaultConfig();
+  config.idempotency_cache_bytes = 1 << 20;
+  config::ServerConfig values;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(kTwoTenants, &values));
+  config.tenants = *TenantsFrom(values);
+  StartDaemon(config);
+  const auto run = [this](const std::string& token, int key) {
+    EXPECT_TRUE(Execute(OnesRequest(10'000, absl::StrCat(key)), token).status.ok()) << key;
+  };
+  for (int key = 0; key < 100; ++key) run("a", key);  // of 40 kB each
+
+  for (int key = 0; key < 10; ++key) run("b", key);
+  for (int key = 100; key < 200; ++key) run("a", key);
+
+  EXPECT_EQ(Launches(), 210);
+  for (int key = 0; key < 10; ++key) run("b", key);
+  EXPECT_EQ(Launches(), 210);
 }
 
 TEST_F(IdempotencyTest, KeptAnswersTakeNoPageLockedMemory) {

@@ -115,6 +115,15 @@ class ProcessTest(unittest.TestCase):
         """Runs opserved to its end, for flags with which it does not start."""
         return subprocess.run([OPSERVED, *flags], capture_output=True, text=True, timeout=60)
 
+    def make_certificate(self):
+        """Paths of a key and its own certificate."""
+        key = self.directory / "key.pem"
+        certificate = self.directory / "certificate.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost", "-keyout", key,
+                        "-out", certificate], check=True, capture_output=True)
+        return key, certificate
+
     def l1_command(self, daemon, write_inputs=True):
         if write_inputs:
             for name, values in (("g", [1, 1, 1]), ("x", [3, 1, 2]), ("t", [2, 2, 2])):
@@ -636,11 +645,7 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(daemon.stop(), 0)
 
     def test_the_metrics_are_those_that_dashboards_and_alerts_are_written_for(self):
-        key = self.directory / "key.pem"
-        certificate = self.directory / "certificate.pem"
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                        "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost", "-keyout", key,
-                        "-out", certificate], check=True, capture_output=True)
+        key, certificate = self.make_certificate()
         daemon = self.start("--enable_shm", "--listen=127.0.0.1:0", f"--tls_cert={certificate}",
                             f"--tls_key={key}")
         self.assertEqual(self.run_l1(daemon).returncode, 0)
@@ -648,6 +653,26 @@ class ProcessTest(unittest.TestCase):
         golden = (ROOT / "tests/data/metrics.txt").read_text().splitlines()
         self.assertEqual(sorted(families), sorted(golden))
         self.assertEqual(len({line.split()[0] for line in families}), len(families))
+
+    def test_failed_handshakes_are_few_lines_of_the_log(self):
+        key, certificate = self.make_certificate()
+        daemon = self.start("--listen=127.0.0.1:0", f"--tls_cert={certificate}", f"--tls_key={key}",
+                            "--log_slow_requests=1ns")
+        address = next(a for a in daemon.ready["listen"] if a.startswith("127."))
+        for _ in range(300):
+            with socket.create_connection(("127.0.0.1", int(address.rsplit(":", 1)[1])), 60) as peer:
+                peer.sendall(b"no handshake")
+                peer.recv(1)  # until the daemon has ended it
+        self.assertEqual(self.run_l1(daemon).returncode, 0)
+        lines = []
+        for line in daemon.process.stderr:
+            lines.append(json.loads(line))  # raises if it is none of the log's
+            if lines[-1]["event"] == "request_slow":
+                break
+        grpc = [line for line in lines if line["event"] == "grpc"]
+        self.assertIn("andshake", grpc[0]["message"])
+        self.assertLess(len(grpc), 100)
+        self.assertEqual(daemon.stop(), 0)
 
     def test_tcp_on_loopback(self):
         with socket.socket() as probe:

@@ -71,6 +71,14 @@ def test_an_idempotency_key_belongs_to_one_request(client):
         client.execute(other, idempotency_key=key)
 
 
+def test_a_receipt_says_that_an_answer_was_not_remembered(client):
+    for size, is_remembered in ((3, True), (4_200_000, False)):  # 16 MiB are a quarter of the room
+        program = opserve.Program()
+        program.l1_loss_backward(np.float32(1), np.ones(size, np.float32), np.zeros(size, np.float32))
+        answer = client.execute(program, idempotency_key=os.urandom(8).hex(), want_receipt=True)
+        assert answer.receipt.not_remembered is not is_remembered
+
+
 def test_a_stream_answers_each_request(client):
     inputs = [normal(7, 5, seed=seed) for seed in range(100)]
     with client.open_stream(window=8) as stream:

@@ -119,8 +119,9 @@ class Client(Operators[Any]):
         Args:
             results: wanted, in this order; None: the output of the last invocation.
             priority: "low", "normal" or "high", among the tenant's own requests.
-            idempotency_key: while the daemon remembers it (10 minutes), the same request is run
-                once, and each repetition gets the same answer. Not with shared memory.
+            idempotency_key: while the daemon remembers it (10 minutes at most), the same request
+                is run once, and each repetition gets the same answer; without room to remember
+                it, receipt.not_remembered is true. Not with shared memory.
             timeout: in seconds; None: the client's.
         """
         request = Request(

@@ -62,7 +62,9 @@ grpc::ByteBuffer BuildInferStreamError(const InferEcho& echo, const absl::Status
   inference::ModelStreamInferResponse response;
   response.set_error_message(ToStatusDetails(InferError(echo.id, error)).message());
   response.mutable_infer_response()->set_id(echo.id);
-  response.mutable_infer_response()->set_model_name(echo.model_name);
+  // A name of this length is none of ours; the client knows the request by its id.
+  response.mutable_infer_response()->set_model_name(
+      catalog::Shortened(echo.model_name, catalog::kMaxErrorNameBytes));
   return codec::BuildPayloadMessage(response, {});
 }
 
@@ -71,7 +73,8 @@ absl::Status InferError(absl::string_view id, const absl::Status& status) {
   if (code == absl::StatusCode::kOutOfRange) code = absl::StatusCode::kInternal;
   const bool names_request = code == absl::StatusCode::kInvalidArgument || code != status.code();
   if (!names_request) return status;
-  const std::string shown = id.empty() ? "<id_unknown>" : Shortened(id, kMaxIdInErrorBytes);
+  const std::string shown =
+      id.empty() ? "<id_unknown>" : catalog::Shortened(id, kMaxIdInErrorBytes);
   absl::Status error(code, absl::StrCat("[request id: ", shown, "] ", status.message()));
   if (const auto detail = catalog::GetErrorDetail(status)) catalog::SetErrorDetail(*detail, &error);
   return error;

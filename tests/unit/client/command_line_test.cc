@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/npy.h"
+#include "client/cli/receipt_text.h"
 #include "client/cli/session.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -16,6 +17,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 
 // `opserve run Scale` with both inputs from this file.
@@ -119,6 +121,13 @@ TEST_F(RunCommandTest, RunPrintsValuesAndReceipt) {
   EXPECT_EQ(json["results"][0]["dtype"], "FLOAT");
   EXPECT_EQ(json["receipt"]["execute_ns"], 1500);
   EXPECT_EQ(json["receipt"]["pool_outcome"], "HIT");
+}
+
+TEST(ReceiptTextTest, SaysThatAnAnswerWasNotRemembered) {
+  v1::Receipt receipt;
+  EXPECT_THAT(FormatReceipt(receipt), Not(HasSubstr("not remembered")));
+  receipt.set_not_remembered(true);
+  EXPECT_THAT(FormatReceipt(receipt), HasSubstr("\nnot remembered: the daemon has no room"));
 }
 
 TEST_F(RunCommandTest, RunWritesFilesThatNumpyReads) {

@@ -39,7 +39,7 @@ class IdempotencyCacheModelTest : public ::testing::Test {
     RequestDigest digest = {};
     digest[0] = body;
     const auto begun = cache_.Begin(
-        {.tenant = 0, .key = key, .digest = digest},
+        {.tenant = 0, .weight = 1, .key = key, .digest = digest},
         std::make_shared<CallState>(absl::InfiniteFuture()),
         [told](const ExecutionEnd& /*end*/) { ++*told; }, now_);
     std::erase_if(kept_, [this](const auto& entry) { return entry.second.until <= now_; });
@@ -87,7 +87,7 @@ class IdempotencyCacheModelTest : public ::testing::Test {
 
   void BeginRun(uint64_t number, const std::string& key, uint8_t body) {
     const uint64_t before = cache_.used_bytes();
-    ASSERT_TRUE(cache_.Reserve(number, /*results=*/1, /*result_bytes=*/100, now_).ok());
+    ASSERT_TRUE(cache_.Reserve(number, /*results=*/1, /*result_bytes=*/100, now_));
     runs_[number] = {.key = key,
                      .body = body,
                      .is_known = true,

@@ -3,7 +3,6 @@
 #include "server/rpc/idempotency_cache.h"
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -36,19 +35,23 @@ class IdempotencyCacheTest : public ::testing::Test {
   static constexpr uint64_t kMaxBytes = 64 * kKiB;
 
   // A request with `key` whose contents are `body`.
-  Caller Begin(const std::string& key, uint8_t body = 0, uint32_t tenant = 0) {
+  Caller Begin(const std::string& key, uint8_t body = 0, uint32_t tenant = 0, uint32_t weight = 1) {
     Caller caller;
     caller.run_call = std::make_shared<CallState>(absl::InfiniteFuture());
     RequestDigest digest = {};
     digest[0] = body;
     caller.begun = cache_.Begin(
-        {.tenant = tenant, .key = key, .digest = digest}, caller.run_call,
+        {.tenant = tenant, .weight = weight, .key = key, .digest = digest}, caller.run_call,
         [ends = caller.ends](const ExecutionEnd& end) { ends->push_back(end); }, now_);
     return caller;
   }
 
-  // Lets the run of `caller` end well; returns its answer.
+  // Lets the run of `caller` end well with an answer that is kept; returns it.
   IdempotencyCache::Answer Succeed(const Caller& caller) {
+    EXPECT_TRUE(Reserve(caller, kKiB));
+    return End(caller);
+  }
+  IdempotencyCache::Answer End(const Caller& caller) {
     ExecutionEnd end;
     end.answer = std::make_shared<const ExecuteAnswer>();
     cache_.End(caller.run(), end, now_);
@@ -59,16 +62,36 @@ class IdempotencyCacheTest : public ::testing::Test {
     end.status = absl::InternalError("it failed");
     cache_.End(caller.run(), end, now_);
   }
-  absl::Status Reserve(const Caller& caller, uint64_t bytes) {
+  bool Reserve(const Caller& caller, uint64_t bytes) {
     return cache_.Reserve(caller.run(), /*results=*/1, bytes, now_);
   }
-  // A request that has run and left `bytes` of results.
-  IdempotencyCache::Answer Keep(const std::string& key, uint64_t bytes) {
-    const Caller caller = Begin(key);
-    EXPECT_TRUE(Reserve(caller, bytes).ok());
-    return Succeed(caller);
+  // A request of a tenant that has run and left `bytes` of results; whether its answer was kept.
+  bool Keep(const std::string& key, uint64_t bytes, uint32_t tenant = 0, uint32_t weight = 1) {
+    const Caller caller = Begin(key, /*body=*/0, tenant, weight);
+    EXPECT_TRUE(caller.is_first()) << key;
+    const bool is_kept = Reserve(caller, bytes);
+    End(caller);
+    return is_kept;
+  }
+  bool IsKept(const std::string& key, uint32_t tenant = 0) {
+    const Caller caller = Begin(key, /*body=*/0, tenant);
+    if (caller.kept() != nullptr) return true;
+    Fail(caller);
+    return false;
+  }
+  // Answers of 14 KiB, of which four fill the cache with what each takes beside. "0", "1", ...
+  void Fill(uint32_t tenant, int answers) {
+    for (int i = 0; i < answers; ++i) EXPECT_TRUE(Keep(absl::StrCat(i), kAnswer, tenant));
+  }
+  std::string KeptOf(uint32_t tenant, int answers) {
+    std::string kept;
+    for (int i = 0; i < answers; ++i) {
+      if (IsKept(absl::StrCat(i), tenant)) absl::StrAppend(&kept, i);
+    }
+    return kept;
   }
 
+  static constexpr uint64_t kAnswer = 14 * kKiB;
   absl::Time now_ = absl::FromUnixSeconds(1000);
   IdempotencyCache cache_{{.max_bytes = kMaxBytes, .lifetime = absl::Minutes(10)}};
 };
@@ -105,7 +128,7 @@ TEST_F(IdempotencyCacheTest, RepetitionsInProgressShareItsEnd) {
 
 TEST_F(IdempotencyCacheTest, AFailureIsNotRemembered) {
   const Caller first = Begin("key");
-  ASSERT_TRUE(Reserve(first, kKiB).ok());
+  ASSERT_TRUE(Reserve(first, kKiB));
   Fail(first);
 
   EXPECT_TRUE(Begin("key", /*body=*/1).is_first());
@@ -140,7 +163,6 @@ TEST_F(IdempotencyCacheTest, AKeyHasAtMost64Bytes) {
 TEST_F(IdempotencyCacheTest, AnAnswerIsKeptForItsLifetimeFromTheEndOfTheRun) {
   const Caller first = Begin("key");
   now_ += absl::Minutes(5);
-  ASSERT_TRUE(Reserve(first, kKiB).ok());
   Succeed(first);
 
   now_ += absl::Minutes(10) - absl::Nanoseconds(1);
@@ -178,12 +200,12 @@ TEST_F(IdempotencyCacheTest, TheLastToLeaveCancelsTheRunAndSeesItsEnd) {
 
 TEST_F(IdempotencyCacheTest, WhatEverybodyLeftIsBegunAnewAndForgotten) {
   const Caller left = Begin("key");
-  ASSERT_TRUE(Reserve(left, kKiB).ok());
+  ASSERT_TRUE(Reserve(left, kKiB));
   cache_.Leave(left.begun->place);
   const Caller next = Begin("key", /*body=*/1);
   ASSERT_TRUE(next.is_first());
 
-  Succeed(left);  // the cancellation came too late
+  End(left);  // the cancellation came too late
 
   EXPECT_EQ(left.ends->size(), 1u);
   EXPECT_TRUE(next.ends->empty());
@@ -204,55 +226,86 @@ TEST_F(IdempotencyCacheTest, NobodyLeavesTwiceOrAfterTheEnd) {
   EXPECT_FALSE(first.run_call->is_cancelled());
 }
 
-TEST_F(IdempotencyCacheTest, NoAnswerMayTakeMoreThanAQuarter) {
-  const Caller fits = Begin("fits");
-  const Caller does_not = Begin("does not");
+TEST_F(IdempotencyCacheTest, AnAnswerOfMoreThanAQuarterIsNotKept) {
+  EXPECT_TRUE(Keep("fits", kMaxBytes / 4));
+  EXPECT_FALSE(Keep("does not", kMaxBytes / 4 + 1));
 
-  EXPECT_TRUE(Reserve(fits, kMaxBytes / 4).ok());
-  const absl::Status status = Reserve(does_not, kMaxBytes / 4 + 1);
-
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(DetailOf(status).reason(), "too_large");
-  EXPECT_EQ(DetailOf(status).retry_pushback_ms(), -1);
+  EXPECT_TRUE(IsKept("fits"));
+  EXPECT_FALSE(IsKept("does not"));
+  EXPECT_EQ(cache_.unremembered().OfSlot(0), 1u);
 }
 
-TEST_F(IdempotencyCacheTest, WhenFullItRefusesNewKeysAndForgetsNothing) {
-  std::map<std::string, IdempotencyCache::Answer> answers;
-  for (const char* key : {"a", "b", "c"}) answers[key] = Keep(key, 15 * kKiB);
-  now_ += absl::Minutes(10) - absl::Seconds(3);
+TEST_F(IdempotencyCacheTest, WhenFullTheOldestAnswerGoes) {
+  Fill(/*tenant=*/0, 6);
 
-  const Caller refused = Begin("d");
-  const absl::Status status = Reserve(refused, 15 * kKiB);
-
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(DetailOf(status).reason(), "tenant_memory");
-  EXPECT_EQ(DetailOf(status).retry_pushback_ms(), 3000);
-  for (const auto& [key, answer] : answers) EXPECT_EQ(Begin(key).kept(), answer);
-  now_ += absl::Seconds(3);
-  EXPECT_TRUE(Reserve(refused, 15 * kKiB).ok());
+  EXPECT_EQ(KeptOf(0, 6), "2345");
+  EXPECT_EQ(cache_.evictions().OfSlot(0), 2u);
+  EXPECT_EQ(cache_.unremembered().OfSlot(0), 0u);
+  EXPECT_EQ(cache_.entries().OfSlot(0), 4u);
+  EXPECT_EQ(cache_.bytes().OfSlot(0), cache_.used_bytes());
 }
 
-TEST_F(IdempotencyCacheTest, RetryHintsHaveBounds) {
-  for (const char* key : {"a", "b", "c"}) Keep(key, 15 * kKiB);
-  const Caller refused = Begin("d");
+TEST_F(IdempotencyCacheTest, AKeyInProgressIsNeverForgotten) {
+  const Caller running = Begin("running");
+  Fill(/*tenant=*/0, 10);
 
-  EXPECT_EQ(DetailOf(Reserve(refused, 15 * kKiB)).retry_pushback_ms(), 10'000);
-  now_ += absl::Minutes(10) - absl::Milliseconds(1);
-  EXPECT_EQ(DetailOf(Reserve(refused, 15 * kKiB)).retry_pushback_ms(), 10);
+  const Caller repetition = Begin("running");
+  EXPECT_FALSE(repetition.is_first());
+  Succeed(running);
+  EXPECT_EQ(repetition.ends->size(), 1u);
+}
+
+TEST_F(IdempotencyCacheTest, BorrowedRoomIsGivenBackAndSharesAreKept) {
+  Fill(/*tenant=*/1, 4);
+
+  Fill(/*tenant=*/2, 6);
+
+  EXPECT_EQ(KeptOf(1, 4), "23");
+  EXPECT_EQ(KeptOf(2, 6), "45");
+  EXPECT_EQ(cache_.evictions().OfSlot(1), 2u);
+  EXPECT_EQ(cache_.evictions().OfSlot(2), 4u);
+}
+
+TEST_F(IdempotencyCacheTest, AFloodTakesNothingOfATenantWithinItsShare) {
+  ASSERT_TRUE(Keep("mine", kAnswer, /*tenant=*/1));
+
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(Keep(absl::StrCat(i), kAnswer / 7, /*tenant=*/2));
+
+  EXPECT_TRUE(IsKept("mine", 1));
+  EXPECT_TRUE(Keep("another", kAnswer, /*tenant=*/1));
+  EXPECT_TRUE(IsKept("mine", 1));
+  EXPECT_EQ(cache_.evictions().OfSlot(1), 0u);
+  EXPECT_EQ(cache_.unremembered().OfSlot(1), 0u);
+}
+
+TEST_F(IdempotencyCacheTest, WeightsDecideHowMuchEachKeeps) {
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_TRUE(Keep(absl::StrCat(i), kAnswer, /*tenant=*/1, /*weight=*/1));
+    EXPECT_TRUE(Keep(absl::StrCat(i), kAnswer, /*tenant=*/2, /*weight=*/3));
+  }
+
+  EXPECT_EQ(KeptOf(1, 8), "7");
+  EXPECT_EQ(KeptOf(2, 8), "567");
+}
+
+TEST_F(IdempotencyCacheTest, WithoutRoomAnAnswerIsNotKeptAndNothingIsForgotten) {
+  // All that the others have is within their shares.
+  for (uint32_t tenant = 1; tenant <= 8; ++tenant) {
+    ASSERT_TRUE(Keep("a", 6 * kKiB, tenant));
+  }
+
+  EXPECT_FALSE(Keep("b", kAnswer, /*tenant=*/9));
+
+  EXPECT_EQ(cache_.unremembered().OfSlot(9), 1u);
+  for (uint32_t tenant = 1; tenant <= 8; ++tenant) EXPECT_TRUE(IsKept("a", tenant)) << tenant;
 }
 
 TEST_F(IdempotencyCacheTest, ResultsWithoutBytesFillItToo) {
-  int kept = 0;
-  absl::Status status;
-  while (status.ok() && kept < 1000) {
-    const Caller caller = Begin(absl::StrCat(kept));
-    status = Reserve(caller, 0);
-    if (status.ok()) ++kept;
-  }
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(Keep(absl::StrCat(i), 0));
 
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_LE(kept, 64);  // of a KiB at least
-  EXPECT_GE(kept, 16);
+  EXPECT_LE(cache_.entries().OfSlot(0), 64u);  // of a KiB at least
+  EXPECT_GE(cache_.entries().OfSlot(0), 16u);
+  EXPECT_LE(cache_.used_bytes(), kMaxBytes);
 }
 
 TEST_F(IdempotencyCacheTest, OfManyAtOnceOneRunsAndAllAreTold) {
@@ -263,12 +316,13 @@ TEST_F(IdempotencyCacheTest, OfManyAtOnceOneRunsAndAllAreTold) {
   for (int i = 0; i < kCallers; ++i) {
     threads.emplace_back([&] {
       const auto begun = cache_.Begin(
-          {.tenant = 0, .key = "key", .digest = {}},
+          {.tenant = 0, .weight = 1, .key = "key", .digest = {}},
           std::make_shared<CallState>(absl::InfiniteFuture()),
           [&](const ExecutionEnd& end) { told += end.status.ok(); }, now_);
       if (begun->answer != nullptr) ++told;
       if (!begun->is_first) return;
       ++first;
+      cache_.Reserve(begun->place.run, /*results=*/1, kKiB, now_);
       ExecutionEnd end;
       end.answer = std::make_shared<const ExecuteAnswer>();
       cache_.End(begun->place.run, end, now_);

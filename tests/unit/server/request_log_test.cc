@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <sstream>
 #include <thread>
 #include <vector>
@@ -175,9 +176,90 @@ TEST_F(RequestLogTest, ALevelThatIsNotLoggedUsesNothingUp) {
   EXPECT_FALSE(lines[0].contains("left_out"));
 }
 
+// A text of a client's, as large as its message may be.
+constexpr size_t kHuge = 50 << 20;
+
+TEST_F(RequestLogTest, ErrorsThatQuoteALongTextHaveShortLines) {
+  const auto lines =
+      LinesOf(absl::InvalidArgumentError(absl::StrCat("no operator ", std::string(kHuge, 'x'))));
+  ASSERT_THAT(lines, SizeIs(1));
+  EXPECT_EQ(lines[0]["operator"], "L1LossBackward");
+  EXPECT_LE(lines[0]["error"].get<std::string>().size(), 1100u);
+}
+
+TEST_F(RequestLogTest, EveryFieldOfALineIsBounded) {
+  const std::string text(kHuge, 'x');
+  const auto lines = LinesOf([&] {
+    LogInfo("text", {{"text", text}, {"number", 1}});
+    LogInfo("list", {{"list", std::vector<int>(100'000, 7)}, {"number", 1}});
+    LogInfo("nested", {{"outer", {{"inner", text}}}, {"number", 1}});
+  });
+  ASSERT_THAT(lines, SizeIs(3));
+  EXPECT_EQ(lines[0]["text"], std::string(2048, 'x') + "... (52428800 bytes)");
+  EXPECT_THAT(lines[1]["list"], SizeIs(65));
+  EXPECT_EQ(lines[1]["list"].back(), "... and 99936 more");
+  EXPECT_THAT(lines[2]["outer"]["inner"].get<std::string>(), SizeIs(2048 + 20));
+  for (const auto& line : lines) EXPECT_EQ(line["number"], 1);
+}
+
+TEST_F(RequestLogTest, ALineHas16KiBAtMostWhateverIsInIt) {
+  // Each byte becomes six of JSON, or three, or a mark for a character cut in two.
+  for (const std::string& text : {std::string(10'000, '\x01'), std::string(10'000, '\xff'),
+                                  absl::StrCat("y", std::string(4095, '\xc3'), "\xa4")}) {
+    const auto lines = LinesOf([&text] {
+      nlohmann::ordered_json fields;
+      for (int i = 0; i < 20; ++i) fields[absl::StrCat("field", i)] = text;
+      Log(LogSeverity::kInfo, "texts", fields);
+      for (int i = 0; i < 1000; ++i) fields[absl::StrCat("field", i)] = text;
+      Log(LogSeverity::kInfo, "more texts", fields);
+    });
+    ASSERT_THAT(lines, SizeIs(2));
+    for (const auto& line : lines) EXPECT_LE(line.dump().size(), size_t{16} << 10);
+    EXPECT_EQ(lines[0]["event"], "texts");
+    EXPECT_EQ(lines[1]["event"], "more texts");
+  }
+}
+
+// Standard error is a pipe that is not read.
+class UnreadLog {
+ public:
+  UnreadLog() : standard_error_(dup(STDERR_FILENO)) {
+    FlushLog();
+    EXPECT_EQ(pipe(ends_), 0);
+    dup2(ends_[1], STDERR_FILENO);
+  }
+  ~UnreadLog() {
+    // The log's thread finds the pipe closed and gives the rest up.
+    close(ends_[0]);
+    FlushLog();
+    dup2(standard_error_, STDERR_FILENO);
+    close(ends_[1]);
+    close(standard_error_);
+  }
+
+ private:
+  const int standard_error_;
+  int ends_[2];
+};
+
+TEST(LogTest, WhatWaitsIsBoundedInBytes) {
+  std::signal(SIGPIPE, SIG_IGN);
+  constexpr int kLines = 5000;  // of 2 KiB and more: more than the queue holds
+  const uint64_t dropped_before = DroppedLogLines();
+  {
+    const UnreadLog unread;
+    const std::string text(100'000, 'x');
+    for (int i = 0; i < kLines; ++i) LogInfo("line", {{"text", text}});
+
+    EXPECT_LE(QueuedLogBytes(), size_t{4} << 20);
+    EXPECT_GE(QueuedLogBytes(), size_t{3} << 20);
+    EXPECT_GT(DroppedLogLines() - dropped_before, uint64_t{kLines} / 2);
+  }
+}
+
 // Standard error is a pipe, which somebody may not read.
 TEST(LogTest, WhoDoesNotReadHoldsUpNobody) {
-  constexpr int kLines = 20000;  // more than the pipe and the queue hold
+  constexpr int kLines = 50000;  // more than the pipe and the queue hold
   FlushLog();
   const uint64_t dropped_before = DroppedLogLines();
   int ends[2];

@@ -1,19 +1,25 @@
 // Parts of the daemon too small for a test program each.
 
 #include <cstdlib>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "grpc/support/log.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "ops/catalog/error.h"
 #include "opserve/v1/error.pb.h"
 #include "server/config/listen_address.h"
 #include "server/device/acl_status.h"
 #include "server/device/host_registration.h"
 #include "server/device/runtime_text.h"
+#include "server/observability/log.h"
+#include "server/observability/rate_limiter.h"
+#include "server/rpc/grpc_log.h"
 #include "server/rpc/status_conversion.h"
 #include "tests/fuzz/error_text.h"
 #include "tests/unit/server/acl_environment.h"
@@ -22,6 +28,7 @@ namespace opserve::server {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(ListenAddressTest, WhatItReadsItWrites) {
   for (const char* text :
@@ -208,6 +215,42 @@ TEST(ToGrpcStatusTest, NothingAClientSentMakesTrailersTooLarge) {
   EXPECT_LT(converted.error_message().size() + converted.error_details().size(), 4096u);
   v1::StatusDetails details;
   EXPECT_TRUE(details.ParseFromString(converted.error_details()));  // also checks the UTF-8
+}
+
+TEST(ErrorTest, NothingAClientSentMakesAnErrorLarge) {
+  const std::string huge(50 << 20, 'x');
+  for (const absl::Status& status :
+       {catalog::InvalidCall(huge, "self", "is missing"), catalog::InvalidCall("Op", huge, huge),
+        catalog::ErrorWithReason(absl::StatusCode::kNotFound, "invalid", huge),
+        catalog::ErrorWithPushback(absl::StatusCode::kUnavailable, "draining", huge, 10)}) {
+    EXPECT_LE(status.message().size(), 1100u);
+    EXPECT_LE(catalog::GetErrorDetail(status)->ByteSizeLong(), 400u);
+  }
+  EXPECT_EQ(catalog::InvalidCall(huge, "self", "is missing").message(),
+            absl::StrCat(std::string(128, 'x'), "...: self: is missing"));
+}
+
+TEST(GrpcLogTest, ItsMessagesAreLinesOfTheLogAndFew) {
+  LogGrpcMessages();
+  gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);  // as gRPC does when it is first used
+  ::testing::internal::CaptureStderr();
+
+  for (int i = 0; i < 300; ++i) gpr_log(GPR_ERROR, "Handshake failed: \"%d\"\n", i);
+
+  FlushLog();
+  std::istringstream text(::testing::internal::GetCapturedStderr());
+  int lines = 0;
+  for (std::string line; std::getline(text, line); ++lines) {
+    const auto json = nlohmann::json::parse(line);
+    EXPECT_EQ(json["event"], "grpc");
+    EXPECT_EQ(json["level"], "warning");
+    EXPECT_EQ(json["message"], absl::StrCat("Handshake failed: \"", lines, "\"\n"));
+    EXPECT_THAT(json["source"].get<std::string>(), StartsWith("small_parts_test.cc:"));
+    if (lines == RateLimiter::kBurst) break;  // a machine so slow that a second has passed
+  }
+  EXPECT_GE(lines, 1);
+  EXPECT_LE(lines, RateLimiter::kBurst);
+  gpr_set_log_function(nullptr);
 }
 
 TEST(ToGrpcStatusTest, AnErrorAlwaysHasAMessage) {
