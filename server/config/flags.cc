@@ -80,6 +80,9 @@ ABSL_FLAG(absl::optional<uint32_t>, queue_capacity_total, absl::nullopt,
 ABSL_FLAG(absl::optional<uint32_t>, queue_capacity_per_tenant, absl::nullopt,
           "Requests of one tenant that may wait for a device (1 to 1000000); more are refused "
           "with RESOURCE_EXHAUSTED. Default: 256.");
+ABSL_FLAG(absl::optional<uint64_t>, queue_work_per_tenant, absl::nullopt,
+          "Work, in elements, of the requests of one tenant that may wait for a device (at least "
+          "--max_request_work); more is refused with RESOURCE_EXHAUSTED. Default: 34359738368.");
 ABSL_FLAG(absl::optional<absl::Duration>, queue_max_age, absl::nullopt,
           "Longest a request may wait for a device; then it ends with DEADLINE_EXCEEDED (at "
           "least 1ms). Default: 30s.");
@@ -95,6 +98,10 @@ ABSL_FLAG(absl::optional<uint64_t>, max_request_bytes, absl::nullopt,
 ABSL_FLAG(absl::optional<uint64_t>, max_output_ratio, absl::nullopt,
           "Outputs of one request may take this many times the bytes of its inputs, and 1 MiB "
           "more (at least 1). Default: 100.");
+ABSL_FLAG(absl::optional<uint64_t>, max_request_work, absl::nullopt,
+          "Most work of one request (at least 1): elements that its operators compute, of which "
+          "broadcasting and strides of 0 can make more than its bytes tell. Default: 4294967296, "
+          "the elements of 8 GiB of halves.");
 ABSL_FLAG(absl::optional<uint64_t>, max_workspace_bytes, absl::nullopt,
           "Largest workspace of one invocation; 0: a quarter of the device's memory.");
 ABSL_FLAG(absl::optional<uint64_t>, max_workspace_ratio, absl::nullopt,

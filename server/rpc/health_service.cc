@@ -9,6 +9,8 @@
 #include "opserve/v1/operator_service.grpc.pb.h"
 #include "opserve/v1/tensor_service.grpc.pb.h"
 #include "server/rpc/completion_event.h"
+#include "server/rpc/message_bytes.h"
+#include "server/rpc/status_conversion.h"
 
 namespace opserve::server {
 
@@ -38,13 +40,17 @@ class HealthCheckCall {
       return;
     }
     Listen(health_, queue_);
+    HealthCheckRequest request;
+    const absl::Status status = ParseMessage(&request_, &request);
     HealthCheckResponse response;
-    response.set_status(health_.StatusOf(request_.service()));
+    response.set_status(health_.StatusOf(request.service()));
     write_.Begin();
-    if (response.status() == HealthCheckResponse::SERVICE_UNKNOWN) {
+    if (!status.ok()) {
+      writer_.FinishWithError(ToGrpcStatus(status, &rpc_), &finished_);
+    } else if (response.status() == HealthCheckResponse::SERVICE_UNKNOWN) {
       writer_.FinishWithError({grpc::StatusCode::NOT_FOUND, "no such service"}, &finished_);
     } else {
-      writer_.Finish(response, grpc::Status::OK, &finished_);
+      writer_.Finish(ToByteBuffer(response), grpc::Status::OK, &finished_);
     }
   }
 
@@ -56,8 +62,8 @@ class HealthCheckCall {
   HealthService& health_;
   grpc::ServerCompletionQueue* const queue_;
   grpc::ServerContext rpc_;
-  HealthCheckRequest request_;
-  grpc::ServerAsyncResponseWriter<HealthCheckResponse> writer_{&rpc_};
+  grpc::ByteBuffer request_;
+  grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> writer_{&rpc_};
   WriteWatch::Write write_{health_.calls_.writes, rpc_};
   MemberEvent<HealthCheckCall, &HealthCheckCall::OnArrival> arrival_{this};
   MemberEvent<HealthCheckCall, &HealthCheckCall::OnFinished> finished_{this};
@@ -85,7 +91,7 @@ class HealthWatchCall {
 
   void SendChange() {
     write_.Begin();
-    writer_.Write(sent_, &written_);
+    writer_.Write(ToByteBuffer(sent_), &written_);
   }
 
  private:
@@ -93,7 +99,7 @@ class HealthWatchCall {
       : health_(health), queue_(queue) {
     health_.calls_.alive.Add();
     rpc_.AsyncNotifyWhenDone(&done_);
-    health_.service_.RequestWatch(&rpc_, &request_, &writer_, queue, queue, &arrival_);
+    health_.service_.RequestWatch(&rpc_, &bytes_, &writer_, queue, queue, &arrival_);
   }
   ~HealthWatchCall() { health_.calls_.alive.Remove(); }
 
@@ -103,6 +109,10 @@ class HealthWatchCall {
       return;
     }
     Listen(health_, queue_);
+    if (absl::Status status = ParseMessage(&bytes_, &request_); !status.ok()) {
+      Refuse(status);
+      return;
+    }
     bool has_change = false;
     {
       absl::MutexLock lock(&health_.mutex_);
@@ -126,8 +136,20 @@ class HealthWatchCall {
     if (is_over) End();
   }
 
+  // Nobody sees a call that does not watch, so it needs no lock; its end and OnDone come in any
+  // order, both on the polling thread.
+  void Refuse(const absl::Status& status) {
+    refusal_events_ = 2;
+    write_.Begin();
+    writer_.Finish(ToGrpcStatus(status, &rpc_), &finished_);
+  }
+
   // The client is gone, or the server ends.
   void OnDone(bool /*ok*/) {
+    if (refusal_events_ > 0) {
+      if (--refusal_events_ == 0) delete this;
+      return;
+    }
     bool is_writing = false;
     {
       absl::MutexLock lock(&health_.mutex_);
@@ -139,13 +161,18 @@ class HealthWatchCall {
   }
 
   void End() { writer_.Finish(grpc::Status::CANCELLED, &finished_); }
-  void OnFinished(bool /*ok*/) { delete this; }
+  void OnFinished(bool /*ok*/) {
+    if (refusal_events_ > 0) write_.End();
+    if (refusal_events_ == 0 || --refusal_events_ == 0) delete this;
+  }
 
   HealthService& health_;
   grpc::ServerCompletionQueue* const queue_;
   grpc::ServerContext rpc_;
-  HealthCheckRequest request_;
-  grpc::ServerAsyncWriter<HealthCheckResponse> writer_{&rpc_};
+  grpc::ByteBuffer bytes_;
+  HealthCheckRequest request_;  // of bytes_
+  int refusal_events_ = 0;      // that are to come, if it was refused
+  grpc::ServerAsyncWriter<grpc::ByteBuffer> writer_{&rpc_};
   WriteWatch::Write write_{health_.calls_.writes, rpc_};
   MemberEvent<HealthWatchCall, &HealthWatchCall::OnArrival> arrival_{this};
   MemberEvent<HealthWatchCall, &HealthWatchCall::OnWritten> written_{this};

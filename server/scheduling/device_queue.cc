@@ -24,6 +24,7 @@ DeviceQueue::DeviceQueue(DeviceQueueOptions options, std::shared_ptr<PinnedZones
 
 std::unique_ptr<LaneTask> DeviceQueue::Leaves(Tasks::Entry entry) {
   tenant_depths_.Subtract(entry.tenant, 1);
+  tenant_work_.Subtract(entry.tenant, entry.work);
   return std::move(entry.payload);
 }
 
@@ -67,6 +68,7 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
                      .deadline = deadline,
                      .expiry = std::min(LatestStart(deadline, demand.cost), now + max_age_),
                      .estimate = demand.cost.time,
+                     .work = demand.work,
                      .device_bytes = demand.device_bytes,
                      .pinned_bytes = demand.pinned_bytes};
   entry.payload = std::move(*task);
@@ -75,6 +77,7 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
     return status;
   }
   tenant_depths_.Add(entry.tenant, 1);
+  tenant_work_.Add(entry.tenant, entry.work);
   return absl::OkStatus();
 }
 

@@ -69,7 +69,8 @@ class DeviceQueue final : private PinnedZones::Queue {
   absl::Status SetTenants(absl::Span<const TenantSettings> tenants) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes *task, leaving it null, if and only if the result is OK. Never waits.
-  // kResourceExhausted (reason "queue_full" or "tenant_queue_full", with a retry hint): full.
+  // kResourceExhausted (reason "queue_full", "tenant_queue_full" or "work_limit", with a retry
+  // hint): full.
   // kFailedPrecondition (reason "tenant_memory", "device_memory" or "too_large", pushback -1): it
   // can never fit.
   // kDeadlineExceeded (reason "deadline_infeasible", pushback -1): it could not end in time.
@@ -139,6 +140,8 @@ class DeviceQueue final : private PinnedZones::Queue {
   // together; taken by Pop and not ended; when the oldest that waits came (the Unix epoch: none).
   const TenantAmounts& tenant_bytes() const { return tenant_bytes_; }
   const TenantAmounts& tenant_depths() const { return tenant_depths_; }
+  // Work of the tasks that wait, in elements.
+  const TenantAmounts& tenant_work() const { return tenant_work_; }
   size_t depth() const { return depth_.load(); }
   uint32_t executing() const { return executing_.load(); }
   absl::Time oldest_arrival() const {
@@ -181,6 +184,7 @@ class DeviceQueue final : private PinnedZones::Queue {
   const std::shared_ptr<PinnedZones> pinned_;
   TenantAmounts tenant_bytes_;
   TenantAmounts tenant_depths_;
+  TenantAmounts tenant_work_;
   BusyTime busy_;  // begins and ends with mutex_ held
   absl::Mutex mutex_;
   Tasks tasks_ ABSL_GUARDED_BY(mutex_);
