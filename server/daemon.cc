@@ -64,6 +64,7 @@ DeviceServiceOptions ServiceOptions(const Config& config, size_t devices) {
           .visitors = GrpcServer::NumPollers(),
           .queue_capacity = std::max<size_t>(config.queue_capacity_total / devices, 1),
           .queue_capacity_per_tenant = config.queue_capacity_per_tenant,
+          .queue_work_per_tenant = config.queue_work_per_tenant,
           .queue_max_age = config.queue_max_age,
           .execution_timeout = config.execution_timeout,
           .pool = {.max_bytes = config.workspace_max_bytes,

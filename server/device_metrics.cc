@@ -163,7 +163,7 @@ void AddHealth(const Scheduler& scheduler, DeviceMetrics& metrics) {
   metrics.Add(
       "opserve_device_utilization_ratio",
       "Part of the last 15 seconds in which at least one lane of the device was executing a "
-      "request, its copies included; taken once a second.",
+      "request, its copies included; up to the scrape.",
       MetricType::Gauge, [](const DeviceService& s) { return s.utilization(); });
   metrics.Add("opserve_device_memory_total_bytes", "Memory of the device.", MetricType::Gauge,
               [](const DeviceService& s) { return s.device().memory_info().total_bytes; });

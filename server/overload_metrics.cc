@@ -28,10 +28,13 @@ double QueuePressure(const DeviceService& service) {
 
 double TenantQueuePressure(const DeviceService& service) {
   uint64_t most = 0;
+  uint64_t most_work = 0;
   for (size_t slot = 0; slot < kNamedTenantSlots; ++slot) {
     most = std::max(most, service.queue().tenant_depths().OfSlot(slot));
+    most_work = std::max(most_work, service.queue().tenant_work().OfSlot(slot));
   }
-  return Ratio(most, service.queue_capacity_per_tenant());
+  return std::max(Ratio(most, service.queue_capacity_per_tenant()),
+                  Ratio(most_work, service.queue_work_per_tenant()));
 }
 
 double DeviceMemoryPressure(const DeviceService& service) {
@@ -76,7 +79,7 @@ std::vector<prometheus::MetricFamily> CollectOverloadMetrics(const OverloadSourc
   MetricFamilyBuilder pressure(
       "opserve_overload_pressure_ratio",
       "How much of a bound is used, where it is used most: requests in a device's queue (queue), "
-      "those of one tenant there (tenant_queue), requests of a tenant in progress "
+      "those of one tenant there or their work (tenant_queue), requests of a tenant in progress "
       "(tenant_requests), connections, a device's pool (device_memory), the pool for results "
       "(pinned_memory).",
       MetricType::Gauge);

@@ -100,6 +100,11 @@ std::vector<prometheus::MetricFamily> CollectTenantMetrics(const TenantSeries& t
                       [](const Series& tenant, const DeviceService& service) {
                         return TenantMetrics::Of(tenant, service.queue().tenant_depths());
                       });
+  metrics.AddByDevice("opserve_queue_work_elements",
+                      "Elements that the requests waiting for a lane will compute.",
+                      MetricType::Gauge, [](const Series& tenant, const DeviceService& service) {
+                        return TenantMetrics::Of(tenant, service.queue().tenant_work());
+                      });
   metrics.AddByDevice("opserve_tenant_fairness_lag_seconds",
                       "Lane time by which a tenant that waits is behind what its weight gives it "
                       "beside the others that wait (negative: ahead); 0 if it does not wait. Taken "

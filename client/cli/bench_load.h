@@ -84,8 +84,8 @@ struct LoadProgress {
 };
 
 // Whether the daemon refused the request only because it had too much to do, so that the same one
-// can succeed later: for rate_limited, queue_full, tenant_queue_full, tenant_memory, device_memory
-// or deadline_infeasible.
+// can succeed later: for rate_limited, queue_full, tenant_queue_full, tenant_memory, device_memory,
+// work_limit or deadline_infeasible.
 bool IsOverloadRefusal(const absl::Status& status);
 
 // Loads the daemon from as many threads as there may be requests in flight, and waits for the

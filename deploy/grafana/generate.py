@@ -188,6 +188,9 @@ TENANTS = Dashboard("tenants", "opserve: tenants", [
           [Query(rate("tenant", "opserve_tenant_device_seconds_total"), "{{tenant}}")], is_stacked=True),
     Panel("Waiting", "Requests that wait for a lane, of any device.",
           [Query(total("tenant", "opserve_queue_depth"), "{{tenant}}")], is_stacked=True),
+    Panel("Waiting work", "Elements that a tenant's waiting requests will compute, on any device; "
+          "--queue_work_per_tenant bounds them for each device.",
+          [Query(total("tenant", "opserve_queue_work_elements"), "{{tenant}}")], is_stacked=True),
     Panel("Behind its share", "Lane time that a tenant which waits should have had and has not, where it "
           "is most.", [
         Query(f"max by (tenant) ({of('opserve_tenant_fairness_lag_seconds')})", "{{tenant}}")], unit="s"),

@@ -121,6 +121,7 @@ struct Matrix {
 
   // The tile at tile position (row_tile, column_tile).
   Tile TileAt(int64_t row_tile, int64_t column_tile) const;
+  int64_t num_elements() const { return num_rows * num_columns; }
   int64_t num_row_tiles() const { return CeilDivide(num_rows, tile_rows); }
   int64_t num_column_tiles() const { return CeilDivide(num_columns, tile_columns); }
 };

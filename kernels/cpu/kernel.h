@@ -58,9 +58,13 @@ class TaskRunner {
  public:
   virtual ~TaskRunner() = default;
   // Calls task(context, i) once for every i in [0, num_tasks), in any order and on any threads,
-  // and returns when all have returned.
+  // and returns when all have returned. A runner that must stop leaves out the tasks that have not
+  // begun; the output is then unspecified, in this call of Kernel::Run and until it returns.
   virtual void Run(int64_t num_tasks, void (*task)(void* context, int64_t index),
                    void* context) = 0;
+  // Whether the result is not wanted any more. Thread-safe. A task that may take longer than
+  // others, as the layouts do not allow to cut it, asks now and then and returns early.
+  virtual bool MustStop() const { return false; }
 };
 
 // Runs every task on the calling thread, in order.
@@ -80,11 +84,16 @@ class Kernel {
   // Bytes of scratch memory Run needs, 0 where none is (partial sums of long reductions need it).
   virtual size_t workspace_bytes() const = 0;
 
+  // Elements that Run computes: those of the broadcast shape, which may be many more than memory
+  // holds.
+  virtual int64_t num_elements() const = 0;
+
   // `inputs`: one address per input, in the order of the Make function's layouts; elements are
   // aligned to their own size. The address of an input whose values do not matter (self of
   // KlDivBackward) is not read. `output`: must not overlap an input nor the workspace; only
   // elements its layout addresses are written. `workspace`: workspace_bytes() bytes, 64-byte
-  // aligned, contents unspecified before and after; may be null if that is 0.
+  // aligned, contents unspecified before and after; may be null if that is 0. Tasks of `runner`
+  // take a few milliseconds at most, so that a runner can stop the kernel between them.
   virtual void Run(const void* const* inputs, void* output, void* workspace,
                    TaskRunner& runner) const = 0;
 };

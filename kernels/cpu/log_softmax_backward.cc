@@ -26,6 +26,10 @@ struct Term {
 // Walking a panel twice leaves no gain from streaming.
 constexpr bool kStreams = false;
 
+// Tiles between two looks whether to go on. A panel cannot be cut into tasks, as its elements need
+// the sums of all of it.
+constexpr int64_t kTilesPerLook = kTaskElements / kTileElements;
+
 // Rows from here on are computed one by one, with one sum for all of the row.
 constexpr int64_t kLongRow = 64;
 
@@ -45,6 +49,7 @@ class LogSoftmaxBackward final : public Kernel {
   }
 
   size_t workspace_bytes() const override { return 0; }
+  int64_t num_elements() const override { return matrix_.num_elements(); }
 
   void Run(const void* const* inputs, void* output, void* /*workspace*/,
            TaskRunner& runner) const override {
@@ -55,23 +60,25 @@ class LogSoftmaxBackward final : public Kernel {
       const int64_t begin = task * panels_per_task_;
       const int64_t end = std::min(begin + panels_per_task_, num_panels_);
       for (int64_t panel = begin; panel < end; ++panel) {
-        RunPanel(panel, grad_output, log_softmax, writer);
+        RunPanel(panel, grad_output, log_softmax, writer, runner);
       }
     });
   }
 
  private:
   void RunPanel(int64_t panel, TileReader<S>& grad_output, TileReader<S>& log_softmax,
-                TileWriter<O>& writer) const {
+                TileWriter<O>& writer, const TaskRunner& runner) const {
     alignas(64) float sums[kTileElements];
     PanelSums<float> panel_sums(columns_are_summed_, TileOf(panel, 0), num_tiles_, sums);
     for (int64_t i = 0; i < num_tiles_; ++i) {
+      if (i % kTilesPerLook == kTilesPerLook - 1 && runner.MustStop()) return;
       const Tile tile = TileOf(panel, i);
       panel_sums.Add(grad_output.Read(tile), tile);
     }
     panel_sums.Finish();
 
     for (int64_t i = 0; i < num_tiles_; ++i) {
+      if (i % kTilesPerLook == kTilesPerLook - 1 && runner.MustStop()) return;
       const Tile tile = TileOf(panel, i);
       const S* const values[] = {grad_output.Read(tile), log_softmax.Read(tile)};
       writer.Write(tile,

@@ -1,6 +1,7 @@
 #include "kernels/cpu/term.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "kernels/cpu/iteration.h"
 #include "kernels/cpu/sum.h"
@@ -56,6 +57,7 @@ class ElementwiseKernel final : public Kernel {
                    column_tasks_) {}
 
   size_t workspace_bytes() const override { return 0; }
+  int64_t num_elements() const override { return plan_.matrix.num_elements(); }
 
   void Run(const void* const* inputs, void* output, void* /*workspace*/,
            TaskRunner& runner) const override {
@@ -114,6 +116,7 @@ class SumKernel final : public Kernel {
   size_t workspace_bytes() const override {
     return num_chunks_ == 1 ? 0 : num_chunks_ * num_kept_ * sizeof(T);
   }
+  int64_t num_elements() const override { return plan_.matrix.num_elements(); }
 
   void Run(const void* const* inputs, void* output, void* workspace,
            TaskRunner& runner) const override {
@@ -135,14 +138,15 @@ class SumKernel final : public Kernel {
       }
     });
     if (num_chunks_ == 1) return;
-    const int64_t sums_per_task = std::max(panel_, kTaskElements / num_chunks_ / panel_ * panel_);
+    const Rows rows = FoldRows(partial_sums, runner);
+    const int64_t sums_per_task = std::max(panel_, kTaskElements / rows.count / panel_ * panel_);
     RunTasks(runner, CeilDivide(num_kept_, sums_per_task), [&](int64_t task) {
       TileWriter<T> writer(plan_.out(), num_kept_, output);
       const int64_t end = std::min((task + 1) * sums_per_task, num_kept_);
       for (int64_t kept = task * sums_per_task; kept < end; kept += panel_) {
         const Tile tile = SumsOf(kept);
         T* sums = partial_sums + kept;
-        AddPairwise(num_chunks_, num_kept_, tile.num_elements(), sums);
+        AddPairwise(rows.count, rows.pitch, tile.num_elements(), sums);
         writer.Write(tile,
                      [&](T* values, bool) { std::copy_n(sums, tile.num_elements(), values); });
       }
@@ -154,6 +158,33 @@ class SumKernel final : public Kernel {
   Tile SumsOf(int64_t kept) const {
     const int64_t count = std::min(panel_, num_kept_ - kept);
     return columns_are_summed_ ? Tile{kept, count, 0, 1} : Tile{0, 1, kept, count};
+  }
+
+  // Rows of partial sums that are still to be added up, `pitch` sums apart.
+  struct Rows {
+    int64_t count;
+    int64_t pitch;
+  };
+
+  // Adds the chunks' rows up until few enough are left for one task to add one panel of them. Each
+  // task adds a block of 2^k neighbouring rows into its first one. AddPairwise of all rows would
+  // begin with the same sums, so however often they are folded the result has the same bits.
+  Rows FoldRows(T* partial_sums, TaskRunner& runner) const {
+    const auto most =
+        static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(kTaskElements / panel_)));
+    const int64_t num_panels = CeilDivide(num_kept_, panel_);
+    Rows rows{num_chunks_, num_kept_};
+    while (rows.count > most) {
+      const int64_t num_blocks = CeilDivide(rows.count, most);
+      RunTasks(runner, num_blocks * num_panels, [&](int64_t task) {
+        const int64_t first = task / num_panels * most;
+        const int64_t kept = task % num_panels * panel_;
+        AddPairwise(std::min(most, rows.count - first), rows.pitch,
+                    std::min(panel_, num_kept_ - kept), partial_sums + first * rows.pitch + kept);
+      });
+      rows = {num_blocks, rows.pitch * most};
+    }
+    return rows;
   }
 
   void SumUnit(int64_t panel, int64_t chunk, InputReaders<S>& readers, T* sums) const {

@@ -48,7 +48,8 @@ const OperatorDescriptor& KlDivBackward() {
       .golden = {.inputs = {{{2}, {2, -4}}, {{2, 2}, {0, 0, 0, 0}}, {{2, 2}, {0.5, 0.25, 1, 3}}},
                  .attributes = {int64_t{0}, false},
                  .expected = {-1, 1, -2, 12}},
-      .infer_output = InferOutput};
+      .infer_output = InferOutput,
+      .count_work = ElementwiseWork};
   return *descriptor;
 }
 

@@ -45,7 +45,8 @@ const OperatorDescriptor& KlDivTargetBackward() {
       .golden = {.inputs = {{{2}, {2, -4}}, {{2, 2}, {0.5, 3, -1, 2}}, {{2, 2}, {1, 2, 0, 1}}},
                  .attributes = {int64_t{0}, false},
                  .expected = {1, 5.2274113f, 0, 4}},
-      .infer_output = InferOutput};
+      .infer_output = InferOutput,
+      .count_work = ElementwiseWork};
   return *descriptor;
 }
 

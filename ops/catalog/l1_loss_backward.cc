@@ -50,7 +50,8 @@ const OperatorDescriptor& L1LossBackward() {
       .golden = {.inputs = {{{2}, {2, -4}}, {{2, 2}, {1, 5, 3, 7}}, {{2, 2}, {1, 2, 4, 9}}},
                  .attributes = {int64_t{0}},
                  .expected = {0, -4, -2, 4}},
-      .infer_output = InferOutput};
+      .infer_output = InferOutput,
+      .count_work = ElementwiseWork};
   return *descriptor;
 }
 

@@ -77,7 +77,8 @@ const OperatorDescriptor& LogSoftmaxBackward() {
       .golden = {.inputs = {{{2, 2}, {1, 2, 3, -1}}, {{2, 2}, {0, -1, -0.5f, 0}}},
                  .attributes = {int64_t{-1}},
                  .expected = {-2, 0.8963617f, 1.7869387f, -3}},
-      .infer_output = InferOutput};
+      .infer_output = InferOutput,
+      .count_work = ElementwiseWork};
   return *descriptor;
 }
 

@@ -54,7 +54,8 @@ const OperatorDescriptor& MseLossBackward() {
       .golden = {.inputs = {{{2}, {2, -4}}, {{2, 2}, {1, 5, 3, 7}}, {{2, 2}, {1, 2, 4, 9}}},
                  .attributes = {int64_t{0}},
                  .expected = {0, -24, -4, 16}},
-      .infer_output = InferOutput};
+      .infer_output = InferOutput,
+      .count_work = ElementwiseWork};
   return *descriptor;
 }
 

@@ -99,6 +99,14 @@ struct OperatorDescriptor {
   absl::StatusOr<TensorSpec> (*infer_output)(absl::Span<const TensorSpec> inputs,
                                              absl::Span<const AttributeValue> attributes,
                                              std::optional<Dtype> dtype);
+
+  // Work of a call that `infer_output` accepts, in elements: the one measure by which the daemon
+  // limits requests, estimates their time and shares devices. Storage does not matter: a stride of
+  // 0 lets few bytes stand for any number of elements. Elementwise operators and sums count the
+  // elements of the broadcast shape, products m * n * k, windows outputs times taps. UINT64_MAX if
+  // it is more.
+  uint64_t (*count_work)(absl::Span<const TensorSpec> inputs,
+                         absl::Span<const AttributeValue> attributes, const TensorSpec& output);
 };
 
 }  // namespace opserve::catalog

@@ -131,4 +131,15 @@ absl::StatusOr<TensorSpec> InferKlDivOutput(absl::string_view operator_name,
   return output_like;
 }
 
+uint64_t ElementwiseWork(absl::Span<const TensorSpec> inputs,
+                         absl::Span<const AttributeValue> /*attributes*/,
+                         const TensorSpec& /*output*/) {
+  Shape common;
+  for (const TensorSpec& input : inputs) {
+    const Shape before = common;
+    Broadcast(before, input.shape, &common);
+  }
+  return static_cast<uint64_t>(NumElements(common));
+}
+
 }  // namespace opserve::catalog

@@ -52,4 +52,8 @@ absl::StatusOr<TensorSpec> InferKlDivOutput(absl::string_view operator_name,
                                             const TensorSpec& output_like,
                                             std::optional<Dtype> asked);
 
+// Work of an operator that computes each element of the broadcast shape of its inputs once.
+uint64_t ElementwiseWork(absl::Span<const TensorSpec> inputs,
+                         absl::Span<const AttributeValue> attributes, const TensorSpec& output);
+
 }  // namespace opserve::catalog

@@ -148,6 +148,14 @@ absl::Status CheckRecoveryWaits(const Config& config) {
                                                        absl::FormatDuration(config.recovery_wait)));
 }
 
+// A request within its own limit must find room in an empty queue.
+absl::Status CheckQueuedWork(const Config& config) {
+  if (config.queue_work_per_tenant >= config.max_request_work) return absl::OkStatus();
+  return Invalid(
+      "queue_work_per_tenant",
+      absl::StrCat("must be at least max_request_work, which is ", config.max_request_work));
+}
+
 }  // namespace
 
 absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
@@ -178,11 +186,13 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   config.shadow_check_ratio = values.shadow_check_ratio();
   config.queue_capacity_total = values.queue_capacity_total();
   config.queue_capacity_per_tenant = values.queue_capacity_per_tenant();
+  config.queue_work_per_tenant = values.queue_work_per_tenant();
   config.queue_max_age = ToDuration(values.queue_max_age());
   config.max_message_bytes = values.max_message_bytes();
   config.max_tensor_bytes = values.max_tensor_bytes();
   config.max_request_bytes = values.max_request_bytes();
   config.max_output_ratio = values.max_output_ratio();
+  config.max_request_work = values.max_request_work();
   config.max_workspace_bytes = values.max_workspace_bytes();
   config.max_workspace_ratio = values.max_workspace_ratio();
   config.workspace_floor_bytes = values.workspace_floor_bytes();
@@ -212,6 +222,7 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   config.log_sample_one_in = values.log_sample_one_in();
   config.log_requests_per_second = values.log_requests_per_second();
   OPSERVE_RETURN_IF_ERROR(CheckRecoveryWaits(config));
+  OPSERVE_RETURN_IF_ERROR(CheckQueuedWork(config));
   config.values = std::move(values);
   return config;
 }

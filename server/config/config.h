@@ -51,12 +51,14 @@ struct Config {
   double shadow_check_ratio = 0;
   uint32_t queue_capacity_total = 4096;
   uint32_t queue_capacity_per_tenant = 256;
+  uint64_t queue_work_per_tenant = uint64_t{32} << 30;  // in elements, for one device
   absl::Duration queue_max_age = absl::Seconds(30);
   uint64_t max_message_bytes = 0;
   uint64_t max_tensor_bytes = 0;
   uint64_t max_request_bytes = 0;
   uint64_t max_output_ratio = 100;
-  uint64_t max_workspace_bytes = 0;  // 0: a quarter of the device's memory
+  uint64_t max_request_work = uint64_t{4} << 30;  // in elements
+  uint64_t max_workspace_bytes = 0;               // 0: a quarter of the device's memory
   uint64_t max_workspace_ratio = 1024;
   uint64_t workspace_floor_bytes = uint64_t{64} << 20;
   uint64_t workspace_max_bytes = 0;  // 0: half of the device's memory

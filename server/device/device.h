@@ -23,7 +23,8 @@ namespace opserve::server {
 //   starting -> ready <-> draining      an administrator takes it out and puts it back
 //   any of them -> quarantined          a fault; it is reset and must prove itself again
 //   quarantined -> ready
-//   quarantined -> failed               a thread is stuck in a call on it: only a restart helps
+//   quarantined -> failed               a thread is stuck in a call on it: it cannot be reset
+//   failed -> quarantined               the call has returned after all
 enum class DeviceState { kStarting, kReady, kDraining, kQuarantined, kFailed };
 inline constexpr int kDeviceStates = 5;
 

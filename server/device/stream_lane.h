@@ -27,14 +27,16 @@ class StreamLane {
   // Names what the lane does from now on, for AbortTask. Never 0, never the same twice.
   uint64_t BeginTask() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits until everything queued has run and returns its error, if any. If `timeout` passes first,
-  // or the task is aborted, the stream is aborted; where that cannot be done the lane gets another
-  // stream, and the old one keeps its memory until the device is reset. So afterwards the lane's
-  // stream is idle, or the device is not ready any more.
+  // Waits until everything queued has run and returns its error, if any. If `timeout` or `deadline`
+  // passes first, or the task is aborted, the stream is aborted; where that cannot be done the lane
+  // gets another stream, and the old one keeps its memory until the device is reset. So afterwards
+  // the lane's stream is idle, or the device is not ready any more.
   //
-  // kCancelled: AbortTask.  kInternal: the timeout passed.  kUnavailable: the device's work
-  // was stopped meanwhile, whatever became of the task.  Else AclCallStatus.
-  absl::Status Synchronize(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
+  // kCancelled: AbortTask, or `deadline` passed, which is no fault of the device.  kInternal: the
+  // timeout passed.  kUnavailable: the device's work was stopped meanwhile, whatever became of the
+  // task.  Else AclCallStatus.
+  absl::Status Synchronize(absl::Duration timeout, absl::Time deadline = absl::InfiniteFuture())
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whether everything queued has run, well or badly, so that Synchronize would not wait. Does not
   // wait itself.

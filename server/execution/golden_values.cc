@@ -34,7 +34,9 @@ absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op, catalog::Dtype d
   }
   OPSERVE_ASSIGN_OR_RETURN(invocation.output,
                            op.descriptor->infer_output(specs, invocation.attributes, std::nullopt));
+  invocation.work = op.descriptor->count_work(specs, invocation.attributes, invocation.output);
   Program program;
+  program.work = invocation.work;
   program.results = {0};
   program.invocations.push_back(std::move(invocation));
   return program;

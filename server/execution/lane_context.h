@@ -1,8 +1,10 @@
 // What a task has of a device while it runs on one of its lanes.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "server/device/device.h"
@@ -18,6 +20,23 @@ struct WorkspaceLimits {
   uint64_t max_ratio = 1024;  // to the bytes of the program's inputs, with 1 MiB more
 };
 
+// Since when a lane's thread has been at one step on the device: a copy, a launch, or the wait for
+// kernels. Thread-safe; written by the lane's thread.
+class LaneHold {
+ public:
+  void Begin() { since_ns_.store(absl::GetCurrentTimeNanos(), std::memory_order_relaxed); }
+  void End() { since_ns_.store(kFree, std::memory_order_relaxed); }
+  // InfiniteFuture: it is at none.
+  absl::Time since() const {
+    const int64_t ns = since_ns_.load(std::memory_order_relaxed);
+    return ns == kFree ? absl::InfiniteFuture() : absl::FromUnixNanos(ns);
+  }
+
+ private:
+  static constexpr int64_t kFree = INT64_MAX;
+  std::atomic<int64_t> since_ns_ = kFree;
+};
+
 // Used by the lane's thread alone, which is bound to the device.
 struct LaneContext {
   StreamLane& lane;
@@ -30,6 +49,17 @@ struct LaneContext {
   PinnedAllowance pinned_allowance = {};
   // Page-locked memory of the lane, for what small tasks send to the device. Empty: it has none.
   absl::Span<char> staging = {};
+  // Of the lane's thread; null: nobody watches.
+  LaneHold* hold = nullptr;
+
+  // The next step on the device begins.
+  void BeginStep() const {
+    if (hold != nullptr) hold->Begin();
+  }
+  // What follows is a wait for memory, which other requests have: the device holds up nothing.
+  void BeginWait() const {
+    if (hold != nullptr) hold->End();
+  }
 };
 
 }  // namespace opserve::server

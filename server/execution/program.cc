@@ -122,15 +122,39 @@ class Binder {
     if (IsInProportion(program_.output_bytes, program_.input_bytes, limits_.max_output_ratio)) {
       return absl::OkStatus();
     }
-    absl::Status status = catalog::ErrorWithPushback(
-        absl::StatusCode::kFailedPrecondition, "amplification",
-        absl::StrCat(descriptor.name, ": ", descriptor.output.name, ": outputs of ",
-                     program_.output_bytes, " bytes from inputs of ", program_.input_bytes,
-                     ", more than ", limits_.max_output_ratio, " times as much"),
-        /*pushback_ms=*/-1);
+    return NeverFits(descriptor, "amplification",
+                     absl::StrCat(descriptor.output.name, ": outputs of ", program_.output_bytes,
+                                  " bytes from inputs of ", program_.input_bytes, ", more than ",
+                                  limits_.max_output_ratio, " times as much"),
+                     descriptor.output.name);
+  }
+
+  // Neither may it ask for much work, which broadcasting and strides of 0 allow as well.
+  absl::Status CountWork(const catalog::OperatorDescriptor& descriptor, BoundInvocation* bound,
+                         absl::Span<const TensorSpec> specs) {
+    bound->work = descriptor.count_work(specs, bound->attributes, bound->output);
+    if (__builtin_add_overflow(program_.work, bound->work, &program_.work)) {
+      program_.work = UINT64_MAX;
+    }
+    if (program_.work <= limits_.max_work) return absl::OkStatus();
+    const bool is_alone = program_.work == bound->work;
+    return NeverFits(
+        descriptor, "work_limit",
+        absl::StrCat(
+            "computes ", bound->work, " elements, ",
+            is_alone ? "" : absl::StrCat("which brings the request to ", program_.work, ", "),
+            "at most ", limits_.max_work, " allowed in one request"));
+  }
+
+  static absl::Status NeverFits(const catalog::OperatorDescriptor& descriptor,
+                                absl::string_view reason, absl::string_view problem,
+                                absl::string_view argument = "") {
+    absl::Status status = catalog::ErrorWithPushback(absl::StatusCode::kFailedPrecondition, reason,
+                                                     absl::StrCat(descriptor.name, ": ", problem),
+                                                     /*pushback_ms=*/-1);
     v1::ErrorDetail detail = *catalog::GetErrorDetail(status);
     detail.set_operator_(std::string(descriptor.name));
-    detail.set_argument(std::string(descriptor.output.name));
+    detail.set_argument(std::string(argument));
     catalog::SetErrorDetail(detail, &status);
     return status;
   }
@@ -163,6 +187,7 @@ class Binder {
                                        static_cast<uint64_t>(catalog::NumBytes(bound.output)),
                                        &program_.output_bytes));
     OPSERVE_RETURN_IF_ERROR(CheckAmplification(descriptor));
+    OPSERVE_RETURN_IF_ERROR(CountWork(descriptor, &bound, specs));
     program_.invocations.push_back(std::move(bound));
     return absl::OkStatus();
   }

@@ -28,6 +28,9 @@ struct ProgramLimits {
   uint64_t max_program_bytes = uint64_t{8} << 30;  // all payloads and outputs together
   // Amplification guard: outputs may take this many times the bytes of the inputs, and 1 MiB more.
   uint64_t max_output_ratio = 100;
+  // Work of all invocations together, in elements (OperatorDescriptor::count_work): by default the
+  // elements of max_program_bytes in halves.
+  uint64_t max_work = uint64_t{4} << 30;
 };
 
 struct PayloadSource {
@@ -66,6 +69,7 @@ struct BoundInvocation {
   absl::InlinedVector<BoundInput, 3> inputs;  // in the descriptor's order
   catalog::AttributeValues attributes;        // likewise
   catalog::TensorSpec output;                 // contiguous
+  uint64_t work = 0;                          // in elements, as the operator counts it
   // The last invocation that reads the output, if one does: after it the memory may be reused,
   // unless the output is a result.
   std::optional<uint32_t> last_reader;
@@ -80,6 +84,7 @@ struct Program {
   std::vector<SharedWindow> windows;
   uint64_t input_bytes = 0;   // payloads, resident tensors and windows, each counted once
   uint64_t output_bytes = 0;  // of all invocations
+  uint64_t work = 0;          // of all invocations, in elements
 
   // The device its resident tensors are on, if it uses any.
   std::optional<int32_t> device() const {
@@ -112,8 +117,9 @@ catalog::Shape ContiguousStrides(const catalog::Shape& shape);
 //                      window that is not as it must be ("shm_invalid"); the message names
 //                      operator, argument, expected and actual value
 // kPermissionDenied    a result for a read-only region (reason "forbidden")
-// kFailedPrecondition  outputs out of proportion to the inputs (reason "amplification"), resident
-//                      tensors on different devices, or `find_resident`'s
+// kFailedPrecondition  outputs out of proportion to the inputs (reason "amplification"), more work
+//                      than a request may ask for ("work_limit"), resident tensors on different
+//                      devices, or `find_resident`'s
 // kNotFound            `find_resident`'s. All of `find_region`'s, too
 // kOutOfRange          the range for a result is too small, in a region that is not mapped (for
 //                      others a range has exactly the result's size)

@@ -360,19 +360,22 @@ absl::Status CheckResidents(const Program& program, const Device& device) {
   return absl::OkStatus();
 }
 
-absl::Status AwaitStream(const Program& program, LaneContext& context) {
-  const absl::Status status = context.lane.Synchronize(context.execution_timeout);
+absl::Status AwaitStream(const Program& program, const CallState& call, LaneContext& context) {
+  const absl::Status status = context.lane.Synchronize(context.execution_timeout, call.deadline());
   // The stream does not tell which of its kernels failed.
   return program.invocations.size() == 1 ? InInvocation(program, 0, status) : status;
 }
 
-absl::StatusOr<ProgramResult> RunOnStream(const Program& program, ProgramRun& run,
-                                          LaneContext& context, StageClock& clock) {
+absl::StatusOr<ProgramResult> RunOnStream(const Program& program, const CallState& call,
+                                          ProgramRun& run, LaneContext& context,
+                                          StageClock& clock) {
   OPSERVE_RETURN_IF_ERROR(CheckResidents(program, context.lane.device()));
   absl::Status status = run.FindPlans();
   clock.Book(Stage::kPrepare);
   OPSERVE_RETURN_IF_ERROR(status);
+  context.BeginWait();
   status = run.TakeMemory();
+  context.BeginStep();
   clock.Book(Stage::kQueue);
   OPSERVE_RETURN_IF_ERROR(status);
 
@@ -384,11 +387,13 @@ absl::StatusOr<ProgramResult> RunOnStream(const Program& program, ProgramRun& ru
   status = run.CopyInputsToDevice();
   clock.Book(Stage::kH2d);
   OPSERVE_RETURN_IF_ERROR(status);
+  context.BeginStep();
   status = run.LaunchAll();
   if (status.ok()) {
     std::move(settle).Cancel();
-    status = AwaitStream(program, context);
+    status = AwaitStream(program, call, context);
   }
+  context.BeginStep();
   clock.Book(Stage::kExecute);
   OPSERVE_RETURN_IF_ERROR(status);
 
@@ -431,7 +436,7 @@ absl::StatusOr<ProgramResult> RunProgram(const Program& program,
   Registrations registrations;
   {  // after it the memory is back in its pool
     ProgramRun run(program, payloads, call, tenant, context);
-    result = RunOnStream(program, run, context, clock);
+    result = RunOnStream(program, call, run, context, clock);
     registrations = run.TakeRegistrations();
   }
   return Conclude(std::move(result), stream, std::move(registrations), context);
@@ -464,7 +469,7 @@ class PromptRun::State {
 
   absl::StatusOr<ProgramResult> Finish() {
     // Also after an error half-way, which leaves work on the stream.
-    const absl::Status ended = AwaitStream(program_, context_);
+    const absl::Status ended = AwaitStream(program_, call_, context_);
     if (status_.ok()) status_ = ended;
     clock_.Book(Stage::kD2h);
     absl::StatusOr<ProgramResult> result = run_->TakeResult();

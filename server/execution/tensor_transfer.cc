@@ -29,13 +29,15 @@ absl::Status CheckChecksum(const UploadChunk& chunk) {
 
 absl::Status TakeMemory(const CallState& call, uint32_t tenant, LaneContext& context,
                         ResidentTensor* tensor) {
-  OPSERVE_ASSIGN_OR_RETURN(tensor->memory,
-                           context.lane.device().memory().Allocate(
-                               {.bytes = static_cast<size_t>(catalog::NumBytes(tensor->spec)),
-                                .stream = nullptr,
-                                .tenant = tenant,
-                                .wait_until = call.deadline(),
-                                .is_cancelled = &call.is_cancelled()}));
+  context.BeginWait();
+  absl::StatusOr<DeviceBuffer> memory = context.lane.device().memory().Allocate(
+      {.bytes = static_cast<size_t>(catalog::NumBytes(tensor->spec)),
+       .stream = nullptr,
+       .tenant = tenant,
+       .wait_until = call.deadline(),
+       .is_cancelled = &call.is_cancelled()});
+  context.BeginStep();
+  OPSERVE_ASSIGN_OR_RETURN(tensor->memory, std::move(memory));
   return absl::OkStatus();
 }
 

@@ -11,20 +11,32 @@ namespace {
 
 using catalog::Shape;
 
-// Elements from the storage's start to the last one the view addresses, plus one; 0 for a view
-// without elements. Nothing if that does not fit int64.
+// Elements from the storage's start to the last one the view addresses, plus one; for a view
+// without elements those before its offset, which must lie in the storage as well. Nothing if that
+// does not fit int64, also of a view without elements.
 std::optional<int64_t> StorageElements(const Shape& shape, const Shape& strides, int64_t offset) {
   int64_t last = offset;
   for (size_t axis = 0; axis < shape.size(); ++axis) {
-    if (shape[axis] == 0) return 0;
     int64_t reach = 0;
-    if (__builtin_mul_overflow(shape[axis] - 1, strides[axis], &reach) ||
+    if (__builtin_mul_overflow(std::max<int64_t>(shape[axis] - 1, 0), strides[axis], &reach) ||
         __builtin_add_overflow(last, reach, &last)) {
       return std::nullopt;
     }
   }
+  if (catalog::NumElements(shape) == 0) return offset;
   if (last == INT64_MAX) return std::nullopt;
   return last + 1;
+}
+
+// The strides by which nothing is reached, of axes with one element or none, may be any number.
+// What comes after the checks gets small ones instead, which mean the same: an ACL library need not
+// be able to compute with others.
+void ReplaceUnusedStrides(BoundInput* bound) {
+  const Shape plain = ContiguousStrides(bound->spec.shape);
+  const bool is_empty = catalog::NumElements(bound->spec.shape) == 0;
+  for (size_t axis = 0; axis < plain.size(); ++axis) {
+    if (is_empty || bound->spec.shape[axis] == 1) bound->strides[axis] = plain[axis];
+  }
 }
 
 }  // namespace
@@ -56,6 +68,7 @@ absl::Status ReadView(const v1::Tensor& tensor, BoundInput* bound) {
   if (!elements || __builtin_mul_overflow(*elements, element_bytes, &bytes)) {
     return absl::InvalidArgumentError("the view reaches beyond 2^63 bytes");
   }
+  ReplaceUnusedStrides(bound);
   bound->storage_elements = *elements;
   return absl::OkStatus();
 }

@@ -26,14 +26,16 @@ constexpr absl::string_view kReasons[] = {"too_large",
                                           "draining",
                                           "device_unavailable",
                                           "shm_disabled",
-                                          "shm_invalid"};
+                                          "shm_invalid",
+                                          "work_limit"};
 
 bool IsOfSharedMemory(size_t reason) { return absl::StartsWith(kReasons[reason], "shm_"); }
 
 // Refusals that say when to try again.
 bool IsPassing(size_t reason) {
   constexpr absl::string_view kPassing[] = {"rate_limited",  "queue_full",    "tenant_queue_full",
-                                            "tenant_memory", "device_memory", "draining"};
+                                            "tenant_memory", "device_memory", "draining",
+                                            "work_limit"};
   return std::find(std::begin(kPassing), std::end(kPassing), kReasons[reason]) !=
          std::end(kPassing);
 }

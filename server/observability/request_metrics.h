@@ -63,7 +63,7 @@ class RequestMetrics {
 
  private:
   static constexpr int kCodes = 17;
-  static constexpr size_t kReasonCount = 16;
+  static constexpr size_t kReasonCount = 17;
 
   struct Copies {
     std::atomic<uint64_t> to_device = 0;

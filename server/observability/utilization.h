@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <deque>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
 namespace opserve::server {
@@ -37,26 +39,28 @@ class BusyTime {
   std::atomic<int64_t> sum_ns_ = 0;
 };
 
-// The part of the last seconds in which something was busy. One thread samples, whenever it likes;
-// scrapes change nothing.
+// The part of the last seconds in which something was busy. One thread samples; scrapes see the
+// time up to themselves, also if the sampler is held up, and change nothing. Thread-safe.
 class Utilization {
  public:
   static constexpr absl::Duration kWindow = absl::Seconds(15);
 
   // `busy`: in total until `now`. About once a second.
-  void Sample(absl::Duration busy, absl::Time now);
+  void Sample(absl::Duration busy, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // From 0 to 1, of the last kWindow before the last sample, or since the first if that is less.
-  // Thread-safe.
-  double ratio() const { return ratio_.load(std::memory_order_relaxed); }
+  // From 0 to 1, since the last sample that is kWindow old, or the first if none is. 0 before the
+  // first sample, and if the clock was set back since. `busy`: as for Sample, of a `now` of its
+  // own.
+  double RatioUntil(absl::Duration busy, absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Point {
     absl::Time time;
     absl::Duration busy;
   };
-  std::deque<Point> points_;  // the first is what the window begins with
-  std::atomic<double> ratio_ = 0;
+  mutable absl::Mutex mutex_;  // of the sampler and scrapes alone
+  // The first is what the window began with at the last sample.
+  std::deque<Point> points_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace opserve::server

@@ -21,6 +21,7 @@
 #include "server/access/listener.h"
 #include "server/observability/log.h"
 #include "server/rpc/compression.h"
+#include "server/rpc/malformed_requests.h"
 #include "server/rpc/status_conversion.h"
 
 namespace opserve::server {
@@ -233,6 +234,7 @@ absl::Status AdminServer::Listen(const ListenAddress& address) {
   quota.SetMaxThreads(kMaxThreads);
   builder.SetResourceQuota(quota);
   RefuseCompression(&builder);
+  RefuseMalformedRequests(&builder);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
   builder.RegisterService(service_.get());
   auto gate = std::make_unique<UserGate>(

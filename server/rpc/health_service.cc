@@ -9,6 +9,7 @@
 #include "opserve/v1/operator_service.grpc.pb.h"
 #include "opserve/v1/tensor_service.grpc.pb.h"
 #include "server/rpc/completion_event.h"
+#include "server/rpc/message_bytes.h"
 #include "server/rpc/refusal.h"
 #include "server/rpc/status_conversion.h"
 
@@ -41,13 +42,17 @@ class HealthCheckCall {
     }
     health_.calls_.open.Add();
     Listen(health_, queue_);
+    HealthCheckRequest request;
+    const absl::Status status = ParseMessage(&request_, &request);
     HealthCheckResponse response;
-    response.set_status(health_.StatusOf(request_.service()));
+    response.set_status(health_.StatusOf(request.service()));
     write_.Begin();
-    if (response.status() == HealthCheckResponse::SERVICE_UNKNOWN) {
+    if (!status.ok()) {
+      writer_.FinishWithError(ToGrpcStatus(status, &rpc_), &finished_);
+    } else if (response.status() == HealthCheckResponse::SERVICE_UNKNOWN) {
       writer_.FinishWithError({grpc::StatusCode::NOT_FOUND, "no such service"}, &finished_);
     } else {
-      writer_.Finish(response, grpc::Status::OK, &finished_);
+      writer_.Finish(ToByteBuffer(response), grpc::Status::OK, &finished_);
     }
   }
 
@@ -60,8 +65,8 @@ class HealthCheckCall {
   HealthService& health_;
   grpc::ServerCompletionQueue* const queue_;
   grpc::ServerContext rpc_;
-  HealthCheckRequest request_;
-  grpc::ServerAsyncResponseWriter<HealthCheckResponse> writer_{&rpc_};
+  grpc::ByteBuffer request_;
+  grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> writer_{&rpc_};
   WriteWatch::Write write_{health_.calls_.writes, rpc_};
   MemberEvent<HealthCheckCall, &HealthCheckCall::OnArrival> arrival_{this};
   MemberEvent<HealthCheckCall, &HealthCheckCall::OnFinished> finished_{this};
@@ -89,7 +94,7 @@ class HealthWatchCall {
 
   void SendChange() {
     write_.Begin();
-    writer_.Write(sent_, &written_);
+    writer_.Write(ToByteBuffer(sent_), &written_);
   }
 
   // Whether the call is over and its end is to be sent, by the caller, with End. Under the mutex of
@@ -116,7 +121,7 @@ class HealthWatchCall {
       : health_(health), queue_(queue) {
     health_.calls_.alive.Add();
     rpc_.AsyncNotifyWhenDone(&done_);
-    health_.service_.RequestWatch(&rpc_, &request_, &writer_, queue, queue, &arrival_);
+    health_.service_.RequestWatch(&rpc_, &bytes_, &writer_, queue, queue, &arrival_);
   }
   ~HealthWatchCall() { health_.calls_.alive.Remove(); }
 
@@ -127,6 +132,10 @@ class HealthWatchCall {
     }
     health_.calls_.open.Add();
     Listen(health_, queue_);
+    if (absl::Status status = ParseMessage(&bytes_, &request_); !status.ok()) {
+      Refuse(status);
+      return;
+    }
     bool has_change = false;
     bool ends = false;
     {
@@ -152,6 +161,17 @@ class HealthWatchCall {
     }
     if (has_change) SendChange();
     if (ends) End();
+  }
+
+  // A call that never became a watcher ends with `status`.
+  void Refuse(const absl::Status& status) {
+    {
+      absl::MutexLock lock(&health_.mutex_);
+      is_over_ = true;
+      has_ended_ = true;
+    }
+    write_.Begin();
+    writer_.Finish(ToGrpcStatus(status, &rpc_), &finished_);
   }
 
   // The client is gone, or the call has ended.
@@ -181,8 +201,9 @@ class HealthWatchCall {
   HealthService& health_;
   grpc::ServerCompletionQueue* const queue_;
   grpc::ServerContext rpc_;
-  HealthCheckRequest request_;
-  grpc::ServerAsyncWriter<HealthCheckResponse> writer_{&rpc_};
+  grpc::ByteBuffer bytes_;
+  HealthCheckRequest request_;  // of bytes_
+  grpc::ServerAsyncWriter<grpc::ByteBuffer> writer_{&rpc_};
   WriteWatch::Write write_{health_.calls_.writes, rpc_};
   MemberEvent<HealthWatchCall, &HealthWatchCall::OnArrival> arrival_{this};
   MemberEvent<HealthWatchCall, &HealthWatchCall::OnWritten> written_{this};

@@ -23,8 +23,12 @@ class HealthService {
  public:
   explicit HealthService(ServerCalls& calls) : calls_(calls) {}
 
+  // Messages are raw bytes, as of other small calls (unary_call.h).
+  using RawService = grpc::health::v1::Health::WithRawMethod_Check<
+      grpc::health::v1::Health::WithRawMethod_Watch<grpc::health::v1::Health::Service>>;
+
   // To be registered with the server.
-  grpc::health::v1::Health::AsyncService& service() { return service_; }
+  RawService& service() { return service_; }
 
   // Waits for calls on `queue`, as long as the server takes any.
   void Listen(grpc::ServerCompletionQueue* queue);
@@ -46,7 +50,7 @@ class HealthService {
   Status StatusOf(absl::string_view service) const;
 
   ServerCalls& calls_;
-  grpc::health::v1::Health::AsyncService service_;
+  RawService service_;
   std::atomic<bool> is_serving_ = false;
   absl::Mutex mutex_;
   absl::flat_hash_set<HealthWatchCall*> watchers_ ABSL_GUARDED_BY(mutex_);

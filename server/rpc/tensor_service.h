@@ -19,10 +19,10 @@
 
 namespace opserve::server {
 
-// Chunks travel as raw slices, as Execute's payloads do.
+// Chunks travel as raw slices, as Execute's payloads do, and the messages of small calls as theirs.
 using AsyncTensorService = v1::TensorService::WithRawMethod_Upload<
-    v1::TensorService::WithRawMethod_Download<v1::TensorService::WithAsyncMethod_Renew<
-        v1::TensorService::WithAsyncMethod_Release<v1::TensorService::Service>>>>;
+    v1::TensorService::WithRawMethod_Download<v1::TensorService::WithRawMethod_Renew<
+        v1::TensorService::WithRawMethod_Release<v1::TensorService::Service>>>>;
 
 // All pointers outlive the calls.
 struct TensorContext {

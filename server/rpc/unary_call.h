@@ -1,4 +1,6 @@
-// A small unary call with generated types, served on the polling thread.
+// A small unary call, served on the polling thread. Messages are taken and given as raw bytes and
+// parsed here: gRPC would answer a message that is none with INTERNAL, which clients repeat and
+// operators take for a fault of the daemon.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +12,11 @@
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/async_unary_call.h"
+#include "ops/catalog/status_macros.h"
 #include "server/access/authenticator.h"
 #include "server/rpc/call_counter.h"
 #include "server/rpc/completion_event.h"
+#include "server/rpc/message_bytes.h"
 #include "server/rpc/status_conversion.h"
 
 namespace opserve::server {
@@ -26,8 +30,9 @@ struct Caller {
 // How calls of one method are received and answered. Outlives the calls.
 template <typename Request, typename Response>
 struct UnaryMethod {
-  // The generated service's RequestXxx.
-  std::function<void(grpc::ServerContext*, Request*, grpc::ServerAsyncResponseWriter<Response>*,
+  // The generated service's RequestXxx, of the raw method.
+  std::function<void(grpc::ServerContext*, grpc::ByteBuffer*,
+                     grpc::ServerAsyncResponseWriter<grpc::ByteBuffer>*,
                      grpc::ServerCompletionQueue*, void* tag)>
       receive;
   // Must not block.
@@ -61,17 +66,25 @@ class UnaryCall {
     }
     calls_.open.Add();
     Listen(method_, calls_, queue_);
-    Response response;
-    const absl::StatusOr<Tenant*> tenant = method_.authenticator->TenantOf(rpc_);
-    const absl::Status status =
-        tenant.ok() ? method_.answer({**tenant, Authenticator::UidOf(rpc_)}, request_, &response)
-                    : tenant.status();
+    grpc::ByteBuffer response;
+    const absl::Status status = Answer(&response);
     write_.Begin();
     if (status.ok()) {
       writer_.Finish(response, grpc::Status::OK, &finished_);
     } else {
       writer_.FinishWithError(ToGrpcStatus(status, &rpc_), &finished_);
     }
+  }
+
+  absl::Status Answer(grpc::ByteBuffer* bytes) {
+    OPSERVE_ASSIGN_OR_RETURN(Tenant* const tenant, method_.authenticator->TenantOf(rpc_));
+    Request request;
+    OPSERVE_RETURN_IF_ERROR(ParseMessage(&request_, &request));
+    Response response;
+    OPSERVE_RETURN_IF_ERROR(
+        method_.answer({*tenant, Authenticator::UidOf(rpc_)}, request, &response));
+    *bytes = ToByteBuffer(response);
+    return absl::OkStatus();
   }
 
   void OnFinished(bool /*ok*/) {
@@ -84,8 +97,8 @@ class UnaryCall {
   ServerCalls& calls_;
   grpc::ServerCompletionQueue* const queue_;
   grpc::ServerContext rpc_;
-  Request request_;
-  grpc::ServerAsyncResponseWriter<Response> writer_{&rpc_};
+  grpc::ByteBuffer request_;
+  grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> writer_{&rpc_};
   WriteWatch::Write write_{calls_.writes, rpc_};
   MemberEvent<UnaryCall, &UnaryCall::OnArrival> arrival_{this};
   MemberEvent<UnaryCall, &UnaryCall::OnFinished> finished_{this};

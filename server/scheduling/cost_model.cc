@@ -22,14 +22,14 @@ CostModel::CostModel(const Options& options)
     : options_(options),
       buckets_(std::make_unique<Bucket[]>(size_t{options.operators} * options.dtypes * kSizes)) {}
 
-int CostModel::SizeOf(uint64_t bytes) { return std::min<int>(std::bit_width(bytes), kSizes - 1); }
+int CostModel::SizeOf(uint64_t work) { return std::min<int>(std::bit_width(work), kSizes - 1); }
 
 CostModel::Sample CostModel::Unpack(uint64_t word) {
   return {word >> kCountBits, static_cast<uint32_t>(word & kMostCount)};
 }
 
-void CostModel::Record(uint32_t op, uint32_t dtype, uint64_t bytes, absl::Duration took) {
-  Bucket& bucket = buckets_[IndexOf(op, dtype) + SizeOf(bytes)];
+void CostModel::Record(uint32_t op, uint32_t dtype, uint64_t work, absl::Duration took) {
+  Bucket& bucket = buckets_[IndexOf(op, dtype) + SizeOf(work)];
   const auto ns =
       std::min<uint64_t>(std::max<int64_t>(absl::ToInt64Nanoseconds(took), 0), kLongestRunNs);
   uint64_t word = bucket.load(std::memory_order_relaxed);
@@ -57,8 +57,8 @@ absl::Duration CostModel::FromNeighbour(size_t first, int size) const {
   return absl::ZeroDuration();
 }
 
-CostModel::Estimate CostModel::EstimateFor(uint32_t op, uint32_t dtype, uint64_t bytes) const {
-  const int size = SizeOf(bytes);
+CostModel::Estimate CostModel::EstimateFor(uint32_t op, uint32_t dtype, uint64_t work) const {
+  const int size = SizeOf(work);
   const size_t own = IndexOf(op, dtype);
   const Sample sample = Unpack(buckets_[own + size].load(std::memory_order_relaxed));
   if (sample.count > 0) {

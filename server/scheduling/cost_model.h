@@ -11,7 +11,7 @@
 
 namespace opserve::server {
 
-// Lane time by operator, type of element and size (its logarithm to the base of 2). Thread-safe,
+// Lane time by operator, type of element and work (its logarithm to the base of 2). Thread-safe,
 // without locks; its size is fixed.
 class CostModel {
  public:
@@ -28,9 +28,10 @@ class CostModel {
   explicit CostModel(const Options& options);
 
   // `op` < operators, `dtype` < dtypes. For a size that never ran: from the nearest size of the
-  // same type that did, else of any type, in proportion to the bytes.
-  Estimate EstimateFor(uint32_t op, uint32_t dtype, uint64_t bytes) const;
-  void Record(uint32_t op, uint32_t dtype, uint64_t bytes, absl::Duration took);
+  // same type that did, else of any type, in proportion to the work (in elements, as the operator
+  // counts it).
+  Estimate EstimateFor(uint32_t op, uint32_t dtype, uint64_t work) const;
+  void Record(uint32_t op, uint32_t dtype, uint64_t work, absl::Duration took);
 
  private:
   static constexpr int kSizes = 48;  // larger ones count as the largest
@@ -43,7 +44,7 @@ class CostModel {
     uint32_t count;
   };
 
-  static int SizeOf(uint64_t bytes);
+  static int SizeOf(uint64_t work);
   static Sample Unpack(uint64_t word);
   size_t IndexOf(uint32_t op, uint32_t dtype) const {
     return (size_t{op} * options_.dtypes + dtype) * kSizes;

@@ -29,6 +29,7 @@ DeviceQueue::DeviceQueue(DeviceQueueOptions options, std::shared_ptr<PinnedZones
 std::unique_ptr<LaneTask> DeviceQueue::Leaves(Tasks::Entry entry) {
   tenant_depths_.Subtract(entry.tenant, 1);
   tenant_work_ns_.Subtract(entry.tenant, WorkNs(entry.estimate));
+  tenant_work_.Subtract(entry.tenant, entry.work);
   return std::move(entry.payload);
 }
 
@@ -72,6 +73,7 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
                      .deadline = deadline,
                      .expiry = std::min(LatestStart(deadline, demand.cost), now + max_age_),
                      .estimate = demand.cost.time,
+                     .work = demand.work,
                      .device_bytes = demand.device_bytes,
                      .pinned_bytes = demand.pinned_bytes};
   entry.payload = std::move(*task);
@@ -81,6 +83,7 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
   }
   tenant_depths_.Add(entry.tenant, 1);
   tenant_work_ns_.Add(entry.tenant, WorkNs(entry.estimate));  // as Push has put it right
+  tenant_work_.Add(entry.tenant, entry.work);
   return absl::OkStatus();
 }
 

@@ -69,7 +69,8 @@ class DeviceQueue final : private PinnedZones::Queue {
   absl::Status SetTenants(absl::Span<const TenantSettings> tenants) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes *task, leaving it null, if and only if the result is OK. Never waits.
-  // kResourceExhausted (reason "queue_full" or "tenant_queue_full", with a retry hint): full.
+  // kResourceExhausted (reason "queue_full", "tenant_queue_full" or "work_limit", with a retry
+  // hint): full.
   // kFailedPrecondition (reason "tenant_memory", "device_memory" or "too_large", pushback -1): it
   // can never fit.
   // kDeadlineExceeded (reason "deadline_infeasible", pushback -1): it could not end in time.
@@ -144,6 +145,8 @@ class DeviceQueue final : private PinnedZones::Queue {
   absl::Duration WorkOf(uint32_t tenant) const {
     return absl::Nanoseconds(static_cast<int64_t>(tenant_work_ns_.OfSlot(TenantSlot(tenant))));
   }
+  // Work of the tasks that wait, in elements.
+  const TenantAmounts& tenant_work() const { return tenant_work_; }
   size_t depth() const { return depth_.load(); }
   uint32_t executing() const { return executing_.load(); }
   absl::Time oldest_arrival() const {
@@ -187,6 +190,7 @@ class DeviceQueue final : private PinnedZones::Queue {
   TenantAmounts tenant_bytes_;
   TenantAmounts tenant_depths_;
   TenantAmounts tenant_work_ns_;
+  TenantAmounts tenant_work_;
   BusyTime busy_;  // begins and ends with mutex_ held
   absl::Mutex mutex_;
   Tasks tasks_ ABSL_GUARDED_BY(mutex_);

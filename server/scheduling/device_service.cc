@@ -19,6 +19,7 @@ constexpr absl::Duration kDrainRetry = absl::Seconds(1);
 DeviceQueueOptions QueueOptions(const DeviceServiceOptions& options, const Device& device) {
   return {.fairness = {.capacity = options.queue_capacity,
                        .capacity_per_tenant = options.queue_capacity_per_tenant,
+                       .work_per_tenant = options.queue_work_per_tenant,
                        .lanes = options.lanes,
                        .random = std::mt19937_64(std::random_device()())},
           .device_bytes = device.memory().options().max_bytes,

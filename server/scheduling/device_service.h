@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/device/device.h"
 #include "server/device/pinned_pool.h"
@@ -37,9 +38,15 @@ struct DeviceServiceOptions {
   uint32_t visitors = 0;  // threads that may be a Visitor
   size_t queue_capacity = 4096;
   size_t queue_capacity_per_tenant = 256;
+  uint64_t queue_work_per_tenant = UINT64_MAX;  // in elements
   absl::Duration queue_max_age = absl::Seconds(30);
   // Longest a program may run on the device; then its stream is aborted.
   absl::Duration execution_timeout = absl::Seconds(30);
+  // Beyond it: how long all lanes may stay at one step on the device before it leaves service (more
+  // than aborting a stream takes), and then how long they may take to let go of it before it counts
+  // as failed.
+  absl::Duration hold_grace = absl::Seconds(15);
+  absl::Duration park_timeout = absl::Seconds(30);
   DeviceMemoryPool::Options pool = {.max_bytes = 0};
   uint64_t max_workspace_bytes = 0;  // of one invocation; 0: a quarter of the device's memory
   uint64_t max_workspace_ratio = 1024;
@@ -110,8 +117,13 @@ class DeviceService final : private LaneEvents {
   uint32_t executing() const { return queue_.executing(); }
   size_t queue_capacity() const { return options_.queue_capacity; }
   size_t queue_capacity_per_tenant() const { return options_.queue_capacity_per_tenant; }
-  // The part of the last seconds in which at least one lane was executing, sampled once a second.
-  double utilization() const { return utilization_.ratio(); }
+  uint64_t queue_work_per_tenant() const { return options_.queue_work_per_tenant; }
+  // The part of the last seconds in which at least one lane was executing, those included that
+  // still do.
+  double utilization() const {
+    const absl::Time now = absl::Now();
+    return utilization_.RatioUntil(queue_.BusyTimeUntil(now), now);
+  }
   uint64_t completed() const { return completed_.load(std::memory_order_relaxed); }
   const PlanCacheCounters& plan_counters() const { return plan_counters_; }
   // What tenants have of the device, and memory beside that of tasks.
@@ -129,6 +141,9 @@ class DeviceService final : private LaneEvents {
   void Supervise();
   void OpenDevice();
   void AttendToQuarantine();
+  // Takes the device out of service whose lanes are all held for too long; puts it on its way back
+  // when they have let go of it.
+  void CheckLanes();
   absl::Status Recover();
   void KeepHouse();
   // Checks golden values, starts the lanes if they are not there and opens the queue. After an

@@ -16,8 +16,6 @@ namespace {
 // How often the driver is asked for its memory, the pool for what it need not keep, and the queue
 // for what metrics show of it.
 constexpr absl::Duration kHousekeepingPeriod = absl::Seconds(1);
-// How long the lanes of a broken device may take beyond the execution timeout to let go of it.
-constexpr absl::Duration kParkTimeout = absl::Seconds(30);
 // More than the largest golden result.
 constexpr size_t kProbePinnedBytes = 1 << 20;
 
@@ -38,7 +36,10 @@ void DeviceService::Supervise() {
     for (const Command& command : commands) command();
     if (device_.state() == DeviceState::kQuarantined) AttendToQuarantine();
     if (absl::Now() < housekeeping) continue;
-    if (device_.state() != DeviceState::kQuarantined && lanes_ != nullptr) KeepHouse();
+    if (device_.state() != DeviceState::kQuarantined && lanes_ != nullptr) {
+      KeepHouse();
+      CheckLanes();
+    }
     utilization_.Sample(queue_.BusyTimeUntil(absl::Now()), absl::Now());
     housekeeping = absl::Now() + kHousekeepingPeriod;
   }
@@ -50,6 +51,23 @@ void DeviceService::KeepHouse() {
   // Lanes look for them only between tasks.
   for (std::unique_ptr<LaneTask>& task : queue_.TakeExpired()) OnExpired(std::move(task));
   queue_.SampleLags();
+}
+
+void DeviceService::CheckLanes() {
+  if (device_.state() == DeviceState::kFailed) {
+    // The calls that kept it from being reset may return after all.
+    if (lanes_->AwaitEnd(absl::ZeroDuration())) {
+      device_.Transition(DeviceState::kFailed, DeviceState::kQuarantined,
+                         "the calls on the device have returned; it is reset");
+    }
+    return;
+  }
+  const absl::Duration held = absl::Now() - lanes_->AllHeldSince();
+  if (held <= options_.execution_timeout + options_.hold_grace) return;
+  device_.Quarantine(
+      Fault::kTimeout,
+      absl::StrCat("all ", options_.lanes, " lanes are held beyond the execution timeout of ",
+                   absl::FormatDuration(options_.execution_timeout)));
 }
 
 std::deque<DeviceService::Command> DeviceService::AwaitCommands(absl::Time until) {
@@ -116,11 +134,13 @@ void DeviceService::AttendToQuarantine() {
   if (lanes_ != nullptr) {
     for (std::unique_ptr<LaneTask>& task : queue_.Pause()) MoveOrRefuse(std::move(task));
     device_.StopWork();
-    if (!lanes_->AwaitEnd(options_.execution_timeout + kParkTimeout)) {
-      // A thread that never comes back from a call on the device: resetting it now would pull the
+    if (!lanes_->AwaitEnd(options_.execution_timeout + options_.park_timeout)) {
+      // A thread that does not come back from a call on the device: resetting it now would pull the
       // memory away under that call.
       device_.Transition(DeviceState::kQuarantined, DeviceState::kFailed,
-                         "a call on the device never returned; restart the daemon");
+                         absl::StrCat("a call on the device does not return; if it never does, "
+                                      "restart the daemon; before that: ",
+                                      device_.state_reason()));
       return;
     }
     lanes_.reset();

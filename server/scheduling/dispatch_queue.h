@@ -58,7 +58,8 @@ class DispatchQueue {
   }
 
   // Takes *entry if and only if the result is OK.
-  // kResourceExhausted (reason "queue_full" or "tenant_queue_full", with a retry hint): full.
+  // kResourceExhausted (reason "queue_full", "tenant_queue_full" or "work_limit", with a retry
+  // hint): full.
   // kFailedPrecondition (reason "tenant_memory", "device_memory" or "too_large", "never try
   // again"): its memory could not be had even if nothing else ran.
   absl::Status Push(Entry* entry, absl::Time now);

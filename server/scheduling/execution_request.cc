@@ -15,21 +15,17 @@ struct CostKey {
   explicit CostKey(const BoundInvocation& invocation)
       : op(static_cast<uint32_t>(invocation.op->index)),
         dtype(static_cast<uint32_t>(invocation.output.dtype)),
-        bytes(static_cast<uint64_t>(catalog::NumBytes(invocation.output))) {
-    for (const BoundInput& input : invocation.inputs) {
-      bytes += static_cast<uint64_t>(catalog::NumBytes(input.spec));
-    }
-  }
+        work(invocation.work) {}
   uint32_t op;
   uint32_t dtype;
-  uint64_t bytes;
+  uint64_t work;
 };
 
 CostModel::Estimate EstimateCost(const Program& program, const CostModel& costs) {
   CostModel::Estimate total{.time = absl::ZeroDuration(), .samples = UINT32_MAX};
   for (const BoundInvocation& invocation : program.invocations) {
     const CostKey key(invocation);
-    const CostModel::Estimate one = costs.EstimateFor(key.op, key.dtype, key.bytes);
+    const CostModel::Estimate one = costs.EstimateFor(key.op, key.dtype, key.work);
     total.time += one.time;
     total.samples = std::min(total.samples, one.samples);
   }
@@ -85,6 +81,7 @@ ExecutionRequest::ExecutionRequest(codec::PayloadMessage message, Program progra
                TaskDemand{.tenant = tenant,
                           .priority = priority,
                           .cost = EstimateCost(program, costs),
+                          .work = program.work,
                           .device_bytes = DeviceBytes(program, message),
                           .pinned_bytes = PinnedBytes(program)}),
       message_(std::move(message)),
@@ -102,7 +99,7 @@ void ExecutionRequest::SetResult(absl::StatusOr<ProgramResult> result) {
   }
   if (result_->ok() && program_.invocations.size() == 1) {
     const CostKey key(program_.invocations.front());
-    costs_.Record(key.op, key.dtype, key.bytes, absl::Now() - start_);
+    costs_.Record(key.op, key.dtype, key.work, absl::Now() - start_);
   }
 }
 

@@ -28,8 +28,9 @@ enum class Priority { kHigh, kNormal, kLow };
 struct FairQueueOptions {
   size_t capacity = 4096;
   size_t capacity_per_tenant = 256;
-  uint32_t lanes = 1;           // for retry hints
-  std::mt19937_64 random = {};  // spreads retry hints
+  uint64_t work_per_tenant = UINT64_MAX;  // in elements
+  uint32_t lanes = 1;                     // for retry hints
+  std::mt19937_64 random = {};            // spreads retry hints
 };
 
 // A task that waits. `Payload` is movable.
@@ -43,6 +44,7 @@ struct QueueEntry {
   // From when on it is not worth starting, the deadline at the latest: it would not end in time.
   absl::Time expiry = absl::InfiniteFuture();
   absl::Duration estimate = absl::ZeroDuration();  // lane time it will probably take
+  uint64_t work = 0;                               // in elements, as operators count it
   uint64_t device_bytes = 0;                       // device memory it needs while it runs
   uint64_t pinned_bytes = 0;                       // page-locked memory it needs for its results
   absl::Time arrival = absl::InfinitePast();       // set by Push
@@ -51,8 +53,9 @@ struct QueueEntry {
 // Not thread-safe. Every call takes O(log n) of what waits, except those which hand out many
 // entries.
 //
-// Invariants: depth() <= capacity; depth(t) <= capacity_per_tenant for every tenant t; a tenant is
-// waiting in shares_ if and only if it has entries here and is not parked.
+// Invariants: depth() <= capacity; depth(t) <= capacity_per_tenant and queued_work(t) <=
+// work_per_tenant for every tenant t; a tenant is waiting in shares_ if and only if it has entries
+// here and is not parked.
 template <typename Payload>
 class FairQueue {
  public:
@@ -73,7 +76,8 @@ class FairQueue {
   bool Forget(uint32_t tenant) { return depth(tenant) == 0 && shares_.Forget(tenant); }
 
   // Takes *entry if and only if the result is OK.
-  // kResourceExhausted (reason "queue_full" or "tenant_queue_full", with a retry hint): full.
+  // kResourceExhausted (reason "queue_full" or "tenant_queue_full", or "work_limit" if the tenant's
+  // entries are more work than work_per_tenant; with a retry hint): full.
   absl::Status Push(Entry* entry, absl::Time now);
 
   // What goes next; null: nothing that could start waits. Valid until the next call that is not
@@ -106,6 +110,11 @@ class FairQueue {
   absl::Duration queued_time(uint32_t tenant) const {
     const auto found = waiting_.find(tenant);
     return found == waiting_.end() ? absl::ZeroDuration() : found->second.time;
+  }
+  // Work of a tenant's entries, in elements.
+  uint64_t queued_work(uint32_t tenant) const {
+    const auto found = waiting_.find(tenant);
+    return found == waiting_.end() ? 0 : found->second.work;
   }
   // InfiniteFuture: nothing waits.
   absl::Time oldest_arrival() const {
@@ -149,13 +158,16 @@ class FairQueue {
   struct TenantQueue {
     absl::btree_map<TurnInTenant, typename Arrivals::iterator> order;
     absl::Duration time;
+    uint64_t work = 0;
     bool is_parked = false;
   };
 
   static TurnInTenant TurnOf(const Waiting& waiting) {
     return {waiting.entry.priority, waiting.entry.deadline, waiting.number};
   }
-  absl::Status CheckRoom(uint32_t tenant);
+  absl::Status CheckRoom(const Entry& entry);
+  // When a tenant's entries will have been served, at its share of the lanes.
+  int64_t TenantPushback(uint32_t tenant);
   // Does everything but tell shares_; returns whether the tenant has entries left.
   std::pair<Entry, bool> Take(typename Arrivals::iterator waiting);
   Entry TakeAndStopWaiting(typename Arrivals::iterator waiting);
@@ -171,15 +183,30 @@ class FairQueue {
 };
 
 template <typename Payload>
-absl::Status FairQueue<Payload>::CheckRoom(uint32_t tenant) {
+int64_t FairQueue<Payload>::TenantPushback(uint32_t tenant) {
+  const auto others = static_cast<double>(shares_.waiting_weight());
+  const double share = std::min(1.0, shares_.weight(tenant) / std::max(1.0, others));
+  return PushbackMilliseconds(queued_time(tenant) / options_.lanes / share, options_.random);
+}
+
+template <typename Payload>
+absl::Status FairQueue<Payload>::CheckRoom(const Entry& entry) {
+  const uint32_t tenant = entry.tenant;
   if (depth(tenant) >= options_.capacity_per_tenant) {
-    // Served at its share of the lanes.
-    const auto others = static_cast<double>(shares_.waiting_weight());
-    const double share = std::min(1.0, shares_.weight(tenant) / std::max(1.0, others));
     return catalog::ErrorWithPushback(
         absl::StatusCode::kResourceExhausted, "tenant_queue_full",
         absl::StrCat("the tenant's queue is full with ", depth(tenant), " requests"),
-        PushbackMilliseconds(queued_time(tenant) / options_.lanes / share, options_.random));
+        TenantPushback(tenant));
+  }
+  // Few requests can be more work than their count tells. Without overflow: what waits is within
+  // the bound.
+  if (entry.work > options_.work_per_tenant - queued_work(tenant)) {
+    return catalog::ErrorWithPushback(
+        absl::StatusCode::kResourceExhausted, "work_limit",
+        absl::StrCat("the request computes ", entry.work, " elements; the tenant's queue has ",
+                     queued_work(tenant), ", at most ", options_.work_per_tenant,
+                     " may wait for a device"),
+        TenantPushback(tenant));
   }
   if (depth() >= options_.capacity) {
     return catalog::ErrorWithPushback(
@@ -193,7 +220,7 @@ absl::Status FairQueue<Payload>::CheckRoom(uint32_t tenant) {
 template <typename Payload>
 absl::Status FairQueue<Payload>::Push(Entry* entry, absl::Time now) {
   const uint32_t tenant = entry->tenant;
-  if (absl::Status status = CheckRoom(tenant); !status.ok()) return status;
+  if (absl::Status status = CheckRoom(*entry); !status.ok()) return status;
   entry->arrival = now;
   entry->estimate = std::max(entry->estimate, kLeastEstimate);
   entry->expiry = std::min(entry->expiry, entry->deadline);
@@ -203,6 +230,7 @@ absl::Status FairQueue<Payload>::Push(Entry* entry, absl::Time now) {
   TenantQueue& queue = waiting_[tenant];
   queue.order.emplace(TurnOf(*waiting), waiting);
   queue.time += queued.estimate;
+  queue.work += queued.work;
   queued_time_ += queued.estimate;
   if (queued.expiry != absl::InfiniteFuture()) {
     expiries_.emplace(Expiry{queued.expiry, waiting->number}, waiting);
@@ -233,6 +261,7 @@ std::pair<QueueEntry<Payload>, bool> FairQueue<Payload>::Take(typename Arrivals:
   const auto queue = waiting_.find(entry.tenant);
   queue->second.order.erase({entry.priority, entry.deadline, waiting->number});
   queue->second.time -= entry.estimate;
+  queue->second.work -= entry.work;
   queued_time_ -= entry.estimate;
   const bool has_more = !queue->second.order.empty();
   if (!has_more) waiting_.erase(queue);

@@ -1,5 +1,6 @@
 #include "server/scheduling/lane_group.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -61,6 +62,12 @@ void LaneGroup::AbortTask(uint32_t lane, uint64_t task) {
   StreamLane& stream =
       lane < lanes_.size() ? *lanes_[lane]->stream : *visitors_[lane - lanes_.size()]->stream;
   stream.AbortTask(task);
+}
+
+absl::Time LaneGroup::AllHeldSince() const {
+  absl::Time last = absl::InfinitePast();
+  for (const std::unique_ptr<Lane>& lane : lanes_) last = std::max(last, lane->hold.since());
+  return last;
 }
 
 bool LaneGroup::AwaitEnd(absl::Duration timeout) {
@@ -138,7 +145,9 @@ void LaneGroup::TakeOver(uint32_t visitor, Lane& lane, bool is_bound) {
   };
   // If it was cancelled in between, nobody knew whom to tell.
   if (!call->OnCancel(abort)) left.stream->AbortTask(left.task);
+  lane.hold.Begin();
   FinishVisit(visitor);
+  lane.hold.End();
 }
 
 void LaneGroup::FinishVisit(uint32_t visitor) {
@@ -163,14 +172,18 @@ void LaneGroup::RunTask(Lane& lane, DeviceQueue::Dispatched dispatched) {
                       parts_.pinned,
                       parts_.workspace_limits,
                       parts_.execution_timeout,
-                      std::move(dispatched.pinned)};
+                      std::move(dispatched.pinned),
+                      /*staging=*/{},
+                      &lane.hold};
   const uint64_t id = lane.stream->BeginTask();
   // A call that is cancelled already is noticed by the task itself.
   task.call()->OnCancel([events = &parts_.events, index = lane.stream->index(), id] {
     events->OnCancelled(index, id);
   });
   const absl::Time start = absl::Now();
+  lane.hold.Begin();
   task.Run(context);
+  lane.hold.End();
   task.call()->OnCancel(nullptr);
   context.pinned_allowance = {};  // the results have their own
   const absl::Duration took = absl::Now() - start;

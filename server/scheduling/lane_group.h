@@ -72,6 +72,10 @@ class LaneGroup {
   // Whether all threads have ended, waiting at most for `timeout`.
   bool AwaitEnd(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // When the last lane began the step on the device that it is still at; InfiniteFuture: some lane
+  // is at none.
+  absl::Time AllHeldSince() const;
+
   // As StreamLane::AbortTask; the calling thread must be bound to the device.
   void AbortTask(uint32_t lane, uint64_t task);
 
@@ -79,6 +83,7 @@ class LaneGroup {
   struct Lane {
     std::unique_ptr<StreamLane> stream;
     std::unique_ptr<PlanCache> plans;  // its executors go before the stream
+    LaneHold hold;
     std::thread thread;
   };
 

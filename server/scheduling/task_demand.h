@@ -12,6 +12,7 @@ struct TaskDemand {
   uint32_t tenant = 0;
   Priority priority = Priority::kNormal;
   CostModel::Estimate cost = {};  // lane time it will probably take
+  uint64_t work = 0;              // in elements, as operators count it; 0: it only copies
   uint64_t device_bytes = 0;      // device memory it needs while it runs, workspaces aside
   uint64_t pinned_bytes = 0;      // page-locked memory, in whole blocks, until its results are sent
 };

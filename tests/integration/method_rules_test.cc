@@ -1,11 +1,14 @@
-// Every method that a listener offers has a rule about who may call it.
+// Every method that a listener offers has a rule about who may call it, and refuses what is no
+// message.
 
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "grpcpp/create_channel.h"
@@ -15,6 +18,7 @@
 #include "opserve/v1/admin_service.pb.h"
 #include "opserve/v1/tensor_service.pb.h"
 #include "server/access/method_rules.h"
+#include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 
 namespace opserve::server {
@@ -115,6 +119,36 @@ TEST(MethodRulesTest, EveryMethodOfEveryListenerHasARule) {
       }
     }
   }
+}
+
+// Malformed in any message: a field of length 100 in 2 bytes.
+constexpr char kMalformed[] = {0x0a, 0x64};
+
+TEST(MethodRulesTest, EveryMethodOfEveryListenerRefusesWhatIsNoMessage) {
+  Config config = InProcessDaemon::DefaultConfig();
+  config.admin_listen = config.listen[0];
+  config.admin_listen->path += ".admin";
+  const InProcessDaemon daemon(config);
+  int methods = 0;
+  for (const ListenAddress& address : {config.listen[0], *config.admin_listen}) {
+    for (const std::string& service : ServicesAt(address.ToString())) {
+      // gRPC's own, a stream; it ends such a stream without a status of its own.
+      if (absl::StartsWith(service, "grpc.reflection.")) continue;
+      for (const std::string& method : MethodsOf(service)) {
+        const std::string path = absl::StrCat("/", service, "/", method);
+        const grpc::Slice slice(kMalformed, sizeof(kMalformed));
+        grpc::ByteBuffer answer;
+        const grpc::Status status =
+            Call(address.ToString(), path, grpc::ByteBuffer(&slice, 1), &answer);
+        EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT)
+            << path << ": " << status.error_message();
+        EXPECT_THAT(status.error_message(), ::testing::HasSubstr("malformed")) << path;
+        EXPECT_EQ(DetailOf(status).reason(), "invalid") << path;
+        ++methods;
+      }
+    }
+  }
+  EXPECT_GE(methods, 36);
 }
 
 TEST(MethodRulesTest, WhatHasNoRuleDoesNotExist) {

@@ -78,7 +78,7 @@ aclnnStatus Launch(const char* function, aclOpExecutor& executor, void* workspac
 
   KernelLaunch launch;
   launch.name = executor.function;
-  launch.only_computes = true;
+  launch.num_elements = static_cast<uint64_t>(executor.kernel->num_elements());
   std::vector<const void*> inputs;
   void* output = nullptr;
   {

@@ -16,8 +16,9 @@ void CorePool::StartHelpers() {
   }
 }
 
-void CorePool::Run(int64_t num_tasks, void (*task)(void* context, int64_t index), void* context) {
-  Batch batch{num_tasks, task, context};
+void CorePool::RunFor(const TaskRunner& runner, int64_t num_tasks,
+                      void (*task)(void* context, int64_t index), void* context) {
+  Batch batch{runner, num_tasks, task, context};
   if (num_tasks <= 1 || num_helpers_ == 0) return batch.Work();
   {
     MutexLock lock(mutex_);

@@ -17,11 +17,18 @@ class CorePool final : public kernels::TaskRunner {
   // `num_cores`: threads that may work at once for one caller, itself included.
   explicit CorePool(int num_cores) : num_helpers_(num_cores - 1) {}
 
-  void Run(int64_t num_tasks, void (*task)(void* context, int64_t index), void* context) override
+  void Run(int64_t num_tasks, void (*task)(void* context, int64_t index), void* context) override {
+    RunFor(*this, num_tasks, task, context);
+  }
+  // The same for another runner, which uses these cores: once it must stop, no task begins any
+  // more, and the call returns when those that have begun have returned.
+  void RunFor(const TaskRunner& runner, int64_t num_tasks,
+              void (*task)(void* context, int64_t index), void* context)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Batch {
+    const TaskRunner& runner;
     const int64_t num_tasks;
     void (*const task)(void* context, int64_t index);
     void* const context;
@@ -29,7 +36,7 @@ class CorePool final : public kernels::TaskRunner {
     int helpers = 0;  // working on it; guarded by the pool's mutex
 
     void Work() {
-      for (int64_t i = next++; i < num_tasks; i = next++) task(context, i);
+      for (int64_t i = next++; i < num_tasks && !runner.MustStop(); i = next++) task(context, i);
     }
   };
 

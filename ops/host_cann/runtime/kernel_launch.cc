@@ -12,6 +12,20 @@
 namespace opserve::host_cann {
 namespace {
 
+// The device's cores, for as long as the stream is not interrupted.
+class StreamCores final : public kernels::TaskRunner {
+ public:
+  explicit StreamCores(const Stream& stream) : stream_(stream) {}
+
+  void Run(int64_t num_tasks, void (*task)(void* context, int64_t index), void* context) override {
+    stream_.device().cores().RunFor(*this, num_tasks, task, context);
+  }
+  bool MustStop() const override { return stream_.IsInterrupted(); }
+
+ private:
+  const Stream& stream_;
+};
+
 class KernelTask final : public Task {
  public:
   KernelTask(KernelLaunch launch, const KernelFault& fault, uint64_t limit_us)
@@ -26,7 +40,8 @@ class KernelTask final : public Task {
   }
   const char* name() const override { return launch_.name; }
   bool is_prompt() const override {
-    if (!launch_.only_computes || fault_.hang || fault_.slow_us > 0) return false;
+    // Broadcasting lets few bytes stand for any number of elements.
+    if (launch_.num_elements > kPromptElements || fault_.hang || fault_.slow_us > 0) return false;
     size_t bytes = 0;
     for (const MemoryRange& range : launch_.ranges) bytes += range.bytes;
     return bytes <= kPromptBytes;
@@ -45,7 +60,10 @@ class KernelTask final : public Task {
     std::vector<BlockPtr> held;
     TaskResult result = Hold(stream.device(), &held);
     if (result.code != ACL_SUCCESS) return result;
-    launch_.run(stream.device().cores());
+    StreamCores cores(stream);
+    launch_.run(cores);
+    // What it left out must not count as computed, even if the interruption came with its end.
+    if (cores.MustStop()) return TaskResult::Cancelled();
     if (fault_.wrong) InvertOutput();
     return result;
   }

@@ -41,13 +41,13 @@ struct MemoryRange {
 struct KernelLaunch {
   const char* name = "";            // operator as aclnn names it ("aclnnKlDivBackward"); a literal
   std::vector<MemoryRange> ranges;  // checked when the kernel starts to run
-  // Runs on a thread of the stream's choice; `cores` are the device's.
+  // Runs on a thread of the stream's choice; `cores` are the device's, until the stream is aborted.
   std::function<void(kernels::TaskRunner& cores)> run;
   void* output = nullptr;  // what it writes
   size_t output_bytes = 0;
-  // Whether `run` only computes, and takes the longer the more bytes `ranges` have. An idle stream
-  // then runs it at once if they are few.
-  bool only_computes = false;
+  // Elements that `run` computes. An idle stream runs it at once if they and the bytes of `ranges`
+  // are few. The default, for anything else: it is never run at once.
+  uint64_t num_elements = UINT64_MAX;
 };
 
 // Queues a kernel on `stream` (null: the current context's default stream) and returns at once.

@@ -10,6 +10,7 @@
 #include "ops/host_cann/runtime/error.h"
 #include "ops/host_cann/runtime/launch.h"
 #include "ops/host_cann/runtime/mutex.h"
+#include "ops/host_cann/runtime/runtime.h"
 #include "ops/host_cann/runtime/text.h"
 
 namespace opserve::host_cann {
@@ -89,6 +90,14 @@ void CopyText(const std::string& text, char (&to)[kSize]) {
   std::snprintf(to, kSize, "%s", text.c_str());
 }
 
+// A process that ends without aclFinalize, or unloads the library: kernels must not go on computing
+// while what they use is taken down.
+__attribute__((destructor)) void StopAtExit() {
+  Process& process = GetProcess();
+  MutexLock lock(process.mutex);
+  if (process.starts > 0) Runtime::Get().StopWork();
+}
+
 }  // namespace
 }  // namespace opserve::host_cann
 
@@ -121,6 +130,7 @@ aclError aclFinalize() {
     return Fail(ACL_ERROR_REPEAT_FINALIZE, kCallOrder, "ACL is not started");
   }
   process.starts = 0;
+  Runtime::Get().StopWork();
   return ACL_SUCCESS;
 }
 
@@ -131,7 +141,7 @@ aclError aclFinalizeReference(uint64_t* refCount) {
   if (process.starts == 0) {
     return Fail(ACL_ERROR_REPEAT_FINALIZE, kCallOrder, "ACL is not started");
   }
-  --process.starts;
+  if (--process.starts == 0) Runtime::Get().StopWork();
   if (refCount != nullptr) *refCount = process.starts;
   return ACL_SUCCESS;
 }

@@ -34,6 +34,10 @@ Runtime::Runtime() : settings_(ReadSettings()) {
   }
 }
 
+void Runtime::StopWork() {
+  for (const std::unique_ptr<Device>& device : devices_) device->AbortTasks(Clock::now());
+}
+
 void Runtime::ForgetDevice(Device& device) {
   contexts_.RemoveIf([&](const Context& context) { return &context.device() == &device; });
   streams_.RemoveIf([&](const Stream& stream) { return &stream.device() == &device; });

@@ -37,6 +37,9 @@ class Runtime {
   HandleTable<Event>& events() { return events_; }
   MemoryTable& memory() { return memory_; }
 
+  // Ends what the streams of all devices run and drops what they have queued, without waiting.
+  void StopWork();
+
   // Drops every context, stream, event and memory of a device.
   void ForgetDevice(Device& device);
 

@@ -23,6 +23,10 @@ bool Stream::IsCancelled() const {
   return aborting_ > 0 || closed_ || device().lost_code() != ACL_SUCCESS;
 }
 
+bool Stream::IsInterrupted() const {
+  return is_interrupted_.load(std::memory_order_relaxed) || device().lost_code() != ACL_SUCCESS;
+}
+
 aclError Stream::CheckOpen() const {
   if (closed_) {
     return Fail(ACL_ERROR_RT_INVALID_HANDLE, kBadArgument, "the stream has been destroyed");
@@ -163,6 +167,7 @@ bool Stream::Abort(Deadline deadline) {
     MutexLock lock(mutex_);
     ++abort_epoch_;
     ++aborting_;
+    is_interrupted_ = true;
     dropped = CancelAll();
     ++waiters_;
     while (executing_ && in_time) in_time = task_completed_.Wait(mutex_, deadline);
@@ -178,6 +183,7 @@ bool Stream::Abort(Deadline deadline) {
 void Stream::ReleaseHangs() {
   MutexLock lock(mutex_);
   releasing_ = true;
+  is_interrupted_ = true;
   task_wakes_.NotifyAll();
 }
 
@@ -186,6 +192,7 @@ void Stream::Close() {
   {
     MutexLock lock(mutex_);
     closed_ = true;
+    is_interrupted_ = true;
     dropped = CancelAll();
     work_arrived_.NotifyAll();
   }

@@ -59,12 +59,16 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool IsIdle() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Drops queued tasks, cancels the running one and waits until it has ended. Afterwards the stream
-  // is idle and without error. False: `deadline` passed first.
+  // is idle and without error. False: `deadline` passed first; the task still ends when it can.
   bool Abort(Deadline deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Cancels whatever waits for something that will never happen, now and from now on, so that the
-  // queued tasks come to an end.
+  // Cancels whatever waits for something that will never happen, and kernels, now and from now on,
+  // so that the queued tasks come to an end.
   void ReleaseHangs() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // For the running task, on any of its threads: whether it is to end at the next occasion, as the
+  // stream is aborted, released or closed, or its device is lost. Takes no lock.
+  bool IsInterrupted() const;
 
   // Ends the stream: drops queued tasks, cancels the running one without waiting, refuses new ones.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -133,8 +137,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool releasing_ ABSL_GUARDED_BY(mutex_) = false;
   int aborting_ ABSL_GUARDED_BY(mutex_) = 0;          // calls of Abort
   uint64_t abort_epoch_ ABSL_GUARDED_BY(mutex_) = 0;  // changes with every Abort
-  int waiters_ ABSL_GUARDED_BY(mutex_) = 0;           // on task_completed_
-  TaskResult error_ ABSL_GUARDED_BY(mutex_);          // first unreported failure
+  // The running task is to end. Set with mutex_ held, and cleared when the next task begins: an
+  // Abort whose deadline has passed still holds for the task that it found.
+  std::atomic<bool> is_interrupted_ = false;
+  int waiters_ ABSL_GUARDED_BY(mutex_) = 0;   // on task_completed_
+  TaskResult error_ ABSL_GUARDED_BY(mutex_);  // first unreported failure
   uint64_t error_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<ReportSubscription> subscription_ ABSL_GUARDED_BY(mutex_);
   bool failure_mode_set_ ABSL_GUARDED_BY(mutex_) = false;

@@ -29,6 +29,7 @@ void Stream::RunQueued(uint64_t last_sequence, bool on_worker) {
     queue_.pop_front();
     const uint64_t epoch = abort_epoch_;
     const uint64_t sequence = task->sequence_;
+    is_interrupted_ = aborting_ > 0 || releasing_ || closed_;
     mutex_.Unlock();
 
     TaskResult result = Execute(*task);

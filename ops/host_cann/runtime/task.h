@@ -27,6 +27,7 @@ struct TaskResult {
 // A task that touches no more is prompt: a core does it in less time than another thread needs to
 // wake up, some 20 microseconds.
 inline constexpr size_t kPromptBytes = 128 << 10;
+inline constexpr uint64_t kPromptElements = kPromptBytes / 2;
 
 // Destroyed by the stream after Run or Drop, outside its locks.
 class Task {

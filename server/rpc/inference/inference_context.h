@@ -10,32 +10,31 @@ namespace opserve::server {
 // ModelInfer and ModelStreamInfer take and give raw slices, as Execute does; the others use the
 // generated types.
 template <typename Service>
-using InferenceHealthMethods = inference::GRPCInferenceService::WithAsyncMethod_ServerLive<
-    inference::GRPCInferenceService::WithAsyncMethod_ServerReady<
-        inference::GRPCInferenceService::WithAsyncMethod_ModelReady<Service>>>;
+using InferenceHealthMethods = inference::GRPCInferenceService::WithRawMethod_ServerLive<
+    inference::GRPCInferenceService::WithRawMethod_ServerReady<
+        inference::GRPCInferenceService::WithRawMethod_ModelReady<Service>>>;
 template <typename Service>
-using InferenceModelMethods = inference::GRPCInferenceService::WithAsyncMethod_ServerMetadata<
-    inference::GRPCInferenceService::WithAsyncMethod_ModelMetadata<
-        inference::GRPCInferenceService::WithAsyncMethod_ModelConfig<
-            inference::GRPCInferenceService::WithAsyncMethod_ModelStatistics<Service>>>>;
+using InferenceModelMethods = inference::GRPCInferenceService::WithRawMethod_ServerMetadata<
+    inference::GRPCInferenceService::WithRawMethod_ModelMetadata<
+        inference::GRPCInferenceService::WithRawMethod_ModelConfig<
+            inference::GRPCInferenceService::WithRawMethod_ModelStatistics<Service>>>>;
 template <typename Service>
-using InferenceRepositoryMethods = inference::GRPCInferenceService::WithAsyncMethod_RepositoryIndex<
-    inference::GRPCInferenceService::WithAsyncMethod_RepositoryModelLoad<
-        inference::GRPCInferenceService::WithAsyncMethod_RepositoryModelUnload<Service>>>;
+using InferenceRepositoryMethods = inference::GRPCInferenceService::WithRawMethod_RepositoryIndex<
+    inference::GRPCInferenceService::WithRawMethod_RepositoryModelLoad<
+        inference::GRPCInferenceService::WithRawMethod_RepositoryModelUnload<Service>>>;
 template <typename Service>
 using InferenceSystemMemoryMethods =
-    inference::GRPCInferenceService::WithAsyncMethod_SystemSharedMemoryStatus<
-        inference::GRPCInferenceService::WithAsyncMethod_SystemSharedMemoryRegister<
-            inference::GRPCInferenceService::WithAsyncMethod_SystemSharedMemoryUnregister<
-                Service>>>;
+    inference::GRPCInferenceService::WithRawMethod_SystemSharedMemoryStatus<
+        inference::GRPCInferenceService::WithRawMethod_SystemSharedMemoryRegister<
+            inference::GRPCInferenceService::WithRawMethod_SystemSharedMemoryUnregister<Service>>>;
 template <typename Service>
 using InferenceCudaMemoryMethods =
-    inference::GRPCInferenceService::WithAsyncMethod_CudaSharedMemoryStatus<
-        inference::GRPCInferenceService::WithAsyncMethod_CudaSharedMemoryRegister<
-            inference::GRPCInferenceService::WithAsyncMethod_CudaSharedMemoryUnregister<Service>>>;
+    inference::GRPCInferenceService::WithRawMethod_CudaSharedMemoryStatus<
+        inference::GRPCInferenceService::WithRawMethod_CudaSharedMemoryRegister<
+            inference::GRPCInferenceService::WithRawMethod_CudaSharedMemoryUnregister<Service>>>;
 template <typename Service>
-using InferenceSettingMethods = inference::GRPCInferenceService::WithAsyncMethod_TraceSetting<
-    inference::GRPCInferenceService::WithAsyncMethod_LogSettings<Service>>;
+using InferenceSettingMethods = inference::GRPCInferenceService::WithRawMethod_TraceSetting<
+    inference::GRPCInferenceService::WithRawMethod_LogSettings<Service>>;
 
 using AsyncInferenceService = InferenceHealthMethods<InferenceModelMethods<
     InferenceRepositoryMethods<InferenceSystemMemoryMethods<InferenceCudaMemoryMethods<

@@ -34,9 +34,9 @@ InferenceServer::InferenceServer(Parts parts, ExecuteContext& execute)
   AddUnsupportedMethods();
 }
 
-template <typename Base, typename Request, typename Response, typename Answer>
-void InferenceServer::Add(void (Base::*receive)(grpc::ServerContext*, Request*,
-                                                grpc::ServerAsyncResponseWriter<Response>*,
+template <typename Request, typename Response, typename Base, typename Answer>
+void InferenceServer::Add(void (Base::*receive)(grpc::ServerContext*, grpc::ByteBuffer*,
+                                                grpc::ServerAsyncResponseWriter<grpc::ByteBuffer>*,
                                                 grpc::CompletionQueue*,
                                                 grpc::ServerCompletionQueue*, void*),
                           Answer answer) {
@@ -63,69 +63,84 @@ void InferenceServer::Listen(grpc::ServerCompletionQueue* queue) {
 
 void InferenceServer::AddHealthMethods() {
   using Service = AsyncInferenceService;
-  Add(&Service::RequestServerLive, [](const Caller&, const auto&, auto* response) {
-    response->set_live(true);
-    return absl::OkStatus();
-  });
-  Add(&Service::RequestServerReady, [this](const Caller&, const auto&, auto* response) {
-    response->set_ready(parts_.is_serving());
-    return absl::OkStatus();
-  });
-  Add(&Service::RequestModelReady, [this](const Caller&, const auto& request, auto* response) {
-    return ModelReady(request, response);
-  });
+  Add<inference::ServerLiveRequest, inference::ServerLiveResponse>(
+      &Service::RequestServerLive, [](const Caller&, const auto&, auto* response) {
+        response->set_live(true);
+        return absl::OkStatus();
+      });
+  Add<inference::ServerReadyRequest, inference::ServerReadyResponse>(
+      &Service::RequestServerReady, [this](const Caller&, const auto&, auto* response) {
+        response->set_ready(parts_.is_serving());
+        return absl::OkStatus();
+      });
+  Add<inference::ModelReadyRequest, inference::ModelReadyResponse>(
+      &Service::RequestModelReady, [this](const Caller&, const auto& request, auto* response) {
+        return ModelReady(request, response);
+      });
 }
 
 void InferenceServer::AddModelMethods() {
   using Service = AsyncInferenceService;
-  Add(&Service::RequestServerMetadata,
+  Add<inference::ServerMetadataRequest, inference::ServerMetadataResponse>(
+      &Service::RequestServerMetadata,
       [this](const Caller&, const auto&, auto* response) { return ServerMetadata(response); });
-  Add(&Service::RequestModelMetadata,
+  Add<inference::ModelMetadataRequest, inference::ModelMetadataResponse>(
+      &Service::RequestModelMetadata,
       [this](const Caller&, const auto& request, auto* response) -> absl::Status {
         OPSERVE_ASSIGN_OR_RETURN(const LoadedOperator* op,
                                  FindModel(parts_.operators, request.name(), request.version()));
         DescribeModel(*op->descriptor, response);
         return absl::OkStatus();
       });
-  Add(&Service::RequestModelConfig,
+  Add<inference::ModelConfigRequest, inference::ModelConfigResponse>(
+      &Service::RequestModelConfig,
       [this](const Caller&, const auto& request, auto* response) -> absl::Status {
         OPSERVE_ASSIGN_OR_RETURN(const LoadedOperator* op,
                                  FindModel(parts_.operators, request.name(), request.version()));
         DescribeModel(*op->descriptor, response->mutable_config());
         return absl::OkStatus();
       });
-  Add(&Service::RequestModelStatistics, [this](const Caller&, const auto& request, auto* response) {
-    return ModelStatistics(request, response);
-  });
-  Add(&Service::RequestRepositoryIndex, [this](const Caller&, const auto& request, auto* response) {
-    return RepositoryIndex(request, response);
-  });
+  Add<inference::ModelStatisticsRequest, inference::ModelStatisticsResponse>(
+      &Service::RequestModelStatistics, [this](const Caller&, const auto& request, auto* response) {
+        return ModelStatistics(request, response);
+      });
+  Add<inference::RepositoryIndexRequest, inference::RepositoryIndexResponse>(
+      &Service::RequestRepositoryIndex, [this](const Caller&, const auto& request, auto* response) {
+        return RepositoryIndex(request, response);
+      });
 }
 
 void InferenceServer::AddSharedMemoryMethods() {
   using Service = AsyncInferenceService;
   NamedRegions* const regions = parts_.named_regions;
-  Add(&Service::RequestSystemSharedMemoryStatus,
+  Add<inference::SystemSharedMemoryStatusRequest, inference::SystemSharedMemoryStatusResponse>(
+      &Service::RequestSystemSharedMemoryStatus,
       [regions](const Caller& caller, const auto& request, auto* response) {
         return ListRegions(regions, caller, request, response);
       });
-  Add(&Service::RequestSystemSharedMemoryRegister,
+  Add<inference::SystemSharedMemoryRegisterRequest, inference::SystemSharedMemoryRegisterResponse>(
+      &Service::RequestSystemSharedMemoryRegister,
       [this, regions](const Caller& caller, const auto& request, auto*) {
         const absl::Status status = RegisterRegion(regions, caller, request);
         if (!status.ok()) parts_.metrics.RecordSharedMemoryRejection(status);
         return status;
       });
-  Add(&Service::RequestSystemSharedMemoryUnregister,
+  Add<inference::SystemSharedMemoryUnregisterRequest,
+      inference::SystemSharedMemoryUnregisterResponse>(
+      &Service::RequestSystemSharedMemoryUnregister,
       [regions](const Caller& caller, const auto& request, auto*) {
         return UnregisterRegion(regions, caller, request);
       });
-  Add(&Service::RequestCudaSharedMemoryStatus,
+  Add<inference::CudaSharedMemoryStatusRequest, inference::CudaSharedMemoryStatusResponse>(
+      &Service::RequestCudaSharedMemoryStatus,
       [](const Caller&, const auto& request, auto*) { return ListCudaRegions(request); });
-  Add(&Service::RequestCudaSharedMemoryRegister,
+  Add<inference::CudaSharedMemoryRegisterRequest, inference::CudaSharedMemoryRegisterResponse>(
+      &Service::RequestCudaSharedMemoryRegister,
       [regions](const Caller&, const auto& request, auto*) {
         return RegisterCudaRegion(regions, request);
       });
-  Add(&Service::RequestCudaSharedMemoryUnregister,
+  Add<inference::CudaSharedMemoryUnregisterRequest, inference::CudaSharedMemoryUnregisterResponse>(
+      &Service::RequestCudaSharedMemoryUnregister,
       [regions](const Caller&, const auto&, auto*) { return UnregisterCudaRegion(regions); });
 }
 
@@ -135,16 +150,20 @@ void InferenceServer::AddUnsupportedMethods() {
     if (!request.repository_name().empty()) return NoRepositories(request.repository_name());
     return Unsupported("explicit model load / unload is not allowed: operators are always loaded");
   };
-  Add(&Service::RequestRepositoryModelLoad, refuse_control);
-  Add(&Service::RequestRepositoryModelUnload, refuse_control);
-  Add(&Service::RequestTraceSetting, [](const Caller&, const auto&, auto*) {
-    return Unsupported("the server does not support tracing");
-  });
-  Add(&Service::RequestLogSettings, [](const Caller&, const auto&, auto*) {
-    return Unsupported(
-        "the server does not support log settings; administrators have "
-        "opserve.v1.AdminService/SetLogLevel");
-  });
+  Add<inference::RepositoryModelLoadRequest, inference::RepositoryModelLoadResponse>(
+      &Service::RequestRepositoryModelLoad, refuse_control);
+  Add<inference::RepositoryModelUnloadRequest, inference::RepositoryModelUnloadResponse>(
+      &Service::RequestRepositoryModelUnload, refuse_control);
+  Add<inference::TraceSettingRequest, inference::TraceSettingResponse>(
+      &Service::RequestTraceSetting, [](const Caller&, const auto&, auto*) {
+        return Unsupported("the server does not support tracing");
+      });
+  Add<inference::LogSettingsRequest, inference::LogSettingsResponse>(
+      &Service::RequestLogSettings, [](const Caller&, const auto&, auto*) {
+        return Unsupported(
+            "the server does not support log settings; administrators have "
+            "opserve.v1.AdminService/SetLogLevel");
+      });
 }
 
 absl::Status InferenceServer::ModelReady(const inference::ModelReadyRequest& request,

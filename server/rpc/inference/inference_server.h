@@ -35,11 +35,11 @@ class InferenceServer {
   void Listen(grpc::ServerCompletionQueue* queue);
 
  private:
-  // Lets calls of one method be answered by `answer`.
-  template <typename Base, typename Request, typename Response, typename Answer>
-  void Add(void (Base::*receive)(grpc::ServerContext*, Request*,
-                                 grpc::ServerAsyncResponseWriter<Response>*, grpc::CompletionQueue*,
-                                 grpc::ServerCompletionQueue*, void*),
+  // Lets calls of one method, whose messages are a Request and a Response, be answered by `answer`.
+  template <typename Request, typename Response, typename Base, typename Answer>
+  void Add(void (Base::*receive)(grpc::ServerContext*, grpc::ByteBuffer*,
+                                 grpc::ServerAsyncResponseWriter<grpc::ByteBuffer>*,
+                                 grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*),
            Answer answer);
 
   void AddHealthMethods();

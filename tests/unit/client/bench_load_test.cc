@@ -342,6 +342,8 @@ TEST(OverloadRefusalTest, IsWhatALaterRequestMayBeSparedOf) {
       {ErrorFor(kExhausted, "tenant_memory", 10), true},
       {ErrorFor(kExhausted, "tenant_memory", -1), false},  // larger than all that it may have
       {ErrorFor(kExhausted, "device_memory", 10), true},
+      {ErrorFor(kExhausted, "work_limit", 10), true},
+      {ErrorFor(absl::StatusCode::kFailedPrecondition, "work_limit", -1), false},  // of itself
       {ErrorFor(kDeadline, "deadline_infeasible", -1), true},
       {ErrorFor(kDeadline, "deadline_expired", 0), false},
       {ErrorFor(absl::StatusCode::kUnavailable, "draining", 10), false},

@@ -126,6 +126,28 @@ TEST(InferOutputTest, FollowsTheOperatorsRules) {
   }
 }
 
+TEST(CountWorkTest, CountsTheElementsOfTheBroadcastShape) {
+  struct Case {
+    const char* op;
+    std::vector<TensorSpec> inputs;
+    uint64_t work;
+  };
+  const int64_t half = int64_t{1} << 30;
+  for (const Case& c : {
+           Case{"KlDivBackward", {{F, {}}, {H, {2, 3}}, {F, {2, 3}}}, 6},
+           Case{"KlDivBackward", {{F, {}}, {F, {}}, {F, {half, half / 2}}}, uint64_t{1} << 59},
+           Case{"KlDivTargetBackward", {{F, {}}, {F, {4, 1}}, {F, {5}}}, 20},
+           Case{"L1LossBackward", {{F, {7, 1, 1}}, {F, {4, 1}}, {F, {5}}}, 140},
+           Case{"MseLossBackward", {{F, {}}, {F, {0, 3}}, {F, {3}}}, 0},
+           Case{"LogSoftmaxBackward", {{F, {2, 3}}, {F, {2, 3}}}, 6},
+       }) {
+    const OperatorDescriptor& op = *FindOperator(c.op);
+    const auto output = op.infer_output(c.inputs, Defaults(op), {});
+    ASSERT_TRUE(output.ok()) << output.status();
+    EXPECT_EQ(op.count_work(c.inputs, Defaults(op), *output), c.work) << c.op;
+  }
+}
+
 TEST(InferOutputTest, LogSoftmaxDimIsWithinTheRank) {
   const OperatorDescriptor& op = LogSoftmaxBackward();
   const std::vector<TensorSpec> inputs(2, TensorSpec{F, {2, 3}});

@@ -380,5 +380,42 @@ TEST_F(DeviceServiceTest, TheBackOffDoubles) {
   EXPECT_EQ(resets_, 6);
 }
 
+TEST_F(DeviceServiceTest, ADeviceWhoseLanesAreAllHeldLeavesServiceUntilTheyAreFree) {
+  options_.lanes = 2;
+  options_.execution_timeout = absl::Milliseconds(10);
+  options_.hold_grace = absl::Milliseconds(10);
+  options_.park_timeout = kLong;
+  Start({0});
+  const auto first = SubmitBlocker();
+  const auto second = SubmitBlocker();
+  AwaitState(0, DeviceState::kQuarantined);
+  EXPECT_EQ(device(0).device().state_reason(),
+            "all 2 lanes are held beyond the execution timeout of 10ms");
+  EXPECT_EQ(device(0).device().quarantines().of(Fault::kTimeout), 1u);
+  EXPECT_FALSE(scheduler_->HasReadyDevice());
+  EXPECT_EQ(Submit(Nothing)->status.code(), absl::StatusCode::kUnavailable);
+
+  OpenGate();
+  AwaitState(0, DeviceState::kReady);
+  EXPECT_EQ(resets_, 1);
+  const auto after = Submit(Nothing);
+  after->ended.WaitForNotification();
+  EXPECT_TRUE(after->status.ok()) << after->status;
+}
+
+TEST_F(DeviceServiceTest, AFailedDeviceComesBackWhenItsLanesAreFree) {
+  options_.execution_timeout = absl::Milliseconds(10);
+  options_.hold_grace = absl::ZeroDuration();
+  options_.park_timeout = absl::Milliseconds(1);
+  Start({0});
+  const auto held = SubmitBlocker();
+  AwaitState(0, DeviceState::kFailed);
+  EXPECT_THAT(device(0).device().state_reason(),
+              ::testing::HasSubstr("all 1 lanes are held beyond the execution timeout"));
+  OpenGate();
+  AwaitState(0, DeviceState::kReady);
+  held->ended.WaitForNotification();
+}
+
 }  // namespace
 }  // namespace opserve::server

@@ -71,6 +71,33 @@ TEST(FairQueueTest, InsideATenantPriorityThenDeadlineThenArrivalDecides) {
                           "normal, soon, second", "normal, late", "normal, none", "low, soon"));
 }
 
+TEST(FairQueueTest, TheWorkOfATenantIsBounded) {
+  NamedQueue queue({.work_per_tenant = 100, .random = std::mt19937_64(7)});
+  const auto entry_of = [](std::string name, uint32_t tenant, uint64_t work) {
+    NamedQueue::Entry entry = EntryOf(std::move(name), tenant);
+    entry.work = work;
+    return entry;
+  };
+  ASSERT_TRUE(Push(&queue, entry_of("a", 1, 60)).ok());
+  ASSERT_TRUE(Push(&queue, entry_of("b", 1, 40)).ok());
+  ASSERT_TRUE(Push(&queue, entry_of("copies only", 1, 0)).ok());
+  EXPECT_EQ(queue.queued_work(1), 100u);
+
+  for (const uint64_t work : {uint64_t{1}, UINT64_MAX}) {
+    const absl::Status refused = Push(&queue, entry_of("c", 1, work));
+    EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(ReasonOf(refused), "work_limit");
+    EXPECT_GE(catalog::GetErrorDetail(refused)->retry_pushback_ms(), 10);
+  }
+  EXPECT_TRUE(Push(&queue, entry_of("another tenant's", 2, 100)).ok());
+
+  queue.Ended(queue.PopNext().charge, absl::Milliseconds(10));
+  EXPECT_EQ(queue.queued_work(1), 40u);
+  EXPECT_TRUE(Push(&queue, entry_of("c", 1, 60)).ok());
+  queue.TakeAll();
+  EXPECT_EQ(queue.queued_work(1), 0u);
+}
+
 TEST(FairQueueTest, PriorityDoesNotReachOverToOtherTenants) {
   NamedQueue queue({});
   for (const char* name : {"a1", "a2", "a3"}) {

@@ -278,9 +278,10 @@ TEST(BusyTimeTest, CountsTheTimeInWhichAnybodyIsThereOnce) {
 
 TEST(UtilizationTest, IsThePartOfTheLastSecondsThatWasBusy) {
   Utilization utilization;
-  EXPECT_EQ(utilization.ratio(), 0);
   absl::Duration busy;
   double now = 0;
+  const auto ratio = [&] { return utilization.RatioUntil(busy, At(now)); };
+  EXPECT_EQ(ratio(), 0);
   const auto run = [&](int seconds, double part) {
     for (int i = 0; i < seconds; ++i) {
       utilization.Sample(busy, At(now));
@@ -290,25 +291,33 @@ TEST(UtilizationTest, IsThePartOfTheLastSecondsThatWasBusy) {
     utilization.Sample(busy, At(now));
   };
   run(4, 0.5);
-  EXPECT_NEAR(utilization.ratio(), 0.5, 1e-9) << "of what there is";
+  EXPECT_NEAR(ratio(), 0.5, 1e-9) << "of what there is";
   run(15, 1);
-  EXPECT_NEAR(utilization.ratio(), 1, 1e-9) << "what was before is forgotten";
+  EXPECT_NEAR(ratio(), 1, 1e-9) << "what was before is forgotten";
   run(5, 0);
-  EXPECT_NEAR(utilization.ratio(), 10.0 / 15, 1e-9);
+  EXPECT_NEAR(ratio(), 10.0 / 15, 1e-9);
   run(10, 0);
-  EXPECT_NEAR(utilization.ratio(), 0, 1e-9);
+  EXPECT_NEAR(ratio(), 0, 1e-9);
+}
+
+TEST(UtilizationTest, CountsUpToTheScrapeAlsoIfTheSamplerIsHeldUp) {
+  Utilization utilization;
+  utilization.Sample(absl::ZeroDuration(), At(0));
+  utilization.Sample(absl::ZeroDuration(), At(1));
+  EXPECT_EQ(utilization.RatioUntil(absl::Seconds(3), At(4)), 0.75);
+  EXPECT_EQ(utilization.RatioUntil(absl::Seconds(100), At(101)), 1)
+      << "of the time since the last sample, which is older than the window";
 }
 
 TEST(UtilizationTest, AClockThatIsSetMakesNoNonsense) {
   Utilization utilization;
   utilization.Sample(absl::Seconds(1), At(100));
   utilization.Sample(absl::Seconds(2), At(104));
+  EXPECT_EQ(utilization.RatioUntil(absl::Seconds(3), At(50)), 0);
   utilization.Sample(absl::Seconds(3), At(50));
-  EXPECT_EQ(utilization.ratio(), 0.25) << "as before";
   utilization.Sample(absl::Seconds(4), At(52));
-  EXPECT_EQ(utilization.ratio(), 0.5);
-  utilization.Sample(absl::Seconds(90), At(53));
-  EXPECT_EQ(utilization.ratio(), 1);
+  EXPECT_EQ(utilization.RatioUntil(absl::Seconds(4), At(52)), 0.5);
+  EXPECT_EQ(utilization.RatioUntil(absl::Seconds(90), At(53)), 1);
 }
 
 TEST(KindCountsTest, KindsAreCountedApartAndTogether) {

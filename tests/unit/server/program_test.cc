@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/catalog/error.h"
@@ -333,6 +334,94 @@ TEST(BindProgramTest, OutputsOutOfProportionAreRefused) {
   EXPECT_EQ(ReasonOf(refused), "amplification");
   EXPECT_EQ(catalog::GetErrorDetail(refused)->retry_pushback_ms(), -1);
   EXPECT_EQ(catalog::GetErrorDetail(refused)->argument(), "grad_input");
+}
+
+TEST(BindProgramTest, MoreWorkThanARequestMayAskForIsRefused) {
+  ProgramLimits limits;
+  const auto bind = [&](const v1::ExecuteRequest& request, uint64_t max_work) {
+    limits.max_work = max_work;
+    return BindProgram(request, {24, 24, 24, 24}, Operators(), limits, FindNamedResident);
+  };
+  const auto program = bind(TwoStepRequest(), 12);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->work, 12u);
+  EXPECT_EQ(program->invocations[1].work, 6u);
+
+  const absl::Status refused = bind(TwoStepRequest(), 11).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(refused.message(),
+            "LogSoftmaxBackward: computes 6 elements, which brings the request to 12, at most 11 "
+            "allowed in one request");
+  EXPECT_EQ(ReasonOf(refused), "work_limit");
+  EXPECT_EQ(catalog::GetErrorDetail(refused)->invocation(), 1u);
+  EXPECT_EQ(catalog::GetErrorDetail(refused)->retry_pushback_ms(), -1);
+
+  // What is repeated counts as often as it is computed with, whatever memory it takes.
+  v1::ExecuteRequest repeated = L1Request();
+  repeated.mutable_invocations(0)->set_operator_("KlDivBackward");
+  v1::Tensor* target = repeated.mutable_invocations(0)->mutable_inputs(2)->mutable_tensor();
+  target->clear_shape();
+  for (const int64_t extent : {int64_t{1} << 50, int64_t{2}, int64_t{3}}) target->add_shape(extent);
+  for (const int64_t stride : {0, 3, 1}) target->add_strides(stride);
+  limits.max_work = 1000;
+  const absl::Status too_much =
+      BindProgram(repeated, {24, 24, 24}, Operators(), limits, FindNamedResident).status();
+  EXPECT_EQ(ReasonOf(too_much), "work_limit") << too_much;
+  EXPECT_THAT(std::string(too_much.message()),
+              HasSubstr("KlDivBackward: computes 6755399441055744 elements, at most 1000"));
+}
+
+TEST(BindProgramTest, ViewsWithoutElementsStayInTheirStorageToo) {
+  struct Case {
+    std::vector<int64_t> shape, strides;
+    int64_t offset;
+    const char* message;  // "": accepted
+  };
+  const int64_t huge = int64_t{1} << 62;
+  for (const Case& c : {
+           Case{{0, 3}, {}, 0, ""},
+           Case{{0, 3}, {3, 1}, 6, ""},
+           Case{{0, 3}, {3, 1}, 7, "takes at least 28"},
+           Case{{0, 3}, {3, 1}, int64_t{1} << 60, "takes at least 4611686018427387904"},
+           Case{{0, 3}, {3, 1}, int64_t{1} << 61, "beyond 2^63"},
+           Case{{0, 3}, {3, huge}, 0, "beyond 2^63"},
+           Case{{3, 0}, {huge, 1}, 0, "beyond 2^63"},
+           Case{{0, 3}, {huge, 1}, 0, ""},
+           Case{{0, 3}, {-1, 1}, 0, "must not be negative"},
+       }) {
+    v1::ExecuteRequest request = L1Request();
+    for (v1::NamedTensor& input : *request.mutable_invocations(0)->mutable_inputs()) {
+      input.mutable_tensor()->mutable_shape()->Assign(c.shape.begin(), c.shape.end());
+      input.mutable_tensor()->mutable_strides()->Assign(c.strides.begin(), c.strides.end());
+      input.mutable_tensor()->set_offset(c.offset);
+    }
+    const uint64_t bytes = c.strides.empty() ? 0 : 24;
+    const auto program = Bind(request, {bytes, bytes, bytes});
+    SCOPED_TRACE(absl::StrCat(c.offset, " ", c.message));
+    if (*c.message != '\0') {
+      EXPECT_EQ(program.status().code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(std::string(program.status().message()), HasSubstr(c.message));
+      continue;
+    }
+    ASSERT_TRUE(program.ok()) << program.status();
+    for (const BoundInput& input : program->invocations[0].inputs) {
+      EXPECT_EQ(input.strides, ContiguousStrides(input.spec.shape)) << "nothing is reached by them";
+      EXPECT_EQ(input.offset, c.offset);
+    }
+  }
+}
+
+TEST(BindProgramTest, StridesOfSingleElementsDoNotReachTheLibraries) {
+  v1::ExecuteRequest request = L1Request();
+  for (v1::NamedTensor& input : *request.mutable_invocations(0)->mutable_inputs()) {
+    v1::Tensor* tensor = input.mutable_tensor();
+    tensor->clear_shape();
+    for (const int64_t extent : {1, 6}) tensor->add_shape(extent);
+    for (const int64_t stride : {INT64_MAX, int64_t{1}}) tensor->add_strides(stride);
+  }
+  const auto program = Bind(request, {24, 24, 24});
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->invocations[0].inputs[0].strides, (catalog::Shape{6, 1}));
 }
 
 }  // namespace

@@ -1,0 +1,196 @@
+// Small requests for large computations: too large ones are refused, and those that begin can be
+// stopped.
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/integration/await.h"
+#include "tests/integration/error_detail.h"
+#include "tests/integration/execute_stream_calls.h"
+#include "tests/integration/in_process_daemon.h"
+#include "tests/integration/metric_value.h"
+#include "tests/integration/requests.h"
+
+namespace opserve::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Would take a device of two cores minutes.
+constexpr int64_t kLongWork = int64_t{1} << 38;
+
+// KlDivBackward summed over `elements` elements, all of which are one float of the payload.
+v1::ExecuteRequest SumRequest(int64_t elements) {
+  v1::ExecuteRequest request;
+  const float one = 1;
+  request.add_payloads(std::string(reinterpret_cast<const char*>(&one), sizeof(one)));
+  v1::Invocation* invocation = request.add_invocations();
+  invocation->set_operator_("KlDivBackward");
+  for (const char* name : {"grad_output", "self", "target"}) {
+    v1::NamedTensor* input = invocation->add_inputs();
+    input->set_name(name);
+    input->mutable_tensor()->set_dtype(v1::DATA_TYPE_FLOAT);
+    input->mutable_tensor()->set_payload(0);
+  }
+  v1::Tensor* target = invocation->mutable_inputs(2)->mutable_tensor();
+  target->add_shape(elements);
+  target->add_strides(0);
+  return request;
+}
+
+// Lets a request of kLongWork begin.
+Config PatientConfig() {
+  Config config = InProcessDaemon::OneLane();
+  config.max_request_work = uint64_t{1} << 40;
+  config.queue_work_per_tenant = uint64_t{1} << 44;
+  config.max_workspace_bytes = 32 << 20;
+  config.max_workspace_ratio = uint64_t{1} << 40;
+  return config;
+}
+
+class ComputeBombTest : public ::testing::Test {
+ protected:
+  static double InFlight(const InProcessDaemon& daemon) {
+    return MetricValue(daemon.daemon(), "opserve_requests_in_flight", {{"device", "0"}});
+  }
+  static double Aborts(const InProcessDaemon& daemon, const std::string& kind) {
+    return MetricValue(daemon.daemon(), "opserve_stream_aborts_total",
+                       {{"device", "0"}, {"kind", kind}});
+  }
+  static double QueuedWork(const InProcessDaemon& daemon) {
+    return MetricValue(daemon.daemon(), "opserve_queue_work_elements",
+                       {{"device", "0"}, {"tenant", "default"}});
+  }
+  static double Timeouts(const InProcessDaemon& daemon) {
+    return MetricValue(daemon.daemon(), "opserve_device_errors_total",
+                       {{"device", "0"}, {"kind", "timeout"}});
+  }
+  static void ExpectServes(InProcessDaemon& daemon) {
+    EXPECT_TRUE(Await([&] { return InFlight(daemon) == 0; })) << "the kernel was stopped";
+    EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(1000)), 1000));
+  }
+};
+
+TEST_F(ComputeBombTest, TooMuchWorkIsRefusedWhileOthersAreServed) {
+  InProcessDaemon daemon;
+  const int64_t launches = HostCount(OPSERVE_HOST_LAUNCHES);
+  std::vector<grpc::Status> refusals(14);
+  std::vector<std::thread> attackers;
+  for (grpc::Status& refusal : refusals) {
+    attackers.emplace_back([&daemon, &refusal] {
+      const auto stub = NewStub(daemon.target());
+      grpc::ClientContext context;
+      context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
+      v1::ExecuteResponse response;
+      refusal = stub->Execute(&context, SumRequest(int64_t{1} << 40), &response);
+    });
+  }
+  constexpr int kCalls = 50;
+  for (int i = 0; i < kCalls; ++i) {
+    EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(1000)), 1000));
+  }
+  for (std::thread& attacker : attackers) attacker.join();
+
+  for (const grpc::Status& refusal : refusals) {
+    EXPECT_EQ(refusal.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+    EXPECT_EQ(DetailOf(refusal).reason(), "work_limit");
+    EXPECT_EQ(DetailOf(refusal).operator_(), "KlDivBackward");
+    EXPECT_EQ(DetailOf(refusal).retry_pushback_ms(), -1);
+    EXPECT_THAT(refusal.error_message(),
+                HasSubstr("KlDivBackward: computes 1099511627776 elements, at most 4294967296"));
+  }
+  EXPECT_EQ(HostCount(OPSERVE_HOST_LAUNCHES) - launches, kCalls) << "none of the attackers'";
+  EXPECT_EQ(MetricValue(daemon.daemon(), "opserve_admission_rejections_total",
+                        {{"tenant", "default"}, {"reason", "work_limit"}}),
+            14);
+}
+
+TEST_F(ComputeBombTest, CancellationStopsTheKernel) {
+  InProcessDaemon daemon(PatientConfig());
+  const auto stub = NewStub(daemon.target());
+  grpc::ClientContext context;
+  grpc::Status status;
+  v1::ExecuteResponse response;
+  std::thread caller([&] { status = stub->Execute(&context, SumRequest(kLongWork), &response); });
+  const bool has_begun = Await([&] { return InFlight(daemon) == 1; });
+  context.TryCancel();
+  caller.join();
+  EXPECT_TRUE(has_begun);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED);
+  ExpectServes(daemon);
+  EXPECT_EQ(Timeouts(daemon), 0);
+}
+
+TEST_F(ComputeBombTest, DeadlinesStopTheKernel) {
+  for (const bool is_callers : {true, false}) {
+    SCOPED_TRACE(is_callers ? "the caller's" : "the daemon's default");
+    Config config = PatientConfig();
+    if (!is_callers) config.default_deadline = absl::Seconds(2);
+    InProcessDaemon daemon(config);
+    const auto stub = NewStub(daemon.target());
+    grpc::ClientContext context;
+    if (is_callers) {
+      context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(200));
+    }
+    v1::ExecuteResponse response;
+    const grpc::Status status = stub->Execute(&context, SumRequest(kLongWork), &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << status.error_message();
+    ExpectServes(daemon);
+    EXPECT_EQ(Timeouts(daemon), 0) << "no fault of the device";
+  }
+}
+
+TEST_F(ComputeBombTest, TheExecutionTimeoutStopsTheKernel) {
+  Config config = PatientConfig();
+  config.execution_timeout = absl::Milliseconds(200);
+  InProcessDaemon daemon(config);
+  const auto stub = NewStub(daemon.target());
+  grpc::ClientContext context;
+  v1::ExecuteResponse response;
+  const grpc::Status status = stub->Execute(&context, SumRequest(kLongWork), &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL);
+  EXPECT_THAT(status.error_message(), HasSubstr("the device did not finish within 200ms"));
+  EXPECT_EQ(Aborts(daemon, "timeout"), 1);
+  EXPECT_EQ(Timeouts(daemon), 1);
+  ExpectServes(daemon);
+}
+
+TEST_F(ComputeBombTest, ATenantsQueueTakesABoundedAmountOfWork) {
+  Config config = PatientConfig();
+  config.max_request_work = kLongWork;
+  config.queue_work_per_tenant = kLongWork + 1;
+  InProcessDaemon daemon(config);
+  const auto stub = NewStub(daemon.target());
+  // The first executes, the second waits, and the third finds no room.
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 2; ++i) {
+    grpc::ClientContext& context = *contexts.emplace_back(std::make_unique<grpc::ClientContext>());
+    callers.emplace_back([&] {
+      v1::ExecuteResponse response;
+      stub->Execute(&context, SumRequest(kLongWork), &response);
+    });
+    EXPECT_TRUE(Await([&] {
+      return InFlight(daemon) == 1 && QueuedWork(daemon) == static_cast<double>(i * kLongWork);
+    }));
+  }
+  grpc::ClientContext context;
+  v1::ExecuteResponse response;
+  const grpc::Status refusal = stub->Execute(&context, SumRequest(2), &response);
+  EXPECT_EQ(refusal.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(DetailOf(refusal).reason(), "work_limit");
+  EXPECT_GT(DetailOf(refusal).retry_pushback_ms(), 0);
+  for (const auto& waiting : contexts) waiting->TryCancel();
+  for (std::thread& caller : callers) caller.join();
+  ExpectServes(daemon);
+  EXPECT_EQ(QueuedWork(daemon), 0);
+}
+
+}  // namespace
+}  // namespace opserve::server
