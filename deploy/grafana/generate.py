@@ -275,6 +275,13 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
           "calls and connections ended after --write_stall_timeout.", [
         Query(f"increase({of('opserve_rejected_connections_total')}[1h])", "{{instance}} refused"),
         Query(f"increase({of('opserve_write_stalls_total')}[1h])", "{{instance}} stalled {{kind}}")]),
+    Panel("Uploads ended", "Of resident tensors, in an hour, by result; stalled: the client sent too slowly.", [
+        Query(f"increase({of('opserve_uploads_total')}[1h])", "{{instance}} {{result}}")]),
+    Panel("Booked by uploads, not written", "Device memory that uploads in progress keep for bytes that are "
+          "still to come; and all that is booked.", [
+        Query(total("device", "opserve_upload_unwritten_bytes"), "{{device}} not written"),
+        Query(total("device", "opserve_workspace_pool_booked_bytes"), "{{device}} booked")],
+          unit="bytes"),
     Panel("Shared memory refused", "By reason.", [
         Query(rate("reason", "opserve_shm_rejections_total") + " > 0", "{{reason}}",
               may_be_empty=True)], unit="ops"),

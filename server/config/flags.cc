@@ -160,6 +160,12 @@ ABSL_FLAG(absl::optional<absl::Duration>, keepalive_timeout, absl::nullopt,
 ABSL_FLAG(absl::optional<absl::Duration>, write_stall_timeout, absl::nullopt,
           "How long a client may take to accept one message; then its call ends, and with it the "
           "connection if nothing at all gets through (10ms to 1h). Default: 60s.");
+ABSL_FLAG(absl::optional<absl::Duration>, upload_stall_timeout, absl::nullopt,
+          "How long a client may pause during an upload; then the upload ends (10ms to 1h). "
+          "Default: 10s.");
+ABSL_FLAG(absl::optional<uint64_t>, upload_min_bytes_per_second, absl::nullopt,
+          "How fast a client must send an upload, on average over --upload_stall_timeout (at least "
+          "1). Default: 262144.");
 ABSL_FLAG(absl::optional<absl::Duration>, default_deadline, absl::nullopt,
           "Deadline of a call that brings none (more than 0). Default: 30s.");
 ABSL_FLAG(absl::optional<absl::Duration>, max_deadline, absl::nullopt,

@@ -77,6 +77,7 @@ class GrpcServer {
   const ConnectionAcceptor& acceptor() const { return acceptor_; }
   // Calls that were ended so far because their clients took nothing.
   uint64_t stalled_calls() const { return calls_.writes.cancelled(); }
+  const UploadMetrics& uploads() const { return uploads_; }
 
  private:
   GrpcServer(const Config& config, Parts parts);
@@ -97,6 +98,7 @@ class GrpcServer {
   ServerCalls calls_;
   HealthService health_{calls_};
   IdempotencyCache idempotency_;
+  UploadMetrics uploads_;
   OperatorStatistics statistics_;
   ExecuteContext execute_;
   InferenceServer inference_;

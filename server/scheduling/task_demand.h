@@ -14,6 +14,7 @@ struct TaskDemand {
   CostModel::Estimate cost = {};  // lane time it will probably take
   uint64_t device_bytes = 0;      // device memory it needs while it runs, workspaces aside
   uint64_t pinned_bytes = 0;      // page-locked memory, in whole blocks, until its results are sent
+  uint64_t connection = 0;        // that will read the results (PinnedZones::TryTake); 0: none
 };
 
 }  // namespace opserve::server
