@@ -85,7 +85,7 @@ TEST(ConfigTest, WrongValuesAreRefusedWithWhatIsValid) {
            Case{"write_stall_timeout: '2h'", "write_stall_timeout=2h: must be at most 1h"},
            Case{"upload_stall_timeout: '1ms'", "upload_stall_timeout=1ms: must be at least 10ms"},
            Case{"upload_min_bytes_per_second: 0",
-                "upload_min_bytes_per_second=0: must be at least 1"},
+                "upload_min_bytes_per_second=0: must be from 1 to"},
            Case{"tenant { name: 'a' } anonymous_tenant: 'b'", "there is no such tenant"},
        }) {
     const auto config = ConfigFrom(Parse(c.text));
