@@ -395,6 +395,7 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
                               .connections = grpc_->acceptor().connections(),
                               .max_connections = config_.max_connections}));
   families.push_back(shadow_checks_->Collect());
+  families.push_back(grpc_->uploads().Collect());
   add(CollectProcessMetrics());
   families.push_back(MetricFamilyBuilder("opserve_connections", "Connections of clients.",
                                          prometheus::MetricType::Gauge)

@@ -70,6 +70,13 @@ void AddPools(const Scheduler& scheduler, DeviceMetrics& metrics) {
   metrics.AddPool("reserved_bytes", "Taken from the device: allocated, idle and retired.",
                   &Pool::reserved_bytes);
   metrics.AddPool("allocated_bytes", "Lent to requests, in whole blocks.", &Pool::allocated_bytes);
+  metrics.Add("opserve_workspace_pool_booked_bytes",
+              "Booked for executing requests (without workspaces), resident tensors and uploads; "
+              "uploads take it from the pool with their first chunk.",
+              MetricType::Gauge, [](const DeviceService& s) { return s.queue().booked_bytes(); });
+  metrics.Add("opserve_upload_unwritten_bytes",
+              "Of the booked, what uploads in progress have not written yet.", MetricType::Gauge,
+              [](const DeviceService& s) { return s.queue().unwritten_bytes(); });
   metrics.AddPool("requested_bytes", "Lent to requests, as asked for.", &Pool::requested_bytes);
   metrics.AddPool("idle_bytes", "Kept for later requests.", &Pool::idle_bytes);
   metrics.AddPool("retired_bytes", "Kept for the lane that used it last, which may still do so.",

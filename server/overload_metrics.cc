@@ -37,9 +37,12 @@ double TenantQueuePressure(const DeviceService& service) {
                   Ratio(most_work, service.queue_work_per_tenant()));
 }
 
+// Memory may be booked and not taken from the pool yet, or, as workspaces are, taken without being
+// booked.
 double DeviceMemoryPressure(const DeviceService& service) {
   const DeviceMemoryPool& pool = service.device().memory();
-  return Ratio(pool.statistics().allocated_bytes, pool.options().max_bytes);
+  return Ratio(std::max(pool.statistics().allocated_bytes, service.queue().booked_bytes()),
+               pool.options().max_bytes);
 }
 
 double PendingPressure(absl::Span<Tenant* const> tenants) {
@@ -80,7 +83,8 @@ std::vector<prometheus::MetricFamily> CollectOverloadMetrics(const OverloadSourc
       "opserve_overload_pressure_ratio",
       "How much of a bound is used, where it is used most: requests in a device's queue (queue), "
       "those of one tenant there or their work (tenant_queue), requests of a tenant in progress "
-      "(tenant_requests), connections, a device's pool (device_memory), the pool for results "
+      "(tenant_requests), connections, a device's pool with bytes that uploads have booked and not "
+      "written (device_memory), the pool for results "
       "(pinned_memory).",
       MetricType::Gauge);
   pressure.Add({{"monitor", "queue"}}, LargestOf(scheduler, QueuePressure))
@@ -96,13 +100,15 @@ std::vector<prometheus::MetricFamily> CollectOverloadMetrics(const OverloadSourc
       "queue is full (refuse_requests), those of a tenant that has as many as it may "
       "(refuse_tenant_requests), new connections are closed (refuse_connections), requests that "
       "need memory wait in the queue or on a lane (wait_for_device_memory, "
-      "wait_for_pinned_memory).",
+      "wait_for_pinned_memory), or until their connection reads earlier results "
+      "(wait_for_readers).",
       MetricType::Gauge);
   actions.Add({{"action", "refuse_requests"}}, AreAllQueuesFull(scheduler))
       .Add({{"action", "refuse_tenant_requests"}}, tenant_queue >= 1 || tenant_requests >= 1)
       .Add({{"action", "refuse_connections"}}, connections >= 1)
       .Add({{"action", "wait_for_device_memory"}}, WaitsForDeviceMemory(scheduler))
-      .Add({{"action", "wait_for_pinned_memory"}}, scheduler.pinned_zones().AnybodyWaits());
+      .Add({{"action", "wait_for_pinned_memory"}}, scheduler.pinned_zones().AnybodyWaits())
+      .Add({{"action", "wait_for_readers"}}, scheduler.pinned_zones().WaitsForReaders());
   return {pressure.Build(), actions.Build()};
 }
 

@@ -289,6 +289,13 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
     Panel("Log lines lost, and waiting", "In an hour, and KiB that wait: the log's reader is slow or has stopped.", [
         Query(f"increase({of('opserve_log_lines_dropped_total')}[1h])", "{{instance}} lost"),
         Query(of("opserve_log_queued_bytes") + " / 1024", "{{instance}} KiB waiting")]),
+    Panel("Uploads ended", "Of resident tensors, in an hour, by result; stalled: the client sent too slowly.", [
+        Query(f"increase({of('opserve_uploads_total')}[1h])", "{{instance}} {{result}}")]),
+    Panel("Booked by uploads, not written", "Device memory that uploads in progress keep for bytes that are "
+          "still to come; and all that is booked.", [
+        Query(total("device", "opserve_upload_unwritten_bytes"), "{{device}} not written"),
+        Query(total("device", "opserve_workspace_pool_booked_bytes"), "{{device}} booked")],
+          unit="bytes"),
     Panel("Shared memory refused", "By reason.", [
         Query(rate("reason", "opserve_shm_rejections_total") + " > 0", "{{reason}}",
               may_be_empty=True)], unit="ops"),

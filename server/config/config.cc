@@ -182,6 +182,8 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   config.keepalive_time = ToDuration(values.keepalive_time());
   config.keepalive_timeout = ToDuration(values.keepalive_timeout());
   config.write_stall_timeout = ToDuration(values.write_stall_timeout());
+  config.upload_stall_timeout = ToDuration(values.upload_stall_timeout());
+  config.upload_min_bytes_per_second = values.upload_min_bytes_per_second();
   config.streams_per_device = values.streams_per_device();
   config.shadow_check_ratio = values.shadow_check_ratio();
   config.queue_capacity_total = values.queue_capacity_total();

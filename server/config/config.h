@@ -44,6 +44,8 @@ struct Config {
   absl::Duration keepalive_time;
   absl::Duration keepalive_timeout;
   absl::Duration write_stall_timeout;
+  absl::Duration upload_stall_timeout;
+  uint64_t upload_min_bytes_per_second = 1;
   TenantsConfig tenants;
   std::string acl_library_dir;
   std::vector<int32_t> devices;  // ids; empty: all there are

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "ops/catalog/error.h"
 #include "ops/catalog/status_macros.h"
+#include "server/rpc/connection_key.h"
 #include "server/rpc/execute_response.h"
 #include "server/rpc/idempotency_cache.h"
 #include "server/rpc/refusal.h"
@@ -124,8 +125,11 @@ void CheckAgain(ShadowChecks& checks, ExecutionRequest& request, const Execution
 // Hands the program to a device; `on_end` is called if and only if the result is OK.
 // `run`: of the idempotency cache, if the request has a key.
 absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program program,
-                    std::shared_ptr<CallState> call, std::optional<uint64_t> run,
-                    OnExecutionEnd on_end) {
+                    std::shared_ptr<CallState> call, AnswerMemory memory,
+                    std::optional<uint64_t> run, OnExecutionEnd on_end) {
+  // A copied answer leaves the results' own memory free, however slowly it is read.
+  const uint64_t connection =
+      memory == AnswerMemory::kResultBuffers ? ConnectionKey(*input.rpc, input.tenant->id()) : 0;
   input.clock.Book(Stage::kValidate);
   auto done = [&context, run, want_receipt = input.header.want_receipt(),
                end = OpenEnd(context, input), on_end = std::move(on_end)](
@@ -163,7 +167,7 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
     if (end.status.ok() && checks.Draw()) CheckAgain(checks, request, end);
   };
   std::unique_ptr<LaneTask> task = std::make_unique<ExecutionRequest>(
-      std::move(input.message), std::move(program), std::move(call), input.tenant->id(),
+      std::move(input.message), std::move(program), std::move(call), input.tenant->id(), connection,
       ToPriority(input.header.priority()), context.scheduler->costs(), input.clock,
       std::move(done));
   return context.scheduler->Submit(&task);

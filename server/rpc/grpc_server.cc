@@ -123,6 +123,9 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   tensors_.max_tensor_bytes = config.max_tensor_bytes;
   tensors_.max_chunk_bytes = config.max_message_bytes - kChunkHeaderBytes;
   tensors_.max_deadline = config.max_deadline;
+  tensors_.upload_stall_timeout = config.upload_stall_timeout;
+  tensors_.upload_min_bytes_per_second = config.upload_min_bytes_per_second;
+  tensors_.uploads = &uploads_;
   tensors_.is_draining = &execute_.is_draining;
   tensors_.in_flight = &execute_.in_flight;
   DescribeUnaryMethods();

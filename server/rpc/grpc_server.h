@@ -80,6 +80,7 @@ class GrpcServer {
   // Calls that were ended so far because their clients took nothing.
   uint64_t stalled_calls() const { return calls_.writes.cancelled(); }
   const IdempotencyCache& idempotency() const { return idempotency_; }
+  const UploadMetrics& uploads() const { return uploads_; }
 
  private:
   GrpcServer(const Config& config, Parts parts);
@@ -101,6 +102,7 @@ class GrpcServer {
   ServerCalls calls_;
   HealthService health_{calls_};
   IdempotencyCache idempotency_;
+  UploadMetrics uploads_;
   OperatorStatistics statistics_;
   ExecuteContext execute_;
   InferenceServer inference_;

@@ -15,6 +15,7 @@
 #include "server/execution/resident_tensors.h"
 #include "server/observability/request_metrics.h"
 #include "server/rpc/call_counter.h"
+#include "server/rpc/upload_metrics.h"
 #include "server/scheduling/scheduler.h"
 
 namespace opserve::server {
@@ -31,11 +32,15 @@ struct TensorContext {
   Scheduler* scheduler = nullptr;
   ResidentTensors* residents = nullptr;
   RequestMetrics* metrics = nullptr;
+  UploadMetrics* uploads = nullptr;
   const Authenticator* authenticator = nullptr;
   uint64_t max_tensor_bytes = 0;
   uint64_t max_chunk_bytes = 0;
   // Also that of calls without a deadline: how long a transfer takes is up to the other side.
   absl::Duration max_deadline;
+  // UploadPace's, for uploads.
+  absl::Duration upload_stall_timeout;
+  uint64_t upload_min_bytes_per_second = 1;
   // Of all the server's calls, as in ExecuteContext.
   const std::atomic<bool>* is_draining = nullptr;
   CallCounter* in_flight = nullptr;

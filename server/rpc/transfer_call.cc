@@ -10,6 +10,7 @@
 #include "ops/catalog/error.h"
 #include "ops/catalog/status_macros.h"
 #include "server/observability/log.h"
+#include "server/rpc/connection_key.h"
 #include "server/rpc/refusal.h"
 #include "server/rpc/status_conversion.h"
 
@@ -58,7 +59,9 @@ absl::Status TransferCall::Submit(int32_t device, uint64_t result_bytes, Transfe
   // that has passed for ever rings at once, others are rounded up to a millisecond.
   std::unique_ptr<LaneTask> task = std::make_unique<TransferTask>(
       state_, device,
-      TaskDemand{.tenant = tenant_, .pinned_bytes = PinnedPool::BlockBytes(result_bytes)},
+      TaskDemand{.tenant = tenant_,
+                 .pinned_bytes = PinnedPool::BlockBytes(result_bytes),
+                 .connection = result_bytes > 0 ? ConnectionKey(rpc_, tenant_) : 0},
       std::move(step), [this](const absl::Status& status) {
         {
           absl::MutexLock lock(&step_mutex_);

@@ -27,13 +27,6 @@ absl::StatusOr<catalog::TensorSpec> ReadSpec(const v1::UploadHeader& header) {
   return catalog::TensorSpec{.dtype = header.dtype(), .shape = {shape.begin(), shape.end()}};
 }
 
-bool CanTake(const DeviceService& service, uint64_t bytes) {
-  if (service.device().state() != DeviceState::kReady) return false;
-  const DeviceMemoryPool& pool = service.device().memory();
-  const uint64_t limit = pool.options().max_bytes;
-  return bytes <= limit - std::min(limit, pool.statistics().allocated_bytes);
-}
-
 // The device for a tensor of `bytes` bytes.
 absl::StatusOr<DeviceService*> ChooseDevice(const TensorContext& context, uint32_t tenant,
                                             const v1::UploadHeader& header, uint64_t bytes) {
@@ -52,9 +45,9 @@ absl::StatusOr<DeviceService*> ChooseDevice(const TensorContext& context, uint32
   }
   if (const auto id = context.residents->DeviceOf(tenant)) {
     DeviceService* others = scheduler.Find(*id);
-    if (others != nullptr && CanTake(*others, bytes)) return others;
+    if (others != nullptr && Scheduler::HasRoom(*others, tenant, bytes)) return others;
   }
-  if (DeviceService* roomiest = scheduler.Roomiest()) return roomiest;
+  if (DeviceService* roomiest = scheduler.Roomiest(tenant)) return roomiest;
   return catalog::ErrorWithReason(absl::StatusCode::kUnavailable, "device_unavailable",
                                   "no device is ready");
 }
@@ -86,7 +79,54 @@ void UploadCall::OnArrival(bool ok) {
 void UploadCall::Read() {
   ExpectEvent();
   is_reading_ = true;
+  pace_.WaitFor(NextBytes(), absl::Now());
+  if (!is_pace_watched_) {
+    WatchPace();
+  } else if (IsSmallerThanBefore()) {
+    // It is due before the alarm, which was set for a larger message. OnPace sets it anew.
+    pace_alarm_.Cancel();
+  }
   stream_.Read(&incoming_, &read_);
+}
+
+uint64_t UploadCall::NextBytes() const {
+  if (tensor_ == nullptr) return context_.max_chunk_bytes;  // not announced yet
+  return std::min(chunk_bytes_, total_bytes_ - received_bytes_);
+}
+
+bool UploadCall::IsSmallerThanBefore() const {
+  if (tensor_ == nullptr) return false;
+  return received_bytes_ <= chunk_bytes_ || NextBytes() < chunk_bytes_;
+}
+
+void UploadCall::WatchPace() {
+  ExpectEvent();
+  is_pace_watched_ = true;
+  pace_alarm_.Set(queue_, absl::ToChronoTime(pace_.due()), &overdue_);
+}
+
+// Messages that come in time do not set the alarm anew, so it rings about once per stall timeout,
+// perhaps for a message that came long ago.
+void UploadCall::OnPace(bool /*ok*/) {
+  is_pace_watched_ = false;
+  if (is_reading_ && !is_finished_ && failure_.ok()) {
+    if (absl::Now() >= pace_.due()) {
+      Fail(Stalled());
+    } else {
+      WatchPace();
+    }
+  }
+  EventEnded();
+}
+
+absl::Status UploadCall::Stalled() const {
+  return catalog::ErrorWithReason(
+      absl::StatusCode::kDeadlineExceeded, UploadMetrics::kStalledReason,
+      absl::StrCat("the upload stalled after ", received_bytes_, " of the tensor's ", total_bytes_,
+                   " bytes: a client may pause for ",
+                   absl::FormatDuration(context_.upload_stall_timeout),
+                   " (--upload_stall_timeout) if it sends ", context_.upload_min_bytes_per_second,
+                   " bytes per second on average (--upload_min_bytes_per_second)"));
 }
 
 void UploadCall::OnRead(bool ok) {
@@ -133,19 +173,29 @@ absl::Status UploadCall::Start(const v1::UploadHeader& header) {
   OPSERVE_RETURN_IF_ERROR(CheckChunkBytes(context_, header.chunk_bytes()));
   chunk_bytes_ = header.chunk_bytes();
   OPSERVE_ASSIGN_OR_RETURN(lease_, ReadLease(context_, header.lease()));
-  OPSERVE_ASSIGN_OR_RETURN(DeviceService * service,
-                           ChooseDevice(context_, tenant_, header, total_bytes_));
-  const int32_t device = service->device().id();
+  OPSERVE_ASSIGN_OR_RETURN(device_, ChooseDevice(context_, tenant_, header, total_bytes_));
+  OPSERVE_RETURN_IF_ERROR(device_->queue().CheckCanEverHold(tenant_, total_bytes_));
+  const int32_t device = device_->device().id();
   OPSERVE_ASSIGN_OR_RETURN(reservation_,
                            context_.residents->Reserve(tenant_, device, total_bytes_));
-  OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<void> zone_share,
-                           service->queue().TakeMemory(tenant_, total_bytes_));
   tensor_ = std::make_shared<ResidentTensor>();
-  tensor_->zone_share = std::move(zone_share);
   tensor_->spec = std::move(spec);
   tensor_->device = device;
-  tensor_->device_generation = service->device().generation();
+  tensor_->device_generation = device_->device().generation();
   return absl::OkStatus();
+}
+
+absl::Status UploadCall::Book() {
+  OPSERVE_ASSIGN_OR_RETURN(tensor_->zone_share, device_->queue().TakeMemory(tenant_, total_bytes_));
+  unwritten_bytes_ = total_bytes_;
+  device_->queue().AddUnwritten(unwritten_bytes_);
+  return absl::OkStatus();
+}
+
+void UploadCall::SubtractUnwritten(uint64_t bytes) {
+  if (bytes == 0) return;
+  unwritten_bytes_ -= bytes;
+  device_->queue().SubtractUnwritten(bytes);
 }
 
 absl::Status UploadCall::TakeChunk(codec::PayloadMessage message, uint32_t crc32c) {
@@ -159,8 +209,10 @@ absl::Status UploadCall::TakeChunk(codec::PayloadMessage message, uint32_t crc32
     return InvalidField("data", absl::StrCat("the chunk from byte ", received_bytes_, " on has ",
                                              bytes, " bytes, expected ", expected));
   }
+  if (received_bytes_ == 0) OPSERVE_RETURN_IF_ERROR(Book());
   next_ = Chunk{.message = std::move(message), .offset = received_bytes_, .crc32c = crc32c};
   received_bytes_ += bytes;
+  pace_.Arrived(bytes, absl::Now());
   return absl::OkStatus();
 }
 
@@ -190,8 +242,11 @@ absl::Status UploadCall::CopyNext() {
 }
 
 void UploadCall::OnStepEnded(const absl::Status& status) {
-  if (status.ok())
-    context_.metrics->RecordCopies(CopyPath::kGrpc, copying_->message.payloads()[0].size, 0);
+  if (status.ok()) {
+    const uint64_t bytes = copying_->message.payloads()[0].size;
+    context_.metrics->RecordCopies(CopyPath::kGrpc, bytes, 0);
+    SubtractUnwritten(bytes);
+  }
   copying_.reset();
   if (status.ok()) {
     Proceed();
@@ -209,6 +264,7 @@ void UploadCall::Fail(const absl::Status& status) {
 void UploadCall::Complete() {
   v1::UploadResponse response;
   if (failure_.ok()) failure_ = AddTensor(&response);
+  SubtractUnwritten(unwritten_bytes_);
   tensor_.reset();
   reservation_ = ResidentTensors::Reservation();
   copying_.reset();
@@ -216,6 +272,7 @@ void UploadCall::Complete() {
   is_finished_ = true;
   ExpectEvent();
   write_.Begin();
+  pace_alarm_.Cancel();
   const grpc::Status status = End(failure_, kUpload);
   if (!status.ok()) {
     stream_.FinishWithError(status, &finished_);
@@ -248,11 +305,12 @@ void UploadCall::OnFinished(bool /*ok*/) {
   EventEnded();
 }
 
-// The client never got the handle: it left when the answer was on its way.
 void UploadCall::OnEnd() {
-  if (!handle_.empty() && rpc_.IsCancelled()) {
-    context_.residents->Release(tenant_, {&handle_, 1});
-  }
+  // Only now it is known: a client that leaves ends its messages like one that has sent them all.
+  const bool has_client_left = rpc_.IsCancelled();
+  context_.uploads->RecordEnd(has_client_left ? absl::CancelledError() : failure_);
+  // The client never got the handle: it left when the answer was on its way.
+  if (!handle_.empty() && has_client_left) context_.residents->Release(tenant_, {&handle_, 1});
 }
 
 }  // namespace opserve::server

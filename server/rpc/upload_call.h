@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "grpcpp/alarm.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/support/async_stream.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -15,11 +16,16 @@
 #include "server/execution/resident_tensors.h"
 #include "server/rpc/tensor_service.h"
 #include "server/rpc/transfer_call.h"
+#include "server/rpc/upload_pace.h"
 
 namespace opserve::server {
 
 // At most two chunks are in memory: one that is being copied, and one that waits for it or is being
 // read. Whatever goes wrong, memory and quota are free again before the client hears of it.
+//
+// An announcement counts against its tenant's quota and takes nothing of the device. The tensor is
+// one block, so all of its memory is booked when the first chunk is there; from then on the client
+// has to keep a least pace, or the upload ends.
 class UploadCall final : public TransferCall {
  public:
   // Waits for the next call on `queue`, unless the server takes no more.
@@ -37,6 +43,7 @@ class UploadCall final : public TransferCall {
   void OnArrival(bool ok);
   void OnRead(bool ok);
   void OnFinished(bool ok);
+  void OnPace(bool ok);
   void OnStepEnded(const absl::Status& status) override;
   void OnDeadline(const absl::Status& status) override { Fail(status); }
   void OnEnd() override;
@@ -47,6 +54,16 @@ class UploadCall final : public TransferCall {
   // Checks what is announced, chooses the device and reserves the quota.
   absl::Status Start(const v1::UploadHeader& header);
   absl::Status TakeChunk(codec::PayloadMessage message, uint32_t crc32c);
+  // Books the device's memory for the whole tensor.
+  absl::Status Book();
+  // The next message may have so many bytes of the tensor.
+  uint64_t NextBytes() const;
+  // Than the message before: only the first one's size is not known, and only the last one differs.
+  bool IsSmallerThanBefore() const;
+  // OnPace follows when the message that is read now is overdue.
+  void WatchPace();
+  absl::Status Stalled() const;
+  void SubtractUnwritten(uint64_t bytes);
   // Does whatever can be done now.
   void Proceed();
   absl::Status CopyNext();
@@ -62,7 +79,14 @@ class UploadCall final : public TransferCall {
   MemberEvent<UploadCall, &UploadCall::OnRead> read_{this};
   MemberEvent<UploadCall, &UploadCall::OnFinished> finished_{this};
 
+  MemberEvent<UploadCall, &UploadCall::OnPace> overdue_{this};
+
+  UploadPace pace_{context_.upload_stall_timeout, context_.upload_min_bytes_per_second};
+  grpc::Alarm pace_alarm_;
+  bool is_pace_watched_ = false;            // pace_alarm_ is set; it may ring too early
   std::shared_ptr<ResidentTensor> tensor_;  // null before the header has come
+  DeviceService* device_ = nullptr;         // the tensor's
+  uint64_t unwritten_bytes_ = 0;            // that this upload has added to the device's
   ResidentTensors::Reservation reservation_;
   absl::Duration lease_;
   uint64_t total_bytes_ = 0;

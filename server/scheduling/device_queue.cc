@@ -51,6 +51,7 @@ absl::Status DeviceQueue::SetTenants(absl::Span<const TenantSettings> tenants) {
   }
   for (const TenantSettings& tenant : tenants) {
     OPSERVE_RETURN_IF_ERROR(tasks_.SetTenant(tenant.tenant, tenant.weight, tenant.memory));
+    residents_.SetLimit(tenant.tenant, tenant.resident_bytes);
   }
   Publish();
   return absl::OkStatus();
@@ -75,7 +76,8 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
                      .estimate = demand.cost.time,
                      .work = demand.work,
                      .device_bytes = demand.device_bytes,
-                     .pinned_bytes = demand.pinned_bytes};
+                     .pinned_bytes = demand.pinned_bytes,
+                     .connection = demand.connection};
   entry.payload = std::move(*task);
   if (absl::Status status = tasks_.Push(&entry, now); !status.ok()) {
     *task = std::move(entry.payload);
@@ -253,9 +255,12 @@ void DeviceQueue::Close() {
 
 absl::StatusOr<std::shared_ptr<void>> DeviceQueue::TakeMemory(uint32_t tenant, uint64_t bytes) {
   absl::MutexLock lock(&mutex_);
-  if (absl::Status status = tasks_.CheckCanEverFit(tenant, bytes); !status.ok()) return status;
+  OPSERVE_RETURN_IF_ERROR(tasks_.CheckCanEverFit(tenant, bytes));
+  OPSERVE_RETURN_IF_ERROR(residents_.Check(tenant, bytes));
   if (tasks_.TryTakeMemory(tenant, bytes)) {
+    residents_.Add(tenant, bytes);
     tenant_bytes_.Add(tenant, bytes);
+    Publish();
     return std::shared_ptr<void>(this, [tenant, bytes](void* queue) {
       static_cast<DeviceQueue*>(queue)->GiveMemory(tenant, bytes);
     });
@@ -267,9 +272,23 @@ absl::StatusOr<std::shared_ptr<void>> DeviceQueue::TakeMemory(uint32_t tenant, u
       kMemoryPushbackMs);
 }
 
+absl::Status DeviceQueue::CheckCanEverHold(uint32_t tenant, uint64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  OPSERVE_RETURN_IF_ERROR(tasks_.CheckCanEverFit(tenant, bytes));
+  const absl::Status fits = residents_.Check(tenant, bytes);
+  return absl::IsFailedPrecondition(fits) ? fits : absl::OkStatus();
+}
+
+uint64_t DeviceQueue::RoomFor(uint32_t tenant) {
+  absl::MutexLock lock(&mutex_);
+  const MemoryZones& memory = tasks_.memory();
+  return std::min(residents_.Left(tenant), memory.capacity() - memory.used());
+}
+
 void DeviceQueue::GiveMemory(uint32_t tenant, uint64_t bytes) {
   tenant_bytes_.Subtract(tenant, bytes);
   absl::MutexLock lock(&mutex_);
+  residents_.Subtract(tenant, bytes);
   tasks_.GiveMemory(tenant, bytes);
   Publish();
 }
@@ -277,6 +296,12 @@ void DeviceQueue::GiveMemory(uint32_t tenant, uint64_t bytes) {
 void DeviceQueue::PinnedMemoryMayFit(uint32_t tenant) {
   absl::MutexLock lock(&mutex_);
   tasks_.PinnedMemoryMayFit(tenant);
+  Publish();
+}
+
+void DeviceQueue::ConnectionMayFit(uint64_t connection) {
+  absl::MutexLock lock(&mutex_);
+  tasks_.ConnectionMayFit(connection);
   Publish();
 }
 
@@ -309,6 +334,7 @@ void DeviceQueue::CollectLags() {
 void DeviceQueue::Publish() {
   may_start_ = tasks_.MayStart();
   waits_for_memory_.store(tasks_.memory().AnybodyWaits(), std::memory_order_relaxed);
+  booked_bytes_.store(tasks_.memory().used(), std::memory_order_relaxed);
   depth_.store(tasks_.depth());
   oldest_arrival_ns_.store(tasks_.depth() == 0 ? 0 : absl::ToUnixNanos(tasks_.oldest_arrival()),
                            std::memory_order_relaxed);

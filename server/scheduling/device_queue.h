@@ -27,6 +27,7 @@
 #include "server/scheduling/dispatch_queue.h"
 #include "server/scheduling/lane_task.h"
 #include "server/scheduling/pinned_zones.h"
+#include "server/scheduling/resident_shares.h"
 #include "server/scheduling/tenant_settings.h"
 
 namespace opserve::server {
@@ -117,12 +118,24 @@ class DeviceQueue final : private PinnedZones::Queue {
   // Refuses what comes from now on; what waits is still handed out.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A tenant's device memory beside that of its tasks, until the last owner of the result is gone,
-  // which must be before the queue.
+  // Books device memory for a tenant's resident tensor, until the last owner of the result is gone,
+  // which must be before the queue. The tenant gets no more than its resident_bytes.
   // kFailedPrecondition (reason "tenant_memory", pushback -1): never.  kResourceExhausted (reason
   // "tenant_memory" or "device_memory", with a retry hint): not now.
   absl::StatusOr<std::shared_ptr<void>> TakeMemory(uint32_t tenant, uint64_t bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // kFailedPrecondition: as TakeMemory, which would never succeed.
+  absl::Status CheckCanEverHold(uint32_t tenant, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // About what TakeMemory would book for the tenant now.
+  uint64_t RoomFor(uint32_t tenant) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Booked memory of uploads that is not written yet, for watching; takes no lock. An upload adds
+  // what it has booked and subtracts what it has written, or never will.
+  void AddUnwritten(uint64_t bytes) { unwritten_bytes_.fetch_add(bytes); }
+  void SubtractUnwritten(uint64_t bytes) { unwritten_bytes_.fetch_sub(bytes); }
+  uint64_t unwritten_bytes() const { return unwritten_bytes_.load(); }
+  // All device memory that is booked: of tasks that execute, resident tensors and uploads.
+  uint64_t booked_bytes() const { return booked_bytes_.load(std::memory_order_relaxed); }
 
   // What a tenant has here now.
   struct TenantState {
@@ -181,6 +194,7 @@ class DeviceQueue final : private PinnedZones::Queue {
   bool PopOnce(Popped* popped) ABSL_LOCKS_EXCLUDED(mutex_);
   void GiveMemory(uint32_t tenant, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   void PinnedMemoryMayFit(uint32_t tenant) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void ConnectionMayFit(uint64_t connection) override ABSL_LOCKS_EXCLUDED(mutex_);
   // After every change of tasks_.
   void Publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -194,6 +208,7 @@ class DeviceQueue final : private PinnedZones::Queue {
   BusyTime busy_;  // begins and ends with mutex_ held
   absl::Mutex mutex_;
   Tasks tasks_ ABSL_GUARDED_BY(mutex_);
+  ResidentShares residents_ ABSL_GUARDED_BY(mutex_);
   bool is_paused_ ABSL_GUARDED_BY(mutex_) = true;
   bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool may_start_ ABSL_GUARDED_BY(mutex_) = false;
@@ -206,6 +221,8 @@ class DeviceQueue final : private PinnedZones::Queue {
   std::atomic<uint32_t> executing_ = 0;
   std::atomic<int64_t> oldest_arrival_ns_ = 0;
   std::atomic<bool> waits_for_memory_ = false;
+  std::atomic<uint64_t> booked_bytes_ = 0;
+  std::atomic<uint64_t> unwritten_bytes_ = 0;                    // written without it
   std::array<std::atomic<int64_t>, kTenantSlots> lags_ns_ = {};  // by TenantSlot
 };
 

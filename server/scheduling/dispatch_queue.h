@@ -1,7 +1,8 @@
 // What waits for a device, in the order in which it may start: fairly between tenants
 // (fair_queue.h), each within its device memory (memory_zones.h) and its page-locked memory
 // (pinned_zones.h). A tenant whose next entry has no memory is passed over until it has, so a lane
-// stays idle only if nothing that waits could run.
+// stays idle only if nothing that waits could run. An entry whose connection has too many unread
+// results is set aside, so that it holds up no other connection of its tenant.
 #pragma once
 
 #include <cstddef>
@@ -86,6 +87,8 @@ class DispatchQueue {
 
   // PinnedZones has told that what the tenant waits for may fit.
   void PinnedMemoryMayFit(uint32_t tenant) { LookAgain(tenant); }
+  // Likewise of the first entry of a connection.
+  void ConnectionMayFit(uint64_t connection) { PutBack(connection); }
 
   // As those of FairQueue.
   std::optional<Entry> Remove(const void* key);
@@ -104,7 +107,7 @@ class DispatchQueue {
  private:
   // What the tenant would start next has changed, or is gone.
   void LookAgain(uint32_t tenant) {
-    if (queue_.depth(tenant) == 0) {
+    if (!queue_.HasOrdered(tenant)) {
       memory_.StopWaiting(tenant);
       StopWaitingForPinned(tenant);
     } else {
@@ -114,9 +117,18 @@ class DispatchQueue {
   void StopWaitingForPinned(uint32_t tenant) {
     if (pinned_ != nullptr) pinned_->StopWaiting(self_, tenant);
   }
-  std::optional<PinnedAllowance> TryTakePinned(const Entry& entry) {
-    if (pinned_ == nullptr) return PinnedAllowance();
-    return pinned_->TryTake(self_, entry.tenant, entry.pinned_bytes);
+  PinnedZones::Taken TryTakePinned(const Entry& entry) {
+    if (pinned_ == nullptr) return {.allowance = PinnedAllowance()};
+    return pinned_->TryTake(self_, entry.tenant, entry.pinned_bytes, entry.connection);
+  }
+  // Of a connection with entries set aside, one is in the order, or it waits in pinned_ and will be
+  // told. So when one leaves, the next takes its place.
+  void PutBack(uint64_t connection) {
+    if (const auto tenant = queue_.PutBack(connection)) LookAgain(*tenant);
+  }
+  void HasLeft(const Entry& entry) {
+    PutBack(entry.connection);
+    LookAgain(entry.tenant);
   }
 
   FairQueue<Payload> queue_;
@@ -179,8 +191,13 @@ typename DispatchQueue<Payload>::Popped DispatchQueue<Payload>::Pop(absl::Time n
       queue_.Park(tenant);
       continue;
     }
-    std::optional<PinnedAllowance> pinned = TryTakePinned(*next);
-    if (!pinned) {
+    PinnedZones::Taken pinned = TryTakePinned(*next);
+    if (pinned.is_connection_full) {
+      queue_.SetNextAside();
+      LookAgain(tenant);
+      continue;
+    }
+    if (!pinned.allowance) {
       memory_.StopWaiting(tenant);
       queue_.Park(tenant);
       continue;
@@ -189,7 +206,8 @@ typename DispatchQueue<Payload>::Popped DispatchQueue<Payload>::Pop(absl::Time n
     memory_.StopWaiting(tenant);
     StopWaitingForPinned(tenant);
     auto [entry, charge] = queue_.PopNext();
-    popped.started = Started{std::move(entry), {charge, bytes}, *std::move(pinned)};
+    PutBack(entry.connection);
+    popped.started = Started{std::move(entry), {charge, bytes}, *std::move(pinned.allowance)};
     break;
   }
   return popped;
@@ -204,7 +222,7 @@ void DispatchQueue<Payload>::Ended(const Lease& lease, absl::Duration actual) {
 template <typename Payload>
 std::optional<QueueEntry<Payload>> DispatchQueue<Payload>::Remove(const void* key) {
   std::optional<Entry> entry = queue_.Remove(key);
-  if (entry) LookAgain(entry->tenant);
+  if (entry) HasLeft(*entry);
   return entry;
 }
 
@@ -218,7 +236,7 @@ std::vector<QueueEntry<Payload>> DispatchQueue<Payload>::TakeAll() {
 template <typename Payload>
 std::vector<QueueEntry<Payload>> DispatchQueue<Payload>::TakeExpired(absl::Time now) {
   std::vector<Entry> entries = queue_.TakeExpired(now);
-  for (const Entry& entry : entries) LookAgain(entry.tenant);
+  for (const Entry& entry : entries) HasLeft(entry);
   return entries;
 }
 

@@ -75,15 +75,16 @@ uint64_t PinnedBytes(const Program& program) {
 
 ExecutionRequest::ExecutionRequest(codec::PayloadMessage message, Program program,
                                    std::shared_ptr<CallState> call, uint32_t tenant,
-                                   Priority priority, CostModel& costs, const StageClock& clock,
-                                   Done done)
+                                   uint64_t connection, Priority priority, CostModel& costs,
+                                   const StageClock& clock, Done done)
     : LaneTask(std::move(call), program.device(),
                TaskDemand{.tenant = tenant,
                           .priority = priority,
                           .cost = EstimateCost(program, costs),
                           .work = program.work,
                           .device_bytes = DeviceBytes(program, message),
-                          .pinned_bytes = PinnedBytes(program)}),
+                          .pinned_bytes = PinnedBytes(program),
+                          .connection = connection}),
       message_(std::move(message)),
       program_(std::move(program)),
       costs_(costs),

@@ -21,11 +21,11 @@ class ExecutionRequest final : public LaneTask {
   // cancelled. Must not block. The request is destroyed after it returns.
   using Done = std::function<void(ExecutionRequest& request, absl::StatusOr<ProgramResult> result)>;
 
-  // `tenant`: whose memory and time it uses. What it takes is estimated from `costs` and, if it has
-  // one invocation, recorded there.
+  // `tenant`: whose memory and time it uses; `connection`: as in TaskDemand. What it takes is
+  // estimated from `costs` and, if it has one invocation, recorded there.
   ExecutionRequest(codec::PayloadMessage message, Program program, std::shared_ptr<CallState> call,
-                   uint32_t tenant, Priority priority, CostModel& costs, const StageClock& clock,
-                   Done done);
+                   uint32_t tenant, uint64_t connection, Priority priority, CostModel& costs,
+                   const StageClock& clock, Done done);
 
   void Run(LaneContext& lane) override;
   bool is_prompt() const override { return is_prompt_; }

@@ -47,15 +47,20 @@ struct QueueEntry {
   uint64_t work = 0;                               // in elements, as operators count it
   uint64_t device_bytes = 0;                       // device memory it needs while it runs
   uint64_t pinned_bytes = 0;                       // page-locked memory it needs for its results
+  uint64_t connection = 0;                         // that will read them; 0: none that matters
   absl::Time arrival = absl::InfinitePast();       // set by Push
 };
 
 // Not thread-safe. Every call takes O(log n) of what waits, except those which hand out many
 // entries.
 //
+// Entries of a connection that cannot start now may be set aside, so that others of their tenant go
+// before them; the connection's later entries join them.
+//
 // Invariants: depth() <= capacity; depth(t) <= capacity_per_tenant and queued_work(t) <=
-// work_per_tenant for every tenant t; a tenant is waiting in shares_ if and only if it has entries
-// here and is not parked.
+// work_per_tenant for every tenant t; of each connection at most a quarter of capacity_per_tenant
+// is set aside; a tenant is waiting in shares_ if and only if it has entries that are not set aside
+// and is not parked.
 template <typename Payload>
 class FairQueue {
  public:
@@ -77,7 +82,8 @@ class FairQueue {
 
   // Takes *entry if and only if the result is OK.
   // kResourceExhausted (reason "queue_full" or "tenant_queue_full", or "work_limit" if the tenant's
-  // entries are more work than work_per_tenant; with a retry hint): full.
+  // entries are more work than work_per_tenant; with a retry hint): full, or too many entries of its
+  // connection are set aside.
   absl::Status Push(Entry* entry, absl::Time now);
 
   // What goes next; null: nothing that could start waits. Valid until the next call that is not
@@ -94,6 +100,17 @@ class FairQueue {
   void Park(uint32_t tenant);
   void Unpark(uint32_t tenant);
 
+  // Sets aside what goes next, which there is and has a connection.
+  void SetNextAside();
+  // Puts the first of the connection's entries that are set aside, if any, back into the order;
+  // returns its tenant.
+  std::optional<uint32_t> PutBack(uint64_t connection);
+  // Whether the tenant has entries that are not set aside.
+  bool HasOrdered(uint32_t tenant) const {
+    const auto found = waiting_.find(tenant);
+    return found != waiting_.end() && !found->second.order.empty();
+  }
+
   // Takes the entry with this key, if it waits here.
   std::optional<Entry> Remove(const void* key);
   // Takes everything, in order of arrival.
@@ -104,9 +121,9 @@ class FairQueue {
   size_t depth() const { return arrivals_.size(); }
   size_t depth(uint32_t tenant) const {
     const auto found = waiting_.find(tenant);
-    return found == waiting_.end() ? 0 : found->second.order.size();
+    return found == waiting_.end() ? 0 : found->second.order.size() + found->second.aside;
   }
-  // Lane time that a tenant's entries will probably take.
+  // Lane time that a tenant's entries will probably take, without those that are set aside.
   absl::Duration queued_time(uint32_t tenant) const {
     const auto found = waiting_.find(tenant);
     return found == waiting_.end() ? absl::ZeroDuration() : found->second.time;
@@ -135,6 +152,7 @@ class FairQueue {
   struct Waiting {
     Entry entry;
     uint64_t number;  // in order of arrival
+    bool is_aside = false;
   };
   using Arrivals = std::list<Waiting>;
 
@@ -155,10 +173,12 @@ class FairQueue {
       return time != other.time ? time < other.time : number < other.number;
     }
   };
+  using Order = absl::btree_map<TurnInTenant, typename Arrivals::iterator>;
   struct TenantQueue {
-    absl::btree_map<TurnInTenant, typename Arrivals::iterator> order;
-    absl::Duration time;
-    uint64_t work = 0;
+    Order order;
+    size_t aside = 0;     // entries that are not in it
+    absl::Duration time;  // of those that are
+    uint64_t work = 0;    // of all
     bool is_parked = false;
   };
 
@@ -168,7 +188,11 @@ class FairQueue {
   absl::Status CheckRoom(const Entry& entry);
   // When a tenant's entries will have been served, at its share of the lanes.
   int64_t TenantPushback(uint32_t tenant);
-  // Does everything but tell shares_; returns whether the tenant has entries left.
+  absl::Status CheckRoomAside(const Entry& entry);
+  void PutInOrder(TenantQueue* queue, typename Arrivals::iterator waiting);
+  void TakeOutOfOrder(TenantQueue* queue, typename Arrivals::iterator waiting);
+  void TakeFromAside(TenantQueue* queue, typename Arrivals::iterator waiting);
+  // Does everything but tell shares_; returns whether the tenant has entries left in its order.
   std::pair<Entry, bool> Take(typename Arrivals::iterator waiting);
   Entry TakeAndStopWaiting(typename Arrivals::iterator waiting);
 
@@ -176,6 +200,7 @@ class FairQueue {
   TenantShares shares_;
   Arrivals arrivals_;                                   // owns what waits, in order of arrival
   absl::flat_hash_map<uint32_t, TenantQueue> waiting_;  // tenants that have entries
+  absl::flat_hash_map<uint64_t, Order> aside_;          // by connection; none is empty
   absl::btree_map<Expiry, typename Arrivals::iterator> expiries_;
   absl::flat_hash_map<const void*, typename Arrivals::iterator> keys_;
   absl::Duration queued_time_;
@@ -221,6 +246,7 @@ template <typename Payload>
 absl::Status FairQueue<Payload>::Push(Entry* entry, absl::Time now) {
   const uint32_t tenant = entry->tenant;
   if (absl::Status status = CheckRoom(*entry); !status.ok()) return status;
+  if (absl::Status status = CheckRoomAside(*entry); !status.ok()) return status;
   entry->arrival = now;
   entry->estimate = std::max(entry->estimate, kLeastEstimate);
   entry->expiry = std::min(entry->expiry, entry->deadline);
@@ -228,16 +254,84 @@ absl::Status FairQueue<Payload>::Push(Entry* entry, absl::Time now) {
   const auto waiting = std::prev(arrivals_.end());
   const Entry& queued = waiting->entry;
   TenantQueue& queue = waiting_[tenant];
-  queue.order.emplace(TurnOf(*waiting), waiting);
-  queue.time += queued.estimate;
   queue.work += queued.work;
-  queued_time_ += queued.estimate;
+  const auto aside = aside_.find(queued.connection);
+  if (aside != aside_.end()) {
+    waiting->is_aside = true;
+    aside->second.emplace(TurnOf(*waiting), waiting);
+    ++queue.aside;
+  } else {
+    PutInOrder(&queue, waiting);
+  }
   if (queued.expiry != absl::InfiniteFuture()) {
     expiries_.emplace(Expiry{queued.expiry, waiting->number}, waiting);
   }
   if (queued.key != nullptr) keys_.emplace(queued.key, waiting);
-  if (queue.order.size() == 1) shares_.StartWaiting(tenant);
   return absl::OkStatus();
+}
+
+template <typename Payload>
+absl::Status FairQueue<Payload>::CheckRoomAside(const Entry& entry) {
+  const auto aside = aside_.find(entry.connection);
+  if (aside == aside_.end()) return absl::OkStatus();
+  const size_t most = std::max<size_t>(options_.capacity_per_tenant / 4, 1);
+  if (aside->second.size() < most) return absl::OkStatus();
+  return catalog::ErrorWithPushback(
+      absl::StatusCode::kResourceExhausted, "tenant_queue_full",
+      absl::StrCat(aside->second.size(),
+                   " requests of this connection wait until it has read "
+                   "earlier results"),
+      PushbackMilliseconds(queued_time(entry.tenant) / options_.lanes, options_.random));
+}
+
+template <typename Payload>
+void FairQueue<Payload>::PutInOrder(TenantQueue* queue, typename Arrivals::iterator waiting) {
+  const Entry& entry = waiting->entry;
+  queue->order.emplace(TurnOf(*waiting), waiting);
+  queue->time += entry.estimate;
+  queued_time_ += entry.estimate;
+  if (queue->order.size() == 1) shares_.StartWaiting(entry.tenant);
+}
+
+template <typename Payload>
+void FairQueue<Payload>::TakeOutOfOrder(TenantQueue* queue, typename Arrivals::iterator waiting) {
+  const Entry& entry = waiting->entry;
+  queue->order.erase(TurnOf(*waiting));
+  queue->time -= entry.estimate;
+  queued_time_ -= entry.estimate;
+  if (queue->order.empty()) queue->is_parked = false;
+}
+
+template <typename Payload>
+void FairQueue<Payload>::TakeFromAside(TenantQueue* queue, typename Arrivals::iterator waiting) {
+  const auto aside = aside_.find(waiting->entry.connection);
+  aside->second.erase(TurnOf(*waiting));
+  if (aside->second.empty()) aside_.erase(aside);
+  --queue->aside;
+  waiting->is_aside = false;
+}
+
+template <typename Payload>
+void FairQueue<Payload>::SetNextAside() {
+  const uint32_t tenant = *shares_.Next();
+  TenantQueue& queue = waiting_.find(tenant)->second;
+  const auto waiting = queue.order.begin()->second;
+  TakeOutOfOrder(&queue, waiting);
+  if (queue.order.empty()) shares_.StopWaiting(tenant);
+  waiting->is_aside = true;
+  aside_[waiting->entry.connection].emplace(TurnOf(*waiting), waiting);
+  ++queue.aside;
+}
+
+template <typename Payload>
+std::optional<uint32_t> FairQueue<Payload>::PutBack(uint64_t connection) {
+  const auto aside = aside_.find(connection);
+  if (aside == aside_.end()) return std::nullopt;
+  const auto waiting = aside->second.begin()->second;
+  TenantQueue& queue = waiting_.find(waiting->entry.tenant)->second;
+  TakeFromAside(&queue, waiting);
+  PutInOrder(&queue, waiting);
+  return waiting->entry.tenant;
 }
 
 template <typename Payload>
@@ -257,14 +351,16 @@ typename FairQueue<Payload>::Started FairQueue<Payload>::PopNext() {
 
 template <typename Payload>
 std::pair<QueueEntry<Payload>, bool> FairQueue<Payload>::Take(typename Arrivals::iterator waiting) {
+  const auto queue = waiting_.find(waiting->entry.tenant);
+  if (waiting->is_aside) {
+    TakeFromAside(&queue->second, waiting);
+  } else {
+    TakeOutOfOrder(&queue->second, waiting);
+  }
   Entry entry = std::move(waiting->entry);
-  const auto queue = waiting_.find(entry.tenant);
-  queue->second.order.erase({entry.priority, entry.deadline, waiting->number});
-  queue->second.time -= entry.estimate;
   queue->second.work -= entry.work;
-  queued_time_ -= entry.estimate;
   const bool has_more = !queue->second.order.empty();
-  if (!has_more) waiting_.erase(queue);
+  if (!has_more && queue->second.aside == 0) waiting_.erase(queue);
   if (entry.expiry != absl::InfiniteFuture()) {
     expiries_.erase({entry.expiry, waiting->number});
   }

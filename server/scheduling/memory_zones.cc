@@ -69,7 +69,8 @@ absl::Status MemoryZones::SetLimits(uint32_t id, const MemoryLimits& limits) {
 void MemoryZones::SetReserved(uint64_t reserved) {
   if (reserved == reserved_) return;
   reserved_ = reserved;
-  for (const auto& [id, tenant] : tenants_) {
+  for (const uint32_t id : waiting_) {
+    const Tenant& tenant = tenants_.find(id)->second;
     Delist(id, tenant);
     Enlist(id, tenant);
   }
@@ -132,6 +133,7 @@ void MemoryZones::Wait(uint32_t id, uint64_t bytes) {
   Tenant& tenant = tenants_[id];
   Delist(id, tenant);
   if (!tenant.waiting) tenant.waiting = Waiting{.turn = ++turns_};
+  waiting_.insert(id);
   tenant.waiting->bytes = bytes;
   tenant.waiting->was_told = false;
   Enlist(id, tenant);
@@ -142,6 +144,7 @@ void MemoryZones::StopWaiting(uint32_t id) {
   if (found == tenants_.end() || !found->second.waiting) return;
   Delist(id, found->second);
   found->second.waiting.reset();
+  waiting_.erase(id);
 }
 
 std::optional<uint32_t> MemoryZones::NextThatFits() const {
@@ -173,6 +176,11 @@ bool MemoryZones::Forget(uint32_t id) {
   tenants_.erase(found);
   SetReserved(reserved_ - reserved);
   return true;
+}
+
+MemoryLimits MemoryZones::limits(uint32_t id) const {
+  const auto found = tenants_.find(id);
+  return found == tenants_.end() ? MemoryLimits() : found->second.limits;
 }
 
 uint64_t MemoryZones::used(uint32_t id) const {

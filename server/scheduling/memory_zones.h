@@ -27,7 +27,7 @@ struct MemoryLimits {
 };
 
 // Counts bytes; it has no memory itself. Not thread-safe. Every call takes O(log n) of the tenants
-// that wait, except those which change what is reserved.
+// that wait, except those which change what is reserved: O(n log n).
 //
 // Invariants: used() <= capacity; used(t) <= its hard limit when it was taken; the sum over all
 // tenants of max(used, reserved) <= capacity, except after a reservation grew into what is lent,
@@ -72,6 +72,7 @@ class MemoryZones {
     return !classes_[kWithin].turns.empty() || !classes_[kAbove].turns.empty();
   }
 
+  MemoryLimits limits(uint32_t tenant) const;
   uint64_t used() const { return used_; }
   uint64_t used(uint32_t tenant) const;
   uint64_t capacity() const { return capacity_; }
@@ -132,6 +133,7 @@ class MemoryZones {
 
   const uint64_t capacity_;
   absl::flat_hash_map<uint32_t, Tenant> tenants_;
+  absl::btree_set<uint32_t> waiting_;  // tenants
   Class classes_[2];
   uint64_t reserved_ = 0;  // sum over tenants
   uint64_t used_ = 0;

@@ -1,7 +1,6 @@
 #include "server/scheduling/pinned_zones.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "ops/catalog/error.h"
@@ -14,11 +13,13 @@ std::shared_ptr<PinnedZones> PinnedZones::Create(uint64_t capacity, bool overflo
 
 absl::Status PinnedZones::SetTenants(absl::Span<const TenantSettings> tenants) {
   absl::MutexLock lock(&mutex_);
-  // First those that reserve nothing any more, so that there is room for the others.
+  // First those that reserve less than before, so that there is room for the others.
   for (const bool may_reserve : {false, true}) {
     for (const TenantSettings& tenant : tenants) {
       MemoryLimits limits = tenant.pinned;
-      if (!may_reserve) limits.reserved = 0;
+      if (!may_reserve) {
+        limits.reserved = std::min(limits.reserved, zones_.limits(tenant.tenant).reserved);
+      }
       if (absl::Status status = zones_.SetLimits(tenant.tenant, limits); !status.ok()) {
         return status;
       }
@@ -40,14 +41,30 @@ absl::Status PinnedZones::CheckCanEverFit(uint32_t tenant, uint64_t bytes) const
       /*pushback_ms=*/-1);
 }
 
-std::optional<PinnedAllowance> PinnedZones::TryTake(Queue* queue, uint32_t tenant, uint64_t bytes) {
-  if (bytes == 0) return PinnedAllowance();
+bool PinnedZones::IsFull(const Connection& connection, uint32_t tenant, uint64_t bytes) const {
+  const uint64_t most = std::min(zones_.limits(tenant).hard, capacity_) / kConnectionPart;
+  return connection.bytes >= most || bytes > most - connection.bytes;
+}
+
+PinnedZones::Taken PinnedZones::TryTake(Queue* queue, uint32_t tenant, uint64_t bytes,
+                                        uint64_t connection) {
+  if (bytes == 0) return {.allowance = PinnedAllowance()};
   absl::MutexLock lock(&mutex_);
+  // A connection that has no results is not known: its first ones may be of any size.
+  if (const auto known = connections_.find(connection);
+      known != connections_.end() && IsFull(known->second, tenant, bytes)) {
+    Told& waiting = known->second.waiting;
+    if (waiting.empty()) full_connections_.fetch_add(1, std::memory_order_relaxed);
+    if (std::find(waiting.begin(), waiting.end(), queue) == waiting.end()) {
+      waiting.push_back(queue);
+    }
+    return {.allowance = std::nullopt, .is_connection_full = true};
+  }
   const bool has_room = zones_.TryTake(tenant, bytes);
   if (has_room || overflows_) {
     Remove(queue, tenant);
-    return has_room ? Charge(tenant, bytes)
-                    : PinnedAllowance{.charge = nullptr, .is_pinned = false};
+    return {.allowance = has_room ? Charge(tenant, bytes, connection)
+                                  : PinnedAllowance{.charge = nullptr, .is_pinned = false}};
   }
   Waits& waits = waits_[tenant];
   const auto found = std::find_if(waits.begin(), waits.end(),
@@ -55,26 +72,52 @@ std::optional<PinnedAllowance> PinnedZones::TryTake(Queue* queue, uint32_t tenan
   Wait& wait = found != waits.end() ? *found : waits.emplace_back();
   wait = {queue, bytes, /*was_told=*/false};
   Register(tenant);
-  return std::nullopt;
+  return {};
 }
 
-PinnedAllowance PinnedZones::Charge(uint32_t tenant, uint64_t bytes) {
+PinnedAllowance PinnedZones::Charge(uint32_t tenant, uint64_t bytes, uint64_t connection) {
   tenant_bytes_.Add(tenant, bytes);
+  if (connection != 0) connections_[connection].bytes += bytes;
   // gRPC may keep a result longer than the daemon this.
   auto zones = shared_from_this();
   PinnedZones* const raw = zones.get();
-  return {.charge = std::shared_ptr<void>(raw, [zones = std::move(zones), tenant, bytes](void*) {
-            zones->Give(tenant, bytes);
-          })};
+  return {.charge =
+              std::shared_ptr<void>(raw, [zones = std::move(zones), tenant, bytes, connection](
+                                             void*) { zones->Give(tenant, bytes, connection); })};
 }
 
-void PinnedZones::Give(uint32_t tenant, uint64_t bytes) {
+void PinnedZones::Give(uint32_t tenant, uint64_t bytes, uint64_t connection) {
   tenant_bytes_.Subtract(tenant, bytes);
   {
     absl::MutexLock lock(&mutex_);
     zones_.Give(tenant, bytes);
+    if (connection != 0) GiveToConnection(connection, bytes);
   }
   TellWaiting();
+}
+
+void PinnedZones::GiveToConnection(uint64_t id, uint64_t bytes) {
+  const auto found = connections_.find(id);
+  Connection& connection = found->second;
+  connection.bytes -= bytes;
+  if (!connection.waiting.empty()) {
+    // Whether it is enough for what waits, the queue finds out by trying.
+    for (Queue* queue : connection.waiting) freed_.emplace_back(id, queue);
+    any_freed_.store(true, std::memory_order_release);
+    connection.waiting.clear();
+    full_connections_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  if (connection.bytes == 0) connections_.erase(found);
+}
+
+void PinnedZones::TellReaders() {
+  std::vector<std::pair<uint64_t, Queue*>> freed;
+  {
+    absl::MutexLock lock(&mutex_);
+    freed.swap(freed_);
+    any_freed_.store(false, std::memory_order_release);
+  }
+  for (const auto& [connection, queue] : freed) queue->ConnectionMayFit(connection);
 }
 
 void PinnedZones::StopWaiting(Queue* queue, uint32_t tenant) {
@@ -130,8 +173,12 @@ PinnedZones::Told PinnedZones::TakeNextToTell(uint32_t* tenant) {
 }
 
 void PinnedZones::TellWaiting() {
-  if (!anybody_waits_.load(std::memory_order_acquire)) return;
+  if (!anybody_waits_.load(std::memory_order_acquire) &&
+      !any_freed_.load(std::memory_order_acquire)) {
+    return;
+  }
   absl::MutexLock telling(&tell_mutex_);
+  TellReaders();
   while (true) {
     uint32_t tenant = 0;
     const Told told = TakeNextToTell(&tenant);
@@ -146,6 +193,15 @@ void PinnedZones::Detach(Queue* queue) {
     std::vector<uint32_t> tenants;
     for (const auto& [tenant, waits] : waits_) tenants.push_back(tenant);
     for (uint32_t tenant : tenants) Remove(queue, tenant);
+    for (auto& [id, connection] : connections_) {
+      const auto waits = std::find(connection.waiting.begin(), connection.waiting.end(), queue);
+      if (waits == connection.waiting.end()) continue;
+      connection.waiting.erase(waits);
+      if (connection.waiting.empty()) full_connections_.fetch_sub(1, std::memory_order_relaxed);
+    }
+    freed_.erase(std::remove_if(freed_.begin(), freed_.end(),
+                                [queue](const auto& freed) { return freed.second == queue; }),
+                 freed_.end());
   }
   TellWaiting();
   // Whoever is telling it has ended then.

@@ -4,12 +4,19 @@
 //
 // A tenant waits for the least that any of the queues needs for it, in one turn. A queue is told
 // once that it should try again; to try in vain is to wait again, without losing the turn.
+//
+// A connection of a tenant may have a quarter of the tenant's memory, or a single task's results if
+// these are more. So a reader that takes nothing stops its own requests and leaves the tenant's
+// other connections the rest. Who waits for a connection's results to be read has no turn: the
+// connection alone can give way to itself.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -38,6 +45,14 @@ class PinnedZones : public std::enable_shared_from_this<PinnedZones> {
     // What the tenant waits for here would fit now. Called on any thread with no lock of the
     // queue's held; must not block, nor call back.
     virtual void PinnedMemoryMayFit(uint32_t tenant) = 0;
+    // Likewise of what waits here until this connection reads some of its results.
+    virtual void ConnectionMayFit(uint64_t connection) = 0;
+  };
+
+  struct Taken {
+    std::optional<PinnedAllowance> allowance;
+    // Why there is none: the connection has enough unread results; others of its tenant may fit.
+    bool is_connection_full = false;
   };
 
   // `overflows`: what has no room gets ordinary memory instead of waiting.
@@ -52,9 +67,10 @@ class PinnedZones : public std::enable_shared_from_this<PinnedZones> {
   // even if nobody else had anything.
   absl::Status CheckCanEverFit(uint32_t tenant, uint64_t bytes) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // None: not now, and `queue` is told when it is worth trying again. May be called with locks of
-  // the queue's held, and so may StopWaiting; TellWaiting is to be called after both, without.
-  std::optional<PinnedAllowance> TryTake(Queue* queue, uint32_t tenant, uint64_t bytes)
+  // No allowance: not now, and `queue` is told when it is worth trying again. `connection`: that
+  // will read the results, unique among all tenants' connections; 0: none. May be called with locks
+  // of the queue's held, and so may StopWaiting; TellWaiting is to be called after both, without.
+  Taken TryTake(Queue* queue, uint32_t tenant, uint64_t bytes, uint64_t connection = 0)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void StopWaiting(Queue* queue, uint32_t tenant) ABSL_LOCKS_EXCLUDED(mutex_);
   void TellWaiting() ABSL_LOCKS_EXCLUDED(tell_mutex_, mutex_);
@@ -65,6 +81,8 @@ class PinnedZones : public std::enable_shared_from_this<PinnedZones> {
   uint64_t capacity() const { return capacity_; }
   // Whether some tenant waits for memory; takes no lock.
   bool AnybodyWaits() const { return anybody_waits_.load(std::memory_order_relaxed); }
+  // Whether requests wait until their connections read earlier results; takes no lock.
+  bool WaitsForReaders() const { return full_connections_.load(std::memory_order_relaxed) > 0; }
   // What tenants have now, without a lock.
   const TenantAmounts& tenant_bytes() const { return tenant_bytes_; }
 
@@ -76,12 +94,23 @@ class PinnedZones : public std::enable_shared_from_this<PinnedZones> {
   };
   using Waits = absl::InlinedVector<Wait, 2>;
   using Told = absl::InlinedVector<Queue*, 2>;
+  struct Connection {
+    uint64_t bytes = 0;  // of its results, not 0
+    Told waiting;        // queues that wait until it has less
+  };
+  static constexpr uint64_t kConnectionPart = 4;
 
   PinnedZones(uint64_t capacity, bool overflows)
       : capacity_(capacity), overflows_(overflows), zones_(capacity) {}
 
-  PinnedAllowance Charge(uint32_t tenant, uint64_t bytes);
-  void Give(uint32_t tenant, uint64_t bytes) ABSL_LOCKS_EXCLUDED(tell_mutex_, mutex_);
+  PinnedAllowance Charge(uint32_t tenant, uint64_t bytes, uint64_t connection)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Give(uint32_t tenant, uint64_t bytes, uint64_t connection)
+      ABSL_LOCKS_EXCLUDED(tell_mutex_, mutex_);
+  bool IsFull(const Connection& connection, uint32_t tenant, uint64_t bytes) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void GiveToConnection(uint64_t id, uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellReaders() ABSL_EXCLUSIVE_LOCKS_REQUIRED(tell_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(Queue* queue, uint32_t tenant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // After every change of a tenant's waits.
   void Register(uint32_t tenant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -95,7 +124,13 @@ class PinnedZones : public std::enable_shared_from_this<PinnedZones> {
   absl::Mutex tell_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   MemoryZones zones_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint32_t, Waits> waits_ ABSL_GUARDED_BY(mutex_);  // by tenant
-  std::atomic<bool> anybody_waits_ = false;                             // written with mutex_ held
+  absl::flat_hash_map<uint64_t, Connection> connections_ ABSL_GUARDED_BY(mutex_);
+  // Connections that have given memory back, with the queues that are still to be told.
+  std::vector<std::pair<uint64_t, Queue*>> freed_ ABSL_GUARDED_BY(mutex_);
+  // Written with mutex_ held: whether waits_ and freed_ have any; connections queues wait for.
+  std::atomic<bool> anybody_waits_ = false;
+  std::atomic<bool> any_freed_ = false;
+  std::atomic<uint64_t> full_connections_ = 0;
   TenantAmounts tenant_bytes_;
 };
 

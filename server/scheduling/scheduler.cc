@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "ops/catalog/error.h"
 #include "server/scheduling/placement.h"
+#include "server/scheduling/default_zones.h"
 
 namespace opserve::server {
 namespace {
@@ -14,10 +15,11 @@ bool IsReady(const DeviceService& service) {
   return service.device().state() == DeviceState::kReady;
 }
 
-uint64_t Room(const DeviceService& service) {
+uint64_t Room(DeviceService& service, uint32_t tenant) {
   const DeviceMemoryPool& pool = service.device().memory();
   const uint64_t allocated = pool.statistics().allocated_bytes;
-  return pool.options().max_bytes - std::min(pool.options().max_bytes, allocated);
+  const uint64_t free = pool.options().max_bytes - std::min(pool.options().max_bytes, allocated);
+  return std::min(free, service.queue().RoomFor(tenant));
 }
 
 }  // namespace
@@ -75,9 +77,14 @@ absl::Status Scheduler::CheckReservations(uint64_t device_bytes, uint64_t pinned
 
 absl::Status Scheduler::SetTenants(absl::Span<const TenantSettings> tenants) {
   // First: the devices let all tenants try again.
-  if (absl::Status status = pinned_zones_->SetTenants(tenants); !status.ok()) return status;
+  absl::Status status =
+      pinned_zones_->SetTenants(WithPinnedZones(tenants, pinned_zones_->capacity()));
+  if (!status.ok()) return status;
+  std::vector<TenantSettings> settings(tenants.begin(), tenants.end());
   for (const auto& service : devices_) {
-    if (absl::Status status = service->queue().SetTenants(tenants); !status.ok()) return status;
+    SetResidentBytes(service->device().memory().options().max_bytes, &settings);
+    status = service->queue().SetTenants(settings);
+    if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -95,14 +102,21 @@ DeviceService* Scheduler::Find(int32_t device) const {
   return nullptr;
 }
 
-DeviceService* Scheduler::Roomiest() const {
+DeviceService* Scheduler::Roomiest(uint32_t tenant) const {
   DeviceService* best = nullptr;
+  uint64_t most = 0;
   for (const auto& service : devices_) {
-    if (IsReady(*service) && (best == nullptr || Room(*service) > Room(*best))) {
-      best = service.get();
-    }
+    if (!IsReady(*service)) continue;
+    const uint64_t room = Room(*service, tenant);
+    if (best != nullptr && room <= most) continue;
+    best = service.get();
+    most = room;
   }
   return best;
+}
+
+bool Scheduler::HasRoom(DeviceService& service, uint32_t tenant, uint64_t bytes) {
+  return IsReady(service) && bytes <= Room(service, tenant);
 }
 
 DeviceService* Scheduler::IdleDevice(int32_t except_device) const {

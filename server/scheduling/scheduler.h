@@ -40,8 +40,8 @@ class Scheduler {
   // kFailedPrecondition: some device cannot lend so many bytes, or there is less page-locked
   // memory.
   absl::Status CheckReservations(uint64_t device_bytes, uint64_t pinned_bytes) const;
-  // Gives tenants their weights and zones on every device, and of the page-locked memory. As
-  // DeviceQueue::SetTenants.
+  // Gives tenants their weights and zones on every device, and of the page-locked memory, where
+  // weights make up for what is not configured (default_zones.h). As DeviceQueue::SetTenants.
   absl::Status SetTenants(absl::Span<const TenantSettings> tenants);
 
   // What executions cost, learned on all devices together.
@@ -52,8 +52,10 @@ class Scheduler {
 
   // Null: no such device.
   DeviceService* Find(int32_t device) const;
-  // The ready device whose pool can still give most; null: none is ready.
-  DeviceService* Roomiest() const;
+  // The ready device that can hold most for the tenant's resident tensors; null: none is ready.
+  DeviceService* Roomiest(uint32_t tenant) const;
+  // Whether a device is ready and can hold so much for them.
+  static bool HasRoom(DeviceService& service, uint32_t tenant, uint64_t bytes);
   // A ready device on which nothing waits and a lane is free; null: there is none.
   DeviceService* IdleDevice(int32_t except_device) const;
   bool HasReadyDevice() const;

@@ -15,6 +15,7 @@ struct TaskDemand {
   uint64_t work = 0;              // in elements, as operators count it; 0: it only copies
   uint64_t device_bytes = 0;      // device memory it needs while it runs, workspaces aside
   uint64_t pinned_bytes = 0;      // page-locked memory, in whole blocks, until its results are sent
+  uint64_t connection = 0;        // that will read the results (PinnedZones::TryTake); 0: none
 };
 
 }  // namespace opserve::server

@@ -198,9 +198,11 @@ std::vector<Tenant*> Tenants::Current() const { return directory()->tenants; }
 std::vector<TenantSettings> Tenants::Settings() const {
   absl::ReaderMutexLock lock(&mutex_);
   std::vector<TenantSettings> settings;
-  for (uint32_t id = 0; id < all_.size(); ++id) settings.push_back({.tenant = id});
+  for (uint32_t id = 0; id < all_.size(); ++id)
+    settings.push_back({.tenant = id, .is_configured = false});
   for (const Tenant* tenant : directory_->tenants) {
     const std::shared_ptr<const TenantConfig> config = tenant->config();
+    settings[tenant->id()].is_configured = true;
     settings[tenant->id()].weight = config->weight;
     settings[tenant->id()].memory = ToLimits(config->device_memory);
     settings[tenant->id()].pinned = ToLimits(config->pinned_memory);

@@ -102,8 +102,8 @@ class Tenants {
   // Those of now. Names of every tenant there ever was, by id.
   std::vector<Tenant*> Current() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::string> Names() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // What each of them may have of every device and of page-locked memory; those that are no more:
-  // what everybody may.
+  // What each of them may have of every device and of page-locked memory; those that are no more
+  // are not configured.
   std::vector<TenantSettings> Settings() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -1,8 +1,12 @@
 #include "tests/integration/raw_http2.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "tests/integration/unix_connection.h"
@@ -34,9 +38,27 @@ std::string Header(const std::string& name, const std::string& value) {
   return BigEndian(0, 1) + BigEndian(name.size(), 1) + name + BigEndian(value.size(), 1) + value;
 }
 
+server::FileDescriptor ConnectToPort(uint16_t port) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  server::FileDescriptor fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    std::perror("connect");
+    std::abort();
+  }
+  return fd;
+}
+
 }  // namespace
 
-RawHttp2::RawHttp2(const std::string& path, Reading reading) : socket_(ConnectToUnixSocket(path)) {
+RawHttp2::RawHttp2(const std::string& path, Reading reading)
+    : RawHttp2(ConnectToUnixSocket(path), reading) {}
+
+RawHttp2::RawHttp2(uint16_t port, Reading reading) : RawHttp2(ConnectToPort(port), reading) {}
+
+RawHttp2::RawHttp2(server::FileDescriptor socket, Reading reading) : socket_(std::move(socket)) {
   unsent_ = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
   if (reading == Reading::kNothing) {
     AddFrame(kSettings, 0, 0, BigEndian(kInitialWindowSize, 2) + BigEndian(kLargestWindow, 4));
@@ -44,7 +66,9 @@ RawHttp2::RawHttp2(const std::string& path, Reading reading) : socket_(ConnectTo
     Flush();
     return;
   }
-  AddFrame(kSettings, 0, 0, "");
+  AddFrame(
+      kSettings, 0, 0,
+      reading == Reading::kZeroWindow ? BigEndian(kInitialWindowSize, 2) + BigEndian(0, 4) : "");
   Flush();
   reader_ = std::thread([this] {
     char bytes[4096];
@@ -58,12 +82,13 @@ RawHttp2::~RawHttp2() {
   if (reader_.joinable()) reader_.join();
 }
 
-uint32_t RawHttp2::Open(const std::string& method) {
+uint32_t RawHttp2::Open(const std::string& method, const std::string& token) {
   const uint32_t stream = std::exchange(next_stream_, next_stream_ + 2);
+  const std::string identity = token.empty() ? "" : Header("authorization", "Bearer " + token);
   AddFrame(kHeaders, kEndHeaders, stream,
            Header(":method", "POST") + Header(":scheme", "http") + Header(":path", method) +
                Header(":authority", "localhost") + Header("te", "trailers") +
-               Header("content-type", "application/grpc"));
+               Header("content-type", "application/grpc") + identity);
   return stream;
 }
 

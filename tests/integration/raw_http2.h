@@ -12,18 +12,21 @@ namespace opserve {
 
 class RawHttp2 {
  public:
-  // What becomes of what the daemon sends: thrown away, or left in the socket although any amount
-  // was announced as welcome.
-  enum class Reading { kAll, kNothing };
+  // What becomes of what the daemon sends: thrown away; left in the socket although any amount was
+  // announced as welcome; thrown away, but with windows of zero, so that no message may be sent.
+  enum class Reading { kAll, kNothing, kZeroWindow };
 
-  // Connects to a Unix socket and greets. Aborts the test program if nobody listens.
+  // Connects to a Unix socket, or to a port of 127.0.0.1, and greets. Aborts the test program if
+  // nobody listens.
   explicit RawHttp2(const std::string& path, Reading reading = Reading::kAll);
+  explicit RawHttp2(uint16_t port, Reading reading = Reading::kAll);
   ~RawHttp2();
   RawHttp2(const RawHttp2&) = delete;
   RawHttp2& operator=(const RawHttp2&) = delete;
 
   // Begins a call of `method`, "/PACKAGE.SERVICE/METHOD", on the next stream, whose id it gives.
-  uint32_t Open(const std::string& method);
+  // `token`: of the tenant; empty: none is sent.
+  uint32_t Open(const std::string& method, const std::string& token = "");
   // Part of the body.
   void SendData(uint32_t stream, const std::string& bytes);
   // All of it: one message.
@@ -35,6 +38,7 @@ class RawHttp2 {
   bool Flush();
 
  private:
+  RawHttp2(server::FileDescriptor socket, Reading reading);
   void AddFrame(uint8_t type, uint8_t flags, uint32_t stream, const std::string& payload);
 
   const server::FileDescriptor socket_;

@@ -87,6 +87,9 @@ TEST(ConfigTest, WrongValuesAreRefusedWithWhatIsValid) {
            Case{"keepalive_time: '1ms'", "keepalive_time=1ms: must be at least 1s"},
            Case{"keepalive_timeout: 'no'", "keepalive_timeout=no: must be a duration such as"},
            Case{"write_stall_timeout: '2h'", "write_stall_timeout=2h: must be at most 1h"},
+           Case{"upload_stall_timeout: '1ms'", "upload_stall_timeout=1ms: must be at least 10ms"},
+           Case{"upload_min_bytes_per_second: 0",
+                "upload_min_bytes_per_second=0: must be from 1 to"},
            Case{"tenant { name: 'a' } anonymous_tenant: 'b'", "there is no such tenant"},
            Case{"tenant { name: 'a' certificate_name: 'a.test' }",
                 "tenant a: certificate_name: needs tls_client_ca"},
@@ -110,6 +113,16 @@ TEST(ConfigTest, ConnectionsAreHeldToWhatIsConfigured) {
   EXPECT_EQ(ConfigFrom({})->keepalive_time, absl::Seconds(60));
   EXPECT_EQ(ConfigFrom({})->keepalive_timeout, absl::Seconds(20));
   EXPECT_EQ(ConfigFrom({})->write_stall_timeout, absl::Seconds(60));
+}
+
+TEST(ConfigTest, UploadsAreHeldToWhatIsConfigured) {
+  const auto config =
+      ConfigFrom(Parse("upload_stall_timeout: '2s' upload_min_bytes_per_second: 1000"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->upload_stall_timeout, absl::Seconds(2));
+  EXPECT_EQ(config->upload_min_bytes_per_second, 1000u);
+  EXPECT_EQ(ConfigFrom({})->upload_stall_timeout, absl::Seconds(10));
+  EXPECT_EQ(ConfigFrom({})->upload_min_bytes_per_second, 262144u);
 }
 
 TEST(ConfigTest, SharedMemoryIsLimitedForEveryTenant) {

@@ -21,11 +21,14 @@ using ::testing::IsEmpty;
 class TestQueue final : public PinnedZones::Queue {
  public:
   void PinnedMemoryMayFit(uint32_t tenant) override { told_.push_back(tenant); }
+  void ConnectionMayFit(uint64_t connection) override { told_of_readers_.push_back(connection); }
   // Since it was asked last.
   std::vector<uint32_t> Told() { return std::exchange(told_, {}); }
+  std::vector<uint64_t> ToldOfReaders() { return std::exchange(told_of_readers_, {}); }
 
  private:
   std::vector<uint32_t> told_;
+  std::vector<uint64_t> told_of_readers_;
 };
 
 class PinnedZonesTest : public ::testing::Test {
@@ -34,10 +37,11 @@ class PinnedZonesTest : public ::testing::Test {
     ASSERT_TRUE(zones_->SetTenants(tenants).ok());
   }
   // As a queue does.
-  std::optional<PinnedAllowance> Take(TestQueue* queue, uint32_t tenant, uint64_t bytes) {
-    auto taken = zones_->TryTake(queue, tenant, bytes);
+  std::optional<PinnedAllowance> Take(TestQueue* queue, uint32_t tenant, uint64_t bytes,
+                                      uint64_t connection = 0) {
+    auto taken = zones_->TryTake(queue, tenant, bytes, connection);
     zones_->TellWaiting();
-    return taken;
+    return std::move(taken.allowance);
   }
 
   std::shared_ptr<PinnedZones> zones_ = PinnedZones::Create(1000, /*overflows=*/false);
@@ -165,24 +169,73 @@ TEST_F(PinnedZonesTest, ReservationsMoveFromTenantToTenant) {
   EXPECT_TRUE(Take(&one_, 2, 900).has_value());
 }
 
+TEST_F(PinnedZonesTest, AConnectionGetsAQuarterOfItsTenantsMemory) {
+  Set({{.tenant = 1, .pinned = {.reserved = 0, .soft = 400, .hard = 400}}});
+  const auto first = Take(&one_, 1, 60, /*connection=*/7);
+  const auto second = Take(&one_, 1, 40, /*connection=*/7);
+  ASSERT_TRUE(first && second);
+  EXPECT_TRUE(zones_->TryTake(&one_, 1, 1, /*connection=*/7).is_connection_full);
+  EXPECT_TRUE(Take(&one_, 1, 100, /*connection=*/8).has_value());
+  EXPECT_TRUE(Take(&one_, 2, 250, /*connection=*/9).has_value()) << "a quarter of all";
+  EXPECT_TRUE(Take(&one_, 1, 100).has_value()) << "without a reader";
+}
+
+TEST_F(PinnedZonesTest, AConnectionWithoutResultsGetsOneOfAnySize) {
+  auto large = Take(&one_, 1, 900, /*connection=*/7);
+  EXPECT_TRUE(large.has_value());
+  EXPECT_FALSE(Take(&one_, 1, 1, /*connection=*/7).has_value());
+  large.reset();
+  EXPECT_TRUE(Take(&one_, 1, 900, /*connection=*/7).has_value());
+}
+
+TEST_F(PinnedZonesTest, QueuesAreToldOnceWhenAConnectionHasReadSomething) {
+  auto first = Take(&one_, 1, 200, /*connection=*/7);
+  auto second = Take(&one_, 1, 50, /*connection=*/7);
+  EXPECT_FALSE(Take(&one_, 1, 30, /*connection=*/7).has_value());
+  EXPECT_FALSE(Take(&two_, 1, 30, /*connection=*/7).has_value());
+  EXPECT_FALSE(Take(&two_, 1, 40, /*connection=*/7).has_value());
+  EXPECT_TRUE(zones_->WaitsForReaders());
+  EXPECT_FALSE(zones_->AnybodyWaits()) << "there is memory";
+  EXPECT_THAT(one_.ToldOfReaders(), IsEmpty());
+
+  second.reset();
+  EXPECT_THAT(one_.ToldOfReaders(), ElementsAre(7));
+  EXPECT_THAT(two_.ToldOfReaders(), ElementsAre(7));
+  EXPECT_FALSE(zones_->WaitsForReaders());
+  EXPECT_TRUE(Take(&one_, 1, 30, /*connection=*/7).has_value());
+  first.reset();
+  EXPECT_THAT(one_.ToldOfReaders(), IsEmpty());
+}
+
+TEST_F(PinnedZonesTest, AQueueThatIsGoneIsNotToldOfReaders) {
+  auto held = Take(&one_, 1, 250, /*connection=*/7);
+  EXPECT_FALSE(Take(&two_, 1, 1, /*connection=*/7).has_value());
+  zones_->Detach(&two_);
+  EXPECT_FALSE(zones_->WaitsForReaders());
+  held.reset();
+  EXPECT_THAT(two_.ToldOfReaders(), IsEmpty());
+}
+
 // Two devices' queues, each with any number of lanes.
 class PinnedDispatchTest : public ::testing::Test {
  protected:
   using Tasks = DispatchQueue<std::string>;
   struct Device final : PinnedZones::Queue {
-    explicit Device(PinnedZones* zones) : tasks({}, 1000, zones, this) {}
+    explicit Device(PinnedZones* zones) : tasks({.capacity_per_tenant = 16}, 1000, zones, this) {}
     void PinnedMemoryMayFit(uint32_t tenant) override { tasks.PinnedMemoryMayFit(tenant); }
+    void ConnectionMayFit(uint64_t connection) override { tasks.ConnectionMayFit(connection); }
     Tasks tasks;
   };
 
   absl::Status Push(Device* device, std::string name, uint32_t tenant, uint64_t pinned_bytes,
-                    uint64_t device_bytes = 0) {
+                    uint64_t device_bytes = 0, uint64_t connection = 0) {
     Tasks::Entry entry{.payload = std::move(name),
                        .key = device,
                        .tenant = tenant,
                        .estimate = absl::Milliseconds(10),
                        .device_bytes = device_bytes,
-                       .pinned_bytes = pinned_bytes};
+                       .pinned_bytes = pinned_bytes,
+                       .connection = connection};
     if (tenant != 9) entry.key = nullptr;
     return device->tasks.Push(&entry, absl::UnixEpoch());
   }
@@ -258,6 +311,88 @@ TEST_F(PinnedDispatchTest, WhatIsTakenFromTheQueueWaitsForNothing) {
   ASSERT_TRUE(zones_->SetTenants({&narrow, 1}).ok());
   ASSERT_TRUE(Push(&two_, "a2", 1, 500).ok());
   EXPECT_THAT(StartAll(&two_), ElementsAre("a2"));
+}
+
+TEST_F(PinnedDispatchTest, AFullConnectionHoldsUpNoOtherOfItsTenant) {
+  for (const char* name : {"x1", "x2", "x3", "x4"}) {
+    ASSERT_TRUE(Push(&one_, name, 1, 150, 0, /*connection=*/7).ok());
+  }
+  ASSERT_TRUE(Push(&one_, "y1", 1, 150, 0, /*connection=*/8).ok());
+  EXPECT_THAT(StartAll(&one_), ElementsAre("x1", "y1"));
+  EXPECT_EQ(one_.tasks.depth(1), 3u) << "what is set aside waits";
+
+  ASSERT_TRUE(Push(&one_, "y2", 1, 100, 0, /*connection=*/8).ok());
+  EXPECT_THAT(StartAll(&one_), ElementsAre("y2"));
+  SendResults("x1");
+  EXPECT_THAT(StartAll(&one_), ElementsAre("x2")) << "one fits, and in their order";
+  SendResults("x2");
+  EXPECT_THAT(StartAll(&one_), ElementsAre("x3"));
+  SendResults("y1");
+  EXPECT_THAT(StartAll(&one_), IsEmpty());
+  SendResults("x3");
+  EXPECT_THAT(StartAll(&one_), ElementsAre("x4"));
+}
+
+TEST_F(PinnedDispatchTest, AFullConnectionIsToldByEveryQueueItWaitsIn) {
+  ASSERT_TRUE(Push(&one_, "x1", 1, 250, 0, /*connection=*/7).ok());
+  EXPECT_THAT(StartAll(&one_), ElementsAre("x1"));
+  ASSERT_TRUE(Push(&one_, "x2", 1, 120, 0, /*connection=*/7).ok());
+  ASSERT_TRUE(Push(&two_, "x3", 1, 120, 0, /*connection=*/7).ok());
+  EXPECT_THAT(StartAll(&one_), IsEmpty());
+  EXPECT_THAT(StartAll(&two_), IsEmpty());
+  SendResults("x1");
+  EXPECT_THAT(StartAll(&one_), ElementsAre("x2"));
+  EXPECT_THAT(StartAll(&two_), ElementsAre("x3"));
+}
+
+// Whatever leaves, the next of its connection takes its place in the order.
+TEST_F(PinnedDispatchTest, WhatIsSetAsideCanBeRemovedAndExpires) {
+  ASSERT_TRUE(Push(&one_, "x1", 9, 250, 0, /*connection=*/7).ok());
+  EXPECT_THAT(StartAll(&one_), ElementsAre("x1"));
+  ASSERT_TRUE(Push(&one_, "removed", 9, 10, 0, /*connection=*/7).ok());
+  EXPECT_THAT(StartAll(&one_), IsEmpty());
+  EXPECT_EQ(one_.tasks.Remove(&one_)->payload, "removed");
+  EXPECT_EQ(one_.tasks.depth(), 0u);
+
+  ASSERT_TRUE(Push(&one_, "x2", 9, 10, 0, /*connection=*/7).ok());
+  EXPECT_THAT(StartAll(&one_), IsEmpty());
+  EXPECT_EQ(one_.tasks.TakeAll().size(), 1u);
+  SendResults("x1");
+  EXPECT_THAT(StartAll(&one_), IsEmpty());
+  ASSERT_TRUE(Push(&one_, "x3", 9, 10, 0, /*connection=*/7).ok());
+  EXPECT_THAT(StartAll(&one_), ElementsAre("x3"));
+}
+
+TEST_F(PinnedDispatchTest, AFullConnectionGetsAQuarterOfItsTenantsQueue) {
+  ASSERT_TRUE(Push(&one_, "x1", 1, 250, 0, /*connection=*/7).ok());
+  EXPECT_THAT(StartAll(&one_), ElementsAre("x1"));
+  ASSERT_TRUE(Push(&one_, "x2", 1, 250, 0, /*connection=*/7).ok());
+  EXPECT_THAT(StartAll(&one_), IsEmpty());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Push(&one_, "x", 1, 1, 0, /*connection=*/7).ok());
+  const absl::Status full = Push(&one_, "x", 1, 1, 0, /*connection=*/7);
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(catalog::GetErrorDetail(full)->reason(), "tenant_queue_full");
+  EXPECT_GT(catalog::GetErrorDetail(full)->retry_pushback_ms(), 0);
+  EXPECT_TRUE(Push(&one_, "y", 1, 1, 0, /*connection=*/8).ok());
+}
+
+// A tenant that waits for memory of its own must not be forgotten when its last entry in the order
+// leaves and one that was set aside comes back.
+TEST_F(PinnedDispatchTest, ATenantThatWaitedGoesOnWithWhatWasSetAside) {
+  const TenantSettings narrow = {.tenant = 9, .pinned = {.reserved = 0, .soft = 400, .hard = 400}};
+  ASSERT_TRUE(zones_->SetTenants({&narrow, 1}).ok());
+  ASSERT_TRUE(Push(&two_, "y1", 9, 300, 0, /*connection=*/8).ok());
+  ASSERT_TRUE(Push(&one_, "x1", 9, 90, 0, /*connection=*/7).ok());
+  EXPECT_THAT(StartAll(&two_), ElementsAre("y1"));
+  EXPECT_THAT(StartAll(&one_), ElementsAre("x1"));
+  Tasks::Entry aside{.payload = "x2", .tenant = 9, .pinned_bytes = 20, .connection = 7};
+  ASSERT_TRUE(one_.tasks.Push(&aside, absl::UnixEpoch()).ok());
+  EXPECT_THAT(StartAll(&one_), IsEmpty()) << "connection 7 has 90 of 100 already";
+  ASSERT_TRUE(Push(&one_, "z1", 9, 100, 0, /*connection=*/6).ok());
+  EXPECT_THAT(StartAll(&one_), IsEmpty()) << "the tenant has 390 of 400 already";
+  EXPECT_EQ(one_.tasks.Remove(&one_)->payload, "z1");
+  SendResults("x1");
+  EXPECT_THAT(StartAll(&one_), ElementsAre("x2"));
 }
 
 TEST_F(PinnedDispatchTest, RefusesWhatCanNeverFit) {
