@@ -17,8 +17,9 @@ namespace {
 constexpr absl::Duration kObservePeriod = absl::Milliseconds(100);
 constexpr uint64_t kMaxFailuresInARow = 100;
 
-constexpr absl::string_view kOverloadReasons[] = {"rate_limited", "queue_full", "tenant_queue_full",
-                                                  "tenant_memory", "device_memory", "work_limit"};
+constexpr absl::string_view kOverloadReasons[] = {"rate_limited",      "queue_full",
+                                                  "tenant_queue_full", "tenant_memory",
+                                                  "device_memory",     "work_limit"};
 
 // Times are the clock's.
 struct Call {

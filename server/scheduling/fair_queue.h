@@ -82,8 +82,8 @@ class FairQueue {
 
   // Takes *entry if and only if the result is OK.
   // kResourceExhausted (reason "queue_full" or "tenant_queue_full", or "work_limit" if the tenant's
-  // entries are more work than work_per_tenant; with a retry hint): full, or too many entries of its
-  // connection are set aside.
+  // entries are more work than work_per_tenant; with a retry hint): full, or too many entries of
+  // its connection are set aside.
   absl::Status Push(Entry* entry, absl::Time now);
 
   // What goes next; null: nothing that could start waits. Valid until the next call that is not

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "ops/catalog/error.h"
-#include "server/scheduling/placement.h"
 #include "server/scheduling/default_zones.h"
+#include "server/scheduling/placement.h"
 
 namespace opserve::server {
 namespace {
