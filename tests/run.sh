@@ -5,7 +5,7 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 usage() {
   cat <<EOF
-usage: tests/run.sh [--quick | --long] [--asan | --tsan] [--lint] [FILTER]
+usage: tests/run.sh [--quick | --long] [--asan | --tsan] [--lint] [--repeat] [FILTER]
 
   (nothing)   all tests
   --quick     unit and conformance tests only
@@ -14,13 +14,14 @@ usage: tests/run.sh [--quick | --long] [--asan | --tsan] [--lint] [FILTER]
   --tsan      what has threads built with ThreadSanitizer
   --lint      instead of running tests: formatting, and Clang's warnings and lock annotations as
               errors (what --asan builds)
+  --repeat    a failed integration test is run once more, alone; if it passes then, it is named at the end
   FILTER      only tests whose name matches this regular expression (as ctest -R)
 
 Build directories: build, build-asan, build-tsan. Exit code 0 if all passed.
 EOF
 }
 
-sanitize= suffix= labels= configuration= lint= filter=
+sanitize= suffix= labels= configuration= lint= repeat= filter=
 for argument in "$@"; do
   case "$argument" in
     --quick) labels='unit|conformance' ;;
@@ -28,6 +29,7 @@ for argument in "$@"; do
     --asan) sanitize=address suffix=-asan ;;
     --tsan) sanitize=thread suffix=-tsan ;;
     --lint) lint=1 sanitize=address suffix=-asan ;;
+    --repeat) repeat=1 ;;
     -h | --help) usage; exit 0 ;;
     -*) usage >&2; exit 2 ;;
     *) filter=$argument ;;
@@ -66,5 +68,17 @@ export LSAN_OPTIONS=suppressions=$root/tests/lsan.supp
 export UBSAN_OPTIONS=print_stacktrace=1
 # gRPC was not built with ThreadSanitizer: what it hands to the system is not looked at.
 export TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1:suppressions=$root/tests/tsan.supp
-ctest --test-dir "$build" --output-on-failure --parallel 2 ${configuration:+-C "$configuration"} \
-  ${labels:+-L "$labels"} ${filter:+-R "$filter"}
+tests=(ctest --test-dir "$build" --output-on-failure ${configuration:+-C "$configuration"})
+"${tests[@]}" --parallel 2 ${labels:+-L "$labels"} ${filter:+-R "$filter"} && exit 0
+
+# Integration tests meet timers of other processes, so one may fail because the machine stood still.
+# It gets a second run; any other failure stands.
+[ -n "$repeat" ] || exit 1
+failed=$(sed 's/^[0-9]*://' "$build/Testing/Temporary/LastTestsFailed.log")
+others=$("${tests[@]}" --rerun-failed -LE integration -N | sed -n 's/^ *Test *#[0-9]*: //p')
+if [ -n "$others" ]; then
+  echo "failed, and not run again:" $others
+  exit 1
+fi
+"${tests[@]}" --rerun-failed
+echo "failed once and passed when run again (a fault to be found):" $failed
