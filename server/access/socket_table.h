@@ -16,45 +16,15 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "server/access/connection_facts.h"
+#include "server/access/connection_guard.h"
 
 namespace opserve::server {
 
-// What is known of a connection, in one word, so that facts about a connection that is over never
-// reach its successor. Thread-safe, without locks.
-class ConnectionFacts {
- public:
-  // Begins the next connection; the facts of the last are gone. Returns its generation.
-  uint32_t Begin();
-  // Ends the connection, whichever it is.
-  void End();
-
-  bool is_open() const { return (word() & kOpen) != 0; }
-  uint32_t generation() const { return static_cast<uint32_t>(word() >> 32); }
-  bool is_identified() const { return (word() & (kOpen | kIdentified)) == (kOpen | kIdentified); }
-  bool is_health_checked() const {
-    return (word() & (kOpen | kHealthChecked)) == (kOpen | kHealthChecked);
-  }
-  // Calls that were identified; begins at 0 again after 2^29.
-  uint32_t identified_calls() const { return static_cast<uint32_t>(word()) / kOneCall; }
-
-  // Record a fact about the connection of that generation; nothing if it is over.
-  void AddIdentifiedCall(uint32_t generation);
-  void SetHealthChecked(uint32_t generation);
-
- private:
-  static constexpr uint64_t kOpen = 1;
-  static constexpr uint64_t kHealthChecked = 2;
-  static constexpr uint64_t kIdentified = 4;
-  static constexpr uint32_t kOneCall = 8;
-
-  uint64_t word() const { return word_.load(std::memory_order_acquire); }
-
-  std::atomic<uint64_t> word_ = 0;  // generation << 32 | calls * kOneCall | flags
-};
-
 struct SocketEntry {
   ConnectionFacts facts;
-  bool is_unix = false;  // written before the connection is handed over
+  ConnectionGuard guard;
+  std::atomic<bool> is_unix = false;
 };
 
 // The connection of one descriptor, while it lives.
@@ -80,6 +50,9 @@ SocketEntry* Find(int fd);
 std::string PeerText(const SocketName& name, bool is_unix);
 // nullopt: no such text.
 std::optional<SocketName> ParsePeer(absl::string_view peer);
+
+// The connection whose TLS client began with this number, and whose session is not known yet.
+std::optional<SocketName> FindSession(const ClientRandom& random);
 
 }  // namespace socket_table
 

@@ -157,6 +157,20 @@ ABSL_FLAG(absl::optional<absl::Duration>, keepalive_time, absl::nullopt,
           " there (at least 1s). Default: 60s.");
 ABSL_FLAG(absl::optional<absl::Duration>, keepalive_timeout, absl::nullopt,
           "How long it may take to answer (at least 1ms). Default: 20s.");
+ABSL_FLAG(absl::optional<uint32_t>, max_anonymous_streams, absl::nullopt,
+          "Health/Watch calls at once on connections without a call of a tenant; one on each. "
+          "Beyond that the oldest of them ends. Default: 256.");
+ABSL_FLAG(absl::optional<uint32_t>, unidentified_calls_per_second, absl::nullopt,
+          "Calls of nobody that a connection may make, after twice --max_streams_per_connection "
+          "at once; ten times as many after a tenant's call. Beyond that the connection ends. "
+          "Default: 10.");
+ABSL_FLAG(absl::optional<uint32_t>, stream_resets_per_second, absl::nullopt,
+          "Calls that a connection may cancel before they are answered, ten times as many at "
+          "once. Beyond that the connection ends. Default: 50.");
+ABSL_FLAG(absl::optional<uint32_t>, control_frames_per_second, absl::nullopt,
+          "HTTP/2 frames without a payload that a connection may send, beside those that "
+          "acknowledge answers; ten times as many at once. Beyond that the connection ends. "
+          "Default: 200.");
 ABSL_FLAG(absl::optional<absl::Duration>, write_stall_timeout, absl::nullopt,
           "How long a client may take to accept one message; then its call ends, and with it the "
           "connection if nothing at all gets through (10ms to 1h). Default: 60s.");

@@ -1,5 +1,6 @@
 #include "server/rpc/health_service.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "grpcpp/server_context.h"
@@ -40,6 +41,7 @@ class HealthCheckCall {
     Listen(health_, queue_);
     HealthCheckResponse response;
     response.set_status(health_.StatusOf(request_.service()));
+    health_.ledger_.MarkHealthChecked(rpc_.peer());
     write_.Begin();
     if (response.status() == HealthCheckResponse::SERVICE_UNKNOWN) {
       writer_.FinishWithError({grpc::StatusCode::NOT_FOUND, "no such service"}, &finished_);
@@ -103,13 +105,23 @@ class HealthWatchCall {
       return;
     }
     Listen(health_, queue_);
+    peer_ = rpc_.peer();
+    is_identified_ =
+        health_.authenticator_.TenantOf(rpc_).ok() || health_.ledger_.IsIdentified(peer_);
+    bool is_admitted = false;
     bool has_change = false;
     {
       absl::MutexLock lock(&health_.mutex_);
-      health_.watchers_.insert(this);
-      has_change = BeginWrite();
+      is_admitted = health_.Admit(this);
+      has_change = is_admitted && BeginWrite();
+      is_ending_ = !is_admitted;
     }
     if (has_change) SendChange();
+    if (!is_admitted) {
+      writer_.Finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                      "this connection has as many Watch calls as it may"},
+                     &finished_);
+    }
   }
 
   void OnWritten(bool /*ok*/) {
@@ -126,20 +138,34 @@ class HealthWatchCall {
     if (is_over) End();
   }
 
-  // The client is gone, or the server ends.
+  // The client is gone, the call was refused or evicted, or the server ends.
   void OnDone(bool /*ok*/) {
     bool is_writing = false;
+    bool is_ending = false;
     {
       absl::MutexLock lock(&health_.mutex_);
-      health_.watchers_.erase(this);
+      health_.Remove(this);
       is_over_ = true;
       is_writing = is_writing_;
+      is_ending = is_ending_;
     }
-    if (!is_writing) End();
+    if (is_ending) {
+      EventEnded();
+    } else if (!is_writing) {
+      End();
+    }
   }
 
-  void End() { writer_.Finish(grpc::Status::CANCELLED, &finished_); }
-  void OnFinished(bool /*ok*/) { delete this; }
+  void End() {
+    --events_to_come_;  // OnDone has been
+    writer_.Finish(grpc::Status::CANCELLED, &finished_);
+  }
+  void OnFinished(bool /*ok*/) { EventEnded(); }
+
+  // OnDone and OnFinished come in either order when the call is refused.
+  void EventEnded() {
+    if (--events_to_come_ == 0) delete this;
+  }
 
   HealthService& health_;
   grpc::ServerCompletionQueue* const queue_;
@@ -152,10 +178,17 @@ class HealthWatchCall {
   MemberEvent<HealthWatchCall, &HealthWatchCall::OnDone> done_{this};
   MemberEvent<HealthWatchCall, &HealthWatchCall::OnFinished> finished_{this};
 
+  friend class HealthService;
+  std::string peer_;
+  bool is_identified_ = false;
+  int events_to_come_ = 2;  // of the polling thread: OnDone, OnFinished
+
   // Guarded by health_.mutex_; the message itself is gRPC's while it is written.
   HealthCheckResponse sent_;  // UNKNOWN: nothing yet
   bool is_writing_ = false;
   bool is_over_ = false;
+  bool is_ending_ = false;  // refused: it is being finished
+  bool is_counted_ = false;
 };
 
 void HealthService::Listen(grpc::ServerCompletionQueue* queue) {
@@ -170,6 +203,50 @@ HealthService::Status HealthService::StatusOf(absl::string_view service) const {
     return HealthCheckResponse::SERVICE_UNKNOWN;
   }
   return is_serving_.load() ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
+}
+
+bool HealthService::Admit(HealthWatchCall* call) {
+  // Nothing needs more than one watch for each service; a proxy may carry those of a few clients.
+  constexpr int kMaxIdentifiedWatches = 16;
+  int& watches = watches_of_[call->peer_];
+  if (watches >= (call->is_identified_ ? kMaxIdentifiedWatches : 1)) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  ++watches;
+  call->is_counted_ = true;
+  watchers_.insert(call);
+  if (call->is_identified_) return true;
+  // The oldest goes, not the newest: a client is identified soon after it came, a stranger never.
+  anonymous_.push_back(call);
+  if (anonymous_.size() > max_anonymous_streams_) MakeRoom();
+  return true;
+}
+
+void HealthService::Remove(HealthWatchCall* call) {
+  if (!call->is_counted_) return;
+  watchers_.erase(call);
+  anonymous_.remove(call);
+  const auto watches = watches_of_.find(call->peer_);
+  if (--watches->second == 0) watches_of_.erase(watches);
+}
+
+void HealthService::MakeRoom() {
+  anonymous_.remove_if(
+      [this](const HealthWatchCall* call) { return ledger_.IsIdentified(call->peer_); });
+  if (anonymous_.size() <= max_anonymous_streams_) return;
+  HealthWatchCall* const oldest = anonymous_.front();
+  anonymous_.pop_front();
+  evicted_.fetch_add(1, std::memory_order_relaxed);
+  // Its end removes it from the rest; until then the lock keeps it alive.
+  oldest->rpc_.TryCancel();
+}
+
+uint64_t HealthService::anonymous_streams() const {
+  absl::MutexLock lock(&mutex_);
+  return static_cast<uint64_t>(std::count_if(
+      anonymous_.begin(), anonymous_.end(),
+      [this](const HealthWatchCall* call) { return !ledger_.IsIdentified(call->peer_); }));
 }
 
 void HealthService::SetServing(bool is_serving) {

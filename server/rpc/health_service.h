@@ -5,23 +5,36 @@
 #pragma once
 
 #include <atomic>
+#include <list>
+#include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "grpc/health/v1/health_service.grpc.pb.h"
 #include "grpcpp/completion_queue.h"
+#include "server/access/authenticator.h"
+#include "server/access/connection_ledger.h"
 #include "server/rpc/call_counter.h"
 
 namespace opserve::server {
 
 class HealthWatchCall;
 
-// Thread-safe. Outlives its calls.
+// Anybody may ask, so streams that watch are bounded: on each connection, and in total those of
+// connections on which no call was identified. (Client libraries watch without credentials before
+// their first call.) Thread-safe. Outlives its calls.
 class HealthService {
  public:
-  explicit HealthService(ServerCalls& calls) : calls_(calls) {}
+  // A watch beyond `max_anonymous_streams` ends the oldest of them. The others outlive the service.
+  HealthService(ServerCalls& calls, const Authenticator& authenticator, ConnectionLedger& ledger,
+                uint32_t max_anonymous_streams)
+      : calls_(calls),
+        authenticator_(authenticator),
+        ledger_(ledger),
+        max_anonymous_streams_(max_anonymous_streams) {}
 
   // To be registered with the server.
   grpc::health::v1::Health::AsyncService& service() { return service_; }
@@ -34,6 +47,12 @@ class HealthService {
   void SetServing(bool is_serving) ABSL_LOCKS_EXCLUDED(mutex_);
   bool is_serving() const { return is_serving_.load(); }
 
+  // Watching now on connections without an identified call; refused, since their connection had as
+  // many as it may; ended for newer ones.
+  uint64_t anonymous_streams() const ABSL_LOCKS_EXCLUDED(mutex_);
+  uint64_t refused_streams() const { return refused_.load(std::memory_order_relaxed); }
+  uint64_t evicted_streams() const { return evicted_.load(std::memory_order_relaxed); }
+
  private:
   friend class HealthCheckCall;
   friend class HealthWatchCall;
@@ -42,11 +61,26 @@ class HealthService {
   // SERVICE_UNKNOWN: of a service that is none of ours.
   Status StatusOf(absl::string_view service) const;
 
+  // Takes a watch in; false: its connection has as many as it may.
+  bool Admit(HealthWatchCall* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remove(HealthWatchCall* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends the oldest watch whose connection is still unidentified, if there are too many.
+  void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   ServerCalls& calls_;
+  const Authenticator& authenticator_;
+  ConnectionLedger& ledger_;
+  const uint32_t max_anonymous_streams_;
+  std::atomic<uint64_t> refused_ = 0;
+  std::atomic<uint64_t> evicted_ = 0;
   grpc::health::v1::Health::AsyncService service_;
   std::atomic<bool> is_serving_ = false;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   absl::flat_hash_set<HealthWatchCall*> watchers_ ABSL_GUARDED_BY(mutex_);
+  // By peer, which is one connection.
+  absl::flat_hash_map<std::string, int> watches_of_ ABSL_GUARDED_BY(mutex_);
+  // Those that were unidentified when they came, oldest first.
+  std::list<HealthWatchCall*> anonymous_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace opserve::server
