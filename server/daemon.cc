@@ -14,6 +14,7 @@
 #include "google/protobuf/util/time_util.h"
 #include "ops/catalog/status_macros.h"
 #include "server/build_commit.h"
+#include "server/connection_metrics.h"
 #include "server/config/config_text.h"
 #include "server/device/device_ids.h"
 #include "server/device/npu_signs.h"
@@ -413,6 +414,7 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
           .Add({{"kind", "call"}}, static_cast<double>(grpc_->stalled_calls()))
           .Add({{"kind", "connection"}}, static_cast<double>(grpc_->acceptor().stalled()))
           .Build());
+  add(CollectConnectionMetrics(grpc_->ledger(), grpc_->health()));
   families.push_back(MetricFamilyBuilder("opserve_log_lines_dropped_total",
                                          "Lines of the log that were not read in time.",
                                          prometheus::MetricType::Counter)

@@ -296,6 +296,11 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
         Query(total("device", "opserve_upload_unwritten_bytes"), "{{device}} not written"),
         Query(total("device", "opserve_workspace_pool_booked_bytes"), "{{device}} booked")],
           unit="bytes"),
+    Panel("Floods", "In an hour: connections ended because of what they sent, by kind; and Health/Watch calls on "
+          "connections without a call of a tenant.", [
+        Query(f"increase({of('opserve_flooding_connections_total')}[1h])", "{{instance}} {{flood}}"),
+        Query(f"increase({of('opserve_anonymous_streams_ended_total')}[1h])", "{{instance}} watch {{result}}"),
+        Query(of("opserve_anonymous_streams"), "{{instance}} watching")]),
     Panel("Shared memory refused", "By reason.", [
         Query(rate("reason", "opserve_shm_rejections_total") + " > 0", "{{reason}}",
               may_be_empty=True)], unit="ops"),

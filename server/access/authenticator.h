@@ -14,17 +14,19 @@
 #include "grpcpp/security/auth_metadata_processor.h"
 #include "grpcpp/server_context.h"
 #include "server/access/connection_gate.h"
+#include "server/access/connection_ledger.h"
 #include "server/observability/request_metrics.h"
 #include "server/scheduling/tenants.h"
 
 namespace opserve::server {
 
-// Outlived by tenants and metrics; outlives the server. Thread-safe.
+// Outlived by tenants, metrics and ledger; outlives the server. Thread-safe.
 class Authenticator {
  public:
-  // What processors refuse is counted in `metrics`.
-  Authenticator(const Tenants& tenants, RequestMetrics& metrics)
-      : tenants_(tenants), metrics_(metrics) {}
+  // What processors refuse is counted in `metrics`; connections of calls whose tenant was found are
+  // marked in `ledger`.
+  Authenticator(const Tenants& tenants, RequestMetrics& metrics, ConnectionLedger& ledger)
+      : tenants_(tenants), metrics_(metrics), ledger_(ledger) {}
 
   // For connections of a listener that clients use, and of the admin listener. `uid`: of the user
   // at the other end; null where the system does not tell.
@@ -41,6 +43,7 @@ class Authenticator {
  private:
   const Tenants& tenants_;
   RequestMetrics& metrics_;
+  ConnectionLedger& ledger_;
 };
 
 }  // namespace opserve::server

@@ -157,6 +157,7 @@ void ConnectionAcceptor::Accept(int socket, Door& door) {
     setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   }
   GrpcAcceptor& acceptor = door.gate->For(fd.get());
+  if (ledger_ != nullptr) ledger_->Register(fd.get());
   GrpcAcceptor::NewConnectionParameters connection;
   connection.listener_fd = socket;
   connection.fd = fd.release();

@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/access/connection_gate.h"
+#include "server/access/connection_ledger.h"
 #include "server/access/file_descriptor.h"
 #include "server/access/listener.h"
 #include "server/access/spare_descriptor.h"
@@ -30,8 +31,10 @@ class ConnectionAcceptor {
  public:
   // More connections than `max_connections` at once are closed as soon as they are made. One is
   // ended if its socket takes no bytes for `stall_timeout`, a quarter of it more at most.
-  ConnectionAcceptor(uint32_t max_connections, absl::Duration stall_timeout)
-      : max_connections_(max_connections), stall_timeout_(stall_timeout) {}
+  // `ledger`: gets every connection; null: they are not guarded. Outlives the acceptor.
+  ConnectionAcceptor(uint32_t max_connections, absl::Duration stall_timeout,
+                     ConnectionLedger* ledger)
+      : max_connections_(max_connections), stall_timeout_(stall_timeout), ledger_(ledger) {}
 
   // Stop; connections that were handed over live on.
   ~ConnectionAcceptor();
@@ -80,6 +83,7 @@ class ConnectionAcceptor {
 
   const uint32_t max_connections_;
   const absl::Duration stall_timeout_;
+  ConnectionLedger* const ledger_;
   std::vector<std::unique_ptr<Door>> doors_;
   absl::flat_hash_map<int, Door*> door_of_;  // by listening socket
   FileDescriptor epoll_;

@@ -214,6 +214,10 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   config.pinned_pool_bytes = values.pinned_pool_bytes();
   config.grpc_memory_quota_bytes = values.grpc_memory_quota_bytes();
   config.max_streams_per_connection = values.max_streams_per_connection();
+  config.max_anonymous_streams = values.max_anonymous_streams();
+  config.unidentified_calls_per_second = values.unidentified_calls_per_second();
+  config.stream_resets_per_second = values.stream_resets_per_second();
+  config.control_frames_per_second = values.control_frames_per_second();
   config.default_deadline = ToDuration(values.default_deadline());
   config.max_deadline = ToDuration(values.max_deadline());
   config.execution_timeout = ToDuration(values.execution_timeout());

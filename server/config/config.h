@@ -79,6 +79,10 @@ struct Config {
   absl::Duration longest_recovery_wait = absl::Minutes(1);
   uint64_t grpc_memory_quota_bytes = 0;
   uint32_t max_streams_per_connection = 0;
+  uint32_t max_anonymous_streams = 256;
+  uint32_t unidentified_calls_per_second = 10;
+  uint32_t stream_resets_per_second = 50;
+  uint32_t control_frames_per_second = 200;
   absl::Duration default_deadline;
   absl::Duration max_deadline;
   absl::Duration execution_timeout;

@@ -246,7 +246,7 @@ absl::Status AdminServer::Listen(const ListenAddress& address) {
 }
 
 AdminServer::AdminServer(std::unique_ptr<AdminService> service, absl::Duration write_stall_timeout)
-    : service_(std::move(service)), acceptor_(kMaxConnections, write_stall_timeout) {}
+    : service_(std::move(service)), acceptor_(kMaxConnections, write_stall_timeout, /*ledger=*/nullptr) {}
 
 AdminServer::~AdminServer() {
   service_->EndWatching();

@@ -11,6 +11,7 @@
 #include "ops/catalog/descriptor_proto.h"
 #include "ops/catalog/status_macros.h"
 #include "server/access/listener.h"
+#include "server/access/socket_functions.h"
 #include "server/rpc/compression.h"
 #include "server/rpc/download_call.h"
 #include "server/rpc/execute_call.h"
@@ -65,6 +66,28 @@ void SetConnectionLimits(const Config& config, grpc::ServerBuilder* builder) {
   builder->SetResourceQuota(quota);
 }
 
+// What is bounded on each connection. An account holds what its rate gives in ten seconds.
+ConnectionLedger::Options LedgerOptions(const Config& config) {
+  constexpr double kBurstSeconds = 10;
+  // Calls that a client begins at once wait for their identification together, twice if it has
+  // cancelled the first ones.
+  constexpr double kLeastStreamBurst = 256;
+  // Flow control lets a client send so much of other calls beside a whole message.
+  constexpr uint64_t kUnidentifiedExtraBytes = 1 << 20;
+  ConnectionLedger::Options options;
+  options.has_tls = config.tls.has_value();
+  Http2Limits& limits = options.limits;
+  limits.stream_burst = std::max(kLeastStreamBurst, 2.0 * config.max_streams_per_connection);
+  limits.streams_per_second = config.unidentified_calls_per_second;
+  limits.resets_per_second = config.stream_resets_per_second;
+  limits.reset_burst = kBurstSeconds * limits.resets_per_second;
+  limits.control_per_second = config.control_frames_per_second;
+  limits.control_burst = kBurstSeconds * limits.control_per_second;
+  limits.unidentified_bytes =
+      static_cast<double>(config.max_message_bytes + kUnidentifiedExtraBytes);
+  return options;
+}
+
 }  // namespace
 
 // Measured with echo servers: one polling thread per queue; two threads on one queue reach two
@@ -81,8 +104,10 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Config& conf
 
 GrpcServer::GrpcServer(const Config& config, Parts parts)
     : parts_(std::move(parts)),
-      authenticator_(*parts_.tenants, *parts_.metrics),
+      ledger_(LedgerOptions(config)),
+      authenticator_(*parts_.tenants, *parts_.metrics, ledger_),
       calls_(config.write_stall_timeout),
+      health_(calls_, authenticator_, ledger_, config.max_anonymous_streams),
       idempotency_({.max_bytes = config.idempotency_cache_bytes}),
       statistics_(parts_.operators->operators().size()),
       inference_({.operators = *parts_.operators,
@@ -93,7 +118,7 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
                   .is_serving = [this] { return health_.is_serving(); },
                   .named_regions = parts_.named_regions},
                  execute_),
-      acceptor_(config.max_connections, config.write_stall_timeout) {
+      acceptor_(config.max_connections, config.write_stall_timeout, &ledger_) {
   execute_.service = &operator_service_;
   execute_.calls = &calls_;
   execute_.operators = parts_.operators;
@@ -165,6 +190,7 @@ void GrpcServer::DescribeUnaryMethods() {
 }
 
 absl::Status GrpcServer::Listen(const Config& config) {
+  OPSERVE_RETURN_IF_ERROR(CheckSocketFunctions());
   grpc::EnableDefaultHealthCheckService(false);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;

@@ -15,6 +15,7 @@
 #include "server/access/authenticator.h"
 #include "server/access/connection_acceptor.h"
 #include "server/access/connection_gate.h"
+#include "server/access/connection_ledger.h"
 #include "server/access/tls_files.h"
 #include "server/config/config.h"
 #include "server/execution/operator_table.h"
@@ -77,6 +78,8 @@ class GrpcServer {
   // Addresses served, with the ports the system chose.
   const std::vector<std::string>& addresses() const { return addresses_; }
   const ConnectionAcceptor& acceptor() const { return acceptor_; }
+  const ConnectionLedger& ledger() const { return ledger_; }
+  const HealthService& health() const { return health_; }
   // Calls that were ended so far because their clients took nothing.
   uint64_t stalled_calls() const { return calls_.writes.cancelled(); }
   const IdempotencyCache& idempotency() const { return idempotency_; }
@@ -95,12 +98,13 @@ class GrpcServer {
                              v1::ListOperatorsResponse* response) const;
 
   const Parts parts_;
+  ConnectionLedger ledger_;
   const Authenticator authenticator_;
   AsyncOperatorService operator_service_;
   AsyncTensorService tensor_service_;
   grpc::AsyncGenericService unknown_methods_;
   ServerCalls calls_;
-  HealthService health_{calls_};
+  HealthService health_;
   IdempotencyCache idempotency_;
   UploadMetrics uploads_;
   OperatorStatistics statistics_;

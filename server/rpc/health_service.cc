@@ -1,11 +1,14 @@
 #include "server/rpc/health_service.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/async_stream.h"
 #include "grpcpp/support/async_unary_call.h"
 #include "inference/grpc_service.grpc.pb.h"
+#include "ops/catalog/error.h"
 #include "opserve/v1/operator_service.grpc.pb.h"
 #include "opserve/v1/tensor_service.grpc.pb.h"
 #include "server/rpc/completion_event.h"
@@ -46,6 +49,7 @@ class HealthCheckCall {
     const absl::Status status = ParseMessage(&request_, &request);
     HealthCheckResponse response;
     response.set_status(health_.StatusOf(request.service()));
+    if (status.ok()) health_.ledger_.MarkHealthChecked(rpc_.peer());
     write_.Begin();
     if (!status.ok()) {
       writer_.FinishWithError(ToGrpcStatus(status, &rpc_), &finished_);
@@ -105,15 +109,18 @@ class HealthWatchCall {
     return true;
   }
 
-  // The same when the server ends.
-  bool BeginServerEnd() {
-    is_over_ = true;
+  // The same for a call that is over from now on, with `status` unless it was over before.
+  bool BeginEndWith(absl::Status status) {
+    if (!is_over_) {
+      is_over_ = true;
+      end_status_ = std::move(status);
+    }
     return BeginEnd();
   }
 
   void End() {
     write_.Begin();
-    writer_.Finish(ToGrpcStatus(DrainingError(), &rpc_), &finished_);
+    writer_.Finish(ToGrpcStatus(end_status_, &rpc_), &finished_);
   }
 
  private:
@@ -132,21 +139,27 @@ class HealthWatchCall {
     }
     health_.calls_.open.Add();
     Listen(health_, queue_);
-    if (absl::Status status = ParseMessage(&bytes_, &request_); !status.ok()) {
-      Refuse(status);
-      return;
-    }
+    absl::Status status = ParseMessage(&bytes_, &request_);
+    peer_ = rpc_.peer();
+    is_identified_ =
+        health_.authenticator_.TenantOf(rpc_).ok() || health_.ledger_.IsIdentified(peer_);
+    HealthWatchCall* evicted = nullptr;
     bool has_change = false;
     bool ends = false;
     {
       absl::MutexLock lock(&health_.mutex_);
-      health_.watchers_.insert(this);
-      is_over_ = health_.watches_are_over_;
-      has_change = BeginWrite();
-      ends = BeginEnd();
+      if (health_.watches_are_over_) status = DrainingError();
+      if (status.ok()) status = health_.Admit(this);
+      if (status.ok()) {
+        evicted = health_.MakeRoom();
+        has_change = BeginWrite();
+      } else {
+        ends = BeginEndWith(std::move(status));
+      }
     }
     if (has_change) SendChange();
     if (ends) End();
+    if (evicted != nullptr) evicted->End();  // it lives until its end has been sent
   }
 
   void OnWritten(bool /*ok*/) {
@@ -163,23 +176,12 @@ class HealthWatchCall {
     if (ends) End();
   }
 
-  // A call that never became a watcher ends with `status`.
-  void Refuse(const absl::Status& status) {
-    {
-      absl::MutexLock lock(&health_.mutex_);
-      is_over_ = true;
-      has_ended_ = true;
-    }
-    write_.Begin();
-    writer_.Finish(ToGrpcStatus(status, &rpc_), &finished_);
-  }
-
   // The client is gone, or the call has ended.
   void OnDone(bool /*ok*/) {
     bool ends = false;
     {
       absl::MutexLock lock(&health_.mutex_);
-      health_.watchers_.erase(this);
+      health_.Remove(this);
       is_over_ = true;
       ends = BeginEnd();
     }
@@ -210,11 +212,18 @@ class HealthWatchCall {
   MemberEvent<HealthWatchCall, &HealthWatchCall::OnDone> done_{this};
   MemberEvent<HealthWatchCall, &HealthWatchCall::OnFinished> finished_{this};
 
-  // Guarded by health_.mutex_; the message itself is gRPC's while it is written.
+  friend class HealthService;
+  std::string peer_;            // which names the connection
+  bool is_identified_ = false;  // as of its arrival
+
+  // Guarded by health_.mutex_; the message itself is gRPC's while it is written, and the status is
+  // final once the call is over.
   HealthCheckResponse sent_;  // UNKNOWN: nothing yet
   bool is_writing_ = false;
   bool is_over_ = false;
   bool has_ended_ = false;
+  bool is_counted_ = false;  // in the service's books
+  absl::Status end_status_;
 
   int events_to_come_ = 2;  // OnDone, OnFinished; of the polling thread
 };
@@ -231,6 +240,52 @@ HealthService::Status HealthService::StatusOf(absl::string_view service) const {
     return HealthCheckResponse::SERVICE_UNKNOWN;
   }
   return is_serving_.load() ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
+}
+
+absl::Status HealthService::Admit(HealthWatchCall* call) {
+  // Nothing needs more than one watch for each service; a proxy may carry those of a few clients.
+  constexpr int kMaxIdentifiedWatches = 16;
+  int& watches = watches_of_[call->peer_];
+  if (watches >= (call->is_identified_ ? kMaxIdentifiedWatches : 1)) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    return catalog::ErrorWithReason(absl::StatusCode::kResourceExhausted, "rate_limited",
+                                    "this connection has as many Watch calls as it may");
+  }
+  ++watches;
+  call->is_counted_ = true;
+  watchers_.insert(call);
+  if (!call->is_identified_) anonymous_.push_back(call);
+  return absl::OkStatus();
+}
+
+void HealthService::Remove(HealthWatchCall* call) {
+  if (!call->is_counted_) return;
+  watchers_.erase(call);
+  anonymous_.remove(call);
+  const auto watches = watches_of_.find(call->peer_);
+  if (--watches->second == 0) watches_of_.erase(watches);
+}
+
+HealthWatchCall* HealthService::MakeRoom() {
+  if (anonymous_.size() <= max_anonymous_streams_) return nullptr;
+  anonymous_.remove_if(
+      [this](const HealthWatchCall* call) { return ledger_.IsIdentified(call->peer_); });
+  if (anonymous_.size() <= max_anonymous_streams_) return nullptr;
+  // The oldest goes, not the newest: a client is identified soon after it came, a stranger never.
+  HealthWatchCall* const oldest = anonymous_.front();
+  anonymous_.pop_front();
+  evicted_.fetch_add(1, std::memory_order_relaxed);
+  const bool ends = oldest->BeginEndWith(
+      catalog::ErrorWithReason(absl::StatusCode::kResourceExhausted, "rate_limited",
+                               "too many Watch calls without credentials; this was the oldest"));
+  return ends ? oldest : nullptr;
+}
+
+uint64_t HealthService::anonymous_streams() const {
+  absl::MutexLock lock(&mutex_);
+  return static_cast<uint64_t>(std::count_if(
+      anonymous_.begin(), anonymous_.end(),
+      [this](const HealthWatchCall* call) { return !ledger_.IsIdentified(call->peer_); }));
 }
 
 void HealthService::SetServing(bool is_serving) {
@@ -252,7 +307,7 @@ void HealthService::EndWatches() {
     absl::MutexLock lock(&mutex_);
     watches_are_over_ = true;
     for (HealthWatchCall* watcher : watchers_) {
-      if (watcher->BeginServerEnd()) ended.push_back(watcher);
+      if (watcher->BeginEndWith(DrainingError())) ended.push_back(watcher);
     }
   }
   // Each lives until its end has been sent.

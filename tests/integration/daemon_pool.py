@@ -45,10 +45,10 @@ class Daemon:
     def start(self):
         with (self._directory / "log").open("w", encoding="utf-8") as log:
             self.process = subprocess.Popen(self._command, stderr=log, env=self._environment)
-        await_true(lambda: self.process.poll() is not None or self._entry("ready"), "ready")
-        self._metrics_port = self._entry("ready")["metrics_port"]
+        await_true(lambda: self.process.poll() is not None or self.log_entry("ready"), "ready")
+        self._metrics_port = self.log_entry("ready")["metrics_port"]
 
-    def _entry(self, event):
+    def log_entry(self, event):
         """The last such entry of its log."""
         found = None
         for line in (self._directory / "log").read_text(encoding="utf-8").splitlines():
@@ -117,22 +117,29 @@ def summary(run):
 
 
 class HaProxy:
-    """HAProxy at `address`, with the configuration that is shipped and these daemons in it, and more hurry."""
+    """HAProxy at `address`, with the configuration that is shipped and these daemons in it, and more hurry.
 
-    def __init__(self, directory, address, daemons, enter=()):
-        text = (ROOT / "deploy/proxy/haproxy.cfg").read_text(encoding="utf-8")
+    Args:
+        certificate: of the hardened configuration, the chain and the key in one file; None: the other one.
+    """
+
+    def __init__(self, directory, address, daemons, enter=(), certificate=None):
+        name = "haproxy_hardened.cfg" if certificate else "haproxy.cfg"
+        text = (ROOT / "deploy/proxy" / name).read_text(encoding="utf-8")
         changes = [(f"npu{i + 1}.example.com:8470", daemon.address) for i, daemon in enumerate(daemons)]
-        changes += [("bind :8470 proto", f"bind {address} proto"), (" inter 1s ", " inter 200ms ")]
+        changes += [("bind :8470 ", f"bind {address} "), (" inter 1s ", " inter 200ms ")]
+        if certificate:
+            changes += [("/etc/haproxy/opserve.pem", str(certificate))]
         for old, new in changes:
             if old not in text:
-                raise AssertionError(f"haproxy.cfg has no {old}")
+                raise AssertionError(f"{name} has no {old}")
             text = text.replace(old, new)
         configuration = directory / "haproxy.cfg"
         configuration.write_text(text, encoding="utf-8")
         with (directory / "haproxy.log").open("w", encoding="utf-8") as log:
-            self._process = subprocess.Popen([*enter, HAPROXY, "-db", "-f", configuration], stdout=log,
-                                             stderr=log)
+            self.process = subprocess.Popen([*enter, HAPROXY, "-db", "-f", configuration], stdout=log,
+                                            stderr=log)
 
     def close(self):
-        self._process.kill()
-        self._process.wait()
+        self.process.kill()
+        self.process.wait()

@@ -37,6 +37,7 @@ share/doc/opserve/examples/opserved.json
 share/doc/opserve/examples/prometheus/prometheus.yml
 share/doc/opserve/examples/prometheus/rules/alerts.yml
 share/doc/opserve/examples/proxy/haproxy.cfg
+share/doc/opserve/examples/proxy/haproxy_hardened.cfg
 share/doc/opserve/examples/shared_pool.textproto
 share/fish/vendor_completions.d/opserve.fish
 share/man/man1/opserve.1

@@ -1,0 +1,77 @@
+#include "server/access/connection_guard.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+
+namespace opserve::server {
+
+void ConnectionGuard::Begin(std::shared_ptr<const GuardRules> rules, bool is_tls) {
+  absl::MutexLock lock(&mutex_);
+  rules_ = std::move(rules);
+  inspector_.emplace(rules_->limits, absl::GetCurrentTimeNanos());
+  is_tls_ = is_tls;
+  hello_ = ClientHelloReader();
+  sent_bytes_.store(0, std::memory_order_relaxed);
+  awaits_session_.store(false, std::memory_order_relaxed);
+  has_ended_.store(false, std::memory_order_release);
+}
+
+bool ConnectionGuard::Received(int fd, const ConnectionFacts& facts, const msghdr& message,
+                               size_t size) {
+  absl::MutexLock lock(&mutex_);
+  if (has_ended()) return false;
+  if (is_tls_ && hello_.state() == ClientHelloReader::State::kDone) return true;
+  if (!is_tls_) Advance(facts);
+  Flood flood = Flood::kNone;
+  for (size_t i = 0; i < message.msg_iovlen && size > 0 && flood == Flood::kNone; ++i) {
+    const iovec& piece = message.msg_iov[i];
+    const size_t count = std::min(piece.iov_len, size);
+    size -= count;
+    const absl::string_view bytes(static_cast<const char*>(piece.iov_base), count);
+    if (!is_tls_) {
+      flood = inspector_->Read(bytes);
+    } else if (hello_.Read(bytes) == ClientHelloReader::State::kMalformed) {
+      flood = Flood::kMalformed;
+    }
+  }
+  if (is_tls_ && hello_.state() == ClientHelloReader::State::kDone) {
+    awaits_session_.store(true, std::memory_order_release);
+  }
+  return Judge(fd, flood);
+}
+
+bool ConnectionGuard::Decrypted(int fd, const ConnectionFacts& facts, absl::string_view bytes) {
+  absl::MutexLock lock(&mutex_);
+  if (has_ended()) return false;
+  Advance(facts);
+  return Judge(fd, inspector_->Read(bytes));
+}
+
+bool ConnectionGuard::Claims(const ClientRandom& random) {
+  if (!awaits_session_.load(std::memory_order_acquire)) return false;
+  absl::MutexLock lock(&mutex_);
+  if (hello_.state() != ClientHelloReader::State::kDone || hello_.random() != random) return false;
+  return awaits_session_.exchange(false);
+}
+
+void ConnectionGuard::Advance(const ConnectionFacts& facts) {
+  inspector_->Advance({.now_ns = absl::GetCurrentTimeNanos(),
+                       .is_identified = facts.is_identified(),
+                       .identified_calls = facts.identified_calls(),
+                       .sent_bytes = sent_bytes_.load(std::memory_order_relaxed)});
+}
+
+bool ConnectionGuard::Judge(int fd, Flood flood) {
+  if (flood == Flood::kNone) return true;
+  has_ended_.store(true, std::memory_order_release);
+  rules_->ended(fd, flood);
+  // What waits in the socket's buffers is dropped, too.
+  const linger at_once = {.l_onoff = 1, .l_linger = 0};
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  shutdown(fd, SHUT_RDWR);
+  return false;
+}
+
+}  // namespace opserve::server

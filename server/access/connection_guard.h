@@ -1,0 +1,69 @@
+// Looks at what one connection receives, in plaintext or decrypted, and ends it when it is a flood.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "server/access/client_hello.h"
+#include "server/access/connection_facts.h"
+#include "server/access/http2_inspector.h"
+
+namespace opserve::server {
+
+// What the guards of a ledger's connections share. They may outlive the ledger.
+struct GuardRules {
+  Http2Limits limits;
+  // Told of each connection that is ended, by the thread that read from it. Must not block.
+  std::function<void(int fd, Flood flood)> ended;
+};
+
+// Thread-safe. A connection is read by one thread at a time, but not always by the same one, and
+// gRPC orders them by atomics that ThreadSanitizer does not see; the lock is never contended.
+class ConnectionGuard {
+ public:
+  // Begins with the next connection. `is_tls`: what is received has to be decrypted first.
+  void Begin(std::shared_ptr<const GuardRules> rules, bool is_tls) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // What recvmsg has put into `message`, `size` bytes of it. False: the connection is ended, nobody
+  // may see the bytes.
+  bool Received(int fd, const ConnectionFacts& facts, const msghdr& message, size_t size)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // What was decrypted of it; the same.
+  bool Decrypted(int fd, const ConnectionFacts& facts, absl::string_view bytes)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Takes the TLS session with this number to be that of this connection, if it is, and no other
+  // was before.
+  bool Claims(const ClientRandom& random) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void Sent(size_t bytes) { sent_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+  bool has_ended() const { return has_ended_.load(std::memory_order_acquire); }
+
+ private:
+  void Advance(const ConnectionFacts& facts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends the connection if there is a flood; whether there is none.
+  bool Judge(int fd, Flood flood) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  std::atomic<uint64_t> sent_bytes_ = 0;
+  std::atomic<bool> has_ended_ = false;
+  // Whether Claims is worth the lock.
+  std::atomic<bool> awaits_session_ = false;
+  absl::Mutex mutex_;
+  std::shared_ptr<const GuardRules> rules_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Http2Inspector> inspector_ ABSL_GUARDED_BY(mutex_);
+  bool is_tls_ ABSL_GUARDED_BY(mutex_) = false;
+  ClientHelloReader hello_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace opserve::server

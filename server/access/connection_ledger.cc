@@ -1,0 +1,163 @@
+#include "server/access/connection_ledger.h"
+
+#include <arpa/inet.h>
+#include <malloc.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/access/socket_functions.h"
+#include "server/access/socket_table.h"
+#include "server/observability/log.h"
+#include "server/observability/rate_limiter.h"
+
+namespace opserve::server {
+namespace {
+
+// gRPC frees what a connection held soon after its end, on threads of its own.
+constexpr absl::Duration kUntilMemoryIsFree = absl::Seconds(5);
+constexpr absl::Duration kBetweenLines = absl::Milliseconds(200);
+// As many lines as the limiter may admit at once; what is beyond them is only counted.
+constexpr size_t kMaxUnlogged = RateLimiter::kBurst;
+
+bool IsUnix(int fd) {
+  int domain = 0;
+  socklen_t size = sizeof(domain);
+  return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
+}
+
+// Of the client at the other end, for the log.
+std::string ClientOf(int fd) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof(address);
+  if (RealPeerName(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "gone";
+  char text[INET6_ADDRSTRLEN] = {};
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    return inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
+  }
+  if (address.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+    return inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
+  }
+  ucred user = {};
+  size = sizeof(user);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &size) != 0) return "gone";
+  return absl::StrCat("uid ", user.uid);
+}
+
+}  // namespace
+
+ConnectionLedger::ConnectionLedger(const Options& options)
+    : has_tls_(options.has_tls),
+      reports_(std::make_shared<Reports>()),
+      rules_(std::make_shared<GuardRules>(GuardRules{
+          .limits = options.limits,
+          .ended = [reports = reports_](int fd, Flood flood) { Report(*reports, fd, flood); }})),
+      thread_([this] { Run(); }) {}
+
+ConnectionLedger::~ConnectionLedger() {
+  {
+    absl::MutexLock lock(&reports_->mutex);
+    reports_->is_closing = true;
+  }
+  thread_.join();
+}
+
+void ConnectionLedger::Register(int fd) {
+  SocketEntry* const entry = socket_table::FindOrMake(fd);
+  if (entry == nullptr) {
+    shutdown(fd, SHUT_RDWR);
+    return;
+  }
+  const bool is_unix = IsUnix(fd);
+  entry->is_unix.store(is_unix);
+  entry->guard.Begin(rules_, has_tls_ && !is_unix);
+  entry->facts.Begin();
+}
+
+void ConnectionLedger::Forget(int fd) {
+  if (SocketEntry* const entry = socket_table::Find(fd)) entry->facts.End();
+}
+
+void ConnectionLedger::MarkIdentified(absl::string_view peer) {
+  const std::optional<SocketName> name = socket_table::ParsePeer(peer);
+  SocketEntry* const entry = name ? socket_table::Find(name->fd) : nullptr;
+  if (entry != nullptr) entry->facts.AddIdentifiedCall(name->generation);
+}
+
+void ConnectionLedger::MarkHealthChecked(absl::string_view peer) {
+  const std::optional<SocketName> name = socket_table::ParsePeer(peer);
+  SocketEntry* const entry = name ? socket_table::Find(name->fd) : nullptr;
+  if (entry != nullptr) entry->facts.SetHealthChecked(name->generation);
+}
+
+bool ConnectionLedger::IsIdentified(int fd) const {
+  const SocketEntry* const entry = socket_table::Find(fd);
+  return entry != nullptr && entry->facts.is_identified();
+}
+
+bool ConnectionLedger::HasHadAnswer(int fd) const {
+  const SocketEntry* const entry = socket_table::Find(fd);
+  return entry != nullptr && (entry->facts.is_identified() || entry->facts.is_health_checked());
+}
+
+bool ConnectionLedger::IsIdentified(absl::string_view peer) const {
+  const std::optional<SocketName> name = socket_table::ParsePeer(peer);
+  return name && IsIdentified(name->fd) &&
+         socket_table::Find(name->fd)->facts.generation() == name->generation;
+}
+
+uint64_t ConnectionLedger::ended(Flood flood) const {
+  return reports_->ended[static_cast<size_t>(flood)].load(std::memory_order_relaxed);
+}
+
+void ConnectionLedger::Report(Reports& reports, int fd, Flood flood) {
+  reports.ended[static_cast<size_t>(flood)].fetch_add(1, std::memory_order_relaxed);
+  absl::MutexLock lock(&reports.mutex);
+  reports.has_news = true;
+  if (reports.unlogged.size() < kMaxUnlogged) {
+    reports.unlogged.push_back({flood, ClientOf(fd)});
+  } else {
+    ++reports.suppressed;
+  }
+}
+
+void ConnectionLedger::Run() {
+  RateLimiter lines;
+  absl::Time trim_at = absl::InfiniteFuture();
+  const auto has_work = [this]() ABSL_SHARED_LOCKS_REQUIRED(reports_->mutex) {
+    return reports_->has_news || reports_->is_closing;
+  };
+  for (;;) {
+    std::vector<End> ends;
+    uint64_t suppressed = 0;
+    {
+      absl::MutexLock lock(&reports_->mutex);
+      reports_->mutex.AwaitWithDeadline(absl::Condition(&has_work), trim_at);
+      if (reports_->is_closing) return;
+      if (reports_->has_news) trim_at = std::min(trim_at, absl::Now() + kUntilMemoryIsFree);
+      reports_->has_news = false;
+      ends.swap(reports_->unlogged);
+      suppressed = std::exchange(reports_->suppressed, 0);
+    }
+    for (const End& end : ends) {
+      if (!lines.Admit(absl::Now(), kBetweenLines)) continue;
+      LogWarning("connection_ended", {{"flood", std::string(FloodName(end.flood))},
+                                      {"client", end.client},
+                                      {"suppressed", lines.TakeRefused() + suppressed}});
+      suppressed = 0;
+    }
+    if (absl::Now() >= trim_at) {
+      // The daemon keeps freed memory for its next messages; what a flood took is not for that.
+      malloc_trim(0);
+      trim_at = absl::InfiniteFuture();
+    }
+  }
+}
+
+}  // namespace opserve::server

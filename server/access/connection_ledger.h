@@ -1,0 +1,83 @@
+// What the daemon knows of clients' connections: whether a call of theirs was identified, and
+// whether what they send stays in bounds. Connections that flood are ended, logged and counted.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "server/access/connection_guard.h"
+
+namespace opserve::server {
+
+// Thread-safe. Connections may outlive it; they are guarded on, and no longer counted.
+class ConnectionLedger {
+ public:
+  struct Options {
+    Http2Limits limits;
+    bool has_tls = false;  // on every connection that is no Unix socket's
+  };
+
+  ConnectionLedger() : ConnectionLedger(Options()) {}
+  explicit ConnectionLedger(const Options& options);
+  ~ConnectionLedger();
+  ConnectionLedger(const ConnectionLedger&) = delete;
+  ConnectionLedger& operator=(const ConnectionLedger&) = delete;
+
+  // `fd` is a connection that gRPC gets next: the descriptor itself, not a duplicate. It is in the
+  // ledger until it is closed, by whichever thread or library. (gRPC reads on after the peer's end
+  // is seen at a duplicate.) A number beyond socket_table::kMaxDescriptors is shut down, since
+  // nothing could guard it. From here on getpeername(fd) gives the ledger's own name.
+  void Register(int fd);
+
+  // For a connection that gRPC does not get after all; close() does it for all others.
+  void Forget(int fd);
+
+  // A call was found to be a tenant's; a health check was answered. `peer`: of the call,
+  // ServerContext::peer(). Nothing happens if the connection is over or is not in the ledger.
+  void MarkIdentified(absl::string_view peer);
+  void MarkHealthChecked(absl::string_view peer);
+
+  // Of the connection of `fd`, which Register was told; false if it is over.
+  bool IsIdentified(int fd) const;
+  // Identified, or it had an answer to a health check.
+  bool HasHadAnswer(int fd) const;
+  // The same as IsIdentified for a call's connection.
+  bool IsIdentified(absl::string_view peer) const;
+
+  // Connections ended so far for `flood`.
+  uint64_t ended(Flood flood) const;
+
+ private:
+  struct End {
+    Flood flood = Flood::kNone;
+    std::string client;  // its address or user id
+  };
+  // What guards report to, as long as there is a ledger.
+  struct Reports {
+    std::array<std::atomic<uint64_t>, kNumFloods> ended = {};
+    absl::Mutex mutex;
+    std::vector<End> unlogged ABSL_GUARDED_BY(mutex);
+    uint64_t suppressed ABSL_GUARDED_BY(mutex) = 0;
+    bool has_news ABSL_GUARDED_BY(mutex) = false;
+    bool is_closing ABSL_GUARDED_BY(mutex) = false;
+  };
+
+  static void Report(Reports& reports, int fd, Flood flood);
+  // Logs what was ended, and gives its memory back.
+  void Run();
+
+  const bool has_tls_;
+  const std::shared_ptr<Reports> reports_;
+  const std::shared_ptr<const GuardRules> rules_;
+  std::thread thread_;  // last: uses all of the above
+};
+
+}  // namespace opserve::server

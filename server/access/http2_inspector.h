@@ -1,0 +1,116 @@
+// Looks at the frames that a client sends, and says when they are a flood.
+//
+// gRPC 1.51 bounds neither header blocks (HEADERS and CONTINUATION without end), nor streams that
+// are reset as soon as they begin, nor frames that cost their sender nothing (PING, SETTINGS, empty
+// DATA). The inspector reads the nine bytes before each frame's payload and skips the payload, so
+// it costs some nanoseconds a frame. It keeps no frame and allocates nothing.
+//
+// Every bound is an account that fills with time, and with evidence that the client is served:
+// calls that were identified pay for their streams, bytes that were sent pay for resets and for
+// control frames. So a busy client may send many of them, a client that is refused may not.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace opserve::server {
+
+// Why a connection has to end. The values are dense.
+enum class Flood : uint8_t {
+  kNone,
+  kHeaders,        // a header block of too many bytes or frames
+  kStreams,        // streams of calls that nobody was identified for
+  kResets,         // streams that were reset before they were answered
+  kControlFrames,  // frames that carry nothing
+  kData,           // bytes for calls that nobody was identified for
+  kMalformed,      // not HTTP/2, or not TLS
+};
+inline constexpr size_t kNumFloods = 7;
+
+// As a label: "headers".
+absl::string_view FloodName(Flood flood);
+
+// Bounds of one connection. Rates are per second.
+struct Http2Limits {
+  // gRPC refuses metadata of more than 8 KiB, with a status if the block is short enough to be
+  // read.
+  uint32_t max_header_block_bytes = 64 << 10;
+  uint32_t max_continuations = 16;  // of one block
+
+  // Streams that may begin before their calls are identified; as many as the client may have open.
+  double stream_burst = 256;
+  double streams_per_second = 10;  // ten times as many after an identified call
+  double reset_burst = 500;
+  double resets_per_second = 50;
+  double control_burst = 2000;
+  double control_per_second = 200;
+  // DATA before the first identified call, for which a whole message may be needed.
+  double unidentified_bytes = 65 << 20;
+  double unidentified_bytes_per_second = 64 << 10;
+};
+
+// What the daemon did for the connection since it began.
+struct ConnectionProgress {
+  int64_t now_ns = 0;             // of any clock that does not go back
+  bool is_identified = false;     // by one call at least
+  uint32_t identified_calls = 0;  // may overflow 2^29 to 0
+  uint64_t sent_bytes = 0;
+};
+
+// Used by one thread at a time.
+class Http2Inspector {
+ public:
+  // `limits` outlives the inspector.
+  Http2Inspector(const Http2Limits& limits, int64_t now_ns);
+
+  // Fills the accounts with what happened until now; before each Read or a few of them.
+  void Advance(const ConnectionProgress& progress);
+
+  // The next bytes of the connection, cut anywhere. After another answer than kNone the rest of the
+  // connection gets the same.
+  Flood Read(absl::string_view bytes);
+
+ private:
+  static constexpr size_t kFrameHeaderBytes = 9;
+
+  // What may be spent.
+  struct Account {
+    double left = 0;
+    void Add(double amount, double most) { left = left + amount > most ? most : left + amount; }
+    // Whether there was enough.
+    bool Spend(double amount) {
+      left -= amount;
+      return left >= 0;
+    }
+  };
+
+  Flood ReadPreface(absl::string_view* bytes);
+  // The frame whose header is complete.
+  Flood Judge();
+  Flood JudgeData(uint32_t length, bool ends_stream);
+  Flood JudgeHeaderBlock(bool is_first, uint32_t length, bool is_last);
+
+  const Http2Limits* limits_;
+  Account streams_;
+  Account resets_;
+  Account control_;
+  Account data_;
+  ConnectionProgress last_;
+
+  Flood verdict_ = Flood::kNone;
+  size_t preface_read_ = 0;
+  std::array<uint8_t, kFrameHeaderBytes> header_ = {};
+  size_t header_read_ = 0;
+  uint32_t payload_left_ = 0;
+  // A header block that has begun and not ended.
+  bool is_in_block_ = false;
+  uint32_t block_stream_ = 0;
+  uint64_t block_bytes_ = 0;
+  uint32_t block_continuations_ = 0;
+  uint32_t unended_streams_ = 0;  // for each of which an empty DATA frame may be the end
+};
+
+}  // namespace opserve::server
