@@ -93,11 +93,17 @@ ExitCode Run() {
   if (ShouldOnlyValidate()) {
     config::ServerConfig values = config->values;
     FillDefaults(&values);
+    for (const std::string& warning : TenantWarnings(config->values)) {
+      std::fprintf(stderr, "opserved: warning: %s\n", warning.c_str());
+    }
     std::fputs(ToText(values).c_str(), stdout);
     return kEndedWell;
   }
   if (absl::Status status = SetLogLevel(config->log_level); !status.ok()) {
     return Fail(kBadFlags, status);
+  }
+  for (const std::string& warning : TenantWarnings(config->values)) {
+    LogWarning("config_warning", {{"warning", warning}});
   }
   if (ShouldOnlyTestItself()) return TestItself(*config);
   const absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(*config, &LoadConfig);

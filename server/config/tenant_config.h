@@ -27,7 +27,7 @@ struct ZoneConfig {
 struct TenantConfig {
   std::string name;
   std::vector<TokenDigest> token_digests;
-  std::vector<std::string> certificate_names;
+  std::vector<std::string> certificate_names;  // canonical, as certificate_name.h says
   std::vector<uint32_t> uids;
   std::vector<std::string> operators;  // empty: all
   uint32_t weight = 1;
@@ -48,5 +48,8 @@ struct TenantsConfig {
 // kInvalidArgument: names the tenant, the field and what is valid. Among others: two tenants with
 // the same name, token, certificate name or user id.
 absl::StatusOr<TenantsConfig> TenantsFrom(const config::ServerConfig& values);
+
+// What is valid and probably not meant, a sentence each.
+std::vector<std::string> TenantWarnings(const config::ServerConfig& values);
 
 }  // namespace opserve::server

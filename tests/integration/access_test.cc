@@ -12,7 +12,10 @@
 #include "client/cpp/client.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
+#include "opserve/v1/operator_service.grpc.pb.h"
 #include "server/access/file_descriptor.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
@@ -61,6 +64,28 @@ TEST(AccessTest, OnlyCallersWithCredentialsGetIn) {
     for (const char* token : {"", "alice-toker", "bob"}) {
       EXPECT_EQ(Call(address, token).code(), absl::StatusCode::kUnauthenticated)
           << address << " " << token;
+    }
+  }
+}
+
+absl::StatusCode CallWithAuthorization(const std::string& target, const std::string& value) {
+  const auto stub =
+      v1::OperatorService::NewStub(grpc::CreateChannel(target, grpc::InsecureChannelCredentials()));
+  grpc::ClientContext rpc;
+  rpc.AddMetadata("authorization", value);
+  v1::GetServerStatusResponse response;
+  return static_cast<absl::StatusCode>(stub->GetServerStatus(&rpc, {}, &response).error_code());
+}
+
+TEST(AccessTest, ATokenComesWithItsScheme) {
+  const InProcessDaemon daemon(WithTenants(kTenants));
+  for (const std::string& target : daemon.daemon().addresses()) {
+    for (const char* value : {"Bearer alice-token", "bearer alice-token", "BEARER alice-token"}) {
+      EXPECT_EQ(CallWithAuthorization(target, value), absl::StatusCode::kOk) << value;
+    }
+    for (const char* value : {"alice-token", "Beareralice-token", "Basic alice-token", "Bearer",
+                              "Bearer ", "Token alice-token"}) {
+      EXPECT_EQ(CallWithAuthorization(target, value), absl::StatusCode::kUnauthenticated) << value;
     }
   }
 }
