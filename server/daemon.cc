@@ -25,6 +25,8 @@ namespace opserve::server {
 namespace {
 
 constexpr absl::Duration kDefaultLease = absl::Minutes(10);
+// How long /healthz waits for the polling threads; probes wait for a second unless told otherwise.
+constexpr absl::Duration kProbePatience = absl::Milliseconds(500);
 
 DeviceMemoryPool::Scrub ScrubMode(const std::string& name) {
   if (name == "always") return DeviceMemoryPool::Scrub::kAlways;
@@ -231,9 +233,12 @@ absl::Status Daemon::StartListeners() {
             config_, {.tenants = *tenants_, .regions = *shared_regions_, .metrics = *metrics_}));
   }
   if (config_.metrics_listen) {
-    OPSERVE_ASSIGN_OR_RETURN(metrics_listener_,
-                             MetricsListener::Start(config_.metrics_listen->ToString(),
-                                                    [this] { return CollectMetrics(); }));
+    OPSERVE_ASSIGN_OR_RETURN(
+        metrics_listener_,
+        MetricsListener::Start(*config_.metrics_listen, config_.metrics_hosts,
+                               {.collect = [this] { return CollectMetrics(); },
+                                .is_alive = [this] { return IsAlive(kProbePatience); },
+                                .is_ready = [this] { return grpc_->is_serving(); }}));
   }
   if (config_.admin_listen) {
     OPSERVE_ASSIGN_OR_RETURN(

@@ -45,6 +45,11 @@ ABSL_FLAG(absl::optional<absl::Duration>, tls_reload_interval, absl::nullopt,
 ABSL_FLAG(std::string, metrics_listen, "",
           "HOST:PORT where /metrics is for Prometheus and / a status page for browsers, live and "
           "drawn from /metrics; none for no such listener. Default: 127.0.0.1:9464.");
+ABSL_FLAG(
+    std::vector<std::string>, metrics_host, {},
+    "Hosts that requests to --metrics_listen may name, separated by commas, beside addresses and "
+    "localhost; others are refused, so that no web site can have a browser read the metrics "
+    "(DNS rebinding). Empty: no others on a loopback address, all elsewhere.");
 ABSL_FLAG(absl::optional<uint32_t>, metrics_max_tenants, absl::nullopt,
           "Tenants that metrics tell apart (1 to 200); those that come to be known after them are "
           "counted together, as _other. Default: 200.");
@@ -63,8 +68,25 @@ ABSL_FLAG(bool, allow_named_shm, false,
 ABSL_FLAG(std::string, anonymous_tenant, "",
           "The tenant of callers without credentials, where there are tenants; empty: they are "
           "refused.");
-ABSL_FLAG(absl::optional<uint32_t>, max_connections, absl::nullopt,
-          "Connections there may be; more are closed at once (1 to 1000000). Default: 1024.");
+ABSL_FLAG(
+    absl::optional<uint32_t>, max_connections, absl::nullopt,
+    "Connections there may be (1 to 1000000). When slots are short, the connection that has "
+    "been silent the longest makes room for a new one; if there is none, the new one is closed. "
+    "Default: 1024.");
+ABSL_FLAG(absl::optional<uint32_t>, max_connections_per_listener, absl::nullopt,
+          "Connections of one address of --listen (0 to 1000000); 0: three quarters of "
+          "--max_connections, or all of them if there is only one listener.");
+ABSL_FLAG(
+    absl::optional<uint32_t>, max_connections_per_user, absl::nullopt,
+    "Connections of one user over Unix sockets (0 to 1000000); 0: half of --max_connections.");
+ABSL_FLAG(
+    absl::optional<uint32_t>, max_connections_per_address, absl::nullopt,
+    "Connections from one address (of IPv6: one /64 network) over TCP (0 to 1000000); 0: half of "
+    "--max_connections. Raise it for a proxy in front of the daemon.");
+ABSL_FLAG(
+    absl::optional<absl::Duration>, first_call_timeout, absl::nullopt,
+    "How long a connection may be there before a call on it has shown a tenant's credentials, or "
+    "a health check was answered; then it is closed (10ms to 1h). Default: 10s.");
 ABSL_FLAG(std::string, acl_library_dir, "",
           "The ACL libraries: an installation of CANN, or its lib64; cann for the one that "
           "ASCEND_HOME_PATH names, else where it is installed by default; empty for the embedded "
