@@ -10,8 +10,10 @@
 #include "absl/time/clock.h"
 #include "google/protobuf/util/time_util.h"
 #include "ops/catalog/status_macros.h"
+#include "server/access/descriptor_limit.h"
 #include "server/build_commit.h"
 #include "server/config/config_text.h"
+#include "server/listener_metrics.h"
 #include "server/device/device_ids.h"
 #include "server/observability/log.h"
 #include "server/observability/process_metrics.h"
@@ -23,6 +25,9 @@
 namespace opserve::server {
 
 namespace {
+
+// Beside connections of clients: those for metrics and administrators, files, the devices' own.
+constexpr uint64_t kOtherDescriptors = 1024;
 
 constexpr absl::Duration kDefaultLease = absl::Minutes(10);
 // How long /healthz waits for the polling threads; probes wait for a second unless told otherwise.
@@ -73,11 +78,24 @@ void LimitExecutions(const AclLibrary& acl, absl::Duration execution_timeout) {
   }
 }
 
+// Every connection takes one descriptor, those of shared memory another.
+void MakeRoomForConnections(const Config& config) {
+  const uint64_t wanted =
+      uint64_t{config.max_connections} * (config.enable_shm ? 2 : 1) + kOtherDescriptors;
+  const uint64_t limit = RaiseDescriptorLimit(wanted);
+  if (limit >= wanted) return;
+  LogWarning("few_descriptors",
+             {{"limit", limit},
+              {"wanted", wanted},
+              {"advice", "raise the hard limit (LimitNOFILE=), or lower max_connections"}});
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
     const Config& config, std::function<absl::StatusOr<Config>()> load_config) {
   auto daemon = std::unique_ptr<Daemon>(new Daemon(config, std::move(load_config)));
+  MakeRoomForConnections(config);
   if (config.tls) {
     OPSERVE_ASSIGN_OR_RETURN(daemon->tls_, TlsFiles::Open(*config.tls));
   }
@@ -350,15 +368,13 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
                               .max_connections = config_.max_connections}));
   families.push_back(shadow_checks_->Collect());
   add(CollectProcessMetrics());
-  families.push_back(MetricFamilyBuilder("opserve_connections", "Connections of clients.",
-                                         prometheus::MetricType::Gauge)
-                         .Add({}, grpc_->acceptor().connections())
-                         .Build());
-  families.push_back(MetricFamilyBuilder("opserve_rejected_connections_total",
-                                         "Connections closed because there were too many.",
-                                         prometheus::MetricType::Counter)
-                         .Add({}, static_cast<double>(grpc_->acceptor().rejected()))
-                         .Build());
+  std::vector<ListenerConnections> listeners = {{"unix", grpc_->acceptor().unix_counters()},
+                                                {"tcp", grpc_->acceptor().tcp_counters()}};
+  if (admin_ != nullptr) listeners.push_back({"admin", admin_->acceptor().unix_counters()});
+  if (metrics_listener_ != nullptr) {
+    listeners.push_back({"metrics", metrics_listener_->connections()});
+  }
+  add(CollectListenerMetrics(listeners));
   families.push_back(
       MetricFamilyBuilder("opserve_write_stalls_total",
                           "Calls and connections ended because the client took nothing.",

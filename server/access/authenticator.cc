@@ -150,7 +150,10 @@ std::shared_ptr<grpc::AuthMetadataProcessor> Authenticator::ForAdministrators(Sh
 }
 
 absl::StatusOr<Tenant*> Authenticator::TenantOf(const grpc::ServerContextBase& rpc) const {
-  return Identify(tenants_, *rpc.auth_context(), Find(rpc.client_metadata(), "authorization"));
+  absl::StatusOr<Tenant*> tenant =
+      Identify(tenants_, *rpc.auth_context(), Find(rpc.client_metadata(), "authorization"));
+  if (tenant.ok()) ledger_.MarkIdentified(rpc.peer());
+  return tenant;
 }
 
 std::optional<uint32_t> Authenticator::UidOf(const grpc::ServerContextBase& rpc) {

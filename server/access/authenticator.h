@@ -14,6 +14,7 @@
 #include "grpcpp/security/auth_metadata_processor.h"
 #include "grpcpp/server_context.h"
 #include "server/access/connection_gate.h"
+#include "server/access/connection_ledger.h"
 #include "server/observability/request_metrics.h"
 #include "server/scheduling/tenants.h"
 
@@ -23,8 +24,9 @@ namespace opserve::server {
 class Authenticator {
  public:
   // What processors refuse is counted in `metrics`.
-  Authenticator(const Tenants& tenants, RequestMetrics& metrics)
-      : tenants_(tenants), metrics_(metrics) {}
+  // Connections whose calls are a tenant's are marked in `ledger`.
+  Authenticator(const Tenants& tenants, RequestMetrics& metrics, ConnectionLedger& ledger)
+      : tenants_(tenants), metrics_(metrics), ledger_(ledger) {}
 
   // For connections of a listener that clients use, and of the admin listener. `uid`: of the user
   // at the other end; null where the system does not tell.
@@ -41,6 +43,7 @@ class Authenticator {
  private:
   const Tenants& tenants_;
   RequestMetrics& metrics_;
+  ConnectionLedger& ledger_;
 };
 
 }  // namespace opserve::server

@@ -12,7 +12,7 @@ namespace opserve::server {
 struct ConnectionCounters {
   std::array<std::atomic<uint32_t>, ConnectionSlots::kNumRanks> now = {};  // by rank
   // Turned away as they were made, by the limit that was reached.
-  std::array<std::atomic<uint64_t>, 3> refused = {};
+  std::array<std::atomic<uint64_t>, ConnectionSlots::kNumLimits> refused = {};
   std::atomic<uint64_t> refused_for_descriptors = 0;  // the system had no more
   // Ended by the daemon: silent for too long; for the sake of a new one; took no bytes.
   std::atomic<uint64_t> silent = 0;

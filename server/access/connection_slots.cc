@@ -11,40 +11,59 @@ void ConnectionSlots::ForGroupsOf(const Entry& entry, Function function) {
   function(all_);
 }
 
-ConnectionSlots::Decision ConnectionSlots::Admit(size_t listener, absl::string_view peer,
-                                                 absl::Time now) {
+ConnectionSlots::Decision ConnectionSlots::Admit(size_t listener, const Peer& peer, absl::Time now,
+                                                 RankOf rank_of) {
   Decision decision;
-  const auto known_peer = peers_.find(peer);
+  // Looked up anew each time: groups of peers come and go with their connections.
+  const auto group_of = [&](Limit limit) -> const Group& {
+    static const Group* const kNone = new Group;
+    if (limit == Limit::kTotal) return all_;
+    if (limit == Limit::kListener) return listeners_[listener];
+    const auto found = peers_.find(peer.name);
+    return found == peers_.end() ? *kNone : found->second;
+  };
   const struct {
-    const Group* group;
-    uint32_t limit;
     Limit name;
+    uint32_t most;
   } checks[] = {
       // The narrowest first: a flood from one address should cost that address its connections.
-      {known_peer == peers_.end() ? nullptr : &known_peer->second, limits_.per_peer, Limit::kPeer},
-      {&listeners_[listener], limits_.per_listener, Limit::kListener},
-      {&all_, limits_.total, Limit::kTotal},
+      {peer.is_user ? Limit::kUser : Limit::kAddress,
+       peer.is_user ? limits_.per_user : limits_.per_address},
+      {Limit::kListener, limits_.per_listener},
+      {Limit::kTotal, limits_.total},
   };
   for (const auto& check : checks) {
-    if (check.group == nullptr || check.group->count < check.limit) continue;
-    // A connection that makes room in one group often does in the next.
-    const bool has_room = std::any_of(decision.evicted.begin(), decision.evicted.end(), [&](Id id) {
-      return check.group->evictable.contains({entries_.find(id)->second.rank, id});
-    });
-    if (has_room) continue;
-    if (check.group->evictable.empty()) {
-      decision.evicted.clear();
-      decision.refused = check.name;
-      return decision;
+    const auto is_full = [&] {
+      const Group& group = group_of(check.name);
+      // A connection that makes room in one group often does in the next.
+      const bool has_room =
+          std::any_of(decision.evicted.begin(), decision.evicted.end(), [&](Id id) {
+            return group.evictable.contains({entries_.find(id)->second.rank, id});
+          });
+      return group.count >= check.most && !has_room;
+    };
+    while (is_full()) {
+      const Group& group = group_of(check.name);
+      if (group.evictable.empty()) {
+        decision.evicted.clear();
+        decision.refused = check.name;
+        return decision;
+      }
+      const auto [rank, id] = *group.evictable.begin();
+      const std::optional<Rank> rank_now = rank_of(id);
+      if (!rank_now) {
+        Remove(id);
+      } else if (*rank_now > rank) {
+        Raise(id, *rank_now);
+      } else {
+        decision.evicted.push_back(id);
+      }
     }
-    decision.evicted.push_back(check.group->evictable.begin()->second);
   }
   for (const Id id : decision.evicted) Remove(id);
   decision.id = ++last_id_;
   const Entry& entry =
-      entries_
-          .emplace(decision.id,
-                   Entry{.listener = listener, .peer = std::string(peer), .since = now})
+      entries_.emplace(decision.id, Entry{.listener = listener, .peer = peer.name, .since = now})
           .first->second;
   ForGroupsOf(entry, [&](Group& group) {
     ++group.count;
@@ -80,13 +99,20 @@ void ConnectionSlots::Remove(Id id) {
   entries_.erase(found);
 }
 
-std::vector<ConnectionSlots::Id> ConnectionSlots::TakeOverdue(absl::Time now) {
+std::vector<ConnectionSlots::Id> ConnectionSlots::TakeOverdue(absl::Time now, RankOf rank_of) {
   std::vector<Id> overdue;
-  while (NextOverdue() <= now) {
-    overdue.push_back(all_.evictable.begin()->second);
-    Remove(overdue.back());
+  for (;;) {
+    const absl::Time next = NextOverdue();
+    if (next > now || next == absl::InfiniteFuture()) return overdue;
+    const Id id = all_.evictable.begin()->second;
+    const std::optional<Rank> rank = rank_of(id);
+    if (rank && *rank > Rank::kSilent) {
+      Raise(id, *rank);
+      continue;
+    }
+    if (rank) overdue.push_back(id);
+    Remove(id);
   }
-  return overdue;
 }
 
 absl::Time ConnectionSlots::NextOverdue() const {

@@ -1,10 +1,10 @@
 // Decides which connections there may be at once.
 //
-// Three limits hold: over all listeners, for one listener, and for one peer (a user of Unix
-// sockets, an address of TCP). A connection begins as silent. When a limit is reached, the
-// connection that has been silent the longest makes room for a new one; connections that only had
-// anonymous answers are next, and identified ones are never ended for others. Age counts, and not
-// the time since the last byte: a peer that sends one byte now and then is as good as silent.
+// Limits hold over all listeners, for one listener, for one user of Unix sockets, and for one
+// address of TCP. A connection begins as silent. When a limit is reached, the connection that has
+// been silent the longest makes room for a new one; connections that only had anonymous answers are
+// next, and identified ones are never ended for others. Age counts, and not the time since the last
+// byte: a peer that sends one byte now and then is as good as silent.
 //
 // The class has no clock, lock or thread. All operations take logarithmic time, since a flood is
 // when they matter.
@@ -21,29 +21,41 @@
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
-#include "absl/strings/string_view.h"
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 
 namespace opserve::server {
 
 class ConnectionSlots {
  public:
-  // Never given to another connection.
+  // Counts from 1; never given to another connection.
   using Id = uint64_t;
 
   // In the order of eviction.
   enum class Rank { kSilent, kAnswered, kIdentified };
   static constexpr size_t kNumRanks = 3;
 
-  enum class Limit { kPeer, kListener, kTotal };
+  enum class Limit { kUser, kAddress, kListener, kTotal };
+  static constexpr size_t kNumLimits = 4;
 
   struct Limits {
-    uint32_t total = 0;
-    uint32_t per_listener = 0;
-    uint32_t per_peer = 0;
-    // How long a connection may stay silent although nobody needs its slot.
+    uint32_t total = 1;
+    uint32_t per_listener = 1;
+    uint32_t per_user = 1;
+    uint32_t per_address = 1;
+    // How long a connection may stay silent although its slot is not needed.
     absl::Duration silence;
   };
+
+  // Peers with equal names are the same.
+  struct Peer {
+    std::string name;
+    bool is_user = false;  // else an address
+  };
+
+  // The rank of a connection now; none: it has ended, and Remove will follow. The slots ask for it
+  // before they take a connection's slot, so ranks need not be reported as they change.
+  using RankOf = absl::FunctionRef<std::optional<Rank>(Id)>;
 
   struct Decision {
     std::optional<Limit> refused;  // none: the connection is in
@@ -54,19 +66,18 @@ class ConnectionSlots {
 
   explicit ConnectionSlots(const Limits& limits) : limits_(limits) {}
 
-  // Asks for a slot. `listener`: a small number; `peer`: a user or an address, such that equal
-  // texts are the same peer. `now` must not go back.
-  Decision Admit(size_t listener, absl::string_view peer, absl::Time now);
+  // Asks for a slot. `listener`: a small number. `now` must not go back.
+  Decision Admit(size_t listener, const Peer& peer, absl::Time now, RankOf rank_of);
 
   // The connection has reached `rank`; a lower one than it has changes nothing. Unknown ids, of
-  // connections that were evicted meanwhile, are ignored here and below.
+  // connections that lost their slots, are ignored here and below.
   void Raise(Id id, Rank rank);
 
   // The connection has ended.
   void Remove(Id id);
 
   // Takes the slots of connections that were silent for too long, for the caller to close.
-  std::vector<Id> TakeOverdue(absl::Time now);
+  std::vector<Id> TakeOverdue(absl::Time now, RankOf rank_of);
   // When the next connection will have been; InfiniteFuture: there is none.
   absl::Time NextOverdue() const;
 
@@ -87,6 +98,7 @@ class ConnectionSlots {
     std::array<uint32_t, kNumRanks> of_rank = {};
     absl::btree_set<std::pair<Rank, Id>> evictable;  // ids ascend with age
   };
+
   template <typename Function>
   void ForGroupsOf(const Entry& entry, Function function);
 

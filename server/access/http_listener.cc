@@ -25,10 +25,10 @@ constexpr absl::Duration kLingerTimeout = absl::Seconds(1);
 constexpr size_t kMaxHeadBytes = 16384;
 
 constexpr ConnectionSlots::Limits kConnections = {
-    .total = 256, .per_listener = 256, .per_peer = 64, .silence = kHeadTimeout};
+    .total = 256, .per_listener = 256, .per_user = 256, .per_address = 64, .silence = kHeadTimeout};
 // An answer is some MiB where there are many tenants.
 constexpr ConnectionSlots::Limits kAnswers = {
-    .total = 16, .per_listener = 16, .per_peer = 8, .silence = kAnswerTimeout};
+    .total = 16, .per_listener = 16, .per_user = 16, .per_address = 8, .silence = kAnswerTimeout};
 
 // What an event is about, beside connections' ids, which count from 1.
 constexpr uint64_t kStop = UINT64_MAX;
@@ -53,6 +53,11 @@ const char* ReasonPhrase(int status) {
     default:
       return "Service Unavailable";
   }
+}
+
+// The listener reports every rank as it changes.
+std::optional<ConnectionSlots::Rank> AsReported(ConnectionSlots::Id /*id*/) {
+  return ConnectionSlots::Rank::kSilent;
 }
 
 struct Response {
@@ -159,8 +164,8 @@ void HttpListener::Accept(int socket, absl::Time now) {
     }
     return;
   }
-  std::string peer = PeerNameOf(fd.get());
-  const ConnectionSlots::Decision decision = slots_.Admit(/*listener=*/0, peer, now);
+  ConnectionSlots::Peer peer = PeerOf(fd.get());
+  const ConnectionSlots::Decision decision = slots_.Admit(/*listener=*/0, peer, now, &AsReported);
   for (const ConnectionSlots::Id evicted : decision.evicted) {
     ConnectionCounters::Count(counters_.evicted);
     End(evicted);
@@ -215,7 +220,7 @@ bool HttpListener::Write(ConnectionSlots::Id id, Connection& connection, absl::T
     connection.end_by = now + kLingerTimeout;
   } else if (connection.answer_id == 0) {
     // The client reads more slowly than it is written to, so the rest has to be kept for it.
-    const ConnectionSlots::Decision decision = answers_.Admit(0, connection.peer, now);
+    const ConnectionSlots::Decision decision = answers_.Admit(0, connection.peer, now, &AsReported);
     connection.answer_id = decision.id;
     connection_of_answer_[decision.id] = id;
     for (const ConnectionSlots::Id evicted : decision.evicted) {
@@ -259,7 +264,7 @@ void HttpListener::End(ConnectionSlots::Id id) {
 }
 
 void HttpListener::EndOverdue(absl::Time now) {
-  for (const ConnectionSlots::Id id : slots_.TakeOverdue(now)) {
+  for (const ConnectionSlots::Id id : slots_.TakeOverdue(now, &AsReported)) {
     ConnectionCounters::Count(counters_.silent);
     End(id);
   }

@@ -59,7 +59,7 @@ class HttpListener {
  private:
   struct Connection {
     FileDescriptor socket;
-    std::string peer;
+    ConnectionSlots::Peer peer;
     std::string received = {};                   // of the head
     std::string answer = {};                     // empty: none, or sent
     size_t sent = 0;                             // bytes of the answer

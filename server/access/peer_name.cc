@@ -21,24 +21,25 @@ std::string Text(int family, const void* address) {
 
 }  // namespace
 
-std::string PeerNameOf(int fd) {
+ConnectionSlots::Peer PeerOf(int fd) {
   sockaddr_storage storage = {};
   socklen_t size = sizeof(storage);
-  if (getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return "";
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return {};
   if (storage.ss_family == AF_INET) {
-    return Text(AF_INET, &reinterpret_cast<const sockaddr_in&>(storage).sin_addr);
+    return {.name = Text(AF_INET, &reinterpret_cast<const sockaddr_in&>(storage).sin_addr)};
   }
   if (storage.ss_family == AF_INET6) {
     in6_addr address = reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr;
     // An IPv4 peer of a listener for both families: the address is in the last four bytes.
-    if (IN6_IS_ADDR_V4MAPPED(&address)) return Text(AF_INET, &address.s6_addr[12]);
+    if (IN6_IS_ADDR_V4MAPPED(&address)) return {.name = Text(AF_INET, &address.s6_addr[12])};
     std::fill(address.s6_addr + kNetworkBytes, std::end(address.s6_addr), uint8_t{0});
-    return Text(AF_INET6, &address);
+    return {.name = Text(AF_INET6, &address)};
   }
   ucred peer = {};
   size = sizeof(peer);
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return "";
-  return absl::StrCat("uid ", peer.uid);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+    return {.name = "", .is_user = true};
+  return {.name = absl::StrCat("uid ", peer.uid), .is_user = true};
 }
 
 }  // namespace opserve::server

@@ -10,6 +10,7 @@
 #include "grpcpp/server_builder.h"
 #include "ops/catalog/descriptor_proto.h"
 #include "ops/catalog/status_macros.h"
+#include "server/access/connection_limits.h"
 #include "server/access/listener.h"
 #include "server/rpc/compression.h"
 #include "server/rpc/download_call.h"
@@ -78,7 +79,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Config& conf
 
 GrpcServer::GrpcServer(const Config& config, Parts parts)
     : parts_(std::move(parts)),
-      authenticator_(*parts_.tenants, *parts_.metrics),
+      authenticator_(*parts_.tenants, *parts_.metrics, ledger_),
       calls_(config.write_stall_timeout),
       idempotency_({.max_bytes = config.idempotency_cache_bytes}),
       statistics_(parts_.operators->operators().size()),
@@ -90,7 +91,9 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
                   .is_serving = [this] { return health_.is_serving(); },
                   .named_regions = parts_.named_regions},
                  execute_),
-      acceptor_(config.max_connections, config.write_stall_timeout) {
+      acceptor_({.limits = ConnectionLimits(config, config.listen.size()),
+                 .stall_timeout = config.write_stall_timeout},
+                ledger_) {
   execute_.service = &operator_service_;
   execute_.calls = &calls_;
   execute_.operators = parts_.operators;

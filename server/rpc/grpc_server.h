@@ -15,6 +15,7 @@
 #include "server/access/authenticator.h"
 #include "server/access/connection_acceptor.h"
 #include "server/access/connection_gate.h"
+#include "server/access/connection_ledger.h"
 #include "server/access/tls_files.h"
 #include "server/config/config.h"
 #include "server/execution/operator_table.h"
@@ -91,12 +92,13 @@ class GrpcServer {
                              v1::ListOperatorsResponse* response) const;
 
   const Parts parts_;
+  ConnectionLedger ledger_;
   const Authenticator authenticator_;
   AsyncOperatorService operator_service_;
   AsyncTensorService tensor_service_;
   grpc::AsyncGenericService unknown_methods_;
   ServerCalls calls_;
-  HealthService health_{calls_};
+  HealthService health_{calls_, ledger_};
   IdempotencyCache idempotency_;
   OperatorStatistics statistics_;
   ExecuteContext execute_;

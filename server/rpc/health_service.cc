@@ -48,8 +48,9 @@ class HealthCheckCall {
     }
   }
 
-  void OnFinished(bool /*ok*/) {
+  void OnFinished(bool ok) {
     write_.End();
+    if (ok) health_.ledger_.MarkHealthChecked(rpc_.peer());
     delete this;
   }
 
@@ -112,8 +113,9 @@ class HealthWatchCall {
     if (has_change) SendChange();
   }
 
-  void OnWritten(bool /*ok*/) {
+  void OnWritten(bool ok) {
     write_.End();
+    if (ok) health_.ledger_.MarkHealthChecked(rpc_.peer());
     bool has_change = false;
     bool is_over = false;
     {

@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "grpc/health/v1/health_service.grpc.pb.h"
 #include "grpcpp/completion_queue.h"
+#include "server/access/connection_ledger.h"
 #include "server/rpc/call_counter.h"
 
 namespace opserve::server {
@@ -21,7 +22,8 @@ class HealthWatchCall;
 // Thread-safe. Outlives its calls.
 class HealthService {
  public:
-  explicit HealthService(ServerCalls& calls) : calls_(calls) {}
+  // Connections that had an answer are marked in `ledger`.
+  HealthService(ServerCalls& calls, ConnectionLedger& ledger) : calls_(calls), ledger_(ledger) {}
 
   // To be registered with the server.
   grpc::health::v1::Health::AsyncService& service() { return service_; }
@@ -43,6 +45,7 @@ class HealthService {
   Status StatusOf(absl::string_view service) const;
 
   ServerCalls& calls_;
+  ConnectionLedger& ledger_;
   grpc::health::v1::Health::AsyncService service_;
   std::atomic<bool> is_serving_ = false;
   absl::Mutex mutex_;
