@@ -13,11 +13,13 @@
 #include "absl/time/clock.h"
 #include "google/protobuf/util/time_util.h"
 #include "ops/catalog/status_macros.h"
+#include "server/access/descriptor_limit.h"
 #include "server/build_commit.h"
-#include "server/connection_metrics.h"
 #include "server/config/config_text.h"
+#include "server/connection_metrics.h"
 #include "server/device/device_ids.h"
 #include "server/device/npu_signs.h"
+#include "server/listener_metrics.h"
 #include "server/observability/log.h"
 #include "server/observability/process_metrics.h"
 #include "server/observability/tenant_series.h"
@@ -29,7 +31,12 @@ namespace opserve::server {
 
 namespace {
 
+// Beside connections of clients: those for metrics and administrators, files, the devices' own.
+constexpr uint64_t kOtherDescriptors = 1024;
+
 constexpr absl::Duration kDefaultLease = absl::Minutes(10);
+// How long /healthz waits for the polling threads; probes wait for a second unless told otherwise.
+constexpr absl::Duration kProbePatience = absl::Milliseconds(500);
 
 DeviceMemoryPool::Scrub ScrubMode(const std::string& name) {
   if (name == "always") return DeviceMemoryPool::Scrub::kAlways;
@@ -90,11 +97,24 @@ void LimitExecutions(const AclLibrary& acl, absl::Duration execution_timeout) {
   }
 }
 
+// Every connection takes one descriptor, those of shared memory another.
+void MakeRoomForConnections(const Config& config) {
+  const uint64_t wanted =
+      uint64_t{config.max_connections} * (config.enable_shm ? 2 : 1) + kOtherDescriptors;
+  const uint64_t limit = RaiseDescriptorLimit(wanted);
+  if (limit >= wanted) return;
+  LogWarning("few_descriptors",
+             {{"limit", limit},
+              {"wanted", wanted},
+              {"advice", "raise the hard limit (LimitNOFILE=), or lower max_connections"}});
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
     const Config& config, std::function<absl::StatusOr<Config>()> load_config) {
   auto daemon = std::unique_ptr<Daemon>(new Daemon(config, std::move(load_config)));
+  MakeRoomForConnections(config);
   if (config.tls) {
     OPSERVE_ASSIGN_OR_RETURN(daemon->tls_, TlsFiles::Open(*config.tls));
   }
@@ -285,13 +305,18 @@ absl::Status Daemon::StartListeners() {
 }
 
 absl::Status Daemon::StartMetricsListener() {
-  const auto collect = [this] { return CollectMetrics(); };
+  const auto start = [this](const ListenAddress& address) {
+    return MetricsListener::Start(address, config_.metrics_hosts,
+                                  {.collect = [this] { return CollectMetrics(); },
+                                   .is_alive = [this] { return IsAlive(kProbePatience); },
+                                   .is_ready = [this] { return grpc_->is_serving(); }});
+  };
   ListenAddress address = *config_.metrics_listen;
-  auto listener = MetricsListener::Start(address.ToString(), collect);
+  auto listener = start(address);
   // Nobody asked for this port: another daemon of this machine has it, most likely.
   if (absl::IsUnavailable(listener.status()) && !config_.values.has_metrics_listen()) {
     address.port = 0;
-    listener = MetricsListener::Start(address.ToString(), collect);
+    listener = start(address);
     if (listener.ok()) {
       address.port = (*listener)->port();
       LogWarning("metrics_port_taken",
@@ -398,15 +423,13 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
   families.push_back(shadow_checks_->Collect());
   families.push_back(grpc_->uploads().Collect());
   add(CollectProcessMetrics());
-  families.push_back(MetricFamilyBuilder("opserve_connections", "Connections of clients.",
-                                         prometheus::MetricType::Gauge)
-                         .Add({}, grpc_->acceptor().connections())
-                         .Build());
-  families.push_back(MetricFamilyBuilder("opserve_rejected_connections_total",
-                                         "Connections closed because there were too many.",
-                                         prometheus::MetricType::Counter)
-                         .Add({}, static_cast<double>(grpc_->acceptor().rejected()))
-                         .Build());
+  std::vector<ListenerConnections> listeners = {{"unix", grpc_->acceptor().unix_counters()},
+                                                {"tcp", grpc_->acceptor().tcp_counters()}};
+  if (admin_ != nullptr) listeners.push_back({"admin", admin_->acceptor().unix_counters()});
+  if (metrics_listener_ != nullptr) {
+    listeners.push_back({"metrics", metrics_listener_->connections()});
+  }
+  add(CollectListenerMetrics(listeners));
   families.push_back(
       MetricFamilyBuilder("opserve_write_stalls_total",
                           "Calls and connections ended because the client took nothing.",

@@ -19,7 +19,7 @@
 #include "server/device_monitor.h"
 #include "server/execution/operator_table.h"
 #include "server/execution/resident_tensors.h"
-#include "server/observability/metrics_listener.h"
+#include "server/metrics_listener.h"
 #include "server/observability/request_log.h"
 #include "server/observability/request_metrics.h"
 #include "server/rpc/admin_server.h"

@@ -100,11 +100,17 @@ ExitCode Run(const CommandLine& command_line) {
   if (command.validate_config()) {
     config::ServerConfig values = config->values;
     FillDefaults(&values);
+    for (const std::string& warning : TenantWarnings(config->values)) {
+      std::fprintf(stderr, "opserved: warning: %s\n", warning.c_str());
+    }
     std::fputs(ToText(values).c_str(), stdout);
     return kEndedWell;
   }
   if (absl::Status status = SetLogLevel(config->log_level); !status.ok()) {
     return Fail(kBadFlags, status);
+  }
+  for (const std::string& warning : TenantWarnings(config->values)) {
+    LogWarning("config_warning", {{"warning", warning}});
   }
   if (command.self_test()) return TestItself(*config, command.self_test_format());
   const absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(*config, load_config);

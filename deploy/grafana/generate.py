@@ -281,10 +281,15 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
           "copied all the same.", [
         Query(rate("direction, path", "opserve_host_copy_bytes_total"), "{{direction}} {{path}}")],
           unit="Bps"),
-    Panel("Connections", "Of clients.", [Query(of("opserve_connections"), "{{instance}}")]),
-    Panel("Connections refused, clients that stall", "In an hour: connections beyond --max_connections, and "
+    Panel("Connections", "By listener and by what they had: answers to a tenant's calls (identified), to others' (answered), none "
+          "(silent).", [Query(total("instance, listener, state", "opserve_connections"), "{{instance}} {{listener}} {{state}}")]),
+    Panel("Connections that ended", "Without a call in time (silent), to make room (evicted), since the client took nothing "
+          "(stalled), or otherwise (closed).", [
+        Query(rate("listener, reason", "opserve_ended_connections_total"), "{{listener}} {{reason}}")], unit="ops"),
+    Panel("Connections refused, clients that stall", "In an hour: connections beyond a limit, and "
           "calls and connections ended after --write_stall_timeout.", [
-        Query(f"increase({of('opserve_rejected_connections_total')}[1h])", "{{instance}} refused"),
+        Query(f"sum by (instance, reason) (increase({of('opserve_rejected_connections_total')}[1h]))",
+              "{{instance}} refused for {{reason}}"),
         Query(f"increase({of('opserve_write_stalls_total')}[1h])", "{{instance}} stalled {{kind}}")]),
     Panel("Log lines lost, and waiting", "In an hour, and KiB that wait: the log's reader is slow or has stopped.", [
         Query(f"increase({of('opserve_log_lines_dropped_total')}[1h])", "{{instance}} lost"),

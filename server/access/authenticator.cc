@@ -11,8 +11,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "ops/catalog/error.h"
 #include "server/access/audit.h"
 #include "server/access/method_rules.h"
+#include "server/config/certificate_name.h"
 
 namespace opserve::server {
 namespace {
@@ -32,9 +34,22 @@ std::vector<std::string> CertificateNames(const grpc::AuthContext& context) {
   std::vector<std::string> names;
   // Without one the identity is that of the connection, or nobody's.
   if (!absl::StartsWith(context.GetPeerIdentityPropertyName(), "x509_")) return names;
-  for (const char* property : {"x509_subject_alternative_name", "x509_common_name"}) {
+  for (const grpc::string_ref& name : context.FindPropertyValues("peer_dns")) {
+    names.push_back(CanonicalDnsName(View(name)));
+  }
+  // A URI that reads like a DNS name is still none: authorities check each kind in its own way.
+  for (const auto& [property, kind] :
+       {std::pair("peer_uri", "uri:"), std::pair("peer_email", "email:"),
+        std::pair("peer_ip", "ip:")}) {
     for (const grpc::string_ref& name : context.FindPropertyValues(property)) {
-      names.emplace_back(name.data(), name.size());
+      names.push_back(absl::StrCat(kind, View(name)));
+    }
+  }
+  // Authorities often let the common name be any text, and it only counts where there is nothing
+  // better.
+  if (context.FindPropertyValues("x509_subject_alternative_name").empty()) {
+    for (const grpc::string_ref& name : context.FindPropertyValues("x509_common_name")) {
+      names.push_back(CanonicalDnsName(View(name)));
     }
   }
   return names;
@@ -55,10 +70,13 @@ absl::StatusOr<Tenant*> Identify(const Tenants& tenants, const grpc::AuthContext
   credentials.certificate_names = names;
   credentials.uid = RememberedUid(context);
   if (!authorization.empty()) {
-    // An unknown scheme is not "no credentials": its sender believes to be somebody.
-    credentials.token = absl::StartsWithIgnoreCase(authorization, kBearer)
-                            ? authorization.substr(kBearer.size())
-                            : authorization;
+    // An unknown scheme is not "no credentials": its sender believes to be somebody. It is no token
+    // either: what other schemes send is not meant to be compared with tokens.
+    if (!absl::StartsWithIgnoreCase(authorization, kBearer)) {
+      return catalog::ErrorWithReason(absl::StatusCode::kUnauthenticated, "unauthenticated",
+                                      "authorization must be: Bearer TOKEN");
+    }
+    credentials.token = authorization.substr(kBearer.size());
   }
   return tenants.Identify(credentials);
 }

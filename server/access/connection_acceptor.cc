@@ -2,21 +2,22 @@
 
 #include <fcntl.h>
 #include <linux/sockios.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
+#include <numeric>
 #include <utility>
-#include <vector>
 
 #include "absl/time/clock.h"
+#include "server/access/peer_name.h"
 
 namespace opserve::server {
 namespace {
@@ -25,26 +26,63 @@ namespace {
 constexpr int kUnixSendBufferBytes = 1 << 20;
 
 constexpr absl::Duration kTakenPeriod = absl::Milliseconds(1);
+// How often connections are looked at whose end may have passed without an event.
+constexpr absl::Duration kSweepPeriod = absl::Seconds(1);
+
+// Connections of one listener that were ended while gRPC still has them. It lags behind in a flood;
+// what it has to catch up with must not grow without end.
+constexpr size_t kMaxLeaving = 256;
+
+// What an event is about, beside connections' ids, which count from 1.
+constexpr uint64_t kStopEvent = UINT64_MAX;
+constexpr uint64_t kFirstSocketEvent = uint64_t{1} << 63;
+
+bool IsOpen(const SocketName& socket) {
+  const SocketEntry* const entry = socket_table::Find(socket.fd);
+  return entry != nullptr && entry->facts.is_open() &&
+         entry->facts.generation() == socket.generation;
+}
+
+// A call shows its tenant when all of its message is there, which over a slow network takes longer
+// than a connection may be silent. So one that has received this much is not silent, although it
+// can still be evicted: more is in no handshake, and a flood gains nothing that a health check
+// would not give it for less.
+constexpr uint64_t kMessageBytes = 32 << 10;
+
+bool IsReceivingMessage(int fd) {
+  tcp_info info = {};
+  socklen_t size = sizeof(info);
+  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+         info.tcpi_bytes_received >= kMessageBytes;
+}
+
+template <size_t size>
+uint64_t Sum(const std::array<std::atomic<uint64_t>, size>& counters) {
+  return std::accumulate(counters.begin(), counters.end(), uint64_t{0});
+}
 
 }  // namespace
 
 void ConnectionAcceptor::Add(Listener listener, std::unique_ptr<ConnectionGate> gate) {
-  doors_.push_back(std::make_unique<Door>(Door{std::move(listener), std::move(gate)}));
+  ConnectionCounters& counters = listener.address().is_unix ? unix_counters_ : tcp_counters_;
+  doors_.push_back(
+      std::make_unique<Door>(Door{std::move(listener), std::move(gate), counters, {}}));
 }
 
 absl::Status ConnectionAcceptor::Start() {
   epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
   stop_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  bool is_complete = epoll_.get() >= 0 && spare_.Open();
-  const auto watch = [&](int fd) {
-    epoll_event event = {.events = EPOLLIN, .data = {.fd = fd}};
+  hold_ = FileDescriptor(fcntl(stop_.get(), F_DUPFD_CLOEXEC, 0));
+  bool is_complete = epoll_.get() >= 0 && hold_.get() >= 0 && spare_.Open();
+  const auto watch = [&](int fd, uint64_t about) {
+    epoll_event event = {.events = EPOLLIN, .data = {.u64 = about}};
     is_complete = is_complete && epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
   };
-  watch(stop_.get());
-  for (const std::unique_ptr<Door>& door : doors_) {
-    for (const FileDescriptor& socket : door->listener->sockets()) {
-      door_of_[socket.get()] = door.get();
-      watch(socket.get());
+  watch(stop_.get(), kStopEvent);
+  for (size_t number = 0; number < doors_.size(); ++number) {
+    for (const FileDescriptor& socket : doors_[number]->listener->sockets()) {
+      watch(socket.get(), kFirstSocketEvent + sockets_.size());
+      sockets_.emplace_back(socket.get(), number);
     }
   }
   if (!is_complete) {
@@ -69,85 +107,210 @@ void ConnectionAcceptor::AwaitTaken(absl::Time deadline) const {
 
 // The system counts what a Unix socket's peer has not read, and what a TCP peer has not confirmed.
 bool ConnectionAcceptor::IsTaken() const {
-  return std::all_of(watched_.begin(), watched_.end(), [](const auto& connection) {
+  return std::all_of(connections_.begin(), connections_.end(), [](const auto& connection) {
+    const SocketName& socket = connection.second.socket;
     int unsent = 0;
-    return ioctl(connection.first, SIOCOUTQ, &unsent) != 0 || unsent == 0;
+    return !IsOpen(socket) || ioctl(socket.fd, SIOCOUTQ, &unsent) != 0 || unsent == 0;
   });
 }
 
-void ConnectionAcceptor::EndConnections() const {
-  for (const auto& [fd, connection] : watched_) shutdown(fd, SHUT_RDWR);
+void ConnectionAcceptor::EndConnections() {
+  for (const auto& [id, connection] : connections_) {
+    ShutDown(connection, /*discards_unsent=*/false);
+  }
+}
+
+uint32_t ConnectionAcceptor::connections() const {
+  uint32_t sum = 0;
+  for (const auto* counters : {&unix_counters_, &tcp_counters_}) {
+    for (const auto& count : counters->now) sum += count.load(std::memory_order_relaxed);
+  }
+  return sum;
+}
+
+uint64_t ConnectionAcceptor::rejected() const {
+  return Sum(unix_counters_.refused) + Sum(tcp_counters_.refused) +
+         unix_counters_.refused_for_descriptors + tcp_counters_.refused_for_descriptors;
+}
+
+uint64_t ConnectionAcceptor::stalled() const {
+  return unix_counters_.stalled + tcp_counters_.stalled;
 }
 
 void ConnectionAcceptor::Run() {
   std::array<epoll_event, 64> events;
-  const absl::Duration period = stall_timeout_ / 8;
-  absl::Time next_look = absl::Now() + period;
+  const absl::Duration stall_period = options_.stall_timeout / 8;
+  const absl::Duration sweep_period = std::min(kSweepPeriod, stall_period);
+  absl::Time next_look = absl::Now() + stall_period;
+  absl::Time next_sweep = absl::Now() + sweep_period;
   for (;;) {
-    const int64_t wait_ms = absl::ToInt64Milliseconds(next_look - absl::Now());
+    const absl::Time next = std::min({next_look, next_sweep, slots_.NextOverdue()});
+    const int64_t wait_ms = absl::ToInt64Milliseconds(next - absl::Now());
     const int count = epoll_wait(epoll_.get(), events.data(), events.size(),
                                  static_cast<int>(std::max<int64_t>(wait_ms + 1, 0)));
     for (int i = 0; i < count; ++i) {
-      if (events[i].data.fd == stop_.get()) return;
-      HandleEvent(events[i].data.fd, events[i].events);
+      const uint64_t about = events[i].data.u64;
+      if (about == kStopEvent) return;
+      if (about >= kFirstSocketEvent) {
+        const auto [socket, number] = sockets_[about - kFirstSocketEvent];
+        Accept(socket, number, absl::Now());
+      } else {
+        HandleEvent(about, events[i].events);
+      }
     }
-    if (const absl::Time now = absl::Now(); now >= next_look) {
+    const absl::Time now = absl::Now();
+    EndOverdue(now);
+    if (now >= next_sweep) {
+      Sweep();
+      next_sweep = now + sweep_period;
+    }
+    if (now >= next_look) {
       EndStalled(now);
-      next_look = now + period;
+      next_look = now + stall_period;
     }
+    PublishCounts();
   }
 }
 
-void ConnectionAcceptor::HandleEvent(int fd, uint32_t events) {
-  const auto door = door_of_.find(fd);
-  if (door != door_of_.end()) {
-    Accept(fd, *door->second);
-    return;
-  }
-  const auto connection = watched_.find(fd);
+void ConnectionAcceptor::HandleEvent(Id id, uint32_t events) {
+  const auto connection = connections_.find(id);
+  if (connection == connections_.end()) return;  // ended by an event before this one
   if ((events & EPOLLOUT) != 0 && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) == 0) {
     connection->second.full_since = absl::InfiniteFuture();
-    Await(fd, connection->second, EPOLL_CTL_MOD);
+    Await(id, connection->second, EPOLL_CTL_MOD);
     return;
   }
-  watched_.erase(connection);
-  connections_.fetch_sub(1, std::memory_order_relaxed);
+  ConnectionCounters::Count(connection->second.door->counters.closed);
+  Forget(id);
+}
+
+void ConnectionAcceptor::EndOverdue(absl::Time now) {
+  for (const Id id : slots_.TakeOverdue(now, [this](Id one) { return RankOf(one); })) {
+    const Connection& connection = connections_.at(id);
+    ConnectionCounters::Count(connection.door->counters.silent);
+    ShutDown(connection, /*discards_unsent=*/true);
+    Forget(id);
+  }
 }
 
 void ConnectionAcceptor::EndStalled(absl::Time now) {
   std::vector<pollfd> sockets;
-  sockets.reserve(watched_.size());
-  for (const auto& [fd, connection] : watched_) sockets.push_back({fd, POLLOUT, 0});
+  std::vector<Id> ids;
+  for (const auto& [id, connection] : connections_) {
+    // A number that is another socket's by now is found out by the sweep before it counts.
+    sockets.push_back({connection.socket.fd, POLLOUT, 0});
+    ids.push_back(id);
+  }
   if (poll(sockets.data(), sockets.size(), /*timeout=*/0) < 0) return;
-  for (const pollfd& socket : sockets) {
-    if (socket.revents != 0) continue;  // it has room, or its end is about to be reported
-    Connection& connection = watched_.find(socket.fd)->second;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (sockets[i].revents != 0) continue;  // it has room, or its end is about to be reported
+    Connection& connection = connections_.at(ids[i]);
     if (connection.full_since == absl::InfiniteFuture()) {
       connection.full_since = now;
-      Await(socket.fd, connection, EPOLL_CTL_MOD);
-    } else if (now - connection.full_since >= stall_timeout_) {
-      // What is in the buffer would otherwise outlive the connection.
-      const linger at_once = {.l_onoff = 1, .l_linger = 0};
-      setsockopt(socket.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-      shutdown(socket.fd, SHUT_RDWR);
-      stalled_.fetch_add(1, std::memory_order_relaxed);
+      Await(ids[i], connection, EPOLL_CTL_MOD);
+    } else if (now - connection.full_since >= options_.stall_timeout) {
+      ConnectionCounters::Count(connection.door->counters.stalled);
+      ShutDown(connection, /*discards_unsent=*/true);
+      Forget(ids[i]);
     }
   }
 }
 
-void ConnectionAcceptor::Accept(int socket, Door& door) {
+void ConnectionAcceptor::Sweep() {
+  std::vector<Id> over;
+  for (const auto& [id, connection] : connections_) {
+    if (const std::optional<ConnectionSlots::Rank> rank = RankOf(id)) {
+      slots_.Raise(id, *rank);
+    } else {
+      over.push_back(id);
+    }
+  }
+  for (const Id id : over) {
+    ConnectionCounters::Count(connections_.at(id).door->counters.closed);
+    Forget(id);
+  }
+}
+
+void ConnectionAcceptor::PublishCounts() {
+  std::array<uint32_t, ConnectionSlots::kNumRanks> unix_counts = {};
+  std::array<uint32_t, ConnectionSlots::kNumRanks> tcp_counts = {};
+  for (size_t number = 0; number < doors_.size(); ++number) {
+    const auto counts = slots_.CountsOf(number);
+    auto& sum = doors_[number]->listener.address().is_unix ? unix_counts : tcp_counts;
+    for (size_t rank = 0; rank < counts.size(); ++rank) sum[rank] += counts[rank];
+  }
+  unix_counters_.SetNow(unix_counts);
+  tcp_counters_.SetNow(tcp_counts);
+}
+
+std::optional<ConnectionSlots::Rank> ConnectionAcceptor::RankOf(Id id) const {
+  const auto found = connections_.find(id);
+  if (found == connections_.end() || !IsOpen(found->second.socket)) return std::nullopt;
+  const int fd = found->second.socket.fd;
+  if (options_.trusts_peers || ledger_.IsIdentified(fd)) return ConnectionSlots::Rank::kIdentified;
+  return ledger_.HasHadAnswer(fd) || IsReceivingMessage(fd) ? ConnectionSlots::Rank::kAnswered
+                                                            : ConnectionSlots::Rank::kSilent;
+}
+
+bool ConnectionAcceptor::IsLeavingFull(Door& door) {
+  if (door.leaving.size() < kMaxLeaving) return false;
+  std::erase_if(door.leaving, [](const SocketName& socket) { return !IsOpen(socket); });
+  return door.leaving.size() >= kMaxLeaving;
+}
+
+void ConnectionAcceptor::ShutDown(const Connection& connection, bool discards_unsent) {
+  // gRPC may close its descriptor at any moment, and the number would be another file's. So the
+  // socket is given a second number first; then the connection is still there, or it never was the
+  // one that is held.
+  const int held = dup3(connection.socket.fd, hold_.get(), O_CLOEXEC);
+  if (held >= 0 && IsOpen(connection.socket)) {
+    if (discards_unsent) {
+      // The buffer's contents would otherwise outlive the connection.
+      const linger at_once = {.l_onoff = 1, .l_linger = 0};
+      setsockopt(held, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    }
+    shutdown(held, SHUT_RDWR);
+  }
+  dup3(stop_.get(), hold_.get(), O_CLOEXEC);
+}
+
+void ConnectionAcceptor::Forget(Id id) {
+  const auto found = connections_.find(id);
+  const Connection& connection = found->second;
+  if (IsOpen(connection.socket) && !IsLeavingFull(*connection.door)) {
+    connection.door->leaving.push_back(connection.socket);
+  }
+  slots_.Remove(id);
+  connections_.erase(found);
+}
+
+void ConnectionAcceptor::Accept(int socket, size_t number, absl::Time now) {
+  Door& door = *doors_[number];
   FileDescriptor fd(accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (fd.get() < 0) {
     if (errno == EMFILE || errno == ENFILE) {
       spare_.TurnAway(socket);
-      rejected_.fetch_add(1, std::memory_order_relaxed);
+      ConnectionCounters::Count(door.counters.refused_for_descriptors);
     }
     return;
   }
-  if (connections() >= max_connections_ || !Watch(fd.get())) {
-    rejected_.fetch_add(1, std::memory_order_relaxed);
-    return;
+  const auto refuse = [&door](ConnectionSlots::Limit limit) {
+    ConnectionCounters::Count(door.counters.refused[static_cast<size_t>(limit)]);
+  };
+  if (IsLeavingFull(door)) return refuse(ConnectionSlots::Limit::kListener);
+  const ConnectionSlots::Decision decision =
+      slots_.Admit(number, PeerOf(fd.get()), now, [this](Id id) { return RankOf(id); });
+  if (decision.refused) return refuse(*decision.refused);
+  for (const Id id : decision.evicted) {
+    const Connection& evicted = connections_.at(id);
+    ConnectionCounters::Count(evicted.door->counters.evicted);
+    ShutDown(evicted, /*discards_unsent=*/true);
+    Forget(id);
   }
+  HandOver(std::move(fd), socket, decision.id, door);
+}
+
+void ConnectionAcceptor::HandOver(FileDescriptor fd, int socket, Id id, Door& door) {
   if (door.listener->address().is_unix) {
     // Packaged systems give 208 KiB, which stops a large result many times on its way.
     setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kUnixSendBufferBytes,
@@ -156,30 +319,29 @@ void ConnectionAcceptor::Accept(int socket, Door& door) {
     const int on = 1;
     setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   }
+  ledger_.Register(fd.get());
+  const SocketEntry* const entry = socket_table::Find(fd.get());
+  const Connection tracked = {
+      .socket = {fd.get(), entry == nullptr ? 0 : entry->facts.generation()}, .door = &door};
+  if (entry == nullptr || !Await(id, tracked, EPOLL_CTL_ADD)) {
+    ConnectionCounters::Count(door.counters.refused_for_descriptors);
+    ledger_.Forget(fd.get());
+    slots_.Remove(id);
+    return;
+  }
+  connections_.emplace(id, tracked);
   GrpcAcceptor& acceptor = door.gate->For(fd.get());
-  if (ledger_ != nullptr) ledger_->Register(fd.get());
   GrpcAcceptor::NewConnectionParameters connection;
   connection.listener_fd = socket;
   connection.fd = fd.release();
   acceptor.HandleNewConnection(&connection);
 }
 
-// Watches a duplicate for the end of the connection: gRPC shuts a socket down when it is done with
-// it, and that shows at every descriptor of the socket.
-bool ConnectionAcceptor::Watch(int fd) {
-  Connection connection = {.duplicate = FileDescriptor(fcntl(fd, F_DUPFD_CLOEXEC, 0))};
-  const int number = connection.duplicate.get();
-  if (number < 0 || !Await(number, connection, EPOLL_CTL_ADD)) return false;
-  watched_.emplace(number, std::move(connection));
-  connections_.fetch_add(1, std::memory_order_relaxed);
-  return true;
-}
-
-bool ConnectionAcceptor::Await(int fd, const Connection& connection, int operation) {
+bool ConnectionAcceptor::Await(Id id, const Connection& connection, int operation) {
   const bool is_full = connection.full_since != absl::InfiniteFuture();
-  epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data = {.fd = fd}};
+  epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data = {.u64 = id}};
   if (is_full) event.events |= EPOLLOUT;
-  return epoll_ctl(epoll_.get(), operation, fd, &event) == 0;
+  return epoll_ctl(epoll_.get(), operation, connection.socket.fd, &event) == 0;
 }
 
 }  // namespace opserve::server

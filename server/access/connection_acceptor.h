@@ -1,14 +1,19 @@
-// Accepts the connections of listeners and hands them to a gRPC server, up to a number, and ends
-// those whose peers have stopped reading.
+// Accepts the connections of listeners and hands them to a gRPC server, as far as there are slots
+// (access/connection_slots.h), and ends those whose peers say nothing or have stopped reading.
 //
-// gRPC does not: while the socket takes no more bytes, what it has to write stays, and calls that
-// are over, too. Whether the socket takes more is what tells: it does as soon as the peer has read
-// a part of what is in the socket's buffer. That holds for every kind of socket, while how many
-// bytes wait there (SIOCOUTQ) stays the same for a peer that reads as fast as gRPC writes, and
+// gRPC does neither: while the socket takes no more bytes, what it has to write stays, and calls
+// that are over, too. Whether the socket takes more is what tells: it does as soon as the peer has
+// read a part of what is in the socket's buffer. That holds for every kind of socket, while how
+// many bytes wait there (SIOCOUTQ) stays the same for a peer that reads as fast as gRPC writes, and
 // TCP_USER_TIMEOUT helps TCP alone. A socket is watched for it only after it was found full, so a
 // busy connection costs a look now and then.
+//
+// A connection has one descriptor, and it is gRPC's: the acceptor remembers its number and asks the
+// socket table whether the connection is still there. So a connection costs the process one
+// descriptor, and the acceptor learns of most ends by an event, of the others within a second.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -19,22 +24,30 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/access/connection_counters.h"
 #include "server/access/connection_gate.h"
 #include "server/access/connection_ledger.h"
+#include "server/access/connection_slots.h"
 #include "server/access/file_descriptor.h"
 #include "server/access/listener.h"
+#include "server/access/socket_table.h"
 #include "server/access/spare_descriptor.h"
 
 namespace opserve::server {
 
 class ConnectionAcceptor {
  public:
-  // More connections than `max_connections` at once are closed as soon as they are made. One is
-  // ended if its socket takes no bytes for `stall_timeout`, a quarter of it more at most.
-  // `ledger`: gets every connection; null: they are not guarded. Outlives the acceptor.
-  ConnectionAcceptor(uint32_t max_connections, absl::Duration stall_timeout,
-                     ConnectionLedger* ledger)
-      : max_connections_(max_connections), stall_timeout_(stall_timeout), ledger_(ledger) {}
+  struct Options {
+    ConnectionSlots::Limits limits;
+    // Counts all connections as identified: only trusted users can connect.
+    bool trusts_peers = false;
+    // A connection is ended if its socket takes no bytes for this long, a quarter of it more at
+    // most.
+    absl::Duration stall_timeout;
+  };
+
+  ConnectionAcceptor(const Options& options, ConnectionLedger& ledger)
+      : options_(options), ledger_(ledger), slots_(options.limits) {}
 
   // Stop; connections that were handed over live on.
   ~ConnectionAcceptor();
@@ -55,45 +68,67 @@ class ConnectionAcceptor {
   // at most.
   void AwaitTaken(absl::Time deadline) const;
   // After Stop: ends all connections, so that nothing sent from now on reaches a client.
-  void EndConnections() const;
+  void EndConnections();
 
-  // There are now; were turned away, and were ended, so far. Thread-safe.
-  uint32_t connections() const { return connections_.load(std::memory_order_relaxed); }
-  uint64_t rejected() const { return rejected_.load(std::memory_order_relaxed); }
-  uint64_t stalled() const { return stalled_.load(std::memory_order_relaxed); }
+  // There are now; were turned away, and were ended for taking no bytes, so far. Thread-safe.
+  uint32_t connections() const;
+  uint64_t rejected() const;
+  uint64_t stalled() const;
+  // Of all Unix sockets, and of all others. Thread-safe.
+  const ConnectionCounters& unix_counters() const { return unix_counters_; }
+  const ConnectionCounters& tcp_counters() const { return tcp_counters_; }
 
  private:
+  using Id = ConnectionSlots::Id;
   struct Door {
     std::optional<Listener> listener;  // until Stop
     std::unique_ptr<ConnectionGate> gate;
+    ConnectionCounters& counters;
+    std::vector<SocketName> leaving;  // that were ended, and that gRPC has not closed yet
   };
   struct Connection {
-    FileDescriptor duplicate;
+    SocketName socket;
+    Door* door = nullptr;
     absl::Time full_since = absl::InfiniteFuture();
   };
 
   void Run();
-  void HandleEvent(int fd, uint32_t events);
-  void Accept(int socket, Door& door);
-  bool Watch(int fd);
+  void HandleEvent(Id id, uint32_t events);
+  void Accept(int socket, size_t number, absl::Time now);
+  void HandOver(FileDescriptor fd, int socket, Id id, Door& door);
   // Waits for the end of a connection and, if it is full, for room.
-  bool Await(int fd, const Connection& connection, int operation);
-  void EndStalled(absl::Time now);
-  bool IsTaken() const;
+  bool Await(Id id, const Connection& connection, int operation);
 
-  const uint32_t max_connections_;
-  const absl::Duration stall_timeout_;
-  ConnectionLedger* const ledger_;
+  std::optional<ConnectionSlots::Rank> RankOf(Id id) const;
+  // Whether too many connections of the door were ended that gRPC still has.
+  static bool IsLeavingFull(Door& door);
+  // Ends the connection itself.
+  void ShutDown(const Connection& connection, bool discards_unsent);
+  // The connection is over, or is about to be.
+  void Forget(Id id);
+
+  bool IsTaken() const;
+  void EndOverdue(absl::Time now);
+  void EndStalled(absl::Time now);
+  // Finds out which connections are over, and publishes how many there are.
+  void Sweep();
+  void PublishCounts();
+
+  const Options options_;
+  ConnectionLedger& ledger_;
   std::vector<std::unique_ptr<Door>> doors_;
-  absl::flat_hash_map<int, Door*> door_of_;  // by listening socket
+  std::vector<std::pair<int, size_t>> sockets_;  // that listen, and the numbers of their doors
   FileDescriptor epoll_;
   FileDescriptor stop_;
+  // Takes a connection's place while it is shut down, so that its number cannot become another's
+  // meanwhile; otherwise the same as stop_.
+  FileDescriptor hold_;
+  ConnectionCounters unix_counters_;
+  ConnectionCounters tcp_counters_;
   // Of the thread.
   SpareDescriptor spare_;
-  absl::flat_hash_map<int, Connection> watched_;  // by number of the duplicate
-  std::atomic<uint32_t> connections_ = 0;
-  std::atomic<uint64_t> rejected_ = 0;
-  std::atomic<uint64_t> stalled_ = 0;
+  ConnectionSlots slots_;
+  absl::flat_hash_map<Id, Connection> connections_;
   std::thread thread_;  // last: uses all of the above
 };
 

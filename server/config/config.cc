@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "ops/catalog/status_macros.h"
 #include "server/config/config_text.h"
+#include "server/config/dns_name.h"
 
 namespace opserve::server {
 namespace {
@@ -61,6 +63,15 @@ absl::StatusOr<std::optional<ListenAddress>> MetricsAddress(const config::Server
     return Invalid("metrics_listen", "a Unix socket cannot be scraped; use HOST:PORT");
   }
   return *std::move(address);
+}
+
+absl::StatusOr<std::vector<std::string>> MetricsHosts(const config::ServerConfig& values) {
+  for (const std::string& host : values.metrics_host()) {
+    if (IsDnsName(host)) continue;
+    return Invalid("metrics_host", absl::StrCat("\"", absl::CHexEscape(host.substr(0, 63)),
+                                                "\" is no host's name; give it without a port"));
+  }
+  return std::vector<std::string>(values.metrics_host().begin(), values.metrics_host().end());
 }
 
 absl::StatusOr<std::optional<ListenAddress>> AdminAddress(
@@ -164,6 +175,7 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   OPSERVE_ASSIGN_OR_RETURN(config.listen, ListenAddresses(values));
   OPSERVE_ASSIGN_OR_RETURN(config.metrics_listen, MetricsAddress(values));
   config.metrics_max_tenants = values.metrics_max_tenants();
+  OPSERVE_ASSIGN_OR_RETURN(config.metrics_hosts, MetricsHosts(values));
   OPSERVE_ASSIGN_OR_RETURN(config.admin_listen, AdminAddress(values, config.listen));
   config.enable_shm = values.enable_shm();
   if (config.enable_shm) OPSERVE_RETURN_IF_ERROR(CheckSharedMemory(config.listen));
@@ -176,6 +188,10 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   config.acl_library_dir = values.acl_library_dir();
   if (config.acl_library_dir.empty()) config.acl_library_dir = EmbeddedLibraryDir();
   config.max_connections = values.max_connections();
+  config.max_connections_per_listener = values.max_connections_per_listener();
+  config.max_connections_per_user = values.max_connections_per_user();
+  config.max_connections_per_address = values.max_connections_per_address();
+  config.first_call_timeout = ToDuration(values.first_call_timeout());
   config.max_connection_age = ToDuration(values.max_connection_age());
   config.max_connection_age_grace = ToDuration(values.max_connection_age_grace());
   config.max_connection_idle = ToDuration(values.max_connection_idle());

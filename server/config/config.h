@@ -30,6 +30,7 @@ struct Config {
   std::vector<ListenAddress> listen;
   std::optional<ListenAddress> metrics_listen;  // none: no metrics endpoint
   uint32_t metrics_max_tenants = 200;
+  std::vector<std::string> metrics_hosts;  // that requests may name; empty: as metrics_listen says
   std::optional<ListenAddress> admin_listen;  // none: no administration
   // Shared memory, on every Unix socket of `listen`: at SharedMemoryPath.
   bool enable_shm = false;
@@ -38,6 +39,10 @@ struct Config {
   bool allow_named_shm = false;
   std::optional<TlsFilesConfig> tls;  // for all of `listen` that are not Unix sockets
   uint32_t max_connections = 1024;
+  uint32_t max_connections_per_listener = 0;  // 0: as server_config.proto says, as for the next two
+  uint32_t max_connections_per_user = 0;
+  uint32_t max_connections_per_address = 0;
+  absl::Duration first_call_timeout = absl::Seconds(10);
   absl::Duration max_connection_age;
   absl::Duration max_connection_age_grace;
   absl::Duration max_connection_idle;

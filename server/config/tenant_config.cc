@@ -6,14 +6,19 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ops/catalog/status_macros.h"
+#include "server/config/certificate_name.h"
 
 namespace opserve::server {
 namespace {
 
 constexpr size_t kMaxTenants = 10000;
 constexpr size_t kMaxNameBytes = 63;
+// printf '' | sha256sum
+constexpr absl::string_view kDigestOfNothing =
+    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 bool IsName(absl::string_view text) {
   return !text.empty() && text.size() <= kMaxNameBytes &&
@@ -42,8 +47,12 @@ class Builder {
       tenant.token_digests.push_back(digest);
     }
     for (const std::string& name : from.certificate_name()) {
-      OPSERVE_RETURN_IF_ERROR(Claim(tenant.name, "certificate_name", name));
-      tenant.certificate_names.push_back(name);
+      absl::StatusOr<std::string> canonical = CanonicalCertificateName(name);
+      if (!canonical.ok()) {
+        return Invalid(tenant.name, "certificate_name", canonical.status().message());
+      }
+      OPSERVE_RETURN_IF_ERROR(Claim(tenant.name, "certificate_name", *canonical));
+      tenant.certificate_names.push_back(*std::move(canonical));
     }
     for (uint32_t uid : from.uid()) {
       OPSERVE_RETURN_IF_ERROR(Claim(tenant.name, "uid", absl::StrCat(uid)));
@@ -87,6 +96,10 @@ class Builder {
       return Invalid(tenant, "token_sha256",
                      "must be 64 hexadecimal digits: printf %s \"$TOKEN\" | sha256sum");
     }
+    // Left behind by a command with an empty variable: every client could show that token.
+    if (absl::EqualsIgnoreCase(text, kDigestOfNothing)) {
+      return Invalid(tenant, "token_sha256", "is the digest of an empty token");
+    }
     const std::string bytes = absl::HexStringToBytes(text);
     std::copy(bytes.begin(), bytes.end(), digest->begin());
     return absl::OkStatus();
@@ -109,6 +122,19 @@ class Builder {
 };
 
 }  // namespace
+
+std::vector<std::string> TenantWarnings(const config::ServerConfig& values) {
+  std::vector<std::string> warnings;
+  for (const config::Tenant& tenant : values.tenant()) {
+    for (const std::string& name : tenant.certificate_name()) {
+      if (!LacksKind(name)) continue;
+      warnings.push_back(absl::StrCat(
+          "tenant ", tenant.name(), ": certificate_name: \"", absl::CHexEscape(name.substr(0, 256)),
+          "\" cannot be a DNS name, so only a common name can match it; say uri:, email: or ip:"));
+    }
+  }
+  return warnings;
+}
 
 absl::StatusOr<TenantsConfig> TenantsFrom(const config::ServerConfig& values) {
   TenantsConfig result;

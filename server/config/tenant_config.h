@@ -28,7 +28,7 @@ struct ZoneConfig {
 struct TenantConfig {
   std::string name;
   std::vector<TokenDigest> token_digests;
-  std::vector<std::string> certificate_names;
+  std::vector<std::string> certificate_names;  // canonical, as certificate_name.h says
   std::vector<uint32_t> uids;
   std::vector<std::string> operators;  // empty: all
   uint32_t weight = 1;
@@ -54,5 +54,7 @@ absl::StatusOr<TenantsConfig> TenantsFrom(const config::ServerConfig& values);
 // kDataLoss: `now` has tenants and `next` has none; or some in `now` are known by tokens (or by
 // certificates, or by users) and none in `next`. Allowed if `next` says allow_no_tenants.
 absl::Status CheckKeepsTenants(const config::ServerConfig& now, const config::ServerConfig& next);
+// What is valid and probably not meant, a sentence each.
+std::vector<std::string> TenantWarnings(const config::ServerConfig& values);
 
 }  // namespace opserve::server

@@ -74,13 +74,14 @@ void CheckLimits(const MachineView& view, Report* report) {
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
   const uint64_t wanted = view.connections + kOtherDescriptors;
-  if (limit.rlim_cur < wanted) {
+  // The daemon raises the soft limit itself.
+  if (limit.rlim_max < wanted) {
     report->Add(Verdict::kWarning, "open files",
-                absl::StrCat("at most ", limit.rlim_cur,
+                absl::StrCat("at most ", limit.rlim_max,
                              ", and --max_connections=", view.connections, " needs ", wanted),
-                "raise it (ulimit -n, LimitNOFILE=), or lower --max_connections");
+                "raise it (ulimit -Hn, LimitNOFILE=), or lower --max_connections");
   } else {
-    report->Add(Verdict::kOk, "open files", absl::StrCat("at most ", limit.rlim_cur));
+    report->Add(Verdict::kOk, "open files", absl::StrCat("at most ", limit.rlim_max));
   }
   getrlimit(RLIMIT_MEMLOCK, &limit);
   if (limit.rlim_cur == RLIM_INFINITY || !view.needs_npu) return;

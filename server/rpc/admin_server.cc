@@ -246,7 +246,14 @@ absl::Status AdminServer::Listen(const ListenAddress& address) {
 }
 
 AdminServer::AdminServer(std::unique_ptr<AdminService> service, absl::Duration write_stall_timeout)
-    : service_(std::move(service)), acceptor_(kMaxConnections, write_stall_timeout, /*ledger=*/nullptr) {}
+    : service_(std::move(service)),
+      acceptor_({.limits = {.total = kMaxConnections,
+                            .per_listener = kMaxConnections,
+                            .per_user = kMaxConnections,
+                            .silence = absl::InfiniteDuration()},
+                 .trusts_peers = true,
+                 .stall_timeout = write_stall_timeout},
+                ledger_) {}
 
 AdminServer::~AdminServer() {
   service_->EndWatching();

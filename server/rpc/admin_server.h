@@ -10,6 +10,7 @@
 #include "grpcpp/server.h"
 #include "opserve/v1/admin_service.grpc.pb.h"
 #include "server/access/connection_acceptor.h"
+#include "server/access/connection_ledger.h"
 #include "server/config/config.h"
 #include "server/scheduling/scheduler.h"
 
@@ -40,6 +41,7 @@ class AdminServer {
   AdminServer& operator=(const AdminServer&) = delete;
 
   const std::string& address() const { return address_; }
+  const ConnectionAcceptor& acceptor() const { return acceptor_; }
 
  private:
   static constexpr uint32_t kMaxConnections = 64;
@@ -50,6 +52,7 @@ class AdminServer {
   const std::unique_ptr<AdminService> service_;
   std::string address_;
   std::unique_ptr<grpc::Server> server_;
+  ConnectionLedger ledger_;
   ConnectionAcceptor acceptor_;  // hands connections to server_
 };
 

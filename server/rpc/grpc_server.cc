@@ -10,6 +10,7 @@
 #include "grpcpp/server_builder.h"
 #include "ops/catalog/descriptor_proto.h"
 #include "ops/catalog/status_macros.h"
+#include "server/access/connection_limits.h"
 #include "server/access/listener.h"
 #include "server/access/socket_functions.h"
 #include "server/rpc/compression.h"
@@ -118,7 +119,9 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
                   .is_serving = [this] { return health_.is_serving(); },
                   .named_regions = parts_.named_regions},
                  execute_),
-      acceptor_(config.max_connections, config.write_stall_timeout, &ledger_) {
+      acceptor_({.limits = ConnectionLimits(config, config.listen.size()),
+                 .stall_timeout = config.write_stall_timeout},
+                ledger_) {
   execute_.service = &operator_service_;
   execute_.calls = &calls_;
   execute_.operators = parts_.operators;

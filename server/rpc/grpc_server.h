@@ -66,6 +66,7 @@ class GrpcServer {
 
   // What the standard health service says, for "" and for every service.
   void SetServing(bool is_serving) { health_.SetServing(is_serving); }
+  bool is_serving() const { return health_.is_serving(); }
 
   // Answers new calls UNAVAILABLE from now on; what is in flight goes on.
   void RefuseNewCalls();

@@ -49,7 +49,6 @@ class HealthCheckCall {
     const absl::Status status = ParseMessage(&request_, &request);
     HealthCheckResponse response;
     response.set_status(health_.StatusOf(request.service()));
-    if (status.ok()) health_.ledger_.MarkHealthChecked(rpc_.peer());
     write_.Begin();
     if (!status.ok()) {
       writer_.FinishWithError(ToGrpcStatus(status, &rpc_), &finished_);
@@ -60,8 +59,9 @@ class HealthCheckCall {
     }
   }
 
-  void OnFinished(bool /*ok*/) {
+  void OnFinished(bool ok) {
     write_.End();
+    if (ok) health_.ledger_.MarkHealthChecked(rpc_.peer());
     health_.calls_.open.Remove();
     delete this;
   }
@@ -162,8 +162,9 @@ class HealthWatchCall {
     if (evicted != nullptr) evicted->End();  // it lives until its end has been sent
   }
 
-  void OnWritten(bool /*ok*/) {
+  void OnWritten(bool ok) {
     write_.End();
+    if (ok) health_.ledger_.MarkHealthChecked(rpc_.peer());
     bool has_change = false;
     bool ends = false;
     {

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -13,16 +14,22 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/time/clock.h"
 #include "ops/catalog/status_macros.h"
+#include "server/access/connection_limits.h"
+#include "server/access/peer_name.h"
 
 namespace opserve::server {
 namespace {
 
-// How long a peer may be connected before it says who it is, and how often that is looked at.
-constexpr absl::Duration kFirstRequestTimeout = absl::Seconds(10);
+// How often silent connections are looked at.
 constexpr int kLookPeriodMs = 1000;
 
 // More than a request may have, so that it can be told that it has too many.
 constexpr size_t kMaxDescriptors = 4;
+
+// The server reports ranks as they change.
+std::optional<ConnectionSlots::Rank> RankAsReported(ConnectionSlots::Id /*id*/) {
+  return ConnectionSlots::Rank::kSilent;
+}
 
 struct Received {
   ssize_t size = 0;  // 0: the peer has closed its end; below 0: an error
@@ -59,8 +66,11 @@ Received Receive(int socket, std::array<char, SharedMemorySession::kMaxPacketByt
 
 absl::StatusOr<std::unique_ptr<SharedMemoryServer>> SharedMemoryServer::Start(
     const Config& config, const SharedMemorySession::Parts& parts) {
-  auto server =
-      std::unique_ptr<SharedMemoryServer>(new SharedMemoryServer(parts, config.max_connections));
+  const auto unix_listeners = static_cast<size_t>(
+      std::count_if(config.listen.begin(), config.listen.end(),
+                    [](const ListenAddress& address) { return address.is_unix; }));
+  auto server = std::unique_ptr<SharedMemoryServer>(
+      new SharedMemoryServer(parts, ConnectionLimits(config, unix_listeners)));
   for (ListenAddress address : config.listen) {
     if (!address.is_unix) continue;
     address.path = SharedMemoryPath(address.path);
@@ -99,27 +109,34 @@ SharedMemoryServer::~SharedMemoryServer() {
 void SharedMemoryServer::Run() {
   std::array<epoll_event, 64> events;
   for (;;) {
-    const int count = epoll_wait(epoll_.get(), events.data(), events.size(),
-                                 unidentified_ > 0 ? kLookPeriodMs : -1);
+    const int count =
+        epoll_wait(epoll_.get(), events.data(), events.size(),
+                   slots_.NextOverdue() == absl::InfiniteFuture() ? -1 : kLookPeriodMs);
     for (int i = 0; i < count; ++i) {
       const int fd = events[i].data.fd;
       if (fd == stop_.get()) return;
       const auto connection = connections_.find(fd);
       if (connection == connections_.end()) {
-        Accept(fd);
+        const auto listener =
+            std::find_if(listeners_.begin(), listeners_.end(),
+                         [fd](const Listener& l) { return l.sockets()[0].get() == fd; });
+        // None: of a connection that an event before this one has ended.
+        if (listener != listeners_.end()) {
+          Accept(fd, static_cast<size_t>(listener - listeners_.begin()));
+        }
         continue;
       }
-      const bool was_identified = connection->second.session->is_identified();
-      const bool goes_on = Serve(connection->second);
-      const bool is_identified = goes_on && connection->second.session->is_identified();
-      if (!was_identified && (is_identified || !goes_on)) --unidentified_;
-      if (!goes_on) connections_.erase(connection);
+      if (!Serve(connection->second)) {
+        End(connection->second.id);
+      } else if (connection->second.session->is_identified()) {
+        slots_.Raise(connection->second.id, ConnectionSlots::Rank::kIdentified);
+      }
     }
-    if (unidentified_ > 0) EndSilent(absl::Now());
+    EndSilent(absl::Now());
   }
 }
 
-void SharedMemoryServer::Accept(int socket) {
+void SharedMemoryServer::Accept(int socket, size_t listener) {
   FileDescriptor fd(accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (fd.get() < 0) {
     if (errno == EMFILE || errno == ENFILE) spare_.TurnAway(socket);
@@ -127,16 +144,28 @@ void SharedMemoryServer::Accept(int socket) {
   }
   ucred peer = {};
   socklen_t size = sizeof(peer);
-  if (connections_.size() >= max_connections_ ||
-      getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || !Await(fd.get())) {
+  if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
+  const ConnectionSlots::Decision decision =
+      slots_.Admit(listener, PeerOf(fd.get()), absl::Now(), &RankAsReported);
+  if (decision.refused) return;
+  for (const ConnectionSlots::Id evicted : decision.evicted) End(evicted);
+  if (!Await(fd.get())) {
+    slots_.Remove(decision.id);
     return;
   }
   const int number = fd.get();
   connections_.emplace(
       number, Connection{.socket = std::move(fd),
                          .session = std::make_unique<SharedMemorySession>(parts_, peer.uid),
-                         .first_request_by = absl::Now() + kFirstRequestTimeout});
-  ++unidentified_;
+                         .id = decision.id});
+  sockets_.emplace(decision.id, number);
+}
+
+void SharedMemoryServer::End(ConnectionSlots::Id id) {
+  const auto found = sockets_.find(id);
+  slots_.Remove(id);
+  connections_.erase(found->second);
+  sockets_.erase(found);
 }
 
 bool SharedMemoryServer::Serve(Connection& connection) {
@@ -156,12 +185,7 @@ bool SharedMemoryServer::Serve(Connection& connection) {
 }
 
 void SharedMemoryServer::EndSilent(absl::Time now) {
-  absl::erase_if(connections_, [&](const auto& entry) {
-    const bool is_silent =
-        !entry.second.session->is_identified() && entry.second.first_request_by <= now;
-    if (is_silent) --unidentified_;
-    return is_silent;
-  });
+  for (const ConnectionSlots::Id id : slots_.TakeOverdue(now, &RankAsReported)) End(id);
 }
 
 }  // namespace opserve::server

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/access/connection_slots.h"
 #include "server/access/file_descriptor.h"
 #include "server/access/listener.h"
 #include "server/access/spare_descriptor.h"
@@ -21,8 +22,8 @@ namespace opserve::server {
 // does not take its answers, or does not say in time who it is, is disconnected.
 class SharedMemoryServer {
  public:
-  // Listens at SharedMemoryPath of each Unix socket of `config.listen`, for config.max_connections
-  // together.
+  // Listens at SharedMemoryPath of each Unix socket of `config.listen`, with the limits on
+  // connections that `config` has for calls.
   // kUnavailable, kFailedPrecondition: as Listener::Bind.  kResourceExhausted: the system has no
   // more file descriptors.
   static absl::StatusOr<std::unique_ptr<SharedMemoryServer>> Start(
@@ -37,30 +38,31 @@ class SharedMemoryServer {
   struct Connection {
     FileDescriptor socket;
     std::unique_ptr<SharedMemorySession> session;
-    absl::Time first_request_by;
+    ConnectionSlots::Id id = 0;
   };
 
-  SharedMemoryServer(const SharedMemorySession::Parts& parts, uint32_t max_connections)
-      : parts_(parts), max_connections_(max_connections) {}
+  SharedMemoryServer(const SharedMemorySession::Parts& parts, const ConnectionSlots::Limits& limits)
+      : parts_(parts), slots_(limits) {}
   absl::Status Watch();
   bool Await(int fd);
 
   void Run();
-  void Accept(int socket);
+  void Accept(int socket, size_t listener);
+  void End(ConnectionSlots::Id id);
   // False: the connection is over.
   bool Serve(Connection& connection);
   void EndSilent(absl::Time now);
 
   const SharedMemorySession::Parts parts_;
-  const uint32_t max_connections_;
   std::vector<Listener> listeners_;
   FileDescriptor epoll_;
   FileDescriptor stop_;
   // Of the thread.
   SpareDescriptor spare_;
   absl::flat_hash_map<int, Connection> connections_;  // by number of the socket
-  uint32_t unidentified_ = 0;                         // of them
-  std::thread thread_;                                // last: uses all of the above
+  ConnectionSlots slots_;
+  absl::flat_hash_map<ConnectionSlots::Id, int> sockets_;  // of connections
+  std::thread thread_;                                     // last: uses all of the above
 };
 
 }  // namespace opserve::server

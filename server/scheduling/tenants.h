@@ -76,7 +76,8 @@ class Tenant {
 // What a caller shows of itself.
 struct Credentials {
   std::optional<absl::string_view> token = std::nullopt;
-  absl::Span<const std::string> certificate_names = {};  // of a certificate that was verified
+  // Of a certificate that was verified; canonical, as server/config/certificate_name.h says.
+  absl::Span<const std::string> certificate_names = {};
   std::optional<uint32_t> uid = std::nullopt;  // as the system says, of a Unix socket's peer
 };
 

@@ -1,19 +1,30 @@
 // Who gets in, as whom, and what they may do there.
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/client.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
+#include "grpc/health/v1/health_service.grpc.pb.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
+#include "opserve/v1/operator_service.grpc.pb.h"
 #include "server/access/file_descriptor.h"
+#include "tests/integration/await.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/metric_value.h"
@@ -47,6 +58,22 @@ Config WithTenants(const std::string& text) {
   return config;
 }
 
+double Connections(const InProcessDaemon& daemon, const char* state) {
+  return MetricValue(daemon.daemon(), "opserve_connections",
+                     {{"listener", "unix"}, {"state", state}});
+}
+
+// Waits until the daemon closes the connection; false: not within a minute.
+bool IsClosedByPeer(const FileDescriptor& connection) {
+  const timeval minute = {.tv_sec = 60, .tv_usec = 0};
+  setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &minute, sizeof(minute));
+  char bytes[4096];
+  ssize_t size = 0;
+  while ((size = read(connection.get(), bytes, sizeof(bytes))) > 0) {  // gRPC greets first
+  }
+  return size == 0 || errno == ECONNRESET;
+}
+
 absl::Status Call(const std::string& target, const std::string& token) {
   const auto client = *Client::Connect(target, {.token = token, .retry = {.max_attempts = 1}});
   const auto response = client->Execute(OnesRequest(10));
@@ -61,6 +88,28 @@ TEST(AccessTest, OnlyCallersWithCredentialsGetIn) {
     for (const char* token : {"", "alice-toker", "bob"}) {
       EXPECT_EQ(Call(address, token).code(), absl::StatusCode::kUnauthenticated)
           << address << " " << token;
+    }
+  }
+}
+
+absl::StatusCode CallWithAuthorization(const std::string& target, const std::string& value) {
+  const auto stub =
+      v1::OperatorService::NewStub(grpc::CreateChannel(target, grpc::InsecureChannelCredentials()));
+  grpc::ClientContext rpc;
+  rpc.AddMetadata("authorization", value);
+  v1::GetServerStatusResponse response;
+  return static_cast<absl::StatusCode>(stub->GetServerStatus(&rpc, {}, &response).error_code());
+}
+
+TEST(AccessTest, ATokenComesWithItsScheme) {
+  const InProcessDaemon daemon(WithTenants(kTenants));
+  for (const std::string& target : daemon.daemon().addresses()) {
+    for (const char* value : {"Bearer alice-token", "bearer alice-token", "BEARER alice-token"}) {
+      EXPECT_EQ(CallWithAuthorization(target, value), absl::StatusCode::kOk) << value;
+    }
+    for (const char* value : {"alice-token", "Beareralice-token", "Basic alice-token", "Bearer",
+                              "Bearer ", "Token alice-token"}) {
+      EXPECT_EQ(CallWithAuthorization(target, value), absl::StatusCode::kUnauthenticated) << value;
     }
   }
 }
@@ -153,24 +202,134 @@ TEST(AccessTest, AReloadTakesTenantsAndNothingElse) {
 TEST(AccessTest, ConnectionsAreBounded) {
   Config config = InProcessDaemon::DefaultConfig();
   config.max_connections = 4;
+  config.max_connections_per_user = 4;
   InProcessDaemon daemon(config);
   ASSERT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
 
-  std::vector<FileDescriptor> flood;
-  for (int i = 0; i < 3; ++i) flood.push_back(ConnectToUnixSocket(config.listen[0].path));
-  // One too many: closed at once.
+  // Identified connections stay; one too many is closed at once.
+  const std::string target = config.listen[0].ToString();
+  const auto connect = [&target] {
+    return *Client::Connect(target, {.retry = {.max_attempts = 1}});
+  };
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(connect());
+    ASSERT_TRUE(IsAllOnes(clients.back()->Execute(OnesRequest(10)), 10));
+  }
   const FileDescriptor refused = ConnectToUnixSocket(config.listen[0].path);
-  char byte = 0;
-  EXPECT_LE(read(refused.get(), &byte, 1), 0);
-  EXPECT_EQ(MetricValue(daemon.daemon(), "opserve_connections", {}), 4);
-  EXPECT_EQ(MetricValue(daemon.daemon(), "opserve_rejected_connections_total", {}), 1);
+  EXPECT_TRUE(IsClosedByPeer(refused));
+  EXPECT_TRUE(Await([&] { return Connections(daemon, "identified") == 4; }));
+  EXPECT_EQ(MetricValue(daemon.daemon(), "opserve_rejected_connections_total",
+                        {{"listener", "unix"}, {"reason", "user"}}),
+            1);
   // Who was there goes on, and when others leave there is room.
   EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
-  flood.clear();
-  absl::Status status;
-  do {
-    status = Call(config.listen[0].ToString(), "");
-  } while (!status.ok());
+  clients.clear();
+  EXPECT_TRUE(Await([&] { return Call(target, "").ok(); }));
+}
+
+TEST(AccessTest, SilentConnectionsMakeRoom) {
+  Config config = InProcessDaemon::DefaultConfig();
+  config.max_connections = 4;
+  config.max_connections_per_user = 4;
+  InProcessDaemon daemon(config);
+  ASSERT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
+  const std::string path = config.listen[0].path;
+  const auto health = grpc::health::v1::Health::NewStub(
+      grpc::CreateChannel(config.listen[0].ToString(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext rpc;
+  grpc::health::v1::HealthCheckResponse response;
+  ASSERT_TRUE(health->Check(&rpc, {}, &response).ok());
+  ASSERT_TRUE(Await([&] { return Connections(daemon, "answered") == 1; }));
+
+  std::vector<FileDescriptor> silent;
+  for (int i = 0; i < 2; ++i) silent.push_back(ConnectToUnixSocket(path));
+  ASSERT_TRUE(Await([&] { return Connections(daemon, "silent") == 2; }));
+  silent.push_back(ConnectToUnixSocket(path));
+  EXPECT_TRUE(IsClosedByPeer(silent[0]));
+  silent.push_back(ConnectToUnixSocket(path));
+  EXPECT_TRUE(IsClosedByPeer(silent[1]));
+  EXPECT_EQ(MetricValue(daemon.daemon(), "opserve_ended_connections_total",
+                        {{"listener", "unix"}, {"reason", "evicted"}}),
+            2);
+  // Neither the client nor the probe had to give way.
+  EXPECT_EQ(Connections(daemon, "answered"), 1);
+  EXPECT_EQ(Connections(daemon, "identified"), 1);
+  EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
+}
+
+TEST(AccessTest, AConnectionHasTimeForItsFirstCall) {
+  Config config = WithTenants(kTenants);
+  config.first_call_timeout = absl::Milliseconds(200);
+  InProcessDaemon daemon(config);
+  const std::string target = daemon.target();
+  const auto alice = *Client::Connect(target, {.token = "alice-token"});
+  ASSERT_TRUE(alice->Execute(OnesRequest(10)).ok());
+  const auto stub =
+      v1::OperatorService::NewStub(grpc::CreateChannel(target, grpc::InsecureChannelCredentials()));
+  grpc::ClientContext refused;
+  v1::GetServerStatusResponse response;
+  EXPECT_EQ(stub->GetServerStatus(&refused, {}, &response).error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
+  const FileDescriptor silent = ConnectToUnixSocket(config.listen[0].path);
+  EXPECT_TRUE(IsClosedByPeer(silent));
+  // The one whose call was refused, too; the identified one has stayed.
+  EXPECT_TRUE(Await([&] {
+    return MetricValue(daemon.daemon(), "opserve_ended_connections_total",
+                       {{"listener", "unix"}, {"reason", "silent"}}) >= 2;
+  }));
+  EXPECT_TRUE(Await([&] { return Connections(daemon, "identified") == 1; }));
+  EXPECT_TRUE(alice->Execute(OnesRequest(10)).ok());
+}
+
+// Over a slow network the message of a first call takes longer than a connection may be silent.
+TEST(AccessTest, AFirstCallMayTakeLong) {
+  Config config = InProcessDaemon::DefaultConfig();
+  config.listen.push_back({.is_unix = false, .path = "", .host = "127.0.0.1", .port = 0});
+  config.first_call_timeout = absl::Milliseconds(200);
+  InProcessDaemon daemon(config);
+  const std::string address = daemon.daemon().addresses()[1];
+  sockaddr_in peer = {};
+  peer.sin_family = AF_INET;
+  peer.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  int port = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+  peer.sin_port = htons(static_cast<uint16_t>(port));
+  const auto connect_to_daemon = [&] {
+    FileDescriptor fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&peer), sizeof(peer)), 0);
+    return fd;
+  };
+  const FileDescriptor sender = connect_to_daemon();
+  // HTTP/2's preface, settings, and frames of a kind that has no meaning.
+  std::string bytes("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
+  for (int i = 0; i < 4; ++i) {
+    bytes += std::string("\0\x30\0\xf0\0\0\0\0\0", 9) + std::string(0x3000, 'x');
+  }
+  ASSERT_EQ(send(sender.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(bytes.size()));
+  EXPECT_TRUE(IsClosedByPeer(connect_to_daemon()));  // that one says nothing
+  EXPECT_TRUE(Await([&] {
+    return MetricValue(daemon.daemon(), "opserve_connections",
+                       {{"listener", "tcp"}, {"state", "answered"}}) == 1;
+  }));
+}
+
+int64_t OpenDescriptors() {
+  const std::filesystem::directory_iterator descriptors("/proc/self/fd");
+  return std::distance(begin(descriptors), end(descriptors));
+}
+
+TEST(AccessTest, AConnectionTakesOneDescriptor) {
+  const Config config = InProcessDaemon::DefaultConfig();
+  InProcessDaemon daemon(config);
+  ASSERT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
+  const int64_t before = OpenDescriptors();
+  std::vector<FileDescriptor> connections;
+  for (int i = 0; i < 50; ++i) connections.push_back(ConnectToUnixSocket(config.listen[0].path));
+  ASSERT_TRUE(Await([&] { return Connections(daemon, "silent") == 50; }));
+  // One at each end, which is this process, too; gRPC may have opened or closed some of its own.
+  EXPECT_NEAR(OpenDescriptors() - before, 100, 10);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "client/cpp/client.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -73,6 +74,47 @@ TEST_F(AccessTlsTest, ACertificateTellsTheTenantUntilItIsRevoked) {
   while (CallAs(daemon, "client").ok()) {
   }
   EXPECT_EQ(CallAs(daemon, "client").code(), absl::StatusCode::kUnavailable);
+}
+
+// Authorities check each kind of name in its own way, and the common name often not at all.
+TEST_F(AccessTlsTest, NamesOfOtherKindsAreOtherNames) {
+  certificates_.WriteRevocations("");
+  struct Case {
+    const char* common_name;
+    const char* alternative_names;
+    bool is_known;
+  };
+  const Case kCases[] = {
+      {"one", "DNS:Client.test", true},
+      {"client.test", "", true},
+      {"client.test", "DNS:other.test", false},
+      {"client.test", "email:someone@other.test", false},
+      {"two", "URI:client.test", false},
+      {"three", "email:client.test", false},
+      {"four", "URI:spiffe://client.test/trainer", true},
+      {"five", "DNS:spiffe.test,URI:spiffe://client.test/other", false},
+      {"six", "email:trainer@client.test", true},
+      {"seven", "IP:192.0.2.7", true},
+      {"192.0.2.7", "", false},
+      {"trainer@client.test", "", false},
+  };
+  Config config = WithTls(/*is_mutual=*/true);
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "tenant { name: 'dns' certificate_name: 'client.test' }"
+      "tenant { name: 'uri' certificate_name: 'uri:spiffe://client.test/trainer' }"
+      "tenant { name: 'email' certificate_name: 'email:trainer@client.test' }"
+      "tenant { name: 'ip' certificate_name: 'ip:192.0.2.7' }",
+      &config.values));
+  config.tenants = *TenantsFrom(config.values);
+  const InProcessDaemon daemon(config);
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(absl::StrCat(c.common_name, " ", c.alternative_names));
+    certificates_.Sign(c.common_name, "ca", 2, c.alternative_names);
+    const absl::Status status = CallAs(daemon, c.common_name);
+    EXPECT_EQ(status.code(),
+              c.is_known ? absl::StatusCode::kOk : absl::StatusCode::kUnauthenticated)
+        << status;
+  }
 }
 
 TEST_F(AccessTlsTest, ANewCertificateIsUsedWithoutLosingACall) {

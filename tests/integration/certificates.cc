@@ -35,7 +35,9 @@ void Certificates::Sign(const std::string& name, const std::string& authority, i
                         const std::string& subject) const {
   const std::string request = directory_.File("request");
   const std::string extensions = directory_.File("extensions");
-  std::ofstream(extensions) << "subjectAltName=" << subject << "\n";
+  std::ofstream file(extensions);
+  if (!subject.empty()) file << "subjectAltName=" << subject << "\n";
+  file.close();
   OpenSsl(absl::StrCat("req -subj /CN=", name, KeyOf(name), " -out ", request));
   OpenSsl(absl::StrCat("x509 -req -days ", days, " -in ", request, " -CA ", File(authority),
                        " -CAkey ", Key(authority), " -CAcreateserial -extfile ", extensions,

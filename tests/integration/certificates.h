@@ -19,7 +19,8 @@ class Certificates {
   std::string File(const std::string& name) const { return directory_.File(name + ".pem"); }
   std::string Key(const std::string& name) const { return directory_.File(name + ".key"); }
 
-  // Signs one more. `days`: how long it is valid; `subject`: as subjectAltName has it.
+  // Signs one more. `days`: how long it is valid; `subject`: as subjectAltName has it;
+  // empty: there is none. The common name is `name`.
   void Sign(const std::string& name, const std::string& authority, int days,
             const std::string& subject) const;
 

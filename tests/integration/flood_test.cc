@@ -64,6 +64,8 @@ TEST_P(FloodTest, LeavesMemoryInBoundsAndOthersServed) {
   const std::string admin_target = "unix:" + directory_.File("admin");
   const DaemonProcess daemon({"--listen=unix:" + path, "--admin_listen=" + admin_target,
                               "--metrics_listen=none", "--log_level=off",
+                              // The peers are to flood for as long as the test takes.
+                              "--first_call_timeout=1h",
                               absl::StrCat("--max_streams_per_connection=", kStreams),
                               absl::StrCat("--grpc_memory_quota_bytes=", kQuota)});
   const auto healthy = *Client::Connect(

@@ -93,7 +93,7 @@ class Watched:
         self.in_background(run)
 
     def connect(self):
-        """Opens more connections than there may be, until the end."""
+        """Opens more connections than there may be, which say nothing, until the end."""
 
         def run():
             while not self.ended.wait(0.05):
@@ -157,6 +157,7 @@ class PrometheusTest(unittest.TestCase):
         cls.start("full", [one, "--streams_per_device=1", "--queue_capacity_total=2"],
                   faults=ALL_L1 + "slow=100000")
         cls.start("crowded", [one, "--max_connections=1"])
+        cls.start("flooded", [one, "--max_connections=1"])
         cls.start("unread", [one, "--write_stall_timeout=100ms"])
         cls.start("forgetful", [one, "--streams_per_device=1", "--executor_cache_entries=1"])
         cls.start("poor", [one], faults="call=aclrtMalloc,nth=2,count=all,code=207001")
@@ -195,7 +196,9 @@ class PrometheusTest(unittest.TestCase):
         of["unstable"].load(*SMALL, "--rate=10", "--concurrency=1")
         of["stuck"].load(*SMALL, "--concurrency=2", "--timeout=5m")
         of["full"].load(*SMALL, "--rate=40")
-        of["crowded"].connect()
+        for _ in range(2):
+            of["crowded"].load(*SMALL, "--rate=10", *FOREVER)
+        of["flooded"].connect()
         of["unread"].read_at_times("bench", "L1LossBackward", "--shape=600,1000", "--concurrency=4",
                                     *FOREVER)
         for extent in range(1, 9):
@@ -227,6 +230,7 @@ class PrometheusTest(unittest.TestCase):
             "stuck": ["OpserveQueueOld"],
             "full": ["OpserveOverloaded"],
             "crowded": ["OpserveConnectionsRefused"],
+            "flooded": ["OpserveSilentConnections"],
             "unread": ["OpserveSlowReaders"],
             "forgetful": ["OpservePlanCacheMisses"],
             "scattered": ["OpservePoolFragmented"],

@@ -387,6 +387,7 @@ TEST(SharedMemoryTenantsTest, AConnectionBelongsToTheTenantOfItsFirstRequest) {
 TEST(SharedMemoryConnectionsTest, TheirNumberIsBounded) {
   Config config = WithSharedMemory();
   config.max_connections = 4;
+  config.max_connections_per_user = 4;
   InProcessDaemon daemon(config);
   std::vector<std::unique_ptr<SharedMemorySocket>> sockets;
   for (int i = 0; i < 4; ++i) {

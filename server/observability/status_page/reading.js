@@ -34,7 +34,10 @@ function readingOf(samples, time) {
   for (const [key, [name, label, others = {}]] of Object.entries(SUMS)) {
     reading[key] = sumBy(samples.get(name) ?? [], label, others);
   }
-  reading.connections = samples.get("opserve_connections")?.[0]?.value ?? null;
+  const ofClients = (samples.get("opserve_connections") ?? []).filter(
+    ({ labels }) => labels.listener === "unix" || labels.listener === "tcp");
+  reading.connections =
+    ofClients.length > 0 ? ofClients.reduce((sum, { value }) => sum + value, 0) : null;
   reading.states = statesOf(samples.get("opserve_device_state") ?? []);
   reading.durations = durationsOf(samples.get("opserve_request_duration_seconds_bucket") ?? []);
   return reading;

@@ -76,6 +76,20 @@ TEST(ConfigTest, WrongValuesAreRefusedWithWhatIsValid) {
            Case{"tenant { name: 'a' } tenant { name: 'a' }", "tenant a: name: occurs twice"},
            Case{"tenant { name: 'a' uid: 1 } tenant { name: 'b' uid: 1 }", "tenant b: uid"},
            Case{"tenant { name: 'a' token_sha256: 'secret' }", "64 hexadecimal digits"},
+           Case{"tenant { name: 'a' token_sha256: 'E3B0C44298fc1c149afbf4c8996fb924"
+                "27ae41e4649b934ca495991b7852b855' }",
+                "tenant a: token_sha256: is the digest of an empty token"},
+           Case{"tenant { name: 'a' certificate_name: '' }", "certificate_name: a name is missing"},
+           Case{"tenant { name: 'a' certificate_name: 'dns:a b' }", "a dns: is like"},
+           Case{"tenant { name: 'a' certificate_name: 'uri:a.test' }", "a uri: is like"},
+           Case{"tenant { name: 'a' certificate_name: 'email:a.test' }", "an email: is like"},
+           Case{"tenant { name: 'a' certificate_name: 'ip:1.2.3' }", "an ip: is like"},
+           Case{"tenant { name: 'a' certificate_name: 'a.test' }"
+                "tenant { name: 'b' certificate_name: 'dns:A.test' }",
+                "tenant b: certificate_name: occurs twice"},
+           Case{"metrics_host: 'a:80'", "metrics_host: \"a:80\" is no host's name"},
+           Case{"first_call_timeout: '1ms'", "first_call_timeout=1ms: must be at least 10ms"},
+           Case{"max_connections_per_user: 1000001", "must be from 0 to 1000000"},
            Case{"tenant { name: 'a' device_memory { reserved_bytes: 2 hard_bytes: 1 } }",
                 "device_memory: reserved_bytes <= soft_bytes <= hard_bytes"},
            Case{"tenant { name: 'a' pinned_memory { reserved_bytes: 2 hard_bytes: 1 } }",
@@ -123,6 +137,29 @@ TEST(ConfigTest, UploadsAreHeldToWhatIsConfigured) {
   EXPECT_EQ(config->upload_min_bytes_per_second, 1000u);
   EXPECT_EQ(ConfigFrom({})->upload_stall_timeout, absl::Seconds(10));
   EXPECT_EQ(ConfigFrom({})->upload_min_bytes_per_second, 262144u);
+}
+
+TEST(ConfigTest, NamesOfCertificatesHaveKinds) {
+  const auto config = ConfigFrom(
+      Parse("tls_cert: 'c' tls_key: 'k' tls_client_ca: 'ca'"
+            " tenant { name: 'a' certificate_name: 'Bare.Test' certificate_name: 'dns:*.Kind.test'"
+            " certificate_name: 'uri:spiffe://a/B' certificate_name: 'email:a@b'"
+            " certificate_name: 'ip:2001:DB8::0' certificate_name: 'ip:192.0.2.7' }"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(config->tenants.tenants[0].certificate_names,
+              testing::ElementsAre("dns:bare.test", "dns:*.kind.test", "uri:spiffe://a/B",
+                                   "email:a@b", "ip:2001:db8::", "ip:192.0.2.7"));
+}
+
+TEST(ConfigTest, WarnsOfNamesThatLackTheirKind) {
+  const auto warnings = TenantWarnings(
+      Parse("tenant { name: 'a' certificate_name: 'a.test' certificate_name: 'spiffe://a/b'"
+            " certificate_name: 'uri:spiffe://a/b' certificate_name: '*.test' }"
+            "tenant { name: 'b' certificate_name: 'Jane Doe' }"));
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_THAT(warnings[0],
+              HasSubstr("tenant a: certificate_name: \"spiffe://a/b\" cannot be a DNS name"));
+  EXPECT_THAT(warnings[1], HasSubstr("tenant b: certificate_name: \"Jane Doe\""));
 }
 
 TEST(ConfigTest, SharedMemoryIsLimitedForEveryTenant) {

@@ -1,4 +1,4 @@
-#include "server/observability/metrics_listener.h"
+#include "server/metrics_listener.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <atomic>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -39,6 +40,10 @@ std::vector<prometheus::MetricFamily> OneFamily() {
   return {MetricFamilyBuilder("answers_total", "What was asked.", prometheus::MetricType::Counter)
               .Add({{"to", "all"}}, 42)
               .Build()};
+}
+
+ListenAddress Loopback(int port) {
+  return {.is_unix = false, .path = "", .host = "127.0.0.1", .port = port};
 }
 
 class Connection {
@@ -111,11 +116,20 @@ class MetricsListenerTest : public testing::Test {
  protected:
   Answer Ask(const std::string& request_line, const std::string& headers = "") const {
     Connection connection("127.0.0.1", listener_->port());
-    connection.Send(absl::StrCat(request_line, " HTTP/1.1\r\nHost: any\r\n", headers, "\r\n"));
+    connection.Send(
+        absl::StrCat(request_line, " HTTP/1.1\r\nHost: 127.0.0.1\r\n", headers, "\r\n"));
     return AnswerOf(connection.ReadToEnd());
   }
 
-  std::unique_ptr<MetricsListener> listener_ = *MetricsListener::Start("127.0.0.1:0", &OneFamily);
+  static constexpr int kHalfRequests = 295;
+
+  std::atomic<bool> is_alive_ = true;
+  std::atomic<bool> is_ready_ = false;
+  std::unique_ptr<MetricsListener> listener_ =
+      *MetricsListener::Start(Loopback(0), {"metrics.test"},
+                              {.collect = &OneFamily,
+                               .is_alive = [this] { return is_alive_.load(); },
+                               .is_ready = [this] { return is_ready_.load(); }});
 };
 
 std::string Decompressed(const std::string& gzip) {
@@ -132,7 +146,7 @@ std::string Decompressed(const std::string& gzip) {
   return text;
 }
 
-TEST_F(MetricsListenerTest, ServesTwoPagesToReadAndNothingElse) {
+TEST_F(MetricsListenerTest, ServesItsPagesAndNothingElse) {
   const std::pair<const char*, const char*> kCases[] = {
       {"GET /", "200 OK"},
       {"GET /metrics", "200 OK"},
@@ -151,6 +165,7 @@ TEST_F(MetricsListenerTest, ServesTwoPagesToReadAndNothingElse) {
       {"PUT /metrics", "405 Method Not Allowed"},
       {"DELETE /metrics", "405 Method Not Allowed"},
       {"OPTIONS /metrics", "405 Method Not Allowed"},
+      {"NONSENSE /", "405 Method Not Allowed"},
   };
   for (const auto& [request, status] : kCases) {
     SCOPED_TRACE(request);
@@ -173,11 +188,11 @@ TEST_F(MetricsListenerTest, ServesTwoPagesToReadAndNothingElse) {
 }
 
 TEST_F(MetricsListenerTest, WhatIsNoRequestIsRefused) {
-  for (const char* request : {"NONSENSE /", "GET", "\r\n\r\n", "GET metrics"}) {
+  for (const char* request : {"GET", "\r\n\r\n", "GET metrics"}) {
     EXPECT_THAT(Ask(request).head, HasSubstr(" 400 Bad Request\r\n")) << request;
   }
-  EXPECT_THAT(Ask("GET /", absl::StrCat("Large: ", std::string(20'000, 'x'), "\r\n")).body,
-              Not(HasSubstr("opserved")));
+  EXPECT_THAT(Ask("GET /", absl::StrCat("Large: ", std::string(20'000, 'x'), "\r\n")).head,
+              HasSubstr(" 431 "));
   EXPECT_THAT(Ask("GET /").head, StartsWith("HTTP/1.1 200 "));
 }
 
@@ -214,11 +229,64 @@ TEST_F(MetricsListenerTest, SlowClientsKeepNobodyWaiting) {
   for (int i = 0; i < 5; ++i) {
     slow.push_back(std::make_unique<Connection>("127.0.0.1", listener_->port()));
     slow.push_back(std::make_unique<Connection>("127.0.0.1", listener_->port()));
-    slow.back()->Send("GET /metrics HTTP/1.1\r\nHost: ");
+    slow.back()->Send("GET /metrics HTTP/1.1\r\nHost:");
   }
   EXPECT_EQ(Ask("GET /metrics").body, kExposition);
-  slow.back()->Send("any\r\n\r\n");
+  slow.back()->Send(" 127.0.0.1\r\n\r\n");
   EXPECT_EQ(AnswerOf(slow.back()->ReadToEnd()).body, kExposition);
+}
+
+// As many half requests as it takes connections, and more, from the address of the client that is
+// to be served.
+TEST_F(MetricsListenerTest, HalfRequestsKeepNobodyWaiting) {
+  std::vector<std::unique_ptr<Connection>> half;
+  for (int i = 0; i < kHalfRequests; ++i) {
+    half.push_back(std::make_unique<Connection>("127.0.0.1", listener_->port()));
+    half.back()->Send("GET /metrics HTTP/1.1\r\nHost:");
+  }
+  EXPECT_EQ(Ask("GET /metrics").body, kExposition);
+  for (const auto& connection : half) EXPECT_THAT(connection->ReadToEnd(), IsEmpty());
+  EXPECT_GT(listener_->connections().evicted.load(), 0u);
+  EXPECT_EQ(listener_->connections().evicted.load() + listener_->connections().silent.load(),
+            uint64_t{kHalfRequests});
+}
+
+TEST_F(MetricsListenerTest, AHeadHasADeadline) {
+  Connection half("127.0.0.1", listener_->port());
+  half.Send("GET /metrics HTTP/1.1\r\nHost:");
+  EXPECT_THAT(half.ReadToEnd(), IsEmpty());
+  EXPECT_EQ(listener_->connections().silent.load(), 1u);
+}
+
+TEST_F(MetricsListenerTest, AnswersWithBodiesAreNotCutOff) {
+  // What was not read of the request would have the system reset the connection.
+  const Answer answer =
+      Ask("POST /", absl::StrCat("Content-Length: 100000\r\n\r\n", std::string(100'000, 'x')));
+  EXPECT_THAT(answer.head, StartsWith("HTTP/1.1 405 "));
+  EXPECT_EQ(answer.body, "only GET and HEAD\n");
+}
+
+TEST_F(MetricsListenerTest, UnknownHostsAreRefused) {
+  const auto ask = [&](const std::string& host) {
+    Connection connection("127.0.0.1", listener_->port());
+    connection.Send(absl::StrCat("GET /metrics HTTP/1.1\r\nHost: ", host, "\r\n\r\n"));
+    return AnswerOf(connection.ReadToEnd());
+  };
+  for (const char* host : {"127.0.0.1:1", "localhost", "metrics.test"}) {
+    EXPECT_EQ(ask(host).body, kExposition) << host;
+  }
+  const Answer refused = ask("rebound.test");
+  EXPECT_THAT(refused.head, StartsWith("HTTP/1.1 403 Forbidden\r\n"));
+  EXPECT_THAT(refused.body, HasSubstr("--metrics_host"));
+}
+
+TEST_F(MetricsListenerTest, AnswersProbes) {
+  EXPECT_THAT(Ask("GET /healthz").head, StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(Ask("GET /readyz").head, StartsWith("HTTP/1.1 503 "));
+  is_alive_ = false;
+  is_ready_ = true;
+  EXPECT_THAT(Ask("GET /healthz").head, StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(Ask("HEAD /readyz").head, StartsWith("HTTP/1.1 200 "));
 }
 
 TEST_F(MetricsListenerTest, EndsAlthoughClientsAreConnected) {
@@ -232,9 +300,13 @@ TEST_F(MetricsListenerTest, EndsAlthoughClientsAreConnected) {
 }
 
 TEST(MetricsListenerStartTest, SaysWhyItCannot) {
-  const auto first = MetricsListener::Start("127.0.0.1:0", &OneFamily);
+  const auto start = [](int port) {
+    return MetricsListener::Start(
+        Loopback(port), {}, {.collect = &OneFamily, .is_alive = nullptr, .is_ready = nullptr});
+  };
+  const auto first = start(0);
   const std::string address = absl::StrCat("127.0.0.1:", (*first)->port());
-  const absl::Status status = MetricsListener::Start(address, &OneFamily).status();
+  const absl::Status status = start((*first)->port()).status();
   const std::string message(status.message());
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(message, StartsWith(absl::StrCat("cannot serve metrics on ", address, ": ")));

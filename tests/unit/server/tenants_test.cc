@@ -34,8 +34,8 @@ TEST(TenantsTest, ACallerBelongsToWhomItsCredentialsSay) {
                                   kSecretDigest +
                                   "' } tenant { name: 'certificate' certificate_name: 'a.test' }"
                                   "tenant { name: 'user' uid: 7 }"));
-  const std::vector<std::string> known = {"x.test", "a.test"};
-  const std::vector<std::string> unknown = {"b.test"};
+  const std::vector<std::string> known = {"uri:a.test", "dns:a.test"};
+  const std::vector<std::string> unknown = {"dns:b.test", "uri:a.test", "email:a.test"};
   struct Case {
     Credentials credentials;
     const char* tenant;  // empty: nobody's

@@ -1,0 +1,31 @@
+// What the connections of one kind of listener came to. Counted by one thread, read by others.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "server/access/connection_slots.h"
+
+namespace opserve::server {
+
+struct ConnectionCounters {
+  std::array<std::atomic<uint32_t>, ConnectionSlots::kNumRanks> now = {};  // by rank
+  // Turned away as they were made, by the limit that was reached.
+  std::array<std::atomic<uint64_t>, ConnectionSlots::kNumLimits> refused = {};
+  std::atomic<uint64_t> refused_for_descriptors = 0;  // the system had no more
+  // Ended by the daemon: silent for too long; for the sake of a new one; took no bytes.
+  std::atomic<uint64_t> silent = 0;
+  std::atomic<uint64_t> evicted = 0;
+  std::atomic<uint64_t> stalled = 0;
+  std::atomic<uint64_t> closed = 0;  // all other ends
+
+  void SetNow(const std::array<uint32_t, ConnectionSlots::kNumRanks>& counts) {
+    for (size_t i = 0; i < counts.size(); ++i) now[i].store(counts[i], std::memory_order_relaxed);
+  }
+  static void Count(std::atomic<uint64_t>& counter) {
+    counter.fetch_add(1, std::memory_order_relaxed);
+  }
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,56 @@
+#include "server/metrics_listener.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "prometheus/text_serializer.h"
+#include "server/observability/log.h"
+#include "server/observability/status_page/status_page.h"
+
+namespace opserve::server {
+namespace {
+
+HttpListener::Page ProbePage(std::string path, std::function<bool()> holds) {
+  return {.path = std::move(path),
+          .content_type = "text/plain; charset=utf-8",
+          .content = [holds = std::move(holds)]() -> HttpListener::Content {
+            return holds() ? HttpListener::Content{200, "ok\n"}
+                           : HttpListener::Content{503, "not ok\n"};
+          }};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MetricsListener>> MetricsListener::Start(
+    const ListenAddress& address, const std::vector<std::string>& hosts, Sources sources) {
+  std::vector<HttpListener::Page> pages;
+  pages.push_back({.path = "/",
+                   .content_type = "text/html; charset=utf-8",
+                   .content =
+                       [] {
+                         return HttpListener::Content{200, std::string(kStatusPage)};
+                       },
+                   .security_policy = kStatusPagePolicy});
+  pages.push_back(
+      {.path = "/metrics",
+       .content_type = "text/plain; version=0.0.4; charset=utf-8",
+       .content = [collect = std::move(sources.collect)] {
+         return HttpListener::Content{200, prometheus::TextSerializer().Serialize(collect())};
+       }});
+  pages.push_back(ProbePage("/healthz", std::move(sources.is_alive)));
+  pages.push_back(ProbePage("/readyz", std::move(sources.is_ready)));
+  // Programs of other machines have many names for this one, and no list of them would be known.
+  const HttpHosts allowed(hosts, /*allows_all=*/!address.is_local());
+  if (allowed.allows_all()) {
+    LogInfo("metrics_accept_all_hosts",
+            {{"listen", address.ToString()}, {"advice", "name the hosts in --metrics_host"}});
+  }
+  auto http = HttpListener::Start(address, allowed, std::move(pages));
+  if (!http.ok()) {
+    return absl::UnavailableError(absl::StrCat("cannot serve metrics on ", address.ToString(), ": ",
+                                               http.status().message()));
+  }
+  return std::unique_ptr<MetricsListener>(new MetricsListener(*std::move(http)));
+}
+
+}  // namespace opserve::server
