@@ -162,10 +162,10 @@ ABSL_FLAG(absl::optional<uint32_t>, max_anonymous_streams, absl::nullopt,
           "Beyond that the oldest of them ends. Default: 256.");
 ABSL_FLAG(absl::optional<uint32_t>, unidentified_calls_per_second, absl::nullopt,
           "Calls of nobody that a connection may make, after twice --max_streams_per_connection "
-          "at once; ten times as many after a tenant's call. Beyond that the connection ends. "
+          "at once; more after a tenant's call. Beyond that the connection ends. "
           "Default: 10.");
 ABSL_FLAG(absl::optional<uint32_t>, stream_resets_per_second, absl::nullopt,
-          "Calls that a connection may cancel before they are answered, ten times as many at "
+          "Calls that a connection may cancel before they are answered, twenty times as many at "
           "once. Beyond that the connection ends. Default: 50.");
 ABSL_FLAG(absl::optional<uint32_t>, control_frames_per_second, absl::nullopt,
           "HTTP/2 frames without a payload that a connection may send, beside those that "

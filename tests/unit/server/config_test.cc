@@ -83,6 +83,8 @@ TEST(ConfigTest, WrongValuesAreRefusedWithWhatIsValid) {
            Case{"keepalive_time: '1ms'", "keepalive_time=1ms: must be at least 1s"},
            Case{"keepalive_timeout: 'no'", "keepalive_timeout=no: must be a duration such as"},
            Case{"write_stall_timeout: '2h'", "write_stall_timeout=2h: must be at most 1h"},
+           Case{"max_anonymous_streams: 0", "max_anonymous_streams=0: must be from 1"},
+           Case{"stream_resets_per_second: 0", "stream_resets_per_second=0: must be from 1"},
            Case{"tenant { name: 'a' } anonymous_tenant: 'b'", "there is no such tenant"},
        }) {
     const auto config = ConfigFrom(Parse(c.text));
@@ -102,6 +104,18 @@ TEST(ConfigTest, ConnectionsAreHeldToWhatIsConfigured) {
   EXPECT_EQ(ConfigFrom({})->keepalive_time, absl::Seconds(60));
   EXPECT_EQ(ConfigFrom({})->keepalive_timeout, absl::Seconds(20));
   EXPECT_EQ(ConfigFrom({})->write_stall_timeout, absl::Seconds(60));
+}
+
+TEST(ConfigTest, LoadsBoundsOfConnections) {
+  const auto config = ConfigFrom(Parse(
+      "max_anonymous_streams: 1 unidentified_calls_per_second: 2 stream_resets_per_second: 3 "
+      "control_frames_per_second: 4"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->max_anonymous_streams, 1);
+  EXPECT_EQ(config->unidentified_calls_per_second, 2);
+  EXPECT_EQ(config->stream_resets_per_second, 3);
+  EXPECT_EQ(config->control_frames_per_second, 4);
+  EXPECT_EQ(ConfigFrom({})->max_anonymous_streams, 256);
 }
 
 TEST(ConfigTest, SharedMemoryIsLimitedForEveryTenant) {
