@@ -32,7 +32,9 @@ constexpr uint32_t kPayloadOfOneFrame = 1024;
 constexpr double kSentBytesForReset = 64;
 constexpr double kSentBytesForControlFrame = 32;
 
-constexpr double kIdentifiedStreamRate = 10;  // times the rate of those that are not
+// A connection with an identified call may have so many times the streams of one without.
+constexpr double kIdentifiedStreamRate = 10;
+constexpr double kIdentifiedStreamBurst = 4;
 constexpr uint32_t kCallsMask = (uint32_t{1} << 29) - 1;
 
 uint32_t BigEndian(const uint8_t* bytes, int count) {
@@ -78,9 +80,14 @@ void Http2Inspector::Advance(const ConnectionProgress& progress) {
       static_cast<double>(std::max<int64_t>(progress.now_ns - last_.now_ns, 0)) * 1e-9;
   const double calls = (progress.identified_calls - last_.identified_calls) & kCallsMask;
   const auto sent = static_cast<double>(progress.sent_bytes - last_.sent_bytes);
-  const double stream_rate =
-      limits.streams_per_second * (progress.is_identified ? kIdentifiedStreamRate : 1);
-  streams_.Add(seconds * stream_rate + calls, limits.stream_burst);
+  if (progress.is_identified) {
+    const double burst = limits.stream_burst * kIdentifiedStreamBurst;
+    const double granted = last_.is_identified ? 0 : burst - limits.stream_burst;
+    streams_.Add(seconds * limits.streams_per_second * kIdentifiedStreamRate + calls + granted,
+                 burst);
+  } else {
+    streams_.Add(seconds * limits.streams_per_second, limits.stream_burst);
+  }
   resets_.Add(seconds * limits.resets_per_second + sent / kSentBytesForReset, limits.reset_burst);
   control_.Add(seconds * limits.control_per_second + sent / kSentBytesForControlFrame,
                limits.control_burst);

@@ -42,8 +42,9 @@ struct Http2Limits {
 
   // Streams that may begin before their calls are identified; as many as the client may have open.
   double stream_burst = 256;
-  double streams_per_second = 10;  // ten times as many after an identified call
-  double reset_burst = 500;
+  // After an identified call ten times as many a second, and four times as many at once.
+  double streams_per_second = 10;
+  double reset_burst = 1000;
   double resets_per_second = 50;
   double control_burst = 2000;
   double control_per_second = 200;

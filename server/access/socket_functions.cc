@@ -140,6 +140,8 @@ OPSERVE_EXPORTED int close(int fd) {
   return next(fd);
 }
 
+// Bytes that nobody may see are decrypted and dropped, so that the session then asks for more,
+// which gRPC takes as it is; it would write a line to the log for each failure.
 OPSERVE_EXPORTED int SSL_read(SSL* session, void* buffer, int capacity) {
   using namespace opserve::server;
   static auto* const next = Next<int(SSL*, void*, int)>("SSL_read");
@@ -148,11 +150,13 @@ OPSERVE_EXPORTED int SSL_read(SSL* session, void* buffer, int capacity) {
   // A session without a connection has hidden its number; its bytes could not be looked at. One
   // whose connection is closed has nothing more to say.
   SocketEntry* const entry = name ? OpenConnection(name->fd) : nullptr;
-  if (entry == nullptr || entry->facts.generation() != name->generation) return -1;
-  const int size = next(session, buffer, capacity);
-  if (size <= 0) return size;
-  const absl::string_view bytes(static_cast<const char*>(buffer), static_cast<size_t>(size));
-  return entry->guard.Decrypted(name->fd, entry->facts, bytes) ? size : -1;
+  const bool is_known = entry != nullptr && entry->facts.generation() == name->generation;
+  for (;;) {
+    const int size = next(session, buffer, capacity);
+    if (size <= 0) return size;
+    const absl::string_view bytes(static_cast<const char*>(buffer), static_cast<size_t>(size));
+    if (is_known && entry->guard.Decrypted(name->fd, entry->facts, bytes)) return size;
+  }
 }
 
 }  // extern "C"

@@ -67,9 +67,11 @@ void SetConnectionLimits(const Config& config, grpc::ServerBuilder* builder) {
   builder->SetResourceQuota(quota);
 }
 
-// What is bounded on each connection. An account holds what its rate gives in ten seconds.
+// What is bounded on each connection.
 ConnectionLedger::Options LedgerOptions(const Config& config) {
-  constexpr double kBurstSeconds = 10;
+  // Accounts hold what their rates give in so many seconds. A client may cancel all it has at once.
+  constexpr double kControlSeconds = 10;
+  constexpr double kResetSeconds = 20;
   // Calls that a client begins at once wait for their identification together, twice if it has
   // cancelled the first ones.
   constexpr double kLeastStreamBurst = 256;
@@ -81,9 +83,9 @@ ConnectionLedger::Options LedgerOptions(const Config& config) {
   limits.stream_burst = std::max(kLeastStreamBurst, 2.0 * config.max_streams_per_connection);
   limits.streams_per_second = config.unidentified_calls_per_second;
   limits.resets_per_second = config.stream_resets_per_second;
-  limits.reset_burst = kBurstSeconds * limits.resets_per_second;
+  limits.reset_burst = kResetSeconds * limits.resets_per_second;
   limits.control_per_second = config.control_frames_per_second;
-  limits.control_burst = kBurstSeconds * limits.control_per_second;
+  limits.control_burst = kControlSeconds * limits.control_per_second;
   limits.unidentified_bytes =
       static_cast<double>(config.max_message_bytes + kUnidentifiedExtraBytes);
   return options;

@@ -13,6 +13,7 @@
 #include "opserve/v1/operator_service.pb.h"
 #include "opserve/v1/shared_memory.pb.h"
 #include "opserve/v1/tensor_service.pb.h"
+#include "tests/integration/http2_frames.h"
 #include "tests/integration/tensor_calls.h"
 
 namespace opserve::fuzz {
@@ -275,6 +276,27 @@ void AddFiles(Seeds& seeds, const fs::path& root) {
   }
 }
 
+// Each kind of frame, alone and many times, and the start of a TLS connection.
+void AddConnections(Seeds& seeds) {
+  const std::string head("\1\7\3", 3);
+  std::string all;
+  for (uint8_t type = 0; type < 11; ++type) {
+    const std::string frame =
+        Http2Frame(type, kHttp2EndHeaders, type == kHttp2Settings ? 0 : 1, std::string(30, 'x'));
+    all += frame;
+    std::string many;
+    for (int i = 0; i < 12; ++i) many += frame;
+    seeds.Add("http2_inspector", head + many);
+  }
+  seeds.Add("http2_inspector", head + all);
+  seeds.Add("http2_inspector", head + Http2Frame(kHttp2Headers, 0, 1, "x") +
+                                   Http2Frame(kHttp2Continuation, 0, 1, "") +
+                                   Http2Frame(kHttp2Continuation, kHttp2EndHeaders, 1, "y"));
+  seeds.Add("http2_inspector", std::string("\2\7\3", 3) + kHttp2Preface + all);
+  seeds.Add("http2_inspector",
+            std::string("\0\7\3\x16\3\1\2\0\1\0\1\xfc\3\3", 14) + std::string(64, 'r'));
+}
+
 }  // namespace
 }  // namespace opserve::fuzz
 
@@ -291,5 +313,6 @@ int main(int argc, char** argv) {
   opserve::fuzz::AddSharedMemory(seeds);
   opserve::fuzz::AddTexts(seeds, root);
   opserve::fuzz::AddFiles(seeds, root);
+  opserve::fuzz::AddConnections(seeds);
   return 0;
 }

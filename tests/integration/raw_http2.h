@@ -4,9 +4,8 @@
 
 #include <cstdint>
 #include <string>
-#include <thread>
 
-#include "server/access/file_descriptor.h"
+#include "tests/integration/wire.h"
 
 namespace opserve {
 
@@ -16,13 +15,11 @@ class RawHttp2 {
   // announced as welcome; thrown away, but with windows of zero, so that no message may be sent.
   enum class Reading { kAll, kNothing, kZeroWindow };
 
-  // Connects to a Unix socket, or to a port of 127.0.0.1, and greets. Aborts the test program if
-  // nobody listens.
-  explicit RawHttp2(const std::string& path, Reading reading = Reading::kAll);
-  explicit RawHttp2(uint16_t port, Reading reading = Reading::kAll);
-  ~RawHttp2();
-  RawHttp2(const RawHttp2&) = delete;
-  RawHttp2& operator=(const RawHttp2&) = delete;
+  // Connects to a Unix socket, or as `target` says, and greets. Aborts the test program if nobody
+  // listens.
+  explicit RawHttp2(const std::string& path, Reading reading = Reading::kAll)
+      : RawHttp2(WireTarget{.unix_path = path}, reading) {}
+  explicit RawHttp2(const WireTarget& target, Reading reading = Reading::kAll);
 
   // Begins a call of `method`, "/PACKAGE.SERVICE/METHOD", on the next stream, whose id it gives.
   // `token`: of the tenant; empty: none is sent.
@@ -33,18 +30,16 @@ class RawHttp2 {
   void SendOnlyMessage(uint32_t stream, const std::string& message);
   void Reset(uint32_t stream);
   void Ping();
+  // Any frame (http2_frames.h).
+  void Add(const std::string& frame) { unsent_ += frame; }
 
   // What was said before is sent when this returns; false: the daemon has closed the connection.
   bool Flush();
 
  private:
-  RawHttp2(server::FileDescriptor socket, Reading reading);
-  void AddFrame(uint8_t type, uint8_t flags, uint32_t stream, const std::string& payload);
-
-  const server::FileDescriptor socket_;
+  Wire wire_;
   uint32_t next_stream_ = 1;
   std::string unsent_;
-  std::thread reader_;
 };
 
 }  // namespace opserve

@@ -91,7 +91,8 @@ TEST(UnreadResultsTest, ATenantsReadersStopNoOtherTenant) {
   InProcessDaemon daemon(config);
   std::vector<std::unique_ptr<RawHttp2>> readers;
   for (int i = 0; i < 8; ++i) {
-    readers.push_back(std::make_unique<RawHttp2>(TcpPort(daemon), RawHttp2::Reading::kZeroWindow));
+    readers.push_back(std::make_unique<RawHttp2>(WireTarget{.port = TcpPort(daemon)},
+                                                 RawHttp2::Reading::kZeroWindow));
     AskAndNotRead(readers.back().get(), "a");
   }
   ASSERT_TRUE(IsFull(daemon, "a", 8 * kMiB));
@@ -106,7 +107,7 @@ TEST(UnreadResultsTest, ATenantsReadersStopNoOtherTenant) {
 
 TEST(UnreadResultsTest, AConnectionThatDoesNotReadStopsNoOtherConnection) {
   InProcessDaemon daemon(OnTcp());
-  RawHttp2 reader(TcpPort(daemon), RawHttp2::Reading::kZeroWindow);
+  RawHttp2 reader(WireTarget{.port = TcpPort(daemon)}, RawHttp2::Reading::kZeroWindow);
   AskAndNotRead(&reader, "");
   ASSERT_TRUE(IsFull(daemon, "default", kPinnedBytes / 4));
 
@@ -134,7 +135,7 @@ TEST(UnreadResultsTest, AReaderThatReadsAgainGetsEverything) {
 TEST(UnreadResultsTest, RequestsOfAReaderThatIsGoneEnd) {
   InProcessDaemon daemon(OnTcp());
   {
-    RawHttp2 reader(TcpPort(daemon), RawHttp2::Reading::kZeroWindow);
+    RawHttp2 reader(WireTarget{.port = TcpPort(daemon)}, RawHttp2::Reading::kZeroWindow);
     AskAndNotRead(&reader, "");
     ASSERT_TRUE(IsFull(daemon, "default", kPinnedBytes / 4));
   }

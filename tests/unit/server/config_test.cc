@@ -104,6 +104,8 @@ TEST(ConfigTest, WrongValuesAreRefusedWithWhatIsValid) {
            Case{"upload_stall_timeout: '1ms'", "upload_stall_timeout=1ms: must be at least 10ms"},
            Case{"upload_min_bytes_per_second: 0",
                 "upload_min_bytes_per_second=0: must be from 1 to"},
+           Case{"max_anonymous_streams: 0", "max_anonymous_streams=0: must be from 1"},
+           Case{"stream_resets_per_second: 0", "stream_resets_per_second=0: must be from 1"},
            Case{"tenant { name: 'a' } anonymous_tenant: 'b'", "there is no such tenant"},
            Case{"tenant { name: 'a' certificate_name: 'a.test' }",
                 "tenant a: certificate_name: needs tls_client_ca"},
@@ -160,6 +162,18 @@ TEST(ConfigTest, WarnsOfNamesThatLackTheirKind) {
   EXPECT_THAT(warnings[0],
               HasSubstr("tenant a: certificate_name: \"spiffe://a/b\" cannot be a DNS name"));
   EXPECT_THAT(warnings[1], HasSubstr("tenant b: certificate_name: \"Jane Doe\""));
+}
+
+TEST(ConfigTest, LoadsBoundsOfConnections) {
+  const auto config = ConfigFrom(
+      Parse("max_anonymous_streams: 1 unidentified_calls_per_second: 2 stream_resets_per_second: 3 "
+            "control_frames_per_second: 4"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->max_anonymous_streams, 1);
+  EXPECT_EQ(config->unidentified_calls_per_second, 2);
+  EXPECT_EQ(config->stream_resets_per_second, 3);
+  EXPECT_EQ(config->control_frames_per_second, 4);
+  EXPECT_EQ(ConfigFrom({})->max_anonymous_streams, 256);
 }
 
 TEST(ConfigTest, SharedMemoryIsLimitedForEveryTenant) {
