@@ -236,7 +236,7 @@ void ConnectionAcceptor::PublishCounts() {
   std::array<uint32_t, ConnectionSlots::kNumRanks> tcp_counts = {};
   for (size_t number = 0; number < doors_.size(); ++number) {
     const auto counts = slots_.CountsOf(number);
-    auto& sum = doors_[number]->listener.address().is_unix ? unix_counts : tcp_counts;
+    auto& sum = doors_[number]->listener->address().is_unix ? unix_counts : tcp_counts;
     for (size_t rank = 0; rank < counts.size(); ++rank) sum[rank] += counts[rank];
   }
   unix_counters_.SetNow(unix_counts);

@@ -125,11 +125,11 @@ void CheckAgain(ShadowChecks& checks, ExecutionRequest& request, const Execution
 // Hands the program to a device; `on_end` is called if and only if the result is OK.
 // `run`: of the idempotency cache, if the request has a key.
 absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program program,
-                    std::shared_ptr<CallState> call, AnswerMemory memory,
-                    std::optional<uint64_t> run, OnExecutionEnd on_end) {
-  // A copied answer leaves the results' own memory free, however slowly it is read.
-  const uint64_t connection =
-      memory == AnswerMemory::kResultBuffers ? ConnectionKey(*input.rpc, input.tenant->id()) : 0;
+                    std::shared_ptr<CallState> call, std::optional<uint64_t> run,
+                    OnExecutionEnd on_end) {
+  // The results count against the connection until their memory is free: once an answer to be
+  // remembered is copied, else once it has been read.
+  const uint64_t connection = ConnectionKey(*input.rpc, input.tenant->id());
   input.clock.Book(Stage::kValidate);
   auto done = [&context, run, want_receipt = input.header.want_receipt(),
                end = OpenEnd(context, input), on_end = std::move(on_end)](
