@@ -82,6 +82,13 @@ class DeviceServiceTest : public ::testing::Test {
   }
 
   DeviceService& device(int32_t id) { return *scheduler_->Find(id); }
+  // Takes the device out of service and waits until it is empty; how many requests have moved.
+  absl::StatusOr<uint32_t> Drain(int number, absl::Time deadline) {
+    absl::StatusOr<uint32_t> moved = device(number).BeginDrain();
+    if (!moved.ok()) return moved;
+    if (absl::Status status = device(number).AwaitDrained(deadline); !status.ok()) return status;
+    return moved;
+  }
 
   // Submits a task that does `work`; aborts the test if it is refused.
   std::shared_ptr<Outcome> Submit(

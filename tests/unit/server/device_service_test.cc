@@ -184,7 +184,7 @@ TEST_F(DeviceServiceTest, DrainingLosesNothing) {
   for (int i = 0; i < 4; ++i) waiting.push_back(Submit(Nothing));
   const auto bound = Submit(Nothing, std::make_shared<CallState>(absl::InfiniteFuture()), 0);
 
-  const auto drained = device(0).Drain(absl::Now());
+  const auto drained = Drain(0, absl::Now());
 
   EXPECT_EQ(drained.status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(device(0).device().state(), DeviceState::kDraining);
@@ -192,7 +192,7 @@ TEST_F(DeviceServiceTest, DrainingLosesNothing) {
   const auto refused = Submit(Nothing, std::make_shared<CallState>(absl::InfiniteFuture()), 0);
   EXPECT_EQ(ReasonOf(refused->status), "draining");
   OpenGate();
-  EXPECT_TRUE(device(0).Drain(absl::Now() + kLong).ok());
+  EXPECT_TRUE(Drain(0, absl::Now() + kLong).ok());
   for (const auto& outcome : waiting) {
     outcome->ended.WaitForNotification();
     EXPECT_TRUE(outcome->status.ok()) << outcome->status;
@@ -205,11 +205,11 @@ TEST_F(DeviceServiceTest, DrainingLosesNothing) {
 
 TEST_F(DeviceServiceTest, ResumingPutsADrainedDeviceBackIfItIsRight) {
   Start({0});
-  ASSERT_TRUE(device(0).Drain(absl::Now() + kLong).ok());
+  ASSERT_TRUE(Drain(0, absl::Now() + kLong).ok());
   EXPECT_TRUE(device(0).Resume(absl::Now() + kLong).ok());
   EXPECT_EQ(device(0).device().state(), DeviceState::kReady);
 
-  ASSERT_TRUE(device(0).Drain(absl::Now() + kLong).ok());
+  ASSERT_TRUE(Drain(0, absl::Now() + kLong).ok());
   InjectFaults("kernel=*,wrong");
   const absl::Status wrong = device(0).Resume(absl::Now() + kLong);
 

@@ -185,7 +185,7 @@ TEST_F(VisitorTest, ADrainWaitsForWhatWasHandedOver) {
   const auto outcome = SubmitPrompt(steps);
   std::thread opener([this] { OpenGate(); });
 
-  const auto moved = device(0).Drain(absl::Now() + kLong);
+  const auto moved = Drain(0, absl::Now() + kLong);
 
   EXPECT_EQ(moved.value_or(99), 0u) << moved.status();
   EXPECT_TRUE(outcome->ended.HasBeenNotified() || device(0).executing() == 0);
