@@ -67,6 +67,7 @@ bool IsAllOnes(const v1::ExecuteStreamResponse& response, int64_t count) {
 std::unique_ptr<v1::OperatorService::Stub> NewStub(const std::string& target) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return v1::OperatorService::NewStub(
       grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments));
 }

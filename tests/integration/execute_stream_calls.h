@@ -33,6 +33,7 @@ v1::ExecuteStreamRequest OnesStreamRequest(uint64_t id, int64_t count = 10);
 bool IsAllOnes(const v1::ExecuteResponse& response, int64_t count);
 bool IsAllOnes(const v1::ExecuteStreamResponse& response, int64_t count = 10);
 
+// With a connection of its own.
 std::unique_ptr<v1::OperatorService::Stub> NewStub(const std::string& target);
 
 // Requests waiting and executing, on all devices.

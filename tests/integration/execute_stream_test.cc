@@ -268,12 +268,14 @@ TEST_F(ExecuteStreamTest, AnswersNobodyReadsCountForTheWindow) {
     stream.SendNoMore();
   });
   AwaitLaunches(config.stream_window);
-  // Others come through meanwhile, over the same thread and lane.
+  // Others come through meanwhile, over the same thread and lane. They have a connection of their
+  // own, because results that are not read are bounded for each connection.
+  const auto others = NewStub(daemon.target());
   constexpr int kOthers = 20;
   for (int i = 0; i < kOthers; ++i) {
     grpc::ClientContext context;
     v1::ExecuteResponse response;
-    EXPECT_TRUE(stub->Execute(&context, OnesRequest(kElements, ""), &response).ok());
+    EXPECT_TRUE(others->Execute(&context, OnesRequest(kElements, ""), &response).ok());
   }
   const int64_t launches = Launches() - kOthers;
   for (uint64_t i = 0; i < kRequests; ++i) EXPECT_TRUE(IsAllOnes(stream.Receive(), kElements));

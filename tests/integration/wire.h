@@ -20,7 +20,7 @@ int UnusedPort();
 
 // Where a daemon listens.
 struct WireTarget {
-  std::string unix_path;
+  std::string unix_path = {};
   int port = 0;  // of 127.0.0.1, if there is no path
   bool has_tls = false;
 };
