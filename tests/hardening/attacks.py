@@ -55,8 +55,16 @@ class Attack:
     fresh_connections: bool = False
     # It holds what others need: it lasts longer than a call of the prober may take.
     holds: bool = False
+    # The most by which resident memory may grow. What a tenant may take is more than what a stranger may: the
+    # daemon's pools (results 512 MiB, answers under keys 64 MiB) and messages of 64 MiB, which it keeps for others.
+    most_growth_mib: int = 128
     # The same bytes can go to a socket that discards them, which gives the prober's latency to compare with.
     is_flood: bool = False
+
+    @property
+    def is_strangers(self):
+        """It needs no credentials, so no memory may stay with it."""
+        return self.is_flood or self.fresh_connections
 
 
 def _flood(target, chunks, **options):
@@ -313,8 +321,8 @@ ATTACKS = [
     Attack("compute bombs", compute_bombs, holds=True),
     Attack("offsets of empty tensors", offsets_of_empty_tensors),
     Attack("malformed messages", malformed_messages),
-    Attack("names of 50 MB", long_names),
-    Attack("idempotency keys", idempotency_keys),
+    Attack("names of 50 MB", long_names, most_growth_mib=256),
+    Attack("idempotency keys", idempotency_keys, most_growth_mib=160),
     Attack("uploads that stop", upload_headers, holds=True),
-    Attack("results that stay", results_that_stay, holds=True),
+    Attack("results that stay", results_that_stay, holds=True, most_growth_mib=576),
 ]
