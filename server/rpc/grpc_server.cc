@@ -75,8 +75,9 @@ ConnectionLedger::Options LedgerOptions(const Config& config) {
   // Calls that a client begins at once wait for their identification together, twice if it has
   // cancelled the first ones.
   constexpr double kLeastStreamBurst = 256;
-  // Flow control lets a client send so much of other calls beside a whole message.
-  constexpr uint64_t kUnidentifiedExtraBytes = 1 << 20;
+  // gRPC refuses a message above its limit when all of it is there. A client that makes this mistake
+  // in its first call is to learn of it, so the bound is above the limit.
+  constexpr uint64_t kLeastUnidentifiedBytes = 64 << 20;
   ConnectionLedger::Options options;
   options.has_tls = config.tls.has_value();
   Http2Limits& limits = options.limits;
@@ -87,7 +88,7 @@ ConnectionLedger::Options LedgerOptions(const Config& config) {
   limits.control_per_second = config.control_frames_per_second;
   limits.control_burst = kControlSeconds * limits.control_per_second;
   limits.unidentified_bytes =
-      static_cast<double>(config.max_message_bytes + kUnidentifiedExtraBytes);
+      static_cast<double>(std::max(kLeastUnidentifiedBytes, 2 * config.max_message_bytes));
   return options;
 }
 

@@ -135,6 +135,9 @@ TEST(MethodRulesTest, EveryMethodOfEveryListenerRefusesWhatIsNoMessage) {
       // gRPC's own, a stream; it ends such a stream without a status of its own.
       if (absl::StartsWith(service, "grpc.reflection.")) continue;
       for (const std::string& method : MethodsOf(service)) {
+        // It answers each message of the stream by one that says what is wrong, and goes on
+        // (inference_stream_test.cc).
+        if (method == "ModelStreamInfer") continue;
         const std::string path = absl::StrCat("/", service, "/", method);
         const grpc::Slice slice(kMalformed, sizeof(kMalformed));
         grpc::ByteBuffer answer;

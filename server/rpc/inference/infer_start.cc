@@ -23,7 +23,6 @@ void StartInference(InferenceContext& context, const InferenceInput& input, Infe
   auto& request = arena.Make<inference::ModelInferRequest>();
   absl::StatusOr<codec::PayloadMessage> message =
       SplitRequest(input.message, &request, kRawInputsField);
-  if (!message.ok() && input.on_malformed) return input.on_malformed(message.status());
   if (!message.ok()) return refuse(message.status());
   *echo = EchoOf(request);
   auto& program = arena.Make<v1::ExecuteRequest>();

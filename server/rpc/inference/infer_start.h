@@ -1,7 +1,6 @@
 // From the bytes of a ModelInferRequest to the execution that every protocol shares.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "absl/functional/function_ref.h"
@@ -21,8 +20,6 @@ struct InferenceInput {
   const grpc::ByteBuffer& message;
   const grpc::ServerContextBase* rpc = nullptr;
   StageClock clock;  // running since the request's arrival
-  // Told of a message that is no request, in place of `begin` and `on_end`; null: these are.
-  std::function<void(const absl::Status&)> on_malformed = nullptr;
 };
 
 // Takes the request apart, translates it and starts its execution; as StartExecution.

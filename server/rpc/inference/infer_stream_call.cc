@@ -19,22 +19,12 @@ InferStreamCall::InferStreamCall(InferenceContext& context, grpc::ServerCompleti
 }
 
 void InferStreamCall::HandleMessage(const StageClock& clock) {
-  const uint64_t number = requests_;
+  CountInFlight();
+  const uint64_t number = requests_++;
   const auto echo = std::make_shared<InferEcho>();
   StartInference(
-      inference_,
-      {.tenant = tenant_,
-       .message = message_,
-       .rpc = &rpc_,
-       .clock = clock,
-       // No error in an answer could name the request, so it ends the stream.
-       .on_malformed = [&](const absl::Status& status) { EndInput(status, clock); }},
-      echo.get(),
-      [&](absl::Duration timeout) {
-        CountInFlight();
-        ++requests_;
-        return BeginRequest(number, timeout);
-      },
+      inference_, {.tenant = tenant_, .message = message_, .rpc = &rpc_, .clock = clock},
+      echo.get(), [&](absl::Duration timeout) { return BeginRequest(number, timeout); },
       [this, number, echo](const ExecutionEnd& end) {
         Answer(number, end,
                end.status.ok() ? BuildInferStreamResponse(*echo, *end.answer)

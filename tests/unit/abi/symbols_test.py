@@ -89,9 +89,10 @@ class DaemonTest(unittest.TestCase):
     def test_the_server_names_no_other_function(self):
         texts = sources("server")
         self.assertEqual(literals(texts.values()) - set(self.resolved) - names("stage"), set())
-        # No other file could look up a name that it puts together.
-        self.assertEqual([path.name for path, text in texts.items() if re.search(r"\bdlv?sym\b", text)],
-                         ["acl_library.cc"])
+        # No other file could look up a name that it puts together; socket_functions.cc looks up the C library's and
+        # OpenSSL's functions behind its own.
+        self.assertEqual(sorted(path.name for path, text in texts.items() if re.search(r"\bdlv?sym\b", text)),
+                         ["acl_library.cc", "socket_functions.cc"])
 
 
 if __name__ == "__main__":
