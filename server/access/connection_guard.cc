@@ -10,7 +10,7 @@ namespace opserve::server {
 void ConnectionGuard::Begin(std::shared_ptr<const GuardRules> rules, bool is_tls) {
   absl::MutexLock lock(&mutex_);
   rules_ = std::move(rules);
-  inspector_.emplace(rules_->limits, absl::GetCurrentTimeNanos());
+  if (rules_ != nullptr) inspector_.emplace(rules_->limits, absl::GetCurrentTimeNanos());
   is_tls_ = is_tls;
   hello_ = ClientHelloReader();
   sent_bytes_.store(0, std::memory_order_relaxed);
@@ -22,6 +22,7 @@ bool ConnectionGuard::Received(int fd, const ConnectionFacts& facts, const msghd
                                size_t size) {
   absl::MutexLock lock(&mutex_);
   if (has_ended()) return false;
+  if (rules_ == nullptr) return true;
   if (is_tls_ && hello_.state() == ClientHelloReader::State::kDone) return true;
   if (!is_tls_) Advance(facts);
   Flood flood = Flood::kNone;
@@ -45,6 +46,7 @@ bool ConnectionGuard::Received(int fd, const ConnectionFacts& facts, const msghd
 bool ConnectionGuard::Decrypted(int fd, const ConnectionFacts& facts, absl::string_view bytes) {
   absl::MutexLock lock(&mutex_);
   if (has_ended()) return false;
+  if (rules_ == nullptr) return true;
   Advance(facts);
   return Judge(fd, inspector_->Read(bytes));
 }

@@ -31,7 +31,8 @@ struct GuardRules {
 // gRPC orders them by atomics that ThreadSanitizer does not see; the lock is never contended.
 class ConnectionGuard {
  public:
-  // Begins with the next connection. `is_tls`: what is received has to be decrypted first.
+  // Begins with the next connection. Without `rules` it may send anything. `is_tls`: what is
+  // received has to be decrypted first.
   void Begin(std::shared_ptr<const GuardRules> rules, bool is_tls) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // What recvmsg has put into `message`, `size` bytes of it. False: the connection is ended, nobody

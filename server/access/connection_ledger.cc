@@ -55,9 +55,12 @@ std::string ClientOf(int fd) {
 ConnectionLedger::ConnectionLedger(const Options& options)
     : has_tls_(options.has_tls),
       reports_(std::make_shared<Reports>()),
-      rules_(std::make_shared<GuardRules>(GuardRules{
-          .limits = options.limits,
-          .ended = [reports = reports_](int fd, Flood flood) { Report(*reports, fd, flood); }})),
+      rules_(options.trusts_peers
+                 ? nullptr
+                 : std::make_shared<GuardRules>(GuardRules{
+                       .limits = options.limits,
+                       .ended = [reports = reports_](
+                                    int fd, Flood flood) { Report(*reports, fd, flood); }})),
       thread_([this] { Run(); }) {}
 
 ConnectionLedger::~ConnectionLedger() {

@@ -21,8 +21,10 @@ namespace opserve::server {
 class ConnectionLedger {
  public:
   struct Options {
-    Http2Limits limits;
+    Http2Limits limits = {};
     bool has_tls = false;  // on every connection that is no Unix socket's
+    // Nothing is inspected: only the daemon's user can connect.
+    bool trusts_peers = false;
   };
 
   ConnectionLedger() : ConnectionLedger(Options()) {}

@@ -52,7 +52,7 @@ class AdminServer {
   const std::unique_ptr<AdminService> service_;
   std::string address_;
   std::unique_ptr<grpc::Server> server_;
-  ConnectionLedger ledger_;
+  ConnectionLedger ledger_{{.trusts_peers = true}};
   ConnectionAcceptor acceptor_;  // hands connections to server_
 };
 

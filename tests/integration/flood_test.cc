@@ -107,7 +107,7 @@ TEST_P(FloodTest, LeavesMemoryInBoundsAndOthersServed) {
 
   const auto admin = *AdminClient::Connect(admin_target);
   const auto connections = [&] { return admin->GetStatus()->connections(); };
-  while (connections() > 1) std::this_thread::yield();
+  EXPECT_TRUE(Await([&] { return connections() <= 1; }));
   EXPECT_TRUE(serves());
   if (kMemoryTells) {
     EXPECT_LT(ResidentBytesOf(daemon.pid()) - resident_bytes, kQuota);

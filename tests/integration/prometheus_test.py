@@ -46,7 +46,8 @@ class Watched:
         self.directory = directory / name
         self.directory.mkdir()
         self.config = self.directory / "config"
-        self.config.write_text(config)
+        # A file without a setting is refused.
+        self.config.write_text(config or 'log_level: "info"')
         self.daemon = Daemon(self.directory / "socket", f"--config={self.config}", *flags,
                              faults=faults)
         self.ended = threading.Event()
