@@ -210,7 +210,7 @@ class PrometheusTest(unittest.TestCase):
         of["unstable"].load(*SMALL, "--rate=10", "--concurrency=1")
         of["stuck"].load(*SMALL, "--concurrency=2", "--timeout=5m")
         of["full"].load(*SMALL, "--rate=40")
-        of["crowded"].load(*SMALL, "--rate=10", *FOREVER)
+        of["crowded"].load(*SMALL, "--rate=10")
         of["crowded"].await_request()  # from then on the client's connection makes room for no other
         of["crowded"].connect()
         of["flooded"].connect()
