@@ -75,8 +75,8 @@ ConnectionLedger::Options LedgerOptions(const Config& config) {
   // Calls that a client begins at once wait for their identification together, twice if it has
   // cancelled the first ones.
   constexpr double kLeastStreamBurst = 256;
-  // gRPC refuses a message above its limit when all of it is there. A client that makes this mistake
-  // in its first call is to learn of it, so the bound is above the limit.
+  // gRPC refuses a message above its limit when all of it is there. A client that makes this
+  // mistake in its first call is to learn of it, so the bound is above the limit.
   constexpr uint64_t kLeastUnidentifiedBytes = 64 << 20;
   ConnectionLedger::Options options;
   options.has_tls = config.tls.has_value();
