@@ -63,7 +63,8 @@ void LogQueue::WriteLines() {
   for (;;) {
     std::string line;
     {
-      absl::MutexLock lock(&mutex_, absl::Condition(this, &LogQueue::HasLines));
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(this, &LogQueue::HasLines));
       line = Pop();
       is_writing_ = true;
     }
