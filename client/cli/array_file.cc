@@ -11,6 +11,7 @@
 #include "client/cli/npy.h"
 #include "client/cli/npz.h"
 #include "client/cli/safetensors.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::cli {
 namespace {
@@ -62,9 +63,8 @@ absl::StatusOr<Tensor> ReadArrayArgument(absl::string_view argument,
   const NpyReading reading = is_bf16 ? NpyReading::kAsBf16 : NpyReading::kAsNamed;
   Place place;
   if (SplitAt(kNpz, argument, &place)) {
-    const auto names = ListNpz(place.path);
-    if (!names.ok()) return names.status();
-    const auto name = Choose(place, *names, usual_name);
+    OPSERVE_ASSIGN_OR_RETURN(const auto names, ListNpz(place.path));
+    const auto name = Choose(place, names, usual_name);
     return name.ok() ? ReadNpz(place.path, *name, reading) : name.status();
   }
   if (SplitAt(kSafetensors, argument, &place)) {
@@ -72,9 +72,8 @@ absl::StatusOr<Tensor> ReadArrayArgument(absl::string_view argument,
       return absl::InvalidArgumentError(
           absl::StrCat(place.path, ": .safetensors files name BF16 themselves; leave :bf16 out"));
     }
-    const auto names = ListSafetensors(place.path);
-    if (!names.ok()) return names.status();
-    const auto name = Choose(place, *names, usual_name);
+    OPSERVE_ASSIGN_OR_RETURN(const auto names, ListSafetensors(place.path));
+    const auto name = Choose(place, names, usual_name);
     return name.ok() ? ReadSafetensors(place.path, *name) : name.status();
   }
   return ReadNpy(std::string(argument), reading);

@@ -15,6 +15,7 @@
 #include "client/cli/random_tensor.h"
 #include "client/cli/run_arguments.h"
 #include "client/cli/time_text.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::cli {
 namespace {
@@ -182,25 +183,23 @@ std::string TransportText(BenchTransport transport) {
 absl::StatusOr<Invocation> BuildBenchInvocation(const v1::OperatorDescriptor& descriptor,
                                                 const BenchArguments& arguments) {
   Invocation invocation{.operator_name = descriptor.name()};
-  absl::StatusOr<std::vector<NamedAttribute>> attributes =
-      ParseAttributes(descriptor, arguments.attributes);
-  if (!attributes.ok()) return attributes.status();
-  invocation.attributes = *std::move(attributes);
-  const auto shapes = TextOfInputs(descriptor, "shape", arguments.shapes, kDefaultShape);
-  if (!shapes.ok()) return shapes.status();
-  const auto dtypes = TextOfInputs(descriptor, "dtype", arguments.dtypes, kDefaultDataType);
-  if (!dtypes.ok()) return dtypes.status();
+  OPSERVE_ASSIGN_OR_RETURN(std::vector<NamedAttribute> attributes,
+                           ParseAttributes(descriptor, arguments.attributes));
+  invocation.attributes = std::move(attributes);
+  OPSERVE_ASSIGN_OR_RETURN(const auto shapes,
+                           TextOfInputs(descriptor, "shape", arguments.shapes, kDefaultShape));
+  OPSERVE_ASSIGN_OR_RETURN(const auto dtypes,
+                           TextOfInputs(descriptor, "dtype", arguments.dtypes, kDefaultDataType));
 
   // All are checked before the first takes memory.
   std::vector<InputSpec> specs;
   int64_t bytes_left = kMaxInputBytes;
   for (int i = 0; i < descriptor.inputs_size(); ++i) {
-    const absl::StatusOr<std::vector<int64_t>> shape = ParseInputShape((*shapes)[i]);
-    if (!shape.ok()) return shape.status();
-    const absl::StatusOr<DataType> dtype = ParseInputDataType(descriptor.inputs(i), (*dtypes)[i]);
-    if (!dtype.ok()) return dtype.status();
-    if (absl::Status status = TakeBytes(*shape, *dtype, &bytes_left); !status.ok()) return status;
-    specs.push_back({.dtype = *dtype, .shape = *shape});
+    OPSERVE_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, ParseInputShape((shapes)[i]));
+    OPSERVE_ASSIGN_OR_RETURN(const DataType dtype,
+                             ParseInputDataType(descriptor.inputs(i), (dtypes)[i]));
+    OPSERVE_RETURN_IF_ERROR(TakeBytes(shape, dtype, &bytes_left));
+    specs.push_back({.dtype = dtype, .shape = shape});
   }
   std::mt19937_64 random(kInputSeed);
   for (size_t i = 0; i < specs.size(); ++i) {

@@ -17,10 +17,6 @@ namespace {
 constexpr absl::Duration kObservePeriod = absl::Milliseconds(100);
 constexpr uint64_t kMaxFailuresInARow = 100;
 
-constexpr absl::string_view kOverloadReasons[] = {"rate_limited",      "queue_full",
-                                                  "tenant_queue_full", "tenant_memory",
-                                                  "device_memory",     "work_limit"};
-
 // Times are the clock's.
 struct Call {
   absl::Duration due;
@@ -196,13 +192,11 @@ class Load {
 }  // namespace
 
 bool IsOverloadRefusal(const absl::Status& status) {
-  const std::optional<v1::ErrorDetail> detail = ErrorDetailOf(status);
-  if (!detail) return false;
+  const Reason reason = ErrorReasonOf(status);
   // Never to be repeated, as the deadline will have passed; with a new one it may succeed.
-  if (detail->reason() == "deadline_infeasible") return true;
+  if (reason == Reason::kDeadlineInfeasible) return true;
   return RetryPushbackOf(status) != absl::InfiniteDuration() &&
-         std::find(std::begin(kOverloadReasons), std::end(kOverloadReasons), detail->reason()) !=
-             std::end(kOverloadReasons);
+         FactsOf(reason).passing == Passing::kOverload;
 }
 
 LoadResult RunLoad(const LoadOptions& options, const SendRequest& send, LoadClock& clock,

@@ -9,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "client/cpp/shared_memory.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::cli {
 namespace {
@@ -37,11 +38,10 @@ class SharedRequests {
     for (const NamedInput& input : plan.request.invocations[0].inputs) {
       bytes += Padded(std::get<Tensor>(input.value).storage().size());
     }
-    auto region = (*memory)->CreateRegion(bytes);
-    if (!region.ok()) return region.status();
+    OPSERVE_ASSIGN_OR_RETURN(auto region, (*memory)->CreateRegion(bytes));
     auto requests = std::make_shared<SharedRequests>();
     requests->memory_ = *std::move(memory);
-    requests->region_ = *std::move(region);
+    requests->region_ = std::move(region);
     requests->PutInPlace(plan, concurrency);
     return requests;
   }
@@ -107,9 +107,8 @@ absl::StatusOr<SendRequest> MakeSender(const BenchPlan& plan, uint32_t concurren
       };
     }
     case BenchTransport::kSharedMemory: {
-      auto requests = SharedRequests::Make(plan, concurrency, session);
-      if (!requests.ok()) return requests.status();
-      return [requests = *std::move(requests), &client](bool want_receipt) {
+      OPSERVE_ASSIGN_OR_RETURN(auto requests, SharedRequests::Make(plan, concurrency, session));
+      return [requests = std::move(requests), &client](bool want_receipt) {
         return requests->Send(client, want_receipt);
       };
     }

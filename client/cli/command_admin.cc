@@ -17,6 +17,7 @@
 #include "client/cli/admin_connection.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/top_view.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::cli {
 namespace {
@@ -148,16 +149,17 @@ absl::StatusOr<Outcome> Drain(const AdminCall& call) {
       std::count_if(call.status.devices().begin(), call.status.devices().end(), &IsReady);
   bool is_confirmed = call.arguments.is_confirmed;
   if (!is_confirmed && device != nullptr && IsReady(*device) && num_ready == 1) {
-    if (absl::Status status = ConfirmDrainOfLast(call, *device); !status.ok()) return status;
+    OPSERVE_RETURN_IF_ERROR(ConfirmDrainOfLast(call, *device));
     is_confirmed = true;
   }
   // Other devices may go between the question and the call; the daemon decides at once.
-  const absl::StatusOr<uint32_t> moved = call.client.DrainDevice(
-      id, call.timeout(), is_confirmed ? AdminClient::Last::kDrain : AdminClient::Last::kSpare);
-  if (!moved.ok()) return moved.status();
-  Outcome outcome{absl::StrCat("device ", id, " is drained; ", *moved,
+  OPSERVE_ASSIGN_OR_RETURN(const uint32_t moved,
+                           call.client.DrainDevice(id, call.timeout(),
+                                                   is_confirmed ? AdminClient::Last::kDrain
+                                                                : AdminClient::Last::kSpare));
+  Outcome outcome{absl::StrCat("device ", id, " is drained; ", moved,
                                " of its requests went to other devices\n"),
-                  {{"device", id}, {"moved_requests", *moved}}};
+                  {{"device", id}, {"moved_requests", moved}}};
   if (device != nullptr) {
     outcome.json["resident_tensors"] = device->resident_tensors();
     outcome.json["resident_bytes"] = device->resident_bytes();
@@ -175,12 +177,11 @@ absl::StatusOr<Outcome> Resume(const AdminCall& call) {
 }
 
 absl::StatusOr<Outcome> Trim(const AdminCall& call) {
-  const absl::StatusOr<uint64_t> trimmed =
-      call.client.TrimPool(call.arguments.device, call.timeout());
-  if (!trimmed.ok()) return trimmed.status();
+  OPSERVE_ASSIGN_OR_RETURN(const uint64_t trimmed,
+                           call.client.TrimPool(call.arguments.device, call.timeout()));
   return Outcome{absl::StrCat("the pool of device ", call.arguments.device, " gave back ",
-                              FormatBytes(*trimmed), "\n"),
-                 {{"device", call.arguments.device}, {"trimmed_bytes", *trimmed}}};
+                              FormatBytes(trimmed), "\n"),
+                 {{"device", call.arguments.device}, {"trimmed_bytes", trimmed}}};
 }
 
 std::string StateName(v1::PoolSnapshot::Block::State state) {
@@ -205,10 +206,9 @@ std::string FormatSnapshot(const v1::PoolSnapshot& snapshot) {
 }
 
 absl::StatusOr<Outcome> Snapshot(const AdminCall& call) {
-  const absl::StatusOr<v1::PoolSnapshot> snapshot =
-      call.client.GetPoolSnapshot(call.arguments.device, call.timeout());
-  if (!snapshot.ok()) return snapshot.status();
-  return Outcome{FormatSnapshot(*snapshot), ToJson(*snapshot)};
+  OPSERVE_ASSIGN_OR_RETURN(const v1::PoolSnapshot snapshot,
+                           call.client.GetPoolSnapshot(call.arguments.device, call.timeout()));
+  return Outcome{FormatSnapshot(snapshot), ToJson(snapshot)};
 }
 
 absl::StatusOr<Outcome> Status(const AdminCall& call) {
@@ -223,18 +223,17 @@ absl::StatusOr<Outcome> LogLevel(const AdminCall& call) {
 }
 
 absl::StatusOr<Outcome> Reload(const AdminCall& call) {
-  const absl::StatusOr<v1::ReloadResponse> response = call.client.Reload(call.timeout());
-  if (!response.ok()) return response.status();
-  std::string text = response->file().empty()
+  OPSERVE_ASSIGN_OR_RETURN(const v1::ReloadResponse response, call.client.Reload(call.timeout()));
+  std::string text = response.file().empty()
                          ? "the daemon has no configuration file; the TLS files are read again\n"
-                         : absl::StrCat(response->file(), " is read again\n");
-  for (const std::string& change : response->changes()) absl::StrAppend(&text, "  ", change, "\n");
-  if (response->changes().empty() && !response->file().empty()) text += "  nothing has changed\n";
+                         : absl::StrCat(response.file(), " is read again\n");
+  for (const std::string& change : response.changes()) absl::StrAppend(&text, "  ", change, "\n");
+  if (response.changes().empty() && !response.file().empty()) text += "  nothing has changed\n";
   return Outcome{text,
                  {{"reloaded", true},
-                  {"file", response->file()},
-                  {"changes", std::vector<std::string>(response->changes().begin(),
-                                                       response->changes().end())}}};
+                  {"file", response.file()},
+                  {"changes", std::vector<std::string>(response.changes().begin(),
+                                                       response.changes().end())}}};
 }
 
 using Action = absl::StatusOr<Outcome> (*)(const AdminCall&);

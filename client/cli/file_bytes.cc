@@ -10,13 +10,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/tensor_layout.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::cli {
 
 absl::StatusOr<OwnedBytes> OwnedBytes::Allocate(uint64_t bytes) {
-  auto memory = AllocateBytes(bytes);
-  if (!memory.ok()) return memory.status();
-  return OwnedBytes{.owner = *std::move(memory), .size = bytes};
+  OPSERVE_ASSIGN_OR_RETURN(auto memory, AllocateBytes(bytes));
+  return OwnedBytes{.owner = std::move(memory), .size = bytes};
 }
 
 absl::StatusOr<OwnedBytes> ReadFileBytes(const std::string& path, uint64_t offset, uint64_t size) {
@@ -36,10 +36,9 @@ absl::StatusOr<OwnedBytes> ReadFileBytes(const std::string& path, uint64_t offse
   const uint64_t rest = file_bytes - std::min(offset, file_bytes);
   if (size == UINT64_MAX) size = rest;
   if (size > rest) return absl::InvalidArgumentError(absl::StrCat(path, ": cut off"));
-  absl::StatusOr<OwnedBytes> bytes = OwnedBytes::Allocate(size);
-  if (!bytes.ok()) return bytes.status();
+  OPSERVE_ASSIGN_OR_RETURN(OwnedBytes bytes, OwnedBytes::Allocate(size));
   file.seekg(static_cast<std::streamoff>(offset));
-  file.read(reinterpret_cast<char*>(bytes->owner.get()), static_cast<std::streamsize>(size));
+  file.read(reinterpret_cast<char*>(bytes.owner.get()), static_cast<std::streamsize>(size));
   if (!file) return absl::InvalidArgumentError(absl::StrCat(path, ": cut off"));
   return bytes;
 }

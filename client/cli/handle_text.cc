@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::cli {
 
@@ -24,9 +25,8 @@ absl::StatusOr<std::string> ParseHandle(absl::string_view text) {
 absl::StatusOr<std::vector<std::string>> ParseHandles(const std::vector<std::string>& texts) {
   std::vector<std::string> handles;
   for (const std::string& text : texts) {
-    absl::StatusOr<std::string> handle = ParseHandle(text);
-    if (!handle.ok()) return handle.status();
-    handles.push_back(*std::move(handle));
+    OPSERVE_ASSIGN_OR_RETURN(std::string handle, ParseHandle(text));
+    handles.push_back(std::move(handle));
   }
   return handles;
 }

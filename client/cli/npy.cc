@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "client/cli/npy_header.h"
 #include "client/cpp/tensor_layout.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::cli {
 namespace {
@@ -110,29 +111,26 @@ absl::string_view DescrOf(DataType dtype) {
 
 absl::StatusOr<Tensor> ParseNpy(const OwnedBytes& file, NpyReading reading) {
   absl::string_view data(reinterpret_cast<const char*>(file.owner.get()), file.size);
-  const absl::StatusOr<NpyHeader> header = ReadHeader(&data);
-  if (!header.ok()) return header.status();
-  if (header->shape.size() > kMaxRank) {
+  OPSERVE_ASSIGN_OR_RETURN(const NpyHeader header, ReadHeader(&data));
+  if (header.shape.size() > kMaxRank) {
     return absl::InvalidArgumentError(
-        absl::StrCat("rank ", header->shape.size(), "; at most ", kMaxRank));
+        absl::StrCat("rank ", header.shape.size(), "; at most ", kMaxRank));
   }
-  const absl::StatusOr<DataType> dtype = DataTypeOf(header->descr, reading);
-  if (!dtype.ok()) return dtype.status();
-  const std::optional<uint64_t> num_bytes = ContiguousBytes(*dtype, header->shape);
+  OPSERVE_ASSIGN_OR_RETURN(const DataType dtype, DataTypeOf(header.descr, reading));
+  const std::optional<uint64_t> num_bytes = ContiguousBytes(dtype, header.shape);
   if (!num_bytes) return absl::InvalidArgumentError("the shape has too many elements");
   if (data.size() != *num_bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("holds ", data.size(), " bytes of data, but its shape takes ", *num_bytes));
   }
-  Tensor tensor = Tensor::FromBytes(*dtype, header->shape,
+  Tensor tensor = Tensor::FromBytes(dtype, header.shape,
                                     file.span().subspan(file.size - data.size()), file.owner);
-  return header->fortran_order ? tensor.WithStrides(FortranStrides(header->shape)) : tensor;
+  return header.fortran_order ? tensor.WithStrides(FortranStrides(header.shape)) : tensor;
 }
 
 absl::StatusOr<Tensor> ReadNpy(const std::string& path, NpyReading reading) {
-  const absl::StatusOr<OwnedBytes> file = ReadFileBytes(path);
-  if (!file.ok()) return file.status();
-  absl::StatusOr<Tensor> tensor = ParseNpy(*file, reading);
+  OPSERVE_ASSIGN_OR_RETURN(const OwnedBytes file, ReadFileBytes(path));
+  absl::StatusOr<Tensor> tensor = ParseNpy(file, reading);
   if (!tensor.ok()) return Unusable(path, tensor.status().message());
   return tensor;
 }

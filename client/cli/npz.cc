@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::cli {
 namespace {
@@ -46,13 +47,12 @@ absl::StatusOr<OwnedBytes> ReadMember(zip_t* archive, const std::string& file_na
     return absl::InvalidArgumentError(absl::StrCat("claims ", stat.size, " bytes in ",
                                                    stat.comp_size, ", more than there can be"));
   }
-  absl::StatusOr<OwnedBytes> bytes = OwnedBytes::Allocate(stat.size);
-  if (!bytes.ok()) return bytes.status();
+  OPSERVE_ASSIGN_OR_RETURN(OwnedBytes bytes, OwnedBytes::Allocate(stat.size));
   const Member member(zip_fopen(archive, file_name.c_str(), 0));
   if (member == nullptr) return absl::InvalidArgumentError(zip_strerror(archive));
   // At the end the library compares the checksum, so one more byte is asked for.
   std::byte beyond{};
-  if (zip_fread(member.get(), bytes->owner.get(), stat.size) !=
+  if (zip_fread(member.get(), bytes.owner.get(), stat.size) !=
           static_cast<zip_int64_t>(stat.size) ||
       zip_fread(member.get(), &beyond, 1) != 0) {
     return absl::InvalidArgumentError("is damaged");
@@ -63,11 +63,10 @@ absl::StatusOr<OwnedBytes> ReadMember(zip_t* archive, const std::string& file_na
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> ListNpz(const std::string& path) {
-  const absl::StatusOr<Archive> archive = OpenArchive(path);
-  if (!archive.ok()) return archive.status();
+  OPSERVE_ASSIGN_OR_RETURN(const Archive archive, OpenArchive(path));
   std::vector<std::string> names;
-  for (zip_int64_t i = 0; i < zip_get_num_entries(archive->get(), 0); ++i) {
-    const char* file_name = zip_get_name(archive->get(), static_cast<zip_uint64_t>(i), 0);
+  for (zip_int64_t i = 0; i < zip_get_num_entries(archive.get(), 0); ++i) {
+    const char* file_name = zip_get_name(archive.get(), static_cast<zip_uint64_t>(i), 0);
     absl::string_view name = file_name != nullptr ? file_name : "";
     if (absl::ConsumeSuffix(&name, kMemberSuffix)) names.emplace_back(name);
   }
@@ -76,13 +75,12 @@ absl::StatusOr<std::vector<std::string>> ListNpz(const std::string& path) {
 
 absl::StatusOr<Tensor> ReadNpz(const std::string& path, const std::string& name,
                                NpyReading reading) {
-  const absl::StatusOr<Archive> archive = OpenArchive(path);
-  if (!archive.ok()) return archive.status();
+  OPSERVE_ASSIGN_OR_RETURN(const Archive archive, OpenArchive(path));
   const std::string file_name = absl::StrCat(name, kMemberSuffix);
-  if (zip_name_locate(archive->get(), file_name.c_str(), 0) < 0) {
+  if (zip_name_locate(archive.get(), file_name.c_str(), 0) < 0) {
     return absl::NotFoundError(absl::StrCat(path, ": no array \"", name, "\""));
   }
-  const absl::StatusOr<OwnedBytes> bytes = ReadMember(archive->get(), file_name);
+  const absl::StatusOr<OwnedBytes> bytes = ReadMember(archive.get(), file_name);
   absl::StatusOr<Tensor> tensor = bytes.ok() ? ParseNpy(*bytes, reading) : bytes.status();
   if (tensor.ok()) return tensor;
   return absl::Status(tensor.status().code(),

@@ -16,6 +16,7 @@
 #include "client/cli/handle_text.h"
 #include "client/cli/random_tensor.h"
 #include "client/cpp/tensor_layout.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::cli {
 namespace {
@@ -120,42 +121,39 @@ absl::StatusOr<NamedInput> ReadInput(const NameAndText& input, std::mt19937_64 r
 absl::Status AddInputs(const v1::OperatorDescriptor& descriptor, const RunArguments& arguments,
                        Invocation* invocation) {
   const std::vector<std::string> names = NamesOf(descriptor.inputs());
-  const auto inputs = SplitNamed("input", arguments.inputs, names);
-  if (!inputs.ok()) return inputs.status();
+  OPSERVE_ASSIGN_OR_RETURN(const auto inputs, SplitNamed("input", arguments.inputs, names));
   for (const std::string& name : names) {
-    if (std::none_of(inputs->begin(), inputs->end(),
+    if (std::none_of(inputs.begin(), inputs.end(),
                      [&](const NameAndText& input) { return input.name == name; })) {
       return absl::InvalidArgumentError(absl::StrCat("input \"", name, "\" is missing; ",
                                                      descriptor.name(), " takes ",
                                                      absl::StrJoin(names, ", ")));
     }
   }
-  for (const NameAndText& input : *inputs) {
+  for (const NameAndText& input : inputs) {
     // An input is the same whatever the others are, and differs from them.
     const auto position = std::find(names.begin(), names.end(), input.name) - names.begin();
     std::seed_seq seed = {arguments.seed & UINT32_MAX, arguments.seed >> 32,
                           static_cast<uint64_t>(position)};
-    absl::StatusOr<NamedInput> named = ReadInput(input, std::mt19937_64(seed));
-    if (!named.ok()) return named.status();
-    invocation->inputs.push_back(*std::move(named));
+    OPSERVE_ASSIGN_OR_RETURN(NamedInput named, ReadInput(input, std::mt19937_64(seed)));
+    invocation->inputs.push_back(std::move(named));
   }
   return absl::OkStatus();
 }
 
 absl::Status AddAttributes(const v1::OperatorDescriptor& descriptor, const RunArguments& arguments,
                            Invocation* invocation) {
-  absl::StatusOr<std::vector<NamedAttribute>> attributes =
-      ParseAttributes(descriptor, arguments.attributes);
-  if (!attributes.ok()) return attributes.status();
-  invocation->attributes = *std::move(attributes);
+  OPSERVE_ASSIGN_OR_RETURN(std::vector<NamedAttribute> attributes,
+                           ParseAttributes(descriptor, arguments.attributes));
+  invocation->attributes = std::move(attributes);
   return absl::OkStatus();
 }
 
 absl::Status AddOutputDataTypes(const v1::OperatorDescriptor& descriptor,
                                 const RunArguments& arguments, Invocation* invocation) {
-  const auto dtypes = SplitOutputs(descriptor, "output-dtype", arguments.output_dtypes);
-  if (!dtypes.ok()) return dtypes.status();
-  for (const auto& [output, text] : *dtypes) {
+  OPSERVE_ASSIGN_OR_RETURN(const auto dtypes,
+                           SplitOutputs(descriptor, "output-dtype", arguments.output_dtypes));
+  for (const auto& [output, text] : dtypes) {
     const std::optional<DataType> dtype = ParseDataType(text);
     if (!dtype) {
       return absl::InvalidArgumentError(
@@ -170,16 +168,15 @@ absl::Status AddOutputDataTypes(const v1::OperatorDescriptor& descriptor,
 
 absl::StatusOr<std::vector<NamedAttribute>> ParseAttributes(
     const v1::OperatorDescriptor& descriptor, const std::vector<std::string>& arguments) {
-  const auto split = SplitNamed("attribute", arguments, NamesOf(descriptor.attributes()));
-  if (!split.ok()) return split.status();
+  OPSERVE_ASSIGN_OR_RETURN(const auto split,
+                           SplitNamed("attribute", arguments, NamesOf(descriptor.attributes())));
   std::vector<NamedAttribute> attributes;
-  for (const NameAndText& attribute : *split) {
+  for (const NameAndText& attribute : split) {
     const auto named = std::find_if(
         descriptor.attributes().begin(), descriptor.attributes().end(),
         [&](const v1::AttributeDescriptor& known) { return known.name() == attribute.name; });
-    absl::StatusOr<NamedAttribute> parsed = ParseAttribute(*named, attribute.text);
-    if (!parsed.ok()) return parsed.status();
-    attributes.push_back(*std::move(parsed));
+    OPSERVE_ASSIGN_OR_RETURN(NamedAttribute parsed, ParseAttribute(*named, attribute.text));
+    attributes.push_back(std::move(parsed));
   }
   return attributes;
 }
@@ -188,7 +185,7 @@ absl::StatusOr<Invocation> BuildInvocation(const v1::OperatorDescriptor& descrip
                                            const RunArguments& arguments) {
   Invocation invocation{.operator_name = descriptor.name()};
   for (const auto add : {&AddAttributes, &AddOutputDataTypes, &AddInputs}) {
-    if (absl::Status status = add(descriptor, arguments, &invocation); !status.ok()) return status;
+    OPSERVE_RETURN_IF_ERROR(add(descriptor, arguments, &invocation));
   }
   return invocation;
 }
@@ -203,10 +200,10 @@ absl::StatusOr<v1::Priority> ParsePriority(const RunArguments& arguments) {
 
 absl::StatusOr<std::vector<OutputFile>> BuildOutputFiles(const v1::OperatorDescriptor& descriptor,
                                                          const RunArguments& arguments) {
-  const auto outputs = SplitOutputs(descriptor, "output", arguments.outputs);
-  if (!outputs.ok()) return outputs.status();
+  OPSERVE_ASSIGN_OR_RETURN(const auto outputs,
+                           SplitOutputs(descriptor, "output", arguments.outputs));
   std::vector<OutputFile> files;
-  for (const auto& [output, path] : *outputs) files.push_back({.output = output, .path = path});
+  for (const auto& [output, path] : outputs) files.push_back({.output = output, .path = path});
   return files;
 }
 

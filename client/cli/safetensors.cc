@@ -10,6 +10,7 @@
 #include "client/cli/file_bytes.h"
 #include "client/cpp/tensor_layout.h"
 #include "nlohmann/json.hpp"
+#include "proto/status/status_macros.h"
 
 namespace opserve::cli {
 namespace {
@@ -38,20 +39,18 @@ struct TensorList {
 };
 
 absl::StatusOr<TensorList> ReadTensorList(const std::string& path) {
-  const absl::StatusOr<OwnedBytes> length = ReadFileBytes(path, 0, kLengthBytes);
-  if (!length.ok()) return length.status();
+  OPSERVE_ASSIGN_OR_RETURN(const OwnedBytes length, ReadFileBytes(path, 0, kLengthBytes));
   uint64_t header_bytes = 0;
   for (size_t i = 0; i < kLengthBytes; ++i) {
-    header_bytes |= std::to_integer<uint64_t>(length->owner[i]) << (8 * i);
+    header_bytes |= std::to_integer<uint64_t>(length.owner[i]) << (8 * i);
   }
   if (header_bytes > kMaxJsonBytes) {
     return NotSuchAFile(
         absl::StrCat("a header of ", header_bytes, " bytes; at most ", kMaxJsonBytes));
   }
-  const absl::StatusOr<OwnedBytes> text = ReadFileBytes(path, kLengthBytes, header_bytes);
-  if (!text.ok()) return text.status();
-  const auto* begin = reinterpret_cast<const char*>(text->owner.get());
-  TensorList list{.tensors = Json::parse(begin, begin + text->size, /*cb=*/nullptr,
+  OPSERVE_ASSIGN_OR_RETURN(const OwnedBytes text, ReadFileBytes(path, kLengthBytes, header_bytes));
+  const auto* begin = reinterpret_cast<const char*>(text.owner.get());
+  TensorList list{.tensors = Json::parse(begin, begin + text.size, /*cb=*/nullptr,
                                          /*allow_exceptions=*/false),
                   .data_offset = kLengthBytes + header_bytes};
   if (!list.tensors.is_object()) return NotSuchAFile("its header is no JSON object");
@@ -86,9 +85,8 @@ absl::StatusOr<Entry> ParseEntry(const Json& json) {
       !json.contains("data_offsets")) {
     return incomplete;
   }
-  const absl::StatusOr<DataType> dtype = ParseTypeName(json["dtype"]);
-  if (!dtype.ok()) return dtype.status();
-  Entry entry{.dtype = *dtype};
+  OPSERVE_ASSIGN_OR_RETURN(const DataType dtype, ParseTypeName(json["dtype"]));
+  Entry entry{.dtype = dtype};
   const Json& shape = json["shape"];
   const Json& offsets = json["data_offsets"];
   if (!shape.is_array() || !offsets.is_array() || offsets.size() != 2) return incomplete;
@@ -117,35 +115,32 @@ absl::StatusOr<Entry> ParseEntry(const Json& json) {
 
 absl::StatusOr<Tensor> ReadEntry(const std::string& path, const TensorList& list,
                                  const Json& json) {
-  absl::StatusOr<Entry> entry = ParseEntry(json);
-  if (!entry.ok()) return entry.status();
-  if (entry->begin > UINT64_MAX - list.data_offset) return NotSuchAFile("cut off");
-  const absl::StatusOr<OwnedBytes> bytes =
-      ReadFileBytes(path, list.data_offset + entry->begin, entry->end - entry->begin);
-  if (!bytes.ok()) return bytes.status();
-  return Tensor::FromBytes(entry->dtype, std::move(entry->shape), bytes->span(), bytes->owner);
+  OPSERVE_ASSIGN_OR_RETURN(Entry entry, ParseEntry(json));
+  if (entry.begin > UINT64_MAX - list.data_offset) return NotSuchAFile("cut off");
+  OPSERVE_ASSIGN_OR_RETURN(
+      const OwnedBytes bytes,
+      ReadFileBytes(path, list.data_offset + entry.begin, entry.end - entry.begin));
+  return Tensor::FromBytes(entry.dtype, std::move(entry.shape), bytes.span(), bytes.owner);
 }
 
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> ListSafetensors(const std::string& path) {
-  const absl::StatusOr<TensorList> list = ReadTensorList(path);
-  if (!list.ok()) return list.status();
+  OPSERVE_ASSIGN_OR_RETURN(const TensorList list, ReadTensorList(path));
   std::vector<std::string> names;
-  for (const auto& [name, entry] : list->tensors.items()) {
+  for (const auto& [name, entry] : list.tensors.items()) {
     if (name != kMetadata) names.push_back(name);
   }
   return names;
 }
 
 absl::StatusOr<Tensor> ReadSafetensors(const std::string& path, const std::string& name) {
-  const absl::StatusOr<TensorList> list = ReadTensorList(path);
-  if (!list.ok()) return list.status();
-  const auto found = list->tensors.find(name);
-  if (name == kMetadata || found == list->tensors.end()) {
+  OPSERVE_ASSIGN_OR_RETURN(const TensorList list, ReadTensorList(path));
+  const auto found = list.tensors.find(name);
+  if (name == kMetadata || found == list.tensors.end()) {
     return absl::NotFoundError(absl::StrCat(path, ": no tensor \"", name, "\""));
   }
-  absl::StatusOr<Tensor> tensor = ReadEntry(path, *list, *found);
+  absl::StatusOr<Tensor> tensor = ReadEntry(path, list, *found);
   if (tensor.ok()) return tensor;
   return absl::Status(tensor.status().code(),
                       absl::StrCat(path, ": \"", name, "\": ", tensor.status().message()));

@@ -31,17 +31,6 @@ bool FailedHandshake(const absl::Status& status) {
   return absl::StrContains(text, "handshake") || absl::StrContains(text, "hostname verification");
 }
 
-// What to do about an error that the daemon explains, or nothing.
-std::string HintOn(const v1::ErrorDetail& detail) {
-  if (detail.reason() == "tensor_unknown") {
-    return "its lease may have ended, or the handle is not yours; upload the tensor again";
-  }
-  if (detail.reason() == "tensor_lost") {
-    return "the daemon or the device was restarted since; upload the tensor again";
-  }
-  return "";
-}
-
 }  // namespace
 
 DefaultTarget FindDefaultTarget() {
@@ -84,7 +73,7 @@ Failure CallFailure(const Session& session, const std::string& target, bool is_c
             .hint = FailedHandshake(status) ? kHandshakeHint : kStartHint};
   }
   Failure failure{.exit_code = ExitCode::kFailed, .status = status};
-  if (is_from_daemon) failure.hint = HintOn(*detail);
+  if (is_from_daemon) failure.hint = std::string(FactsOf(ReasonFromText(detail->reason())).advice);
   const std::optional<absl::Duration> pushback = RetryPushbackOf(status);
   if (pushback && *pushback != absl::InfiniteDuration()) {
     failure.hint = absl::StrCat("try again in ", absl::FormatDuration(*pushback));

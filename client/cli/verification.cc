@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/array_text.h"
 #include "client/cpp/tensor_layout.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::cli {
 namespace {
@@ -38,11 +39,10 @@ Tensor ConvertTo(const Result& elements) {
 }
 
 absl::StatusOr<Tensor> Widen(const Tensor& tensor, DataType dtype) {
-  const absl::StatusOr<Tensor> plain = MakeContiguous(tensor);
-  if (!plain.ok()) return plain.status();
-  const absl::string_view bytes(reinterpret_cast<const char*>(plain->storage().data()),
-                                plain->storage().size());
-  const Result elements(OutputOf{}, plain->dtype(), plain->shape(), {&bytes, 1}, plain->owner());
+  OPSERVE_ASSIGN_OR_RETURN(const Tensor plain, MakeContiguous(tensor));
+  const absl::string_view bytes(reinterpret_cast<const char*>(plain.storage().data()),
+                                plain.storage().size());
+  const Result elements(OutputOf{}, plain.dtype(), plain.shape(), {&bytes, 1}, plain.owner());
   return dtype == kDouble ? ConvertTo<double>(elements) : ConvertTo<float>(elements);
 }
 
@@ -120,9 +120,8 @@ absl::StatusOr<Invocation> Widened(const v1::OperatorDescriptor& descriptor,
           "input \"", input.name,
           "\" is in the daemon's memory; download it to a file to compare with a reference"));
     }
-    absl::StatusOr<Tensor> wide = Widen(*tensor, dtype);
-    if (!wide.ok()) return wide.status();
-    widened.inputs.push_back({.name = input.name, .value = *std::move(wide)});
+    OPSERVE_ASSIGN_OR_RETURN(Tensor wide, Widen(*tensor, dtype));
+    widened.inputs.push_back({.name = input.name, .value = std::move(wide)});
   }
   for (const v1::OutputDescriptor& output : descriptor.outputs()) {
     widened.output_dtypes.push_back({.output = output.name(), .dtype = dtype});
@@ -134,19 +133,17 @@ absl::StatusOr<std::vector<Comparison>> Verify(const v1::OperatorDescriptor& des
                                                const Invocation& invocation,
                                                const std::vector<Result>& results,
                                                Client& reference, absl::Duration timeout) {
-  absl::StatusOr<Invocation> widened = Widened(descriptor, invocation);
-  if (!widened.ok()) return widened.status();
+  OPSERVE_ASSIGN_OR_RETURN(Invocation widened, Widened(descriptor, invocation));
   const absl::StatusOr<Response> expected =
-      reference.Execute({.invocations = {*std::move(widened)}, .timeout = timeout});
+      reference.Execute({.invocations = {std::move(widened)}, .timeout = timeout});
   if (!expected.ok()) {
     return absl::Status(expected.status().code(), absl::StrCat("the local reference refuses it: ",
                                                                expected.status().message()));
   }
   std::vector<Comparison> comparisons;
   for (size_t i = 0; i < std::min(results.size(), expected->results.size()); ++i) {
-    absl::StatusOr<Comparison> comparison = Compare(results[i], expected->results[i]);
-    if (!comparison.ok()) return comparison.status();
-    comparisons.push_back(*std::move(comparison));
+    OPSERVE_ASSIGN_OR_RETURN(Comparison comparison, Compare(results[i], expected->results[i]));
+    comparisons.push_back(std::move(comparison));
   }
   return comparisons;
 }

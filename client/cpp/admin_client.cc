@@ -6,6 +6,7 @@
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/time_message.h"
 #include "client/cpp/transport.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve {
 namespace {
@@ -28,9 +29,9 @@ AdminClient::~AdminClient() = default;
 
 absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::Connect(const std::string& target,
                                                                   const ConnectOptions& options) {
-  absl::StatusOr<std::unique_ptr<Transport>> transport = Transport::Create(target, options);
-  if (!transport.ok()) return transport.status();
-  return std::unique_ptr<AdminClient>(new AdminClient(*std::move(transport)));
+  OPSERVE_ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport,
+                           Transport::Create(target, options));
+  return std::unique_ptr<AdminClient>(new AdminClient(std::move(transport)));
 }
 
 template <typename Request, typename Response>
@@ -47,9 +48,8 @@ absl::StatusOr<uint32_t> AdminClient::DrainDevice(uint32_t device, absl::Duratio
                                                   Last last) {
   auto request = About<v1::DrainDeviceRequest>(device);
   request.set_unless_last(last == Last::kSpare);
-  const auto response = Call(&Stub::DrainDevice, request, timeout);
-  if (!response.ok()) return response.status();
-  return response->moved_requests();
+  OPSERVE_ASSIGN_OR_RETURN(const auto response, Call(&Stub::DrainDevice, request, timeout));
+  return response.moved_requests();
 }
 
 absl::Status AdminClient::ResumeDevice(uint32_t device, absl::Duration timeout) {
@@ -57,9 +57,9 @@ absl::Status AdminClient::ResumeDevice(uint32_t device, absl::Duration timeout) 
 }
 
 absl::StatusOr<uint64_t> AdminClient::TrimPool(uint32_t device, absl::Duration timeout) {
-  const auto response = Call(&Stub::TrimPool, About<v1::TrimPoolRequest>(device), timeout);
-  if (!response.ok()) return response.status();
-  return response->trimmed_bytes();
+  OPSERVE_ASSIGN_OR_RETURN(const auto response,
+                           Call(&Stub::TrimPool, About<v1::TrimPoolRequest>(device), timeout));
+  return response.trimmed_bytes();
 }
 
 absl::StatusOr<v1::PoolSnapshot> AdminClient::GetPoolSnapshot(uint32_t device,

@@ -12,6 +12,7 @@
 #include "google/protobuf/message_lite.h"
 #include "opserve/v1/tensor_service.pb.h"
 #include "proto/codec/payload_message.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve {
 namespace {
@@ -45,17 +46,16 @@ Client::~Client() = default;
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& target,
                                                         const ConnectOptions& options) {
-  absl::StatusOr<std::unique_ptr<Transport>> transport = Transport::Create(target, options);
-  if (!transport.ok()) return transport.status();
-  return std::unique_ptr<Client>(new Client(*std::move(transport)));
+  OPSERVE_ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport,
+                           Transport::Create(target, options));
+  return std::unique_ptr<Client>(new Client(std::move(transport)));
 }
 
 absl::StatusOr<Response> Client::Execute(const Request& request) {
-  absl::StatusOr<EncodedRequest> encoded = EncodeRequest(request);
-  if (!encoded.ok()) return encoded.status();
+  OPSERVE_ASSIGN_OR_RETURN(EncodedRequest encoded, EncodeRequest(request));
   grpc::ByteBuffer response;
   absl::Status status =
-      transport_->Call(kExecute, &encoded->buffer, request.timeout, &response, &encoded->borrow);
+      transport_->Call(kExecute, &encoded.buffer, request.timeout, &response, &encoded.borrow);
   if (!status.ok()) return status;
   return DecodeResponse(response);
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "grpcpp/security/tls_certificate_provider.h"
 #include "grpcpp/security/tls_credentials_options.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve {
 namespace {
@@ -63,10 +64,10 @@ absl::Status CheckToken(const Target& target, const ConnectOptions& options) {
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFor(
     const Target& target, const ConnectOptions& options) {
-  if (absl::Status status = CheckToken(target, options); !status.ok()) return status;
+  OPSERVE_RETURN_IF_ERROR(CheckToken(target, options));
   if (!options.tls) return grpc::InsecureChannelCredentials();
   const TlsOptions& tls = *options.tls;
-  if (absl::Status status = CheckTls(target, tls); !status.ok()) return status;
+  OPSERVE_RETURN_IF_ERROR(CheckTls(target, tls));
 
   // Not grpc::SslCredentials, which keep the certificates that they were made with: a renewed one
   // would need another channel.

@@ -14,6 +14,7 @@
 #include "opserve/v1/tensor_service.pb.h"
 #include "proto/codec/crc32c.h"
 #include "proto/codec/payload_message.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve {
 namespace {
@@ -31,13 +32,12 @@ class ArrivingTensor {
   // kInternal: it does not. kResourceExhausted: there is no memory for it.
   absl::Status Begin(const grpc::ByteBuffer& first) {
     v1::DownloadResponse message;
-    if (absl::Status status = DecodeMessage(first, &message); !status.ok()) return status;
+    OPSERVE_RETURN_IF_ERROR(DecodeMessage(first, &message));
     header_ = std::move(*message.mutable_header());
     const std::optional<uint64_t> num_bytes = ContiguousBytes(header_.dtype(), header_.shape());
     if (!num_bytes) return BadAnswer("a download of no such tensor");
-    absl::StatusOr<std::shared_ptr<std::byte[]>> bytes = AllocateBytes(*num_bytes);
-    if (!bytes.ok()) return bytes.status();
-    bytes_ = *std::move(bytes);
+    OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<std::byte[]> bytes, AllocateBytes(*num_bytes));
+    bytes_ = std::move(bytes);
     num_bytes_ = *num_bytes;
     return absl::OkStatus();
   }
@@ -112,13 +112,13 @@ absl::StatusOr<Result> DownloadTensor(Transport& transport, const std::string& h
   const bool has_begun = stream.Write(&message, /*is_last=*/true) && stream.Read(&message);
   ArrivingTensor tensor;
   if (has_begun) {
-    if (absl::Status status = tensor.Begin(message); !status.ok()) return status;
+    OPSERVE_RETURN_IF_ERROR(tensor.Begin(message));
     while (stream.Read(&message)) {
-      if (absl::Status status = tensor.Append(message); !status.ok()) return status;
+      OPSERVE_RETURN_IF_ERROR(tensor.Append(message));
       if (options.on_progress) options.on_progress(tensor.arrived_bytes(), tensor.num_bytes());
     }
   }
-  if (absl::Status status = stream.Finish(); !status.ok()) return status;
+  OPSERVE_RETURN_IF_ERROR(stream.Finish());
   if (!has_begun) return BadAnswer("a download without header");
   return tensor.End();
 }

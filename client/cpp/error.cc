@@ -11,8 +11,7 @@
 namespace opserve {
 namespace {
 
-// Keys of the payloads that carry an error's details inside an absl::Status.
-constexpr absl::string_view kDetailUrl = "type.googleapis.com/opserve.v1.ErrorDetail";
+// Key of the payload that carries the trailer's pushback inside an absl::Status.
 constexpr absl::string_view kPushbackUrl = "opserve/retry-pushback-ms";
 
 constexpr char kPushbackTrailer[] = "grpc-retry-pushback-ms";
@@ -22,7 +21,7 @@ void AddDetail(const v1::StatusDetails& details, absl::Status* status) {
   v1::ErrorDetail detail;
   for (const google::protobuf::Any& any : details.details()) {
     if (!any.UnpackTo(&detail)) continue;
-    status->SetPayload(kDetailUrl, absl::Cord(detail.SerializeAsString()));
+    SetErrorDetail(detail, status);
     return;
   }
 }
@@ -50,13 +49,6 @@ absl::Status FromStatusDetails(const v1::StatusDetails& details) {
       details.message());
   AddDetail(details, &result);
   return result;
-}
-
-std::optional<v1::ErrorDetail> ErrorDetailOf(const absl::Status& status) {
-  const auto payload = status.GetPayload(kDetailUrl);
-  v1::ErrorDetail detail;
-  if (!payload || !detail.ParseFromString(std::string(*payload))) return std::nullopt;
-  return detail;
 }
 
 std::optional<absl::Duration> RetryPushbackOf(const absl::Status& status) {

@@ -18,6 +18,7 @@
 #include "opserve/v1/operator_service.pb.h"
 #include "proto/codec/header_arena.h"
 #include "proto/codec/payload_message.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve {
 namespace {
@@ -220,9 +221,8 @@ absl::StatusOr<Response> DecodeResults(
   for (const v1::Result& result : header.results()) {
     const v1::Tensor& tensor = result.tensor();
     if (tensor.has_shared_memory()) {
-      absl::StatusOr<Result> shared = DecodeShared(result);
-      if (!shared.ok()) return shared.status();
-      response.results.push_back(*std::move(shared));
+      OPSERVE_ASSIGN_OR_RETURN(Result shared, DecodeShared(result));
+      response.results.push_back(std::move(shared));
       continue;
     }
     const absl::Span<const codec::Payload> payloads = message->payloads();
@@ -246,7 +246,7 @@ absl::StatusOr<Response> DecodeResults(
 }  // namespace
 
 absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request) {
-  if (absl::Status status = CheckDestinations(request); !status.ok()) return status;
+  OPSERVE_RETURN_IF_ERROR(CheckDestinations(request));
   EncodedRequest encoded;
   PayloadList payloads(&encoded.borrow);
   codec::HeaderArena arena;
@@ -258,7 +258,7 @@ absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request) {
 }
 
 absl::StatusOr<EncodedRequest> EncodeStreamRequest(const Request& request, uint64_t id) {
-  if (absl::Status status = CheckDestinations(request); !status.ok()) return status;
+  OPSERVE_RETURN_IF_ERROR(CheckDestinations(request));
   EncodedRequest encoded;
   PayloadList payloads(&encoded.borrow);
   codec::HeaderArena arena;
@@ -277,19 +277,17 @@ absl::StatusOr<EncodedRequest> EncodeStreamRequest(const Request& request, uint6
 absl::StatusOr<Response> DecodeResponse(const grpc::ByteBuffer& buffer) {
   codec::HeaderArena arena;
   auto& header = arena.Make<v1::ExecuteResponse>();
-  const auto message = SplitAnswer(buffer, kMaxResultPayloads, &header);
-  if (!message.ok()) return message.status();
-  return DecodeResults(header, *message);
+  OPSERVE_ASSIGN_OR_RETURN(const auto message, SplitAnswer(buffer, kMaxResultPayloads, &header));
+  return DecodeResults(header, message);
 }
 
 absl::StatusOr<StreamAnswer> DecodeStreamResponse(const grpc::ByteBuffer& buffer) {
   codec::HeaderArena arena;
   auto& header = arena.Make<v1::ExecuteStreamResponse>();
-  const auto message = SplitAnswer(buffer, kMaxResultPayloads, &header);
-  if (!message.ok()) return message.status();
+  OPSERVE_ASSIGN_OR_RETURN(const auto message, SplitAnswer(buffer, kMaxResultPayloads, &header));
   if (header.has_error()) return StreamAnswer{header.id(), FromStatusDetails(header.error())};
   if (!header.has_response()) return BadAnswer("a message without outcome");
-  absl::StatusOr<Response> response = DecodeResults(header.response(), *message);
+  absl::StatusOr<Response> response = DecodeResults(header.response(), message);
   // A region that is gone is the request's own trouble, not the stream's.
   if (!response.ok() && !absl::IsFailedPrecondition(response.status())) return response.status();
   return StreamAnswer{header.id(), std::move(response)};

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/random/random.h"
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "client/cpp/error.h"
@@ -31,13 +30,8 @@ bool IsFirstLoss(int attempts, const absl::Status& status) {
   return attempts == 1 && absl::IsUnavailable(status) && !ErrorDetailOf(status);
 }
 
-// The same error, with `note` behind its message.
-absl::Status Annotate(const absl::Status& status, absl::string_view note) {
-  absl::Status annotated(status.code(), absl::StrCat(status.message(), " (", note, ")"));
-  status.ForEachPayload([&annotated](absl::string_view url, const absl::Cord& payload) {
-    annotated.SetPayload(url, payload);
-  });
-  return annotated;
+absl::Status WithNote(const absl::Status& status, absl::string_view note) {
+  return WithMessage(absl::StrCat(status.message(), " (", note, ")"), status);
 }
 
 std::string AfterAttempts(int attempts) {
@@ -104,16 +98,16 @@ std::optional<absl::Duration> RetryPolicy::WaitAfter(int attempts, absl::Duratio
                                                      absl::Status* status) {
   const std::optional<absl::Duration> wait = WishedWait(attempts, *status);
   if (!wait) {
-    if (attempts > 1) *status = Annotate(*status, AfterAttempts(attempts));
+    if (attempts > 1) *status = WithNote(*status, AfterAttempts(attempts));
     return std::nullopt;
   }
   if (*wait >= time_left) {
-    *status = Annotate(
+    *status = WithNote(
         *status, absl::StrCat(AfterAttempts(attempts), "; the next would be beyond the deadline"));
     return std::nullopt;
   }
   if (!IsFirstLoss(attempts, *status) && !TakeFromBudget()) {
-    *status = Annotate(
+    *status = WithNote(
         *status, absl::StrCat(AfterAttempts(attempts), "; too many calls failed to try more"));
     return std::nullopt;
   }

@@ -14,6 +14,7 @@
 #include "client/cpp/shared_mapping.h"
 #include "client/cpp/shared_memory_connection.h"
 #include "client/cpp/target.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve {
 namespace {
@@ -67,15 +68,14 @@ SharedMemory::~SharedMemory() = default;
 
 absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Open(
     const std::string& target, const SharedMemoryOptions& options) {
-  const absl::StatusOr<Target> parsed = ParseTarget(target);
-  if (!parsed.ok()) return parsed.status();
-  if (parsed->socket_path.empty()) {
+  OPSERVE_ASSIGN_OR_RETURN(const Target parsed, ParseTarget(target));
+  if (parsed.socket_path.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("target \"", target, "\" is not unix:PATH, which shared memory needs"));
   }
-  auto connection = SharedMemoryConnection::Open(parsed->socket_path, options);
-  if (!connection.ok()) return connection.status();
-  return std::unique_ptr<SharedMemory>(new SharedMemory(*std::move(connection)));
+  OPSERVE_ASSIGN_OR_RETURN(auto connection,
+                           SharedMemoryConnection::Open(parsed.socket_path, options));
+  return std::unique_ptr<SharedMemory>(new SharedMemory(std::move(connection)));
 }
 
 absl::StatusOr<std::unique_ptr<SharedRegion>> SharedMemory::CreateRegion(
@@ -84,30 +84,26 @@ absl::StatusOr<std::unique_ptr<SharedRegion>> SharedMemory::CreateRegion(
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   if (bytes > SIZE_MAX / 2) return absl::ResourceExhaustedError("more bytes than can be mapped");
   const size_t whole = (bytes + kSlackBytes + page - 1) / page * page;
-  const absl::StatusOr<int> fd = CreateSealedFile(whole);
-  if (!fd.ok()) return fd.status();
-  const auto closer = absl::MakeCleanup([fd = *fd] { close(fd); });
-  absl::StatusOr<std::shared_ptr<SharedMapping>> mapping = SharedMapping::Map(*fd, whole);
-  if (!mapping.ok()) return mapping.status();
+  OPSERVE_ASSIGN_OR_RETURN(const int fd, CreateSealedFile(whole));
+  const auto closer = absl::MakeCleanup([fd] { close(fd); });
+  OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedMapping> mapping, SharedMapping::Map(fd, whole));
 
   const uint64_t id = connection_->NextRegion();
   v1::SharedMemoryRequest request;
   request.mutable_register_region()->set_region(id);
   request.mutable_register_region()->set_size(whole);
   request.mutable_register_region()->set_read_only(options.read_only);
-  absl::StatusOr<v1::SharedMemoryResponse> response = connection_->Call(request, *fd);
-  if (!response.ok()) return response.status();
+  OPSERVE_ASSIGN_OR_RETURN(v1::SharedMemoryResponse response, connection_->Call(request, fd));
   return std::unique_ptr<SharedRegion>(
-      new SharedRegion(connection_, response->connection(), id, *std::move(mapping), bytes));
+      new SharedRegion(connection_, response.connection(), id, std::move(mapping), bytes));
 }
 
 absl::StatusOr<std::vector<SharedMemory::RegionStatus>> SharedMemory::ListRegions() {
   v1::SharedMemoryRequest request;
   request.mutable_list_regions();
-  const absl::StatusOr<v1::SharedMemoryResponse> response = connection_->Call(request);
-  if (!response.ok()) return response.status();
+  OPSERVE_ASSIGN_OR_RETURN(const v1::SharedMemoryResponse response, connection_->Call(request));
   std::vector<RegionStatus> regions;
-  for (const v1::SharedRegionStatus& region : response->regions()) {
+  for (const v1::SharedRegionStatus& region : response.regions()) {
     regions.push_back({region.region(), region.size(), region.read_only()});
   }
   return regions;

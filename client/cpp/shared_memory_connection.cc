@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/message.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve {
 namespace {
@@ -72,7 +73,7 @@ absl::StatusOr<v1::SharedMemoryResponse> SharedMemoryConnection::Call(
   if (is_broken_) return absl::UnavailableError("the connection for shared memory broke before");
   request.set_token(std::exchange(token_, {}));
   is_broken_ = true;
-  if (absl::Status status = Send(request, fd); !status.ok()) return status;
+  OPSERVE_RETURN_IF_ERROR(Send(request, fd));
   absl::StatusOr<v1::SharedMemoryResponse> response = Receive();
   if (!response.ok()) return response;
   is_broken_ = false;

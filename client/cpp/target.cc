@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve {
 namespace {
@@ -77,9 +78,8 @@ absl::StatusOr<Target> ParseSockets(absl::string_view text,
     if (!absl::StartsWith(part, kUnix)) {
       return BadTarget(text, absl::StrCat(": \"", part, "\" is not unix:PATH, as the first is"));
     }
-    const absl::StatusOr<absl::string_view> path = SocketPath(part);
-    if (!path.ok()) return path.status();
-    paths.push_back(*path);
+    OPSERVE_ASSIGN_OR_RETURN(const absl::string_view path, SocketPath(part));
+    paths.push_back(path);
   }
   return Target{
       .uri = absl::StrCat(kUnix, absl::StrJoin(paths, ",")), .is_balanced = true, .is_local = true};
@@ -114,9 +114,8 @@ absl::StatusOr<Target> ParseTarget(absl::string_view text) {
   const bool is_unix = absl::StartsWith(text, kUnix);
   if (parts.size() > 1) return is_unix ? ParseSockets(text, parts) : ParseAddresses(text, parts);
   if (is_unix) {
-    const absl::StatusOr<absl::string_view> path = SocketPath(text);
-    if (!path.ok()) return path.status();
-    return Target{.uri = std::string(text), .is_local = true, .socket_path = std::string(*path)};
+    OPSERVE_ASSIGN_OR_RETURN(const absl::string_view path, SocketPath(text));
+    return Target{.uri = std::string(text), .is_local = true, .socket_path = std::string(path)};
   }
   absl::string_view rest = text;
   const bool is_dns = absl::ConsumePrefix(&rest, kDns);

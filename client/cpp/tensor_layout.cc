@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve {
 namespace {
@@ -126,18 +127,17 @@ absl::StatusOr<std::shared_ptr<std::byte[]>> AllocateBytes(uint64_t num_bytes) {
 absl::StatusOr<Tensor> MakeContiguous(const Tensor& tensor) {
   const std::optional<uint64_t> num_bytes = ContiguousBytes(tensor.dtype(), tensor.shape());
   if (!num_bytes) return DoesNotFit(tensor, "there is no such tensor");
-  if (absl::Status status = CheckView(tensor, *num_bytes); !status.ok()) return status;
+  OPSERVE_RETURN_IF_ERROR(CheckView(tensor, *num_bytes));
   if (*num_bytes == 0) return Tensor::FromBytes(tensor.dtype(), tensor.shape(), {});
   if (IsRowMajor(tensor)) {
     const size_t first_byte = tensor.offset() * DataTypeBytes(tensor.dtype());
     return Tensor::FromBytes(tensor.dtype(), tensor.shape(),
                              tensor.storage().subspan(first_byte, *num_bytes), tensor.owner());
   }
-  absl::StatusOr<std::shared_ptr<std::byte[]>> copy = AllocateBytes(*num_bytes);
-  if (!copy.ok()) return copy.status();
-  CopyElements(tensor, copy->get());
-  const auto bytes = absl::MakeConstSpan(copy->get(), *num_bytes);
-  return Tensor::FromBytes(tensor.dtype(), tensor.shape(), bytes, *std::move(copy));
+  OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<std::byte[]> copy, AllocateBytes(*num_bytes));
+  CopyElements(tensor, copy.get());
+  const auto bytes = absl::MakeConstSpan(copy.get(), *num_bytes);
+  return Tensor::FromBytes(tensor.dtype(), tensor.shape(), bytes, std::move(copy));
 }
 
 }  // namespace opserve

@@ -15,6 +15,7 @@
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/support/channel_arguments.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve {
 namespace {
@@ -114,16 +115,14 @@ Transport::Transport(std::string target, const ConnectOptions& options,
 
 absl::StatusOr<std::unique_ptr<Transport>> Transport::Create(const std::string& target,
                                                              const ConnectOptions& options) {
-  if (absl::Status status = RetryPolicy::Check(options.retry); !status.ok()) return status;
-  if (absl::Status status = CheckKeepalive(options.keepalive); !status.ok()) return status;
-  const absl::StatusOr<Target> parsed = ParseTarget(target);
-  if (!parsed.ok()) return parsed.status();
+  OPSERVE_RETURN_IF_ERROR(RetryPolicy::Check(options.retry));
+  OPSERVE_RETURN_IF_ERROR(CheckKeepalive(options.keepalive));
+  OPSERVE_ASSIGN_OR_RETURN(const Target parsed, ParseTarget(target));
   KeepGrpcRunning();
-  const auto credentials = CredentialsFor(*parsed, options);
-  if (!credentials.ok()) return credentials.status();
+  OPSERVE_ASSIGN_OR_RETURN(const auto credentials, CredentialsFor(parsed, options));
   std::unique_ptr<Transport> transport(new Transport(
       target, options,
-      grpc::CreateCustomChannel(parsed->uri, *credentials, ArgumentsFor(*parsed, options))));
+      grpc::CreateCustomChannel(parsed.uri, credentials, ArgumentsFor(parsed, options))));
   if (options.wait_for_ready) {
     absl::Status status = transport->WaitForConnection(*options.wait_for_ready);
     if (!status.ok()) return status;

@@ -12,6 +12,7 @@
 #include "opserve/v1/tensor_service.pb.h"
 #include "proto/codec/crc32c.h"
 #include "proto/codec/payload_message.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve {
 namespace {
@@ -59,18 +60,17 @@ absl::StatusOr<ResidentTensor> UploadTensor(Transport& transport, const Tensor& 
     return absl::InvalidArgumentError(
         absl::StrCat("chunks of ", options.chunk_bytes, " bytes; expected 1 to ", kMaxChunkBytes));
   }
-  const absl::StatusOr<Tensor> contiguous = MakeContiguous(tensor);
-  if (!contiguous.ok()) return contiguous.status();
+  OPSERVE_ASSIGN_OR_RETURN(const Tensor contiguous, MakeContiguous(tensor));
 
   Borrow borrow;
   BlockingStream stream(transport, kUpload, options.timeout);
   grpc::ByteBuffer received;
-  const bool is_sent = SendChunks(*contiguous, options, stream, &borrow);
+  const bool is_sent = SendChunks(contiguous, options, stream, &borrow);
   const bool is_answered = is_sent && stream.Read(&received);
-  if (absl::Status status = stream.Finish(borrow); !status.ok()) return status;
+  OPSERVE_RETURN_IF_ERROR(stream.Finish(borrow));
   if (!is_answered) return BadAnswer("an upload ended without answer");
   v1::UploadResponse response;
-  if (absl::Status status = DecodeMessage(received, &response); !status.ok()) return status;
+  OPSERVE_RETURN_IF_ERROR(DecodeMessage(received, &response));
   return ResidentTensor{.handle = std::move(*response.mutable_handle()),
                         .dtype = tensor.dtype(),
                         .shape = tensor.shape(),

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 
 namespace opserve::catalog {
 namespace {

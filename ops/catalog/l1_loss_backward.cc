@@ -2,6 +2,7 @@
 
 #include "ops/catalog/catalog.h"
 #include "ops/catalog/rules.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::catalog {
 namespace {
@@ -15,9 +16,8 @@ absl::StatusOr<TensorSpec> InferOutput(absl::Span<const TensorSpec> inputs,
                                        absl::Span<const AttributeValue> /*attributes*/,
                                        std::optional<Dtype> dtype) {
   const Dtype common = Promote(Promote(inputs[0].dtype, inputs[1].dtype), inputs[2].dtype);
-  absl::StatusOr<Shape> shape = BroadcastLossInputs(kName, inputs);
-  if (!shape.ok()) return shape.status();
-  return TensorSpec{dtype.value_or(common), *std::move(shape)};
+  OPSERVE_ASSIGN_OR_RETURN(Shape shape, BroadcastLossInputs(kName, inputs));
+  return TensorSpec{dtype.value_or(common), std::move(shape)};
 }
 
 aclnnStatus CallStageOne(void* stage_one, const StageOneArguments& a) {

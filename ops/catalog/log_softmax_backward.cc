@@ -3,8 +3,8 @@
 #include "absl/strings/str_cat.h"
 #include "aclnnop/aclnn_logsoftmax_backward.h"
 #include "ops/catalog/catalog.h"
-#include "ops/catalog/error.h"
 #include "ops/catalog/rules.h"
+#include "proto/status/error.h"
 
 namespace opserve::catalog {
 namespace {

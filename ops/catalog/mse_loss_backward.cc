@@ -2,8 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "ops/catalog/catalog.h"
-#include "ops/catalog/error.h"
 #include "ops/catalog/rules.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::catalog {
 namespace {
@@ -22,9 +23,8 @@ absl::StatusOr<TensorSpec> InferOutput(absl::Span<const TensorSpec> inputs,
                                       "; it must be that of self, ", DtypeName(own)));
     }
   }
-  absl::StatusOr<Shape> shape = BroadcastLossInputs(kName, inputs);
-  if (!shape.ok()) return shape.status();
-  return TensorSpec{dtype.value_or(own), *std::move(shape)};
+  OPSERVE_ASSIGN_OR_RETURN(Shape shape, BroadcastLossInputs(kName, inputs));
+  return TensorSpec{dtype.value_or(own), std::move(shape)};
 }
 
 aclnnStatus CallStageOne(void* stage_one, const StageOneArguments& a) {

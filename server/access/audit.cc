@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "absl/time/clock.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "server/observability/log.h"
 
 namespace opserve::server {
@@ -46,9 +46,9 @@ void AuditDenied(absl::string_view method, const absl::Status& why, std::optiona
   static Sampler sampler;
   uint64_t suppressed = 0;
   if (!sampler.Take(absl::Now(), &suppressed)) return;
-  LogWarning("denied", {{"method", catalog::Shortened(method, kMaxMethodBytes)},
+  LogWarning("denied", {{"method", Shortened(method, kMaxMethodBytes)},
                         {"code", absl::StatusCodeToString(why.code())},
-                        {"error", catalog::Shortened(why.message(), catalog::kMaxErrorBytes)},
+                        {"error", Shortened(why.message(), kMaxErrorBytes)},
                         {"uid", Json(uid)},
                         {"certificate_names", certificate_names},
                         {"suppressed", suppressed}});
@@ -56,12 +56,11 @@ void AuditDenied(absl::string_view method, const absl::Status& why, std::optiona
 
 void AuditAdminCall(absl::string_view method, absl::string_view arguments,
                     std::optional<uint32_t> uid, const absl::Status& outcome) {
-  LogInfo("admin_call",
-          {{"method", std::string(method)},
-           {"arguments", catalog::Shortened(arguments, catalog::kMaxErrorBytes)},
-           {"uid", Json(uid)},
-           {"outcome", absl::StatusCodeToString(outcome.code())},
-           {"error", catalog::Shortened(outcome.message(), catalog::kMaxErrorBytes)}});
+  LogInfo("admin_call", {{"method", std::string(method)},
+                         {"arguments", Shortened(arguments, kMaxErrorBytes)},
+                         {"uid", Json(uid)},
+                         {"outcome", absl::StatusCodeToString(outcome.code())},
+                         {"error", Shortened(outcome.message(), kMaxErrorBytes)}});
 }
 
 }  // namespace opserve::server

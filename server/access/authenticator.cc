@@ -11,7 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "server/access/audit.h"
 #include "server/access/method_rules.h"
 #include "server/config/certificate_name.h"
@@ -73,8 +73,7 @@ absl::StatusOr<Tenant*> Identify(const Tenants& tenants, const grpc::AuthContext
     // An unknown scheme is not "no credentials": its sender believes to be somebody. It is no token
     // either: what other schemes send is not meant to be compared with tokens.
     if (!absl::StartsWithIgnoreCase(authorization, kBearer)) {
-      return catalog::ErrorWithReason(absl::StatusCode::kUnauthenticated, "unauthenticated",
-                                      "authorization must be: Bearer TOKEN");
+      return MakeError(Reason::kUnauthenticated, "authorization must be: Bearer TOKEN");
     }
     credentials.token = authorization.substr(kBearer.size());
   }

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/status_macros.h"
 #include "server/access/unix_socket.h"
 
 namespace opserve::server {

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::server {
 namespace {
@@ -74,7 +75,7 @@ absl::Status PrepareSocketPath(const std::string& path, int type) {
 }  // namespace
 
 absl::StatusOr<FileDescriptor> ListenOnPath(const std::string& path, unsigned mode, int type) {
-  if (absl::Status status = PrepareSocketPath(path, type); !status.ok()) return status;
+  OPSERVE_RETURN_IF_ERROR(PrepareSocketPath(path, type));
   FileDescriptor fd(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const sockaddr_un address = AddressOf(path);
   // Nobody can connect before listen, by which time the mode is what it should be.

@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "absl/cleanup/cleanup.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::server {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/status_macros.h"
 #include "server/config/certificate_name.h"
 
 namespace opserve::server {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "aclnn/opdev/op_errno.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "server/device/acl_library.h"
 #include "server/device/runtime_text.h"
 
@@ -21,7 +21,7 @@ struct CodeRange {
   AclFault fault;
 };
 constexpr CodeRange kRanges[] = {
-    {catalog::kAclnnParamNullptr, catalog::kAclnnParamInvalid, AclFault::kCaller},
+    {kAclnnParamNullptr, kAclnnParamInvalid, AclFault::kCaller},
     // ACL is initialised already; numbers overflowed, and the caller's results say where.
     {100002, 100002, AclFault::kNone},
     {207003, 207003, AclFault::kNone},
@@ -74,26 +74,26 @@ constexpr int kNoKernelCodes[] = {561003, 561112};
 
 struct Translation {
   absl::StatusCode code;
-  absl::string_view reason;
+  Reason reason;
 };
 
 Translation Translate(AclFault fault) {
   switch (fault) {
     case AclFault::kCaller:
-      return {absl::StatusCode::kInvalidArgument, "invalid"};
+      return {absl::StatusCode::kInvalidArgument, Reason::kInvalid};
     case AclFault::kResource:
-      return {absl::StatusCode::kResourceExhausted, "device_memory"};
+      return {absl::StatusCode::kResourceExhausted, Reason::kDeviceMemory};
     case AclFault::kUnsupported:
-      return {absl::StatusCode::kUnimplemented, ""};
+      return {absl::StatusCode::kUnimplemented, Reason::kNone};
     case AclFault::kLink:
     case AclFault::kDevice:
-      return {absl::StatusCode::kUnavailable, "device_unavailable"};
+      return {absl::StatusCode::kUnavailable, Reason::kDeviceUnavailable};
     case AclFault::kNone:  // of another call than those it is harmless from
     case AclFault::kKernel:
     case AclFault::kInternal:
-      return {absl::StatusCode::kInternal, ""};
+      return {absl::StatusCode::kInternal, Reason::kNone};
   }
-  return {absl::StatusCode::kInternal, ""};
+  return {absl::StatusCode::kInternal, Reason::kNone};
 }
 
 }  // namespace
@@ -110,16 +110,16 @@ AclFault ClassifyAclCode(int code) {
 bool IsMemoryDamage(int code) { return code >= 507053 && code <= 507055; }
 
 bool IsDeviceLoss(const absl::Status& status) {
-  const std::optional<v1::ErrorDetail> detail = catalog::GetErrorDetail(status);
+  const std::optional<v1::ErrorDetail> detail = ErrorDetailOf(status);
   return detail && ClassifyAclCode(detail->acl_error()) == AclFault::kDevice;
 }
 
 bool SaysUnsupported(const absl::Status& status) {
-  const std::optional<v1::ErrorDetail> detail = catalog::GetErrorDetail(status);
+  const std::optional<v1::ErrorDetail> detail = ErrorDetailOf(status);
   if (!detail) return false;
   const int verdict = detail->aclnn_status();
   return ClassifyAclCode(detail->acl_error()) == AclFault::kUnsupported ||
-         verdict == catalog::kAclnnParamInvalid ||
+         verdict == kAclnnParamInvalid ||
          std::find(std::begin(kNoKernelCodes), std::end(kNoKernelCodes), verdict) !=
              std::end(kNoKernelCodes);
 }
@@ -142,11 +142,11 @@ absl::Status AclCallStatus(const AclLibrary& acl, absl::string_view call, int co
                    is_aclnn && runtime_code != 0 ? absl::StrCat(" (", runtime_code, ")") : "",
                    runtime_message.empty() ? "" : ": ", runtime_message));
   v1::ErrorDetail detail;
-  detail.set_reason(std::string(translation.reason));
+  detail.set_reason(std::string(ReasonText(translation.reason)));
   if (is_aclnn) detail.set_aclnn_status(code);
   if (runtime_code != 0) detail.set_acl_error(runtime_code);
   detail.set_runtime_message(runtime_message);
-  catalog::SetErrorDetail(detail, &status);
+  SetErrorDetail(detail, &status);
   return status;
 }
 

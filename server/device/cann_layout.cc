@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::server {
 namespace {

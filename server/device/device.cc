@@ -6,8 +6,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 #include "server/device/acl_status.h"
 #include "server/observability/log.h"
 
@@ -179,7 +179,7 @@ void Device::Quarantine(Fault fault, absl::string_view reason) {
 }
 
 void Device::QuarantineLost(const absl::Status& error) {
-  const auto detail = catalog::GetErrorDetail(error);
+  const auto detail = ErrorDetailOf(error);
   const bool is_damaged = detail && IsMemoryDamage(detail->acl_error());
   Quarantine(is_damaged ? Fault::kMemory : Fault::kDevice, error.message());
 }

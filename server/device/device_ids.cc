@@ -1,7 +1,7 @@
 #include "server/device/device_ids.h"
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::server {
 

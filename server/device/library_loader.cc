@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::server {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 #include "server/device/acl_status.h"
 #include "server/device/size_class.h"
 
@@ -17,11 +17,10 @@ constexpr size_t kSlack = 32;
 constexpr size_t kLargestRequest = size_t{1} << 62;
 
 absl::Status NeverFits(size_t bytes, uint64_t max_bytes) {
-  return catalog::ErrorWithPushback(
-      absl::StatusCode::kFailedPrecondition, "device_memory",
+  return opserve::NeverFits(
+      Reason::kDeviceMemory,
       absl::StrCat("device memory: ", bytes, " bytes can never fit the limit of ", max_bytes,
-                   " bytes"),
-      /*pushback_ms=*/-1);
+                   " bytes"));
 }
 
 }  // namespace

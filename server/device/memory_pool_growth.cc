@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "server/device/acl_status.h"
 #include "server/device/memory_pool.h"
 
@@ -32,11 +32,11 @@ absl::StatusOr<DeviceMemoryPool::Lease> DeviceMemoryPool::Grow(Attempt& attempt)
                          kRegionOverhead;
   const size_t least = attempt.request.least_bytes;
   const size_t wanted = std::max<size_t>(attempt.request.class_bytes, usual);
-  absl::StatusOr<Lease> lease = catalog::ErrorWithReason(
-      absl::StatusCode::kResourceExhausted, "device_memory",
-      absl::StrCat("device memory: ", attempt.allocation.bytes, " bytes do not fit now; ",
-                   counters_.allocated_bytes.load(), " of ", options_.max_bytes,
-                   " bytes are lent"));
+  absl::StatusOr<Lease> lease =
+      MakeError(Reason::kDeviceMemory,
+                absl::StrCat("device memory: ", attempt.allocation.bytes, " bytes do not fit now; ",
+                             counters_.allocated_bytes.load(), " of ", options_.max_bytes,
+                             " bytes are lent"));
   if (BeginGrowth(attempt, wanted)) lease = FinishGrowth(attempt, wanted, kGrow);
   if (absl::IsResourceExhausted(lease.status()) && least < wanted && BeginGrowth(attempt, least)) {
     lease = FinishGrowth(attempt, least, kGrow);

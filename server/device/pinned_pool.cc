@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "server/device/acl_status.h"
 #include "server/device/size_class.h"
 
@@ -50,10 +50,9 @@ absl::StatusOr<PinnedBuffer> PinnedPool::Allocate(size_t bytes, const PinnedAllo
   if (!allowance.is_pinned) return AllocateOrdinary(bytes);
   const size_t block_bytes = SizeClass(bytes);
   if (block_bytes > limit_bytes_) {
-    return catalog::ErrorWithReason(
-        absl::StatusCode::kFailedPrecondition, "too_large",
-        absl::StrCat("a result of ", bytes, " bytes does not fit the pinned pool of ", limit_bytes_,
-                     " bytes (--pinned_pool_bytes)"));
+    return MakeError(Reason::kTooLarge, absl::StatusCode::kFailedPrecondition,
+                     absl::StrCat("a result of ", bytes, " bytes does not fit the pinned pool of ",
+                                  limit_bytes_, " bytes (--pinned_pool_bytes)"));
   }
   FreeBlocks evicted;
   bool is_reserved = false;
@@ -67,10 +66,9 @@ absl::StatusOr<PinnedBuffer> PinnedPool::Allocate(size_t bytes, const PinnedAllo
   for (const auto& [size, data] : evicted) acl_.aclrtFreeHost(data);
   if (!is_reserved) {
     if (allow_host_fallback_) return AllocateOrdinary(bytes);
-    return catalog::ErrorWithReason(
-        absl::StatusCode::kResourceExhausted, "device_memory",
-        absl::StrCat("pinned pool of ", limit_bytes_, " bytes is in use; ", bytes,
-                     " bytes more do not fit now"));
+    return MakeError(Reason::kDeviceMemory,
+                     absl::StrCat("pinned pool of ", limit_bytes_, " bytes is in use; ", bytes,
+                                  " bytes more do not fit now"));
   }
 
   void* data = nullptr;
@@ -106,10 +104,9 @@ std::optional<PinnedBuffer> PinnedPool::TakeIdle(size_t bytes, const PinnedAllow
 absl::StatusOr<PinnedBuffer> PinnedPool::AllocateOrdinary(size_t bytes) {
   void* const data = std::aligned_alloc(kAlignment, RoundUp(bytes, kAlignment));
   if (data == nullptr) {
-    return catalog::ErrorWithReason(
-        absl::StatusCode::kResourceExhausted, "device_memory",
-        absl::StrCat("pinned pool of ", limit_bytes_, " bytes is in use, and the system has no ",
-                     bytes, " bytes"));
+    return MakeError(Reason::kDeviceMemory,
+                     absl::StrCat("pinned pool of ", limit_bytes_,
+                                  " bytes is in use, and the system has no ", bytes, " bytes"));
   }
   fallbacks_total_.fetch_add(1, std::memory_order_relaxed);
   return PinnedBuffer(nullptr, data, bytes, 0, nullptr);

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "server/device/acl_status.h"
 #include "server/observability/log.h"
 
@@ -78,8 +78,7 @@ absl::Status StreamLane::Synchronize(absl::Duration timeout, absl::Time deadline
   }
   // Its work may have been aborted, and the stream does not always say so.
   if (device_.stops() != stops_before_) {
-    return catalog::ErrorWithReason(absl::StatusCode::kUnavailable, "device_unavailable",
-                                    "the device was taken out of service meanwhile");
+    return MakeError(Reason::kDeviceUnavailable, "the device was taken out of service meanwhile");
   }
   if (fault == AclFault::kNone) {
     device_.NoteSuccess();

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "ops/catalog/error.h"
 #include "ops/catalog/tensor_spec.h"
+#include "proto/status/error.h"
 #include "server/device/acl_status.h"
 #include "server/device/host_registration.h"
 #include "server/device/stream_lane.h"
@@ -39,7 +39,7 @@ constexpr absl::string_view kIsLost =
 absl::string_view AdviceOn(const absl::Status& status) {
   if (absl::IsUnavailable(status)) return kIsLost;
   if (absl::IsResourceExhausted(status)) return kNoMemory;
-  const auto detail = catalog::GetErrorDetail(status);
+  const auto detail = ErrorDetailOf(status);
   const bool has_code = detail && (detail->acl_error() != 0 || detail->aclnn_status() != 0);
   return has_code || absl::StrContains(status.message(), "did not finish") ? kKernelFails
                                                                            : kComputesWrong;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/status_macros.h"
 #include "server/device/acl_status.h"
 #include "server/execution/golden_values.h"
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 
 namespace opserve::server {
 namespace {
@@ -17,8 +17,7 @@ constexpr absl::Duration kTransit = absl::Milliseconds(50);
 absl::Status CallState::Check() const {
   const bool is_cancelled = is_cancelled_.load(std::memory_order_relaxed);
   if (absl::Now() >= deadline_ - (is_cancelled ? kTransit : absl::ZeroDuration())) {
-    return catalog::ErrorWithReason(absl::StatusCode::kDeadlineExceeded, "deadline_expired",
-                                    "the deadline passed before the request had ended");
+    return MakeError(Reason::kDeadlineExpired, "the deadline passed before the request had ended");
   }
   if (is_cancelled) return absl::CancelledError("the caller cancelled");
   return absl::OkStatus();

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/status_macros.h"
 #include "server/device/acl_status.h"
 #include "server/execution/program_runner.h"
 #include "server/execution/tensor_view.h"

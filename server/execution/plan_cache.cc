@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "aclnn/opdev/op_errno.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 #include "server/device/acl_status.h"
 
 namespace opserve::server {
@@ -147,10 +147,9 @@ absl::Status Plan::LaunchOnce(absl::Span<void* const> inputs, void* output, void
   OPSERVE_ASSIGN_OR_RETURN(ExecutorHandle executor, RunStageOne(descriptors, &bytes));
   if (bytes > workspace_bytes_) {
     const uint64_t had = std::exchange(workspace_bytes_, bytes);
-    return catalog::ErrorWithReason(
-        absl::StatusCode::kResourceExhausted, "device_memory",
-        absl::StrCat("stage one asks for ", bytes, " bytes of workspace, ", had,
-                     " were set aside; repeat the call"));
+    return MakeError(Reason::kDeviceMemory,
+                     absl::StrCat("stage one asks for ", bytes, " bytes of workspace, ", had,
+                                  " were set aside; repeat the call"));
   }
   // Stage two takes the executor over, also when it fails.
   return AclCallStatus(acl_, op().descriptor->binding.stage_two,

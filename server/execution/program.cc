@@ -6,25 +6,21 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 #include "server/execution/tensor_view.h"
 
 namespace opserve::server {
 namespace {
 
 using catalog::Dtype;
-using catalog::InvalidCall;
 using catalog::Shape;
 using catalog::TensorSpec;
 
 absl::Status TooLarge(absl::string_view operator_name, absl::string_view argument,
                       absl::string_view problem) {
-  absl::Status status = InvalidCall(operator_name, argument, problem, /*aclnn_status=*/0);
-  v1::ErrorDetail detail = *catalog::GetErrorDetail(status);
-  detail.set_reason("too_large");
-  catalog::SetErrorDetail(detail, &status);
-  return status;
+  return CallError(Reason::kTooLarge, {.operator_name = operator_name, .argument = argument},
+                   problem);
 }
 
 std::string DtypeList(const std::vector<Dtype>& dtypes) {
@@ -37,18 +33,13 @@ bool Accepts(const std::vector<Dtype>& dtypes, Dtype dtype) {
   return std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end();
 }
 
-// Says in front of an error which argument it is about. What has no reason is a mistake in the
-// call.
+// Puts the argument in front of an error about it. Errors without a reason are mistakes in the call.
 absl::Status AtArgument(absl::string_view operator_name, absl::string_view argument,
                         const absl::Status& status) {
-  std::optional<v1::ErrorDetail> detail = catalog::GetErrorDetail(status);
-  if (!detail) return InvalidCall(operator_name, argument, status.message());
-  absl::Status annotated(status.code(),
-                         absl::StrCat(operator_name, ": ", argument, ": ", status.message()));
-  detail->set_operator_(std::string(operator_name));
-  detail->set_argument(std::string(argument));
-  catalog::SetErrorDetail(*detail, &annotated);
-  return annotated;
+  if (!ErrorDetailOf(status)) return InvalidCall(operator_name, argument, status.message());
+  return AtPlace(
+      {.operator_name = operator_name, .argument = argument},
+      WithMessage(absl::StrCat(operator_name, ": ", argument, ": ", status.message()), status));
 }
 
 // Binds the invocations of one request in order.
@@ -78,7 +69,7 @@ class Binder {
     }
     for (const v1::Invocation& invocation : request_.invocations()) {
       if (absl::Status status = BindInvocation(invocation); !status.ok()) {
-        return WithInvocation(std::move(status));
+        return AtPlace({.invocation = program_.invocations.size()}, std::move(status));
       }
     }
     for (size_t i = 0; i < payload_is_used_.size(); ++i) {
@@ -91,15 +82,6 @@ class Binder {
   }
 
  private:
-  // Records in the error which invocation it is about.
-  absl::Status WithInvocation(absl::Status status) const {
-    if (auto detail = catalog::GetErrorDetail(status)) {
-      detail->set_invocation(program_.invocations.size());
-      catalog::SetErrorDetail(*detail, &status);
-    }
-    return status;
-  }
-
   absl::Status CountBytes(absl::string_view operator_name, absl::string_view argument,
                           uint64_t bytes, uint64_t* total) {
     if (bytes > limits_.max_tensor_bytes) {
@@ -122,7 +104,7 @@ class Binder {
     if (IsInProportion(program_.output_bytes, program_.input_bytes, limits_.max_output_ratio)) {
       return absl::OkStatus();
     }
-    return NeverFits(descriptor, "amplification",
+    return NeverFits(descriptor, Reason::kAmplification,
                      absl::StrCat(descriptor.output.name, ": outputs of ", program_.output_bytes,
                                   " bytes from inputs of ", program_.input_bytes, ", more than ",
                                   limits_.max_output_ratio, " times as much"),
@@ -139,24 +121,17 @@ class Binder {
     if (program_.work <= limits_.max_work) return absl::OkStatus();
     const bool is_alone = program_.work == bound->work;
     return NeverFits(
-        descriptor, "work_limit",
+        descriptor, Reason::kWorkLimit,
         absl::StrCat(
             "computes ", bound->work, " elements, ",
             is_alone ? "" : absl::StrCat("which brings the request to ", program_.work, ", "),
             "at most ", limits_.max_work, " allowed in one request"));
   }
 
-  static absl::Status NeverFits(const catalog::OperatorDescriptor& descriptor,
-                                absl::string_view reason, absl::string_view problem,
-                                absl::string_view argument = "") {
-    absl::Status status = catalog::ErrorWithPushback(absl::StatusCode::kFailedPrecondition, reason,
-                                                     absl::StrCat(descriptor.name, ": ", problem),
-                                                     /*pushback_ms=*/-1);
-    v1::ErrorDetail detail = *catalog::GetErrorDetail(status);
-    detail.set_operator_(std::string(descriptor.name));
-    detail.set_argument(std::string(argument));
-    catalog::SetErrorDetail(detail, &status);
-    return status;
+  static absl::Status NeverFits(const catalog::OperatorDescriptor& descriptor, Reason reason,
+                                absl::string_view problem, absl::string_view argument = "") {
+    return AtPlace({.operator_name = descriptor.name, .argument = argument},
+                   opserve::NeverFits(reason, absl::StrCat(descriptor.name, ": ", problem)));
   }
 
   absl::Status BindInvocation(const v1::Invocation& invocation) {
@@ -207,7 +182,7 @@ class Binder {
     for (size_t i = 0; i < given.size(); ++i) {
       const catalog::InputDescriptor& input = descriptor.inputs[i];
       if (given[i] == nullptr) {
-        return InvalidCall(descriptor.name, input.name, "missing", catalog::kAclnnParamNullptr);
+        return InvalidCall(descriptor.name, input.name, "missing", kAclnnParamNullptr);
       }
       BoundInput bound_input;
       if (absl::Status status = BindTensor(*given[i], &bound_input); !status.ok()) {
@@ -316,14 +291,13 @@ class Binder {
   }
 
   static absl::Status InvalidRange(absl::string_view problem) {
-    return catalog::ErrorWithReason(absl::StatusCode::kInvalidArgument, "shm_invalid", problem);
+    return MakeError(Reason::kShmInvalid, problem);
   }
 
   static absl::Status RangeTooSmall(const v1::SharedMemoryRange& range, uint64_t needed) {
-    return catalog::ErrorWithReason(
-        absl::StatusCode::kOutOfRange, "shm_invalid",
-        absl::StrCat("the shared memory for the result has ", range.size(),
-                     " bytes; it should be at least ", needed, " bytes"));
+    return MakeError(Reason::kShmInvalid, absl::StatusCode::kOutOfRange,
+                     absl::StrCat("the shared memory for the result has ", range.size(),
+                                  " bytes; it should be at least ", needed, " bytes"));
   }
 
   static absl::Status CheckRangeSize(const v1::SharedMemoryRange& range, uint64_t needed,
@@ -363,11 +337,10 @@ class Binder {
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<const ResidentTensor> resident,
                              find_resident_(handle));
     if (program_.device().value_or(resident->device) != resident->device) {
-      return catalog::ErrorWithReason(
-          absl::StatusCode::kFailedPrecondition, "invalid",
-          absl::StrCat("the resident tensor is on device ", resident->device,
-                       ", another one of the request on device ", *program_.device(),
-                       "; upload them to one device"));
+      return MakeError(Reason::kInvalid, absl::StatusCode::kFailedPrecondition,
+                       absl::StrCat("the resident tensor is on device ", resident->device,
+                                    ", another one of the request on device ", *program_.device(),
+                                    "; upload them to one device"));
     }
     OPSERVE_RETURN_IF_ERROR(CountBytes("", "resident tensor",
                                        static_cast<uint64_t>(catalog::NumBytes(resident->spec)),
@@ -471,8 +444,7 @@ class Binder {
                              WindowIn(std::move(region), range, invocation->output.dtype));
     window.range.set_size(bytes);  // a region that is not mapped may offer more
     if (window.region->is_read_only()) {
-      return catalog::ErrorWithReason(absl::StatusCode::kPermissionDenied, "forbidden",
-                                      "the region of shared memory is read-only");
+      return MakeError(Reason::kForbidden, "the region of shared memory is read-only");
     }
     auto& windows = program_.windows;
     for (size_t i = 0; i < windows.size(); ++i) {
@@ -518,8 +490,7 @@ Shape ContiguousStrides(const Shape& shape) {
 
 absl::StatusOr<std::shared_ptr<SharedRegion>> NoSharedMemory(
     const v1::SharedMemoryRange& /*range*/) {
-  return catalog::ErrorWithReason(absl::StatusCode::kUnimplemented, "shm_disabled",
-                                  "the daemon takes no shared memory (--enable_shm)");
+  return MakeError(Reason::kShmDisabled, "the daemon takes no shared memory (--enable_shm)");
 }
 
 absl::StatusOr<Program> BindProgram(const v1::ExecuteRequest& request,

@@ -8,8 +8,8 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 #include "server/device/acl_status.h"
 #include "server/execution/memory_plan.h"
 
@@ -20,12 +20,8 @@ namespace {
 absl::Status InInvocation(const Program& program, uint32_t index, const absl::Status& status) {
   if (status.ok()) return status;
   const absl::string_view name = program.invocations[index].op->descriptor->name;
-  absl::Status annotated(status.code(), absl::StrCat(name, ": ", status.message()));
-  v1::ErrorDetail detail = catalog::GetErrorDetail(status).value_or(v1::ErrorDetail());
-  detail.set_operator_(std::string(name));
-  detail.set_invocation(index);
-  catalog::SetErrorDetail(detail, &annotated);
-  return annotated;
+  return AtPlace({.operator_name = name, .invocation = index},
+                 WithMessage(absl::StrCat(name, ": ", status.message()), status));
 }
 
 using Registrations = std::vector<std::shared_ptr<const HostRegistration>>;
@@ -293,12 +289,10 @@ class ProgramRun {
         IsInProportion(bytes, program_.input_bytes, limits.max_ratio)) {
       return absl::OkStatus();
     }
-    return catalog::ErrorWithPushback(
-        absl::StatusCode::kFailedPrecondition, "amplification",
-        absl::StrCat("needs ", bytes, " bytes of workspace for ", program_.input_bytes,
-                     " bytes of inputs; at most ", limits.max_bytes, " bytes and ",
-                     limits.max_ratio, " times the inputs are allowed"),
-        /*pushback_ms=*/-1);
+    return NeverFits(Reason::kAmplification,
+                     absl::StrCat("needs ", bytes, " bytes of workspace for ", program_.input_bytes,
+                                  " bytes of inputs; at most ", limits.max_bytes, " bytes and ",
+                                  limits.max_ratio, " times the inputs are allowed"));
   }
 
   void* At(uint64_t offset) const {
@@ -352,8 +346,8 @@ namespace {
 absl::Status CheckResidents(const Program& program, const Device& device) {
   for (const std::shared_ptr<const ResidentTensor>& resident : program.residents) {
     if (resident->device_generation != device.generation()) {
-      return catalog::ErrorWithReason(
-          absl::StatusCode::kFailedPrecondition, "tensor_lost",
+      return MakeError(
+          Reason::kTensorLost,
           "the device was reset since the resident tensor was uploaded; upload it again");
     }
   }

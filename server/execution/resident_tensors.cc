@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 #include "server/observability/log.h"
 
 namespace opserve::server {
@@ -54,23 +54,16 @@ uint64_t TakeNumber(size_t bytes, absl::string_view* from) {
 }
 
 absl::Status Lost(absl::string_view why) {
-  return catalog::ErrorWithReason(
-      absl::StatusCode::kFailedPrecondition, "tensor_lost",
-      absl::StrCat("the resident tensor was lost when ", why, "; upload it again"));
+  return MakeError(Reason::kTensorLost,
+                   absl::StrCat("the resident tensor was lost when ", why, "; upload it again"));
 }
 
 absl::Status OverQuota(absl::string_view problem, int64_t pushback_ms) {
-  return catalog::ErrorWithPushback(absl::StatusCode::kResourceExhausted, "tenant_memory", problem,
-                                    pushback_ms);
+  return MakeError(Reason::kTenantMemory, problem, pushback_ms);
 }
 
 absl::Status AtPosition(size_t position, const absl::Status& status) {
-  absl::Status annotated(status.code(),
-                         absl::StrCat("handles[", position, "]: ", status.message()));
-  if (const auto detail = catalog::GetErrorDetail(status)) {
-    catalog::SetErrorDetail(*detail, &annotated);
-  }
-  return annotated;
+  return WithMessage(absl::StrCat("handles[", position, "]: ", status.message()), status);
 }
 
 }  // namespace
@@ -243,9 +236,8 @@ absl::StatusOr<ResidentTensors::Entries::const_iterator> ResidentTensors::FindEn
   const auto entry = entries_.find(handle);
   if (entry != entries_.end() && IsUsable(entry->second, tenant, now)) return entry;
   // From here on the handle's own bytes decide, so nobody learns whether it is another tenant's.
-  const absl::Status unknown =
-      catalog::ErrorWithReason(absl::StatusCode::kNotFound, "tensor_unknown",
-                               "no resident tensor has this handle, or its lease has ended");
+  const absl::Status unknown = MakeError(
+      Reason::kTensorUnknown, "no resident tensor has this handle, or its lease has ended");
   if (handle.size() != kHandleBytes) return unknown;
   if (handle.substr(0, kRunBytes) != run_) return Lost("the daemon restarted");
   handle.remove_prefix(kRunBytes);

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
 #include "proto/codec/crc32c.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 #include "server/device/acl_status.h"
 
 namespace opserve::server {
@@ -13,8 +13,8 @@ namespace {
 
 absl::Status CheckGeneration(const ResidentTensor& tensor, const Device& device) {
   if (tensor.device_generation == device.generation()) return absl::OkStatus();
-  return catalog::ErrorWithReason(
-      absl::StatusCode::kFailedPrecondition, "tensor_lost",
+  return MakeError(
+      Reason::kTensorLost,
       "the device was reset since the upload of the resident tensor began; upload it again");
 }
 

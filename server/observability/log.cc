@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "server/observability/log_queue.h"
 
 namespace opserve::server {
@@ -38,7 +38,7 @@ nlohmann::ordered_json Bounded(const nlohmann::ordered_json& value, size_t max_t
   if (value.is_string()) {
     const auto& text = value.get_ref<const std::string&>();
     if (text.size() <= max_text_bytes) return value;
-    return absl::StrCat(catalog::Shortened(text, max_text_bytes), " (", text.size(), " bytes)");
+    return absl::StrCat(Shortened(text, max_text_bytes), " (", text.size(), " bytes)");
   }
   if (!value.is_structured()) return value;
   const bool is_list = value.is_array();
@@ -113,7 +113,7 @@ absl::Status SetLogLevel(absl::string_view level) {
   const auto* const found = std::find(std::begin(kLevelNames), std::end(kLevelNames), level);
   if (found == std::end(kLevelNames)) {
     return absl::InvalidArgumentError(absl::StrCat("unknown log level \"",
-                                                   catalog::Shortened(level, kMaxTextBytesOfMany),
+                                                   Shortened(level, kMaxTextBytesOfMany),
                                                    "\"; use debug, info, warning, error or off"));
   }
   lowest_level.store(static_cast<int>(found - kLevelNames), std::memory_order_relaxed);

@@ -4,7 +4,7 @@
 
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "server/observability/log.h"
 
 namespace opserve::server {
@@ -35,8 +35,8 @@ nlohmann::ordered_json StagesOf(const StageClock& clock) {
 }
 
 void AddError(const absl::Status& status, nlohmann::ordered_json* line) {
-  (*line)["error"] = catalog::Shortened(status.message(), catalog::kMaxErrorBytes);
-  const auto detail = catalog::GetErrorDetail(status);
+  (*line)["error"] = Shortened(status.message(), kMaxErrorBytes);
+  const auto detail = ErrorDetailOf(status);
   if (!detail) return;
   if (!detail->reason().empty()) (*line)["reason"] = detail->reason();
   if (detail->aclnn_status() != 0) (*line)["aclnn_status"] = detail->aclnn_status();

@@ -2,43 +2,15 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 
 namespace opserve::server {
 namespace {
 
 using prometheus::MetricType;
 
-constexpr absl::string_view kReasons[] = {"too_large",
-                                          "invalid",
-                                          "unauthenticated",
-                                          "forbidden",
-                                          "rate_limited",
-                                          "queue_full",
-                                          "tenant_queue_full",
-                                          "tenant_memory",
-                                          "device_memory",
-                                          "amplification",
-                                          "deadline_infeasible",
-                                          "deadline_expired",
-                                          "draining",
-                                          "device_unavailable",
-                                          "shm_disabled",
-                                          "shm_invalid",
-                                          "work_limit"};
-
-bool IsOfSharedMemory(size_t reason) { return absl::StartsWith(kReasons[reason], "shm_"); }
-
-// Refusals that say when to try again.
-bool IsPassing(size_t reason) {
-  constexpr absl::string_view kPassing[] = {"rate_limited",  "queue_full",    "tenant_queue_full",
-                                            "tenant_memory", "device_memory", "draining",
-                                            "work_limit"};
-  return std::find(std::begin(kPassing), std::end(kPassing), kReasons[reason]) !=
-         std::end(kPassing);
-}
+ReasonFacts FactsAt(size_t index) { return FactsOf(static_cast<Reason>(index)); }
 
 double Seconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
@@ -77,7 +49,7 @@ RequestMetrics::PerTenant& RequestMetrics::Of(std::optional<uint32_t> tenant) {
   PerTenant* counted = slot.load(std::memory_order_acquire);
   if (counted != nullptr) return *counted;
   auto made =
-      std::make_unique<PerTenant>(operators_.size() * (devices_.size() + 1), std::size(kReasons));
+      std::make_unique<PerTenant>(operators_.size() * (devices_.size() + 1));
   if (slot.compare_exchange_strong(counted, made.get(), std::memory_order_acq_rel)) {
     return *made.release();
   }
@@ -119,19 +91,18 @@ void RequestMetrics::Record(const Request& request) {
 }
 
 std::optional<RequestMetrics::Refusal> RequestMetrics::RefusalOf(const absl::Status& why) {
-  static_assert(std::size(kReasons) == kReasonCount);
-  const auto detail = catalog::GetErrorDetail(why);
+  const auto detail = ErrorDetailOf(why);
   if (!detail) return std::nullopt;
-  const auto reason = std::find(std::begin(kReasons), std::end(kReasons), detail->reason());
-  if (reason == std::end(kReasons)) return std::nullopt;
-  return Refusal{static_cast<size_t>(reason - std::begin(kReasons)), detail->retry_pushback_ms()};
+  const Reason reason = ReasonFromText(detail->reason());
+  if (!FactsOf(reason).is_rejection) return std::nullopt;
+  return Refusal{static_cast<size_t>(reason), detail->retry_pushback_ms()};
 }
 
 void RequestMetrics::RecordRejection(std::optional<uint32_t> tenant, const absl::Status& why) {
   const std::optional<Refusal> refusal = RefusalOf(why);
   if (!refusal) return;
   Of(tenant).rejections[refusal->reason].fetch_add(1, std::memory_order_relaxed);
-  if (IsOfSharedMemory(refusal->reason)) {
+  if (FactsAt(refusal->reason).is_of_shared_memory) {
     shm_rejections_[refusal->reason].fetch_add(1, std::memory_order_relaxed);
   }
   RecordPushback(*refusal);
@@ -190,9 +161,10 @@ void RequestMetrics::CollectTenants(const TenantSeries& tenants,
       }
     }
     for (size_t reason = 0; reason < kReasonCount; ++reason) {
+      if (!FactsAt(reason).is_rejection) continue;
       uint64_t sum = 0;
       for (const PerTenant* tenant : counted) sum += count(tenant->rejections[reason]);
-      rejections.Add({{"tenant", series.label}, {"reason", std::string(kReasons[reason])}},
+      rejections.Add({{"tenant", series.label}, {"reason", std::string(FactsAt(reason).text)}},
                      static_cast<double>(sum));
     }
   }
@@ -249,12 +221,13 @@ void RequestMetrics::CollectReasons(std::vector<prometheus::MetricFamily>* famil
                                 "they were refused. (Those told never to are not in it.)",
                                 MetricType::Histogram);
   for (size_t reason = 0; reason < kReasonCount; ++reason) {
-    const std::string name(kReasons[reason]);
+    const ReasonFacts facts = FactsAt(reason);
+    const std::string name(facts.text);
     const uint64_t refused = shm_rejections_[reason].load(std::memory_order_relaxed);
-    if (refused > 0 || IsOfSharedMemory(reason)) {
+    if (refused > 0 || facts.is_of_shared_memory) {
       shm_rejections.Add({{"reason", name}}, static_cast<double>(refused));
     }
-    if (pushbacks_[reason]->count() > 0 || IsPassing(reason)) {
+    if (pushbacks_[reason]->count() > 0 || facts.passing != Passing::kNo) {
       pushbacks.Add({{"reason", name}}, pushbacks_[reason]->Collect());
     }
   }

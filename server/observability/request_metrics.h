@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "proto/status/reason.h"
 #include "server/observability/metrics.h"
 #include "server/observability/stage_clock.h"
 #include "server/observability/tenant_series.h"
@@ -63,7 +64,6 @@ class RequestMetrics {
 
  private:
   static constexpr int kCodes = 17;
-  static constexpr size_t kReasonCount = 17;
 
   struct Copies {
     std::atomic<uint64_t> to_device = 0;
@@ -81,15 +81,15 @@ class RequestMetrics {
 
   // What is counted of one tenant (or of those that share a slot).
   struct PerTenant {
-    PerTenant(size_t cells, size_t reasons) : requests(cells), rejections(reasons) {}
+    explicit PerTenant(size_t cells) : requests(cells) {}
     // By operator, device (the last: none) and code.
     std::vector<std::array<std::atomic<uint64_t>, kCodes>> requests;
-    std::vector<std::atomic<uint64_t>> rejections;  // by position in the set of reasons
+    std::array<std::atomic<uint64_t>, kReasonCount> rejections = {};
   };
 
   // What a refusal says about itself.
   struct Refusal {
-    size_t reason;  // its position in the set
+    size_t reason;  // a Reason but kNone
     int64_t pushback_ms;
   };
   static std::optional<Refusal> RefusalOf(const absl::Status& why);

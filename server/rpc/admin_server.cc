@@ -13,8 +13,8 @@
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server_builder.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 #include "server/access/audit.h"
 #include "server/access/authenticator.h"
 #include "server/access/connection_gate.h"
@@ -90,11 +90,11 @@ class AdminService final : public v1::AdminService::Service {
     if (!request->has_interval()) interval = absl::Seconds(1);
     if (interval < kShortestInterval || interval > kLongestInterval) {
       return ToGrpcStatus(
-          catalog::InvalidCall("", "interval",
-                               absl::StrCat("is ", absl::FormatDuration(interval), ", must be ",
-                                            absl::FormatDuration(kShortestInterval), " to ",
-                                            absl::FormatDuration(kLongestInterval)),
-                               /*aclnn_status=*/0),
+          InvalidCall("", "interval",
+                      absl::StrCat("is ", absl::FormatDuration(interval), ", must be ",
+                                   absl::FormatDuration(kShortestInterval), " to ",
+                                   absl::FormatDuration(kLongestInterval)),
+                      /*aclnn_status=*/0),
           rpc);
     }
     // One thread of the few is the watcher's for as long as it watches; some must be left.

@@ -5,8 +5,8 @@
 
 #include "absl/time/clock.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
-#include "ops/catalog/status_macros.h"
 #include "proto/codec/payload_message.h"
+#include "proto/status/status_macros.h"
 #include "server/rpc/pinned_slice.h"
 
 namespace opserve::server {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "server/rpc/pinned_slice.h"
 
 namespace opserve::server {
@@ -80,10 +80,9 @@ uint64_t ResultBytes(const Program& program) {
 absl::Status CheckResponseFits(const Program& program, uint64_t limit) {
   const uint64_t bytes = kHeaderBytes + ResultBytes(program);
   if (bytes <= limit) return absl::OkStatus();
-  return catalog::ErrorWithReason(
-      absl::StatusCode::kInvalidArgument, "too_large",
-      absl::StrCat("the results make a message of about ", bytes, " bytes, at most ", limit,
-                   " allowed (--max_message_bytes)"));
+  return MakeError(Reason::kTooLarge,
+                   absl::StrCat("the results make a message of about ", bytes, " bytes, at most ",
+                                limit, " allowed (--max_message_bytes)"));
 }
 
 v1::Receipt::PoolOutcome PoolOutcomeOf(const ProgramResult& result) {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
 #include "proto/codec/header_arena.h"
 #include "proto/codec/payload_message.h"
+#include "proto/status/error.h"
 #include "server/rpc/execution_start.h"
 #include "server/rpc/status_conversion.h"
 
@@ -35,7 +35,7 @@ absl::Duration TimeoutOf(const v1::ExecuteStreamRequest& message) {
 }
 
 absl::Status InvalidMessage(absl::string_view field, absl::string_view problem) {
-  return catalog::InvalidCall("", field, problem, 0);
+  return InvalidCall("", field, problem, 0);
 }
 
 }  // namespace

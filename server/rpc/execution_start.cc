@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 #include "server/rpc/connection_key.h"
 #include "server/rpc/execute_response.h"
 #include "server/rpc/idempotency_cache.h"
@@ -45,12 +45,11 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> FindRegion(const ExecuteContext& c
   if (!is_named && context.shared_regions == nullptr) return NoSharedMemory(range);
   // Who may connect to the socket may use memory of this machine; others cannot even have any.
   if (!is_named && !absl::StartsWith(input.rpc->peer(), "unix:")) {
-    return catalog::ErrorWithReason(absl::StatusCode::kPermissionDenied, "forbidden",
-                                    "shared memory can be used over Unix sockets only");
+    return MakeError(Reason::kForbidden, "shared memory can be used over Unix sockets only");
   }
   if (!input.header.idempotency_key().empty()) {
-    return catalog::ErrorWithReason(
-        absl::StatusCode::kInvalidArgument, "shm_invalid",
+    return MakeError(
+        Reason::kShmInvalid,
         "a request with an idempotency_key cannot use shared memory, whose contents may change "
         "from one repetition to the next");
   }
@@ -270,7 +269,7 @@ absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& messa
                                                      kMaxHeaderFields, " allowed"));
   }
   if (status.ok()) status = split->ParseHeader(header);
-  if (!status.ok()) return catalog::InvalidCall("", "", status.message(), 0);
+  if (!status.ok()) return InvalidCall("", "", status.message(), 0);
   return split;
 }
 

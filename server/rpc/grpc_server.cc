@@ -9,7 +9,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "ops/catalog/descriptor_proto.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/status_macros.h"
 #include "server/access/connection_limits.h"
 #include "server/access/listener.h"
 #include "server/access/socket_functions.h"

@@ -8,9 +8,9 @@
 #include "grpcpp/support/async_stream.h"
 #include "grpcpp/support/async_unary_call.h"
 #include "inference/grpc_service.grpc.pb.h"
-#include "ops/catalog/error.h"
 #include "opserve/v1/operator_service.grpc.pb.h"
 #include "opserve/v1/tensor_service.grpc.pb.h"
+#include "proto/status/error.h"
 #include "server/rpc/completion_event.h"
 #include "server/rpc/message_bytes.h"
 #include "server/rpc/refusal.h"
@@ -249,8 +249,7 @@ absl::Status HealthService::Admit(HealthWatchCall* call) {
   int& watches = watches_of_[call->peer_];
   if (watches >= (call->is_identified_ ? kMaxIdentifiedWatches : 1)) {
     refused_.fetch_add(1, std::memory_order_relaxed);
-    return catalog::ErrorWithReason(absl::StatusCode::kResourceExhausted, "rate_limited",
-                                    "this connection has as many Watch calls as it may");
+    return MakeError(Reason::kRateLimited, "this connection has as many Watch calls as it may");
   }
   ++watches;
   call->is_counted_ = true;
@@ -276,9 +275,8 @@ HealthWatchCall* HealthService::MakeRoom() {
   HealthWatchCall* const oldest = anonymous_.front();
   anonymous_.pop_front();
   evicted_.fetch_add(1, std::memory_order_relaxed);
-  const bool ends = oldest->BeginEndWith(
-      catalog::ErrorWithReason(absl::StatusCode::kResourceExhausted, "rate_limited",
-                               "too many Watch calls without credentials; this was the oldest"));
+  const bool ends = oldest->BeginEndWith(MakeError(
+      Reason::kRateLimited, "too many Watch calls without credentials; this was the oldest"));
   return ends ? oldest : nullptr;
 }
 

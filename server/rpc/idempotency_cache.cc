@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 
 namespace opserve::server {
 namespace {
@@ -22,7 +22,7 @@ absl::StatusOr<IdempotencyCache::Begun> IdempotencyCache::Begin(const Repeatable
                                                                 OnExecutionEnd on_end,
                                                                 absl::Time now) {
   if (request.key.size() > kMaxKeyBytes) {
-    return catalog::InvalidCall(
+    return InvalidCall(
         "", "idempotency_key",
         absl::StrCat("it has ", request.key.size(), " bytes, at most ", kMaxKeyBytes, " allowed"),
         0);
@@ -32,7 +32,7 @@ absl::StatusOr<IdempotencyCache::Begun> IdempotencyCache::Begin(const Repeatable
   Expire(now);
   auto [entry, is_new] = entries_.try_emplace(key);
   if (!is_new && entry->second.digest != request.digest) {
-    return catalog::InvalidCall("", "idempotency_key", "it was used for another request", 0);
+    return InvalidCall("", "idempotency_key", "it was used for another request", 0);
   }
   if (entry->second.answer != nullptr) return Begun{.answer = entry->second.answer, .place = {}};
   if (is_new) {

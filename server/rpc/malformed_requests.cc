@@ -6,7 +6,7 @@
 
 #include "grpcpp/support/interceptor.h"
 #include "grpcpp/support/server_interceptor.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "server/rpc/status_conversion.h"
 
 namespace opserve::server {
@@ -32,12 +32,12 @@ class MalformedRequests final : public grpc::experimental::Interceptor {
 
  private:
   static void Refuse(InterceptorBatchMethods* methods) {
-    const absl::Status status =
-        catalog::InvalidCall("", "", "malformed message", /*aclnn_status=*/0);
+    const absl::Status status = InvalidCall("", "", "malformed message", /*aclnn_status=*/0);
     const v1::StatusDetails details = ToStatusDetails(status);
     methods->ModifySendStatus(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, details.message(),
                                            details.SerializeAsString()));
-    methods->GetSendTrailingMetadata()->emplace("opserve-reason", "invalid");
+    methods->GetSendTrailingMetadata()->emplace("opserve-reason",
+                                                 std::string(ReasonText(Reason::kInvalid)));
   }
 
   bool has_message_ = true;

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 
 namespace opserve::server {
 
@@ -16,9 +16,9 @@ absl::Status ParseMessage(grpc::ByteBuffer* bytes, Message* message) {
   if (grpc::SerializationTraits<Message>::Deserialize(bytes, message).ok()) {
     return absl::OkStatus();
   }
-  return catalog::InvalidCall(
-      "", "", absl::StrCat("malformed message: not a ", Message::descriptor()->name()),
-      /*aclnn_status=*/0);
+  return InvalidCall("", "",
+                     absl::StrCat("malformed message: not a ", Message::descriptor()->name()),
+                     /*aclnn_status=*/0);
 }
 
 template <typename Message>

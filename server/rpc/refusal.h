@@ -2,13 +2,12 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 
 namespace opserve::server {
 
 inline absl::Status DrainingError() {
-  return catalog::ErrorWithPushback(absl::StatusCode::kUnavailable, "draining",
-                                    "the daemon is shutting down", /*pushback_ms=*/1000);
+  return MakeError(Reason::kDraining, "the daemon is shutting down", /*pushback_ms=*/1000);
 }
 
 }  // namespace opserve::server

@@ -13,7 +13,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/time/clock.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/status_macros.h"
 #include "server/access/connection_limits.h"
 #include "server/access/peer_name.h"
 

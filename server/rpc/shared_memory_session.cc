@@ -3,17 +3,15 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 #include "server/access/audit.h"
 #include "server/rpc/status_conversion.h"
 
 namespace opserve::server {
 namespace {
 
-absl::Status Invalid(absl::string_view problem) {
-  return catalog::ErrorWithReason(absl::StatusCode::kInvalidArgument, "shm_invalid", problem);
-}
+absl::Status Invalid(absl::string_view problem) { return MakeError(Reason::kShmInvalid, problem); }
 
 absl::Status CheckNoDescriptor(const SharedMemorySession::Packet& packet) {
   if (packet.descriptors.empty()) return absl::OkStatus();
@@ -32,6 +30,8 @@ std::string SharedMemorySession::Answer(const Packet& packet) {
   if (!status.ok()) {
     response.Clear();
     *response.mutable_error() = ToStatusDetails(status);
+    // A stranger gets one answer, so that nobody without an identity can keep the thread busy.
+    if (!is_identified()) is_over_ = true;
     parts_.metrics.RecordSharedMemoryRejection(status);
   }
   if (is_identified()) response.set_connection(key_);
@@ -60,7 +60,6 @@ absl::Status SharedMemorySession::Identify(const std::string& token) {
   if (!token.empty()) credentials.token = token;
   const absl::StatusOr<Tenant*> tenant = parts_.tenants.Identify(credentials);
   if (!tenant.ok()) {
-    is_over_ = true;
     AuditDenied("shared_memory", tenant.status(), uid_, /*certificate_names=*/{});
     return tenant.status();
   }

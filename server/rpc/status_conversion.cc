@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 
 namespace opserve::server {
 namespace {
@@ -23,17 +23,15 @@ void AddTrailers(const v1::ErrorDetail& detail, grpc::ServerContext* context) {
 }  // namespace
 
 v1::StatusDetails ToStatusDetails(const absl::Status& status) {
-  using catalog::Shortened;
   v1::StatusDetails details;
   details.set_code(static_cast<int>(status.code()));
   // Some clients take an error without a message for success.
-  details.set_message(status.message().empty()
-                          ? absl::StatusCodeToString(status.code())
-                          : Shortened(status.message(), catalog::kMaxErrorBytes));
-  if (std::optional<v1::ErrorDetail> detail = catalog::GetErrorDetail(status)) {
-    detail->set_operator_(Shortened(detail->operator_(), catalog::kMaxErrorNameBytes));
-    detail->set_argument(Shortened(detail->argument(), catalog::kMaxErrorNameBytes));
-    detail->set_runtime_message(Shortened(detail->runtime_message(), catalog::kMaxErrorBytes));
+  details.set_message(status.message().empty() ? absl::StatusCodeToString(status.code())
+                                               : Shortened(status.message(), kMaxErrorBytes));
+  if (std::optional<v1::ErrorDetail> detail = ErrorDetailOf(status)) {
+    detail->set_operator_(Shortened(detail->operator_(), kMaxErrorNameBytes));
+    detail->set_argument(Shortened(detail->argument(), kMaxErrorNameBytes));
+    detail->set_runtime_message(Shortened(detail->runtime_message(), kMaxErrorBytes));
     details.add_details()->PackFrom(*detail);
   }
   return details;
@@ -43,7 +41,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContext* conte
   if (status.ok()) return grpc::Status::OK;
   const v1::StatusDetails details = ToStatusDetails(status);
   const auto code = static_cast<grpc::StatusCode>(status.code());
-  const std::optional<v1::ErrorDetail> detail = catalog::GetErrorDetail(status);
+  const std::optional<v1::ErrorDetail> detail = ErrorDetailOf(status);
   if (!detail) return grpc::Status(code, details.message());
   AddTrailers(*detail, context);
   return grpc::Status(code, details.message(), details.SerializeAsString());

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "google/protobuf/util/time_util.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::server {
 namespace {
@@ -29,13 +29,8 @@ std::vector<std::string> ToVector(const Handles& handles) {
 
 }  // namespace
 
-absl::Status InvalidField(absl::string_view field, absl::string_view problem,
-                          absl::string_view reason) {
-  absl::Status status = catalog::InvalidCall("", field, problem, /*aclnn_status=*/0);
-  v1::ErrorDetail detail = *catalog::GetErrorDetail(status);
-  detail.set_reason(std::string(reason));
-  catalog::SetErrorDetail(detail, &status);
-  return status;
+absl::Status InvalidField(absl::string_view field, absl::string_view problem, Reason reason) {
+  return CallError(reason, {.argument = field}, problem);
 }
 
 absl::Status CheckChunkBytes(const TensorContext& context, uint64_t chunk_bytes) {

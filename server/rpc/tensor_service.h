@@ -48,7 +48,7 @@ struct TensorContext {
 
 // kInvalidArgument, naming the field, with `reason`: a mistake in a message of this service.
 absl::Status InvalidField(absl::string_view field, absl::string_view problem,
-                          absl::string_view reason = "invalid");
+                          Reason reason = Reason::kInvalid);
 
 // kInvalidArgument unless it is 1 to the context's limit.
 absl::Status CheckChunkBytes(const TensorContext& context, uint64_t chunk_bytes);

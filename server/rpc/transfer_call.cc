@@ -7,8 +7,8 @@
 
 #include "absl/time/clock.h"
 #include "grpc/support/time.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 #include "server/observability/log.h"
 #include "server/rpc/connection_key.h"
 #include "server/rpc/refusal.h"
@@ -103,8 +103,7 @@ void TransferCall::HandleStep(bool /*ok*/) {
 
 void TransferCall::HandleDeadline(bool ok) {
   if (ok) {  // not cancelled
-    OnDeadline(catalog::ErrorWithReason(absl::StatusCode::kDeadlineExceeded, "deadline_expired",
-                                        "the deadline passed during the transfer"));
+    OnDeadline(MakeError(Reason::kDeadlineExpired, "the deadline passed during the transfer"));
   }
   EventEnded();
 }

@@ -12,7 +12,7 @@
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/async_unary_call.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/status_macros.h"
 #include "server/access/authenticator.h"
 #include "server/rpc/call_counter.h"
 #include "server/rpc/completion_event.h"

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 #include "server/execution/tensor_transfer.h"
 
 namespace opserve::server {
@@ -48,8 +48,7 @@ absl::StatusOr<DeviceService*> ChooseDevice(const TensorContext& context, uint32
     if (others != nullptr && Scheduler::HasRoom(*others, tenant, bytes)) return others;
   }
   if (DeviceService* roomiest = scheduler.Roomiest(tenant)) return roomiest;
-  return catalog::ErrorWithReason(absl::StatusCode::kUnavailable, "device_unavailable",
-                                  "no device is ready");
+  return MakeError(Reason::kDeviceUnavailable, "no device is ready");
 }
 
 }  // namespace
@@ -120,8 +119,8 @@ void UploadCall::OnPace(bool /*ok*/) {
 }
 
 absl::Status UploadCall::Stalled() const {
-  return catalog::ErrorWithReason(
-      absl::StatusCode::kDeadlineExceeded, UploadMetrics::kStalledReason,
+  return MakeError(
+      Reason::kUploadStalled,
       absl::StrCat("the upload stalled after ", received_bytes_, " of the tensor's ", total_bytes_,
                    " bytes: a client may pause for ",
                    absl::FormatDuration(context_.upload_stall_timeout),
@@ -168,7 +167,7 @@ absl::Status UploadCall::Start(const v1::UploadHeader& header) {
     return InvalidField("shape",
                         absl::StrCat("takes ", total_bytes_, " bytes, at most ",
                                      context_.max_tensor_bytes, " allowed (--max_tensor_bytes)"),
-                        "too_large");
+                        Reason::kTooLarge);
   }
   OPSERVE_RETURN_IF_ERROR(CheckChunkBytes(context_, header.chunk_bytes()));
   chunk_bytes_ = header.chunk_bytes();

@@ -1,15 +1,14 @@
 #include "server/rpc/upload_metrics.h"
 
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 
 namespace opserve::server {
 
 void UploadMetrics::RecordEnd(const absl::Status& status) {
-  const auto detail = catalog::GetErrorDetail(status);
   Result result = kRefused;
   if (status.ok()) {
     result = kComplete;
-  } else if (detail && detail->reason() == kStalledReason) {
+  } else if (ErrorReasonOf(status) == Reason::kUploadStalled) {
     result = kStalled;
   } else if (absl::IsCancelled(status)) {
     result = kCancelled;

@@ -13,9 +13,6 @@ namespace opserve::server {
 // Thread-safe.
 class UploadMetrics {
  public:
-  // The reason in the ErrorDetail of an upload whose client sent too slowly.
-  static constexpr char kStalledReason[] = "upload_stalled";
-
   void RecordEnd(const absl::Status& status);
 
   prometheus::MetricFamily Collect() const;

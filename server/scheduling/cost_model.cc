@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 
 namespace opserve::server {
 namespace {
@@ -82,12 +82,11 @@ bool IsDeadlineFeasible(absl::Time now, absl::Time deadline, const CostModel::Es
 }
 
 absl::Status DeadlineInfeasible(absl::Duration cost, absl::Duration left) {
-  return catalog::ErrorWithPushback(
-      absl::StatusCode::kDeadlineExceeded, "deadline_infeasible",
-      absl::StrCat("the request takes about ", absl::FormatDuration(cost),
-                   " once it starts, which would be too late: its deadline is in ",
-                   absl::FormatDuration(left)),
-      /*pushback_ms=*/-1);
+  return MakeError(Reason::kDeadlineInfeasible,
+                   absl::StrCat("the request takes about ", absl::FormatDuration(cost),
+                                " once it starts, which would be too late: its deadline is in ",
+                                absl::FormatDuration(left)),
+                   kNeverRetry);
 }
 
 }  // namespace opserve::server

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::server {
 namespace {
@@ -61,8 +61,7 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
   const TaskDemand& demand = (*task)->demand();
   const absl::Time deadline = (*task)->call()->deadline();
   if (is_closed_ || is_paused_) {
-    return catalog::ErrorWithReason(absl::StatusCode::kUnavailable, "device_unavailable",
-                                    "the device takes no requests now");
+    return MakeError(Reason::kDeviceUnavailable, "the device takes no requests now");
   }
   if (!IsDeadlineFeasible(now, deadline, demand.cost, tasks_.queued_time(demand.tenant), lanes_)) {
     return DeadlineInfeasible(demand.cost.time, deadline - now);
@@ -266,10 +265,9 @@ absl::StatusOr<std::shared_ptr<void>> DeviceQueue::TakeMemory(uint32_t tenant, u
     });
   }
   const bool is_own_limit = tasks_.IsAboveHardLimit(tenant, bytes);
-  return catalog::ErrorWithPushback(
-      absl::StatusCode::kResourceExhausted, is_own_limit ? "tenant_memory" : "device_memory",
-      absl::StrCat("the tenant cannot get ", bytes, " bytes of device memory now"),
-      kMemoryPushbackMs);
+  return MakeError(is_own_limit ? Reason::kTenantMemory : Reason::kDeviceMemory,
+                   absl::StrCat("the tenant cannot get ", bytes, " bytes of device memory now"),
+                   kMemoryPushbackMs);
 }
 
 absl::Status DeviceQueue::CheckCanEverHold(uint32_t tenant, uint64_t bytes) {

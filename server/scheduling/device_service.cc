@@ -6,7 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 #include "server/scheduling/cost_model.h"
 #include "server/scheduling/visitor.h"
 
@@ -67,13 +68,11 @@ DeviceService::~DeviceService() {
 absl::Status DeviceService::NotServing() const {
   const DeviceState state = device_.state();
   if (state == DeviceState::kDraining) {
-    return catalog::ErrorWithPushback(absl::StatusCode::kUnavailable, "draining",
-                                      absl::StrCat("device ", device_.id(), " is being drained"),
-                                      absl::ToInt64Milliseconds(kDrainRetry));
+    return MakeError(Reason::kDraining, absl::StrCat("device ", device_.id(), " is being drained"),
+                     absl::ToInt64Milliseconds(kDrainRetry));
   }
-  return catalog::ErrorWithReason(
-      absl::StatusCode::kUnavailable, "device_unavailable",
-      absl::StrCat("device ", device_.id(), " is ", DeviceStateName(state)));
+  return MakeError(Reason::kDeviceUnavailable,
+                   absl::StrCat("device ", device_.id(), " is ", DeviceStateName(state)));
 }
 
 absl::Status DeviceService::Submit(std::unique_ptr<LaneTask>* task) {
@@ -93,10 +92,9 @@ absl::Status DeviceService::Submit(std::unique_ptr<LaneTask>* task) {
 absl::Status DeviceService::PushOrVisit(std::unique_ptr<LaneTask>* task) {
   const std::optional<uint32_t> visitor = Visitor::Current();
   if (!visitor) return queue_.Push(task);
-  absl::StatusOr<DeviceQueue::Visit> visit = queue_.PushOrStart(task, *visitor);
-  if (!visit.ok()) return visit.status();
-  for (std::unique_ptr<LaneTask>& late : visit->popped.expired) OnExpired(std::move(late));
-  if (visit->popped.next) visit->lanes->RunVisit(*visitor, *std::move(visit->popped.next));
+  OPSERVE_ASSIGN_OR_RETURN(DeviceQueue::Visit visit, queue_.PushOrStart(task, *visitor));
+  for (std::unique_ptr<LaneTask>& late : visit.popped.expired) OnExpired(std::move(late));
+  if (visit.popped.next) visit.lanes->RunVisit(*visitor, *std::move(visit.popped.next));
   return absl::OkStatus();
 }
 
@@ -126,10 +124,10 @@ void DeviceService::OnExpired(std::unique_ptr<LaneTask> task) {
   if (status.ok() && left <= task->demand().cost.time) {
     status = DeadlineInfeasible(task->demand().cost.time, left);
   } else if (status.ok()) {
-    status = catalog::ErrorWithReason(
-        absl::StatusCode::kDeadlineExceeded, "deadline_expired",
-        absl::StrCat("waited for a device longer than ",
-                     absl::FormatDuration(options_.queue_max_age), " (queue_max_age)"));
+    status =
+        MakeError(Reason::kDeadlineExpired,
+                  absl::StrCat("waited for a device longer than ",
+                               absl::FormatDuration(options_.queue_max_age), " (queue_max_age)"));
   }
   task->Refuse(status);
   Wake();  // it may be the last one of a device that drains
@@ -191,7 +189,7 @@ absl::StatusOr<T> DeviceService::RunOnSupervisor(std::function<absl::StatusOr<T>
 absl::Status DeviceService::Resume(absl::Time deadline) {
   return RunOnSupervisor<bool>(
              [this]() -> absl::StatusOr<bool> {
-               if (absl::Status status = ResumeNow(); !status.ok()) return status;
+               OPSERVE_RETURN_IF_ERROR(ResumeNow());
                return true;
              },
              deadline)

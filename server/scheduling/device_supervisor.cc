@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/status_macros.h"
 #include "server/execution/golden_values.h"
 #include "server/observability/log.h"
 #include "server/scheduling/device_service.h"

@@ -14,7 +14,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 #include "server/scheduling/fair_queue.h"
 #include "server/scheduling/memory_zones.h"
 #include "server/scheduling/pinned_zones.h"
@@ -140,8 +141,8 @@ class DispatchQueue {
 template <typename Payload>
 absl::Status DispatchQueue<Payload>::SetTenant(uint32_t tenant, uint32_t weight,
                                                const MemoryLimits& limits) {
-  if (absl::Status status = TenantShares::CheckWeight(weight); !status.ok()) return status;
-  if (absl::Status status = memory_.SetLimits(tenant, limits); !status.ok()) return status;
+  OPSERVE_RETURN_IF_ERROR(TenantShares::CheckWeight(weight));
+  OPSERVE_RETURN_IF_ERROR(memory_.SetLimits(tenant, limits));
   queue_.Unpark(tenant);  // it may have room now
   return queue_.SetWeight(tenant, weight);
 }
@@ -150,11 +151,9 @@ template <typename Payload>
 absl::Status DispatchQueue<Payload>::CheckCanEverFit(uint32_t tenant, uint64_t bytes) const {
   if (memory_.CanEverFit(tenant, bytes)) return absl::OkStatus();
   const bool is_own_limit = memory_.IsAboveHardLimit(tenant, bytes);
-  return catalog::ErrorWithPushback(
-      absl::StatusCode::kFailedPrecondition, is_own_limit ? "tenant_memory" : "device_memory",
-      absl::StrCat(bytes, " bytes of device memory are needed, more than ",
-                   is_own_limit ? "the tenant's limit" : "the tenant can ever get"),
-      /*pushback_ms=*/-1);
+  return NeverFits(is_own_limit ? Reason::kTenantMemory : Reason::kDeviceMemory,
+                   absl::StrCat(bytes, " bytes of device memory are needed, more than ",
+                                is_own_limit ? "the tenant's limit" : "the tenant can ever get"));
 }
 
 template <typename Payload>
@@ -165,7 +164,7 @@ absl::Status DispatchQueue<Payload>::Push(Entry* entry, absl::Time now) {
     fits = pinned_->CheckCanEverFit(tenant, entry->pinned_bytes);
   }
   if (!fits.ok()) return fits;
-  if (absl::Status status = queue_.Push(entry, now); !status.ok()) return status;
+  OPSERVE_RETURN_IF_ERROR(queue_.Push(entry, now));
   LookAgain(tenant);
   return absl::OkStatus();
 }

@@ -17,7 +17,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 #include "server/scheduling/retry_pushback.h"
 #include "server/scheduling/tenant_shares.h"
 
@@ -218,26 +219,23 @@ template <typename Payload>
 absl::Status FairQueue<Payload>::CheckRoom(const Entry& entry) {
   const uint32_t tenant = entry.tenant;
   if (depth(tenant) >= options_.capacity_per_tenant) {
-    return catalog::ErrorWithPushback(
-        absl::StatusCode::kResourceExhausted, "tenant_queue_full",
-        absl::StrCat("the tenant's queue is full with ", depth(tenant), " requests"),
-        TenantPushback(tenant));
+    return MakeError(Reason::kTenantQueueFull,
+                     absl::StrCat("the tenant's queue is full with ", depth(tenant), " requests"),
+                     TenantPushback(tenant));
   }
   // Few requests can be more work than their count tells. Without overflow: what waits is within
   // the bound.
   if (entry.work > options_.work_per_tenant - queued_work(tenant)) {
-    return catalog::ErrorWithPushback(
-        absl::StatusCode::kResourceExhausted, "work_limit",
-        absl::StrCat("the request computes ", entry.work, " elements; the tenant's queue has ",
-                     queued_work(tenant), ", at most ", options_.work_per_tenant,
-                     " may wait for a device"),
-        TenantPushback(tenant));
+    return MakeError(Reason::kWorkLimit,
+                     absl::StrCat("the request computes ", entry.work,
+                                  " elements; the tenant's queue has ", queued_work(tenant),
+                                  ", at most ", options_.work_per_tenant, " may wait for a device"),
+                     TenantPushback(tenant));
   }
   if (depth() >= options_.capacity) {
-    return catalog::ErrorWithPushback(
-        absl::StatusCode::kResourceExhausted, "queue_full",
-        absl::StrCat("the queue is full with ", depth(), " requests"),
-        PushbackMilliseconds(queued_time_ / options_.lanes, options_.random));
+    return MakeError(Reason::kQueueFull,
+                     absl::StrCat("the queue is full with ", depth(), " requests"),
+                     PushbackMilliseconds(queued_time_ / options_.lanes, options_.random));
   }
   return absl::OkStatus();
 }
@@ -245,8 +243,8 @@ absl::Status FairQueue<Payload>::CheckRoom(const Entry& entry) {
 template <typename Payload>
 absl::Status FairQueue<Payload>::Push(Entry* entry, absl::Time now) {
   const uint32_t tenant = entry->tenant;
-  if (absl::Status status = CheckRoom(*entry); !status.ok()) return status;
-  if (absl::Status status = CheckRoomAside(*entry); !status.ok()) return status;
+  OPSERVE_RETURN_IF_ERROR(CheckRoom(*entry));
+  OPSERVE_RETURN_IF_ERROR(CheckRoomAside(*entry));
   entry->arrival = now;
   entry->estimate = std::max(entry->estimate, kLeastEstimate);
   entry->expiry = std::min(entry->expiry, entry->deadline);
@@ -276,8 +274,8 @@ absl::Status FairQueue<Payload>::CheckRoomAside(const Entry& entry) {
   if (aside == aside_.end()) return absl::OkStatus();
   const size_t most = std::max<size_t>(options_.capacity_per_tenant / 4, 1);
   if (aside->second.size() < most) return absl::OkStatus();
-  return catalog::ErrorWithPushback(
-      absl::StatusCode::kResourceExhausted, "tenant_queue_full",
+  return MakeError(
+      Reason::kTenantQueueFull,
       absl::StrCat(aside->second.size(),
                    " requests of this connection wait until it has read "
                    "earlier results"),

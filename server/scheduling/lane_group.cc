@@ -5,7 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::server {
 namespace {

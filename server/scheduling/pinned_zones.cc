@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 
 namespace opserve::server {
 
@@ -33,12 +33,11 @@ absl::Status PinnedZones::CheckCanEverFit(uint32_t tenant, uint64_t bytes) const
   absl::MutexLock lock(&mutex_);
   if (zones_.CanEverFit(tenant, bytes)) return absl::OkStatus();
   const bool is_own_limit = zones_.IsAboveHardLimit(tenant, bytes);
-  return catalog::ErrorWithPushback(
-      absl::StatusCode::kFailedPrecondition, is_own_limit ? "tenant_memory" : "too_large",
+  return NeverFits(
+      is_own_limit ? Reason::kTenantMemory : Reason::kTooLarge,
       absl::StrCat(bytes, " bytes of page-locked memory are needed for the results, more than ",
                    is_own_limit ? "the tenant's limit" : "the tenant can ever get", " of the ",
-                   capacity_, " there are (--pinned_pool_bytes)"),
-      /*pushback_ms=*/-1);
+                   capacity_, " there are (--pinned_pool_bytes)"));
 }
 
 bool PinnedZones::IsFull(const Connection& connection, uint32_t tenant, uint64_t bytes) const {

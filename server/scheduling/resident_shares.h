@@ -7,7 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 
 namespace opserve::server {
 
@@ -24,9 +24,9 @@ class ResidentShares {
     const Tenant known = Of(tenant);
     if (bytes <= Left(known)) return absl::OkStatus();
     const bool can_fit = bytes <= known.limit;
-    return catalog::ErrorWithPushback(
+    return MakeError(
+        Reason::kTenantMemory,
         can_fit ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kFailedPrecondition,
-        "tenant_memory",
         absl::StrCat(bytes,
                      " bytes more for resident tensors exceed the tenant's part of the "
                      "device, ",

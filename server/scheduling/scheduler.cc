@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "server/scheduling/default_zones.h"
 #include "server/scheduling/placement.h"
 
@@ -52,8 +52,7 @@ absl::Status Scheduler::Submit(std::unique_ptr<LaneTask>* task) {
   if (const std::optional<int32_t> device = (*task)->device()) return Find(*device)->Submit(task);
   DeviceService* service = BestFor((*task)->demand().tenant);
   if (service == nullptr) {
-    return catalog::ErrorWithReason(absl::StatusCode::kUnavailable, "device_unavailable",
-                                    "no device is ready");
+    return MakeError(Reason::kDeviceUnavailable, "no device is ready");
   }
   return service->Submit(task);
 }

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "absl/time/clock.h"
+#include "proto/status/status_macros.h"
 #include "server/execution/program_runner.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
@@ -51,11 +52,10 @@ struct ShadowChecks::Repetition {
   absl::Status Run(LaneContext& lane) {
     const CallState call(absl::Now() + kMemoryPatience);
     StageClock clock;
-    const absl::StatusOr<ProgramResult> result =
-        RunProgram(program, message.payloads(), call, kNobodysId, lane, clock);
-    if (!result.ok()) return result.status();
+    OPSERVE_ASSIGN_OR_RETURN(const ProgramResult result, RunProgram(program, message.payloads(),
+                                                                    call, kNobodysId, lane, clock));
     is_equal =
-        std::equal(result->outputs.begin(), result->outputs.end(), expected.begin(), expected.end(),
+        std::equal(result.outputs.begin(), result.outputs.end(), expected.begin(), expected.end(),
                    [](const ProgramResult::Output& output, const std::string& bytes) {
                      return output.data.size() == bytes.size() &&
                             std::memcmp(output.data.data(), bytes.data(), bytes.size()) == 0;

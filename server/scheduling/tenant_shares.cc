@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::server {
 namespace {
@@ -56,7 +57,7 @@ absl::Status TenantShares::CheckWeight(uint32_t weight) {
 }
 
 absl::Status TenantShares::SetWeight(uint32_t tenant, uint32_t weight) {
-  if (absl::Status status = CheckWeight(weight); !status.ok()) return status;
+  OPSERVE_RETURN_IF_ERROR(CheckWeight(weight));
   Account& account = accounts_[tenant];
   waiting_weight_ += account.place == Place::kAbsent ? 0 : weight - uint64_t{account.weight};
   if (account.place == Place::kOrdered) {

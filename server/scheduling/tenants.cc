@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 
 namespace opserve::server {
 namespace {
@@ -38,8 +38,8 @@ MemoryLimits ToLimits(const ZoneConfig& zone) {
 
 absl::Status RateLimited(absl::string_view tenant, absl::string_view what, uint64_t per_second,
                          absl::Duration retry) {
-  return catalog::ErrorWithPushback(
-      absl::StatusCode::kResourceExhausted, "rate_limited",
+  return MakeError(
+      Reason::kRateLimited,
       absl::StrCat("tenant ", tenant, " may send ", per_second, " ", what, " per second"),
       std::max<int64_t>(absl::ToInt64Milliseconds(retry), 1));
 }
@@ -78,19 +78,17 @@ absl::Status Tenant::BeginRequest(uint64_t message_bytes, absl::Time now) {
   const std::shared_ptr<Settings> settings = this->settings();
   const TenantConfig& config = settings->config;
   if (settings->bytes && message_bytes > config.bytes_per_second * kBurstSeconds) {
-    return catalog::ErrorWithPushback(
-        absl::StatusCode::kFailedPrecondition, "rate_limited",
+    return NeverFits(
+        Reason::kRateLimited,
         absl::StrCat("a message of ", message_bytes, " bytes is more than tenant ", name_,
-                     " may ever send at once (", config.bytes_per_second, " bytes per second)"),
-        /*pushback_ms=*/-1);
+                     " may ever send at once (", config.bytes_per_second, " bytes per second)"));
   }
   if (pending_.fetch_add(1, std::memory_order_relaxed) >= config.max_pending_requests) {
     EndRequest();
-    return catalog::ErrorWithPushback(
-        absl::StatusCode::kResourceExhausted, "tenant_queue_full",
-        absl::StrCat("tenant ", name_, " may have ", config.max_pending_requests,
-                     " requests in progress"),
-        kPendingPushbackMs);
+    return MakeError(Reason::kTenantQueueFull,
+                     absl::StrCat("tenant ", name_, " may have ", config.max_pending_requests,
+                                  " requests in progress"),
+                     kPendingPushbackMs);
   }
   std::optional<absl::Duration> retry;
   if (settings->requests && (retry = settings->requests->TryTake(1, now))) {
@@ -112,9 +110,8 @@ absl::Status Tenant::CheckMayCall(absl::string_view operator_name) const {
       std::find(allowed.begin(), allowed.end(), operator_name) != allowed.end()) {
     return absl::OkStatus();
   }
-  return catalog::ErrorWithReason(
-      absl::StatusCode::kPermissionDenied, "forbidden",
-      absl::StrCat(operator_name, ": tenant ", name_, " may not call this operator"));
+  return MakeError(Reason::kForbidden,
+                   absl::StrCat(operator_name, ": tenant ", name_, " may not call this operator"));
 }
 
 Tenants::Tenants(const TenantsConfig& config) { Set(config).IgnoreError(); }
@@ -159,7 +156,7 @@ std::shared_ptr<const Tenants::Directory> Tenants::directory() const {
 absl::StatusOr<Tenant*> Tenants::Identify(const Credentials& credentials) const {
   const std::shared_ptr<const Directory> directory = this->directory();
   const auto unknown = [](absl::string_view problem) {
-    return catalog::ErrorWithReason(absl::StatusCode::kUnauthenticated, "unauthenticated", problem);
+    return MakeError(Reason::kUnauthenticated, problem);
   };
   if (credentials.token) {
     // What a guess of a token changes in the time this takes, it changes through its digest, which

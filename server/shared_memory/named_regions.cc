@@ -13,8 +13,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::server {
 namespace {
@@ -24,7 +24,7 @@ constexpr size_t kMaxNameBytes = 255;
 constexpr absl::string_view kSemaphorePrefix = "sem.";
 
 absl::Status NamedError(absl::StatusCode code, absl::string_view message) {
-  return catalog::ErrorWithReason(code, "shm_invalid", message);
+  return MakeError(Reason::kShmInvalid, code, message);
 }
 
 absl::Status InvalidRegion(absl::string_view message) {

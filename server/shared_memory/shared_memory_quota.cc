@@ -1,7 +1,7 @@
 #include "server/shared_memory/shared_memory_quota.h"
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 
 namespace opserve::server {
 
@@ -26,12 +26,11 @@ absl::StatusOr<std::shared_ptr<void>> SharedMemoryQuota::Take(uint32_t tenant, u
   const Usage used = found == usage_.end() ? Usage() : found->second;
   if (used.regions >= limits.max_regions || used.bytes > limits.max_bytes ||
       bytes > limits.max_bytes - used.bytes) {
-    return catalog::ErrorWithPushback(
-        absl::StatusCode::kResourceExhausted, "tenant_memory",
-        absl::StrCat("a region of ", bytes, " bytes more: the tenant has ", used.bytes,
-                     " bytes in ", used.regions, " regions, at most ", limits.max_bytes, " in ",
-                     limits.max_regions, " allowed"),
-        /*pushback_ms=*/-1);
+    return MakeError(Reason::kTenantMemory,
+                     absl::StrCat("a region of ", bytes, " bytes more: the tenant has ", used.bytes,
+                                  " bytes in ", used.regions, " regions, at most ",
+                                  limits.max_bytes, " in ", limits.max_regions, " allowed"),
+                     kNeverRetry);
   }
   Usage& usage = usage_[tenant];
   usage.bytes += bytes;

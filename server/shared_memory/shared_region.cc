@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::server {
 namespace {
@@ -30,9 +30,7 @@ uint64_t PageBytes() {
 // Of whole pages.
 uint64_t MappedBytes(uint64_t size) { return (size + PageBytes() - 1) / PageBytes() * PageBytes(); }
 
-absl::Status Invalid(absl::string_view problem) {
-  return catalog::ErrorWithReason(absl::StatusCode::kInvalidArgument, "shm_invalid", problem);
-}
+absl::Status Invalid(absl::string_view problem) { return MakeError(Reason::kShmInvalid, problem); }
 
 // The first question, because the system answers it without asking a file system, which may be in
 // the client's hands and never answer.
@@ -89,14 +87,12 @@ absl::Status CopyAll(uint64_t bytes, absl::FunctionRef<ssize_t(uint64_t done)> c
 
 absl::Status MappingError(int error, const SharedRegionSpec& spec) {
   if (error == EACCES || error == EPERM) {
-    return catalog::ErrorWithReason(
-        absl::StatusCode::kPermissionDenied, "forbidden",
-        spec.read_only ? "the memory may not be read"
-                       : "the memory may not be written to; register it as read_only");
+    return MakeError(Reason::kForbidden,
+                     spec.read_only ? "the memory may not be read"
+                                    : "the memory may not be written to; register it as read_only");
   }
   if (error == ENOMEM || error == EAGAIN) {
-    return catalog::ErrorWithReason(absl::StatusCode::kResourceExhausted, "tenant_memory",
-                                    "there is no room to map the memory");
+    return MakeError(Reason::kTenantMemory, "there is no room to map the memory");
   }
   return Invalid(absl::StrCat("the memory cannot be mapped: ", std::strerror(error)));
 }
@@ -196,9 +192,8 @@ absl::StatusOr<std::shared_ptr<const HostRegistration>> SharedRegion::Registrati
       return found == devices_.end() || !found->second.is_being_registered;
     };
     if (!mutex_.AwaitWithDeadline(absl::Condition(&is_settled), until)) {
-      return catalog::ErrorWithReason(
-          absl::StatusCode::kDeadlineExceeded, "deadline_expired",
-          "the deadline passed while the device was being shown the shared memory");
+      return MakeError(Reason::kDeadlineExpired,
+                       "the deadline passed while the device was being shown the shared memory");
     }
     const auto found = devices_.find(id);
     if (found != devices_.end() && found->second.generation == device.generation()) {

@@ -6,15 +6,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::server {
 namespace {
 
 absl::Status NoSuchRegion() {
-  return catalog::ErrorWithReason(absl::StatusCode::kNotFound, "shm_invalid",
-                                  "the connection has no such region");
+  return MakeError(Reason::kShmInvalid, absl::StatusCode::kNotFound,
+                   "the connection has no such region");
 }
 
 std::string RandomKey() {
@@ -55,8 +55,8 @@ absl::StatusOr<std::shared_ptr<void>> SharedRegions::Reserve(absl::string_view k
   absl::MutexLock lock(&mutex_);
   Connection& connection = connections_.find(key)->second;
   if (connection.regions.contains(id)) {
-    return catalog::ErrorWithReason(absl::StatusCode::kAlreadyExists, "shm_invalid",
-                                    absl::StrCat("the connection has a region ", id, " already"));
+    return MakeError(Reason::kShmInvalid, absl::StatusCode::kAlreadyExists,
+                     absl::StrCat("the connection has a region ", id, " already"));
   }
   OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<void> charge,
                            quota_.Take(connection.tenant, bytes, limits));
@@ -110,8 +110,8 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegions::Find(uint32_t tenan
   absl::MutexLock lock(&mutex_);
   const auto connection = connections_.find(key);
   if (connection == connections_.end() || connection->second.tenant != tenant) {
-    return catalog::ErrorWithReason(
-        absl::StatusCode::kInvalidArgument, "shm_invalid",
+    return MakeError(
+        Reason::kShmInvalid,
         "the connection's key is not that of a shared-memory connection of the caller's");
   }
   const auto region = connection->second.regions.find(id);

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "ops/catalog/error.h"
 #include "proto/codec/payload_message.h"
+#include "proto/status/error.h"
 #include "server/rpc/inference/models.h"
 #include "server/rpc/status_conversion.h"
 
@@ -63,8 +63,7 @@ grpc::ByteBuffer BuildInferStreamError(const InferEcho& echo, const absl::Status
   response.set_error_message(ToStatusDetails(InferError(echo.id, error)).message());
   response.mutable_infer_response()->set_id(echo.id);
   // A name of this length is none of ours; the client knows the request by its id.
-  response.mutable_infer_response()->set_model_name(
-      catalog::Shortened(echo.model_name, catalog::kMaxErrorNameBytes));
+  response.mutable_infer_response()->set_model_name(Shortened(echo.model_name, kMaxErrorNameBytes));
   return codec::BuildPayloadMessage(response, {});
 }
 
@@ -73,10 +72,9 @@ absl::Status InferError(absl::string_view id, const absl::Status& status) {
   if (code == absl::StatusCode::kOutOfRange) code = absl::StatusCode::kInternal;
   const bool names_request = code == absl::StatusCode::kInvalidArgument || code != status.code();
   if (!names_request) return status;
-  const std::string shown =
-      id.empty() ? "<id_unknown>" : catalog::Shortened(id, kMaxIdInErrorBytes);
+  const std::string shown = id.empty() ? "<id_unknown>" : Shortened(id, kMaxIdInErrorBytes);
   absl::Status error(code, absl::StrCat("[request id: ", shown, "] ", status.message()));
-  if (const auto detail = catalog::GetErrorDetail(status)) catalog::SetErrorDetail(*detail, &error);
+  if (const auto detail = ErrorDetailOf(status)) SetErrorDetail(*detail, &error);  // has another code
   return error;
 }
 

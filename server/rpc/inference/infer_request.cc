@@ -7,8 +7,8 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 #include "server/rpc/inference/models.h"
 #include "server/rpc/inference/request_parameters.h"
 
@@ -300,8 +300,7 @@ class Translator {
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region,
                              names_.regions->Find(names_.tenant, range.region));
     const auto invalid = [&](absl::string_view problem) {
-      return catalog::ErrorWithReason(absl::StatusCode::kInvalidArgument, "shm_invalid",
-                                      absl::StrCat(problem, ": '", range.region, "'"));
+      return MakeError(Reason::kShmInvalid, absl::StrCat(problem, ": '", range.region, "'"));
     };
     if (range.offset >= region->size()) return invalid("Invalid offset for shared memory region");
     uint64_t end = 0;
@@ -339,8 +338,8 @@ absl::StatusOr<InferTask> TranslateInferRequest(const inference::ModelInferReque
 }
 
 absl::Status NamedRegionsAreDisabled() {
-  return catalog::ErrorWithReason(
-      absl::StatusCode::kUnimplemented, "shm_disabled",
+  return MakeError(
+      Reason::kShmDisabled,
       "Client shared memory is disabled. Start the daemon with --allow_named_shm to use it");
 }
 

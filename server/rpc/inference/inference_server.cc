@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 #include "server/rpc/inference/infer_call.h"
 #include "server/rpc/inference/infer_stream_call.h"
 #include "server/rpc/inference/model_description.h"
@@ -195,9 +195,8 @@ absl::Status InferenceServer::ModelStatistics(const inference::ModelStatisticsRe
     OPSERVE_ASSIGN_OR_RETURN(const LoadedOperator* op,
                              LookUpModel(parts_.operators, request.name(), request.version()));
     if (op == nullptr || !op->is_available()) {
-      return catalog::ErrorWithReason(
-          absl::StatusCode::kInvalidArgument, "invalid",
-          absl::StrCat("requested model '", request.name(), "' is not available"));
+      return MakeError(Reason::kInvalid,
+                       absl::StrCat("requested model '", request.name(), "' is not available"));
     }
     add(*op);
     return absl::OkStatus();

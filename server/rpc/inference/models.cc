@@ -3,8 +3,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "ops/catalog/error.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::server {
 namespace {
@@ -24,9 +24,8 @@ constexpr Datatype kDatatypes[] = {
 
 // Clients recognise the words.
 absl::Status UnknownModel(absl::string_view name, absl::string_view problem) {
-  return catalog::ErrorWithReason(
-      absl::StatusCode::kNotFound, "invalid",
-      absl::StrCat("Request for unknown model: '", name, "' ", problem));
+  return MakeError(Reason::kInvalid, absl::StatusCode::kNotFound,
+                   absl::StrCat("Request for unknown model: '", name, "' ", problem));
 }
 
 }  // namespace
@@ -36,8 +35,8 @@ absl::StatusOr<const LoadedOperator*> LookUpModel(const OperatorTable& operators
                                                   absl::string_view version) {
   int64_t number = 1;
   if (!version.empty() && (!absl::SimpleAtoi(version, &number) || number < 0)) {
-    return catalog::ErrorWithReason(
-        absl::StatusCode::kInvalidArgument, "invalid",
+    return MakeError(
+        Reason::kInvalid,
         absl::StrCat("model version should be an integral value >= 0, got '", version, "'"));
   }
   return number == 1 ? operators.Find(name) : nullptr;
@@ -53,10 +52,9 @@ absl::StatusOr<const LoadedOperator*> FindModel(const OperatorTable& operators,
   }
   if (op->is_available()) return op;
   if (version.empty()) return UnknownModel(name, "has no available versions");
-  return catalog::ErrorWithReason(
-      absl::StatusCode::kUnavailable, "device_unavailable",
-      absl::StrCat("'", name, "' version ", version,
-                   " is not at ready state: ", op->unavailable_reason()));
+  return MakeError(Reason::kDeviceUnavailable,
+                   absl::StrCat("'", name, "' version ", version,
+                                " is not at ready state: ", op->unavailable_reason()));
 }
 
 absl::string_view DatatypeName(catalog::Dtype dtype) {
@@ -88,13 +86,8 @@ std::string DatatypeNames(const std::vector<catalog::Dtype>& dtypes) {
 
 absl::Status InvalidInference(const catalog::OperatorDescriptor& model, absl::string_view argument,
                               absl::string_view message) {
-  absl::Status status = absl::InvalidArgumentError(message);
-  v1::ErrorDetail detail;
-  detail.set_reason("invalid");
-  detail.set_operator_(std::string(model.name));
-  detail.set_argument(std::string(argument));
-  catalog::SetErrorDetail(detail, &status);
-  return status;
+  return AtPlace({.operator_name = model.name, .argument = argument},
+                 MakeError(Reason::kInvalid, message));
 }
 
 }  // namespace opserve::server

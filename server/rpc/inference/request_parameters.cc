@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ops/catalog/attributes.h"
-#include "ops/catalog/status_macros.h"
+#include "proto/status/status_macros.h"
 #include "server/rpc/inference/models.h"
 
 namespace opserve::server {

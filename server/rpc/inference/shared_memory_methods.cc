@@ -7,16 +7,15 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "server/rpc/inference/infer_request.h"
 
 namespace opserve::server {
 namespace {
 
 absl::Status NoRegion(const std::string& name) {
-  return catalog::ErrorWithReason(
-      absl::StatusCode::kNotFound, "shm_invalid",
-      absl::StrCat("Unable to find shared memory region: '", name, "'"));
+  return MakeError(Reason::kShmInvalid, absl::StatusCode::kNotFound,
+                   absl::StrCat("Unable to find shared memory region: '", name, "'"));
 }
 
 }  // namespace
@@ -68,9 +67,9 @@ absl::Status ListCudaRegions(const inference::CudaSharedMemoryStatusRequest& req
 absl::Status RegisterCudaRegion(const NamedRegions* regions,
                                 const inference::CudaSharedMemoryRegisterRequest& request) {
   if (regions == nullptr) return NamedRegionsAreDisabled();
-  return catalog::ErrorWithReason(absl::StatusCode::kInvalidArgument, "shm_invalid",
-                                  absl::StrCat("failed to register CUDA shared memory region: '",
-                                               request.name(), "', GPUs not supported"));
+  return MakeError(Reason::kShmInvalid,
+                   absl::StrCat("failed to register CUDA shared memory region: '", request.name(),
+                                "', GPUs not supported"));
 }
 
 // Clients of system shared memory unregister that of CUDA, too, and give up if they cannot.

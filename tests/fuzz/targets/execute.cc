@@ -10,8 +10,8 @@
 
 #include "absl/time/clock.h"
 #include "google/protobuf/stubs/logging.h"
-#include "ops/catalog/error.h"
 #include "proto/codec/payload_message.h"
+#include "proto/status/error.h"
 #include "server/device/device.h"
 #include "server/device/stream_lane.h"
 #include "server/execution/plan_cache.h"
@@ -82,7 +82,7 @@ void CheckIsRefusal(const absl::Status& status) {
             status.code() == absl::StatusCode::kNotFound,
         "a refusal is about the request");
   Check(!status.message().empty(), "a refusal says why");
-  Check(catalog::GetErrorDetail(status).has_value(), "a refusal has a detail");
+  Check(ErrorDetailOf(status).has_value(), "a refusal has a detail");
 }
 
 void CheckDigest(const v1::ExecuteRequest& header, const codec::PayloadMessage& message) {
@@ -136,9 +136,8 @@ void Execute(const grpc::ByteBuffer& bytes) {
   const ProgramLimits limits = {.max_tensor_bytes = kMaxTensorBytes,
                                 .max_program_bytes = kMaxProgramBytes};
   absl::StatusOr<Program> program =
-      BindProgram(header, payload_bytes, Lane::Get().operators(), limits, [](absl::string_view) {
-        return catalog::ErrorWithReason(absl::StatusCode::kNotFound, "tensor_unknown", "unknown");
-      });
+      BindProgram(header, payload_bytes, Lane::Get().operators(), limits,
+                  [](absl::string_view) { return MakeError(Reason::kTensorUnknown, "unknown"); });
   absl::Status status = program.status();
   if (status.ok()) status = CheckResponseFits(*program, kMaxResponseBytes);
   if (!status.ok()) return CheckIsRefusal(status);

@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/stubs/logging.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "server/execution/program.h"
 #include "server/rpc/execution_start.h"
 #include "server/rpc/inference/infer_answer.h"
@@ -61,7 +61,7 @@ void CheckRefusal(const std::string& id, const absl::Status& status) {
     default:
       Check(false, "a refusal is about the request");
   }
-  Check(catalog::GetErrorDetail(status).has_value(), "a refusal has a detail");
+  Check(ErrorDetailOf(status).has_value(), "a refusal has a detail");
   const absl::Status told = InferError(id, status);
   Check(!told.message().empty(), "a refusal says why");
   Check(told.code() != absl::StatusCode::kOutOfRange, "in codes of the protocol");

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "ops/catalog/attributes.h"
 #include "ops/catalog/descriptor_proto.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 
 namespace opserve::catalog {
 namespace {
@@ -121,7 +121,7 @@ TEST(InferOutputTest, FollowsTheOperatorsRules) {
       EXPECT_EQ(output.status().code(), absl::StatusCode::kInvalidArgument) << c.name;
       EXPECT_THAT(std::string(output.status().message()), HasSubstr(c.message)) << c.name;
       EXPECT_THAT(std::string(output.status().message()), HasSubstr(c.op)) << c.name;
-      EXPECT_EQ(GetErrorDetail(output.status())->aclnn_status(), 161002) << c.name;
+      EXPECT_EQ(ErrorDetailOf(output.status())->aclnn_status(), 161002) << c.name;
     }
   }
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "server/scheduling/resident_shares.h"
 
 namespace opserve::server {
@@ -114,11 +114,11 @@ TEST(ResidentSharesTest, ATenantGetsItsPartAndNoMore) {
   EXPECT_EQ(shares.Left(1), 40u);
   const absl::Status later = shares.Check(1, 41);
   EXPECT_EQ(later.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_GT(catalog::GetErrorDetail(later)->retry_pushback_ms(), 0);
+  EXPECT_GT(ErrorDetailOf(later)->retry_pushback_ms(), 0);
   const absl::Status never = shares.Check(1, 101);
   EXPECT_EQ(never.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(catalog::GetErrorDetail(never)->reason(), "tenant_memory");
-  EXPECT_EQ(catalog::GetErrorDetail(never)->retry_pushback_ms(), -1);
+  EXPECT_EQ(ErrorDetailOf(never)->reason(), "tenant_memory");
+  EXPECT_EQ(ErrorDetailOf(never)->retry_pushback_ms(), -1);
   EXPECT_TRUE(shares.Check(2, 1'000'000).ok()) << "no limit was set";
   shares.SetLimit(1, 50);
   EXPECT_EQ(shares.Left(1), 0u);

@@ -10,7 +10,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "server/scheduling/scheduler.h"
 #include "tests/unit/server/device_service_fixture.h"
 #include "tests/unit/server/error_detail.h"
@@ -40,7 +40,7 @@ TEST_F(DeviceServiceTest, AFullQueueRefusesWithAHint) {
 
   EXPECT_EQ(refused->status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ReasonOf(refused->status), "queue_full");
-  EXPECT_GE(catalog::GetErrorDetail(refused->status)->retry_pushback_ms(), 10);
+  EXPECT_GE(ErrorDetailOf(refused->status)->retry_pushback_ms(), 10);
   OpenGate();
   queued->ended.WaitForNotification();
   EXPECT_TRUE(queued->status.ok());

@@ -84,8 +84,8 @@ TEST_F(DispatchQueueTest, RefusesWhatCanNeverFit) {
   for (const Case& c : {Case{1, 301, "tenant_memory"}, {2, 901, "device_memory"}}) {
     const absl::Status status = Push("x", c.tenant, c.bytes);
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_EQ(catalog::GetErrorDetail(status)->reason(), c.reason);
-    EXPECT_EQ(catalog::GetErrorDetail(status)->retry_pushback_ms(), -1);
+    EXPECT_EQ(ErrorDetailOf(status)->reason(), c.reason);
+    EXPECT_EQ(ErrorDetailOf(status)->retry_pushback_ms(), -1);
   }
 }
 

@@ -4,13 +4,13 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 
 namespace opserve::server {
 
 // Empty without one.
 inline v1::ErrorDetail DetailOf(const absl::Status& status) {
-  return catalog::GetErrorDetail(status).value_or(v1::ErrorDetail());
+  return ErrorDetailOf(status).value_or(v1::ErrorDetail());
 }
 inline std::string ReasonOf(const absl::Status& status) { return DetailOf(status).reason(); }
 

@@ -87,7 +87,7 @@ TEST(FairQueueTest, TheWorkOfATenantIsBounded) {
     const absl::Status refused = Push(&queue, entry_of("c", 1, work));
     EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
     EXPECT_EQ(ReasonOf(refused), "work_limit");
-    EXPECT_GE(catalog::GetErrorDetail(refused)->retry_pushback_ms(), 10);
+    EXPECT_GE(ErrorDetailOf(refused)->retry_pushback_ms(), 10);
   }
   EXPECT_TRUE(Push(&queue, entry_of("another tenant's", 2, 100)).ok());
 
@@ -144,7 +144,7 @@ TEST(FairQueueTest, PushbackGrowsWithTheQueueWithinItsBounds) {
                         .random = std::mt19937_64(7)});
       for (int i = 0; i < length; ++i) ASSERT_TRUE(Push(&queue, EntryOf("x", 1)).ok());
       const absl::Status refused = Push(&queue, EntryOf("y", is_tenant_full ? 1 : 2));
-      const int64_t pushback = catalog::GetErrorDetail(refused)->retry_pushback_ms();
+      const int64_t pushback = ErrorDetailOf(refused)->retry_pushback_ms();
       EXPECT_GE(pushback, 10);
       EXPECT_LE(pushback, 10'000);
       EXPECT_GE(pushback, last) << "length " << length;

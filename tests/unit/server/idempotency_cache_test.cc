@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "tests/unit/server/error_detail.h"
 
 namespace opserve::server {

@@ -1,7 +1,7 @@
 // W1 to W8 of server/device/README.md: how blocks are found, divided, merged, taken and given back.
 #include <cstring>
 
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "server/device/size_class.h"
 #include "tests/unit/server/memory_pool_fixture.h"
 
@@ -228,7 +228,7 @@ TEST_F(MemoryPoolTest, ADeviceThatFailsOtherwiseIsReportedAtOnceAndNothingIsTrim
   const absl::Status status = StatusOf({.bytes = 4 * kMiB, .stream = stream(0)});
 
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(catalog::GetErrorDetail(status)->acl_error(), 507010);
+  EXPECT_EQ(ErrorDetailOf(status)->acl_error(), 507010);
   EXPECT_EQ(pool().statistics().trimmed_bytes_total, 0u);
 }
 
@@ -277,15 +277,15 @@ TEST_F(MemoryPoolTest, WhatTheLimitCanNeverGiveIsAnotherErrorThanWhatItCannotGiv
   for (size_t bytes : {8 * kMiB, 9 * kMiB, size_t{1} << 40, SIZE_MAX}) {
     const absl::Status status = StatusOf({.bytes = bytes, .wait_until = absl::InfiniteFuture()});
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << bytes;
-    EXPECT_EQ(catalog::GetErrorDetail(status)->reason(), "device_memory");
-    EXPECT_EQ(catalog::GetErrorDetail(status)->retry_pushback_ms(), -1);
+    EXPECT_EQ(ErrorDetailOf(status)->reason(), "device_memory");
+    EXPECT_EQ(ErrorDetailOf(status)->retry_pushback_ms(), -1);
   }
 
   DeviceBuffer held = Lend(7 * kMiB, stream(0));
   const absl::Status status = StatusOf({.bytes = 7 * kMiB, .stream = stream(1)});
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(catalog::GetErrorDetail(status)->reason(), "device_memory");
-  EXPECT_EQ(catalog::GetErrorDetail(status)->retry_pushback_ms(), 0);
+  EXPECT_EQ(ErrorDetailOf(status)->reason(), "device_memory");
+  EXPECT_EQ(ErrorDetailOf(status)->retry_pushback_ms(), 0);
 }
 
 TEST_F(MemoryPoolTest, TrimGivesBackRegionsInWhichNothingIsLentOrRetired) {

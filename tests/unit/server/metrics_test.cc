@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "server/device/faults.h"
 #include "server/observability/metrics.h"
 #include "server/observability/request_metrics.h"
@@ -56,8 +56,7 @@ TEST(RequestMetricsTest, CountsByTenantOperatorDeviceCodeAndReason) {
   const StageClock clock = ClockUpTo(Stage::kRead);
   metrics.Record(
       {.tenant = 1, .op = 1, .device = 3, .status = {}, .clock = &clock, .request_bytes = 100});
-  metrics.Record(
-      {.tenant = 0, .op = 1, .status = catalog::InvalidCall("B", "x", "y"), .clock = &clock});
+  metrics.Record({.tenant = 0, .op = 1, .status = InvalidCall("B", "x", "y"), .clock = &clock});
   metrics.Record(
       {.op = RequestMetrics::kUnknown, .status = absl::InternalError("z"), .clock = &clock});
 
@@ -87,8 +86,7 @@ TEST(RequestMetricsTest, TenantsBeyondTheFirstAreCountedTogether) {
     metrics.Record({.tenant = tenant, .op = 0, .status = {}, .clock = &clock});
     metrics.Record({.tenant = tenant,
                     .op = 0,
-                    .status = catalog::ErrorWithReason(absl::StatusCode::kResourceExhausted,
-                                                       "queue_full", "full"),
+                    .status = MakeError(Reason::kQueueFull, "full"),
                     .clock = &clock});
   }
   std::vector<std::string> names;
@@ -148,16 +146,16 @@ TEST(RequestMetricsTest, LostRequestsAreCountedWhereTheyHadGotTo) {
 TEST(RequestMetricsTest, WaitsThatClientsAreToldAreMeasuredByReason) {
   RequestMetrics metrics({"A"}, {0});
   const StageClock clock = ClockUpTo(Stage::kQueue);
-  const auto refusal = [](absl::string_view reason, int64_t pushback_ms) {
-    return catalog::ErrorWithPushback(absl::StatusCode::kResourceExhausted, reason, "",
-                                      pushback_ms);
+  const auto refusal = [](Reason reason, int64_t pushback_ms) {
+    return MakeError(reason, absl::StatusCode::kResourceExhausted, "", pushback_ms);
   };
-  metrics.Record({.tenant = 0, .op = 0, .status = refusal("queue_full", 40), .clock = &clock});
-  metrics.RecordRejection(0, refusal("queue_full", 2000));
-  metrics.RecordRejection(0, refusal("too_large", -1));  // never
-  metrics.RecordRejection(0, refusal("device_unavailable", 0));
-  metrics.RecordPushback(refusal("device_memory", 1000));
-  metrics.RecordPushback(refusal("no_such_reason", 1000));
+  metrics.Record(
+      {.tenant = 0, .op = 0, .status = refusal(Reason::kQueueFull, 40), .clock = &clock});
+  metrics.RecordRejection(0, refusal(Reason::kQueueFull, 2000));
+  metrics.RecordRejection(0, refusal(Reason::kTooLarge, -1));  // never
+  metrics.RecordRejection(0, refusal(Reason::kDeviceUnavailable, 0));
+  metrics.RecordPushback(refusal(Reason::kDeviceMemory, 1000));
+  metrics.RecordPushback(refusal(Reason::kNone, 1000));
 
   const Families families = metrics.Collect(TenantSeries({"a"}, 200));
 

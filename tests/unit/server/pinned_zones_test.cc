@@ -9,7 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "server/scheduling/dispatch_queue.h"
 
 namespace opserve::server {
@@ -146,8 +146,8 @@ TEST_F(PinnedZonesTest, RefusesWhatCanNeverFit) {
   for (const Case& c : {Case{1, 301, "tenant_memory"}, {2, 901, "too_large"}}) {
     const absl::Status status = zones_->CheckCanEverFit(c.tenant, c.bytes);
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_EQ(catalog::GetErrorDetail(status)->reason(), c.reason);
-    EXPECT_EQ(catalog::GetErrorDetail(status)->retry_pushback_ms(), -1);
+    EXPECT_EQ(ErrorDetailOf(status)->reason(), c.reason);
+    EXPECT_EQ(ErrorDetailOf(status)->retry_pushback_ms(), -1);
   }
 }
 
@@ -371,8 +371,8 @@ TEST_F(PinnedDispatchTest, AFullConnectionGetsAQuarterOfItsTenantsQueue) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(Push(&one_, "x", 1, 1, 0, /*connection=*/7).ok());
   const absl::Status full = Push(&one_, "x", 1, 1, 0, /*connection=*/7);
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(catalog::GetErrorDetail(full)->reason(), "tenant_queue_full");
-  EXPECT_GT(catalog::GetErrorDetail(full)->retry_pushback_ms(), 0);
+  EXPECT_EQ(ErrorDetailOf(full)->reason(), "tenant_queue_full");
+  EXPECT_GT(ErrorDetailOf(full)->retry_pushback_ms(), 0);
   EXPECT_TRUE(Push(&one_, "y", 1, 1, 0, /*connection=*/8).ok());
 }
 
@@ -398,7 +398,7 @@ TEST_F(PinnedDispatchTest, ATenantThatWaitedGoesOnWithWhatWasSetAside) {
 TEST_F(PinnedDispatchTest, RefusesWhatCanNeverFit) {
   const absl::Status status = Push(&one_, "a", 1, 1001);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(catalog::GetErrorDetail(status)->retry_pushback_ms(), -1);
+  EXPECT_EQ(ErrorDetailOf(status)->retry_pushback_ms(), -1);
   EXPECT_EQ(one_.tasks.depth(), 0u);
 }
 

@@ -4,7 +4,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "gmock/gmock.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "tests/unit/server/error_detail.h"
 #include "tests/unit/server/lane_fixture.h"
 

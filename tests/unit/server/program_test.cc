@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "tests/unit/server/acl_environment.h"
 #include "tests/unit/server/error_detail.h"
 
@@ -61,10 +61,10 @@ v1::ExecuteRequest TwoStepRequest() {
 // Resident tensors [2,3] of FLOAT: "a" and "b" on device 0, "c" on device 1, "lost" lost.
 absl::StatusOr<std::shared_ptr<const ResidentTensor>> FindNamedResident(absl::string_view handle) {
   if (handle == "lost") {
-    return catalog::ErrorWithReason(absl::StatusCode::kFailedPrecondition, "tensor_lost", "lost");
+    return MakeError(Reason::kTensorLost, "lost");
   }
   if (handle != "a" && handle != "b" && handle != "c") {
-    return catalog::ErrorWithReason(absl::StatusCode::kNotFound, "tensor_unknown", "unknown");
+    return MakeError(Reason::kTensorUnknown, "unknown");
   }
   auto tensor = std::make_shared<ResidentTensor>();
   tensor->spec = {v1::DATA_TYPE_FLOAT, {2, 3}};
@@ -232,7 +232,7 @@ TEST(BindProgramTest, MistakesAreNamed) {
 
     EXPECT_EQ(program.status().code(), absl::StatusCode::kInvalidArgument) << c.name;
     EXPECT_THAT(std::string(program.status().message()), HasSubstr(c.message)) << c.name;
-    const auto detail = catalog::GetErrorDetail(program.status());
+    const auto detail = ErrorDetailOf(program.status());
     ASSERT_TRUE(detail.has_value()) << c.name;
     EXPECT_EQ(detail->reason(), c.reason) << c.name;
   }
@@ -249,14 +249,12 @@ TEST(BindProgramTest, TheErrorSaysWhichInvocation) {
   const auto program = Bind(request, {24, 24, 24, 24});
 
   EXPECT_THAT(std::string(program.status().message()), HasSubstr("which is not before it"));
-  EXPECT_EQ(catalog::GetErrorDetail(program.status())->invocation(), 1u);
+  EXPECT_EQ(ErrorDetailOf(program.status())->invocation(), 1u);
 }
 
 TEST(BindProgramTest, PayloadsAboveTheLimitAreRefused) {
-  EXPECT_EQ(catalog::GetErrorDetail(Bind(L1Request(), {24, 1001, 24}).status())->reason(),
-            "too_large");
-  EXPECT_EQ(catalog::GetErrorDetail(Bind(L1Request(), {999, 999, 999}).status())->reason(),
-            "too_large");
+  EXPECT_EQ(ErrorDetailOf(Bind(L1Request(), {24, 1001, 24}).status())->reason(), "too_large");
+  EXPECT_EQ(ErrorDetailOf(Bind(L1Request(), {999, 999, 999}).status())->reason(), "too_large");
 }
 
 // L1Request with self and target in resident tensors.
@@ -303,7 +301,7 @@ TEST(BindProgramTest, WhatIsWrongWithAResidentTensorIsToldWithItsArgument) {
   const auto unknown = Bind(ResidentRequest("a", "x"), {24});
   EXPECT_EQ(unknown.status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(ReasonOf(unknown.status()), "tensor_unknown");
-  EXPECT_EQ(catalog::GetErrorDetail(unknown.status())->argument(), "target");
+  EXPECT_EQ(ErrorDetailOf(unknown.status())->argument(), "target");
 
   const auto lost = Bind(ResidentRequest("lost", "a"), {24});
   EXPECT_EQ(lost.status().code(), absl::StatusCode::kFailedPrecondition);
@@ -332,8 +330,8 @@ TEST(BindProgramTest, OutputsOutOfProportionAreRefused) {
   const absl::Status refused = bind(((1 << 20) + 1200) / 4 + 1);
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ReasonOf(refused), "amplification");
-  EXPECT_EQ(catalog::GetErrorDetail(refused)->retry_pushback_ms(), -1);
-  EXPECT_EQ(catalog::GetErrorDetail(refused)->argument(), "grad_input");
+  EXPECT_EQ(ErrorDetailOf(refused)->retry_pushback_ms(), -1);
+  EXPECT_EQ(ErrorDetailOf(refused)->argument(), "grad_input");
 }
 
 TEST(BindProgramTest, MoreWorkThanARequestMayAskForIsRefused) {
@@ -353,8 +351,8 @@ TEST(BindProgramTest, MoreWorkThanARequestMayAskForIsRefused) {
             "LogSoftmaxBackward: computes 6 elements, which brings the request to 12, at most 11 "
             "allowed in one request");
   EXPECT_EQ(ReasonOf(refused), "work_limit");
-  EXPECT_EQ(catalog::GetErrorDetail(refused)->invocation(), 1u);
-  EXPECT_EQ(catalog::GetErrorDetail(refused)->retry_pushback_ms(), -1);
+  EXPECT_EQ(ErrorDetailOf(refused)->invocation(), 1u);
+  EXPECT_EQ(ErrorDetailOf(refused)->retry_pushback_ms(), -1);
 
   // What is repeated counts as often as it is computed with, whatever memory it takes.
   v1::ExecuteRequest repeated = L1Request();

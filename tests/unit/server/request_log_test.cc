@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "server/observability/log.h"
 
 namespace opserve::server {
@@ -78,7 +78,7 @@ TEST_F(RequestLogTest, OrdinaryRequestsHaveNoLine) {
 }
 
 TEST_F(RequestLogTest, FailedOnesSayWhatHappenedToWhom) {
-  const absl::Status error = catalog::InvalidCall("L1LossBackward", "target", "bad shape");
+  const absl::Status error = InvalidCall("L1LossBackward", "target", "bad shape");
   const auto lines = LinesOf(error);
   ASSERT_THAT(lines, SizeIs(1));
   const nlohmann::json& line = lines.front();

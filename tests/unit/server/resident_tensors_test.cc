@@ -10,7 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "tests/unit/server/error_detail.h"
 
 namespace opserve::server {

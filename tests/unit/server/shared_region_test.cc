@@ -12,7 +12,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "gtest/gtest.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "tests/unit/server/acl_environment.h"
 #include "tests/unit/server/shared_files.h"
 

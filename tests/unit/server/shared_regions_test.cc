@@ -7,7 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "tests/unit/server/error_detail.h"
 #include "tests/unit/server/shared_files.h"
 
@@ -73,8 +73,8 @@ TEST_F(SharedRegionsTest, BytesAndRegionsAreLimited) {
   for (uint64_t id = 0; id < 4; ++id) EXPECT_TRUE(Register(id % 2 == 0 ? a_ : b_, id).ok());
   const absl::Status full = Register(a_, 9);
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(catalog::GetErrorDetail(full)->retry_pushback_ms(), -1);
-  EXPECT_EQ(catalog::GetErrorDetail(full)->reason(), "tenant_memory");
+  EXPECT_EQ(ErrorDetailOf(full)->retry_pushback_ms(), -1);
+  EXPECT_EQ(ErrorDetailOf(full)->reason(), "tenant_memory");
   ASSERT_TRUE(regions_.Unregister(a_, 2).ok());
   EXPECT_FALSE(Register(a_, 9, 10 * kPageBytes).ok());
   EXPECT_TRUE(Register(a_, 9, 9 * kPageBytes).ok());

@@ -11,8 +11,8 @@
 #include "grpc/support/log.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "ops/catalog/error.h"
 #include "opserve/v1/error.pb.h"
+#include "proto/status/error.h"
 #include "server/config/listen_address.h"
 #include "server/device/acl_status.h"
 #include "server/device/host_registration.h"
@@ -126,7 +126,7 @@ TEST(AclCallStatusTest, TranslatesByWhoIsAtFault) {
     EXPECT_EQ(status.code(), c.status) << c.acl;
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr(absl::StrCat("aclFunction returned ", c.acl)));
-    EXPECT_EQ(catalog::GetErrorDetail(status)->reason(), c.reason) << c.acl;
+    EXPECT_EQ(ErrorDetailOf(status)->reason(), c.reason) << c.acl;
   }
   EXPECT_TRUE(AclCallStatus(TestAcl(), "aclFunction", 0).ok());
 }
@@ -141,8 +141,8 @@ TEST(AclCallStatusTest, AFailedRuntimeCallInsideAclnnCountsAsWhatItIs) {
 
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("aclnnFunction returned 361001 (507010)"));
-  EXPECT_EQ(catalog::GetErrorDetail(status)->aclnn_status(), 361001);
-  EXPECT_EQ(catalog::GetErrorDetail(status)->acl_error(), 507010);
+  EXPECT_EQ(ErrorDetailOf(status)->aclnn_status(), 361001);
+  EXPECT_EQ(ErrorDetailOf(status)->acl_error(), 507010);
   EXPECT_TRUE(IsDeviceLoss(status));
   // Taken and gone: it does not count for the next one.
   EXPECT_FALSE(IsDeviceLoss(AclCallStatus(TestAcl(), "aclnnFunction", 361001)));
@@ -189,7 +189,7 @@ TEST(AclLibraryTest, SaysWhatIsMissingWhere) {
 }
 
 TEST(ToGrpcStatusTest, CarriesTheDetailInTheFormOfGoogleRpcStatus) {
-  const absl::Status status = catalog::InvalidCall("KlDivBackward", "self", "is wrong");
+  const absl::Status status = InvalidCall("KlDivBackward", "self", "is wrong");
   grpc::ServerContext context;
 
   const grpc::Status converted = ToGrpcStatus(status, &context);
@@ -210,7 +210,7 @@ TEST(ToGrpcStatusTest, NothingAClientSentMakesTrailersTooLarge) {
   grpc::ServerContext context;
 
   const grpc::Status converted =
-      ToGrpcStatus(catalog::InvalidCall(name, name, "no such operator"), &context);
+      ToGrpcStatus(InvalidCall(name, name, "no such operator"), &context);
 
   EXPECT_LT(converted.error_message().size() + converted.error_details().size(), 4096u);
   v1::StatusDetails details;
@@ -220,13 +220,13 @@ TEST(ToGrpcStatusTest, NothingAClientSentMakesTrailersTooLarge) {
 TEST(ErrorTest, NothingAClientSentMakesAnErrorLarge) {
   const std::string huge(50 << 20, 'x');
   for (const absl::Status& status :
-       {catalog::InvalidCall(huge, "self", "is missing"), catalog::InvalidCall("Op", huge, huge),
-        catalog::ErrorWithReason(absl::StatusCode::kNotFound, "invalid", huge),
-        catalog::ErrorWithPushback(absl::StatusCode::kUnavailable, "draining", huge, 10)}) {
+       {InvalidCall(huge, "self", "is missing"), InvalidCall("Op", huge, huge),
+        MakeError(Reason::kInvalid, absl::StatusCode::kNotFound, huge),
+        MakeError(Reason::kDraining, huge, 10)}) {
     EXPECT_LE(status.message().size(), 1100u);
-    EXPECT_LE(catalog::GetErrorDetail(status)->ByteSizeLong(), 400u);
+    EXPECT_LE(ErrorDetailOf(status)->ByteSizeLong(), 400u);
   }
-  EXPECT_EQ(catalog::InvalidCall(huge, "self", "is missing").message(),
+  EXPECT_EQ(InvalidCall(huge, "self", "is missing").message(),
             absl::StrCat(std::string(128, 'x'), "...: self: is missing"));
 }
 

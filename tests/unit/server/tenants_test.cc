@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "ops/catalog/error.h"
+#include "proto/status/error.h"
 #include "tests/unit/server/error_detail.h"
 
 namespace opserve::server {
@@ -98,7 +98,7 @@ TEST(TenantsTest, ATenantSendsNoMoreThanItMay) {
   const absl::Status limited = rate.BeginRequest(1, now);
   EXPECT_EQ(limited.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ReasonOf(limited), "rate_limited");
-  EXPECT_EQ(catalog::GetErrorDetail(limited)->retry_pushback_ms(), 500);
+  EXPECT_EQ(ErrorDetailOf(limited)->retry_pushback_ms(), 500);
   EXPECT_EQ(rate.pending(), 2);
   EXPECT_TRUE(rate.BeginRequest(1, now + absl::Milliseconds(500)).ok());
 
@@ -107,7 +107,7 @@ TEST(TenantsTest, ATenantSendsNoMoreThanItMay) {
   EXPECT_EQ(ReasonOf(bytes.BeginRequest(60, now)), "rate_limited");
   const absl::Status never = bytes.BeginRequest(101, now + absl::Hours(1));
   EXPECT_EQ(never.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(catalog::GetErrorDetail(never)->retry_pushback_ms(), -1);
+  EXPECT_EQ(ErrorDetailOf(never)->retry_pushback_ms(), -1);
 
   Tenant& pending = **tenants.Identify({.uid = 3});
   EXPECT_TRUE(pending.BeginRequest(1, now).ok());
