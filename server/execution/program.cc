@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "ops/catalog/error.h"
 #include "ops/catalog/status_macros.h"
+#include "server/device/pinned_pool.h"
 #include "server/execution/tensor_view.h"
 
 namespace opserve::server {
@@ -87,6 +88,7 @@ class Binder {
       }
     }
     OPSERVE_RETURN_IF_ERROR(BindResults());
+    program_.ComputeFacts(payload_bytes_);
     return std::move(program_);
   }
 
@@ -500,6 +502,26 @@ class Binder {
 };
 
 }  // namespace
+
+void Program::ComputeFacts(absl::Span<const uint64_t> sizes) {
+  payload_sizes.assign(sizes.begin(), sizes.end());
+  payload_bytes = 0;
+  for (const uint64_t bytes : sizes) payload_bytes += bytes;
+  result_bytes = 0;
+  pinned_bytes = 0;
+  // A window that is not mapped has one buffer, be it an input or the place of a result.
+  for (const SharedWindow& window : windows) {
+    if (window.IsStaged()) pinned_bytes += PinnedPool::BlockBytes(window.range.size());
+  }
+  for (const uint32_t source : results) {
+    if (invocations[source].window) continue;
+    const auto bytes = static_cast<uint64_t>(catalog::NumBytes(invocations[source].output));
+    result_bytes += bytes;
+    pinned_bytes += PinnedPool::BlockBytes(bytes);
+  }
+  const absl::InlinedVector<uint64_t, 4> no_workspaces(invocations.size());
+  memory_plan = PlanMemory(*this, payload_sizes, no_workspaces);
+}
 
 bool IsInProportion(uint64_t bytes, uint64_t input_bytes, uint64_t ratio) {
   constexpr uint64_t kAlwaysAllowed = 1 << 20;

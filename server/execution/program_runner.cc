@@ -111,7 +111,7 @@ class ProgramRun {
 
   absl::Status CopyInputsToDevice() {
     for (size_t i = 0; i < payloads_.size(); ++i) {
-      char* to = static_cast<char*>(At(memory_plan_.payloads[i]));
+      char* to = static_cast<char*>(At(plan().payloads[i]));
       for (absl::string_view piece : payloads_[i].pieces) {
         OPSERVE_RETURN_IF_ERROR(CopyToDevice(piece, to));
         to += piece.size();
@@ -121,8 +121,7 @@ class ProgramRun {
       const uint64_t bytes = program_.windows[i].range.size();
       if (!copied_windows_[i] || bytes == 0 || IsDestination(i)) continue;
       OPSERVE_ASSIGN_OR_RETURN(const absl::string_view contents, ContentsOf(i));
-      OPSERVE_RETURN_IF_ERROR(
-          CopyToDevice(contents, static_cast<char*>(At(memory_plan_.windows[i]))));
+      OPSERVE_RETURN_IF_ERROR(CopyToDevice(contents, static_cast<char*>(At(plan().windows[i]))));
       result_.shared_to_device_bytes += bytes;
     }
     return absl::OkStatus();
@@ -134,8 +133,8 @@ class ProgramRun {
     staged_end_ = 0;
     for (size_t i = 0; i < payloads_.size(); ++i) {
       if (payloads_[i].size == 0) continue;
-      staged_begin_ = std::min(staged_begin_, memory_plan_.payloads[i]);
-      staged_end_ = std::max(staged_end_, memory_plan_.payloads[i] + payloads_[i].size);
+      staged_begin_ = std::min(staged_begin_, plan().payloads[i]);
+      staged_end_ = std::max(staged_end_, plan().payloads[i] + payloads_[i].size);
     }
     return staged_end_ == 0 || staged_end_ - staged_begin_ <= context_.staging.size();
   }
@@ -148,14 +147,13 @@ class ProgramRun {
     char* const staging = context_.staging.data();
     uint64_t previous_end = staged_begin_;
     for (size_t i : PayloadsByOffset()) {
-      char* to = staging + (memory_plan_.payloads[i] - staged_begin_);
-      std::memset(staging + (previous_end - staged_begin_), 0,
-                  memory_plan_.payloads[i] - previous_end);
+      char* to = staging + (plan().payloads[i] - staged_begin_);
+      std::memset(staging + (previous_end - staged_begin_), 0, plan().payloads[i] - previous_end);
       for (absl::string_view piece : payloads_[i].pieces) {
         std::memcpy(to, piece.data(), piece.size());
         to += piece.size();
       }
-      previous_end = memory_plan_.payloads[i] + payloads_[i].size;
+      previous_end = plan().payloads[i] + payloads_[i].size;
       result_.copied_to_device_bytes += payloads_[i].size;
     }
     return AclCallStatus(acl_, "aclrtMemcpyAsync",
@@ -174,11 +172,10 @@ class ProgramRun {
     for (ProgramResult::Output& output : result_.outputs) {
       const size_t bytes = output.data.size();
       if (bytes == 0) continue;
-      OPSERVE_RETURN_IF_ERROR(
-          AclCallStatus(acl_, "aclrtMemcpyAsync",
-                        acl_.aclrtMemcpyAsync(output.data.data(), bytes,
-                                              At(memory_plan_.outputs[output.invocation]), bytes,
-                                              ACL_MEMCPY_DEVICE_TO_HOST, context_.lane.stream())));
+      OPSERVE_RETURN_IF_ERROR(AclCallStatus(
+          acl_, "aclrtMemcpyAsync",
+          acl_.aclrtMemcpyAsync(output.data.data(), bytes, At(plan().outputs[output.invocation]),
+                                bytes, ACL_MEMCPY_DEVICE_TO_HOST, context_.lane.stream())));
       result_.copied_from_device_bytes += bytes;
     }
     return absl::OkStatus();
@@ -191,7 +188,7 @@ class ProgramRun {
     for (const BoundInput& input : program_.invocations[index].inputs) {
       inputs.push_back(AddressOf(input));
     }
-    return plans_[index]->Launch(inputs, OutputAddress(index), At(memory_plan_.workspaces[index]),
+    return plans_[index]->Launch(inputs, OutputAddress(index), At(plan().workspaces[index]),
                                  context_.lane.stream());
   }
 
@@ -205,8 +202,8 @@ class ProgramRun {
       if (bytes == 0) continue;
       OPSERVE_RETURN_IF_ERROR(
           AclCallStatus(acl_, "aclrtMemcpy",
-                        acl_.aclrtMemcpy(to, bytes, At(memory_plan_.outputs[output.invocation]),
-                                         bytes, ACL_MEMCPY_DEVICE_TO_HOST)));
+                        acl_.aclrtMemcpy(to, bytes, At(plan().outputs[output.invocation]), bytes,
+                                         ACL_MEMCPY_DEVICE_TO_HOST)));
       if (is_staged) {
         OPSERVE_RETURN_IF_ERROR(program_.windows[*window].region->Write(
             output.range->offset(), {static_cast<const char*>(to), bytes}));
@@ -224,10 +221,15 @@ class ProgramRun {
 
  private:
   void PlanPieces() {
-    absl::InlinedVector<uint64_t, 4> payload_bytes;
-    for (const codec::Payload& payload : payloads_) payload_bytes.push_back(payload.size);
-    memory_plan_ = PlanMemory(program_, payload_bytes, workspace_bytes_, copied_windows_);
+    if (result_.workspace_bytes == 0 && !HasCopiedWindow()) return;
+    own_plan_ = PlanMemory(program_, program_.payload_sizes, workspace_bytes_, copied_windows_);
   }
+
+  bool HasCopiedWindow() const {
+    return std::find(copied_windows_.begin(), copied_windows_.end(), true) != copied_windows_.end();
+  }
+
+  const MemoryPlan& plan() const { return own_plan_ ? *own_plan_ : program_.memory_plan; }
 
   // Those with bytes, in the order in which they lie in device memory.
   absl::InlinedVector<size_t, 4> PayloadsByOffset() const {
@@ -235,14 +237,13 @@ class ProgramRun {
     for (size_t i = 0; i < payloads_.size(); ++i) {
       if (payloads_[i].size > 0) order.push_back(i);
     }
-    std::sort(order.begin(), order.end(), [this](size_t a, size_t b) {
-      return memory_plan_.payloads[a] < memory_plan_.payloads[b];
-    });
+    std::sort(order.begin(), order.end(),
+              [this](size_t a, size_t b) { return plan().payloads[a] < plan().payloads[b]; });
     return order;
   }
 
   DeviceMemoryPool::Allocation AllocationUntil(absl::Time wait_until) const {
-    return {.bytes = memory_plan_.total_bytes,
+    return {.bytes = plan().total_bytes,
             .stream = context_.lane.stream(),
             .tenant = tenant_,
             .wait_until = wait_until,
@@ -307,13 +308,13 @@ class ProgramRun {
 
   void* AddressOf(const BoundInput& input) const {
     if (const auto* payload = std::get_if<PayloadSource>(&input.source)) {
-      return At(memory_plan_.payloads[payload->payload]);
+      return At(plan().payloads[payload->payload]);
     }
     if (const auto* resident = std::get_if<ResidentSource>(&input.source)) {
       return program_.residents[resident->resident]->memory.data();
     }
     if (const auto* shared = std::get_if<SharedSource>(&input.source)) {
-      return copied_windows_[shared->window] ? At(memory_plan_.windows[shared->window])
+      return copied_windows_[shared->window] ? At(plan().windows[shared->window])
                                              : InPlace(shared->window);
     }
     return OutputAddress(std::get<InvocationSource>(input.source).invocation);
@@ -321,8 +322,7 @@ class ProgramRun {
 
   void* OutputAddress(uint32_t invocation) const {
     const std::optional<uint32_t> window = program_.invocations[invocation].window;
-    return window && !copied_windows_[*window] ? InPlace(*window)
-                                               : At(memory_plan_.outputs[invocation]);
+    return window && !copied_windows_[*window] ? InPlace(*window) : At(plan().outputs[invocation]);
   }
 
   void* InPlace(uint32_t window) const {
@@ -340,8 +340,8 @@ class ProgramRun {
   std::vector<bool> copied_windows_;          // whether the device cannot use it in place
   Registrations registrations_;               // by window; null: none
   std::vector<PinnedBuffer> staged_windows_;  // by window; empty: none
-  MemoryPlan memory_plan_;
-  uint64_t staged_begin_ = 0;  // of the payloads in the plan's block
+  std::optional<MemoryPlan> own_plan_;        // none: the program's
+  uint64_t staged_begin_ = 0;                 // of the payloads in the plan's block
   uint64_t staged_end_ = 0;
   DeviceBuffer memory_;
   ProgramResult result_;
