@@ -445,10 +445,10 @@ class Binder {
       program_.invocations[*source].is_result = true;
       program_.results.push_back(*source);
       if (!result.has_shared_memory()) continue;
-      BoundInvocation& invocation = program_.invocations[*source];
-      if (absl::Status status = BindDestination(result.shared_memory(), input_windows, &invocation);
+      if (absl::Status status = BindDestination(result.shared_memory(), input_windows, *source);
           !status.ok()) {
-        const catalog::OperatorDescriptor& descriptor = *invocation.op->descriptor;
+        const catalog::OperatorDescriptor& descriptor =
+            *program_.invocations[*source].op->descriptor;
         return AtArgument(descriptor.name, descriptor.output.name, status);
       }
     }
@@ -459,10 +459,12 @@ class Binder {
     return absl::OkStatus();
   }
 
-  // Lets the output of `invocation` go to `range`. `input_windows`: how many windows are inputs.
+  // Lets the output of invocation `source` go to `range`. `input_windows`: how many windows are
+  // inputs.
   absl::Status BindDestination(const v1::SharedMemoryRange& range, size_t input_windows,
-                               BoundInvocation* invocation) {
-    const auto bytes = static_cast<uint64_t>(catalog::NumBytes(invocation->output));
+                               uint32_t source) {
+    BoundInvocation& invocation = program_.invocations[source];
+    const auto bytes = static_cast<uint64_t>(catalog::NumBytes(invocation.output));
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, find_region_(range));
     if (region->is_mapped()) {
       OPSERVE_RETURN_IF_ERROR(CheckRangeSize(range, bytes, /*is_exact=*/true));
@@ -470,7 +472,8 @@ class Binder {
       return RangeTooSmall(range, bytes);
     }
     OPSERVE_ASSIGN_OR_RETURN(SharedWindow window,
-                             WindowIn(std::move(region), range, invocation->output.dtype));
+                             WindowIn(std::move(region), range, invocation.output.dtype));
+    window.writer = source;
     window.range.set_size(bytes);  // a region that is not mapped may offer more
     if (window.region->is_read_only()) {
       return catalog::ErrorWithReason(absl::StatusCode::kPermissionDenied, "forbidden",
@@ -485,7 +488,7 @@ class Binder {
                                          i < input_windows ? "an input" : "another result"));
       }
     }
-    invocation->window = static_cast<uint32_t>(windows.size());
+    invocation.window = static_cast<uint32_t>(windows.size());
     windows.push_back(std::move(window));
     return absl::OkStatus();
   }

@@ -59,6 +59,8 @@ struct BoundInput {
 struct SharedWindow {
   std::shared_ptr<SharedRegion> region;
   v1::SharedMemoryRange range;  // inside the region
+  // The invocation whose output goes there; none: an input lies there.
+  std::optional<uint32_t> writer = std::nullopt;
 
   // Whether its bytes go through page-locked memory, because the region is not mapped.
   bool IsStaged() const { return !region->is_mapped(); }

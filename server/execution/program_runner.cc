@@ -12,6 +12,7 @@
 #include "ops/catalog/status_macros.h"
 #include "server/device/acl_status.h"
 #include "server/execution/memory_plan.h"
+#include "server/execution/window_transfer.h"
 
 namespace opserve::server {
 namespace {
@@ -28,8 +29,6 @@ absl::Status InInvocation(const Program& program, uint32_t index, const absl::St
   return annotated;
 }
 
-using Registrations = std::vector<std::shared_ptr<const HostRegistration>>;
-
 }  // namespace
 
 // The steps of a run.
@@ -45,6 +44,8 @@ class ProgramRun {
         acl_(context.lane.device().acl()) {
     result_.device = context.lane.device().id();
     result_.lane = context.lane.index();
+    windows_.reserve(program.windows.size());
+    for (const SharedWindow& window : program.windows) windows_.emplace_back(window, context);
   }
 
   // Runs stage one of every invocation, or finds what it said before.
@@ -64,23 +65,21 @@ class ProgramRun {
 
   // All memory the program will need, results included, before anything is copied or launched.
   absl::Status TakeMemory() {
-    OPSERVE_RETURN_IF_ERROR(MapWindows());
+    for (WindowTransfer& window : windows_) {
+      OPSERVE_RETURN_IF_ERROR(window.Prepare(call_.deadline()));
+    }
     for (uint32_t source : program_.results) {
       const BoundInvocation& invocation = program_.invocations[source];
       result_.outputs.push_back(
           {source, invocation.op->descriptor->output.name, invocation.output, PinnedBuffer()});
       ProgramResult::Output& output = result_.outputs.back();
-      if (invocation.window) output.range = program_.windows[*invocation.window].range;
-      if (invocation.window && !program_.windows[*invocation.window].IsStaged()) continue;
+      if (invocation.window) {
+        output.range = program_.windows[*invocation.window].range;
+        continue;
+      }
       OPSERVE_ASSIGN_OR_RETURN(output.data,
                                context_.pinned.Allocate(catalog::NumBytes(invocation.output),
                                                         context_.pinned_allowance));
-    }
-    for (size_t i = 0; i < program_.windows.size(); ++i) {
-      PinnedBuffer& buffer = staged_windows_.emplace_back();
-      if (!program_.windows[i].IsStaged() || IsDestination(i)) continue;
-      OPSERVE_ASSIGN_OR_RETURN(buffer, context_.pinned.Allocate(program_.windows[i].range.size(),
-                                                                context_.pinned_allowance));
     }
     PlanPieces();
     OPSERVE_ASSIGN_OR_RETURN(
@@ -117,11 +116,9 @@ class ProgramRun {
         to += piece.size();
       }
     }
-    for (size_t i = 0; i < copied_windows_.size(); ++i) {
-      const uint64_t bytes = program_.windows[i].range.size();
-      if (!copied_windows_[i] || bytes == 0 || IsDestination(i)) continue;
-      OPSERVE_ASSIGN_OR_RETURN(const absl::string_view contents, ContentsOf(i));
-      OPSERVE_RETURN_IF_ERROR(CopyToDevice(contents, static_cast<char*>(At(plan().windows[i]))));
+    for (size_t i = 0; i < windows_.size(); ++i) {
+      OPSERVE_ASSIGN_OR_RETURN(const uint64_t bytes, windows_[i].CopyToDevice(MemoryOfWindow(i)));
+      result_.copied_to_device_bytes += bytes;
       result_.shared_to_device_bytes += bytes;
     }
     return absl::OkStatus();
@@ -194,39 +191,34 @@ class ProgramRun {
 
   absl::Status CopyResultsToHost() {
     for (ProgramResult::Output& output : result_.outputs) {
-      const std::optional<uint32_t> window = program_.invocations[output.invocation].window;
-      if (window && !copied_windows_[*window]) continue;
-      const bool is_staged = window && program_.windows[*window].IsStaged();
-      void* const to = window && !is_staged ? program_.windows[*window].data() : output.data.data();
-      const size_t bytes = window ? output.range->size() : output.data.size();
+      const size_t bytes = output.data.size();
       if (bytes == 0) continue;
-      OPSERVE_RETURN_IF_ERROR(
-          AclCallStatus(acl_, "aclrtMemcpy",
-                        acl_.aclrtMemcpy(to, bytes, At(plan().outputs[output.invocation]), bytes,
-                                         ACL_MEMCPY_DEVICE_TO_HOST)));
-      if (is_staged) {
-        OPSERVE_RETURN_IF_ERROR(program_.windows[*window].region->Write(
-            output.range->offset(), {static_cast<const char*>(to), bytes}));
-      }
+      OPSERVE_RETURN_IF_ERROR(AclCallStatus(
+          acl_, "aclrtMemcpy",
+          acl_.aclrtMemcpy(output.data.data(), bytes, At(plan().outputs[output.invocation]), bytes,
+                           ACL_MEMCPY_DEVICE_TO_HOST)));
       result_.copied_from_device_bytes += bytes;
-      if (window) result_.shared_from_device_bytes += bytes;
+    }
+    for (WindowTransfer& window : windows_) {
+      OPSERVE_ASSIGN_OR_RETURN(const uint64_t bytes, window.Finish());
+      result_.copied_from_device_bytes += bytes;
+      result_.shared_from_device_bytes += bytes;
     }
     return absl::OkStatus();
   }
 
   ProgramResult TakeResult() { return std::move(result_); }
 
-  // Of what the device used in place.
-  Registrations TakeRegistrations() { return std::move(registrations_); }
+  std::vector<WindowTransfer> TakeWindows() { return std::move(windows_); }
 
  private:
   void PlanPieces() {
-    if (result_.workspace_bytes == 0 && !HasCopiedWindow()) return;
-    own_plan_ = PlanMemory(program_, program_.payload_sizes, workspace_bytes_, copied_windows_);
-  }
-
-  bool HasCopiedWindow() const {
-    return std::find(copied_windows_.begin(), copied_windows_.end(), true) != copied_windows_.end();
+    std::vector<bool> copied_windows;
+    for (const WindowTransfer& window : windows_) copied_windows.push_back(window.is_copied());
+    const bool copies_any =
+        std::find(copied_windows.begin(), copied_windows.end(), true) != copied_windows.end();
+    if (result_.workspace_bytes == 0 && !copies_any) return;
+    own_plan_ = PlanMemory(program_, program_.payload_sizes, workspace_bytes_, copied_windows);
   }
 
   const MemoryPlan& plan() const { return own_plan_ ? *own_plan_ : program_.memory_plan; }
@@ -250,35 +242,10 @@ class ProgramRun {
             .is_cancelled = &call_.is_cancelled()};
   }
 
-  // Finds out which windows the device can use where they are.
-  absl::Status MapWindows() {
-    for (const SharedWindow& window : program_.windows) {
-      const v1::SharedMemoryRange& range = window.range;
-      std::shared_ptr<const HostRegistration> registration;
-      if (window.region->FitsInPlace(range.offset(), range.size())) {
-        OPSERVE_ASSIGN_OR_RETURN(
-            registration, window.region->RegistrationOn(context_.lane.device(), call_.deadline()));
-      }
-      copied_windows_.push_back(registration == nullptr);
-      registrations_.push_back(std::move(registration));
-    }
-    return absl::OkStatus();
-  }
-
-  // What is in a window that is copied.
-  absl::StatusOr<absl::string_view> ContentsOf(size_t index) const {
-    const SharedWindow& window = program_.windows[index];
-    const uint64_t bytes = window.range.size();
-    if (!window.IsStaged()) return absl::string_view(window.data(), bytes);
-    auto* const to = static_cast<char*>(staged_windows_[index].data());
-    OPSERVE_RETURN_IF_ERROR(window.region->Read(window.range.offset(), absl::MakeSpan(to, bytes)));
-    return absl::string_view(to, bytes);
-  }
-
-  bool IsDestination(size_t window) const {
-    return std::any_of(program_.results.begin(), program_.results.end(), [&](uint32_t source) {
-      return program_.invocations[source].window == window;
-    });
+  // The device memory of a window that is copied.
+  void* MemoryOfWindow(size_t window) const {
+    const std::optional<uint32_t> writer = program_.windows[window].writer;
+    return At(writer ? plan().outputs[*writer] : plan().windows[window]);
   }
 
   absl::Status CopyToDevice(absl::string_view bytes, char* to) {
@@ -314,19 +281,14 @@ class ProgramRun {
       return program_.residents[resident->resident]->memory.data();
     }
     if (const auto* shared = std::get_if<SharedSource>(&input.source)) {
-      return copied_windows_[shared->window] ? At(plan().windows[shared->window])
-                                             : InPlace(shared->window);
+      return windows_[shared->window].Address();
     }
     return OutputAddress(std::get<InvocationSource>(input.source).invocation);
   }
 
   void* OutputAddress(uint32_t invocation) const {
     const std::optional<uint32_t> window = program_.invocations[invocation].window;
-    return window && !copied_windows_[*window] ? InPlace(*window) : At(plan().outputs[invocation]);
-  }
-
-  void* InPlace(uint32_t window) const {
-    return registrations_[window]->device_address() + program_.windows[window].range.offset();
+    return window ? windows_[*window].Address() : At(plan().outputs[invocation]);
   }
 
   const Program& program_;
@@ -337,9 +299,7 @@ class ProgramRun {
   const AclLibrary& acl_;
   std::vector<std::shared_ptr<Plan>> plans_;  // by invocation; leased until the lane is idle
   std::vector<uint64_t> workspace_bytes_;     // by invocation
-  std::vector<bool> copied_windows_;          // whether the device cannot use it in place
-  Registrations registrations_;               // by window; null: none
-  std::vector<PinnedBuffer> staged_windows_;  // by window; empty: none
+  std::vector<WindowTransfer> windows_;       // by window
   std::optional<MemoryPlan> own_plan_;        // none: the program's
   uint64_t staged_begin_ = 0;                 // of the payloads in the plan's block
   uint64_t staged_end_ = 0;
@@ -405,7 +365,7 @@ absl::StatusOr<ProgramResult> RunOnStream(const Program& program, const CallStat
 
 // Reports a device that broke, and tells the pool what became of the stream that was `stream`.
 absl::StatusOr<ProgramResult> Conclude(absl::StatusOr<ProgramResult> result, aclrtStream stream,
-                                       Registrations registrations, LaneContext& context) {
+                                       std::vector<WindowTransfer> windows, LaneContext& context) {
   // aclnn says of a lost device no more than that a runtime call failed: the stream knows.
   if (absl::IsInternal(result.status())) {
     if (absl::Status lost = context.lane.CheckDevice(); !lost.ok()) result = lost;
@@ -418,8 +378,8 @@ absl::StatusOr<ProgramResult> Conclude(absl::StatusOr<ProgramResult> result, acl
   if (is_idle && result.ok()) device.memory().StreamIsIdle(stream);
   if (is_idle && !result.ok()) device.memory().StreamWasAborted(stream);
   // What could not be stopped may still use the caller's memory.
-  for (size_t i = 0; i < registrations.size() && !is_idle; ++i) {
-    if (registrations[i] != nullptr) device.KeepUntilReset(std::move(registrations[i]));
+  for (size_t i = 0; i < windows.size() && !is_idle; ++i) {
+    if (!windows[i].is_copied()) device.KeepUntilReset(windows[i].TakeRegistration());
   }
   return result;
 }
@@ -433,13 +393,13 @@ absl::StatusOr<ProgramResult> RunProgram(const Program& program,
   OPSERVE_RETURN_IF_ERROR(call.Check());
   const aclrtStream stream = context.lane.stream();
   absl::StatusOr<ProgramResult> result;
-  Registrations registrations;
+  std::vector<WindowTransfer> windows;
   {  // after it the memory is back in its pool
     ProgramRun run(program, payloads, call, tenant, context);
     result = RunOnStream(program, call, run, context, clock);
-    registrations = run.TakeRegistrations();
+    windows = run.TakeWindows();
   }
-  return Conclude(std::move(result), stream, std::move(registrations), context);
+  return Conclude(std::move(result), stream, std::move(windows), context);
 }
 
 class PromptRun::State {
@@ -475,7 +435,7 @@ class PromptRun::State {
     absl::StatusOr<ProgramResult> result = run_->TakeResult();
     if (!status_.ok()) result = status_;
     run_.reset();  // its memory is back before the stream is said to be idle
-    return Conclude(std::move(result), stream_, /*registrations=*/{}, context_);
+    return Conclude(std::move(result), stream_, /*windows=*/{}, context_);
   }
 
  private:

@@ -21,7 +21,7 @@ struct ProgramResult {
     uint32_t invocation;
     absl::string_view name;  // as in the catalogue
     catalog::TensorSpec spec;
-    PinnedBuffer data;  // contiguous; of no use if it is in shared memory
+    PinnedBuffer data;  // contiguous; empty if it is in shared memory
     std::optional<v1::SharedMemoryRange> range = std::nullopt;  // of shared memory, where it is
   };
   std::vector<Output> outputs;  // in the order of Program::results
