@@ -51,8 +51,18 @@ ExecutionRequest::ExecutionRequest(codec::PayloadMessage message, Program progra
       clock_(clock),
       done_(std::move(done)) {}
 
-void ExecutionRequest::SetResult(absl::StatusOr<ProgramResult> result) {
-  result_ = std::move(result);
+bool ExecutionRequest::Queue(LaneContext& lane) {
+  clock_.Book(Stage::kQueue);
+  start_ = absl::Now();
+  run_.emplace(program_, message_.payloads(), *call(), demand().tenant, lane, clock_);
+  if (run_->Queue()) return true;
+  run_.reset();
+  return false;
+}
+
+void ExecutionRequest::Finish() {
+  result_ = run_->Finish();
+  run_.reset();
   if (absl::IsCancelled(result_->status())) {
     // It may have been the deadline for which the caller left.
     if (absl::Status why = call()->Check(); !why.ok()) result_ = why;
@@ -61,26 +71,6 @@ void ExecutionRequest::SetResult(absl::StatusOr<ProgramResult> result) {
     const CostKey key = program_.invocations.front().cost_key();
     costs_.Record(key.op, key.dtype, key.work, absl::Now() - start_);
   }
-}
-
-void ExecutionRequest::Run(LaneContext& lane) {
-  clock_.Book(Stage::kQueue);
-  start_ = absl::Now();
-  SetResult(RunProgram(program_, message_.payloads(), *call(), demand().tenant, lane, clock_));
-}
-
-bool ExecutionRequest::Start(LaneContext& lane) {
-  clock_.Book(Stage::kQueue);
-  start_ = absl::Now();
-  prompt_run_.emplace(program_, message_.payloads(), *call(), demand().tenant, lane, clock_);
-  if (prompt_run_->Start()) return true;
-  prompt_run_.reset();
-  return false;
-}
-
-void ExecutionRequest::Finish() {
-  SetResult(prompt_run_->Finish());
-  prompt_run_.reset();
 }
 
 // Before the answer: who has it may expect that nothing of the request uses the memory any more,
