@@ -26,8 +26,10 @@ absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op, catalog::Dtype d
   invocation.attributes.assign(golden.attributes.begin(), golden.attributes.end());
   invocation.is_result = true;
   absl::InlinedVector<catalog::TensorSpec, 3> specs;
+  absl::InlinedVector<uint64_t, 3> payload_sizes;
   for (size_t i = 0; i < golden.inputs.size(); ++i) {
     specs.push_back({dtype, golden.inputs[i].shape});
+    payload_sizes.push_back(static_cast<uint64_t>(catalog::NumBytes(specs.back())));
     BoundInput& input = invocation.inputs.emplace_back();
     ViewWhole(specs.back(), &input);
     input.source = PayloadSource{static_cast<uint32_t>(i)};
@@ -39,6 +41,7 @@ absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op, catalog::Dtype d
   program.work = invocation.work;
   program.results = {0};
   program.invocations.push_back(std::move(invocation));
+  program.ComputeFacts(payload_sizes);
   return program;
 }
 

@@ -4,6 +4,8 @@
 #include <optional>
 #include <variant>
 
+#include "server/execution/program.h"
+
 namespace opserve::server {
 namespace {
 

@@ -6,12 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "server/execution/program.h"
 
 namespace opserve::server {
+
+struct Program;
 
 // Offsets from the block's start, multiples of 64 bytes; each piece has CANN's 32 bytes of slack
 // behind it. Pieces without bytes are at 0.

@@ -31,14 +31,13 @@ OperatorTable::OperatorTable(const AclLibrary& acl) {
          .stage_two = reinterpret_cast<catalog::StageTwoFunction>(functions.stage_two),
          .library = std::move(functions.library),
          .index = static_cast<int>(operators_.size())});
+    by_name_.emplace(descriptor->name, operators_.size() - 1);
   }
 }
 
 const LoadedOperator* OperatorTable::Find(absl::string_view name) const {
-  for (const LoadedOperator& candidate : operators_) {
-    if (candidate.descriptor->name == name) return &candidate;
-  }
-  return nullptr;
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : &operators_[found->second];
 }
 
 }  // namespace opserve::server

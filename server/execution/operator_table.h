@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
@@ -56,6 +57,7 @@ class OperatorTable {
 
  private:
   std::vector<LoadedOperator> operators_;
+  absl::flat_hash_map<absl::string_view, size_t> by_name_;  // positions; names are the catalogue's
 };
 
 }  // namespace opserve::server

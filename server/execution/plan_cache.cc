@@ -180,7 +180,6 @@ void PlanCache::Remove(std::list<Entry>::iterator entry) {
 
 absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invocation) {
   std::string key = KeyOf(invocation);
-  PlanCacheCounters::Operator& counters = counters_.of[invocation.op->index];
   auto found = by_key_.find(key);
   if (found != by_key_.end() && found->second->plan->is_broken_) {
     Remove(found->second);
@@ -189,8 +188,10 @@ absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invoc
   if (found != by_key_.end()) {
     entries_.splice(entries_.begin(), entries_, found->second);
     found->second->plan->launched_.clear();
-    return Count(found->second->plan, /*was_kept=*/true, &counters);
+    // A plan that runs once remembers the workspace only.
+    return Lease{found->second->plan, /*is_hit=*/found->second->plan->executor_ != nullptr};
   }
+  PlanCacheCounters::Operator& counters = counters_.of[invocation.op->index];
   auto plan = std::shared_ptr<Plan>(new Plan(acl_, invocation));
   if (absl::Status status = plan->Prepare(); !status.ok()) {
     counters.misses.fetch_add(1, std::memory_order_relaxed);
@@ -203,16 +204,15 @@ absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invoc
   entries_.push_front({std::move(key), invocation.op->index, plan});
   by_key_.emplace(entries_.front().key, entries_.begin());
   counters.entries.fetch_add(1, std::memory_order_relaxed);
-  return Count(std::move(plan), /*was_kept=*/false, &counters);
+  return Lease{std::move(plan), /*is_hit=*/false};
 }
 
-PlanCache::Lease PlanCache::Count(std::shared_ptr<Plan> plan, bool was_kept,
-                                  PlanCacheCounters::Operator* counters) {
-  const bool runs_once = plan->executor_ == nullptr;
-  const bool is_hit = was_kept && !runs_once;
-  (is_hit ? counters->hits : counters->misses).fetch_add(1, std::memory_order_relaxed);
-  if (runs_once) counters->uncacheable.fetch_add(1, std::memory_order_relaxed);
-  return {std::move(plan), is_hit};
+void PlanCache::Count(const Lease& lease) {
+  PlanCacheCounters::Operator& counters = counters_.of[lease.plan->op().index];
+  (lease.is_hit ? counters.hits : counters.misses).fetch_add(1, std::memory_order_relaxed);
+  if (lease.plan->executor_ == nullptr) {
+    counters.uncacheable.fetch_add(1, std::memory_order_relaxed);
+  }
 }
 
 }  // namespace opserve::server

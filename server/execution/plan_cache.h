@@ -99,8 +99,11 @@ class PlanCache {
   };
 
   // The plan of `invocation`, by running stage one if there is none or its launch failed. The least
-  // recently used plan makes room. Errors: AclCallStatus of stage one.
+  // recently used plan makes room. Errors: AclCallStatus of stage one, which counts as a miss.
   absl::StatusOr<Lease> Acquire(const BoundInvocation& invocation);
+
+  // Counts the invocation that a lease was acquired for: once, when it is certain to be run here.
+  void Count(const Lease& lease);
 
  private:
   struct Entry {
@@ -109,9 +112,6 @@ class PlanCache {
     std::shared_ptr<Plan> plan;
   };
 
-  // Counts an invocation of `plan`, which was in the cache or was made for it.
-  static Lease Count(std::shared_ptr<Plan> plan, bool was_kept,
-                     PlanCacheCounters::Operator* counters);
   void Remove(std::list<Entry>::iterator entry);
 
   const AclLibrary& acl_;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
+#include "server/device/pinned_pool.h"
 #include "server/execution/tensor_view.h"
 
 namespace opserve::server {
@@ -33,7 +34,8 @@ bool Accepts(const std::vector<Dtype>& dtypes, Dtype dtype) {
   return std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end();
 }
 
-// Puts the argument in front of an error about it. Errors without a reason are mistakes in the call.
+// Puts the argument in front of an error about it. Errors without a reason are mistakes in the
+// call.
 absl::Status AtArgument(absl::string_view operator_name, absl::string_view argument,
                         const absl::Status& status) {
   if (!ErrorDetailOf(status)) return InvalidCall(operator_name, argument, status.message());
@@ -78,6 +80,7 @@ class Binder {
       }
     }
     OPSERVE_RETURN_IF_ERROR(BindResults());
+    program_.ComputeFacts(payload_bytes_);
     return std::move(program_);
   }
 
@@ -416,10 +419,10 @@ class Binder {
       program_.invocations[*source].is_result = true;
       program_.results.push_back(*source);
       if (!result.has_shared_memory()) continue;
-      BoundInvocation& invocation = program_.invocations[*source];
-      if (absl::Status status = BindDestination(result.shared_memory(), input_windows, &invocation);
+      if (absl::Status status = BindDestination(result.shared_memory(), input_windows, *source);
           !status.ok()) {
-        const catalog::OperatorDescriptor& descriptor = *invocation.op->descriptor;
+        const catalog::OperatorDescriptor& descriptor =
+            *program_.invocations[*source].op->descriptor;
         return AtArgument(descriptor.name, descriptor.output.name, status);
       }
     }
@@ -430,10 +433,12 @@ class Binder {
     return absl::OkStatus();
   }
 
-  // Lets the output of `invocation` go to `range`. `input_windows`: how many windows are inputs.
+  // Lets the output of invocation `source` go to `range`. `input_windows`: how many windows are
+  // inputs.
   absl::Status BindDestination(const v1::SharedMemoryRange& range, size_t input_windows,
-                               BoundInvocation* invocation) {
-    const auto bytes = static_cast<uint64_t>(catalog::NumBytes(invocation->output));
+                               uint32_t source) {
+    BoundInvocation& invocation = program_.invocations[source];
+    const auto bytes = static_cast<uint64_t>(catalog::NumBytes(invocation.output));
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, find_region_(range));
     if (region->is_mapped()) {
       OPSERVE_RETURN_IF_ERROR(CheckRangeSize(range, bytes, /*is_exact=*/true));
@@ -441,7 +446,8 @@ class Binder {
       return RangeTooSmall(range, bytes);
     }
     OPSERVE_ASSIGN_OR_RETURN(SharedWindow window,
-                             WindowIn(std::move(region), range, invocation->output.dtype));
+                             WindowIn(std::move(region), range, invocation.output.dtype));
+    window.writer = source;
     window.range.set_size(bytes);  // a region that is not mapped may offer more
     if (window.region->is_read_only()) {
       return MakeError(Reason::kForbidden, "the region of shared memory is read-only");
@@ -455,7 +461,7 @@ class Binder {
                                          i < input_windows ? "an input" : "another result"));
       }
     }
-    invocation->window = static_cast<uint32_t>(windows.size());
+    invocation.window = static_cast<uint32_t>(windows.size());
     windows.push_back(std::move(window));
     return absl::OkStatus();
   }
@@ -472,6 +478,26 @@ class Binder {
 };
 
 }  // namespace
+
+void Program::ComputeFacts(absl::Span<const uint64_t> sizes) {
+  payload_sizes.assign(sizes.begin(), sizes.end());
+  payload_bytes = 0;
+  for (const uint64_t bytes : sizes) payload_bytes += bytes;
+  result_bytes = 0;
+  pinned_bytes = 0;
+  // A window that is not mapped has one buffer, be it an input or the place of a result.
+  for (const SharedWindow& window : windows) {
+    if (window.IsStaged()) pinned_bytes += PinnedPool::BlockBytes(window.range.size());
+  }
+  for (const uint32_t source : results) {
+    if (invocations[source].window) continue;
+    const auto bytes = static_cast<uint64_t>(catalog::NumBytes(invocations[source].output));
+    result_bytes += bytes;
+    pinned_bytes += PinnedPool::BlockBytes(bytes);
+  }
+  const absl::InlinedVector<uint64_t, 4> no_workspaces(invocations.size());
+  memory_plan = PlanMemory(*this, payload_sizes, no_workspaces);
+}
 
 bool IsInProportion(uint64_t bytes, uint64_t input_bytes, uint64_t ratio) {
   constexpr uint64_t kAlwaysAllowed = 1 << 20;

@@ -15,6 +15,7 @@
 #include "ops/catalog/attributes.h"
 #include "ops/catalog/tensor_spec.h"
 #include "opserve/v1/operator_service.pb.h"
+#include "server/execution/memory_plan.h"
 #include "server/execution/operator_table.h"
 #include "server/execution/resident_tensors.h"
 #include "server/shared_memory/shared_region.h"
@@ -58,13 +59,26 @@ struct BoundInput {
 struct SharedWindow {
   std::shared_ptr<SharedRegion> region;
   v1::SharedMemoryRange range;  // inside the region
+  // The invocation whose output goes there; none: an input lies there.
+  std::optional<uint32_t> writer = std::nullopt;
 
   // Whether its bytes go through page-locked memory, because the region is not mapped.
   bool IsStaged() const { return !region->is_mapped(); }
   char* data() const { return region->data() + range.offset(); }  // if not
 };
 
+// The kind of execution that an invocation is, for learning how long it takes.
+struct CostKey {
+  uint32_t op = 0;     // LoadedOperator::index
+  uint32_t dtype = 0;  // of the output
+  uint64_t work = 0;   // in elements
+};
+
 struct BoundInvocation {
+  CostKey cost_key() const {
+    return {static_cast<uint32_t>(op->index), static_cast<uint32_t>(output.dtype), work};
+  }
+
   const LoadedOperator* op = nullptr;
   absl::InlinedVector<BoundInput, 3> inputs;  // in the descriptor's order
   catalog::AttributeValues attributes;        // likewise
@@ -78,6 +92,19 @@ struct BoundInvocation {
 };
 
 struct Program {
+  // Computes the facts below from the parts above them, which do not change after it.
+  // `payload_sizes`: bytes of each payload of the message.
+  void ComputeFacts(absl::Span<const uint64_t> payload_sizes);
+
+  // The device its resident tensors are on, if it uses any.
+  std::optional<int32_t> device() const {
+    return residents.empty() ? std::nullopt : std::optional(residents.front()->device);
+  }
+  // LoadedOperator::index of its only invocation; none: it has several.
+  std::optional<int> operator_index() const {
+    return invocations.size() == 1 ? std::optional(invocations.front().op->index) : std::nullopt;
+  }
+
   std::vector<BoundInvocation> invocations;
   std::vector<uint32_t> results;  // invocations whose outputs travel back, in order
   std::vector<std::shared_ptr<const ResidentTensor>> residents;  // all on one device
@@ -86,10 +113,15 @@ struct Program {
   uint64_t output_bytes = 0;  // of all invocations
   uint64_t work = 0;          // of all invocations, in elements
 
-  // The device its resident tensors are on, if it uses any.
-  std::optional<int32_t> device() const {
-    return residents.empty() ? std::nullopt : std::optional(residents.front()->device);
-  }
+  // Facts.
+  absl::InlinedVector<uint64_t, 4> payload_sizes;  // in bytes, by payload
+  uint64_t payload_bytes = 0;                      // of all payloads
+  uint64_t result_bytes = 0;                       // of results that travel as payloads
+  // Page-locked memory, in whole blocks: for these results, and for windows that are not mapped.
+  uint64_t pinned_bytes = 0;
+  // Places in device memory if no invocation needs a workspace and the device uses every window in
+  // place. The device tells either only when the program runs; then it is planned anew.
+  MemoryPlan memory_plan;
 };
 
 // The amplification guard: whether `bytes` are at most `ratio` (>= 1) times `input_bytes`, and 1

@@ -2,16 +2,19 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "proto/codec/payload_message.h"
 #include "server/execution/call_state.h"
 #include "server/execution/lane_context.h"
+#include "server/execution/memory_plan.h"
+#include "server/execution/plan_cache.h"
 #include "server/execution/program.h"
+#include "server/execution/window_transfer.h"
 #include "server/observability/stage_clock.h"
 
 namespace opserve::server {
@@ -21,7 +24,7 @@ struct ProgramResult {
     uint32_t invocation;
     absl::string_view name;  // as in the catalogue
     catalog::TensorSpec spec;
-    PinnedBuffer data;  // contiguous; of no use if it is in shared memory
+    PinnedBuffer data;  // contiguous; empty if it is in shared memory
     std::optional<v1::SharedMemoryRange> range = std::nullopt;  // of shared memory, where it is
   };
   std::vector<Output> outputs;  // in the order of Program::results
@@ -40,48 +43,104 @@ struct ProgramResult {
   uint64_t shared_from_device_bytes = 0;
 };
 
-// Runs stage one of every invocation (or finds its plan), takes all device memory the program will
-// need at once, copies the payloads, and the shared memory that the device cannot map, to it,
-// queues every stage two on the lane's stream, waits for the device, and copies the results back.
-// So memory is what a program may wait for before it starts, but never what it fails for after.
-// Both stages of an invocation run on the calling thread, because aclnn keeps state between them in
-// the thread. Time is booked in `clock` from kQueue's end on; waiting for memory is queueing, too.
-//
-// Whatever the outcome, the lane is idle afterwards (or its device not ready) and all device memory
-// is back in its pool. Errors: those of CallState::Check, DeviceMemoryPool::Allocate,
-// PinnedPool::Allocate, AclCallStatus and StreamLane::Synchronize, with operator and invocation
-// added; kFailedPrecondition with reason "amplification" (too much workspace) or "tensor_lost" (the
-// device was reset since a resident tensor was found).
+// One run of a program, in two halves: Queue has the device do it all, Finish waits for that and
+// takes the results. A thread that has other things to do may take the first half and leave the
+// second to another one. Used by one thread at a time, which is bound to the device.
+class ProgramRun {
+ public:
+  // All outlive the run. Time is booked in `clock` from the end of kQueue on; waiting for memory is
+  // queueing, too. `tenant`: the owner of the request, for scrubbing.
+  ProgramRun(const Program& program, absl::Span<const codec::Payload> payloads,
+             const CallState& call, uint32_t tenant, LaneContext& context, StageClock& clock);
+  ProgramRun(const ProgramRun&) = delete;
+  ProgramRun& operator=(const ProgramRun&) = delete;
+
+  // Runs stage one of every invocation (or finds its plan), takes all device memory the program
+  // will need at once, queues copies of the payloads, and of the shared memory that the device
+  // cannot map, and every stage two on the lane's stream. So memory is what a program may wait for
+  // before it starts, but never what it fails for after. Both stages of an invocation run on the
+  // calling thread, because aclnn keeps state between them in the thread.
+  //
+  // False, and nothing has happened: it would have to wait for memory or copies and must not
+  // (LaneContext::may_wait). Errors are told by Finish, which follows if and only if this is true.
+  bool Queue();
+
+  // Whether Finish would not wait for the device.
+  bool IsOver() const { return context_.lane.IsIdle(); }
+
+  // Waits for the device and copies the results back. Whatever the outcome, the lane is idle
+  // afterwards (or its device not ready) and all device memory is back in its pool.
+  //
+  // Errors: those of CallState::Check, DeviceMemoryPool::Allocate, PinnedPool::Allocate,
+  // AclCallStatus and StreamLane::Synchronize, with operator and invocation added;
+  // kFailedPrecondition with reason "amplification" (too much workspace) or "tensor_lost" (the
+  // device was reset since a resident tensor was found).
+  absl::StatusOr<ProgramResult> Finish();
+
+ private:
+  // Of Queue, in this order.
+  absl::Status CheckResidents() const;
+  absl::Status FindPlans();
+  // False: the memory is not free now, and the thread must not wait for it.
+  absl::StatusOr<bool> TakeMemory();
+  absl::StatusOr<std::optional<PinnedBuffer>> TakePinned(uint64_t bytes);
+  absl::StatusOr<std::optional<DeviceBuffer>> TakeDeviceMemory();
+  void CountPlans();
+  absl::Status CopyInputs();
+  absl::Status LaunchAll();
+
+  // Of Finish.
+  absl::Status AwaitStream();
+  absl::Status CopyResults();
+  // Tells the pool and the device about the stream, and what is known of a device that broke.
+  void Conclude();
+
+  absl::Status CheckWorkspace(uint64_t bytes) const;
+  // Plans memory anew if the program's own plan does not hold on this device.
+  void PlanPieces();
+  const MemoryPlan& plan() const { return own_plan_ ? *own_plan_ : program_.memory_plan; }
+  // The bytes of device memory from the first payload to the end of the last one.
+  struct Extent {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    uint64_t size() const { return end - begin; }
+  };
+  Extent PayloadExtent() const;
+  bool FitsStaging() const { return PayloadExtent().size() <= context_.staging.size(); }
+  absl::Status CopyPayloadsFromStaging();
+  absl::Status CopyPayloadsDirectly();
+  absl::Status CopyToDevice(absl::string_view bytes, void* to);
+  absl::Status Launch(uint32_t index);
+  void* At(uint64_t offset) const {
+    return memory_.data() == nullptr ? nullptr : static_cast<char*>(memory_.data()) + offset;
+  }
+  void* MemoryOfWindow(size_t window) const;  // of one that is copied
+  void* AddressOf(const BoundInput& input) const;
+  void* OutputAddress(uint32_t invocation) const;
+
+  const Program& program_;
+  const absl::Span<const codec::Payload> payloads_;
+  const CallState& call_;
+  const uint32_t tenant_;
+  LaneContext& context_;
+  StageClock& clock_;
+  const AclLibrary& acl_;
+  const aclrtStream stream_;  // of the lane, which may have another one in the end
+  absl::Status status_;
+  bool is_on_stream_ = false;                         // something of the run may be
+  bool is_launched_ = false;                          // some stage two may be
+  absl::InlinedVector<PlanCache::Lease, 1> leases_;   // by invocation
+  absl::InlinedVector<uint64_t, 1> workspace_bytes_;  // likewise
+  std::vector<WindowTransfer> windows_;               // by window
+  std::optional<MemoryPlan> own_plan_;                // none: the program's holds
+  DeviceBuffer memory_;
+  ProgramResult result_;
+};
+
+// Both halves on the calling thread.
 absl::StatusOr<ProgramResult> RunProgram(const Program& program,
                                          absl::Span<const codec::Payload> payloads,
                                          const CallState& call, uint32_t tenant,
                                          LaneContext& context, StageClock& clock);
-
-// The same in two steps, the first of which waits for nothing, so that threads may take it that
-// have no time to. Used by one thread at a time; both stages of an invocation run in Start.
-class PromptRun {
- public:
-  // `lane` has a staging buffer. All outlive the run.
-  PromptRun(const Program& program, absl::Span<const codec::Payload> payloads,
-            const CallState& call, uint32_t tenant, LaneContext& lane, StageClock& clock);
-  ~PromptRun();
-  PromptRun(const PromptRun&) = delete;
-  PromptRun& operator=(const PromptRun&) = delete;
-
-  // Queues the whole program: payloads go through the staging buffer, so that copying them does not
-  // wait for the device either, and results are copied back behind the last stage two. False, and
-  // nothing was done: it needs more than is free in the pools, or than the staging buffer holds.
-  bool Start();
-
-  // After Start. Whether Finish need not wait.
-  bool IsOver() const;
-
-  // What RunProgram would give; leaves the lane as that does.
-  absl::StatusOr<ProgramResult> Finish();
-
- private:
-  class State;
-  const std::unique_ptr<State> state_;
-};
 
 }  // namespace opserve::server

@@ -68,17 +68,8 @@ void FillReceipt(const ProgramResult& result, const TraceContext& trace, const S
 
 }  // namespace
 
-uint64_t ResultBytes(const Program& program) {
-  uint64_t bytes = 0;
-  for (uint32_t source : program.results) {
-    if (program.invocations[source].window) continue;
-    bytes += static_cast<uint64_t>(catalog::NumBytes(program.invocations[source].output));
-  }
-  return bytes;
-}
-
 absl::Status CheckResponseFits(const Program& program, uint64_t limit) {
-  const uint64_t bytes = kHeaderBytes + ResultBytes(program);
+  const uint64_t bytes = kHeaderBytes + program.result_bytes;
   if (bytes <= limit) return absl::OkStatus();
   return MakeError(Reason::kTooLarge,
                    absl::StrCat("the results make a message of about ", bytes, " bytes, at most ",

@@ -27,9 +27,6 @@ enum class AnswerMemory {
   kCopied,         // ordinary memory; the results' buffers are back in their pool at once
 };
 
-// Bytes of a program's results that travel as payloads.
-uint64_t ResultBytes(const Program& program);
-
 // kInvalidArgument (reason "too_large") if the results would make a message of more than `limit`
 // bytes, which gRPC would refuse to send after all the work was done.
 absl::Status CheckResponseFits(const Program& program, uint64_t limit);

@@ -25,12 +25,16 @@ constexpr size_t kMaxPayloads = 1024;
 // More parts than any request has beside its payloads.
 constexpr size_t kMaxHeaderFields = 4096;
 
-// For metrics.
+// For metrics: of a request that is not bound, or not yet, and of one that is.
 int OperatorOf(const ExecuteContext& context, const v1::ExecuteRequest& request) {
   if (request.invocations_size() > 1) return RequestMetrics::kProgram;
   if (request.invocations().empty()) return RequestMetrics::kUnknown;
   const LoadedOperator* op = context.operators->Find(request.invocations(0).operator_());
   return op != nullptr ? op->index : RequestMetrics::kUnknown;
+}
+
+int OperatorOf(const Program& program) {
+  return program.operator_index().value_or(RequestMetrics::kProgram);
 }
 
 absl::Status CheckAccepted(const ExecuteContext& context, const CallState& call) {
@@ -90,19 +94,19 @@ Priority ToPriority(v1::Priority priority) {
 }
 
 // The end of a request that has not ended yet.
-ExecutionEnd OpenEnd(const ExecuteContext& context, const ExecutionInput& input) {
+ExecutionEnd OpenEnd(const ExecutionInput& input, int op) {
   ExecutionEnd end;
   end.tenant = input.tenant;
   end.trace = input.trace;
   end.clock = input.clock;
-  end.op = OperatorOf(context, input.header);
+  end.op = op;
   end.request_bytes = input.request_bytes;
   return end;
 }
 
 ExecutionEnd Refusal(const ExecuteContext& context, const ExecutionInput& input,
                      const absl::Status& status) {
-  ExecutionEnd end = OpenEnd(context, input);
+  ExecutionEnd end = OpenEnd(input, OperatorOf(context, input.header));
   end.status = status;
   end.clock.Book(Stage::kValidate);
   return end;
@@ -131,7 +135,7 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
   const uint64_t connection = ConnectionKey(*input.rpc, input.tenant->id());
   input.clock.Book(Stage::kValidate);
   auto done = [&context, run, want_receipt = input.header.want_receipt(),
-               end = OpenEnd(context, input), on_end = std::move(on_end)](
+               end = OpenEnd(input, OperatorOf(program)), on_end = std::move(on_end)](
                   ExecutionRequest& request, absl::StatusOr<ProgramResult> result) mutable {
     if (context.request_log->Wants(end.trace, result.status(), request.clock())) {
       end.details = DetailsOf(request.program(), result);
@@ -145,7 +149,7 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
       end.device = result->device;
       const bool is_remembered =
           run && context.idempotency->Reserve(*run, result->outputs.size(),
-                                              ResultBytes(request.program()), absl::Now());
+                                              request.program().result_bytes, absl::Now());
       // An answer that is remembered is kept for minutes, while the results' own buffers are
       // page-locked memory of a pool that all requests share.
       const AnswerMemory memory =
@@ -230,7 +234,7 @@ void StartKeyed(ExecuteContext& context, ExecutionInput input, OnExecutionEnd on
   input.clock.Book(Stage::kValidate);
   auto run_call = std::make_shared<CallState>(input.call->deadline());
   const auto caller = std::make_shared<KeyedCaller>();
-  caller->own = OpenEnd(context, input);
+  caller->own = OpenEnd(input, OperatorOf(context, input.header));
   caller->on_end = std::move(on_end);
   const auto begun = cache.Begin(
       {.tenant = input.tenant->id(),

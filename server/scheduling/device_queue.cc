@@ -125,13 +125,10 @@ void DeviceQueue::HandOver(uint32_t visitor) {
 
 void DeviceQueue::LeaveVisit(uint32_t visitor) {
   absl::MutexLock lock(&mutex_);
-  is_visiting_[visitor] = false;
-  --visits_;
+  EndVisit(visitor);
 }
 
-void DeviceQueue::EndVisit(uint32_t visitor, const Lease& lease, absl::Duration actual) {
-  absl::MutexLock lock(&mutex_);
-  Ended(lease, actual);
+void DeviceQueue::EndVisit(uint32_t visitor) {
   is_visiting_[visitor] = false;
   --visits_;
 }
@@ -185,17 +182,15 @@ DeviceQueue::Popped DeviceQueue::PopTasks(absl::Time now) {
   return result;
 }
 
-void DeviceQueue::TaskEnded(const Lease& lease, absl::Duration actual) {
+void DeviceQueue::TaskEnded(const Lease& lease, absl::Duration actual,
+                            std::optional<uint32_t> visitor) {
   absl::MutexLock lock(&mutex_);
-  Ended(lease, actual);
-}
-
-void DeviceQueue::Ended(const Lease& lease, absl::Duration actual) {
   tenant_bytes_.Subtract(lease.charge.tenant, lease.device_bytes);
   tenant_work_ns_.Subtract(lease.charge.tenant, WorkNs(lease.charge.estimate));
   tasks_.Ended(lease, actual);
   executing_.fetch_sub(1);
   busy_.End(absl::Now());
+  if (visitor) EndVisit(*visitor);
   Publish();
 }
 

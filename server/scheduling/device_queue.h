@@ -79,8 +79,8 @@ class DeviceQueue final : private PinnedZones::Queue {
   absl::Status Push(std::unique_ptr<LaneTask>* task) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // As Push; but if the task is prompt, nothing waits, and it may start on the lane of this
-  // visitor, which is free: it is handed out at once, counts as executing until EndVisit, and is to
-  // be brought to `lanes`, which live until then.
+  // visitor, which is free: it is handed out at once, counts as executing until TaskEnded, and is
+  // to be brought to `lanes`, which live until then.
   struct Visit {
     Popped popped;               // no `next`: the task is queued, or late already
     LaneGroup* lanes = nullptr;  // for popped.next
@@ -90,15 +90,15 @@ class DeviceQueue final : private PinnedZones::Queue {
 
   // Has a lane's thread go on with what the visitor began, whose lane stays in use.
   void HandOver(uint32_t visitor) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The lane is free again; the second form says as well what TaskEnded does.
+  // The visitor's lane is free again, and its task goes on on another one.
   void LeaveVisit(uint32_t visitor) ABSL_LOCKS_EXCLUDED(mutex_);
-  void EndVisit(uint32_t visitor, const Lease& lease, absl::Duration actual)
-      ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits until there is something to say. What it hands out counts as executing until TaskEnded,
-  // to be called once, after the task had a lane for `actual`.
+  // Waits until there is something to say. What it hands out counts as executing until TaskEnded.
   Popped Pop() ABSL_LOCKS_EXCLUDED(mutex_);
-  void TaskEnded(const Lease& lease, absl::Duration actual) ABSL_LOCKS_EXCLUDED(mutex_);
+  // To be called once for each task that was handed out, after it had a lane for `actual`.
+  // `visitor`: the visitor whose lane that was, which is free again.
+  void TaskEnded(const Lease& lease, absl::Duration actual,
+                 std::optional<uint32_t> visitor = std::nullopt) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes the task of this call, if it waits here.
   std::unique_ptr<LaneTask> Remove(const CallState* call) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -185,7 +185,7 @@ class DeviceQueue final : private PinnedZones::Queue {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What starts next, now counted as executing.
   Popped PopTasks(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Ended(const Lease& lease, absl::Duration actual) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndVisit(uint32_t visitor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What waits no more.
   std::unique_ptr<LaneTask> Leaves(Tasks::Entry entry);
   std::vector<std::unique_ptr<LaneTask>> Leave(std::vector<Tasks::Entry> entries);

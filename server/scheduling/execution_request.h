@@ -27,10 +27,9 @@ class ExecutionRequest final : public LaneTask {
                    uint32_t tenant, uint64_t connection, Priority priority, CostModel& costs,
                    const StageClock& clock, Done done);
 
-  void Run(LaneContext& lane) override;
   bool is_prompt() const override { return is_prompt_; }
-  bool Start(LaneContext& lane) override;
-  bool IsOver() const override { return prompt_run_->IsOver(); }
+  bool Queue(LaneContext& lane) override;
+  bool IsOver() const override { return run_->IsOver(); }
   void Finish() override;
   void Answer() override;
   void Refuse(const absl::Status& status) override;
@@ -42,7 +41,6 @@ class ExecutionRequest final : public LaneTask {
   Program TakeProgram() { return std::move(program_); }
 
  private:
-  void SetResult(absl::StatusOr<ProgramResult> result);
   void ReleaseSharedMemory();
 
   codec::PayloadMessage message_;  // owns the payloads' bytes
@@ -51,8 +49,8 @@ class ExecutionRequest final : public LaneTask {
   const bool is_prompt_;
   StageClock clock_;
   absl::Time start_;
-  std::optional<PromptRun> prompt_run_;                  // after Start
-  std::optional<absl::StatusOr<ProgramResult>> result_;  // after Run or Finish
+  std::optional<ProgramRun> run_;                        // from Queue to Finish
+  std::optional<absl::StatusOr<ProgramResult>> result_;  // after Finish
   const Done done_;
 };
 

@@ -22,22 +22,13 @@ bool IsUp(const Device& device) {
 
 absl::StatusOr<std::unique_ptr<LaneGroup>> LaneGroup::Start(const Parts& parts, const Size& size) {
   auto group = std::unique_ptr<LaneGroup>(new LaneGroup(parts));
-  const auto make = [&](uint32_t index, auto& lane) -> absl::Status {
-    OPSERVE_ASSIGN_OR_RETURN(lane.stream, StreamLane::Create(parts.device, index));
-    lane.plans =
-        std::make_unique<PlanCache>(parts.device.acl(), size.plans_per_lane, parts.plan_counters);
-    return absl::OkStatus();
-  };
-  for (uint32_t i = 0; i < size.lanes; ++i) {
-    group->lanes_.push_back(std::make_unique<Lane>());
-    OPSERVE_RETURN_IF_ERROR(make(i, *group->lanes_.back()));
-  }
+  const uint32_t all_lanes = size.lanes + size.visitors;
   // Not of the pool for results, which is booked to the last byte.
-  group->staging_ = PinnedPool::Create(parts.device.acl(), size.visitors * kStagingBytes);
-  for (uint32_t i = 0; i < size.visitors; ++i) {
-    VisitorLane& visitor = *group->visitors_.emplace_back(std::make_unique<VisitorLane>());
-    OPSERVE_RETURN_IF_ERROR(make(size.lanes + i, visitor));
-    OPSERVE_ASSIGN_OR_RETURN(visitor.staging, group->staging_->Allocate(kStagingBytes));
+  group->staging_ = PinnedPool::Create(parts.device.acl(), all_lanes * kStagingBytes);
+  for (uint32_t i = 0; i < all_lanes; ++i) {
+    OPSERVE_ASSIGN_OR_RETURN(std::unique_ptr<Lane> lane, group->MakeLane(i, size.plans_per_lane));
+    if (i >= size.lanes) lane->visitor = i - size.lanes;
+    (lane->visitor ? group->visitors_ : group->lanes_).push_back(std::move(lane));
   }
   {
     absl::MutexLock lock(&group->mutex_);
@@ -49,13 +40,22 @@ absl::StatusOr<std::unique_ptr<LaneGroup>> LaneGroup::Start(const Parts& parts, 
   return group;
 }
 
+absl::StatusOr<std::unique_ptr<LaneGroup::Lane>> LaneGroup::MakeLane(uint32_t index,
+                                                                     size_t plans) const {
+  auto lane = std::make_unique<Lane>();
+  OPSERVE_ASSIGN_OR_RETURN(lane->stream, StreamLane::Create(parts_.device, index));
+  lane->plans = std::make_unique<PlanCache>(parts_.device.acl(), plans, parts_.plan_counters);
+  OPSERVE_ASSIGN_OR_RETURN(lane->staging, staging_->Allocate(kStagingBytes));
+  return lane;
+}
+
 LaneGroup::~LaneGroup() {
   for (const std::unique_ptr<Lane>& lane : lanes_) {
     if (lane->thread.joinable()) lane->thread.join();
-    lane->plans.reset();
   }
+  lanes_.clear();
   visitors_.clear();
-  if (staging_ != nullptr) staging_->Close();
+  staging_->Close();  // their staging buffers are back
 }
 
 void LaneGroup::AbortTask(uint32_t lane, uint64_t task) {
@@ -98,99 +98,85 @@ void LaneGroup::Serve(Lane& lane) {
 }
 
 void LaneGroup::RunOrGiveBack(Lane& lane, DeviceQueue::Dispatched dispatched, bool is_bound) {
-  if (is_bound && IsUp(parts_.device)) {
-    RunTask(lane, std::move(dispatched));
-  } else {
+  if (!is_bound || !IsUp(parts_.device)) {
     parts_.queue.TaskEnded(dispatched.lease, absl::ZeroDuration());
     parts_.events.OnGivenBack(std::move(dispatched.task));
+    return;
   }
+  lane.dispatched = std::move(dispatched);
+  lane.task = lane.stream->BeginTask();
+  AbortOnCancel(lane);  // a call that is cancelled already is noticed by the task itself
+  lane.hold.Begin();
+  Queue(lane);
+  Finish(lane);
 }
 
 void LaneGroup::RunVisit(uint32_t visitor, DeviceQueue::Dispatched dispatched) {
-  VisitorLane& lane = *visitors_[visitor];
+  Lane& lane = *visitors_[visitor];
   lane.dispatched = std::move(dispatched);
-  lane.start = absl::Now();
-  const bool is_started = StartVisit(lane);
-  if (!is_started) lane.context.reset();
-  if (is_started && lane.dispatched->task->IsOver()) {
-    FinishVisit(visitor);
+  // The thread may have been to another device in between.
+  bool is_queued = IsUp(parts_.device) && parts_.device.BindThisThread().ok();
+  if (is_queued) {
+    lane.task = lane.stream->BeginTask();
+    is_queued = Queue(lane);
+  }
+  if (is_queued && lane.dispatched->task->IsOver()) {
+    Finish(lane);
   } else {
     parts_.queue.HandOver(visitor);
   }
 }
 
-bool LaneGroup::StartVisit(VisitorLane& lane) {
-  // The thread may have been to another device in between.
-  if (!IsUp(parts_.device) || !parts_.device.BindThisThread().ok()) return false;
-  lane.task = lane.stream->BeginTask();
-  lane.context.emplace(
-      LaneContext{*lane.stream, *lane.plans, parts_.pinned, parts_.workspace_limits,
-                  parts_.execution_timeout, lane.dispatched->pinned,
-                  absl::MakeSpan(static_cast<char*>(lane.staging.data()), lane.staging.size())});
-  return lane.dispatched->task->Start(*lane.context);
-}
-
 // Where the visitor's own thread left off.
 void LaneGroup::TakeOver(uint32_t visitor, Lane& lane, bool is_bound) {
-  VisitorLane& left = *visitors_[visitor];
+  Lane& left = *visitors_[visitor];
   if (!left.context) {
     DeviceQueue::Dispatched dispatched = *std::exchange(left.dispatched, std::nullopt);
     parts_.queue.LeaveVisit(visitor);
     RunOrGiveBack(lane, std::move(dispatched), is_bound);
     return;
   }
-  const std::shared_ptr<CallState> call = left.dispatched->task->call();
-  const auto abort = [events = &parts_.events, index = left.stream->index(), task = left.task] {
-    events->OnCancelled(index, task);
-  };
-  // If it was cancelled in between, nobody knew whom to tell.
-  if (!call->OnCancel(abort)) left.stream->AbortTask(left.task);
+  // If it was cancelled in between, there was nothing to abort it.
+  if (!AbortOnCancel(left)) left.stream->AbortTask(left.task);
+  left.context->hold = &lane.hold;
   lane.hold.Begin();
-  FinishVisit(visitor);
-  lane.hold.End();
+  Finish(left);
 }
 
-void LaneGroup::FinishVisit(uint32_t visitor) {
-  VisitorLane& lane = *visitors_[visitor];
+bool LaneGroup::AbortOnCancel(const Lane& lane) {
+  return lane.dispatched->task->call()->OnCancel(
+      [events = &parts_.events, index = lane.stream->index(), task = lane.task] {
+        events->OnCancelled(index, task);
+      });
+}
+
+bool LaneGroup::Queue(Lane& lane) {
+  lane.start = absl::Now();
+  const bool has_thread = !lane.visitor;
+  lane.context.emplace(
+      LaneContext{*lane.stream, *lane.plans, parts_.pinned, parts_.workspace_limits,
+                  parts_.execution_timeout, lane.dispatched->pinned,
+                  absl::MakeSpan(static_cast<char*>(lane.staging.data()), lane.staging.size()),
+                  has_thread ? &lane.hold : nullptr, /*may_wait=*/has_thread});
+  const bool is_queued = lane.dispatched->task->Queue(*lane.context);
+  if (!is_queued) lane.context.reset();
+  return is_queued;
+}
+
+void LaneGroup::Finish(Lane& lane) {
   lane.dispatched->task->Finish();
+  if (lane.context->hold != nullptr) lane.context->hold->End();
   DeviceQueue::Dispatched dispatched = *std::exchange(lane.dispatched, std::nullopt);
   dispatched.task->call()->OnCancel(nullptr);
   lane.context.reset();
   dispatched.pinned = {};  // the results have their own
   const absl::Duration took = absl::Now() - lane.start;
   LaneEvents& events = parts_.events;
-  parts_.queue.EndVisit(visitor, dispatched.lease, took);
-  // From here on the group may be gone, but not its owner.
+  // Counted before the answer leaves, so that a caller who has it sees it counted. From here on the
+  // group may be gone, but not its owner.
+  parts_.queue.TaskEnded(dispatched.lease, took, lane.visitor);
   events.OnTaskEnded(dispatched.task->demand().tenant, took);
   dispatched.task->Answer();
-}
-
-void LaneGroup::RunTask(Lane& lane, DeviceQueue::Dispatched dispatched) {
-  LaneTask& task = *dispatched.task;
-  LaneContext context{*lane.stream,
-                      *lane.plans,
-                      parts_.pinned,
-                      parts_.workspace_limits,
-                      parts_.execution_timeout,
-                      std::move(dispatched.pinned),
-                      /*staging=*/{},
-                      &lane.hold};
-  const uint64_t id = lane.stream->BeginTask();
-  // A call that is cancelled already is noticed by the task itself.
-  task.call()->OnCancel([events = &parts_.events, index = lane.stream->index(), id] {
-    events->OnCancelled(index, id);
-  });
-  const absl::Time start = absl::Now();
-  lane.hold.Begin();
-  task.Run(context);
-  lane.hold.End();
-  task.call()->OnCancel(nullptr);
-  context.pinned_allowance = {};  // the results have their own
-  const absl::Duration took = absl::Now() - start;
-  // Counted before the answer leaves, so that a caller who has it sees it counted.
-  parts_.queue.TaskEnded(dispatched.lease, took);
-  parts_.events.OnTaskEnded(task.demand().tenant, took);
-  task.Answer();
 }
 
 }  // namespace opserve::server

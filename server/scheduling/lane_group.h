@@ -80,37 +80,37 @@ class LaneGroup {
   void AbortTask(uint32_t lane, uint64_t task);
 
  private:
+  // A lane and its task. Used by one thread at a time: its own, or, as long as a visitor's lane has
+  // a task, the visitor's or the one to which that has handed over.
   struct Lane {
     std::unique_ptr<StreamLane> stream;
     std::unique_ptr<PlanCache> plans;  // its executors go before the stream
-    LaneHold hold;
-    std::thread thread;
-  };
-
-  // The lane of a visitor, and its task from RunVisit to its end. Used by one thread at a time: the
-  // visitor's, or the one to which it has handed over.
-  struct VisitorLane {
-    std::unique_ptr<StreamLane> stream;
-    std::unique_ptr<PlanCache> plans;
     PinnedBuffer staging;
+    std::optional<uint32_t> visitor;  // none: it has a thread
+    LaneHold hold;                    // of its thread
+    std::thread thread;
     std::optional<DeviceQueue::Dispatched> dispatched;
-    std::optional<LaneContext> context;  // if it was started
-    absl::Time start;
-    uint64_t task = 0;  // for AbortTask
+    std::optional<LaneContext> context;  // of a task whose first half was taken
+    absl::Time start;                    // of that half
+    uint64_t task = 0;                   // for AbortTask
   };
 
   explicit LaneGroup(const Parts& parts) : parts_(parts) {}
+  absl::StatusOr<std::unique_ptr<Lane>> MakeLane(uint32_t index, size_t plans) const;
   void Serve(Lane& lane) ABSL_LOCKS_EXCLUDED(mutex_);
   void TakeOver(uint32_t visitor, Lane& lane, bool is_bound);
   void RunOrGiveBack(Lane& lane, DeviceQueue::Dispatched dispatched, bool is_bound);
-  bool StartVisit(VisitorLane& lane);
-  void FinishVisit(uint32_t visitor);
-  void RunTask(Lane& lane, DeviceQueue::Dispatched dispatched);
+  // The halves of the lane's task. The first is false where it would have had to wait; after the
+  // second the group may be gone if the calling thread is none of its own.
+  bool Queue(Lane& lane);
+  void Finish(Lane& lane);
+  // Whether the task's call was not cancelled yet. If that happens later, the task is aborted.
+  bool AbortOnCancel(const Lane& lane);
   bool HaveAllEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return running_ == 0; }
 
   const Parts parts_;
   std::vector<std::unique_ptr<Lane>> lanes_;
-  std::vector<std::unique_ptr<VisitorLane>> visitors_;
+  std::vector<std::unique_ptr<Lane>> visitors_;
   std::shared_ptr<PinnedPool> staging_;
   absl::Mutex mutex_;
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;  // threads

@@ -13,7 +13,7 @@
 
 namespace opserve::server {
 
-// Either Run (or Start and Finish) and then Answer are called, or Refuse, each once; the task is
+// Either Queue (until it is true), Finish and Answer are called, or Refuse, each once; the task is
 // destroyed after it.
 class LaneTask {
  public:
@@ -24,16 +24,18 @@ class LaneTask {
   LaneTask(const LaneTask&) = delete;
   LaneTask& operator=(const LaneTask&) = delete;
 
-  // Does the work on a thread of the device and keeps its result; may wait for nothing but the
-  // device and its memory. Leaves the lane idle, or its device not ready.
-  virtual void Run(LaneContext& lane) = 0;
-  // Run in two steps, for tasks that are prompt: small, and known to be over soon. Start waits for
-  // nothing; false if that cannot be, and then nothing has happened and the task wants Run. Finish
-  // waits for the device unless IsOver, and may be called on another thread.
+  // Whether a thread that has other things to do may take the first half: it is small, and tasks
+  // like it were over soon.
   virtual bool is_prompt() const { return false; }
-  virtual bool Start(LaneContext& /*lane*/) { return false; }
-  virtual bool IsOver() const { return false; }
-  virtual void Finish() {}
+  // The first half of the work: all that the device has to do is queued, on a thread that is bound
+  // to it. False: that would have to wait, and must not (LaneContext::may_wait); then nothing has
+  // happened, and a thread that may wait calls it again.
+  virtual bool Queue(LaneContext& lane) = 0;
+  // Whether Finish would not wait for the device.
+  virtual bool IsOver() const = 0;
+  // The second half, perhaps on another thread that is bound to the device: waits for it and keeps
+  // the result. Leaves the lane idle, or its device not ready. The context of Queue is still there.
+  virtual void Finish() = 0;
 
   // Tells whoever waits, when the task has been counted as ended. Must not block.
   virtual void Answer() = 0;

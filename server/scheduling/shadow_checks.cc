@@ -80,8 +80,8 @@ bool ShadowChecks::Draw() const {
 }
 
 size_t ShadowChecks::OperatorOf(const Program& program) const {
-  if (program.invocations.size() > 1) return operators_.size() - 1;
-  return static_cast<size_t>(program.invocations.front().op->index);
+  return static_cast<size_t>(
+      program.operator_index().value_or(static_cast<int>(operators_.size()) - 1));
 }
 
 void ShadowChecks::Check(Answered request) {

@@ -23,10 +23,14 @@ class TransferTask final : public LaneTask {
                Done done)
       : LaneTask(std::move(call), device, demand), step_(std::move(step)), done_(std::move(done)) {}
 
-  void Run(LaneContext& lane) override {
+  // Copies are over when they return.
+  bool Queue(LaneContext& lane) override {
     status_ = call()->Check();
     if (status_.ok()) status_ = step_(lane);
+    return true;
   }
+  bool IsOver() const override { return true; }
+  void Finish() override {}
   void Answer() override { done_(status_); }
   void Refuse(const absl::Status& status) override { done_(status); }
 

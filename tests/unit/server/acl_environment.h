@@ -47,4 +47,10 @@ inline int64_t HostCount(opserveHostCounter counter) {
       counter);
 }
 
+// How often a function of the ABI was called.
+inline uint64_t HostCalls(const char* function) {
+  return reinterpret_cast<decltype(&opserveHostCalls)>(dlsym(RTLD_DEFAULT, "opserveHostCalls"))(
+      function);
+}
+
 }  // namespace opserve::server

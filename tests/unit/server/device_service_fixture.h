@@ -37,11 +37,14 @@ class TestTask final : public LaneTask {
         outcome_(std::move(outcome)),
         work_(std::move(work)) {}
 
-  void Run(LaneContext& lane) override {
+  bool Queue(LaneContext& lane) override {
     outcome_->device = lane.lane.device().id();
     outcome_->begun.Notify();
     status_ = work_(lane);
+    return true;
   }
+  bool IsOver() const override { return true; }
+  void Finish() override {}
   void Answer() override { End(status_); }
   void Refuse(const absl::Status& status) override { End(status); }
 

@@ -60,6 +60,7 @@ class LaneFixture : public ::testing::Test {
     invocation.is_result = true;
     program.results = {0};
     program.input_bytes = 3 * count * sizeof(float);
+    program.ComputeFacts(std::vector<uint64_t>(3, count * sizeof(float)));
     return program;
   }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "server/execution/program.h"
 
 namespace opserve::server {
 namespace {

@@ -11,12 +11,7 @@
 namespace opserve::server {
 namespace {
 
-uint64_t Calls(const char* function) {
-  return reinterpret_cast<decltype(&opserveHostCalls)>(dlsym(RTLD_DEFAULT, "opserveHostCalls"))(
-      function);
-}
-
-uint64_t StageOneRuns() { return Calls("aclnnL1LossBackwardGetWorkspaceSize"); }
+uint64_t StageOneRuns() { return HostCalls("aclnnL1LossBackwardGetWorkspaceSize"); }
 
 class PlanCacheTest : public ::testing::Test {
  protected:
@@ -65,6 +60,14 @@ class PlanCacheTest : public ::testing::Test {
                      ACL_MEMCPY_DEVICE_TO_HOST);
     for (void* memory : tensors) acl_.aclrtFree(memory);
     return result;
+  }
+
+  // Acquires a plan for an invocation that is run.
+  static absl::StatusOr<PlanCache::Lease> AcquireToRun(PlanCache& cache,
+                                                       const BoundInvocation& call) {
+    absl::StatusOr<PlanCache::Lease> lease = cache.Acquire(call);
+    if (lease.ok()) cache.Count(*lease);
+    return lease;
   }
 
   AclLibrary& acl_ = MutableTestAcl();
@@ -133,13 +136,13 @@ TEST_F(PlanCacheTest, WhateverStageOneSeesMakesAnotherPlan) {
 
 TEST_F(PlanCacheTest, TheLeastRecentlyUsedPlanMakesRoomButALeaseKeepsIt) {
   PlanCache cache(acl_, 2, counters_);
-  const auto leased = cache.Acquire(L1(1));
-  ASSERT_TRUE(cache.Acquire(L1(2)).ok());
-  ASSERT_TRUE(cache.Acquire(L1(3)).ok());  // in the place of L1(1)
+  const auto leased = AcquireToRun(cache, L1(1));
+  ASSERT_TRUE(AcquireToRun(cache, L1(2)).ok());
+  ASSERT_TRUE(AcquireToRun(cache, L1(3)).ok());  // in the place of L1(1)
 
-  EXPECT_TRUE(cache.Acquire(L1(2))->is_hit);
-  EXPECT_FALSE(cache.Acquire(L1(1))->is_hit);  // in the place of L1(3)
-  EXPECT_TRUE(cache.Acquire(L1(2))->is_hit);
+  EXPECT_TRUE(AcquireToRun(cache, L1(2))->is_hit);
+  EXPECT_FALSE(AcquireToRun(cache, L1(1))->is_hit);  // in the place of L1(3)
+  EXPECT_TRUE(AcquireToRun(cache, L1(2))->is_hit);
   EXPECT_EQ(Run(*leased->plan, 1, 0.0f), 5.0f);
   const PlanCacheCounters::Operator& counted = counters_.of[leased->plan->op().index];
   EXPECT_EQ(counted.evictions, 2u);
@@ -153,10 +156,10 @@ TEST_F(PlanCacheTest, ACallWithoutARepeatableExecutorRunsStageOneEachTime) {
   InjectFaults("call=aclSetAclOpExecutorRepeatable,code=561000,count=all");
   const uint64_t before = StageOneRuns();
 
-  const auto first = cache.Acquire(L1(10));
+  const auto first = AcquireToRun(cache, L1(10));
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(Run(*first->plan, 10, 0.0f), 5.0f);
-  const auto second = cache.Acquire(L1(10));
+  const auto second = AcquireToRun(cache, L1(10));
   EXPECT_EQ(Run(*second->plan, 10, 3.0f), -5.0f);
 
   // Its workspace is known, but stage one was not saved.

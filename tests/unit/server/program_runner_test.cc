@@ -221,6 +221,7 @@ TEST_F(ProgramRunnerTest, AWorkspaceAboveTheLimitIsRefused) {
   invocation.is_result = true;
   program.results = {0};
   program.input_bytes = 300 * 2001 * 4 + 4;
+  program.ComputeFacts({payloads[0].size, payloads[1].size, payloads[2].size});
   StageClock clock;
   LaneContext lane = context();
   const CallState call(absl::InfiniteFuture());

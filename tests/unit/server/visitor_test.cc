@@ -11,9 +11,9 @@ namespace {
 struct Steps {
   bool can_start = true;
   std::atomic<bool> is_over = true;
-  std::thread::id started_by;
-  std::thread::id finished_by;
-  std::thread::id run_by;
+  std::thread::id started_by;   // the first half on a visitor's lane
+  std::thread::id finished_by;  // the second half there
+  std::thread::id run_by;       // both on the lane of a thread
   int32_t lane = -1;
 };
 
@@ -23,22 +23,19 @@ class PromptTask final : public LaneTask {
       : LaneTask(std::move(call), std::nullopt, {}), steps_(steps), outcome_(std::move(outcome)) {}
 
   bool is_prompt() const override { return true; }
-  bool Start(LaneContext& lane) override {
-    steps_.started_by = std::this_thread::get_id();
+  bool Queue(LaneContext& lane) override {
+    (lane.may_wait ? steps_.run_by : steps_.started_by) = std::this_thread::get_id();
     steps_.lane = static_cast<int32_t>(lane.lane.index());
     EXPECT_FALSE(lane.staging.empty());
     lane_ = &lane;
-    return steps_.can_start;
+    return lane.may_wait || steps_.can_start;
   }
   bool IsOver() const override { return steps_.is_over; }
   void Finish() override {
+    if (lane_->may_wait) return;  // a lane's thread took both halves
     steps_.finished_by = std::this_thread::get_id();
     outcome_->begun.Notify();
     if (!steps_.is_over) status_ = lane_->lane.Synchronize(lane_->execution_timeout);
-  }
-  void Run(LaneContext& lane) override {
-    steps_.run_by = std::this_thread::get_id();
-    steps_.lane = static_cast<int32_t>(lane.lane.index());
   }
   void Answer() override { End(status_); }
   void Refuse(const absl::Status& status) override { End(status); }

@@ -7,11 +7,13 @@
 namespace opserve::server {
 namespace {
 
-class PromptRunTest : public LaneFixture {
+// Runs whose first half must not wait.
+class ProgramRunTest : public LaneFixture {
  protected:
   LaneContext StagedContext() {
     LaneContext staged = context();
     staged.staging = absl::MakeSpan(staging_);
+    staged.may_wait = false;
     return staged;
   }
 
@@ -26,9 +28,9 @@ class PromptRunTest : public LaneFixture {
     const CallState call(deadline);
     StageClock clock;
     LaneContext staged = StagedContext();
-    PromptRun run(program, payloads, call, /*tenant=*/0, staged, clock);
+    ProgramRun run(program, payloads, call, /*tenant=*/0, staged, clock);
     Attempt attempt;
-    attempt.started = run.Start();
+    attempt.started = run.Queue();
     if (attempt.started) attempt.result = run.Finish();
     return attempt;
   }
@@ -36,7 +38,7 @@ class PromptRunTest : public LaneFixture {
   std::vector<char> staging_ = std::vector<char>(16 << 10);
 };
 
-TEST_F(PromptRunTest, StartsWithWhatThePoolsHaveAndGivesTheSameBits) {
+TEST_F(ProgramRunTest, StartsWithWhatThePoolsHaveAndGivesTheSameBits) {
   EXPECT_FALSE(TryOnes(1000).started) << "nothing is free yet";
   const auto usual = RunOnes(1000);
   ASSERT_TRUE(IsAllOnes(usual, 1000));
@@ -46,7 +48,7 @@ TEST_F(PromptRunTest, StartsWithWhatThePoolsHaveAndGivesTheSameBits) {
   ASSERT_FALSE(attempt.started) << "its result has the only block";
 }
 
-TEST_F(PromptRunTest, RunsOnceABlockOfThatSizeIsBack) {
+TEST_F(ProgramRunTest, RunsOnceABlockOfThatSizeIsBack) {
   ASSERT_TRUE(IsAllOnes(RunOnes(1000), 1000));
   const int64_t launches = HostCount(OPSERVE_HOST_LAUNCHES);
 
@@ -59,14 +61,41 @@ TEST_F(PromptRunTest, RunsOnceABlockOfThatSizeIsBack) {
   EXPECT_EQ(HostCount(OPSERVE_HOST_LAUNCHES), launches + 1);
 }
 
-TEST_F(PromptRunTest, WhatDoesNotFitTheStagingBufferIsNotStarted) {
+TEST_F(ProgramRunTest, WhatDoesNotFitTheStagingBufferIsNotStarted) {
   ASSERT_TRUE(IsAllOnes(RunOnes(2000), 2000));
   const int64_t launches = HostCount(OPSERVE_HOST_LAUNCHES);
   EXPECT_FALSE(TryOnes(2000).started);
   EXPECT_EQ(HostCount(OPSERVE_HOST_LAUNCHES), launches);
 }
 
-TEST_F(PromptRunTest, LateOnesAreNotLaunched) {
+TEST_F(ProgramRunTest, APlanIsCountedOnceThoughThereWasNoMemoryAtFirst) {
+  const PlanCacheCounters::Operator& counted =
+      counters_.of[operators_.Find("L1LossBackward")->index];
+  ASSERT_FALSE(TryOnes(1000).started);
+  EXPECT_EQ(counted.hits + counted.misses, 0u);
+
+  ASSERT_TRUE(IsAllOnes(RunOnes(1000), 1000));
+
+  EXPECT_EQ(counted.hits + counted.misses, 1u);
+}
+
+TEST_F(ProgramRunTest, PayloadsGoThroughTheStagingBufferWhereTheyFit) {
+  LaneContext lane = StagedContext();
+  lane.may_wait = true;
+  for (const auto& [count, copies] : {std::pair(1000, 1), std::pair(2000, 3)}) {
+    const CallState call(absl::InfiniteFuture());
+    StageClock clock;
+    const uint64_t before = HostCalls("aclrtMemcpyAsync");
+
+    const auto result = RunProgram(OnesProgram(count), Payloads(count), call, 0, lane, clock);
+
+    EXPECT_TRUE(IsAllOnes(result, count)) << result.status();
+    EXPECT_EQ(HostCalls("aclrtMemcpyAsync") - before, static_cast<uint64_t>(copies));
+    EXPECT_EQ(result->copied_to_device_bytes, 12u * count);
+  }
+}
+
+TEST_F(ProgramRunTest, LateOnesAreNotLaunched) {
   ASSERT_TRUE(IsAllOnes(RunOnes(1000), 1000));
   const int64_t launches = HostCount(OPSERVE_HOST_LAUNCHES);
 
@@ -76,7 +105,7 @@ TEST_F(PromptRunTest, LateOnesAreNotLaunched) {
   EXPECT_EQ(HostCount(OPSERVE_HOST_LAUNCHES), launches);
 }
 
-TEST_F(PromptRunTest, AFailingKernelFailsItsRunAlone) {
+TEST_F(ProgramRunTest, AFailingKernelFailsItsRunAlone) {
   ASSERT_TRUE(IsAllOnes(RunOnes(1000), 1000));
   InjectFaults("kernel=*,code=507015");
 
