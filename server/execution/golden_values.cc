@@ -19,13 +19,13 @@ constexpr absl::Duration kTimeout = absl::Seconds(30);
 
 }  // namespace
 
-absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op, catalog::Dtype dtype) {
+absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op, Dtype dtype) {
   const catalog::GoldenCase& golden = op.descriptor->golden;
   BoundInvocation invocation;
   invocation.op = &op;
   invocation.attributes.assign(golden.attributes.begin(), golden.attributes.end());
   invocation.is_result = true;
-  absl::InlinedVector<catalog::TensorSpec, 3> specs;
+  absl::InlinedVector<TensorSpec, 3> specs;
   for (size_t i = 0; i < golden.inputs.size(); ++i) {
     specs.push_back({dtype, golden.inputs[i].shape});
     BoundInput& input = invocation.inputs.emplace_back();

@@ -72,9 +72,8 @@ class ProgramRun {
       ProgramResult::Output& output = result_.outputs.back();
       if (invocation.window) output.range = program_.windows[*invocation.window].range;
       if (invocation.window && !program_.windows[*invocation.window].IsStaged()) continue;
-      OPSERVE_ASSIGN_OR_RETURN(output.data,
-                               context_.pinned.Allocate(catalog::NumBytes(invocation.output),
-                                                        context_.pinned_allowance));
+      OPSERVE_ASSIGN_OR_RETURN(output.data, context_.pinned.Allocate(NumBytes(invocation.output),
+                                                                     context_.pinned_allowance));
     }
     for (size_t i = 0; i < program_.windows.size(); ++i) {
       PinnedBuffer& buffer = staged_windows_.emplace_back();
@@ -94,8 +93,8 @@ class ProgramRun {
   bool TryTakeMemory() {
     for (uint32_t source : program_.results) {
       const BoundInvocation& invocation = program_.invocations[source];
-      std::optional<PinnedBuffer> buffer = context_.pinned.TryAllocate(
-          catalog::NumBytes(invocation.output), context_.pinned_allowance);
+      std::optional<PinnedBuffer> buffer =
+          context_.pinned.TryAllocate(NumBytes(invocation.output), context_.pinned_allowance);
       if (!buffer) return false;
       result_.outputs.push_back(
           {source, invocation.op->descriptor->output.name, invocation.output, *std::move(buffer)});

@@ -72,7 +72,7 @@ uint64_t ResultBytes(const Program& program) {
   uint64_t bytes = 0;
   for (uint32_t source : program.results) {
     if (program.invocations[source].window) continue;
-    bytes += static_cast<uint64_t>(catalog::NumBytes(program.invocations[source].output));
+    bytes += static_cast<uint64_t>(NumBytes(program.invocations[source].output));
   }
   return bytes;
 }

@@ -53,7 +53,7 @@ bool IsPrompt(const Program& program, const codec::PayloadMessage& message,
   uint64_t bytes = 0;
   for (const codec::Payload& payload : message.payloads()) bytes += payload.size;
   for (const BoundInvocation& invocation : program.invocations) {
-    bytes += static_cast<uint64_t>(catalog::NumBytes(invocation.output));
+    bytes += static_cast<uint64_t>(NumBytes(invocation.output));
   }
   return bytes <= kMostBytes;
 }
@@ -66,7 +66,7 @@ uint64_t PinnedBytes(const Program& program) {
   }
   for (const uint32_t source : program.results) {
     if (program.invocations[source].window) continue;
-    bytes += PinnedPool::BlockBytes(catalog::NumBytes(program.invocations[source].output));
+    bytes += PinnedPool::BlockBytes(NumBytes(program.invocations[source].output));
   }
   return bytes;
 }

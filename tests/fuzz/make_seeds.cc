@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "inference/grpc_service.pb.h"
 #include "ops/catalog/catalog.h"
-#include "ops/catalog/tensor_spec.h"
 #include "opserve/v1/operator_service.pb.h"
 #include "opserve/v1/shared_memory.pb.h"
 #include "opserve/v1/tensor_service.pb.h"
+#include "proto/dtypes/tensor_spec.h"
 #include "tests/integration/http2_frames.h"
 #include "tests/integration/tensor_calls.h"
 
@@ -47,7 +47,7 @@ v1::ExecuteRequest Call(const catalog::OperatorDescriptor& op, v1::DataType dtyp
   v1::ExecuteRequest request;
   v1::Invocation* invocation = request.add_invocations();
   invocation->set_operator_(std::string(op.name));
-  const auto bytes = static_cast<size_t>(catalog::NumElements(shape) * catalog::DtypeBytes(dtype));
+  const auto bytes = static_cast<size_t>(NumElements(shape) * DtypeBytes(dtype));
   for (const catalog::InputDescriptor& input : op.inputs) {
     v1::NamedTensor* named = invocation->add_inputs();
     named->set_name(std::string(input.name));

@@ -10,7 +10,7 @@ namespace opserve::server {
 namespace {
 
 struct Datatype {
-  catalog::Dtype dtype;
+  Dtype dtype;
   absl::string_view name;
   inference::DataType of_config;
 };
@@ -59,29 +59,29 @@ absl::StatusOr<const LoadedOperator*> FindModel(const OperatorTable& operators,
                    " is not at ready state: ", op->unavailable_reason()));
 }
 
-absl::string_view DatatypeName(catalog::Dtype dtype) {
+absl::string_view DatatypeName(Dtype dtype) {
   for (const Datatype& candidate : kDatatypes) {
     if (candidate.dtype == dtype) return candidate.name;
   }
   return "<invalid>";
 }
 
-catalog::Dtype DtypeOf(absl::string_view datatype) {
+Dtype DtypeOf(absl::string_view datatype) {
   for (const Datatype& candidate : kDatatypes) {
     if (candidate.name == datatype) return candidate.dtype;
   }
   return v1::DATA_TYPE_UNSPECIFIED;
 }
 
-inference::DataType ToModelDataType(catalog::Dtype dtype) {
+inference::DataType ToModelDataType(Dtype dtype) {
   for (const Datatype& candidate : kDatatypes) {
     if (candidate.dtype == dtype) return candidate.of_config;
   }
   return inference::TYPE_INVALID;
 }
 
-std::string DatatypeNames(const std::vector<catalog::Dtype>& dtypes) {
-  return absl::StrJoin(dtypes, ", ", [](std::string* out, catalog::Dtype dtype) {
+std::string DatatypeNames(const std::vector<Dtype>& dtypes) {
+  return absl::StrJoin(dtypes, ", ", [](std::string* out, Dtype dtype) {
     absl::StrAppend(out, "'", DatatypeName(dtype), "'");
   });
 }
