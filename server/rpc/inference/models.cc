@@ -9,19 +9,6 @@
 namespace opserve::server {
 namespace {
 
-struct Datatype {
-  Dtype dtype;
-  absl::string_view name;
-  inference::DataType of_config;
-};
-
-constexpr Datatype kDatatypes[] = {
-    {v1::DATA_TYPE_FLOAT, "FP32", inference::TYPE_FP32},
-    {v1::DATA_TYPE_FLOAT16, "FP16", inference::TYPE_FP16},
-    {v1::DATA_TYPE_BF16, "BF16", inference::TYPE_BF16},
-    {v1::DATA_TYPE_DOUBLE, "FP64", inference::TYPE_FP64},
-};
-
 // Clients recognise the words.
 absl::Status UnknownModel(absl::string_view name, absl::string_view problem) {
   return catalog::ErrorWithReason(
@@ -60,24 +47,21 @@ absl::StatusOr<const LoadedOperator*> FindModel(const OperatorTable& operators,
 }
 
 absl::string_view DatatypeName(Dtype dtype) {
-  for (const Datatype& candidate : kDatatypes) {
-    if (candidate.dtype == dtype) return candidate.name;
-  }
-  return "<invalid>";
+  const DtypeFacts* const facts = FindDtype(dtype);
+  return facts == nullptr ? "<invalid>" : facts->inference;
 }
 
 Dtype DtypeOf(absl::string_view datatype) {
-  for (const Datatype& candidate : kDatatypes) {
-    if (candidate.name == datatype) return candidate.dtype;
-  }
-  return v1::DATA_TYPE_UNSPECIFIED;
+  const DtypeFacts* const facts = FindDtypeBy(&DtypeFacts::inference, datatype);
+  return facts == nullptr ? v1::DATA_TYPE_UNSPECIFIED : facts->dtype;
 }
 
 inference::DataType ToModelDataType(Dtype dtype) {
-  for (const Datatype& candidate : kDatatypes) {
-    if (candidate.dtype == dtype) return candidate.of_config;
-  }
-  return inference::TYPE_INVALID;
+  // The configuration's enumerators are the protocol's names with a prefix.
+  inference::DataType type = inference::TYPE_INVALID;
+  return inference::DataType_Parse(absl::StrCat("TYPE_", DatatypeName(dtype)), &type)
+             ? type
+             : inference::TYPE_INVALID;
 }
 
 std::string DatatypeNames(const std::vector<Dtype>& dtypes) {
