@@ -67,9 +67,8 @@ v1::ExecuteRequest Call(const catalog::OperatorDescriptor& op, v1::DataType dtyp
 std::vector<v1::ExecuteRequest> Requests() {
   std::vector<v1::ExecuteRequest> requests;
   for (const catalog::OperatorDescriptor* op : catalog::AllOperators()) {
-    for (const v1::DataType dtype :
-         {v1::DATA_TYPE_FLOAT, v1::DATA_TYPE_FLOAT16, v1::DATA_TYPE_BF16, v1::DATA_TYPE_DOUBLE}) {
-      requests.push_back(Call(*op, dtype, {2, 3}));
+    for (const DtypeFacts& facts : AllDtypes()) {
+      requests.push_back(Call(*op, facts.dtype, {2, 3}));
       requests.back().mutable_invocations(0)->clear_attributes();
     }
     requests.push_back(Call(*op, v1::DATA_TYPE_FLOAT, {}));
