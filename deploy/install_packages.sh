@@ -7,10 +7,10 @@ set -euo pipefail
 build_packages=(
   g++ cmake ninja-build ccache pkg-config
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
-  libabsl-dev prometheus-cpp-dev zlib1g-dev nlohmann-json3-dev libcli11-dev libzip-dev zipcmp zipmerge ziptool libisal-dev libssl-dev libsystemd-dev
+  libabsl-dev prometheus-cpp-dev zlib1g-dev nlohmann-json3-dev libcli11-dev libzip-dev zipcmp zipmerge ziptool libisal-dev libeigen3-dev libssl-dev libsystemd-dev
   python3 python3-numpy
 )
-test_packages=(make libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev clang clang-format libclang-rt-dev openssl python3-seccomp
+test_packages=(make libgtest-dev libgmock-dev libbenchmark-dev clang clang-format libclang-rt-dev openssl python3-seccomp
   python3-venv python3-pip python3-pytest python3-protobuf python3-torch python3-sklearn python3-matplotlib
   python3-setuptools python3-wheel libb64-0d
   haproxy iproute2 man-db python3-yaml chromium-headless-shell python3-pil)

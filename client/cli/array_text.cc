@@ -2,35 +2,27 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "proto/dtypes/element.h"
 
 namespace opserve::cli {
 namespace {
 
 constexpr int64_t kMaxElements = 1000;
 constexpr int64_t kEdgeElements = 3;  // shown at each end of an axis that is cut
+constexpr int kMaxDigits = 8;
 constexpr char kCut[] = "...";
 
-template <typename T>
-T Load(const std::byte* bytes, int64_t index) {
-  T value;
-  std::memcpy(&value, bytes + index * sizeof(T), sizeof(T));
-  return value;
-}
-
-// Significant digits that tell neighbouring values apart.
+// Significant digits that tell neighbouring values apart, but no more than a reader wants.
 int Digits(DataType dtype) {
-  switch (dtype) {
-    case v1::DATA_TYPE_BF16:
-      return 4;
-    case v1::DATA_TYPE_FLOAT16:
-      return 5;
-    default:
-      return 8;
-  }
+  return VisitElement(dtype, []<typename T>(std::type_identity<T>) {
+    constexpr int kDigits = std::numeric_limits<T>::max_digits10;
+    return std::min(kDigits, kMaxDigits);
+  });
 }
 
 // Writes the nested brackets of one result.
@@ -104,17 +96,9 @@ class ArrayWriter {
 }  // namespace
 
 double ElementAt(const Result& result, int64_t index) {
-  const std::byte* bytes = result.bytes().data();
-  switch (result.dtype()) {
-    case v1::DATA_TYPE_FLOAT16:
-      return Load<Float16>(bytes, index).ToFloat();
-    case v1::DATA_TYPE_BF16:
-      return Load<Bf16>(bytes, index).ToFloat();
-    case v1::DATA_TYPE_DOUBLE:
-      return Load<double>(bytes, index);
-    default:
-      return Load<float>(bytes, index);
-  }
+  return VisitElement(result.dtype(), [&]<typename T>(std::type_identity<T>) {
+    return static_cast<double>(LoadElement<T>(result.bytes().data(), index));
+  });
 }
 
 ValueSummary Summarize(const Result& result) {

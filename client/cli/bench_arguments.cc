@@ -15,6 +15,7 @@
 #include "client/cli/random_tensor.h"
 #include "client/cli/run_arguments.h"
 #include "client/cli/time_text.h"
+#include "proto/dtypes/dtype.h"
 #include "proto/status/status_macros.h"
 
 namespace opserve::cli {
@@ -86,8 +87,7 @@ absl::StatusOr<DataType> ParseInputDataType(const v1::InputDescriptor& input,
                                             const std::string& text) {
   const std::optional<DataType> dtype = ParseDataType(text);
   if (!dtype) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--dtype \"", text, "\" is not FLOAT, FLOAT16, BF16 or DOUBLE"));
+    return absl::InvalidArgumentError(absl::StrCat("--dtype \"", text, "\" is not ", DtypeNames()));
   }
   if (std::find(input.dtypes().begin(), input.dtypes().end(), *dtype) == input.dtypes().end()) {
     const std::string taken =

@@ -18,6 +18,7 @@
 #include "client/cli/find_operator.h"
 #include "client/cli/interruptible_clock.h"
 #include "client/cli/progress_bar.h"
+#include "proto/dtypes/dtype.h"
 
 namespace opserve::cli {
 namespace {
@@ -181,7 +182,7 @@ void AddBenchCommand(CLI::App& app, Command* command) {
       ->allow_extra_args(false);
   bench
       ->add_option("--dtype", arguments->dtypes,
-                   "FLOAT, FLOAT16, BF16 or DOUBLE for an input (all, if not named); default FLOAT")
+                   absl::StrCat(DtypeNames(), " for an input (all, if not named); default FLOAT"))
       ->type_name("[NAME=]DTYPE")
       ->allow_extra_args(false);
   bench->add_option("--attr", arguments->attributes, "An attribute that is not to have its default")

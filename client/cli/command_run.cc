@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/substitute.h"
 #include "client/cli/array_text.h"
 #include "client/cli/find_operator.h"
 #include "client/cli/npy.h"
@@ -18,17 +19,18 @@
 #include "client/cli/reference_daemon.h"
 #include "client/cli/run_arguments.h"
 #include "client/cli/verification.h"
+#include "proto/dtypes/dtype.h"
 
 namespace opserve::cli {
 namespace {
 
 constexpr char kRunFooter[] =
     R"(An input is one of
-  FILE.npy                 a NumPy array of float16, float32, float64 or bfloat16
-                           (as the ml_dtypes package saves it)
+  FILE.npy                 an array of $0
+                           from NumPy (bfloat16 as the ml_dtypes package saves it)
   FILE.npz[:ARRAY]         the array of an archive, if not the only one or the one
                            with the input's name
-  FILE.safetensors[:NAME]  likewise of F16, BF16, F32 or F64
+  FILE.safetensors[:NAME]  likewise of $1
   random:SHAPE[:DTYPE]     random numbers from 0.25 to 1, e.g. random:256,1024:BF16
   tensor:HANDLE            what the daemon has already, with the handle that
                            "opserve tensor upload" gave
@@ -38,8 +40,8 @@ listed by "opserve ops".
 
 --verify starts an opserved of its own on this machine's processor, which computes
 in float64, or float32 for operators without it. A result is right if each element
-is within a tolerance of that (1e-5 for FLOAT, 1e-3 for FLOAT16, 8e-3 for BF16,
-1e-12 for DOUBLE), relative to the element and to the largest one.
+is within a tolerance of that, relative to the element and to the largest one:
+$2.
 
 Examples:
   opserve run KlDivBackward --input grad_output=g.npy --input self=x.npy \
@@ -52,6 +54,15 @@ Examples:
       --input target=t.npy:bf16 --output-dtype BF16 --output out.npy
   opserve run KlDivBackward --input grad_output=g.npy \
       --input self=tensor:5f1c09a2 --input target=t.npy --output out.npy)";
+
+std::string RunFooter() {
+  const std::string tolerances =
+      absl::StrJoin(AllDtypes(), ", ", [](std::string* out, const DtypeFacts& facts) {
+        absl::StrAppend(out, facts.tolerance, " for ", facts.name);
+      });
+  return absl::Substitute(kRunFooter, DtypeNamesIn(&DtypeFacts::torch),
+                          DtypeNamesIn(&DtypeFacts::safetensors), tolerances);
+}
 
 using Json = nlohmann::ordered_json;
 using OutputFiles = std::vector<OutputFile>;
@@ -221,7 +232,7 @@ void AddRunCommand(CLI::App& app, Command* command) {
       ->type_name("[NAME=]FILE.npy")
       ->allow_extra_args(false);
   run->add_option("--output-dtype", arguments->output_dtypes,
-                  "FLOAT, FLOAT16, BF16 or DOUBLE for an output, if not its default")
+                  absl::StrCat(DtypeNames(), " for an output, if not its default"))
       ->type_name("[NAME=]DTYPE")
       ->allow_extra_args(false);
   run->add_option("--priority", arguments->priority,
@@ -232,7 +243,7 @@ void AddRunCommand(CLI::App& app, Command* command) {
   run->add_flag("--verify", arguments->should_verify,
                 "Compute it on this machine's processor too, and fail if the results differ");
   run->add_flag("--receipt", arguments->want_receipt, "Show what the call cost, stage by stage");
-  run->footer(kRunFooter);
+  run->footer(RunFooter());
   run->callback([arguments, command] {
     *command = [arguments](Session& session) { return RunRun(*arguments, session); };
   });

@@ -1,5 +1,6 @@
 #include "client/cli/npy.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "client/cli/npy_header.h"
 #include "client/cpp/tensor_layout.h"
+#include "proto/dtypes/dtype.h"
 #include "proto/status/status_macros.h"
 
 namespace opserve::cli {
@@ -24,17 +26,8 @@ constexpr size_t kMaxHeaderBytes = 64 << 10;
 constexpr size_t kMaxRank = 8;
 constexpr size_t kDataAlignment = 64;  // of the data in a file, as NumPy has it
 
-struct NamedType {
-  absl::string_view descr;
-  DataType dtype;
-};
-
-// The first name of a dtype is the one written.
-constexpr std::array kTypes = {
-    NamedType{"<f4", kFloat},     NamedType{"<f2", kFloat16}, NamedType{"<V2", kBf16},
-    NamedType{"bfloat16", kBf16}, NamedType{"<f8", kDouble},
-};
-constexpr std::array<absl::string_view, 5> kTwoByteTypes = {"<V2", "|V2", "V2", "<u2", "bfloat16"};
+// Names of two bytes that are no dtype of their own, but may hold bfloat16.
+constexpr std::array<absl::string_view, 3> kTwoByteTypes = {"|V2", "V2", "<u2"};
 
 absl::Status Unusable(const std::string& path, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", why));
@@ -43,16 +36,15 @@ absl::Status Unusable(const std::string& path, absl::string_view why) {
 absl::Status SystemError(const std::string& path) { return absl::ErrnoToStatus(errno, path); }
 
 absl::StatusOr<DataType> DataTypeOf(absl::string_view descr, NpyReading reading) {
+  const DtypeFacts* const facts = FindDtypeByNpy(descr);
   if (reading == NpyReading::kAsBf16) {
-    for (const absl::string_view name : kTwoByteTypes) {
-      if (descr == name) return kBf16;
-    }
+    const bool is_two_bytes =
+        std::find(kTwoByteTypes.begin(), kTwoByteTypes.end(), descr) != kTwoByteTypes.end();
+    if (is_two_bytes || (facts != nullptr && facts->dtype == kBf16)) return kBf16;
     return absl::InvalidArgumentError(absl::StrCat(
         "dtype '", descr, "' cannot be read as bf16: that takes uint16 or a void of 2 bytes"));
   }
-  for (const NamedType& type : kTypes) {
-    if (descr == type.descr) return type.dtype;
-  }
+  if (facts != nullptr) return facts->dtype;
   if (absl::StartsWith(descr, ">f")) {
     return absl::InvalidArgumentError(absl::StrCat(
         "dtype '", descr, "' is big-endian; save array.astype('<", descr.substr(1), "')"));
@@ -60,7 +52,7 @@ absl::StatusOr<DataType> DataTypeOf(absl::string_view descr, NpyReading reading)
   absl::string_view advice;
   if (descr == "<u2" || descr == "|V2") advice = " (if it holds bfloat16: append :bf16)";
   return absl::InvalidArgumentError(
-      absl::StrCat("dtype '", descr, "' is not float16, bfloat16, float32 or float64", advice));
+      absl::StrCat("dtype '", descr, "' is not ", DtypeNamesIn(&DtypeFacts::torch), advice));
 }
 
 std::vector<int64_t> FortranStrides(const std::vector<int64_t>& shape) {
@@ -100,13 +92,6 @@ absl::StatusOr<NpyHeader> ReadHeader(absl::string_view* file) {
   return ParseNpyHeader(header);
 }
 
-absl::string_view DescrOf(DataType dtype) {
-  for (const NamedType& type : kTypes) {
-    if (dtype == type.dtype) return type.descr;
-  }
-  return "";
-}
-
 }  // namespace
 
 absl::StatusOr<Tensor> ParseNpy(const OwnedBytes& file, NpyReading reading) {
@@ -136,8 +121,8 @@ absl::StatusOr<Tensor> ReadNpy(const std::string& path, NpyReading reading) {
 }
 
 absl::Status WriteNpy(const std::string& path, const Result& result) {
-  std::string header =
-      FormatNpyHeader({.descr = std::string(DescrOf(result.dtype())), .shape = result.shape()});
+  std::string header = FormatNpyHeader(
+      {.descr = std::string(FindDtype(result.dtype())->npy[0]), .shape = result.shape()});
   const size_t unpadded = kMagic.size() + 4 + header.size() + 1;
   header.append((kDataAlignment - unpadded % kDataAlignment) % kDataAlignment, ' ');
   header.push_back('\n');

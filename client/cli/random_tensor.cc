@@ -1,36 +1,20 @@
 #include "client/cli/random_tensor.h"
 
+#include <cstddef>
+#include <memory>
 #include <type_traits>
-#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/types/span.h"
+#include "proto/dtypes/element.h"
 
 namespace opserve::cli {
 namespace {
 
 constexpr size_t kMaxAxes = 8;
-
-template <typename T>
-T FromDouble(double value) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return static_cast<T>(value);
-  } else {
-    return T::FromFloat(static_cast<float>(value));
-  }
-}
-
-template <typename T>
-Tensor RandomTensorOf(const std::vector<int64_t>& shape, std::mt19937_64& random) {
-  size_t elements = 1;
-  for (const int64_t extent : shape) elements *= static_cast<size_t>(extent);
-  std::uniform_real_distribution<double> values(0.25, 1);
-  std::vector<T> data(elements);
-  for (T& element : data) element = FromDouble<T>(values(random));
-  return Tensor::Owning<T>(shape, std::move(data));
-}
 
 }  // namespace
 
@@ -49,16 +33,16 @@ absl::StatusOr<std::vector<int64_t>> ParseShape(absl::string_view text) {
 }
 
 Tensor RandomTensor(DataType dtype, const std::vector<int64_t>& shape, std::mt19937_64& random) {
-  switch (dtype) {
-    case kFloat16:
-      return RandomTensorOf<Float16>(shape, random);
-    case kBf16:
-      return RandomTensorOf<Bf16>(shape, random);
-    case kDouble:
-      return RandomTensorOf<double>(shape, random);
-    default:
-      return RandomTensorOf<float>(shape, random);
-  }
+  size_t elements = 1;
+  for (const int64_t extent : shape) elements *= static_cast<size_t>(extent);
+  std::uniform_real_distribution<double> values(0.25, 1);
+  return VisitElement(dtype, [&]<typename T>(std::type_identity<T>) {
+    const auto data = std::make_shared<T[]>(elements);
+    for (size_t i = 0; i < elements; ++i) data[i] = static_cast<T>(values(random));
+    const absl::Span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data.get()),
+                                            elements * sizeof(T));
+    return Tensor::FromBytes(dtype, shape, bytes, data);
+  });
 }
 
 }  // namespace opserve::cli

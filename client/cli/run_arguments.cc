@@ -16,6 +16,7 @@
 #include "client/cli/handle_text.h"
 #include "client/cli/random_tensor.h"
 #include "client/cpp/tensor_layout.h"
+#include "proto/dtypes/dtype.h"
 #include "proto/status/status_macros.h"
 
 namespace opserve::cli {
@@ -86,8 +87,8 @@ absl::StatusOr<Tensor> MakeRandom(absl::string_view text, std::mt19937_64& rando
   }
   const std::optional<DataType> dtype = parts.size() == 1 ? kFloat : ParseDataType(parts[1]);
   if (!dtype) {
-    return absl::InvalidArgumentError(absl::StrCat("random:", text, ": \"", parts[1],
-                                                   "\" is not FLOAT, FLOAT16, BF16 or DOUBLE"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("random:", text, ": \"", parts[1], "\" is not ", DtypeNames()));
   }
   const std::optional<uint64_t> bytes = ContiguousBytes(*dtype, *shape);
   if (!bytes || *bytes > kMaxRandomBytes) {
@@ -157,7 +158,7 @@ absl::Status AddOutputDataTypes(const v1::OperatorDescriptor& descriptor,
     const std::optional<DataType> dtype = ParseDataType(text);
     if (!dtype) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--output-dtype \"", text, "\" is not FLOAT, FLOAT16, BF16 or DOUBLE"));
+          absl::StrCat("--output-dtype \"", text, "\" is not ", DtypeNames()));
     }
     invocation->output_dtypes.push_back({.output = output, .dtype = *dtype});
   }

@@ -1,7 +1,6 @@
 #include "client/cli/safetensors.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "client/cli/file_bytes.h"
 #include "client/cpp/tensor_layout.h"
 #include "nlohmann/json.hpp"
+#include "proto/dtypes/dtype.h"
 #include "proto/status/status_macros.h"
 
 namespace opserve::cli {
@@ -21,13 +21,6 @@ constexpr uint64_t kLengthBytes = 8;
 constexpr uint64_t kMaxJsonBytes = 100'000'000;  // as the format has it
 constexpr char kMetadata[] = "__metadata__";     // of the file, not a tensor
 constexpr size_t kMaxTensorRank = 8;
-
-struct TypeName {
-  const char* name;
-  DataType dtype;
-};
-constexpr std::array kTypeNames = {TypeName{"F16", kFloat16}, TypeName{"BF16", kBf16},
-                                   TypeName{"F32", kFloat}, TypeName{"F64", kDouble}};
 
 absl::Status NotSuchAFile(absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("not a .safetensors file: ", why));
@@ -71,12 +64,14 @@ std::optional<uint64_t> Number(const Json& json) {
 }
 
 absl::StatusOr<DataType> ParseTypeName(const Json& json) {
-  for (const TypeName& known : kTypeNames) {
-    if (json == known.name) return known.dtype;
+  if (json.is_string()) {
+    const DtypeFacts* const facts =
+        FindDtypeBy(&DtypeFacts::safetensors, json.get_ref<const std::string&>());
+    if (facts != nullptr) return facts->dtype;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("dtype ", json.dump(-1, ' ', false, Json::error_handler_t::replace),
-                   " is not F16, BF16, F32 or F64"));
+      absl::StrCat("dtype ", json.dump(-1, ' ', false, Json::error_handler_t::replace), " is not ",
+                   DtypeNamesIn(&DtypeFacts::safetensors)));
 }
 
 absl::StatusOr<Entry> ParseEntry(const Json& json) {

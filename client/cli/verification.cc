@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <limits>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -10,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/array_text.h"
 #include "client/cpp/tensor_layout.h"
+#include "proto/dtypes/element.h"
 #include "proto/status/status_macros.h"
 
 namespace opserve::cli {
@@ -48,32 +50,12 @@ absl::StatusOr<Tensor> Widen(const Tensor& tensor, DataType dtype) {
 
 // Results below the normal range are whole multiples of it.
 double SmallestSubnormal(DataType dtype) {
-  switch (dtype) {
-    case kFloat16:
-      return 0x1p-24;
-    case kBf16:
-      return 0x1p-133;
-    case kDouble:
-      return 0x1p-1074;
-    default:
-      return 0x1p-149;
-  }
+  return VisitElement(dtype, []<typename T>(std::type_identity<T>) {
+    return static_cast<double>(std::numeric_limits<T>::denorm_min());
+  });
 }
 
 }  // namespace
-
-double ToleranceOf(DataType dtype) {
-  switch (dtype) {
-    case kFloat16:
-      return 1e-3;
-    case kBf16:
-      return 8e-3;
-    case kDouble:
-      return 1e-12;
-    default:
-      return 1e-5;
-  }
-}
 
 absl::StatusOr<Comparison> Compare(const Result& result, const Result& reference) {
   if (result.shape() != reference.shape()) {
@@ -83,7 +65,7 @@ absl::StatusOr<Comparison> Compare(const Result& result, const Result& reference
   }
   Comparison comparison{.output = result.source().output,
                         .reference_dtype = reference.dtype(),
-                        .tolerance = ToleranceOf(result.dtype()),
+                        .tolerance = FindDtype(result.dtype())->tolerance,
                         .num_elements = result.num_elements()};
   for (int64_t i = 0; i < comparison.num_elements; ++i) {
     const double magnitude = std::abs(ElementAt(reference, i));

@@ -26,9 +26,6 @@ struct Comparison {
   double largest_value = 0;  // |reference|, where finite
 };
 
-// The tolerance of results of a dtype: what conforming implementations of exp, log and sums keep.
-double ToleranceOf(DataType dtype);
-
 // kInvalidArgument: different shapes.
 absl::StatusOr<Comparison> Compare(const Result& result, const Result& reference);
 

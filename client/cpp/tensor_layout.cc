@@ -3,10 +3,12 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/dtypes/element.h"
 #include "proto/status/status_macros.h"
 
 namespace opserve {
@@ -91,9 +93,8 @@ std::byte* CopyAxes(const std::byte* source, absl::Span<const int64_t> shape,
 void CopyElements(const Tensor& tensor, std::byte* destination) {
   const size_t element_bytes = DataTypeBytes(tensor.dtype());
   const std::byte* source = tensor.storage().data() + tensor.offset() * element_bytes;
-  const auto copy = element_bytes == 2   ? &CopyAxes<2>
-                    : element_bytes == 4 ? &CopyAxes<4>
-                                         : &CopyAxes<8>;
+  const auto copy = VisitElement(
+      tensor.dtype(), []<typename T>(std::type_identity<T>) { return &CopyAxes<sizeof(T)>; });
   copy(source, tensor.shape(), tensor.strides(), destination);
 }
 

@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "aclnn/aclnn_base.h"
-#include "ops/catalog/tensor_spec.h"
+#include "proto/dtypes/tensor_spec.h"
 
 namespace opserve::catalog {
 

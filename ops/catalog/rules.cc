@@ -1,6 +1,7 @@
 #include "ops/catalog/rules.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/status/error.h"
@@ -9,6 +10,22 @@ namespace opserve::catalog {
 
 std::vector<Dtype> HalfAndSingle() {
   return {v1::DATA_TYPE_FLOAT, v1::DATA_TYPE_FLOAT16, v1::DATA_TYPE_BF16};
+}
+
+bool Broadcast(absl::Span<const int64_t> a, absl::Span<const int64_t> b, Shape* result) {
+  if (a.size() < b.size()) std::swap(a, b);
+  const size_t shift = a.size() - b.size();
+  Shape common(a.begin(), a.end());
+  for (size_t axis = 0; axis < b.size(); ++axis) {
+    int64_t& extent = common[shift + axis];
+    if (extent == 1) {
+      extent = b[axis];
+    } else if (b[axis] != 1 && b[axis] != extent) {
+      return false;
+    }
+  }
+  *result = std::move(common);
+  return true;
 }
 
 AttributeDescriptor ReductionAttribute(bool with_batchmean) {

@@ -23,6 +23,10 @@ std::vector<Dtype> HalfAndSingle();
 // batchmean. The losses that have it take any other number as none.
 AttributeDescriptor ReductionAttribute(bool with_batchmean);
 
+// Common shape of two shapes aligned at the last axis, where extents match if equal or if one is 1
+// (1 against 0 gives 0). False if they do not broadcast; `result` is then unspecified.
+bool Broadcast(absl::Span<const int64_t> a, absl::Span<const int64_t> b, Shape* result);
+
 // Common shape of two arguments.
 absl::StatusOr<Shape> BroadcastShapes(absl::string_view operator_name, const Argument& a,
                                       const Argument& b);

@@ -53,11 +53,10 @@ absl::Status NeverFits(Reason reason, absl::string_view message) {
 
 absl::Status CallError(Reason reason, const ErrorPlace& place, absl::string_view problem,
                        int aclnn_status) {
-  absl::Status error(
-      FactsOf(reason).code,
-      Shortened(absl::StrCat(Prefix(place.operator_name), Prefix(place.argument),
-                             Shortened(problem, kMaxErrorBytes)),
-                kMaxErrorBytes));
+  absl::Status error(FactsOf(reason).code,
+                     Shortened(absl::StrCat(Prefix(place.operator_name), Prefix(place.argument),
+                                            Shortened(problem, kMaxErrorBytes)),
+                               kMaxErrorBytes));
   v1::ErrorDetail detail = DetailAt(place);
   detail.set_reason(std::string(ReasonText(reason)));
   detail.set_aclnn_status(aclnn_status);

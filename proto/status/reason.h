@@ -48,7 +48,8 @@ enum class Passing : uint8_t {
 struct ReasonFacts {
   Reason reason;
   absl::string_view text;  // on the wire and as metric label
-  absl::StatusCode code;   // of errors with this reason, unless the place of the error says otherwise
+  absl::StatusCode
+      code;  // of errors with this reason, unless the place of the error says otherwise
   Passing passing;
   bool is_rejection;         // counted in opserve_admission_rejections_total
   bool is_of_shared_memory;  // counted in opserve_shm_rejections_total, too

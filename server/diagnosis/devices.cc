@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "ops/catalog/tensor_spec.h"
+#include "proto/dtypes/tensor_spec.h"
 #include "proto/status/error.h"
 #include "server/device/acl_status.h"
 #include "server/device/host_registration.h"
@@ -163,10 +163,10 @@ class Trial {
   // The types of which stage one takes the golden case's inputs.
   static std::string Types(const LoadedOperator& op, LaneContext& context) {
     std::vector<std::string> names;
-    for (const catalog::Dtype dtype : op.descriptor->inputs[0].dtypes) {
+    for (const Dtype dtype : op.descriptor->inputs[0].dtypes) {
       const absl::StatusOr<Program> program = GoldenProgram(op, dtype);
       if (program.ok() && context.plans.Acquire(program->invocations[0]).ok()) {
-        names.emplace_back(catalog::DtypeName(dtype));
+        names.emplace_back(DtypeName(dtype));
       }
     }
     return absl::StrJoin(names, " ");

@@ -73,8 +73,8 @@ absl::StatusOr<LaunchTimes> MeasureLaunches(const LoadedOperator& op, LaneContex
     offsets.push_back(bytes);
     bytes += (size + kAlignment - 1) / kAlignment * kAlignment;
   };
-  for (const BoundInput& input : invocation.inputs) add(catalog::NumBytes(input.spec));
-  add(catalog::NumBytes(invocation.output));
+  for (const BoundInput& input : invocation.inputs) add(NumBytes(input.spec));
+  add(NumBytes(invocation.output));
   add(lease.plan->workspace_bytes());
   OPSERVE_ASSIGN_OR_RETURN(const DeviceBuffer memory, Allocate(bytes + kAlignment, lane));
   const auto at = [&](size_t i) -> void* { return static_cast<char*>(memory.data()) + offsets[i]; };

@@ -19,17 +19,17 @@ constexpr absl::Duration kTimeout = absl::Seconds(30);
 
 }  // namespace
 
-absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op, catalog::Dtype dtype) {
+absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op, Dtype dtype) {
   const catalog::GoldenCase& golden = op.descriptor->golden;
   BoundInvocation invocation;
   invocation.op = &op;
   invocation.attributes.assign(golden.attributes.begin(), golden.attributes.end());
   invocation.is_result = true;
-  absl::InlinedVector<catalog::TensorSpec, 3> specs;
+  absl::InlinedVector<TensorSpec, 3> specs;
   absl::InlinedVector<uint64_t, 3> payload_sizes;
   for (size_t i = 0; i < golden.inputs.size(); ++i) {
     specs.push_back({dtype, golden.inputs[i].shape});
-    payload_sizes.push_back(static_cast<uint64_t>(catalog::NumBytes(specs.back())));
+    payload_sizes.push_back(static_cast<uint64_t>(NumBytes(specs.back())));
     BoundInput& input = invocation.inputs.emplace_back();
     ViewWhole(specs.back(), &input);
     input.source = PayloadSource{static_cast<uint32_t>(i)};

@@ -11,7 +11,7 @@ namespace opserve::server {
 
 // The catalogue's golden case as a program of one invocation, with inputs of `dtype`.
 // Errors: those of the operator's infer_output.
-absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op, catalog::Dtype dtype);
+absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op, Dtype dtype);
 
 // Runs the catalogue's golden case of a loaded operator on the lane and compares. The calling
 // thread must be bound to the lane's device.

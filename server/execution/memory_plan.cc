@@ -75,7 +75,7 @@ MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload
     const int last = invocation.is_result ? static_cast<int>(count)
                                           : static_cast<int>(invocation.last_reader.value_or(i));
     if (!invocation.window || is_copied(*invocation.window)) {
-      add(static_cast<uint64_t>(catalog::NumBytes(invocation.output)), now, last, &plan.outputs[i]);
+      add(static_cast<uint64_t>(NumBytes(invocation.output)), now, last, &plan.outputs[i]);
     }
     add(workspace_bytes[i], now, now, &plan.workspaces[i]);
   }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "aclnn/opdev/op_errno.h"
+#include "proto/dtypes/tensor_spec.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
 #include "server/device/acl_status.h"
@@ -27,7 +28,7 @@ class KeyWriter {
   explicit KeyWriter(std::string* key) : key_(*key) {}
 
   void Number(int64_t value) { key_.append(reinterpret_cast<const char*>(&value), sizeof(value)); }
-  void Numbers(const catalog::Shape& values) {
+  void Numbers(const Shape& values) {
     Number(static_cast<int64_t>(values.size()));
     for (int64_t value : values) Number(value);
   }
@@ -66,15 +67,19 @@ std::string KeyOf(const BoundInvocation& invocation) {
   return key;
 }
 
-absl::StatusOr<TensorDescriptor> Describe(const AclLibrary& acl, const catalog::TensorSpec& spec,
-                                          const catalog::Shape& strides, int64_t offset,
+aclDataType ToAclDataType(Dtype dtype) {
+  const DtypeFacts* const facts = FindDtype(dtype);
+  return facts == nullptr ? ACL_DT_UNDEFINED : static_cast<aclDataType>(facts->acl);
+}
+
+absl::StatusOr<TensorDescriptor> Describe(const AclLibrary& acl, const TensorSpec& spec,
+                                          const Shape& strides, int64_t offset,
                                           int64_t storage_elements, void* address) {
   const bool is_plain = offset == 0 && strides == ContiguousStrides(spec.shape);
-  const catalog::Shape storage =
-      is_plain ? spec.shape : catalog::Shape{std::max<int64_t>(storage_elements, 1)};
-  aclTensor* tensor = acl.aclCreateTensor(
-      spec.shape.data(), spec.shape.size(), catalog::ToAclDataType(spec.dtype), strides.data(),
-      offset, ACL_FORMAT_ND, storage.data(), storage.size(), address);
+  const Shape storage = is_plain ? spec.shape : Shape{std::max<int64_t>(storage_elements, 1)};
+  aclTensor* tensor = acl.aclCreateTensor(spec.shape.data(), spec.shape.size(),
+                                          ToAclDataType(spec.dtype), strides.data(), offset,
+                                          ACL_FORMAT_ND, storage.data(), storage.size(), address);
   if (tensor == nullptr) return AclCallStatus(acl, "aclCreateTensor", ACL_ERROR_FAILURE);
   return TensorDescriptor(tensor, TensorDescriptor::deleter_type{&acl});
 }
@@ -91,9 +96,9 @@ absl::StatusOr<Plan::Descriptors> Plan::DescribeTensors(absl::Span<void* const> 
         Describe(acl_, input.spec, input.strides, input.offset, input.storage_elements, inputs[i]));
     descriptors.inputs.push_back(std::move(tensor));
   }
-  OPSERVE_ASSIGN_OR_RETURN(
-      descriptors.output, Describe(acl_, call_.output, ContiguousStrides(call_.output.shape),
-                                   /*offset=*/0, catalog::NumElements(call_.output.shape), output));
+  OPSERVE_ASSIGN_OR_RETURN(descriptors.output,
+                           Describe(acl_, call_.output, ContiguousStrides(call_.output.shape),
+                                    /*offset=*/0, NumElements(call_.output.shape), output));
   return descriptors;
 }
 

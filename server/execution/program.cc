@@ -14,10 +14,6 @@
 namespace opserve::server {
 namespace {
 
-using catalog::Dtype;
-using catalog::Shape;
-using catalog::TensorSpec;
-
 absl::Status TooLarge(absl::string_view operator_name, absl::string_view argument,
                       absl::string_view problem) {
   return CallError(Reason::kTooLarge, {.operator_name = operator_name, .argument = argument},
@@ -25,9 +21,8 @@ absl::Status TooLarge(absl::string_view operator_name, absl::string_view argumen
 }
 
 std::string DtypeList(const std::vector<Dtype>& dtypes) {
-  return absl::StrJoin(dtypes, ", ", [](std::string* out, Dtype dtype) {
-    absl::StrAppend(out, catalog::DtypeName(dtype));
-  });
+  return absl::StrJoin(
+      dtypes, ", ", [](std::string* out, Dtype dtype) { absl::StrAppend(out, DtypeName(dtype)); });
 }
 
 bool Accepts(const std::vector<Dtype>& dtypes, Dtype dtype) {
@@ -157,12 +152,11 @@ class Binder {
     absl::InlinedVector<TensorSpec, 3> specs;
     for (const BoundInput& input : bound.inputs) specs.push_back(input.spec);
     OPSERVE_ASSIGN_OR_RETURN(bound.output, descriptor.infer_output(specs, bound.attributes, dtype));
-    if (absl::Status status = catalog::CheckShape(bound.output.dtype, bound.output.shape);
-        !status.ok()) {
+    if (absl::Status status = CheckShape(bound.output.dtype, bound.output.shape); !status.ok()) {
       return TooLarge(descriptor.name, descriptor.output.name, status.message());
     }
     OPSERVE_RETURN_IF_ERROR(CountBytes(descriptor.name, descriptor.output.name,
-                                       static_cast<uint64_t>(catalog::NumBytes(bound.output)),
+                                       static_cast<uint64_t>(NumBytes(bound.output)),
                                        &program_.output_bytes));
     OPSERVE_RETURN_IF_ERROR(CheckAmplification(descriptor));
     OPSERVE_RETURN_IF_ERROR(CountWork(descriptor, &bound, specs));
@@ -193,8 +187,8 @@ class Binder {
       }
       if (!Accepts(input.dtypes, bound_input.spec.dtype)) {
         return InvalidCall(descriptor.name, input.name,
-                           absl::StrCat("dtype ", catalog::DtypeName(bound_input.spec.dtype),
-                                        "; it may be ", DtypeList(input.dtypes)));
+                           absl::StrCat("dtype ", DtypeName(bound_input.spec.dtype), "; it may be ",
+                                        DtypeList(input.dtypes)));
       }
       bound->inputs.push_back(std::move(bound_input));
     }
@@ -244,10 +238,9 @@ class Binder {
     const uint64_t actual = payload_bytes_[payload];
     const uint64_t needed = StorageBytes(*bound);
     if (IsPlain(tensor) ? actual == needed : actual >= needed) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("payload ", payload, " has ", actual, " bytes; ",
-                                                   catalog::DtypeName(bound->spec.dtype), " ",
-                                                   catalog::ShapeText(bound->spec.shape), " takes ",
-                                                   IsPlain(tensor) ? "" : "at least ", needed));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "payload ", payload, " has ", actual, " bytes; ", DtypeName(bound->spec.dtype), " ",
+        ShapeText(bound->spec.shape), " takes ", IsPlain(tensor) ? "" : "at least ", needed));
   }
 
   absl::Status BindResident(const v1::Tensor& tensor, BoundInput* bound) {
@@ -261,10 +254,10 @@ class Binder {
     OPSERVE_RETURN_IF_ERROR(ReadView(tensor, bound));
     if (bound->spec.dtype != resident.spec.dtype) {
       return absl::InvalidArgumentError(
-          absl::StrCat("a view of dtype ", catalog::DtypeName(bound->spec.dtype),
-                       " of a resident tensor of ", catalog::DtypeName(resident.spec.dtype)));
+          absl::StrCat("a view of dtype ", DtypeName(bound->spec.dtype),
+                       " of a resident tensor of ", DtypeName(resident.spec.dtype)));
     }
-    const auto actual = static_cast<uint64_t>(catalog::NumBytes(resident.spec));
+    const auto actual = static_cast<uint64_t>(NumBytes(resident.spec));
     if (StorageBytes(*bound) <= actual) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("the view takes ", StorageBytes(*bound),
                                                    " bytes of a resident tensor of ", actual));
@@ -314,11 +307,11 @@ class Binder {
   static absl::Status CheckAlignment(const SharedRegion& region, const v1::SharedMemoryRange& range,
                                      Dtype dtype) {
     if (!region.is_mapped()) return absl::OkStatus();  // nobody computes in it
-    const auto element_bytes = static_cast<uint64_t>(catalog::DtypeBytes(dtype));
+    const auto element_bytes = static_cast<uint64_t>(DtypeBytes(dtype));
     if (range.offset() % element_bytes == 0) return absl::OkStatus();
     return InvalidRange(absl::StrCat("the range of shared memory begins at ", range.offset(),
                                      ", must be a multiple of ", element_bytes, " for ",
-                                     catalog::DtypeName(dtype)));
+                                     DtypeName(dtype)));
   }
 
   // The window of elements of `dtype` that `range` is in `region`.
@@ -346,7 +339,7 @@ class Binder {
                                     "; upload them to one device"));
     }
     OPSERVE_RETURN_IF_ERROR(CountBytes("", "resident tensor",
-                                       static_cast<uint64_t>(catalog::NumBytes(resident->spec)),
+                                       static_cast<uint64_t>(NumBytes(resident->spec)),
                                        &program_.input_bytes));
     const auto index = static_cast<uint32_t>(program_.residents.size());
     program_.residents.push_back(std::move(resident));
@@ -399,7 +392,7 @@ class Binder {
       if (!Accepts(descriptor.output.dtypes, output.dtype())) {
         return InvalidCall(
             descriptor.name, descriptor.output.name,
-            absl::StrCat("dtype ", catalog::DtypeName(output.dtype()), " asked for; it may be ",
+            absl::StrCat("dtype ", DtypeName(output.dtype()), " asked for; it may be ",
                          DtypeList(descriptor.output.dtypes)));
       }
       dtype = output.dtype();
@@ -438,7 +431,7 @@ class Binder {
   absl::Status BindDestination(const v1::SharedMemoryRange& range, size_t input_windows,
                                uint32_t source) {
     BoundInvocation& invocation = program_.invocations[source];
-    const auto bytes = static_cast<uint64_t>(catalog::NumBytes(invocation.output));
+    const auto bytes = static_cast<uint64_t>(NumBytes(invocation.output));
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, find_region_(range));
     if (region->is_mapped()) {
       OPSERVE_RETURN_IF_ERROR(CheckRangeSize(range, bytes, /*is_exact=*/true));
@@ -491,7 +484,7 @@ void Program::ComputeFacts(absl::Span<const uint64_t> sizes) {
   }
   for (const uint32_t source : results) {
     if (invocations[source].window) continue;
-    const auto bytes = static_cast<uint64_t>(catalog::NumBytes(invocations[source].output));
+    const auto bytes = static_cast<uint64_t>(NumBytes(invocations[source].output));
     result_bytes += bytes;
     pinned_bytes += PinnedPool::BlockBytes(bytes);
   }

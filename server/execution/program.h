@@ -13,8 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ops/catalog/attributes.h"
-#include "ops/catalog/tensor_spec.h"
 #include "opserve/v1/operator_service.pb.h"
+#include "proto/dtypes/tensor_spec.h"
 #include "server/execution/memory_plan.h"
 #include "server/execution/operator_table.h"
 #include "server/execution/resident_tensors.h"
@@ -48,8 +48,8 @@ struct InvocationSource {
 };
 
 struct BoundInput {
-  catalog::TensorSpec spec;
-  catalog::Shape strides;        // in elements, as many as the shape has extents
+  TensorSpec spec;
+  Shape strides;                 // in elements, as many as the shape has extents
   int64_t offset = 0;            // in elements
   int64_t storage_elements = 0;  // what the view addresses, from the storage's start
   std::variant<PayloadSource, ResidentSource, SharedSource, InvocationSource> source;
@@ -82,7 +82,7 @@ struct BoundInvocation {
   const LoadedOperator* op = nullptr;
   absl::InlinedVector<BoundInput, 3> inputs;  // in the descriptor's order
   catalog::AttributeValues attributes;        // likewise
-  catalog::TensorSpec output;                 // contiguous
+  TensorSpec output;                          // contiguous
   uint64_t work = 0;                          // in elements, as the operator counts it
   // The last invocation that reads the output, if one does: after it the memory may be reused,
   // unless the output is a result.
@@ -140,7 +140,7 @@ using RegionLookup =
 absl::StatusOr<std::shared_ptr<SharedRegion>> NoSharedMemory(const v1::SharedMemoryRange& range);
 
 // Row-major strides of `shape`, in elements.
-catalog::Shape ContiguousStrides(const catalog::Shape& shape);
+Shape ContiguousStrides(const Shape& shape);
 
 // Checks `request` against the catalogue and `limits`. `payload_bytes`: the size of each payload of
 // the message. Reads metadata only and changes nothing.

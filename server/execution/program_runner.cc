@@ -143,7 +143,7 @@ absl::StatusOr<bool> ProgramRun::TakeMemory() {
       continue;
     }
     OPSERVE_ASSIGN_OR_RETURN(std::optional<PinnedBuffer> buffer,
-                             TakePinned(catalog::NumBytes(invocation.output)));
+                             TakePinned(NumBytes(invocation.output)));
     if (!buffer) return false;
     output.data = *std::move(buffer);
   }

@@ -23,7 +23,7 @@ struct ProgramResult {
   struct Output {
     uint32_t invocation;
     absl::string_view name;  // as in the catalogue
-    catalog::TensorSpec spec;
+    TensorSpec spec;
     PinnedBuffer data;  // contiguous; empty if it is in shared memory
     std::optional<v1::SharedMemoryRange> range = std::nullopt;  // of shared memory, where it is
   };

@@ -20,7 +20,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "ops/catalog/tensor_spec.h"
+#include "proto/dtypes/tensor_spec.h"
 #include "server/device/memory_pool.h"
 
 namespace opserve::server {
@@ -28,7 +28,7 @@ namespace opserve::server {
 // A tensor in device memory: contiguous, complete, never changed. Holding one keeps its memory,
 // also after its release; the memory is void once its device was reset (Device::generation).
 struct ResidentTensor {
-  catalog::TensorSpec spec;
+  TensorSpec spec;
   int32_t device = 0;
   uint64_t device_generation = 0;
   DeviceBuffer memory;

@@ -30,12 +30,12 @@ absl::Status CheckChecksum(const UploadChunk& chunk) {
 absl::Status TakeMemory(const CallState& call, uint32_t tenant, LaneContext& context,
                         ResidentTensor* tensor) {
   context.BeginWait();
-  absl::StatusOr<DeviceBuffer> memory = context.lane.device().memory().Allocate(
-      {.bytes = static_cast<size_t>(catalog::NumBytes(tensor->spec)),
-       .stream = nullptr,
-       .tenant = tenant,
-       .wait_until = call.deadline(),
-       .is_cancelled = &call.is_cancelled()});
+  absl::StatusOr<DeviceBuffer> memory =
+      context.lane.device().memory().Allocate({.bytes = static_cast<size_t>(NumBytes(tensor->spec)),
+                                               .stream = nullptr,
+                                               .tenant = tenant,
+                                               .wait_until = call.deadline(),
+                                               .is_cancelled = &call.is_cancelled()});
   context.BeginStep();
   OPSERVE_ASSIGN_OR_RETURN(tensor->memory, std::move(memory));
   return absl::OkStatus();

@@ -9,8 +9,6 @@
 namespace opserve::server {
 namespace {
 
-using catalog::Shape;
-
 // Elements from the storage's start to the last one the view addresses, plus one; for a view
 // without elements those before its offset, which must lie in the storage as well. Nothing if that
 // does not fit int64, also of a view without elements.
@@ -23,7 +21,7 @@ std::optional<int64_t> StorageElements(const Shape& shape, const Shape& strides,
       return std::nullopt;
     }
   }
-  if (catalog::NumElements(shape) == 0) return offset;
+  if (NumElements(shape) == 0) return offset;
   if (last == INT64_MAX) return std::nullopt;
   return last + 1;
 }
@@ -33,7 +31,7 @@ std::optional<int64_t> StorageElements(const Shape& shape, const Shape& strides,
 // be able to compute with others.
 void ReplaceUnusedStrides(BoundInput* bound) {
   const Shape plain = ContiguousStrides(bound->spec.shape);
-  const bool is_empty = catalog::NumElements(bound->spec.shape) == 0;
+  const bool is_empty = NumElements(bound->spec.shape) == 0;
   for (size_t axis = 0; axis < plain.size(); ++axis) {
     if (is_empty || bound->spec.shape[axis] == 1) bound->strides[axis] = plain[axis];
   }
@@ -42,25 +40,25 @@ void ReplaceUnusedStrides(BoundInput* bound) {
 }  // namespace
 
 absl::Status ReadView(const v1::Tensor& tensor, BoundInput* bound) {
-  const int64_t element_bytes = catalog::DtypeBytes(tensor.dtype());
+  const int64_t element_bytes = DtypeBytes(tensor.dtype());
   if (element_bytes == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("dtype ", static_cast<int>(tensor.dtype()), " is not a dtype"));
   }
-  OPSERVE_RETURN_IF_ERROR(catalog::CheckShape(tensor.dtype(), tensor.shape()));
+  OPSERVE_RETURN_IF_ERROR(CheckShape(tensor.dtype(), tensor.shape()));
   ViewWhole({tensor.dtype(), Shape(tensor.shape().begin(), tensor.shape().end())}, bound);
   bound->offset = tensor.offset();
   if (!tensor.strides().empty()) {
     if (tensor.strides_size() != tensor.shape_size()) {
-      return absl::InvalidArgumentError(absl::StrCat(tensor.strides_size(), " strides for shape ",
-                                                     catalog::ShapeText(tensor.shape())));
+      return absl::InvalidArgumentError(
+          absl::StrCat(tensor.strides_size(), " strides for shape ", ShapeText(tensor.shape())));
     }
     bound->strides.assign(tensor.strides().begin(), tensor.strides().end());
   }
   if (bound->offset < 0 || std::any_of(bound->strides.begin(), bound->strides.end(),
                                        [](int64_t stride) { return stride < 0; })) {
     return absl::InvalidArgumentError(absl::StrCat("offset ", bound->offset, " and strides ",
-                                                   catalog::ShapeText(bound->strides),
+                                                   ShapeText(bound->strides),
                                                    " must not be negative"));
   }
   const auto elements = StorageElements(bound->spec.shape, bound->strides, bound->offset);
@@ -75,15 +73,15 @@ absl::Status ReadView(const v1::Tensor& tensor, BoundInput* bound) {
 
 bool IsPlain(const v1::Tensor& tensor) { return tensor.strides().empty() && tensor.offset() == 0; }
 
-void ViewWhole(const catalog::TensorSpec& spec, BoundInput* bound) {
+void ViewWhole(const TensorSpec& spec, BoundInput* bound) {
   bound->spec = spec;
   bound->strides = ContiguousStrides(spec.shape);
   bound->offset = 0;
-  bound->storage_elements = catalog::NumElements(spec.shape);
+  bound->storage_elements = NumElements(spec.shape);
 }
 
 uint64_t StorageBytes(const BoundInput& bound) {
-  return static_cast<uint64_t>(bound.storage_elements * catalog::DtypeBytes(bound.spec.dtype));
+  return static_cast<uint64_t>(bound.storage_elements * DtypeBytes(bound.spec.dtype));
 }
 
 }  // namespace opserve::server

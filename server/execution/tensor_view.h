@@ -16,7 +16,7 @@ absl::Status ReadView(const v1::Tensor& tensor, BoundInput* bound);
 bool IsPlain(const v1::Tensor& tensor);
 
 // Makes `bound` the whole of a contiguous tensor of `spec`.
-void ViewWhole(const catalog::TensorSpec& spec, BoundInput* bound);
+void ViewWhole(const TensorSpec& spec, BoundInput* bound);
 
 // Bytes of the storage that `bound` addresses, from its start.
 uint64_t StorageBytes(const BoundInput& bound);

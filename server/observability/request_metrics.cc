@@ -48,8 +48,7 @@ RequestMetrics::PerTenant& RequestMetrics::Of(std::optional<uint32_t> tenant) {
   std::atomic<PerTenant*>& slot = tenants_[tenant ? TenantSlot(*tenant) : kNobody];
   PerTenant* counted = slot.load(std::memory_order_acquire);
   if (counted != nullptr) return *counted;
-  auto made =
-      std::make_unique<PerTenant>(operators_.size() * (devices_.size() + 1));
+  auto made = std::make_unique<PerTenant>(operators_.size() * (devices_.size() + 1));
   if (slot.compare_exchange_strong(counted, made.get(), std::memory_order_acq_rel)) {
     return *made.release();
   }

@@ -59,7 +59,7 @@ absl::Status DownloadCall::Start() {
   OPSERVE_RETURN_IF_ERROR(CheckChunkBytes(context_, chunk_bytes_));
   OPSERVE_ASSIGN_OR_RETURN(tensor_,
                            context_.residents->Find(tenant_, request.handle(), absl::Now()));
-  total_bytes_ = static_cast<uint64_t>(catalog::NumBytes(tensor_->spec));
+  total_bytes_ = static_cast<uint64_t>(NumBytes(tensor_->spec));
 
   v1::DownloadResponse first;
   first.mutable_header()->set_dtype(tensor_->spec.dtype);

@@ -37,7 +37,7 @@ class MalformedRequests final : public grpc::experimental::Interceptor {
     methods->ModifySendStatus(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, details.message(),
                                            details.SerializeAsString()));
     methods->GetSendTrailingMetadata()->emplace("opserve-reason",
-                                                 std::string(ReasonText(Reason::kInvalid)));
+                                                std::string(ReasonText(Reason::kInvalid)));
   }
 
   bool has_message_ = true;

@@ -12,8 +12,7 @@ namespace {
 // "KlDivBackward(FLOAT [4, 5], FLOAT [4, 5])"
 void AppendInvocation(std::string* text, const BoundInvocation& invocation) {
   const auto append_input = [](std::string* to, const BoundInput& input) {
-    absl::StrAppend(to, catalog::DtypeName(input.spec.dtype), " ",
-                    catalog::ShapeText(input.spec.shape));
+    absl::StrAppend(to, DtypeName(input.spec.dtype), " ", ShapeText(input.spec.shape));
   };
   absl::StrAppend(text, invocation.op->descriptor->name, "(",
                   absl::StrJoin(invocation.inputs, ", ", append_input), ")");

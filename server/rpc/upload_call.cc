@@ -15,16 +15,16 @@ namespace {
 
 constexpr absl::string_view kUpload = "Upload";
 
-absl::StatusOr<catalog::TensorSpec> ReadSpec(const v1::UploadHeader& header) {
-  if (catalog::DtypeBytes(header.dtype()) == 0) {
+absl::StatusOr<TensorSpec> ReadSpec(const v1::UploadHeader& header) {
+  if (DtypeBytes(header.dtype()) == 0) {
     return InvalidField("dtype", absl::StrCat(static_cast<int>(header.dtype()),
                                               " is not an element type of the protocol"));
   }
   const absl::Span<const int64_t> shape(header.shape().data(), header.shape().size());
-  if (absl::Status status = catalog::CheckShape(header.dtype(), shape); !status.ok()) {
+  if (absl::Status status = CheckShape(header.dtype(), shape); !status.ok()) {
     return InvalidField("shape", status.message());
   }
-  return catalog::TensorSpec{.dtype = header.dtype(), .shape = {shape.begin(), shape.end()}};
+  return TensorSpec{.dtype = header.dtype(), .shape = {shape.begin(), shape.end()}};
 }
 
 // The device for a tensor of `bytes` bytes.
@@ -161,8 +161,8 @@ absl::Status UploadCall::Take(const grpc::ByteBuffer& bytes) {
 }
 
 absl::Status UploadCall::Start(const v1::UploadHeader& header) {
-  OPSERVE_ASSIGN_OR_RETURN(catalog::TensorSpec spec, ReadSpec(header));
-  total_bytes_ = static_cast<uint64_t>(catalog::NumBytes(spec));
+  OPSERVE_ASSIGN_OR_RETURN(TensorSpec spec, ReadSpec(header));
+  total_bytes_ = static_cast<uint64_t>(NumBytes(spec));
   if (total_bytes_ > context_.max_tensor_bytes) {
     return InvalidField("shape",
                         absl::StrCat("takes ", total_bytes_, " bytes, at most ",

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "proto/dtypes/dtype.h"
 
 namespace opserve::conformance {
 namespace {
@@ -97,10 +98,8 @@ int64_t Tensor::num_elements() const { return Product(shape); }
 int64_t Tensor::storage_bytes() const { return Product(storage_shape) * ElementBytes(dtype); }
 
 int64_t ElementBytes(const std::string& dtype) {
-  if (dtype == "FLOAT16" || dtype == "BF16") return 2;
-  if (dtype == "FLOAT") return 4;
-  if (dtype == "DOUBLE") return 8;
-  return 1;
+  const DtypeFacts* const facts = FindDtypeBy(&DtypeFacts::name, dtype);
+  return facts == nullptr ? 1 : facts->bytes;
 }
 
 std::vector<Case> LoadValueCases(const std::string& directory, const std::string& operator_name) {

@@ -2,10 +2,11 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "proto/dtypes/element.h"
 
 namespace opserve::conformance {
 namespace {
@@ -28,45 +29,19 @@ void ForEachElement(const Tensor& tensor, Visit visit) {
   }
 }
 
-// Values of at least this magnitude round to infinity.
+// Calls visit(std::type_identity<T>()), T being the type of elements of the dtype of that name.
+template <typename Visitor>
+auto VisitNamed(const std::string& dtype, const Visitor& visit) {
+  return VisitElement(FindDtypeBy(&DtypeFacts::name, dtype)->dtype, visit);
+}
+
+// Values of at least this magnitude, half a step above the largest, round to infinity.
 double OverflowThreshold(const std::string& dtype) {
-  if (dtype == "FLOAT16") return 65520.0;
-  if (dtype == "FLOAT") return 3.4028235677973366e38;
-  if (dtype == "BF16") return 3.39617752923046e38;
-  return std::numeric_limits<double>::infinity();
-}
-
-double WidenFloat16(uint16_t bits) {
-  const int exponent = bits >> 10 & 0x1f;
-  const int fraction = bits & 0x3ff;
-  double magnitude = 0;
-  if (exponent == 0x1f) {
-    magnitude = fraction == 0 ? std::numeric_limits<double>::infinity()
-                              : std::numeric_limits<double>::quiet_NaN();
-  } else if (exponent == 0) {
-    magnitude = std::ldexp(fraction, -24);
-  } else {
-    magnitude = std::ldexp(fraction + 1024, exponent - 25);
-  }
-  return bits & 0x8000 ? -magnitude : magnitude;
-}
-
-double WidenBfloat16(uint16_t bits) {
-  const uint32_t wide = static_cast<uint32_t>(bits) << 16;
-  float value;
-  std::memcpy(&value, &wide, sizeof(value));
-  return value;
-}
-
-template <typename Element, typename ToDouble>
-std::vector<double> WidenAs(std::string_view bytes, ToDouble to_double) {
-  std::vector<double> values;
-  for (size_t at = 0; at + sizeof(Element) <= bytes.size(); at += sizeof(Element)) {
-    Element element;
-    std::memcpy(&element, bytes.data() + at, sizeof(element));
-    values.push_back(to_double(element));
-  }
-  return values;
+  return VisitNamed(dtype, []<typename T>(std::type_identity<T>) {
+    using Limits = std::numeric_limits<T>;
+    return static_cast<double>(Limits::max()) +
+           std::ldexp(1.0, Limits::max_exponent - 1 - Limits::digits);
+  });
 }
 
 bool IsAcceptable(double expected, double got, double threshold, const Case& value_case) {
@@ -90,11 +65,13 @@ std::string GatherView(const Tensor& tensor, std::string_view storage) {
 }
 
 std::vector<double> Widen(const std::string& dtype, std::string_view bytes) {
-  const auto as_is = [](auto value) -> double { return value; };
-  if (dtype == "FLOAT16") return WidenAs<uint16_t>(bytes, WidenFloat16);
-  if (dtype == "BF16") return WidenAs<uint16_t>(bytes, WidenBfloat16);
-  if (dtype == "FLOAT") return WidenAs<float>(bytes, as_is);
-  return WidenAs<double>(bytes, as_is);
+  return VisitNamed(dtype, [&]<typename T>(std::type_identity<T>) {
+    std::vector<double> values(bytes.size() / sizeof(T));
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<double>(LoadElement<T>(bytes.data(), static_cast<int64_t>(i)));
+    }
+    return values;
+  });
 }
 
 std::string CompareElements(const Case& value_case, std::string_view elements) {

@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "inference/grpc_service.pb.h"
 #include "ops/catalog/catalog.h"
-#include "ops/catalog/tensor_spec.h"
 #include "opserve/v1/operator_service.pb.h"
 #include "opserve/v1/shared_memory.pb.h"
 #include "opserve/v1/tensor_service.pb.h"
+#include "proto/dtypes/tensor_spec.h"
 #include "tests/integration/http2_frames.h"
 #include "tests/integration/tensor_calls.h"
 
@@ -47,7 +47,7 @@ v1::ExecuteRequest Call(const catalog::OperatorDescriptor& op, v1::DataType dtyp
   v1::ExecuteRequest request;
   v1::Invocation* invocation = request.add_invocations();
   invocation->set_operator_(std::string(op.name));
-  const auto bytes = static_cast<size_t>(catalog::NumElements(shape) * catalog::DtypeBytes(dtype));
+  const auto bytes = static_cast<size_t>(NumElements(shape) * DtypeBytes(dtype));
   for (const catalog::InputDescriptor& input : op.inputs) {
     v1::NamedTensor* named = invocation->add_inputs();
     named->set_name(std::string(input.name));
@@ -67,9 +67,8 @@ v1::ExecuteRequest Call(const catalog::OperatorDescriptor& op, v1::DataType dtyp
 std::vector<v1::ExecuteRequest> Requests() {
   std::vector<v1::ExecuteRequest> requests;
   for (const catalog::OperatorDescriptor* op : catalog::AllOperators()) {
-    for (const v1::DataType dtype :
-         {v1::DATA_TYPE_FLOAT, v1::DATA_TYPE_FLOAT16, v1::DATA_TYPE_BF16, v1::DATA_TYPE_DOUBLE}) {
-      requests.push_back(Call(*op, dtype, {2, 3}));
+    for (const DtypeFacts& facts : AllDtypes()) {
+      requests.push_back(Call(*op, facts.dtype, {2, 3}));
       requests.back().mutable_invocations(0)->clear_attributes();
     }
     requests.push_back(Call(*op, v1::DATA_TYPE_FLOAT, {}));

@@ -19,15 +19,6 @@ namespace {
 
 constexpr char kData[] = OPSERVE_TEST_DATA_DIR "/conformance";
 
-DataType ToDataType(const std::string& dtype) {
-  static const auto* const types =
-      new std::map<std::string, DataType>{{"FLOAT", v1::DATA_TYPE_FLOAT},
-                                          {"FLOAT16", v1::DATA_TYPE_FLOAT16},
-                                          {"BF16", v1::DATA_TYPE_BF16},
-                                          {"DOUBLE", v1::DATA_TYPE_DOUBLE}};
-  return types->at(dtype);
-}
-
 // The catalogue's names for aclnn's: "gradOutput" is "grad_output".
 std::string SnakeCase(const std::string& name) {
   std::string snake;
@@ -44,7 +35,7 @@ std::string SnakeCase(const std::string& name) {
 Tensor ToTensor(const conformance::Tensor& tensor) {
   const absl::Span<const std::byte> bytes(reinterpret_cast<const std::byte*>(tensor.storage.data()),
                                           tensor.storage.size());
-  return Tensor::FromBytes(ToDataType(tensor.dtype), tensor.shape, bytes)
+  return Tensor::FromBytes(ParseDataType(tensor.dtype).value(), tensor.shape, bytes)
       .WithStrides(tensor.strides, tensor.offset);
 }
 
@@ -61,7 +52,7 @@ Request ToRequest(const conformance::Case& value_case) {
   }
   const catalog::OperatorDescriptor& descriptor = *catalog::FindOperator(invocation.operator_name);
   invocation.output_dtypes = {
-      {std::string(descriptor.output.name), ToDataType(value_case.output->dtype)}};
+      {std::string(descriptor.output.name), ParseDataType(value_case.output->dtype).value()}};
   return {.invocations = {std::move(invocation)}, .want_receipt = true};
 }
 
@@ -79,7 +70,7 @@ TEST(ConformanceGrpcTest, EveryValueCaseThroughADaemonWithTwoDevices) {
       }
       const Result& result = response->results.at(0);
       EXPECT_EQ(result.shape(), value_case.output->shape) << value_case.id;
-      EXPECT_EQ(result.dtype(), ToDataType(value_case.output->dtype)) << value_case.id;
+      EXPECT_EQ(result.dtype(), ParseDataType(value_case.output->dtype).value()) << value_case.id;
       const auto bytes = result.bytes();
       EXPECT_EQ(conformance::CompareElements(
                     value_case, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}),

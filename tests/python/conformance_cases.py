@@ -5,16 +5,11 @@ import json
 import pathlib
 import re
 
-import ml_dtypes
 import numpy as np
+from opserve._data_type import DataType
 
 DATA = pathlib.Path(__file__).resolve().parents[1] / "data/conformance"
-DTYPES = {
-    "FLOAT": np.dtype(np.float32),
-    "FLOAT16": np.dtype(np.float16),
-    "BF16": np.dtype(ml_dtypes.bfloat16),
-    "DOUBLE": np.dtype(np.float64),
-}
+DTYPES = {dtype.name: dtype.numpy for dtype in DataType}
 # From where on values are infinite in the output's type.
 LIMITS = {
     "FLOAT": 3.4028235677973366e38,

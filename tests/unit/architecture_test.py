@@ -12,6 +12,7 @@ ROOT = pathlib.Path(sys.argv.pop())
 ALLOWED = {
     "proto/codec": [],
     "proto/status": ["proto/opserve/"],
+    "proto/dtypes": ["proto/opserve/v1/tensor.pb.h"],
     "ops/abi": ["acl/", "aclnn/", "aclnn_util.h"],
     "ops/catalog": ["proto/", "acl/", "aclnn/", "aclnnop/"],
     "ops/host_cann": ["acl/", "aclnn/", "aclnnop/", "aclnn_util.h", "opserve/host_cann.h",
@@ -24,7 +25,7 @@ ALLOWED = {
     "server/shared_memory": ["proto/", "server/observability/", "server/device/"],
     "server/execution": ["proto/", "ops/catalog/", "aclnn/", "server/observability/",
                          "server/device/", "server/shared_memory/"],
-    "server/diagnosis": ["proto/", "ops/catalog/", "acl/", "server/build_commit.h", "server/config/",
+    "server/diagnosis": ["proto/", "acl/", "server/build_commit.h", "server/config/",
                          "server/device/", "server/execution/"],
     "server/scheduling": ["proto/", "server/config/", "server/observability/",
                           "server/device/", "server/execution/"],

@@ -12,7 +12,7 @@ import grpc
 import numpy as np
 
 from opserve import _crc32c, _frame, _tensors, _wire, errors
-from opserve._dtypes import DataType
+from opserve._data_type import DataType
 from opserve._retry import Retry, RetryPolicy
 from opserve._target import Keepalive, Target, Tls, channel_arguments, parse_target
 from opserve._views import TensorView, memory

@@ -8,16 +8,11 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from opserve._dtypes import DataType, expected_dtypes
+from opserve._data_type import DLPACK
+from opserve._dtypes import expected_dtypes
 from opserve._views import TensorView, contiguous_strides
 
 _CPU_DEVICES = (1, 3, 11)  # kDLCPU, kDLCUDAHost, kDLROCMHost: memory that the CPU reads
-_DTYPES = {
-    (2, 32): DataType.FLOAT,
-    (2, 16): DataType.FLOAT16,
-    (4, 16): DataType.BF16,
-    (2, 64): DataType.DOUBLE,
-}
 
 
 class _Tensor(ctypes.Structure):
@@ -54,7 +49,7 @@ def view_of(tensor: Any) -> TensorView:
     content = ctypes.cast(
         _get_pointer(capsule, b"dltensor"), ctypes.POINTER(_Tensor)
     ).contents
-    dtype = _DTYPES.get((content.dtype_code, content.dtype_bits))
+    dtype = DLPACK.get((content.dtype_code, content.dtype_bits))
     if dtype is None or content.dtype_lanes != 1:
         raise TypeError(
             f"elements of DLPack type code {content.dtype_code} with {content.dtype_bits} "

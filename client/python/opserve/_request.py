@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
 from opserve import _frame, _tensors, _wire, errors
-from opserve._dtypes import DataType
+from opserve._data_type import DataType
 from opserve._frame import Buffer
 from opserve._payloads import Payloads
 from opserve._views import TensorView

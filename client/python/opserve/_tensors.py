@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opserve import _dlpack, _dtypes
-from opserve._dtypes import DataType
+from opserve._data_type import NAMES, DataType
 from opserve._views import TensorView, memory
 
 # Makes a tensor of some library: of this dtype and shape, from these contiguous elements.
@@ -131,12 +131,12 @@ def _view_of_torch(tensor: Any) -> TensorView:
 
 def _make_torch(dtype: DataType, shape: tuple[int, ...], data: memoryview) -> Any:
     torch = _torch()
-    tensor = torch.empty(shape, dtype=getattr(torch, str(dtype.numpy)))  # type: ignore[union-attr]
+    tensor = torch.empty(shape, dtype=getattr(torch, NAMES[dtype]))  # type: ignore[union-attr]
     copy_bytes(tensor.data_ptr(), data)
     return tensor
 
 
-_TORCH_DTYPES = {f"torch.{dtype.numpy}": dtype for dtype in DataType}
+_TORCH_DTYPES = {f"torch.{name}": dtype for dtype, name in NAMES.items()}
 
 
 def contiguous(view: TensorView) -> TensorView:

@@ -6,7 +6,7 @@ import ctypes
 import dataclasses
 import math
 
-from opserve._dtypes import DataType
+from opserve._data_type import DataType
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
 
 from opserve import _dtypes, _tensors
-from opserve._dtypes import DataType
+from opserve._data_type import DataType
 from opserve._operator import Parameters
 from opserve._operators import OPERATORS, Operators
 from opserve._views import TensorView

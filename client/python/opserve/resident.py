@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opserve._dtypes import DataType
+from opserve._data_type import DataType
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,12 +18,11 @@ import grpc
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from opserve import _target, _wire  # noqa: E402
+from opserve import _data_type, _target, _wire  # noqa: E402
 
 TARGET = HERE.parent / "opserve" / "_operators.py"
 WIDTH = 88
 RESERVED = {"client", "out", "dtype", "timeout"}
-DTYPES = {1: "float32", 2: "float16", 3: "bfloat16", 4: "float64"}
 TYPES = {1: "int", 2: "bool", 3: "float"}
 
 HEADER = '''"""A method for each operator, from the catalogue of a daemon.
@@ -99,7 +98,7 @@ def default(attribute) -> str:
 
 
 def dtype_names(dtypes) -> list:
-    return [DTYPES[number] for number in dtypes]
+    return [_data_type.NAMES[_data_type.DataType(number)] for number in dtypes]
 
 
 def docstring(operator) -> str:

@@ -1,4 +1,5 @@
 // Element sizes, and single numbers between binary32 and binary16.
+#include <Eigen/Core>
 #include <cmath>
 #include <cstdint>
 
@@ -51,24 +52,18 @@ size_t aclDataTypeSize(aclDataType dataType) {
 float aclFloat16ToFloat(aclFloat16 value) {
   if (EnterCall("aclFloat16ToFloat") != ACL_SUCCESS) return 0;
   // The largest exponent is read like any other: that is how this function always was.
-  const int exponent = (value >> 10) & 0x1F;
-  const int fraction = value & 0x3FF;
-  const float magnitude = exponent == 0
-                              ? std::ldexp(static_cast<float>(fraction), -24)
-                              : std::ldexp(static_cast<float>(fraction | 0x400), exponent - 25);
-  return (value & 0x8000) != 0 ? -magnitude : magnitude;
+  constexpr uint16_t kExponent = 0x7C00;
+  constexpr uint16_t kExponentStep = 0x0400;
+  const bool has_largest = (value & kExponent) == kExponent;
+  const auto bits = static_cast<uint16_t>(has_largest ? value - kExponentStep : value);
+  const auto halved_if_largest = static_cast<float>(Eigen::numext::bit_cast<Eigen::half>(bits));
+  return has_largest ? 2 * halved_if_largest : halved_if_largest;
 }
 
 aclFloat16 aclFloatToFloat16(float value) {
   if (EnterCall("aclFloatToFloat16") != ACL_SUCCESS) return 0;
   constexpr uint16_t kLargest = 0x7BFF;
   const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
-  const float magnitude = std::fabs(value);
-  if (!(magnitude < 65520.0f)) return sign | kLargest;  // NaN too
-  // In units of the last place, which are 2^-24 below 2^-14 and grow with the exponent above it.
-  const int exponent = magnitude < std::ldexp(1.0f, -14) ? -14 : std::ilogb(magnitude);
-  const int units = static_cast<int>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
-  // A fraction that rounds up to a power of two carries into the exponent by plain addition.
-  const int biased = ((exponent + 14) << 10) + units;
-  return static_cast<uint16_t>(sign | biased);
+  if (!(std::fabs(value) < 65520.0f)) return sign | kLargest;  // NaN too
+  return Eigen::numext::bit_cast<uint16_t>(Eigen::half(value));
 }

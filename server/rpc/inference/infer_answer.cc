@@ -74,7 +74,8 @@ absl::Status InferError(absl::string_view id, const absl::Status& status) {
   if (!names_request) return status;
   const std::string shown = id.empty() ? "<id_unknown>" : Shortened(id, kMaxIdInErrorBytes);
   absl::Status error(code, absl::StrCat("[request id: ", shown, "] ", status.message()));
-  if (const auto detail = ErrorDetailOf(status)) SetErrorDetail(*detail, &error);  // has another code
+  if (const auto detail = ErrorDetailOf(status))
+    SetErrorDetail(*detail, &error);  // has another code
   return error;
 }
 

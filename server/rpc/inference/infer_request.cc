@@ -16,7 +16,6 @@ namespace opserve::server {
 namespace {
 
 using catalog::InputDescriptor;
-using catalog::TensorSpec;
 using inference::InferParameter;
 using inference::InferTensorContents;
 using InputTensor = inference::ModelInferRequest::InferInputTensor;
@@ -74,7 +73,7 @@ absl::StatusOr<std::optional<NamedRange>> ReadNamedRange(const catalog::Operator
 }
 
 // A field with elements that is not the one where elements of `dtype` belong.
-bool HasOtherElements(const InferTensorContents& contents, catalog::Dtype dtype) {
+bool HasOtherElements(const InferTensorContents& contents, Dtype dtype) {
   return !contents.bool_contents().empty() || !contents.int_contents().empty() ||
          !contents.int64_contents().empty() || !contents.uint_contents().empty() ||
          !contents.uint64_contents().empty() || !contents.bytes_contents().empty() ||
@@ -182,7 +181,7 @@ class Translator {
 
   // Type and shape of an input, and that it has a size.
   absl::StatusOr<TensorSpec> ReadSpec(const InputTensor& input) const {
-    const std::vector<catalog::Dtype>& accepted = FindInput(input.name())->dtypes;
+    const std::vector<Dtype>& accepted = FindInput(input.name())->dtypes;
     TensorSpec spec;
     spec.dtype = DtypeOf(input.datatype());
     if (std::find(accepted.begin(), accepted.end(), spec.dtype) == accepted.end()) {
@@ -191,12 +190,11 @@ class Translator {
           absl::StrCat("inference input '", input.name(), "' data-type is '", input.datatype(),
                        "', but model '", model_->name, "' expects ", DatatypeNames(accepted)));
     }
-    if (input.shape_size() > catalog::kMaxRank) {
+    if (input.shape_size() > kMaxRank) {
       return InvalidInference(
           *model_, input.name(),
           absl::StrCat("unexpected shape for input '", input.name(), "' for model '", model_->name,
-                       "'. Expected at most ", catalog::kMaxRank, " dimensions, got ",
-                       input.shape_size()));
+                       "'. Expected at most ", kMaxRank, " dimensions, got ", input.shape_size()));
     }
     spec.shape.assign(input.shape().begin(), input.shape().end());
     for (int64_t extent : spec.shape) {
@@ -205,13 +203,13 @@ class Translator {
           extent == -1 ? ". All input dimensions should be specified for input '"
                        : " contains an invalid dimension for input '";
       return InvalidInference(*model_, input.name(),
-                              absl::StrCat("shape ", catalog::ShapeText(spec.shape), problem,
-                                           input.name(), "' for model '", model_->name, "'"));
+                              absl::StrCat("shape ", ShapeText(spec.shape), problem, input.name(),
+                                           "' for model '", model_->name, "'"));
     }
-    if (!catalog::CheckShape(spec.dtype, spec.shape).ok()) {
+    if (!CheckShape(spec.dtype, spec.shape).ok()) {
       return InvalidInference(
           *model_, input.name(),
-          absl::StrCat("shape ", catalog::ShapeText(spec.shape), " for input '", input.name(),
+          absl::StrCat("shape ", ShapeText(spec.shape), " for input '", input.name(),
                        "' for model '", model_->name, "' exceeds maximum size of 2^63-1"));
     }
     return spec;
@@ -219,7 +217,7 @@ class Translator {
 
   absl::Status CheckByteSize(const InputTensor& input, const TensorSpec& spec,
                              uint64_t actual) const {
-    const auto expected = static_cast<uint64_t>(catalog::NumBytes(spec));
+    const auto expected = static_cast<uint64_t>(NumBytes(spec));
     if (actual == expected) return absl::OkStatus();
     return InvalidInference(
         *model_, input.name(),

@@ -15,8 +15,8 @@ namespace {
 constexpr char kPlatform[] = "opserve";
 constexpr int64_t kAnySize = -1;
 
-std::string PlainDatatypes(const std::vector<catalog::Dtype>& dtypes) {
-  return absl::StrJoin(dtypes, ",", [](std::string* out, catalog::Dtype dtype) {
+std::string PlainDatatypes(const std::vector<Dtype>& dtypes) {
+  return absl::StrJoin(dtypes, ",", [](std::string* out, Dtype dtype) {
     absl::StrAppend(out, DatatypeName(dtype));
   });
 }

@@ -9,19 +9,6 @@
 namespace opserve::server {
 namespace {
 
-struct Datatype {
-  catalog::Dtype dtype;
-  absl::string_view name;
-  inference::DataType of_config;
-};
-
-constexpr Datatype kDatatypes[] = {
-    {v1::DATA_TYPE_FLOAT, "FP32", inference::TYPE_FP32},
-    {v1::DATA_TYPE_FLOAT16, "FP16", inference::TYPE_FP16},
-    {v1::DATA_TYPE_BF16, "BF16", inference::TYPE_BF16},
-    {v1::DATA_TYPE_DOUBLE, "FP64", inference::TYPE_FP64},
-};
-
 // Clients recognise the words.
 absl::Status UnknownModel(absl::string_view name, absl::string_view problem) {
   return MakeError(Reason::kInvalid, absl::StatusCode::kNotFound,
@@ -57,29 +44,26 @@ absl::StatusOr<const LoadedOperator*> FindModel(const OperatorTable& operators,
                                 " is not at ready state: ", op->unavailable_reason()));
 }
 
-absl::string_view DatatypeName(catalog::Dtype dtype) {
-  for (const Datatype& candidate : kDatatypes) {
-    if (candidate.dtype == dtype) return candidate.name;
-  }
-  return "<invalid>";
+absl::string_view DatatypeName(Dtype dtype) {
+  const DtypeFacts* const facts = FindDtype(dtype);
+  return facts == nullptr ? "<invalid>" : facts->inference;
 }
 
-catalog::Dtype DtypeOf(absl::string_view datatype) {
-  for (const Datatype& candidate : kDatatypes) {
-    if (candidate.name == datatype) return candidate.dtype;
-  }
-  return v1::DATA_TYPE_UNSPECIFIED;
+Dtype DtypeOf(absl::string_view datatype) {
+  const DtypeFacts* const facts = FindDtypeBy(&DtypeFacts::inference, datatype);
+  return facts == nullptr ? v1::DATA_TYPE_UNSPECIFIED : facts->dtype;
 }
 
-inference::DataType ToModelDataType(catalog::Dtype dtype) {
-  for (const Datatype& candidate : kDatatypes) {
-    if (candidate.dtype == dtype) return candidate.of_config;
-  }
-  return inference::TYPE_INVALID;
+inference::DataType ToModelDataType(Dtype dtype) {
+  // The configuration's enumerators are the protocol's names with a prefix.
+  inference::DataType type = inference::TYPE_INVALID;
+  return inference::DataType_Parse(absl::StrCat("TYPE_", DatatypeName(dtype)), &type)
+             ? type
+             : inference::TYPE_INVALID;
 }
 
-std::string DatatypeNames(const std::vector<catalog::Dtype>& dtypes) {
-  return absl::StrJoin(dtypes, ", ", [](std::string* out, catalog::Dtype dtype) {
+std::string DatatypeNames(const std::vector<Dtype>& dtypes) {
+  return absl::StrJoin(dtypes, ", ", [](std::string* out, Dtype dtype) {
     absl::StrAppend(out, "'", DatatypeName(dtype), "'");
   });
 }

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "inference/model_config.pb.h"
-#include "ops/catalog/tensor_spec.h"
+#include "proto/dtypes/tensor_spec.h"
 #include "server/execution/operator_table.h"
 
 namespace opserve::server {
@@ -27,12 +27,12 @@ absl::StatusOr<const LoadedOperator*> LookUpModel(const OperatorTable& operators
 
 // "FP32"; the catalogue's dtypes all have a name. The reverse gives DATA_TYPE_UNSPECIFIED for what
 // no operator takes.
-absl::string_view DatatypeName(catalog::Dtype dtype);
-catalog::Dtype DtypeOf(absl::string_view datatype);
-inference::DataType ToModelDataType(catalog::Dtype dtype);
+absl::string_view DatatypeName(Dtype dtype);
+Dtype DtypeOf(absl::string_view datatype);
+inference::DataType ToModelDataType(Dtype dtype);
 
 // "'FP32', 'FP16'".
-std::string DatatypeNames(const std::vector<catalog::Dtype>& dtypes);
+std::string DatatypeNames(const std::vector<Dtype>& dtypes);
 
 // A mistake in a request, in words of this protocol; `argument`: the tensor or parameter at fault,
 // or empty.

@@ -109,8 +109,8 @@ std::string Answer(const Program& program, absl::StatusOr<ProgramResult> result)
   Check(response.results_size() == static_cast<int>(program.results.size()),
         "every result is answered");
   for (int i = 0; i < response.results_size(); ++i) {
-    const catalog::TensorSpec& output = program.invocations[program.results[i]].output;
-    Check(static_cast<int64_t>(response.payloads(i).size()) == catalog::NumBytes(output),
+    const TensorSpec& output = program.invocations[program.results[i]].output;
+    Check(static_cast<int64_t>(response.payloads(i).size()) == NumBytes(output),
           "a result has the size of its shape");
   }
   return bytes;

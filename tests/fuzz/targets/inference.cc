@@ -95,7 +95,7 @@ void CheckAnswers(const ModelInferRequest& request, const Program& program) {
   result->mutable_tensor()->set_dtype(invocation.output.dtype);
   result->mutable_tensor()->mutable_shape()->Add(invocation.output.shape.begin(),
                                                  invocation.output.shape.end());
-  const std::string zeros(static_cast<size_t>(catalog::NumBytes(invocation.output)), '\0');
+  const std::string zeros(static_cast<size_t>(NumBytes(invocation.output)), '\0');
   if (!invocation.window) {
     result->mutable_tensor()->set_payload(0);
     answer.payloads.emplace_back(zeros);
@@ -138,7 +138,7 @@ void Translate(const ModelInferRequest& request, codec::PayloadMessage message) 
       });
   if (!program.ok()) return CheckRefusal(request.id(), program.status());
   for (const BoundInput& input : program->invocations[0].inputs) {
-    const auto bytes = static_cast<uint64_t>(catalog::NumBytes(input.spec));
+    const auto bytes = static_cast<uint64_t>(NumBytes(input.spec));
     if (const auto* payload = std::get_if<PayloadSource>(&input.source)) {
       Check(payload_bytes[payload->payload] == bytes, "an input has the bytes of its shape");
     } else {

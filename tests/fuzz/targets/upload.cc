@@ -12,10 +12,10 @@
 #include "google/protobuf/stubs/logging.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
-#include "ops/catalog/tensor_spec.h"
 #include "opserve/v1/tensor_service.pb.h"
 #include "proto/codec/crc32c.h"
 #include "proto/codec/payload_message.h"
+#include "proto/dtypes/tensor_spec.h"
 #include "tests/fuzz/targets/check.h"
 #include "tests/fuzz/targets/input.h"
 #include "tests/integration/in_process_daemon.h"
@@ -81,11 +81,10 @@ class Model {
   bool TakeHeader(const v1::UploadHeader& header) {
     has_header_ = true;
     const absl::Span<const int64_t> shape(header.shape().data(), header.shape().size());
-    if (catalog::DtypeBytes(header.dtype()) == 0 ||
-        !catalog::CheckShape(header.dtype(), shape).ok()) {
+    if (DtypeBytes(header.dtype()) == 0 || !CheckShape(header.dtype(), shape).ok()) {
       return false;
     }
-    total_bytes_ = catalog::NumElements(shape) * catalog::DtypeBytes(header.dtype());
+    total_bytes_ = NumElements(shape) * DtypeBytes(header.dtype());
     chunk_bytes_ = header.chunk_bytes();
     const absl::Duration lease =
         absl::Seconds(header.lease().seconds()) + absl::Nanoseconds(header.lease().nanos());

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "gtest/gtest.h"
+#include "proto/dtypes/dtype.h"
 
 namespace opserve {
 namespace {
@@ -19,6 +20,24 @@ TEST(DataTypeTest, NamesAreThoseOfTheProtocolWithoutPrefix) {
   EXPECT_EQ(ParseDataType("int8"), std::nullopt);
   EXPECT_EQ(DataTypeName(static_cast<DataType>(99)), "UNKNOWN");
   EXPECT_EQ(DataTypeBytes(static_cast<DataType>(99)), 0u);
+}
+
+template <typename T>
+void ExpectTheTypeOf(const DtypeFacts& facts, int* num_found) {
+  if (kDataTypeOf<T> != facts.dtype) return;
+  EXPECT_EQ(static_cast<int64_t>(sizeof(T)), facts.bytes) << facts.name;
+  ++*num_found;
+}
+
+TEST(DataTypeTest, EachDtypeHasOneCppType) {
+  for (const DtypeFacts& facts : AllDtypes()) {
+    int num_found = 0;
+    ExpectTheTypeOf<float>(facts, &num_found);
+    ExpectTheTypeOf<Float16>(facts, &num_found);
+    ExpectTheTypeOf<Bf16>(facts, &num_found);
+    ExpectTheTypeOf<double>(facts, &num_found);
+    EXPECT_EQ(num_found, 1) << facts.name;
+  }
 }
 
 TEST(Float16Test, EveryValueSurvivesTheWayThroughFloat) {

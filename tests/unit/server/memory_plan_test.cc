@@ -131,7 +131,7 @@ TEST(PlanMemoryTest, WhatLivesAtTheSameTimeNeverOverlaps) {
     }
     for (int i = 0; i < count; ++i) {
       const BoundInvocation& invocation = program.invocations[i];
-      add(plan.outputs[i], catalog::NumBytes(invocation.output), i,
+      add(plan.outputs[i], NumBytes(invocation.output), i,
           invocation.is_result ? count : static_cast<int>(invocation.last_reader.value_or(i)));
       add(plan.workspaces[i], workspace_bytes[i], i, i);
     }

@@ -208,13 +208,13 @@ TEST_F(ProgramRunnerTest, AWorkspaceAboveTheLimitIsRefused) {
   Program program;
   BoundInvocation& invocation = program.invocations.emplace_back();
   invocation.op = operators_.Find("KlDivBackward");
-  const std::vector<catalog::Shape> shapes = {{}, {300}, {2000, 300}};
+  const std::vector<Shape> shapes = {{}, {300}, {2000, 300}};
   std::vector<codec::Payload> payloads;
   for (uint32_t i = 0; i < 3; ++i) {
     BoundInput& input = invocation.inputs.emplace_back();
     ViewWhole({v1::DATA_TYPE_FLOAT, shapes[i]}, &input);
     input.source = PayloadSource{i};
-    payloads.push_back(Payloads(catalog::NumElements(shapes[i]))[0]);
+    payloads.push_back(Payloads(NumElements(shapes[i]))[0]);
   }
   invocation.attributes = {int64_t{2}, false};
   invocation.output = {v1::DATA_TYPE_FLOAT, {300}};

@@ -88,8 +88,8 @@ TEST(BindProgramTest, OneInvocation) {
   ASSERT_EQ(program->invocations.size(), 1u);
   const BoundInvocation& invocation = program->invocations[0];
   EXPECT_EQ(invocation.op->descriptor->name, "L1LossBackward");
-  EXPECT_EQ(invocation.output, (catalog::TensorSpec{v1::DATA_TYPE_FLOAT, {2, 3}}));
-  EXPECT_EQ(invocation.inputs[1].strides, (catalog::Shape{3, 1}));
+  EXPECT_EQ(invocation.output, (TensorSpec{v1::DATA_TYPE_FLOAT, {2, 3}}));
+  EXPECT_EQ(invocation.inputs[1].strides, (Shape{3, 1}));
   EXPECT_EQ(program->results, std::vector<uint32_t>{0});
   EXPECT_EQ(program->input_bytes, 3 * 24u);
   EXPECT_EQ(program->output_bytes, 24u);
@@ -275,7 +275,7 @@ TEST(BindProgramTest, AResidentTensorIsCountedOnceAndNamesTheDevice) {
   EXPECT_EQ(program->residents.size(), 1u);
   EXPECT_EQ(program->device(), 0);
   EXPECT_EQ(program->input_bytes, 24u + 24u);
-  EXPECT_EQ(program->invocations[0].inputs[1].spec.shape, (catalog::Shape{2, 3}));
+  EXPECT_EQ(program->invocations[0].inputs[1].spec.shape, (Shape{2, 3}));
 }
 
 TEST(BindProgramTest, AViewOfAResidentTensorStaysInside) {
@@ -419,7 +419,7 @@ TEST(BindProgramTest, StridesOfSingleElementsDoNotReachTheLibraries) {
   }
   const auto program = Bind(request, {24, 24, 24});
   ASSERT_TRUE(program.ok()) << program.status();
-  EXPECT_EQ(program->invocations[0].inputs[0].strides, (catalog::Shape{6, 1}));
+  EXPECT_EQ(program->invocations[0].inputs[0].strides, (Shape{6, 1}));
 }
 
 }  // namespace

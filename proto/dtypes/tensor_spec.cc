@@ -1,0 +1,43 @@
+#include "proto/dtypes/tensor_spec.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace opserve {
+
+std::string ShapeText(absl::Span<const int64_t> shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
+}
+
+absl::Status CheckShape(Dtype dtype, absl::Span<const int64_t> shape) {
+  if (shape.size() > kMaxRank) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", shape.size(), " is above the highest, ", kMaxRank));
+  }
+  int64_t bytes = std::max<int64_t>(DtypeBytes(dtype), 1);
+  for (int64_t extent : shape) {
+    if (extent < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("shape ", ShapeText(shape), " has a negative extent"));
+    }
+    if (__builtin_mul_overflow(bytes, std::max<int64_t>(extent, 1), &bytes)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("shape ", ShapeText(shape), " takes 2^63 bytes or more"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+int64_t NumElements(absl::Span<const int64_t> shape) {
+  int64_t count = 1;
+  for (int64_t extent : shape) count *= extent;
+  return count;
+}
+
+int64_t NumBytes(const TensorSpec& spec) {
+  return NumElements(spec.shape) * DtypeBytes(spec.dtype);
+}
+
+}  // namespace opserve
