@@ -45,7 +45,10 @@ constexpr const char* kVarying[] = {
     "opserve.v1.ErrorDetail.runtime_message", "inference.ModelStreamInferResponse.error_message",
     "opserve.v1.OperatorDescriptor.summary", "opserve.v1.OperatorDescriptor.documentation",
     "opserve.v1.InputDescriptor.documentation", "opserve.v1.AttributeDescriptor.documentation",
-    "opserve.v1.OutputDescriptor.documentation"};
+    "opserve.v1.OutputDescriptor.documentation",
+    // Likewise, and lists of dtypes; their keys are compared.
+    "inference.ModelMetadataResponse.PropertiesEntry.value",
+    "inference.ModelParameter.string_value"};
 
 // Of these answers, lists may grow: by new operators, dtypes, attributes and extensions.
 constexpr const char* kGrowing[] = {

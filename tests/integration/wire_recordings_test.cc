@@ -18,6 +18,7 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
+#include "inference/grpc_service.pb.h"
 #include "opserve/v1/operator_service.pb.h"
 #include "opserve/v1/tensor_service.pb.h"
 #include "tests/integration/former_client.h"
@@ -154,10 +155,10 @@ RecordedCall Recorded(const std::string& file, const std::string& name) {
   return {};
 }
 
-// A recorded answer to Execute that says something else.
-template <typename Change>
+// A recorded answer that says something else.
+template <typename Response = v1::ExecuteResponse, typename Change>
 RecordedCall Changed(RecordedCall call, Change change) {
-  v1::ExecuteResponse response;
+  Response response;
   EXPECT_TRUE(response.ParseFromString(call.answers.at(0)));
   change(response);
   call.answers[0] = response.SerializeAsString();
@@ -220,6 +221,40 @@ TEST(FormerClientTest, PassesOverWhatVariesAndWhatIsNew) {
       "\xca\x3e\x03"
       "abc";  // field 1001
   EXPECT_EQ(client.Difference(result, now), "");
+}
+
+TEST(FormerClientTest, ListsMayGrow) {
+  FormerClient client;
+  const RecordedCall list = Recorded("catalogue.jsonl", "operators");
+  auto operators = [&](auto change) {
+    return client.Difference(list, Changed<v1::ListOperatorsResponse>(list, [&](auto& response) {
+                               change(*response.mutable_operators());
+                             }));
+  };
+  EXPECT_EQ(operators([](auto& all) { all.Add()->set_name("Another"); }), "");
+  EXPECT_EQ(operators([](auto& all) { all.SwapElements(0, 1); }), "");
+  EXPECT_EQ(operators([](auto& all) { all[0].set_documentation("better"); }), "");
+  EXPECT_EQ(operators([](auto& all) { all[2].add_attributes()->set_name("another"); }), "");
+  EXPECT_EQ(
+      operators([](auto& all) { all[2].mutable_inputs(0)->add_dtypes(v1::DATA_TYPE_DOUBLE); }), "");
+  EXPECT_NE(operators([](auto& all) { all.RemoveLast(); }), "");
+  EXPECT_NE(operators([](auto& all) { all[0].set_name("Other"); }), "");
+  EXPECT_NE(operators([](auto& all) { all[0].set_available(false); }), "");
+  EXPECT_NE(operators([](auto& all) { all[0].mutable_inputs()->RemoveLast(); }), "");
+  EXPECT_NE(operators([](auto& all) { all[0].add_inputs(); }), "");
+  EXPECT_NE(operators([](auto& all) { all[0].mutable_inputs(0)->mutable_dtypes()->RemoveLast(); }),
+            "");
+  EXPECT_NE(operators([](auto& all) { all[0].mutable_attributes()->RemoveLast(); }), "");
+
+  const RecordedCall model = Recorded("inference.jsonl", "L1LossBackward metadata");
+  auto properties = [&](auto change) {
+    return client.Difference(
+        model, Changed<inference::ModelMetadataResponse>(
+                   model, [&](auto& response) { change(*response.mutable_properties()); }));
+  };
+  EXPECT_EQ(properties([](auto& all) { all["summary"] = "better"; }), "");
+  EXPECT_EQ(properties([](auto& all) { all["another"] = "new"; }), "");
+  EXPECT_NE(properties([](auto& all) { all.erase("summary"); }), "");
 }
 
 }  // namespace
