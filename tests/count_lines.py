@@ -24,7 +24,7 @@ FOLDERS = ("server", "client", "ops", "proto")
 CPP = (".c", ".cc", ".h", ".inc")
 GENERATED = re.compile(r"\b(made|generated|written) by\b.*\b(generate_\w+|reference|make_\w+)\.py", re.I)
 WHO_WORDS = re.compile(r"\b(what|who|whose|whoever|whom)\b", re.I)
-# What may hide a comment's beginning goes first: a raw string, a string, a number with separators, a character.
+# First those that may hide the beginning of a comment: a raw string, a string, a number with separators, a character.
 CPP_TOKEN = re.compile(
     r"""R"(?P<end>[^(\s"]*)\(.*?\)(?P=end)"|"(?:\\.|[^"\\\n])*"|\b\d[\w.']*|'(?:\\.|[^'\\\n])*'"""
     r"""|(?P<comment>//[^\n]*|/\*.*?\*/)""", re.S)

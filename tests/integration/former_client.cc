@@ -29,7 +29,7 @@ constexpr const char* kVarying[] = {
     "opserve.v1.Receipt.d2h_ns", "opserve.v1.Receipt.write_ns", "opserve.v1.Receipt.total_ns",
     // Names of a moment.
     "opserve.v1.Receipt.trace_id", "opserve.v1.Receipt.span_id", "opserve.v1.UploadResponse.handle",
-    // How the daemon did it, and what it cost.
+    // The daemon's way to the result, and its cost.
     "opserve.v1.Receipt.lane", "opserve.v1.Receipt.workspace_bytes",
     "opserve.v1.Receipt.copied_to_device_bytes", "opserve.v1.Receipt.copied_from_device_bytes",
     "opserve.v1.Receipt.plan_hits", "opserve.v1.Receipt.plan_misses",
@@ -66,9 +66,9 @@ constexpr std::pair<const char*, const char*> kGrowingMaps[] = {
      "inference.RepositoryIndexResponse.ModelIndex.name"}};
 
 template <typename T>
-T OrAbort(T value, const std::string& what) {
+T OrAbort(T value, const std::string& name) {
   if (value) return value;
-  std::fprintf(stderr, "%s is not in the stored descriptors\n", what.c_str());
+  std::fprintf(stderr, "%s is not in the stored descriptors\n", name.c_str());
   std::abort();
 }
 

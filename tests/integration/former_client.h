@@ -14,15 +14,15 @@ namespace opserve::server {
 // Not thread-safe.
 class FormerClient {
  public:
-  // Aborts the test program if tests/data/wire/descriptors.binpb is not what it should be.
+  // Aborts the test program if tests/data/wire/descriptors.binpb cannot be read.
   FormerClient();
   FormerClient(const FormerClient&) = delete;
   FormerClient& operator=(const FormerClient&) = delete;
 
-  // What the client would miss or find changed in `now`, an answer to the same call, or empty.
-  // Fields that are younger than the client are unknown to it; those that differ from run to run,
-  // and texts for people, are passed over (kVarying in the source has them all). Streamed answers
-  // with an id may come in any order.
+  // The first thing that the client misses or finds changed in `now`, an answer to the same call,
+  // or empty. Fields that are younger than the client are unknown to it; those that differ from run
+  // to run, and texts for people, are passed over (kVarying in the source has them all). Streamed
+  // answers with an id may come in any order.
   std::string Difference(const RecordedCall& before, const RecordedCall& now);
 
   // A message as text, by the descriptors of that day; "?" if it is none of this type.
@@ -42,7 +42,7 @@ class FormerClient {
   google::protobuf::DescriptorPool pool_;
   google::protobuf::DynamicMessageFactory factory_;
   google::protobuf::util::MessageDifferencer same_;
-  google::protobuf::util::MessageDifferencer grown_;  // lists of what there is may be longer
+  google::protobuf::util::MessageDifferencer grown_;  // lists of the catalogue may be longer
 };
 
 }  // namespace opserve::server

@@ -10,7 +10,7 @@ namespace opserve::server {
 
 // A call and its answer: messages as they were on the wire, in their order.
 struct RecordedCall {
-  std::string name;    // what it shows; unique in its file
+  std::string name;    // unique in its file
   std::string method;  // "/opserve.v1.OperatorService/Execute"
   std::vector<std::string> requests;
   std::vector<std::string> answers;

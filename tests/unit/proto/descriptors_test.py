@@ -61,7 +61,7 @@ def message_parts(scope, message):
 
 
 def parts(files):
-    """All that a peer may rely on: each thing's kind and full name, and of it what must not change."""
+    """All that a peer relies on: the kind and full name of each thing, and its properties that must not change."""
     for file in files.file:
         for message in file.message_type:
             yield from message_parts(file.package, message)
@@ -78,7 +78,7 @@ def parts(files):
 
 
 def breaks(before, after):
-    """What was before and is no more, or is another: a line each."""
+    """A line for each thing that is gone or has another property."""
     now = dict(parts(after))
     for name, properties in parts(before):
         if name not in now:
@@ -143,7 +143,7 @@ def add_everything(files):
     files.file.add(name="opserve/v1/more.proto", package="opserve.v1").message_type.add(name="Another")
 
 
-# What is done to a copy, and what is then said of it.
+# A change of a copy, and the lines that breaks() has for it; None: some.
 CHANGES = {
     "a removed field": (
         lambda files: remove(message_of(files, "tensor", "Tensor").field, "offset"),
