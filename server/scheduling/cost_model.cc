@@ -71,8 +71,12 @@ CostModel::Estimate CostModel::EstimateFor(uint32_t op, uint32_t dtype, uint64_t
   return {time == absl::ZeroDuration() ? options_.unknown : time, 0};
 }
 
+absl::Duration KnownTime(const CostModel::Estimate& estimate) {
+  return estimate.samples < kSamplesForRefusal ? absl::ZeroDuration() : estimate.time;
+}
+
 absl::Time LatestStart(absl::Time deadline, const CostModel::Estimate& own) {
-  return own.samples < kSamplesForRefusal ? deadline : deadline - own.time;
+  return deadline - KnownTime(own);
 }
 
 bool IsDeadlineFeasible(absl::Time now, absl::Time deadline, const CostModel::Estimate& own,

@@ -59,12 +59,18 @@ class CostModel {
 // Estimates from fewer executions than this are too uncertain to refuse a request for.
 inline constexpr uint32_t kSamplesForRefusal = 8;
 
+// The estimate if it is certain enough to refuse requests for it, else zero. (An estimate that is
+// scaled up from small executions, most of whose time is overhead, may be thousands of times too
+// high.)
+absl::Duration KnownTime(const CostModel::Estimate& estimate);
+
 // When a request of `own` cost must have started at the latest to end by `deadline`: the deadline
 // itself if its cost is not known well enough.
 absl::Time LatestStart(absl::Time deadline, const CostModel::Estimate& own);
 
 // Whether a request of `own` cost can end by `deadline` if nobody but its tenant, which has
-// `queued_before` queued for `lanes` lanes, uses the device. True if that is not known well enough.
+// `queued_before` of known time queued for `lanes` lanes, uses the device. True if its own cost is
+// not known well enough.
 bool IsDeadlineFeasible(absl::Time now, absl::Time deadline, const CostModel::Estimate& own,
                         absl::Duration queued_before, uint32_t lanes);
 

@@ -63,7 +63,7 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
   if (is_closed_ || is_paused_) {
     return MakeError(Reason::kDeviceUnavailable, "the device takes no requests now");
   }
-  if (!IsDeadlineFeasible(now, deadline, demand.cost, tasks_.queued_time(demand.tenant), lanes_)) {
+  if (!IsDeadlineFeasible(now, deadline, demand.cost, tasks_.known_time(demand.tenant), lanes_)) {
     return DeadlineInfeasible(demand.cost.time, deadline - now);
   }
   Tasks::Entry entry{.payload = nullptr,
@@ -73,6 +73,7 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
                      .deadline = deadline,
                      .expiry = std::min(LatestStart(deadline, demand.cost), now + max_age_),
                      .estimate = demand.cost.time,
+                     .known_time = KnownTime(demand.cost),
                      .work = demand.work,
                      .device_bytes = demand.device_bytes,
                      .pinned_bytes = demand.pinned_bytes,

@@ -98,7 +98,7 @@ class DispatchQueue {
 
   size_t depth() const { return queue_.depth(); }
   size_t depth(uint32_t tenant) const { return queue_.depth(tenant); }
-  absl::Duration queued_time(uint32_t tenant) const { return queue_.queued_time(tenant); }
+  absl::Duration known_time(uint32_t tenant) const { return queue_.known_time(tenant); }
   absl::Time oldest_arrival() const { return queue_.oldest_arrival(); }
   absl::Time earliest_expiry() const { return queue_.earliest_expiry(); }
   absl::Duration Lag(uint32_t tenant) const { return queue_.Lag(tenant); }

@@ -45,11 +45,13 @@ struct QueueEntry {
   // From when on it is not worth starting, the deadline at the latest: it would not end in time.
   absl::Time expiry = absl::InfiniteFuture();
   absl::Duration estimate = absl::ZeroDuration();  // lane time it will probably take
-  uint64_t work = 0;                               // in elements, as operators count it
-  uint64_t device_bytes = 0;                       // device memory it needs while it runs
-  uint64_t pinned_bytes = 0;                       // page-locked memory it needs for its results
-  uint64_t connection = 0;                         // that will read them; 0: none that matters
-  absl::Time arrival = absl::InfinitePast();       // set by Push
+  // Of it, the time that is known from enough executions to refuse other tasks for.
+  absl::Duration known_time = absl::ZeroDuration();
+  uint64_t work = 0;                          // in elements, as operators count it
+  uint64_t device_bytes = 0;                  // device memory it needs while it runs
+  uint64_t pinned_bytes = 0;                  // page-locked memory it needs for its results
+  uint64_t connection = 0;                    // that will read them; 0: none that matters
+  absl::Time arrival = absl::InfinitePast();  // set by Push
 };
 
 // Not thread-safe. Every call takes O(log n) of what waits, except those which hand out many
@@ -129,6 +131,11 @@ class FairQueue {
     const auto found = waiting_.find(tenant);
     return found == waiting_.end() ? absl::ZeroDuration() : found->second.time;
   }
+  // Of it, the time that is known well enough to refuse a request for.
+  absl::Duration known_time(uint32_t tenant) const {
+    const auto found = waiting_.find(tenant);
+    return found == waiting_.end() ? absl::ZeroDuration() : found->second.known_time;
+  }
   // Work of a tenant's entries, in elements.
   uint64_t queued_work(uint32_t tenant) const {
     const auto found = waiting_.find(tenant);
@@ -179,7 +186,8 @@ class FairQueue {
     Order order;
     size_t aside = 0;     // entries that are not in it
     absl::Duration time;  // of those that are
-    uint64_t work = 0;    // of all
+    absl::Duration known_time;
+    uint64_t work = 0;  // of all
     bool is_parked = false;
   };
 
@@ -287,6 +295,7 @@ void FairQueue<Payload>::PutInOrder(TenantQueue* queue, typename Arrivals::itera
   const Entry& entry = waiting->entry;
   queue->order.emplace(TurnOf(*waiting), waiting);
   queue->time += entry.estimate;
+  queue->known_time += entry.known_time;
   queued_time_ += entry.estimate;
   if (queue->order.size() == 1) shares_.StartWaiting(entry.tenant);
 }
@@ -296,6 +305,7 @@ void FairQueue<Payload>::TakeOutOfOrder(TenantQueue* queue, typename Arrivals::i
   const Entry& entry = waiting->entry;
   queue->order.erase(TurnOf(*waiting));
   queue->time -= entry.estimate;
+  queue->known_time -= entry.known_time;
   queued_time_ -= entry.estimate;
   if (queue->order.empty()) queue->is_parked = false;
 }

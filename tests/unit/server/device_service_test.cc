@@ -285,6 +285,31 @@ TEST_F(DeviceServiceTest, WhatWaitsIsKnownByTenant) {
   EXPECT_EQ(depths(), (std::vector<uint64_t>{0, 0, 0, 0, 0}));
 }
 
+TEST_F(DeviceServiceTest, OnlyKnownTimeInTheQueueMakesADeadlineInfeasible) {
+  Start({0});
+  const auto running = SubmitBlocker();
+  const CostModel::Estimate known = {.time = absl::Hours(1), .samples = kSamplesForRefusal};
+  const CostModel::Estimate guessed = {.time = absl::Hours(1), .samples = kSamplesForRefusal - 1};
+  const auto submit = [this](const CostModel::Estimate& cost, absl::Time deadline) {
+    return Submit(Nothing, std::make_shared<CallState>(deadline), std::nullopt,
+                  {.tenant = 1, .cost = cost});
+  };
+  const CostModel::Estimate small = {.time = absl::Milliseconds(1), .samples = 100};
+  const absl::Time deadline = absl::Now() + absl::Minutes(30);
+
+  const auto first = submit(guessed, absl::InfiniteFuture());
+  const auto served = submit(small, deadline);
+  EXPECT_FALSE(served->ended.HasBeenNotified());
+  const auto second = submit(known, absl::InfiniteFuture());
+  EXPECT_EQ(ReasonOf(submit(small, deadline)->status), "deadline_infeasible");
+
+  OpenGate();
+  for (const auto& outcome : {first, served, second}) {
+    outcome->ended.WaitForNotification();
+    EXPECT_TRUE(outcome->status.ok()) << outcome->status;
+  }
+}
+
 TEST_F(DeviceServiceTest, WhatIsRefusedOrMovedDoesNotWait) {
   options_.queue_capacity = 2;
   Start({0});
