@@ -47,12 +47,11 @@ struct LaneContext {
   absl::Duration execution_timeout;
   // For all that the task takes of `pinned`.
   PinnedAllowance pinned_allowance = {};
-  // Page-locked memory of the lane: what fits is sent to the device by one copy. Empty: it has
-  // none.
+  // Page-locked memory of the lane: payloads that fit go to the device by one copy. Empty: none.
   absl::Span<char> staging = {};
   // Of the lane's thread; null: nobody watches.
   LaneHold* hold = nullptr;
-  // False: the thread has other things to do and leaves what would have to wait to another one.
+  // False: the thread has other things to do, and leaves a task that has to wait to another one.
   bool may_wait = true;
 
   // The next step on the device begins.

@@ -202,8 +202,8 @@ ProgramRun::Extent ProgramRun::PayloadExtent() const {
   return extent.end == 0 ? Extent() : extent;
 }
 
-// All payloads by one copy from page-locked memory. What lies between them is not written before
-// its own use, but may not be what an earlier request left in the staging buffer.
+// All payloads by one copy from page-locked memory. The gaps between them are copied as well and
+// must not carry bytes that an earlier request left in the staging buffer.
 absl::Status ProgramRun::CopyPayloadsFromStaging() {
   const Extent extent = PayloadExtent();
   if (extent.size() == 0) return absl::OkStatus();
@@ -331,7 +331,7 @@ void ProgramRun::Conclude() {
       context_.lane.stream() == stream_ && device.state() != DeviceState::kQuarantined;
   if (is_idle && status_.ok()) device.memory().StreamIsIdle(stream_);
   if (is_idle && !status_.ok()) device.memory().StreamWasAborted(stream_);
-  // What could not be stopped may still use the caller's memory.
+  // Work that could not be stopped may still use the caller's memory.
   for (size_t i = 0; i < windows_.size() && !is_idle; ++i) {
     if (!windows_[i].is_copied()) device.KeepUntilReset(windows_[i].TakeRegistration());
   }

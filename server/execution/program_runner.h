@@ -57,9 +57,9 @@ class ProgramRun {
 
   // Runs stage one of every invocation (or finds its plan), takes all device memory the program
   // will need at once, queues copies of the payloads, and of the shared memory that the device
-  // cannot map, and every stage two on the lane's stream. So memory is what a program may wait for
-  // before it starts, but never what it fails for after. Both stages of an invocation run on the
-  // calling thread, because aclnn keeps state between them in the thread.
+  // cannot map, and every stage two on the lane's stream. So a program may wait for memory before
+  // it starts, but never fails for it after that. Both stages of an invocation run on the calling
+  // thread, because aclnn keeps state between them in the thread.
   //
   // False, and nothing has happened: it would have to wait for memory or copies and must not
   // (LaneContext::may_wait). Errors are told by Finish, which follows if and only if this is true.
@@ -92,7 +92,7 @@ class ProgramRun {
   // Of Finish.
   absl::Status AwaitStream();
   absl::Status CopyResults();
-  // Tells the pool and the device about the stream, and what is known of a device that broke.
+  // Reports a device that broke, and the state of the stream.
   void Conclude();
 
   absl::Status CheckWorkspace(uint64_t bytes) const;

@@ -93,10 +93,11 @@ class DeviceQueue final : private PinnedZones::Queue {
   // The visitor's lane is free again, and its task goes on on another one.
   void LeaveVisit(uint32_t visitor) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits until there is something to say. What it hands out counts as executing until TaskEnded.
+  // Waits until there is something to say. A task that it hands out counts as executing until
+  // TaskEnded.
   Popped Pop() ABSL_LOCKS_EXCLUDED(mutex_);
   // To be called once for each task that was handed out, after it had a lane for `actual`.
-  // `visitor`: the visitor whose lane that was, which is free again.
+  // `visitor`: if the lane was a visitor's, which is free again.
   void TaskEnded(const Lease& lease, absl::Duration actual,
                  std::optional<uint32_t> visitor = std::nullopt) ABSL_LOCKS_EXCLUDED(mutex_);
 

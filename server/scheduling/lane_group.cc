@@ -172,8 +172,8 @@ void LaneGroup::Finish(Lane& lane) {
   dispatched.pinned = {};  // the results have their own
   const absl::Duration took = absl::Now() - lane.start;
   LaneEvents& events = parts_.events;
-  // Counted before the answer leaves, so that a caller who has it sees it counted. From here on the
-  // group may be gone, but not its owner.
+  // Counted before the answer leaves, so that a caller that has it sees it counted. From here on
+  // the group may be gone, but not its owner.
   parts_.queue.TaskEnded(dispatched.lease, took, lane.visitor);
   events.OnTaskEnded(dispatched.task->demand().tenant, took);
   dispatched.task->Answer();

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kBytes = 256;
 
-// How the device gets at the bytes of a window, and what is copied for that.
+// A way for the device to get at the bytes of a window.
 struct Kind {
   const char* name;
   uint64_t offset;  // in the region: one of 32 bytes' alignment can be used in place
