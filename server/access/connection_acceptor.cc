@@ -33,6 +33,15 @@ constexpr absl::Duration kSweepPeriod = absl::Seconds(1);
 // what it has to catch up with must not grow without end.
 constexpr size_t kMaxLeaving = 256;
 
+// A client of gRPC's awaits the daemon's settings before its first call: until then it sends its
+// own, or the beginning of a TLS handshake. A flood does not wait.
+constexpr int kQuietBytes = 4096;
+
+bool IsQuiet(int fd) {
+  int unread = 0;
+  return ioctl(fd, SIOCINQ, &unread) == 0 && unread <= kQuietBytes;
+}
+
 // What an event is about, beside connections' ids, which count from 1.
 constexpr uint64_t kStopEvent = UINT64_MAX;
 constexpr uint64_t kFirstSocketEvent = uint64_t{1} << 63;
@@ -66,7 +75,7 @@ uint64_t Sum(const std::array<std::atomic<uint64_t>, size>& counters) {
 void ConnectionAcceptor::Add(Listener listener, std::unique_ptr<ConnectionGate> gate) {
   ConnectionCounters& counters = listener.address().is_unix ? unix_counters_ : tcp_counters_;
   doors_.push_back(
-      std::make_unique<Door>(Door{std::move(listener), std::move(gate), counters, {}}));
+      std::make_unique<Door>(Door{std::move(listener), std::move(gate), counters, {}, 0}));
 }
 
 absl::Status ConnectionAcceptor::Start() {
@@ -98,6 +107,8 @@ void ConnectionAcceptor::Stop() {
   if (!thread_.joinable()) return;
   eventfd_write(stop_.get(), 1);
   thread_.join();
+  while (!waiting_.empty()) Forget(waiting_.begin()->first);
+  PublishCounts();
   for (const std::unique_ptr<Door>& door : doors_) door->listener.reset();
 }
 
@@ -124,13 +135,15 @@ uint32_t ConnectionAcceptor::connections() const {
   uint32_t sum = 0;
   for (const auto* counters : {&unix_counters_, &tcp_counters_}) {
     for (const auto& count : counters->now) sum += count.load(std::memory_order_relaxed);
+    sum += counters->waiting.load(std::memory_order_relaxed);
   }
   return sum;
 }
 
 uint64_t ConnectionAcceptor::rejected() const {
   return Sum(unix_counters_.refused) + Sum(tcp_counters_.refused) +
-         unix_counters_.refused_for_descriptors + tcp_counters_.refused_for_descriptors;
+         unix_counters_.refused_for_descriptors + tcp_counters_.refused_for_descriptors +
+         unix_counters_.refused_for_pace + tcp_counters_.refused_for_pace;
 }
 
 uint64_t ConnectionAcceptor::stalled() const {
@@ -144,7 +157,8 @@ void ConnectionAcceptor::Run() {
   absl::Time next_look = absl::Now() + stall_period;
   absl::Time next_sweep = absl::Now() + sweep_period;
   for (;;) {
-    const absl::Time next = std::min({next_look, next_sweep, slots_.NextOverdue()});
+    const absl::Time next =
+        std::min({next_look, next_sweep, slots_.NextOverdue(), pacer_.NextDue()});
     const int64_t wait_ms = absl::ToInt64Milliseconds(next - absl::Now());
     const int count = epoll_wait(epoll_.get(), events.data(), events.size(),
                                  static_cast<int>(std::max<int64_t>(wait_ms + 1, 0)));
@@ -160,6 +174,7 @@ void ConnectionAcceptor::Run() {
     }
     const absl::Time now = absl::Now();
     EndOverdue(now);
+    AdmitDue(now);
     if (now >= next_sweep) {
       Sweep();
       next_sweep = now + sweep_period;
@@ -173,6 +188,10 @@ void ConnectionAcceptor::Run() {
 }
 
 void ConnectionAcceptor::HandleEvent(Id id, uint32_t events) {
+  if (const auto waiting = waiting_.find(id); waiting != waiting_.end()) {
+    ConnectionCounters::Count(waiting->second.door->counters.closed);
+    return Forget(id);
+  }
   const auto connection = connections_.find(id);
   if (connection == connections_.end()) return;  // ended by an event before this one
   if ((events & EPOLLOUT) != 0 && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) == 0) {
@@ -186,10 +205,7 @@ void ConnectionAcceptor::HandleEvent(Id id, uint32_t events) {
 
 void ConnectionAcceptor::EndOverdue(absl::Time now) {
   for (const Id id : slots_.TakeOverdue(now, [this](Id one) { return RankOf(one); })) {
-    const Connection& connection = connections_.at(id);
-    ConnectionCounters::Count(connection.door->counters.silent);
-    ShutDown(connection, /*discards_unsent=*/true);
-    Forget(id);
+    End(id, &ConnectionCounters::silent);
   }
 }
 
@@ -209,9 +225,7 @@ void ConnectionAcceptor::EndStalled(absl::Time now) {
       connection.full_since = now;
       Await(ids[i], connection, EPOLL_CTL_MOD);
     } else if (now - connection.full_since >= options_.stall_timeout) {
-      ConnectionCounters::Count(connection.door->counters.stalled);
-      ShutDown(connection, /*discards_unsent=*/true);
-      Forget(ids[i]);
+      End(ids[i], &ConnectionCounters::stalled);
     }
   }
 }
@@ -234,16 +248,23 @@ void ConnectionAcceptor::Sweep() {
 void ConnectionAcceptor::PublishCounts() {
   std::array<uint32_t, ConnectionSlots::kNumRanks> unix_counts = {};
   std::array<uint32_t, ConnectionSlots::kNumRanks> tcp_counts = {};
+  uint32_t unix_waiting = 0;
+  uint32_t tcp_waiting = 0;
   for (size_t number = 0; number < doors_.size(); ++number) {
     const auto counts = slots_.CountsOf(number);
-    auto& sum = doors_[number]->listener->address().is_unix ? unix_counts : tcp_counts;
+    const bool is_unix = doors_[number]->listener->address().is_unix;
+    auto& sum = is_unix ? unix_counts : tcp_counts;
     for (size_t rank = 0; rank < counts.size(); ++rank) sum[rank] += counts[rank];
+    const uint32_t waiting = doors_[number]->waiting;
+    sum[static_cast<size_t>(ConnectionSlots::Rank::kSilent)] -= waiting;
+    (is_unix ? unix_waiting : tcp_waiting) += waiting;
   }
-  unix_counters_.SetNow(unix_counts);
-  tcp_counters_.SetNow(tcp_counts);
+  unix_counters_.SetNow(unix_counts, unix_waiting);
+  tcp_counters_.SetNow(tcp_counts, tcp_waiting);
 }
 
 std::optional<ConnectionSlots::Rank> ConnectionAcceptor::RankOf(Id id) const {
+  if (waiting_.contains(id)) return ConnectionSlots::Rank::kSilent;
   const auto found = connections_.find(id);
   if (found == connections_.end() || !IsOpen(found->second.socket)) return std::nullopt;
   const int fd = found->second.socket.fd;
@@ -274,7 +295,23 @@ void ConnectionAcceptor::ShutDown(const Connection& connection, bool discards_un
   dup3(stop_.get(), hold_.get(), O_CLOEXEC);
 }
 
+void ConnectionAcceptor::End(Id id, std::atomic<uint64_t> ConnectionCounters::*reason) {
+  if (const auto waiting = waiting_.find(id); waiting != waiting_.end()) {
+    ConnectionCounters::Count(waiting->second.door->counters.*reason);
+  } else {
+    const Connection& connection = connections_.at(id);
+    ConnectionCounters::Count(connection.door->counters.*reason);
+    ShutDown(connection, /*discards_unsent=*/true);
+  }
+  Forget(id);
+}
+
 void ConnectionAcceptor::Forget(Id id) {
+  if (waiting_.contains(id)) {
+    slots_.Remove(id);
+    Dequeue(id);  // which closes it
+    return;
+  }
   const auto found = connections_.find(id);
   const Connection& connection = found->second;
   if (IsOpen(connection.socket) && !IsLeavingFull(*connection.door)) {
@@ -298,19 +335,70 @@ void ConnectionAcceptor::Accept(int socket, size_t number, absl::Time now) {
     ConnectionCounters::Count(door.counters.refused[static_cast<size_t>(limit)]);
   };
   if (IsLeavingFull(door)) return refuse(ConnectionSlots::Limit::kListener);
-  const ConnectionSlots::Decision decision =
-      slots_.Admit(number, PeerOf(fd.get()), now, [this](Id id) { return RankOf(id); });
-  if (decision.refused) return refuse(*decision.refused);
-  for (const Id id : decision.evicted) {
-    const Connection& evicted = connections_.at(id);
-    ConnectionCounters::Count(evicted.door->counters.evicted);
-    ShutDown(evicted, /*discards_unsent=*/true);
-    Forget(id);
+  const ConnectionSlots::Peer peer = PeerOf(fd.get());
+  const ConnectionPacer::Turn turn = TurnOf(peer.name, now);
+  if (turn == ConnectionPacer::Turn::kFull) {
+    ConnectionCounters::Count(door.counters.refused_for_pace);
+    return;
   }
-  HandOver(std::move(fd), socket, decision.id, door);
+  const ConnectionSlots::Decision decision =
+      slots_.Admit(number, peer, now, [this](Id id) { return RankOf(id); });
+  if (decision.refused) return refuse(*decision.refused);
+  for (const Id id : decision.evicted) End(id, &ConnectionCounters::evicted);
+  NewConnection connection = {std::move(fd), socket, &door, peer.name};
+  if (turn == ConnectionPacer::Turn::kWait) {
+    Enqueue(decision.id, std::move(connection));
+  } else {
+    HandOver(decision.id, std::move(connection), turn == ConnectionPacer::Turn::kPaced,
+             EPOLL_CTL_ADD);
+  }
 }
 
-void ConnectionAcceptor::HandOver(FileDescriptor fd, int socket, Id id, Door& door) {
+ConnectionPacer::Turn ConnectionAcceptor::TurnOf(const std::string& peer, absl::Time now) {
+  for (const ConnectionLedger::Flooder& flooder : ledger_.TakeFlooders()) {
+    pacer_.Remember(flooder.peer, flooder.last);
+  }
+  const ConnectionPacer::Turn turn = pacer_.Ask(peer, now);
+  if (turn != ConnectionPacer::Turn::kFull) return turn;
+  // Quiet connections enter first, so the oldest is usually a flood's. To look at one is enough: a
+  // search through all of them for each new connection would be what a flood wants.
+  const Id oldest = pacer_.OldestOf(peer);
+  if (IsQuiet(waiting_.at(oldest).fd.get())) return turn;
+  End(oldest, &ConnectionCounters::evicted);
+  return ConnectionPacer::Turn::kWait;
+}
+
+void ConnectionAcceptor::Enqueue(Id id, NewConnection connection) {
+  // For the end of the connection alone: it stays unread.
+  epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data = {.u64 = id}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, connection.fd.get(), &event) != 0) {
+    ConnectionCounters::Count(connection.door->counters.refused_for_descriptors);
+    slots_.Remove(id);
+    return;
+  }
+  ++connection.door->waiting;
+  pacer_.Enqueue(connection.peer, id);
+  waiting_.emplace(id, std::move(connection));
+}
+
+void ConnectionAcceptor::AdmitDue(absl::Time now) {
+  const auto is_quiet = [this](Id id) { return IsQuiet(waiting_.at(id).fd.get()); };
+  while (const std::optional<Id> id = pacer_.TakeDue(now, is_quiet)) {
+    HandOver(*id, Dequeue(*id), /*is_paced=*/true, EPOLL_CTL_MOD);
+  }
+}
+
+ConnectionAcceptor::NewConnection ConnectionAcceptor::Dequeue(Id id) {
+  NewConnection connection = std::move(waiting_.extract(id).mapped());
+  --connection.door->waiting;
+  pacer_.Remove(connection.peer, id);
+  return connection;
+}
+
+void ConnectionAcceptor::HandOver(Id id, NewConnection connection, bool is_paced, int operation) {
+  const FileDescriptor& fd = connection.fd;
+  Door& door = *connection.door;
+  if (is_paced) ConnectionCounters::Count(door.counters.paced);
   if (door.listener->address().is_unix) {
     // Packaged systems give 208 KiB, which stops a large result many times on its way.
     setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kUnixSendBufferBytes,
@@ -319,11 +407,11 @@ void ConnectionAcceptor::HandOver(FileDescriptor fd, int socket, Id id, Door& do
     const int on = 1;
     setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   }
-  ledger_.Register(fd.get());
+  ledger_.Register(fd.get(), std::move(connection.peer), is_paced);
   const SocketEntry* const entry = socket_table::Find(fd.get());
   const Connection tracked = {
       .socket = {fd.get(), entry == nullptr ? 0 : entry->facts.generation()}, .door = &door};
-  if (entry == nullptr || !Await(id, tracked, EPOLL_CTL_ADD)) {
+  if (entry == nullptr || !Await(id, tracked, operation)) {
     ConnectionCounters::Count(door.counters.refused_for_descriptors);
     ledger_.Forget(fd.get());
     slots_.Remove(id);
@@ -331,10 +419,10 @@ void ConnectionAcceptor::HandOver(FileDescriptor fd, int socket, Id id, Door& do
   }
   connections_.emplace(id, tracked);
   GrpcAcceptor& acceptor = door.gate->For(fd.get());
-  GrpcAcceptor::NewConnectionParameters connection;
-  connection.listener_fd = socket;
-  connection.fd = fd.release();
-  acceptor.HandleNewConnection(&connection);
+  GrpcAcceptor::NewConnectionParameters parameters;
+  parameters.listener_fd = connection.socket;
+  parameters.fd = connection.fd.release();
+  acceptor.HandleNewConnection(&parameters);
 }
 
 bool ConnectionAcceptor::Await(Id id, const Connection& connection, int operation) {

@@ -11,6 +11,9 @@
 // A connection has one descriptor, and it is gRPC's: the acceptor remembers its number and asks the
 // socket table whether the connection is still there. So a connection costs the process one
 // descriptor, and the acceptor learns of most ends by an event, of the others within a second.
+//
+// New connections of a peer that flooded wait here, unread, until the pacer lets them in
+// (access/connection_pacer.h). They have their slots, as silent ones.
 #pragma once
 
 #include <array>
@@ -18,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -27,6 +31,7 @@
 #include "server/access/connection_counters.h"
 #include "server/access/connection_gate.h"
 #include "server/access/connection_ledger.h"
+#include "server/access/connection_pacer.h"
 #include "server/access/connection_slots.h"
 #include "server/access/file_descriptor.h"
 #include "server/access/listener.h"
@@ -61,8 +66,8 @@ class ConnectionAcceptor {
   // kResourceExhausted: the system has no more file descriptors.
   absl::Status Start();
 
-  // Ends the thread and closes the listeners. Connections live on, and are not looked after any
-  // more.
+  // Ends the thread, and closes the listeners and connections that gRPC has not got yet. The others
+  // live on, and are not looked after any more.
   void Stop();
   // After Stop: waits until the other ends have taken all that was sent to them, until `deadline`
   // at most.
@@ -85,6 +90,14 @@ class ConnectionAcceptor {
     std::unique_ptr<ConnectionGate> gate;
     ConnectionCounters& counters;
     std::vector<SocketName> leaving;  // that were ended, and that gRPC has not closed yet
+    uint32_t waiting = 0;             // for their turn
+  };
+  // That gRPC has not got yet.
+  struct NewConnection {
+    FileDescriptor fd;
+    int socket = -1;  // that it came from
+    Door* door = nullptr;
+    std::string peer;
   };
   struct Connection {
     SocketName socket;
@@ -95,7 +108,15 @@ class ConnectionAcceptor {
   void Run();
   void HandleEvent(Id id, uint32_t events);
   void Accept(int socket, size_t number, absl::Time now);
-  void HandOver(FileDescriptor fd, int socket, Id id, Door& door);
+  // Whether the connection may enter now, or may wait for it.
+  ConnectionPacer::Turn TurnOf(const std::string& peer, absl::Time now);
+  void Enqueue(Id id, NewConnection connection);
+  // Those whose turn has come enter.
+  void AdmitDue(absl::Time now);
+  // Takes a connection out of the queue; it keeps its slot.
+  NewConnection Dequeue(Id id);
+  // `operation`: adds the descriptor to epoll, or modifies it there.
+  void HandOver(Id id, NewConnection connection, bool is_paced, int operation);
   // Waits for the end of a connection and, if it is full, for room.
   bool Await(Id id, const Connection& connection, int operation);
 
@@ -104,6 +125,8 @@ class ConnectionAcceptor {
   static bool IsLeavingFull(Door& door);
   // Ends the connection itself.
   void ShutDown(const Connection& connection, bool discards_unsent);
+  // Ends a connection, or one that waits, and counts it there.
+  void End(Id id, std::atomic<uint64_t> ConnectionCounters::*reason);
   // The connection is over, or is about to be.
   void Forget(Id id);
 
@@ -128,7 +151,9 @@ class ConnectionAcceptor {
   // Of the thread.
   SpareDescriptor spare_;
   ConnectionSlots slots_;
+  ConnectionPacer pacer_;
   absl::flat_hash_map<Id, Connection> connections_;
+  absl::flat_hash_map<Id, NewConnection> waiting_;
   std::thread thread_;  // last: uses all of the above
 };
 

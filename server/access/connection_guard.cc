@@ -7,11 +7,14 @@
 
 namespace opserve::server {
 
-void ConnectionGuard::Begin(std::shared_ptr<const GuardRules> rules, bool is_tls) {
+void ConnectionGuard::Begin(std::shared_ptr<const GuardRules> rules, Connection connection) {
   absl::MutexLock lock(&mutex_);
   rules_ = std::move(rules);
-  if (rules_ != nullptr) inspector_.emplace(rules_->limits, absl::GetCurrentTimeNanos());
-  is_tls_ = is_tls;
+  connection_ = std::move(connection);
+  if (rules_ != nullptr) {
+    inspector_.emplace(connection_.is_paced ? rules_->paced_limits : rules_->limits,
+                       absl::GetCurrentTimeNanos());
+  }
   hello_ = ClientHelloReader();
   sent_bytes_.store(0, std::memory_order_relaxed);
   awaits_session_.store(false, std::memory_order_relaxed);
@@ -23,21 +26,21 @@ bool ConnectionGuard::Received(int fd, const ConnectionFacts& facts, const msghd
   absl::MutexLock lock(&mutex_);
   if (has_ended()) return false;
   if (rules_ == nullptr) return true;
-  if (is_tls_ && hello_.state() == ClientHelloReader::State::kDone) return true;
-  if (!is_tls_) Advance(facts);
+  if (connection_.is_tls && hello_.state() == ClientHelloReader::State::kDone) return true;
+  if (!connection_.is_tls) Advance(facts);
   Flood flood = Flood::kNone;
   for (size_t i = 0; i < message.msg_iovlen && size > 0 && flood == Flood::kNone; ++i) {
     const iovec& piece = message.msg_iov[i];
     const size_t count = std::min(piece.iov_len, size);
     size -= count;
     const absl::string_view bytes(static_cast<const char*>(piece.iov_base), count);
-    if (!is_tls_) {
+    if (!connection_.is_tls) {
       flood = inspector_->Read(bytes);
     } else if (hello_.Read(bytes) == ClientHelloReader::State::kMalformed) {
       flood = Flood::kMalformed;
     }
   }
-  if (is_tls_ && hello_.state() == ClientHelloReader::State::kDone) {
+  if (connection_.is_tls && hello_.state() == ClientHelloReader::State::kDone) {
     awaits_session_.store(true, std::memory_order_release);
   }
   return Judge(fd, flood);
@@ -68,7 +71,7 @@ void ConnectionGuard::Advance(const ConnectionFacts& facts) {
 bool ConnectionGuard::Judge(int fd, Flood flood) {
   if (flood == Flood::kNone) return true;
   has_ended_.store(true, std::memory_order_release);
-  rules_->ended(fd, flood);
+  rules_->ended(fd, inspector_->has_preface() ? connection_.peer : "", flood);
   // What waits in the socket's buffers is dropped, too.
   const linger at_once = {.l_onoff = 1, .l_linger = 0};
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));

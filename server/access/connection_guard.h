@@ -23,17 +23,25 @@ namespace opserve::server {
 // What the guards of a ledger's connections share. They may outlive the ledger.
 struct GuardRules {
   Http2Limits limits;
-  // Told of each connection that is ended, by the thread that read from it. Must not block.
-  std::function<void(int fd, Flood flood)> ended;
+  Http2Limits paced_limits;  // of connections whose peer flooded before
+  // Told of each connection that is ended, by the thread that read from it. Must not block. `peer`:
+  // as Begin was told; empty if the connection sent no HTTP/2 at all, as a misdirected probe does.
+  std::function<void(int fd, const std::string& peer, Flood flood)> ended;
 };
 
 // Thread-safe. A connection is read by one thread at a time, but not always by the same one, and
 // gRPC orders them by atomics that ThreadSanitizer does not see; the lock is never contended.
 class ConnectionGuard {
  public:
-  // Begins with the next connection. Without `rules` it may send anything. `is_tls`: what is
-  // received has to be decrypted first.
-  void Begin(std::shared_ptr<const GuardRules> rules, bool is_tls) ABSL_LOCKS_EXCLUDED(mutex_);
+  struct Connection {
+    bool is_tls = false;    // what is received has to be decrypted first
+    bool is_paced = false;  // its peer flooded before
+    std::string peer;       // ConnectionSlots::Peer::name
+  };
+
+  // Begins with the next connection. Without `rules` it may send anything.
+  void Begin(std::shared_ptr<const GuardRules> rules, Connection connection)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // What recvmsg has put into `message`, `size` bytes of it. False: the connection is ended, nobody
   // may see the bytes.
@@ -63,7 +71,7 @@ class ConnectionGuard {
   absl::Mutex mutex_;
   std::shared_ptr<const GuardRules> rules_ ABSL_GUARDED_BY(mutex_);
   std::optional<Http2Inspector> inspector_ ABSL_GUARDED_BY(mutex_);
-  bool is_tls_ ABSL_GUARDED_BY(mutex_) = false;
+  Connection connection_ ABSL_GUARDED_BY(mutex_);
   ClientHelloReader hello_ ABSL_GUARDED_BY(mutex_);
 };
 

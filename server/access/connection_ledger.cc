@@ -5,11 +5,13 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/access/connection_pacer.h"
 #include "server/access/socket_functions.h"
 #include "server/access/socket_table.h"
 #include "server/observability/log.h"
@@ -59,8 +61,10 @@ ConnectionLedger::ConnectionLedger(const Options& options)
                  ? nullptr
                  : std::make_shared<GuardRules>(GuardRules{
                        .limits = options.limits,
+                       .paced_limits = PacedLimits(options.limits),
                        .ended = [reports = reports_](
-                                    int fd, Flood flood) { Report(*reports, fd, flood); }})),
+                                    int fd, const std::string& peer,
+                                    Flood flood) { Report(*reports, fd, peer, flood); }})),
       thread_([this] { Run(); }) {}
 
 ConnectionLedger::~ConnectionLedger() {
@@ -71,7 +75,7 @@ ConnectionLedger::~ConnectionLedger() {
   thread_.join();
 }
 
-void ConnectionLedger::Register(int fd) {
+void ConnectionLedger::Register(int fd, std::string peer, bool is_paced) {
   SocketEntry* const entry = socket_table::FindOrMake(fd);
   if (entry == nullptr) {
     shutdown(fd, SHUT_RDWR);
@@ -79,7 +83,8 @@ void ConnectionLedger::Register(int fd) {
   }
   const bool is_unix = IsUnix(fd);
   entry->is_unix.store(is_unix);
-  entry->guard.Begin(rules_, has_tls_ && !is_unix);
+  entry->guard.Begin(
+      rules_, {.is_tls = has_tls_ && !is_unix, .is_paced = is_paced, .peer = std::move(peer)});
   entry->facts.Begin();
 }
 
@@ -119,9 +124,21 @@ uint64_t ConnectionLedger::ended(Flood flood) const {
   return reports_->ended[static_cast<size_t>(flood)].load(std::memory_order_relaxed);
 }
 
-void ConnectionLedger::Report(Reports& reports, int fd, Flood flood) {
+std::vector<ConnectionLedger::Flooder> ConnectionLedger::TakeFlooders() {
+  absl::MutexLock lock(&reports_->mutex);
+  return std::exchange(reports_->flooders, {});
+}
+
+void ConnectionLedger::Report(Reports& reports, int fd, const std::string& peer, Flood flood) {
   reports.ended[static_cast<size_t>(flood)].fetch_add(1, std::memory_order_relaxed);
   absl::MutexLock lock(&reports.mutex);
+  const auto known = std::find_if(reports.flooders.begin(), reports.flooders.end(),
+                                  [&](const Flooder& flooder) { return flooder.peer == peer; });
+  if (known != reports.flooders.end()) {
+    known->last = absl::Now();
+  } else if (!peer.empty() && reports.flooders.size() < ConnectionPacer::kMaxPeers) {
+    reports.flooders.push_back({peer, absl::Now()});
+  }
   reports.has_news = true;
   if (reports.unlogged.size() < kMaxUnlogged) {
     reports.unlogged.push_back({flood, ClientOf(fd)});

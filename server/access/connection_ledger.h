@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "server/access/connection_guard.h"
 
 namespace opserve::server {
@@ -36,8 +37,10 @@ class ConnectionLedger {
   // `fd` is a connection that gRPC gets next: the descriptor itself, not a duplicate. It is in the
   // ledger until it is closed, by whichever thread or library. (gRPC reads on after the peer's end
   // is seen at a duplicate.) A number beyond socket_table::kMaxDescriptors is shut down, since
-  // nothing could guard it. From here on getpeername(fd) gives the ledger's own name.
-  void Register(int fd);
+  // nothing could guard it. From here on getpeername(fd) gives the ledger's own name. `peer`: its
+  // ConnectionSlots::Peer::name. `is_paced`: the peer flooded before, so the connection may send
+  // little until a call is identified.
+  void Register(int fd, std::string peer = "", bool is_paced = false);
 
   // For a connection that gRPC does not get after all; close() does it for all others.
   void Forget(int fd);
@@ -54,6 +57,13 @@ class ConnectionLedger {
   // The same as IsIdentified for a call's connection.
   bool IsIdentified(absl::string_view peer) const;
 
+  struct Flooder {
+    std::string peer;
+    absl::Time last;  // when a connection was ended for it
+  };
+  // The peers whose connections were ended since the last time, as far as there was room.
+  std::vector<Flooder> TakeFlooders();
+
   // Connections ended so far for `flood`.
   uint64_t ended(Flood flood) const;
 
@@ -67,12 +77,13 @@ class ConnectionLedger {
     std::array<std::atomic<uint64_t>, kNumFloods> ended = {};
     absl::Mutex mutex;
     std::vector<End> unlogged ABSL_GUARDED_BY(mutex);
+    std::vector<Flooder> flooders ABSL_GUARDED_BY(mutex);
     uint64_t suppressed ABSL_GUARDED_BY(mutex) = 0;
     bool has_news ABSL_GUARDED_BY(mutex) = false;
     bool is_closing ABSL_GUARDED_BY(mutex) = false;
   };
 
-  static void Report(Reports& reports, int fd, Flood flood);
+  static void Report(Reports& reports, int fd, const std::string& peer, Flood flood);
   // Logs what was ended, and gives its memory back.
   void Run();
 

@@ -32,9 +32,13 @@ constexpr uint32_t kPayloadOfOneFrame = 1024;
 constexpr double kSentBytesForReset = 64;
 constexpr double kSentBytesForControlFrame = 32;
 
-// A connection with an identified call may have so many times the streams of one without.
-constexpr double kIdentifiedStreamRate = 10;
-constexpr double kIdentifiedStreamBurst = 4;
+// A client's first call and its health watch, and each of them repeated three times.
+constexpr double kPacedStreams = 8;
+constexpr double kPacedStreamsPerSecond = 1;
+constexpr double kPacedResets = 4;
+// A client sends its settings, acknowledges the daemon's, opens its window and asks for an echo,
+// which are some six frames.
+constexpr double kPacedControlFrames = 64;
 constexpr uint32_t kCallsMask = (uint32_t{1} << 29) - 1;
 
 uint32_t BigEndian(const uint8_t* bytes, int count) {
@@ -65,6 +69,14 @@ absl::string_view FloodName(Flood flood) {
   return "none";
 }
 
+Http2Limits PacedLimits(Http2Limits limits) {
+  limits.stream_burst = std::min(limits.stream_burst, kPacedStreams);
+  limits.streams_per_second = std::min(limits.streams_per_second, kPacedStreamsPerSecond);
+  limits.reset_burst = std::min(limits.reset_burst, kPacedResets);
+  limits.control_burst = std::min(limits.control_burst, kPacedControlFrames);
+  return limits;
+}
+
 Http2Inspector::Http2Inspector(const Http2Limits& limits, int64_t now_ns)
     : limits_(&limits),
       streams_{limits.stream_burst},
@@ -80,17 +92,19 @@ void Http2Inspector::Advance(const ConnectionProgress& progress) {
       static_cast<double>(std::max<int64_t>(progress.now_ns - last_.now_ns, 0)) * 1e-9;
   const double calls = (progress.identified_calls - last_.identified_calls) & kCallsMask;
   const auto sent = static_cast<double>(progress.sent_bytes - last_.sent_bytes);
-  if (progress.is_identified) {
-    const double burst = limits.stream_burst * kIdentifiedStreamBurst;
-    const double granted = last_.is_identified ? 0 : burst - limits.stream_burst;
-    streams_.Add(seconds * limits.streams_per_second * kIdentifiedStreamRate + calls + granted,
-                 burst);
-  } else {
-    streams_.Add(seconds * limits.streams_per_second, limits.stream_burst);
+  if (progress.is_identified && !last_.is_identified) {
+    streams_.left += limits.identified_stream_burst - limits.stream_burst;
+    resets_.left += limits.identified_reset_burst - limits.reset_burst;
+    control_.left += limits.identified_control_burst - limits.control_burst;
   }
-  resets_.Add(seconds * limits.resets_per_second + sent / kSentBytesForReset, limits.reset_burst);
+  const bool is_known = progress.is_identified;
+  streams_.Add(is_known ? seconds * limits.identified_streams_per_second + calls
+                        : seconds * limits.streams_per_second,
+               is_known ? limits.identified_stream_burst : limits.stream_burst);
+  resets_.Add(seconds * limits.resets_per_second + sent / kSentBytesForReset,
+              is_known ? limits.identified_reset_burst : limits.reset_burst);
   control_.Add(seconds * limits.control_per_second + sent / kSentBytesForControlFrame,
-               limits.control_burst);
+               is_known ? limits.identified_control_burst : limits.control_burst);
   data_.Add(seconds * limits.unidentified_bytes_per_second, limits.unidentified_bytes);
   last_ = progress;
 }
@@ -118,6 +132,8 @@ Flood Http2Inspector::Read(absl::string_view bytes) {
   }
   return verdict_;
 }
+
+bool Http2Inspector::has_preface() const { return preface_read_ == kPreface.size(); }
 
 Flood Http2Inspector::ReadPreface(absl::string_view* bytes) {
   const size_t count = std::min(kPreface.size() - preface_read_, bytes->size());

@@ -40,18 +40,29 @@ struct Http2Limits {
   uint32_t max_header_block_bytes = 64 << 10;
   uint32_t max_continuations = 16;  // of one block
 
-  // Streams that may begin before their calls are identified; as many as the client may have open.
-  double stream_burst = 256;
-  // After an identified call ten times as many a second, and four times as many at once.
-  double streams_per_second = 10;
-  double reset_burst = 1000;
-  double resets_per_second = 50;
+  // Before the first identified call. A client may begin all its calls on a new connection at once,
+  // and then one of them is identified only after the last has begun: gRPC's C++ and Python clients
+  // send the streams of a hundred threads in one write, after the health watch. They have hardly
+  // anything to cancel yet.
+  double stream_burst = 128;
+  double reset_burst = 16;
   double control_burst = 2000;
+  // After it.
+  double identified_stream_burst = 1024;
+  double identified_reset_burst = 1000;
+  double identified_control_burst = 2000;
+  double streams_per_second = 10;
+  double identified_streams_per_second = 100;
+  double resets_per_second = 50;
   double control_per_second = 200;
   // DATA before the first identified call, for which a whole message may be needed.
   double unidentified_bytes = 65 << 20;
   double unidentified_bytes_per_second = 64 << 10;
 };
+
+// For the connections of a peer that has just flooded, until a call is identified: enough for a
+// client's first call beside its health watch, each of them repeated.
+Http2Limits PacedLimits(Http2Limits limits);
 
 // What the daemon did for the connection since it began.
 struct ConnectionProgress {
@@ -73,6 +84,9 @@ class Http2Inspector {
   // The next bytes of the connection, cut anywhere. After another answer than kNone the rest of the
   // connection gets the same.
   Flood Read(absl::string_view bytes);
+
+  // Whether the client speaks HTTP/2, as far as its first bytes say.
+  bool has_preface() const;
 
  private:
   static constexpr size_t kFrameHeaderBytes = 9;

@@ -151,7 +151,7 @@ void HttpListener::Run() {
       }
     }
     EndOverdue(now);
-    counters_.SetNow(slots_.CountsOf(0));
+    counters_.SetNow(slots_.CountsOf(0), /*of_waiting=*/0);
   }
 }
 

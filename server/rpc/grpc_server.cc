@@ -72,21 +72,26 @@ ConnectionLedger::Options LedgerOptions(const Config& config) {
   // Accounts hold what their rates give in so many seconds. A client may cancel all it has at once.
   constexpr double kControlSeconds = 10;
   constexpr double kResetSeconds = 20;
-  // Calls that a client begins at once wait for their identification together, twice if it has
-  // cancelled the first ones.
-  constexpr double kLeastStreamBurst = 256;
+  // Calls that a client begins at once wait for their identification together. An identified client
+  // may cancel all it has and begin as many, and its calls may fail.
+  constexpr double kLeastStreamBurst = 128;
+  constexpr double kIdentifiedStreams = 8;
+  constexpr double kIdentifiedStreamRate = 10;
   // gRPC refuses a message above its limit when all of it is there. A client that makes this
   // mistake in its first call is to learn of it, so the bound is above the limit.
   constexpr uint64_t kLeastUnidentifiedBytes = 64 << 20;
   ConnectionLedger::Options options;
   options.has_tls = config.tls.has_value();
   Http2Limits& limits = options.limits;
-  limits.stream_burst = std::max(kLeastStreamBurst, 2.0 * config.max_streams_per_connection);
+  limits.stream_burst = std::max<double>(kLeastStreamBurst, config.max_streams_per_connection);
+  limits.identified_stream_burst = kIdentifiedStreams * limits.stream_burst;
   limits.streams_per_second = config.unidentified_calls_per_second;
+  limits.identified_streams_per_second = kIdentifiedStreamRate * limits.streams_per_second;
   limits.resets_per_second = config.stream_resets_per_second;
-  limits.reset_burst = kResetSeconds * limits.resets_per_second;
+  limits.identified_reset_burst = kResetSeconds * limits.resets_per_second;
   limits.control_per_second = config.control_frames_per_second;
   limits.control_burst = kControlSeconds * limits.control_per_second;
+  limits.identified_control_burst = limits.control_burst;
   limits.unidentified_bytes =
       static_cast<double>(std::max(kLeastUnidentifiedBytes, 2 * config.max_message_bytes));
   return options;

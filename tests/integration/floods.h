@@ -34,7 +34,7 @@ inline const std::vector<FloodKind>& FloodKinds() {
          peer.Add(Http2Frame(kHttp2Headers, 0, 1, Http2Header(":method", "POST")));
        },
        [](RawHttp2& peer) { peer.Add(Http2Frame(kHttp2Continuation, 0, 1, fields)); }},
-      {"Resets", "streams", nothing,
+      {"Resets", "resets", nothing,
        [](RawHttp2& peer) {
          for (int i = 0; i < 100; ++i) peer.Reset(peer.Open("/grpc.health.v1.Health/Watch"));
        }},

@@ -6,9 +6,11 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "server/access/socket_table.h"
+#include "tests/integration/http2_frames.h"
 
 namespace opserve::server {
 namespace {
@@ -89,6 +91,51 @@ TEST(ConnectionLedgerTest, IgnoresOtherPeers) {
   }
   EXPECT_FALSE(ledger.IsIdentified(-1));
   EXPECT_FALSE(ledger.IsIdentified(1 << 30));
+}
+
+// Sends bytes to the connection and lets it be read, as gRPC would.
+void Receive(const SocketPair& sockets, const std::string& bytes) {
+  ASSERT_EQ(write(sockets.fds[1], bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  std::string buffer(bytes.size(), '\0');
+  iovec piece = {.iov_base = buffer.data(), .iov_len = buffer.size()};
+  msghdr message = {};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  recvmsg(sockets.fds[0], &message, 0);
+}
+
+TEST(ConnectionLedgerTest, NamesThePeersThatFlood) {
+  ConnectionLedger ledger;
+  const std::string flood = kHttp2Preface + Http2Frame(kHttp2Continuation, 0, 1, "");
+  const struct {
+    const char* peer;
+    std::string bytes;
+  } connections[] = {
+      {"uid 7", flood}, {"uid 8", kHttp2Preface}, {"uid 9", "GET / HTTP/1.1\r\n"}, {"uid 7", flood},
+      {"", flood},      {"192.0.2.1", flood}};
+  for (const auto& [peer, bytes] : connections) {
+    const SocketPair sockets;
+    ledger.Register(sockets.fds[0], peer);
+    Receive(sockets, bytes);
+  }
+  std::vector<std::string> peers;
+  for (const auto& flooder : ledger.TakeFlooders()) peers.push_back(flooder.peer);
+  EXPECT_EQ(peers, (std::vector<std::string>{"uid 7", "192.0.2.1"}));
+  EXPECT_TRUE(ledger.TakeFlooders().empty());
+  EXPECT_EQ(ledger.ended(Flood::kMalformed), 5);
+}
+
+TEST(ConnectionLedgerTest, PacedConnectionsMaySendLittle) {
+  ConnectionLedger ledger;
+  const std::string call = Http2Frame(kHttp2Headers, kHttp2EndHeaders, 1, std::string(20, 'x'));
+  std::string calls = kHttp2Preface;
+  for (int i = 0; i < 20; ++i) calls += call;
+  for (const bool is_paced : {false, true}) {
+    const SocketPair sockets;
+    ledger.Register(sockets.fds[0], "uid 7", is_paced);
+    Receive(sockets, calls);
+    EXPECT_EQ(ledger.ended(Flood::kStreams), is_paced ? 1 : 0);
+  }
 }
 
 TEST(ConnectionLedgerTest, CountsIdentifiedCalls) {

@@ -18,10 +18,14 @@ Http2Limits SmallLimits() {
   return {.max_header_block_bytes = 1000,
           .max_continuations = 3,
           .stream_burst = 10,
-          .streams_per_second = 2,
           .reset_burst = 6,
-          .resets_per_second = 2,
           .control_burst = 30,
+          .identified_stream_burst = 40,
+          .identified_reset_burst = 25,
+          .identified_control_burst = 50,
+          .streams_per_second = 2,
+          .identified_streams_per_second = 20,
+          .resets_per_second = 2,
           .control_per_second = 4,
           .unidentified_bytes = 8192,
           .unidentified_bytes_per_second = 2048};
@@ -169,6 +173,64 @@ TEST(Http2InspectorTest, IdentifiedCallsPayForTheirStreams) {
   }
   EXPECT_EQ(inspector.Read(Times(40, kCall)), Flood::kNone) << "four times the others' burst";
   EXPECT_EQ(inspector.Read(kCall), Flood::kStreams);
+}
+
+// As much as an account holds before and after the first identified call.
+struct BurstCase {
+  std::string bytes;
+  int before;
+  int after;
+  Flood flood;
+};
+
+TEST(Http2InspectorTest, TheFirstIdentifiedCallMakesTheAccountsLarger) {
+  const Http2Limits limits = SmallLimits();
+  for (const BurstCase& c :
+       {BurstCase{kCall, 10, 40, Flood::kStreams}, BurstCase{kReset, 6, 25, Flood::kResets},
+        BurstCase{kPing, 30, 50, Flood::kControlFrames}}) {
+    Http2Inspector stranger(limits, 0);
+    EXPECT_EQ(stranger.Read(kHttp2Preface + Times(c.before, c.bytes)), Flood::kNone);
+    EXPECT_EQ(stranger.Read(c.bytes), c.flood);
+
+    Http2Inspector tenant(limits, 0);
+    EXPECT_EQ(tenant.Read(kHttp2Preface + Times(c.before, c.bytes)), Flood::kNone);
+    tenant.Advance({.is_identified = true});
+    EXPECT_EQ(tenant.Read(Times(c.after - c.before, c.bytes)), Flood::kNone);
+    EXPECT_EQ(tenant.Read(c.bytes), c.flood);
+  }
+}
+
+TEST(Http2InspectorTest, PacedConnectionsHaveLittleUntilTheFirstIdentifiedCall) {
+  const Http2Limits limits = PacedLimits(Http2Limits());
+  for (const BurstCase& c :
+       {BurstCase{kCall, 8, 1024, Flood::kStreams}, BurstCase{kReset, 4, 1000, Flood::kResets},
+        BurstCase{kPing, 64, 2000, Flood::kControlFrames}}) {
+    Http2Inspector stranger(limits, 0);
+    EXPECT_EQ(stranger.Read(kHttp2Preface + Times(c.before, c.bytes)), Flood::kNone);
+    EXPECT_EQ(stranger.Read(c.bytes), c.flood);
+
+    Http2Inspector tenant(limits, 0);
+    tenant.Read(kHttp2Preface);
+    tenant.Advance({.is_identified = true});
+    EXPECT_EQ(tenant.Read(Times(c.after, c.bytes)), Flood::kNone);
+    EXPECT_EQ(tenant.Read(c.bytes), c.flood);
+  }
+}
+
+TEST(Http2InspectorTest, AHundredFirstCallsAreNoFlood) {
+  const Http2Limits limits;
+  Http2Inspector inspector(limits, 0);
+  const std::string watch_and_calls = Times(101, kCall + Data(100, kHttp2EndStream));
+  EXPECT_EQ(inspector.Read(kHttp2Preface + watch_and_calls), Flood::kNone);
+}
+
+TEST(Http2InspectorTest, SaysWhetherThePeerSpeaksHttp2) {
+  const Http2Limits limits = SmallLimits();
+  Http2Inspector inspector(limits, 0);
+  inspector.Read("PRI * HT");
+  EXPECT_FALSE(inspector.has_preface());
+  inspector.Read(absl::string_view(kHttp2Preface).substr(8));
+  EXPECT_TRUE(inspector.has_preface());
 }
 
 TEST(Http2InspectorTest, AnswersPayForResetsAndAcknowledgements) {

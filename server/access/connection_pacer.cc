@@ -1,0 +1,79 @@
+#include "server/access/connection_pacer.h"
+
+#include <algorithm>
+
+namespace opserve::server {
+
+ConnectionPacer::Peer* ConnectionPacer::Find(const std::string& name) {
+  const auto found = std::find_if(peers_.begin(), peers_.end(),
+                                  [&](const Peer& peer) { return peer.name == name; });
+  return found == peers_.end() ? nullptr : &*found;
+}
+
+void ConnectionPacer::Remember(const std::string& peer, absl::Time now) {
+  if (peer.empty()) return;
+  if (Peer* const known = Find(peer)) {
+    known->flooded_at = std::max(known->flooded_at, now);
+    return;
+  }
+  if (peers_.size() >= kMaxPeers) {
+    const auto oldest =
+        std::min_element(peers_.begin(), peers_.end(), [](const Peer& a, const Peer& b) {
+          if (a.waiting.empty() != b.waiting.empty()) return a.waiting.empty();
+          return a.flooded_at < b.flooded_at;
+        });
+    // Its connections would have to enter all at once.
+    if (!oldest->waiting.empty()) return;
+    peers_.erase(oldest);
+  }
+  peers_.push_back({.name = peer, .flooded_at = now, .next_turn = now, .waiting = {}});
+}
+
+ConnectionPacer::Turn ConnectionPacer::Ask(const std::string& peer, absl::Time now) {
+  Peer* const known = Find(peer);
+  if (known == nullptr) return Turn::kFree;
+  if (known->waiting.empty()) {
+    if (now >= known->flooded_at + kMemory) return Turn::kFree;
+    if (now < known->next_turn) return Turn::kWait;
+    known->next_turn = now + kPeriod;
+    return Turn::kPaced;
+  }
+  // Also if its turn has come: those that wait were there before.
+  return known->waiting.size() < kMaxWaiting ? Turn::kWait : Turn::kFull;
+}
+
+void ConnectionPacer::Enqueue(const std::string& peer, Id id) {
+  if (Peer* const known = Find(peer)) known->waiting.push_back(id);
+}
+
+ConnectionPacer::Id ConnectionPacer::OldestOf(const std::string& peer) {
+  return Find(peer)->waiting.front();
+}
+
+void ConnectionPacer::Remove(const std::string& peer, Id id) {
+  if (Peer* const known = Find(peer)) std::erase(known->waiting, id);
+}
+
+std::optional<ConnectionPacer::Id> ConnectionPacer::TakeDue(absl::Time now,
+                                                            absl::FunctionRef<bool(Id)> is_quiet) {
+  for (Peer& peer : peers_) {
+    if (peer.waiting.empty() || now < peer.next_turn) continue;
+    auto next = std::find_if(peer.waiting.begin(), peer.waiting.end(), is_quiet);
+    if (next == peer.waiting.end()) next = peer.waiting.begin();
+    const Id id = *next;
+    peer.waiting.erase(next);
+    peer.next_turn = now + kPeriod;
+    return id;
+  }
+  return std::nullopt;
+}
+
+absl::Time ConnectionPacer::NextDue() const {
+  absl::Time next = absl::InfiniteFuture();
+  for (const Peer& peer : peers_) {
+    if (!peer.waiting.empty()) next = std::min(next, peer.next_turn);
+  }
+  return next;
+}
+
+}  // namespace opserve::server
