@@ -40,10 +40,11 @@ struct Http2Limits {
   uint32_t max_header_block_bytes = 64 << 10;
   uint32_t max_continuations = 16;  // of one block
 
-  // Before the first identified call. A client may begin all its calls on a new connection at once,
-  // and then one of them is identified only after the last has begun: gRPC's C++ and Python clients
-  // send the streams of a hundred threads in one write, after the health watch. They have hardly
-  // anything to cancel yet.
+  // Before the first identified call. gRPC's clients begin all calls that await a new connection as
+  // soon as it is there, without awaiting an answer to any: a hundred threads begin a hundred
+  // streams, beside the health watch, and all of them may arrive before one is identified. A lower
+  // bound would end such a client again each time it repeats its calls. There is hardly anything to
+  // cancel yet.
   double stream_burst = 128;
   double reset_burst = 16;
   double control_burst = 2000;

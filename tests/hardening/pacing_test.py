@@ -4,7 +4,9 @@ usage: pacing_test.py BUILD_DIR
 """
 
 import pathlib
+import re
 import sys
+import threading
 import unittest
 import urllib.request
 
@@ -15,6 +17,16 @@ import prober
 BUILD = pathlib.Path(sys.argv[-1]).resolve()
 SECONDS = 4
 CONNECTIONS = 32
+
+
+def target_of(daemon):
+    return attacks.Target(address=daemon.address, metrics_port=daemon.metrics_port, token="attacker", seconds=SECONDS,
+                          connections=CONNECTIONS, most_bytes=256 << 20)
+
+
+def metrics_of(daemon):
+    with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=30) as page:
+        return page.read().decode()
 
 
 class PacingTest(unittest.TestCase):
@@ -33,17 +45,14 @@ class PacingTest(unittest.TestCase):
     def flood(self, daemon):
         """The daemon's metrics after a flood beside healthy clients."""
         attack.warm_up(daemon)
-        target = attacks.Target(address=daemon.address, metrics_port=daemon.metrics_port, token="attacker",
-                                seconds=SECONDS, connections=CONNECTIONS, most_bytes=256 << 20)
         # One client stays connected, the other makes a connection for each call.
         probers = [prober.Prober(daemon.address, "healthy", is_fresh) for is_fresh in (False, True)]
-        attacks.rapid_reset(target)
+        attacks.rapid_reset(target_of(daemon))
         for probe in probers:
             latencies, failures = probe.stop()
             self.assertTrue(latencies)
             self.assertEqual(failures, [])
-        with urllib.request.urlopen(f"http://127.0.0.1:{daemon.metrics_port}/metrics", timeout=30) as page:
-            return page.read().decode()
+        return metrics_of(daemon)
 
     def test_user(self):
         self.check("unix")
@@ -53,6 +62,21 @@ class PacingTest(unittest.TestCase):
 
     def test_address_with_tls(self):
         self.check("tls")
+
+    def test_the_daemon_ends_while_connections_wait(self):
+        daemon = attack.Daemon(BUILD, "unix")
+        flood = threading.Thread(target=attacks.rapid_reset, args=(target_of(daemon),))
+        flood.start()
+        waiting = re.compile(r'opserve_connections\{listener="unix",state="waiting"\} [1-9]')
+        try:
+            while not waiting.search(metrics_of(daemon)):
+                self.assertTrue(flood.is_alive(), "no connection had to wait")
+        finally:
+            was_alive, end_seconds = daemon.close()
+            flood.join()
+        self.assertTrue(was_alive)
+        self.assertEqual(daemon.process.returncode, 0)
+        self.assertLess(end_seconds, 40)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,11 @@ class Address:
         if self.path:
             connection = socket.socket(socket.AF_UNIX)
             connection.settimeout(5)
-            connection.connect(self.path)
+            try:
+                connection.connect(self.path)
+            except OSError:
+                connection.close()
+                raise
             return connection
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=5)
         if not self.ca_file or not handshake:
