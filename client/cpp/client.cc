@@ -52,10 +52,12 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& targe
 }
 
 absl::StatusOr<Response> Client::Execute(const Request& request) {
-  OPSERVE_ASSIGN_OR_RETURN(EncodedRequest encoded, EncodeRequest(request));
+  // Used where it is: a copy of its buffer would hold the slices whose return Call awaits.
+  absl::StatusOr<EncodedRequest> encoded = EncodeRequest(request);
+  if (!encoded.ok()) return encoded.status();
   grpc::ByteBuffer response;
   absl::Status status =
-      transport_->Call(kExecute, &encoded.buffer, request.timeout, &response, &encoded.borrow);
+      transport_->Call(kExecute, &encoded->buffer, request.timeout, &response, &encoded->borrow);
   if (!status.ok()) return status;
   return DecodeResponse(response);
 }
