@@ -30,8 +30,6 @@ std::string SharedMemorySession::Answer(const Packet& packet) {
   if (!status.ok()) {
     response.Clear();
     *response.mutable_error() = ToStatusDetails(status);
-    // A stranger gets one answer, so that nobody without an identity can keep the thread busy.
-    if (!is_identified()) is_over_ = true;
     parts_.metrics.RecordSharedMemoryRejection(status);
   }
   if (is_identified()) response.set_connection(key_);
@@ -60,6 +58,7 @@ absl::Status SharedMemorySession::Identify(const std::string& token) {
   if (!token.empty()) credentials.token = token;
   const absl::StatusOr<Tenant*> tenant = parts_.tenants.Identify(credentials);
   if (!tenant.ok()) {
+    is_over_ = true;
     AuditDenied("shared_memory", tenant.status(), uid_, /*certificate_names=*/{});
     return tenant.status();
   }

@@ -47,8 +47,8 @@ const FloodCase kCases[] = {
      [](RawHttp2& peer, int) {
        peer.SendData(peer.Open(kUpload), std::string("\0\0\1\0\0", 5) + std::string(20, 'x'));
      }},
-    // As many as a connection may send at once; connection_flood_test.cc has more.
-    {"Resets", [](RawHttp2& peer, int) { peer.Reset(peer.Open(kExecute)); }},
+    // More than a connection without an identified call may send at once.
+    {"Resets", [](RawHttp2& peer, int) { peer.Reset(peer.Open(kExecute)); }, /*is_ended=*/true},
     {"Pings",
      [](RawHttp2& peer, int) {
        for (int i = 0; i < 200; ++i) peer.Ping();
