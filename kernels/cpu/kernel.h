@@ -1,23 +1,29 @@
-// Gradient kernels on the CPU: what the host CANN's operators compute with.
+// Kernels on the CPU: what the host CANN's operators compute with.
 //
-// A kernel is planned once from the layouts of its tensors and run any number of times on
-// addresses that fit them: the two halves of the aclnn flow. Each operator is one computation over
-// blocks of contiguous values; dtype, broadcast, strides and summing are handled around it.
+// A kernel is planned once from the layouts and attributes of a call and run any number of times on
+// addresses that fit them: the two halves of the aclnn flow. An operator is a formula in a pattern
+// (elementwise, reduction, rows, matrices, indices, memory): dtypes, broadcast, strides, tasks and
+// summing are the pattern's.
 //
-// Arithmetic (all operators): inputs are widened to float32 exactly, computed and accumulated in
-// float32, scaled, and rounded once to the output dtype, to nearest with ties to even. Where every
-// tensor is kDouble all of that happens in float64. NaN and infinities follow IEEE arithmetic;
-// subnormals are not flushed. Equal inputs give equal bits in every run, whatever TaskRunner runs
-// them: work is cut into tasks, and sums into partial sums, by the layouts alone.
+// Arithmetic: floating inputs are widened to float32 exactly, computed and accumulated in float32,
+// and rounded once to the output's dtype, to nearest with ties to even. Where a floating input is
+// kDouble all of that happens in float64. Integers are computed in int64 and wrap to the output's
+// dtype; a kBool is true if its byte is not 0, and is written as 0 or 1. NaN and infinities follow
+// IEEE arithmetic; subnormals are not flushed. Equal inputs give equal bits in every run, whatever
+// TaskRunner runs them: work is cut into tasks, and sums into partial sums, by the layouts alone.
 //
-// The caller guarantees what stage one checks (ranks, broadcastability, dtypes): kernels have no
-// error path and know neither ACL nor gRPC.
+// The caller guarantees what stage one checks (ranks, shapes, dtypes, ranges of attributes): kernels
+// have no error path and know neither ACL nor gRPC.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
 
 // Everything declared here is exported by libopserve_kernels.so, nothing else is.
 #pragma GCC visibility push(default)
@@ -26,18 +32,35 @@ namespace opserve::kernels {
 
 inline constexpr int kMaxRank = 8;
 
-enum class Dtype : uint8_t { kFloat, kFloat16, kBfloat16, kDouble };
+enum class Dtype : uint8_t {
+  kFloat,
+  kFloat16,
+  kBfloat16,
+  kDouble,
+  kInt8,
+  kUint8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kBool
+};
 
 // Bytes of one element.
 constexpr int64_t ElementBytes(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kFloat:
-      return 4;
+    case Dtype::kInt8:
+    case Dtype::kUint8:
+    case Dtype::kBool:
+      return 1;
     case Dtype::kFloat16:
-      return 2;
     case Dtype::kBfloat16:
+    case Dtype::kInt16:
       return 2;
+    case Dtype::kFloat:
+    case Dtype::kInt32:
+      return 4;
     case Dtype::kDouble:
+    case Dtype::kInt64:
       return 8;
   }
   return 0;
@@ -75,8 +98,31 @@ class SerialTaskRunner final : public TaskRunner {
   }
 };
 
+// A number with a dtype of its own, as aclScalar.
+struct Scalar {
+  Dtype dtype = Dtype::kFloat;
+  double real = 0;      // its value, rounded to nearest where an int64 has no double
+  int64_t integer = 0;  // its value; truncated where the dtype is floating
+};
+
+// The value of an attribute. std::monostate: the call left an optional one out (a null pointer).
+using Attribute = std::variant<std::monostate, int64_t, bool, double, std::string, Dtype, Scalar,
+                               std::vector<int64_t>, std::vector<bool>, std::vector<double>>;
+
+// The tensors of one argument: one, or those of a list in its order, or none where the call left
+// out an optional argument or masked an output.
+using Tensors = std::vector<Layout>;
+
+// A call of an aclnn function: what its stage one was given, in the order of its declaration. An
+// argument that is written in place is among the inputs and among the outputs.
+struct Call {
+  std::vector<Tensors> inputs;
+  std::vector<Tensors> outputs;
+  std::vector<Attribute> attributes;
+};
+
 // A planned computation. Immutable: Run may be called from several threads at once, each with a
-// workspace and output of its own.
+// workspace and outputs of its own.
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -88,53 +134,28 @@ class Kernel {
   // holds.
   virtual int64_t num_elements() const = 0;
 
-  // `inputs`: one address per input, in the order of the Make function's layouts; elements are
-  // aligned to their own size. The address of an input whose values do not matter (self of
-  // KlDivBackward) is not read. `output`: must not overlap an input nor the workspace; only
-  // elements its layout addresses are written. `workspace`: workspace_bytes() bytes, 64-byte
-  // aligned, contents unspecified before and after; may be null if that is 0. Tasks of `runner`
-  // take a few milliseconds at most, so that a runner can stop the kernel between them.
-  virtual void Run(const void* const* inputs, void* output, void* workspace,
+  // Whether Run reads the values of the call's input `argument`. The addresses of one it does not
+  // read (self of KlDivBackward) may be anything.
+  virtual bool ReadsInput(size_t argument) const { return argument != SIZE_MAX; }
+
+  // `inputs`, `outputs`: the addresses of all tensors of all arguments, one after the other (an
+  // absent argument has none); elements are aligned to their own size. An output that is written in
+  // place has the address of its input; otherwise outputs overlap neither inputs nor each other nor
+  // the workspace. Only elements that an output's layout addresses are written. `workspace`:
+  // workspace_bytes() bytes, 64-byte aligned, contents unspecified before and after; may be null if
+  // that is 0. Tasks of `runner` take a few milliseconds at most, so that a runner can stop the
+  // kernel between them.
+  virtual void Run(const void* const* inputs, void* const* outputs, void* workspace,
                    TaskRunner& runner) const = 0;
 };
 
-// In the following, B is the broadcast of the input shapes and 1/divisor the factor of the forward
-// loss's reduction (1, N or B[0]). Any of FLOAT, FLOAT16, BF16 in any mixture, or all kDouble.
+// Whether there is a kernel for the vendor's function ("aclnnAdd").
+bool HasKernel(std::string_view function);
 
-// out = sum over the axes along which `self` is broadcast of -target * grad_output / divisor, or
-// with log_target of -exp(target) * grad_output / divisor. `out` has self's shape.
-// Inputs: grad_output, self (shape only), target.
-std::unique_ptr<Kernel> MakeKlDivBackward(const Layout& grad_output, const Layout& self,
-                                          const Layout& target, const Layout& out, double divisor,
-                                          bool log_target);
-
-// grad_target = sum over the axes along which `target` is broadcast of
-//   log_target:               (grad_output / divisor) * exp(target) * (target - self + 1)
-//   plain, target != 0:       (grad_output / divisor) * (ln(target) - self + 1)
-//   plain, target == 0 or -0: 0, whatever grad_output and self are
-// Inputs: grad_output, self, target. `grad_target` has target's shape. No kDouble.
-std::unique_ptr<Kernel> MakeKlDivTargetBackward(const Layout& grad_output, const Layout& self,
-                                                const Layout& target, const Layout& grad_target,
-                                                double divisor, bool log_target);
-
-// grad_input = sign(self - target) * grad_output / divisor in the full shape B. The sign comes from
-// comparisons: 0 where equal or where self or target is NaN. Inputs: grad_output, self, target.
-// No kDouble.
-std::unique_ptr<Kernel> MakeL1LossBackward(const Layout& grad_output, const Layout& self,
-                                           const Layout& target, const Layout& grad_input,
-                                           double divisor);
-
-// out = 2 * (self - target) * grad_output / divisor in the full shape B. Inputs: grad_output, self,
-// target. No kDouble.
-std::unique_ptr<Kernel> MakeMseLossBackward(const Layout& grad_output, const Layout& self,
-                                            const Layout& target, const Layout& out,
-                                            double divisor);
-
-// out = grad_output - exp(output) * sum of grad_output over axis `dim` (0 <= dim < max(rank, 1)).
-// All three have the same shape; `out` may also be kDouble (computed in float32, then widened).
-// Inputs: grad_output, output.
-std::unique_ptr<Kernel> MakeLogSoftmaxBackward(const Layout& grad_output, const Layout& output,
-                                               const Layout& out, int dim);
+// The kernel of a call. Null: the call has nothing to compute, as all its outputs are empty.
+// Requires HasKernel(function) and a call that its stage one accepts; of an empty call that stage one
+// accepts without a look at its attributes, the caller asks for no kernel.
+std::unique_ptr<Kernel> MakeKernel(std::string_view function, const Call& call);
 
 }  // namespace opserve::kernels
 
