@@ -28,9 +28,11 @@ decltype(auto) VisitElement(Dtype dtype, const Visitor& visit) {
   }
 }
 
-// Element `index` of an array of them, which may lie at any address.
+// Element `index` of an array of them, which may lie at any address. A bool is true if its byte is
+// not 0.
 template <typename T>
 T LoadElement(const void* elements, int64_t index) {
+  if constexpr (std::is_same_v<T, bool>) return static_cast<const char*>(elements)[index] != 0;
   T value;
   std::memcpy(&value, static_cast<const char*>(elements) + index * sizeof(T), sizeof(T));
   return value;
