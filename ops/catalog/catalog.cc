@@ -1,20 +1,65 @@
 #include "ops/catalog/catalog.h"
 
-namespace opserve::catalog {
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+#include <vector>
 
-absl::Span<const OperatorDescriptor* const> AllOperators() {
-  static const OperatorDescriptor* const operators[] = {
-      &KlDivBackward(),      &KlDivTargetBackward(), &L1LossBackward(),
-      &LogSoftmaxBackward(), &MseLossBackward(),
-  };
-  return operators;
+#include "absl/container/flat_hash_map.h"
+#include "ops/catalog/builtin_operators.h"
+#include "ops/catalog/descriptor_text.h"
+
+namespace opserve::catalog {
+namespace {
+
+struct Catalog {
+  std::vector<OperatorDescriptor> operators;
+  absl::flat_hash_map<absl::string_view, const OperatorDescriptor*> by_name;
+  absl::flat_hash_map<absl::string_view, const OperatorDescriptor*> by_function;
+};
+
+const Catalog* ReadAll() {
+  auto* catalog = new Catalog;
+  for (const absl::string_view json : BuiltinOperators()) {
+    absl::StatusOr<OperatorDescriptor> descriptor = ReadDescriptor(json);
+    if (!descriptor.ok()) {  // the build has read them all
+      std::fprintf(stderr, "%s\n", std::string(descriptor.status().message()).c_str());
+      std::abort();
+    }
+    catalog->operators.push_back(*std::move(descriptor));
+  }
+  std::sort(catalog->operators.begin(), catalog->operators.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  for (const OperatorDescriptor& descriptor : catalog->operators) {
+    catalog->by_name.emplace(descriptor.name, &descriptor);
+    catalog->by_function.emplace(descriptor.stage_two, &descriptor);
+  }
+  return catalog;
 }
 
+const Catalog& TheCatalog() {
+  static const Catalog* const catalog = ReadAll();
+  return *catalog;
+}
+
+const OperatorDescriptor* FindIn(
+    const absl::flat_hash_map<absl::string_view, const OperatorDescriptor*>& map,
+    absl::string_view key) {
+  const auto found = map.find(key);
+  return found == map.end() ? nullptr : found->second;
+}
+
+}  // namespace
+
+absl::Span<const OperatorDescriptor> AllOperators() { return TheCatalog().operators; }
+
 const OperatorDescriptor* FindOperator(absl::string_view name) {
-  for (const OperatorDescriptor* candidate : AllOperators()) {
-    if (candidate->name == name) return candidate;
-  }
-  return nullptr;
+  return FindIn(TheCatalog().by_name, name);
+}
+
+const OperatorDescriptor* FindFunction(absl::string_view function) {
+  return FindIn(TheCatalog().by_function, function);
 }
 
 }  // namespace opserve::catalog

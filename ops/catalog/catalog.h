@@ -1,4 +1,4 @@
-// The operators opserve knows.
+// The operators opserve knows, made of the descriptions beside this file. Thread-safe.
 #pragma once
 
 #include "absl/strings/string_view.h"
@@ -7,17 +7,13 @@
 
 namespace opserve::catalog {
 
-// Each defined in the .cc of its name; valid for the life of the process.
-const OperatorDescriptor& KlDivBackward();
-const OperatorDescriptor& KlDivTargetBackward();
-const OperatorDescriptor& L1LossBackward();
-const OperatorDescriptor& LogSoftmaxBackward();
-const OperatorDescriptor& MseLossBackward();
-
-// All of them, by name.
-absl::Span<const OperatorDescriptor* const> AllOperators();
+// All of them, by name; valid for the life of the process.
+absl::Span<const OperatorDescriptor> AllOperators();
 
 // The operator of that exact name, or null.
 const OperatorDescriptor* FindOperator(absl::string_view name);
+
+// The operator of that function on the ABI ("aclnnAdd"), or null.
+const OperatorDescriptor* FindFunction(absl::string_view function);
 
 }  // namespace opserve::catalog

@@ -1,112 +1,132 @@
 // What an operator is, to everything generic: the daemon, the command line, bindings of other
-// languages and documentation read descriptors and know no operator by name.
-//
-// Adding an operator to the daemon is adding one .cc file here that defines its descriptor, and
-// its line in catalog.cc.
+// languages, documentation and the host CANN's stage one read descriptors and know no operator by
+// name. A descriptor is made from a description (description.proto) by descriptor_text.h.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <variant>
+#include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "aclnn/aclnn_base.h"
-#include "proto/dtypes/tensor_spec.h"
+#include "ops/catalog/expression.h"
+#include "ops/catalog/value.h"
 
 namespace opserve::catalog {
 
 struct InputDescriptor {
-  absl::string_view name;  // "grad_output"
-  absl::string_view documentation;
-  std::vector<Dtype> dtypes;  // accepted for this input; mixtures are judged by `infer_output`
+  std::string name;    // "grad_output"
+  std::string vendor;  // its name in the declaration: "gradOutput"
+  std::string documentation;
+  std::vector<aclDataType> dtypes;  // accepted for this input; mixtures are judged by rules
+  bool is_optional = false;
+  bool is_list = false;
+  std::optional<size_t> output;  // in place: the output that begins as a copy of it
 };
-
-// The value of an attribute: its alternative is the attribute's type.
-using AttributeValue = std::variant<int64_t, bool, double>;
 
 struct AttributeDescriptor {
   struct Name {
-    absl::string_view name;  // "batchmean"
-    int64_t value;           // 3
+    std::string name;  // "batchmean"
+    int64_t value;     // 3
   };
 
-  absl::string_view name;  // "reduction"
-  absl::string_view documentation;
-  AttributeValue default_value;             // also fixes the type
-  std::vector<Name> names;                  // int64 only: what may be said instead of the number
-  std::optional<int64_t> minimum, maximum;  // int64 only; inclusive
+  std::string name;  // "reduction"
+  std::string vendor;
+  std::string documentation;
+  AttributeType type = AttributeType::kInt64;
+  AttributeValue default_value;        // std::monostate: it is required, or left out if optional
+  bool is_optional = false;            // a null pointer stands for one that is left out
+  std::vector<Name> names;             // integers: what may be said instead of the number
+  std::vector<std::string> texts;      // texts: the values there are; empty: any
+  std::vector<aclDataType> dtypes;     // dtypes: the values there are; empty: any
+  std::optional<double> minimum, maximum;  // numbers, also those of lists; inclusive
+
+  bool is_required() const { return default_value.index() == 0 && !is_optional; }
 };
 
 struct OutputDescriptor {
-  absl::string_view name;  // "out"
-  absl::string_view documentation;
-  std::vector<Dtype> dtypes;  // what a caller may ask for
+  std::string name;  // "out"
+  std::string vendor;
+  std::string documentation;
+  std::vector<aclDataType> dtypes;  // what a caller may ask for; empty: nothing
+  bool is_optional = false;         // may be null
+  bool is_list = false;
+  std::optional<size_t> mask;   // wanted if this element of the mask argument is true
+  std::optional<size_t> input;  // in place: the input that it begins as
+  Expression dtype, shape;      // without a function for outputs in place
+  Expression count;             // lists: how many tensors
+
+  // Whether a caller may do without it.
+  bool is_masked() const { return is_optional || mask.has_value(); }
 };
 
-// Arguments of a stage one, in the order of its declaration. Nothing is owned.
-struct StageOneArguments {
-  absl::Span<aclTensor* const> inputs;
-  absl::Span<const AttributeValue> attributes;
-  aclTensor* output;
-  uint64_t* workspace_bytes;
-  aclOpExecutor** executor;
+// How stage one declares an argument.
+enum class ArgumentKind {
+  kTensor,
+  kTensorList,
+  kScalar,
+  kScalarList,
+  kInt64,
+  kInt32,
+  kInt8,
+  kBool,
+  kDouble,
+  kFloat,
+  kText,
+  kDtype,
+  kIntArray,
+  kBoolArray,
+  kFloatArray,
+  kUint64,
 };
 
-// How an operator is reached in the ACL libraries.
-struct Binding {
-  const char* stage_one;  // symbols: "aclnnKlDivBackwardGetWorkspaceSize"
-  const char* stage_two;  // "aclnnKlDivBackward"
-  // Calls `stage_one`, the address of that symbol, with the arguments in their declared types.
-  aclnnStatus (*call_stage_one)(void* stage_one, const StageOneArguments& arguments);
+// What an argument of stage one is, in the order of the declaration. One that is written in place
+// is an input and an output; the mask is none of the three.
+struct ArgumentDescriptor {
+  ArgumentKind kind = ArgumentKind::kTensor;
+  std::string vendor;
+  std::optional<size_t> input, output, attribute;  // positions among the descriptor's
+  bool is_mask() const { return !input && !output && !attribute; }
+};
+
+// A small call of the operator and what it gives: a device must get it right before it serves.
+struct GoldenCase {
+  struct Tensor {
+    Spec spec;
+    std::vector<double> values;  // row by row
+  };
+  std::vector<std::vector<Tensor>> inputs;  // by input; none if it is left out
+  std::vector<AttributeValue> attributes;   // all
+  std::vector<std::vector<Tensor>> outputs;  // by output; none if it is not wanted
+  double tolerance = 1e-3;  // of the expected value, or of one if that is smaller
+};
+
+struct OperatorDescriptor {
+  std::string name;           // "KlDivBackward"
+  std::string summary;        // one sentence
+  std::string documentation;  // formula, shapes, special values; plain text
+  std::string stage_one;      // symbols: "aclnnKlDivBackwardGetWorkspaceSize"
+  std::string stage_two;      // "aclnnKlDivBackward"
+  std::string header;         // "aclnn_kl_div_backward.h"
+  std::vector<ArgumentDescriptor> arguments;
+  std::vector<InputDescriptor> inputs;
+  std::vector<AttributeDescriptor> attributes;
+  std::vector<OutputDescriptor> outputs;
+  std::vector<Expression> checks;         // in their order
+  std::vector<Expression> daemon_checks;  // calls that stage one accepts and the daemon does not
+  Expression work;                        // without a function: the largest tensor's elements
+  std::vector<GoldenCase> golden;         // at least one
+  bool is_custom = false;                 // in libcust_opapi.so
+  // What stage one does otherwise than for most operators, see description.proto.
+  bool empty_first = false;
+  std::optional<size_t> idle_if_empty;  // an input
+  bool bf16_promotes = false;
+  bool plain_format = false;
 };
 
 // The type all second stages have.
 using StageTwoFunction = aclnnStatus (*)(void* workspace, uint64_t workspace_bytes,
                                          aclOpExecutor* executor, aclrtStream stream);
-
-// A small call of the operator with FLOAT inputs and what it gives: a device must get it right
-// before it serves.
-struct GoldenCase {
-  struct Input {
-    Shape shape;
-    std::vector<float> values;
-  };
-  std::vector<Input> inputs;
-  std::vector<AttributeValue> attributes;
-  std::vector<float> expected;  // the output's elements, to a thousandth
-};
-
-struct OperatorDescriptor {
-  absl::string_view name;           // "KlDivBackward"
-  absl::string_view summary;        // one sentence
-  absl::string_view documentation;  // formula, shapes, special values; plain text
-  std::vector<InputDescriptor> inputs;
-  std::vector<AttributeDescriptor> attributes;
-  OutputDescriptor output;
-  Binding binding;
-  GoldenCase golden;
-
-  // Judges a call by its metadata and returns what its output will be. `inputs` and `attributes`
-  // are in the order of the descriptor, already of accepted dtypes and in range; `dtype`: the
-  // output's dtype if the caller asks for one.
-  //
-  // Refuses whatever stage one would refuse, with an error (error.h) that names the argument and
-  // the expected and actual values. It also refuses a call whose output stage one would leave
-  // unwritten although it has elements.
-  absl::StatusOr<TensorSpec> (*infer_output)(absl::Span<const TensorSpec> inputs,
-                                             absl::Span<const AttributeValue> attributes,
-                                             std::optional<Dtype> dtype);
-
-  // Work of a call that `infer_output` accepts, in elements: the one measure by which the daemon
-  // limits requests, estimates their time and shares devices. Storage does not matter: a stride of
-  // 0 lets few bytes stand for any number of elements. Elementwise operators and sums count the
-  // elements of the broadcast shape, products m * n * k, windows outputs times taps. UINT64_MAX if
-  // it is more.
-  uint64_t (*count_work)(absl::Span<const TensorSpec> inputs,
-                         absl::Span<const AttributeValue> attributes, const TensorSpec& output);
-};
 
 }  // namespace opserve::catalog

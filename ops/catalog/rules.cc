@@ -4,12 +4,186 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "proto/status/error.h"
+#include "absl/strings/str_join.h"
+#include "ops/catalog/dtypes.h"
 
 namespace opserve::catalog {
+namespace {
 
-std::vector<Dtype> HalfAndSingle() {
-  return {v1::DATA_TYPE_FLOAT, v1::DATA_TYPE_FLOAT16, v1::DATA_TYPE_BF16};
+// Elements of the largest shape: any dtype's bytes then fit int64.
+constexpr int64_t kMaxElements = INT64_MAX / 16;
+
+template <typename Descriptor>
+const std::string& NameIn(const Descriptor& descriptor, Names names) {
+  return names == Names::kVendor ? descriptor.vendor : descriptor.name;
+}
+
+std::string Join(absl::Span<const std::string> names, absl::string_view last) {
+  if (names.size() <= 1) return names.empty() ? "" : names.front();
+  return absl::StrCat(absl::StrJoin(names.first(names.size() - 1), ", "), last, names.back());
+}
+
+}  // namespace
+
+bool Judge::CheckAll(const std::vector<Expression>& checks) {
+  for (const Expression& check : checks) {
+    if (!std::get<CheckRule>(check.function)(*this, check.arguments)) return false;
+  }
+  return true;
+}
+
+bool Judge::CheckForDaemon(const Results& results) {
+  results_ = &results;
+  return CheckAll(op_.daemon_checks);
+}
+
+bool Judge::Infer(absl::Span<const bool> wanted,
+                  absl::Span<const std::optional<aclDataType>> asked, Results* results) {
+  results->tensors.clear();
+  results->ends.clear();
+  for (size_t i = 0; i < op_.outputs.size(); ++i) {
+    const OutputDescriptor& output = op_.outputs[i];
+    if (wanted[i] && output.input) {
+      const absl::Span<const Spec> same = call_.input(*output.input);
+      results->tensors.insert(results->tensors.end(), same.begin(), same.end());
+    } else if (wanted[i]) {
+      int64_t count = 1;
+      if (output.is_list && !NumberOf(output.count, &count)) return false;
+      for (item_ = 0; item_ < static_cast<size_t>(count); ++item_) {
+        Spec& spec = results->tensors.emplace_back();
+        if (!DtypeOf(output.dtype, &spec.dtype) || !ShapeOf(output.shape, &spec.shape)) {
+          return false;
+        }
+        if (CountElements(spec.shape) > kMaxElements) {
+          Expression at;
+          at.kind = Expression::Kind::kOutput;
+          at.index = i;
+          return Fail(at, absl::StrCat("shape ", ShapeText(spec.shape), " takes 2^63 bytes or more"));
+        }
+        if (asked[i]) spec.dtype = *asked[i];
+      }
+      item_ = 0;
+    }
+    results->ends.push_back(static_cast<uint32_t>(results->tensors.size()));
+  }
+  return true;
+}
+
+int64_t Judge::CountWork(const Results& results) {
+  results_ = &results;
+  int64_t work = 0;
+  if (op_.work && NumberOf(op_.work, &work)) return work;
+  for (const Spec& spec : call_.tensors) work = std::max(work, CountElements(spec.shape));
+  for (const Spec& spec : results.tensors) work = std::max(work, CountElements(spec.shape));
+  return work;
+}
+
+bool Judge::Fail(const Expression& at, std::string text) {
+  problem_ = {NameOf(at), std::move(text)};
+  return false;
+}
+
+bool Judge::Fail(std::string text) {
+  problem_ = {"", std::move(text)};
+  return false;
+}
+
+std::string Judge::NameOf(const Expression& argument) const {
+  switch (argument.kind) {
+    case Expression::Kind::kInput:
+      return NameIn(op_.inputs[argument.index], names_);
+    case Expression::Kind::kOutput:
+      return NameIn(op_.outputs[argument.index], names_);
+    case Expression::Kind::kAttribute:
+      return NameIn(op_.attributes[argument.index], names_);
+    case Expression::Kind::kNumber:
+      return absl::StrCat(argument.number);
+    case Expression::Kind::kCall:
+      return NamesOf(argument.arguments);
+    default:
+      return "";
+  }
+}
+
+std::string Judge::NamesOf(absl::Span<const Expression> arguments) const {
+  std::vector<std::string> names;
+  for (const Expression& argument : arguments) {
+    if (!IsAbsent(argument)) names.push_back(NameOf(argument));
+  }
+  return Join(names, " and ");
+}
+
+bool Judge::IsAbsent(const Expression& tensor) const {
+  return tensor.kind == Expression::Kind::kInput && !op_.inputs[tensor.index].is_list &&
+         call_.input(tensor.index).empty();
+}
+
+absl::Span<const Spec> Judge::TensorsOf(const Expression& tensor) const {
+  if (tensor.kind == Expression::Kind::kInput) return call_.input(tensor.index);
+  if (tensor.kind != Expression::Kind::kOutput || results_ == nullptr) return {};
+  const uint32_t begin = tensor.index == 0 ? 0 : results_->ends[tensor.index - 1];
+  return absl::MakeConstSpan(results_->tensors)
+      .subspan(begin, results_->ends[tensor.index] - begin);
+}
+
+const AttributeValue& Judge::ValueOf(const Expression& attribute) const {
+  static const AttributeValue& none = *new AttributeValue;
+  return attribute.kind == Expression::Kind::kAttribute ? call_.attributes[attribute.index] : none;
+}
+
+const Spec& Judge::SpecOf(const Expression& tensor) const {
+  static const Spec& none = *new Spec;
+  const absl::Span<const Spec> tensors = TensorsOf(tensor);
+  const size_t position = tensors.size() == 1 ? 0 : item_;
+  return position < tensors.size() ? tensors[position] : none;
+}
+
+bool Judge::ShapeOf(const Expression& expression, Shape* shape) {
+  if (const auto* rule = std::get_if<ShapeRule>(&expression.function)) {
+    return (*rule)(*this, expression.arguments, shape);
+  }
+  *shape = SpecOf(expression).shape;
+  return true;
+}
+
+bool Judge::DtypeOf(const Expression& expression, aclDataType* dtype) {
+  if (const auto* rule = std::get_if<DtypeRule>(&expression.function)) {
+    return (*rule)(*this, expression.arguments, dtype);
+  }
+  *dtype = expression.kind == Expression::Kind::kDtype ? expression.dtype : SpecOf(expression).dtype;
+  return true;
+}
+
+bool Judge::NumberOf(const Expression& expression, int64_t* number) {
+  *number = expression.number;
+  if (const auto* rule = std::get_if<NumberRule>(&expression.function)) {
+    return (*rule)(*this, expression.arguments, number);
+  }
+  if (expression.kind != Expression::Kind::kAttribute) return true;
+  const AttributeValue& value = call_.attributes[expression.index];
+  if (const auto* integer = std::get_if<int64_t>(&value)) {
+    *number = *integer;
+  } else if (const auto* truth = std::get_if<bool>(&value)) {
+    *number = *truth;
+  } else if (const auto* scalar = std::get_if<Scalar>(&value)) {
+    *number = static_cast<int64_t>(std::clamp(scalar->AsDouble(), -0x1p62, 0x1p62));
+  } else if (const auto* list = std::get_if<std::vector<int64_t>>(&value); list && list->size() == 1) {
+    *number = list->front();
+  }
+  return true;
+}
+
+bool Judge::NumbersOf(const Expression& expression, std::vector<int64_t>* numbers) {
+  numbers->clear();
+  if (expression.kind == Expression::Kind::kAttribute) {
+    const AttributeValue& value = call_.attributes[expression.index];
+    if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {
+      *numbers = *list;
+      return true;
+    }
+    if (value.index() == 0) return true;
+  }
+  return NumberOf(expression, &numbers->emplace_back());
 }
 
 bool Broadcast(absl::Span<const int64_t> a, absl::Span<const int64_t> b, Shape* result) {
@@ -28,135 +202,24 @@ bool Broadcast(absl::Span<const int64_t> a, absl::Span<const int64_t> b, Shape* 
   return true;
 }
 
-AttributeDescriptor ReductionAttribute(bool with_batchmean) {
-  AttributeDescriptor reduction{
-      .name = "reduction",
-      .documentation =
-          "How the forward loss was reduced; the gradient is divided by 1 (none, sum) or by the "
-          "number of elements of the broadcast shape B (mean).",
-      .default_value = int64_t{1},
-      .names = {{"none", 0}, {"mean", 1}, {"sum", 2}},
-      .minimum = 0,
-      .maximum = 2};
-  if (with_batchmean) {
-    reduction.documentation =
-        "How the forward loss was reduced; the gradient is divided by 1 (none, sum), by the number "
-        "of elements of the broadcast shape B (mean) or by B's first extent (batchmean; 1 if B is "
-        "0-d). Any other number acts as none.";
-    reduction.names.push_back({"batchmean", 3});
-    reduction.minimum.reset();
-    reduction.maximum.reset();
-  }
-  return reduction;
+std::string ShapeText(absl::Span<const int64_t> shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
 }
 
-absl::StatusOr<Shape> BroadcastShapes(absl::string_view operator_name, const Argument& a,
-                                      const Argument& b) {
-  Shape common;
-  if (!Broadcast(a.spec.shape, b.spec.shape, &common)) {
-    return InvalidCall(operator_name, a.name,
-                       absl::StrCat("shape ", ShapeText(a.spec.shape), " does not broadcast with ",
-                                    b.name, " ", ShapeText(b.spec.shape)));
+int64_t CountElements(absl::Span<const int64_t> shape) {
+  // An extent of 0 among large ones makes an empty tensor, however large they are.
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
+  int64_t count = 1;
+  for (const int64_t extent : shape) {
+    if (__builtin_mul_overflow(count, extent, &count)) return INT64_MAX;
   }
-  // Two shapes that each fit may not fit together.
-  if (absl::Status status = CheckShape(v1::DATA_TYPE_DOUBLE, common); !status.ok()) {
-    return InvalidCall(operator_name, a.name,
-                       absl::StrCat("broadcast with ", b.name, ": ", status.message()));
-  }
-  return common;
+  return count;
 }
 
-absl::StatusOr<Shape> BroadcastLossInputs(absl::string_view operator_name,
-                                          absl::Span<const TensorSpec> inputs) {
-  const absl::StatusOr<Shape> shape =
-      BroadcastShapes(operator_name, {"self", inputs[1]}, {"grad_output", inputs[0]});
-  if (!shape.ok()) return shape.status();
-  return BroadcastShapes(operator_name, {"target", inputs[2]},
-                         {"self and grad_output", TensorSpec{inputs[0].dtype, *shape}});
-}
-
-absl::Status CheckBroadcastsTo(absl::string_view operator_name, const Argument& a,
-                               absl::string_view shape_name, const Shape& shape) {
-  Shape common;
-  if (!Broadcast(a.spec.shape, shape, &common) || common != shape) {
-    return InvalidCall(operator_name, a.name,
-                       absl::StrCat("shape ", ShapeText(a.spec.shape), " does not broadcast to ",
-                                    ShapeText(shape), ", ", shape_name));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckOutputDtype(absl::string_view operator_name, absl::string_view output_name,
-                              std::optional<Dtype> asked, Dtype only) {
-  if (asked && *asked != only) {
-    return InvalidCall(operator_name, output_name,
-                       absl::StrCat("dtype ", DtypeName(*asked), " asked for, but it can only be ",
-                                    DtypeName(only)));
-  }
-  return absl::OkStatus();
-}
-
-std::vector<InputDescriptor> KlDivInputs(const std::vector<Dtype>& dtypes) {
-  return {{"grad_output", "Gradient of the loss; broadcasts to B, often one element.", dtypes},
-          {"self", "The loss's input (log-probabilities); broadcasts with target.", dtypes},
-          {"target", "The loss's target, or its logarithm if log_target.", dtypes}};
-}
-
-std::vector<AttributeDescriptor> KlDivAttributes() {
-  return {ReductionAttribute(/*with_batchmean=*/true),
-          {.name = "log_target",
-           .documentation = "Whether target holds logarithms of probabilities.",
-           .default_value = false,
-           .names = {},
-           .minimum = {},
-           .maximum = {}}};
-}
-
-absl::StatusOr<TensorSpec> InferKlDivOutput(absl::string_view operator_name,
-                                            absl::string_view output_name,
-                                            absl::Span<const TensorSpec> inputs,
-                                            const TensorSpec& output_like,
-                                            std::optional<Dtype> asked) {
-  const TensorSpec& grad_output = inputs[0];
-  const TensorSpec& self = inputs[1];
-  const TensorSpec& target = inputs[2];
-  const auto is_double = [](const TensorSpec& spec) { return spec.dtype == v1::DATA_TYPE_DOUBLE; };
-  if (std::any_of(inputs.begin(), inputs.end(), is_double) &&
-      !std::all_of(inputs.begin(), inputs.end(), is_double)) {
-    return InvalidCall(operator_name, "",
-                       absl::StrCat("DOUBLE does not mix with other dtypes: grad_output is ",
-                                    DtypeName(grad_output.dtype), ", self ", DtypeName(self.dtype),
-                                    ", target ", DtypeName(target.dtype)));
-  }
-  auto broadcast = BroadcastShapes(operator_name, {"self", self}, {"target", target});
-  if (!broadcast.ok()) return broadcast.status();
-  if (absl::Status status = CheckBroadcastsTo(operator_name, {"grad_output", grad_output},
-                                              "the broadcast shape of self and target", *broadcast);
-      !status.ok()) {
-    return status;
-  }
-  if (absl::Status status = CheckOutputDtype(operator_name, output_name, asked, output_like.dtype);
-      !status.ok()) {
-    return status;
-  }
-  // An empty self makes stage one succeed without computing anything.
-  if (NumElements(self.shape) == 0 && NumElements(output_like.shape) != 0) {
-    return InvalidCall(operator_name, "self",
-                       absl::StrCat("shape ", ShapeText(self.shape), " is empty, but the output ",
-                                    ShapeText(output_like.shape), " is not"));
-  }
-  return output_like;
-}
-
-uint64_t ElementwiseWork(absl::Span<const TensorSpec> inputs,
-                         absl::Span<const AttributeValue> /*attributes*/,
-                         const TensorSpec& /*output*/) {
-  Shape common;
-  for (const TensorSpec& input : inputs) {
-    const Shape before = common;
-    Broadcast(before, input.shape, &common);
-  }
-  return static_cast<uint64_t>(NumElements(common));
+std::string DtypeList(absl::Span<const aclDataType> dtypes) {
+  std::vector<std::string> names;
+  for (const aclDataType dtype : dtypes) names.push_back(DtypeName(dtype));
+  return Join(names, " or ");
 }
 
 }  // namespace opserve::catalog

@@ -1,63 +1,120 @@
-// Rules that several operators share, each with its precise error.
+// The judge of calls: evaluates an operator's rules on a call's metadata. The daemon makes precise
+// errors of what it finds, the host CANN's stage one its status and text.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "ops/catalog/operator_descriptor.h"
 
 namespace opserve::catalog {
 
-// A tensor of a call under the name that errors give it.
-struct Argument {
-  absl::string_view name;
-  const TensorSpec& spec;
+// A rule that a call breaks.
+struct Problem {
+  std::string argument;  // empty: the call as a whole
+  std::string text;      // "shape [2] does not broadcast with self [3]"
 };
 
-// FLOAT, FLOAT16 and BF16: what the Atlas A2 computes gradients in.
-std::vector<Dtype> HalfAndSingle();
+// Metadata of a call. The tensors of all inputs stand one after the other: those of input i are
+// [ends[i - 1], ends[i]), none where an optional one is left out.
+struct CallSpec {
+  absl::Span<const Spec> tensors;
+  absl::Span<const uint32_t> ends;
+  absl::Span<const AttributeValue> attributes;  // all, in the descriptor's order
 
-// The attribute "reduction" with its names: none, mean, sum and, for losses that have it,
-// batchmean. The losses that have it take any other number as none.
-AttributeDescriptor ReductionAttribute(bool with_batchmean);
+  absl::Span<const Spec> input(size_t index) const {
+    const uint32_t begin = index == 0 ? 0 : ends[index - 1];
+    return tensors.subspan(begin, ends[index] - begin);
+  }
+};
+
+// What a call gives: the specs of all wanted outputs' tensors, laid out as CallSpec's inputs.
+struct Results {
+  absl::InlinedVector<Spec, 2> tensors;
+  absl::InlinedVector<uint32_t, 2> ends;
+};
+
+// Which names problems use: the catalogue's ("grad_output") or the declaration's ("gradOutput").
+enum class Names { kCatalogue, kVendor };
+
+// Used by one thread. Holds references to its arguments.
+class Judge {
+ public:
+  Judge(const OperatorDescriptor& op, const CallSpec& call, Names names)
+      : op_(op), call_(call), names_(names) {}
+
+  // The operator's checks, in order. Requires accepted dtypes and attributes in range.
+  bool Check() { return CheckAll(op_.checks); }
+  // Those that only the daemon makes. Requires `results` of Infer.
+  bool CheckForDaemon(const Results& results);
+
+  // Dtypes and shapes of the outputs. `wanted` and `asked` are by output: whether it is wanted, and
+  // the dtype that the caller asks for, if any. Requires Check().
+  bool Infer(absl::Span<const bool> wanted, absl::Span<const std::optional<aclDataType>> asked,
+             Results* results);
+
+  // Work of a call in elements, by which the daemon limits requests, estimates their time and shares
+  // devices. Storage does not matter: a stride of 0 lets few bytes stand for any number of elements.
+  // Elementwise operators and sums count the elements of the broadcast shape, products m * n * k,
+  // windows outputs times taps. INT64_MAX if it is more. Requires `results` of Infer.
+  int64_t CountWork(const Results& results);
+
+  // What Check, Infer or CheckForDaemon found when it returned false.
+  const Problem& problem() const { return problem_; }
+
+  // For rule functions.
+
+  const OperatorDescriptor& op() const { return op_; }
+  const CallSpec& call() const { return call_; }
+  // Records the problem and returns false. `at`: the argument; nothing: the whole call.
+  bool Fail(const Expression& at, std::string text);
+  bool Fail(std::string text);
+  std::string NameOf(const Expression& argument) const;
+  // "self", "self and target", "self, target and weight".
+  std::string NamesOf(absl::Span<const Expression> arguments) const;
+
+  // Evaluation of arguments.
+  bool IsAbsent(const Expression& tensor) const;
+  // Tensors of an input or output: one, or those of a list.
+  absl::Span<const Spec> TensorsOf(const Expression& tensor) const;
+  // The value of an attribute; std::monostate: of anything else.
+  const AttributeValue& ValueOf(const Expression& attribute) const;
+  // The tensor of an input, or that of a list which belongs to the output being inferred.
+  const Spec& SpecOf(const Expression& tensor) const;
+  bool ShapeOf(const Expression& expression, Shape* shape);
+  bool DtypeOf(const Expression& expression, aclDataType* dtype);
+  bool NumberOf(const Expression& expression, int64_t* number);
+  // A list of integers: an attribute that is one, or a single number.
+  bool NumbersOf(const Expression& expression, std::vector<int64_t>* numbers);
+  // The position of the tensor being inferred in its list.
+  size_t item() const { return item_; }
+
+ private:
+  bool CheckAll(const std::vector<Expression>& checks);
+
+  const OperatorDescriptor& op_;
+  const CallSpec& call_;
+  const Names names_;
+  Problem problem_;
+  size_t item_ = 0;
+  const Results* results_ = nullptr;
+};
 
 // Common shape of two shapes aligned at the last axis, where extents match if equal or if one is 1
 // (1 against 0 gives 0). False if they do not broadcast; `result` is then unspecified.
 bool Broadcast(absl::Span<const int64_t> a, absl::Span<const int64_t> b, Shape* result);
 
-// Common shape of two arguments.
-absl::StatusOr<Shape> BroadcastShapes(absl::string_view operator_name, const Argument& a,
-                                      const Argument& b);
+// "[2,3]".
+std::string ShapeText(absl::Span<const int64_t> shape);
 
-// Common shape of the inputs grad_output, self and target of a loss whose gradient has that shape.
-absl::StatusOr<Shape> BroadcastLossInputs(absl::string_view operator_name,
-                                          absl::Span<const TensorSpec> inputs);
+// Elements of a shape; INT64_MAX if there are more.
+int64_t CountElements(absl::Span<const int64_t> shape);
 
-// OK if `a` broadcasts to `shape` without enlarging it. `shape_name` says what that shape is.
-absl::Status CheckBroadcastsTo(absl::string_view operator_name, const Argument& a,
-                               absl::string_view shape_name, const Shape& shape);
-
-// OK if the caller asked for no dtype, or for `only`, the one dtype the output can have.
-absl::Status CheckOutputDtype(absl::string_view operator_name, absl::string_view output_name,
-                              std::optional<Dtype> asked, Dtype only);
-
-// What both KL divergence gradients take: the inputs grad_output, self and target, each of
-// `dtypes`, and the attributes reduction and log_target.
-std::vector<InputDescriptor> KlDivInputs(const std::vector<Dtype>& dtypes);
-std::vector<AttributeDescriptor> KlDivAttributes();
-
-// Rules of both KL divergence gradients: DOUBLE only if all inputs are, self and target broadcast
-// to a shape B, grad_output broadcasts to B, and the output is exactly like `output_like`.
-absl::StatusOr<TensorSpec> InferKlDivOutput(absl::string_view operator_name,
-                                            absl::string_view output_name,
-                                            absl::Span<const TensorSpec> inputs,
-                                            const TensorSpec& output_like,
-                                            std::optional<Dtype> asked);
-
-// Work of an operator that computes each element of the broadcast shape of its inputs once.
-uint64_t ElementwiseWork(absl::Span<const TensorSpec> inputs,
-                         absl::Span<const AttributeValue> attributes, const TensorSpec& output);
+// "INT32, INT64 or BOOL".
+std::string DtypeList(absl::Span<const aclDataType> dtypes);
 
 }  // namespace opserve::catalog

@@ -1,4 +1,6 @@
-// Scalars, arrays and lists.
+#include "ops/host_cann/nnopbase/attributes.h"
+
+#include <Eigen/Core>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -98,7 +100,98 @@ aclnnStatus GetSize(const char* function, const Array* handle, uint64_t* size) {
   return ACLNN_SUCCESS;
 }
 
+// The value of a scalar's bytes.
+template <typename T>
+T Load(const aclScalar& scalar) {
+  T value;
+  std::memcpy(&value, scalar.bytes, sizeof(value));
+  return value;
+}
+
+// False: the handle is not alive.
+template <typename Array, typename T>
+bool ReadArray(const Array* handle, std::vector<T>* values) {
+  const std::shared_ptr<Array> array = FindHandle(handle);
+  if (array == nullptr) return false;
+  values->assign(array->values.begin(), array->values.end());
+  return true;
+}
+
 }  // namespace
+
+bool ReadScalar(const aclScalar* handle, catalog::Scalar* scalar) {
+  const std::shared_ptr<aclScalar> live = FindHandle(handle);
+  if (live == nullptr) return false;
+  scalar->dtype = live->dtype;
+  switch (live->dtype) {
+    case ACL_FLOAT:
+      scalar->value = double{Load<float>(*live)};
+      return true;
+    case ACL_FLOAT16:
+      scalar->value = double{static_cast<float>(Load<Eigen::half>(*live))};
+      return true;
+    case ACL_BF16:
+      scalar->value = double{static_cast<float>(Load<Eigen::bfloat16>(*live))};
+      return true;
+    case ACL_DOUBLE:
+      scalar->value = Load<double>(*live);
+      return true;
+    case ACL_INT8:
+      scalar->value = int64_t{Load<int8_t>(*live)};
+      return true;
+    case ACL_UINT8:
+      scalar->value = int64_t{Load<uint8_t>(*live)};
+      return true;
+    case ACL_INT16:
+      scalar->value = int64_t{Load<int16_t>(*live)};
+      return true;
+    case ACL_INT32:
+      scalar->value = int64_t{Load<int32_t>(*live)};
+      return true;
+    case ACL_INT64:
+      scalar->value = Load<int64_t>(*live);
+      return true;
+    case ACL_BOOL:
+      scalar->value = int64_t{Load<uint8_t>(*live) != 0};
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool ReadIntArray(const aclIntArray* handle, std::vector<int64_t>* values) {
+  return ReadArray(handle, values);
+}
+
+bool ReadBoolArray(const aclBoolArray* handle, std::vector<bool>* values) {
+  return ReadArray(handle, values);
+}
+
+bool ReadFloatArray(const aclFloatArray* handle, std::vector<double>* values) {
+  return ReadArray(handle, values);
+}
+
+bool ReadScalarList(const aclScalarList* handle, std::vector<double>* values) {
+  const std::shared_ptr<aclScalarList> list = FindHandle(handle);
+  if (list == nullptr) return false;
+  for (const aclScalar* element : list->values) {
+    catalog::Scalar scalar;
+    if (!ReadScalar(element, &scalar)) return false;
+    values->push_back(scalar.AsDouble());
+  }
+  return true;
+}
+
+bool ReadTensorList(const aclTensorList* handle, TensorGroup* tensors) {
+  const std::shared_ptr<aclTensorList> list = FindHandle(handle);
+  if (list == nullptr) return false;
+  for (const aclTensor* element : list->values) {
+    tensors->push_back(FindTensor(element));
+    if (tensors->back() == nullptr) return false;
+  }
+  return true;
+}
+
 }  // namespace opserve::host_cann
 
 using opserve::host_cann::AddHandle;

@@ -16,18 +16,6 @@ namespace {
 
 constexpr uintptr_t kWorkspaceAlignment = 64;
 
-int64_t ElementBytes(aclDataType dtype) {
-  switch (dtype) {
-    case ACL_FLOAT16:
-    case ACL_BF16:
-      return 2;
-    case ACL_DOUBLE:
-      return 8;
-    default:
-      return 4;
-  }
-}
-
 // Where the view of `operand` begins, added to `launch`'s ranges if anything of it is accessed.
 aclnnStatus ResolveOperand(const char* function, const Operand& operand, KernelLaunch* launch,
                            void** address) {
@@ -80,26 +68,35 @@ aclnnStatus Launch(const char* function, aclOpExecutor& executor, void* workspac
   launch.name = executor.function;
   launch.num_elements = static_cast<uint64_t>(executor.kernel->num_elements());
   std::vector<const void*> inputs;
-  void* output = nullptr;
+  std::vector<void*> outputs;
   {
     MutexLock lock(executor.mutex);
-    for (const Operand& operand : executor.inputs) {
-      void* address = nullptr;
-      status = ResolveOperand(function, operand, &launch, &address);
-      if (status != ACLNN_SUCCESS) return status;
-      inputs.push_back(address);
+    for (const OperandGroup& group : executor.inputs) {
+      for (const Operand& operand : group.operands) {
+        void* address = nullptr;
+        status = ResolveOperand(function, operand, &launch, &address);
+        if (status != ACLNN_SUCCESS) return status;
+        inputs.push_back(address);
+      }
     }
-    status = ResolveOperand(function, executor.outputs.front(), &launch, &output);
-    if (status != ACLNN_SUCCESS) return status;
-    launch.output_bytes = static_cast<size_t>(executor.outputs.front().byte_extent);
+    for (const OperandGroup& group : executor.outputs) {
+      const OperandGroup& written = group.input ? executor.inputs[*group.input] : group;
+      for (const Operand& operand : written.operands) {
+        void* address = nullptr;
+        status = ResolveOperand(function, operand, &launch, &address);
+        if (status != ACLNN_SUCCESS) return status;
+        if (outputs.empty()) launch.output_bytes = static_cast<size_t>(operand.byte_extent);
+        outputs.push_back(address);
+      }
+    }
   }
-  launch.output = output;
+  if (!outputs.empty()) launch.output = outputs.front();
   if (workspace_bytes > 0) launch.ranges.push_back({workspace, workspace_bytes, "workspace"});
 
   // The executor may be gone when the kernel runs: the work holds its own share of the kernel.
-  launch.run = [kernel = executor.kernel, inputs = std::move(inputs), output,
-                workspace](kernels::TaskRunner& cores) {
-    kernel->Run(inputs.data(), output, workspace, cores);
+  launch.run = [kernel = executor.kernel, inputs = std::move(inputs),
+                outputs = std::move(outputs), workspace](kernels::TaskRunner& cores) {
+    kernel->Run(inputs.data(), outputs.data(), workspace, cores);
   };
   return LaunchKernel(stream, std::move(launch)) == ACL_SUCCESS ? ACLNN_SUCCESS
                                                                 : ACLNN_ERR_RUNTIME_ERROR;
@@ -108,7 +105,7 @@ aclnnStatus Launch(const char* function, aclOpExecutor& executor, void* workspac
 }  // namespace
 
 Operand MakeOperand(const char* name, const aclTensor& tensor) {
-  const int64_t element_bytes = ElementBytes(tensor.dtype);
+  const auto element_bytes = static_cast<int64_t>(aclDataTypeSize(tensor.dtype));
   return {name, tensor.data, tensor.offset * element_bytes, tensor.extent() * element_bytes,
           element_bytes};
 }

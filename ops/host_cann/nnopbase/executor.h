@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "aclnn/aclnn_base.h"
@@ -16,14 +17,14 @@ namespace opserve::host_cann {
 // A tensor argument of a call, as stage two needs it. Copied from the descriptor, which may be
 // destroyed before stage two.
 struct Operand {
-  const char* name;  // as in the operator's prototype, a literal
+  const char* name;  // as in the operator's prototype; lives as long as the process
   void* data;        // the tensor's device address; may be changed before stage two
   int64_t byte_offset;
   int64_t byte_extent;    // from the view's first element to past its last; 0 if empty
   int64_t element_bytes;  // the alignment of every element
 };
 
-// `tensor` has one of the dtypes that kernels have.
+// `tensor` has one of the dtypes that kernels have; `name` lives as long as the process.
 __attribute__((visibility("default"))) Operand MakeOperand(const char* name,
                                                            const aclTensor& tensor);
 
@@ -31,11 +32,18 @@ __attribute__((visibility("default"))) Operand MakeOperand(const char* name,
 __attribute__((visibility("default"))) Operand MakeUnreadOperand(const char* name,
                                                                  const aclTensor& tensor);
 
-// What stage one decided.
+// The tensors of one parameter: one, or those of a list, or none where the pointer was null.
+struct OperandGroup {
+  std::vector<Operand> operands;
+  bool is_list = false;
+  std::optional<size_t> input;  // an output in place: the input whose operands it writes
+};
+
+// What stage one decided. The order of groups is the prototype's, which is also the kernel's.
 struct ExecutorPlan {
-  const char* function;         // the operator's stage two, such as "aclnnKlDivBackward"; a literal
-  std::vector<Operand> inputs;  // in the order of the prototype, which is also the kernel's
-  std::vector<Operand> outputs;                             // one, or none where `kernel` is null
+  const char* function = nullptr;  // the operator's stage two, such as "aclnnAdd"; a literal
+  std::vector<OperandGroup> inputs;
+  std::vector<OperandGroup> outputs;
   std::shared_ptr<const kernels::Kernel> kernel = nullptr;  // null: stage two has nothing to do
 };
 

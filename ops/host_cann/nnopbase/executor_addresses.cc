@@ -29,6 +29,19 @@ std::shared_ptr<aclOpExecutor> Enter(const char* function, aclOpExecutor* execut
   return live;
 }
 
+// The parameter that `index` counts; null: there is none.
+OperandGroup* FindParameter(aclOpExecutor& executor, Operands operands, size_t index)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(executor.mutex) {
+  if (operands != Operands::kOutputs) {
+    if (index < executor.inputs.size()) return &executor.inputs[index];
+    if (operands == Operands::kInputs) return nullptr;
+    index -= executor.inputs.size();
+  }
+  if (index >= executor.outputs.size()) return nullptr;
+  OperandGroup& output = executor.outputs[index];
+  return output.input ? &executor.inputs[*output.input] : &output;
+}
+
 aclnnStatus SetAddress(const char* function, aclOpExecutor* executor, Operands operands,
                        size_t index, const aclTensor* tensor, void* address) {
   aclnnStatus status;
@@ -36,27 +49,38 @@ aclnnStatus SetAddress(const char* function, aclOpExecutor* executor, Operands o
   if (live == nullptr) return status;
 
   MutexLock lock(live->mutex);
-  const size_t num_inputs = operands == Operands::kOutputs ? 0 : live->inputs.size();
-  const size_t num_outputs = operands == Operands::kInputs ? 0 : live->outputs.size();
-  if (index >= num_inputs + num_outputs) {
+  OperandGroup* const parameter = FindParameter(*live, operands, index);
+  if (parameter == nullptr || parameter->is_list || parameter->operands.empty()) {
     return Fail(ACLNN_ERR_PARAM_INVALID,
-                absl::StrCat(function, ": argument index: ", index, ", but ", live->function,
-                             " has ", num_inputs + num_outputs, " of these tensors"));
+                absl::StrCat(function, ": argument index: ", index, ", but ", live->function, " has ",
+                             live->inputs.size(), " inputs and ", live->outputs.size(),
+                             " outputs, and this one is a list or null, or there is none"));
   }
-  Operand& operand = index < num_inputs ? live->inputs[index] : live->outputs[index - num_inputs];
-  operand.data = address;
+  parameter->operands.front().data = address;
   return ACLNN_SUCCESS;
 }
 
-// No operator here has a tensor list among its parameters, so every index is out of range.
-aclnnStatus SetListAddress(const char* function, aclOpExecutor* executor, size_t parameter_index,
-                           const aclTensorList* tensors, void* address) {
+aclnnStatus SetListAddress(const char* function, aclOpExecutor* executor, Operands operands,
+                           size_t parameter_index, size_t index, const aclTensorList* tensors,
+                           void* address) {
   aclnnStatus status;
   const auto live = Enter(function, executor, tensors, address, &status);
   if (live == nullptr) return status;
-  return Fail(ACLNN_ERR_PARAM_INVALID,
-              absl::StrCat(function, ": argument irIndex: parameter ", parameter_index, " of ",
-                           live->function, " is not a tensor list"));
+
+  MutexLock lock(live->mutex);
+  OperandGroup* const parameter = FindParameter(*live, operands, parameter_index);
+  if (parameter == nullptr || !parameter->is_list) {
+    return Fail(ACLNN_ERR_PARAM_INVALID,
+                absl::StrCat(function, ": argument irIndex: parameter ", parameter_index, " of ",
+                             live->function, " is not a tensor list"));
+  }
+  if (index >= parameter->operands.size()) {
+    return Fail(ACLNN_ERR_PARAM_INVALID,
+                absl::StrCat(function, ": argument relativeIndex: ", index, ", but the list has ",
+                             parameter->operands.size(), " tensors"));
+  }
+  parameter->operands[index].data = address;
+  return ACLNN_SUCCESS;
 }
 
 }  // namespace
@@ -96,32 +120,44 @@ aclnnStatus AclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTen
   return SetAddress(__func__, executor, Operands::kAll, index, tensor, addr);
 }
 
-aclnnStatus aclSetDynamicInputTensorAddr(aclOpExecutor* executor, size_t irIndex, const size_t,
-                                         aclTensorList* tensors, void* addr) {
-  return SetListAddress(__func__, executor, irIndex, tensors, addr);
+aclnnStatus aclSetDynamicInputTensorAddr(aclOpExecutor* executor, size_t irIndex,
+                                         const size_t relativeIndex, aclTensorList* tensors,
+                                         void* addr) {
+  return SetListAddress(__func__, executor, Operands::kInputs, irIndex,
+                        relativeIndex, tensors, addr);
 }
 
-aclnnStatus aclSetDynamicOutputTensorAddr(aclOpExecutor* executor, size_t irIndex, const size_t,
-                                          aclTensorList* tensors, void* addr) {
-  return SetListAddress(__func__, executor, irIndex, tensors, addr);
+aclnnStatus aclSetDynamicOutputTensorAddr(aclOpExecutor* executor, size_t irIndex,
+                                          const size_t relativeIndex, aclTensorList* tensors,
+                                          void* addr) {
+  return SetListAddress(__func__, executor, Operands::kOutputs, irIndex,
+                        relativeIndex, tensors, addr);
 }
 
-aclnnStatus aclSetDynamicTensorAddr(aclOpExecutor* executor, size_t irIndex, const size_t,
-                                    aclTensorList* tensors, void* addr) {
-  return SetListAddress(__func__, executor, irIndex, tensors, addr);
+aclnnStatus aclSetDynamicTensorAddr(aclOpExecutor* executor, size_t irIndex,
+                                    const size_t relativeIndex, aclTensorList* tensors,
+                                    void* addr) {
+  return SetListAddress(__func__, executor, Operands::kAll, irIndex,
+                        relativeIndex, tensors, addr);
 }
 
-aclnnStatus AclSetDynamicInputTensorAddr(aclOpExecutor* executor, size_t irIndex, const size_t,
-                                         aclTensorList* tensors, void* addr) {
-  return SetListAddress(__func__, executor, irIndex, tensors, addr);
+aclnnStatus AclSetDynamicInputTensorAddr(aclOpExecutor* executor, size_t irIndex,
+                                         const size_t relativeIndex, aclTensorList* tensors,
+                                         void* addr) {
+  return SetListAddress(__func__, executor, Operands::kInputs, irIndex,
+                        relativeIndex, tensors, addr);
 }
 
-aclnnStatus AclSetDynamicOutputTensorAddr(aclOpExecutor* executor, size_t irIndex, const size_t,
-                                          aclTensorList* tensors, void* addr) {
-  return SetListAddress(__func__, executor, irIndex, tensors, addr);
+aclnnStatus AclSetDynamicOutputTensorAddr(aclOpExecutor* executor, size_t irIndex,
+                                          const size_t relativeIndex, aclTensorList* tensors,
+                                          void* addr) {
+  return SetListAddress(__func__, executor, Operands::kOutputs, irIndex,
+                        relativeIndex, tensors, addr);
 }
 
-aclnnStatus AclSetDynamicTensorAddr(aclOpExecutor* executor, size_t irIndex, const size_t,
-                                    aclTensorList* tensors, void* addr) {
-  return SetListAddress(__func__, executor, irIndex, tensors, addr);
+aclnnStatus AclSetDynamicTensorAddr(aclOpExecutor* executor, size_t irIndex,
+                                    const size_t relativeIndex, aclTensorList* tensors,
+                                    void* addr) {
+  return SetListAddress(__func__, executor, Operands::kAll, irIndex,
+                        relativeIndex, tensors, addr);
 }

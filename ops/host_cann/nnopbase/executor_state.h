@@ -25,6 +25,6 @@ struct aclOpExecutor {
   std::atomic<bool> is_repeatable = false;
 
   opserve::host_cann::Mutex mutex;
-  std::vector<opserve::host_cann::Operand> inputs ABSL_GUARDED_BY(mutex);
-  std::vector<opserve::host_cann::Operand> outputs ABSL_GUARDED_BY(mutex);
+  std::vector<opserve::host_cann::OperandGroup> inputs ABSL_GUARDED_BY(mutex);
+  std::vector<opserve::host_cann::OperandGroup> outputs ABSL_GUARDED_BY(mutex);
 };

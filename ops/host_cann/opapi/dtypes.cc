@@ -62,10 +62,6 @@ std::string DtypeName(aclDataType dtype) {
   return name != nullptr ? name : absl::StrCat("dtype ", static_cast<int>(dtype));
 }
 
-bool IsTensorType(aclDataType dtype) {
-  return dtype == ACL_FLOAT || dtype == ACL_FLOAT16 || dtype == ACL_BF16;
-}
-
 bool CanCast(aclDataType from, aclDataType to) {
   const Kind kind = Describe(from).kind;
   return kind != Kind::kNone && kind <= Describe(to).kind;

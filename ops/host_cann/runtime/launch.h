@@ -43,7 +43,7 @@ struct KernelLaunch {
   std::vector<MemoryRange> ranges;  // checked when the kernel starts to run
   // Runs on a thread of the stream's choice; `cores` are the device's, until the stream is aborted.
   std::function<void(kernels::TaskRunner& cores)> run;
-  void* output = nullptr;  // what it writes
+  void* output = nullptr;  // what it writes: the first of its outputs
   size_t output_bytes = 0;
   // Elements that `run` computes. An idle stream runs it at once if they and the bytes of `ranges`
   // are few. The default, for anything else: it is never run at once.

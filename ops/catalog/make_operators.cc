@@ -1,0 +1,166 @@
+// Part of the build: reads the descriptions and writes what is compiled of them.
+//
+// usage: make_operators OUTPUT_DIRECTORY DESCRIPTION...
+//
+//   builtin_operators.cc   the descriptions as JSON
+//   opapi_entries.cc       the exported functions of libopapi.so, each a call of the generic stage one
+//   cust_opapi_entries.cc  likewise of libcust_opapi.so
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "description.pb.h"
+#include "ops/catalog/descriptor_text.h"
+
+namespace {
+
+using opserve::catalog::ArgumentDescriptor;
+using opserve::catalog::ArgumentKind;
+using opserve::catalog::OperatorDescriptor;
+
+// Says where in a description an error is.
+class ErrorPrinter final : public google::protobuf::io::ErrorCollector {
+ public:
+  explicit ErrorPrinter(std::string path) : path_(std::move(path)) {}
+  void AddError(int line, int column, const std::string& message) override {
+    std::cerr << path_ << ":" << line + 1 << ":" << column + 1 << ": " << message << "\n";
+  }
+
+ private:
+  const std::string path_;
+};
+
+bool ReadFile(const std::string& path, opserve::description::Operators* operators) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  ErrorPrinter errors(path);
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&errors);
+  return file && parser.ParseFromString(text.str(), operators);
+}
+
+// The type of a parameter, as the ABI passes it. Constness does not matter to a C function's caller.
+const char* CType(ArgumentKind kind) {
+  switch (kind) {
+    case ArgumentKind::kInt64:
+      return "int64_t";
+    case ArgumentKind::kUint64:
+      return "uint64_t";
+    case ArgumentKind::kInt32:
+    case ArgumentKind::kDtype:
+      return "int32_t";
+    case ArgumentKind::kInt8:
+      return "int8_t";
+    case ArgumentKind::kBool:
+      return "bool";
+    case ArgumentKind::kDouble:
+      return "double";
+    case ArgumentKind::kFloat:
+      return "float";
+    default:
+      return "const void*";
+  }
+}
+
+std::string EntryOf(const OperatorDescriptor& descriptor) {
+  std::vector<std::string> parameters;
+  std::vector<std::string> names;
+  for (const ArgumentDescriptor& argument : descriptor.arguments) {
+    names.push_back(absl::StrCat("a", names.size()));
+    parameters.push_back(absl::StrCat(CType(argument.kind), " ", names.back()));
+  }
+  parameters.push_back("uint64_t* workspaceSize");
+  parameters.push_back("aclOpExecutor** executor");
+  return absl::StrCat("ACL_FUNC_VISIBILITY aclnnStatus ", descriptor.stage_one, "(",
+                      absl::StrJoin(parameters, ", "),
+                      ") {\n"
+                      "  const StageOneArgument arguments[] = {",
+                      absl::StrJoin(names, ", "),
+                      "};\n"
+                      "  return RunStageOne(\"",
+                      descriptor.stage_two, "\", __func__, arguments, workspaceSize, executor);\n}\n",
+                      "ACL_FUNC_VISIBILITY aclnnStatus ", descriptor.stage_two,
+                      "(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, "
+                      "aclrtStream stream) {\n"
+                      "  return RunStageTwo(__func__, workspace, workspaceSize, executor, stream);\n"
+                      "}\n");
+}
+
+bool WriteEntries(const std::string& path, const std::vector<OperatorDescriptor>& operators,
+                  bool is_custom) {
+  std::ofstream file(path);
+  file << "#include \"ops/host_cann/nnopbase/executor.h\"\n"
+          "#include \"ops/host_cann/opapi/stage_one.h\"\n\n"
+          "using opserve::host_cann::RunStageOne;\n"
+          "using opserve::host_cann::RunStageTwo;\n"
+          "using opserve::host_cann::StageOneArgument;\n\n"
+          "extern \"C\" {\n";
+  for (const OperatorDescriptor& descriptor : operators) {
+    if (descriptor.is_custom == is_custom) file << EntryOf(descriptor);
+  }
+  file << "}\n";
+  return file.good();
+}
+
+bool WriteTexts(const std::string& path, const std::map<std::string, std::string>& json) {
+  std::ofstream file(path);
+  file << "#include \"ops/catalog/builtin_operators.h\"\n\n"
+          "namespace opserve::catalog {\n\n"
+          "absl::Span<const absl::string_view> BuiltinOperators() {\n"
+          "  static constexpr absl::string_view kOperators[] = {\n";
+  for (const auto& [name, text] : json) file << "R\"json(" << text << ")json\",\n";
+  file << "  };\n  return kOperators;\n}\n\n}  // namespace opserve::catalog\n";
+  return file.good();
+}
+
+bool Make(const std::string& directory, const std::vector<std::string>& paths) {
+  std::map<std::string, std::string> json;
+  std::vector<OperatorDescriptor> descriptors;
+  std::set<std::string> functions;
+  for (const std::string& path : paths) {
+    opserve::description::Operators operators;
+    if (!ReadFile(path, &operators)) return false;
+    for (const opserve::description::Operator& described : operators.operator_()) {
+      std::string text;
+      google::protobuf::util::JsonPrintOptions options;
+      options.preserve_proto_field_names = true;
+      if (!google::protobuf::util::MessageToJsonString(described, &text, options).ok()) return false;
+      absl::StatusOr<OperatorDescriptor> descriptor = opserve::catalog::ReadDescriptor(text);
+      if (!descriptor.ok()) {
+        std::cerr << path << ": " << descriptor.status().message() << "\n";
+        return false;
+      }
+      if (!functions.insert(descriptor->stage_two).second ||
+          !json.emplace(described.name(), std::move(text)).second) {
+        std::cerr << path << ": " << described.name() << " is described twice\n";
+        return false;
+      }
+      descriptors.push_back(*std::move(descriptor));
+    }
+  }
+  return WriteTexts(directory + "/builtin_operators.cc", json) &&
+         WriteEntries(directory + "/opapi_entries.cc", descriptors, false) &&
+         WriteEntries(directory + "/cust_opapi_entries.cc", descriptors, true);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::cerr << "usage: make_operators OUTPUT_DIRECTORY DESCRIPTION...\n";
+    return 2;
+  }
+  return Make(argv[1], std::vector<std::string>(argv + 2, argv + argc)) ? 0 : 1;
+}

@@ -1,0 +1,19 @@
+// From checked arguments to the kernel of a call.
+#pragma once
+
+#include <vector>
+
+#include "absl/types/span.h"
+#include "ops/catalog/operator_descriptor.h"
+#include "ops/host_cann/nnopbase/attributes.h"
+#include "ops/host_cann/nnopbase/executor.h"
+
+namespace opserve::host_cann {
+
+// What stage two of a checked call does. `inputs`, `outputs`, `attributes`: by the descriptor's;
+// outputs that are written in place, or not wanted, have no tensor. `computes` false: nothing.
+ExecutorPlan MakePlan(const char* function, const catalog::OperatorDescriptor& op,
+                      absl::Span<const TensorGroup> inputs, absl::Span<const TensorGroup> outputs,
+                      absl::Span<const catalog::AttributeValue> attributes, bool computes);
+
+}  // namespace opserve::host_cann

@@ -1,0 +1,371 @@
+#include "ops/host_cann/opapi/stage_one.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "aclnn/opdev/op_errno.h"
+#include "ops/catalog/catalog.h"
+#include "ops/catalog/dtypes.h"
+#include "ops/catalog/rules.h"
+#include "ops/host_cann/nnopbase/attributes.h"
+#include "ops/host_cann/nnopbase/executor.h"
+#include "ops/host_cann/nnopbase/status.h"
+#include "ops/host_cann/nnopbase/tensor.h"
+#include "ops/host_cann/opapi/dtypes.h"
+#include "ops/host_cann/opapi/kernel_call.h"
+#include "ops/host_cann/runtime/generation.h"
+
+namespace opserve::host_cann {
+namespace {
+
+using catalog::ArgumentDescriptor;
+using catalog::ArgumentKind;
+using catalog::AttributeDescriptor;
+using catalog::AttributeType;
+using catalog::AttributeValue;
+using catalog::InputDescriptor;
+using catalog::OperatorDescriptor;
+using catalog::OutputDescriptor;
+using catalog::Spec;
+
+bool IsPlain(aclFormat format) {
+  switch (format) {
+    case ACL_FORMAT_NC1HWC0:
+    case ACL_FORMAT_FRACTAL_Z:
+    case ACL_FORMAT_NC1HWC0_C04:
+    case ACL_FORMAT_FRACTAL_NZ:
+    case ACL_FORMAT_NDC1HWC0:
+    case ACL_FRACTAL_Z_3D:
+    case ACL_FORMAT_FRACTAL_NZ_C0_16:
+    case ACL_FORMAT_FRACTAL_NZ_C0_32:
+    case ACL_FORMAT_FRACTAL_NZ_C0_2:
+    case ACL_FORMAT_FRACTAL_NZ_C0_4:
+    case ACL_FORMAT_FRACTAL_NZ_C0_8:
+      return false;
+    default:
+      return true;
+  }
+}
+
+bool IsPointer(ArgumentKind kind) {
+  switch (kind) {
+    case ArgumentKind::kInt64:
+    case ArgumentKind::kUint64:
+    case ArgumentKind::kInt32:
+    case ArgumentKind::kInt8:
+    case ArgumentKind::kBool:
+    case ArgumentKind::kDouble:
+    case ArgumentKind::kFloat:
+    case ArgumentKind::kDtype:
+      return false;
+    default:
+      return true;
+  }
+}
+
+bool Has(const std::vector<aclDataType>& dtypes, aclDataType dtype) {
+  return std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end();
+}
+
+bool AnyEmpty(const std::vector<TensorGroup>& groups) {
+  for (const TensorGroup& group : groups) {
+    for (const auto& tensor : group) {
+      if (tensor->empty()) return true;
+    }
+  }
+  return false;
+}
+
+// One call. Each step sets the status and this thread's error text where it refuses, and returns
+// whether the call goes on.
+class StageOne {
+ public:
+  StageOne(const char* function, const char* name)
+      : function_(function), op_(*catalog::FindFunction(function)), status_(EnterCall(name)) {}
+
+  aclnnStatus Run(absl::Span<const StageOneArgument> arguments, uint64_t* workspace_size,
+                  aclOpExecutor** executor) {
+    if (status_ != ACLNN_SUCCESS || !CheckResults(workspace_size, executor)) return status_;
+    inputs_.resize(op_.inputs.size());
+    outputs_.resize(op_.outputs.size());
+    attributes_.resize(op_.attributes.size());
+    wanted_.assign(op_.outputs.size(), false);
+    if (!CheckPointers(arguments) || !ReadAll(arguments)) return status_;
+    // CANN looks no further at some empty calls: they succeed whatever the rest looks like.
+    bool computes = !(op_.empty_first && AnyEmpty(inputs_));
+    if (computes && !Judge()) return status_;
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (!wanted_[i]) outputs_[i].clear();
+    }
+    computes = computes && !(op_.idle_if_empty && inputs_[*op_.idle_if_empty].front()->empty());
+    return CreateExecutor(MakePlan(function_, op_, inputs_, outputs_, attributes_, computes),
+                          workspace_size, executor);
+  }
+
+ private:
+  bool Refuse(aclnnStatus status, absl::string_view name, absl::string_view text) {
+    const std::string argument = name.empty() ? "" : absl::StrCat("argument ", name, ": ");
+    status_ = Fail(status, absl::StrCat(op_.name, ": ", argument, text));
+    return false;
+  }
+  bool Invalid(absl::string_view name, absl::string_view text) {
+    return Refuse(ACLNN_ERR_PARAM_INVALID, name, text);
+  }
+
+  bool CheckResults(const uint64_t* workspace_size, aclOpExecutor* const* executor) {
+    if (workspace_size == nullptr) {
+      return Refuse(ACLNN_ERR_PARAM_NULLPTR, "workspaceSize", "the pointer is null");
+    }
+    if (executor != nullptr) return true;
+    return Refuse(ACLNN_ERR_PARAM_NULLPTR, "executor", "the pointer is null");
+  }
+
+  bool MayBeNull(const ArgumentDescriptor& argument) const {
+    if (argument.output && !argument.input) {
+      return op_.outputs[*argument.output].is_masked();
+    }
+    if (argument.input) return op_.inputs[*argument.input].is_optional;
+    return argument.attribute && op_.attributes[*argument.attribute].is_optional;
+  }
+
+  bool CheckPointers(absl::Span<const StageOneArgument> arguments) {
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const ArgumentDescriptor& argument = op_.arguments[i];
+      if (!IsPointer(argument.kind) || arguments[i].pointer != nullptr || MayBeNull(argument)) continue;
+      return Refuse(ACLNN_ERR_PARAM_NULLPTR, argument.vendor, "the pointer is null");
+    }
+    return true;
+  }
+
+  bool ReadAll(absl::Span<const StageOneArgument> arguments) {
+    std::vector<bool> mask;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const ArgumentDescriptor& argument = op_.arguments[i];
+      if (argument.attribute) {
+        if (!ReadAttribute(argument, arguments[i])) return false;
+      } else if (argument.is_mask()) {
+        if (!ReadBoolArray(static_cast<const aclBoolArray*>(arguments[i].pointer), &mask)) {
+          return Invalid(argument.vendor, "the array is not alive");
+        }
+      } else if (arguments[i].pointer != nullptr && !ReadTensors(argument, arguments[i].pointer)) {
+        return false;
+      }
+    }
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const OutputDescriptor& output = op_.outputs[i];
+      const bool is_given = output.input || !outputs_[i].empty() || output.is_list;
+      wanted_[i] = output.mask ? *output.mask < mask.size() && mask[*output.mask] : is_given;
+      if (wanted_[i] && !is_given) {
+        return Refuse(ACLNN_ERR_PARAM_NULLPTR, output.vendor, "the pointer is null, but it is wanted");
+      }
+    }
+    return true;
+  }
+
+  bool ReadTensors(const ArgumentDescriptor& argument, const void* pointer) {
+    TensorGroup group;
+    if (argument.kind == ArgumentKind::kTensorList) {
+      if (!ReadTensorList(static_cast<const aclTensorList*>(pointer), &group)) {
+        return Invalid(argument.vendor, "the list or one of its tensors is not alive");
+      }
+    } else {
+      group.push_back(FindTensor(static_cast<const aclTensor*>(pointer)));
+      if (group.back() == nullptr) return Invalid(argument.vendor, "the tensor is not alive");
+    }
+    if (argument.input) {
+      inputs_[*argument.input] = std::move(group);
+    } else {
+      outputs_[*argument.output] = std::move(group);
+    }
+    return true;
+  }
+
+  bool ReadAttribute(const ArgumentDescriptor& argument, const StageOneArgument& given) {
+    AttributeValue& value = attributes_[*argument.attribute];
+    const void* const pointer = given.pointer;
+    if (IsPointer(argument.kind) && pointer == nullptr) return true;
+    bool is_alive = true;
+    switch (argument.kind) {
+      case ArgumentKind::kBool:
+        value = given.integer != 0;
+        break;
+      case ArgumentKind::kDouble:
+      case ArgumentKind::kFloat:
+        value = given.real;
+        break;
+      case ArgumentKind::kDtype:
+        value = static_cast<aclDataType>(given.integer);
+        break;
+      case ArgumentKind::kText:
+        value = std::string(static_cast<const char*>(pointer));
+        break;
+      case ArgumentKind::kScalar:
+        is_alive = ReadScalar(static_cast<const aclScalar*>(pointer),
+                              &value.emplace<catalog::Scalar>());
+        break;
+      case ArgumentKind::kScalarList:
+        is_alive = ReadScalarList(static_cast<const aclScalarList*>(pointer),
+                                  &value.emplace<std::vector<double>>());
+        break;
+      case ArgumentKind::kIntArray:
+        is_alive = ReadIntArray(static_cast<const aclIntArray*>(pointer),
+                                &value.emplace<std::vector<int64_t>>());
+        break;
+      case ArgumentKind::kBoolArray:
+        is_alive = ReadBoolArray(static_cast<const aclBoolArray*>(pointer),
+                                 &value.emplace<std::vector<bool>>());
+        break;
+      case ArgumentKind::kFloatArray:
+        is_alive = ReadFloatArray(static_cast<const aclFloatArray*>(pointer),
+                                  &value.emplace<std::vector<double>>());
+        break;
+      default:
+        value = given.integer;
+        break;
+    }
+    return is_alive || Invalid(argument.vendor, "the handle is not alive or of a type that is none");
+  }
+
+  bool CheckAttributes() {
+    for (size_t i = 0; i < attributes_.size(); ++i) {
+      const AttributeDescriptor& attribute = op_.attributes[i];
+      const std::string problem = catalog::ProblemOf(attribute, attributes_[i]);
+      if (!problem.empty()) return Invalid(attribute.vendor, problem);
+    }
+    return true;
+  }
+
+  bool CheckGeneration() {
+    const Generation& generation = *CurrentSoc().generation;
+    if (op_.is_custom && !generation.has_kl_div_target_backward) {
+      return Invalid("", absl::StrCat("is not supported on ", CurrentSoc().name));
+    }
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      for (const auto& tensor : inputs_[i]) {
+        const bool is_bf16 = tensor->dtype == ACL_BF16 && !op_.bf16_promotes;
+        if ((is_bf16 && !generation.computes_bf16) ||
+            (tensor->dtype == ACL_DOUBLE && !generation.computes_double)) {
+          return RefuseDtype(op_.inputs[i].vendor, tensor->dtype);
+        }
+      }
+    }
+    return true;
+  }
+
+  bool RefuseDtype(absl::string_view name, aclDataType dtype) {
+    return Invalid(name, absl::StrCat("type ", DtypeName(dtype), " is not supported on ",
+                                      CurrentSoc().name));
+  }
+
+  bool CheckTensors() {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const InputDescriptor& input = op_.inputs[i];
+      for (const auto& tensor : inputs_[i]) {
+        if (!Has(input.dtypes, tensor->dtype)) {
+          return Invalid(input.vendor,
+                         absl::StrCat("type ", DtypeName(tensor->dtype), " is not supported"));
+        }
+        if (!CheckForm(input.vendor, *tensor)) return false;
+      }
+    }
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      for (const auto& tensor : outputs_[i]) {
+        if (wanted_[i] && !CheckForm(op_.outputs[i].vendor, *tensor)) return false;
+      }
+    }
+    return true;
+  }
+
+  bool CheckForm(absl::string_view name, const aclTensor& tensor) {
+    if (tensor.shape.size() > kernels::kMaxRank) {
+      return Invalid(name,
+                     absl::StrCat("rank ", tensor.shape.size(), " is more than ", kernels::kMaxRank));
+    }
+    if (!op_.plain_format || IsPlain(tensor.format)) return true;
+    return Invalid(name, absl::StrCat("storage format ", static_cast<int>(tensor.format),
+                                      " is not supported"));
+  }
+
+  bool Judge() {
+    if (!CheckTensors() || !CheckGeneration() || !CheckAttributes()) return false;
+    std::vector<Spec> specs;
+    std::vector<uint32_t> ends;
+    for (const TensorGroup& group : inputs_) {
+      for (const auto& tensor : group) specs.push_back({tensor->dtype, tensor->shape});
+      ends.push_back(static_cast<uint32_t>(specs.size()));
+    }
+    const catalog::CallSpec call{specs, ends, attributes_};
+    catalog::Judge judge(op_, call, catalog::Names::kVendor);
+    const std::unique_ptr<bool[]> wanted(new bool[wanted_.size()]);
+    std::copy(wanted_.begin(), wanted_.end(), wanted.get());
+    const std::vector<std::optional<aclDataType>> asked(op_.outputs.size());
+    catalog::Results results;
+    if (!judge.Check() ||
+        !judge.Infer(absl::MakeConstSpan(wanted.get(), wanted_.size()), asked, &results)) {
+      return Invalid(judge.problem().argument, judge.problem().text);
+    }
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const uint32_t begin = i == 0 ? 0 : results.ends[i - 1];
+      const auto expected =
+          absl::MakeConstSpan(results.tensors).subspan(begin, results.ends[i] - begin);
+      if (wanted_[i] && !op_.outputs[i].input && !CheckOutput(i, expected)) return false;
+    }
+    return true;
+  }
+
+  bool CheckOutput(size_t index, absl::Span<const Spec> expected) {
+    const OutputDescriptor& output = op_.outputs[index];
+    const TensorGroup& given = outputs_[index];
+    if (given.size() != expected.size()) {
+      return Invalid(output.vendor, absl::StrCat("has ", given.size(), " tensors; there must be ",
+                                                 expected.size()));
+    }
+    for (size_t i = 0; i < given.size(); ++i) {
+      const aclDataType dtype = given[i]->dtype;
+      if (expected[i].dtype == ACL_BF16 && op_.bf16_promotes &&
+          !CurrentSoc().generation->computes_bf16) {
+        return RefuseDtype(op_.inputs.front().vendor, ACL_BF16);
+      }
+      if (output.dtypes.empty() ? dtype != expected[i].dtype : !Has(output.dtypes, dtype)) {
+        return Invalid(output.vendor,
+                       absl::StrCat("type ", DtypeName(dtype), "; it must be ",
+                                    output.dtypes.empty() ? DtypeName(expected[i].dtype)
+                                                          : catalog::DtypeList(output.dtypes)));
+      }
+      if (!CanCast(expected[i].dtype, dtype)) {
+        return Invalid(output.vendor,
+                       absl::StrCat("a result of type ", DtypeName(expected[i].dtype),
+                                    " cannot be cast to ", DtypeName(dtype)));
+      }
+      if (given[i]->shape != expected[i].shape) {
+        return Invalid(output.vendor,
+                       absl::StrCat("shape ", catalog::ShapeText(given[i]->shape), "; it must be ",
+                                    catalog::ShapeText(expected[i].shape)));
+      }
+    }
+    return true;
+  }
+
+  const char* const function_;
+  const OperatorDescriptor& op_;
+  aclnnStatus status_;
+  std::vector<TensorGroup> inputs_;   // by input
+  std::vector<TensorGroup> outputs_;  // by output; none where it is written in place
+  std::vector<AttributeValue> attributes_;
+  std::vector<bool> wanted_;  // by output
+};
+
+}  // namespace
+
+aclnnStatus RunStageOne(const char* function, const char* name,
+                        absl::Span<const StageOneArgument> arguments, uint64_t* workspace_size,
+                        aclOpExecutor** executor) {
+  return StageOne(function, name).Run(arguments, workspace_size, executor);
+}
+
+}  // namespace opserve::host_cann
