@@ -182,7 +182,7 @@ inline constexpr Dtype kDtypeOf<Bfloat16> = Dtype::kBfloat16;
 template <>
 inline constexpr Dtype kDtypeOf<double> = Dtype::kDouble;
 
-// Calls visit(Element{}) with the type of `dtype`.
+// Calls visit(Element{}) with the type of a floating `dtype`.
 template <typename Visitor>
 auto VisitDtype(Dtype dtype, Visitor visit) {
   switch (dtype) {
@@ -194,6 +194,8 @@ auto VisitDtype(Dtype dtype, Visitor visit) {
       return visit(Bfloat16{});
     case Dtype::kDouble:
       return visit(double{});
+    default:
+      break;
   }
   __builtin_unreachable();
 }

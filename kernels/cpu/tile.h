@@ -210,7 +210,7 @@ auto VisitTileTypes(std::span<const Layout> operands, Make make) {
     case Dtype::kDouble:
       if constexpr (kTakesDouble) return make(double{}, double{});
       break;
-    case Dtype::kFloat:
+    default:
       break;
   }
   return make(float{}, float{});
