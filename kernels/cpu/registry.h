@@ -15,6 +15,8 @@ struct KernelEntry {
   std::unique_ptr<Kernel> (*make)(const Call& call);
 };
 
+std::span<const KernelEntry> ArithmeticKernels();
+std::span<const KernelEntry> ComparisonKernels();
 std::span<const KernelEntry> KlDivBackwardKernels();
 std::span<const KernelEntry> KlDivTargetBackwardKernels();
 std::span<const KernelEntry> L1LossBackwardKernels();

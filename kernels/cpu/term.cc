@@ -11,8 +11,6 @@
 namespace opserve::kernels {
 namespace {
 
-constexpr int kMaxInputs = kMaxOperands - 1;
-
 // What both kernels below know: the inputs are the matrix's first operands, the output is the last.
 template <typename S, typename O>
 struct TermPlan {
@@ -42,15 +40,15 @@ class InputReaders {
                  TileReader<S>(plan.matrix.operands[1], inputs[plan.positions[1]]),
                  TileReader<S>(plan.matrix.operands[2], inputs[plan.positions[2]])} {}
 
-  std::array<const S*, kMaxInputs> Read(const Tile& tile) {
-    std::array<const S*, kMaxInputs> values = {};
+  std::array<const S*, kMaxTermInputs> Read(const Tile& tile) {
+    std::array<const S*, kMaxTermInputs> values = {};
     for (int i = 0; i < num_inputs_; ++i) values[i] = readers_[i].Read(tile);
     return values;
   }
 
  private:
   const int num_inputs_;
-  TileReader<S> readers_[kMaxInputs];
+  TileReader<S> readers_[kMaxTermInputs];
 };
 
 template <typename S, typename O>
