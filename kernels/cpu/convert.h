@@ -5,8 +5,10 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #ifdef __F16C__
@@ -24,6 +26,11 @@ struct Half {
 };
 struct Bfloat16 {
   uint16_t bits;
+};
+
+// Elements of BOOL tensors.
+struct Bool {
+  uint8_t byte;
 };
 
 // The float of a half or bfloat16 whose bits are the lower 16. V is float or FloatVector.
@@ -73,6 +80,12 @@ inline float Widened(float value) { return value; }
 inline double Widened(double value) { return value; }
 inline float Widened(Half value) { return HalfFromBits<float>(value.bits); }
 inline float Widened(Bfloat16 value) { return Bfloat16FromBits<float>(value.bits); }
+inline int64_t Widened(int8_t value) { return value; }
+inline int64_t Widened(uint8_t value) { return value; }
+inline int64_t Widened(int16_t value) { return value; }
+inline int64_t Widened(int32_t value) { return value; }
+inline int64_t Widened(int64_t value) { return value; }
+inline int64_t Widened(Bool value) { return value.byte != 0 ? 1 : 0; }
 
 template <typename Element>
 Element Narrowed(float value);
@@ -92,17 +105,55 @@ inline Bfloat16 Narrowed<Bfloat16>(float value) {
   return {static_cast<uint16_t>(Bfloat16Bits(value))};
 }
 
-// `value` as To: widened, rounded once, or as it is.
+// A float that rounds to any narrower type as `value` does: cut off towards zero, and with the last
+// bit set if that has lost something.
+inline float RoundedToOdd(double value) {
+  const auto nearest = static_cast<float>(value);
+  const auto widened = static_cast<double>(nearest);
+  if (widened == value || value != value) return nearest;
+  const uint32_t is_above = std::fabs(widened) > std::fabs(value) ? 1 : 0;
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(nearest) - is_above) | 1u);
+}
+
+// The integer that `value` has after its fraction is cut off, or the nearest that To has; 0 of NaN.
+template <typename To, typename From>
+inline To Truncated(From value) {
+  // Powers of two, or 0: exact in any floating type.
+  constexpr From kLeast = static_cast<From>(std::numeric_limits<To>::min());
+  constexpr From kBeyond = 2 * static_cast<From>(std::numeric_limits<To>::max() / 2 + 1);
+  const From some = value > kLeast && value < kBeyond ? value : From{0};
+  const To inside = static_cast<To>(some);
+  const To below = value <= kLeast ? std::numeric_limits<To>::min() : inside;
+  return value >= kBeyond ? std::numeric_limits<To>::max() : below;
+}
+
+// `value` as To: widened, rounded once, or as it is. Integers wrap, what is not 0 is true.
 template <typename To, typename From>
 inline To Converted(From value) {
   if constexpr (std::is_same_v<From, To>) {
     return value;
-  } else if constexpr (std::is_same_v<To, double> || std::is_same_v<From, double>) {
+  } else if constexpr (std::is_same_v<To, Bool>) {
+    return {static_cast<uint8_t>(Widened(value) != 0 ? 1 : 0)};
+  } else if constexpr (std::is_integral_v<To>) {
+    if constexpr (std::is_same_v<decltype(Widened(value)), int64_t>) {
+      return static_cast<To>(Widened(value));
+    } else {
+      return Truncated<To>(Widened(value));
+    }
+  } else if constexpr (std::is_same_v<To, double> || std::is_same_v<To, float>) {
     return static_cast<To>(Widened(value));
-  } else {
+  } else if constexpr (std::is_same_v<decltype(Widened(value)), float>) {
     return Narrowed<To>(Widened(value));
+  } else {
+    return Narrowed<To>(RoundedToOdd(static_cast<double>(Widened(value))));
   }
 }
+
+// Whether an element is computed in float32.
+template <typename Element>
+inline constexpr bool kIsFloatLike =
+    std::is_same_v<Element, float> || std::is_same_v<Element, Half> ||
+    std::is_same_v<Element, Bfloat16>;
 
 // What kLanesOf<Element> elements are computed as.
 template <typename Element>
@@ -160,7 +211,7 @@ template <typename From, typename To>
   const int64_t rest = count % kLanes;
   const int64_t whole = count - rest;
   for (int64_t i = 0; i < whole; i += kLanes) {
-    if constexpr (std::is_same_v<From, double> || std::is_same_v<To, double>) {
+    if constexpr (!kIsFloatLike<From> || !kIsFloatLike<To>) {
       for (int j = 0; j < kLanes; ++j) destination[i + j] = Converted<To>(source[i + j]);
     } else if constexpr (std::is_same_v<From, To> && sizeof(To) == 2) {
       std::memcpy(destination + i, source + i, kLanes * sizeof(To));
@@ -181,6 +232,8 @@ template <>
 inline constexpr Dtype kDtypeOf<Bfloat16> = Dtype::kBfloat16;
 template <>
 inline constexpr Dtype kDtypeOf<double> = Dtype::kDouble;
+template <>
+inline constexpr Dtype kDtypeOf<int64_t> = Dtype::kInt64;
 
 // Calls visit(Element{}) with the type of `dtype`.
 template <typename Visitor>
@@ -194,6 +247,18 @@ auto VisitDtype(Dtype dtype, Visitor visit) {
       return visit(Bfloat16{});
     case Dtype::kDouble:
       return visit(double{});
+    case Dtype::kInt8:
+      return visit(int8_t{});
+    case Dtype::kUint8:
+      return visit(uint8_t{});
+    case Dtype::kInt16:
+      return visit(int16_t{});
+    case Dtype::kInt32:
+      return visit(int32_t{});
+    case Dtype::kInt64:
+      return visit(int64_t{});
+    case Dtype::kBool:
+      return visit(Bool{});
   }
   __builtin_unreachable();
 }

@@ -140,7 +140,7 @@ Matrix MakeMatrix(std::span<const Layout> operands, std::vector<Axis> rows,
   return matrix;
 }
 
-Matrix MakeElementwiseMatrix(std::span<const Layout> operands) {
+Matrix MakeElementwiseMatrix(std::span<const Layout> operands, bool converts) {
   std::vector<Axis> rows = BroadcastAxes(operands);
   SortAxes(operands, rows);
   MergeAxes(operands.size(), rows);
@@ -149,7 +149,7 @@ Matrix MakeElementwiseMatrix(std::span<const Layout> operands) {
     columns.push_back(rows.back());
     rows.pop_back();
   }
-  bool is_direct = rows.empty() && !columns.empty();
+  bool is_direct = !converts && rows.empty() && !columns.empty();
   Matrix matrix = MakeMatrix(operands, std::move(rows), columns);
   for (size_t i = 0; is_direct && i < operands.size(); ++i) {
     is_direct = columns[0].strides[i] == 1 && operands[i].dtype == operands[0].dtype;

@@ -24,7 +24,7 @@ inline constexpr int64_t kSquareTile = 32;
 // Elements of one task, the unit of work that TaskRunners share out.
 inline constexpr int64_t kTaskElements = 64 * kTileElements;
 
-inline constexpr int kMaxOperands = 4;
+inline constexpr int kMaxOperands = 9;
 
 constexpr int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -130,8 +130,9 @@ struct Matrix {
 Matrix MakeMatrix(std::span<const Layout> operands, std::vector<Axis> rows,
                   const std::vector<Axis>& columns);
 
-// For work without sums: any axis may be row or column.
-Matrix MakeElementwiseMatrix(std::span<const Layout> operands);
+// For work without sums: any axis may be row or column. `converts`: tiles are always converted
+// copies, so that none is larger than kTileElements.
+Matrix MakeElementwiseMatrix(std::span<const Layout> operands, bool converts = false);
 
 // For sums over the axes that are marked so in `axes`. These become the columns if one of them
 // moves least in memory, otherwise the rows.

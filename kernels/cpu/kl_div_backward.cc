@@ -1,7 +1,9 @@
 #include <memory>
 
+#include "kernels/cpu/call.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/math.h"
+#include "kernels/cpu/registry.h"
 #include "kernels/cpu/term.h"
 
 namespace opserve::kernels {
@@ -28,16 +30,23 @@ struct LogTerm {
   }
 };
 
+std::unique_ptr<Kernel> Make(const Call& call) {
+  const Layout& self = Input(call, 1);
+  const Layout& target = Input(call, 2);
+  // `out` has self's shape and stands for it.
+  const Layout operands[] = {Input(call, 0), target, Output(call, 0)};
+  const TermPositions positions = {0, 2};
+  const double scale = 1.0 / ReductionDivisor(IntAttribute(call, 0), self, target);
+  const bool log_target = BoolAttribute(call, 1);
+  return log_target ? MakeTermKernel<LogTerm>(operands, positions, scale)
+                    : MakeTermKernel<PlainTerm>(operands, positions, scale);
+}
+
 }  // namespace
 
-std::unique_ptr<Kernel> MakeKlDivBackward(const Layout& grad_output, const Layout& /*self*/,
-                                          const Layout& target, const Layout& out, double divisor,
-                                          bool log_target) {
-  // `out` has self's shape and stands for it.
-  const Layout operands[] = {grad_output, target, out};
-  const TermPositions positions = {0, 2};
-  return log_target ? MakeTermKernel<LogTerm>(operands, positions, 1.0 / divisor)
-                    : MakeTermKernel<PlainTerm>(operands, positions, 1.0 / divisor);
+std::span<const KernelEntry> KlDivBackwardKernels() {
+  static constexpr KernelEntry kEntries[] = {{"aclnnKlDivBackward", &Make}};
+  return kEntries;
 }
 
 }  // namespace opserve::kernels

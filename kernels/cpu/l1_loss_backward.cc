@@ -1,6 +1,8 @@
 #include <memory>
 
+#include "kernels/cpu/call.h"
 #include "kernels/cpu/kernel.h"
+#include "kernels/cpu/registry.h"
 #include "kernels/cpu/term.h"
 
 namespace opserve::kernels {
@@ -21,14 +23,19 @@ struct Term {
   }
 };
 
+std::unique_ptr<Kernel> Make(const Call& call) {
+  const Layout& out = Output(call, 0);  // of the shape that all inputs broadcast to
+  const Layout operands[] = {Input(call, 0), Input(call, 1), Input(call, 2), out};
+  const TermPositions positions = {0, 1, 2};
+  const double divisor = ReductionDivisor(IntAttribute(call, 0), out, out);
+  return MakeTermKernel<Term>(operands, positions, 1.0 / divisor);
+}
+
 }  // namespace
 
-std::unique_ptr<Kernel> MakeL1LossBackward(const Layout& grad_output, const Layout& self,
-                                           const Layout& target, const Layout& grad_input,
-                                           double divisor) {
-  const Layout operands[] = {grad_output, self, target, grad_input};
-  const TermPositions positions = {0, 1, 2};
-  return MakeTermKernel<Term>(operands, positions, 1.0 / divisor);
+std::span<const KernelEntry> L1LossBackwardKernels() {
+  static constexpr KernelEntry kEntries[] = {{"aclnnL1LossBackward", &Make}};
+  return kEntries;
 }
 
 }  // namespace opserve::kernels

@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "kernels/cpu/block.h"
+#include "kernels/cpu/call.h"
 #include "kernels/cpu/iteration.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/math.h"
+#include "kernels/cpu/registry.h"
 #include "kernels/cpu/sum.h"
 #include "kernels/cpu/tasks.h"
 #include "kernels/cpu/tile.h"
@@ -51,12 +53,12 @@ class LogSoftmaxBackward final : public Kernel {
   size_t workspace_bytes() const override { return 0; }
   int64_t num_elements() const override { return matrix_.num_elements(); }
 
-  void Run(const void* const* inputs, void* output, void* /*workspace*/,
+  void Run(const void* const* inputs, void* const* outputs, void* /*workspace*/,
            TaskRunner& runner) const override {
     RunTasks(runner, CeilDivide(num_panels_, panels_per_task_), [&](int64_t task) {
       TileReader<S> grad_output(matrix_.operands[0], inputs[0]);
       TileReader<S> log_softmax(matrix_.operands[1], inputs[1]);
-      TileWriter<O> writer(matrix_.operands[2], matrix_.num_rows * matrix_.num_columns, output);
+      TileWriter<O> writer(matrix_.operands[2], matrix_.num_rows * matrix_.num_columns, outputs[0]);
       const int64_t begin = task * panels_per_task_;
       const int64_t end = std::min(begin + panels_per_task_, num_panels_);
       for (int64_t panel = begin; panel < end; ++panel) {
@@ -117,18 +119,23 @@ class LogSoftmaxBackward final : public Kernel {
   int64_t panels_per_task_;
 };
 
-}  // namespace
-
-std::unique_ptr<Kernel> MakeLogSoftmaxBackward(const Layout& grad_output, const Layout& output,
-                                               const Layout& out, int dim) {
-  const Layout operands[] = {grad_output, output, out};
+std::unique_ptr<Kernel> Make(const Call& call) {
+  const Layout& output = Input(call, 1);
+  const Layout operands[] = {Input(call, 0), output, Output(call, 0)};
   std::vector<Axis> axes = BroadcastAxes(operands);
-  if (!axes.empty()) axes[dim].is_summed = true;
+  if (!axes.empty()) axes[AxisAttribute(IntAttribute(call, 0), output.rank)].is_summed = true;
   const SumMatrix plan = MakeSumMatrix(operands, std::move(axes));
   return VisitTileTypes</*kTakesDouble=*/false>(
       operands, [&]<typename S, typename O>(S, O) -> std::unique_ptr<Kernel> {
         return std::make_unique<LogSoftmaxBackward<S, O>>(plan);
       });
+}
+
+}  // namespace
+
+std::span<const KernelEntry> LogSoftmaxBackwardKernels() {
+  static constexpr KernelEntry kEntries[] = {{"aclnnLogSoftmaxBackward", &Make}};
+  return kEntries;
 }
 
 }  // namespace opserve::kernels

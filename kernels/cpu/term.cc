@@ -11,8 +11,6 @@
 namespace opserve::kernels {
 namespace {
 
-constexpr int kMaxInputs = kMaxOperands - 1;
-
 // What both kernels below know: the inputs are the matrix's first operands, the output is the last.
 template <typename S, typename O>
 struct TermPlan {
@@ -25,6 +23,12 @@ struct TermPlan {
   const Operand& out() const { return matrix.operands[num_inputs]; }
 };
 
+template <typename S, typename O>
+bool Reads(const TermPlan<S, O>& plan, size_t argument) {
+  const auto end = plan.positions.begin() + plan.num_inputs;
+  return std::find(plan.positions.begin(), end, static_cast<int>(argument)) != end;
+}
+
 // The inputs' tiles. A reader beyond the last input is never asked.
 template <typename S>
 class InputReaders {
@@ -36,15 +40,15 @@ class InputReaders {
                  TileReader<S>(plan.matrix.operands[1], inputs[plan.positions[1]]),
                  TileReader<S>(plan.matrix.operands[2], inputs[plan.positions[2]])} {}
 
-  std::array<const S*, kMaxInputs> Read(const Tile& tile) {
-    std::array<const S*, kMaxInputs> values = {};
+  std::array<const S*, kMaxTermInputs> Read(const Tile& tile) {
+    std::array<const S*, kMaxTermInputs> values = {};
     for (int i = 0; i < num_inputs_; ++i) values[i] = readers_[i].Read(tile);
     return values;
   }
 
  private:
   const int num_inputs_;
-  TileReader<S> readers_[kMaxInputs];
+  TileReader<S> readers_[kMaxTermInputs];
 };
 
 template <typename S, typename O>
@@ -58,13 +62,14 @@ class ElementwiseKernel final : public Kernel {
 
   size_t workspace_bytes() const override { return 0; }
   int64_t num_elements() const override { return plan_.matrix.num_elements(); }
+  bool ReadsInput(size_t argument) const override { return Reads(plan_, argument); }
 
-  void Run(const void* const* inputs, void* output, void* /*workspace*/,
+  void Run(const void* const* inputs, void* const* outputs, void* /*workspace*/,
            TaskRunner& runner) const override {
     RunTasks(runner, num_tasks_, [&](int64_t task) {
       InputReaders<S> readers(plan_, inputs);
       const Matrix& matrix = plan_.matrix;
-      TileWriter<O> writer(plan_.out(), matrix.num_rows * matrix.num_columns, output);
+      TileWriter<O> writer(plan_.out(), matrix.num_rows * matrix.num_columns, outputs[0]);
       const int64_t row_begin = task / column_tasks_ * matrix.task_row_tiles;
       const int64_t row_end = std::min(row_begin + matrix.task_row_tiles, matrix.num_row_tiles());
       const int64_t column_begin = task % column_tasks_ * matrix.task_column_tiles;
@@ -117,13 +122,14 @@ class SumKernel final : public Kernel {
     return num_chunks_ == 1 ? 0 : num_chunks_ * num_kept_ * sizeof(T);
   }
   int64_t num_elements() const override { return plan_.matrix.num_elements(); }
+  bool ReadsInput(size_t argument) const override { return Reads(plan_, argument); }
 
-  void Run(const void* const* inputs, void* output, void* workspace,
+  void Run(const void* const* inputs, void* const* outputs, void* workspace,
            TaskRunner& runner) const override {
     T* partial_sums = static_cast<T*>(workspace);
     RunTasks(runner, CeilDivide(num_units_, units_per_task_), [&](int64_t task) {
       InputReaders<S> readers(plan_, inputs);
-      TileWriter<T> writer(plan_.out(), num_kept_, output);
+      TileWriter<T> writer(plan_.out(), num_kept_, outputs[0]);
       const int64_t begin = task * units_per_task_;
       const int64_t end = std::min(begin + units_per_task_, num_units_);
       for (int64_t i = begin; i < end; ++i) {
@@ -141,7 +147,7 @@ class SumKernel final : public Kernel {
     const Rows rows = FoldRows(partial_sums, runner);
     const int64_t sums_per_task = std::max(panel_, kTaskElements / rows.count / panel_ * panel_);
     RunTasks(runner, CeilDivide(num_kept_, sums_per_task), [&](int64_t task) {
-      TileWriter<T> writer(plan_.out(), num_kept_, output);
+      TileWriter<T> writer(plan_.out(), num_kept_, outputs[0]);
       const int64_t end = std::min((task + 1) * sums_per_task, num_kept_);
       for (int64_t kept = task * sums_per_task; kept < end; kept += panel_) {
         const Tile tile = SumsOf(kept);

@@ -15,7 +15,8 @@
 namespace opserve::kernels {
 
 // The place of each input among the addresses given to Kernel::Run.
-using TermPositions = std::array<int, kMaxOperands - 1>;
+inline constexpr int kMaxTermInputs = 3;
+using TermPositions = std::array<int, kMaxTermInputs>;
 
 // A term's loop over tiles, see Block.
 template <typename S, typename O>

@@ -180,11 +180,12 @@ void WriteTile(const O* buffer, const Operand& operand, const Tile& tile, void* 
   });
 }
 
-// Calls use(Element{}) with the type of `dtype`, which is T unless T is float: other tiles hold
-// elements of their own dtype only.
+// Calls use(Element{}) with the type of `dtype`, which is T unless T is a type that kernels compute
+// in: other tiles hold elements of their own dtype only.
 template <typename T, typename Use>
 auto VisitElement(Dtype dtype, Use use) {
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                std::is_same_v<T, int64_t>) {
     return VisitDtype(dtype, [&](auto element) { return use(element); });
   } else {
     return use(T{});
@@ -210,7 +211,7 @@ auto VisitTileTypes(std::span<const Layout> operands, Make make) {
     case Dtype::kDouble:
       if constexpr (kTakesDouble) return make(double{}, double{});
       break;
-    case Dtype::kFloat:
+    default:
       break;
   }
   return make(float{}, float{});
@@ -276,12 +277,20 @@ class TileWriter {
   // with `streams` they are to go past the caches.
   template <typename Compute>
   void Write(const Tile& tile, Compute compute) {
+    O* values = Place(tile);
+    compute(values, streams_ && values != buffer_);
+    Store(tile);
+  }
+
+  // The two halves of it: where to put the tile's values, and writing them.
+  O* Place(const Tile& tile) {
     if (operand_.dtype == kDtypeOf<O> && IsContiguous(operand_, tile)) {
-      compute(static_cast<O*>(address_) + OffsetOf(operand_, tile), streams_);
-    } else {
-      compute(static_cast<O*>(buffer_), false);
-      write_(buffer_, operand_, tile, address_);
+      return static_cast<O*>(address_) + OffsetOf(operand_, tile);
     }
+    return buffer_;
+  }
+  void Store(const Tile& tile) {
+    if (Place(tile) == buffer_) write_(buffer_, operand_, tile, address_);
   }
 
  private:

@@ -1,0 +1,26 @@
+// The kernels by the vendor's functions. Every source file has a table of what it makes.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "kernels/cpu/kernel.h"
+
+namespace opserve::kernels {
+
+struct KernelEntry {
+  std::string_view function;
+  // Requires a call with elements in some output.
+  std::unique_ptr<Kernel> (*make)(const Call& call);
+};
+
+std::span<const KernelEntry> ArithmeticKernels();
+std::span<const KernelEntry> ComparisonKernels();
+std::span<const KernelEntry> KlDivBackwardKernels();
+std::span<const KernelEntry> KlDivTargetBackwardKernels();
+std::span<const KernelEntry> L1LossBackwardKernels();
+std::span<const KernelEntry> LogSoftmaxBackwardKernels();
+std::span<const KernelEntry> MseLossBackwardKernels();
+
+}  // namespace opserve::kernels
