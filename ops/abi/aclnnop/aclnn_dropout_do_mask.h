@@ -1,0 +1,33 @@
+/* Applies a dropout mask. */
+#ifndef OPSERVE_ACLNNOP_ACLNN_DROPOUT_DO_MASK_H_
+#define OPSERVE_ACLNNOP_ACLNN_DROPOUT_DO_MASK_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Stage one: checks the arguments, reports workspace bytes and creates an executor; no device work.
+ * out = self / (1 - prob) where the mask's bit is 1, else 0. The mask holds a bit for each element
+ * of self in row-major order, lowest bit of a byte first, and is padded to a multiple of 128 bits.
+ * self: FLOAT, FLOAT16, BF16. mask: UINT8. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnDropoutDoMaskGetWorkspaceSize(const aclTensor* self,
+                                                         const aclTensor* mask, double prob,
+                                                         aclTensor* out, uint64_t* workspaceSize,
+                                                         aclOpExecutor** executor);
+
+/* Stage two: queues the computation on `stream` and returns. `workspace` is at least the reported
+ * bytes of device memory, 64-byte aligned, free to reuse once the stream has passed; may be null if
+ * that is 0. Frees the executor, on failure as well, unless it is repeatable.
+ * 161001: executor null, or workspace null with a size above 0. */
+ACLNN_API aclnnStatus aclnnDropoutDoMask(void* workspace, uint64_t workspaceSize,
+                                         aclOpExecutor* executor, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OPSERVE_ACLNNOP_ACLNN_DROPOUT_DO_MASK_H_ */

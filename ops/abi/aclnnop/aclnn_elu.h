@@ -1,0 +1,47 @@
+/* Applies ELU, the exponential linear unit. */
+#ifndef OPSERVE_ACLNNOP_ACLNN_ELU_H_
+#define OPSERVE_ACLNNOP_ACLNN_ELU_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Stage one: checks the arguments, reports workspace bytes and creates an executor; no device work.
+ * out = scale * self where self > 0, else scale * alpha * (exp(self * inputScale) - 1).
+ * self: FLOAT, FLOAT16, BF16. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnEluGetWorkspaceSize(const aclTensor* self, const aclScalar* alpha,
+                                               const aclScalar* scale, const aclScalar* inputScale,
+                                               aclTensor* out, uint64_t* workspaceSize,
+                                               aclOpExecutor** executor);
+
+/* Stage two: queues the computation on `stream` and returns. `workspace` is at least the reported
+ * bytes of device memory, 64-byte aligned, free to reuse once the stream has passed; may be null if
+ * that is 0. Frees the executor, on failure as well, unless it is repeatable.
+ * 161001: executor null, or workspace null with a size above 0. */
+ACLNN_API aclnnStatus aclnnElu(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                               aclrtStream stream);
+
+/* Stage one. Applies ELU, the exponential linear unit, in place.
+ * selfRef = scale * selfRef where selfRef > 0, else scale * alpha * (exp(selfRef * inputScale) -
+ * 1).
+ * selfRef: FLOAT, FLOAT16, BF16. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnInplaceEluGetWorkspaceSize(aclTensor* selfRef, const aclScalar* alpha,
+                                                      const aclScalar* scale,
+                                                      const aclScalar* inputScale,
+                                                      uint64_t* workspaceSize,
+                                                      aclOpExecutor** executor);
+
+/* Stage two, as above. */
+ACLNN_API aclnnStatus aclnnInplaceElu(void* workspace, uint64_t workspaceSize,
+                                      aclOpExecutor* executor, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OPSERVE_ACLNNOP_ACLNN_ELU_H_ */

@@ -1,0 +1,48 @@
+/* Tells where one tensor is not above another. */
+#ifndef OPSERVE_ACLNNOP_ACLNN_LE_TENSOR_H_
+#define OPSERVE_ACLNNOP_ACLNN_LE_TENSOR_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Stage one: checks the arguments, reports workspace bytes and creates an executor; no device work.
+ * out = self <= other, compared in the common dtype of both. Comparisons with NaN are false. The
+ * operands broadcast. out is BOOL, or 1 and 0 in another dtype if that is asked for.
+ * self, other, out: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up
+ * to 8.
+ * 161001: a null pointer. 161002: a type, shape or rank outside of these rules. */
+ACLNN_API aclnnStatus aclnnLeTensorGetWorkspaceSize(const aclTensor* self, const aclTensor* other,
+                                                    aclTensor* out, uint64_t* workspaceSize,
+                                                    aclOpExecutor** executor);
+
+/* Stage two: queues the computation on `stream` and returns. `workspace` is at least the reported
+ * bytes of device memory, 64-byte aligned, free to reuse once the stream has passed; may be null if
+ * that is 0. Frees the executor, on failure as well, unless it is repeatable.
+ * 161001: executor null, or workspace null with a size above 0. */
+ACLNN_API aclnnStatus aclnnLeTensor(void* workspace, uint64_t workspaceSize,
+                                    aclOpExecutor* executor, aclrtStream stream);
+
+/* Stage one. Tells where one tensor is not above another, in place.
+ * selfRef = 1 where selfRef <= other, else 0, compared in the common dtype of both. Comparisons
+ * with NaN are false. other broadcasts to selfRef's shape.
+ * selfRef, other: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up to
+ * 8.
+ * 161001: a null pointer. 161002: a type, shape or rank outside of these rules. */
+ACLNN_API aclnnStatus aclnnInplaceLeTensorGetWorkspaceSize(aclTensor* selfRef,
+                                                           const aclTensor* other,
+                                                           uint64_t* workspaceSize,
+                                                           aclOpExecutor** executor);
+
+/* Stage two, as above. */
+ACLNN_API aclnnStatus aclnnInplaceLeTensor(void* workspace, uint64_t workspaceSize,
+                                           aclOpExecutor* executor, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OPSERVE_ACLNNOP_ACLNN_LE_TENSOR_H_ */

@@ -1,0 +1,35 @@
+/* Gradient of softplus with respect to its input. */
+#ifndef OPSERVE_ACLNNOP_ACLNN_SOFTPLUS_BACKWARD_H_
+#define OPSERVE_ACLNNOP_ACLNN_SOFTPLUS_BACKWARD_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Stage one: checks the arguments, reports workspace bytes and creates an executor; no device work.
+ * With z = exp(beta * self):
+ * gradInput = gradOutput * z / (z + 1), or gradOutput where beta * self > threshold. The tensors
+ * broadcast and are promoted to a common dtype.
+ * gradOutput: FLOAT, FLOAT16, BF16, DOUBLE. self: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16,
+ * INT32, INT64, BOOL. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnSoftplusBackwardGetWorkspaceSize(
+    const aclTensor* gradOutput, const aclTensor* self, const aclScalar* beta,
+    const aclScalar* threshold, aclTensor* gradInput, uint64_t* workspaceSize,
+    aclOpExecutor** executor);
+
+/* Stage two: queues the computation on `stream` and returns. `workspace` is at least the reported
+ * bytes of device memory, 64-byte aligned, free to reuse once the stream has passed; may be null if
+ * that is 0. Frees the executor, on failure as well, unless it is repeatable.
+ * 161001: executor null, or workspace null with a size above 0. */
+ACLNN_API aclnnStatus aclnnSoftplusBackward(void* workspace, uint64_t workspaceSize,
+                                            aclOpExecutor* executor, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OPSERVE_ACLNNOP_ACLNN_SOFTPLUS_BACKWARD_H_ */
