@@ -7,7 +7,7 @@ set -euo pipefail
 build_packages=(
   g++ cmake ninja-build ccache pkg-config
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
-  libabsl-dev prometheus-cpp-dev zlib1g-dev nlohmann-json3-dev libcli11-dev libzip-dev zipcmp zipmerge ziptool libisal-dev libeigen3-dev libssl-dev libsystemd-dev
+  libabsl-dev prometheus-cpp-dev zlib1g-dev nlohmann-json3-dev libcli11-dev libzip-dev zipcmp zipmerge ziptool libisal-dev libeigen3-dev libffi-dev libssl-dev libsystemd-dev
   python3 python3-numpy
 )
 test_packages=(make libgtest-dev libgmock-dev libbenchmark-dev clang clang-format libclang-rt-dev openssl python3-seccomp

@@ -74,6 +74,33 @@ std::string AttributeNamesText(const AttributeDescriptor& attribute) {
                        });
 }
 
+namespace {
+
+struct TextOf {
+  std::string operator()(std::monostate) const { return ""; }
+  std::string operator()(int64_t value) const { return absl::StrCat(value); }
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(double value) const { return absl::StrCat(value); }
+  std::string operator()(const std::string& value) const { return value; }
+  std::string operator()(aclDataType value) const { return DtypeName(value); }
+  std::string operator()(const Scalar& value) const {
+    return value.dtype == ACL_BOOL ? (*this)(value.AsDouble() != 0) : std::visit(*this, value.value);
+  }
+  template <typename T>
+  std::string operator()(const std::vector<T>& values) const {
+    return absl::StrCat("[",
+                        absl::StrJoin(values, ", ",
+                                      [this](std::string* out, T value) {
+                                        absl::StrAppend(out, (*this)(value));
+                                      }),
+                        "]");
+  }
+};
+
+}  // namespace
+
+std::string ValueText(const AttributeValue& value) { return std::visit(TextOf(), value); }
+
 absl::string_view TypeText(AttributeType type) {
   static constexpr absl::string_view kTexts[] = {"an int64",         "a bool",
                                                  "a double",         "a text",

@@ -13,6 +13,9 @@ std::string ProblemOf(const AttributeDescriptor& attribute, const AttributeValue
 // "none (0), mean (1), sum (2)": the names an attribute takes; empty if it has none.
 std::string AttributeNamesText(const AttributeDescriptor& attribute);
 
+// "1", "true", "[0, 1]", "mean", "FLOAT"; "" for std::monostate.
+std::string ValueText(const AttributeValue& value);
+
 // "an int64", "a list of bools".
 absl::string_view TypeText(AttributeType type);
 

@@ -1,23 +1,33 @@
-// Attributes of a call: from what the caller wrote to values in the descriptor's order.
+// Attributes of a call: from what the caller wrote to values in the descriptor's order, and back.
 #pragma once
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
+#include "ops/catalog/attribute_values.h"
 #include "ops/catalog/operator_descriptor.h"
 #include "opserve/v1/operator_service.pb.h"
+#include "proto/dtypes/tensor_spec.h"
 
 namespace opserve::catalog {
 
 using AttributeValues = absl::InlinedVector<AttributeValue, 4>;
 
 // One value per attribute of `descriptor`, in its order; defaults where `given` has none.
-// kInvalidArgument (error.h): an unknown attribute, one given twice, a value of another type or out
-// of range, an unknown name.
+// kInvalidArgument (error.h): an unknown attribute, one given twice or missing, a value of another
+// type or out of range, a list of more than kMaxListLength, an unknown name.
 absl::StatusOr<AttributeValues> ResolveAttributes(
     const OperatorDescriptor& descriptor,
     const google::protobuf::RepeatedPtrField<v1::NamedAttribute>& given);
 
-// "none (0), mean (1), sum (2)": the names an attribute takes; empty if it has none.
-std::string AttributeNamesText(const AttributeDescriptor& attribute);
+// Most entries of an attribute that is a list, and most tensors of an input that is one.
+inline constexpr int kMaxListLength = 4096;
+
+// A value as it travels. Requires one that is there.
+v1::AttributeValue ToProto(const AttributeValue& value);
+
+// The wire's dtype of an ACL dtype, and the reverse: UNSPECIFIED and ACL_DT_UNDEFINED for those that
+// are none of ours.
+Dtype ToWire(aclDataType dtype);
+aclDataType ToAcl(Dtype dtype);
 
 }  // namespace opserve::catalog

@@ -14,7 +14,7 @@ namespace opserve::catalog {
 namespace {
 
 struct Catalog {
-  std::vector<OperatorDescriptor> operators;
+  std::vector<const OperatorDescriptor*> operators;
   absl::flat_hash_map<absl::string_view, const OperatorDescriptor*> by_name;
   absl::flat_hash_map<absl::string_view, const OperatorDescriptor*> by_function;
 };
@@ -27,13 +27,13 @@ const Catalog* ReadAll() {
       std::fprintf(stderr, "%s\n", std::string(descriptor.status().message()).c_str());
       std::abort();
     }
-    catalog->operators.push_back(*std::move(descriptor));
+    catalog->operators.push_back(new OperatorDescriptor(*std::move(descriptor)));
   }
   std::sort(catalog->operators.begin(), catalog->operators.end(),
-            [](const auto& a, const auto& b) { return a.name < b.name; });
-  for (const OperatorDescriptor& descriptor : catalog->operators) {
-    catalog->by_name.emplace(descriptor.name, &descriptor);
-    catalog->by_function.emplace(descriptor.stage_two, &descriptor);
+            [](const auto* a, const auto* b) { return a->name < b->name; });
+  for (const OperatorDescriptor* descriptor : catalog->operators) {
+    catalog->by_name.emplace(descriptor->name, descriptor);
+    catalog->by_function.emplace(descriptor->stage_two, descriptor);
   }
   return catalog;
 }
@@ -52,7 +52,7 @@ const OperatorDescriptor* FindIn(
 
 }  // namespace
 
-absl::Span<const OperatorDescriptor> AllOperators() { return TheCatalog().operators; }
+absl::Span<const OperatorDescriptor* const> AllOperators() { return TheCatalog().operators; }
 
 const OperatorDescriptor* FindOperator(absl::string_view name) {
   return FindIn(TheCatalog().by_name, name);

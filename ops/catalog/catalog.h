@@ -8,7 +8,7 @@
 namespace opserve::catalog {
 
 // All of them, by name; valid for the life of the process.
-absl::Span<const OperatorDescriptor> AllOperators();
+absl::Span<const OperatorDescriptor* const> AllOperators();
 
 // The operator of that exact name, or null.
 const OperatorDescriptor* FindOperator(absl::string_view name);

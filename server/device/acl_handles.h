@@ -16,9 +16,6 @@ struct AclDeleter {
   }
 };
 
-using TensorDescriptor =
-    std::unique_ptr<aclTensor, AclDeleter<aclTensor, &AclLibrary::aclDestroyTensor>>;
-
 // Owns an executor that has not gone to stage two, or is repeatable. A CANN without
 // aclDestroyAclOpExecutor has no way to give the former back, so there it stays.
 using ExecutorHandle =

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "proto/dtypes/tensor_spec.h"
+#include "ops/catalog/dtypes.h"
 #include "proto/status/error.h"
 #include "server/device/acl_status.h"
 #include "server/device/host_registration.h"
@@ -160,13 +161,27 @@ class Trial {
     return has_any;
   }
 
-  // The types of which stage one takes the golden case's inputs.
+  // The types of its first input of which stage one takes the golden case, all inputs of the first
+  // one's type being of that type.
   static std::string Types(const LoadedOperator& op, LaneContext& context) {
     std::vector<std::string> names;
-    for (const Dtype dtype : op.descriptor->inputs[0].dtypes) {
-      const absl::StatusOr<Program> program = GoldenProgram(op, dtype);
+    if (op.descriptor->inputs.empty() || op.descriptor->golden[0].inputs[0].empty()) return "";
+    const aclDataType own = op.descriptor->golden[0].inputs[0][0].spec.dtype;
+    for (const aclDataType dtype : op.descriptor->inputs[0].dtypes) {
+      catalog::GoldenCase golden = op.descriptor->golden[0];
+      for (auto& tensors : golden.inputs) {
+        for (catalog::GoldenCase::Tensor& tensor : tensors) {
+          if (tensor.spec.dtype == own) tensor.spec.dtype = dtype;
+        }
+      }
+      for (auto& tensors : golden.outputs) {
+        for (catalog::GoldenCase::Tensor& tensor : tensors) {
+          if (tensor.spec.dtype == own) tensor.spec.dtype = dtype;
+        }
+      }
+      const absl::StatusOr<Program> program = GoldenProgram(op, golden);
       if (program.ok() && context.plans.Acquire(program->invocations[0]).ok()) {
-        names.emplace_back(DtypeName(dtype));
+        names.emplace_back(catalog::DtypeName(dtype));
       }
     }
     return absl::StrJoin(names, " ");

@@ -72,7 +72,7 @@ void CheckLibraries(const AclLibrary& acl, const OperatorTable& operators, Repor
                   std::filesystem::path(op.library).filename().string());
     } else {
       report->Add(Verdict::kWarning, op.descriptor->name,
-                  absl::StrCat("no operator library has ", op.descriptor->binding.stage_one),
+                  absl::StrCat("no operator library has ", op.descriptor->stage_one),
                   "install the custom operator package that has it; the others serve without");
     }
   }

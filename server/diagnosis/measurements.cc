@@ -63,7 +63,7 @@ absl::StatusOr<CopyRates> MeasureCopies(LaneContext& lane) {
 }
 
 absl::StatusOr<LaunchTimes> MeasureLaunches(const LoadedOperator& op, LaneContext& lane) {
-  OPSERVE_ASSIGN_OR_RETURN(const Program program, GoldenProgram(op, v1::DATA_TYPE_FLOAT));
+  OPSERVE_ASSIGN_OR_RETURN(const Program program, GoldenProgram(op, op.descriptor->golden.front()));
   const BoundInvocation& invocation = program.invocations[0];
   OPSERVE_ASSIGN_OR_RETURN(const PlanCache::Lease lease, lane.plans.Acquire(invocation));
   // What is in the memory does not matter: nobody looks at the result.
@@ -74,19 +74,26 @@ absl::StatusOr<LaunchTimes> MeasureLaunches(const LoadedOperator& op, LaneContex
     bytes += (size + kAlignment - 1) / kAlignment * kAlignment;
   };
   for (const BoundInput& input : invocation.inputs) add(NumBytes(input.spec));
-  add(NumBytes(invocation.output));
+  for (const BoundOutput& output : invocation.outputs) add(NumBytes(output.spec));
   add(lease.plan->workspace_bytes());
   OPSERVE_ASSIGN_OR_RETURN(const DeviceBuffer memory, Allocate(bytes + kAlignment, lane));
   const auto at = [&](size_t i) -> void* { return static_cast<char*>(memory.data()) + offsets[i]; };
+  const size_t num_inputs = invocation.inputs.size();
+  std::vector<void*> outputs;
+  for (size_t i = 0; i < invocation.outputs.size(); ++i) outputs.push_back(at(num_inputs + i));
   std::vector<void*> inputs;
-  for (size_t i = 0; i < invocation.inputs.size(); ++i) inputs.push_back(at(i));
+  for (size_t i = 0; i < num_inputs; ++i) {
+    const std::optional<uint32_t> in_place = invocation.inputs[i].output;
+    inputs.push_back(in_place ? outputs[*in_place] : at(i));
+  }
+  void* const workspace = at(num_inputs + outputs.size());
 
   std::vector<absl::Duration> queued;
   std::vector<absl::Duration> done;
   for (int i = 0; i < kLaunches; ++i) {
     const absl::Time start = absl::Now();
     OPSERVE_RETURN_IF_ERROR(
-        lease.plan->Launch(inputs, at(inputs.size()), at(inputs.size() + 1), lane.lane.stream()));
+        lease.plan->Launch(inputs, outputs, workspace, lane.lane.stream()));
     queued.push_back(absl::Now() - start);
     OPSERVE_RETURN_IF_ERROR(lane.lane.Synchronize(lane.execution_timeout));
     done.push_back(absl::Now() - start);

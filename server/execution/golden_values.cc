@@ -1,10 +1,15 @@
 #include "server/execution/golden_values.h"
 
 #include <cmath>
-#include <cstring>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "ops/catalog/dtypes.h"
+#include "proto/dtypes/element.h"
 #include "proto/status/status_macros.h"
 #include "server/device/acl_status.h"
 #include "server/execution/program_runner.h"
@@ -13,74 +18,131 @@
 namespace opserve::server {
 namespace {
 
-// Of the expected value, or of one if that is smaller: devices round differently.
-constexpr double kTolerance = 1e-3;
 constexpr absl::Duration kTimeout = absl::Seconds(30);
 
 }  // namespace
 
-absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op, Dtype dtype) {
-  const catalog::GoldenCase& golden = op.descriptor->golden;
+absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op,
+                                      const catalog::GoldenCase& golden) {
   BoundInvocation invocation;
   invocation.op = &op;
   invocation.attributes.assign(golden.attributes.begin(), golden.attributes.end());
-  invocation.is_result = true;
-  absl::InlinedVector<TensorSpec, 3> specs;
   absl::InlinedVector<uint64_t, 3> payload_sizes;
-  for (size_t i = 0; i < golden.inputs.size(); ++i) {
-    specs.push_back({dtype, golden.inputs[i].shape});
-    payload_sizes.push_back(static_cast<uint64_t>(NumBytes(specs.back())));
-    BoundInput& input = invocation.inputs.emplace_back();
-    ViewWhole(specs.back(), &input);
-    input.source = PayloadSource{static_cast<uint32_t>(i)};
+  uint64_t payload_bytes = 0;
+  for (const std::vector<catalog::GoldenCase::Tensor>& tensors : golden.inputs) {
+    for (const catalog::GoldenCase::Tensor& tensor : tensors) {
+      const TensorSpec spec{catalog::ToWire(tensor.spec.dtype), tensor.spec.shape};
+      BoundInput& input = invocation.inputs.emplace_back();
+      ViewWhole(spec, &input);
+      input.source = PayloadSource{static_cast<uint32_t>(payload_sizes.size())};
+      payload_sizes.push_back(static_cast<uint64_t>(NumBytes(spec)));
+      payload_bytes += payload_sizes.back();
+    }
+    invocation.input_ends.push_back(static_cast<uint32_t>(invocation.inputs.size()));
   }
-  OPSERVE_ASSIGN_OR_RETURN(invocation.output,
-                           op.descriptor->infer_output(specs, invocation.attributes, std::nullopt));
-  invocation.work = op.descriptor->count_work(specs, invocation.attributes, invocation.output);
+  absl::InlinedVector<bool, 4> wanted;
+  absl::InlinedVector<std::optional<aclDataType>, 4> asked;
+  for (size_t i = 0; i < golden.outputs.size(); ++i) {
+    const catalog::OutputDescriptor& output = op.descriptor->outputs[i];
+    const auto& tensors = golden.outputs[i];
+    wanted.push_back(!tensors.empty() || output.is_list);
+    const bool asks = !tensors.empty() && !output.dtypes.empty();
+    asked.push_back(asks ? std::optional(tensors.front().spec.dtype) : std::nullopt);
+  }
+  OPSERVE_RETURN_IF_ERROR(JudgeCall(wanted, asked, &invocation));
   Program program;
   program.work = invocation.work;
-  program.results = {0};
+  for (uint32_t i = 0; i < invocation.outputs.size(); ++i) {
+    invocation.outputs[i].is_result = true;
+    program.results.push_back({0, i});
+    program.output_bytes += static_cast<uint64_t>(NumBytes(invocation.outputs[i].spec));
+  }
+  program.input_bytes = payload_bytes;
   program.invocations.push_back(std::move(invocation));
   program.ComputeFacts(payload_sizes);
   return program;
 }
 
+std::string GoldenBytes(const catalog::GoldenCase::Tensor& tensor) {
+  std::string bytes;
+  VisitElement(catalog::ToWire(tensor.spec.dtype), [&]<typename T>(std::type_identity<T>) {
+    using Number = std::conditional_t<std::is_same_v<T, double> || std::is_integral_v<T>, double, float>;
+    for (const double value : tensor.values) {
+      const T element = static_cast<T>(static_cast<Number>(value));
+      bytes.append(reinterpret_cast<const char*>(&element), sizeof(element));
+    }
+  });
+  return bytes;
+}
+
 namespace {
 
-absl::Status RunGoldenCase(const LoadedOperator& op, LaneContext& lane) {
-  const catalog::GoldenCase& golden = op.descriptor->golden;
-  OPSERVE_ASSIGN_OR_RETURN(const Program program, GoldenProgram(op, v1::DATA_TYPE_FLOAT));
-  std::vector<codec::Payload> payloads;
-  for (const catalog::GoldenCase::Input& input : golden.inputs) {
-    const size_t bytes = input.values.size() * sizeof(float);
-    const auto* data = reinterpret_cast<const char*>(input.values.data());
-    payloads.push_back({bytes, {absl::string_view(data, bytes)}});
+double ElementAt(Dtype dtype, const char* data, size_t index) {
+  return VisitElement(dtype, [&]<typename T>(std::type_identity<T>) {
+    return static_cast<double>(LoadElement<T>(data, static_cast<int64_t>(index)));
+  });
+}
+
+bool IsClose(double actual, double expected, double tolerance) {
+  if (std::isnan(expected) || std::isnan(actual)) return std::isnan(expected) == std::isnan(actual);
+  if (actual == expected) return true;  // infinities, too
+  return std::abs(actual - expected) <= tolerance * std::max(1.0, std::abs(expected));
+}
+
+absl::Status CompareGolden(const LoadedOperator& op, const catalog::GoldenCase& golden,
+                           const ProgramResult& result) {
+  size_t next = 0;
+  for (const std::vector<catalog::GoldenCase::Tensor>& tensors : golden.outputs) {
+    for (const catalog::GoldenCase::Tensor& expected : tensors) {
+      const auto wrong = [&](absl::string_view problem) {
+        return absl::InternalError(absl::StrCat(op.descriptor->name, ": golden case: ", problem));
+      };
+      if (next == result.outputs.size()) return wrong("outputs are missing");
+      const ProgramResult::Output& actual = result.outputs[next++];
+      if (catalog::ToAcl(actual.spec.dtype) != expected.spec.dtype ||
+          actual.spec.shape != expected.spec.shape) {
+        return wrong(absl::StrCat(actual.name, " is ", DtypeName(actual.spec.dtype), " ",
+                                  ShapeText(actual.spec.shape), ", must be ",
+                                  catalog::DtypeName(expected.spec.dtype), " ",
+                                  ShapeText(expected.spec.shape)));
+      }
+      for (size_t i = 0; i < expected.values.size(); ++i) {
+        const double value = ElementAt(actual.spec.dtype, actual.data.data(), i);
+        if (IsClose(value, expected.values[i], golden.tolerance)) continue;
+        return wrong(absl::StrCat(op.descriptor->outputs.size() == 1 ? "" : actual.name + ": ",
+                                  "element ", i, " is ", value, ", must be ", expected.values[i]));
+      }
+    }
   }
+  return next == result.outputs.size()
+             ? absl::OkStatus()
+             : absl::InternalError(absl::StrCat(op.descriptor->name, ": golden case: has ",
+                                                result.outputs.size(), " outputs, not ", next));
+}
+
+absl::Status RunGoldenCase(const LoadedOperator& op, const catalog::GoldenCase& golden,
+                           LaneContext& lane) {
+  OPSERVE_ASSIGN_OR_RETURN(const Program program, GoldenProgram(op, golden));
+  std::vector<std::string> bytes;
+  for (const auto& tensors : golden.inputs) {
+    for (const catalog::GoldenCase::Tensor& tensor : tensors) bytes.push_back(GoldenBytes(tensor));
+  }
+  std::vector<codec::Payload> payloads;
+  for (const std::string& payload : bytes) payloads.push_back({payload.size(), {payload}});
   const CallState call(absl::Now() + kTimeout);
   StageClock clock;
   OPSERVE_ASSIGN_OR_RETURN(const ProgramResult result,
                            RunProgram(program, payloads, call, /*tenant=*/0, lane, clock));
-  std::vector<float> actual(golden.expected.size());
-  const PinnedBuffer& data = result.outputs[0].data;
-  if (data.size() != actual.size() * sizeof(float)) {
-    return absl::InternalError(absl::StrCat(op.descriptor->name, ": golden case: ", data.size(),
-                                            " bytes instead of ", actual.size() * sizeof(float)));
-  }
-  std::memcpy(actual.data(), data.data(), data.size());
-  for (size_t i = 0; i < actual.size(); ++i) {
-    const double expected = golden.expected[i];
-    const double error = std::abs(actual[i] - expected);
-    if (error <= kTolerance * std::max(1.0, std::abs(expected))) continue;
-    return absl::InternalError(absl::StrCat(op.descriptor->name, ": golden case: element ", i,
-                                            " is ", actual[i], ", must be ", expected));
-  }
-  return absl::OkStatus();
+  return CompareGolden(op, golden, result);
 }
 
 }  // namespace
 
 absl::Status CheckGoldenValue(const LoadedOperator& op, LaneContext& lane) {
-  absl::Status status = RunGoldenCase(op, lane);
+  absl::Status status;
+  for (const catalog::GoldenCase& golden : op.descriptor->golden) {
+    status.Update(RunGoldenCase(op, golden, lane));
+  }
   op.support->Set(SaysUnsupported(status) ? std::string(status.message()) : "");
   return status;
 }

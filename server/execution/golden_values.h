@@ -1,6 +1,8 @@
 // Whether a device computes right: every operator's golden case, run like any request.
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/execution/lane_context.h"
@@ -9,11 +11,14 @@
 
 namespace opserve::server {
 
-// The catalogue's golden case as a program of one invocation, with inputs of `dtype`.
-// Errors: those of the operator's infer_output.
-absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op, Dtype dtype);
+// The catalogue's golden case as a program of one invocation: its payloads are the tensors of its
+// inputs, in their order. kInvalidArgument: the operator's own rules refuse it.
+absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op, const catalog::GoldenCase& golden);
 
-// Runs the catalogue's golden case of a loaded operator on the lane and compares. The calling
+// The elements of a golden case's tensor.
+std::string GoldenBytes(const catalog::GoldenCase::Tensor& tensor);
+
+// Runs the catalogue's golden cases of a loaded operator on the lane and compares. The calling
 // thread must be bound to the lane's device.
 //
 // kInternal: a result is wrong; the message names operator, element, expected and actual value.

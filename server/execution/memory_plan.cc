@@ -52,7 +52,10 @@ MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload
   MemoryPlan plan;
   plan.payloads.resize(payload_bytes.size());
   plan.windows.resize(program.windows.size());
-  plan.outputs.resize(count);
+  const BoundInvocation* last_invocation = count == 0 ? nullptr : &program.invocations.back();
+  plan.outputs.resize(last_invocation == nullptr
+                          ? 0
+                          : last_invocation->first_output + last_invocation->outputs.size());
   plan.workspaces.resize(count);
 
   // Small programs are planned without asking for memory.
@@ -72,10 +75,14 @@ MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload
         last_window_reader[shared->window] = now;
       }
     }
-    const int last = invocation.is_result ? static_cast<int>(count)
-                                          : static_cast<int>(invocation.last_reader.value_or(i));
-    if (!invocation.window || is_copied(*invocation.window)) {
-      add(static_cast<uint64_t>(NumBytes(invocation.output)), now, last, &plan.outputs[i]);
+    for (size_t k = 0; k < invocation.outputs.size(); ++k) {
+      const BoundOutput& output = invocation.outputs[k];
+      const int last = output.is_result ? static_cast<int>(count)
+                                        : static_cast<int>(output.last_reader.value_or(i));
+      if (!output.window || is_copied(*output.window)) {
+        add(static_cast<uint64_t>(NumBytes(output.spec)), now, last,
+            &plan.outputs[invocation.first_output + k]);
+      }
     }
     add(workspace_bytes[i], now, now, &plan.workspaces[i]);
   }

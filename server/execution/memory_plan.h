@@ -20,7 +20,7 @@ struct Program;
 struct MemoryPlan {
   absl::InlinedVector<uint64_t, 4> payloads;    // by payload
   std::vector<uint64_t> windows;                // of inputs that are copied, by window
-  absl::InlinedVector<uint64_t, 4> outputs;     // by invocation
+  absl::InlinedVector<uint64_t, 4> outputs;     // by output (Program::position)
   absl::InlinedVector<uint64_t, 4> workspaces;  // by invocation
   uint64_t total_bytes = 0;
 };

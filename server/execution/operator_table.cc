@@ -23,11 +23,12 @@ std::string LoadedOperator::unavailable_reason() const {
 
 OperatorTable::OperatorTable(const AclLibrary& acl) {
   for (const catalog::OperatorDescriptor* descriptor : catalog::AllOperators()) {
-    const catalog::Binding& binding = descriptor->binding;
-    AclLibrary::Operator functions = acl.FindOperator(binding.stage_one, binding.stage_two);
+    AclLibrary::Operator functions =
+        acl.FindOperator(descriptor->stage_one.c_str(), descriptor->stage_two.c_str());
     operators_.push_back(
         {.descriptor = descriptor,
          .stage_one = functions.stage_one,
+         .call = std::make_shared<StageOneFunction>(*descriptor, functions.stage_one),
          .stage_two = reinterpret_cast<catalog::StageTwoFunction>(functions.stage_two),
          .library = std::move(functions.library),
          .index = static_cast<int>(operators_.size())});

@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "ops/catalog/operator_descriptor.h"
 #include "server/device/acl_library.h"
+#include "server/execution/stage_one_function.h"
 
 namespace opserve::server {
 
@@ -35,6 +36,7 @@ class OperatorSupport {
 struct LoadedOperator {
   const catalog::OperatorDescriptor* descriptor;
   void* stage_one;  // null if the libraries lack the operator
+  std::shared_ptr<const StageOneFunction> call;  // calls stage_one
   catalog::StageTwoFunction stage_two;
   std::string library;  // path of the library that has both
   int index;            // position in the table, for metrics

@@ -15,12 +15,6 @@
 namespace opserve::server {
 namespace {
 
-// Tensors without elements have no memory, but the setters of addresses want one; nothing is read
-// there.
-void* const kNoElements = reinterpret_cast<void*>(uintptr_t{64});
-
-void* OrNoElements(void* address) { return address != nullptr ? address : kNoElements; }
-
 // Appends the bytes of numbers to a key. Each sequence is preceded by its length, so that no two
 // calls have the same key.
 class KeyWriter {
@@ -34,13 +28,28 @@ class KeyWriter {
   }
   void Attribute(const catalog::AttributeValue& value) {
     Number(static_cast<int64_t>(value.index()));
-    if (const auto* number = std::get_if<double>(&value)) {
-      Number(std::bit_cast<int64_t>(*number));  // by bits: -0.0 is not 0.0, NaN is itself
-    } else if (const auto* truth = std::get_if<bool>(&value)) {
-      Number(*truth);
-    } else {
-      Number(std::get<int64_t>(value));
-    }
+    std::visit(*this, value);
+  }
+  // The alternatives of an attribute.
+  void operator()(std::monostate) {}
+  void operator()(int64_t value) { Number(value); }
+  void operator()(bool value) { Number(value); }
+  // By bits: -0.0 is not 0.0, NaN is itself.
+  void operator()(double value) { Number(std::bit_cast<int64_t>(value)); }
+  void operator()(aclDataType value) { Number(value); }
+  void operator()(const std::string& value) {
+    Number(static_cast<int64_t>(value.size()));
+    key_.append(value);
+  }
+  void operator()(const catalog::Scalar& value) {
+    Number(value.dtype);
+    Number(static_cast<int64_t>(value.value.index()));
+    std::visit(*this, value.value);
+  }
+  template <typename T>
+  void operator()(const std::vector<T>& values) {
+    Number(static_cast<int64_t>(values.size()));
+    for (const T value : values) (*this)(value);
   }
 
  private:
@@ -52,79 +61,55 @@ std::string KeyOf(const BoundInvocation& invocation) {
   key.reserve(512);
   KeyWriter writer(&key);
   writer.Number(invocation.op->index);
+  for (const uint32_t end : invocation.input_ends) writer.Number(end);
   for (const BoundInput& input : invocation.inputs) {
     writer.Number(input.spec.dtype);
     writer.Numbers(input.spec.shape);
+    if (input.output) continue;  // its copy is contiguous
     writer.Numbers(input.strides);
     writer.Number(input.offset);
     writer.Number(input.storage_elements);
   }
-  writer.Number(invocation.output.dtype);
-  writer.Numbers(invocation.output.shape);
+  for (const uint32_t end : invocation.output_ends) writer.Number(end);
+  for (const BoundOutput& output : invocation.outputs) {
+    writer.Number(output.spec.dtype);
+    writer.Numbers(output.spec.shape);
+  }
   for (const catalog::AttributeValue& attribute : invocation.attributes) {
     writer.Attribute(attribute);
   }
   return key;
 }
 
-aclDataType ToAclDataType(Dtype dtype) {
-  const DtypeFacts* const facts = FindDtype(dtype);
-  return facts == nullptr ? ACL_DT_UNDEFINED : static_cast<aclDataType>(facts->acl);
-}
-
-absl::StatusOr<TensorDescriptor> Describe(const AclLibrary& acl, const TensorSpec& spec,
-                                          const Shape& strides, int64_t offset,
-                                          int64_t storage_elements, void* address) {
-  const bool is_plain = offset == 0 && strides == ContiguousStrides(spec.shape);
-  const Shape storage = is_plain ? spec.shape : Shape{std::max<int64_t>(storage_elements, 1)};
-  aclTensor* tensor = acl.aclCreateTensor(spec.shape.data(), spec.shape.size(),
-                                          ToAclDataType(spec.dtype), strides.data(), offset,
-                                          ACL_FORMAT_ND, storage.data(), storage.size(), address);
-  if (tensor == nullptr) return AclCallStatus(acl, "aclCreateTensor", ACL_ERROR_FAILURE);
-  return TensorDescriptor(tensor, TensorDescriptor::deleter_type{&acl});
-}
-
 }  // namespace
 
-absl::StatusOr<Plan::Descriptors> Plan::DescribeTensors(absl::Span<void* const> inputs,
-                                                        void* output) const {
-  Descriptors descriptors;
-  for (size_t i = 0; i < call_.inputs.size(); ++i) {
-    const BoundInput& input = call_.inputs[i];
-    OPSERVE_ASSIGN_OR_RETURN(
-        TensorDescriptor tensor,
-        Describe(acl_, input.spec, input.strides, input.offset, input.storage_elements, inputs[i]));
-    descriptors.inputs.push_back(std::move(tensor));
-  }
-  OPSERVE_ASSIGN_OR_RETURN(descriptors.output,
-                           Describe(acl_, call_.output, ContiguousStrides(call_.output.shape),
-                                    /*offset=*/0, NumElements(call_.output.shape), output));
-  return descriptors;
-}
-
-absl::StatusOr<ExecutorHandle> Plan::RunStageOne(const Descriptors& descriptors,
+absl::StatusOr<ExecutorHandle> Plan::RunStageOne(const StageOneArguments& arguments,
                                                  uint64_t* workspace_bytes) const {
-  absl::InlinedVector<aclTensor*, 3> inputs;
-  for (const TensorDescriptor& input : descriptors.inputs) inputs.push_back(input.get());
   aclOpExecutor* executor = nullptr;
-  const catalog::Binding& binding = op().descriptor->binding;
   OPSERVE_RETURN_IF_ERROR(
-      AclCallStatus(acl_, binding.stage_one,
-                    binding.call_stage_one(op().stage_one, {.inputs = inputs,
-                                                            .attributes = call_.attributes,
-                                                            .output = descriptors.output.get(),
-                                                            .workspace_bytes = workspace_bytes,
-                                                            .executor = &executor})));
+      AclCallStatus(acl_, op().descriptor->stage_one.c_str(),
+                    op().call->Call(arguments.values(), workspace_bytes, &executor)));
   return ExecutorHandle(executor, ExecutorHandle::deleter_type{&acl_});
 }
 
+bool Plan::CanRepeat() const {
+  const catalog::OperatorDescriptor& descriptor = *op().descriptor;
+  const auto is_list = [](const auto& argument) { return argument.is_list; };
+  const bool has_lists =
+      std::any_of(descriptor.inputs.begin(), descriptor.inputs.end(), is_list) ||
+      std::any_of(descriptor.outputs.begin(), descriptor.outputs.end(), is_list);
+  return acl_.HasRepeatableExecutors() &&
+         (!has_lists || (acl_.aclSetDynamicInputTensorAddr != nullptr &&
+                         acl_.aclSetDynamicOutputTensorAddr != nullptr));
+}
+
 absl::Status Plan::Prepare() {
-  const absl::InlinedVector<void*, 3> no_addresses(call_.inputs.size(), nullptr);
-  OPSERVE_ASSIGN_OR_RETURN(descriptors_, DescribeTensors(no_addresses, nullptr));
-  OPSERVE_ASSIGN_OR_RETURN(executor_, RunStageOne(descriptors_, &workspace_bytes_));
-  const int code = acl_.HasRepeatableExecutors()
-                       ? acl_.aclSetAclOpExecutorRepeatable(executor_.get())
-                       : ACLNN_ERR_INNER;
+  OPSERVE_ASSIGN_OR_RETURN(StageOneArguments arguments,
+                           StageOneArguments::Make(acl_, call_, /*inputs=*/{}, /*outputs=*/{}));
+  arguments_.emplace(std::move(arguments));
+  OPSERVE_ASSIGN_OR_RETURN(executor_, RunStageOne(*arguments_, &workspace_bytes_));
+  const int code =
+      CanRepeat() ? acl_.aclSetAclOpExecutorRepeatable(executor_.get()) : ACLNN_ERR_INNER;
   if (code == ACLNN_ERR_INNER) {  // this call's executor can run only once
     executor_.reset();
     return absl::OkStatus();
@@ -132,24 +117,13 @@ absl::Status Plan::Prepare() {
   return AclCallStatus(acl_, "aclSetAclOpExecutorRepeatable", code);
 }
 
-absl::Status Plan::SetAddresses(absl::Span<void* const> inputs, void* output) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    OPSERVE_RETURN_IF_ERROR(
-        AclCallStatus(acl_, "aclSetInputTensorAddr",
-                      acl_.aclSetInputTensorAddr(executor_.get(), i, descriptors_.inputs[i].get(),
-                                                 OrNoElements(inputs[i]))));
-  }
-  return AclCallStatus(acl_, "aclSetOutputTensorAddr",
-                       acl_.aclSetOutputTensorAddr(executor_.get(), 0, descriptors_.output.get(),
-                                                   OrNoElements(output)));
-}
-
-absl::Status Plan::LaunchOnce(absl::Span<void* const> inputs, void* output, void* workspace,
-                              aclrtStream stream) {
-  OPSERVE_ASSIGN_OR_RETURN(Descriptors made, DescribeTensors(inputs, output));
-  const Descriptors& descriptors = launched_.emplace_back(std::move(made));
+absl::Status Plan::LaunchOnce(absl::Span<void* const> inputs, absl::Span<void* const> outputs,
+                              void* workspace, aclrtStream stream) {
+  OPSERVE_ASSIGN_OR_RETURN(StageOneArguments made,
+                           StageOneArguments::Make(acl_, call_, inputs, outputs));
+  const StageOneArguments& arguments = launched_.emplace_back(std::move(made));
   uint64_t bytes = 0;
-  OPSERVE_ASSIGN_OR_RETURN(ExecutorHandle executor, RunStageOne(descriptors, &bytes));
+  OPSERVE_ASSIGN_OR_RETURN(ExecutorHandle executor, RunStageOne(arguments, &bytes));
   if (bytes > workspace_bytes_) {
     const uint64_t had = std::exchange(workspace_bytes_, bytes);
     return MakeError(Reason::kDeviceMemory,
@@ -157,16 +131,16 @@ absl::Status Plan::LaunchOnce(absl::Span<void* const> inputs, void* output, void
                                   " were set aside; repeat the call"));
   }
   // Stage two takes the executor over, also when it fails.
-  return AclCallStatus(acl_, op().descriptor->binding.stage_two,
+  return AclCallStatus(acl_, op().descriptor->stage_two.c_str(),
                        op().stage_two(workspace, bytes, executor.release(), stream));
 }
 
-absl::Status Plan::Launch(absl::Span<void* const> inputs, void* output, void* workspace,
-                          aclrtStream stream) {
-  if (executor_ == nullptr) return LaunchOnce(inputs, output, workspace, stream);
-  absl::Status status = SetAddresses(inputs, output);
+absl::Status Plan::Launch(absl::Span<void* const> inputs, absl::Span<void* const> outputs,
+                          void* workspace, aclrtStream stream) {
+  if (executor_ == nullptr) return LaunchOnce(inputs, outputs, workspace, stream);
+  absl::Status status = arguments_->SetAddresses(executor_.get(), inputs, outputs);
   if (status.ok()) {
-    status = AclCallStatus(acl_, op().descriptor->binding.stage_two,
+    status = AclCallStatus(acl_, op().descriptor->stage_two.c_str(),
                            op().stage_two(workspace, workspace_bytes_, executor_.get(), stream));
   }
   is_broken_ = !status.ok();
@@ -178,7 +152,10 @@ PlanCache::~PlanCache() {
 }
 
 void PlanCache::Remove(std::list<Entry>::iterator entry) {
-  counters_.of[entry->op].entries.fetch_sub(1, std::memory_order_relaxed);
+  PlanCacheCounters::Operator& counters = counters_.of[entry->op];
+  counters.entries.fetch_sub(1, std::memory_order_relaxed);
+  counters.objects.fetch_sub(static_cast<int64_t>(entry->plan->arguments_->size()),
+                             std::memory_order_relaxed);
   by_key_.erase(entry->key);
   entries_.erase(entry);
 }
@@ -209,6 +186,8 @@ absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invoc
   entries_.push_front({std::move(key), invocation.op->index, plan});
   by_key_.emplace(entries_.front().key, entries_.begin());
   counters.entries.fetch_add(1, std::memory_order_relaxed);
+  counters.objects.fetch_add(static_cast<int64_t>(plan->arguments_->size()),
+                             std::memory_order_relaxed);
   return Lease{std::move(plan), /*is_hit=*/false};
 }
 

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include "absl/types/span.h"
 #include "server/device/acl_handles.h"
 #include "server/execution/program.h"
+#include "server/execution/stage_one_arguments.h"
 
 namespace opserve::server {
 
@@ -36,6 +38,7 @@ struct PlanCacheCounters {
   struct Operator {
     std::atomic<uint64_t> hits = 0, misses = 0, evictions = 0, uncacheable = 0;
     std::atomic<int64_t> entries = 0;
+    std::atomic<int64_t> objects = 0;  // of ACL that the entries keep, besides executors
   };
   std::vector<Operator> of;
 };
@@ -46,38 +49,34 @@ class Plan {
   const LoadedOperator& op() const { return *call_.op; }
   uint64_t workspace_bytes() const { return workspace_bytes_; }
 
-  // Stage two of the call with these addresses (null only where a tensor has no elements), queued
+  // Stage two of the call with these addresses, by tensor (null only where one has no elements; an
+  // input that is written in place has its output's), queued
   // on `stream`. `workspace`: workspace_bytes(), alive until the stream is past the call. The plan
   // must stay leased until then, too.
   //
   // kResourceExhausted: a call without a repeatable executor asks for more workspace than before.
   // Else AclCallStatus.
-  absl::Status Launch(absl::Span<void* const> inputs, void* output, void* workspace,
-                      aclrtStream stream);
+  absl::Status Launch(absl::Span<void* const> inputs, absl::Span<void* const> outputs,
+                      void* workspace, aclrtStream stream);
 
  private:
   friend class PlanCache;
   Plan(const AclLibrary& acl, const BoundInvocation& call) : acl_(acl), call_(call) {}
 
-  struct Descriptors {
-    absl::InlinedVector<TensorDescriptor, 3> inputs;
-    TensorDescriptor output;
-  };
-
   // Finds out the workspace, and makes an executor to keep if there can be one.
   absl::Status Prepare();
-  absl::StatusOr<Descriptors> DescribeTensors(absl::Span<void* const> inputs, void* output) const;
-  absl::StatusOr<ExecutorHandle> RunStageOne(const Descriptors& descriptors,
+  absl::StatusOr<ExecutorHandle> RunStageOne(const StageOneArguments& arguments,
                                              uint64_t* workspace_bytes) const;
-  absl::Status SetAddresses(absl::Span<void* const> inputs, void* output);
+  // Whether the libraries can give a repeatable executor other addresses.
+  bool CanRepeat() const;
   // Both stages, with an executor for this launch.
-  absl::Status LaunchOnce(absl::Span<void* const> inputs, void* output, void* workspace,
-                          aclrtStream stream);
+  absl::Status LaunchOnce(absl::Span<void* const> inputs, absl::Span<void* const> outputs,
+                          void* workspace, aclrtStream stream);
 
   const AclLibrary& acl_;
   const BoundInvocation call_;
-  Descriptors descriptors_;
-  std::list<Descriptors> launched_;  // of launches that may still be running: until the next lease
+  std::optional<StageOneArguments> arguments_;  // of Prepare
+  std::list<StageOneArguments> launched_;  // of launches that may still be running: until the next lease
   ExecutorHandle executor_;          // null: stage one runs for each launch
   bool is_broken_ = false;           // a launch failed: not to be used again
   uint64_t workspace_bytes_ = 0;

@@ -6,6 +6,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ops/catalog/dtypes.h"
+#include "ops/catalog/rules.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
 #include "server/device/pinned_pool.h"
@@ -20,13 +22,23 @@ absl::Status TooLarge(absl::string_view operator_name, absl::string_view argumen
                    problem);
 }
 
-std::string DtypeList(const std::vector<Dtype>& dtypes) {
-  return absl::StrJoin(
-      dtypes, ", ", [](std::string* out, Dtype dtype) { absl::StrAppend(out, DtypeName(dtype)); });
+std::string DtypeList(const std::vector<aclDataType>& dtypes) {
+  return absl::StrJoin(dtypes, ", ", [](std::string* out, aclDataType dtype) {
+    absl::StrAppend(out, catalog::DtypeName(dtype));
+  });
 }
 
-bool Accepts(const std::vector<Dtype>& dtypes, Dtype dtype) {
-  return std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end();
+bool Accepts(const std::vector<aclDataType>& dtypes, Dtype dtype) {
+  return std::find(dtypes.begin(), dtypes.end(), catalog::ToAcl(dtype)) != dtypes.end();
+}
+
+// Puts the tensors' specs, which rules read, one after the other.
+absl::InlinedVector<catalog::Spec, 3> SpecsOf(const BoundInvocation& bound) {
+  absl::InlinedVector<catalog::Spec, 3> specs;
+  for (const BoundInput& input : bound.inputs) {
+    specs.push_back({catalog::ToAcl(input.spec.dtype), input.spec.shape});
+  }
+  return specs;
 }
 
 // Puts the argument in front of an error about it. Errors without a reason are mistakes in the
@@ -102,17 +114,17 @@ class Binder {
     if (IsInProportion(program_.output_bytes, program_.input_bytes, limits_.max_output_ratio)) {
       return absl::OkStatus();
     }
+    const std::string& name = descriptor.outputs.front().name;
     return NeverFits(descriptor, Reason::kAmplification,
-                     absl::StrCat(descriptor.output.name, ": outputs of ", program_.output_bytes,
+                     absl::StrCat(name, ": outputs of ", program_.output_bytes,
                                   " bytes from inputs of ", program_.input_bytes, ", more than ",
                                   limits_.max_output_ratio, " times as much"),
-                     descriptor.output.name);
+                     name);
   }
 
   // Neither may it ask for much work, which broadcasting and strides of 0 allow as well.
-  absl::Status CountWork(const catalog::OperatorDescriptor& descriptor, BoundInvocation* bound,
-                         absl::Span<const TensorSpec> specs) {
-    bound->work = descriptor.count_work(specs, bound->attributes, bound->output);
+  absl::Status CountWork(const catalog::OperatorDescriptor& descriptor,
+                         const BoundInvocation* bound) {
     if (__builtin_add_overflow(program_.work, bound->work, &program_.work)) {
       program_.work = UINT64_MAX;
     }
@@ -147,26 +159,32 @@ class Binder {
     OPSERVE_ASSIGN_OR_RETURN(bound.attributes,
                              catalog::ResolveAttributes(descriptor, invocation.attributes()));
     OPSERVE_RETURN_IF_ERROR(BindInputs(invocation, descriptor, &bound));
-    OPSERVE_ASSIGN_OR_RETURN(std::optional<Dtype> dtype, RequestedDtype(invocation, descriptor));
-
-    absl::InlinedVector<TensorSpec, 3> specs;
-    for (const BoundInput& input : bound.inputs) specs.push_back(input.spec);
-    OPSERVE_ASSIGN_OR_RETURN(bound.output, descriptor.infer_output(specs, bound.attributes, dtype));
-    if (absl::Status status = CheckShape(bound.output.dtype, bound.output.shape); !status.ok()) {
-      return TooLarge(descriptor.name, descriptor.output.name, status.message());
+    absl::InlinedVector<bool, 4> wanted;
+    absl::InlinedVector<std::optional<aclDataType>, 4> asked;
+    OPSERVE_RETURN_IF_ERROR(ReadOutputRequests(invocation, descriptor, &wanted, &asked));
+    OPSERVE_RETURN_IF_ERROR(JudgeCall(wanted, asked, &bound));
+    for (size_t i = 0; i < bound.outputs.size(); ++i) {
+      const TensorSpec& spec = bound.outputs[i].spec;
+      const std::string name = bound.OutputName(static_cast<uint32_t>(i));
+      if (absl::Status status = CheckShape(spec.dtype, spec.shape); !status.ok()) {
+        return TooLarge(descriptor.name, name, status.message());
+      }
+      OPSERVE_RETURN_IF_ERROR(CountBytes(
+          descriptor.name, name, static_cast<uint64_t>(NumBytes(spec)), &program_.output_bytes));
     }
-    OPSERVE_RETURN_IF_ERROR(CountBytes(descriptor.name, descriptor.output.name,
-                                       static_cast<uint64_t>(NumBytes(bound.output)),
-                                       &program_.output_bytes));
     OPSERVE_RETURN_IF_ERROR(CheckAmplification(descriptor));
-    OPSERVE_RETURN_IF_ERROR(CountWork(descriptor, &bound, specs));
+    OPSERVE_RETURN_IF_ERROR(CountWork(descriptor, &bound));
+    if (!program_.invocations.empty()) {
+      const BoundInvocation& before = program_.invocations.back();
+      bound.first_output = before.first_output + static_cast<uint32_t>(before.outputs.size());
+    }
     program_.invocations.push_back(std::move(bound));
     return absl::OkStatus();
   }
 
   absl::Status BindInputs(const v1::Invocation& invocation,
                           const catalog::OperatorDescriptor& descriptor, BoundInvocation* bound) {
-    absl::InlinedVector<const v1::Tensor*, 3> given(descriptor.inputs.size(), nullptr);
+    absl::InlinedVector<const v1::NamedTensor*, 3> given(descriptor.inputs.size(), nullptr);
     for (const v1::NamedTensor& named : invocation.inputs()) {
       const size_t index = InputIndex(descriptor, named.name());
       if (index == descriptor.inputs.size()) {
@@ -174,24 +192,64 @@ class Binder {
                            absl::StrCat("no such input; there are: ", InputNames(descriptor)));
       }
       if (given[index] != nullptr) return InvalidCall(descriptor.name, named.name(), "given twice");
-      given[index] = &named.tensor();
+      given[index] = &named;
     }
     for (size_t i = 0; i < given.size(); ++i) {
       const catalog::InputDescriptor& input = descriptor.inputs[i];
-      if (given[i] == nullptr) {
+      if (given[i] != nullptr) {
+        OPSERVE_RETURN_IF_ERROR(BindInput(*given[i], descriptor, input, bound));
+      } else if (!input.is_optional) {
         return InvalidCall(descriptor.name, input.name, "missing", kAclnnParamNullptr);
       }
-      BoundInput bound_input;
-      if (absl::Status status = BindTensor(*given[i], &bound_input); !status.ok()) {
-        return AtArgument(descriptor.name, input.name, status);
-      }
-      if (!Accepts(input.dtypes, bound_input.spec.dtype)) {
-        return InvalidCall(descriptor.name, input.name,
-                           absl::StrCat("dtype ", DtypeName(bound_input.spec.dtype), "; it may be ",
-                                        DtypeList(input.dtypes)));
-      }
-      bound->inputs.push_back(std::move(bound_input));
+      bound->input_ends.push_back(static_cast<uint32_t>(bound->inputs.size()));
     }
+    return absl::OkStatus();
+  }
+
+  // The tensor of an input, or those of a list.
+  absl::Status BindInput(const v1::NamedTensor& given,
+                         const catalog::OperatorDescriptor& descriptor,
+                         const catalog::InputDescriptor& input, BoundInvocation* bound) {
+    if (!input.is_list) {
+      if (given.has_list()) {
+        return InvalidCall(descriptor.name, input.name, "is a list, must be one tensor");
+      }
+      return BindElement(given.tensor(), descriptor, input, input.name, bound);
+    }
+    if (given.has_tensor()) {
+      return InvalidCall(descriptor.name, input.name, "is one tensor, must be a list of them");
+    }
+    const auto& tensors = given.list().tensors();
+    if (tensors.size() > catalog::kMaxListLength) {
+      return TooLarge(descriptor.name, input.name,
+                      absl::StrCat("has ", tensors.size(), " tensors, at most ",
+                                   catalog::kMaxListLength, " allowed"));
+    }
+    for (int i = 0; i < tensors.size(); ++i) {
+      OPSERVE_RETURN_IF_ERROR(BindElement(tensors[i], descriptor, input,
+                                          absl::StrCat(input.name, ".", i), bound));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status BindElement(const v1::Tensor& tensor, const catalog::OperatorDescriptor& descriptor,
+                           const catalog::InputDescriptor& input, absl::string_view name,
+                           BoundInvocation* bound) {
+    BoundInput element;
+    if (absl::Status status = BindTensor(tensor, &element); !status.ok()) {
+      return AtArgument(descriptor.name, name, status);
+    }
+    if (!Accepts(input.dtypes, element.spec.dtype)) {
+      return InvalidCall(descriptor.name, name,
+                         absl::StrCat("dtype ", DtypeName(element.spec.dtype), "; it may be ",
+                                      DtypeList(input.dtypes)));
+    }
+    // Its copy is contiguous, so what is copied must be, too.
+    if (input.output && element.strides != ContiguousStrides(element.spec.shape)) {
+      return InvalidCall(descriptor.name, name,
+                         "is changed in place, so its view must be contiguous");
+    }
+    bound->inputs.push_back(std::move(element));
     return absl::OkStatus();
   }
 
@@ -354,50 +412,78 @@ class Binder {
           "an invocation_output has its own dtype, shape, strides and offset; leave them out");
     }
     const v1::InvocationOutput& output = tensor.invocation_output();
-    OPSERVE_ASSIGN_OR_RETURN(const uint32_t source,
+    OPSERVE_ASSIGN_OR_RETURN(const OutputRef source,
                              FindOutput(output.invocation(), output.output()));
-    BoundInvocation& producer = program_.invocations[source];
-    producer.last_reader = static_cast<uint32_t>(program_.invocations.size());
-    ViewWhole(producer.output, bound);
-    bound->source = InvocationSource{source};
+    BoundOutput& produced = OutputOf(source);
+    produced.last_reader = static_cast<uint32_t>(program_.invocations.size());
+    ViewWhole(produced.spec, bound);
+    bound->source = source;
     return absl::OkStatus();
   }
 
+  BoundOutput& OutputOf(const OutputRef& ref) {
+    return program_.invocations[ref.invocation].outputs[ref.output];
+  }
+
   // Resolves an output among the invocations bound so far.
-  absl::StatusOr<uint32_t> FindOutput(uint32_t invocation, const std::string& output) const {
+  absl::StatusOr<OutputRef> FindOutput(uint32_t invocation, const std::string& name) const {
     if (invocation >= program_.invocations.size()) {
       return absl::InvalidArgumentError(
           absl::StrCat("output of invocation ", invocation, ", which is not before it"));
     }
-    const catalog::OperatorDescriptor& producer = *program_.invocations[invocation].op->descriptor;
-    if (!output.empty() && output != producer.output.name) {
-      return absl::InvalidArgumentError(absl::StrCat(producer.name, " has no output \"", output,
-                                                     "\"; it has ", producer.output.name));
+    const BoundInvocation& producer = program_.invocations[invocation];
+    if (name.empty() && !producer.outputs.empty()) return OutputRef{invocation, 0};
+    std::vector<std::string> names;
+    for (uint32_t i = 0; i < producer.outputs.size(); ++i) {
+      names.push_back(producer.OutputName(i));
+      if (names.back() == name) return OutputRef{invocation, i};
     }
-    return invocation;
+    return absl::InvalidArgumentError(absl::StrCat(producer.op->descriptor->name,
+                                                   " has no output \"", name, "\" here; it has ",
+                                                   absl::StrJoin(names, ", ")));
   }
 
-  static absl::StatusOr<std::optional<Dtype>> RequestedDtype(
-      const v1::Invocation& invocation, const catalog::OperatorDescriptor& descriptor) {
-    std::optional<Dtype> dtype;
-    if (invocation.outputs_size() > 1) {
-      return InvalidCall(descriptor.name, "outputs", "more than the operator has");
-    }
-    for (const v1::OutputRequest& output : invocation.outputs()) {
-      if (output.name() != descriptor.output.name) {
-        return InvalidCall(descriptor.name, output.name(),
-                           absl::StrCat("no such output; there is ", descriptor.output.name));
-      }
-      if (output.dtype() == v1::DATA_TYPE_UNSPECIFIED) continue;
-      if (!Accepts(descriptor.output.dtypes, output.dtype())) {
+  // Which outputs are wanted, and the dtypes that they are to have.
+  static absl::Status ReadOutputRequests(
+      const v1::Invocation& invocation, const catalog::OperatorDescriptor& descriptor,
+      absl::InlinedVector<bool, 4>* wanted,
+      absl::InlinedVector<std::optional<aclDataType>, 4>* asked) {
+    const auto& outputs = descriptor.outputs;
+    asked->resize(outputs.size());
+    absl::InlinedVector<bool, 4> is_named(outputs.size(), false);
+    bool chooses = false;  // among masked outputs
+    for (const v1::OutputRequest& request : invocation.outputs()) {
+      size_t index = 0;
+      while (index < outputs.size() && outputs[index].name != request.name()) ++index;
+      if (index == outputs.size()) {
         return InvalidCall(
-            descriptor.name, descriptor.output.name,
-            absl::StrCat("dtype ", DtypeName(output.dtype()), " asked for; it may be ",
-                         DtypeList(descriptor.output.dtypes)));
+            descriptor.name, request.name(),
+            absl::StrCat(
+                "no such output; there ", outputs.size() == 1 ? "is " : "are ",
+                absl::StrJoin(outputs, ", ",
+                              [](std::string* out, const catalog::OutputDescriptor& output) {
+                                absl::StrAppend(out, output.name);
+                              })));
       }
-      dtype = output.dtype();
+      if (is_named[index]) return InvalidCall(descriptor.name, request.name(), "asked for twice");
+      is_named[index] = true;
+      chooses |= outputs[index].is_masked();
+      if (request.dtype() == v1::DATA_TYPE_UNSPECIFIED) continue;
+      if (!Accepts(outputs[index].dtypes, request.dtype())) {
+        return InvalidCall(
+            descriptor.name, outputs[index].name,
+            outputs[index].dtypes.empty()
+                ? absl::StrCat("dtype ", DtypeName(request.dtype()),
+                               " asked for, but its dtype follows from the inputs")
+                : absl::StrCat("dtype ", DtypeName(request.dtype()), " asked for; it may be ",
+                               DtypeList(outputs[index].dtypes)));
+      }
+      (*asked)[index] = catalog::ToAcl(request.dtype());
     }
-    return dtype;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      wanted->push_back(!chooses || !outputs[i].is_masked() || is_named[i]);
+    }
+    return absl::OkStatus();
   }
 
   absl::Status BindResults() {
@@ -405,33 +491,36 @@ class Binder {
     for (const v1::WantedResult& result : request_.results()) {
       const auto source = FindOutput(result.invocation(), result.output());
       if (!source.ok()) return InvalidCall("", "results", source.status().message());
-      if (program_.invocations[*source].is_result) {
+      BoundOutput& output = OutputOf(*source);
+      if (output.is_result) {
         return InvalidCall("", "results",
-                           absl::StrCat("invocation ", *source, " is asked for twice"));
+                           absl::StrCat("an output of invocation ", source->invocation,
+                                        " is asked for twice"));
       }
-      program_.invocations[*source].is_result = true;
+      output.is_result = true;
       program_.results.push_back(*source);
       if (!result.has_shared_memory()) continue;
       if (absl::Status status = BindDestination(result.shared_memory(), input_windows, *source);
           !status.ok()) {
-        const catalog::OperatorDescriptor& descriptor =
-            *program_.invocations[*source].op->descriptor;
-        return AtArgument(descriptor.name, descriptor.output.name, status);
+        const BoundInvocation& invocation = program_.invocations[source->invocation];
+        return AtArgument(invocation.op->descriptor->name, invocation.OutputName(source->output),
+                          status);
       }
     }
-    if (program_.results.empty()) {
-      program_.results.push_back(static_cast<uint32_t>(program_.invocations.size() - 1));
-      program_.invocations.back().is_result = true;
+    if (!program_.results.empty()) return absl::OkStatus();
+    const auto last = static_cast<uint32_t>(program_.invocations.size() - 1);
+    for (uint32_t i = 0; i < program_.invocations[last].outputs.size(); ++i) {
+      program_.results.push_back({last, i});
+      OutputOf(program_.results.back()).is_result = true;
     }
     return absl::OkStatus();
   }
 
-  // Lets the output of invocation `source` go to `range`. `input_windows`: how many windows are
-  // inputs.
+  // Lets the output `source` go to `range`. `input_windows`: how many windows are inputs.
   absl::Status BindDestination(const v1::SharedMemoryRange& range, size_t input_windows,
-                               uint32_t source) {
-    BoundInvocation& invocation = program_.invocations[source];
-    const auto bytes = static_cast<uint64_t>(NumBytes(invocation.output));
+                               const OutputRef& source) {
+    BoundOutput& output = OutputOf(source);
+    const auto bytes = static_cast<uint64_t>(NumBytes(output.spec));
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, find_region_(range));
     if (region->is_mapped()) {
       OPSERVE_RETURN_IF_ERROR(CheckRangeSize(range, bytes, /*is_exact=*/true));
@@ -439,7 +528,7 @@ class Binder {
       return RangeTooSmall(range, bytes);
     }
     OPSERVE_ASSIGN_OR_RETURN(SharedWindow window,
-                             WindowIn(std::move(region), range, invocation.output.dtype));
+                             WindowIn(std::move(region), range, output.spec.dtype));
     window.writer = source;
     window.range.set_size(bytes);  // a region that is not mapped may offer more
     if (window.region->is_read_only()) {
@@ -454,7 +543,7 @@ class Binder {
                                          i < input_windows ? "an input" : "another result"));
       }
     }
-    invocation.window = static_cast<uint32_t>(windows.size());
+    output.window = static_cast<uint32_t>(windows.size());
     windows.push_back(std::move(window));
     return absl::OkStatus();
   }
@@ -472,6 +561,42 @@ class Binder {
 
 }  // namespace
 
+std::string BoundInvocation::OutputName(uint32_t output) const {
+  size_t index = 0;
+  while (output_ends[index] <= output) ++index;
+  const catalog::OutputDescriptor& descriptor = op->descriptor->outputs[index];
+  if (!descriptor.is_list) return descriptor.name;
+  return absl::StrCat(descriptor.name, ".", output - (index == 0 ? 0 : output_ends[index - 1]));
+}
+
+absl::Status JudgeCall(absl::Span<const bool> wanted,
+                       absl::Span<const std::optional<aclDataType>> asked,
+                       BoundInvocation* bound) {
+  const catalog::OperatorDescriptor& descriptor = *bound->op->descriptor;
+  const absl::InlinedVector<catalog::Spec, 3> specs = SpecsOf(*bound);
+  const catalog::CallSpec call{specs, bound->input_ends, bound->attributes};
+  catalog::Judge judge(descriptor, call, catalog::Names::kCatalogue);
+  catalog::Results results;
+  if (!judge.Check() || !judge.Infer(wanted, asked, &results) ||
+      !judge.CheckForDaemon(results)) {
+    return InvalidCall(descriptor.name, judge.problem().argument, judge.problem().text);
+  }
+  bound->work = static_cast<uint64_t>(judge.CountWork(results));
+  bound->outputs.clear();
+  for (catalog::Spec& spec : results.tensors) {
+    bound->outputs.push_back({TensorSpec{catalog::ToWire(spec.dtype), std::move(spec.shape)}});
+  }
+  bound->output_ends.assign(results.ends.begin(), results.ends.end());
+  for (size_t i = 0; i < descriptor.inputs.size(); ++i) {
+    const std::optional<size_t> output = descriptor.inputs[i].output;
+    if (!output) continue;
+    const uint32_t begin = i == 0 ? 0 : bound->input_ends[i - 1];
+    const uint32_t to = *output == 0 ? 0 : bound->output_ends[*output - 1];
+    for (uint32_t k = begin; k < bound->input_ends[i]; ++k) bound->inputs[k].output = to + k - begin;
+  }
+  return absl::OkStatus();
+}
+
 void Program::ComputeFacts(absl::Span<const uint64_t> sizes) {
   payload_sizes.assign(sizes.begin(), sizes.end());
   payload_bytes = 0;
@@ -482,9 +607,9 @@ void Program::ComputeFacts(absl::Span<const uint64_t> sizes) {
   for (const SharedWindow& window : windows) {
     if (window.IsStaged()) pinned_bytes += PinnedPool::BlockBytes(window.range.size());
   }
-  for (const uint32_t source : results) {
-    if (invocations[source].window) continue;
-    const auto bytes = static_cast<uint64_t>(NumBytes(invocations[source].output));
+  for (const OutputRef& result : results) {
+    if (output(result).window) continue;
+    const auto bytes = static_cast<uint64_t>(NumBytes(output(result).spec));
     result_bytes += bytes;
     pinned_bytes += PinnedPool::BlockBytes(bytes);
   }

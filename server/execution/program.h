@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -29,7 +30,7 @@ struct ProgramLimits {
   uint64_t max_program_bytes = uint64_t{8} << 30;  // all payloads and outputs together
   // Amplification guard: outputs may take this many times the bytes of the inputs, and 1 MiB more.
   uint64_t max_output_ratio = 100;
-  // Work of all invocations together, in elements (OperatorDescriptor::count_work): by default the
+  // Work of all invocations together, in elements (Judge::CountWork): by default the
   // elements of max_program_bytes in halves.
   uint64_t max_work = uint64_t{4} << 30;
 };
@@ -43,9 +44,14 @@ struct ResidentSource {
 struct SharedSource {
   uint32_t window;  // position in Program::windows
 };
-struct InvocationSource {
-  uint32_t invocation;  // an earlier one; its output, contiguous
+// A tensor that an invocation gives.
+struct OutputRef {
+  uint32_t invocation = 0;
+  uint32_t output = 0;  // position in BoundInvocation::outputs
+
+  friend bool operator==(const OutputRef& a, const OutputRef& b) = default;
 };
+using InvocationSource = OutputRef;  // of an earlier invocation; contiguous
 
 struct BoundInput {
   TensorSpec spec;
@@ -53,14 +59,17 @@ struct BoundInput {
   int64_t offset = 0;            // in elements
   int64_t storage_elements = 0;  // what the view addresses, from the storage's start
   std::variant<PayloadSource, ResidentSource, SharedSource, InvocationSource> source;
+  // Written in place: the position of the output that begins as a copy of it, and that stands for it
+  // in the call. Contiguous.
+  std::optional<uint32_t> output;
 };
 
 // A part of memory that the caller shares: an input, or where a result goes.
 struct SharedWindow {
   std::shared_ptr<SharedRegion> region;
   v1::SharedMemoryRange range;  // inside the region
-  // The invocation whose output goes there; none: an input lies there.
-  std::optional<uint32_t> writer = std::nullopt;
+  // The output that goes there; none: an input lies there.
+  std::optional<OutputRef> writer = std::nullopt;
 
   // Whether its bytes go through page-locked memory, because the region is not mapped.
   bool IsStaged() const { return !region->is_mapped(); }
@@ -74,22 +83,43 @@ struct CostKey {
   uint64_t work = 0;   // in elements
 };
 
+// A tensor that an invocation gives.
+struct BoundOutput {
+  TensorSpec spec;  // contiguous
+  // The last invocation that reads it, if one does: after it the memory may be reused, unless the
+  // output is a result.
+  std::optional<uint32_t> last_reader = std::nullopt;
+  bool is_result = false;
+  std::optional<uint32_t> window = std::nullopt;  // where the result goes, instead of into a payload
+};
+
+// Of several tensors of each argument, one after the other: those of argument i are
+// [ends[i - 1], ends[i]), none where an optional one is left out or not wanted.
+using ArgumentEnds = absl::InlinedVector<uint32_t, 3>;
+
 struct BoundInvocation {
   CostKey cost_key() const {
-    return {static_cast<uint32_t>(op->index), static_cast<uint32_t>(output.dtype), work};
+    const Dtype dtype = outputs.empty() ? v1::DATA_TYPE_UNSPECIFIED : outputs.front().spec.dtype;
+    return {static_cast<uint32_t>(op->index), static_cast<uint32_t>(dtype), work};
   }
+  // Of a tensor: its name in results, "out" or, in a list, "out.2".
+  std::string OutputName(uint32_t output) const;
 
   const LoadedOperator* op = nullptr;
-  absl::InlinedVector<BoundInput, 3> inputs;  // in the descriptor's order
-  catalog::AttributeValues attributes;        // likewise
-  TensorSpec output;                          // contiguous
-  uint64_t work = 0;                          // in elements, as the operator counts it
-  // The last invocation that reads the output, if one does: after it the memory may be reused,
-  // unless the output is a result.
-  std::optional<uint32_t> last_reader;
-  bool is_result = false;
-  std::optional<uint32_t> window;  // where the result goes, instead of into a payload
+  absl::InlinedVector<BoundInput, 3> inputs;  // tensors, in the descriptor's order of inputs
+  ArgumentEnds input_ends;                    // by input
+  catalog::AttributeValues attributes;        // in the descriptor's order
+  absl::InlinedVector<BoundOutput, 1> outputs;  // tensors, in the descriptor's order of outputs
+  ArgumentEnds output_ends;                     // by output
+  uint32_t first_output = 0;  // position of the first output among all of the program
+  uint64_t work = 0;          // in elements, as the operator counts it
 };
+
+// Judges a call by its metadata, once inputs and attributes are bound: sets outputs, output_ends and
+// work. `wanted` and `asked`: by output of the descriptor, see catalog::Judge::Infer.
+// kInvalidArgument: what the operator's rules refuse.
+absl::Status JudgeCall(absl::Span<const bool> wanted,
+                       absl::Span<const std::optional<aclDataType>> asked, BoundInvocation* bound);
 
 struct Program {
   // Computes the facts below from the parts above them, which do not change after it.
@@ -100,13 +130,20 @@ struct Program {
   std::optional<int32_t> device() const {
     return residents.empty() ? std::nullopt : std::optional(residents.front()->device);
   }
+  const BoundOutput& output(const OutputRef& ref) const {
+    return invocations[ref.invocation].outputs[ref.output];
+  }
+  // Its position among the outputs of all invocations.
+  uint32_t position(const OutputRef& ref) const {
+    return invocations[ref.invocation].first_output + ref.output;
+  }
   // LoadedOperator::index of its only invocation; none: it has several.
   std::optional<int> operator_index() const {
     return invocations.size() == 1 ? std::optional(invocations.front().op->index) : std::nullopt;
   }
 
   std::vector<BoundInvocation> invocations;
-  std::vector<uint32_t> results;  // invocations whose outputs travel back, in order
+  std::vector<OutputRef> results;  // outputs that travel back, in order
   std::vector<std::shared_ptr<const ResidentTensor>> residents;  // all on one device
   std::vector<SharedWindow> windows;
   uint64_t input_bytes = 0;   // payloads, resident tensors and windows, each counted once

@@ -134,16 +134,16 @@ absl::StatusOr<bool> ProgramRun::TakeMemory() {
   PlanPieces();
   // Copies from pageable memory wait for the device.
   if (!context_.may_wait && !FitsStaging()) return false;
-  for (uint32_t source : program_.results) {
-    const BoundInvocation& invocation = program_.invocations[source];
+  for (const OutputRef& source : program_.results) {
+    const BoundOutput& bound = program_.output(source);
     ProgramResult::Output& output = result_.outputs.emplace_back(ProgramResult::Output{
-        source, invocation.op->descriptor->output.name, invocation.output, PinnedBuffer()});
-    if (invocation.window) {
-      output.range = program_.windows[*invocation.window].range;
+        source, program_.invocations[source.invocation].OutputName(source.output), bound.spec,
+        PinnedBuffer()});
+    if (bound.window) {
+      output.range = program_.windows[*bound.window].range;
       continue;
     }
-    OPSERVE_ASSIGN_OR_RETURN(std::optional<PinnedBuffer> buffer,
-                             TakePinned(NumBytes(invocation.output)));
+    OPSERVE_ASSIGN_OR_RETURN(std::optional<PinnedBuffer> buffer, TakePinned(NumBytes(bound.spec)));
     if (!buffer) return false;
     output.data = *std::move(buffer);
   }
@@ -257,17 +257,35 @@ absl::Status ProgramRun::LaunchAll() {
 // Stage two of one invocation.
 absl::Status ProgramRun::Launch(uint32_t index) {
   OPSERVE_RETURN_IF_ERROR(call_.Check());
-  absl::InlinedVector<void*, 3> inputs;
-  for (const BoundInput& input : program_.invocations[index].inputs) {
-    inputs.push_back(AddressOf(input));
+  const BoundInvocation& invocation = program_.invocations[index];
+  absl::InlinedVector<void*, 1> outputs;
+  for (uint32_t i = 0; i < invocation.outputs.size(); ++i) {
+    outputs.push_back(OutputAddress({index, i}));
   }
-  return leases_[index].plan->Launch(inputs, OutputAddress(index), At(plan().workspaces[index]),
-                                     stream_);
+  absl::InlinedVector<void*, 3> inputs;
+  for (const BoundInput& input : invocation.inputs) {
+    inputs.push_back(AddressOf(input));
+    if (!input.output) continue;
+    // The function changes what it is given: that is the output, which begins as a copy.
+    void* const copy = outputs[*input.output];
+    const int64_t bytes = NumBytes(input.spec);
+    if (bytes > 0) {
+      const char* from =
+          static_cast<const char*>(inputs.back()) + input.offset * DtypeBytes(input.spec.dtype);
+      OPSERVE_RETURN_IF_ERROR(
+          AclCallStatus(acl_, "aclrtMemcpyAsync",
+                        acl_.aclrtMemcpyAsync(copy, static_cast<size_t>(bytes), from,
+                                              static_cast<size_t>(bytes),
+                                              ACL_MEMCPY_DEVICE_TO_DEVICE, stream_)));
+    }
+    inputs.back() = copy;
+  }
+  return leases_[index].plan->Launch(inputs, outputs, At(plan().workspaces[index]), stream_);
 }
 
 void* ProgramRun::MemoryOfWindow(size_t window) const {
-  const std::optional<uint32_t> writer = program_.windows[window].writer;
-  return At(writer ? plan().outputs[*writer] : plan().windows[window]);
+  const std::optional<OutputRef>& writer = program_.windows[window].writer;
+  return At(writer ? plan().outputs[program_.position(*writer)] : plan().windows[window]);
 }
 
 void* ProgramRun::AddressOf(const BoundInput& input) const {
@@ -280,12 +298,12 @@ void* ProgramRun::AddressOf(const BoundInput& input) const {
   if (const auto* shared = std::get_if<SharedSource>(&input.source)) {
     return windows_[shared->window].Address();
   }
-  return OutputAddress(std::get<InvocationSource>(input.source).invocation);
+  return OutputAddress(std::get<InvocationSource>(input.source));
 }
 
-void* ProgramRun::OutputAddress(uint32_t invocation) const {
-  const std::optional<uint32_t> window = program_.invocations[invocation].window;
-  return window ? windows_[*window].Address() : At(plan().outputs[invocation]);
+void* ProgramRun::OutputAddress(const OutputRef& output) const {
+  const std::optional<uint32_t> window = program_.output(output).window;
+  return window ? windows_[*window].Address() : At(plan().outputs[program_.position(output)]);
 }
 
 absl::Status ProgramRun::AwaitStream() {
@@ -307,7 +325,7 @@ absl::Status ProgramRun::CopyResults() {
     if (bytes == 0) continue;
     OPSERVE_RETURN_IF_ERROR(AclCallStatus(
         acl_, "aclrtMemcpy",
-        acl_.aclrtMemcpy(output.data.data(), bytes, At(plan().outputs[output.invocation]), bytes,
+        acl_.aclrtMemcpy(output.data.data(), bytes, At(plan().outputs[program_.position(output.source)]), bytes,
                          ACL_MEMCPY_DEVICE_TO_HOST)));
     result_.copied_from_device_bytes += bytes;
   }

@@ -21,8 +21,8 @@ namespace opserve::server {
 
 struct ProgramResult {
   struct Output {
-    uint32_t invocation;
-    absl::string_view name;  // as in the catalogue
+    OutputRef source;
+    std::string name;  // BoundInvocation::OutputName
     TensorSpec spec;
     PinnedBuffer data;  // contiguous; empty if it is in shared memory
     std::optional<v1::SharedMemoryRange> range = std::nullopt;  // of shared memory, where it is
@@ -116,7 +116,7 @@ class ProgramRun {
   }
   void* MemoryOfWindow(size_t window) const;  // of one that is copied
   void* AddressOf(const BoundInput& input) const;
-  void* OutputAddress(uint32_t invocation) const;
+  void* OutputAddress(const OutputRef& output) const;
 
   const Program& program_;
   const absl::Span<const codec::Payload> payloads_;

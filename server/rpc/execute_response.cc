@@ -86,7 +86,7 @@ ExecuteAnswer BuildExecuteAnswer(ProgramResult result, bool want_receipt, Answer
   ExecuteAnswer answer;
   for (ProgramResult::Output& output : result.outputs) {
     v1::Result* to = answer.header.add_results();
-    to->mutable_source()->set_invocation(output.invocation);
+    to->mutable_source()->set_invocation(output.source.invocation);
     to->mutable_source()->set_output(std::string(output.name));
     to->mutable_tensor()->set_dtype(output.spec.dtype);
     to->mutable_tensor()->mutable_shape()->Add(output.spec.shape.begin(), output.spec.shape.end());

@@ -77,13 +77,12 @@ int64_t InProcessDaemon::HeldByRequests() {
   int64_t held = HostCount(OPSERVE_HOST_TENSORS);
   int64_t executors = HostCount(OPSERVE_HOST_EXECUTORS);
   for (const auto& service : daemon_->scheduler().devices()) {
-    // The plan cache keeps the descriptors of a call's tensors for each plan, and an executor
+    // The plan cache keeps the ACL objects of a call for each plan, and an executor
     // unless that could run only once.
     for (size_t op = 0; op < catalog::AllOperators().size(); ++op) {
-      const auto tensors = static_cast<int64_t>(catalog::AllOperators()[op]->inputs.size()) + 1;
-      const int64_t plans = service->plan_counters().of[op].entries;
-      held -= plans * tensors;
-      executors -= plans;
+      const auto& counters = service->plan_counters().of[op];
+      held -= counters.objects;
+      executors -= counters.entries;
     }
   }
   held += std::max<int64_t>(executors, 0);

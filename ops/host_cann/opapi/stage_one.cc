@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "aclnn/opdev/op_errno.h"
+#include "ops/catalog/attribute_values.h"
 #include "ops/catalog/catalog.h"
 #include "ops/catalog/dtypes.h"
 #include "ops/catalog/rules.h"

@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <type_traits>
+#include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ops/catalog/attributes.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
 #include "server/rpc/inference/models.h"
@@ -72,18 +77,69 @@ absl::StatusOr<std::optional<NamedRange>> ReadNamedRange(const catalog::Operator
                     static_cast<uint64_t>(*byte_size)};
 }
 
-// A field with elements that is not the one where elements of `dtype` belong.
-bool HasOtherElements(const InferTensorContents& contents, Dtype dtype) {
-  return !contents.bool_contents().empty() || !contents.int_contents().empty() ||
-         !contents.int64_contents().empty() || !contents.uint_contents().empty() ||
-         !contents.uint64_contents().empty() || !contents.bytes_contents().empty() ||
-         (!contents.fp32_contents().empty() && dtype != v1::DATA_TYPE_FLOAT) ||
-         (!contents.fp64_contents().empty() && dtype != v1::DATA_TYPE_DOUBLE);
+// The elements that `field` has, each as a T, appended to `bytes`. False: one does not fit.
+template <typename T, typename Field>
+bool AppendElements(const Field& field, std::string* bytes) {
+  for (const auto value : field) {
+    const T element = static_cast<T>(value);
+    if (static_cast<std::decay_t<decltype(value)>>(element) != value && value == value) return false;
+    bytes->append(reinterpret_cast<const char*>(&element), sizeof(element));
+  }
+  return true;
 }
 
-template <typename Elements>
-absl::string_view BytesOf(const Elements& elements) {
-  return {reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(elements[0])};
+// How many fields of `contents` have elements.
+int CountFields(const InferTensorContents& contents) {
+  return !contents.bool_contents().empty() + !contents.int_contents().empty() +
+         !contents.int64_contents().empty() + !contents.uint_contents().empty() +
+         !contents.uint64_contents().empty() + !contents.bytes_contents().empty() +
+         !contents.fp32_contents().empty() + !contents.fp64_contents().empty();
+}
+
+// What the elements of `dtype` in their field are in memory.
+struct TypedContents {
+  std::string bytes;
+  bool has_field = true;  // false: elements of this dtype have no field
+  bool fits = true;       // false: an element is not of the dtype
+  int field_size = 0;
+};
+
+TypedContents ReadContents(const InferTensorContents& contents, Dtype dtype) {
+  TypedContents read;
+  const auto take = [&]<typename T>(const auto& field, std::type_identity<T>) {
+    read.field_size = field.size();
+    read.fits = AppendElements<T>(field, &read.bytes);
+  };
+  switch (dtype) {
+    case v1::DATA_TYPE_FLOAT:
+      take(contents.fp32_contents(), std::type_identity<float>());
+      break;
+    case v1::DATA_TYPE_DOUBLE:
+      take(contents.fp64_contents(), std::type_identity<double>());
+      break;
+    case v1::DATA_TYPE_INT8:
+      take(contents.int_contents(), std::type_identity<int8_t>());
+      break;
+    case v1::DATA_TYPE_INT16:
+      take(contents.int_contents(), std::type_identity<int16_t>());
+      break;
+    case v1::DATA_TYPE_INT32:
+      take(contents.int_contents(), std::type_identity<int32_t>());
+      break;
+    case v1::DATA_TYPE_INT64:
+      take(contents.int64_contents(), std::type_identity<int64_t>());
+      break;
+    case v1::DATA_TYPE_UINT8:
+      take(contents.uint_contents(), std::type_identity<uint8_t>());
+      break;
+    case v1::DATA_TYPE_BOOL:
+      take(contents.bool_contents(), std::type_identity<bool>());
+      break;
+    default:
+      read.has_field = false;
+      break;
+  }
+  return read;
 }
 
 class Translator {
@@ -118,56 +174,84 @@ class Translator {
     for (const RequestedOutput& output : request_.outputs()) {
       OPSERVE_RETURN_IF_ERROR(TranslateOutput(output));
     }
+    LeaveOutMasked();
     return std::move(task_);
   }
 
  private:
-  const InputDescriptor* FindInput(absl::string_view name) const {
+  // The input that a tensor belongs to: by its name, or by a list's and a position, which goes into
+  // `*position`.
+  const InputDescriptor* FindInput(absl::string_view name, size_t* position = nullptr) const {
+    const auto parts = Split(name);
     for (const InputDescriptor& input : model_->inputs) {
-      if (input.name == name) return &input;
+      if (input.is_list ? parts && input.name == parts->first : input.name == name) {
+        if (position != nullptr && parts) *position = parts->second;
+        return &input;
+      }
+    }
+    return nullptr;
+  }
+
+  // "tensors.2": the list and the position in it.
+  static std::optional<std::pair<absl::string_view, size_t>> Split(absl::string_view name) {
+    const size_t dot = name.rfind('.');
+    uint32_t position = 0;
+    if (dot == absl::string_view::npos || !absl::SimpleAtoi(name.substr(dot + 1), &position) ||
+        name.substr(dot + 1) != absl::StrCat(position)) {
+      return std::nullopt;
+    }
+    return std::pair(name.substr(0, dot), size_t{position});
+  }
+
+  const catalog::OutputDescriptor* FindOutput(absl::string_view name) const {
+    const auto parts = Split(name);
+    for (const catalog::OutputDescriptor& output : model_->outputs) {
+      if (output.is_list ? parts && output.name == parts->first : output.name == name) return &output;
     }
     return nullptr;
   }
 
   absl::Status CheckNames() const {
     absl::InlinedVector<absl::string_view, 4> given;
+    absl::flat_hash_set<absl::string_view> seen;
     for (const InputTensor& input : request_.inputs()) {
       if (FindInput(input.name()) == nullptr) {
         return InvalidInference(*model_, input.name(),
                                 absl::StrCat("unexpected inference input '", input.name(),
                                              "' for model '", model_->name, "'"));
       }
-      for (absl::string_view other : given) {
-        if (other != input.name()) continue;
+      if (!seen.insert(input.name()).second) {
         return InvalidInference(
             *model_, input.name(),
             absl::StrCat("input '", input.name(), "' already exists in request"));
       }
       given.push_back(input.name());
     }
-    for (int i = 0; i < request_.outputs_size(); ++i) {
-      const std::string& name = request_.outputs(i).name();
-      if (name != model_->output.name) {
-        return InvalidInference(*model_, name,
-                                absl::StrCat("unexpected inference output '", name, "' for model '",
-                                             model_->name, "'"));
+    seen.clear();
+    for (const RequestedOutput& output : request_.outputs()) {
+      if (FindOutput(output.name()) == nullptr) {
+        return InvalidInference(*model_, output.name(),
+                                absl::StrCat("unexpected inference output '", output.name(),
+                                             "' for model '", model_->name, "'"));
       }
-      if (i > 0) {
-        return InvalidInference(*model_, name,
-                                absl::StrCat("output '", name, "' already exists in request"));
+      if (!seen.insert(output.name()).second) {
+        return InvalidInference(
+            *model_, output.name(),
+            absl::StrCat("output '", output.name(), "' already exists in request"));
       }
     }
     return CheckNothingIsMissing(given);
   }
 
   absl::Status CheckNothingIsMissing(absl::Span<const absl::string_view> given) const {
-    if (given.size() == model_->inputs.size()) return absl::OkStatus();
     std::vector<std::string> missing;
     for (const InputDescriptor& input : model_->inputs) {
+      if (input.is_optional || input.is_list) continue;
       if (std::find(given.begin(), given.end(), input.name) == given.end()) {
         missing.push_back(absl::StrCat("'", input.name, "'"));
       }
     }
+    if (missing.empty()) return absl::OkStatus();
     std::string got;
     for (absl::string_view name : given) {
       absl::StrAppend(&got, got.empty() ? "" : ", ", "'", name, "'");
@@ -181,10 +265,10 @@ class Translator {
 
   // Type and shape of an input, and that it has a size.
   absl::StatusOr<TensorSpec> ReadSpec(const InputTensor& input) const {
-    const std::vector<Dtype>& accepted = FindInput(input.name())->dtypes;
+    const std::vector<aclDataType>& accepted = FindInput(input.name())->dtypes;
     TensorSpec spec;
     spec.dtype = DtypeOf(input.datatype());
-    if (std::find(accepted.begin(), accepted.end(), spec.dtype) == accepted.end()) {
+    if (std::find(accepted.begin(), accepted.end(), catalog::ToAcl(spec.dtype)) == accepted.end()) {
       return InvalidInference(
           *model_, input.name(),
           absl::StrCat("inference input '", input.name(), "' data-type is '", input.datatype(),
@@ -225,11 +309,36 @@ class Translator {
                      model_->name, "'. Expected ", expected, ", got ", actual));
   }
 
+  // The program's tensor for an input. Those of a list come in its order.
+  absl::StatusOr<v1::Tensor*> AddTensor(const std::string& name) {
+    size_t position = 0;
+    const InputDescriptor* const input = FindInput(name, &position);
+    if (!input->is_list) {
+      v1::NamedTensor* named = invocation_->add_inputs();
+      named->set_name(name);
+      return named->mutable_tensor();
+    }
+    v1::NamedTensor* list = nullptr;
+    for (v1::NamedTensor& named : *invocation_->mutable_inputs()) {
+      if (named.name() == input->name) list = &named;
+    }
+    if (list == nullptr) {
+      list = invocation_->add_inputs();
+      list->set_name(input->name);
+    }
+    const auto next = static_cast<size_t>(list->list().tensors_size());
+    if (position != next) {
+      return InvalidInference(*model_, name,
+                              absl::StrCat("input '", name, "' for model '", model_->name,
+                                           "' is out of order; expected '", input->name, ".", next,
+                                           "'"));
+    }
+    return list->mutable_list()->add_tensors();
+  }
+
   absl::Status TranslateInput(const InputTensor& input) {
     OPSERVE_ASSIGN_OR_RETURN(const TensorSpec spec, ReadSpec(input));
-    v1::NamedTensor* named = invocation_->add_inputs();
-    named->set_name(input.name());
-    v1::Tensor* tensor = named->mutable_tensor();
+    OPSERVE_ASSIGN_OR_RETURN(v1::Tensor* const tensor, AddTensor(input.name()));
     tensor->set_dtype(spec.dtype);
     tensor->mutable_shape()->Add(spec.shape.begin(), spec.shape.end());
     OPSERVE_ASSIGN_OR_RETURN(const std::optional<NamedRange> range,
@@ -262,19 +371,23 @@ class Translator {
                        input.name(), "' for model '", model_->name, "'"));
     }
     const InferTensorContents& contents = input.contents();
-    if (HasOtherElements(contents, spec.dtype)) {
+    const TypedContents read = ReadContents(contents, spec.dtype);
+    if (CountFields(contents) > (read.field_size > 0 ? 1 : 0)) {
       return InvalidInference(
           *model_, input.name(),
           absl::StrCat("unexpected explicit tensor data for input tensor '", input.name(),
                        "' for model '", model_->name, "' of type '", input.datatype(), "'"));
     }
-    const absl::string_view bytes = spec.dtype == v1::DATA_TYPE_DOUBLE
-                                        ? BytesOf(contents.fp64_contents())
-                                        : BytesOf(contents.fp32_contents());
-    OPSERVE_RETURN_IF_ERROR(CheckByteSize(input, spec, bytes.size()));
+    if (!read.fits) {
+      return InvalidInference(
+          *model_, input.name(),
+          absl::StrCat("explicit tensor data for input tensor '", input.name(), "' for model '",
+                       model_->name, "' has an element that is no '", input.datatype(), "'"));
+    }
+    OPSERVE_RETURN_IF_ERROR(CheckByteSize(input, spec, read.bytes.size()));
     tensor->set_payload(static_cast<uint32_t>(message_.payloads().size()));
-    char* const to = message_.AddPayload(bytes.size());
-    if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+    char* const to = message_.AddPayload(read.bytes.size());
+    if (!read.bytes.empty()) std::memcpy(to, read.bytes.data(), read.bytes.size());
     return absl::OkStatus();
   }
 
@@ -287,10 +400,28 @@ class Translator {
     }
     OPSERVE_ASSIGN_OR_RETURN(const std::optional<NamedRange> range,
                              ReadNamedRange(*model_, output.name(), output.parameters()));
-    if (!range) return absl::OkStatus();
+    if (FindOutput(output.name())->is_masked()) {
+      invocation_->add_outputs()->set_name(FindOutput(output.name())->name);
+    }
+    if (!range && model_->outputs.size() == 1 && !model_->outputs[0].is_list) {
+      return absl::OkStatus();
+    }
     v1::WantedResult* result = program_.add_results();
     result->set_output(output.name());
-    return TranslateRange(*range, result->mutable_shared_memory());
+    return range ? TranslateRange(*range, result->mutable_shared_memory()) : absl::OkStatus();
+  }
+
+  // Masked outputs appear only if they are requested; of an operator that has no others, all do.
+  void LeaveOutMasked() {
+    const auto is_masked = [](const catalog::OutputDescriptor& output) { return output.is_masked(); };
+    const auto& outputs = model_->outputs;
+    if (!request_.outputs().empty() || std::none_of(outputs.begin(), outputs.end(), is_masked) ||
+        std::all_of(outputs.begin(), outputs.end(), is_masked)) {
+      return;
+    }
+    for (const catalog::OutputDescriptor& output : outputs) {
+      if (!output.is_masked()) program_.add_results()->set_output(output.name);
+    }
   }
 
   absl::Status TranslateRange(const NamedRange& range, v1::SharedMemoryRange* to) {

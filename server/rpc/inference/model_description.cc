@@ -15,24 +15,37 @@ namespace {
 constexpr char kPlatform[] = "opserve";
 constexpr int64_t kAnySize = -1;
 
-std::string PlainDatatypes(const std::vector<Dtype>& dtypes) {
-  return absl::StrJoin(dtypes, ",", [](std::string* out, Dtype dtype) {
-    absl::StrAppend(out, DatatypeName(dtype));
+std::string PlainDatatypes(const std::vector<aclDataType>& dtypes) {
+  return absl::StrJoin(dtypes, ",", [](std::string* out, aclDataType dtype) {
+    absl::StrAppend(out, DatatypeName(catalog::ToWire(dtype)));
   });
 }
 
-struct DefaultText {
-  std::string operator()(int64_t value) const { return absl::StrCat("int64, default ", value); }
-  std::string operator()(bool value) const {
-    return absl::StrCat("bool, default ", value ? "true" : "false");
-  }
-  std::string operator()(double value) const { return absl::StrCat("double, default ", value); }
-};
-
+// "int64, default 1; one of none (0), mean (1). How the loss is reduced."
 std::string AttributeText(const catalog::AttributeDescriptor& attribute) {
-  return absl::StrCat(std::visit(DefaultText(), attribute.default_value),
-                      attribute.names.empty() ? "" : "; one of ",
-                      catalog::AttributeNamesText(attribute), ". ", attribute.documentation);
+  static constexpr absl::string_view kTypes[] = {"int64",  "bool",        "double",     "text",
+                                                 "dtype",  "number",      "int64 list", "bool list",
+                                                 "double list"};
+  std::string text(kTypes[static_cast<size_t>(attribute.type) - 1]);
+  if (attribute.default_value.index() != 0) {
+    absl::StrAppend(&text, ", default ", catalog::ValueText(attribute.default_value));
+  } else {
+    absl::StrAppend(&text, attribute.is_optional ? ", may be left out" : ", required");
+  }
+  const std::string names =
+      attribute.texts.empty() ? catalog::AttributeNamesText(attribute)
+                              : absl::StrJoin(attribute.texts, ", ");
+  return absl::StrCat(text, names.empty() ? "" : "; one of ", names, ". ", attribute.documentation);
+}
+
+// What an output may be: what a caller may ask for, or, where the operator decides, the one dtype of
+// its rule, else what its first input may be.
+std::vector<aclDataType> DtypesOf(const catalog::OperatorDescriptor& model,
+                                  const catalog::OutputDescriptor& output) {
+  if (!output.dtypes.empty()) return output.dtypes;
+  if (output.dtype.kind == catalog::Expression::Kind::kDtype) return {output.dtype.dtype};
+  if (output.input) return model.inputs[*output.input].dtypes;
+  return model.inputs.empty() ? std::vector<aclDataType>{ACL_FLOAT} : model.inputs.front().dtypes;
 }
 
 // What the protocol has no fields for.
@@ -46,22 +59,25 @@ std::vector<std::pair<std::string, std::string>> PropertiesOf(
   for (const catalog::InputDescriptor& input : model.inputs) {
     properties.emplace_back(absl::StrCat("datatypes.", input.name), PlainDatatypes(input.dtypes));
   }
-  properties.emplace_back(absl::StrCat("datatypes.", model.output.name),
-                          PlainDatatypes(model.output.dtypes));
+  for (const catalog::OutputDescriptor& output : model.outputs) {
+    properties.emplace_back(absl::StrCat("datatypes.", output.name), PlainDatatypes(DtypesOf(model, output)));
+  }
   return properties;
 }
 
+// A list's name stands for those of its tensors.
 template <typename Tensor>
-void DescribeTensor(const Tensor& from, inference::ModelMetadataResponse::TensorMetadata* to) {
-  to->set_name(std::string(from.name));
-  to->set_datatype(std::string(DatatypeName(from.dtypes.front())));
+void DescribeTensor(const Tensor& from, aclDataType dtype,
+                    inference::ModelMetadataResponse::TensorMetadata* to) {
+  to->set_name(from.is_list ? absl::StrCat(from.name, ".0") : from.name);
+  to->set_datatype(std::string(DatatypeName(catalog::ToWire(dtype))));
   to->add_shape(kAnySize);
 }
 
 template <typename Tensor, typename Message>
-void DescribeInConfig(const Tensor& from, Message* to) {
-  to->set_name(std::string(from.name));
-  to->set_data_type(ToModelDataType(from.dtypes.front()));
+void DescribeInConfig(const Tensor& from, aclDataType dtype, Message* to) {
+  to->set_name(from.is_list ? absl::StrCat(from.name, ".0") : from.name);
+  to->set_data_type(ToModelDataType(catalog::ToWire(dtype)));
   to->add_dims(kAnySize);
 }
 
@@ -73,9 +89,11 @@ void DescribeModel(const catalog::OperatorDescriptor& model,
   metadata->add_versions(std::string(kModelVersion));
   metadata->set_platform(kPlatform);
   for (const catalog::InputDescriptor& input : model.inputs) {
-    DescribeTensor(input, metadata->add_inputs());
+    DescribeTensor(input, input.dtypes.front(), metadata->add_inputs());
   }
-  DescribeTensor(model.output, metadata->add_outputs());
+  for (const catalog::OutputDescriptor& output : model.outputs) {
+    DescribeTensor(output, DtypesOf(model, output).front(), metadata->add_outputs());
+  }
   for (auto& [name, text] : PropertiesOf(model)) {
     (*metadata->mutable_properties())[name] = std::move(text);
   }
@@ -86,9 +104,12 @@ void DescribeModel(const catalog::OperatorDescriptor& model, inference::ModelCon
   config->set_platform(kPlatform);
   config->set_backend(kPlatform);
   for (const catalog::InputDescriptor& input : model.inputs) {
-    DescribeInConfig(input, config->add_input());
+    DescribeInConfig(input, input.dtypes.front(), config->add_input());
+    config->mutable_input()->rbegin()->set_optional(input.is_optional);
   }
-  DescribeInConfig(model.output, config->add_output());
+  for (const catalog::OutputDescriptor& output : model.outputs) {
+    DescribeInConfig(output, DtypesOf(model, output).front(), config->add_output());
+  }
   for (auto& [name, text] : PropertiesOf(model)) {
     (*config->mutable_parameters())[name].set_string_value(std::move(text));
   }

@@ -3,6 +3,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ops/catalog/attributes.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
 
@@ -62,9 +63,9 @@ inference::DataType ToModelDataType(Dtype dtype) {
              : inference::TYPE_INVALID;
 }
 
-std::string DatatypeNames(const std::vector<Dtype>& dtypes) {
-  return absl::StrJoin(dtypes, ", ", [](std::string* out, Dtype dtype) {
-    absl::StrAppend(out, "'", DatatypeName(dtype), "'");
+std::string DatatypeNames(const std::vector<aclDataType>& dtypes) {
+  return absl::StrJoin(dtypes, ", ", [](std::string* out, aclDataType dtype) {
+    absl::StrAppend(out, "'", DatatypeName(catalog::ToWire(dtype)), "'");
   });
 }
 

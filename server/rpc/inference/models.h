@@ -32,7 +32,7 @@ Dtype DtypeOf(absl::string_view datatype);
 inference::DataType ToModelDataType(Dtype dtype);
 
 // "'FP32', 'FP16'".
-std::string DatatypeNames(const std::vector<Dtype>& dtypes);
+std::string DatatypeNames(const std::vector<aclDataType>& dtypes);
 
 // A mistake in a request, in words of this protocol; `argument`: the tensor or parameter at fault,
 // or empty.

@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "ops/catalog/attributes.h"
 #include "proto/status/status_macros.h"
 #include "server/rpc/inference/models.h"
@@ -78,21 +81,96 @@ bool IsNameOf(const catalog::AttributeDescriptor& attribute, absl::string_view t
   return false;
 }
 
+// "[1, 2]", "1,2" or "1" as a list of integers, bools or doubles; false if it is none.
+bool ReadList(absl::string_view text, catalog::AttributeType type, v1::AttributeValue* value) {
+  text = absl::StripAsciiWhitespace(text);
+  if (absl::ConsumePrefix(&text, "[") && !absl::ConsumeSuffix(&text, "]")) return false;
+  if (type == catalog::AttributeType::kInt64s) value->mutable_int64_list();
+  if (type == catalog::AttributeType::kBools) value->mutable_bool_list();
+  if (type == catalog::AttributeType::kDoubles) value->mutable_double_list();
+  if (absl::StripAsciiWhitespace(text).empty()) return true;
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    part = absl::StripAsciiWhitespace(part);
+    int64_t integer = 0;
+    double real = 0;
+    bool truth = false;
+    if (type == catalog::AttributeType::kInt64s) {
+      if (!absl::SimpleAtoi(part, &integer)) return false;
+      value->mutable_int64_list()->add_values(integer);
+    } else if (type == catalog::AttributeType::kBools) {
+      if (!absl::SimpleAtob(part, &truth)) return false;
+      value->mutable_bool_list()->add_values(truth);
+    } else {
+      if (!absl::SimpleAtod(part, &real)) return false;
+      value->mutable_double_list()->add_values(real);
+    }
+  }
+  return true;
+}
+
+// A number of the kind that it is given as; a text as the number that it shows.
+bool ReadScalar(const InferParameter& parameter, v1::AttributeValue* value) {
+  if (parameter.parameter_choice_case() == InferParameter::kBoolParam) {
+    value->set_bool_value(parameter.bool_param());
+    return true;
+  }
+  if (parameter.parameter_choice_case() != InferParameter::kDoubleParam) {
+    if (const std::optional<int64_t> integer = IntegerOf(parameter)) {
+      value->set_int64_value(*integer);
+      return true;
+    }
+  }
+  const std::optional<double> real = DoubleOf(parameter);
+  if (real) value->set_double_value(*real);
+  return real.has_value();
+}
+
 // In the attribute's own type; what is outside its range is for the catalogue to refuse.
 absl::Status ReadAttribute(const catalog::OperatorDescriptor& model,
                            const catalog::AttributeDescriptor& attribute,
                            const InferParameter& parameter, v1::AttributeValue* value) {
-  if (std::holds_alternative<bool>(attribute.default_value)) {
-    const std::optional<bool> given = BoolOf(parameter);
-    if (!given) return WrongParameterType(model, attribute.name, "bool_param");
-    value->set_bool_value(*given);
-    return absl::OkStatus();
-  }
-  if (std::holds_alternative<double>(attribute.default_value)) {
-    const std::optional<double> given = DoubleOf(parameter);
-    if (!given) return WrongParameterType(model, attribute.name, "double_param");
-    value->set_double_value(*given);
-    return absl::OkStatus();
+  const auto wrong_type = [&](absl::string_view expected) {
+    return WrongParameterType(model, attribute.name, expected);
+  };
+  const bool is_text = parameter.parameter_choice_case() == InferParameter::kStringParam;
+  switch (attribute.type) {
+    case catalog::AttributeType::kBool: {
+      const std::optional<bool> given = BoolOf(parameter);
+      if (!given) return wrong_type("bool_param");
+      value->set_bool_value(*given);
+      return absl::OkStatus();
+    }
+    case catalog::AttributeType::kDouble: {
+      const std::optional<double> given = DoubleOf(parameter);
+      if (!given) return wrong_type("double_param");
+      value->set_double_value(*given);
+      return absl::OkStatus();
+    }
+    case catalog::AttributeType::kText:
+      if (!is_text) return wrong_type("string_param");
+      value->set_text_value(parameter.string_param());
+      return absl::OkStatus();
+    case catalog::AttributeType::kDtype:
+      value->set_dtype_value(DtypeOf(parameter.string_param()));
+      if (value->dtype_value() == v1::DATA_TYPE_UNSPECIFIED) {
+        return wrong_type("string_param with a datatype");
+      }
+      return absl::OkStatus();
+    case catalog::AttributeType::kScalar:
+      return ReadScalar(parameter, value) ? absl::OkStatus() : wrong_type("a number");
+    case catalog::AttributeType::kInt64s:
+    case catalog::AttributeType::kBools:
+    case catalog::AttributeType::kDoubles:
+      if (const std::optional<int64_t> one = is_text ? std::nullopt : IntegerOf(parameter)) {
+        return ReadList(absl::StrCat(*one), attribute.type, value)
+                   ? absl::OkStatus()
+                   : wrong_type("string_param with a list");
+      }
+      return is_text && ReadList(parameter.string_param(), attribute.type, value)
+                 ? absl::OkStatus()
+                 : wrong_type("string_param with a list, \"[1, 2]\"");
+    case catalog::AttributeType::kInt64:
+      break;
   }
   if (IsNameOf(attribute, parameter.string_param())) {
     value->set_name(parameter.string_param());
@@ -100,11 +178,10 @@ absl::Status ReadAttribute(const catalog::OperatorDescriptor& model,
   }
   const std::optional<int64_t> given = IntegerOf(parameter);
   if (!given) {
-    return WrongParameterType(model, attribute.name,
-                              attribute.names.empty()
-                                  ? "int64_param"
-                                  : absl::StrCat("int64_param, or string_param with one of ",
-                                                 catalog::AttributeNamesText(attribute)));
+    return wrong_type(attribute.names.empty()
+                          ? "int64_param"
+                          : absl::StrCat("int64_param, or string_param with one of ",
+                                         catalog::AttributeNamesText(attribute)));
   }
   value->set_int64_value(*given);
   return absl::OkStatus();
