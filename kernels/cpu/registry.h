@@ -15,6 +15,7 @@ struct KernelEntry {
   std::unique_ptr<Kernel> (*make)(const Call& call);
 };
 
+std::span<const KernelEntry> ActivationKernels();
 std::span<const KernelEntry> ArithmeticKernels();
 std::span<const KernelEntry> ComparisonKernels();
 std::span<const KernelEntry> KlDivBackwardKernels();
