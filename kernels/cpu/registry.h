@@ -22,6 +22,9 @@ std::span<const KernelEntry> KlDivBackwardKernels();
 std::span<const KernelEntry> KlDivTargetBackwardKernels();
 std::span<const KernelEntry> L1LossBackwardKernels();
 std::span<const KernelEntry> LogSoftmaxBackwardKernels();
+std::span<const KernelEntry> LossKernels();
 std::span<const KernelEntry> MseLossBackwardKernels();
+
+std::span<const KernelEntry> ReductionKernels();
 
 }  // namespace opserve::kernels
