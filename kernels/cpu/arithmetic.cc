@@ -313,7 +313,7 @@ std::span<const KernelEntry> ArithmeticKernels() {
       {"aclnnAcosh", Map<1, kFloating>(kAcosh)},
       {"aclnnAtanh", Map<1, kFloating>(kAtanh)},
       {"aclnnErf", Map<1, kFloating>(kErf)},
-      {"aclnnErfc", Map<1, kFloating>(kErfc)},
+      {"aclnnErfc", Map<1, kPrecise>(kErfc)},
       {"aclnnNanToNum", Map<1, kPromoted>(kNanToNum)},
   };
   return kEntries;

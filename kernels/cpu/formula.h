@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "kernels/cpu/math.h"
+#include "kernels/cpu/simd.h"
 
 namespace opserve::kernels {
 

@@ -12,9 +12,9 @@ using Table = std::span<const KernelEntry> (*)();
 
 // A line for every source file with kernels.
 constexpr Table kTables[] = {
-    ArithmeticKernels,          ComparisonKernels,     KlDivBackwardKernels,
-    KlDivTargetBackwardKernels, L1LossBackwardKernels, LogSoftmaxBackwardKernels,
-    MseLossBackwardKernels,
+    ActivationKernels,          ArithmeticKernels,     ComparisonKernels, KlDivBackwardKernels,
+    KlDivTargetBackwardKernels, L1LossBackwardKernels, LossKernels,       LogSoftmaxBackwardKernels,
+    MseLossBackwardKernels,     ReductionKernels,
 };
 
 std::vector<KernelEntry> JoinTables() {

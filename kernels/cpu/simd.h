@@ -55,6 +55,7 @@ inline FloatVector ToFloat(IntVector value) { return __builtin_convertvector(val
 
 // The lesser or greater of a value and a bound; NaN where the value is one. (Comparison and choice
 // would not become the instruction for it.)
+inline double AtLeast(double value, double bound) { return value < bound ? bound : value; }
 inline float AtMost(float value, float bound) { return value > bound ? bound : value; }
 inline float AtLeast(float value, float bound) { return value < bound ? bound : value; }
 inline FloatVector AtMost(FloatVector value, float bound) {

@@ -1,0 +1,303 @@
+// Activation functions and their gradients. The forms are chosen so that nothing overflows or
+// cancels out on the way to a result that is in range.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <span>
+
+#include "kernels/cpu/formula.h"
+#include "kernels/cpu/map.h"
+#include "kernels/cpu/registry.h"
+
+namespace opserve::kernels {
+namespace {
+
+using enum Arithmetic;
+
+// The derivative of SigmoidOf.
+template <typename T>
+T SigmoidSlope(T x) {
+  const T power = Exp(-std::fabs(x));
+  return power / ((1 + power) * (1 + power));
+}
+
+// The distribution function of the normal distribution, and its density.
+template <typename T>
+T NormalBelow(T x) {
+  return T{0.5} * std::erfc(x * static_cast<T>(-0.70710678118654752440));
+}
+template <typename T>
+T NormalAt(T x) {
+  return Exp(T{-0.5} * x * x) * static_cast<T>(0.39894228040143267794);
+}
+
+// Twice the argument of tanh in the approximation of gelu, and its derivative.
+template <typename T>
+T GeluArgument(T x) {
+  return static_cast<T>(1.59576912160573071176) * (x + static_cast<T>(0.044715) * x * x * x);
+}
+template <typename T>
+T GeluArgumentSlope(T x) {
+  return static_cast<T>(1.59576912160573071176) * (1 + static_cast<T>(0.134145) * x * x);
+}
+
+// gradient * d(x sigmoid(beta x))/dx
+template <typename T>
+T SwishGradient(T gradient, T x, T beta) {
+  return gradient * (SigmoidOf(beta * x) + beta * x * SigmoidSlope(beta * x));
+}
+
+constexpr double kSeluAlpha = 1.6732632423543772848170429916717;
+constexpr double kSeluScale = 1.0507009873554804934193349852946;
+constexpr double kFastGelu = 1.702;
+
+constexpr auto kRelu = []<typename T>(T x, const T*) { return x > 0 || x != x ? x : T{0}; };
+constexpr auto kThreshold = []<typename T>(T x, const T* p) { return x <= p[0] ? p[1] : x; };
+constexpr auto kThresholdBackward = []<typename T>(T gradient, T x, const T* p) {
+  return x <= p[0] ? T{0} : gradient;
+};
+
+constexpr auto kGelu = []<typename T>(T x, const T*) { return x * NormalBelow(x); };
+constexpr auto kGeluBackward = []<typename T>(T gradient, T x, const T*) {
+  return gradient * (NormalBelow(x) + x * NormalAt(x));
+};
+constexpr auto kGeluTanh = []<typename T>(T x, const T*) { return x * SigmoidOf(GeluArgument(x)); };
+constexpr auto kGeluTanhBackward = []<typename T>(T gradient, T x, const T*) {
+  const T argument = GeluArgument(x);
+  return gradient * (SigmoidOf(argument) + x * SigmoidSlope(argument) * GeluArgumentSlope(x));
+};
+constexpr auto kFastGeluOf = []<typename T>(T x, const T*) {
+  return x * SigmoidOf(static_cast<T>(kFastGelu) * x);
+};
+constexpr auto kFastGeluBackward = []<typename T>(T gradient, T x, const T*) {
+  return SwishGradient(gradient, x, static_cast<T>(kFastGelu));
+};
+
+constexpr auto kSilu = []<typename T>(T x, const T*) { return x * SigmoidOf(x); };
+constexpr auto kSiluBackward = []<typename T>(T gradient, T x, const T*) {
+  return SwishGradient(gradient, x, T{1});
+};
+constexpr auto kSwish = []<typename T>(T x, const T* p) { return x * SigmoidOf(p[0] * x); };
+constexpr auto kSwishBackward = []<typename T>(T gradient, T x, const T* p) {
+  return SwishGradient(gradient, x, p[0]);
+};
+
+constexpr auto kSigmoid = []<typename T>(T x, const T*) { return SigmoidOf(x); };
+constexpr auto kSigmoidBackward = []<typename T>(T gradient, T y, const T*) {
+  return gradient * ((1 - y) * y);
+};
+constexpr auto kTanh = []<typename T>(T x, const T*) { return std::tanh(x); };
+constexpr auto kTanhBackward = []<typename T>(T gradient, T y, const T*) {
+  return gradient * ((1 - y) * (1 + y));
+};
+constexpr auto kLogSigmoid = []<typename T>(T x, const T*) { return -SoftplusOf(-x); };
+constexpr auto kLogSigmoidBackward = []<typename T>(T gradient, T x, const T*) {
+  return gradient * SigmoidOf(-x);
+};
+
+// Linear above the threshold.
+constexpr auto kSoftplus = []<typename T>(T x, const T* p) {
+  const T curve = SoftplusOf(x * p[0]) / p[0];
+  return x * p[0] > p[1] ? x : curve;
+};
+constexpr auto kSoftplusBackward = []<typename T>(T gradient, T x, const T* p) {
+  const T curve = gradient * SigmoidOf(x * p[0]);
+  return x * p[0] > p[1] ? gradient : curve;
+};
+
+// Parameters: alpha, scale, inputScale and, of the gradient, isResult.
+constexpr auto kElu = []<typename T>(T x, const T* p) {
+  return x < 0 ? std::expm1(x * p[2]) * (p[0] * p[1]) : x * p[1];
+};
+constexpr auto kEluBackward = []<typename T>(T gradient, T x, const T* p) {
+  const T slope = p[3] != 0 ? p[2] * (x + p[0] * p[1]) : p[2] * (p[0] * p[1]) * Exp(x * p[2]);
+  return gradient * (x <= 0 ? slope : p[1]);
+};
+constexpr auto kCelu = []<typename T>(T x, const T* p) {
+  return x < 0 ? p[0] * std::expm1(x / p[0]) : x;
+};
+constexpr auto kSelu = []<typename T>(T x, const T*) {
+  return x < 0 ? static_cast<T>(kSeluScale * kSeluAlpha) * std::expm1(x)
+               : static_cast<T>(kSeluScale) * x;
+};
+constexpr auto kSeluBackward = []<typename T>(T gradient, T y, const T*) {
+  return gradient *
+         (y > 0 ? static_cast<T>(kSeluScale) : y + static_cast<T>(kSeluScale * kSeluAlpha));
+};
+constexpr auto kLeakyRelu = []<typename T>(T x, const T* p) { return x > 0 ? x : x * p[0]; };
+constexpr auto kLeakyReluBackward = []<typename T>(T gradient, T x, const T* p) {
+  return x > 0 ? gradient : gradient * p[0];
+};
+constexpr auto kPrelu = []<typename T>(T x, T weight, const T*) { return x > 0 ? x : x * weight; };
+
+constexpr auto kHardswish = []<typename T>(T x, const T*) {
+  return x * Lesser(Greater<T>(x + 3, 0), T{6}) / 6;
+};
+constexpr auto kHardswishBackward = []<typename T>(T gradient, T x, const T*) {
+  const T middle = gradient * ((x + x + 3) / 6);
+  const T right = x < 3 || x != x ? middle : gradient;
+  return x <= -3 ? T{0} : right;
+};
+constexpr auto kHardsigmoid = []<typename T>(T x, const T*) {
+  return Lesser(Greater<T>(x + 3, 0), T{6}) / 6;
+};
+constexpr auto kHardsigmoidBackward = []<typename T>(T gradient, T x, const T*) {
+  return x > -3 && x < 3 ? gradient / 6 : T{0};
+};
+constexpr auto kHardtanh = []<typename T>(T x, const T* p) {
+  return Lesser(Greater(x, p[0]), p[1]);
+};
+constexpr auto kHardtanhBackward = []<typename T>(T gradient, T x, const T* p) {
+  return x <= p[0] || x >= p[1] ? T{0} : gradient;
+};
+constexpr auto kHardshrink = []<typename T>(T x, const T* p) {
+  return x >= -p[0] && x <= p[0] ? T{0} : x;
+};
+constexpr auto kShrinkBackward = []<typename T>(T gradient, T x, const T* p) {
+  return x >= -p[0] && x <= p[0] ? T{0} : gradient;
+};
+constexpr auto kSoftshrink = []<typename T>(T x, const T* p) {
+  const T below = x < -p[0] ? x + p[0] : T{0};
+  const T outside = x > p[0] ? x - p[0] : below;
+  return x != x ? x : outside;
+};
+
+// tanh(ln(1 + e^x)) = n / d, with e^-|x| so that nothing overflows. `slope` is the derivative.
+template <typename T>
+struct MishTanh {
+  explicit MishTanh(T x) {
+    const T power = Exp(-std::fabs(x));
+    const T square = power * power;
+    const bool is_positive = x > 0;
+    const T n = is_positive ? 1 + 2 * power : square + 2 * power;
+    const T rest = is_positive ? 2 * square : T{2};
+    value = n / (n + rest);
+    // (1 - value^2) sigmoid(x), where 1 - value^2 = (2 n + rest) rest / (n + rest)^2
+    slope = (2 * n + rest) * rest / ((n + rest) * (n + rest)) * SigmoidOf(x);
+  }
+  T value;
+  T slope;
+};
+constexpr auto kMish = []<typename T>(T x, const T*) { return x * MishTanh<T>(x).value; };
+constexpr auto kMishBackward = []<typename T>(T gradient, T x, const T*) {
+  const MishTanh<T> tanh(x);
+  return gradient * (tanh.value + x * tanh.slope);
+};
+
+// Logits, with eps below 0 of numbers that are not limited.
+constexpr auto kLogit = []<typename T>(T x, const T* p) {
+  const T limited = p[0] < 0 ? x : Lesser(Greater(x, p[0]), 1 - p[0]);
+  return std::log(limited / (1 - limited));
+};
+constexpr auto kLogitGrad = []<typename T>(T x, T gradient, const T* p) {
+  const T inside = gradient / (x * (1 - x));
+  if (p[0] < 0) return x < 0 || x > 1 ? std::numeric_limits<T>::quiet_NaN() : inside;
+  return x < p[0] || x > 1 - p[0] ? T{0} : inside;
+};
+
+std::unique_ptr<Kernel> MakeGeluV2(const Call& call) {
+  return IntAttribute(call, 0) == 1 ? Map<1, kPrecise>(kGeluTanh)(call)
+                                    : Map<1, kPrecise>(kGelu)(call);
+}
+
+std::unique_ptr<Kernel> MakeGeluBackwardV2(const Call& call) {
+  return TextAttribute(call, 0) == "tanh" ? Map<2, kPrecise>(kGeluTanhBackward)(call)
+                                          : Map<2, kPrecise>(kGeluBackward)(call);
+}
+
+// beta is 1 where it is left out.
+template <typename Formula, int kInputs>
+std::unique_ptr<Kernel> MakeSwish(const Call& call) {
+  return MakeMapKernel(call, PlanOf<Formula, kInputs, kPrecise>(call, /*absent=*/1));
+}
+
+// A lambda below 0 counts as 0.
+std::unique_ptr<Kernel> MakeShrinkBackward(const Call& call) {
+  MapPlan plan = PlanOf<decltype(kShrinkBackward), 2, kFloating>(call);
+  plan.parameters.reals[0] = std::max(plan.parameters.reals[0], 0.0);
+  return MakeMapKernel(call, plan);
+}
+
+// The weight lies along the second axis.
+std::unique_ptr<Kernel> MakePrelu(const Call& call) {
+  Call spread = call;
+  Layout& weight = spread.inputs[1].front();
+  const int64_t num_weights = NumElements(weight);
+  const int64_t stride = weight.rank > 0 ? weight.strides[0] : 0;
+  weight.rank = 0;
+  if (num_weights > 1) {
+    weight.rank = Input(call, 0).rank;
+    weight.shape.fill(1);
+    weight.strides.fill(0);
+    weight.shape[1] = num_weights;
+    weight.strides[1] = stride;
+  }
+  return Map<2, kFloating>(kPrelu)(spread);
+}
+
+}  // namespace
+
+std::span<const KernelEntry> ActivationKernels() {
+  static constexpr KernelEntry kEntries[] = {
+      {"aclnnRelu", Map<1, kPromoted>(kRelu)},
+      {"aclnnInplaceRelu", Map<1, kPromoted>(kRelu)},
+      {"aclnnThreshold", Map<1, kPromoted>(kThreshold)},
+      {"aclnnInplaceThreshold", Map<1, kPromoted>(kThreshold)},
+      {"aclnnThresholdBackward", Map<2, kPromoted>(kThresholdBackward)},
+      {"aclnnGelu", Map<1, kPrecise>(kGelu)},
+      {"aclnnGeluV2", &MakeGeluV2},
+      {"aclnnGeluBackward", Map<2, kPrecise>(kGeluBackward)},
+      {"aclnnGeluBackwardV2", &MakeGeluBackwardV2},
+      {"aclnnFastGelu", Map<1, kPrecise>(kFastGeluOf)},
+      {"aclnnFastGeluBackward", Map<2, kPrecise>(kFastGeluBackward)},
+      {"aclnnSilu", Map<1, kPrecise>(kSilu)},
+      {"aclnnSiluBackward", Map<2, kPrecise>(kSiluBackward)},
+      {"aclnnSwish", &MakeSwish<decltype(kSwish), 1>},
+      {"aclnnSwishBackward", &MakeSwish<decltype(kSwishBackward), 2>},
+      {"aclnnSigmoid", Map<1, kPrecise>(kSigmoid)},
+      {"aclnnInplaceSigmoid", Map<1, kPrecise>(kSigmoid)},
+      {"aclnnSigmoidBackward", Map<2, kFloating>(kSigmoidBackward)},
+      {"aclnnTanh", Map<1, kPrecise>(kTanh)},
+      {"aclnnInplaceTanh", Map<1, kPrecise>(kTanh)},
+      {"aclnnTanhBackward", Map<2, kFloating>(kTanhBackward)},
+      {"aclnnLogSigmoid", Map<1, kPrecise>(kLogSigmoid)},
+      {"aclnnLogSigmoidForward", Map<1, kPrecise>(kLogSigmoid)},
+      {"aclnnLogSigmoidBackward", Map<2, kPrecise>(kLogSigmoidBackward)},
+      {"aclnnSoftplus", Map<1, kPrecise>(kSoftplus)},
+      {"aclnnSoftplusBackward", Map<2, kPrecise>(kSoftplusBackward)},
+      {"aclnnElu", Map<1, kPrecise>(kElu)},
+      {"aclnnInplaceElu", Map<1, kPrecise>(kElu)},
+      {"aclnnEluBackward", Map<2, kPrecise>(kEluBackward)},
+      {"aclnnCelu", Map<1, kPrecise>(kCelu)},
+      {"aclnnInplaceCelu", Map<1, kPrecise>(kCelu)},
+      {"aclnnSelu", Map<1, kPrecise>(kSelu)},
+      {"aclnnInplaceSelu", Map<1, kPrecise>(kSelu)},
+      {"aclnnSeluBackward", Map<2, kPrecise>(kSeluBackward)},
+      {"aclnnLeakyRelu", Map<1, kFloating>(kLeakyRelu)},
+      {"aclnnInplaceLeakyRelu", Map<1, kFloating>(kLeakyRelu)},
+      {"aclnnLeakyReluBackward", Map<2, kFloating>(kLeakyReluBackward)},
+      {"aclnnPrelu", &MakePrelu},
+      {"aclnnHardswish", Map<1, kFloating>(kHardswish)},
+      {"aclnnInplaceHardswish", Map<1, kFloating>(kHardswish)},
+      {"aclnnHardswishBackward", Map<2, kFloating>(kHardswishBackward)},
+      {"aclnnHardswishBackwardV2", Map<2, kFloating>(kHardswishBackward)},
+      {"aclnnHardsigmoid", Map<1, kFloating>(kHardsigmoid)},
+      {"aclnnInplaceHardsigmoid", Map<1, kFloating>(kHardsigmoid)},
+      {"aclnnHardsigmoidBackward", Map<2, kFloating>(kHardsigmoidBackward)},
+      {"aclnnHardtanh", Map<1, kPromoted>(kHardtanh)},
+      {"aclnnInplaceHardtanh", Map<1, kPromoted>(kHardtanh)},
+      {"aclnnHardtanhBackward", Map<2, kFloating>(kHardtanhBackward)},
+      {"aclnnHardshrink", Map<1, kFloating>(kHardshrink)},
+      {"aclnnHardshrinkBackward", &MakeShrinkBackward},
+      {"aclnnSoftshrink", Map<1, kFloating>(kSoftshrink)},
+      {"aclnnSoftshrinkBackward", &MakeShrinkBackward},
+      {"aclnnMish", Map<1, kPrecise>(kMish)},
+      {"aclnnInplaceMish", Map<1, kPrecise>(kMish)},
+      {"aclnnMishBackward", Map<2, kPrecise>(kMishBackward)},
+      {"aclnnLogit", Map<1, kPrecise>(kLogit)},
+      {"aclnnLogitGrad", Map<2, kPrecise>(kLogitGrad)},
+  };
+  return kEntries;
+}
+
+}  // namespace opserve::kernels
