@@ -12,8 +12,9 @@ using Table = std::span<const KernelEntry> (*)();
 
 // A line for every source file with kernels.
 constexpr Table kTables[] = {
-    KlDivBackwardKernels,      KlDivTargetBackwardKernels, L1LossBackwardKernels,
-    LogSoftmaxBackwardKernels, MseLossBackwardKernels,
+    KlDivBackwardKernels,  KlDivTargetBackwardKernels,
+    L1LossBackwardKernels, LogSoftmaxBackwardKernels,
+    MemoryKernels,         MseLossBackwardKernels,
 };
 
 std::vector<KernelEntry> JoinTables() {

@@ -19,6 +19,7 @@ std::span<const KernelEntry> KlDivBackwardKernels();
 std::span<const KernelEntry> KlDivTargetBackwardKernels();
 std::span<const KernelEntry> L1LossBackwardKernels();
 std::span<const KernelEntry> LogSoftmaxBackwardKernels();
+std::span<const KernelEntry> MemoryKernels();
 std::span<const KernelEntry> MseLossBackwardKernels();
 
 }  // namespace opserve::kernels
