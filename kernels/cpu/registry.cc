@@ -15,6 +15,9 @@ constexpr Table kTables[] = {
     ActivationKernels,          ArithmeticKernels,     ComparisonKernels, KlDivBackwardKernels,
     KlDivTargetBackwardKernels, L1LossBackwardKernels, LossKernels,       LogSoftmaxBackwardKernels,
     MseLossBackwardKernels,     ReductionKernels,
+    KlDivBackwardKernels,  KlDivTargetBackwardKernels,
+    L1LossBackwardKernels, LogSoftmaxBackwardKernels,
+    MemoryKernels,         MseLossBackwardKernels,
 };
 
 std::vector<KernelEntry> JoinTables() {
