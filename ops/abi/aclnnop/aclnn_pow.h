@@ -29,12 +29,12 @@ ACLNN_API aclnnStatus aclnnPowTensorScalar(void* workspace, uint64_t workspaceSi
                                            aclOpExecutor* executor, aclrtStream stream);
 
 /* Stage one. Raises a tensor to the power of a number, in place.
- * selfRef = selfRef ** exponent. 0 to the power 0 is 1; a negative number to a fractional power is
- * NaN. Integer powers of integers wrap around; negative exponents of integers other than 1 and -1
- * give 0. The common dtype must convert to selfRef's.
- * selfRef: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up to 8.
+ * self = self ** exponent. 0 to the power 0 is 1; a negative number to a fractional power is NaN.
+ * Integer powers of integers wrap around; negative exponents of integers other than 1 and -1 give
+ * 0. The common dtype must convert to self's.
+ * self: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up to 8.
  * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
-ACLNN_API aclnnStatus aclnnInplacePowTensorScalarGetWorkspaceSize(const aclTensor* selfRef,
+ACLNN_API aclnnStatus aclnnInplacePowTensorScalarGetWorkspaceSize(const aclTensor* self,
                                                                   const aclScalar* exponent,
                                                                   uint64_t* workspaceSize,
                                                                   aclOpExecutor** executor);

@@ -45,8 +45,7 @@ ACLNN_API aclnnStatus aclnnSubs(void* workspace, uint64_t workspaceSize, aclOpEx
  * selfRef, other: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up to
  * 8.
  * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
-ACLNN_API aclnnStatus aclnnInplaceSubGetWorkspaceSize(const aclTensor* selfRef,
-                                                      const aclTensor* other,
+ACLNN_API aclnnStatus aclnnInplaceSubGetWorkspaceSize(aclTensor* selfRef, const aclTensor* other,
                                                       const aclScalar* alpha,
                                                       uint64_t* workspaceSize,
                                                       aclOpExecutor** executor);
@@ -59,8 +58,7 @@ ACLNN_API aclnnStatus aclnnInplaceSub(void* workspace, uint64_t workspaceSize,
  * selfRef = selfRef - alpha * other. The common dtype must convert to selfRef's.
  * selfRef: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up to 8.
  * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
-ACLNN_API aclnnStatus aclnnInplaceSubsGetWorkspaceSize(const aclTensor* selfRef,
-                                                       const aclScalar* other,
+ACLNN_API aclnnStatus aclnnInplaceSubsGetWorkspaceSize(aclTensor* selfRef, const aclScalar* other,
                                                        const aclScalar* alpha,
                                                        uint64_t* workspaceSize,
                                                        aclOpExecutor** executor);

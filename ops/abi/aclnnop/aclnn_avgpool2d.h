@@ -1,0 +1,34 @@
+/* Means of windows of images. */
+#ifndef OPSERVE_ACLNNOP_ACLNN_AVGPOOL2D_H_
+#define OPSERVE_ACLNNOP_ACLNN_AVGPOOL2D_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Stage one: checks the arguments, reports workspace bytes and creates an executor; no device work.
+ * out = the sum of each window divided by divisorOverride, or else by its number of elements,
+ * padding included if countIncludePad.
+ * self: FLOAT, FLOAT16, BF16. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnAvgPool2dGetWorkspaceSize(
+    const aclTensor* self, const aclIntArray* kernelSize, const aclIntArray* strides,
+    const aclIntArray* paddings, const bool ceilMode, const bool countIncludePad,
+    const int64_t divisorOverride, const int8_t cubeMathType, aclTensor* out,
+    uint64_t* workspaceSize, aclOpExecutor** executor);
+
+/* Stage two: queues the computation on `stream` and returns. `workspace` is at least the reported
+ * bytes of device memory, 64-byte aligned, free to reuse once the stream has passed; may be null if
+ * that is 0. Frees the executor, on failure as well, unless it is repeatable.
+ * 161001: executor null, or workspace null with a size above 0. */
+ACLNN_API aclnnStatus aclnnAvgPool2d(void* workspace, uint64_t workspaceSize,
+                                     aclOpExecutor* executor, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OPSERVE_ACLNNOP_ACLNN_AVGPOOL2D_H_ */

@@ -1,0 +1,33 @@
+/* Normalisation of a batch by given statistics. */
+#ifndef OPSERVE_ACLNNOP_ACLNN_BATCH_NORM_ELEMT_H_
+#define OPSERVE_ACLNNOP_ACLNN_BATCH_NORM_ELEMT_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Stage one: checks the arguments, reports workspace bytes and creates an executor; no device work.
+ * output = (input - mean) * invstd * weight + bias for each channel (axis 1). eps is not used:
+ * invstd already holds it.
+ * input, weight, bias, mean, invstd: FLOAT, FLOAT16, BF16. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnBatchNormElemtGetWorkspaceSize(
+    const aclTensor* input, const aclTensor* weight, const aclTensor* bias, aclTensor* mean,
+    aclTensor* invstd, double eps, aclTensor* output, uint64_t* workspaceSize,
+    aclOpExecutor** executor);
+
+/* Stage two: queues the computation on `stream` and returns. `workspace` is at least the reported
+ * bytes of device memory, 64-byte aligned, free to reuse once the stream has passed; may be null if
+ * that is 0. Frees the executor, on failure as well, unless it is repeatable.
+ * 161001: executor null, or workspace null with a size above 0. */
+ACLNN_API aclnnStatus aclnnBatchNormElemt(void* workspace, uint64_t workspaceSize,
+                                          aclOpExecutor* executor, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OPSERVE_ACLNNOP_ACLNN_BATCH_NORM_ELEMT_H_ */

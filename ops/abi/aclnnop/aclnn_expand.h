@@ -1,0 +1,31 @@
+/* Broadcasts a tensor to a shape. */
+#ifndef OPSERVE_ACLNNOP_ACLNN_EXPAND_H_
+#define OPSERVE_ACLNNOP_ACLNN_EXPAND_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Stage one: checks the arguments, reports workspace bytes and creates an executor; no device work.
+ * out = self, broadcast to size; -1 keeps an extent.
+ * self: FLOAT, FLOAT16, BF16, INT8, UINT8, INT32, INT64, BOOL. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnExpandGetWorkspaceSize(const aclTensor* self, const aclIntArray* size,
+                                                  aclTensor* out, uint64_t* workspaceSize,
+                                                  aclOpExecutor** executor);
+
+/* Stage two: queues the computation on `stream` and returns. `workspace` is at least the reported
+ * bytes of device memory, 64-byte aligned, free to reuse once the stream has passed; may be null if
+ * that is 0. Frees the executor, on failure as well, unless it is repeatable.
+ * 161001: executor null, or workspace null with a size above 0. */
+ACLNN_API aclnnStatus aclnnExpand(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                  aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OPSERVE_ACLNNOP_ACLNN_EXPAND_H_ */

@@ -1,0 +1,32 @@
+/* Adds two lists of tensors. */
+#ifndef OPSERVE_ACLNNOP_ACLNN_FOREACH_ADD_LIST_V2_H_
+#define OPSERVE_ACLNNOP_ACLNN_FOREACH_ADD_LIST_V2_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Stage one: checks the arguments, reports workspace bytes and creates an executor; no device work.
+ * out[i] = x1[i] + alpha * x2[i]. Element i of the lists belongs together; the tensors of one list
+ * have one dtype.
+ * x1, x2: FLOAT, FLOAT16, BF16, INT8, UINT8, INT16, INT32. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnForeachAddListV2GetWorkspaceSize(
+    const aclTensorList* x1, const aclTensorList* x2, const aclScalar* alpha, aclTensorList* out,
+    uint64_t* workspaceSize, aclOpExecutor** executor);
+
+/* Stage two: queues the computation on `stream` and returns. `workspace` is at least the reported
+ * bytes of device memory, 64-byte aligned, free to reuse once the stream has passed; may be null if
+ * that is 0. Frees the executor, on failure as well, unless it is repeatable.
+ * 161001: executor null, or workspace null with a size above 0. */
+ACLNN_API aclnnStatus aclnnForeachAddListV2(void* workspace, uint64_t workspaceSize,
+                                            aclOpExecutor* executor, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OPSERVE_ACLNNOP_ACLNN_FOREACH_ADD_LIST_V2_H_ */

@@ -1,0 +1,34 @@
+/* Multiplies each tensor of a list by a number of its own. */
+#ifndef OPSERVE_ACLNNOP_ACLNN_FOREACH_MUL_SCALAR_LIST_H_
+#define OPSERVE_ACLNNOP_ACLNN_FOREACH_MUL_SCALAR_LIST_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Stage one: checks the arguments, reports workspace bytes and creates an executor; no device work.
+ * out[i] = x[i] * scalars[i]. Element i of the lists belongs together; the tensors of one list have
+ * one dtype.
+ * x: FLOAT, FLOAT16, BF16, INT32. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnForeachMulScalarListGetWorkspaceSize(const aclTensorList* x,
+                                                                const aclScalarList* scalars,
+                                                                const aclTensorList* out,
+                                                                uint64_t* workspaceSize,
+                                                                aclOpExecutor** executor);
+
+/* Stage two: queues the computation on `stream` and returns. `workspace` is at least the reported
+ * bytes of device memory, 64-byte aligned, free to reuse once the stream has passed; may be null if
+ * that is 0. Frees the executor, on failure as well, unless it is repeatable.
+ * 161001: executor null, or workspace null with a size above 0. */
+ACLNN_API aclnnStatus aclnnForeachMulScalarList(void* workspace, uint64_t workspaceSize,
+                                                aclOpExecutor* executor, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OPSERVE_ACLNNOP_ACLNN_FOREACH_MUL_SCALAR_LIST_H_ */

@@ -1,0 +1,33 @@
+/* Unscales gradients and tells whether any is not finite. */
+#ifndef OPSERVE_ACLNNOP_ACLNN_FOREACH_NON_FINITE_CHECK_AND_UNSCALE_H_
+#define OPSERVE_ACLNNOP_ACLNN_FOREACH_NON_FINITE_CHECK_AND_UNSCALE_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Stage one: checks the arguments, reports workspace bytes and creates an executor; no device work.
+ * scaledGrads = scaledGrads * invScale; foundInf becomes 1 if any element was NaN or infinite, else
+ * it stays.
+ * scaledGrads: FLOAT, FLOAT16, BF16. foundInf, invScale: FLOAT. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape or rank outside of these rules. */
+ACLNN_API aclnnStatus aclnnForeachNonFiniteCheckAndUnscaleGetWorkspaceSize(
+    const aclTensorList* scaledGrads, const aclTensor* foundInf, const aclTensor* invScale,
+    uint64_t* workspaceSize, aclOpExecutor** executor);
+
+/* Stage two: queues the computation on `stream` and returns. `workspace` is at least the reported
+ * bytes of device memory, 64-byte aligned, free to reuse once the stream has passed; may be null if
+ * that is 0. Frees the executor, on failure as well, unless it is repeatable.
+ * 161001: executor null, or workspace null with a size above 0. */
+ACLNN_API aclnnStatus aclnnForeachNonFiniteCheckAndUnscale(void* workspace, uint64_t workspaceSize,
+                                                           aclOpExecutor* executor,
+                                                           aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OPSERVE_ACLNNOP_ACLNN_FOREACH_NON_FINITE_CHECK_AND_UNSCALE_H_ */

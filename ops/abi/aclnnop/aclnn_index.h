@@ -1,0 +1,34 @@
+/* Elements at places that are given by a tensor for each leading axis. */
+#ifndef OPSERVE_ACLNNOP_ACLNN_INDEX_H_
+#define OPSERVE_ACLNNOP_ACLNN_INDEX_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Stage one: checks the arguments, reports workspace bytes and creates an executor; no device work.
+ * out = self[indices[0], indices[1], ...]; the indices broadcast, out has their shape, followed by
+ * the axes of self that have none. Negative indices count from the end. Indices outside of the
+ * range are undefined.
+ * self: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. indices: INT32,
+ * INT64. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape or rank outside of these rules. */
+ACLNN_API aclnnStatus aclnnIndexGetWorkspaceSize(const aclTensor* self,
+                                                 const aclTensorList* indices, aclTensor* out,
+                                                 uint64_t* workspaceSize, aclOpExecutor** executor);
+
+/* Stage two: queues the computation on `stream` and returns. `workspace` is at least the reported
+ * bytes of device memory, 64-byte aligned, free to reuse once the stream has passed; may be null if
+ * that is 0. Frees the executor, on failure as well, unless it is repeatable.
+ * 161001: executor null, or workspace null with a size above 0. */
+ACLNN_API aclnnStatus aclnnIndex(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                 aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OPSERVE_ACLNNOP_ACLNN_INDEX_H_ */

@@ -1,0 +1,35 @@
+/* Marks classes along a new axis. */
+#ifndef OPSERVE_ACLNNOP_ACLNN_ONE_HOT_H_
+#define OPSERVE_ACLNNOP_ACLNN_ONE_HOT_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Stage one: checks the arguments, reports workspace bytes and creates an executor; no device work.
+ * out = onValue where the place along the new axis is the class in self, else offValue. Classes
+ * outside of the range mark nothing.
+ * self: UINT8, INT32, INT64. onValue, offValue: FLOAT, FLOAT16, INT8, UINT8, INT32, INT64. Ranks up
+ * to 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnOneHotGetWorkspaceSize(const aclTensor* self, int numClasses,
+                                                  const aclTensor* onValue,
+                                                  const aclTensor* offValue, int64_t axis,
+                                                  aclTensor* out, uint64_t* workspaceSize,
+                                                  aclOpExecutor** executor);
+
+/* Stage two: queues the computation on `stream` and returns. `workspace` is at least the reported
+ * bytes of device memory, 64-byte aligned, free to reuse once the stream has passed; may be null if
+ * that is 0. Frees the executor, on failure as well, unless it is repeatable.
+ * 161001: executor null, or workspace null with a size above 0. */
+ACLNN_API aclnnStatus aclnnOneHot(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                  aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OPSERVE_ACLNNOP_ACLNN_ONE_HOT_H_ */

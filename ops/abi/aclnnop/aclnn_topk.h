@@ -1,0 +1,33 @@
+/* The largest or smallest elements along an axis. */
+#ifndef OPSERVE_ACLNNOP_ACLNN_TOPK_H_
+#define OPSERVE_ACLNNOP_ACLNN_TOPK_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Stage one: checks the arguments, reports workspace bytes and creates an executor; no device work.
+ * valuesOut = the k largest (smallest unless largest) elements along axis dim, in order; indicesOut
+ * = their positions. NaN counts as largest; of equal ones the first comes first.
+ * self: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnTopkGetWorkspaceSize(const aclTensor* self, int64_t k, int64_t dim,
+                                                bool largest, bool sorted, aclTensor* valuesOut,
+                                                aclTensor* indicesOut, uint64_t* workspaceSize,
+                                                aclOpExecutor** executor);
+
+/* Stage two: queues the computation on `stream` and returns. `workspace` is at least the reported
+ * bytes of device memory, 64-byte aligned, free to reuse once the stream has passed; may be null if
+ * that is 0. Frees the executor, on failure as well, unless it is repeatable.
+ * 161001: executor null, or workspace null with a size above 0. */
+ACLNN_API aclnnStatus aclnnTopk(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OPSERVE_ACLNNOP_ACLNN_TOPK_H_ */
