@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "proto/dtypes/element.h"
 
@@ -20,9 +21,42 @@ constexpr char kCut[] = "...";
 // Significant digits that tell neighbouring values apart, but no more than a reader wants.
 int Digits(DataType dtype) {
   return VisitElement(dtype, []<typename T>(std::type_identity<T>) {
-    constexpr int kDigits = std::numeric_limits<T>::max_digits10;
-    return std::min(kDigits, kMaxDigits);
+    constexpr int kDigits = std::numeric_limits<T>::max_digits10;  // 0 for integers
+    return kDigits == 0 ? kMaxDigits : std::min(kDigits, kMaxDigits);
   });
+}
+
+// What elements are computed with: themselves, or double.
+template <typename T>
+using Wide = std::conditional_t<std::is_integral_v<T>, T, double>;
+
+template <typename T>
+ValueSummary SummarizeElements(const Result& result) {
+  ValueSummary summary{.num_elements = result.num_elements()};
+  Wide<T> minimum{};
+  Wide<T> maximum{};
+  double sum = 0;
+  for (int64_t i = 0; i < summary.num_elements; ++i) {
+    const auto value = static_cast<Wide<T>>(LoadElement<T>(result.bytes().data(), i));
+    if constexpr (!std::is_integral_v<T>) {
+      if (std::isnan(value)) ++summary.num_nan;
+      if (!std::isfinite(value)) continue;
+    }
+    if (summary.num_finite == 0 || value < minimum) {
+      minimum = value;
+      summary.minimum_at = i;
+    }
+    if (summary.num_finite == 0 || value > maximum) {
+      maximum = value;
+      summary.maximum_at = i;
+    }
+    sum += static_cast<double>(value);
+    ++summary.num_finite;
+  }
+  summary.minimum = static_cast<double>(minimum);
+  summary.maximum = static_cast<double>(maximum);
+  if (summary.num_finite > 0) summary.mean = sum / static_cast<double>(summary.num_finite);
+  return summary;
 }
 
 // Writes the nested brackets of one result.
@@ -61,7 +95,7 @@ class ArrayWriter {
   }
 
   void WriteElement(size_t axis, int64_t index) {
-    const std::string value = FormatValue(result_.dtype(), ElementAt(result_, index));
+    const std::string value = FormatElement(result_, index);
     value_width_ = std::max(value_width_, value.size());
     const size_t line_start = text_.rfind('\n') + 1;  // npos + 1 is 0
     if (text_.size() - line_start > axis && text_.size() - line_start + value_width_ > width_) {
@@ -95,32 +129,47 @@ class ArrayWriter {
 
 }  // namespace
 
+bool IsInteger(DataType dtype) {
+  return VisitElement(dtype,
+                      []<typename T>(std::type_identity<T>) { return std::is_integral_v<T>; });
+}
+
 double ElementAt(const Result& result, int64_t index) {
   return VisitElement(result.dtype(), [&]<typename T>(std::type_identity<T>) {
     return static_cast<double>(LoadElement<T>(result.bytes().data(), index));
   });
 }
 
+int64_t IntegerAt(const Result& result, int64_t index) {
+  return VisitElement(result.dtype(), [&]<typename T>(std::type_identity<T>) {
+    return static_cast<int64_t>(LoadElement<T>(result.bytes().data(), index));
+  });
+}
+
 ValueSummary Summarize(const Result& result) {
-  ValueSummary summary{.num_elements = result.num_elements()};
-  double sum = 0;
-  for (int64_t i = 0; i < summary.num_elements; ++i) {
-    const double value = ElementAt(result, i);
-    if (std::isnan(value)) ++summary.num_nan;
-    if (!std::isfinite(value)) continue;
-    summary.minimum = summary.num_finite == 0 ? value : std::min(summary.minimum, value);
-    summary.maximum = summary.num_finite == 0 ? value : std::max(summary.maximum, value);
-    sum += value;
-    ++summary.num_finite;
-  }
-  if (summary.num_finite > 0) summary.mean = sum / static_cast<double>(summary.num_finite);
-  return summary;
+  return VisitElement(result.dtype(), [&]<typename T>(std::type_identity<T>) {
+    return SummarizeElements<T>(result);
+  });
 }
 
 std::string FormatValue(DataType dtype, double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   return absl::StrFormat("%.*g", Digits(dtype), value);
+}
+
+std::string FormatElement(const Result& result, int64_t index) {
+  if (result.dtype() == kBool) return IntegerAt(result, index) != 0 ? "true" : "false";
+  if (IsInteger(result.dtype())) return absl::StrCat(IntegerAt(result, index));
+  return FormatValue(result.dtype(), ElementAt(result, index));
+}
+
+nlohmann::ordered_json ElementToJson(const Result& result, int64_t index) {
+  if (result.dtype() == kBool) return IntegerAt(result, index) != 0;
+  if (IsInteger(result.dtype())) return IntegerAt(result, index);
+  const double value = ElementAt(result, index);
+  if (std::isfinite(value)) return value;
+  return FormatValue(result.dtype(), value);
 }
 
 std::string FormatValues(const Result& result, size_t width) {
@@ -131,12 +180,7 @@ std::string FormatValues(const Result& result, size_t width) {
 nlohmann::ordered_json ValuesToJson(const Result& result) {
   auto values = nlohmann::ordered_json::array();
   for (int64_t i = 0; i < std::min(result.num_elements(), kMaxElements); ++i) {
-    const double value = ElementAt(result, i);
-    if (std::isfinite(value)) {
-      values.push_back(value);
-    } else {
-      values.push_back(FormatValue(result.dtype(), value));
-    }
+    values.push_back(ElementToJson(result, i));
   }
   return values;
 }

@@ -10,24 +10,39 @@
 
 namespace opserve::cli {
 
-// What the values look like as a whole; computed in double.
+// What the values look like as a whole.
 struct ValueSummary {
   int64_t num_elements = 0;
   int64_t num_finite = 0;
   int64_t num_nan = 0;
-  // Over the finite values; 0 if there are none.
+  // Over the finite values, in double; 0 if there are none. false is 0, true is 1.
   double minimum = 0;
   double maximum = 0;
   double mean = 0;
+  // Where the first smallest and largest ones are.
+  int64_t minimum_at = 0;
+  int64_t maximum_at = 0;
 };
 
 ValueSummary Summarize(const Result& result);
 
+// Whether the elements are integers or BOOL: there is nothing between them, no NaN and no infinity.
+bool IsInteger(DataType dtype);
+
 // Element `index` in row-major order, widened. Requires: index < result.num_elements().
 double ElementAt(const Result& result, int64_t index);
 
-// In as many digits as the dtype holds: "0.33325", "nan", "-inf".
+// Likewise of a result that IsInteger, exactly.
+int64_t IntegerAt(const Result& result, int64_t index);
+
+// A number in as many digits as the dtype holds, 8 at most: "0.33325", "nan", "-inf".
 std::string FormatValue(DataType dtype, double value);
+
+// Element `index`, as FormatValue writes it; integers exactly, "true" and "false".
+std::string FormatElement(const Result& result, int64_t index);
+
+// Likewise; as a string if JSON has no number for it.
+nlohmann::ordered_json ElementToJson(const Result& result, int64_t index);
 
 // Nested brackets as NumPy prints them, in lines of at most `width` columns. Of more than 1000
 // elements, the first and last three along each axis; of none, "[]".

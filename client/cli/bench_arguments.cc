@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <random>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -22,7 +23,7 @@ namespace opserve::cli {
 namespace {
 
 constexpr char kDefaultShape[] = "256,1024";
-constexpr char kDefaultDataType[] = "FLOAT";
+constexpr int kListedTensors = 2;
 constexpr uint32_t kDefaultClosedConcurrency = 1;
 constexpr uint32_t kDefaultOpenConcurrency = 64;
 constexpr uint32_t kMaxConcurrency = 1024;  // each has a thread
@@ -33,31 +34,36 @@ constexpr int64_t kMaxInputBytes = int64_t{1} << 31;  // of a message, about
 constexpr uint64_t kInputSeed = 20231114;
 
 struct InputSpec {
+  std::string name;
+  bool is_list;
   DataType dtype;
   std::vector<int64_t> shape;
 };
 
-// What [NAME=]TEXT arguments of a flag say of each of the operator's inputs, in their order; one
-// without a name is for all that are not named.
-absl::StatusOr<std::vector<std::string>> TextOfInputs(const v1::OperatorDescriptor& descriptor,
-                                                      absl::string_view flag,
-                                                      const std::vector<std::string>& arguments,
-                                                      absl::string_view default_text) {
+// What the arguments of a flag say.
+struct InputTexts {
+  std::vector<std::string> named = {};  // of each input, in the operator's order; empty: not named
+  std::string others = {};              // of all that are not; empty: not said
+};
+
+// Reads [NAME=]TEXT arguments of a flag; one without a name is for all that are not named.
+absl::StatusOr<InputTexts> TextOfInputs(const v1::OperatorDescriptor& descriptor,
+                                        absl::string_view flag,
+                                        const std::vector<std::string>& arguments) {
   std::vector<std::string> names;
   for (const v1::InputDescriptor& input : descriptor.inputs()) names.push_back(input.name());
-  std::vector<std::string> texts(names.size());
-  std::string text_of_others;
+  InputTexts texts{.named = std::vector<std::string>(names.size())};
   for (const std::string& argument : arguments) {
     const size_t equals = argument.find('=');
     const std::string name = equals == std::string::npos ? "" : argument.substr(0, equals);
-    std::string* text = &text_of_others;
+    std::string* text = &texts.others;
     if (equals != std::string::npos) {
       const auto named = std::find(names.begin(), names.end(), name);
       if (named == names.end()) {
         return absl::InvalidArgumentError(
             absl::StrCat("--", flag, " \"", argument, "\": ", UnknownName("input", name, names)));
       }
-      text = &texts[named - names.begin()];
+      text = &texts.named[named - names.begin()];
     }
     if (!text->empty()) {
       const std::string whose = name.empty() ? "" : absl::StrCat(" of input \"", name, "\"");
@@ -69,22 +75,32 @@ absl::StatusOr<std::vector<std::string>> TextOfInputs(const v1::OperatorDescript
           absl::StrCat("--", flag, " \"", argument, "\": expected [NAME=]VALUE"));
     }
   }
-  if (text_of_others.empty()) text_of_others = std::string(default_text);
-  for (std::string& text : texts) {
-    if (text.empty()) text = text_of_others;
-  }
   return texts;
 }
 
-absl::StatusOr<std::vector<int64_t>> ParseInputShape(const std::string& text) {
+absl::string_view FirstSaid(absl::string_view named, absl::string_view others,
+                            absl::string_view usual) {
+  if (!named.empty()) return named;
+  return others.empty() ? usual : others;
+}
+
+absl::StatusOr<std::vector<int64_t>> ParseInputShape(absl::string_view text) {
   absl::StatusOr<std::vector<int64_t>> shape = ParseShape(text);
   if (shape.ok()) return shape;
   return absl::InvalidArgumentError(
       absl::StrCat("--shape \"", text, "\": ", shape.status().message()));
 }
 
+absl::string_view UsualDataType(const v1::InputDescriptor& input) {
+  const auto& dtypes = input.dtypes();
+  if (dtypes.empty() || std::find(dtypes.begin(), dtypes.end(), kFloat) != dtypes.end()) {
+    return DataTypeName(kFloat);
+  }
+  return DataTypeName(static_cast<DataType>(dtypes[0]));
+}
+
 absl::StatusOr<DataType> ParseInputDataType(const v1::InputDescriptor& input,
-                                            const std::string& text) {
+                                            absl::string_view text) {
   const std::optional<DataType> dtype = ParseDataType(text);
   if (!dtype) {
     return absl::InvalidArgumentError(absl::StrCat("--dtype \"", text, "\" is not ", DtypeNames()));
@@ -164,6 +180,21 @@ std::string ReadDuration(const std::string& text, absl::Duration* duration) {
                       " and ", absl::FormatDuration(kLongestLoad));
 }
 
+std::vector<BenchTensor> TensorsOf(const std::vector<NamedInput>& inputs) {
+  std::vector<BenchTensor> tensors;
+  for (const NamedInput& input : inputs) {
+    if (const auto* tensor = std::get_if<Tensor>(&input.value)) {
+      tensors.push_back({.name = input.name, .tensor = *tensor});
+    } else if (const auto* list = std::get_if<std::vector<ListedTensor>>(&input.value)) {
+      for (size_t i = 0; i < list->size(); ++i) {
+        tensors.push_back(
+            {.name = absl::StrCat(input.name, ".", i), .tensor = std::get<Tensor>((*list)[i])});
+      }
+    }
+  }
+  return tensors;
+}
+
 std::vector<uint32_t> ConcurrencyOf(const BenchArguments& arguments) {
   if (!arguments.concurrency.empty()) return arguments.concurrency;
   return {arguments.rate ? kDefaultOpenConcurrency : kDefaultClosedConcurrency};
@@ -186,25 +217,41 @@ absl::StatusOr<Invocation> BuildBenchInvocation(const v1::OperatorDescriptor& de
   OPSERVE_ASSIGN_OR_RETURN(std::vector<NamedAttribute> attributes,
                            ParseAttributes(descriptor, arguments.attributes));
   invocation.attributes = std::move(attributes);
-  OPSERVE_ASSIGN_OR_RETURN(const auto shapes,
-                           TextOfInputs(descriptor, "shape", arguments.shapes, kDefaultShape));
-  OPSERVE_ASSIGN_OR_RETURN(const auto dtypes,
-                           TextOfInputs(descriptor, "dtype", arguments.dtypes, kDefaultDataType));
+  OPSERVE_ASSIGN_OR_RETURN(const InputTexts shapes,
+                           TextOfInputs(descriptor, "shape", arguments.shapes));
+  OPSERVE_ASSIGN_OR_RETURN(const InputTexts dtypes,
+                           TextOfInputs(descriptor, "dtype", arguments.dtypes));
 
   // All are checked before the first takes memory.
   std::vector<InputSpec> specs;
   int64_t bytes_left = kMaxInputBytes;
   for (int i = 0; i < descriptor.inputs_size(); ++i) {
-    OPSERVE_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, ParseInputShape((shapes)[i]));
-    OPSERVE_ASSIGN_OR_RETURN(const DataType dtype,
-                             ParseInputDataType(descriptor.inputs(i), (dtypes)[i]));
-    OPSERVE_RETURN_IF_ERROR(TakeBytes(shape, dtype, &bytes_left));
-    specs.push_back({.dtype = dtype, .shape = shape});
+    const v1::InputDescriptor& input = descriptor.inputs(i);
+    if (input.optional() && shapes.named[i].empty() && dtypes.named[i].empty()) continue;
+    OPSERVE_ASSIGN_OR_RETURN(
+        const std::vector<int64_t> shape,
+        ParseInputShape(FirstSaid(shapes.named[i], shapes.others, kDefaultShape)));
+    OPSERVE_ASSIGN_OR_RETURN(
+        const DataType dtype,
+        ParseInputDataType(input, FirstSaid(dtypes.named[i], dtypes.others, UsualDataType(input))));
+    for (int j = 0; j < (input.list() ? kListedTensors : 1); ++j) {
+      OPSERVE_RETURN_IF_ERROR(TakeBytes(shape, dtype, &bytes_left));
+    }
+    specs.push_back(
+        {.name = input.name(), .is_list = input.list(), .dtype = dtype, .shape = shape});
   }
   std::mt19937_64 random(kInputSeed);
-  for (size_t i = 0; i < specs.size(); ++i) {
-    invocation.inputs.push_back({.name = descriptor.inputs(static_cast<int>(i)).name(),
-                                 .value = RandomTensor(specs[i].dtype, specs[i].shape, random)});
+  for (const InputSpec& spec : specs) {
+    NamedInput& input = invocation.inputs.emplace_back(NamedInput{.name = spec.name});
+    if (!spec.is_list) {
+      input.value = RandomTensor(spec.dtype, spec.shape, random);
+      continue;
+    }
+    std::vector<ListedTensor> list;
+    for (int j = 0; j < kListedTensors; ++j) {
+      list.push_back(RandomTensor(spec.dtype, spec.shape, random));
+    }
+    input.value = std::move(list);
   }
   return invocation;
 }

@@ -36,6 +36,14 @@ std::string ReadTransport(const std::string& text, BenchTransport* transport);
 std::string ReadWarmup(const std::string& text, absl::Duration* warmup);
 std::string ReadDuration(const std::string& text, absl::Duration* duration);
 
+// The tensors of inputs that are tensors or lists of tensors, each with its name: that of the
+// input, or "tensors.2" in a list.
+struct BenchTensor {
+  std::string name;
+  Tensor tensor;
+};
+std::vector<BenchTensor> TensorsOf(const std::vector<NamedInput>& inputs);
+
 // What --concurrency says, or its default.
 std::vector<uint32_t> ConcurrencyOf(const BenchArguments& arguments);
 
@@ -44,7 +52,9 @@ std::string TransportText(BenchTransport transport);
 
 // The call that the arguments describe. It owns its inputs: random numbers from 0.25 to 1, the same
 // with every run, of which no operator makes NaN, nor anything infinite or subnormal that would
-// take another time to compute with.
+// take another time to compute with; integers and BOOL are 0 and 1. Lists have two tensors.
+// Optional inputs are left out unless an argument names them. An input that does not take FLOAT has
+// the first of its dtypes, if no argument says another.
 //
 // kInvalidArgument: a name that the operator does not have or is given twice; a shape, dtype or
 // value that does not fit; inputs of more than a message can have.

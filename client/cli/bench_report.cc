@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "client/cli/bench_arguments.h"
 #include "client/cli/output.h"
 
 namespace opserve::cli {
@@ -28,11 +29,9 @@ constexpr std::array kShownPercentiles = {
     ShownPercentile{"P50", "p50", 50}, ShownPercentile{"P90", "p90", 90},
     ShownPercentile{"P99", "p99", 99}, ShownPercentile{"P99.9", "p99_9", 99.9}};
 
-const Tensor& TensorOf(const NamedInput& input) { return std::get<Tensor>(input.value); }
-
 uint64_t RequestBytes(const BenchReport& report) {
   uint64_t bytes = 0;
-  for (const NamedInput& input : report.inputs) bytes += TensorOf(input).storage().size();
+  for (const BenchTensor& input : TensorsOf(report.inputs)) bytes += input.tensor.storage().size();
   return bytes;
 }
 
@@ -89,10 +88,11 @@ std::string DescribeTensor(const Tensor& tensor) {
 
 std::string DescribeLoad(const BenchReport& report) {
   std::string text = absl::StrCat(report.operator_name, " of ");
-  absl::StrAppend(&text,
-                  absl::StrJoin(report.inputs, ", ", [](std::string* out, const NamedInput& input) {
-                    absl::StrAppend(out, input.name, " ", DescribeTensor(TensorOf(input)));
-                  }));
+  absl::StrAppend(
+      &text,
+      absl::StrJoin(TensorsOf(report.inputs), ", ", [](std::string* out, const BenchTensor& input) {
+        absl::StrAppend(out, input.name, " ", DescribeTensor(input.tensor));
+      }));
   absl::StrAppend(&text, "; ", FormatBytes(RequestBytes(report)), " in a request\n");
   if (report.rate) {
     absl::StrAppend(&text, "open loop, ", *report.rate,
@@ -261,9 +261,8 @@ std::string FormatBench(const BenchReport& report, size_t width) {
 
 Json BenchToJson(const BenchReport& report) {
   Json inputs = Json::array();
-  for (const NamedInput& input : report.inputs) {
-    const Tensor& tensor = TensorOf(input);
-    inputs.push_back({{"name", input.name},
+  for (const auto& [name, tensor] : TensorsOf(report.inputs)) {
+    inputs.push_back({{"name", name},
                       {"dtype", std::string(DataTypeName(tensor.dtype()))},
                       {"shape", tensor.shape()}});
   }

@@ -34,9 +34,12 @@ class SharedRequests {
                                                               const Session& session) {
     auto memory = SharedMemory::Open(session.target, {.token = session.connection.token});
     if (!memory.ok()) return memory.status();
-    uint64_t bytes = concurrency * Padded(plan.result_bytes);
-    for (const NamedInput& input : plan.request.invocations[0].inputs) {
-      bytes += Padded(std::get<Tensor>(input.value).storage().size());
+    uint64_t bytes = 0;
+    for (const uint64_t result_bytes : plan.result_bytes) {
+      bytes += concurrency * Padded(result_bytes);
+    }
+    for (const BenchTensor& input : TensorsOf(plan.request.invocations[0].inputs)) {
+      bytes += Padded(input.tensor.storage().size());
     }
     OPSERVE_ASSIGN_OR_RETURN(auto region, (*memory)->CreateRegion(bytes));
     auto requests = std::make_shared<SharedRequests>();
@@ -64,17 +67,27 @@ class SharedRequests {
     return range;
   }
 
+  SharedTensor PutInPlace(const Tensor& tensor) {
+    const SharedRange range = Next(tensor.storage().size());
+    if (range.size > 0) {
+      std::memcpy(region_->bytes().data() + range.offset, tensor.storage().data(), range.size);
+    }
+    return {.dtype = tensor.dtype(), .shape = tensor.shape(), .range = range};
+  }
+
   void PutInPlace(const BenchPlan& plan, uint32_t concurrency) ABSL_LOCKS_EXCLUDED(mutex_) {
     Request request = plan.request;
     for (NamedInput& input : request.invocations[0].inputs) {
-      const Tensor tensor = std::get<Tensor>(input.value);
-      const SharedRange range = Next(tensor.storage().size());
-      std::memcpy(region_->bytes().data() + range.offset, tensor.storage().data(), range.size);
-      input.value = SharedTensor{.dtype = tensor.dtype(), .shape = tensor.shape(), .range = range};
+      if (auto* list = std::get_if<std::vector<ListedTensor>>(&input.value)) {
+        for (ListedTensor& listed : *list) listed = PutInPlace(std::get<Tensor>(listed));
+      } else {
+        input.value = PutInPlace(std::get<Tensor>(input.value));
+      }
     }
     absl::MutexLock lock(&mutex_);
     for (uint32_t i = 0; i < concurrency; ++i) {
-      request.destinations = {Next(plan.result_bytes)};
+      request.destinations.clear();
+      for (const uint64_t bytes : plan.result_bytes) request.destinations.push_back(Next(bytes));
       free_.push_back(std::make_unique<Forms>(request));
     }
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/cli/bench_arguments.h"
@@ -13,8 +14,8 @@
 namespace opserve::cli {
 
 struct BenchPlan {
-  Request request;            // its inputs are tensors, contiguous
-  uint64_t result_bytes = 0;  // of its one result
+  Request request;  // its inputs are tensors or lists of tensors, contiguous
+  std::vector<uint64_t> result_bytes = {};  // of each of its results, for shared memory
   BenchTransport transport = BenchTransport::kUnary;
 };
 

@@ -151,7 +151,12 @@ std::optional<Failure> RunBench(const BenchArguments& arguments, Session& sessio
   if (!probed.ok() && !CanGoOn(plan.transport, probed.status())) {
     return CallFailure(session, client, probed.status());
   }
-  if (probed.ok()) plan.result_bytes = probed->results[0].num_bytes();
+  if (probed.ok() && plan.transport == BenchTransport::kSharedMemory) {
+    for (const Result& result : probed->results) {
+      plan.request.results.push_back(result.source());
+      plan.result_bytes.push_back(result.num_bytes());
+    }
+  }
 
   BenchReport report = {.operator_name = descriptor.name(),
                         .inputs = plan.request.invocations[0].inputs,
@@ -182,7 +187,9 @@ void AddBenchCommand(CLI::App& app, Command* command) {
       ->allow_extra_args(false);
   bench
       ->add_option("--dtype", arguments->dtypes,
-                   absl::StrCat(DtypeNames(), " for an input (all, if not named); default FLOAT"))
+                   absl::StrCat(DtypeNames(),
+                                " for an input (all, if not named); default FLOAT, or "
+                                "what an input takes"))
       ->type_name("[NAME=]DTYPE")
       ->allow_extra_args(false);
   bench->add_option("--attr", arguments->attributes, "An attribute that is not to have its default")

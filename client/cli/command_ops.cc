@@ -51,16 +51,83 @@ void WritePart(absl::string_view name, absl::string_view facts, absl::string_vie
 }
 
 void WriteAttribute(const v1::AttributeDescriptor& attribute, Terminal& terminal) {
-  WritePart(attribute.name(),
-            absl::StrCat(DescribeChoices(attribute), "; default ", DescribeDefault(attribute)),
-            attribute.documentation(), terminal);
+  std::string facts = DescribeChoices(attribute);
+  if (attribute.required()) {
+    absl::StrAppend(&facts, "; required");
+  } else if (attribute.has_default_value()) {
+    absl::StrAppend(&facts, "; default ", DescribeDefault(attribute));
+  } else {
+    absl::StrAppend(&facts, "; optional");
+  }
+  WritePart(attribute.name(), facts, attribute.documentation(), terminal);
+}
+
+void WriteInput(const v1::InputDescriptor& input, Terminal& terminal) {
+  std::string facts = DataTypeNames(input.dtypes());
+  if (input.list()) {
+    absl::StrAppend(&facts, "; a list: ", input.name(), ".0, ", input.name(), ".1, ...");
+  }
+  if (input.optional()) absl::StrAppend(&facts, "; optional");
+  if (input.in_place()) absl::StrAppend(&facts, "; what becomes of it is an output");
+  WritePart(input.name(), facts, input.documentation(), terminal);
+}
+
+void WriteOutput(const v1::OutputDescriptor& output, Terminal& terminal) {
+  std::string facts = DataTypeNames(output.dtypes());
+  if (output.list()) {
+    absl::StrAppend(&facts, "; a list: ", output.name(), ".0, ", output.name(), ".1, ...");
+  }
+  if (output.masked()) absl::StrAppend(&facts, "; may be left out (--want)");
+  if (output.in_place()) absl::StrAppend(&facts, "; begins as the input");
+  WritePart(output.name(), facts, output.documentation(), terminal);
+}
+
+// A value that may be given, as the example has it.
+std::string ExampleValue(const v1::AttributeDescriptor& attribute) {
+  switch (attribute.type()) {
+    case v1::AttributeDescriptor::TYPE_INT64:
+      if (!attribute.names().empty()) return attribute.names(0).name();
+      return absl::StrCat(attribute.minimum());
+    case v1::AttributeDescriptor::TYPE_BOOL:
+      return "true";
+    case v1::AttributeDescriptor::TYPE_DOUBLE:
+    case v1::AttributeDescriptor::TYPE_SCALAR:
+      return absl::StrCat(attribute.has_lowest() ? attribute.lowest() : 1);
+    case v1::AttributeDescriptor::TYPE_TEXT:
+      return attribute.texts().empty() ? "TEXT" : attribute.texts(0);
+    case v1::AttributeDescriptor::TYPE_DTYPE:
+      return std::string(DataTypeName(attribute.dtypes().empty() ? kFloat : attribute.dtypes(0)));
+    case v1::AttributeDescriptor::TYPE_INT64S:
+      return absl::StrCat("[", attribute.minimum(), "]");
+    case v1::AttributeDescriptor::TYPE_BOOLS:
+      return "[true]";
+    case v1::AttributeDescriptor::TYPE_DOUBLES:
+      return absl::StrCat("[", attribute.has_lowest() ? attribute.lowest() : 1, "]");
+    default:
+      return "VALUE";
+  }
+}
+
+// Brackets mean something to shells.
+std::string ShellWord(const std::string& text) {
+  const bool is_plain = text.find_first_of("[]*? ") == std::string::npos;
+  return is_plain ? text : absl::StrCat("'", text, "'");
 }
 
 // In lines that a shell takes as one.
 std::string ExampleCall(const v1::OperatorDescriptor& descriptor) {
   std::string example = absl::StrCat("opserve run ", descriptor.name());
   for (const v1::InputDescriptor& input : descriptor.inputs()) {
-    absl::StrAppend(&example, " \\\n    --input ", input.name(), "=", input.name(), ".npy");
+    if (input.optional()) continue;
+    for (int i = 0; i < (input.list() ? 2 : 1); ++i) {
+      const std::string name = input.list() ? absl::StrCat(input.name(), ".", i) : input.name();
+      absl::StrAppend(&example, " \\\n    --input ", name, "=", name, ".npy");
+    }
+  }
+  for (const v1::AttributeDescriptor& attribute : descriptor.attributes()) {
+    if (!attribute.required()) continue;
+    absl::StrAppend(&example, " \\\n    --attr ", attribute.name(), "=",
+                    ShellWord(ExampleValue(attribute)));
   }
   return absl::StrCat(example, " \\\n    --output out.npy");
 }
@@ -81,7 +148,7 @@ void WriteDetails(const v1::OperatorDescriptor& descriptor, Terminal& terminal) 
   }
   out << "\nInputs\n";
   for (const v1::InputDescriptor& input : descriptor.inputs()) {
-    WritePart(input.name(), DataTypeNames(input.dtypes()), input.documentation(), terminal);
+    WriteInput(input, terminal);
   }
   if (!descriptor.attributes().empty()) out << "\nAttributes\n";
   for (const v1::AttributeDescriptor& attribute : descriptor.attributes()) {
@@ -89,7 +156,7 @@ void WriteDetails(const v1::OperatorDescriptor& descriptor, Terminal& terminal) 
   }
   out << "\nOutputs\n";
   for (const v1::OutputDescriptor& output : descriptor.outputs()) {
-    WritePart(output.name(), DataTypeNames(output.dtypes()), output.documentation(), terminal);
+    WriteOutput(output, terminal);
   }
   out << "\nExample\n" << Wrap(ExampleCall(descriptor), terminal.width, /*indent=*/2);
 }

@@ -31,17 +31,24 @@ constexpr char kRunFooter[] =
   FILE.npz[:ARRAY]         the array of an archive, if not the only one or the one
                            with the input's name
   FILE.safetensors[:NAME]  likewise of $1
-  random:SHAPE[:DTYPE]     random numbers from 0.25 to 1, e.g. random:256,1024:BF16
+  random:SHAPE[:DTYPE]     random numbers from 0.25 to 1, e.g. random:256,1024:BF16;
+                           of integers and BOOL, 0 and 1
+  random:ints(LOW,HIGH):SHAPE[:DTYPE]
+                           random integers from LOW on, below HIGH, in INT64 if
+                           not said, such as class indices: random:ints(0,10):64
   tensor:HANDLE            what the daemon has already, with the handle that
                            "opserve tensor upload" gave
 With :bf16 at its end, a NumPy array of uint16 is read as bfloat16. An output is
-written as .npy. Operators, and the names of their inputs and attributes, are
-listed by "opserve ops".
+written as .npy. The tensors of an input that is a list are NAME.0, NAME.1 and so
+on, as are those of an output; optional inputs may be left out. Attributes that
+are lists are written [1,2], dtypes as BF16 or bfloat16, scalars as numbers, with
+a dtype where it matters (2:INT32). Operators, and the names of their inputs and
+attributes, are listed by "opserve ops".
 
 --verify starts an opserved of its own on this machine's processor, which computes
 in float64, or float32 for operators without it. A result is right if each element
 is within a tolerance of that, relative to the element and to the largest one:
-$2.
+$2. Integers and BOOL have to be the same.
 
 Examples:
   opserve run KlDivBackward --input grad_output=g.npy --input self=x.npy \
@@ -56,12 +63,13 @@ Examples:
       --input self=tensor:5f1c09a2 --input target=t.npy --output out.npy)";
 
 std::string RunFooter() {
-  const std::string tolerances =
-      absl::StrJoin(AllDtypes(), ", ", [](std::string* out, const DtypeFacts& facts) {
-        absl::StrAppend(out, facts.tolerance, " for ", facts.name);
-      });
+  std::vector<std::string> tolerances;
+  for (const DtypeFacts& facts : AllDtypes()) {
+    if (facts.tolerance == 0) continue;
+    tolerances.push_back(absl::StrCat(facts.tolerance, " for ", facts.name));
+  }
   return absl::Substitute(kRunFooter, DtypeNamesIn(&DtypeFacts::torch),
-                          DtypeNamesIn(&DtypeFacts::safetensors), tolerances);
+                          DtypeNamesIn(&DtypeFacts::safetensors), absl::StrJoin(tolerances, ", "));
 }
 
 using Json = nlohmann::ordered_json;
@@ -82,8 +90,8 @@ Json ResultToJson(const Result& result, const std::string* path) {
       {"shape", result.shape()},          {"num_elements", summary.num_elements},
       {"num_finite", summary.num_finite}, {"num_nan", summary.num_nan}};
   if (summary.num_finite > 0) {
-    json["min"] = summary.minimum;
-    json["max"] = summary.maximum;
+    json["min"] = ElementToJson(result, summary.minimum_at);
+    json["max"] = ElementToJson(result, summary.maximum_at);
     json["mean"] = summary.mean;
   }
   if (path != nullptr) {
@@ -96,16 +104,18 @@ Json ResultToJson(const Result& result, const std::string* path) {
 
 void WriteResult(const Result& result, const std::string* path, Terminal& terminal) {
   const ValueSummary summary = Summarize(result);
-  const auto format = [&](double value) { return FormatValue(result.dtype(), value); };
   terminal.out << result.source().output << "  " << DataTypeName(result.dtype()) << " ["
                << absl::StrJoin(result.shape(), ", ") << "]  " << FormatBytes(result.num_bytes())
                << "\n";
   if (summary.num_finite > 0) {
-    terminal.out << "min " << format(summary.minimum) << "  max " << format(summary.maximum)
-                 << "  mean " << format(summary.mean) << "\n";
+    terminal.out << "min " << FormatElement(result, summary.minimum_at) << "  max "
+                 << FormatElement(result, summary.maximum_at) << "  mean "
+                 << FormatValue(result.dtype(), summary.mean) << "\n";
   }
-  terminal.out << summary.num_finite << " of " << summary.num_elements << " finite, "
-               << summary.num_nan << " nan\n";
+  if (!IsInteger(result.dtype())) {
+    terminal.out << summary.num_finite << " of " << summary.num_elements << " finite, "
+                 << summary.num_nan << " nan\n";
+  }
   if (path != nullptr) {
     terminal.out << "written to " << *path << "\n";
   } else {
@@ -123,14 +133,19 @@ Json ComparisonToJson(const Comparison& comparison) {
           {"largest_value", comparison.largest_value}};
 }
 
+// "within 1e-05 of", "equal to"
+std::string Closeness(double tolerance) {
+  if (tolerance == 0) return "equal to";
+  return absl::StrFormat("within %.0e of", tolerance);
+}
+
 void WriteComparison(const Comparison& comparison, Terminal& terminal) {
   terminal.out << comparison.output << (comparison.num_wrong == 0 ? " is right: " : " is WRONG: ")
                << absl::StrFormat("largest error %.3g, largest value %.3g; ",
                                   comparison.largest_error, comparison.largest_value)
                << comparison.num_elements - comparison.num_wrong << " of "
-               << comparison.num_elements << " within "
-               << absl::StrFormat("%.0e", comparison.tolerance) << " of the reference in "
-               << DataTypeName(comparison.reference_dtype) << "\n";
+               << comparison.num_elements << " " << Closeness(comparison.tolerance)
+               << " the reference in " << DataTypeName(comparison.reference_dtype) << "\n";
 }
 
 using Comparisons = std::vector<Comparison>;
@@ -234,6 +249,10 @@ void AddRunCommand(CLI::App& app, Command* command) {
   run->add_option("--output-dtype", arguments->output_dtypes,
                   absl::StrCat(DtypeNames(), " for an output, if not its default"))
       ->type_name("[NAME=]DTYPE")
+      ->allow_extra_args(false);
+  run->add_option("--want", arguments->wanted_outputs,
+                  "One of the outputs that may be left out; those not named are. Default: all")
+      ->type_name("NAME")
       ->allow_extra_args(false);
   run->add_option("--priority", arguments->priority,
                   "Whether it goes before or after the tenant's other requests; default normal")

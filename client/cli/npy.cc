@@ -45,7 +45,7 @@ absl::StatusOr<DataType> DataTypeOf(absl::string_view descr, NpyReading reading)
         "dtype '", descr, "' cannot be read as bf16: that takes uint16 or a void of 2 bytes"));
   }
   if (facts != nullptr) return facts->dtype;
-  if (absl::StartsWith(descr, ">f")) {
+  if (absl::StartsWith(descr, ">f") || absl::StartsWith(descr, ">i")) {
     return absl::InvalidArgumentError(absl::StrCat(
         "dtype '", descr, "' is big-endian; save array.astype('<", descr.substr(1), "')"));
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -60,11 +61,53 @@ absl::StatusOr<std::vector<NameAndText>> SplitNamed(absl::string_view kind,
   return split;
 }
 
-// The same for [NAME=]TEXT of outputs, where the first output is meant if no name is given.
-absl::StatusOr<std::vector<NameAndText>> SplitOutputs(const v1::OperatorDescriptor& descriptor,
-                                                      absl::string_view kind,
-                                                      const std::vector<std::string>& arguments) {
-  const std::vector<std::string> names = NamesOf(descriptor.outputs());
+template <typename Descriptors>
+auto FindNamed(const Descriptors& descriptors, absl::string_view name) {
+  return std::find_if(descriptors.begin(), descriptors.end(),
+                      [&](const auto& descriptor) { return descriptor.name() == name; });
+}
+
+// A tensor of a list: "tensors.2".
+struct ListPosition {
+  std::string list;
+  size_t index;
+};
+
+// Nothing: `name` does not have this form, or is not of a list.
+template <typename Descriptors>
+std::optional<ListPosition> FindInList(const Descriptors& lists, absl::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == absl::string_view::npos) return std::nullopt;
+  const absl::string_view digits = name.substr(dot + 1);
+  const auto list = FindNamed(lists, name.substr(0, dot));
+  uint32_t index = 0;
+  if (list == lists.end() || !list->list() || !absl::SimpleAtoi(digits, &index) ||
+      absl::StrCat(index) != digits) {
+    return std::nullopt;
+  }
+  return ListPosition{.list = list->name(), .index = index};
+}
+
+// Names of inputs or outputs, and of those tensors of lists that the NAME=TEXT arguments name.
+template <typename Descriptors>
+std::vector<std::string> TensorNames(const Descriptors& descriptors,
+                                     const std::vector<std::string>& arguments) {
+  std::vector<std::string> names;
+  for (const auto& descriptor : descriptors) {
+    names.push_back(descriptor.list() ? absl::StrCat(descriptor.name(), ".0") : descriptor.name());
+  }
+  for (const std::string& argument : arguments) {
+    const std::string name = argument.substr(0, argument.find('='));
+    const bool is_new = std::find(names.begin(), names.end(), name) == names.end();
+    if (is_new && FindInList(descriptors, name)) names.push_back(name);
+  }
+  return names;
+}
+
+// The same for [NAME=]TEXT of outputs, where the first one of `names` is meant if none is given.
+absl::StatusOr<std::vector<NameAndText>> SplitOutputs(absl::string_view kind,
+                                                      const std::vector<std::string>& arguments,
+                                                      const std::vector<std::string>& names) {
   std::vector<std::string> named;
   for (const std::string& argument : arguments) {
     const bool has_name = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
@@ -77,25 +120,33 @@ absl::StatusOr<std::vector<NameAndText>> SplitOutputs(const v1::OperatorDescript
 
 constexpr uint64_t kMaxRandomBytes = uint64_t{2} << 30;  // what a message can have, about
 
-// A tensor of SHAPE[:DTYPE].
+// A tensor of [ints(LOW,HIGH):]SHAPE[:DTYPE].
 absl::StatusOr<Tensor> MakeRandom(absl::string_view text, std::mt19937_64& random) {
-  const std::vector<absl::string_view> parts = absl::StrSplit(text, absl::MaxSplits(':', 1));
+  const auto refuse = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(absl::StrCat("random:", text, ": ", why));
+  };
+  absl::string_view rest = text;
+  std::optional<IntegerRange> range;
+  if (absl::ConsumePrefix(&rest, "ints")) {
+    const size_t end = std::min(rest.find(':'), rest.size());
+    const absl::StatusOr<IntegerRange> parsed = ParseIntegerRange(rest.substr(0, end));
+    if (!parsed.ok()) return refuse(parsed.status().message());
+    range = *parsed;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  const std::vector<absl::string_view> parts = absl::StrSplit(rest, absl::MaxSplits(':', 1));
   const absl::StatusOr<std::vector<int64_t>> shape = ParseShape(parts[0]);
-  if (!shape.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("random:", text, ": ", shape.status().message()));
-  }
-  const std::optional<DataType> dtype = parts.size() == 1 ? kFloat : ParseDataType(parts[1]);
-  if (!dtype) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("random:", text, ": \"", parts[1], "\" is not ", DtypeNames()));
-  }
+  if (!shape.ok()) return refuse(shape.status().message());
+  const DataType usual = range ? kInt64 : kFloat;
+  const std::optional<DataType> dtype = parts.size() == 1 ? usual : ParseDataType(parts[1]);
+  if (!dtype) return refuse(absl::StrCat("\"", parts[1], "\" is not ", DtypeNames()));
   const std::optional<uint64_t> bytes = ContiguousBytes(*dtype, *shape);
-  if (!bytes || *bytes > kMaxRandomBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("random:", text, ": takes more than a message can have"));
+  if (!bytes || *bytes > kMaxRandomBytes) return refuse("takes more than a message can have");
+  if (!range) return RandomTensor(*dtype, *shape, random);
+  if (!Holds(*dtype, *range)) {
+    return refuse(absl::StrCat(DataTypeName(*dtype), " does not hold all of these integers"));
   }
-  return RandomTensor(*dtype, *shape, random);
+  return RandomIntegers(*dtype, *shape, *range, random);
 }
 
 // Reads, makes or names an input. `random`: its own source of numbers.
@@ -119,25 +170,87 @@ absl::StatusOr<NamedInput> ReadInput(const NameAndText& input, std::mt19937_64 r
                       absl::StrCat("input \"", input.name, "\": ", status.message()));
 }
 
-absl::Status AddInputs(const v1::OperatorDescriptor& descriptor, const RunArguments& arguments,
-                       Invocation* invocation) {
-  const std::vector<std::string> names = NamesOf(descriptor.inputs());
-  OPSERVE_ASSIGN_OR_RETURN(const auto inputs, SplitNamed("input", arguments.inputs, names));
-  for (const std::string& name : names) {
-    if (std::none_of(inputs.begin(), inputs.end(),
-                     [&](const NameAndText& input) { return input.name == name; })) {
-      return absl::InvalidArgumentError(absl::StrCat("input \"", name, "\" is missing; ",
+// "grad_output, self, [bias], tensors.0, tensors.1, ..."
+std::string DescribeInputs(const v1::OperatorDescriptor& descriptor) {
+  return absl::StrJoin(
+      descriptor.inputs(), ", ", [](std::string* out, const v1::InputDescriptor& input) {
+        const std::string tensors =
+            input.list() ? absl::StrCat(input.name(), ".0, ", input.name(), ".1, ...")
+                         : input.name();
+        absl::StrAppend(out, input.optional() ? absl::StrCat("[", tensors, "]") : tensors);
+      });
+}
+
+absl::Status CheckNoneIsMissing(const v1::OperatorDescriptor& descriptor,
+                                const std::vector<NameAndText>& inputs) {
+  for (const v1::InputDescriptor& input : descriptor.inputs()) {
+    size_t count = 0;
+    size_t end = 0;  // of the positions in the list
+    for (const NameAndText& given : inputs) {
+      const auto position = FindInList(descriptor.inputs(), given.name);
+      if (position && position->list == input.name()) end = std::max(end, position->index + 1);
+      const bool is_of_it = position ? position->list == input.name() : given.name == input.name();
+      count += is_of_it ? 1 : 0;
+    }
+    if (count == 0 && !input.optional()) {
+      return absl::InvalidArgumentError(absl::StrCat("input \"", input.name(), "\" is missing; ",
                                                      descriptor.name(), " takes ",
-                                                     absl::StrJoin(names, ", ")));
+                                                     DescribeInputs(descriptor)));
+    }
+    if (input.list() && count < end) {
+      return absl::InvalidArgumentError(absl::StrCat("input \"", input.name(), "\" has a tensor ",
+                                                     end - 1, ", but not all before it"));
     }
   }
+  return absl::OkStatus();
+}
+
+// The list of that name among the inputs, made if there is none yet.
+std::vector<ListedTensor>& ListNamed(const std::string& name, Invocation* invocation) {
+  auto& inputs = invocation->inputs;
+  auto named = std::find_if(inputs.begin(), inputs.end(),
+                            [&](const NamedInput& input) { return input.name == name; });
+  if (named == inputs.end()) {
+    named = inputs.insert(inputs.end(), {.name = name, .value = std::vector<ListedTensor>()});
+  }
+  return std::get<std::vector<ListedTensor>>(named->value);
+}
+
+void AddToList(const ListPosition& position, const NamedInput& input, Invocation* invocation) {
+  std::vector<ListedTensor>& list = ListNamed(position.list, invocation);
+  list.resize(std::max(list.size(), position.index + 1));
+  if (const auto* tensor = std::get_if<Tensor>(&input.value)) {
+    list[position.index] = *tensor;
+  } else {
+    list[position.index] = std::get<ResidentTensor>(input.value);
+  }
+}
+
+// Of random numbers: an input is the same whatever the others are, and differs from them.
+std::mt19937_64 RandomOf(uint64_t seed, uint64_t input, const std::optional<ListPosition>& place) {
+  std::vector<uint64_t> parts = {seed & UINT32_MAX, seed >> 32, input};
+  if (place) parts.push_back(place->index);
+  std::seed_seq sequence(parts.begin(), parts.end());
+  return std::mt19937_64(sequence);
+}
+
+absl::Status AddInputs(const v1::OperatorDescriptor& descriptor, const RunArguments& arguments,
+                       Invocation* invocation) {
+  OPSERVE_ASSIGN_OR_RETURN(
+      const auto inputs,
+      SplitNamed("input", arguments.inputs, TensorNames(descriptor.inputs(), arguments.inputs)));
+  OPSERVE_RETURN_IF_ERROR(CheckNoneIsMissing(descriptor, inputs));
   for (const NameAndText& input : inputs) {
-    // An input is the same whatever the others are, and differs from them.
-    const auto position = std::find(names.begin(), names.end(), input.name) - names.begin();
-    std::seed_seq seed = {arguments.seed & UINT32_MAX, arguments.seed >> 32,
-                          static_cast<uint64_t>(position)};
-    OPSERVE_ASSIGN_OR_RETURN(NamedInput named, ReadInput(input, std::mt19937_64(seed)));
-    invocation->inputs.push_back(std::move(named));
+    const std::optional<ListPosition> place = FindInList(descriptor.inputs(), input.name);
+    const auto number = FindNamed(descriptor.inputs(), place ? place->list : input.name) -
+                        descriptor.inputs().begin();
+    OPSERVE_ASSIGN_OR_RETURN(NamedInput named,
+                             ReadInput(input, RandomOf(arguments.seed, number, place)));
+    if (place) {
+      AddToList(*place, named, invocation);
+    } else {
+      invocation->inputs.push_back(std::move(named));
+    }
   }
   return absl::OkStatus();
 }
@@ -150,10 +263,24 @@ absl::Status AddAttributes(const v1::OperatorDescriptor& descriptor, const RunAr
   return absl::OkStatus();
 }
 
-absl::Status AddOutputDataTypes(const v1::OperatorDescriptor& descriptor,
-                                const RunArguments& arguments, Invocation* invocation) {
-  OPSERVE_ASSIGN_OR_RETURN(const auto dtypes,
-                           SplitOutputs(descriptor, "output-dtype", arguments.output_dtypes));
+std::vector<std::string> MaskedOutputs(const v1::OperatorDescriptor& descriptor) {
+  std::vector<std::string> names;
+  for (const v1::OutputDescriptor& output : descriptor.outputs()) {
+    if (output.masked()) names.push_back(output.name());
+  }
+  return names;
+}
+
+bool IsAmong(const std::string& name, const std::vector<std::string>& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+absl::Status AddOutputs(const v1::OperatorDescriptor& descriptor, const RunArguments& arguments,
+                        Invocation* invocation) {
+  OPSERVE_ASSIGN_OR_RETURN(const auto dtypes, SplitOutputs("output-dtype", arguments.output_dtypes,
+                                                           NamesOf(descriptor.outputs())));
+  const std::vector<std::string> masked = MaskedOutputs(descriptor);
+  bool is_masked_named = false;
   for (const auto& [output, text] : dtypes) {
     const std::optional<DataType> dtype = ParseDataType(text);
     if (!dtype) {
@@ -161,7 +288,19 @@ absl::Status AddOutputDataTypes(const v1::OperatorDescriptor& descriptor,
           absl::StrCat("--output-dtype \"", text, "\" is not ", DtypeNames()));
     }
     invocation->output_dtypes.push_back({.output = output, .dtype = *dtype});
+    is_masked_named |= IsAmong(output, masked);
   }
+  for (const std::string& name : arguments.wanted_outputs) {
+    if (IsAmong(name, masked)) continue;
+    return absl::InvalidArgumentError(
+        masked.empty() ? absl::StrCat("--want \"", name, "\": ", descriptor.name(),
+                                      " always computes all of its outputs")
+                       : absl::StrCat("--want \"", name, "\" is not ", absl::StrJoin(masked, ", "),
+                                      "; the other outputs are always computed"));
+  }
+  invocation->masked_outputs = arguments.wanted_outputs;
+  // A dtype alone leaves none out.
+  if (is_masked_named && invocation->masked_outputs.empty()) invocation->masked_outputs = masked;
   return absl::OkStatus();
 }
 
@@ -173,11 +312,17 @@ absl::StatusOr<std::vector<NamedAttribute>> ParseAttributes(
                            SplitNamed("attribute", arguments, NamesOf(descriptor.attributes())));
   std::vector<NamedAttribute> attributes;
   for (const NameAndText& attribute : split) {
-    const auto named = std::find_if(
-        descriptor.attributes().begin(), descriptor.attributes().end(),
-        [&](const v1::AttributeDescriptor& known) { return known.name() == attribute.name; });
+    const auto named = FindNamed(descriptor.attributes(), attribute.name);
     OPSERVE_ASSIGN_OR_RETURN(NamedAttribute parsed, ParseAttribute(*named, attribute.text));
     attributes.push_back(std::move(parsed));
+  }
+  for (const v1::AttributeDescriptor& attribute : descriptor.attributes()) {
+    const bool is_given =
+        std::any_of(attributes.begin(), attributes.end(),
+                    [&](const NamedAttribute& given) { return given.name == attribute.name(); });
+    if (!attribute.required() || is_given) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "attribute \"", attribute.name(), "\" is missing; it is ", DescribeChoices(attribute)));
   }
   return attributes;
 }
@@ -185,7 +330,7 @@ absl::StatusOr<std::vector<NamedAttribute>> ParseAttributes(
 absl::StatusOr<Invocation> BuildInvocation(const v1::OperatorDescriptor& descriptor,
                                            const RunArguments& arguments) {
   Invocation invocation{.operator_name = descriptor.name()};
-  for (const auto add : {&AddAttributes, &AddOutputDataTypes, &AddInputs}) {
+  for (const auto add : {&AddAttributes, &AddOutputs, &AddInputs}) {
     OPSERVE_RETURN_IF_ERROR(add(descriptor, arguments, &invocation));
   }
   return invocation;
@@ -202,7 +347,8 @@ absl::StatusOr<v1::Priority> ParsePriority(const RunArguments& arguments) {
 absl::StatusOr<std::vector<OutputFile>> BuildOutputFiles(const v1::OperatorDescriptor& descriptor,
                                                          const RunArguments& arguments) {
   OPSERVE_ASSIGN_OR_RETURN(const auto outputs,
-                           SplitOutputs(descriptor, "output", arguments.outputs));
+                           SplitOutputs("output", arguments.outputs,
+                                        TensorNames(descriptor.outputs(), arguments.outputs)));
   std::vector<OutputFile> files;
   for (const auto& [output, path] : outputs) files.push_back({.output = output, .path = path});
   return files;

@@ -14,11 +14,12 @@ namespace opserve::cli {
 // As written on the command line.
 struct RunArguments {
   std::string operator_name;
-  std::vector<std::string> inputs;         // NAME=VALUE
-  std::vector<std::string> attributes;     // NAME=VALUE
-  std::vector<std::string> outputs;        // [NAME=]FILE.npy
-  std::vector<std::string> output_dtypes;  // [NAME=]DTYPE
-  std::string priority = "normal";         // low, normal or high
+  std::vector<std::string> inputs;          // NAME=VALUE, of a list NAME.0=VALUE and so on
+  std::vector<std::string> attributes;      // NAME=VALUE
+  std::vector<std::string> outputs;         // [NAME=]FILE.npy
+  std::vector<std::string> output_dtypes;   // [NAME=]DTYPE
+  std::vector<std::string> wanted_outputs;  // masked ones; empty: all
+  std::string priority = "normal";          // low, normal or high
   bool want_receipt = false;
   bool should_verify = false;
   uint64_t seed = 0;  // of random inputs
@@ -30,14 +31,15 @@ struct OutputFile {
 };
 
 // The attributes that NAME=VALUE arguments describe.
-// kInvalidArgument: a name that the operator does not have or is given twice; a value that does not
-// fit.
+// kInvalidArgument: a name that the operator does not have or is given twice; a required one that
+// is missing; a value that does not fit.
 absl::StatusOr<std::vector<NamedAttribute>> ParseAttributes(
     const v1::OperatorDescriptor& descriptor, const std::vector<std::string>& arguments);
 
 // The call that the arguments describe; reads the input files. The value of an input is a file as
 // ReadArrayArgument takes it, or tensor:HANDLE, or random:SHAPE[:DTYPE] (as RandomTensor makes it;
-// FLOAT if not said), the same for the same seed.
+// FLOAT if not said), or random:ints(LOW,HIGH):SHAPE[:DTYPE] (as RandomIntegers makes it; INT64 if
+// not said), the same for the same seed.
 // kInvalidArgument and the codes of ReadArrayArgument: a name that the operator does not have, is
 // given twice or is missing; a value that does not fit; a file that cannot be used.
 absl::StatusOr<Invocation> BuildInvocation(const v1::OperatorDescriptor& descriptor,

@@ -23,8 +23,19 @@ bool HasDataType(const Descriptor& descriptor, DataType dtype) {
   return std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end();
 }
 
+// Whether it has floating point at all.
+template <typename Descriptor>
+bool IsFloating(const Descriptor& descriptor) {
+  return std::any_of(descriptor.dtypes().begin(), descriptor.dtypes().end(), [](int dtype) {
+    const auto known = static_cast<DataType>(dtype);
+    return FindDtype(known) != nullptr && !IsInteger(known);
+  });
+}
+
 DataType WidestOf(const v1::OperatorDescriptor& descriptor) {
-  const auto has_double = [](const auto& part) { return HasDataType(part, kDouble); };
+  const auto has_double = [](const auto& part) {
+    return !IsFloating(part) || HasDataType(part, kDouble);
+  };
   const bool all =
       std::all_of(descriptor.inputs().begin(), descriptor.inputs().end(), has_double) &&
       std::all_of(descriptor.outputs().begin(), descriptor.outputs().end(), has_double);
@@ -40,12 +51,75 @@ Tensor ConvertTo(const Result& elements) {
   return Tensor::Owning<To>(elements.shape(), std::move(converted));
 }
 
+// Integers stay as they are.
 absl::StatusOr<Tensor> Widen(const Tensor& tensor, DataType dtype) {
+  if (FindDtype(tensor.dtype()) == nullptr || IsInteger(tensor.dtype())) return tensor;
   OPSERVE_ASSIGN_OR_RETURN(const Tensor plain, MakeContiguous(tensor));
   const absl::string_view bytes(reinterpret_cast<const char*>(plain.storage().data()),
                                 plain.storage().size());
   const Result elements(OutputOf{}, plain.dtype(), plain.shape(), {&bytes, 1}, plain.owner());
   return dtype == kDouble ? ConvertTo<double>(elements) : ConvertTo<float>(elements);
+}
+
+absl::Status InDaemonsMemory(absl::string_view input) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "input \"", input,
+      "\" is in the daemon's memory; download it to a file to compare with a reference"));
+}
+
+absl::StatusOr<NamedInput> WidenInput(const NamedInput& input, DataType dtype) {
+  NamedInput widened{.name = input.name};
+  if (const auto* list = std::get_if<std::vector<ListedTensor>>(&input.value)) {
+    std::vector<ListedTensor> tensors;
+    for (const ListedTensor& listed : *list) {
+      const auto* tensor = std::get_if<Tensor>(&listed);
+      if (tensor == nullptr) return InDaemonsMemory(input.name);
+      OPSERVE_ASSIGN_OR_RETURN(Tensor wide, Widen(*tensor, dtype));
+      tensors.push_back(std::move(wide));
+    }
+    widened.value = std::move(tensors);
+    return widened;
+  }
+  const auto* tensor = std::get_if<Tensor>(&input.value);
+  if (tensor == nullptr) return InDaemonsMemory(input.name);
+  OPSERVE_ASSIGN_OR_RETURN(Tensor wide, Widen(*tensor, dtype));
+  widened.value = std::move(wide);
+  return widened;
+}
+
+// Those that are computed: the masked ones among them that the invocation names, or all.
+bool IsComputed(const v1::OperatorDescriptor& descriptor, const Invocation& invocation,
+                const v1::OutputDescriptor& output) {
+  if (!output.masked()) return true;
+  const auto is_named = [&](const v1::OutputDescriptor& masked) {
+    const auto has_name = [&](const auto& name) { return name == masked.name(); };
+    return std::any_of(invocation.masked_outputs.begin(), invocation.masked_outputs.end(),
+                       has_name) ||
+           std::any_of(invocation.output_dtypes.begin(), invocation.output_dtypes.end(),
+                       [&](const OutputDataType& named) { return has_name(named.output); });
+  };
+  const bool none_is_named =
+      std::none_of(descriptor.outputs().begin(), descriptor.outputs().end(),
+                   [&](const auto& other) { return other.masked() && is_named(other); });
+  return none_is_named || is_named(output);
+}
+
+// |actual - expected| of integers, which may be further apart than an int64 can say.
+double Distance(int64_t actual, int64_t expected) {
+  const auto difference = static_cast<uint64_t>(std::max(actual, expected)) -
+                          static_cast<uint64_t>(std::min(actual, expected));
+  return static_cast<double>(difference);
+}
+
+void CompareIntegers(const Result& result, const Result& reference, Comparison* comparison) {
+  for (int64_t i = 0; i < comparison->num_elements; ++i) {
+    const int64_t expected = IntegerAt(reference, i);
+    const double error = Distance(IntegerAt(result, i), expected);
+    comparison->largest_value =
+        std::max(comparison->largest_value, std::abs(static_cast<double>(expected)));
+    comparison->largest_error = std::max(comparison->largest_error, error);
+    comparison->num_wrong += error == 0 ? 0 : 1;
+  }
 }
 
 // Results below the normal range are whole multiples of it.
@@ -67,6 +141,10 @@ absl::StatusOr<Comparison> Compare(const Result& result, const Result& reference
                         .reference_dtype = reference.dtype(),
                         .tolerance = FindDtype(result.dtype())->tolerance,
                         .num_elements = result.num_elements()};
+  if (IsInteger(result.dtype()) && IsInteger(reference.dtype())) {
+    CompareIntegers(result, reference, &comparison);
+    return comparison;
+  }
   for (int64_t i = 0; i < comparison.num_elements; ++i) {
     const double magnitude = std::abs(ElementAt(reference, i));
     if (std::isfinite(magnitude)) {
@@ -96,17 +174,16 @@ absl::StatusOr<Invocation> Widened(const v1::OperatorDescriptor& descriptor,
   Invocation widened{.operator_name = invocation.operator_name,
                      .attributes = invocation.attributes};
   for (const NamedInput& input : invocation.inputs) {
-    const auto* tensor = std::get_if<Tensor>(&input.value);
-    if (tensor == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "input \"", input.name,
-          "\" is in the daemon's memory; download it to a file to compare with a reference"));
-    }
-    OPSERVE_ASSIGN_OR_RETURN(Tensor wide, Widen(*tensor, dtype));
-    widened.inputs.push_back({.name = input.name, .value = std::move(wide)});
+    OPSERVE_ASSIGN_OR_RETURN(NamedInput wide, WidenInput(input, dtype));
+    widened.inputs.push_back(std::move(wide));
   }
   for (const v1::OutputDescriptor& output : descriptor.outputs()) {
-    widened.output_dtypes.push_back({.output = output.name(), .dtype = dtype});
+    if (!IsComputed(descriptor, invocation, output)) continue;
+    if (IsFloating(output)) {
+      widened.output_dtypes.push_back({.output = output.name(), .dtype = dtype});
+    } else if (output.masked()) {
+      widened.masked_outputs.push_back(output.name());
+    }
   }
   return widened;
 }

@@ -15,7 +15,8 @@ namespace opserve::cli {
 // How a result compares with the reference. An element is right if it is within
 // tolerance * (|reference| + largest finite |reference|) of it (and the smallest number that the
 // result's dtype has), or NaN where that is NaN, or
-// the same infinity; the zero's sign does not matter.
+// the same infinity; the zero's sign does not matter. Integers and BOOL are right if they are
+// equal.
 struct Comparison {
   std::string output = {};
   DataType reference_dtype = v1::DATA_TYPE_UNSPECIFIED;
@@ -29,8 +30,9 @@ struct Comparison {
 // kInvalidArgument: different shapes.
 absl::StatusOr<Comparison> Compare(const Result& result, const Result& reference);
 
-// The invocation with all its tensors in the widest dtype that the operator has for everything:
-// DOUBLE, or FLOAT. kInvalidArgument: an input is not a tensor that this process has.
+// The invocation with all its tensors of floating point in the widest dtype that the operator has
+// for all of these: DOUBLE, or FLOAT. The others stay as they are. kInvalidArgument: an input is
+// not a tensor that this process has.
 absl::StatusOr<Invocation> Widened(const v1::OperatorDescriptor& descriptor,
                                    const Invocation& invocation);
 

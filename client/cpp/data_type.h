@@ -16,9 +16,15 @@ inline constexpr DataType kFloat = v1::DATA_TYPE_FLOAT;      // float
 inline constexpr DataType kFloat16 = v1::DATA_TYPE_FLOAT16;  // Float16
 inline constexpr DataType kBf16 = v1::DATA_TYPE_BF16;        // Bf16
 inline constexpr DataType kDouble = v1::DATA_TYPE_DOUBLE;    // double
+inline constexpr DataType kInt8 = v1::DATA_TYPE_INT8;        // int8_t
+inline constexpr DataType kUint8 = v1::DATA_TYPE_UINT8;      // uint8_t
+inline constexpr DataType kInt16 = v1::DATA_TYPE_INT16;      // int16_t
+inline constexpr DataType kInt32 = v1::DATA_TYPE_INT32;      // int32_t
+inline constexpr DataType kInt64 = v1::DATA_TYPE_INT64;      // int64_t
+inline constexpr DataType kBool = v1::DATA_TYPE_BOOL;        // bool; false is 0, true is 1
 
-// "FLOAT", "FLOAT16", "BF16", "DOUBLE"; "UNSPECIFIED", and "UNKNOWN" for a number that this client
-// does not know.
+// "FLOAT", "FLOAT16", "BF16", "DOUBLE", "INT64", "BOOL", ...; "UNSPECIFIED", and "UNKNOWN" for a
+// number that this client does not know.
 absl::string_view DataTypeName(DataType dtype);
 
 // The reverse, in any case ("float16"); nothing if no element type has this name.
@@ -56,6 +62,18 @@ template <>
 inline constexpr DataType kDataTypeOf<Bf16> = kBf16;
 template <>
 inline constexpr DataType kDataTypeOf<double> = kDouble;
+template <>
+inline constexpr DataType kDataTypeOf<int8_t> = kInt8;
+template <>
+inline constexpr DataType kDataTypeOf<uint8_t> = kUint8;
+template <>
+inline constexpr DataType kDataTypeOf<int16_t> = kInt16;
+template <>
+inline constexpr DataType kDataTypeOf<int32_t> = kInt32;
+template <>
+inline constexpr DataType kDataTypeOf<int64_t> = kInt64;
+template <>
+inline constexpr DataType kDataTypeOf<bool> = kBool;
 
 template <typename T>
 concept Element = kDataTypeOf<T>

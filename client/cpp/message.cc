@@ -106,6 +106,23 @@ struct InputEncoder {
   }
 };
 
+// The value of an input, or of each tensor of it.
+struct NamedInputEncoder {
+  PayloadList& payloads;
+  v1::NamedTensor* message;
+
+  void operator()(const std::vector<ListedTensor>& tensors) const {
+    v1::TensorList* list = message->mutable_list();
+    for (const ListedTensor& tensor : tensors) {
+      std::visit(InputEncoder{payloads, list->add_tensors()}, tensor);
+    }
+  }
+  template <typename T>
+  void operator()(const T& tensor) const {
+    InputEncoder{payloads, message->mutable_tensor()}(tensor);
+  }
+};
+
 void Encode(const NamedAttribute& attribute, v1::NamedAttribute* message) {
   struct Setter {
     v1::AttributeValue* value;
@@ -113,9 +130,44 @@ void Encode(const NamedAttribute& attribute, v1::NamedAttribute* message) {
     void operator()(bool flag) const { value->set_bool_value(flag); }
     void operator()(double number) const { value->set_double_value(number); }
     void operator()(const std::string& name) const { value->set_name(name); }
+    void operator()(const Text& text) const { value->set_text_value(text.value); }
+    void operator()(DataType dtype) const { value->set_dtype_value(dtype); }
+    void operator()(const Scalar& scalar) const {
+      v1::ScalarValue* to = value->mutable_scalar_value();
+      to->set_dtype(scalar.dtype);
+      if (const auto* integer = std::get_if<int64_t>(&scalar.value)) {
+        to->set_int64_value(*integer);
+      } else {
+        to->set_double_value(std::get<double>(scalar.value));
+      }
+    }
+    void operator()(const std::vector<int64_t>& numbers) const {
+      value->mutable_int64_list()->mutable_values()->Add(numbers.begin(), numbers.end());
+    }
+    void operator()(const std::vector<bool>& flags) const {
+      v1::BoolList* list = value->mutable_bool_list();
+      for (const bool flag : flags) list->add_values(flag);
+    }
+    void operator()(const std::vector<double>& numbers) const {
+      value->mutable_double_list()->mutable_values()->Add(numbers.begin(), numbers.end());
+    }
   };
   message->set_name(attribute.name);
   std::visit(Setter{message->mutable_value()}, attribute.value);
+}
+
+void EncodeOutputs(const Invocation& invocation, v1::Invocation* message) {
+  for (const OutputDataType& output : invocation.output_dtypes) {
+    v1::OutputRequest* wanted = message->add_outputs();
+    wanted->set_name(output.output);
+    wanted->set_dtype(output.dtype);
+  }
+  for (const std::string& name : invocation.masked_outputs) {
+    const auto& named = message->outputs();
+    const bool has_dtype = std::any_of(named.begin(), named.end(),
+                                       [&](const auto& output) { return output.name() == name; });
+    if (!has_dtype) message->add_outputs()->set_name(name);
+  }
 }
 
 void Encode(const Invocation& invocation, PayloadList& payloads, v1::Invocation* message) {
@@ -123,16 +175,12 @@ void Encode(const Invocation& invocation, PayloadList& payloads, v1::Invocation*
   for (const NamedInput& input : invocation.inputs) {
     v1::NamedTensor* named = message->add_inputs();
     named->set_name(input.name);
-    std::visit(InputEncoder{payloads, named->mutable_tensor()}, input.value);
+    std::visit(NamedInputEncoder{payloads, named}, input.value);
   }
   for (const NamedAttribute& attribute : invocation.attributes) {
     Encode(attribute, message->add_attributes());
   }
-  for (const OutputDataType& output : invocation.output_dtypes) {
-    v1::OutputRequest* wanted = message->add_outputs();
-    wanted->set_name(output.output);
-    wanted->set_dtype(output.dtype);
-  }
+  EncodeOutputs(invocation, message);
 }
 
 void EncodeResults(const Request& request, v1::ExecuteRequest* message) {

@@ -17,13 +17,33 @@ namespace opserve {
 
 inline constexpr absl::Duration kDefaultTimeout = absl::Seconds(30);
 
+// A tensor of an input that is a list.
+using ListedTensor = std::variant<Tensor, OutputOf, ResidentTensor, SharedTensor>;
+
 struct NamedInput {
   std::string name = {};
-  std::variant<Tensor, OutputOf, ResidentTensor, SharedTensor> value = {};
+  std::variant<Tensor, OutputOf, ResidentTensor, SharedTensor, std::vector<ListedTensor>> value =
+      {};
+};
+
+// The value of an attribute that is a text.
+struct Text {
+  std::string value = {};
+
+  friend bool operator==(const Text& a, const Text& b) = default;
+};
+
+// A number with a dtype. A plain number serves as well: it is INT64, BOOL or DOUBLE.
+struct Scalar {
+  DataType dtype = v1::DATA_TYPE_UNSPECIFIED;
+  std::variant<int64_t, double> value = {};  // int64_t: integers and BOOL
+
+  friend bool operator==(const Scalar& a, const Scalar& b) = default;
 };
 
 // A string is one of the names the catalogue gives to numbers ("mean").
-using AttributeValue = std::variant<int64_t, bool, double, std::string>;
+using AttributeValue = std::variant<int64_t, bool, double, std::string, Text, DataType, Scalar,
+                                    std::vector<int64_t>, std::vector<bool>, std::vector<double>>;
 
 struct NamedAttribute {
   std::string name = {};
@@ -38,9 +58,12 @@ struct OutputDataType {
 // One call of one operator; see the catalogue (Client::ListOperators) for the names.
 struct Invocation {
   std::string operator_name = {};
-  std::vector<NamedInput> inputs = {};             // each input of the operator, in any order
+  std::vector<NamedInput> inputs = {};             // in any order; optional ones may be left out
   std::vector<NamedAttribute> attributes = {};     // what is left out has its default
   std::vector<OutputDataType> output_dtypes = {};  // what is left out has its default
+  // Of the masked outputs, those to compute; each that is named here or above is, and if any is,
+  // the others are left out. None named: all are computed.
+  std::vector<std::string> masked_outputs = {};
 };
 
 struct Request {

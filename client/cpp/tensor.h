@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -39,9 +40,16 @@ class Tensor {
   // Contiguous, row-major, owns its elements.
   template <Element T>
   static Tensor Owning(std::vector<int64_t> shape, std::vector<T> elements) {
-    auto owner = std::make_shared<const std::vector<T>>(std::move(elements));
-    const auto bytes = AsBytes(absl::MakeConstSpan(*owner));
-    return FromBytes(kDataTypeOf<T>, std::move(shape), bytes, std::move(owner));
+    if constexpr (std::is_same_v<T, bool>) {  // whose vector has no elements to point to
+      const std::vector<uint8_t> bytes(elements.begin(), elements.end());
+      Tensor tensor = Owning<uint8_t>(std::move(shape), bytes);
+      tensor.dtype_ = kBool;
+      return tensor;
+    } else {
+      auto owner = std::make_shared<const std::vector<T>>(std::move(elements));
+      const auto bytes = AsBytes(absl::MakeConstSpan(*owner));
+      return FromBytes(kDataTypeOf<T>, std::move(shape), bytes, std::move(owner));
+    }
   }
 
   // Contiguous, row-major, of any dtype. `bytes` are little-endian elements; `owner`, if given,
@@ -77,7 +85,7 @@ class Tensor {
 // Names an output of an invocation of the same request.
 struct OutputOf {
   uint32_t invocation = 0;  // position in Request::invocations
-  std::string output = {};  // empty: the operator's first output
+  std::string output = {};  // empty: the operator's first output; of a list: "out.2"
 };
 
 // A tensor that came back: contiguous, row-major. That of a call refers to the memory in which gRPC

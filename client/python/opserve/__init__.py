@@ -8,6 +8,7 @@
 opserve.torch has differentiable functions whose backward pass runs there.
 """
 
+from opserve._data_type import DataType
 from opserve._operators import OPERATORS
 from opserve._retry import Retry
 from opserve._target import Keepalive, Tls, default_target
@@ -30,7 +31,7 @@ from opserve.errors import (
     UnavailableError,
     UnimplementedError,
 )
-from opserve.program import OutputOf, Program, Response
+from opserve.program import OutputList, OutputOf, Program, Response
 from opserve.resident import ResidentTensor
 from opserve.shared_memory import SharedRegion
 from opserve.stream import ExecuteStream
@@ -44,6 +45,7 @@ __all__ = [
     "CancelledError",
     "Client",
     "DataLossError",
+    "DataType",
     "DeadlineExceededError",
     "ExecuteStream",
     "FailedPreconditionError",
@@ -52,6 +54,7 @@ __all__ = [
     "Keepalive",
     "NotFoundError",
     "OpserveError",
+    "OutputList",
     "OutputOf",
     "PermissionDeniedError",
     "Program",

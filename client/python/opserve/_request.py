@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
-from opserve import _frame, _tensors, _wire, errors
+from opserve import _frame, _outputs, _tensors, _wire, errors
 from opserve._data_type import DataType
 from opserve._frame import Buffer
 from opserve._payloads import Payloads
 from opserve._views import TensorView
-from opserve.program import Attribute, Invocation, OutputOf, Program, Response
+from opserve.program import Input, OutputOf, Program, Response
 from opserve.resident import ResidentTensor
 
 # Fills in the wire's SharedMemoryRange if a view lies in shared memory; False: it does not.
@@ -52,7 +52,11 @@ class Request:
         self._in_place: dict[
             int, Any
         ] = {}  # results that the device writes, by position
-        self._destinations: dict[int, Invocation] = {}  # those that are copied here
+        # Those that are copied here, with the operator.
+        self._destinations: dict[int, tuple[str, _outputs.Destination]] = {}
+        # Whether the results are the outputs of the last invocation, and its operator.
+        self._gathers = results is None and bool(program.invocations)
+        self._info = program.invocations[-1].info if program.invocations else None
         self._add_invocations(program)
         self._add_results(program, results)
 
@@ -80,33 +84,48 @@ class Request:
             for position, result in enumerate(response.results)
         ]
         receipt = response.receipt if response.HasField("receipt") else None
-        return Response(results, receipt)
+        if not self._gathers:
+            return Response(results, receipt)
+        if not results and (self._info is None or self._info.gives_one_tensor):
+            raise errors.bad_answer("it has no results")
+        names = [result.source.output for result in response.results]
+        return Response(results, receipt, _outputs.gather(self._info, names, results))
 
     def _add_invocations(self, program: Program) -> None:
         views: list[TensorView] = []
         unplaced: list[Any] = []
+
+        def fill(tensor: Any, value: Input) -> None:
+            if isinstance(value, OutputOf):
+                tensor.invocation_output.invocation = value.invocation
+                tensor.invocation_output.output = value.output
+            elif isinstance(value, ResidentTensor):
+                tensor.resident_tensor = value.handle
+            else:
+                tensor.dtype = value.dtype
+                tensor.shape.extend(value.shape)
+                if self._fill_range(value, tensor):
+                    if not value.is_contiguous:
+                        tensor.strides.extend(value.strides)
+                else:
+                    views.append(value)
+                    unplaced.append(tensor)
+
         for invocation in program.invocations:
             message = self.header.invocations.add(operator=invocation.operator)
             for name, value in invocation.inputs.items():
-                tensor = message.inputs.add(name=name).tensor
-                if isinstance(value, OutputOf):
-                    tensor.invocation_output.invocation = value.invocation
-                    tensor.invocation_output.output = value.output
-                elif isinstance(value, ResidentTensor):
-                    tensor.resident_tensor = value.handle
+                named = message.inputs.add(name=name)
+                if isinstance(value, tuple):
+                    named.list.SetInParent()
+                    for element in value:
+                        fill(named.list.tensors.add(), element)
                 else:
-                    tensor.dtype = value.dtype
-                    tensor.shape.extend(value.shape)
-                    if self._fill_range(value, tensor):
-                        if not value.is_contiguous:
-                            tensor.strides.extend(value.strides)
-                    else:
-                        views.append(value)
-                        unplaced.append(tensor)
+                    named.tensor.SetInParent()
+                    fill(named.tensor, value)
             for name, attribute in invocation.attributes.items():
-                _set_attribute(message.attributes.add(name=name).value, attribute)
-            if invocation.dtype is not None:
-                message.outputs.add(name=invocation.output, dtype=invocation.dtype)
+                message.attributes.add(name=name).value.CopyFrom(attribute)
+            for name, dtype in invocation.wishes.requests.items():
+                message.outputs.add(name=name, dtype=dtype or 0)
         payloads = Payloads(views)
         self._keep = (views, payloads)
         self.payloads = payloads.buffers
@@ -122,19 +141,22 @@ class Request:
         wanted = (
             [(output.invocation, output.output) for output in results]
             if results is not None
-            else [(len(program.invocations) - 1, "")]
+            else _outputs_of_last(program)
         )
         for position, (number, output) in enumerate(wanted):
             message = self.header.results.add(invocation=max(number, 0), output=output)
             if not program.invocations:
                 continue  # the daemon says what is wrong
             invocation = program.invocations[number]
-            if invocation.destination is None:
+            if not output and invocation.info is not None:
+                output = invocation.info.output
+            destination = invocation.wishes.destinations.get(output)
+            if destination is None:
                 continue
-            if self._fill_range(invocation.destination, message):
-                self._in_place[position] = invocation.out
+            if self._fill_range(destination.view, message):
+                self._in_place[position] = destination.out
             else:
-                self._destinations[position] = invocation
+                self._destinations[position] = invocation.operator, destination
 
     def _result(
         self, position: int, tensor: Any, payloads: Sequence[memoryview]
@@ -152,26 +174,33 @@ class Request:
             raise errors.bad_answer(
                 f"a result of {len(data)} bytes for {shape} {dtype.name}"
             )
-        invocation = self._destinations.get(position)
-        if invocation is None:
+        if position not in self._destinations:
             return self._make(dtype, shape, data)
-        destination = invocation.destination
-        assert destination is not None
-        if destination.shape != shape or destination.dtype != dtype:
+        operator, destination = self._destinations[position]
+        if destination.view.shape != shape or destination.view.dtype != dtype:
             raise ValueError(
-                f"{invocation.operator}: out is {destination.dtype.name} "
-                f"{list(destination.shape)}; the result is {dtype.name} {list(shape)}"
+                f"{operator}: out is {destination.view.dtype.name} "
+                f"{list(destination.view.shape)}; the result is {dtype.name} {list(shape)}"
             )
-        _tensors.copy_bytes(destination.address, data)
-        return invocation.out
+        _tensors.copy_bytes(destination.view.address, data)
+        return destination.out
 
 
-def _set_attribute(message: Any, value: Attribute) -> None:
-    if isinstance(value, str):
-        message.name = value
-    elif isinstance(value, bool):
-        message.bool_value = value
-    elif isinstance(value, float):
-        message.double_value = value
-    else:
-        message.int64_value = value.__index__()
+def _outputs_of_last(program: Program) -> list[tuple[int, str]]:
+    """The results to ask for; none: all outputs of the last invocation, whatever they are."""
+    last = len(program.invocations) - 1
+    if not program.invocations:
+        return [(last, "")]
+    invocation = program.invocations[last]
+    info, wishes = invocation.info, invocation.wishes
+    if info is None:
+        return [(last, "")] if wishes.destinations else []
+    if info.gives_one_tensor:
+        return [(last, "")]
+    if not wishes.destinations:
+        return []
+    if any(output.is_list for output in info.outputs):
+        raise ValueError(
+            f"{invocation.operator}: out cannot be given beside an output that is a list"
+        )
+    return [(last, name) for name in _outputs.computed(info, wishes.requests)]

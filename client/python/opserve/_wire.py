@@ -42,6 +42,7 @@ def enum_names(name: str) -> dict[int, str]:
     return {value.number: value.name for value in values}
 
 
+AttributeValue = _message("AttributeValue")
 ExecuteRequest = _message("ExecuteRequest")
 ExecuteResponse = _message("ExecuteResponse")
 ExecuteStreamRequest = _message("ExecuteStreamRequest")

@@ -102,11 +102,11 @@ class AsyncClient(Operators[Awaitable[Any]]):
         program = Program()
         program.invoke(operator, inputs, attributes, parameters)
 
-        async def first_result() -> Any:
+        async def outputs() -> Any:
             response = await self.execute(program, timeout=parameters.timeout)
-            return response.results[0]
+            return response.outputs
 
-        return first_result()
+        return outputs()
 
     async def upload(
         self,

@@ -117,7 +117,7 @@ class Client(Operators[Any]):
         """Runs a program on one device and waits for its results.
 
         Args:
-            results: wanted, in this order; None: the output of the last invocation.
+            results: wanted, in this order; None: the outputs of the last invocation.
             priority: "low", "normal" or "high", among the tenant's own requests.
             idempotency_key: while the daemon remembers it (10 minutes at most), the same request
                 is run once, and each repetition gets the same answer; without room to remember
@@ -147,7 +147,7 @@ class Client(Operators[Any]):
     ) -> Any:
         program = Program()
         program.invoke(operator, inputs, attributes, parameters)
-        return self.execute(program, timeout=parameters.timeout).results[0]
+        return self.execute(program, timeout=parameters.timeout).outputs
 
     def open_stream(
         self, window: int = 64, timeout: Optional[float] = None

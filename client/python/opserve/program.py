@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional, Union
+from typing import Any, NoReturn, Optional, Union
 
-from opserve import _dtypes, _tensors
-from opserve._data_type import DataType
-from opserve._operator import Parameters
+from opserve import _attributes, _outputs, _tensors
+from opserve._operator import OperatorInfo, Parameters
 from opserve._operators import OPERATORS, Operators
 from opserve._views import TensorView
 from opserve.resident import ResidentTensor
-
-Attribute = Union[int, bool, float, str]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -25,23 +22,49 @@ class OutputOf:
     output: str
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class OutputList:
+    """An output that is a list: `outputs[2]` is the third of its tensors.
+
+    How many there are is known when the program has run.
+    """
+
+    program: Program
+    invocation: int
+    output: str
+
+    def __getitem__(self, index: int) -> OutputOf:
+        if index < 0:
+            raise IndexError("how many tensors there are is not known yet")
+        return OutputOf(self.program, self.invocation, f"{self.output}.{index}")
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError(
+            "how many tensors there are is not known yet; take each by its number"
+        )
+
+
 Input = Union[TensorView, ResidentTensor, OutputOf]
 
 
 @dataclasses.dataclass(frozen=True)
 class Invocation:
-    """One call of one operator, with its inputs as the wire sees them."""
+    """One call of one operator, as the wire sees it.
+
+    Attributes:
+        inputs: a list of tensors is a tuple.
+        attributes: messages AttributeValue.
+        info: None: the operator is not in the table of this package.
+    """
 
     operator: str
-    inputs: Mapping[str, Input]
-    attributes: Mapping[str, Attribute]
-    output: str
-    dtype: Optional[DataType]
-    out: Any = None
-    destination: Optional[TensorView] = None  # what `out` shows
+    inputs: Mapping[str, Union[Input, tuple[Input, ...]]]
+    attributes: Mapping[str, Any]
+    wishes: _outputs.Wishes
+    info: Optional[OperatorInfo]
 
 
-class Program(Operators[OutputOf]):
+class Program(Operators[Any]):
     """Invocations in order, each with the methods that a Client has for operators.
 
         program = Program()
@@ -63,30 +86,42 @@ class Program(Operators[OutputOf]):
         self,
         operator: str,
         inputs: Mapping[str, Any],
-        attributes: Mapping[str, Attribute],
+        attributes: Mapping[str, Any],
         parameters: Optional[Parameters] = None,
-    ) -> OutputOf:
+    ) -> Any:
         """Adds an invocation of an operator by its name in the catalogue.
 
-        TypeError, ValueError: an input, named in the message, is nothing that can be sent.
+        Inputs and attributes that are None are left out. A list or tuple is an input that is a
+        list. Gives the operator's output (OutputOf), or a named tuple of several, in which those
+        that are not computed are None; an output that is a list is an OutputList.
+
+        TypeError, ValueError: an input or attribute, named in the message, is nothing that can
+        be sent.
         """
-        parameters = parameters or Parameters()
         info = OPERATORS.get(operator)
-        output = info.output if info is not None else ""
         views = {
-            name: self._input(operator, name, value) for name, value in inputs.items()
+            name: self._input(operator, name, value, info)
+            for name, value in inputs.items()
+            if value is not None
         }
-        dtype = None if parameters.dtype is None else _dtypes.from_any(parameters.dtype)
-        destination = None
-        if parameters.out is not None:
-            destination = _tensors.destination_view(parameters.out)
-            dtype = destination.dtype if dtype is None else dtype
-        self.invocations.append(
-            Invocation(
-                operator, views, attributes, output, dtype, parameters.out, destination
-            )
-        )
-        return OutputOf(self, len(self.invocations) - 1, output)
+        values = {
+            name: _encode_attribute(operator, name, value, info)
+            for name, value in attributes.items()
+            if value is not None
+        }
+        wishes = _outputs.wishes(info, parameters or Parameters())
+        self.invocations.append(Invocation(operator, views, values, wishes, info))
+        number = len(self.invocations) - 1
+        if info is None:
+            return OutputOf(self, number, "")
+        computed = _outputs.computed(info, wishes.requests)
+
+        def output_of(name: str, is_list: bool) -> Any:
+            if is_list:
+                return OutputList(self, number, name)
+            return OutputOf(self, number, name) if name in computed else None
+
+        return _outputs.arrange(info, output_of)
 
     def _call_operator(
         self,
@@ -94,12 +129,29 @@ class Program(Operators[OutputOf]):
         inputs: Mapping[str, Any],
         attributes: Mapping[str, Any],
         parameters: Parameters,
-    ) -> OutputOf:
+    ) -> Any:
         if parameters.timeout is not None:
             raise ValueError("a program has one timeout, that of execute()")
         return self.invoke(operator, inputs, attributes, parameters)
 
-    def _input(self, operator: str, name: str, value: Any) -> Input:
+    def _input(
+        self, operator: str, name: str, value: Any, info: Optional[OperatorInfo]
+    ) -> Union[Input, tuple[Input, ...]]:
+        is_list = isinstance(value, (list, tuple))
+        if info is not None and is_list != (name in info.lists):
+            if not is_list:
+                raise TypeError(
+                    f"{operator}: {name} is a {type(value).__name__}; expected a list of tensors"
+                )
+            is_list = False  # and no tensor either
+        if not is_list:
+            return self._tensor(operator, name, value)
+        return tuple(
+            self._tensor(operator, f"{name}[{number}]", element)
+            for number, element in enumerate(value)
+        )
+
+    def _tensor(self, operator: str, name: str, value: Any) -> Input:
         if isinstance(value, OutputOf):
             if value.program is not self:
                 raise ValueError(f"{operator}: {name} is the output of another program")
@@ -116,6 +168,16 @@ class Program(Operators[OutputOf]):
         return view
 
 
+def _encode_attribute(
+    operator: str, name: str, value: object, info: Optional[OperatorInfo]
+) -> Any:
+    kind = info.attributes.get(name) if info is not None else None
+    try:
+        return _attributes.encode(kind, value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{operator}: {name} is {error}") from None
+
+
 @dataclasses.dataclass(frozen=True)
 class Response:
     """What a program gave.
@@ -124,7 +186,11 @@ class Response:
         results: in the order asked for; of the kind of the program's first tensor, or `out`.
         receipt: what the call cost and where it ran (Receipt of operator_service.proto), if
             it was asked for.
+        outputs: unless results were chosen, those of the last invocation as a call of its
+            operator gives them: one as it is, several as a named tuple, in which those that
+            were not computed are None; an output that is a list is a list.
     """
 
     results: Sequence[Any]
     receipt: Optional[Any] = None
+    outputs: Any = None

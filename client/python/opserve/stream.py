@@ -162,7 +162,7 @@ class ExecuteStream(Operators["Future[Any]"]):
             if error is not None:
                 result.set_exception(error)
             else:
-                result.set_result(done.result().results[0])
+                result.set_result(done.result().outputs)
 
         response.add_done_callback(pass_on)
         return result

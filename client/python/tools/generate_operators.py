@@ -7,7 +7,9 @@ exits with 1 if the file is not what it would write.
 """
 
 import argparse
+import json
 import keyword
+import math
 import pathlib
 import re
 import sys
@@ -22,8 +24,18 @@ from opserve import _data_type, _target, _wire  # noqa: E402
 
 TARGET = HERE.parent / "opserve" / "_operators.py"
 WIDTH = 88
-RESERVED = {"client", "out", "dtype", "timeout"}
-TYPES = {1: "int", 2: "bool", 3: "float"}
+# What attributes are, by AttributeDescriptor.Type: as OperatorInfo names it, and in Python.
+KINDS = {
+    1: ("int", "int"),
+    2: ("bool", "bool"),
+    3: ("float", "float"),
+    4: ("text", "str"),
+    5: ("dtype", "Any"),
+    6: ("scalar", "Scalar"),
+    7: ("ints", "Sequence[int]"),
+    8: ("bools", "Sequence[bool]"),
+    9: ("floats", "Sequence[float]"),
+}
 
 HEADER = '''"""A method for each operator, from the catalogue of a daemon.
 
@@ -32,9 +44,16 @@ Written by tools/generate_operators.py; not to be edited.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, Optional, TypeVar, Union
 
-from opserve._operator import OperatorCalls, OperatorInfo, Parameters
+from opserve._operator import (
+    OperatorCalls,
+    OperatorInfo,
+    OutputInfo,
+    Parameters,
+    Scalar,
+)
 
 R = TypeVar("R")
 
@@ -44,9 +63,10 @@ class Operators(OperatorCalls[R]):
 
     The first parameter is the object itself, so that inputs may be called `self`. Inputs are
     numpy arrays, CPU torch tensors, objects with `__dlpack__`, resident tensors or, in a
-    program, outputs of earlier invocations. Each method takes, beside the operator's own
-    arguments, `out`, `dtype` and `timeout` (see Parameters), and raises OpserveError, or
-    TypeError and ValueError for what cannot be sent.
+    program, outputs of earlier invocations; of those that are None, nothing is sent. Each
+    method takes, beside the operator's own arguments, `out`, `dtype` and `timeout` (see
+    Parameters), `outputs` if some may be left out, and raises OpserveError, or TypeError and
+    ValueError for what cannot be sent. An operator with several outputs gives a named tuple.
     """
 '''
 
@@ -79,22 +99,83 @@ def fill_paragraph(text: str, indent: str) -> str:
     return "\n".join(lines)
 
 
+def argument_names(operator) -> dict:
+    """What the method calls each input and attribute."""
+    taken = {"client", "timeout", "outputs"}
+    return {
+        entry.name: f"{entry.name}_"
+        if entry.name in taken or keyword.iskeyword(entry.name)
+        else entry.name
+        for entry in (*operator.inputs, *operator.attributes)
+    }
+
+
+def literals(names) -> str:
+    return f"Literal[{', '.join(json.dumps(name) for name in names)}]"
+
+
 def argument_type(attribute) -> str:
-    kind = TYPES[attribute.type]
-    if not attribute.names:
-        return kind
-    names = ", ".join(f'"{name.name}"' for name in attribute.names)
-    return f"Union[{kind}, Literal[{names}]]"
+    _, kind = KINDS[attribute.type]
+    if attribute.texts:
+        kind = literals(attribute.texts)
+    elif attribute.names:
+        kind = f"Union[{kind}, {literals(name.name for name in attribute.names)}]"
+    is_any = kind == "Any" or attribute.required or default(attribute) != "None"
+    return kind if is_any else f"Optional[{kind}]"
+
+
+def number(value) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    return repr(value)
+
+
+def numbers(values) -> str:
+    """A tuple of them."""
+    parts = [number(value) for value in values]
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+
+def scalar(value) -> str:
+    """None: Python has no number of this dtype."""
+    name = _data_type.DataType(value.dtype).name
+    content = getattr(value, value.WhichOneof("value"))
+    if name == "BOOL":
+        return repr(bool(content))
+    if name == "INT64":
+        return number(int(content))
+    return number(float(content)) if name == "DOUBLE" else "None"
 
 
 def default(attribute) -> str:
-    value = getattr(
-        attribute.default_value, attribute.default_value.WhichOneof("value")
-    )
+    """What the method has for an attribute that is left out; "None" leaves it to the daemon."""
+    kind = attribute.default_value.WhichOneof("value")
+    if kind is None:
+        return "None"
+    value = getattr(attribute.default_value, kind)
     for name in attribute.names:
         if name.value == value:
-            return f'"{name.name}"'
-    return repr(value)
+            return json.dumps(name.name)
+    if kind in ("name", "text_value"):
+        return json.dumps(value)
+    if kind == "dtype_value":
+        return json.dumps(dtype_names([value])[0])
+    if kind == "scalar_value":
+        return scalar(value)
+    if kind in ("int64_list", "bool_list", "double_list"):
+        return numbers(value.values)
+    return number(value)
+
+
+def default_text(attribute) -> str:
+    """For the documentation, where the method has no default of its own."""
+    if attribute.required or default(attribute) != "None":
+        return ""
+    if not attribute.HasField("default_value"):
+        return " Optional."
+    value = attribute.default_value.scalar_value
+    content = getattr(value, value.WhichOneof("value"))
+    return f" Default: {content} ({dtype_names([value.dtype])[0]})."
 
 
 def dtype_names(dtypes) -> list:
@@ -103,23 +184,33 @@ def dtype_names(dtypes) -> list:
 
 def docstring(operator) -> str:
     indent = " " * 8
-    output = operator.outputs[0]
+    names = argument_names(operator)
     parts = [
         f'{indent}"""{operator.summary}',
         "",
         fill_paragraph(operator.documentation, indent),
     ]
+
+    def add(name, documentation, dtypes, remark) -> None:
+        facts = f" {', '.join(dtype_names(dtypes))}." if dtypes else ""
+        text = f"{name}: {documentation}{facts}{remark}"
+        parts.append(fill(text, indent + "    ", "    "))
+
     parts += ["", f"{indent}Args:"]
     for entry in operator.inputs:
-        text = f"{entry.name}: {entry.documentation} {', '.join(dtype_names(entry.dtypes))}."
-        parts.append(fill(text, indent + "    ", "    "))
+        remark = " A list of tensors." if entry.list else ""
+        remark += " Optional." if entry.optional else ""
+        add(names[entry.name], entry.documentation, entry.dtypes, remark)
     for entry in operator.attributes:
-        parts.append(
-            fill(f"{entry.name}: {entry.documentation}", indent + "    ", "    ")
-        )
+        add(names[entry.name], entry.documentation, (), default_text(entry))
+    if masked(operator):
+        text = "of the outputs that may be left out, those to compute; None: all."
+        add("outputs", text, (), "")
     parts += ["", f"{indent}Returns:"]
-    text = f"{output.name}: {output.documentation} {', '.join(dtype_names(output.dtypes))}."
-    parts.append(fill(text, indent + "    ", "    "))
+    for entry in operator.outputs:
+        remark = " A list of tensors." if entry.list else ""
+        remark += " None if it is not among `outputs`." if entry.masked else ""
+        add(entry.name, entry.documentation, entry.dtypes, remark)
     parts += ["", f"{indent}Raises:"]
     text = (
         "InvalidArgumentError: shapes, dtypes or attributes that do not go together; it "
@@ -130,41 +221,90 @@ def docstring(operator) -> str:
     return "\n".join(parts)
 
 
+def masked(operator) -> list:
+    """The names of outputs that may be left out."""
+    return [output.name for output in operator.outputs if output.masked]
+
+
+def parameters(operator) -> dict:
+    """What the method takes beside the operator's own arguments: types by name.
+
+    An argument that is called `out` or `dtype` has the name for itself.
+    """
+    found = {"out": "Any", "dtype": "Any", "timeout": "Optional[float]"}
+    if masked(operator):
+        found["outputs"] = f"Optional[Sequence[{literals(masked(operator))}]]"
+    own = argument_names(operator).values()
+    return {name: kind for name, kind in found.items() if name not in own}
+
+
+def signature(operator) -> list:
+    """The method's parameters: required inputs and optional ones behind them, then by keyword."""
+    names = argument_names(operator)
+    required = [n for n, entry in enumerate(operator.inputs) if not entry.optional]
+    last = required[-1] if required else -1
+    lines, by_keyword = [], []
+    for position, entry in enumerate(operator.inputs):
+        if not entry.optional:
+            lines.append(f"{names[entry.name]}: Any,")
+        elif position > last:
+            lines.append(f"{names[entry.name]}: Any = None,")
+        else:
+            by_keyword.append(f"{names[entry.name]}: Any = None,")
+    for entry in operator.attributes:
+        declared = f"{names[entry.name]}: {argument_type(entry)}"
+        by_keyword.append(
+            f"{declared}," if entry.required else f"{declared} = {default(entry)},"
+        )
+    for name, kind in parameters(operator).items():
+        by_keyword.append(f"{name}: {kind} = None,")
+    return [*lines, "*,", *by_keyword]
+
+
 def method(operator) -> str:
-    names = [entry.name for entry in (*operator.inputs, *operator.attributes)]
-    for name in names:
-        if name in RESERVED or keyword.iskeyword(name):
-            raise SystemExit(
-                f"{operator.name}: {name} cannot be an argument's name in Python"
-            )
+    names = argument_names(operator)
     lines = ["    def " + snake(operator.name) + "(", "        client,", "        /,"]
-    lines += [f"        {entry.name}: Any," for entry in operator.inputs]
-    lines += ["        *,"]
+    lines += [f"        {line}" for line in signature(operator)]
     lines += [
-        f"        {entry.name}: {argument_type(entry)} = {default(entry)},"
-        for entry in operator.attributes
-    ]
-    lines += [
-        "        out: Any = None,",
-        "        dtype: Any = None,",
-        "        timeout: Optional[float] = None,",
         "    ) -> R:",
         docstring(operator),
         "        return client._call_operator(",
         f'            "{operator.name}",',
     ]
     for entries in (operator.inputs, operator.attributes):
+        if not entries:
+            lines.append("            {},")
+            continue
         lines.append("            {")
-        lines += [f'                "{entry.name}": {entry.name},' for entry in entries]
+        lines += [
+            f'                "{entry.name}": {names[entry.name]},' for entry in entries
+        ]
         lines.append("            },")
-    lines += ["            Parameters(out, dtype, timeout),", "        )"]
+    taken = parameters(operator)
+    given = [
+        name if name in taken else "None" for name in ("out", "dtype", "timeout")
+    ]
+    given += ["outputs"] if "outputs" in taken else []
+    lines += [f"            Parameters({', '.join(given)}),", "        )"]
     return "\n".join(lines)
 
 
-def strings(names) -> str:
-    """A tuple of strings."""
-    quoted = [f'"{name}"' for name in names]
-    return f"({', '.join(quoted)}{',' if len(quoted) == 1 else ''})"
+def row(indent: int, head: str, values) -> list:
+    """`head` and a tuple, in one line or, if that is too long, in one line for each."""
+    values = list(values)
+    joined = f"({', '.join(values)}{',' if len(values) == 1 else ''})"
+    line = " " * indent + head + joined + ","
+    if len(line) <= WIDTH:
+        return [line]
+    inner = [" " * (indent + 4) + value + "," for value in values]
+    return [" " * indent + head + "(", *inner, " " * indent + "),"]
+
+
+def output_info(output) -> str:
+    facts = [f'"{output.name}"']
+    facts += ["is_list=True"] if output.list else []
+    facts += ["is_masked=True"] if output.masked else []
+    return f"OutputInfo({', '.join(facts)})"
 
 
 def info(operator) -> str:
@@ -172,15 +312,26 @@ def info(operator) -> str:
     lines += [
         f'        "{operator.name}",',
         f'        "{snake(operator.name)}",',
-        "        {",
     ]
+    lines.append("        {" if operator.inputs else "        {},")
     for entry in operator.inputs:
-        lines.append(
-            f'            "{entry.name}": {strings(dtype_names(entry.dtypes))},'
-        )
-    attributes = strings(entry.name for entry in operator.attributes)
-    lines += ["        },", f"        {attributes},"]
-    lines += [f'        "{operator.outputs[0].name}",', "    ),"]
+        dtypes = [f'"{name}"' for name in dtype_names(entry.dtypes)]
+        lines += row(12, f'"{entry.name}": ', dtypes)
+    if operator.inputs:
+        lines.append("        },")
+    kinds = [
+        f'"{entry.name}": "{KINDS[entry.type][0]}"' for entry in operator.attributes
+    ]
+    line = f"        {{{', '.join(kinds)}}},"
+    if len(line) <= WIDTH:
+        lines.append(line)
+    else:
+        lines += ["        {", *(f"            {kind}," for kind in kinds), "        },"]
+    lines += row(8, "", map(output_info, operator.outputs))
+    lists = [f'"{entry.name}"' for entry in operator.inputs if entry.list]
+    if lists:
+        lines += row(8, "", lists)
+    lines.append("    ),")
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@
 #include "client/cpp/tensor_layout.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/dtypes/dtype.h"
 #include "tests/unit/client/test_server.h"
 
 namespace opserve::cli {
@@ -57,6 +58,8 @@ TEST(ArrayFileTest, ArraysAreFoundByName) {
       {"several.safetensors:half", "", kFloat16, {2, 3}},
       {"several.safetensors:bf16", "bf16", kBf16, {2}},
       {"several.safetensors:f8", "", kDouble, {}},
+      {"other_dtype.safetensors:self", "", kInt32, {2, 3}},
+      {"i4.npy", "", kInt32, {2, 3}},
   };
   for (const Case& c : kCases) {
     const absl::StatusOr<Tensor> tensor = Read(c.argument, c.usual_name);
@@ -98,9 +101,7 @@ TEST(ArrayFileTest, WhatCannotBeUsedIsRefused) {
       {"several.safetensors:__metadata__", kNone, "unknown array"},
       {"stored.npz", kInvalid, "which of its 3 arrays? Append :NAME; there are self, target, bits"},
       {"several.safetensors", kInvalid, "which of its 4 arrays? Append :NAME"},
-      {"stored.npz:bits", kInvalid, "bits.npy: dtype '<u2' is not float16"},
-      {"other_dtype.safetensors:self", kInvalid,
-       "\"self\": dtype \"I32\" is not F16, BF16, F32 or F64"},
+      {"stored.npz:bits", kInvalid, "bits.npy: dtype '<u2' is not int8"},
       {"other_shape.safetensors:self", kInvalid, "has 24 bytes, but its shape takes 32"},
       {"beyond_the_end.safetensors", kInvalid, "cut off"},
       {"no_place.safetensors:self", kInvalid, "\"self\": lacks dtype, shape or data_offsets"},
@@ -149,6 +150,24 @@ TEST_F(DamagedFileTest, ChangedBytesAreNoticedOrHarmless) {
     changed[i] = static_cast<char>(changed[i] ^ 0x55);
     Read(changed, ".npz").IgnoreError();
   }
+}
+
+TEST_F(DamagedFileTest, DtypesOfSafetensorsAreKnownOrNamed) {
+  const auto file = [](const std::string& dtype, size_t bytes) {
+    const std::string header = absl::StrCat(R"({"self":{"dtype":")", dtype,
+                                            R"(","shape":[1],"data_offsets":[0,)", bytes, "]}}");
+    return absl::StrCat(std::string(1, static_cast<char>(header.size())), std::string(7, '\0'),
+                        header, std::string(bytes, '\1'));
+  };
+  for (const DtypeFacts& facts : AllDtypes()) {
+    const absl::Status status = Read(
+        file(std::string(facts.safetensors), static_cast<size_t>(facts.bytes)), ".safetensors");
+    EXPECT_TRUE(status.ok()) << facts.name << ": " << status;
+  }
+  EXPECT_THAT(
+      Read(file("U32", 4), ".safetensors").message(),
+      HasSubstr(
+          "\"self\": dtype \"U32\" is not I8, U8, BOOL, F16, BF16, I16, F32, I32, F64 or I64"));
 }
 
 TEST_F(DamagedFileTest, HeadersOfSafetensorsAreBounded) {

@@ -30,6 +30,22 @@ class Values {
   Result result_;
 };
 
+// BOOL, of these bytes.
+Result Flags(std::vector<char> bytes) {
+  struct Owner {
+    std::vector<char> bytes;
+    absl::string_view piece;
+  };
+  auto owner = std::make_shared<Owner>();
+  owner->bytes = std::move(bytes);
+  owner->piece = {owner->bytes.data(), owner->bytes.size()};
+  return {OutputOf{},
+          kBool,
+          {static_cast<int64_t>(owner->bytes.size())},
+          absl::MakeConstSpan(&owner->piece, 1),
+          owner};
+}
+
 Values<float> Iota(std::vector<int64_t> shape, size_t num_elements) {
   std::vector<float> values(num_elements);
   std::iota(values.begin(), values.end(), 0.0f);
@@ -65,6 +81,30 @@ TEST(FormatValuesTest, NestsAsNumpyDoes) {
   EXPECT_EQ(FormatValues(Values<float>({2, 2}, {1, -10, 0.1f, NAN}).result(), 80),
             "[[  1, -10],\n [0.1, nan]]");
   EXPECT_EQ(FormatValues(Iota({2, 1, 2}, 4).result(), 80), "[[[0, 1]],\n [[2, 3]]]");
+}
+
+TEST(FormatValuesTest, IntegersAreExactAndBoolsAreWords) {
+  EXPECT_EQ(FormatValues(Values<int64_t>({2}, {INT64_MIN, INT64_MAX}).result(), 80),
+            "[-9223372036854775808,  9223372036854775807]");
+  EXPECT_EQ(FormatValues(Values<uint8_t>({2}, {255, 0}).result(), 80), "[255,   0]");
+  EXPECT_EQ(FormatValues(Values<int8_t>({1}, {-1}).result(), 80), "[-1]");
+  EXPECT_EQ(FormatValues(Values<int32_t>({1}, {123456789}).result(), 80), "[123456789]");
+  EXPECT_EQ(FormatValues(Flags({1, 0, 2}), 80), "[ true, false,  true]");
+}
+
+TEST(ValuesToJsonTest, IntegersAreExactAndBoolsAreBools) {
+  EXPECT_EQ(ValuesToJson(Values<int64_t>({2}, {INT64_MIN, INT64_MAX}).result()).dump(),
+            "[-9223372036854775808,9223372036854775807]");
+  EXPECT_EQ(ValuesToJson(Flags({1, 0})).dump(), "[true,false]");
+}
+
+TEST(SummarizeTest, ComparesIntegersExactly) {
+  const Values<int64_t> values({3}, {INT64_MAX - 1, INT64_MAX, INT64_MAX - 2});
+  const ValueSummary summary = Summarize(values.result());
+  EXPECT_EQ(summary.num_finite, 3);
+  EXPECT_EQ(summary.maximum_at, 1);
+  EXPECT_EQ(summary.minimum_at, 2);
+  EXPECT_EQ(Summarize(Flags({1, 0, 0, 1})).mean, 0.5);
 }
 
 TEST(FormatValuesTest, LinesStayWithinTheWidth) {

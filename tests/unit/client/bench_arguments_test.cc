@@ -105,6 +105,34 @@ TEST(BenchInvocationTest, ValuesAreHarmlessAndTheSameEachTime) {
   }
 }
 
+TEST(BenchInvocationTest, ListsHaveTwoTensorsAndOptionalInputsAreLeftOut) {
+  v1::OperatorDescriptor descriptor = Descriptor();
+  v1::InputDescriptor* list = descriptor.add_inputs();
+  list->set_name("tensors");
+  list->set_list(true);
+  list->add_dtypes(kInt64);
+  v1::InputDescriptor* optional = descriptor.add_inputs();
+  optional->set_name("weight");
+  optional->set_optional(true);
+  optional->add_dtypes(kBool);
+  BenchArguments arguments;
+  arguments.shapes = {"5"};
+  EXPECT_EQ(BuildBenchInvocation(descriptor, arguments)->inputs.size(), 3u);
+  arguments.shapes = {"5", "weight=2"};
+
+  const auto invocation = BuildBenchInvocation(descriptor, arguments);
+
+  ASSERT_TRUE(invocation.ok()) << invocation.status();
+  const std::vector<BenchTensor> tensors = TensorsOf(invocation->inputs);
+  std::vector<std::string> names;
+  for (const BenchTensor& tensor : tensors) names.push_back(tensor.name);
+  EXPECT_THAT(names, ElementsAre("grad", "self", "tensors.0", "tensors.1", "weight"));
+  EXPECT_EQ(tensors[2].tensor.dtype(), kInt64);
+  EXPECT_EQ(tensors[2].tensor.storage().size(), 40u);
+  EXPECT_EQ(tensors[4].tensor.dtype(), kBool);
+  EXPECT_EQ(tensors[4].tensor.storage().size(), 2u);
+}
+
 TEST(BenchInvocationTest, MistakesAreExplained) {
   struct Case {
     std::vector<std::string> shapes;
@@ -124,7 +152,7 @@ TEST(BenchInvocationTest, MistakesAreExplained) {
       {{"self=3", "self=4"}, {}, {}, "--shape of input \"self\" is given twice"},
       {{"slef=3"}, {}, {}, "--shape \"slef=3\": unknown input \"slef\"; did you mean self?"},
       {{"self="}, {}, {}, "--shape \"self=\": expected [NAME=]VALUE"},
-      {{}, {"INT8"}, {}, "--dtype \"INT8\" is not FLOAT, FLOAT16, BF16 or DOUBLE"},
+      {{}, {"INT4"}, {}, "--dtype \"INT4\" is not FLOAT, FLOAT16, BF16, DOUBLE, INT8"},
       {{}, {"DOUBLE"}, {}, "input \"grad\" takes FLOAT, FLOAT16, BF16, not DOUBLE"},
       {{}, {}, {"dmi=1"}, "unknown attribute \"dmi\"; known: dim"},
   };

@@ -53,6 +53,58 @@ TEST_F(CommandLineTest, OpsListsAndDescribes) {
   EXPECT_EQ(document["operators"][0]["attributes"][1]["names"][1]["name"], "mean");
 }
 
+TEST_F(CommandLineTest, OpsDescribesEachKindOfInputAttributeAndOutput) {
+  server_.add_operator(R"(
+    name: "Mix"
+    inputs { name: "weight" dtypes: DATA_TYPE_FLOAT optional: true }
+    inputs { name: "tensors" dtypes: DATA_TYPE_INT64 dtypes: DATA_TYPE_BOOL list: true }
+    inputs { name: "state" dtypes: DATA_TYPE_FLOAT in_place: true }
+    attributes { name: "dims" type: TYPE_INT64S required: true minimum: -8 maximum: 7 }
+    attributes { name: "alpha" type: TYPE_SCALAR
+                 default_value { scalar_value { dtype: DATA_TYPE_FLOAT int64_value: 1 } } }
+    attributes { name: "mode" type: TYPE_TEXT texts: "a" texts: "b"
+                 default_value { text_value: "b" } }
+    attributes { name: "to" type: TYPE_DTYPE dtypes: DATA_TYPE_BF16 dtypes: DATA_TYPE_INT8 }
+    outputs { name: "state" dtypes: DATA_TYPE_FLOAT in_place: true }
+    outputs { name: "grad_weight" dtypes: DATA_TYPE_FLOAT masked: true }
+    outputs { name: "parts" dtypes: DATA_TYPE_INT64 list: true })");
+  const Output details = RunHere("ops Mix");
+  for (const char* line : {
+           "  weight  FLOAT; optional\n",
+           "  tensors  INT64, BOOL; a list: tensors.0, tensors.1, ...\n",
+           "  state  FLOAT; what becomes of it is an output\n",
+           "  dims  a list of integers such as [1,2] from -8 up to 7; required\n",
+           "  alpha  a number, true or false, or NUMBER:DTYPE; default 1:FLOAT\n",
+           "  mode  a, b; default b\n",
+           "  to  BF16, INT8; optional\n",
+           "  state  FLOAT; begins as the input\n",
+           "  grad_weight  FLOAT; may be left out (--want)\n",
+           "  parts  INT64; a list: parts.0, parts.1, ...\n",
+           "run Mix \\\n      --input tensors.0=tensors.0.npy \\\n",
+           "--input tensors.1=tensors.1.npy \\\n      --input state=state.npy \\\n",
+           "--attr dims='[-8]' \\\n",
+       }) {
+    EXPECT_THAT(details.out, HasSubstr(line));
+  }
+  EXPECT_EQ(nlohmann::json::parse(
+                RunHere("ops Mix --format=json").out)["operators"][0]["inputs"][1]["list"],
+            true);
+}
+
+TEST_F(CommandLineTest, RunShowsIntegersExactly) {
+  const Output output = RunHere(
+      "run Scale --input x=random:ints(9007199254740993,9007199254740994):2 --input y=random:1");
+  EXPECT_THAT(output.out, StartsWith("out  INT64 [2]  16 B\n"
+                                     "min 9007199254740993  max 9007199254740993  mean "));
+  EXPECT_THAT(output.out, HasSubstr("\n[9007199254740993, 9007199254740993]\n"));
+  EXPECT_THAT(output.out, testing::Not(HasSubstr("nan")));
+  const Output json =
+      RunHere("run Scale --input x=random:ints(1,2):1:BOOL --input y=random:1 --format=json");
+  const auto result = nlohmann::json::parse(json.out)["results"][0];
+  EXPECT_EQ(result["values"].dump(), "[true]");
+  EXPECT_EQ(result["min"], true);
+}
+
 TEST_F(CommandLineTest, StatusShowsTheDevices) {
   const Output text = RunHere("status");
   EXPECT_EQ(text.exit_code, ExitCode::kOk);
@@ -171,7 +223,8 @@ TEST_F(CommandLineTest, MistakesAreExplainedBeforeAnythingRuns) {
       {"run Scale" + xy + " --attr mdoe=1", "unknown attribute \"mdoe\"; did you mean mode?"},
       {"run Scale" + xy + " --attr mode=max", "\"max\" is not none (0), mean (1) or an integer"},
       {"run Scale" + xy + " --attr negate=2", "\"2\" is not true or false"},
-      {"run Scale" + xy + " --output-dtype int8", "\"int8\" is not FLOAT, FLOAT16, BF16 or DOUBLE"},
+      {"run Scale" + xy + " --output-dtype int4",
+       "\"int4\" is not FLOAT, FLOAT16, BF16, DOUBLE, INT8"},
       {"run Scale" + x + " --input y=none.npy", "input \"y\": none.npy: no such file"},
       {"run Scale" + xy + " --output /none/out.npy", "/none/out.npy"},
       {"run", "OPERATOR is required"},

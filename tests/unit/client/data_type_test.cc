@@ -11,13 +11,15 @@ namespace opserve {
 namespace {
 
 TEST(DataTypeTest, NamesAreThoseOfTheProtocolWithoutPrefix) {
-  for (const DataType dtype : {kFloat, kFloat16, kBf16, kDouble}) {
+  for (const DataType dtype :
+       {kFloat, kFloat16, kBf16, kDouble, kInt8, kUint8, kInt16, kInt32, kInt64, kBool}) {
     EXPECT_EQ(ParseDataType(DataTypeName(dtype)), dtype) << DataTypeName(dtype);
   }
   EXPECT_EQ(DataTypeName(kFloat16), "FLOAT16");
   EXPECT_EQ(ParseDataType("bf16"), kBf16);
+  EXPECT_EQ(ParseDataType("int8"), kInt8);
   EXPECT_EQ(ParseDataType("unspecified"), std::nullopt);
-  EXPECT_EQ(ParseDataType("int8"), std::nullopt);
+  EXPECT_EQ(ParseDataType("complex64"), std::nullopt);
   EXPECT_EQ(DataTypeName(static_cast<DataType>(99)), "UNKNOWN");
   EXPECT_EQ(DataTypeBytes(static_cast<DataType>(99)), 0u);
 }
@@ -36,6 +38,12 @@ TEST(DataTypeTest, EachDtypeHasOneCppType) {
     ExpectTheTypeOf<Float16>(facts, &num_found);
     ExpectTheTypeOf<Bf16>(facts, &num_found);
     ExpectTheTypeOf<double>(facts, &num_found);
+    ExpectTheTypeOf<int8_t>(facts, &num_found);
+    ExpectTheTypeOf<uint8_t>(facts, &num_found);
+    ExpectTheTypeOf<int16_t>(facts, &num_found);
+    ExpectTheTypeOf<int32_t>(facts, &num_found);
+    ExpectTheTypeOf<int64_t>(facts, &num_found);
+    ExpectTheTypeOf<bool>(facts, &num_found);
     EXPECT_EQ(num_found, 1) << facts.name;
   }
 }

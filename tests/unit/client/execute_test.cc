@@ -79,6 +79,78 @@ TEST_F(ExecuteTest, AllPartsOfARequestArrive) {
   EXPECT_EQ(sent.payloads(1), absl::string_view("\x80\x3f", 2));
 }
 
+TEST_F(ExecuteTest, EveryKindOfInputAttributeAndOutputArrives) {
+  const Tensor x = Tensor::Owning<int64_t>({2}, {1, -2});
+  const Request request = {
+      .invocations = {{.operator_name = "Mix",
+                       .inputs = {{"x", x},
+                                  {"tensors",
+                                   std::vector<ListedTensor>{
+                                       x, Tensor::Owning<bool>({2}, {true, false}),
+                                       OutputOf{0, "out.1"}, ResidentTensor{.handle = "there"}}},
+                                  {"nothing", std::vector<ListedTensor>()}},
+                       .attributes = {{"text", Text{"ij"}},
+                                      {"dtype", kInt8},
+                                      {"half", Scalar{kFloat, 0.5}},
+                                      {"two", Scalar{kInt32, int64_t{2}}},
+                                      {"dims", std::vector<int64_t>{1, -1}},
+                                      {"mask", std::vector<bool>{true, false}},
+                                      {"scales", std::vector<double>{0.5}},
+                                      {"empty", std::vector<int64_t>()}},
+                       .output_dtypes = {{"grad_weight", kBf16}},
+                       .masked_outputs = {"grad_weight", "grad_bias"}}}};
+
+  ASSERT_TRUE(client_->Execute(request).ok());
+
+  const v1::ExecuteRequest sent = server_.last_request();
+  const v1::Invocation& invocation = sent.invocations(0);
+  EXPECT_EQ(invocation.inputs(0).tensor().dtype(), kInt64);
+  EXPECT_FALSE(invocation.inputs(0).has_list());
+  EXPECT_FALSE(invocation.inputs(1).has_tensor());
+  const auto& tensors = invocation.inputs(1).list().tensors();
+  ASSERT_EQ(tensors.size(), 4);
+  EXPECT_EQ(tensors[0].payload(), invocation.inputs(0).tensor().payload());
+  EXPECT_EQ(tensors[1].dtype(), kBool);
+  EXPECT_EQ(sent.payloads(static_cast<int>(tensors[1].payload())), std::string("\1\0", 2));
+  EXPECT_EQ(tensors[2].invocation_output().output(), "out.1");
+  EXPECT_EQ(tensors[3].resident_tensor(), "there");
+  EXPECT_TRUE(invocation.inputs(2).has_list());
+  const auto value = [&](int i) { return invocation.attributes(i).value(); };
+  EXPECT_EQ(value(0).text_value(), "ij");
+  EXPECT_EQ(value(1).dtype_value(), kInt8);
+  EXPECT_EQ(value(2).scalar_value().dtype(), kFloat);
+  EXPECT_EQ(value(2).scalar_value().double_value(), 0.5);
+  EXPECT_EQ(value(3).scalar_value().int64_value(), 2);
+  EXPECT_THAT(value(4).int64_list().values(), ElementsAre(1, -1));
+  EXPECT_THAT(value(5).bool_list().values(), ElementsAre(true, false));
+  EXPECT_THAT(value(6).double_list().values(), ElementsAre(0.5));
+  EXPECT_TRUE(value(7).has_int64_list());
+  ASSERT_EQ(invocation.outputs_size(), 2);
+  EXPECT_EQ(invocation.outputs(0).dtype(), kBf16);
+  EXPECT_EQ(invocation.outputs(1).name(), "grad_bias");
+  EXPECT_EQ(invocation.outputs(1).dtype(), v1::DATA_TYPE_UNSPECIFIED);
+}
+
+TEST_F(ExecuteTest, AnInvocationMayHaveSeveralResults) {
+  v1::ExecuteResponse answer;
+  for (const char* output : {"out.0", "out.1", "count"}) {
+    v1::Result* result = answer.add_results();
+    result->mutable_source()->set_output(output);
+    result->mutable_tensor()->set_dtype(kInt16);
+    result->mutable_tensor()->add_shape(1);
+    result->mutable_tensor()->set_payload(static_cast<uint32_t>(answer.payloads_size()));
+    answer.add_payloads(std::string(1, static_cast<char>(answer.payloads_size())) + '\1');
+  }
+  Answer(answer);
+
+  const auto response = ExecuteWith(Tensor::Owning<float>({1}, {1}));
+
+  ASSERT_TRUE(response.ok()) << response.status();
+  ASSERT_EQ(response->results.size(), 3u);
+  EXPECT_EQ(response->results[1].source().output, "out.1");
+  EXPECT_THAT(*response->results[1].values<int16_t>(), ElementsAre(257));
+}
+
 TEST_F(ExecuteTest, TensorsOfAnySizeComeBackAsTheyWent) {
   for (const size_t num_elements : {0, 1, 1023, 1024, 1025, 70000, 3 << 20}) {
     std::vector<float> x(num_elements);

@@ -133,6 +133,27 @@ TEST(ReadNpyTest, ElementsAreInTheOrderOfTheFile) {
   EXPECT_EQ((*AsResult(bf16).values<Bf16>())[1].ToFloat(), 2.5f);
 }
 
+TEST(ReadNpyTest, IntegersAreWrittenAsTheyAreRead) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a.npy");
+  EXPECT_EQ(ReadNpy(Fixture("i4"))->dtype(), kInt32);
+  const auto survives = [&]<typename T>(std::vector<T> elements) {
+    const Tensor tensor = Tensor::Owning<T>({2}, elements);
+    ASSERT_TRUE(WriteNpy(path, AsResult(tensor)).ok());
+    const absl::StatusOr<Tensor> again = ReadNpy(path);
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(again->dtype(), kDataTypeOf<T>);
+    const Result read = AsResult(*again);
+    EXPECT_THAT(*read.values<T>(), ElementsAre(T(elements[0]), T(elements[1])));
+  };
+  survives(std::vector<int8_t>{-128, 127});
+  survives(std::vector<uint8_t>{0, 255});
+  survives(std::vector<int16_t>{-32768, 32767});
+  survives(std::vector<int32_t>{INT32_MIN, INT32_MAX});
+  survives(std::vector<int64_t>{INT64_MIN, INT64_MAX});
+  survives(std::vector<bool>{true, false});
+}
+
 TEST(ReadNpyTest, TwoByteArraysAreBf16IfAsked) {
   for (const char* name : {"u2", "void2"}) {
     EXPECT_THAT(ReadNpy(Fixture(name)).status().message(), HasSubstr("append :bf16")) << name;
@@ -151,7 +172,7 @@ TEST(ReadNpyTest, OtherArraysAreRefused) {
     const char* complaint;
   };
   const Case kCases[] = {{"big_endian", "astype('<f4')"},
-                         {"i4", "'<i4' is not float16"},
+                         {"u2", "'<u2' is not int8"},
                          {"structured", "structured"},
                          {"rank_9", "rank 9; at most 8"}};
   for (const Case& c : kCases) {

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "google/protobuf/text_format.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 
@@ -95,6 +96,13 @@ void TestServer::set_stream(StreamHandler stream) {
   stream_ = std::move(stream);
 }
 
+void TestServer::add_operator(const std::string& descriptor) {
+  absl::MutexLock lock(&mutex_);
+  if (!google::protobuf::TextFormat::ParseFromString(descriptor, &added_.emplace_back())) {
+    std::abort();
+  }
+}
+
 v1::ExecuteRequest TestServer::last_request() {
   absl::MutexLock lock(&mutex_);
   return last_request_;
@@ -139,6 +147,12 @@ v1::ExecuteStreamResponse TestServer::EchoInStream(const v1::ExecuteStreamReques
 grpc::Status TestServer::ListOperators(grpc::ServerContext*,
                                        const v1::ListOperatorsRequest* request,
                                        v1::ListOperatorsResponse* response) {
+  absl::MutexLock lock(&mutex_);
+  for (const v1::OperatorDescriptor& added : added_) {
+    const bool is_named = request->names_size() == 1 && request->names(0) == added.name();
+    if (is_named || request->names().empty()) *response->add_operators() = added;
+    if (is_named) return grpc::Status::OK;
+  }
   for (const std::string& name : request->names()) {
     if (name != "Scale") return {grpc::StatusCode::NOT_FOUND, "no operator " + name};
   }

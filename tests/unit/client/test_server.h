@@ -52,6 +52,9 @@ class TestServer final : public v1::OperatorService::Service {
   void set_execute(Handler execute) ABSL_LOCKS_EXCLUDED(mutex_);
   void set_stream(StreamHandler stream) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Lists another operator: an OperatorDescriptor, as text.
+  void add_operator(const std::string& descriptor) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Makes Execute wait for LetGo, then echo. LetGo may be called once; the destructor does it too.
   void HoldCalls();
   void LetGo();
@@ -88,6 +91,7 @@ class TestServer final : public v1::OperatorService::Service {
   Handler execute_ ABSL_GUARDED_BY(mutex_) = &TestServer::Echo;
   StreamHandler stream_ ABSL_GUARDED_BY(mutex_);
   v1::ExecuteRequest last_request_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::OperatorDescriptor> added_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -103,6 +103,61 @@ TEST(WidenedTest, TensorsGetTheWidestDtypeOfTheOperator) {
   }
 }
 
+TEST(CompareTest, IntegersMustBeEqual) {
+  const auto equal =
+      Compare(ResultOf<int64_t>({INT64_MAX, -1}), ResultOf<int64_t>({INT64_MAX, -1}));
+  EXPECT_EQ(equal->num_wrong, 0);
+  EXPECT_EQ(equal->tolerance, 0);
+  const auto other =
+      Compare(ResultOf<int64_t>({INT64_MAX, 3}), ResultOf<int64_t>({INT64_MAX - 1, 3}));
+  EXPECT_EQ(other->num_wrong, 1);
+  EXPECT_EQ(other->largest_error, 1);
+  EXPECT_EQ(Compare(ResultOf<int8_t>({-128}), ResultOf<int8_t>({127}))->largest_error, 255);
+  EXPECT_EQ(Compare(ResultOf<int32_t>({2}), ResultOf<double>({2}))->num_wrong, 0);
+}
+
+TEST(WidenedTest, IntegersStayAndMaskedOutputsAreThoseAskedFor) {
+  v1::OperatorDescriptor descriptor = OperatorOf({kFloat, kDouble});
+  v1::InputDescriptor* index = descriptor.add_inputs();
+  index->set_name("index");
+  index->add_dtypes(kInt64);
+  v1::InputDescriptor* list = descriptor.add_inputs();
+  list->set_name("list");
+  list->set_list(true);
+  for (const DataType dtype : {kFloat, kDouble}) list->add_dtypes(dtype);
+  for (const char* name : {"grad_weight", "grad_bias", "count"}) {
+    v1::OutputDescriptor* output = descriptor.add_outputs();
+    output->set_name(name);
+    output->set_masked(true);
+    const bool is_count = name == std::string("count");
+    for (const DataType dtype : {is_count ? kInt32 : kFloat, is_count ? kInt32 : kDouble}) {
+      output->add_dtypes(dtype);
+    }
+  }
+  Invocation invocation{.operator_name = "Scale"};
+  invocation.inputs = {{"x", Tensor::Owning<float>({1}, {2})},
+                       {"index", Tensor::Owning<int64_t>({1}, {7})},
+                       {"list", std::vector<ListedTensor>{Tensor::Owning<float>({1}, {3})}}};
+
+  const auto all = Widened(descriptor, invocation);
+  invocation.masked_outputs = {"grad_bias", "count"};
+  const auto some = Widened(descriptor, invocation);
+
+  ASSERT_TRUE(all.ok() && some.ok()) << all.status() << some.status();
+  EXPECT_EQ(std::get<Tensor>(some->inputs[0].value).dtype(), kDouble);
+  EXPECT_EQ(std::get<Tensor>(some->inputs[1].value).dtype(), kInt64);
+  const auto& tensors = std::get<std::vector<ListedTensor>>(some->inputs[2].value);
+  EXPECT_EQ(std::get<Tensor>(tensors[0]).dtype(), kDouble);
+  const auto names = [](const Invocation& widened) {
+    std::vector<std::string> outputs;
+    for (const auto& output : widened.output_dtypes) outputs.push_back(output.output);
+    for (const auto& output : widened.masked_outputs) outputs.push_back(output);
+    return outputs;
+  };
+  EXPECT_THAT(names(*all), testing::ElementsAre("out", "grad_weight", "grad_bias", "count"));
+  EXPECT_THAT(names(*some), testing::ElementsAre("out", "grad_bias", "count"));
+}
+
 TEST(WidenedTest, WhatIsInTheDaemonsMemoryCannotBeWidened) {
   const Invocation invocation{.operator_name = "Scale", .inputs = {{"x", ResidentTensor{}}}};
   EXPECT_THAT(std::string(Widened(OperatorOf({kFloat}), invocation).status().message()),
