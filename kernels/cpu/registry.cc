@@ -12,12 +12,17 @@ using Table = std::span<const KernelEntry> (*)();
 
 // A line for every source file with kernels.
 constexpr Table kTables[] = {
-    ActivationKernels,          ArithmeticKernels,     ComparisonKernels, KlDivBackwardKernels,
-    KlDivTargetBackwardKernels, L1LossBackwardKernels, LossKernels,       LogSoftmaxBackwardKernels,
-    MseLossBackwardKernels,     ReductionKernels,
-    KlDivBackwardKernels,  KlDivTargetBackwardKernels,
-    L1LossBackwardKernels, LogSoftmaxBackwardKernels,
-    MemoryKernels,         MseLossBackwardKernels,
+    ActivationKernels,
+    ArithmeticKernels,
+    ComparisonKernels,
+    KlDivBackwardKernels,
+    KlDivTargetBackwardKernels,
+    L1LossBackwardKernels,
+    LogSoftmaxBackwardKernels,
+    LossKernels,
+    MemoryKernels,
+    MseLossBackwardKernels,
+    ReductionKernels,
 };
 
 std::vector<KernelEntry> JoinTables() {

@@ -25,7 +25,6 @@ std::span<const KernelEntry> LogSoftmaxBackwardKernels();
 std::span<const KernelEntry> LossKernels();
 std::span<const KernelEntry> MemoryKernels();
 std::span<const KernelEntry> MseLossBackwardKernels();
-
 std::span<const KernelEntry> ReductionKernels();
 
 }  // namespace opserve::kernels

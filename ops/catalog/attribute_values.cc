@@ -61,7 +61,8 @@ std::string ProblemOf(const AttributeDescriptor& attribute, const AttributeValue
   }
   if (const auto* dtype = std::get_if<aclDataType>(&value)) {
     const auto& dtypes = attribute.dtypes;
-    if (dtypes.empty() || std::find(dtypes.begin(), dtypes.end(), *dtype) != dtypes.end()) return "";
+    if (dtypes.empty() || std::find(dtypes.begin(), dtypes.end(), *dtype) != dtypes.end())
+      return "";
     return absl::StrCat(DtypeName(*dtype), "; it may be ", DtypeList(dtypes));
   }
   return "";
@@ -84,16 +85,16 @@ struct TextOf {
   std::string operator()(const std::string& value) const { return value; }
   std::string operator()(aclDataType value) const { return DtypeName(value); }
   std::string operator()(const Scalar& value) const {
-    return value.dtype == ACL_BOOL ? (*this)(value.AsDouble() != 0) : std::visit(*this, value.value);
+    return value.dtype == ACL_BOOL ? (*this)(value.AsDouble() != 0)
+                                   : std::visit(*this, value.value);
   }
   template <typename T>
   std::string operator()(const std::vector<T>& values) const {
-    return absl::StrCat("[",
-                        absl::StrJoin(values, ", ",
-                                      [this](std::string* out, T value) {
-                                        absl::StrAppend(out, (*this)(value));
-                                      }),
-                        "]");
+    return absl::StrCat(
+        "[",
+        absl::StrJoin(values, ", ",
+                      [this](std::string* out, T value) { absl::StrAppend(out, (*this)(value)); }),
+        "]");
   }
 };
 
@@ -102,11 +103,9 @@ struct TextOf {
 std::string ValueText(const AttributeValue& value) { return std::visit(TextOf(), value); }
 
 absl::string_view TypeText(AttributeType type) {
-  static constexpr absl::string_view kTexts[] = {"an int64",         "a bool",
-                                                 "a double",         "a text",
-                                                 "a dtype",          "a number",
-                                                 "a list of int64s", "a list of bools",
-                                                 "a list of doubles"};
+  static constexpr absl::string_view kTexts[] = {
+      "an int64", "a bool",           "a double",        "a text",           "a dtype",
+      "a number", "a list of int64s", "a list of bools", "a list of doubles"};
   return kTexts[static_cast<size_t>(type) - 1];
 }
 

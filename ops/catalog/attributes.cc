@@ -44,14 +44,14 @@ absl::Status ReadScalar(absl::string_view operator_name, const AttributeDescript
                         const v1::ScalarValue& given, AttributeValue* value) {
   const aclDataType dtype = ToAcl(given.dtype());
   if (dtype == ACL_DT_UNDEFINED) {
-    return InvalidCall(operator_name, attribute.name,
-                       absl::StrCat("has dtype ", static_cast<int>(given.dtype()),
-                                    ", must be ", DtypeNames()));
+    return InvalidCall(
+        operator_name, attribute.name,
+        absl::StrCat("has dtype ", static_cast<int>(given.dtype()), ", must be ", DtypeNames()));
   }
   Scalar scalar{dtype, given.int64_value()};
   if (IsFloating(dtype)) {
-    scalar.value = given.has_double_value() ? given.double_value()
-                                            : static_cast<double>(given.int64_value());
+    scalar.value =
+        given.has_double_value() ? given.double_value() : static_cast<double>(given.int64_value());
   } else if (given.has_double_value()) {
     return InvalidCall(operator_name, attribute.name,
                        absl::StrCat("is a double of dtype ", DtypeName(dtype)));
@@ -124,10 +124,9 @@ absl::Status ResolveValue(absl::string_view operator_name, const AttributeDescri
   OPSERVE_RETURN_IF_ERROR(ReadValue(operator_name, attribute, given, value));
   Adapt(attribute.type, value);
   if (value->index() != static_cast<size_t>(attribute.type)) {
-    return InvalidCall(
-        operator_name, attribute.name,
-        absl::StrCat("is ", TypeText(static_cast<AttributeType>(value->index())), ", must be ",
-                     TypeText(attribute.type)));
+    return InvalidCall(operator_name, attribute.name,
+                       absl::StrCat("is ", TypeText(static_cast<AttributeType>(value->index())),
+                                    ", must be ", TypeText(attribute.type)));
   }
   const std::string problem = ProblemOf(attribute, *value);
   return problem.empty() ? absl::OkStatus() : InvalidCall(operator_name, attribute.name, problem);
@@ -189,8 +188,8 @@ absl::StatusOr<AttributeValues> ResolveAttributes(
     }
     if (is_given[index]) return InvalidCall(descriptor.name, named.name(), "given twice");
     is_given[index] = true;
-    OPSERVE_RETURN_IF_ERROR(ResolveValue(descriptor.name, descriptor.attributes[index],
-                                         named.value(), &values[index]));
+    OPSERVE_RETURN_IF_ERROR(
+        ResolveValue(descriptor.name, descriptor.attributes[index], named.value(), &values[index]));
   }
   for (size_t i = 0; i < values.size(); ++i) {
     if (is_given[i] || !descriptor.attributes[i].is_required()) continue;

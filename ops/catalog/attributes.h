@@ -25,8 +25,8 @@ inline constexpr int kMaxListLength = 4096;
 // A value as it travels. Requires one that is there.
 v1::AttributeValue ToProto(const AttributeValue& value);
 
-// The wire's dtype of an ACL dtype, and the reverse: UNSPECIFIED and ACL_DT_UNDEFINED for those that
-// are none of ours.
+// The wire's dtype of an ACL dtype, and the reverse: UNSPECIFIED and ACL_DT_UNDEFINED for those
+// that are none of ours.
 Dtype ToWire(aclDataType dtype);
 aclDataType ToAcl(Dtype dtype);
 

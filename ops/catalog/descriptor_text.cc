@@ -314,13 +314,13 @@ class DescriptorReader {
     for (const Json& argument : arguments) {
       const std::string role = argument.value("role", "INPUT");
       if (role == "IN_PLACE") ++output;
-      if (role == "OUTPUT") OPSERVE_RETURN_IF_ERROR(ReadOutputRules(argument, &d_.outputs[output++]));
+      if (role == "OUTPUT")
+        OPSERVE_RETURN_IF_ERROR(ReadOutputRules(argument, &d_.outputs[output++]));
     }
     OPSERVE_RETURN_IF_ERROR(ReadChecks("check", &d_.checks));
     OPSERVE_RETURN_IF_ERROR(ReadChecks("daemon_check", &d_.daemon_checks));
     if (json_.contains("work")) {
-      OPSERVE_RETURN_IF_ERROR(
-          ReadRule<NumberRule>(At("work"), Text(json_, "work"), d_, &d_.work));
+      OPSERVE_RETURN_IF_ERROR(ReadRule<NumberRule>(At("work"), Text(json_, "work"), d_, &d_.work));
     }
     d_.is_custom = json_.value("custom", false);
     d_.empty_first = json_.value("empty_first", false);
@@ -328,7 +328,8 @@ class DescriptorReader {
     d_.plain_format = json_.value("plain_format", false);
     if (json_.contains("idle_if_empty")) {
       size_t input = 0;
-      while (input < d_.inputs.size() && d_.inputs[input].name != Text(json_, "idle_if_empty")) ++input;
+      while (input < d_.inputs.size() && d_.inputs[input].name != Text(json_, "idle_if_empty"))
+        ++input;
       if (input == d_.inputs.size()) return Wrong(At("idle_if_empty"), "names no input");
       d_.idle_if_empty = input;
     }
@@ -355,7 +356,8 @@ class DescriptorReader {
       part->vendor = declared.vendor;
       part->documentation = Text(argument, "documentation");
     };
-    if (role == "MASK" ? declared.kind != ArgumentKind::kBoolArray : role != "INPUT" && !is_tensor) {
+    if (role == "MASK" ? declared.kind != ArgumentKind::kBoolArray
+                       : role != "INPUT" && !is_tensor) {
       return Wrong(at, absl::StrCat("role ", role, " does not go with its kind"));
     }
     if (is_tensor && role != "OUTPUT") {
@@ -374,6 +376,7 @@ class DescriptorReader {
       describe(&output);
       output.is_list = is_list;
       output.input = declared.input;
+      output.is_unwritten = argument.value("unwritten", false);
       if (role == "OUTPUT") {
         output.is_optional = argument.value("optional", false);
         OPSERVE_RETURN_IF_ERROR(ReadDtypes(at, Text(argument, "dtypes"), &output.dtypes));
@@ -427,7 +430,8 @@ class DescriptorReader {
       while (index < descriptors.size() && descriptors[index].name != name) ++index;
       if (index == descriptors.size()) return Wrong(at, absl::StrCat("no such ", field));
       OPSERVE_ASSIGN_OR_RETURN(GoldenCase::Tensor tensor, ReadTensor(at, parts.second));
-      if (!descriptors[index].is_list && !(*tensors)[index].empty()) return Wrong(at, "given twice");
+      if (!descriptors[index].is_list && !(*tensors)[index].empty())
+        return Wrong(at, "given twice");
       (*tensors)[index].push_back(std::move(tensor));
     }
     return absl::OkStatus();

@@ -1,5 +1,5 @@
-// Descriptors from descriptions: JSON of opserve.description.Operator (description.proto), which the
-// build makes of the text files. JSON, because the host CANN reads it too and has no protobuf.
+// Descriptors from descriptions: JSON of opserve.description.Operator (description.proto), which
+// the build makes of the text files. JSON, because the host CANN reads it too and has no protobuf.
 #pragma once
 
 #include <memory>

@@ -20,8 +20,8 @@ constexpr Row kRows[] = {
 };
 
 const Row* Find(aclDataType dtype) {
-  const Row* row =
-      std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return r.dtype == dtype; });
+  const Row* row = std::find_if(std::begin(kRows), std::end(kRows),
+                                [&](const Row& r) { return r.dtype == dtype; });
   return row == std::end(kRows) ? nullptr : row;
 }
 

@@ -1,4 +1,5 @@
-// The dtypes of tensors by their ACL numbers, for rules. The rows are those of proto/dtypes/table.inc.
+// The dtypes of tensors by their ACL numbers, for rules. The rows are those of
+// proto/dtypes/table.inc.
 #pragma once
 
 #include <cstdint>

@@ -44,9 +44,9 @@ struct Expression {
 struct OperatorDescriptor;
 
 // Reads `text`, whose names are arguments of `descriptor` (complete but for its rules), numbers,
-// dtypes and functions. T: what it must give, ShapeRule and so on; a shape may also be the name of a
-// tensor, a number that of an attribute, a dtype its name.
-// kInvalidArgument: what is wrong, with the text.
+// dtypes and functions. T: what it must give, ShapeRule and so on; a shape may also be the name of
+// a tensor, a number that of an attribute, a dtype its name. kInvalidArgument: what is wrong, with
+// the text.
 template <typename T>
 absl::StatusOr<Expression> ParseRule(absl::string_view text, const OperatorDescriptor& descriptor);
 

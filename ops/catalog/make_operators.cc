@@ -3,8 +3,8 @@
 // usage: make_operators OUTPUT_DIRECTORY DESCRIPTION...
 //
 //   builtin_operators.cc   the descriptions as JSON
-//   opapi_entries.cc       the exported functions of libopapi.so, each a call of the generic stage one
-//   cust_opapi_entries.cc  likewise of libcust_opapi.so
+//   opapi_entries.cc       the exported functions of libopapi.so, each a call of the generic stage
+//   one cust_opapi_entries.cc  likewise of libcust_opapi.so
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 #include <google/protobuf/util/json_util.h>
@@ -51,7 +51,8 @@ bool ReadFile(const std::string& path, opserve::description::Operators* operator
   return file && parser.ParseFromString(text.str(), operators);
 }
 
-// The type of a parameter, as the ABI passes it. Constness does not matter to a C function's caller.
+// The type of a parameter, as the ABI passes it. Constness does not matter to a C function's
+// caller.
 const char* CType(ArgumentKind kind) {
   switch (kind) {
     case ArgumentKind::kInt64:
@@ -83,19 +84,20 @@ std::string EntryOf(const OperatorDescriptor& descriptor) {
   }
   parameters.push_back("uint64_t* workspaceSize");
   parameters.push_back("aclOpExecutor** executor");
-  return absl::StrCat("ACL_FUNC_VISIBILITY aclnnStatus ", descriptor.stage_one, "(",
-                      absl::StrJoin(parameters, ", "),
-                      ") {\n"
-                      "  const StageOneArgument arguments[] = {",
-                      absl::StrJoin(names, ", "),
-                      "};\n"
-                      "  return RunStageOne(\"",
-                      descriptor.stage_two, "\", __func__, arguments, workspaceSize, executor);\n}\n",
-                      "ACL_FUNC_VISIBILITY aclnnStatus ", descriptor.stage_two,
-                      "(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, "
-                      "aclrtStream stream) {\n"
-                      "  return RunStageTwo(__func__, workspace, workspaceSize, executor, stream);\n"
-                      "}\n");
+  return absl::StrCat(
+      "ACL_FUNC_VISIBILITY aclnnStatus ", descriptor.stage_one, "(",
+      absl::StrJoin(parameters, ", "),
+      ") {\n"
+      "  const StageOneArgument arguments[] = {",
+      absl::StrJoin(names, ", "),
+      "};\n"
+      "  return RunStageOne(\"",
+      descriptor.stage_two, "\", __func__, arguments, workspaceSize, executor);\n}\n",
+      "ACL_FUNC_VISIBILITY aclnnStatus ", descriptor.stage_two,
+      "(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, "
+      "aclrtStream stream) {\n"
+      "  return RunStageTwo(__func__, workspace, workspaceSize, executor, stream);\n"
+      "}\n");
 }
 
 bool WriteEntries(const std::string& path, const std::vector<OperatorDescriptor>& operators,
@@ -136,7 +138,8 @@ bool Make(const std::string& directory, const std::vector<std::string>& paths) {
       std::string text;
       google::protobuf::util::JsonPrintOptions options;
       options.preserve_proto_field_names = true;
-      if (!google::protobuf::util::MessageToJsonString(described, &text, options).ok()) return false;
+      if (!google::protobuf::util::MessageToJsonString(described, &text, options).ok())
+        return false;
       absl::StatusOr<OperatorDescriptor> descriptor = opserve::catalog::ReadDescriptor(text);
       if (!descriptor.ok()) {
         std::cerr << path << ": " << descriptor.status().message() << "\n";

@@ -35,11 +35,11 @@ struct AttributeDescriptor {
   std::string vendor;
   std::string documentation;
   AttributeType type = AttributeType::kInt64;
-  AttributeValue default_value;        // std::monostate: it is required, or left out if optional
-  bool is_optional = false;            // a null pointer stands for one that is left out
-  std::vector<Name> names;             // integers: what may be said instead of the number
-  std::vector<std::string> texts;      // texts: the values there are; empty: any
-  std::vector<aclDataType> dtypes;     // dtypes: the values there are; empty: any
+  AttributeValue default_value;     // std::monostate: it is required, or left out if optional
+  bool is_optional = false;         // a null pointer stands for one that is left out
+  std::vector<Name> names;          // integers: what may be said instead of the number
+  std::vector<std::string> texts;   // texts: the values there are; empty: any
+  std::vector<aclDataType> dtypes;  // dtypes: the values there are; empty: any
   std::optional<double> minimum, maximum;  // numbers, also those of lists; inclusive
 
   bool is_required() const { return default_value.index() == 0 && !is_optional; }
@@ -52,6 +52,7 @@ struct OutputDescriptor {
   std::vector<aclDataType> dtypes;  // what a caller may ask for; empty: nothing
   bool is_optional = false;         // may be null
   bool is_list = false;
+  bool is_unwritten = false;    // the function may leave it as it is: the daemon clears it first
   std::optional<size_t> mask;   // wanted if this element of the mask argument is true
   std::optional<size_t> input;  // in place: the input that it begins as
   Expression dtype, shape;      // without a function for outputs in place
@@ -96,10 +97,10 @@ struct GoldenCase {
     Spec spec;
     std::vector<double> values;  // row by row
   };
-  std::vector<std::vector<Tensor>> inputs;  // by input; none if it is left out
-  std::vector<AttributeValue> attributes;   // all
+  std::vector<std::vector<Tensor>> inputs;   // by input; none if it is left out
+  std::vector<AttributeValue> attributes;    // all
   std::vector<std::vector<Tensor>> outputs;  // by output; none if it is not wanted
-  double tolerance = 1e-3;  // of the expected value, or of one if that is smaller
+  double tolerance = 1e-3;                   // of the expected value, or of one if that is smaller
 };
 
 struct OperatorDescriptor {

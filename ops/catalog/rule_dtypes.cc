@@ -14,8 +14,8 @@ bool LikeDtype(Judge& judge, Arguments arguments, aclDataType* result) {
   return judge.DtypeOf(arguments[0], result);
 }
 
-// promote(a, b, ...): tensors, lists of them and dtypes, as torch.result_type: 0-d tensors only lift
-// the kind.
+// promote(a, b, ...): tensors, lists of them and dtypes, as torch.result_type: 0-d tensors only
+// lift the kind.
 bool PromoteAll(Judge& judge, Arguments arguments, aclDataType* result) {
   aclDataType with_axes = ACL_DT_UNDEFINED;
   aclDataType without_axes = ACL_DT_UNDEFINED;
@@ -85,6 +85,29 @@ bool SumOf(Judge& judge, Arguments arguments, aclDataType* result) {
   return true;
 }
 
+// quotient(mode, dtype): of a division: true (mode 0) gives fractions.
+bool Quotient(Judge& judge, Arguments arguments, aclDataType* result) {
+  int64_t mode = 0;
+  if (!judge.NumberOf(arguments[0], &mode) || !judge.DtypeOf(arguments[1], result)) return false;
+  if (mode == 0) *result = LiftToKind(*result, DtypeKind::kFloating);
+  return true;
+}
+
+// range_dtype(start, end, step): INT64 for whole numbers.
+bool RangeDtype(Judge& judge, Arguments arguments, aclDataType* result) {
+  *result = ACL_INT64;
+  for (const Expression& argument : arguments) {
+    const auto* scalar = std::get_if<Scalar>(&judge.ValueOf(argument));
+    if (scalar != nullptr && IsFloating(scalar->dtype)) *result = ACL_FLOAT;
+  }
+  return true;
+}
+
+// like_or(a, b): b's where a is left out.
+bool LikeOr(Judge& judge, Arguments arguments, aclDataType* result) {
+  return judge.DtypeOf(arguments[judge.IsAbsent(arguments[0]) ? 1 : 0], result);
+}
+
 // attr(dtype): what the attribute says; the dtype of a further argument if it is left out.
 bool AttributeDtype(Judge& judge, Arguments arguments, aclDataType* result) {
   const AttributeValue& value = judge.ValueOf(arguments[0]);
@@ -111,6 +134,9 @@ absl::Span<const NamedRule<DtypeRule>> DtypeRules() {
       {"float_of", FloatOf, 1},
       {"sum_of", SumOf, 1},
       {"attr", AttributeDtype, 1},
+      {"quotient", Quotient, 2},
+      {"range_dtype", RangeDtype, 1},
+      {"like_or", LikeOr, 2},
   };
   return kRules;
 }

@@ -1,6 +1,7 @@
 // Rules that give a number: extents, lengths, work.
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "ops/catalog/rule_tables.h"
 #include "ops/catalog/rules.h"
 
@@ -39,8 +40,9 @@ bool CountOf(Judge& judge, Arguments arguments, int64_t* result) {
 // product(a, b): m * n * k of a matrix product, batches included: the elements of a, once for each
 // column of b. Vectors have one row or column.
 bool ProductWork(Judge& judge, Arguments arguments, int64_t* result) {
-  const Shape& a = judge.SpecOf(arguments[0]).shape;
-  const Shape& b = judge.SpecOf(arguments[1]).shape;
+  Shape a;
+  Shape b;
+  if (!judge.ShapeOf(arguments[0], &a) || !judge.ShapeOf(arguments[1], &b)) return false;
   const auto batches = [](const Shape& shape) {
     return shape.size() <= 2 ? Shape() : Shape(shape.begin(), shape.end() - 2);
   };
@@ -96,20 +98,63 @@ bool RankOf(Judge& judge, Arguments arguments, int64_t* result) {
 bool QuotientUp(Judge& judge, Arguments arguments, int64_t* result) {
   int64_t number = 0;
   int64_t divisor = 0;
-  if (!judge.NumberOf(arguments[0], &number) || !judge.NumberOf(arguments[1], &divisor)) return false;
+  if (!judge.NumberOf(arguments[0], &number) || !judge.NumberOf(arguments[1], &divisor))
+    return false;
   divisor = std::max<int64_t>(divisor, 1);
   *result = number <= 0 ? 0 : (number - 1) / divisor + 1;
   return true;
 }
 
-// taps(out, weight): the elements of a window's output, each computed from one filter.
-bool Taps(Judge& judge, Arguments arguments, int64_t* result) {
-  Shape out;
-  if (!judge.ShapeOf(arguments[0], &out)) return false;
+// windows(shape, weight, transposed): each element of a window's output (transposed: of its input)
+// once for each tap of a filter.
+bool WindowWork(Judge& judge, Arguments arguments, int64_t* result) {
+  Shape shape;
+  int64_t transposed = 0;
+  if (!judge.ShapeOf(arguments[0], &shape)) return false;
+  if (arguments.size() > 2 && !judge.NumberOf(arguments[2], &transposed)) return false;
   const Shape& weight = judge.SpecOf(arguments[1]).shape;
-  const int64_t filter =
-      weight.empty() ? 1 : CountElements(absl::MakeConstSpan(weight).subspan(1));
-  *result = Multiply(CountElements(out), filter);
+  const int64_t filters = weight.size() < 2 ? 1 : weight[transposed != 0 ? 1 : 0];
+  *result = Multiply(CountElements(shape), CountElements(weight) / std::max<int64_t>(filters, 1));
+  return true;
+}
+
+// area(kernel): the product of a window's extents; a single one counts for both axes.
+bool Area(Judge& judge, Arguments arguments, int64_t* result) {
+  std::vector<int64_t> extents;
+  if (!judge.NumbersOf(arguments[0], &extents)) return false;
+  if (extents.size() == 1) extents.push_back(extents.front());
+  *result = 1;
+  for (const int64_t extent : extents) *result = Multiply(*result, std::max<int64_t>(extent, 0));
+  return true;
+}
+
+// mask_bytes(a): of a dropout mask, a bit for each element, in whole 16 bytes.
+bool MaskBytes(Judge& judge, Arguments arguments, int64_t* result) {
+  Shape shape;
+  if (!judge.ShapeOf(arguments[0], &shape)) return false;
+  const int64_t count = CountElements(shape);
+  *result = (count / 128 + (count % 128 != 0)) * 16;
+  return true;
+}
+
+// parts(a, size, dim): pieces of that size along an axis, at least 1.
+bool Parts(Judge& judge, Arguments arguments, int64_t* result) {
+  Shape shape;
+  int64_t size = 0;
+  int64_t dim = 0;
+  size_t axis = 0;
+  if (!judge.ShapeOf(arguments[0], &shape) || !judge.NumberOf(arguments[1], &size) ||
+      !judge.NumberOf(arguments[2], &dim) ||
+      !NormalizeAxis(judge, arguments[2], dim, shape, &axis)) {
+    return false;
+  }
+  if (size <= 0) return judge.Fail(arguments[1], absl::StrCat(size, " must be above 0"));
+  const int64_t extent = shape.empty() ? 1 : shape[axis];
+  *result = std::max<int64_t>(extent / size + (extent % size != 0), 1);
+  if (*result > 4096) {
+    return judge.Fail(arguments[1],
+                      absl::StrCat("makes ", *result, " pieces, at most 4096 allowed"));
+  }
   return true;
 }
 
@@ -117,9 +162,10 @@ bool Taps(Judge& judge, Arguments arguments, int64_t* result) {
 
 absl::Span<const NamedRule<NumberRule>> NumberRules() {
   static constexpr NamedRule<NumberRule> kRules[] = {
-      {"elements", CountOf, 1}, {"product", ProductWork, 2}, {"times", Times, 1},
-      {"extent", ExtentOf, 2},  {"length", LengthOf, 1},     {"rank", RankOf, 1},
-      {"quotient_up", QuotientUp, 2}, {"taps", Taps, 2},
+      {"elements", CountOf, 1},       {"product", ProductWork, 2}, {"times", Times, 1},
+      {"extent", ExtentOf, 2},        {"length", LengthOf, 1},     {"rank", RankOf, 1},
+      {"quotient_up", QuotientUp, 2}, {"windows", WindowWork, 2},  {"area", Area, 1},
+      {"mask_bytes", MaskBytes, 1},   {"parts", Parts, 3},         {"size", ExtentOf, 2},
   };
   return kRules;
 }

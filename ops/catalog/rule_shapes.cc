@@ -1,5 +1,6 @@
 // Rules that give a shape.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,40 +9,57 @@
 
 namespace opserve::catalog {
 
-bool NormalizeAxis(Judge& judge, const Expression& at, int64_t value, absl::Span<const int64_t> shape,
-                   size_t* axis) {
+bool NormalizeAxis(Judge& judge, const Expression& at, int64_t value,
+                   absl::Span<const int64_t> shape, size_t* axis) {
   // A 0-d tensor counts as one axis.
   const int64_t axes = std::max<int64_t>(static_cast<int64_t>(shape.size()), 1);
   if (value < -axes || value >= axes) {
-    return judge.Fail(at, absl::StrCat(value, " is outside [", -axes, ", ", axes - 1, "] for shape ",
-                                       ShapeText(shape)));
+    return judge.Fail(at, absl::StrCat(value, " is outside [", -axes, ", ", axes - 1,
+                                       "] for shape ", ShapeText(shape)));
   }
   *axis = static_cast<size_t>(value < 0 ? value + axes : value);
   return true;
 }
 
+namespace {
+
+// Broadcasts a shape of argument `i` with those before it.
+bool BroadcastOne(Judge& judge, absl::Span<const Expression> arguments, size_t i,
+                  const Shape& shape, bool is_first, Shape* result) {
+  if (is_first) {
+    *result = shape;
+    return true;
+  }
+  const Shape before = *result;
+  const auto others = arguments.first(std::max<size_t>(i, 1));
+  if (!Broadcast(shape, before, result)) {
+    return judge.Fail(arguments[i],
+                      absl::StrCat("shape ", ShapeText(shape), " does not broadcast with ",
+                                   judge.NamesOf(others), " ", ShapeText(before)));
+  }
+  // Two shapes that each fit may not fit together.
+  if (result->size() > 8 || CountElements(*result) > INT64_MAX / 16) {
+    return judge.Fail(arguments[i],
+                      absl::StrCat("broadcast with ", judge.NamesOf(others), ": shape ",
+                                   ShapeText(*result), " takes 2^63 bytes or more"));
+  }
+  return true;
+}
+
+}  // namespace
+
 bool BroadcastAll(Judge& judge, absl::Span<const Expression> arguments, Shape* result) {
   result->clear();
   size_t fitted = 0;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (judge.IsAbsent(arguments[i])) continue;
     Shape shape;
-    if (!judge.ShapeOf(arguments[i], &shape)) return false;
-    if (fitted++ == 0) {
-      *result = shape;
+    if (arguments[i].kind == Expression::Kind::kCall) {
+      if (!judge.ShapeOf(arguments[i], &shape)) return false;
+      if (!BroadcastOne(judge, arguments, i, shape, fitted++ == 0, result)) return false;
       continue;
     }
-    const Shape before = *result;
-    if (!Broadcast(shape, before, result)) {
-      return judge.Fail(arguments[i],
-                        absl::StrCat("shape ", ShapeText(shape), " does not broadcast with ",
-                                     judge.NamesOf(arguments.first(i)), " ", ShapeText(before)));
-    }
-    // Two shapes that each fit may not fit together.
-    if (result->size() > 8 || CountElements(*result) > INT64_MAX / 16) {
-      return judge.Fail(arguments[i],
-                        absl::StrCat("broadcast with ", judge.NamesOf(arguments.first(i)), ": shape ",
-                                     ShapeText(*result), " takes 2^63 bytes or more"));
+    for (const Spec& spec : judge.TensorsOf(arguments[i])) {
+      if (!BroadcastOne(judge, arguments, i, spec.shape, fitted++ == 0, result)) return false;
     }
   }
   return true;
@@ -74,10 +92,12 @@ bool Vector(Judge& judge, Arguments arguments, Shape* result) {
 
 // sizes(attribute): the list is the shape.
 bool Sizes(Judge& judge, Arguments arguments, Shape* result) {
+  if (arguments[0].kind != Expression::Kind::kAttribute) return judge.ShapeOf(arguments[0], result);
   std::vector<int64_t> sizes;
   if (!judge.NumbersOf(arguments[0], &sizes)) return false;
   if (sizes.size() > 8) {
-    return judge.Fail(arguments[0], absl::StrCat("rank ", sizes.size(), " is above the highest, 8"));
+    return judge.Fail(arguments[0],
+                      absl::StrCat("rank ", sizes.size(), " is above the highest, 8"));
   }
   for (const int64_t size : sizes) {
     if (size < 0) return judge.Fail(arguments[0], absl::StrCat(size, " is a negative extent"));
@@ -113,19 +133,25 @@ bool Reduce(Judge& judge, Arguments arguments, Shape* result) {
   return true;
 }
 
+// Whether a reduction, a number or a text, is none.
+bool IsNone(Judge& judge, const Expression& reduction) {
+  const AttributeValue& value = judge.ValueOf(reduction);
+  if (const auto* text = std::get_if<std::string>(&value)) return *text == "none";
+  const auto* number = std::get_if<int64_t>(&value);
+  return number != nullptr && *number == 0;
+}
+
 // loss(reduction, shape): 0-d unless the reduction is none.
 bool Loss(Judge& judge, Arguments arguments, Shape* result) {
-  int64_t reduction = 0;
-  if (!judge.NumberOf(arguments[0], &reduction) || !judge.ShapeOf(arguments[1], result)) return false;
-  if (reduction != 0) result->clear();
+  if (!judge.ShapeOf(arguments[1], result)) return false;
+  if (!IsNone(judge, arguments[0])) result->clear();
   return true;
 }
 
 // loss1(reduction, shape): [1] unless the reduction is none.
 bool Loss1(Judge& judge, Arguments arguments, Shape* result) {
-  int64_t reduction = 0;
-  if (!judge.NumberOf(arguments[0], &reduction) || !judge.ShapeOf(arguments[1], result)) return false;
-  if (reduction != 0) *result = {1};
+  if (!judge.ShapeOf(arguments[1], result)) return false;
+  if (!IsNone(judge, arguments[0])) *result = {1};
   return true;
 }
 
@@ -138,10 +164,9 @@ bool RankIs(Judge& judge, const Expression& at, const Shape& shape, size_t rank)
 bool InnerFits(Judge& judge, Arguments arguments, const Shape& a, const Shape& b, int64_t columns,
                int64_t rows) {
   if (columns == rows) return true;
-  return judge.Fail(arguments[1],
-                    absl::StrCat("shape ", ShapeText(b), " has ", rows, " rows; ",
-                                 judge.NameOf(arguments[0]), " ", ShapeText(a), " has ", columns,
-                                 " columns"));
+  return judge.Fail(arguments[1], absl::StrCat("shape ", ShapeText(b), " has ", rows, " rows; ",
+                                               judge.NameOf(arguments[0]), " ", ShapeText(a),
+                                               " has ", columns, " columns"));
 }
 
 // matmul(a, b): as torch.matmul, with vectors and batches.
@@ -158,9 +183,10 @@ bool Matmul(Judge& judge, Arguments arguments, Shape* result) {
   const Shape batch_a = a.size() > 2 ? Shape(a.begin(), a.end() - 2) : Shape();
   const Shape batch_b = b.size() > 2 ? Shape(b.begin(), b.end() - 2) : Shape();
   if (!Broadcast(batch_a, batch_b, result)) {
-    return judge.Fail(arguments[1],
-                      absl::StrCat("batches ", ShapeText(batch_b), " do not broadcast with those of ",
-                                   judge.NameOf(arguments[0]), " ", ShapeText(batch_a)));
+    return judge.Fail(
+        arguments[1],
+        absl::StrCat("batches ", ShapeText(batch_b), " do not broadcast with those of ",
+                     judge.NameOf(arguments[0]), " ", ShapeText(batch_a)));
   }
   if (a.size() > 1) result->push_back(a[a.size() - 2]);
   if (b.size() > 1) result->push_back(b.back());
@@ -276,11 +302,12 @@ bool Stack(Judge& judge, Arguments arguments, Shape* result) {
 bool Repeat(Judge& judge, Arguments arguments, Shape* result) {
   Shape shape;
   std::vector<int64_t> repeats;
-  if (!judge.ShapeOf(arguments[0], &shape) || !judge.NumbersOf(arguments[1], &repeats)) return false;
+  if (!judge.ShapeOf(arguments[0], &shape) || !judge.NumbersOf(arguments[1], &repeats))
+    return false;
   if (repeats.size() < shape.size() || repeats.size() > 8) {
-    return judge.Fail(arguments[1], absl::StrCat("has ", repeats.size(),
-                                                 " entries; there must be from ", shape.size(),
-                                                 " to 8"));
+    return judge.Fail(arguments[1],
+                      absl::StrCat("has ", repeats.size(), " entries; there must be from ",
+                                   shape.size(), " to 8"));
   }
   shape.insert(shape.begin(), repeats.size() - shape.size(), 1);
   for (size_t axis = 0; axis < shape.size(); ++axis) {
@@ -301,18 +328,17 @@ bool Expand(Judge& judge, Arguments arguments, Shape* result) {
   std::vector<int64_t> sizes;
   if (!judge.ShapeOf(arguments[0], &shape) || !judge.NumbersOf(arguments[1], &sizes)) return false;
   if (sizes.size() < shape.size() || sizes.size() > 8) {
-    return judge.Fail(arguments[1], absl::StrCat("has ", sizes.size(),
-                                                 " entries; there must be from ", shape.size(),
-                                                 " to 8"));
+    return judge.Fail(
+        arguments[1],
+        absl::StrCat("has ", sizes.size(), " entries; there must be from ", shape.size(), " to 8"));
   }
   const size_t lead = sizes.size() - shape.size();
   for (size_t axis = 0; axis < sizes.size(); ++axis) {
     const int64_t own = axis < lead ? 1 : shape[axis - lead];
     if (sizes[axis] == -1 && axis >= lead) sizes[axis] = own;
     if (sizes[axis] < 0 || (own != 1 && own != sizes[axis])) {
-      return judge.Fail(arguments[1], absl::StrCat("entry ", axis, " is ", sizes[axis],
-                                                   "; shape ", ShapeText(shape), " has ", own,
-                                                   " there"));
+      return judge.Fail(arguments[1], absl::StrCat("entry ", axis, " is ", sizes[axis], "; shape ",
+                                                   ShapeText(shape), " has ", own, " there"));
     }
   }
   result->assign(sizes.begin(), sizes.end());
@@ -330,7 +356,8 @@ bool Slice(Judge& judge, Arguments arguments, Shape* result) {
   size_t axis = 0;
   if (!NormalizeAxis(judge, arguments[1], dim, *result, &axis)) return false;
   if (result->empty()) return judge.Fail(arguments[0], "is 0-d");
-  if (bounds[2] <= 0) return judge.Fail(arguments.back(), absl::StrCat(bounds[2], " must be above 0"));
+  if (bounds[2] <= 0)
+    return judge.Fail(arguments.back(), absl::StrCat(bounds[2], " must be above 0"));
   const int64_t extent = (*result)[axis];
   const auto clamp = [extent](int64_t bound) {
     return std::clamp<int64_t>(bound < 0 ? bound + extent : bound, 0, extent);
@@ -344,11 +371,13 @@ bool Slice(Judge& judge, Arguments arguments, Shape* result) {
 // pad(a, padding): pairs from the last axis on, as torch.nn.functional.pad; negative ones cut.
 bool Pad(Judge& judge, Arguments arguments, Shape* result) {
   std::vector<int64_t> padding;
-  if (!judge.ShapeOf(arguments[0], result) || !judge.NumbersOf(arguments[1], &padding)) return false;
+  if (!judge.ShapeOf(arguments[0], result) || !judge.NumbersOf(arguments[1], &padding))
+    return false;
   if (padding.size() % 2 != 0 || padding.size() / 2 > result->size()) {
-    return judge.Fail(arguments[1],
-                      absl::StrCat("has ", padding.size(), " entries; there must be two for each of "
-                                   "at most ", result->size(), " axes"));
+    return judge.Fail(arguments[1], absl::StrCat("has ", padding.size(),
+                                                 " entries; there must be two for each of "
+                                                 "at most ",
+                                                 result->size(), " axes"));
   }
   for (size_t i = 0; i < padding.size(); ++i) {
     int64_t& extent = (*result)[result->size() - 1 - i / 2];
@@ -378,8 +407,9 @@ bool Split(Judge& judge, Arguments arguments, Shape* result) {
     if (sum < 0) break;
   }
   if (sum != (*result)[axis]) {
-    return judge.Fail(arguments[1], absl::StrCat("must add up to ", (*result)[axis], ", the extent of ",
-                                                 judge.NameOf(arguments[0]), " along axis ", axis));
+    return judge.Fail(arguments[1],
+                      absl::StrCat("must add up to ", (*result)[axis], ", the extent of ",
+                                   judge.NameOf(arguments[0]), " along axis ", axis));
   }
   if (judge.item() < sizes.size()) (*result)[axis] = sizes[judge.item()];
   return true;
@@ -447,13 +477,20 @@ bool Topk(Judge& judge, Arguments arguments, Shape* result) {
   return true;
 }
 
-// one_hot(a, classes): a further axis at the end.
+// one_hot(a, classes[, axis]): a further axis, at the end if no place is named.
 bool OneHot(Judge& judge, Arguments arguments, Shape* result) {
   int64_t classes = 0;
   if (!judge.ShapeOf(arguments[0], result) || !judge.NumberOf(arguments[1], &classes)) return false;
   if (classes < 1) return judge.Fail(arguments[1], absl::StrCat(classes, " must be above 0"));
   if (result->size() >= 8) return judge.Fail(arguments[0], "rank 8 leaves no axis for the classes");
-  result->push_back(classes);
+  int64_t place = -1;
+  if (arguments.size() > 2 && !judge.NumberOf(arguments[2], &place)) return false;
+  const auto axes = static_cast<int64_t>(result->size()) + 1;
+  if (place < -axes || place >= axes) {
+    return judge.Fail(arguments[2],
+                      absl::StrCat(place, " is outside [", -axes, ", ", axes - 1, "]"));
+  }
+  result->insert(result->begin() + (place < 0 ? place + axes : place), classes);
   return true;
 }
 
@@ -461,15 +498,17 @@ bool OneHot(Judge& judge, Arguments arguments, Shape* result) {
 bool NormalizedMean(Judge& judge, Arguments arguments, Shape* result) {
   std::vector<int64_t> sizes;
   if (!judge.ShapeOf(arguments[0], result)) return false;
-  if (arguments[1].kind == Expression::Kind::kInput) {
-    const Shape& weight = judge.SpecOf(arguments[1]).shape;
+  if (arguments[1].kind != Expression::Kind::kAttribute) {
+    Shape weight;
+    if (!judge.ShapeOf(arguments[1], &weight)) return false;
     sizes.assign(weight.begin(), weight.end());
   } else if (!judge.NumbersOf(arguments[1], &sizes)) {
     return false;
   }
   const size_t rank = result->size();
   if (sizes.empty() || sizes.size() > rank ||
-      !std::equal(sizes.begin(), sizes.end(), result->end() - static_cast<std::ptrdiff_t>(sizes.size()))) {
+      !std::equal(sizes.begin(), sizes.end(),
+                  result->end() - static_cast<std::ptrdiff_t>(sizes.size()))) {
     return judge.Fail(arguments[1],
                       absl::StrCat(ShapeText(sizes), " must be the last extents of ",
                                    judge.NameOf(arguments[0]), " ", ShapeText(*result)));
@@ -483,10 +522,178 @@ bool Channels(Judge& judge, Arguments arguments, Shape* result) {
   Shape shape;
   if (!judge.ShapeOf(arguments[0], &shape)) return false;
   if (shape.size() < 2) {
-    return judge.Fail(arguments[0], absl::StrCat("rank ", shape.size(), " of shape ", ShapeText(shape),
-                                                 " has no channels; it must be 2 or more"));
+    return judge.Fail(arguments[0],
+                      absl::StrCat("rank ", shape.size(), " of shape ", ShapeText(shape),
+                                   " has no channels; it must be 2 or more"));
   }
   *result = {shape[1]};
+  return true;
+}
+
+// groups(a, count): [a's first extent, count].
+bool Groups(Judge& judge, Arguments arguments, Shape* result) {
+  Shape shape;
+  int64_t count = 0;
+  if (!judge.ShapeOf(arguments[0], &shape) || !judge.NumberOf(arguments[1], &count)) return false;
+  if (shape.empty()) return judge.Fail(arguments[0], "is 0-d");
+  if (count < 0) return judge.Fail(arguments[1], absl::StrCat(count, " is a negative extent"));
+  *result = {shape[0], count};
+  return true;
+}
+
+// half(a, dim): an axis of half the extent.
+bool Half(Judge& judge, Arguments arguments, Shape* result) {
+  int64_t dim = 0;
+  size_t axis = 0;
+  if (!judge.ShapeOf(arguments[0], result) || !judge.NumberOf(arguments[1], &dim) ||
+      !NormalizeAxis(judge, arguments[1], dim, *result, &axis)) {
+    return false;
+  }
+  if (!result->empty()) (*result)[axis] /= 2;
+  return true;
+}
+
+// without(a, axis)
+bool Without(Judge& judge, Arguments arguments, Shape* result) {
+  int64_t dim = 0;
+  if (!judge.ShapeOf(arguments[0], result) || !judge.NumberOf(arguments[1], &dim)) return false;
+  const auto rank = static_cast<int64_t>(result->size());
+  if (dim < 0) dim += rank;
+  if (dim >= 0 && dim < rank) result->erase(result->begin() + dim);
+  return true;
+}
+
+// outer(a, b): [elements of a, elements of b].
+bool Outer(Judge& judge, Arguments arguments, Shape* result) {
+  Shape a;
+  Shape b;
+  if (!judge.ShapeOf(arguments[0], &a) || !judge.ShapeOf(arguments[1], &b)) return false;
+  *result = {CountElements(a), CountElements(b)};
+  return true;
+}
+
+// transpose_if(a, flag)
+bool TransposeIf(Judge& judge, Arguments arguments, Shape* result) {
+  int64_t flag = 0;
+  if (!judge.ShapeOf(arguments[0], result) || !judge.NumberOf(arguments[1], &flag)) return false;
+  if (flag != 0 && result->size() > 1) {
+    std::swap((*result)[result->size() - 1], (*result)[result->size() - 2]);
+  }
+  return true;
+}
+
+// reduce_or_keep(a, dims, keep, noop): like a, if dims is empty and noop is true.
+bool ReduceOrKeep(Judge& judge, Arguments arguments, Shape* result) {
+  std::vector<int64_t> dims;
+  int64_t noop = 0;
+  if (!judge.NumbersOf(arguments[1], &dims) || !judge.NumberOf(arguments[3], &noop)) return false;
+  if (dims.empty() && noop != 0) return judge.ShapeOf(arguments[0], result);
+  return Reduce(judge, arguments.first(3), result);
+}
+
+// rows(n, a): [n, a's last extent].
+bool Rows(Judge& judge, Arguments arguments, Shape* result) {
+  int64_t rows = 0;
+  Shape shape;
+  if (!judge.NumberOf(arguments[0], &rows) || !judge.ShapeOf(arguments[1], &shape)) return false;
+  if (shape.empty()) return judge.Fail(arguments[1], "is 0-d");
+  if (rows < 0) return judge.Fail(arguments[0], absl::StrCat(rows, " is a negative extent"));
+  *result = {rows, shape.back()};
+  return true;
+}
+
+// take(a, dim, index): the index's axes in place of an axis.
+bool Take(Judge& judge, Arguments arguments, Shape* result) {
+  int64_t dim = 0;
+  Shape index;
+  size_t axis = 0;
+  if (!judge.ShapeOf(arguments[0], result) || !judge.NumberOf(arguments[1], &dim) ||
+      !judge.ShapeOf(arguments[2], &index) ||
+      !NormalizeAxis(judge, arguments[1], dim, *result, &axis)) {
+    return false;
+  }
+  if (!result->empty()) {
+    const auto place = result->begin() + static_cast<std::ptrdiff_t>(axis);
+    result->insert(result->erase(place), index.begin(), index.end());
+  }
+  if (result->size() > 8) return judge.Fail(arguments[2], "makes a result of more than 8 axes");
+  return true;
+}
+
+// gather_nd(a, indices): the indices' axes but the last, then a's from that extent on.
+bool GatherNd(Judge& judge, Arguments arguments, Shape* result) {
+  Shape shape;
+  Shape indices;
+  if (!judge.ShapeOf(arguments[0], &shape) || !judge.ShapeOf(arguments[1], &indices)) return false;
+  if (indices.empty()) return judge.Fail(arguments[1], "is 0-d");
+  const int64_t depth = indices.back();
+  if (depth > static_cast<int64_t>(shape.size())) {
+    return judge.Fail(arguments[1],
+                      absl::StrCat("its last extent ", depth, " is above the rank of ",
+                                   judge.NameOf(arguments[0]), ", ", shape.size()));
+  }
+  result->assign(indices.begin(), indices.end() - 1);
+  result->insert(result->end(), shape.begin() + depth, shape.end());
+  if (result->size() > 8) return judge.Fail(arguments[1], "makes a result of more than 8 axes");
+  return true;
+}
+
+// index(a, indices): the indices' broadcast shape, then a's other axes.
+bool Index(Judge& judge, Arguments arguments, Shape* result) {
+  Shape shape;
+  if (!judge.ShapeOf(arguments[0], &shape)) return false;
+  const size_t count = judge.TensorsOf(arguments[1]).size();
+  if (count == 0 || count > shape.size()) {
+    return judge.Fail(
+        arguments[1],
+        absl::StrCat("has ", count, " tensors; there must be from 1 to ", shape.size()));
+  }
+  if (!BroadcastAll(judge, arguments.subspan(1, 1), result)) return false;
+  result->insert(result->end(), shape.begin() + static_cast<std::ptrdiff_t>(count), shape.end());
+  if (result->size() > 8) return judge.Fail(arguments[1], "makes a result of more than 8 axes");
+  return true;
+}
+
+// unfold(sizes, dim, size, step): windows of an axis, their elements in a further one.
+bool Unfold(Judge& judge, Arguments arguments, Shape* result) {
+  std::vector<int64_t> sizes;
+  int64_t dim = 0;
+  int64_t size = 0;
+  int64_t step = 0;
+  size_t axis = 0;
+  if (!judge.NumbersOf(arguments[0], &sizes) || !judge.NumberOf(arguments[1], &dim) ||
+      !judge.NumberOf(arguments[2], &size) || !judge.NumberOf(arguments[3], &step)) {
+    return false;
+  }
+  result->assign(sizes.begin(), sizes.end());
+  if (!NormalizeAxis(judge, arguments[1], dim, *result, &axis)) return false;
+  if (result->empty() || result->size() >= 8) return judge.Fail(arguments[0], "has 0 or 8 axes");
+  if (size < 0 || size > (*result)[axis]) {
+    return judge.Fail(arguments[2], absl::StrCat(size, " is outside [0, ", (*result)[axis], "]"));
+  }
+  if (step <= 0) return judge.Fail(arguments[3], absl::StrCat(step, " must be above 0"));
+  (*result)[axis] = ((*result)[axis] - size) / step + 1;
+  result->push_back(size);
+  return true;
+}
+
+// range(start, end, step): as many elements as steps.
+bool Range(Judge& judge, Arguments arguments, Shape* result) {
+  double numbers[3] = {};
+  for (size_t i = 0; i < 3; ++i) {
+    const auto* scalar = std::get_if<Scalar>(&judge.ValueOf(arguments[i]));
+    if (scalar != nullptr) numbers[i] = scalar->AsDouble();
+  }
+  const auto [start, end, step] = numbers;
+  if (step == 0 || !(step == step)) return judge.Fail(arguments[2], "must not be 0");
+  const double count = std::ceil((end - start) / step);
+  if (!(count >= 0)) {
+    return judge.Fail(arguments[1],
+                      absl::StrCat(end, " lies against the step ", step, " from ", start));
+  }
+  if (count > 0x1p48)
+    return judge.Fail(arguments[1], "makes a shape that takes 2^63 bytes or more");
+  *result = {static_cast<int64_t>(count)};
   return true;
 }
 
@@ -534,6 +741,18 @@ absl::Span<const NamedRule<ShapeRule>> ShapeRules() {
       {"normalized_mean", NormalizedMean, 2},
       {"channels", Channels, 1},
       {"tail", Tail, 2},
+      {"groups", Groups, 2},
+      {"half", Half, 2},
+      {"without", Without, 2},
+      {"outer", Outer, 2},
+      {"transpose_if", TransposeIf, 2},
+      {"reduce_or_keep", ReduceOrKeep, 4},
+      {"rows", Rows, 2},
+      {"take", Take, 3},
+      {"gather_nd", GatherNd, 2},
+      {"index", Index, 2},
+      {"unfold", Unfold, 4},
+      {"range", Range, 3},
   };
   return kRules;
 }

@@ -22,11 +22,11 @@ absl::Span<const NamedRule<NumberRule>> NumberRules();  // rule_numbers.cc
 
 // "axis dim of self": an axis counted from the end where negative, 0 <= *axis < max(rank, 1), or a
 // problem at `at`: "3 is outside [-2, 1] for shape [4,5]".
-bool NormalizeAxis(Judge& judge, const Expression& at, int64_t value, absl::Span<const int64_t> shape,
-                   size_t* axis);
+bool NormalizeAxis(Judge& judge, const Expression& at, int64_t value,
+                   absl::Span<const int64_t> shape, size_t* axis);
 
-// The common shape of the tensors and shapes that are there, or a problem at the first that does not
-// fit those before it.
+// The common shape of the tensors and shapes that are there, or a problem at the first that does
+// not fit those before it.
 bool BroadcastAll(Judge& judge, absl::Span<const Expression> arguments, Shape* result);
 
 }  // namespace opserve::catalog

@@ -18,10 +18,10 @@ bool PerAxis(Judge& judge, const Expression& at, size_t axes, std::vector<int64_
   return judge.Fail(at, absl::StrCat("has ", numbers->size(), " entries; there must be ", axes));
 }
 
-// pool(a, kernel, stride, padding, dilation, ceil_mode): the last axes, as many as kernel has
+// pool2d(a, kernel, stride, padding[, dilation], ceil_mode): the last axes, as many as kernel has
 // entries, become the windows' positions. An empty stride is the kernel. Up to half a kernel of
 // padding.
-bool Pool(Judge& judge, Arguments arguments, Shape* result) {
+bool Pool2d(Judge& judge, Arguments arguments, Shape* result) {
   std::vector<int64_t> kernel;
   std::vector<int64_t> stride;
   std::vector<int64_t> padding;
@@ -31,9 +31,9 @@ bool Pool(Judge& judge, Arguments arguments, Shape* result) {
   const size_t axes = std::max<size_t>(kernel.size(), 2);
   if (kernel.size() == 1) kernel.assign(axes, kernel.front());
   if (result->size() != axes + 1 && result->size() != axes + 2) {
-    return judge.Fail(arguments[0], absl::StrCat("rank ", result->size(), " of shape ",
-                                                 ShapeText(*result), "; it must be ", axes + 1, " or ",
-                                                 axes + 2));
+    return judge.Fail(arguments[0],
+                      absl::StrCat("rank ", result->size(), " of shape ", ShapeText(*result),
+                                   "; it must be ", axes + 1, " or ", axes + 2));
   }
   if (!judge.NumbersOf(arguments[2], &stride)) return false;
   if (stride.empty()) {
@@ -41,10 +41,11 @@ bool Pool(Judge& judge, Arguments arguments, Shape* result) {
   } else if (!PerAxis(judge, arguments[2], axes, &stride)) {
     return false;
   }
-  if (!PerAxis(judge, arguments[3], axes, &padding) ||
-      !PerAxis(judge, arguments[4], axes, &dilation) || !judge.NumberOf(arguments[5], &ceil)) {
+  if (!PerAxis(judge, arguments[3], axes, &padding) || !judge.NumberOf(arguments.back(), &ceil)) {
     return false;
   }
+  dilation.assign(axes, 1);
+  if (arguments.size() > 5 && !PerAxis(judge, arguments[4], axes, &dilation)) return false;
   for (size_t i = 0; i < axes; ++i) {
     if (kernel[i] < 1 || stride[i] < 1 || dilation[i] < 1 || kernel[i] > (1 << 24) ||
         dilation[i] > (1 << 24)) {
@@ -58,8 +59,8 @@ bool Pool(Judge& judge, Arguments arguments, Shape* result) {
     const int64_t size = extent;
     const int64_t room = size + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1;
     if (room < 0) {
-      return judge.Fail(arguments[0], absl::StrCat("shape ", ShapeText(*result),
-                                                   " is smaller than the window"));
+      return judge.Fail(arguments[0],
+                        absl::StrCat("shape ", ShapeText(*result), " is smaller than the window"));
     }
     extent = (ceil != 0 ? room + stride[i] - 1 : room) / stride[i] + 1;
     // A window must not begin behind the padded input.
@@ -91,12 +92,14 @@ bool Conv(Judge& judge, Arguments arguments, Shape* result) {
     for (const int64_t number : lists[i]) {
       const bool may_be_zero = i == 1 || i == 3;
       if (number < (may_be_zero ? 0 : 1) || number > (1 << 24)) {
-        return judge.Fail(arguments[kLists[i]],
-                          absl::StrCat(number, may_be_zero ? " must be 0 or above" : " must be above 0"));
+        return judge.Fail(
+            arguments[kLists[i]],
+            absl::StrCat(number, may_be_zero ? " must be 0 or above" : " must be above 0"));
       }
     }
   }
-  if (!judge.NumberOf(arguments[5], &transposed) || !judge.NumberOf(arguments[7], &groups)) return false;
+  if (!judge.NumberOf(arguments[5], &transposed) || !judge.NumberOf(arguments[7], &groups))
+    return false;
   if (groups < 1) return judge.Fail(arguments[7], absl::StrCat(groups, " must be above 0"));
   const int64_t channels = transposed != 0 ? weight[0] : weight[1] * groups;
   if (input[1] != channels || (transposed != 0 ? weight[0] : weight[0]) % groups != 0) {
@@ -108,21 +111,21 @@ bool Conv(Judge& judge, Arguments arguments, Shape* result) {
   for (size_t i = 0; i < axes; ++i) {
     const int64_t taps = lists[2][i] * (weight[2 + i] - 1) + 1;
     const int64_t size = input[2 + i];
-    const int64_t extent =
-        transposed != 0 ? (size - 1) * lists[0][i] - 2 * lists[1][i] + taps + lists[3][i]
-                        : (size + 2 * lists[1][i] - taps) / lists[0][i] + 1;
+    const int64_t extent = transposed != 0
+                               ? (size - 1) * lists[0][i] - 2 * lists[1][i] + taps + lists[3][i]
+                               : (size + 2 * lists[1][i] - taps) / lists[0][i] + 1;
     if ((transposed == 0 && size + 2 * lists[1][i] < taps) || extent < 0) {
-      return judge.Fail(arguments[0], absl::StrCat("shape ", ShapeText(input),
-                                                   " is smaller than the window of weight ",
-                                                   ShapeText(weight)));
+      return judge.Fail(arguments[0],
+                        absl::StrCat("shape ", ShapeText(input),
+                                     " is smaller than the window of weight ", ShapeText(weight)));
     }
     result->push_back(extent);
   }
   return true;
 }
 
-// resize(a, sizes): the last axes get these extents.
-bool Resize(Judge& judge, Arguments arguments, Shape* result) {
+// upsample2d(a, sizes): the last axes get these extents.
+bool Upsample2d(Judge& judge, Arguments arguments, Shape* result) {
   std::vector<int64_t> sizes;
   if (!judge.ShapeOf(arguments[0], result) || !judge.NumbersOf(arguments[1], &sizes)) return false;
   if (sizes.size() + 1 > result->size()) {
@@ -140,9 +143,9 @@ bool Resize(Judge& judge, Arguments arguments, Shape* result) {
 
 absl::Span<const NamedRule<ShapeRule>> WindowRules() {
   static constexpr NamedRule<ShapeRule> kRules[] = {
-      {"pool", Pool, 6},
+      {"pool2d", Pool2d, 5},
       {"conv", Conv, 8},
-      {"resize", Resize, 2},
+      {"upsample2d", Upsample2d, 2},
   };
   return kRules;
 }

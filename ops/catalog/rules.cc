@@ -37,8 +37,8 @@ bool Judge::CheckForDaemon(const Results& results) {
   return CheckAll(op_.daemon_checks);
 }
 
-bool Judge::Infer(absl::Span<const bool> wanted,
-                  absl::Span<const std::optional<aclDataType>> asked, Results* results) {
+bool Judge::Infer(absl::Span<const bool> wanted, absl::Span<const std::optional<aclDataType>> asked,
+                  Results* results) {
   results->tensors.clear();
   results->ends.clear();
   for (size_t i = 0; i < op_.outputs.size(); ++i) {
@@ -58,7 +58,8 @@ bool Judge::Infer(absl::Span<const bool> wanted,
           Expression at;
           at.kind = Expression::Kind::kOutput;
           at.index = i;
-          return Fail(at, absl::StrCat("shape ", ShapeText(spec.shape), " takes 2^63 bytes or more"));
+          return Fail(at,
+                      absl::StrCat("shape ", ShapeText(spec.shape), " takes 2^63 bytes or more"));
         }
         if (asked[i]) spec.dtype = *asked[i];
       }
@@ -79,12 +80,17 @@ int64_t Judge::CountWork(const Results& results) {
 }
 
 bool Judge::Fail(const Expression& at, std::string text) {
-  problem_ = {NameOf(at), std::move(text)};
+  problem_ = {NameOf(at), std::move(text), /*is_missing=*/false};
   return false;
 }
 
 bool Judge::Fail(std::string text) {
-  problem_ = {"", std::move(text)};
+  problem_ = {"", std::move(text), /*is_missing=*/false};
+  return false;
+}
+
+bool Judge::FailMissing(const Expression& at, std::string text) {
+  problem_ = {NameOf(at), std::move(text), /*is_missing=*/true};
   return false;
 }
 
@@ -150,7 +156,8 @@ bool Judge::DtypeOf(const Expression& expression, aclDataType* dtype) {
   if (const auto* rule = std::get_if<DtypeRule>(&expression.function)) {
     return (*rule)(*this, expression.arguments, dtype);
   }
-  *dtype = expression.kind == Expression::Kind::kDtype ? expression.dtype : SpecOf(expression).dtype;
+  *dtype =
+      expression.kind == Expression::Kind::kDtype ? expression.dtype : SpecOf(expression).dtype;
   return true;
 }
 
@@ -167,7 +174,8 @@ bool Judge::NumberOf(const Expression& expression, int64_t* number) {
     *number = *truth;
   } else if (const auto* scalar = std::get_if<Scalar>(&value)) {
     *number = static_cast<int64_t>(std::clamp(scalar->AsDouble(), -0x1p62, 0x1p62));
-  } else if (const auto* list = std::get_if<std::vector<int64_t>>(&value); list && list->size() == 1) {
+  } else if (const auto* list = std::get_if<std::vector<int64_t>>(&value);
+             list && list->size() == 1) {
     *number = list->front();
   }
   return true;

@@ -15,8 +15,9 @@ namespace opserve::catalog {
 
 // A rule that a call breaks.
 struct Problem {
-  std::string argument;  // empty: the call as a whole
-  std::string text;      // "shape [2] does not broadcast with self [3]"
+  std::string argument;     // empty: the call as a whole
+  std::string text;         // "shape [2] does not broadcast with self [3]"
+  bool is_missing = false;  // an argument that must not be left out here
 };
 
 // Metadata of a call. The tensors of all inputs stand one after the other: those of input i are
@@ -57,10 +58,10 @@ class Judge {
   bool Infer(absl::Span<const bool> wanted, absl::Span<const std::optional<aclDataType>> asked,
              Results* results);
 
-  // Work of a call in elements, by which the daemon limits requests, estimates their time and shares
-  // devices. Storage does not matter: a stride of 0 lets few bytes stand for any number of elements.
-  // Elementwise operators and sums count the elements of the broadcast shape, products m * n * k,
-  // windows outputs times taps. INT64_MAX if it is more. Requires `results` of Infer.
+  // Work of a call in elements, by which the daemon limits requests, estimates their time and
+  // shares devices. Storage does not matter: a stride of 0 lets few bytes stand for any number of
+  // elements. Elementwise operators and sums count the elements of the broadcast shape, products m
+  // * n * k, windows outputs times taps. INT64_MAX if it is more. Requires `results` of Infer.
   int64_t CountWork(const Results& results);
 
   // What Check, Infer or CheckForDaemon found when it returned false.
@@ -73,6 +74,8 @@ class Judge {
   // Records the problem and returns false. `at`: the argument; nothing: the whole call.
   bool Fail(const Expression& at, std::string text);
   bool Fail(std::string text);
+  // The argument is left out and must not be; nothing: one of several.
+  bool FailMissing(const Expression& at, std::string text);
   std::string NameOf(const Expression& argument) const;
   // "self", "self and target", "self, target and weight".
   std::string NamesOf(absl::Span<const Expression> arguments) const;

@@ -308,7 +308,8 @@ class StageOne {
     catalog::Results results;
     if (!judge.Check() ||
         !judge.Infer(absl::MakeConstSpan(wanted.get(), wanted_.size()), asked, &results)) {
-      return Invalid(judge.problem().argument, judge.problem().text);
+      return Refuse(judge.problem().is_missing ? ACLNN_ERR_PARAM_NULLPTR : ACLNN_ERR_PARAM_INVALID,
+                    judge.problem().argument, judge.problem().text);
     }
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const uint32_t begin = i == 0 ? 0 : results.ends[i - 1];
