@@ -92,8 +92,7 @@ absl::StatusOr<LaunchTimes> MeasureLaunches(const LoadedOperator& op, LaneContex
   std::vector<absl::Duration> done;
   for (int i = 0; i < kLaunches; ++i) {
     const absl::Time start = absl::Now();
-    OPSERVE_RETURN_IF_ERROR(
-        lease.plan->Launch(inputs, outputs, workspace, lane.lane.stream()));
+    OPSERVE_RETURN_IF_ERROR(lease.plan->Launch(inputs, outputs, workspace, lane.lane.stream()));
     queued.push_back(absl::Now() - start);
     OPSERVE_RETURN_IF_ERROR(lane.lane.Synchronize(lane.execution_timeout));
     done.push_back(absl::Now() - start);

@@ -22,8 +22,7 @@ constexpr absl::Duration kTimeout = absl::Seconds(30);
 
 }  // namespace
 
-absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op,
-                                      const catalog::GoldenCase& golden) {
+absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op, const catalog::GoldenCase& golden) {
   BoundInvocation invocation;
   invocation.op = &op;
   invocation.attributes.assign(golden.attributes.begin(), golden.attributes.end());
@@ -66,7 +65,8 @@ absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op,
 std::string GoldenBytes(const catalog::GoldenCase::Tensor& tensor) {
   std::string bytes;
   VisitElement(catalog::ToWire(tensor.spec.dtype), [&]<typename T>(std::type_identity<T>) {
-    using Number = std::conditional_t<std::is_same_v<T, double> || std::is_integral_v<T>, double, float>;
+    using Number =
+        std::conditional_t<std::is_same_v<T, double> || std::is_integral_v<T>, double, float>;
     for (const double value : tensor.values) {
       const T element = static_cast<T>(static_cast<Number>(value));
       bytes.append(reinterpret_cast<const char*>(&element), sizeof(element));
@@ -107,7 +107,8 @@ absl::Status CompareGolden(const LoadedOperator& op, const catalog::GoldenCase& 
                                   ShapeText(expected.spec.shape)));
       }
       for (size_t i = 0; i < expected.values.size(); ++i) {
-        const double value = ElementAt(actual.spec.dtype, actual.data.data(), i);
+        const double value =
+            ElementAt(actual.spec.dtype, static_cast<const char*>(actual.data.data()), i);
         if (IsClose(value, expected.values[i], golden.tolerance)) continue;
         return wrong(absl::StrCat(op.descriptor->outputs.size() == 1 ? "" : actual.name + ": ",
                                   "element ", i, " is ", value, ", must be ", expected.values[i]));

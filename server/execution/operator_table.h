@@ -35,7 +35,7 @@ class OperatorSupport {
 // One that is not available is listed, and calls to it are refused.
 struct LoadedOperator {
   const catalog::OperatorDescriptor* descriptor;
-  void* stage_one;  // null if the libraries lack the operator
+  void* stage_one;                               // null if the libraries lack the operator
   std::shared_ptr<const StageOneFunction> call;  // calls stage_one
   catalog::StageTwoFunction stage_two;
   std::string library;  // path of the library that has both

@@ -95,9 +95,8 @@ absl::StatusOr<ExecutorHandle> Plan::RunStageOne(const StageOneArguments& argume
 bool Plan::CanRepeat() const {
   const catalog::OperatorDescriptor& descriptor = *op().descriptor;
   const auto is_list = [](const auto& argument) { return argument.is_list; };
-  const bool has_lists =
-      std::any_of(descriptor.inputs.begin(), descriptor.inputs.end(), is_list) ||
-      std::any_of(descriptor.outputs.begin(), descriptor.outputs.end(), is_list);
+  const bool has_lists = std::any_of(descriptor.inputs.begin(), descriptor.inputs.end(), is_list) ||
+                         std::any_of(descriptor.outputs.begin(), descriptor.outputs.end(), is_list);
   return acl_.HasRepeatableExecutors() &&
          (!has_lists || (acl_.aclSetDynamicInputTensorAddr != nullptr &&
                          acl_.aclSetDynamicOutputTensorAddr != nullptr));

@@ -76,9 +76,10 @@ class Plan {
   const AclLibrary& acl_;
   const BoundInvocation call_;
   std::optional<StageOneArguments> arguments_;  // of Prepare
-  std::list<StageOneArguments> launched_;  // of launches that may still be running: until the next lease
-  ExecutorHandle executor_;          // null: stage one runs for each launch
-  bool is_broken_ = false;           // a launch failed: not to be used again
+  std::list<StageOneArguments>
+      launched_;             // of launches that may still be running: until the next lease
+  ExecutorHandle executor_;  // null: stage one runs for each launch
+  bool is_broken_ = false;   // a launch failed: not to be used again
   uint64_t workspace_bytes_ = 0;
 };
 

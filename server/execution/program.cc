@@ -226,8 +226,8 @@ class Binder {
                                    catalog::kMaxListLength, " allowed"));
     }
     for (int i = 0; i < tensors.size(); ++i) {
-      OPSERVE_RETURN_IF_ERROR(BindElement(tensors[i], descriptor, input,
-                                          absl::StrCat(input.name, ".", i), bound));
+      OPSERVE_RETURN_IF_ERROR(
+          BindElement(tensors[i], descriptor, input, absl::StrCat(input.name, ".", i), bound));
     }
     return absl::OkStatus();
   }
@@ -493,9 +493,9 @@ class Binder {
       if (!source.ok()) return InvalidCall("", "results", source.status().message());
       BoundOutput& output = OutputOf(*source);
       if (output.is_result) {
-        return InvalidCall("", "results",
-                           absl::StrCat("an output of invocation ", source->invocation,
-                                        " is asked for twice"));
+        return InvalidCall(
+            "", "results",
+            absl::StrCat("an output of invocation ", source->invocation, " is asked for twice"));
       }
       output.is_result = true;
       program_.results.push_back(*source);
@@ -570,29 +570,32 @@ std::string BoundInvocation::OutputName(uint32_t output) const {
 }
 
 absl::Status JudgeCall(absl::Span<const bool> wanted,
-                       absl::Span<const std::optional<aclDataType>> asked,
-                       BoundInvocation* bound) {
+                       absl::Span<const std::optional<aclDataType>> asked, BoundInvocation* bound) {
   const catalog::OperatorDescriptor& descriptor = *bound->op->descriptor;
   const absl::InlinedVector<catalog::Spec, 3> specs = SpecsOf(*bound);
   const catalog::CallSpec call{specs, bound->input_ends, bound->attributes};
   catalog::Judge judge(descriptor, call, catalog::Names::kCatalogue);
   catalog::Results results;
-  if (!judge.Check() || !judge.Infer(wanted, asked, &results) ||
-      !judge.CheckForDaemon(results)) {
+  if (!judge.Check() || !judge.Infer(wanted, asked, &results) || !judge.CheckForDaemon(results)) {
     return InvalidCall(descriptor.name, judge.problem().argument, judge.problem().text);
   }
   bound->work = static_cast<uint64_t>(judge.CountWork(results));
   bound->outputs.clear();
-  for (catalog::Spec& spec : results.tensors) {
-    bound->outputs.push_back({TensorSpec{catalog::ToWire(spec.dtype), std::move(spec.shape)}});
-  }
   bound->output_ends.assign(results.ends.begin(), results.ends.end());
+  size_t argument = 0;
+  for (size_t i = 0; i < results.tensors.size(); ++i) {
+    catalog::Spec& spec = results.tensors[i];
+    while (results.ends[argument] <= i) ++argument;
+    bound->outputs.push_back({TensorSpec{catalog::ToWire(spec.dtype), std::move(spec.shape)},
+                              descriptor.outputs[argument].is_unwritten});
+  }
   for (size_t i = 0; i < descriptor.inputs.size(); ++i) {
     const std::optional<size_t> output = descriptor.inputs[i].output;
     if (!output) continue;
     const uint32_t begin = i == 0 ? 0 : bound->input_ends[i - 1];
     const uint32_t to = *output == 0 ? 0 : bound->output_ends[*output - 1];
-    for (uint32_t k = begin; k < bound->input_ends[i]; ++k) bound->inputs[k].output = to + k - begin;
+    for (uint32_t k = begin; k < bound->input_ends[i]; ++k)
+      bound->inputs[k].output = to + k - begin;
   }
   return absl::OkStatus();
 }

@@ -59,8 +59,8 @@ struct BoundInput {
   int64_t offset = 0;            // in elements
   int64_t storage_elements = 0;  // what the view addresses, from the storage's start
   std::variant<PayloadSource, ResidentSource, SharedSource, InvocationSource> source;
-  // Written in place: the position of the output that begins as a copy of it, and that stands for it
-  // in the call. Contiguous.
+  // Written in place: the position of the output that begins as a copy of it, and that stands for
+  // it in the call. Contiguous.
   std::optional<uint32_t> output;
 };
 
@@ -85,12 +85,14 @@ struct CostKey {
 
 // A tensor that an invocation gives.
 struct BoundOutput {
-  TensorSpec spec;  // contiguous
+  TensorSpec spec;            // contiguous
+  bool is_unwritten = false;  // the function may leave it as it is, so it is cleared first
   // The last invocation that reads it, if one does: after it the memory may be reused, unless the
   // output is a result.
   std::optional<uint32_t> last_reader = std::nullopt;
   bool is_result = false;
-  std::optional<uint32_t> window = std::nullopt;  // where the result goes, instead of into a payload
+  std::optional<uint32_t> window =
+      std::nullopt;  // where the result goes, instead of into a payload
 };
 
 // Of several tensors of each argument, one after the other: those of argument i are
@@ -106,17 +108,17 @@ struct BoundInvocation {
   std::string OutputName(uint32_t output) const;
 
   const LoadedOperator* op = nullptr;
-  absl::InlinedVector<BoundInput, 3> inputs;  // tensors, in the descriptor's order of inputs
-  ArgumentEnds input_ends;                    // by input
-  catalog::AttributeValues attributes;        // in the descriptor's order
+  absl::InlinedVector<BoundInput, 3> inputs;    // tensors, in the descriptor's order of inputs
+  ArgumentEnds input_ends;                      // by input
+  catalog::AttributeValues attributes;          // in the descriptor's order
   absl::InlinedVector<BoundOutput, 1> outputs;  // tensors, in the descriptor's order of outputs
   ArgumentEnds output_ends;                     // by output
   uint32_t first_output = 0;  // position of the first output among all of the program
   uint64_t work = 0;          // in elements, as the operator counts it
 };
 
-// Judges a call by its metadata, once inputs and attributes are bound: sets outputs, output_ends and
-// work. `wanted` and `asked`: by output of the descriptor, see catalog::Judge::Infer.
+// Judges a call by its metadata, once inputs and attributes are bound: sets outputs, output_ends
+// and work. `wanted` and `asked`: by output of the descriptor, see catalog::Judge::Infer.
 // kInvalidArgument: what the operator's rules refuse.
 absl::Status JudgeCall(absl::Span<const bool> wanted,
                        absl::Span<const std::optional<aclDataType>> asked, BoundInvocation* bound);

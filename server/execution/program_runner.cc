@@ -262,6 +262,13 @@ absl::Status ProgramRun::Launch(uint32_t index) {
   for (uint32_t i = 0; i < invocation.outputs.size(); ++i) {
     outputs.push_back(OutputAddress({index, i}));
   }
+  // Nobody may read what an earlier request left there.
+  for (uint32_t i = 0; i < outputs.size(); ++i) {
+    const auto bytes = static_cast<size_t>(NumBytes(invocation.outputs[i].spec));
+    if (!invocation.outputs[i].is_unwritten || bytes == 0) continue;
+    OPSERVE_RETURN_IF_ERROR(AclCallStatus(
+        acl_, "aclrtMemsetAsync", acl_.aclrtMemsetAsync(outputs[i], bytes, 0, bytes, stream_)));
+  }
   absl::InlinedVector<void*, 3> inputs;
   for (const BoundInput& input : invocation.inputs) {
     inputs.push_back(AddressOf(input));
@@ -272,11 +279,10 @@ absl::Status ProgramRun::Launch(uint32_t index) {
     if (bytes > 0) {
       const char* from =
           static_cast<const char*>(inputs.back()) + input.offset * DtypeBytes(input.spec.dtype);
-      OPSERVE_RETURN_IF_ERROR(
-          AclCallStatus(acl_, "aclrtMemcpyAsync",
-                        acl_.aclrtMemcpyAsync(copy, static_cast<size_t>(bytes), from,
-                                              static_cast<size_t>(bytes),
-                                              ACL_MEMCPY_DEVICE_TO_DEVICE, stream_)));
+      OPSERVE_RETURN_IF_ERROR(AclCallStatus(
+          acl_, "aclrtMemcpyAsync",
+          acl_.aclrtMemcpyAsync(copy, static_cast<size_t>(bytes), from, static_cast<size_t>(bytes),
+                                ACL_MEMCPY_DEVICE_TO_DEVICE, stream_)));
     }
     inputs.back() = copy;
   }
@@ -323,10 +329,11 @@ absl::Status ProgramRun::CopyResults() {
   for (ProgramResult::Output& output : result_.outputs) {
     const size_t bytes = output.data.size();
     if (bytes == 0) continue;
-    OPSERVE_RETURN_IF_ERROR(AclCallStatus(
-        acl_, "aclrtMemcpy",
-        acl_.aclrtMemcpy(output.data.data(), bytes, At(plan().outputs[program_.position(output.source)]), bytes,
-                         ACL_MEMCPY_DEVICE_TO_HOST)));
+    OPSERVE_RETURN_IF_ERROR(
+        AclCallStatus(acl_, "aclrtMemcpy",
+                      acl_.aclrtMemcpy(output.data.data(), bytes,
+                                       At(plan().outputs[program_.position(output.source)]), bytes,
+                                       ACL_MEMCPY_DEVICE_TO_HOST)));
     result_.copied_from_device_bytes += bytes;
   }
   for (WindowTransfer& window : windows_) {

@@ -100,11 +100,11 @@ absl::Status StageOneArguments::AddTensors(const BoundInvocation& call,
   absl::InlinedVector<aclTensor*, 1> tensors;
   for (uint32_t i = group.begin; i < group.end; ++i) {
     absl::StatusOr<aclTensor*> tensor =
-        is_input ? MakeInput(*acl_, call.inputs[i], inputs.empty() ? nullptr : inputs[i])
-                 : MakeTensor(*acl_, call.outputs[i].spec,
-                              ContiguousStrides(call.outputs[i].spec.shape), /*offset=*/0,
-                              NumElements(call.outputs[i].spec.shape),
-                              outputs.empty() ? nullptr : outputs[i]);
+        is_input
+            ? MakeInput(*acl_, call.inputs[i], inputs.empty() ? nullptr : inputs[i])
+            : MakeTensor(*acl_, call.outputs[i].spec, ContiguousStrides(call.outputs[i].spec.shape),
+                         /*offset=*/0, NumElements(call.outputs[i].spec.shape),
+                         outputs.empty() ? nullptr : outputs[i]);
     if (!tensor.ok()) {
       for (aclTensor* made : tensors) acl_->aclDestroyTensor(made);
       return tensor.status();
@@ -113,8 +113,8 @@ absl::Status StageOneArguments::AddTensors(const BoundInvocation& call,
   }
   if (!group.is_list) {
     if (tensors.empty()) return absl::OkStatus();  // a null pointer
-    OPSERVE_RETURN_IF_ERROR(Add(tensors.front(), "aclCreateTensor",
-                                DestroyerOf(acl_->aclDestroyTensor), value));
+    OPSERVE_RETURN_IF_ERROR(
+        Add(tensors.front(), "aclCreateTensor", DestroyerOf(acl_->aclDestroyTensor), value));
   } else {
     // The list takes its tensors over.
     aclTensorList* list = acl_->aclCreateTensorList(tensors.data(), tensors.size());
@@ -145,11 +145,12 @@ absl::StatusOr<aclScalar*> StageOneArguments::MakeScalar(const catalog::Scalar& 
   char bytes[8] = {};
   VisitElement(catalog::ToWire(scalar.dtype), [&]<typename T>(std::type_identity<T>) {
     const int64_t* integer = std::get_if<int64_t>(&scalar.value);
-    const T element = integer != nullptr && std::is_integral_v<T>
-                          ? static_cast<T>(*integer)
-                          : static_cast<T>(static_cast<
-                                std::conditional_t<std::is_same_v<T, double>, double, float>>(
-                                scalar.AsDouble()));
+    const T element =
+        integer != nullptr && std::is_integral_v<T>
+            ? static_cast<T>(*integer)
+            : static_cast<T>(
+                  static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(
+                      scalar.AsDouble()));
     std::memcpy(bytes, &element, sizeof(element));
   });
   aclScalar* made = acl_->aclCreateScalar(bytes, scalar.dtype);
@@ -201,7 +202,7 @@ absl::Status StageOneArguments::AddAttribute(const catalog::ArgumentDescriptor& 
                  DestroyerOf(acl_->aclDestroyIntArray), value);
     }
     case ArgumentKind::kBoolArray: {
-          const auto& bits = std::get<std::vector<bool>>(attribute);
+      const auto& bits = std::get<std::vector<bool>>(attribute);
       const absl::InlinedVector<bool, 4> truths(bits.begin(), bits.end());
       return Add(acl_->aclCreateBoolArray(truths.data(), truths.size()), "aclCreateBoolArray",
                  DestroyerOf(acl_->aclDestroyBoolArray), value);
@@ -243,10 +244,10 @@ absl::Status StageOneArguments::SetAddress(aclOpExecutor* executor, const Group&
     int status = 0;
     if (group.is_list) {
       function = is_input ? "aclSetDynamicInputTensorAddr" : "aclSetDynamicOutputTensorAddr";
-      const auto set = is_input ? acl_->aclSetDynamicInputTensorAddr
-                                : acl_->aclSetDynamicOutputTensorAddr;
-      status = set(executor, index, i - group.begin, static_cast<aclTensorList*>(group.object),
-                   address);
+      const auto set =
+          is_input ? acl_->aclSetDynamicInputTensorAddr : acl_->aclSetDynamicOutputTensorAddr;
+      status =
+          set(executor, index, i - group.begin, static_cast<aclTensorList*>(group.object), address);
     } else {
       const auto set = is_input ? acl_->aclSetInputTensorAddr : acl_->aclSetOutputTensorAddr;
       status = set(executor, index, static_cast<aclTensor*>(group.object), address);

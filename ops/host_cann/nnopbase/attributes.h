@@ -14,8 +14,8 @@ namespace opserve::host_cann {
 // The tensors of a parameter: one, or those of a list, or none. Holding them keeps them.
 using TensorGroup = absl::InlinedVector<std::shared_ptr<const aclTensor>, 1>;
 
-// Each appends to its result, which is empty, and is false if the handle, or one in its list, is not
-// alive, or a scalar is of a dtype that no operator takes.
+// Each appends to its result, which is empty, and is false if the handle, or one in its list, is
+// not alive, or a scalar is of a dtype that no operator takes.
 __attribute__((visibility("default"))) bool ReadScalar(const aclScalar* handle,
                                                        catalog::Scalar* scalar);
 __attribute__((visibility("default"))) bool ReadIntArray(const aclIntArray* handle,

@@ -94,8 +94,8 @@ aclnnStatus Launch(const char* function, aclOpExecutor& executor, void* workspac
   if (workspace_bytes > 0) launch.ranges.push_back({workspace, workspace_bytes, "workspace"});
 
   // The executor may be gone when the kernel runs: the work holds its own share of the kernel.
-  launch.run = [kernel = executor.kernel, inputs = std::move(inputs),
-                outputs = std::move(outputs), workspace](kernels::TaskRunner& cores) {
+  launch.run = [kernel = executor.kernel, inputs = std::move(inputs), outputs = std::move(outputs),
+                workspace](kernels::TaskRunner& cores) {
     kernel->Run(inputs.data(), outputs.data(), workspace, cores);
   };
   return LaunchKernel(stream, std::move(launch)) == ACL_SUCCESS ? ACLNN_SUCCESS

@@ -52,8 +52,8 @@ aclnnStatus SetAddress(const char* function, aclOpExecutor* executor, Operands o
   OperandGroup* const parameter = FindParameter(*live, operands, index);
   if (parameter == nullptr || parameter->is_list || parameter->operands.empty()) {
     return Fail(ACLNN_ERR_PARAM_INVALID,
-                absl::StrCat(function, ": argument index: ", index, ", but ", live->function, " has ",
-                             live->inputs.size(), " inputs and ", live->outputs.size(),
+                absl::StrCat(function, ": argument index: ", index, ", but ", live->function,
+                             " has ", live->inputs.size(), " inputs and ", live->outputs.size(),
                              " outputs, and this one is a list or null, or there is none"));
   }
   parameter->operands.front().data = address;
@@ -123,41 +123,39 @@ aclnnStatus AclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTen
 aclnnStatus aclSetDynamicInputTensorAddr(aclOpExecutor* executor, size_t irIndex,
                                          const size_t relativeIndex, aclTensorList* tensors,
                                          void* addr) {
-  return SetListAddress(__func__, executor, Operands::kInputs, irIndex,
-                        relativeIndex, tensors, addr);
+  return SetListAddress(__func__, executor, Operands::kInputs, irIndex, relativeIndex, tensors,
+                        addr);
 }
 
 aclnnStatus aclSetDynamicOutputTensorAddr(aclOpExecutor* executor, size_t irIndex,
                                           const size_t relativeIndex, aclTensorList* tensors,
                                           void* addr) {
-  return SetListAddress(__func__, executor, Operands::kOutputs, irIndex,
-                        relativeIndex, tensors, addr);
+  return SetListAddress(__func__, executor, Operands::kOutputs, irIndex, relativeIndex, tensors,
+                        addr);
 }
 
 aclnnStatus aclSetDynamicTensorAddr(aclOpExecutor* executor, size_t irIndex,
                                     const size_t relativeIndex, aclTensorList* tensors,
                                     void* addr) {
-  return SetListAddress(__func__, executor, Operands::kAll, irIndex,
-                        relativeIndex, tensors, addr);
+  return SetListAddress(__func__, executor, Operands::kAll, irIndex, relativeIndex, tensors, addr);
 }
 
 aclnnStatus AclSetDynamicInputTensorAddr(aclOpExecutor* executor, size_t irIndex,
                                          const size_t relativeIndex, aclTensorList* tensors,
                                          void* addr) {
-  return SetListAddress(__func__, executor, Operands::kInputs, irIndex,
-                        relativeIndex, tensors, addr);
+  return SetListAddress(__func__, executor, Operands::kInputs, irIndex, relativeIndex, tensors,
+                        addr);
 }
 
 aclnnStatus AclSetDynamicOutputTensorAddr(aclOpExecutor* executor, size_t irIndex,
                                           const size_t relativeIndex, aclTensorList* tensors,
                                           void* addr) {
-  return SetListAddress(__func__, executor, Operands::kOutputs, irIndex,
-                        relativeIndex, tensors, addr);
+  return SetListAddress(__func__, executor, Operands::kOutputs, irIndex, relativeIndex, tensors,
+                        addr);
 }
 
 aclnnStatus AclSetDynamicTensorAddr(aclOpExecutor* executor, size_t irIndex,
                                     const size_t relativeIndex, aclTensorList* tensors,
                                     void* addr) {
-  return SetListAddress(__func__, executor, Operands::kAll, irIndex,
-                        relativeIndex, tensors, addr);
+  return SetListAddress(__func__, executor, Operands::kAll, irIndex, relativeIndex, tensors, addr);
 }

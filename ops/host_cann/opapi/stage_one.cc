@@ -137,7 +137,8 @@ class StageOne {
   bool CheckPointers(absl::Span<const StageOneArgument> arguments) {
     for (size_t i = 0; i < arguments.size(); ++i) {
       const ArgumentDescriptor& argument = op_.arguments[i];
-      if (!IsPointer(argument.kind) || arguments[i].pointer != nullptr || MayBeNull(argument)) continue;
+      if (!IsPointer(argument.kind) || arguments[i].pointer != nullptr || MayBeNull(argument))
+        continue;
       return Refuse(ACLNN_ERR_PARAM_NULLPTR, argument.vendor, "the pointer is null");
     }
     return true;
@@ -162,7 +163,8 @@ class StageOne {
       const bool is_given = output.input || !outputs_[i].empty() || output.is_list;
       wanted_[i] = output.mask ? *output.mask < mask.size() && mask[*output.mask] : is_given;
       if (wanted_[i] && !is_given) {
-        return Refuse(ACLNN_ERR_PARAM_NULLPTR, output.vendor, "the pointer is null, but it is wanted");
+        return Refuse(ACLNN_ERR_PARAM_NULLPTR, output.vendor,
+                      "the pointer is null, but it is wanted");
       }
     }
     return true;
@@ -206,8 +208,8 @@ class StageOne {
         value = std::string(static_cast<const char*>(pointer));
         break;
       case ArgumentKind::kScalar:
-        is_alive = ReadScalar(static_cast<const aclScalar*>(pointer),
-                              &value.emplace<catalog::Scalar>());
+        is_alive =
+            ReadScalar(static_cast<const aclScalar*>(pointer), &value.emplace<catalog::Scalar>());
         break;
       case ArgumentKind::kScalarList:
         is_alive = ReadScalarList(static_cast<const aclScalarList*>(pointer),
@@ -229,7 +231,8 @@ class StageOne {
         value = given.integer;
         break;
     }
-    return is_alive || Invalid(argument.vendor, "the handle is not alive or of a type that is none");
+    return is_alive ||
+           Invalid(argument.vendor, "the handle is not alive or of a type that is none");
   }
 
   bool CheckAttributes() {
@@ -259,8 +262,8 @@ class StageOne {
   }
 
   bool RefuseDtype(absl::string_view name, aclDataType dtype) {
-    return Invalid(name, absl::StrCat("type ", DtypeName(dtype), " is not supported on ",
-                                      CurrentSoc().name));
+    return Invalid(
+        name, absl::StrCat("type ", DtypeName(dtype), " is not supported on ", CurrentSoc().name));
   }
 
   bool CheckTensors() {
@@ -284,8 +287,8 @@ class StageOne {
 
   bool CheckForm(absl::string_view name, const aclTensor& tensor) {
     if (tensor.shape.size() > kernels::kMaxRank) {
-      return Invalid(name,
-                     absl::StrCat("rank ", tensor.shape.size(), " is more than ", kernels::kMaxRank));
+      return Invalid(
+          name, absl::StrCat("rank ", tensor.shape.size(), " is more than ", kernels::kMaxRank));
     }
     if (!op_.plain_format || IsPlain(tensor.format)) return true;
     return Invalid(name, absl::StrCat("storage format ", static_cast<int>(tensor.format),

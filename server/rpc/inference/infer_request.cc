@@ -82,7 +82,8 @@ template <typename T, typename Field>
 bool AppendElements(const Field& field, std::string* bytes) {
   for (const auto value : field) {
     const T element = static_cast<T>(value);
-    if (static_cast<std::decay_t<decltype(value)>>(element) != value && value == value) return false;
+    if (static_cast<std::decay_t<decltype(value)>>(element) != value && value == value)
+      return false;
     bytes->append(reinterpret_cast<const char*>(&element), sizeof(element));
   }
   return true;
@@ -206,7 +207,8 @@ class Translator {
   const catalog::OutputDescriptor* FindOutput(absl::string_view name) const {
     const auto parts = Split(name);
     for (const catalog::OutputDescriptor& output : model_->outputs) {
-      if (output.is_list ? parts && output.name == parts->first : output.name == name) return &output;
+      if (output.is_list ? parts && output.name == parts->first : output.name == name)
+        return &output;
     }
     return nullptr;
   }
@@ -328,10 +330,10 @@ class Translator {
     }
     const auto next = static_cast<size_t>(list->list().tensors_size());
     if (position != next) {
-      return InvalidInference(*model_, name,
-                              absl::StrCat("input '", name, "' for model '", model_->name,
-                                           "' is out of order; expected '", input->name, ".", next,
-                                           "'"));
+      return InvalidInference(
+          *model_, name,
+          absl::StrCat("input '", name, "' for model '", model_->name,
+                       "' is out of order; expected '", input->name, ".", next, "'"));
     }
     return list->mutable_list()->add_tensors();
   }
@@ -413,7 +415,9 @@ class Translator {
 
   // Masked outputs appear only if they are requested; of an operator that has no others, all do.
   void LeaveOutMasked() {
-    const auto is_masked = [](const catalog::OutputDescriptor& output) { return output.is_masked(); };
+    const auto is_masked = [](const catalog::OutputDescriptor& output) {
+      return output.is_masked();
+    };
     const auto& outputs = model_->outputs;
     if (!request_.outputs().empty() || std::none_of(outputs.begin(), outputs.end(), is_masked) ||
         std::all_of(outputs.begin(), outputs.end(), is_masked)) {

@@ -23,23 +23,22 @@ std::string PlainDatatypes(const std::vector<aclDataType>& dtypes) {
 
 // "int64, default 1; one of none (0), mean (1). How the loss is reduced."
 std::string AttributeText(const catalog::AttributeDescriptor& attribute) {
-  static constexpr absl::string_view kTypes[] = {"int64",  "bool",        "double",     "text",
-                                                 "dtype",  "number",      "int64 list", "bool list",
-                                                 "double list"};
+  static constexpr absl::string_view kTypes[] = {"int64",      "bool",      "double",
+                                                 "text",       "dtype",     "number",
+                                                 "int64 list", "bool list", "double list"};
   std::string text(kTypes[static_cast<size_t>(attribute.type) - 1]);
   if (attribute.default_value.index() != 0) {
     absl::StrAppend(&text, ", default ", catalog::ValueText(attribute.default_value));
   } else {
     absl::StrAppend(&text, attribute.is_optional ? ", may be left out" : ", required");
   }
-  const std::string names =
-      attribute.texts.empty() ? catalog::AttributeNamesText(attribute)
-                              : absl::StrJoin(attribute.texts, ", ");
+  const std::string names = attribute.texts.empty() ? catalog::AttributeNamesText(attribute)
+                                                    : absl::StrJoin(attribute.texts, ", ");
   return absl::StrCat(text, names.empty() ? "" : "; one of ", names, ". ", attribute.documentation);
 }
 
-// What an output may be: what a caller may ask for, or, where the operator decides, the one dtype of
-// its rule, else what its first input may be.
+// What an output may be: what a caller may ask for, or, where the operator decides, the one dtype
+// of its rule, else what its first input may be.
 std::vector<aclDataType> DtypesOf(const catalog::OperatorDescriptor& model,
                                   const catalog::OutputDescriptor& output) {
   if (!output.dtypes.empty()) return output.dtypes;
@@ -60,7 +59,8 @@ std::vector<std::pair<std::string, std::string>> PropertiesOf(
     properties.emplace_back(absl::StrCat("datatypes.", input.name), PlainDatatypes(input.dtypes));
   }
   for (const catalog::OutputDescriptor& output : model.outputs) {
-    properties.emplace_back(absl::StrCat("datatypes.", output.name), PlainDatatypes(DtypesOf(model, output)));
+    properties.emplace_back(absl::StrCat("datatypes.", output.name),
+                            PlainDatatypes(DtypesOf(model, output)));
   }
   return properties;
 }
