@@ -26,7 +26,13 @@ MIX = OperatorInfo(
     "Mix",
     "mix",
     {"x": ("float32",), "tensors": ("int64",), "weight": ("float32",)},
-    {"mode": "text", "dims": "ints", "alpha": "scalar", "to": "dtype", "reduction": "int"},
+    {
+        "mode": "text",
+        "dims": "ints",
+        "alpha": "scalar",
+        "to": "dtype",
+        "reduction": "int",
+    },
     (
         OutputInfo("out"),
         OutputInfo("grad_weight", is_masked=True),
@@ -36,7 +42,11 @@ MIX = OperatorInfo(
     ("tensors",),
 )
 PAIR = OperatorInfo(
-    "Pair", "pair", {"x": ("float32",)}, {}, (OutputInfo("values"), OutputInfo("indices"))
+    "Pair",
+    "pair",
+    {"x": ("float32",)},
+    {},
+    (OutputInfo("values"), OutputInfo("indices")),
 )
 SPLIT = OperatorInfo(
     "Split", "split", {"x": ("float32",)}, {}, (OutputInfo("out", is_list=True),)
@@ -297,7 +307,9 @@ def test_several_outputs_are_a_named_tuple():
 
 
 def test_one_output_is_itself():
-    np.testing.assert_array_equal(outputs_of(program_of("L1LossBackward"), grad_input=X), X)
+    np.testing.assert_array_equal(
+        outputs_of(program_of("L1LossBackward"), grad_input=X), X
+    )
     [one, other] = outputs_of(program_of("Split"), out_0=X, out_1=X + 1)
     np.testing.assert_array_equal(other, one + 1)
     assert outputs_of(program_of("Split")) == []
@@ -344,7 +356,9 @@ def test_outputs_of_a_program():
     with pytest.raises(IndexError):
         outputs.parts[-1]
     answer = answer_of(parts_0=X, out=X)
-    response = request_of(program, results=[outputs.parts[0], outputs.out]).read(*answer)
+    response = request_of(program, results=[outputs.parts[0], outputs.out]).read(
+        *answer
+    )
     assert len(response.results) == 2 and response.outputs is None
 
 
@@ -487,9 +501,14 @@ def test_methods_are_generated_for_all_there_is():
     method = inspect.signature(Calls.mix_backward)
     kinds = {name: parameter.kind.name for name, parameter in method.parameters.items()}
     assert list(kinds)[:5] == ["client", "tensors", "self", "weight", "bias"]
-    assert kinds["weight"] == "POSITIONAL_OR_KEYWORD" and kinds["bias"] == "KEYWORD_ONLY"
+    assert (
+        kinds["weight"] == "POSITIONAL_OR_KEYWORD" and kinds["bias"] == "KEYWORD_ONLY"
+    )
     assert method.parameters["dims"].default is inspect.Parameter.empty
-    annotations = {name: str(p.annotation).replace("'", '"') for name, p in method.parameters.items()}
+    annotations = {
+        name: str(p.annotation).replace("'", '"')
+        for name, p in method.parameters.items()
+    }
     assert annotations["mode"] == 'Literal["a", "b"]'
     assert annotations["alpha"] == "Optional[Scalar]"
     assert annotations["outputs"] == 'Optional[Sequence[Literal["grad_bias"]]]'

@@ -281,9 +281,7 @@ def method(operator) -> str:
         ]
         lines.append("            },")
     taken = parameters(operator)
-    given = [
-        name if name in taken else "None" for name in ("out", "dtype", "timeout")
-    ]
+    given = [name if name in taken else "None" for name in ("out", "dtype", "timeout")]
     given += ["outputs"] if "outputs" in taken else []
     lines += [f"            Parameters({', '.join(given)}),", "        )"]
     return "\n".join(lines)
@@ -326,7 +324,11 @@ def info(operator) -> str:
     if len(line) <= WIDTH:
         lines.append(line)
     else:
-        lines += ["        {", *(f"            {kind}," for kind in kinds), "        },"]
+        lines += [
+            "        {",
+            *(f"            {kind}," for kind in kinds),
+            "        },",
+        ]
     lines += row(8, "", map(output_info, operator.outputs))
     lists = [f'"{entry.name}"' for entry in operator.inputs if entry.list]
     if lists:
