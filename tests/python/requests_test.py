@@ -532,6 +532,26 @@ def test_methods_are_generated_for_all_there_is():
     ]
 
 
+@pytest.mark.parametrize(
+    "operator, method",
+    [
+        ("L1LossBackward", "l1_loss_backward"),
+        ("NLLLoss2dBackward", "nll_loss2d_backward"),
+        ("KlDiv", "kl_div"),
+        ("Lambda", "lambda_"),
+    ],
+)
+def test_methods_have_the_names_of_operators(operator, method):
+    module = generated(f'name: "{operator}" outputs {{ name: "out" }}')
+    assert module["OPERATORS"][operator].method == method
+    assert hasattr(module["Operators"], method)
+
+
+def test_names_of_other_methods_are_refused():
+    with pytest.raises(SystemExit, match="Upload: Client has another upload"):
+        generated('name: "Upload" outputs { name: "out" }')
+
+
 def test_arguments_come_before_parameters_of_the_same_name():
     module = generated(
         """name: "Cast" summary: "S." documentation: "D."
