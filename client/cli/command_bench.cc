@@ -24,8 +24,10 @@ namespace opserve::cli {
 namespace {
 
 constexpr char kBenchFooter[] =
-    R"(Inputs are random numbers from 0.25 to 1, the same with every run; each has the
-shape and dtype given without a name, unless there is one with its own.
+    R"(Inputs are random numbers from 0.25 to 1 (0 and 1, if they are integers), the same
+with every run; each has the shape and dtype given without a name, unless there is
+one with its own. Lists have two tensors; optional inputs are left out unless a
+flag names them.
 
 Without --rate a request follows when another has ended (closed loop). With it
 requests are due at random times (Poisson, the same with every run), whatever the

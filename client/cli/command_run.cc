@@ -36,6 +36,7 @@ constexpr char kRunFooter[] =
   random:ints(LOW,HIGH):SHAPE[:DTYPE]
                            random integers from LOW on, below HIGH, in INT64 if
                            not said, such as class indices: random:ints(0,10):64
+                           (in quotes, as shells have their own use for brackets)
   tensor:HANDLE            what the daemon has already, with the handle that
                            "opserve tensor upload" gave
 With :bf16 at its end, a NumPy array of uint16 is read as bfloat16. An output is

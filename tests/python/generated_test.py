@@ -1,6 +1,7 @@
 """What is written by generators is current; the package is what pip would install."""
 
 import pathlib
+import re
 import subprocess
 import sys
 import zipfile
@@ -36,9 +37,12 @@ def test_methods_document_shapes_dtypes_and_errors():
 
     for info in opserve.OPERATORS.values():
         text = getattr(opserve.Client, info.method).__doc__
-        for name in (*info.inputs, *info.attributes, info.output):
-            assert f"    {name}: " in text
-        assert "float32" in text and "InvalidArgumentError" in text
+        outputs = [output.name for output in info.outputs]
+        for name in (*info.inputs, *info.attributes, *outputs):
+            assert re.search(rf"    {name}_?: ", text)  # lambda_
+        for dtypes in info.inputs.values():
+            assert ", ".join(dtypes) in re.sub(r"\s+", " ", text)
+        assert "InvalidArgumentError" in text
 
 
 def test_a_wheel_needs_no_compiler(tmp_path):

@@ -81,7 +81,7 @@ def test_out_is_filled_and_returned(client):
 @pytest.mark.parametrize(
     "tensor, message",
     [
-        (np.zeros(3, np.int64), "self is elements of dtype int64; expected float32"),
+        (np.zeros(3, np.uint16), "self is elements of dtype uint16; expected float32"),
         ([1.0, 2.0], "self is a list; expected a numpy array"),
         (2.0, "self is a float; expected a numpy array"),
     ],

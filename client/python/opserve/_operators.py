@@ -5,9 +5,16 @@ Written by tools/generate_operators.py; not to be edited.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, Optional, TypeVar, Union
 
-from opserve._operator import OperatorCalls, OperatorInfo, Parameters
+from opserve._operator import (
+    OperatorCalls,
+    OperatorInfo,
+    OutputInfo,
+    Parameters,
+    Scalar,
+)
 
 R = TypeVar("R")
 
@@ -17,9 +24,10 @@ class Operators(OperatorCalls[R]):
 
     The first parameter is the object itself, so that inputs may be called `self`. Inputs are
     numpy arrays, CPU torch tensors, objects with `__dlpack__`, resident tensors or, in a
-    program, outputs of earlier invocations. Each method takes, beside the operator's own
-    arguments, `out`, `dtype` and `timeout` (see Parameters), and raises OpserveError, or
-    TypeError and ValueError for what cannot be sent.
+    program, outputs of earlier invocations; of those that are None, nothing is sent. Each
+    method takes, beside the operator's own arguments, `out`, `dtype` and `timeout` (see
+    Parameters), `outputs` if some may be left out, and raises OpserveError, or TypeError and
+    ValueError for what cannot be sent. An operator with several outputs gives a named tuple.
     """
 
     def kl_div_backward(
@@ -297,8 +305,8 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "float64"),
             "target": ("float32", "float16", "bfloat16", "float64"),
         },
-        ("reduction", "log_target"),
-        "out",
+        {"reduction": "int", "log_target": "bool"},
+        (OutputInfo("out"),),
     ),
     "KlDivTargetBackward": OperatorInfo(
         "KlDivTargetBackward",
@@ -308,8 +316,8 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
             "target": ("float32", "float16", "bfloat16"),
         },
-        ("reduction", "log_target"),
-        "grad_target",
+        {"reduction": "int", "log_target": "bool"},
+        (OutputInfo("grad_target"),),
     ),
     "L1LossBackward": OperatorInfo(
         "L1LossBackward",
@@ -319,8 +327,8 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
             "target": ("float32", "float16", "bfloat16"),
         },
-        ("reduction",),
-        "grad_input",
+        {"reduction": "int"},
+        (OutputInfo("grad_input"),),
     ),
     "LogSoftmaxBackward": OperatorInfo(
         "LogSoftmaxBackward",
@@ -329,8 +337,8 @@ OPERATORS: dict[str, OperatorInfo] = {
             "grad_output": ("float32", "float16", "bfloat16"),
             "output": ("float32", "float16", "bfloat16"),
         },
-        ("dim",),
-        "out",
+        {"dim": "int"},
+        (OutputInfo("out"),),
     ),
     "MseLossBackward": OperatorInfo(
         "MseLossBackward",
@@ -340,7 +348,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
             "target": ("float32", "float16", "bfloat16"),
         },
-        ("reduction",),
-        "out",
+        {"reduction": "int"},
+        (OutputInfo("out"),),
     ),
 }

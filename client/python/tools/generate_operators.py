@@ -21,6 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from opserve import _data_type, _target, _wire  # noqa: E402
+from opserve import AsyncClient, Client, ExecuteStream, Program  # noqa: E402
 
 TARGET = HERE.parent / "opserve" / "_operators.py"
 WIDTH = 88
@@ -72,8 +73,21 @@ class Operators(OperatorCalls[R]):
 
 
 def snake(name: str) -> str:
-    """kl_div_backward for KlDivBackward, l1_loss_backward for L1LossBackward."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    """kl_div_backward for KlDivBackward, l1_loss for L1Loss, nll_loss for NLLLoss."""
+    words = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"
+    return re.sub(words, "_", name).lower()
+
+
+def method_name(operator) -> str:
+    """SystemExit: those who have the operators as methods have another one of this name."""
+    name = snake(operator.name)
+    if keyword.iskeyword(name):
+        return f"{name}_"
+    for kind in (Client, AsyncClient, ExecuteStream, Program):
+        for base in kind.__mro__:
+            if base.__name__ != "Operators" and name in vars(base):
+                raise SystemExit(f"{operator.name}: {kind.__name__} has another {name}")
+    return name
 
 
 def fill(text: str, indent: str, hanging: str = "") -> str:
@@ -263,7 +277,7 @@ def signature(operator) -> list:
 
 def method(operator) -> str:
     names = argument_names(operator)
-    lines = ["    def " + snake(operator.name) + "(", "        client,", "        /,"]
+    lines = ["    def " + method_name(operator) + "(", "        client,", "        /,"]
     lines += [f"        {line}" for line in signature(operator)]
     lines += [
         "    ) -> R:",
@@ -281,9 +295,7 @@ def method(operator) -> str:
         ]
         lines.append("            },")
     taken = parameters(operator)
-    given = [
-        name if name in taken else "None" for name in ("out", "dtype", "timeout")
-    ]
+    given = [name if name in taken else "None" for name in ("out", "dtype", "timeout")]
     given += ["outputs"] if "outputs" in taken else []
     lines += [f"            Parameters({', '.join(given)}),", "        )"]
     return "\n".join(lines)
@@ -311,7 +323,7 @@ def info(operator) -> str:
     lines = [f'    "{operator.name}": OperatorInfo(']
     lines += [
         f'        "{operator.name}",',
-        f'        "{snake(operator.name)}",',
+        f'        "{method_name(operator)}",',
     ]
     lines.append("        {" if operator.inputs else "        {},")
     for entry in operator.inputs:
@@ -326,7 +338,11 @@ def info(operator) -> str:
     if len(line) <= WIDTH:
         lines.append(line)
     else:
-        lines += ["        {", *(f"            {kind}," for kind in kinds), "        },"]
+        lines += [
+            "        {",
+            *(f"            {kind}," for kind in kinds),
+            "        },",
+        ]
     lines += row(8, "", map(output_info, operator.outputs))
     lists = [f'"{entry.name}"' for entry in operator.inputs if entry.list]
     if lists:
