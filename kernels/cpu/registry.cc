@@ -11,11 +11,22 @@ namespace {
 using Table = std::span<const KernelEntry> (*)();
 
 // A line for every source file with kernels.
+// clang-format off
 constexpr Table kTables[] = {
-    ActivationKernels,          ArithmeticKernels,     ComparisonKernels, KlDivBackwardKernels,
-    KlDivTargetBackwardKernels, L1LossBackwardKernels, LossKernels,       LogSoftmaxBackwardKernels,
-    MseLossBackwardKernels,     ReductionKernels,
+    ActivationKernels,
+    ArithmeticKernels,
+    ComparisonKernels,
+    ForeachKernels,
+    KlDivBackwardKernels,
+    KlDivTargetBackwardKernels,
+    L1LossBackwardKernels,
+    LogSoftmaxBackwardKernels,
+    LossKernels,
+    MseLossBackwardKernels,
+    OptimizerKernels,
+    ReductionKernels,
 };
+// clang-format on
 
 std::vector<KernelEntry> JoinTables() {
   std::vector<KernelEntry> joined;
