@@ -24,7 +24,7 @@ inline constexpr int64_t kSquareTile = 32;
 // Elements of one task, the unit of work that TaskRunners share out.
 inline constexpr int64_t kTaskElements = 64 * kTileElements;
 
-inline constexpr int kMaxOperands = 9;
+inline constexpr int kMaxOperands = 10;
 
 constexpr int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

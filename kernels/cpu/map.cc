@@ -28,6 +28,11 @@ class MapKernel final : public Kernel {
       }
     }
     for (size_t argument : plan.inputs) sources_.push_back(FirstAddress(call.inputs, argument));
+    for (size_t argument : plan.scalars) {
+      arguments_.push_back(argument);
+      scalars_.push_back({Input(call, argument).dtype, FirstAddress(call.inputs, argument)});
+    }
+    num_parameters_ = plan.parameters.count;
     for (size_t argument : plan.outputs) {
       destinations_.push_back(FirstAddress(call.outputs, argument));
     }
@@ -41,11 +46,25 @@ class MapKernel final : public Kernel {
 
   void Run(const void* const* inputs, void* const* outputs, void* /*workspace*/,
            TaskRunner& runner) const override {
-    RunTasks(runner, num_tasks_, [&](int64_t task) { RunTask(task, inputs, outputs); });
+    std::array<T, kMaxParameters> parameters = parameters_;
+    for (size_t i = 0; i < scalars_.size(); ++i) {
+      VisitDtype(scalars_[i].dtype, [&](auto element) {
+        const auto* value = static_cast<const decltype(element)*>(inputs[scalars_[i].address]);
+        parameters[num_parameters_ + i] = Converted<T>(*value);
+      });
+    }
+    RunTasks(runner, num_tasks_,
+             [&](int64_t task) { RunTask(task, parameters.data(), inputs, outputs); });
   }
 
  private:
-  void RunTask(int64_t task, const void* const* inputs, void* const* outputs) const {
+  struct ScalarSource {
+    Dtype dtype;
+    size_t address;
+  };
+
+  void RunTask(int64_t task, const T* parameters, const void* const* inputs,
+               void* const* outputs) const {
     const size_t num_inputs = sources_.size();
     const size_t num_outputs = destinations_.size();
     std::optional<TileReader<T>> readers[kMaxMapInputs];
@@ -69,14 +88,16 @@ class MapKernel final : public Kernel {
         T* results[kMaxMapOutputs] = {};
         for (size_t i = 0; i < num_inputs; ++i) values[i] = readers[i]->Read(tile);
         for (size_t i = 0; i < num_outputs; ++i) results[i] = writers[i]->Place(tile);
-        loop_(values, parameters_.data(), tile.num_elements(), results);
+        loop_(values, parameters, tile.num_elements(), results);
         for (size_t i = 0; i < num_outputs; ++i) writers[i]->Store(tile);
       }
     }
   }
 
   const MapLoop<T> loop_;
-  const std::vector<size_t> arguments_;
+  std::vector<size_t> arguments_;
+  std::vector<ScalarSource> scalars_;
+  int num_parameters_ = 0;  // before those that are read
   Matrix matrix_;
   int64_t column_tasks_;
   int64_t num_tasks_;
@@ -148,8 +169,12 @@ std::unique_ptr<Kernel> MakeMapKernel(const Call& call, const MapPlan& plan) {
   for (size_t argument : plan.inputs) operands.push_back(Input(call, argument));
   for (size_t argument : plan.outputs) operands.push_back(Output(call, argument));
   const std::span<const Layout> all = operands;
+  Parameters parameters = plan.parameters;
+  for (size_t argument : plan.scalars) {
+    parameters.has_floating |= IsFloating(Input(call, argument).dtype);
+  }
   switch (ChooseCompute(plan.arithmetic, all.first(plan.inputs.size()),
-                        all.subspan(plan.inputs.size()), plan.parameters)) {
+                        all.subspan(plan.inputs.size()), parameters)) {
     case ComputeIn::kFloat:
       return std::make_unique<MapKernel<float>>(call, plan, plan.loops.in_float, all);
     case ComputeIn::kDouble:

@@ -20,7 +20,7 @@
 namespace opserve::kernels {
 
 inline constexpr int kMaxMapInputs = 6;
-inline constexpr int kMaxMapOutputs = 3;
+inline constexpr int kMaxMapOutputs = 4;
 inline constexpr int kMaxParameters = 12;
 
 // A formula's loop over contiguous tiles. Outputs may lie where inputs do.
@@ -70,6 +70,8 @@ struct MapPlan {
   Parameters parameters;
   std::vector<size_t> inputs;   // arguments that are read
   std::vector<size_t> outputs;  // arguments that are written
+  // Arguments of one element, whose values are the parameters that follow.
+  std::vector<size_t> scalars = {};
 };
 
 // Without inputs the outputs' dtypes decide.

@@ -11,10 +11,12 @@ namespace {
 using Table = std::span<const KernelEntry> (*)();
 
 // A line for every source file with kernels.
+// clang-format off
 constexpr Table kTables[] = {
     ActivationKernels,
     ArithmeticKernels,
     ComparisonKernels,
+    ForeachKernels,
     KlDivBackwardKernels,
     KlDivTargetBackwardKernels,
     L1LossBackwardKernels,
@@ -22,8 +24,11 @@ constexpr Table kTables[] = {
     LossKernels,
     MemoryKernels,
     MseLossBackwardKernels,
+    MseLossBackwardKernels,
+    OptimizerKernels,
     ReductionKernels,
 };
+// clang-format on
 
 std::vector<KernelEntry> JoinTables() {
   std::vector<KernelEntry> joined;

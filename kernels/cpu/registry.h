@@ -18,6 +18,7 @@ struct KernelEntry {
 std::span<const KernelEntry> ActivationKernels();
 std::span<const KernelEntry> ArithmeticKernels();
 std::span<const KernelEntry> ComparisonKernels();
+std::span<const KernelEntry> ForeachKernels();
 std::span<const KernelEntry> KlDivBackwardKernels();
 std::span<const KernelEntry> KlDivTargetBackwardKernels();
 std::span<const KernelEntry> L1LossBackwardKernels();
@@ -25,6 +26,7 @@ std::span<const KernelEntry> LogSoftmaxBackwardKernels();
 std::span<const KernelEntry> LossKernels();
 std::span<const KernelEntry> MemoryKernels();
 std::span<const KernelEntry> MseLossBackwardKernels();
+std::span<const KernelEntry> OptimizerKernels();
 std::span<const KernelEntry> ReductionKernels();
 
 }  // namespace opserve::kernels

@@ -1,0 +1,268 @@
+// One operator for each tensor of a list.
+#include <cmath>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "kernels/cpu/formula.h"
+#include "kernels/cpu/map.h"
+#include "kernels/cpu/reduce.h"
+#include "kernels/cpu/registry.h"
+#include "kernels/cpu/sequence.h"
+
+namespace opserve::kernels {
+namespace {
+
+using enum Arithmetic;
+
+constexpr auto kPlus = []<typename T>(T x, const T* p) { return Plus(x, p[0]); };
+constexpr auto kMinus = []<typename T>(T x, const T* p) { return Minus(x, p[0]); };
+constexpr auto kTimes = []<typename T>(T x, const T* p) { return Times(x, p[0]); };
+constexpr auto kOver = []<typename T>(T x, const T* p) { return x / p[0]; };
+constexpr auto kAtLeast = []<typename T>(T x, const T* p) { return Greater(x, p[0]); };
+constexpr auto kAtMost = []<typename T>(T x, const T* p) { return Lesser(x, p[0]); };
+constexpr auto kPower = []<typename T>(T x, const T* p) { return Power(x, p[0]); };
+constexpr auto kPowerOf = []<typename T>(T x, const T* p) { return Power(p[0], x); };
+constexpr auto kAdd = []<typename T>(T a, T b, const T* p) { return Plus(a, Times(p[0], b)); };
+constexpr auto kSub = []<typename T>(T a, T b, const T* p) { return Minus(a, Times(p[0], b)); };
+constexpr auto kMul = []<typename T>(T a, T b, const T*) { return Times(a, b); };
+constexpr auto kDiv = []<typename T>(T a, T b, const T*) { return a / b; };
+constexpr auto kMaximum = []<typename T>(T a, T b, const T*) { return Greater(a, b); };
+constexpr auto kMinimum = []<typename T>(T a, T b, const T*) { return Lesser(a, b); };
+constexpr auto kPow = []<typename T>(T a, T b, const T*) { return Power(a, b); };
+constexpr auto kAddcmul = []<typename T>(T x, T a, T b, const T* p) {
+  return Plus(x, Times(Times(p[0], a), b));
+};
+constexpr auto kAddcdiv = []<typename T>(T x, T a, T b, const T* p) { return x + p[0] * a / b; };
+// From the nearer end, so that both ends are met.
+constexpr auto kLerp = []<typename T>(T a, T b, const T* p) {
+  return std::fabs(p[0]) < T{0.5} ? a + p[0] * (b - a) : b - (b - a) * (1 - p[0]);
+};
+constexpr auto kLerpTensor = []<typename T>(T a, T b, T weight, const T*) {
+  return std::fabs(weight) < T{0.5} ? a + weight * (b - a) : b - (b - a) * (1 - weight);
+};
+
+constexpr auto kZero = []<typename T>(const T*) { return T{0}; };
+constexpr auto kCopy = []<typename T>(T x, const T*) { return x; };
+constexpr auto kNeg = []<typename T>(T x, const T*) { return Negative(x); };
+constexpr auto kAbs = []<typename T>(T x, const T*) {
+  if constexpr (std::is_integral_v<T>) {
+    return x < 0 ? Negative(x) : x;
+  } else {
+    return std::fabs(x);
+  }
+};
+constexpr auto kSign = []<typename T>(T x, const T*) {
+  return static_cast<T>((x > 0 ? 1 : 0) - (x < 0 ? 1 : 0));
+};
+constexpr auto kSqrt = []<typename T>(T x, const T*) { return std::sqrt(x); };
+constexpr auto kReciprocal = []<typename T>(T x, const T*) { return 1 / x; };
+constexpr auto kExp = []<typename T>(T x, const T*) { return Exp(x); };
+constexpr auto kExpm1 = []<typename T>(T x, const T*) { return std::expm1(x); };
+constexpr auto kLog = []<typename T>(T x, const T*) { return Ln(x); };
+constexpr auto kLog1p = []<typename T>(T x, const T*) { return std::log1p(x); };
+constexpr auto kLog2 = []<typename T>(T x, const T*) { return std::log2(x); };
+constexpr auto kLog10 = []<typename T>(T x, const T*) { return std::log10(x); };
+constexpr auto kSin = []<typename T>(T x, const T*) { return std::sin(x); };
+constexpr auto kCos = []<typename T>(T x, const T*) { return std::cos(x); };
+constexpr auto kTan = []<typename T>(T x, const T*) { return std::tan(x); };
+constexpr auto kAsin = []<typename T>(T x, const T*) { return std::asin(x); };
+constexpr auto kAcos = []<typename T>(T x, const T*) { return std::acos(x); };
+constexpr auto kAtan = []<typename T>(T x, const T*) { return std::atan(x); };
+constexpr auto kSinh = []<typename T>(T x, const T*) { return std::sinh(x); };
+constexpr auto kCosh = []<typename T>(T x, const T*) { return std::cosh(x); };
+constexpr auto kTanh = []<typename T>(T x, const T*) { return std::tanh(x); };
+constexpr auto kSigmoid = []<typename T>(T x, const T*) { return SigmoidOf(x); };
+constexpr auto kErf = []<typename T>(T x, const T*) { return std::erf(x); };
+constexpr auto kErfc = []<typename T>(T x, const T*) { return std::erfc(x); };
+
+constexpr auto kIsNotFinite = []<typename T>(T x, const T*) {
+  return std::fabs(x) <= std::numeric_limits<T>::max() ? T{0} : T{1};
+};
+constexpr auto kOneIf = []<typename T>(T found, T is_new, const T*) {
+  return is_new > 0 ? T{1} : found;
+};
+
+// How the factor or addend of all tensors is given.
+enum class ScalarIn : uint8_t {
+  kAttributes,  // a number, one in a list for each tensor, or none
+  kTensor,      // of one element
+  kTensorOfAll  // of one element for each tensor
+};
+
+// The formula of the `kInputs` first arguments, which are lists, and of a scalar.
+template <typename Formula, int kInputs, Arithmetic kArithmetic, ScalarIn kScalar>
+std::unique_ptr<Kernel> MakeForeach(const Call& call) {
+  constexpr bool kTakesInts = kArithmetic == kPromoted;
+  Sequence sequence(call);
+  for (size_t i = 0; i < call.outputs[0].size(); ++i) {
+    const Layout& out = call.outputs[0][i];
+    if (NumElements(out) == 0) continue;
+    Call one{{}, {{out}}, {}};
+    MapPlan plan{LoopsOf<Formula, kInputs, kTakesInts>(), kArithmetic, {}, {}, {0}};
+    std::vector<Place> places;
+    for (size_t argument = 0; argument < kInputs; ++argument) {
+      one.inputs.push_back({call.inputs[argument][i]});
+      places.push_back(sequence.Input(argument, i));
+      plan.inputs.push_back(argument);
+    }
+    if constexpr (kScalar == ScalarIn::kAttributes) {
+      for (const Attribute& attribute : call.attributes) {
+        const auto* list = std::get_if<std::vector<double>>(&attribute);
+        one.attributes.push_back(list == nullptr ? attribute : Attribute((*list)[i]));
+      }
+      plan.parameters = AttributeParameters(one);
+    } else {
+      const Layout& scalar = Input(call, kInputs);
+      Place place = sequence.Input(kInputs);
+      if (kScalar == ScalarIn::kTensorOfAll && scalar.rank > 0) {
+        place.byte_offset =
+            static_cast<int64_t>(i) * scalar.strides[scalar.rank - 1] * ElementBytes(scalar.dtype);
+      }
+      one.inputs.push_back({scalar});
+      places.push_back(place);
+      plan.scalars = {kInputs};
+    }
+    sequence.Add(MakeMapKernel(one, plan), std::move(places), {sequence.Output(0, i)});
+  }
+  return sequence.Finish();
+}
+
+template <int kInputs, Arithmetic kArithmetic, ScalarIn kScalar = ScalarIn::kAttributes,
+          typename Formula>
+constexpr auto Foreach(Formula) {
+  return &MakeForeach<Formula, kInputs, kArithmetic, kScalar>;
+}
+
+// Attribute: the order. An output for each tensor.
+std::unique_ptr<Kernel> MakeNorms(const Call& call) {
+  Sequence sequence(call);
+  for (size_t i = 0; i < call.inputs[0].size(); ++i) {
+    const Attribute all_axes = std::vector<int64_t>{};
+    const Call one{{{call.inputs[0][i]}},
+                   {{call.outputs[0][i]}},
+                   {call.attributes[0], all_axes, Attribute(false)}};
+    sequence.Add(MakeKernel("aclnnNorm", one), {sequence.Input(0, i)}, {sequence.Output(0, i)});
+  }
+  return sequence.Finish();
+}
+
+// Arguments: the gradients and foundInf, both in place, and what to multiply the gradients by.
+// foundInf becomes 1 if a gradient is infinite or NaN.
+std::unique_ptr<Kernel> MakeCheckAndUnscale(const Call& call) {
+  const Tensors& gradients = call.inputs[0];
+  Sequence sequence(call);
+  Layout found;
+  Layout each = found;
+  each.rank = 1;
+  each.shape[0] = static_cast<int64_t>(gradients.size());
+  each.strides[0] = 1;
+  const Place scratch = sequence.Scratch(each);
+  const Place any = sequence.Scratch(found);
+
+  ReducePlan check;
+  check.term = LoopsOf<decltype(kIsNotFinite), 1, false>();
+  check.arithmetic = kFloating;
+  check.inputs = {0};
+  check.combine = Combine::kGreatest;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    Place place = scratch;
+    place.byte_offset += static_cast<int64_t>(i * sizeof(float));
+    sequence.Add(MakeReduceKernel({{{gradients[i]}}, {{found}}, {}}, check), {sequence.Input(0, i)},
+                 {place});
+  }
+  check.term = {};
+  sequence.Add(MakeReduceKernel({{{each}}, {{found}}, {}}, check), {scratch}, {any});
+  Layout given = Input(call, 1);
+  given.rank = 0;
+  sequence.Add(Map<2, kFloating>(kOneIf)({{{given}, {found}}, {{given}}, {}}),
+               {sequence.Input(1), any}, {sequence.Output(1)});
+
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (NumElements(gradients[i]) == 0) continue;
+    const MapPlan plan{LoopsOf<decltype(kTimes), 1, false>(), kFloating, {}, {0}, {0}, {1}};
+    sequence.Add(
+        MakeMapKernel({{{gradients[i]}, call.inputs[2]}, {{call.outputs[0][i]}}, {}}, plan),
+        {sequence.Input(0, i), sequence.Input(2)}, {sequence.Output(0, i)});
+  }
+  return sequence.Finish();
+}
+
+}  // namespace
+
+std::span<const KernelEntry> ForeachKernels() {
+  using enum ScalarIn;
+  static constexpr KernelEntry kEntries[] = {
+      {"aclnnForeachAddScalar", Foreach<1, kPromoted, kTensor>(kPlus)},
+      {"aclnnForeachAddScalarV2", Foreach<1, kPromoted>(kPlus)},
+      {"aclnnForeachAddScalarList", Foreach<1, kPromoted>(kPlus)},
+      {"aclnnForeachAddList", Foreach<2, kPromoted, kTensor>(kAdd)},
+      {"aclnnForeachAddListV2", Foreach<2, kPromoted>(kAdd)},
+      {"aclnnForeachSubScalar", Foreach<1, kPromoted, kTensor>(kMinus)},
+      {"aclnnForeachSubScalarV2", Foreach<1, kPromoted>(kMinus)},
+      {"aclnnForeachSubScalarList", Foreach<1, kPromoted>(kMinus)},
+      {"aclnnForeachSubList", Foreach<2, kPromoted, kTensor>(kSub)},
+      {"aclnnForeachSubListV2", Foreach<2, kPromoted>(kSub)},
+      {"aclnnForeachMulScalar", Foreach<1, kPromoted, kTensor>(kTimes)},
+      {"aclnnForeachMulScalarV2", Foreach<1, kPromoted>(kTimes)},
+      {"aclnnForeachMulScalarList", Foreach<1, kPromoted>(kTimes)},
+      {"aclnnForeachMulList", Foreach<2, kPromoted>(kMul)},
+      {"aclnnForeachDivScalar", Foreach<1, kFloating, kTensor>(kOver)},
+      {"aclnnForeachDivScalarV2", Foreach<1, kFloating>(kOver)},
+      {"aclnnForeachDivScalarList", Foreach<1, kFloating>(kOver)},
+      {"aclnnForeachDivList", Foreach<2, kFloating>(kDiv)},
+      {"aclnnForeachMaximumScalar", Foreach<1, kPromoted, kTensor>(kAtLeast)},
+      {"aclnnForeachMaximumScalarV2", Foreach<1, kPromoted>(kAtLeast)},
+      {"aclnnForeachMaximumScalarList", Foreach<1, kPromoted>(kAtLeast)},
+      {"aclnnForeachMaximumList", Foreach<2, kPromoted>(kMaximum)},
+      {"aclnnForeachMinimumScalar", Foreach<1, kPromoted, kTensor>(kAtMost)},
+      {"aclnnForeachMinimumScalarV2", Foreach<1, kPromoted>(kAtMost)},
+      {"aclnnForeachMinimumScalarList", Foreach<1, kPromoted>(kAtMost)},
+      {"aclnnForeachMinimumList", Foreach<2, kPromoted>(kMinimum)},
+      {"aclnnForeachPowScalar", Foreach<1, kPromoted, kTensor>(kPower)},
+      {"aclnnForeachPowScalarV2", Foreach<1, kPromoted>(kPower)},
+      {"aclnnForeachPowScalarList", Foreach<1, kPromoted>(kPower)},
+      {"aclnnForeachPowList", Foreach<2, kPromoted>(kPow)},
+      {"aclnnForeachPowScalarAndTensor", Foreach<1, kPromoted>(kPowerOf)},
+      {"aclnnForeachAddcmulScalar", Foreach<3, kPromoted, kTensor>(kAddcmul)},
+      {"aclnnForeachAddcmulScalarV2", Foreach<3, kPromoted>(kAddcmul)},
+      {"aclnnForeachAddcmulScalarList", Foreach<3, kPromoted, kTensorOfAll>(kAddcmul)},
+      {"aclnnForeachAddcmulList", Foreach<3, kPromoted, kTensorOfAll>(kAddcmul)},
+      {"aclnnForeachAddcdivScalar", Foreach<3, kFloating, kTensor>(kAddcdiv)},
+      {"aclnnForeachAddcdivScalarV2", Foreach<3, kFloating>(kAddcdiv)},
+      {"aclnnForeachAddcdivScalarList", Foreach<3, kFloating, kTensorOfAll>(kAddcdiv)},
+      {"aclnnForeachAddcdivList", Foreach<3, kFloating, kTensorOfAll>(kAddcdiv)},
+      {"aclnnForeachLerpScalar", Foreach<2, kFloating>(kLerp)},
+      {"aclnnForeachLerpList", Foreach<3, kFloating>(kLerpTensor)},
+      {"aclnnForeachCopy", Foreach<1, kPromoted>(kCopy)},
+      {"aclnnForeachZeroInplace", Foreach<0, kPromoted>(kZero)},
+      {"aclnnForeachNeg", Foreach<1, kPromoted>(kNeg)},
+      {"aclnnForeachAbs", Foreach<1, kPromoted>(kAbs)},
+      {"aclnnForeachSign", Foreach<1, kPromoted>(kSign)},
+      {"aclnnForeachSqrt", Foreach<1, kFloating>(kSqrt)},
+      {"aclnnForeachReciprocal", Foreach<1, kFloating>(kReciprocal)},
+      {"aclnnForeachExp", Foreach<1, kFloating>(kExp)},
+      {"aclnnForeachExpm1", Foreach<1, kFloating>(kExpm1)},
+      {"aclnnForeachLog", Foreach<1, kFloating>(kLog)},
+      {"aclnnForeachLog1p", Foreach<1, kFloating>(kLog1p)},
+      {"aclnnForeachLog2", Foreach<1, kFloating>(kLog2)},
+      {"aclnnForeachLog10", Foreach<1, kFloating>(kLog10)},
+      {"aclnnForeachSin", Foreach<1, kFloating>(kSin)},
+      {"aclnnForeachCos", Foreach<1, kFloating>(kCos)},
+      {"aclnnForeachTan", Foreach<1, kFloating>(kTan)},
+      {"aclnnForeachAsin", Foreach<1, kFloating>(kAsin)},
+      {"aclnnForeachAcos", Foreach<1, kFloating>(kAcos)},
+      {"aclnnForeachAtan", Foreach<1, kFloating>(kAtan)},
+      {"aclnnForeachSinh", Foreach<1, kFloating>(kSinh)},
+      {"aclnnForeachCosh", Foreach<1, kFloating>(kCosh)},
+      {"aclnnForeachTanh", Foreach<1, kPrecise>(kTanh)},
+      {"aclnnForeachSigmoid", Foreach<1, kPrecise>(kSigmoid)},
+      {"aclnnForeachErf", Foreach<1, kFloating>(kErf)},
+      {"aclnnForeachErfc", Foreach<1, kPrecise>(kErfc)},
+      {"aclnnForeachNorm", &MakeNorms},
+      {"aclnnForeachNonFiniteCheckAndUnscale", &MakeCheckAndUnscale},
+  };
+  return kEntries;
+}
+
+}  // namespace opserve::kernels
