@@ -13,18 +13,7 @@ using Table = std::span<const KernelEntry> (*)();
 // A line for every source file with kernels.
 // clang-format off
 constexpr Table kTables[] = {
-    ActivationKernels,
-    ArithmeticKernels,
-    ComparisonKernels,
-    ForeachKernels,
-    KlDivBackwardKernels,
-    KlDivTargetBackwardKernels,
-    L1LossBackwardKernels,
-    LogSoftmaxBackwardKernels,
-    LossKernels,
-    MseLossBackwardKernels,
-    OptimizerKernels,
-    ReductionKernels,
+ActivationKernels, ArithmeticKernels, ComparisonKernels, ForeachKernels, KlDivBackwardKernels, KlDivTargetBackwardKernels, L1LossBackwardKernels, LogSoftmaxBackwardKernels, LossKernels, MemoryKernels, MseLossBackwardKernels, OptimizerKernels, ReductionKernels,
 };
 // clang-format on
 
