@@ -13,7 +13,7 @@ using Table = std::span<const KernelEntry> (*)();
 // A line for every source file with kernels.
 // clang-format off
 constexpr Table kTables[] = {
-ActivationKernels, ArithmeticKernels, ComparisonKernels, ForeachKernels, KlDivBackwardKernels, KlDivTargetBackwardKernels, L1LossBackwardKernels, LogSoftmaxBackwardKernels, LossKernels, MemoryKernels, MseLossBackwardKernels, OptimizerKernels, ReductionKernels,
+ActivationKernels, ArithmeticKernels, BatchNormKernels, ComparisonKernels, ForeachKernels, KlDivBackwardKernels, KlDivTargetBackwardKernels, L1LossBackwardKernels, LogSoftmaxBackwardKernels, LossKernels, MemoryKernels, MseLossBackwardKernels, NormalizationKernels, OptimizerKernels, ReductionKernels, SoftmaxKernels,
 };
 // clang-format on
 
