@@ -15,6 +15,7 @@ using Table = std::span<const KernelEntry> (*)();
 constexpr Table kTables[] = {
     ActivationKernels,
     ArithmeticKernels,
+    BatchNormKernels,
     ComparisonKernels,
     ForeachKernels,
     KlDivBackwardKernels,
@@ -24,9 +25,10 @@ constexpr Table kTables[] = {
     LossKernels,
     MemoryKernels,
     MseLossBackwardKernels,
-    MseLossBackwardKernels,
+    NormalizationKernels,
     OptimizerKernels,
     ReductionKernels,
+    SoftmaxKernels,
 };
 // clang-format on
 
