@@ -100,6 +100,36 @@ ACLNN_API aclnnStatus aclnnDivModsGetWorkspaceSize(const aclTensor* self, const 
 ACLNN_API aclnnStatus aclnnDivMods(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                    aclrtStream stream);
 
+/* Stage one. Divides two tensors and rounds the quotient, into the first.
+ * selfRef = selfRef / other, rounded towards zero (trunc) or down (floor). Without rounding
+ * integers and BOOL divide as FLOAT; with it an integer divided by zero gives 0. other broadcasts
+ * to selfRef's shape; the common dtype must convert to selfRef's.
+ * selfRef, other: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up to
+ * 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnInplaceDivModGetWorkspaceSize(aclTensor* selfRef, const aclTensor* other,
+                                                         int mode, uint64_t* workspaceSize,
+                                                         aclOpExecutor** executor);
+
+/* Stage two, as above. */
+ACLNN_API aclnnStatus aclnnInplaceDivMod(void* workspace, uint64_t workspaceSize,
+                                         aclOpExecutor* executor, aclrtStream stream);
+
+/* Stage one. Divides a tensor by a number and rounds the quotient, into the tensor.
+ * selfRef = selfRef / other, rounded towards zero (trunc) or down (floor). Without rounding
+ * integers and BOOL divide as FLOAT; with it an integer divided by zero gives 0. The common dtype
+ * must convert to selfRef's.
+ * selfRef: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnInplaceDivModsGetWorkspaceSize(aclTensor* selfRef,
+                                                          const aclScalar* other, int mode,
+                                                          uint64_t* workspaceSize,
+                                                          aclOpExecutor** executor);
+
+/* Stage two, as above. */
+ACLNN_API aclnnStatus aclnnInplaceDivMods(void* workspace, uint64_t workspaceSize,
+                                          aclOpExecutor* executor, aclrtStream stream);
+
 #ifdef __cplusplus
 }
 #endif
