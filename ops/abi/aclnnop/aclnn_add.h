@@ -26,7 +26,7 @@ ACLNN_API aclnnStatus aclnnAddGetWorkspaceSize(const aclTensor* self, const aclT
 ACLNN_API aclnnStatus aclnnAdd(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                aclrtStream stream);
 
-/* Stage one. Adds a tensor and a number.
+/* Stage one. Adds a number to a tensor.
  * out = self + alpha * other. The number only lifts the kind of self's dtype (integer to floating
  * point); out has that dtype unless another is asked for.
  * self, out: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up to 8.
@@ -39,7 +39,7 @@ ACLNN_API aclnnStatus aclnnAddsGetWorkspaceSize(const aclTensor* self, const acl
 ACLNN_API aclnnStatus aclnnAdds(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                 aclrtStream stream);
 
-/* Stage one. Adds two tensors, into the first.
+/* Stage one. Adds a tensor to another, in place.
  * selfRef = selfRef + alpha * other. other broadcasts to selfRef's shape; the common dtype must
  * convert to selfRef's.
  * selfRef, other: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up to
@@ -55,7 +55,7 @@ ACLNN_API aclnnStatus aclnnInplaceAddGetWorkspaceSize(const aclTensor* selfRef,
 ACLNN_API aclnnStatus aclnnInplaceAdd(void* workspace, uint64_t workspaceSize,
                                       aclOpExecutor* executor, aclrtStream stream);
 
-/* Stage one. Adds a tensor and a number, into the tensor.
+/* Stage one. Adds a number to a tensor, in place.
  * selfRef = selfRef + alpha * other. The common dtype must convert to selfRef's.
  * selfRef: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up to 8.
  * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */

@@ -24,6 +24,18 @@ ACLNN_API aclnnStatus aclnnCeluGetWorkspaceSize(const aclTensor* self, const acl
 ACLNN_API aclnnStatus aclnnCelu(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                 aclrtStream stream);
 
+/* Stage one. Applies CELU, the continuously differentiable exponential linear unit, in place.
+ * selfRef = max(0, selfRef) + min(0, alpha * (exp(selfRef / alpha) - 1)).
+ * selfRef: FLOAT, FLOAT16, BF16. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnInplaceCeluGetWorkspaceSize(aclTensor* selfRef, const aclScalar* alpha,
+                                                       uint64_t* workspaceSize,
+                                                       aclOpExecutor** executor);
+
+/* Stage two, as above. */
+ACLNN_API aclnnStatus aclnnInplaceCelu(void* workspace, uint64_t workspaceSize,
+                                       aclOpExecutor* executor, aclrtStream stream);
+
 #ifdef __cplusplus
 }
 #endif

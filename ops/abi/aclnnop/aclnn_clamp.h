@@ -106,6 +106,49 @@ ACLNN_API aclnnStatus aclnnClampTensorGetWorkspaceSize(const aclTensor* self,
 ACLNN_API aclnnStatus aclnnClampTensor(void* workspace, uint64_t workspaceSize,
                                        aclOpExecutor* executor, aclrtStream stream);
 
+/* Stage one. Limits a tensor from above by a number, in place.
+ * selfRef = min(selfRef, clipValueMax). NaN stays NaN. The common dtype must convert to selfRef's.
+ * selfRef: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnInplaceClampMaxGetWorkspaceSize(aclTensor* selfRef,
+                                                           const aclScalar* clipValueMax,
+                                                           uint64_t* workspaceSize,
+                                                           aclOpExecutor** executor);
+
+/* Stage two, as above. */
+ACLNN_API aclnnStatus aclnnInplaceClampMax(void* workspace, uint64_t workspaceSize,
+                                           aclOpExecutor* executor, aclrtStream stream);
+
+/* Stage one. Limits a tensor from below by another, in place.
+ * selfRef = max(selfRef, clipValueMin). NaN in either gives NaN. The limit broadcasts to selfRef's
+ * shape; the common dtype must convert to selfRef's.
+ * selfRef, clipValueMin: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64. Ranks up
+ * to 8.
+ * 161001: a null pointer. 161002: a type, shape or rank outside of these rules. */
+ACLNN_API aclnnStatus aclnnInplaceClampMinTensorGetWorkspaceSize(aclTensor* selfRef,
+                                                                 const aclTensor* clipValueMin,
+                                                                 uint64_t* workspaceSize,
+                                                                 aclOpExecutor** executor);
+
+/* Stage two, as above. */
+ACLNN_API aclnnStatus aclnnInplaceClampMinTensor(void* workspace, uint64_t workspaceSize,
+                                                 aclOpExecutor* executor, aclrtStream stream);
+
+/* Stage one. Limits a tensor from above by another, in place.
+ * selfRef = min(selfRef, clipValueMax). NaN in either gives NaN. The limit broadcasts to selfRef's
+ * shape; the common dtype must convert to selfRef's.
+ * selfRef, clipValueMax: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64. Ranks up
+ * to 8.
+ * 161001: a null pointer. 161002: a type, shape or rank outside of these rules. */
+ACLNN_API aclnnStatus aclnnInplaceClampMaxTensorGetWorkspaceSize(aclTensor* selfRef,
+                                                                 const aclTensor* clipValueMax,
+                                                                 uint64_t* workspaceSize,
+                                                                 aclOpExecutor** executor);
+
+/* Stage two, as above. */
+ACLNN_API aclnnStatus aclnnInplaceClampMaxTensor(void* workspace, uint64_t workspaceSize,
+                                                 aclOpExecutor* executor, aclrtStream stream);
+
 #ifdef __cplusplus
 }
 #endif

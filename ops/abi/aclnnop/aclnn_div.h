@@ -1,4 +1,4 @@
-/* Divides two tensors. */
+/* Divides one tensor by another. */
 #ifndef OPSERVE_ACLNNOP_ACLNN_DIV_H_
 #define OPSERVE_ACLNNOP_ACLNN_DIV_H_
 
@@ -27,7 +27,7 @@ ACLNN_API aclnnStatus aclnnDivGetWorkspaceSize(const aclTensor* self, const aclT
 ACLNN_API aclnnStatus aclnnDiv(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                aclrtStream stream);
 
-/* Stage one. Divides a tensor and a number.
+/* Stage one. Divides a tensor by a number.
  * out = self / other, a true division: integers and BOOL divide as FLOAT. A zero divisor gives an
  * infinity, or NaN for 0 / 0. The number only lifts the kind of self's dtype (integer to floating
  * point); out has that dtype unless another is asked for.
@@ -41,7 +41,7 @@ ACLNN_API aclnnStatus aclnnDivsGetWorkspaceSize(const aclTensor* self, const acl
 ACLNN_API aclnnStatus aclnnDivs(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                 aclrtStream stream);
 
-/* Stage one. Divides two tensors, into the first.
+/* Stage one. Divides a tensor by another, in place.
  * selfRef = selfRef / other, a true division: integers and BOOL divide as FLOAT. A zero divisor
  * gives an infinity, or NaN for 0 / 0. other broadcasts to selfRef's shape; the common dtype must
  * convert to selfRef's.
@@ -56,7 +56,7 @@ ACLNN_API aclnnStatus aclnnInplaceDivGetWorkspaceSize(aclTensor* selfRef, const 
 ACLNN_API aclnnStatus aclnnInplaceDiv(void* workspace, uint64_t workspaceSize,
                                       aclOpExecutor* executor, aclrtStream stream);
 
-/* Stage one. Divides a tensor and a number, into the tensor.
+/* Stage one. Divides a tensor by a number, in place.
  * selfRef = selfRef / other, a true division: integers and BOOL divide as FLOAT. A zero divisor
  * gives an infinity, or NaN for 0 / 0. The common dtype must convert to selfRef's.
  * selfRef: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up to 8.
@@ -99,6 +99,36 @@ ACLNN_API aclnnStatus aclnnDivModsGetWorkspaceSize(const aclTensor* self, const 
 /* Stage two, as above. */
 ACLNN_API aclnnStatus aclnnDivMods(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                    aclrtStream stream);
+
+/* Stage one. Divides a tensor by another and rounds the quotient, in place.
+ * selfRef = selfRef / other, rounded towards zero (trunc) or down (floor). Without rounding
+ * integers and BOOL divide as FLOAT; with it an integer divided by zero gives 0. other broadcasts
+ * to selfRef's shape; the common dtype must convert to selfRef's.
+ * selfRef, other: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up to
+ * 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnInplaceDivModGetWorkspaceSize(aclTensor* selfRef, const aclTensor* other,
+                                                         int mode, uint64_t* workspaceSize,
+                                                         aclOpExecutor** executor);
+
+/* Stage two, as above. */
+ACLNN_API aclnnStatus aclnnInplaceDivMod(void* workspace, uint64_t workspaceSize,
+                                         aclOpExecutor* executor, aclrtStream stream);
+
+/* Stage one. Divides a tensor by a number and rounds the quotient, in place.
+ * selfRef = selfRef / other, rounded towards zero (trunc) or down (floor). Without rounding
+ * integers and BOOL divide as FLOAT; with it an integer divided by zero gives 0. The common dtype
+ * must convert to selfRef's.
+ * selfRef: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnInplaceDivModsGetWorkspaceSize(aclTensor* selfRef,
+                                                          const aclScalar* other, int mode,
+                                                          uint64_t* workspaceSize,
+                                                          aclOpExecutor** executor);
+
+/* Stage two, as above. */
+ACLNN_API aclnnStatus aclnnInplaceDivMods(void* workspace, uint64_t workspaceSize,
+                                          aclOpExecutor* executor, aclrtStream stream);
 
 #ifdef __cplusplus
 }

@@ -23,6 +23,17 @@ ACLNN_API aclnnStatus aclnnFloorGetWorkspaceSize(const aclTensor* self, aclTenso
 ACLNN_API aclnnStatus aclnnFloor(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                  aclrtStream stream);
 
+/* Stage one. Rounds down, in place.
+ * selfRef = the largest whole number that is not above selfRef.
+ * selfRef: FLOAT, FLOAT16, BF16, DOUBLE. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape or rank outside of these rules. */
+ACLNN_API aclnnStatus aclnnInplaceFloorGetWorkspaceSize(aclTensor* selfRef, uint64_t* workspaceSize,
+                                                        aclOpExecutor** executor);
+
+/* Stage two, as above. */
+ACLNN_API aclnnStatus aclnnInplaceFloor(void* workspace, uint64_t workspaceSize,
+                                        aclOpExecutor* executor, aclrtStream stream);
+
 #ifdef __cplusplus
 }
 #endif

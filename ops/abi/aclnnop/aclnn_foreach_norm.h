@@ -11,8 +11,7 @@ extern "C" {
 
 /* Stage one: checks the arguments, reports workspace bytes and creates an executor; no device work.
  * out[i] = sum(|x[i]| ** scalar) ** (1 / scalar) over all elements, inf taking the largest. Sums
- * are taken in float32. Element i of the lists belongs together; the tensors of one list have one
- * dtype.
+ * are taken in float32. The tensors have one dtype.
  * x: FLOAT, FLOAT16, BF16. Ranks up to 8.
  * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
 ACLNN_API aclnnStatus aclnnForeachNormGetWorkspaceSize(const aclTensorList* x,

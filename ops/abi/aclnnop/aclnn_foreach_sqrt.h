@@ -10,8 +10,7 @@ extern "C" {
 #endif
 
 /* Stage one: checks the arguments, reports workspace bytes and creates an executor; no device work.
- * out[i] = sqrt(x[i]); negative numbers give NaN. Element i of the lists belongs together; the
- * tensors of one list have one dtype.
+ * out[i] = sqrt(x[i]); negative numbers give NaN. The tensors have one dtype.
  * x: FLOAT, FLOAT16, BF16. Ranks up to 8.
  * 161001: a null pointer. 161002: a type, shape or rank outside of these rules. */
 ACLNN_API aclnnStatus aclnnForeachSqrtGetWorkspaceSize(const aclTensorList* x, aclTensorList* out,

@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 /* Stage one: checks the arguments, reports workspace bytes and creates an executor; no device work.
- * x[i] = 0. Element i of the lists belongs together; the tensors of one list have one dtype.
+ * x[i] = 0. The tensors have one dtype.
  * x: FLOAT, FLOAT16, BF16, INT16, INT32. Ranks up to 8.
  * 161001: a null pointer. 161002: a type, shape or rank outside of these rules. */
 ACLNN_API aclnnStatus aclnnForeachZeroInplaceGetWorkspaceSize(const aclTensorList* x,

@@ -26,7 +26,7 @@ ACLNN_API aclnnStatus aclnnMulGetWorkspaceSize(const aclTensor* self, const aclT
 ACLNN_API aclnnStatus aclnnMul(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                aclrtStream stream);
 
-/* Stage one. Multiplies a tensor and a number.
+/* Stage one. Multiplies a tensor by a number.
  * out = self * other. The number only lifts the kind of self's dtype (integer to floating point);
  * out has that dtype unless another is asked for.
  * self, out: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up to 8.
@@ -39,7 +39,7 @@ ACLNN_API aclnnStatus aclnnMulsGetWorkspaceSize(const aclTensor* self, const acl
 ACLNN_API aclnnStatus aclnnMuls(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                 aclrtStream stream);
 
-/* Stage one. Multiplies two tensors, into the first.
+/* Stage one. Multiplies a tensor by another, in place.
  * selfRef = selfRef * other. other broadcasts to selfRef's shape; the common dtype must convert to
  * selfRef's.
  * selfRef, other: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up to
@@ -53,7 +53,7 @@ ACLNN_API aclnnStatus aclnnInplaceMulGetWorkspaceSize(aclTensor* selfRef, const 
 ACLNN_API aclnnStatus aclnnInplaceMul(void* workspace, uint64_t workspaceSize,
                                       aclOpExecutor* executor, aclrtStream stream);
 
-/* Stage one. Multiplies a tensor and a number, into the tensor.
+/* Stage one. Multiplies a tensor by a number, in place.
  * selfRef = selfRef * other. The common dtype must convert to selfRef's.
  * selfRef: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up to 8.
  * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */

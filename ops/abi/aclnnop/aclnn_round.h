@@ -24,6 +24,17 @@ ACLNN_API aclnnStatus aclnnRoundGetWorkspaceSize(const aclTensor* self, aclTenso
 ACLNN_API aclnnStatus aclnnRound(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                  aclrtStream stream);
 
+/* Stage one. Rounds to the nearest whole number, in place.
+ * selfRef = the whole number nearest to selfRef; of two equally near ones the even one.
+ * selfRef: FLOAT, FLOAT16, BF16, DOUBLE. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape or rank outside of these rules. */
+ACLNN_API aclnnStatus aclnnInplaceRoundGetWorkspaceSize(aclTensor* selfRef, uint64_t* workspaceSize,
+                                                        aclOpExecutor** executor);
+
+/* Stage two, as above. */
+ACLNN_API aclnnStatus aclnnInplaceRound(void* workspace, uint64_t workspaceSize,
+                                        aclOpExecutor* executor, aclrtStream stream);
+
 #ifdef __cplusplus
 }
 #endif

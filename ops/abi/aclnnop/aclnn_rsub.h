@@ -1,4 +1,4 @@
-/* Subtracts in reverse two tensors. */
+/* Subtracts the first tensor from the second. */
 #ifndef OPSERVE_ACLNNOP_ACLNN_RSUB_H_
 #define OPSERVE_ACLNNOP_ACLNN_RSUB_H_
 
@@ -25,7 +25,7 @@ ACLNN_API aclnnStatus aclnnRsubGetWorkspaceSize(const aclTensor* self, const acl
 ACLNN_API aclnnStatus aclnnRsub(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                 aclrtStream stream);
 
-/* Stage one. Subtracts in reverse a tensor and a number.
+/* Stage one. Subtracts a tensor from a number.
  * out = other - alpha * self. The number only lifts the kind of self's dtype (integer to floating
  * point); out has that dtype unless another is asked for.
  * self, out: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64. Ranks up to 8.

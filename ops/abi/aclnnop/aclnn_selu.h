@@ -24,6 +24,18 @@ ACLNN_API aclnnStatus aclnnSeluGetWorkspaceSize(const aclTensor* self, aclTensor
 ACLNN_API aclnnStatus aclnnSelu(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                 aclrtStream stream);
 
+/* Stage one. Applies SELU, the self-normalising exponential linear unit, in place.
+ * selfRef = s * (selfRef where selfRef > 0, else a * (exp(selfRef) - 1)), with a =
+ * 1.6732632423543772 and s = 1.0507009873554805.
+ * selfRef: FLOAT, FLOAT16, BF16, INT8, INT32. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape or rank outside of these rules. */
+ACLNN_API aclnnStatus aclnnInplaceSeluGetWorkspaceSize(aclTensor* selfRef, uint64_t* workspaceSize,
+                                                       aclOpExecutor** executor);
+
+/* Stage two, as above. */
+ACLNN_API aclnnStatus aclnnInplaceSelu(void* workspace, uint64_t workspaceSize,
+                                       aclOpExecutor* executor, aclrtStream stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,4 +1,4 @@
-/* Subtracts two tensors. */
+/* Subtracts one tensor from another. */
 #ifndef OPSERVE_ACLNNOP_ACLNN_SUB_H_
 #define OPSERVE_ACLNNOP_ACLNN_SUB_H_
 
@@ -26,7 +26,7 @@ ACLNN_API aclnnStatus aclnnSubGetWorkspaceSize(const aclTensor* self, const aclT
 ACLNN_API aclnnStatus aclnnSub(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                aclrtStream stream);
 
-/* Stage one. Subtracts a tensor and a number.
+/* Stage one. Subtracts a number from a tensor.
  * out = self - alpha * other. The number only lifts the kind of self's dtype (integer to floating
  * point); out has that dtype unless another is asked for.
  * self, out: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up to 8.
@@ -39,7 +39,7 @@ ACLNN_API aclnnStatus aclnnSubsGetWorkspaceSize(const aclTensor* self, const acl
 ACLNN_API aclnnStatus aclnnSubs(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                 aclrtStream stream);
 
-/* Stage one. Subtracts two tensors, into the first.
+/* Stage one. Subtracts a tensor from another, in place.
  * selfRef = selfRef - alpha * other. other broadcasts to selfRef's shape; the common dtype must
  * convert to selfRef's.
  * selfRef, other: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up to
@@ -54,7 +54,7 @@ ACLNN_API aclnnStatus aclnnInplaceSubGetWorkspaceSize(aclTensor* selfRef, const 
 ACLNN_API aclnnStatus aclnnInplaceSub(void* workspace, uint64_t workspaceSize,
                                       aclOpExecutor* executor, aclrtStream stream);
 
-/* Stage one. Subtracts a tensor and a number, into the tensor.
+/* Stage one. Subtracts a number from a tensor, in place.
  * selfRef = selfRef - alpha * other. The common dtype must convert to selfRef's.
  * selfRef: FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64, BOOL. Ranks up to 8.
  * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */

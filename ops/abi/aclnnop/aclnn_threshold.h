@@ -26,6 +26,20 @@ ACLNN_API aclnnStatus aclnnThresholdGetWorkspaceSize(const aclTensor* self,
 ACLNN_API aclnnStatus aclnnThreshold(void* workspace, uint64_t workspaceSize,
                                      aclOpExecutor* executor, aclrtStream stream);
 
+/* Stage one. Replaces elements that are not above a threshold, in place.
+ * selfRef = selfRef where selfRef > threshold, else value.
+ * selfRef: FLOAT, FLOAT16, BF16, INT8, UINT8, INT16, INT32, INT64. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnInplaceThresholdGetWorkspaceSize(aclTensor* selfRef,
+                                                            const aclScalar* threshold,
+                                                            const aclScalar* value,
+                                                            uint64_t* workspaceSize,
+                                                            aclOpExecutor** executor);
+
+/* Stage two, as above. */
+ACLNN_API aclnnStatus aclnnInplaceThreshold(void* workspace, uint64_t workspaceSize,
+                                            aclOpExecutor* executor, aclrtStream stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,33 @@
+/* Layer normalisation of a scaled sum. */
+#ifndef OPSERVE_ACLNNOP_ACLNN_DEEP_NORM_H_
+#define OPSERVE_ACLNNOP_ACLNN_DEEP_NORM_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Stage one: checks the arguments, reports workspace bytes and creates an executor; no device work.
+ * yOut = (x * alpha + gx - mean) / sqrt(variance + epsilon) * gamma + beta, with mean and biased
+ * variance over the trailing axes that gamma covers.
+ * x, gx, beta, gamma: FLOAT, FLOAT16, BF16. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnDeepNormGetWorkspaceSize(
+    const aclTensor* x, const aclTensor* gx, const aclTensor* beta, const aclTensor* gamma,
+    double alpha, double epsilon, const aclTensor* meanOut, const aclTensor* rstdOut,
+    const aclTensor* yOut, uint64_t* workspaceSize, aclOpExecutor** executor);
+
+/* Stage two: queues the computation on `stream` and returns. `workspace` is at least the reported
+ * bytes of device memory, 64-byte aligned, free to reuse once the stream has passed; may be null if
+ * that is 0. Frees the executor, on failure as well, unless it is repeatable.
+ * 161001: executor null, or workspace null with a size above 0. */
+ACLNN_API aclnnStatus aclnnDeepNorm(void* workspace, uint64_t workspaceSize,
+                                    aclOpExecutor* executor, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OPSERVE_ACLNNOP_ACLNN_DEEP_NORM_H_ */

@@ -1,0 +1,32 @@
+/* Overwrites slices at indices along an axis. */
+#ifndef OPSERVE_ACLNNOP_ACLNN_SCATTER_UPDATE_H_
+#define OPSERVE_ACLNNOP_ACLNN_SCATTER_UPDATE_H_
+
+#include "aclnn/aclnn_base.h"
+#include "aclnn_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Stage one: checks the arguments, reports workspace bytes and creates an executor; no device work.
+ * For each b of axis 0 the slice that starts at index b of axis is overwritten, as long as that of
+ * updates.
+ * data, updates: FLOAT, FLOAT16, BF16, INT8, UINT8, INT32. indices: INT32, INT64. Ranks up to 8.
+ * 161001: a null pointer. 161002: a type, shape, rank or attribute outside of these rules. */
+ACLNN_API aclnnStatus aclnnInplaceScatterUpdateGetWorkspaceSize(
+    aclTensor* data, const aclTensor* indices, const aclTensor* updates, int64_t axis,
+    uint64_t* workspaceSize, aclOpExecutor** executor);
+
+/* Stage two: queues the computation on `stream` and returns. `workspace` is at least the reported
+ * bytes of device memory, 64-byte aligned, free to reuse once the stream has passed; may be null if
+ * that is 0. Frees the executor, on failure as well, unless it is repeatable.
+ * 161001: executor null, or workspace null with a size above 0. */
+ACLNN_API aclnnStatus aclnnInplaceScatterUpdate(void* workspace, uint64_t workspaceSize,
+                                                aclOpExecutor* executor, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OPSERVE_ACLNNOP_ACLNN_SCATTER_UPDATE_H_ */
