@@ -25,16 +25,7 @@ constexpr absl::Duration kMemoryPatience = absl::Seconds(1);
 
 // What is in the memory of a device, or of the caller, may be another thing by now.
 bool CanBeRepeated(const Program& program) {
-  if (!program.residents.empty()) return false;
-  return std::none_of(program.invocations.begin(), program.invocations.end(),
-                      [](const BoundInvocation& invocation) {
-                        return invocation.window ||
-                               std::any_of(
-                                   invocation.inputs.begin(), invocation.inputs.end(),
-                                   [](const BoundInput& input) {
-                                     return std::holds_alternative<SharedSource>(input.source);
-                                   });
-                      });
+  return program.residents.empty() && program.windows.empty();
 }
 
 }  // namespace
