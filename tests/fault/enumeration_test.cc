@@ -33,8 +33,8 @@ std::vector<std::string> Functions() {
   std::erase(functions, "aclInit");
   std::erase(functions, "aclFinalize");
   for (const catalog::OperatorDescriptor* op : catalog::AllOperators()) {
-    functions.push_back(op->binding.stage_one);
-    functions.push_back(op->binding.stage_two);
+    functions.push_back(op->stage_one);
+    functions.push_back(op->stage_two);
   }
   return functions;
 }

@@ -14,6 +14,7 @@
 #include "opserve/v1/operator_service.grpc.pb.h"
 #include "tests/fuzz/error_text.h"
 #include "tests/integration/error_detail.h"
+#include "tests/integration/golden_request.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/requests.h"
 
@@ -41,21 +42,8 @@ class RandomRequests {
   }
 
   v1::ExecuteRequest Valid() {
-    v1::ExecuteRequest request;
     const auto operators = catalog::AllOperators();
-    const catalog::OperatorDescriptor& op = *operators[Below(operators.size())];
-    v1::Invocation* invocation = request.add_invocations();
-    invocation->set_operator_(std::string(op.name));
-    for (const catalog::InputDescriptor& input : op.inputs) {
-      v1::NamedTensor* tensor = invocation->add_inputs();
-      tensor->set_name(std::string(input.name));
-      tensor->mutable_tensor()->set_dtype(v1::DATA_TYPE_FLOAT);
-      tensor->mutable_tensor()->add_shape(2);
-      tensor->mutable_tensor()->add_shape(3);
-      tensor->mutable_tensor()->set_payload(request.payloads_size());
-      request.add_payloads(std::string(24, '\x3f'));
-    }
-    return request;
+    return GoldenRequest(*operators[Below(static_cast<int64_t>(operators.size()))]);
   }
 
   int64_t OddNumber() {
@@ -82,16 +70,22 @@ class RandomRequests {
         return;
       case 3: {
         v1::NamedAttribute* attribute = invocation->add_attributes();
-        attribute->set_name(OneOf<const char*>({"reduction", "dim", "log_target", "nope", ""}));
+        attribute->set_name(OneOf<const char*>({"reduction", "dim", "alpha", "nope", ""}));
         if (Below(2) == 0) attribute->mutable_value()->set_int64_value(OddNumber());
         if (Below(3) == 0) attribute->mutable_value()->set_name("batchmean");
         if (Below(3) == 0) attribute->mutable_value()->set_double_value(0.5);
+        if (Below(3) == 0) attribute->mutable_value()->mutable_int64_list()->add_values(OddNumber());
+        if (Below(5) == 0) attribute->mutable_value()->set_text_value("tanh");
+        if (Below(5) == 0) {
+          attribute->mutable_value()->mutable_scalar_value()->set_dtype(
+              static_cast<v1::DataType>(Below(12)));
+        }
         return;
       }
       case 4: {
         v1::OutputRequest* output = invocation->add_outputs();
         output->set_name(OneOf<const char*>({"out", "grad_input", "nope"}));
-        output->set_dtype(static_cast<v1::DataType>(Below(7)));
+        output->set_dtype(static_cast<v1::DataType>(Below(12)));
         return;
       }
       case 5:
@@ -108,12 +102,21 @@ class RandomRequests {
   }
 
   void ChangeTensor(v1::ExecuteRequest* request, v1::NamedTensor* input) {
-    v1::Tensor* tensor = input->mutable_tensor();
+    if (input->has_list() && Below(6) == 0) {
+      *input->mutable_list()->add_tensors() = input->list().tensors_size() == 0
+                                                  ? v1::Tensor()
+                                                  : v1::Tensor(input->list().tensors(0));
+      return;
+    }
+    v1::Tensor* tensor = input->has_list() && !input->list().tensors().empty()
+                             ? input->mutable_list()->mutable_tensors(
+                                   static_cast<int>(Below(input->list().tensors_size())))
+                             : input->mutable_tensor();
     switch (Below(9)) {
       case 0:
         return input->set_name(OneOf<const char*>({"", "self", "target", "nope"}));
       case 1:
-        return tensor->set_dtype(static_cast<v1::DataType>(Below(8)));
+        return tensor->set_dtype(static_cast<v1::DataType>(Below(12)));
       case 2:
         return tensor->add_shape(OddNumber());
       case 3:

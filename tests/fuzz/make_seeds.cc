@@ -13,6 +13,7 @@
 #include "opserve/v1/shared_memory.pb.h"
 #include "opserve/v1/tensor_service.pb.h"
 #include "proto/dtypes/tensor_spec.h"
+#include "tests/integration/golden_request.h"
 #include "tests/integration/http2_frames.h"
 #include "tests/integration/tensor_calls.h"
 
@@ -41,25 +42,19 @@ std::string ReadFile(const fs::path& path) {
   return text.str();
 }
 
-// A call of `op` on tensors of `dtype` and `shape`, all zeros and ones.
-v1::ExecuteRequest Call(const catalog::OperatorDescriptor& op, v1::DataType dtype,
-                        const std::vector<int64_t>& shape) {
+// A call of L1LossBackward on tensors of `dtype` and `shape`.
+v1::ExecuteRequest Call(v1::DataType dtype, const std::vector<int64_t>& shape) {
   v1::ExecuteRequest request;
   v1::Invocation* invocation = request.add_invocations();
-  invocation->set_operator_(std::string(op.name));
+  invocation->set_operator_("L1LossBackward");
   const auto bytes = static_cast<size_t>(NumElements(shape) * DtypeBytes(dtype));
-  for (const catalog::InputDescriptor& input : op.inputs) {
+  for (const char* name : {"grad_output", "self", "target"}) {
     v1::NamedTensor* named = invocation->add_inputs();
-    named->set_name(std::string(input.name));
+    named->set_name(name);
     named->mutable_tensor()->set_dtype(dtype);
     named->mutable_tensor()->mutable_shape()->Add(shape.begin(), shape.end());
     named->mutable_tensor()->set_payload(request.payloads_size());
     request.add_payloads(std::string(bytes, static_cast<char>(0x3c + request.payloads_size())));
-  }
-  for (const catalog::AttributeDescriptor& attribute : op.attributes) {
-    v1::NamedAttribute* named = invocation->add_attributes();
-    named->set_name(std::string(attribute.name));
-    named->mutable_value()->set_int64_value(0);
   }
   return request;
 }
@@ -67,32 +62,29 @@ v1::ExecuteRequest Call(const catalog::OperatorDescriptor& op, v1::DataType dtyp
 std::vector<v1::ExecuteRequest> Requests() {
   std::vector<v1::ExecuteRequest> requests;
   for (const catalog::OperatorDescriptor* op : catalog::AllOperators()) {
-    for (const DtypeFacts& facts : AllDtypes()) {
-      requests.push_back(Call(*op, facts.dtype, {2, 3}));
-      requests.back().mutable_invocations(0)->clear_attributes();
-    }
-    requests.push_back(Call(*op, v1::DATA_TYPE_FLOAT, {}));
-    requests.push_back(Call(*op, v1::DATA_TYPE_FLOAT, {0, 4}));
-    // A transposed view, and one that repeats an element.
-    requests.push_back(Call(*op, v1::DATA_TYPE_FLOAT, {3, 3}));
-    v1::Invocation* invocation = requests.back().mutable_invocations(0);
-    for (const int64_t stride : {1, 3}) {
-      invocation->mutable_inputs(0)->mutable_tensor()->add_strides(stride);
-      invocation->mutable_inputs(1)->mutable_tensor()->add_strides(0);
-    }
-    invocation->mutable_inputs(1)->mutable_tensor()->set_offset(2);
-    // A chain, with two results.
-    requests.push_back(Call(*op, v1::DATA_TYPE_FLOAT, {4}));
-    requests.back().mutable_invocations(0)->clear_attributes();
-    *requests.back().add_invocations() = v1::Invocation(requests.back().invocations(0));
-    v1::Tensor* chained =
-        requests.back().mutable_invocations(1)->mutable_inputs(0)->mutable_tensor();
-    chained->Clear();
-    chained->mutable_invocation_output()->set_invocation(0);
-    requests.back().add_results()->set_invocation(1);
-    requests.back().add_results()->set_invocation(0);
-    requests.back().set_idempotency_key("key");
+    requests.push_back(GoldenRequest(*op));
   }
+  for (const DtypeFacts& facts : AllDtypes()) requests.push_back(Call(facts.dtype, {2, 3}));
+  requests.push_back(Call(v1::DATA_TYPE_FLOAT, {}));
+  requests.push_back(Call(v1::DATA_TYPE_FLOAT, {0, 4}));
+  // A transposed view, and one that repeats an element.
+  requests.push_back(Call(v1::DATA_TYPE_FLOAT, {3, 3}));
+  v1::Invocation* invocation = requests.back().mutable_invocations(0);
+  for (const int64_t stride : {1, 3}) {
+    invocation->mutable_inputs(0)->mutable_tensor()->add_strides(stride);
+    invocation->mutable_inputs(1)->mutable_tensor()->add_strides(0);
+  }
+  invocation->mutable_inputs(1)->mutable_tensor()->set_offset(2);
+  // A chain, with two results.
+  requests.push_back(Call(v1::DATA_TYPE_FLOAT, {4}));
+  *requests.back().add_invocations() = v1::Invocation(requests.back().invocations(0));
+  v1::Tensor* chained =
+      requests.back().mutable_invocations(1)->mutable_inputs(0)->mutable_tensor();
+  chained->Clear();
+  chained->mutable_invocation_output()->set_invocation(0);
+  requests.back().add_results()->set_invocation(1);
+  requests.back().add_results()->set_invocation(0);
+  requests.back().set_idempotency_key("key");
   return requests;
 }
 
@@ -127,12 +119,12 @@ void AddInferences(Seeds& seeds) {
     }
     for (const catalog::InputDescriptor& input : op->inputs) {
       auto* tensor = request.add_inputs();
-      tensor->set_name(std::string(input.name));
-      tensor->set_datatype("FP32");
+      tensor->set_name(absl::StrCat(input.name, input.is_list ? ".0" : ""));
+      tensor->set_datatype(std::string(FindDtype(catalog::ToWire(input.dtypes.front()))->inference));
       tensor->add_shape(2);
     }
     inference::ModelInferRequest raw = request;
-    raw.add_outputs()->set_name(std::string(op->output.name));
+    raw.add_outputs()->set_name(op->outputs.front().name);
     (*raw.mutable_parameters())["priority"].set_uint64_param(1);
     (*raw.mutable_parameters())["timeout"].set_int64_param(1000);
     inference::ModelInferRequest shared = raw;

@@ -52,7 +52,7 @@ Request ToRequest(const conformance::Case& value_case) {
   }
   const catalog::OperatorDescriptor& descriptor = *catalog::FindOperator(invocation.operator_name);
   invocation.output_dtypes = {
-      {std::string(descriptor.output.name), ParseDataType(value_case.output->dtype).value()}};
+      {descriptor.outputs.front().name, ParseDataType(value_case.output->dtype).value()}};
   return {.invocations = {std::move(invocation)}, .want_receipt = true};
 }
 

@@ -16,6 +16,7 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "ops/catalog/catalog.h"
+#include "proto/dtypes/dtype.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/inference_calls.h"
 
@@ -189,11 +190,12 @@ TEST_F(InferenceModelsTest, DescribesEveryOperatorOfTheCatalogue) {
     EXPECT_EQ(metadata.name(), name);
     EXPECT_THAT(metadata.versions(), ::testing::ElementsAre("1"));
     ASSERT_EQ(metadata.inputs_size(), static_cast<int>(op->inputs.size()));
-    ASSERT_EQ(metadata.outputs_size(), 1);
+    ASSERT_EQ(metadata.outputs_size(), static_cast<int>(op->outputs.size()));
     for (const auto* tensors : {&metadata.inputs(), &metadata.outputs()}) {
       for (const auto& tensor : *tensors) {
         EXPECT_THAT(tensor.shape(), ::testing::ElementsAre(-1)) << tensor.name();
-        EXPECT_EQ(tensor.datatype(), "FP32");
+        EXPECT_NE(FindDtypeBy(&DtypeFacts::inference, tensor.datatype()), nullptr)
+            << tensor.name();
       }
     }
     inference::ModelConfigResponse response;
@@ -207,11 +209,14 @@ TEST_F(InferenceModelsTest, DescribesEveryOperatorOfTheCatalogue) {
     ASSERT_EQ(config.input_size(), metadata.inputs_size());
     for (int i = 0; i < config.input_size(); ++i) {
       EXPECT_EQ(config.input(i).name(), metadata.inputs(i).name());
-      EXPECT_EQ(config.input(i).name(), op->inputs[i].name);
-      EXPECT_FALSE(config.input(i).optional());  // no operator has one
+      EXPECT_EQ(config.input(i).name(),
+                absl::StrCat(op->inputs[i].name, op->inputs[i].is_list ? ".0" : ""));
+      EXPECT_EQ(config.input(i).optional(), op->inputs[i].is_optional);
     }
-    ASSERT_EQ(config.output_size(), 1);
-    EXPECT_EQ(config.output(0).name(), op->output.name);
+    ASSERT_EQ(config.output_size(), metadata.outputs_size());
+    for (int i = 0; i < config.output_size(); ++i) {
+      EXPECT_EQ(config.output(i).name(), metadata.outputs(i).name());
+    }
     for (const catalog::AttributeDescriptor& attribute : op->attributes) {
       const std::string key = absl::StrCat("parameter.", attribute.name);
       EXPECT_TRUE(config.parameters().contains(key)) << key;

@@ -90,15 +90,16 @@ void CheckParsers(absl::string_view bytes, bool we_accept, const ModelInferReque
 void CheckAnswers(const ModelInferRequest& request, const Program& program) {
   const BoundInvocation& invocation = program.invocations[0];
   ExecuteAnswer answer;
-  v1::Result* result = answer.header.add_results();
-  result->mutable_source()->set_output(std::string(invocation.op->descriptor->output.name));
-  result->mutable_tensor()->set_dtype(invocation.output.dtype);
-  result->mutable_tensor()->mutable_shape()->Add(invocation.output.shape.begin(),
-                                                 invocation.output.shape.end());
-  const std::string zeros(static_cast<size_t>(NumBytes(invocation.output)), '\0');
-  if (!invocation.window) {
-    result->mutable_tensor()->set_payload(0);
-    answer.payloads.emplace_back(zeros);
+  for (const OutputRef& ref : program.results) {
+    const BoundOutput& output = invocation.outputs[ref.output];
+    v1::Result* result = answer.header.add_results();
+    result->mutable_source()->set_output(invocation.OutputName(ref.output));
+    result->mutable_tensor()->set_dtype(output.spec.dtype);
+    result->mutable_tensor()->mutable_shape()->Add(output.spec.shape.begin(),
+                                                   output.spec.shape.end());
+    if (output.window) continue;
+    result->mutable_tensor()->set_payload(static_cast<uint32_t>(answer.payloads.size()));
+    answer.payloads.emplace_back(std::string(static_cast<size_t>(NumBytes(output.spec)), '\0'));
   }
   const InferEcho echo = EchoOf(request);
   ModelInferResponse single;

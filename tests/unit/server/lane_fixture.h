@@ -56,9 +56,10 @@ class LaneFixture : public ::testing::Test {
       input.source = PayloadSource{i};
     }
     invocation.attributes = {int64_t{2}};
-    invocation.output = {v1::DATA_TYPE_FLOAT, {count}};
-    invocation.is_result = true;
-    program.results = {0};
+    invocation.input_ends = {1, 2, 3};
+    invocation.outputs.push_back({.spec = {v1::DATA_TYPE_FLOAT, {count}}, .is_result = true});
+    invocation.output_ends = {1};
+    program.results = {{0, 0}};
     program.input_bytes = 3 * count * sizeof(float);
     program.ComputeFacts(std::vector<uint64_t>(3, count * sizeof(float)));
     return program;

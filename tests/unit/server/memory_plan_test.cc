@@ -17,10 +17,13 @@ BoundInput From(decltype(BoundInput::source) source) {
   return input;
 }
 
-BoundInvocation Invocation(int64_t output_floats, std::vector<BoundInput> inputs) {
-  BoundInvocation invocation;
+// Adds an invocation with one output.
+BoundInvocation& Add(Program& program, int64_t output_floats, std::vector<BoundInput> inputs) {
+  const auto position = static_cast<uint32_t>(program.invocations.size());
+  BoundInvocation& invocation = program.invocations.emplace_back();
   invocation.inputs.assign(inputs.begin(), inputs.end());
-  invocation.output = {v1::DATA_TYPE_FLOAT, {output_floats}};
+  invocation.outputs.push_back({.spec = {v1::DATA_TYPE_FLOAT, {output_floats}}});
+  invocation.first_output = position;
   return invocation;
 }
 
@@ -30,11 +33,11 @@ Program Chain(int length, int64_t floats) {
   Program program;
   for (int i = 0; i < length; ++i) {
     const auto source =
-        i == 0 ? From(PayloadSource{0}) : From(InvocationSource{static_cast<uint32_t>(i - 1)});
-    program.invocations.push_back(Invocation(floats, {source}));
-    if (i > 0) program.invocations[i - 1].last_reader = i;
+        i == 0 ? From(PayloadSource{0}) : From(InvocationSource{static_cast<uint32_t>(i - 1), 0});
+    Add(program, floats, {source});
+    if (i > 0) program.invocations[i - 1].outputs[0].last_reader = i;
   }
-  program.invocations.back().is_result = true;
+  program.invocations.back().outputs[0].is_result = true;
   return program;
 }
 
@@ -58,9 +61,10 @@ TEST(PlanMemoryTest, WindowsTakeMemoryOnlyIfTheyAreCopied) {
   Program program;
   program.windows.resize(2);
   for (SharedWindow& window : program.windows) window.range.set_size(4000);
-  program.invocations.push_back(Invocation(1000, {From(SharedSource{0}), From(PayloadSource{0})}));
-  program.invocations[0].is_result = true;
-  program.invocations[0].window = 1;
+  BoundInvocation& invocation =
+      Add(program, 1000, {From(SharedSource{0}), From(PayloadSource{0})});
+  invocation.outputs[0].is_result = true;
+  invocation.outputs[0].window = 1;
   const auto total = [&](bool copies_input, bool copies_result) {
     return PlanMemory(program, {100}, {0}, {copies_input, copies_result}).total_bytes;
   };
@@ -76,12 +80,27 @@ TEST(PlanMemoryTest, WindowsTakeMemoryOnlyIfTheyAreCopied) {
 
 TEST(PlanMemoryTest, ResultsAreNotOverwritten) {
   Program program = Chain(3, 100);
-  program.invocations[0].is_result = true;
+  program.invocations[0].outputs[0].is_result = true;
 
   const MemoryPlan plan = PlanMemory(program, {400}, {0, 0, 0});
 
   EXPECT_NE(plan.outputs[0], plan.outputs[1]);
   EXPECT_NE(plan.outputs[0], plan.outputs[2]);
+}
+
+TEST(PlanMemoryTest, EachOutputOfAnInvocationHasAPlaceOfItsOwn) {
+  Program program;
+  BoundInvocation& first = Add(program, 100, {From(PayloadSource{0})});
+  first.outputs.push_back({.spec = {v1::DATA_TYPE_FLOAT, {100}}, .last_reader = 1});
+  BoundInvocation& second = Add(program, 100, {From(InvocationSource{0, 1})});
+  second.first_output = 2;
+  second.outputs[0].is_result = true;
+
+  const MemoryPlan plan = PlanMemory(program, {400}, {0, 0});
+
+  ASSERT_EQ(plan.outputs.size(), 3u);
+  EXPECT_NE(plan.outputs[0], plan.outputs[1]);
+  EXPECT_NE(plan.outputs[1], plan.outputs[2]);
 }
 
 // Bytes that something holds during some invocations.
@@ -105,16 +124,15 @@ TEST(PlanMemoryTest, WhatLivesAtTheSameTimeNeverOverlaps) {
       for (int k = 0; k < 3; ++k) {
         if (i > 0 && pick(1) == 0) {
           const auto source = static_cast<uint32_t>(pick(i - 1));
-          inputs.push_back(From(InvocationSource{source}));
-          program.invocations[source].last_reader = i;
+          inputs.push_back(From(InvocationSource{source, 0}));
+          program.invocations[source].outputs[0].last_reader = i;
         } else {
           inputs.push_back(From(PayloadSource{static_cast<uint32_t>(payload_bytes.size())}));
           payload_bytes.push_back(pick(5) == 0 ? 0 : pick(5000));
           payload_last.push_back(i);
         }
       }
-      program.invocations.push_back(Invocation(pick(2000), inputs));
-      program.invocations.back().is_result = pick(3) == 0;
+      Add(program, pick(2000), inputs).outputs[0].is_result = pick(3) == 0;
       workspace_bytes.push_back(pick(1) == 0 ? 0 : pick(3000));
     }
 
@@ -130,9 +148,9 @@ TEST(PlanMemoryTest, WhatLivesAtTheSameTimeNeverOverlaps) {
       add(plan.payloads[i], payload_bytes[i], 0, payload_last[i]);
     }
     for (int i = 0; i < count; ++i) {
-      const BoundInvocation& invocation = program.invocations[i];
-      add(plan.outputs[i], NumBytes(invocation.output), i,
-          invocation.is_result ? count : static_cast<int>(invocation.last_reader.value_or(i)));
+      const BoundOutput& output = program.invocations[i].outputs[0];
+      add(plan.outputs[i], NumBytes(output.spec), i,
+          output.is_result ? count : static_cast<int>(output.last_reader.value_or(i)));
       add(plan.workspaces[i], workspace_bytes[i], i, i);
     }
     for (size_t a = 0; a < lived.size(); ++a) {

@@ -35,7 +35,9 @@ class PlanCacheTest : public ::testing::Test {
       ViewWhole({v1::DATA_TYPE_FLOAT, {count}}, &invocation.inputs.emplace_back());
     }
     invocation.attributes = {int64_t{2}};
-    invocation.output = {v1::DATA_TYPE_FLOAT, {count}};
+    invocation.input_ends = {1, 2, 3};
+    invocation.outputs.push_back({.spec = {v1::DATA_TYPE_FLOAT, {count}}});
+    invocation.output_ends = {1};
     return invocation;
   }
 
@@ -52,7 +54,7 @@ class PlanCacheTest : public ::testing::Test {
       tensors.push_back(memory);
     }
     const absl::Status status =
-        plan.Launch({tensors[0], tensors[1], tensors[2]}, tensors[3], nullptr, stream_);
+        plan.Launch({tensors[0], tensors[1], tensors[2]}, {tensors[3]}, nullptr, stream_);
     EXPECT_TRUE(status.ok()) << status;
     EXPECT_EQ(acl_.aclrtSynchronizeStream(stream_), 0);
     float result = 0;
@@ -110,10 +112,10 @@ TEST_F(PlanCacheTest, WhateverStageOneSeesMakesAnotherPlan) {
          i->inputs[0].spec.shape = {1};
          i->inputs[0].spec.shape.insert(i->inputs[0].spec.shape.begin(), 1);
          i->inputs[0].strides = {1, 1};
-         i->output.shape = {1, 4};
+         i->outputs[0].spec.shape = {1, 4};
        }},
       {"Attribute", [](auto* i) { i->attributes[0] = int64_t{1}; }},
-      {"OutputDtype", [](auto* i) { i->output.dtype = v1::DATA_TYPE_BF16; }},
+      {"OutputDtype", [](auto* i) { i->outputs[0].spec.dtype = v1::DATA_TYPE_BF16; }},
       {"Operator",
        [&](auto* i) {
          i->op = operators.Find("KlDivBackward");
@@ -203,7 +205,8 @@ TEST_F(PlanCacheTest, ACannWithoutRepeatableExecutorsRunsStageOneEachTime) {
 #undef MISSING
   };
   LoadedOperator op = *operators_.Find("L1LossBackward");
-  op.stage_one = reinterpret_cast<void*>(&RememberingStageOne);
+  op.call = std::make_shared<StageOneFunction>(*op.descriptor,
+                                               reinterpret_cast<void*>(&RememberingStageOne));
   BoundInvocation call = L1(10);
   call.op = &op;
   for (const auto& c : cases) {
@@ -249,7 +252,7 @@ TEST_F(PlanCacheTest, APlanWhoseLaunchFailedIsMadeAnew) {
   const auto plan = cache.Acquire(L1(10));
   InjectFaults("call=aclnnL1LossBackward,code=361001");
   void* const anywhere = reinterpret_cast<void*>(uintptr_t{64});
-  ASSERT_FALSE(plan->plan->Launch({anywhere, anywhere, anywhere}, anywhere, nullptr, stream_).ok());
+  ASSERT_FALSE(plan->plan->Launch({anywhere, anywhere, anywhere}, {anywhere}, nullptr, stream_).ok());
 
   const auto next = cache.Acquire(L1(10));
 

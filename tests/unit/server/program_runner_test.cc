@@ -217,9 +217,10 @@ TEST_F(ProgramRunnerTest, AWorkspaceAboveTheLimitIsRefused) {
     payloads.push_back(Payloads(NumElements(shapes[i]))[0]);
   }
   invocation.attributes = {int64_t{2}, false};
-  invocation.output = {v1::DATA_TYPE_FLOAT, {300}};
-  invocation.is_result = true;
-  program.results = {0};
+  invocation.input_ends = {1, 2, 3};
+  invocation.outputs.push_back({.spec = {v1::DATA_TYPE_FLOAT, {300}}, .is_result = true});
+  invocation.output_ends = {1};
+  program.results = {{0, 0}};
   program.input_bytes = 300 * 2001 * 4 + 4;
   program.ComputeFacts({payloads[0].size, payloads[1].size, payloads[2].size});
   StageClock clock;
@@ -240,7 +241,7 @@ TEST_F(ProgramRunnerTest, GoldenValuesHoldOnAWellDeviceAndTellAWrongOne) {
   LaneContext lane = context();
   EXPECT_TRUE(CheckGoldenValues(operators_, lane).ok());
   for (const LoadedOperator& op : operators_.operators()) {
-    InjectFaults(absl::StrCat("kernel=", op.descriptor->binding.stage_two, ",wrong"));
+    InjectFaults(absl::StrCat("kernel=", op.descriptor->stage_two, ",wrong"));
     const absl::Status wrong = CheckGoldenValues(operators_, lane);
     EXPECT_EQ(wrong.code(), absl::StatusCode::kInternal);
     EXPECT_NE(wrong.message().find(op.descriptor->name), absl::string_view::npos) << wrong;

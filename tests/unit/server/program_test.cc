@@ -88,9 +88,9 @@ TEST(BindProgramTest, OneInvocation) {
   ASSERT_EQ(program->invocations.size(), 1u);
   const BoundInvocation& invocation = program->invocations[0];
   EXPECT_EQ(invocation.op->descriptor->name, "L1LossBackward");
-  EXPECT_EQ(invocation.output, (TensorSpec{v1::DATA_TYPE_FLOAT, {2, 3}}));
+  EXPECT_EQ(invocation.outputs.at(0).spec, (TensorSpec{v1::DATA_TYPE_FLOAT, {2, 3}}));
   EXPECT_EQ(invocation.inputs[1].strides, (Shape{3, 1}));
-  EXPECT_EQ(program->results, std::vector<uint32_t>{0});
+  EXPECT_EQ(program->results, (std::vector<OutputRef>{{0, 0}}));
   EXPECT_EQ(program->input_bytes, 3 * 24u);
   EXPECT_EQ(program->output_bytes, 24u);
   EXPECT_EQ(program->device(), std::nullopt);
@@ -100,9 +100,9 @@ TEST(BindProgramTest, AnOutputIsReadByALaterInvocation) {
   const auto program = Bind(TwoStepRequest(), {24, 24, 24, 24});
 
   ASSERT_TRUE(program.ok()) << program.status();
-  EXPECT_EQ(program->invocations[0].last_reader, 1u);
-  EXPECT_FALSE(program->invocations[0].is_result);
-  EXPECT_EQ(program->results, std::vector<uint32_t>{1});
+  EXPECT_EQ(program->invocations[0].outputs.at(0).last_reader, 1u);
+  EXPECT_FALSE(program->invocations[0].outputs.at(0).is_result);
+  EXPECT_EQ(program->results, (std::vector<OutputRef>{{1, 0}}));
 }
 
 TEST(BindProgramTest, AStridedViewMayBeSmallerThanItsPayload) {

@@ -77,7 +77,7 @@ TEST_F(WindowTransferTest, AResultGetsToItsWindow) {
     SCOPED_TRACE(kind.name);
     const FileDescriptor file = SealedFile(kPageBytes);
     SharedWindow window = WindowOf(kind, file);
-    window.writer = 0;
+    window.writer = OutputRef{0, 0};
     const LaneContext lane = context();
     const DeviceBuffer memory = DeviceMemory();
     WindowTransfer transfer(window, lane);
