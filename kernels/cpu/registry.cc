@@ -17,6 +17,7 @@ constexpr Table kTables[] = {
     ArithmeticKernels,
     ComparisonKernels,
     ForeachKernels,
+    GatedKernels,
     KlDivBackwardKernels,
     KlDivTargetBackwardKernels,
     L1LossBackwardKernels,
