@@ -14,6 +14,7 @@ using Table = std::span<const KernelEntry> (*)();
 // clang-format off
 constexpr Table kTables[] = {
     ActivationKernels,
+    ArangeKernels,
     ArithmeticKernels,
     ComparisonKernels,
     ForeachKernels,

@@ -16,6 +16,7 @@ struct KernelEntry {
 };
 
 std::span<const KernelEntry> ActivationKernels();
+std::span<const KernelEntry> ArangeKernels();
 std::span<const KernelEntry> ArithmeticKernels();
 std::span<const KernelEntry> ComparisonKernels();
 std::span<const KernelEntry> ForeachKernels();
