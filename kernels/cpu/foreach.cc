@@ -25,6 +25,7 @@ constexpr auto kPower = []<typename T>(T x, const T* p) { return Power(x, p[0]);
 constexpr auto kPowerOf = []<typename T>(T x, const T* p) { return Power(p[0], x); };
 constexpr auto kAdd = []<typename T>(T a, T b, const T* p) { return Plus(a, Times(p[0], b)); };
 constexpr auto kSub = []<typename T>(T a, T b, const T* p) { return Minus(a, Times(p[0], b)); };
+constexpr auto kSum = []<typename T>(T a, T b, const T*) { return Plus(a, b); };
 constexpr auto kMul = []<typename T>(T a, T b, const T*) { return Times(a, b); };
 constexpr auto kDiv = []<typename T>(T a, T b, const T*) { return a / b; };
 constexpr auto kMaximum = []<typename T>(T a, T b, const T*) { return Greater(a, b); };
@@ -132,6 +133,33 @@ template <int kInputs, Arithmetic kArithmetic, ScalarIn kScalar = ScalarIn::kAtt
           typename Formula>
 constexpr auto Foreach(Formula) {
   return &MakeForeach<Formula, kInputs, kArithmetic, kScalar>;
+}
+
+// The sum of all tensors of a list, which broadcast, from the first to the last.
+std::unique_ptr<Kernel> MakeListSum(const Call& call) {
+  const Tensors& tensors = call.inputs[0];
+  const Layout& out = Output(call, 0);
+  Sequence sequence(call);
+  if (tensors.size() == 1) {
+    sequence.Add(Map<1, kPromoted>(kCopy)({{{tensors[0]}}, {{out}}, {}}), {sequence.Input(0, 0)},
+                 {sequence.Output(0)});
+    return sequence.Finish();
+  }
+  const bool is_floating = IsFloating(tensors[0].dtype);
+  const Layout between =
+      Contiguous(out, is_floating ? ScratchDtype(tensors[0].dtype) : Dtype::kInt64);
+  const Place scratch = tensors.size() > 2 ? sequence.Scratch(between) : Place{};
+  Layout sum = tensors[0];
+  Place place = sequence.Input(0, 0);
+  for (size_t i = 1; i < tensors.size(); ++i) {
+    const bool is_last = i + 1 == tensors.size();
+    const Place to = is_last ? sequence.Output(0) : scratch;
+    sequence.Add(Map<2, kPromoted>(kSum)({{{sum}, {tensors[i]}}, {{is_last ? out : between}}, {}}),
+                 {place, sequence.Input(0, i)}, {to});
+    sum = between;
+    place = scratch;
+  }
+  return sequence.Finish();
 }
 
 // Attribute: the order. An output for each tensor.
@@ -259,6 +287,7 @@ std::span<const KernelEntry> ForeachKernels() {
       {"aclnnForeachSigmoid", Foreach<1, kPrecise>(kSigmoid)},
       {"aclnnForeachErf", Foreach<1, kFloating>(kErf)},
       {"aclnnForeachErfc", Foreach<1, kPrecise>(kErfc)},
+      {"aclnnSum", &MakeListSum},
       {"aclnnForeachNorm", &MakeNorms},
       {"aclnnForeachNonFiniteCheckAndUnscale", &MakeCheckAndUnscale},
   };

@@ -14,10 +14,12 @@ using Table = std::span<const KernelEntry> (*)();
 // clang-format off
 constexpr Table kTables[] = {
     ActivationKernels,
+    ArangeKernels,
     ArithmeticKernels,
     BatchNormKernels,
     ComparisonKernels,
     ForeachKernels,
+    GatedKernels,
     KlDivBackwardKernels,
     KlDivTargetBackwardKernels,
     L1LossBackwardKernels,

@@ -16,10 +16,12 @@ struct KernelEntry {
 };
 
 std::span<const KernelEntry> ActivationKernels();
+std::span<const KernelEntry> ArangeKernels();
 std::span<const KernelEntry> ArithmeticKernels();
 std::span<const KernelEntry> BatchNormKernels();
 std::span<const KernelEntry> ComparisonKernels();
 std::span<const KernelEntry> ForeachKernels();
+std::span<const KernelEntry> GatedKernels();
 std::span<const KernelEntry> KlDivBackwardKernels();
 std::span<const KernelEntry> KlDivTargetBackwardKernels();
 std::span<const KernelEntry> L1LossBackwardKernels();
