@@ -16,8 +16,8 @@ extern "C" {
  * param = param - lr * (g + momentum * b if nesterov, else b)
  * With gradScaleOptional the divided gradients are written back. Without momentum g takes the place
  * of b.
- * paramsRef, gradsRef, momentumBufferListOptionalRef: FLOAT, FLOAT16, BF16. gradScaleOptional:
- * FLOAT. Ranks up to 8.
+ * paramsRef, gradsRef, momentumBufferListOptionalRef, gradScaleOptional: FLOAT, FLOAT16, BF16.
+ * Ranks up to 8.
  * 161001: a null pointer, but gradScaleOptional may be null. 161002: a type, shape, rank or
  * attribute outside of these rules. */
 ACLNN_API aclnnStatus aclnnFusedSgdGetWorkspaceSize(
