@@ -40,17 +40,39 @@ def catalogue(build):
 
 
 def dtypes(part):
-    return ", ".join(name.removeprefix("DATA_TYPE_") for name in part["dtypes"])
+    return ", ".join(name.removeprefix("DATA_TYPE_") for name in part.get("dtypes", []))
+
+
+def input_types(part):
+    """Its dtypes, and what is special about it."""
+    notes = [word for word in ("optional", "list", "in_place") if part.get(word)]
+    return ", ".join([dtypes(part), *(note.replace("_", " ") for note in notes)])
+
+
+def output_types(part):
+    notes = [word for word in ("list", "in_place") if part.get(word)]
+    if part.get("masked"):
+        notes.append("may be left out")
+    return ", ".join([dtypes(part) or "by rule", *(note.replace("_", " ") for note in notes)])
 
 
 def choices(attribute):
-    if "names" in attribute and attribute["names"]:
+    if attribute.get("names"):
         return ", ".join(f"{name['name']} ({name['value']})" for name in attribute["names"])
-    return attribute["type"].removeprefix("TYPE_").lower()
+    if attribute.get("texts"):
+        return ", ".join(attribute["texts"])
+    kind = attribute["type"].removeprefix("TYPE_").lower()
+    return {"int64s": "list of int64", "bools": "list of bool", "doubles": "list of double",
+            "scalar": "number"}.get(kind, kind)
 
 
 def default(attribute):
-    return json.dumps(next(iter(attribute["default_value"].values())))
+    if "default_value" not in attribute:
+        return "required" if attribute.get("required") else "left out"
+    value = next(iter(attribute["default_value"].values()))
+    if isinstance(value, dict):  # a scalar or a list
+        value = value.get("values", value.get("int64_value", value.get("double_value", [])))
+    return json.dumps(value) if isinstance(value, bool) else str(value).removeprefix("DATA_TYPE_")
 
 
 def documentation(text):
@@ -69,15 +91,16 @@ def render(operators):
     for operator in operators:
         lines += [f"## {operator['name']}", "", operator["summary"], ""]
         lines += documentation(operator["documentation"])
-        lines += ["", "| Input | Types | |", "|---|---|---|"]
-        lines += [f"| `{part['name']}` | {dtypes(part)} | {part['documentation']} |"
-                  for part in operator["inputs"]]
+        if operator.get("inputs"):
+            lines += ["", "| Input | Types | |", "|---|---|---|"]
+            lines += [f"| `{part['name']}` | {input_types(part)} | {part['documentation']} |"
+                      for part in operator["inputs"]]
         if operator.get("attributes"):
             lines += ["", "| Attribute | Values | Default | |", "|---|---|---|---|"]
             lines += [f"| `{part['name']}` | {choices(part)} | {default(part)} | "
                       f"{part['documentation']} |" for part in operator["attributes"]]
         lines += ["", "| Output | Types | |", "|---|---|---|"]
-        lines += [f"| `{part['name']}` | {dtypes(part)} | {part['documentation']} |"
+        lines += [f"| `{part['name']}` | {output_types(part)} | {part['documentation']} |"
                   for part in operator["outputs"]]
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"

@@ -185,10 +185,14 @@ void AddPlanCaches(const Scheduler& scheduler, const OperatorTable& operators,
     MetricFamilyBuilder family(name, help, type);
     for (const LoadedOperator& op : operators.operators()) {
       double sum = 0;
+      uint64_t uses = 0;
       for (const auto& service : scheduler.devices()) {
-        sum += static_cast<double>(value(service->plan_counters().of[op.index]));
+        const Counters& counters = service->plan_counters().of[op.index];
+        sum += static_cast<double>(value(counters));
+        uses += counters.hits + counters.misses;
       }
-      family.Add({{"operator", std::string(op.descriptor->name)}}, sum);
+      // Most operators are never called.
+      if (uses > 0) family.Add({{"operator", op.descriptor->name}}, sum);
     }
     metrics.AddFamily(std::move(family));
   };

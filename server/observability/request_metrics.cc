@@ -34,6 +34,10 @@ RequestMetrics::RequestMetrics(std::vector<std::string> operators, std::vector<i
   }
 }
 
+RequestMetrics::PerTenant::~PerTenant() {
+  for (std::atomic<Cells*>& cells : of_operator) delete cells.load();
+}
+
 RequestMetrics::~RequestMetrics() {
   for (std::atomic<PerTenant*>& tenant : tenants_) delete tenant.load();
 }
@@ -44,15 +48,30 @@ size_t RequestMetrics::OperatorIndex(int op) const {
   return static_cast<size_t>(op);
 }
 
-RequestMetrics::PerTenant& RequestMetrics::Of(std::optional<uint32_t> tenant) {
-  std::atomic<PerTenant*>& slot = tenants_[tenant ? TenantSlot(*tenant) : kNobody];
-  PerTenant* counted = slot.load(std::memory_order_acquire);
-  if (counted != nullptr) return *counted;
-  auto made = std::make_unique<PerTenant>(operators_.size() * (devices_.size() + 1));
-  if (slot.compare_exchange_strong(counted, made.get(), std::memory_order_acq_rel)) {
+namespace {
+
+// What `slot` holds, made by `make` if it is null. Thread-safe: of several threads one makes it.
+template <typename T, typename Make>
+T& GetOrMake(std::atomic<T*>& slot, const Make& make) {
+  T* found = slot.load(std::memory_order_acquire);
+  if (found != nullptr) return *found;
+  std::unique_ptr<T> made = make();
+  if (slot.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel)) {
     return *made.release();
   }
-  return *counted;  // another thread was faster
+  return *found;  // another thread was faster
+}
+
+}  // namespace
+
+RequestMetrics::PerTenant& RequestMetrics::Of(std::optional<uint32_t> tenant) {
+  return GetOrMake(tenants_[tenant ? TenantSlot(*tenant) : kNobody],
+                   [this] { return std::make_unique<PerTenant>(operators_.size()); });
+}
+
+RequestMetrics::PerTenant::Cells& RequestMetrics::CellsOf(PerTenant& tenant, size_t op) const {
+  return GetOrMake(tenant.of_operator[op],
+                   [this] { return std::make_unique<PerTenant::Cells>(devices_.size() + 1); });
 }
 
 size_t RequestMetrics::DeviceIndex(std::optional<int32_t> device) const {
@@ -69,8 +88,8 @@ void RequestMetrics::Record(const Request& request) {
   PerOperator& op = *operators_[op_index];
   PerTenant& tenant = Of(request.tenant);
   const auto code = std::min<int>(static_cast<int>(request.status.code()), kCodes - 1);
-  const size_t cell = op_index * (devices_.size() + 1) + DeviceIndex(request.device);
-  tenant.requests[cell][code].fetch_add(1, std::memory_order_relaxed);
+  CellsOf(tenant, op_index)[DeviceIndex(request.device)][code].fetch_add(1,
+                                                                         std::memory_order_relaxed);
   op.request_bytes.Observe(static_cast<double>(request.request_bytes));
   if (request.status.ok()) {
     for (int stage = 0; stage < kStages; ++stage) {
@@ -145,18 +164,24 @@ void RequestMetrics::CollectTenants(const TenantSeries& tenants,
       const PerTenant* tenant = tenants_[slot].load(std::memory_order_acquire);
       if (tenant != nullptr) counted.push_back(tenant);
     }
-    // A series for each cell that never counted anything would be thousands.
-    const size_t cells = counted.empty() ? 0 : operators_.size() * (devices_.size() + 1);
-    for (size_t cell = 0; cell < cells; ++cell) {
-      for (int code = 0; code < kCodes; ++code) {
-        uint64_t sum = 0;
-        for (const PerTenant* tenant : counted) sum += count(tenant->requests[cell][code]);
-        if (sum == 0) continue;
-        requests.Add({{"operator", operators_[cell / (devices_.size() + 1)]->name},
-                      {"tenant", series.label},
-                      {"device", DeviceLabel(cell % (devices_.size() + 1))},
-                      {"code", absl::StatusCodeToString(static_cast<absl::StatusCode>(code))}},
-                     static_cast<double>(sum));
+    for (size_t op = 0; op < operators_.size(); ++op) {
+      std::vector<const PerTenant::Cells*> cells;
+      for (const PerTenant* tenant : counted) {
+        const auto* of_operator = tenant->of_operator[op].load(std::memory_order_acquire);
+        if (of_operator != nullptr) cells.push_back(of_operator);
+      }
+      // A series for each outcome that never was would be thousands.
+      for (size_t device = 0; device <= devices_.size() && !cells.empty(); ++device) {
+        for (int code = 0; code < kCodes; ++code) {
+          uint64_t sum = 0;
+          for (const auto* of_operator : cells) sum += count((*of_operator)[device][code]);
+          if (sum == 0) continue;
+          requests.Add({{"operator", operators_[op]->name},
+                        {"tenant", series.label},
+                        {"device", DeviceLabel(device)},
+                        {"code", absl::StatusCodeToString(static_cast<absl::StatusCode>(code))}},
+                       static_cast<double>(sum));
+        }
       }
     }
     for (size_t reason = 0; reason < kReasonCount; ++reason) {
@@ -188,11 +213,11 @@ void RequestMetrics::CollectOperators(std::vector<prometheus::MetricFamily>* fam
       "Requests whose callers left before the answer, by the last stage they had got to.",
       MetricType::Counter);
   for (const auto& op : operators_) {
+    if (op->request_bytes.count() == 0) continue;  // most operators are never called
     for (size_t stage = 0; stage < kStages; ++stage) {
       deadline_misses.Add({{"operator", op->name}, {"stage", std::string(kStageNames[stage])}},
                           static_cast<double>(op->deadline_misses[stage].load()));
     }
-    if (op->request_bytes.count() == 0) continue;
     for (int stage = 0; stage <= kStages; ++stage) {
       const auto name = stage < kStages ? kStageNames[stage] : "total";
       durations.Add({{"operator", op->name}, {"stage", std::string(name)}},

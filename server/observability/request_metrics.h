@@ -81,9 +81,13 @@ class RequestMetrics {
 
   // What is counted of one tenant (or of those that share a slot).
   struct PerTenant {
-    explicit PerTenant(size_t cells) : requests(cells) {}
-    // By operator, device (the last: none) and code.
-    std::vector<std::array<std::atomic<uint64_t>, kCodes>> requests;
+    // Requests of one operator by device (the last: none) and code.
+    using Cells = std::vector<std::array<std::atomic<uint64_t>, kCodes>>;
+
+    explicit PerTenant(size_t operators) : of_operator(operators) {}
+    ~PerTenant();
+    // By operator; made when first needed, because most tenants call few.
+    std::vector<std::atomic<Cells*>> of_operator;
     std::array<std::atomic<uint64_t>, kReasonCount> rejections = {};
   };
 
@@ -102,6 +106,7 @@ class RequestMetrics {
   prometheus::MetricFamily CollectCopies() const;
 
   PerTenant& Of(std::optional<uint32_t> tenant);
+  PerTenant::Cells& CellsOf(PerTenant& tenant, size_t op) const;
   size_t OperatorIndex(int op) const;
   size_t DeviceIndex(std::optional<int32_t> device) const;
   std::string DeviceLabel(size_t index) const;

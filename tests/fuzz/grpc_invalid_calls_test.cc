@@ -74,7 +74,8 @@ class RandomRequests {
         if (Below(2) == 0) attribute->mutable_value()->set_int64_value(OddNumber());
         if (Below(3) == 0) attribute->mutable_value()->set_name("batchmean");
         if (Below(3) == 0) attribute->mutable_value()->set_double_value(0.5);
-        if (Below(3) == 0) attribute->mutable_value()->mutable_int64_list()->add_values(OddNumber());
+        if (Below(3) == 0)
+          attribute->mutable_value()->mutable_int64_list()->add_values(OddNumber());
         if (Below(5) == 0) attribute->mutable_value()->set_text_value("tanh");
         if (Below(5) == 0) {
           attribute->mutable_value()->mutable_scalar_value()->set_dtype(
@@ -103,9 +104,8 @@ class RandomRequests {
 
   void ChangeTensor(v1::ExecuteRequest* request, v1::NamedTensor* input) {
     if (input->has_list() && Below(6) == 0) {
-      *input->mutable_list()->add_tensors() = input->list().tensors_size() == 0
-                                                  ? v1::Tensor()
-                                                  : v1::Tensor(input->list().tensors(0));
+      *input->mutable_list()->add_tensors() =
+          input->list().tensors_size() == 0 ? v1::Tensor() : v1::Tensor(input->list().tensors(0));
       return;
     }
     v1::Tensor* tensor = input->has_list() && !input->list().tensors().empty()

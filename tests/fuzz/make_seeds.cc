@@ -78,8 +78,7 @@ std::vector<v1::ExecuteRequest> Requests() {
   // A chain, with two results.
   requests.push_back(Call(v1::DATA_TYPE_FLOAT, {4}));
   *requests.back().add_invocations() = v1::Invocation(requests.back().invocations(0));
-  v1::Tensor* chained =
-      requests.back().mutable_invocations(1)->mutable_inputs(0)->mutable_tensor();
+  v1::Tensor* chained = requests.back().mutable_invocations(1)->mutable_inputs(0)->mutable_tensor();
   chained->Clear();
   chained->mutable_invocation_output()->set_invocation(0);
   requests.back().add_results()->set_invocation(1);
@@ -120,7 +119,8 @@ void AddInferences(Seeds& seeds) {
     for (const catalog::InputDescriptor& input : op->inputs) {
       auto* tensor = request.add_inputs();
       tensor->set_name(absl::StrCat(input.name, input.is_list ? ".0" : ""));
-      tensor->set_datatype(std::string(FindDtype(catalog::ToWire(input.dtypes.front()))->inference));
+      tensor->set_datatype(
+          std::string(FindDtype(catalog::ToWire(input.dtypes.front()))->inference));
       tensor->add_shape(2);
     }
     inference::ModelInferRequest raw = request;

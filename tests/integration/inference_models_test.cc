@@ -194,8 +194,7 @@ TEST_F(InferenceModelsTest, DescribesEveryOperatorOfTheCatalogue) {
     for (const auto* tensors : {&metadata.inputs(), &metadata.outputs()}) {
       for (const auto& tensor : *tensors) {
         EXPECT_THAT(tensor.shape(), ::testing::ElementsAre(-1)) << tensor.name();
-        EXPECT_NE(FindDtypeBy(&DtypeFacts::inference, tensor.datatype()), nullptr)
-            << tensor.name();
+        EXPECT_NE(FindDtypeBy(&DtypeFacts::inference, tensor.datatype()), nullptr) << tensor.name();
       }
     }
     inference::ModelConfigResponse response;

@@ -44,8 +44,7 @@ Verdict JudgeOf(const OperatorDescriptor& op, const std::vector<TensorSpec>& inp
   Judge judge(op, call, Names::kCatalogue);
   const std::optional<aclDataType> asked = dtype ? std::optional(ToAcl(*dtype)) : std::nullopt;
   Results results;
-  if (!judge.Check() || !judge.Infer({true}, {asked}, &results) ||
-      !judge.CheckForDaemon(results)) {
+  if (!judge.Check() || !judge.Infer({true}, {asked}, &results) || !judge.CheckForDaemon(results)) {
     return {std::nullopt, judge.problem()};
   }
   return {TensorSpec{ToWire(results.tensors[0].dtype), results.tensors[0].shape},
@@ -145,7 +144,8 @@ TEST(InferOutputTest, FollowsTheOperatorsRules) {
 
     EXPECT_EQ(verdict.output, c.output) << c.name << ": " << verdict.problem.text;
     if (!c.output) {
-      const std::string at = verdict.problem.argument.empty() ? "" : verdict.problem.argument + ": ";
+      const std::string at =
+          verdict.problem.argument.empty() ? "" : verdict.problem.argument + ": ";
       EXPECT_THAT(at + verdict.problem.text, HasSubstr(c.message)) << c.name;
     }
   }

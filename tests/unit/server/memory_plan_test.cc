@@ -61,8 +61,7 @@ TEST(PlanMemoryTest, WindowsTakeMemoryOnlyIfTheyAreCopied) {
   Program program;
   program.windows.resize(2);
   for (SharedWindow& window : program.windows) window.range.set_size(4000);
-  BoundInvocation& invocation =
-      Add(program, 1000, {From(SharedSource{0}), From(PayloadSource{0})});
+  BoundInvocation& invocation = Add(program, 1000, {From(SharedSource{0}), From(PayloadSource{0})});
   invocation.outputs[0].is_result = true;
   invocation.outputs[0].window = 1;
   const auto total = [&](bool copies_input, bool copies_result) {

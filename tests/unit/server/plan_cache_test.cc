@@ -252,7 +252,8 @@ TEST_F(PlanCacheTest, APlanWhoseLaunchFailedIsMadeAnew) {
   const auto plan = cache.Acquire(L1(10));
   InjectFaults("call=aclnnL1LossBackward,code=361001");
   void* const anywhere = reinterpret_cast<void*>(uintptr_t{64});
-  ASSERT_FALSE(plan->plan->Launch({anywhere, anywhere, anywhere}, {anywhere}, nullptr, stream_).ok());
+  ASSERT_FALSE(
+      plan->plan->Launch({anywhere, anywhere, anywhere}, {anywhere}, nullptr, stream_).ok());
 
   const auto next = cache.Acquire(L1(10));
 
