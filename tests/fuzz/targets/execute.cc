@@ -109,7 +109,7 @@ std::string Answer(const Program& program, absl::StatusOr<ProgramResult> result)
   Check(response.results_size() == static_cast<int>(program.results.size()),
         "every result is answered");
   for (int i = 0; i < response.results_size(); ++i) {
-    const TensorSpec& output = program.invocations[program.results[i]].output;
+    const TensorSpec& output = program.output(program.results[i]).spec;
     Check(static_cast<int64_t>(response.payloads(i).size()) == NumBytes(output),
           "a result has the size of its shape");
   }

@@ -111,9 +111,14 @@ void CheckAnswers(const ModelInferRequest& request, const Program& program) {
   Check(streamed.error_message().empty(), "which is no error");
   for (const ModelInferResponse& response : {std::as_const(single), streamed.infer_response()}) {
     Check(response.id() == request.id(), "it is that of the request");
-    Check(response.outputs_size() == 1 && response.raw_output_contents_size() == 1,
-          "it has the output");
-    Check(response.raw_output_contents(0) == (invocation.window ? "" : zeros), "as it is");
+    Check(response.outputs_size() == static_cast<int>(program.results.size()) &&
+              response.raw_output_contents_size() == response.outputs_size(),
+          "it has the outputs");
+    for (int i = 0; i < response.outputs_size(); ++i) {
+      const BoundOutput& output = program.output(program.results[i]);
+      const auto bytes = output.window ? 0 : static_cast<size_t>(NumBytes(output.spec));
+      Check(response.raw_output_contents(i) == std::string(bytes, '\0'), "as they are");
+    }
   }
 }
 
