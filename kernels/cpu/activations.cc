@@ -102,8 +102,8 @@ constexpr auto kHardswish = []<typename T>(T x, const T*) {
 };
 constexpr auto kHardswishBackward = []<typename T>(T gradient, T x, const T*) {
   const T middle = gradient * ((x + x + 3) / 6);
-  const T right = x < 3 || x != x ? middle : gradient;
-  return x <= -3 ? T{0} : right;
+  const T right = x > 3 ? gradient : middle;
+  return x < -3 ? T{0} : right;
 };
 constexpr auto kHardsigmoid = []<typename T>(T x, const T*) {
   return Lesser(Greater<T>(x + 3, 0), T{6}) / 6;

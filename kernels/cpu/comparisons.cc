@@ -106,9 +106,6 @@ constexpr auto kWhere = []<typename T>(T condition, T a, T b, const T*) {
 constexpr auto kMaskedFill = []<typename T>(T x, T mask, const T* p) {
   return mask != 0 ? p[0] : x;
 };
-constexpr auto kMaskedFillTensor = []<typename T>(T x, T mask, T value, const T*) {
-  return mask != 0 ? value : x;
-};
 constexpr auto kCopy = []<typename T>(T x, const T*) { return x; };
 constexpr auto kFill = []<typename T>(const T* p) { return p[0]; };
 
@@ -145,6 +142,13 @@ Parameters FillParameters(const Call& call) {
 std::unique_ptr<Kernel> MakeMaskedFill(const Call& call) {
   MapPlan plan = PlanOf<decltype(kMaskedFill), 2, kPromoted>(call);
   plan.parameters = FillParameters(call);
+  return MakeMapKernel(call, plan);
+}
+
+// The value, a tensor of one element, does not decide what is computed in.
+std::unique_ptr<Kernel> MakeMaskedFillTensor(const Call& call) {
+  MapPlan plan = PlanOf<decltype(kMaskedFill), 2, kPromoted>(call);
+  plan.scalars = {2};
   return MakeMapKernel(call, plan);
 }
 
@@ -218,8 +222,8 @@ std::span<const KernelEntry> ComparisonKernels() {
       {"aclnnSWhere", Map<3, kPromoted>(kWhere)},
       {"aclnnMaskedFillScalar", &MakeMaskedFill},
       {"aclnnInplaceMaskedFillScalar", &MakeMaskedFill},
-      {"aclnnMaskedFillTensor", Map<3, kPromoted>(kMaskedFillTensor)},
-      {"aclnnInplaceMaskedFillTensor", Map<3, kPromoted>(kMaskedFillTensor)},
+      {"aclnnMaskedFillTensor", &MakeMaskedFillTensor},
+      {"aclnnInplaceMaskedFillTensor", &MakeMaskedFillTensor},
       {"aclnnCast", Map<1, kPromoted>(kCopy)},
       {"aclnnInplaceCopy", &MakeCopy},
       {"aclnnInplaceFillScalar", &MakeFill},

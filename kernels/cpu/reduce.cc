@@ -11,6 +11,10 @@
 namespace opserve::kernels {
 namespace {
 
+// Rows up to here are combined from left to right, all of them at a time: one by one they would
+// not fill the lanes.
+constexpr int64_t kShortRow = 32;
+
 struct SumOf {
   template <typename T>
   static constexpr T kNeutral = T{0};
@@ -213,7 +217,16 @@ class ReduceKernel final : public Kernel {
         }
       }
     }
-    if (columns_are_reduced_) {
+    if (columns_are_reduced_ && first.num_columns <= kShortRow) {
+      for (int64_t row = 0; row < num_kept; ++row) {
+        results[row] = accumulators[row * first.num_columns];
+      }
+      for (int64_t column = 1; column < first.num_columns; ++column) {
+        for (int64_t row = 0; row < num_kept; ++row) {
+          results[row] = Op::Combined(results[row], accumulators[row * first.num_columns + column]);
+        }
+      }
+    } else if (columns_are_reduced_) {
       for (int64_t row = 0; row < num_kept; ++row) {
         results[row] = CombineRow<Op>(accumulators + row * first.num_columns, first.num_columns);
       }
