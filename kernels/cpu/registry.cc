@@ -24,6 +24,7 @@ constexpr Table kTables[] = {
     L1LossBackwardKernels,
     LogSoftmaxBackwardKernels,
     LossKernels,
+    MemoryKernels,
     MseLossBackwardKernels,
     OptimizerKernels,
     ReductionKernels,

@@ -26,6 +26,7 @@ std::span<const KernelEntry> KlDivTargetBackwardKernels();
 std::span<const KernelEntry> L1LossBackwardKernels();
 std::span<const KernelEntry> LogSoftmaxBackwardKernels();
 std::span<const KernelEntry> LossKernels();
+std::span<const KernelEntry> MemoryKernels();
 std::span<const KernelEntry> MseLossBackwardKernels();
 std::span<const KernelEntry> OptimizerKernels();
 std::span<const KernelEntry> ReductionKernels();
