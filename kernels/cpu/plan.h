@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -119,6 +120,52 @@ inline int64_t ExtentOf(const Layout& layout, int axis) {
 }
 inline int64_t StrideOf(const Layout& layout, int axis) {
   return axis < layout.rank ? layout.strides[axis] : 0;
+}
+
+// The axes of both groups, those of `inner` last.
+inline AxisGroup JoinGroups(AxisGroup outer, const AxisGroup& inner) {
+  for (int d = 0; d < inner.rank; ++d) {
+    const int last = outer.rank - 1;
+    const int64_t extent = inner.extents[d];
+    if (extent == 1) continue;
+    if (outer.extents[last] == 1) {
+      outer.extents[last] = extent;
+    } else if (outer.strides[last] == inner.strides[d] * extent) {
+      outer.extents[last] *= extent;
+    } else {
+      outer.extents[outer.rank++] = extent;
+    }
+    outer.strides[outer.rank - 1] = inner.strides[d];
+  }
+  return outer;
+}
+inline AxisGroup OneAxis(int64_t extent, int64_t stride) {
+  AxisGroup group;
+  group.extents[0] = extent;
+  group.strides[0] = extent == 1 ? 0 : stride;
+  return group;
+}
+
+// A kernel that runs others, one after the other. Null ones are left out.
+inline std::unique_ptr<Kernel> MakeSequence(std::vector<std::unique_ptr<Kernel>> kernels) {
+  std::erase(kernels, nullptr);
+  if (kernels.empty()) return nullptr;
+  if (kernels.size() == 1) return std::move(kernels.front());
+  int64_t num_elements = 0;
+  size_t workspace_bytes = 0;
+  for (const auto& kernel : kernels) {
+    num_elements = std::max(num_elements, kernel->num_elements());
+    workspace_bytes = std::max(workspace_bytes, kernel->workspace_bytes());
+  }
+  const std::vector<std::shared_ptr<const Kernel>> shared(std::make_move_iterator(kernels.begin()),
+                                                          std::make_move_iterator(kernels.end()));
+  return MakePlannedKernel(num_elements, workspace_bytes,
+                           [shared](const void* const* inputs, void* const* outputs,
+                                    void* workspace, TaskRunner& runner) {
+                             for (const auto& kernel : shared) {
+                               kernel->Run(inputs, outputs, workspace, runner);
+                             }
+                           });
 }
 
 // Tasks of about kTaskElements elements: how many of `count` pieces one takes.

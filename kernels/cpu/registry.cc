@@ -16,6 +16,7 @@ constexpr Table kTables[] = {
     ActivationKernels,
     ArangeKernels,
     ArithmeticKernels,
+    BatchNormKernels,
     ComparisonKernels,
     ForeachKernels,
     GatedKernels,
@@ -26,8 +27,10 @@ constexpr Table kTables[] = {
     LossKernels,
     MemoryKernels,
     MseLossBackwardKernels,
+    NormalizationKernels,
     OptimizerKernels,
     ReductionKernels,
+    SoftmaxKernels,
 };
 // clang-format on
 

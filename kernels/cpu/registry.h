@@ -18,6 +18,7 @@ struct KernelEntry {
 std::span<const KernelEntry> ActivationKernels();
 std::span<const KernelEntry> ArangeKernels();
 std::span<const KernelEntry> ArithmeticKernels();
+std::span<const KernelEntry> BatchNormKernels();
 std::span<const KernelEntry> ComparisonKernels();
 std::span<const KernelEntry> ForeachKernels();
 std::span<const KernelEntry> GatedKernels();
@@ -28,7 +29,9 @@ std::span<const KernelEntry> LogSoftmaxBackwardKernels();
 std::span<const KernelEntry> LossKernels();
 std::span<const KernelEntry> MemoryKernels();
 std::span<const KernelEntry> MseLossBackwardKernels();
+std::span<const KernelEntry> NormalizationKernels();
 std::span<const KernelEntry> OptimizerKernels();
 std::span<const KernelEntry> ReductionKernels();
+std::span<const KernelEntry> SoftmaxKernels();
 
 }  // namespace opserve::kernels

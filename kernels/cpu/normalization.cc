@@ -1,0 +1,495 @@
+// Normalisation of rows: layer, root mean square and group norm, and what is added before them.
+#include <cmath>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/call.h"
+#include "kernels/cpu/registry.h"
+#include "kernels/cpu/rows.h"
+
+namespace opserve::kernels {
+namespace {
+
+// What is normalised: an input, or scale * input + second input + third input.
+template <bool kAdds, typename C>
+[[gnu::always_inline]] inline C Addend(const C* x, const C* second, const C* third, C scale,
+                                       int64_t i) {
+  if constexpr (kAdds) {
+    return scale * x[i] + second[i] + third[i];
+  } else {
+    return x[i];
+  }
+}
+
+// Inputs: x, gamma, beta and, if it adds, the second and third addend. numbers: mean, 1/deviation.
+// Outputs: the normalised rows, and what was normalised.
+template <bool kIsCentered, bool kAdds>
+struct NormFormula {
+  static constexpr int kPasses = kIsCentered ? 2 : 1;
+  static constexpr uint32_t kValues = kAdds ? 0b11001 : 0b1;
+  static constexpr uint32_t Uses(int pass) { return pass == kPasses ? kValues | 0b110 : kValues; }
+
+  template <typename C>
+  static void Begin(Row<C>& row, const RowParameters& /*parameters*/) {
+    row.numbers[0] = 0;
+  }
+  template <typename C>
+  static void Reduce(int pass, const C* const* in, int64_t count, const RowParameters& parameters,
+                     Row<C>& row) {
+    const C scale = static_cast<C>(parameters.scale);
+    const C *x = in[0], *second = in[3], *third = in[4];
+    if (kIsCentered && pass == 0) {
+      row.sums[0] +=
+          SumOf<C>(count, [&](int64_t i) { return Addend<kAdds>(x, second, third, scale, i); });
+      return;
+    }
+    const C mean = row.numbers[0];
+    row.sums[1] += SumOf<C>(count, [&](int64_t i) {
+      const C distance = Addend<kAdds>(x, second, third, scale, i) - mean;
+      return distance * distance;
+    });
+  }
+  template <typename C>
+  static void EndPass(int pass, int64_t columns, const RowParameters& parameters, Row<C>& row) {
+    const double count = static_cast<double>(columns);
+    if (kIsCentered && pass == 0) {
+      row.numbers[0] = static_cast<C>(row.sums[0] / count);
+      row.outputs[0] = row.numbers[0];
+    } else {
+      row.numbers[1] = static_cast<C>(1 / std::sqrt(row.sums[1] / count + parameters.eps));
+      row.outputs[1] = row.numbers[1];
+    }
+  }
+  template <typename C>
+  static void Compute(const C* const* in, int64_t count, const RowParameters& parameters,
+                      const Row<C>& row, C* const* outputs) {
+    const C scale = static_cast<C>(parameters.scale);
+    const C mean = row.numbers[0];
+    const C rstd = row.numbers[1];
+    const C *x = in[0], *gamma = in[1], *beta = in[2], *second = in[3], *third = in[4];
+    C* __restrict out = outputs[0];
+    C* __restrict sum = outputs[1];
+    for (int64_t i = 0; i < count; ++i) {
+      const C value = Addend<kAdds>(x, second, third, scale, i);
+      out[i] = (value - mean) * rstd * gamma[i] + beta[i];
+      if constexpr (kAdds) sum[i] = value;
+    }
+  }
+};
+
+// Inputs: the gradient, x, gamma and, if it adds, the second addend and what is added to the
+// result; of each row the mean and 1/deviation. Outputs: the gradient of what was normalised, and
+// that of x.
+template <bool kIsCentered, bool kAdds>
+struct NormBackwardFormula {
+  static constexpr int kPasses = 1;
+  static constexpr uint32_t Uses(int pass) {
+    return !kAdds ? 0b111 : pass == kPasses ? 0b11111 : 0b01111;
+  }
+
+  template <typename C>
+  static C Value(const C* x, const C* second, C scale, int64_t i) {
+    return kAdds ? scale * x[i] + second[i] : x[i];
+  }
+  template <typename C>
+  static void Begin(Row<C>& /*row*/, const RowParameters& /*parameters*/) {}
+  template <typename C>
+  static void Reduce(int /*pass*/, const C* const* in, int64_t count,
+                     const RowParameters& parameters, Row<C>& row) {
+    const C scale = static_cast<C>(parameters.scale);
+    const C *grad = in[0], *x = in[1], *gamma = in[2], *second = in[3];
+    const C mean = row.inputs[0];
+    if (kIsCentered) {
+      row.sums[0] += SumOf<C>(count, [&](int64_t i) { return grad[i] * gamma[i]; });
+    }
+    row.sums[1] += SumOf<C>(
+        count, [&](int64_t i) { return grad[i] * gamma[i] * (Value(x, second, scale, i) - mean); });
+  }
+  template <typename C>
+  static void EndPass(int /*pass*/, int64_t columns, const RowParameters& /*parameters*/,
+                      Row<C>& row) {
+    const double count = static_cast<double>(columns);
+    const double rstd = row.inputs[1];
+    row.numbers[0] = static_cast<C>(row.sums[0] / count);
+    row.numbers[1] = static_cast<C>(row.sums[1] / count * rstd * rstd);
+  }
+  template <typename C>
+  static void Compute(const C* const* in, int64_t count, const RowParameters& parameters,
+                      const Row<C>& row, C* const* outputs) {
+    const C scale = static_cast<C>(parameters.scale);
+    const C *grad = in[0], *x = in[1], *gamma = in[2], *second = in[3], *added = in[4];
+    const C mean = row.inputs[0];
+    const C rstd = row.inputs[1];
+    const C mean_grad = row.numbers[0];
+    const C slope = row.numbers[1];
+    C* __restrict out = outputs[0];
+    C* __restrict scaled = outputs[1];
+    for (int64_t i = 0; i < count; ++i) {
+      const C value = Value(x, second, scale, i) - mean;
+      const C result = rstd * (grad[i] * gamma[i] - mean_grad - value * slope);
+      if constexpr (kAdds) {
+        out[i] = result + added[i];
+        scaled[i] = result * scale;
+      } else {
+        out[i] = result;
+      }
+    }
+  }
+};
+
+// The gradients of gamma and beta, one for each row. Inputs: the gradient, x, its mean and
+// 1/deviation and, if it adds, the second addend.
+template <bool kAdds>
+struct GammaBackwardFormula {
+  static constexpr int kPasses = 1;
+  static constexpr uint32_t Uses(int /*pass*/) { return kAdds ? 0b11111 : 0b1111; }
+
+  template <typename C>
+  static void Begin(Row<C>& /*row*/, const RowParameters& /*parameters*/) {}
+  template <typename C>
+  static void Reduce(int /*pass*/, const C* const* in, int64_t count,
+                     const RowParameters& parameters, Row<C>& row) {
+    const C scale = static_cast<C>(parameters.scale);
+    const C *grad = in[0], *x = in[1], *mean = in[2], *rstd = in[3], *second = in[4];
+    row.sums[0] += SumOf<C>(count, [&](int64_t i) {
+      const C value = kAdds ? scale * x[i] + second[i] : x[i];
+      return grad[i] * ((value - mean[i]) * rstd[i]);
+    });
+    row.sums[1] += SumOf<C>(count, [&](int64_t i) { return grad[i]; });
+  }
+  template <typename C>
+  static void EndPass(int /*pass*/, int64_t /*columns*/, const RowParameters& /*parameters*/,
+                      Row<C>& row) {
+    row.outputs[0] = static_cast<C>(row.sums[0]);
+    row.outputs[1] = static_cast<C>(row.sums[1]);
+  }
+  template <typename C>
+  static void Compute(const C* const* /*in*/, int64_t /*count*/,
+                      const RowParameters& /*parameters*/, const Row<C>& /*row*/,
+                      C* const* /*outputs*/) {}
+};
+
+// A tensor that has the columns' axes only, or the rows'.
+RowOperand OfColumns(const TensorRef& tensor, int64_t num_rows, double absent = 0) {
+  if (!tensor.is_given()) return SplitAt(tensor, 0, absent);
+  return {tensor.layout.dtype, tensor.address, absent, OneAxis(num_rows, 0),
+          GroupOf(tensor.layout)};
+}
+RowOperand OfRows(const TensorRef& tensor, int64_t num_columns, double absent = 0) {
+  return Transposed(OfColumns(tensor, num_columns, absent));
+}
+
+// A plan for tensors whose axes from `axis` on are the columns.
+RowsPlan PlanAt(const Layout& layout, int axis) {
+  RowsPlan plan;
+  plan.num_elements = NumElements(layout);
+  for (int d = 0; d < layout.rank; ++d) {
+    (d < axis ? plan.num_rows : plan.num_columns) *= layout.shape[d];
+  }
+  return plan;
+}
+
+struct NormTensors {
+  TensorRef x, gamma, beta, second, third, out, mean, rstd, sum;
+};
+
+// Normalises over the last axes of x, from `axis` on.
+template <bool kIsCentered, bool kAdds>
+std::unique_ptr<Kernel> MakeNorm(const NormTensors& tensors, int axis, double eps,
+                                 double scale = 1) {
+  RowsPlan plan = PlanAt(tensors.x.layout, axis);
+  plan.parameters = {eps, scale, false};
+  plan.inputs = {SplitAt(tensors.x, axis), OfColumns(tensors.gamma, plan.num_rows, 1),
+                 OfColumns(tensors.beta, plan.num_rows, 0)};
+  if (kAdds) {
+    plan.inputs.push_back(SplitAt(tensors.second, axis));
+    const TensorRef& third = tensors.third;
+    const bool is_of_columns = third.is_given() && third.layout.rank != tensors.x.layout.rank;
+    plan.inputs.push_back(is_of_columns ? OfColumns(third, plan.num_rows) : SplitAt(third, axis));
+  }
+  plan.outputs = {SplitAt(tensors.out, axis)};
+  if (kAdds) plan.outputs.push_back(SplitAt(tensors.sum, axis));
+  plan.row_outputs = {OfRows(tensors.mean, 1), OfRows(tensors.rstd, 1)};
+  return MakeRowsKernel<NormFormula<kIsCentered, kAdds>>(std::move(plan));
+}
+
+struct NormBackwardTensors {
+  TensorRef grad, x, second, mean, rstd, gamma, added, grad_x, scaled_grad, grad_gamma, grad_beta;
+};
+
+template <bool kIsCentered, bool kAdds>
+std::unique_ptr<Kernel> MakeNormBackward(const NormBackwardTensors& tensors, int axis,
+                                         double scale = 1) {
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  RowsPlan plan = PlanAt(tensors.x.layout, axis);
+  if (plan.num_elements > 0 && (tensors.grad_x.is_given() || tensors.scaled_grad.is_given())) {
+    RowsPlan rows = plan;
+    rows.parameters.scale = scale;
+    rows.inputs = {SplitAt(tensors.grad, axis), SplitAt(tensors.x, axis),
+                   OfColumns(tensors.gamma, plan.num_rows, 1)};
+    rows.outputs = {SplitAt(tensors.grad_x, axis)};
+    if (kAdds) {
+      rows.inputs.push_back(SplitAt(tensors.second, axis));
+      rows.inputs.push_back(SplitAt(tensors.added, axis));
+      rows.outputs.push_back(SplitAt(tensors.scaled_grad, axis));
+    }
+    rows.row_inputs = {OfRows(tensors.mean, 1), OfRows(tensors.rstd, 1)};
+    kernels.push_back(MakeRowsKernel<NormBackwardFormula<kIsCentered, kAdds>>(std::move(rows)));
+  }
+  if (tensors.grad_gamma.is_given() || tensors.grad_beta.is_given()) {
+    // Summed over the rows: these are the columns now.
+    RowsPlan columns = plan;
+    columns.parameters.scale = scale;
+    std::swap(columns.num_rows, columns.num_columns);
+    columns.inputs = {Transposed(SplitAt(tensors.grad, axis)), Transposed(SplitAt(tensors.x, axis)),
+                      OfColumns(tensors.mean, plan.num_columns, 0),
+                      OfColumns(tensors.rstd, plan.num_columns, 1)};
+    if (kAdds) columns.inputs.push_back(Transposed(SplitAt(tensors.second, axis)));
+    columns.row_outputs = {OfRows(tensors.grad_gamma, 1), OfRows(tensors.grad_beta, 1)};
+    kernels.push_back(MakeRowsKernel<GammaBackwardFormula<kAdds>>(std::move(columns)));
+  }
+  return MakeSequence(std::move(kernels));
+}
+
+int AxisOfTrailing(const Layout& layout, size_t num_axes) {
+  return std::max(0, layout.rank - static_cast<int>(num_axes));
+}
+
+std::unique_ptr<Kernel> MakeLayerNorm(const Call& call) {
+  NormTensors tensors;
+  tensors.x = InputRef(call, 0);
+  tensors.gamma = InputRef(call, 1);
+  tensors.beta = InputRef(call, 2);
+  tensors.out = OutputRef(call, 0);
+  tensors.mean = OutputRef(call, 1);
+  tensors.rstd = OutputRef(call, 2);
+  const int axis = AxisOfTrailing(tensors.x.layout, IntsAttribute(call, 0).size());
+  return MakeNorm<true, false>(tensors, axis, RealAttribute(call, 1));
+}
+
+std::unique_ptr<Kernel> MakeLayerNormBackward(const Call& call) {
+  NormBackwardTensors tensors;
+  tensors.grad = InputRef(call, 0);
+  tensors.x = InputRef(call, 1);
+  tensors.mean = InputRef(call, 2);
+  tensors.rstd = InputRef(call, 3);
+  tensors.gamma = InputRef(call, 4);
+  tensors.grad_x = OutputRef(call, 0);
+  tensors.grad_gamma = OutputRef(call, 1);
+  tensors.grad_beta = OutputRef(call, 2);
+  const int axis = AxisOfTrailing(tensors.x.layout, IntsAttribute(call, 0).size());
+  return MakeNormBackward<true, false>(tensors, axis);
+}
+
+std::unique_ptr<Kernel> MakeRmsNorm(const Call& call) {
+  NormTensors tensors;
+  tensors.x = InputRef(call, 0);
+  tensors.gamma = InputRef(call, 1);
+  tensors.out = OutputRef(call, 0);
+  tensors.rstd = OutputRef(call, 1);
+  const int axis = AxisOfTrailing(tensors.x.layout, tensors.gamma.layout.rank);
+  return MakeNorm<false, false>(tensors, axis, RealAttribute(call, 0));
+}
+
+std::unique_ptr<Kernel> MakeRmsNormGrad(const Call& call) {
+  NormBackwardTensors tensors;
+  tensors.grad = InputRef(call, 0);
+  tensors.x = InputRef(call, 1);
+  tensors.rstd = InputRef(call, 2);
+  tensors.gamma = InputRef(call, 3);
+  tensors.grad_x = OutputRef(call, 0);
+  tensors.grad_gamma = OutputRef(call, 1);
+  const int axis = AxisOfTrailing(tensors.x.layout, tensors.gamma.layout.rank);
+  return MakeNormBackward<false, false>(tensors, axis);
+}
+
+std::unique_ptr<Kernel> MakeAddRmsNorm(const Call& call) {
+  NormTensors tensors;
+  tensors.x = InputRef(call, 0);
+  tensors.second = InputRef(call, 1);
+  tensors.gamma = InputRef(call, 2);
+  tensors.out = OutputRef(call, 0);
+  tensors.rstd = OutputRef(call, 1);
+  tensors.sum = OutputRef(call, 2);
+  const int axis = AxisOfTrailing(tensors.x.layout, tensors.gamma.layout.rank);
+  return MakeNorm<false, true>(tensors, axis, RealAttribute(call, 0));
+}
+
+std::unique_ptr<Kernel> MakeAddLayerNorm(const Call& call) {
+  NormTensors tensors;
+  tensors.x = InputRef(call, 0);
+  tensors.second = InputRef(call, 1);
+  tensors.gamma = InputRef(call, 2);
+  tensors.beta = InputRef(call, 3);
+  tensors.third = InputRef(call, 4);
+  tensors.out = OutputRef(call, 0);
+  tensors.mean = OutputRef(call, 1);
+  tensors.rstd = OutputRef(call, 2);
+  if (BoolAttribute(call, 1)) tensors.sum = OutputRef(call, 3);
+  const int axis = AxisOfTrailing(tensors.x.layout, tensors.gamma.layout.rank);
+  return MakeNorm<true, true>(tensors, axis, RealAttribute(call, 0));
+}
+
+std::unique_ptr<Kernel> MakeAddLayerNormGrad(const Call& call) {
+  NormBackwardTensors tensors;
+  tensors.grad = InputRef(call, 0);
+  tensors.x = InputRef(call, 1);
+  tensors.second = InputRef(call, 2);
+  tensors.rstd = InputRef(call, 3);
+  tensors.mean = InputRef(call, 4);
+  tensors.gamma = InputRef(call, 5);
+  tensors.added = InputRef(call, 6);
+  tensors.grad_x = OutputRef(call, 0);
+  tensors.grad_gamma = OutputRef(call, 1);
+  tensors.grad_beta = OutputRef(call, 2);
+  const int axis = AxisOfTrailing(tensors.x.layout, tensors.gamma.layout.rank);
+  return MakeNormBackward<true, true>(tensors, axis);
+}
+
+// The norm of alpha * x + gx.
+std::unique_ptr<Kernel> MakeDeepNorm(const Call& call) {
+  NormTensors tensors;
+  tensors.x = InputRef(call, 0);
+  tensors.second = InputRef(call, 1);
+  tensors.beta = InputRef(call, 2);
+  tensors.gamma = InputRef(call, 3);
+  tensors.mean = OutputRef(call, 0);
+  tensors.rstd = OutputRef(call, 1);
+  tensors.out = OutputRef(call, 2);
+  const int axis = AxisOfTrailing(tensors.x.layout, tensors.gamma.layout.rank);
+  return MakeNorm<true, true>(tensors, axis, RealAttribute(call, 1), RealAttribute(call, 0));
+}
+
+std::unique_ptr<Kernel> MakeDeepNormGrad(const Call& call) {
+  NormBackwardTensors tensors;
+  tensors.grad = InputRef(call, 0);
+  tensors.x = InputRef(call, 1);
+  tensors.second = InputRef(call, 2);
+  tensors.gamma = InputRef(call, 3);
+  tensors.mean = InputRef(call, 4);
+  tensors.rstd = InputRef(call, 5);
+  tensors.scaled_grad = OutputRef(call, 0);
+  tensors.grad_x = OutputRef(call, 1);
+  tensors.grad_beta = OutputRef(call, 2);
+  tensors.grad_gamma = OutputRef(call, 3);
+  const int axis = AxisOfTrailing(tensors.x.layout, tensors.gamma.layout.rank);
+  return MakeNormBackward<true, true>(tensors, axis, RealAttribute(call, 0));
+}
+
+// (N, C, ...) with the channels cut into groups: a row for each sample and group.
+struct Grouping {
+  int64_t num_samples, num_groups, group_channels, num_positions;
+
+  RowOperand Tensor(const TensorRef& tensor) const {
+    if (!tensor.is_given()) return SplitAt(tensor, 0);
+    const Layout& layout = tensor.layout;
+    const int64_t stride = StrideOf(layout, 1);
+    return {layout.dtype, tensor.address, 0,
+            JoinGroups(GroupOf(layout, 0, 1), OneAxis(num_groups, stride * group_channels)),
+            JoinGroups(OneAxis(group_channels, stride), GroupOf(layout, 2, layout.rank))};
+  }
+  RowOperand Channels(const TensorRef& tensor, double absent) const {
+    if (!tensor.is_given()) return SplitAt(tensor, 0, absent);
+    const int64_t stride = StrideOf(tensor.layout, 0);
+    return {tensor.layout.dtype, tensor.address, absent,
+            JoinGroups(OneAxis(num_samples, 0), OneAxis(num_groups, stride * group_channels)),
+            JoinGroups(OneAxis(group_channels, stride), OneAxis(num_positions, 0))};
+  }
+  // The same with a row for each channel.
+  RowOperand ByChannel(const TensorRef& tensor) const {
+    const Layout& layout = tensor.layout;
+    return {layout.dtype, tensor.address, 0, GroupOf(layout, 1, 2),
+            GroupOf(WithoutAxis(layout, 1))};
+  }
+  RowOperand StatisticByChannel(const TensorRef& tensor) const {
+    const Layout& layout = tensor.layout;
+    const int64_t group_stride = layout.strides[layout.rank - 1];
+    const int64_t sample_stride =
+        layout.rank > 1 ? layout.strides[0] : num_groups * layout.strides[0];
+    return {layout.dtype, tensor.address, 0,
+            JoinGroups(OneAxis(num_groups, group_stride), OneAxis(group_channels, 0)),
+            JoinGroups(OneAxis(num_samples, sample_stride), OneAxis(num_positions, 0))};
+  }
+};
+
+Grouping GroupingOf(const Call& call) {
+  Grouping grouping;
+  grouping.num_samples = IntAttribute(call, 0);
+  grouping.num_groups = std::max<int64_t>(1, IntAttribute(call, 3));
+  grouping.group_channels = IntAttribute(call, 1) / grouping.num_groups;
+  grouping.num_positions = IntAttribute(call, 2);
+  return grouping;
+}
+
+RowsPlan PlanOf(const Grouping& grouping) {
+  RowsPlan plan;
+  plan.num_rows = grouping.num_samples * grouping.num_groups;
+  plan.num_columns = grouping.group_channels * grouping.num_positions;
+  plan.num_elements = plan.num_rows * plan.num_columns;
+  return plan;
+}
+
+std::unique_ptr<Kernel> MakeGroupNorm(const Call& call) {
+  const Grouping grouping = GroupingOf(call);
+  RowsPlan plan = PlanOf(grouping);
+  plan.parameters.eps = RealAttribute(call, 4);
+  plan.inputs = {grouping.Tensor(InputRef(call, 0)), grouping.Channels(InputRef(call, 1), 1),
+                 grouping.Channels(InputRef(call, 2), 0)};
+  plan.outputs = {grouping.Tensor(OutputRef(call, 0))};
+  plan.row_outputs = {OfRows(OutputRef(call, 1), 1), OfRows(OutputRef(call, 2), 1)};
+  return MakeRowsKernel<NormFormula<true, false>>(std::move(plan));
+}
+
+std::unique_ptr<Kernel> MakeGroupNormBackward(const Call& call) {
+  const Grouping grouping = GroupingOf(call);
+  const TensorRef grad = InputRef(call, 0);
+  const TensorRef x = InputRef(call, 1);
+  const TensorRef mean = InputRef(call, 2);
+  const TensorRef rstd = InputRef(call, 3);
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  const TensorRef grad_x = OutputRef(call, 0);
+  if (grad_x.is_given() && NumElements(grad_x.layout) > 0) {
+    RowsPlan plan = PlanOf(grouping);
+    plan.inputs = {grouping.Tensor(grad), grouping.Tensor(x),
+                   grouping.Channels(InputRef(call, 4), 1)};
+    plan.outputs = {grouping.Tensor(grad_x)};
+    plan.row_inputs = {OfRows(mean, 1), OfRows(rstd, 1)};
+    kernels.push_back(MakeRowsKernel<NormBackwardFormula<true, false>>(std::move(plan)));
+  }
+  if (HasOutput(call, 1) || HasOutput(call, 2)) {
+    RowsPlan plan;
+    plan.num_rows = grouping.num_groups * grouping.group_channels;
+    plan.num_columns = grouping.num_samples * grouping.num_positions;
+    plan.num_elements = plan.num_rows * plan.num_columns;
+    plan.inputs = {grouping.ByChannel(grad), grouping.ByChannel(x),
+                   grouping.StatisticByChannel(mean), grouping.StatisticByChannel(rstd)};
+    plan.row_outputs = {OfRows(OutputRef(call, 1), 1), OfRows(OutputRef(call, 2), 1)};
+    kernels.push_back(MakeRowsKernel<GammaBackwardFormula<false>>(std::move(plan)));
+  }
+  return MakeSequence(std::move(kernels));
+}
+
+}  // namespace
+
+std::span<const KernelEntry> NormalizationKernels() {
+  static constexpr KernelEntry kEntries[] = {
+      {"aclnnAddLayerNorm", &MakeAddLayerNorm},
+      {"aclnnAddLayerNormGrad", &MakeAddLayerNormGrad},
+      {"aclnnAddRmsNorm", &MakeAddRmsNorm},
+      {"aclnnDeepNorm", &MakeDeepNorm},
+      {"aclnnDeepNormGrad", &MakeDeepNormGrad},
+      {"aclnnFastLayerNorm", &MakeLayerNorm},
+      {"aclnnGroupNorm", &MakeGroupNorm},
+      {"aclnnGroupNormBackward", &MakeGroupNormBackward},
+      {"aclnnLayerNorm", &MakeLayerNorm},
+      {"aclnnLayerNormBackward", &MakeLayerNormBackward},
+      {"aclnnLayerNormWithImplMode", &MakeLayerNorm},
+      {"aclnnRmsNorm", &MakeRmsNorm},
+      {"aclnnRmsNormGrad", &MakeRmsNormGrad},
+  };
+  return kEntries;
+}
+
+}  // namespace opserve::kernels

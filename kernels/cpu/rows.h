@@ -1,0 +1,362 @@
+// Kernels that need sums over rows before they can compute the rows' elements.
+//
+// All operands are seen as matrices of the same number of rows and columns; which axes form the
+// columns, those that are summed over, is the operator's choice. Rows are walked in passes: some
+// that sum, and one that computes elements. A formula is a class with
+//   static constexpr int kPasses;
+//   static constexpr uint32_t Uses(int pass);  // bits of the inputs that a pass reads
+//   Begin(row, parameters), Reduce(pass, inputs, count, parameters, row),
+//   EndPass(pass, num_columns, parameters, row), Compute(inputs, count, parameters, row, outputs)
+// all static and templates of the type C that is computed in. Pass kPasses is that of Compute.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/elements.h"
+#include "kernels/cpu/kernel.h"
+#include "kernels/cpu/plan.h"
+#include "kernels/cpu/sum.h"
+#include "kernels/cpu/tasks.h"
+
+namespace opserve::kernels {
+
+struct RowOperand {
+  Dtype dtype = Dtype::kFloat;
+  int address = -1;   // -1: left out
+  double absent = 0;  // what its elements are then
+  AxisGroup rows;
+  AxisGroup columns;
+};
+
+struct RowParameters {
+  double eps = 0;
+  double scale = 1;
+  bool flag = false;
+};
+
+struct RowsPlan {
+  int64_t num_rows = 1;
+  int64_t num_columns = 1;
+  int64_t num_elements = 0;
+  RowParameters parameters;
+  std::vector<RowOperand> inputs;       // at most kMaxRowInputs
+  std::vector<RowOperand> row_inputs;   // one number for each row: only `rows` counts
+  std::vector<RowOperand> outputs;      // at most kMaxRowOutputs
+  std::vector<RowOperand> row_outputs;  // as row_inputs
+  TensorRef total;                      // if given, parameters.scale is the sum of its elements
+};
+
+inline constexpr int kMaxRowInputs = 6;
+inline constexpr int kMaxRowOutputs = 2;
+inline constexpr int kMaxRowNumbers = 6;
+
+// What is kept of one row.
+template <typename C>
+struct Row {
+  std::array<C, kMaxRowNumbers> inputs;
+  std::array<C, kMaxRowNumbers> outputs;
+  std::array<C, 3> numbers;         // what the formula derives
+  std::array<double, 3> sums = {};  // of blocks, each of which is summed as C
+};
+
+// The sum of term(0), ..., term(count - 1) in 32 lanes.
+template <typename C, typename Term>
+[[gnu::always_inline]] inline double SumOf(int64_t count, Term term) {
+  C lanes[kSumLanes] = {};
+  const int64_t whole = count - count % kSumLanes;
+  for (int64_t i = 0; i < whole; i += kSumLanes) {
+    for (int j = 0; j < kSumLanes; ++j) lanes[j] += term(i + j);
+  }
+  for (int64_t i = whole; i < count; ++i) lanes[i - whole] += term(i);
+  for (int width = kSumLanes / 2; width > 0; width /= 2) {
+    for (int j = 0; j < width; ++j) lanes[j] += lanes[j + width];
+  }
+  return lanes[0];
+}
+
+// Calls block(offset in the operand, row and column of the tile, rows and columns of the block) for
+// blocks whose rows and columns have one stride each.
+template <typename Block>
+void ForEachBlock(const RowOperand& operand, int64_t row, int64_t num_rows, int64_t column,
+                  int64_t num_columns, Block block) {
+  AxisCursor rows(operand.rows, row);
+  for (int64_t i = 0; i < num_rows;) {
+    const int64_t row_run = std::min(rows.run(), num_rows - i);
+    AxisCursor columns(operand.columns, column);
+    for (int64_t j = 0; j < num_columns;) {
+      const int64_t column_run = std::min(columns.run(), num_columns - j);
+      block(rows.offset() + columns.offset(), i, j, row_run, column_run);
+      columns.Advance(column_run);
+      j += column_run;
+    }
+    rows.Advance(row_run);
+    i += row_run;
+  }
+}
+
+template <typename C, typename Formula>
+class RowsKernel final : public Kernel {
+ public:
+  explicit RowsKernel(RowsPlan plan) : plan_(std::move(plan)) {
+    const AxisGroup& rows = plan_.inputs[0].rows;
+    const AxisGroup& columns = plan_.inputs[0].columns;
+    const bool is_transposed =
+        rows.inner_stride() > 0 && rows.inner_stride() < columns.inner_stride();
+    if (is_transposed) {
+      panel_rows_ = kSide;
+      tile_columns_ = kSide;
+    } else if (plan_.num_columns >= kTile / 8) {
+      panel_rows_ = 1;
+      tile_columns_ = kTile;
+    } else {
+      panel_rows_ = std::min(kSide, kTile / std::max<int64_t>(1, plan_.num_columns));
+      tile_columns_ = plan_.num_columns;
+    }
+    panel_rows_ = std::clamp<int64_t>(plan_.num_rows, 1, panel_rows_);
+    tile_columns_ = std::clamp<int64_t>(plan_.num_columns, 1, tile_columns_);
+    num_panels_ = CeilDivide(plan_.num_rows, panel_rows_);
+    panels_per_task_ = PiecesPerTask(panel_rows_ * plan_.num_columns);
+  }
+
+  size_t workspace_bytes() const override { return 0; }
+  int64_t num_elements() const override { return plan_.num_elements; }
+
+  void Run(const void* const* inputs, void* const* outputs, void* /*workspace*/,
+           TaskRunner& runner) const override {
+    RowParameters parameters = plan_.parameters;
+    if (plan_.total.is_given()) parameters.scale = TotalOf(inputs[plan_.total.address]);
+    RunTasks(runner, CeilDivide(num_panels_, panels_per_task_), [&](int64_t task) {
+      Tiles tiles;
+      tiles.addresses = inputs;
+      tiles.parameters = parameters;
+      const int64_t begin = task * panels_per_task_;
+      const int64_t end = std::min(begin + panels_per_task_, num_panels_);
+      for (int64_t i = begin; i < end; ++i) RunPanel(i * panel_rows_, outputs, runner, tiles);
+    });
+  }
+
+ private:
+  static constexpr int64_t kTile = 4096;  // elements
+  static constexpr int64_t kSide = 64;
+
+  // Tiles of the inputs: where they are, and the memory for those that are not taken as they lie.
+  struct Tiles {
+    const void* const* addresses;
+    RowParameters parameters;
+    std::array<const C*, kMaxRowInputs> first = {};
+    std::array<int64_t, kMaxRowInputs> pitch = {};
+    // Rows for which a buffer has the whole tile of an operand that is alike in all rows.
+    std::array<int64_t, kMaxRowInputs> constant_rows = {};
+    alignas(64) C buffers[kMaxRowInputs][kTile];
+  };
+
+  double TotalOf(const void* address) const {
+    const Layout& layout = plan_.total.layout;
+    const AxisGroup group = GroupOf(layout);
+    double total = 0;
+    for (int64_t i = 0; i < NumElements(layout); ++i) {
+      total += LoadNumber<double>(layout.dtype, address, AxisCursor(group, i).offset());
+    }
+    return total;
+  }
+
+  void RunPanel(int64_t row, void* const* outputs, const TaskRunner& runner, Tiles& tiles) const {
+    const int64_t num_rows = std::min(panel_rows_, plan_.num_rows - row);
+    Row<C> rows[kSide];
+    for (size_t k = 0; k < plan_.row_inputs.size(); ++k) {
+      const RowOperand& operand = plan_.row_inputs[k];
+      for (int64_t i = 0; i < num_rows; ++i) {
+        rows[i].inputs[k] = operand.address < 0
+                                ? static_cast<C>(operand.absent)
+                                : LoadNumber<C>(operand.dtype, tiles.addresses[operand.address],
+                                                AxisCursor(operand.rows, row + i).offset());
+      }
+    }
+    for (int64_t i = 0; i < num_rows; ++i) Formula::template Begin<C>(rows[i], tiles.parameters);
+
+    // A panel of one tile is read once.
+    const bool is_single = tile_columns_ >= plan_.num_columns;
+    uint32_t loaded = 0;
+    for (int pass = 0; pass <= Formula::kPasses; ++pass) {
+      const bool computes = pass == Formula::kPasses;
+      if (computes && plan_.outputs.empty()) break;
+      for (int64_t column = 0; column < plan_.num_columns; column += tile_columns_) {
+        if (runner.MustStop()) return;
+        const int64_t count = std::min(tile_columns_, plan_.num_columns - column);
+        const uint32_t wanted = Formula::Uses(pass);
+        for (size_t k = 0; k < plan_.inputs.size(); ++k) {
+          if ((wanted & ~loaded) >> k & 1) Load(k, row, num_rows, column, count, tiles);
+        }
+        if (is_single) loaded |= wanted;
+        if (computes) {
+          ComputeTile(row, num_rows, column, count, tiles, rows, outputs);
+        } else {
+          for (int64_t i = 0; i < num_rows; ++i) {
+            const std::array<const C*, kMaxRowInputs> in = RowOf(tiles, i);
+            Formula::template Reduce<C>(pass, in.data(), count, tiles.parameters, rows[i]);
+          }
+        }
+      }
+      if (computes) break;
+      for (int64_t i = 0; i < num_rows; ++i) {
+        Formula::template EndPass<C>(pass, plan_.num_columns, tiles.parameters, rows[i]);
+      }
+    }
+
+    for (size_t k = 0; k < plan_.row_outputs.size(); ++k) {
+      const RowOperand& operand = plan_.row_outputs[k];
+      if (operand.address < 0) continue;
+      for (int64_t i = 0; i < num_rows; ++i) {
+        StoreNumber(rows[i].outputs[k], operand.dtype, outputs[operand.address],
+                    AxisCursor(operand.rows, row + i).offset());
+      }
+    }
+  }
+
+  static std::array<const C*, kMaxRowInputs> RowOf(const Tiles& tiles, int64_t i) {
+    std::array<const C*, kMaxRowInputs> in;
+    for (int k = 0; k < kMaxRowInputs; ++k) in[k] = tiles.first[k] + i * tiles.pitch[k];
+    return in;
+  }
+
+  void Load(size_t k, int64_t row, int64_t num_rows, int64_t column, int64_t count,
+            Tiles& tiles) const {
+    const RowOperand& operand = plan_.inputs[k];
+    C* buffer = tiles.buffers[k];
+    if (operand.address < 0) {
+      if (tiles.constant_rows[k] == 0) {
+        std::fill_n(buffer, kTile, static_cast<C>(operand.absent));
+        tiles.constant_rows[k] = kSide;
+      }
+      tiles.first[k] = buffer;
+      tiles.pitch[k] = 0;
+      return;
+    }
+    const void* address = tiles.addresses[operand.address];
+    if (num_rows == 1 && operand.dtype == kDtypeOf<C> && operand.columns.rank == 1 &&
+        operand.columns.strides[0] == 1) {
+      tiles.first[k] =
+          static_cast<const C*>(address) + AxisCursor(operand.rows, row).offset() + column;
+      tiles.pitch[k] = 0;
+      return;
+    }
+    tiles.first[k] = buffer;
+    tiles.pitch[k] = count;
+    const bool is_constant = operand.rows.is_broadcast();
+    if (is_constant) tiles.pitch[k] = 0;
+    if (is_constant && tile_columns_ >= plan_.num_columns && tiles.constant_rows[k] > 0) return;
+    VisitElement(operand.dtype, [&]<typename Element>(Element) {
+      const auto* elements = static_cast<const Element*>(address);
+      ForEachBlock(operand, row, is_constant ? 1 : num_rows, column, count,
+                   [&](int64_t offset, int64_t i, int64_t j, int64_t rows, int64_t columns) {
+                     const int64_t row_stride = operand.rows.inner_stride();
+                     const int64_t column_stride = operand.columns.inner_stride();
+                     if (rows > 1 && row_stride > 0 && row_stride < column_stride) {
+                       for (int64_t c = 0; c < columns; ++c) {
+                         LoadRun(elements + offset + c * column_stride, row_stride, rows,
+                                 buffer + i * count + j + c, count);
+                       }
+                     } else {
+                       for (int64_t r = 0; r < rows; ++r) {
+                         LoadRun(elements + offset + r * row_stride, column_stride, columns,
+                                 buffer + (i + r) * count + j);
+                       }
+                     }
+                   });
+    });
+    if (is_constant) tiles.constant_rows[k] = 1;
+  }
+
+  void ComputeTile(int64_t row, int64_t num_rows, int64_t column, int64_t count, const Tiles& tiles,
+                   const Row<C>* rows, void* const* outputs) const {
+    alignas(64) C buffers[kMaxRowOutputs][kTile];
+    C* first[kMaxRowOutputs] = {buffers[0], buffers[1]};
+    const size_t num_outputs = plan_.outputs.size();
+    bool is_direct[kMaxRowOutputs] = {};
+    for (size_t k = 0; k < num_outputs; ++k) {
+      const RowOperand& operand = plan_.outputs[k];
+      if (operand.address < 0 || num_rows != 1 || operand.dtype != kDtypeOf<C> ||
+          operand.columns.rank != 1 || operand.columns.strides[0] != 1) {
+        continue;
+      }
+      first[k] = static_cast<C*>(outputs[operand.address]) +
+                 AxisCursor(operand.rows, row).offset() + column;
+      is_direct[k] = true;
+    }
+    for (int64_t i = 0; i < num_rows; ++i) {
+      const std::array<const C*, kMaxRowInputs> in = RowOf(tiles, i);
+      C* const out[] = {first[0] + i * count, first[1] + i * count};
+      Formula::template Compute<C>(in.data(), count, tiles.parameters, rows[i], out);
+    }
+    for (size_t k = 0; k < num_outputs; ++k) {
+      const RowOperand& operand = plan_.outputs[k];
+      if (operand.address < 0 || is_direct[k]) continue;
+      Store(operand, row, num_rows, column, count, buffers[k], outputs[operand.address]);
+    }
+  }
+
+  void Store(const RowOperand& operand, int64_t row, int64_t num_rows, int64_t column,
+             int64_t count, const C* buffer, void* address) const {
+    VisitElement(operand.dtype, [&]<typename Element>(Element) {
+      auto* elements = static_cast<Element*>(address);
+      ForEachBlock(operand, row, num_rows, column, count,
+                   [&](int64_t offset, int64_t i, int64_t j, int64_t rows, int64_t columns) {
+                     const int64_t row_stride = operand.rows.inner_stride();
+                     const int64_t column_stride = operand.columns.inner_stride();
+                     if (rows > 1 && row_stride > 0 && row_stride < column_stride) {
+                       for (int64_t c = 0; c < columns; ++c) {
+                         StoreRun(buffer + i * count + j + c, count, rows,
+                                  elements + offset + c * column_stride, row_stride);
+                       }
+                     } else {
+                       for (int64_t r = 0; r < rows; ++r) {
+                         StoreRun(buffer + (i + r) * count + j, 1, columns,
+                                  elements + offset + r * row_stride, column_stride);
+                       }
+                     }
+                   });
+    });
+  }
+
+  const RowsPlan plan_;
+  int64_t panel_rows_;
+  int64_t tile_columns_;
+  int64_t num_panels_;
+  int64_t panels_per_task_;
+};
+
+// The kernel of a plan, in float64 if an input is.
+template <typename Formula>
+std::unique_ptr<Kernel> MakeRowsKernel(RowsPlan plan) {
+  bool is_double = false;
+  for (const RowOperand& operand : plan.inputs) {
+    is_double |= operand.address >= 0 && operand.dtype == Dtype::kDouble;
+  }
+  if (is_double) return std::make_unique<RowsKernel<double, Formula>>(std::move(plan));
+  return std::make_unique<RowsKernel<float, Formula>>(std::move(plan));
+}
+
+// The tensor as a matrix whose rows are the axes [0, axis) and whose columns the others.
+inline RowOperand SplitAt(const TensorRef& tensor, int axis, double absent = 0) {
+  if (!tensor.is_given()) return {Dtype::kFloat, -1, absent, {}, {}};
+  return {tensor.layout.dtype, tensor.address, absent, GroupOf(tensor.layout, 0, axis),
+          GroupOf(tensor.layout, axis, tensor.layout.rank)};
+}
+// The tensor as a matrix whose columns are one axis.
+inline RowOperand SplitOff(const TensorRef& tensor, int axis, double absent = 0) {
+  if (!tensor.is_given()) return {Dtype::kFloat, -1, absent, {}, {}};
+  return {tensor.layout.dtype, tensor.address, absent, GroupOf(WithoutAxis(tensor.layout, axis)),
+          GroupOf(tensor.layout, axis, std::min(axis + 1, tensor.layout.rank))};
+}
+// Rows and columns exchanged.
+inline RowOperand Transposed(RowOperand operand) {
+  std::swap(operand.rows, operand.columns);
+  return operand;
+}
+
+}  // namespace opserve::kernels
