@@ -29,10 +29,12 @@ constexpr Table kTables[] = {
     MatrixKernels,
     MemoryKernels,
     MseLossBackwardKernels,
+    NllLossKernels,
     NormalizationKernels,
     OptimizerKernels,
     ReductionKernels,
     SoftmaxKernels,
+    SortKernels,
 };
 // clang-format on
 

@@ -31,9 +31,11 @@ std::span<const KernelEntry> LossKernels();
 std::span<const KernelEntry> MatrixKernels();
 std::span<const KernelEntry> MemoryKernels();
 std::span<const KernelEntry> MseLossBackwardKernels();
+std::span<const KernelEntry> NllLossKernels();
 std::span<const KernelEntry> NormalizationKernels();
 std::span<const KernelEntry> OptimizerKernels();
 std::span<const KernelEntry> ReductionKernels();
 std::span<const KernelEntry> SoftmaxKernels();
+std::span<const KernelEntry> SortKernels();
 
 }  // namespace opserve::kernels
