@@ -110,7 +110,7 @@ std::unique_ptr<Kernel> MakeReader(const IndexPlan& plan) {
           const int64_t column = task % column_parts * columns;
           const int64_t row_end = std::min(row + rows, plan.num_rows);
           const int64_t column_end = std::min(column + columns, plan.num_columns);
-          VisitElement(plan.items.layout.dtype, [&]<typename Element>(Element) {
+          VisitAnyElement(plan.items.layout.dtype, [&]<typename Element>(Element) {
             const auto* from = static_cast<const Element*>(inputs[plan.table.address]);
             auto* to = static_cast<Element*>(outputs[plan.items.address]);
             for (int64_t i = row; i < row_end; ++i) {
@@ -164,7 +164,7 @@ void WriteColumns(const IndexPlan& plan, Write write, const void* const* inputs,
           for (int64_t j = 0; j < count; j += kRun) {
             const int64_t part = std::min(kRun, count - j);
             if (has_items) {
-              VisitElement(plan.items.layout.dtype, [&]<typename Item>(Item) {
+              VisitAnyElement(plan.items.layout.dtype, [&]<typename Item>(Item) {
                 const int64_t stride = plan.item_columns.inner_stride();
                 LoadRun(static_cast<const Item*>(inputs[plan.items.address]) + item + j * stride,
                         stride, part, values);
@@ -259,7 +259,7 @@ std::unique_ptr<Kernel> MakeWriter(IndexPlan plan, Write write, const TensorRef&
         RunTasks(runner, CeilDivide(plan.num_columns, width), [&](int64_t task) {
           const int64_t first = task * width;
           const int64_t last = std::min(first + width, plan.num_columns);
-          VisitElement(plan.table.layout.dtype, [&]<typename Element>(Element) {
+          VisitAnyElement(plan.table.layout.dtype, [&]<typename Element>(Element) {
             WriteColumns<Element>(plan, write, inputs, address, factors, first, last, runner);
           });
         });

@@ -44,7 +44,7 @@ template <typename C>
 void Pack(const ProductOperand& operand, const void* address, const int64_t* lines,
           int64_t num_lines, bool lines_are_closer, const int64_t* steps, int64_t depth, int width,
           C* packed) {
-  VisitElement(operand.dtype, [&]<typename Element>(Element) {
+  VisitAnyElement(operand.dtype, [&]<typename Element>(Element) {
     const auto* elements = static_cast<const Element*>(address);
     for (int64_t begin = 0; begin < num_lines; begin += width) {
       const int count = static_cast<int>(std::min<int64_t>(width, num_lines - begin));
@@ -154,7 +154,7 @@ void StoreTile(const Product& product, const Addresses& addresses, int64_t row, 
   if (adds) {
     OffsetsOf(product.added.rows, row, num_rows, rows);
     OffsetsOf(product.added.columns, column, num_columns, columns);
-    VisitElement(product.added.dtype, [&]<typename Element>(Element) {
+    VisitAnyElement(product.added.dtype, [&]<typename Element>(Element) {
       const auto* elements = static_cast<const Element*>(addresses.added);
       for (int64_t i = 0; i < num_rows; ++i) {
         for (int64_t j = 0; j < num_columns; ++j) {
@@ -165,7 +165,7 @@ void StoreTile(const Product& product, const Addresses& addresses, int64_t row, 
   }
   OffsetsOf(product.out.rows, row, num_rows, rows);
   OffsetsOf(product.out.columns, column, num_columns, columns);
-  VisitElement(product.out.dtype, [&]<typename Element>(Element) {
+  VisitAnyElement(product.out.dtype, [&]<typename Element>(Element) {
     auto* elements = static_cast<Element*>(addresses.out);
     for (int64_t i = 0; i < num_rows; ++i) {
       C* sums = buffers.sums + i * kTileColumns;

@@ -55,7 +55,7 @@ std::unique_ptr<Kernel> MakeSorted(const TensorRef& self, const TensorRef& value
               if (runner.MustStop()) return;
               auto* entries = static_cast<Entry<C>*>(workspace) + i * extent;
               const int64_t from = AxisCursor(self_rows, i).offset();
-              VisitElement(self.layout.dtype, [&]<typename Element>(Element) {
+              VisitAnyElement(self.layout.dtype, [&]<typename Element>(Element) {
                 const auto* elements = static_cast<const Element*>(inputs[self.address]) + from;
                 const int64_t stride = StrideOf(self.layout, axis);
                 for (int64_t j = 0; j < extent; ++j) {
@@ -71,7 +71,7 @@ std::unique_ptr<Kernel> MakeSorted(const TensorRef& self, const TensorRef& value
                 });
               }
               const int64_t to = AxisCursor(value_rows, i).offset();
-              VisitElement(values.layout.dtype, [&]<typename Element>(Element) {
+              VisitAnyElement(values.layout.dtype, [&]<typename Element>(Element) {
                 auto* elements = static_cast<Element*>(outputs[values.address]) + to;
                 const int64_t stride = StrideOf(values.layout, axis);
                 for (int64_t j = 0; j < count; ++j) {
@@ -136,7 +136,7 @@ std::unique_ptr<Kernel> MakeRunningSum(const Call& call, bool is_exclusive, bool
                 const int64_t count = std::min(kRun, extent - j);
                 // Backwards the blocks are taken from the end.
                 const int64_t first = is_reverse ? extent - j - count : j;
-                VisitElement(self.layout.dtype, [&]<typename Element>(Element) {
+                VisitAnyElement(self.layout.dtype, [&]<typename Element>(Element) {
                   LoadRun(static_cast<const Element*>(inputs[self.address]) + from +
                               first * self_stride,
                           self_stride, count, numbers);
@@ -147,7 +147,7 @@ std::unique_ptr<Kernel> MakeRunningSum(const Call& call, bool is_exclusive, bool
                   sum += static_cast<RunningSum<C>>(number);
                   number = static_cast<C>(is_exclusive ? before : sum);
                 }
-                VisitElement(out.layout.dtype, [&]<typename Element>(Element) {
+                VisitAnyElement(out.layout.dtype, [&]<typename Element>(Element) {
                   StoreRun(numbers, 1, count,
                            static_cast<Element*>(outputs[out.address]) + to + first * out_stride,
                            out_stride);
