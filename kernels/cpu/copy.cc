@@ -73,11 +73,11 @@ void ConvertPlane(const Piece& piece, const void* from, const Plane& plane, void
     for (int64_t i = 0; i < plane.rows.extent; ++i) {
       for (int64_t j = 0; j < plane.columns.extent; j += kRun) {
         const int64_t count = std::min(kRun, plane.columns.extent - j);
-        VisitElement(piece.from_dtype, [&]<typename Element>(Element) {
+        VisitAnyElement(piece.from_dtype, [&]<typename Element>(Element) {
           LoadRun(static_cast<const Element*>(from) + i * plane.rows.from + j * plane.columns.from,
                   plane.columns.from, count, numbers);
         });
-        VisitElement(piece.to_dtype, [&]<typename Element>(Element) {
+        VisitAnyElement(piece.to_dtype, [&]<typename Element>(Element) {
           StoreRun(numbers, 1, count,
                    static_cast<Element*>(to) + i * plane.rows.to + j * plane.columns.to,
                    plane.columns.to);

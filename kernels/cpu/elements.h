@@ -17,7 +17,7 @@ struct BoolByte {
 
 // Calls visit(Element{}) with the type of `dtype`.
 template <typename Visitor>
-auto VisitElement(Dtype dtype, Visitor visit) {
+auto VisitAnyElement(Dtype dtype, Visitor visit) {
   switch (dtype) {
     case Dtype::kFloat:
       return visit(float{});
@@ -136,13 +136,13 @@ void StoreRun(const C* __restrict numbers, int64_t pitch, int64_t count, Element
 // Element `offset` of a tensor.
 template <typename C>
 C LoadNumber(Dtype dtype, const void* address, int64_t offset) {
-  return VisitElement(dtype, [&]<typename Element>(Element) {
+  return VisitAnyElement(dtype, [&]<typename Element>(Element) {
     return NumberOf<C>(static_cast<const Element*>(address)[offset]);
   });
 }
 template <typename C>
 void StoreNumber(C number, Dtype dtype, void* address, int64_t offset) {
-  VisitElement(dtype, [&]<typename Element>(Element) {
+  VisitAnyElement(dtype, [&]<typename Element>(Element) {
     static_cast<Element*>(address)[offset] = ElementOf<Element>(number);
   });
 }

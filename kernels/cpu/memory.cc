@@ -223,7 +223,7 @@ std::unique_ptr<Kernel> MakeRoll(const Call& call) {
         RunTasks(runner, CeilDivide(count, kTaskElements), [&](int64_t task) {
           const int64_t begin = task * kTaskElements;
           const int64_t end = std::min(begin + kTaskElements, count);
-          VisitElement(out.layout.dtype, [&]<typename Element>(Element) {
+          VisitAnyElement(out.layout.dtype, [&]<typename Element>(Element) {
             const auto* source = static_cast<const Element*>(inputs[self.address]);
             auto* target = static_cast<Element*>(outputs[out.address]);
             AxisCursor writer(to, begin);
@@ -267,7 +267,7 @@ std::unique_ptr<Kernel> MakeTriangle(const Call& call) {
         RunTasks(runner, CeilDivide(num_rows, per_task), [&](int64_t task) {
           const int64_t begin = task * per_task;
           const int64_t end = std::min(begin + per_task, num_rows);
-          VisitElement(out.layout.dtype, [&]<typename Element>(Element) {
+          VisitAnyElement(out.layout.dtype, [&]<typename Element>(Element) {
             AxisCursor reader(from, begin);
             AxisCursor writer(to, begin);
             for (int64_t i = begin; i < end; ++i, reader.Advance(1), writer.Advance(1)) {

@@ -20,17 +20,21 @@ constexpr Table kTables[] = {
     ComparisonKernels,
     ForeachKernels,
     GatedKernels,
+    IndexKernels,
     KlDivBackwardKernels,
     KlDivTargetBackwardKernels,
     L1LossBackwardKernels,
     LogSoftmaxBackwardKernels,
     LossKernels,
+    MatrixKernels,
     MemoryKernels,
     MseLossBackwardKernels,
+    NllLossKernels,
     NormalizationKernels,
     OptimizerKernels,
     ReductionKernels,
     SoftmaxKernels,
+    SortKernels,
 };
 // clang-format on
 

@@ -22,16 +22,20 @@ std::span<const KernelEntry> BatchNormKernels();
 std::span<const KernelEntry> ComparisonKernels();
 std::span<const KernelEntry> ForeachKernels();
 std::span<const KernelEntry> GatedKernels();
+std::span<const KernelEntry> IndexKernels();
 std::span<const KernelEntry> KlDivBackwardKernels();
 std::span<const KernelEntry> KlDivTargetBackwardKernels();
 std::span<const KernelEntry> L1LossBackwardKernels();
 std::span<const KernelEntry> LogSoftmaxBackwardKernels();
 std::span<const KernelEntry> LossKernels();
+std::span<const KernelEntry> MatrixKernels();
 std::span<const KernelEntry> MemoryKernels();
 std::span<const KernelEntry> MseLossBackwardKernels();
+std::span<const KernelEntry> NllLossKernels();
 std::span<const KernelEntry> NormalizationKernels();
 std::span<const KernelEntry> OptimizerKernels();
 std::span<const KernelEntry> ReductionKernels();
 std::span<const KernelEntry> SoftmaxKernels();
+std::span<const KernelEntry> SortKernels();
 
 }  // namespace opserve::kernels

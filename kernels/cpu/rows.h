@@ -250,7 +250,7 @@ class RowsKernel final : public Kernel {
     const bool is_constant = operand.rows.is_broadcast();
     if (is_constant) tiles.pitch[k] = 0;
     if (is_constant && tile_columns_ >= plan_.num_columns && tiles.constant_rows[k] > 0) return;
-    VisitElement(operand.dtype, [&]<typename Element>(Element) {
+    VisitAnyElement(operand.dtype, [&]<typename Element>(Element) {
       const auto* elements = static_cast<const Element*>(address);
       ForEachBlock(operand, row, is_constant ? 1 : num_rows, column, count,
                    [&](int64_t offset, int64_t i, int64_t j, int64_t rows, int64_t columns) {
@@ -302,7 +302,7 @@ class RowsKernel final : public Kernel {
 
   void Store(const RowOperand& operand, int64_t row, int64_t num_rows, int64_t column,
              int64_t count, const C* buffer, void* address) const {
-    VisitElement(operand.dtype, [&]<typename Element>(Element) {
+    VisitAnyElement(operand.dtype, [&]<typename Element>(Element) {
       auto* elements = static_cast<Element*>(address);
       ForEachBlock(operand, row, num_rows, column, count,
                    [&](int64_t offset, int64_t i, int64_t j, int64_t rows, int64_t columns) {

@@ -1,0 +1,179 @@
+// Along an axis: sorting, the greatest elements, running sums.
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/cpu/call.h"
+#include "kernels/cpu/elements.h"
+#include "kernels/cpu/plan.h"
+#include "kernels/cpu/registry.h"
+#include "kernels/cpu/tasks.h"
+
+namespace opserve::kernels {
+namespace {
+
+// An element of a row, and where it was.
+template <typename C>
+struct Entry {
+  C value;
+  int64_t index;
+};
+
+// Whether `a` goes before `b`: NaNs are the greatest, equal ones keep their order.
+template <typename C>
+bool IsBefore(const Entry<C>& a, const Entry<C>& b, bool descending) {
+  if constexpr (std::is_floating_point_v<C>) {
+    const bool a_is_nan = a.value != a.value;
+    const bool b_is_nan = b.value != b.value;
+    if (a_is_nan != b_is_nan) return a_is_nan == descending;
+    if (a_is_nan) return a.index < b.index;
+  }
+  if (a.value != b.value) return descending ? a.value > b.value : a.value < b.value;
+  return a.index < b.index;
+}
+
+// The first `count` of the sorted rows along `axis`.
+std::unique_ptr<Kernel> MakeSorted(const TensorRef& self, const TensorRef& values,
+                                   const TensorRef& indices, int axis, bool descending) {
+  const int64_t extent = ExtentOf(self.layout, axis);
+  const int64_t count = std::min(ExtentOf(values.layout, axis), extent);
+  const int64_t num_rows = NumElements(self.layout) / std::max<int64_t>(1, extent);
+  const AxisGroup self_rows = GroupOf(WithoutAxis(self.layout, axis));
+  const AxisGroup value_rows = GroupOf(WithoutAxis(values.layout, axis));
+  const AxisGroup index_rows = GroupOf(WithoutAxis(indices.layout, axis));
+  const int64_t per_task = std::max<int64_t>(1, PiecesPerTask(extent) / 4);
+  return MakePlannedKernel(
+      num_rows * extent, static_cast<size_t>(num_rows * extent) * sizeof(Entry<double>),
+      [=](const void* const* inputs, void* const* outputs, void* workspace, TaskRunner& runner) {
+        RunTasks(runner, CeilDivide(num_rows, per_task), [&](int64_t task) {
+          const int64_t end = std::min((task + 1) * per_task, num_rows);
+          VisitNumber(self.layout.dtype, [&]<typename C>(C) {
+            static_assert(sizeof(Entry<C>) <= sizeof(Entry<double>));
+            for (int64_t i = task * per_task; i < end; ++i) {
+              if (runner.MustStop()) return;
+              auto* entries = static_cast<Entry<C>*>(workspace) + i * extent;
+              const int64_t from = AxisCursor(self_rows, i).offset();
+              VisitAnyElement(self.layout.dtype, [&]<typename Element>(Element) {
+                const auto* elements = static_cast<const Element*>(inputs[self.address]) + from;
+                const int64_t stride = StrideOf(self.layout, axis);
+                for (int64_t j = 0; j < extent; ++j) {
+                  entries[j] = {NumberOf<C>(elements[j * stride]), j};
+                }
+              });
+              std::partial_sort(
+                  entries, entries + (count < extent ? count : 0), entries + extent,
+                  [&](const Entry<C>& a, const Entry<C>& b) { return IsBefore(a, b, descending); });
+              if (count == extent) {
+                std::sort(entries, entries + extent, [&](const Entry<C>& a, const Entry<C>& b) {
+                  return IsBefore(a, b, descending);
+                });
+              }
+              const int64_t to = AxisCursor(value_rows, i).offset();
+              VisitAnyElement(values.layout.dtype, [&]<typename Element>(Element) {
+                auto* elements = static_cast<Element*>(outputs[values.address]) + to;
+                const int64_t stride = StrideOf(values.layout, axis);
+                for (int64_t j = 0; j < count; ++j) {
+                  elements[j * stride] = ElementOf<Element>(entries[j].value);
+                }
+              });
+              const int64_t place = AxisCursor(index_rows, i).offset();
+              for (int64_t j = 0; j < count; ++j) {
+                StoreNumber(entries[j].index, indices.layout.dtype, outputs[indices.address],
+                            place + j * StrideOf(indices.layout, axis));
+              }
+            }
+          });
+        });
+      });
+}
+
+std::unique_ptr<Kernel> MakeSort(const Call& call) {
+  const TensorRef self = InputRef(call, 0);
+  return MakeSorted(self, OutputRef(call, 0), OutputRef(call, 1),
+                    AxisAttribute(IntAttribute(call, 1), self.layout.rank), BoolAttribute(call, 2));
+}
+
+std::unique_ptr<Kernel> MakeTopk(const Call& call) {
+  const TensorRef self = InputRef(call, 0);
+  return MakeSorted(self, OutputRef(call, 0), OutputRef(call, 1),
+                    AxisAttribute(IntAttribute(call, 1), self.layout.rank), BoolAttribute(call, 2));
+}
+
+// Floating sums run on in float64.
+template <typename C>
+using RunningSum = std::conditional_t<std::is_integral_v<C>, uint64_t, double>;
+
+std::unique_ptr<Kernel> MakeRunningSum(const Call& call, bool is_exclusive, bool is_reverse) {
+  const TensorRef self = InputRef(call, 0);
+  const TensorRef out = OutputRef(call, 0);
+  const int axis = AxisAttribute(IntAttribute(call, 0), self.layout.rank);
+  const int64_t extent = ExtentOf(self.layout, axis);
+  const int64_t num_rows = NumElements(self.layout) / std::max<int64_t>(1, extent);
+  const AxisGroup self_rows = GroupOf(WithoutAxis(self.layout, axis));
+  const AxisGroup out_rows = GroupOf(WithoutAxis(out.layout, axis));
+  const int64_t self_stride = StrideOf(self.layout, axis);
+  const int64_t out_stride = StrideOf(out.layout, axis);
+  const int64_t per_task = PiecesPerTask(extent);
+  // Summed as the more general kind of the two.
+  const Dtype kind = IsFloating(self.layout.dtype) ? self.layout.dtype : out.layout.dtype;
+  return MakePlannedKernel(
+      num_rows * extent, 0,
+      [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
+          TaskRunner& runner) {
+        RunTasks(runner, CeilDivide(num_rows, per_task), [&](int64_t task) {
+          const int64_t end = std::min((task + 1) * per_task, num_rows);
+          VisitNumber(kind, [&]<typename C>(C) {
+            constexpr int64_t kRun = 256;
+            C numbers[kRun];
+            for (int64_t i = task * per_task; i < end; ++i) {
+              const int64_t from = AxisCursor(self_rows, i).offset();
+              const int64_t to = AxisCursor(out_rows, i).offset();
+              RunningSum<C> sum = 0;
+              for (int64_t j = 0; j < extent; j += kRun) {
+                if (runner.MustStop()) return;
+                const int64_t count = std::min(kRun, extent - j);
+                // Backwards the blocks are taken from the end.
+                const int64_t first = is_reverse ? extent - j - count : j;
+                VisitAnyElement(self.layout.dtype, [&]<typename Element>(Element) {
+                  LoadRun(static_cast<const Element*>(inputs[self.address]) + from +
+                              first * self_stride,
+                          self_stride, count, numbers);
+                });
+                for (int64_t k = 0; k < count; ++k) {
+                  C& number = numbers[is_reverse ? count - 1 - k : k];
+                  const RunningSum<C> before = sum;
+                  sum += static_cast<RunningSum<C>>(number);
+                  number = static_cast<C>(is_exclusive ? before : sum);
+                }
+                VisitAnyElement(out.layout.dtype, [&]<typename Element>(Element) {
+                  StoreRun(numbers, 1, count,
+                           static_cast<Element*>(outputs[out.address]) + to + first * out_stride,
+                           out_stride);
+                });
+              }
+            }
+          });
+        });
+      });
+}
+
+std::unique_ptr<Kernel> MakeCumsum(const Call& call) { return MakeRunningSum(call, false, false); }
+std::unique_ptr<Kernel> MakeCumsumV2(const Call& call) {
+  return MakeRunningSum(call, BoolAttribute(call, 1), BoolAttribute(call, 2));
+}
+
+}  // namespace
+
+std::span<const KernelEntry> SortKernels() {
+  static constexpr KernelEntry kEntries[] = {
+      {"aclnnCumsum", &MakeCumsum},
+      {"aclnnCumsumV2", &MakeCumsumV2},
+      {"aclnnSort", &MakeSort},
+      {"aclnnTopk", &MakeTopk},
+  };
+  return kEntries;
+}
+
+}  // namespace opserve::kernels
