@@ -14,7 +14,6 @@
 namespace opserve::kernels {
 
 inline constexpr int64_t kLargeCount = int64_t{16} << 20;
-inline constexpr double kDivisor = 1000;
 // Where more than one thread is measured.
 inline constexpr int kBenchmarkThreads = 2;
 
@@ -29,10 +28,9 @@ struct KernelCase {
   std::vector<Layout> inputs;
   Layout out;
   std::unique_ptr<Kernel> kernel;
-  int ignored_input = -1;  // whose values do not matter
 };
 
-// Names are what the operator is called in kernel.h. `layout_and_size` ends the name.
+// Names are those of the catalogue. `layout_and_size` ends the name.
 KernelCase KlDivCase(bool log_target, const std::string& layout_and_size, const Layout& grad_output,
                      const Layout& target, const Layout& out);
 KernelCase KlDivTargetCase(bool log_target, const std::string& layout_and_size,

@@ -89,7 +89,10 @@ class OwnCall {
     out_.push_back(kernels::AllocateTouched(static_cast<int64_t>(tensor_bytes)));
   }
 
-  void operator()() { call_.kernel->Run(addresses_.data(), out_[0].get(), nullptr, Cores()); }
+  void operator()() {
+    void* const outputs[] = {out_[0].get()};
+    call_.kernel->Run(addresses_.data(), outputs, nullptr, Cores());
+  }
 
  private:
   // Its helpers live as long as the process, and so does the pool.

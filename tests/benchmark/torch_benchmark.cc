@@ -33,7 +33,7 @@ struct TorchTensors {
 
 using TorchCall = void (*)(TorchTensors&);
 
-constexpr double kScale = 1.0 / kDivisor;
+constexpr double kScale = 0.001;  // any takes as long
 
 void KlDivPlain(TorchTensors& t) {
   at::addcmul_out(t.out, t.zero, t.grad_output, t.target, -kScale);

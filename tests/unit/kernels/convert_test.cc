@@ -66,7 +66,10 @@ std::vector<To> Convert(const std::vector<From>& values, Dtype from, Dtype to) {
   const float zero = 0;
   const void* inputs[] = {values.data(), &one, &zero};
   SerialTaskRunner runner;
-  MakeL1LossBackward(grad, scalar, scalar, out, 1)->Run(inputs, converted.data(), nullptr, runner);
+  void* const outputs[] = {converted.data()};
+  MakeKernel("aclnnL1LossBackward",
+             {.inputs = {{grad}, {scalar}, {scalar}}, .outputs = {{out}}, .attributes = {kSum}})
+      ->Run(inputs, outputs, nullptr, runner);
   return converted;
 }
 

@@ -63,9 +63,9 @@ TEST(DeterminismTest, ThreadsAndOrderOfTasksDoNotMatter) {
     for (size_t i = 0; i + 1 < c.shapes.size(); ++i) {
       inputs.emplace_back(ContiguousLayout(Dtype::kFloat, c.shapes[i]));
     }
-    Call call{c.op, std::move(inputs),
-              TestTensor(ContiguousLayout(Dtype::kFloat, c.shapes.back()))};
-    call.divisor = 7;
+    TestCall call{c.op, std::move(inputs),
+                  TestTensor(ContiguousLayout(Dtype::kFloat, c.shapes.back()))};
+    call.reduction = kMean;
     call.dim = 1;
     FillInputs(call, random);
     SerialTaskRunner serial;
@@ -89,7 +89,9 @@ TEST(DeterminismTest, ThreadsAndOrderOfTasksDoNotMatter) {
 TEST(DeterminismTest, OneKernelRunsOnSeveralThreadsAtOnce) {
   const Layout full = ContiguousLayout(Dtype::kFloat, {200'000});
   const Layout scalar = ContiguousLayout(Dtype::kFloat, {});
-  const auto kernel = MakeKlDivBackward(full, scalar, full, scalar, 1, /*log_target=*/true);
+  const auto kernel = MakeKernel("aclnnKlDivBackward", {.inputs = {{full}, {scalar}, {full}},
+                                                        .outputs = {{scalar}},
+                                                        .attributes = {kSum, /*log_target=*/true}});
   std::vector<float> target(200'000);
   for (size_t i = 0; i < target.size(); ++i) target[i] = -static_cast<float>(i % 17);
   const void* inputs[] = {target.data(), nullptr, target.data()};
@@ -104,7 +106,8 @@ TEST(DeterminismTest, OneKernelRunsOnSeveralThreadsAtOnce) {
         size_t space = workspace.size();
         std::align(64, kernel->workspace_bytes(), aligned, space);
         SerialTaskRunner runner;
-        kernel->Run(inputs, &result, aligned, runner);
+        void* const outputs[] = {&result};
+        kernel->Run(inputs, outputs, aligned, runner);
       });
     }
   }

@@ -25,14 +25,14 @@ std::string Describe(const Layout& layout) {
   return text.str();
 }
 
-std::string Describe(const Call& call) {
+std::string Describe(const TestCall& call) {
   std::string text = Name(call.op);
   for (const TestTensor& input : call.inputs) text += Describe(input.layout());
   return text + " to" + Describe(call.out.layout()) + " dim " + std::to_string(call.dim);
 }
 
 // Runs the call and compares every element and the guards.
-void ExpectReference(const Call& call) {
+void ExpectReference(const TestCall& call) {
   SerialTaskRunner runner;
   RunCall(call, runner);
 
@@ -49,8 +49,8 @@ void ExpectReference(const Call& call) {
 }
 
 // All tensors contiguous in `shapes`: those of the inputs, then of the output.
-Call ContiguousCall(Operator op, const std::vector<Dtype>& dtypes,
-                    const std::vector<Shape>& shapes) {
+TestCall ContiguousCall(Operator op, const std::vector<Dtype>& dtypes,
+                        const std::vector<Shape>& shapes) {
   std::vector<TestTensor> inputs;
   for (size_t i = 0; i + 1 < shapes.size(); ++i) {
     inputs.emplace_back(ContiguousLayout(dtypes[i], shapes[i]));
@@ -66,7 +66,7 @@ TEST(KernelsTest, SizesAroundVectorsAndTiles) {
     for (int64_t size : {0,  1,  2,  7,    8,    9,    15,   16,   17,    31,    32,
                          33, 63, 65, 1023, 1024, 1025, 2047, 2049, 65535, 65536, 65537}) {
       for (const Dtype dtype : {Dtype::kFloat, Dtype::kFloat16, Dtype::kBfloat16}) {
-        Call call =
+        TestCall call =
             ContiguousCall(op, std::vector(4, dtype), std::vector(NumTensors(op), Shape{size}));
         FillInputs(call, random);
         ExpectReference(call);
@@ -84,7 +84,7 @@ TEST(KernelsTest, EveryMixtureOfDtypes) {
         for (const Dtype target : all) {
           for (const Dtype out : all) {
             const std::vector<Dtype> dtypes = {grad, self, target, out};
-            Call call = ContiguousCall(op, dtypes, std::vector(NumTensors(op), Shape{3, 43}));
+            TestCall call = ContiguousCall(op, dtypes, std::vector(NumTensors(op), Shape{3, 43}));
             FillInputs(call, random);
             ExpectReference(call);
           }
@@ -98,7 +98,7 @@ TEST(KernelsTest, RandomLayoutsAndBroadcasts) {
   for (const Operator op : kOperators) {
     for (uint32_t seed = 0; seed < 1500; ++seed) {
       std::mt19937 random(seed);
-      const Call call = RandomCall(op, /*max_elements=*/3000, random);
+      const TestCall call = RandomCall(op, /*max_elements=*/3000, random);
       ExpectReference(call);
       ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
     }
@@ -126,7 +126,7 @@ TEST(KernelsTest, Sums) {
                               Operator::kKlDivTargetLog}) {
       const bool is_target = op == Operator::kKlDivTarget || op == Operator::kKlDivTargetLog;
       const std::vector<Dtype> dtypes(4, Dtype::kFloat);
-      Call call = ContiguousCall(
+      TestCall call = ContiguousCall(
           op, dtypes,
           {c.full, is_target ? c.full : c.summed, is_target ? c.summed : c.full, c.summed});
       FillInputs(call, random);
@@ -142,7 +142,7 @@ TEST(KernelsTest, DoubleComputesInDouble) {
   for (const Operator op : {Operator::kKlDiv, Operator::kKlDivLog}) {
     for (const Shape& out : {Shape{100, 1100}, Shape{1100}, Shape{100, 1}, Shape{}}) {
       const Shape full = {100, 1100};
-      Call call = ContiguousCall(op, dtypes, {full, out, full, out});
+      TestCall call = ContiguousCall(op, dtypes, {full, out, full, out});
       FillInputs(call, random);
       ExpectReference(call);
     }
@@ -155,8 +155,8 @@ TEST(KernelsTest, LogSoftmaxAlongEveryAxis) {
                              Shape{40, 1, 40}, Shape{2, 1500, 2}, Shape{5, 1024}}) {
     for (int dim = 0; dim < std::max<int>(1, static_cast<int>(shape.size())); ++dim) {
       for (const Dtype out : {Dtype::kFloat, Dtype::kFloat16, Dtype::kDouble}) {
-        Call call = ContiguousCall(Operator::kLogSoftmax, {Dtype::kFloat, Dtype::kFloat, out},
-                                   {shape, shape, shape});
+        TestCall call = ContiguousCall(Operator::kLogSoftmax, {Dtype::kFloat, Dtype::kFloat, out},
+                                       {shape, shape, shape});
         call.dim = dim;
         FillInputs(call, random);
         ExpectReference(call);
@@ -178,7 +178,7 @@ TEST(KernelsTest, TransposedTensors) {
         }
         TestTensor out = std::move(tensors.back());
         tensors.pop_back();
-        Call call{op, std::move(tensors), std::move(out), /*divisor=*/3, /*dim=*/1};
+        TestCall call{op, std::move(tensors), std::move(out), kMean, /*dim=*/1};
         FillInputs(call, random);
         ExpectReference(call);
       }
@@ -197,8 +197,8 @@ TEST(KernelsTest, ColumnSumsOfATransposedAndARepeatedTensor) {
   inputs.emplace_back(ContiguousLayout(Dtype::kFloat, {90, 100}));
   inputs.emplace_back(transposed);
   inputs.emplace_back(repeated);
-  Call call{Operator::kKlDivTargetLog, std::move(inputs),
-            TestTensor(ContiguousLayout(Dtype::kFloat16, {100}))};
+  TestCall call{Operator::kKlDivTargetLog, std::move(inputs),
+                TestTensor(ContiguousLayout(Dtype::kFloat16, {100}))};
   FillInputs(call, random);
   ExpectReference(call);
 }
@@ -212,8 +212,8 @@ TEST(KernelsTest, LargeOutputs) {
     inputs.emplace_back(ContiguousLayout(Dtype::kFloat, {size}));
     inputs.emplace_back(ContiguousLayout(Dtype::kFloat, {}));
     inputs.emplace_back(ContiguousLayout(Dtype::kFloat, {}));
-    Call call{Operator::kL1Loss, std::move(inputs),
-              TestTensor(ContiguousLayout(Dtype::kFloat, {size}), offset)};
+    TestCall call{Operator::kL1Loss, std::move(inputs),
+                  TestTensor(ContiguousLayout(Dtype::kFloat, {size}), offset)};
     FillInputs(call, random);
     ExpectReference(call);
   }

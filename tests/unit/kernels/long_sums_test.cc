@@ -40,8 +40,8 @@ TEST(LongSumsTest, PartialSumsAreFoldedBeforeTheLastTask) {
     inputs[1].Set(i, 0);
     inputs[2].Set(i, static_cast<double>(i % 7));
   }
-  const Call call{Operator::kKlDiv, std::move(inputs),
-                  TestTensor(ContiguousLayout(Dtype::kFloat, {1, 1024}))};
+  const TestCall call{Operator::kKlDiv, std::move(inputs),
+                      TestTensor(ContiguousLayout(Dtype::kFloat, {1, 1024}))};
   EXPECT_EQ(MakeKernel(call)->num_elements(), kRows * 1024);
   SerialTaskRunner runner;
   RunCall(call, runner);
@@ -57,8 +57,8 @@ TEST(LongSumsTest, ALongRowIsLeftUnfinishedWhenItMustStop) {
     inputs.emplace_back(ContiguousLayout(Dtype::kFloat, {1, kColumns}));
     inputs.back().Fill([] { return 0; });
   }
-  const Call call{Operator::kLogSoftmax, std::move(inputs),
-                  TestTensor(ContiguousLayout(Dtype::kFloat, {1, kColumns})), 1, /*dim=*/1};
+  const TestCall call{Operator::kLogSoftmax, std::move(inputs),
+                      TestTensor(ContiguousLayout(Dtype::kFloat, {1, kColumns})), kSum, /*dim=*/1};
   StoppingRunner stops;
   RunCall(call, stops);
   EXPECT_NE(call.out.Get(kColumns - 1), 0) << "NaN, as before: nothing was written";

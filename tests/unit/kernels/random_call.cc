@@ -37,7 +37,7 @@ TestTensor RandomTensor(Dtype dtype, const Shape& shape, bool is_output, std::mt
 
 }  // namespace
 
-void FillInputs(Call& call, std::mt19937& random) {
+void FillInputs(TestCall& call, std::mt19937& random) {
   const auto uniform = [&](double low, double high) {
     return low + (high - low) * (static_cast<double>(random()) / 0x1p32);
   };
@@ -51,7 +51,7 @@ void FillInputs(Call& call, std::mt19937& random) {
   }
 }
 
-Call RandomCall(Operator op, int64_t max_elements, std::mt19937& random) {
+TestCall RandomCall(Operator op, int64_t max_elements, std::mt19937& random) {
   const Shape full = RandomShape(max_elements, random);
   const auto dtype = [&] { return kDtypes[random() % 3]; };
   std::vector<TestTensor> inputs;
@@ -60,7 +60,7 @@ Call RandomCall(Operator op, int64_t max_elements, std::mt19937& random) {
     const Dtype out_dtype = random() % 4 == 0 ? Dtype::kDouble : dtype();
     inputs.push_back(RandomTensor(input_dtype, full, false, random));
     inputs.push_back(RandomTensor(input_dtype, full, false, random));
-    Call call{op, std::move(inputs), RandomTensor(out_dtype, full, true, random)};
+    TestCall call{op, std::move(inputs), RandomTensor(out_dtype, full, true, random)};
     if (!full.empty()) call.dim = static_cast<int>(random() % full.size());
     FillInputs(call, random);
     return call;
@@ -81,8 +81,8 @@ Call RandomCall(Operator op, int64_t max_elements, std::mt19937& random) {
   TestTensor out = has_full_output ? RandomTensor(dtype(), full, true, random)
                    : op == Operator::kKlDiv || op == Operator::kKlDivLog ? out_like(1)
                                                                          : out_like(2);
-  Call call{op, std::move(inputs), std::move(out)};
-  if (random() % 2 == 0) call.divisor = 1 + static_cast<double>(random() % 100);
+  TestCall call{op, std::move(inputs), std::move(out)};
+  call.reduction = static_cast<int64_t>(random() % (IsKlDivergence(op) ? 4 : 3));
   FillInputs(call, random);
   return call;
 }

@@ -9,10 +9,10 @@ namespace opserve::kernels {
 
 // Fills the inputs with numbers that keep results finite in float: gradients in [-2, 2), plain
 // targets in [0, 1) with some zeros, log targets and log-softmax outputs in [-6, 1).
-void FillInputs(Call& call, std::mt19937& random);
+void FillInputs(TestCall& call, std::mt19937& random);
 
 // A call whose shapes, strides, dtypes and values are all drawn from `random`: rank 0 to 8, up to
 // about `max_elements` elements, broadcasting as far as the operator allows it.
-Call RandomCall(Operator op, int64_t max_elements, std::mt19937& random);
+TestCall RandomCall(Operator op, int64_t max_elements, std::mt19937& random);
 
 }  // namespace opserve::kernels

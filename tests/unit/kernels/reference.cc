@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 namespace opserve::kernels {
 namespace {
@@ -67,18 +68,22 @@ Term ElementTerm(Operator op, double grad, double self, double target) {
   return {NAN, NAN};
 }
 
-std::vector<Expected> SummedTerms(const Call& call) {
+std::vector<Expected> SummedTerms(const TestCall& call) {
   std::vector<Expected> expected(NumElements(call.out.layout()));
   const Shape shape = BroadcastShape(call.inputs);
   int64_t count = 1;
   for (int64_t extent : shape) count *= extent;
+  int64_t divisor = 1;
+  if (call.reduction == kMean) divisor = count;
+  if (call.reduction == kBatchMean && !shape.empty()) divisor = shape[0];
   for (int64_t i = 0; i < count; ++i) {
     double values[3];
     for (int k = 0; k < 3; ++k) {
       const TestTensor& input = call.inputs[k];
       values[k] = input.Get(BroadcastOffset(input.layout(), shape, i));
     }
-    const Term term = ElementTerm(call.op, values[0] / call.divisor, values[1], values[2]);
+    const Term term =
+        ElementTerm(call.op, values[0] / static_cast<double>(divisor), values[1], values[2]);
     Expected& sum = expected[BroadcastOffset(call.out.layout(), shape, i)];
     sum.value += term.value;
     sum.magnitude += term.magnitude;
@@ -87,7 +92,7 @@ std::vector<Expected> SummedTerms(const Call& call) {
   return expected;
 }
 
-std::vector<Expected> LogSoftmax(const Call& call) {
+std::vector<Expected> LogSoftmax(const TestCall& call) {
   const TestTensor& grad_output = call.inputs[0];
   const TestTensor& output = call.inputs[1];
   const Layout& layout = grad_output.layout();
@@ -129,11 +134,36 @@ Precision PrecisionOf(Dtype dtype) {
       return {0x1p-8, 0x1.fep127, 0x1p-133};
     case Dtype::kDouble:
       return {0x1p-53, std::numeric_limits<double>::max(), 0x1p-1074};
+    default:
+      break;  // integers, which no operator here has
   }
   return {};
 }
 
+std::string_view FunctionOf(Operator op) {
+  switch (op) {
+    case Operator::kKlDiv:
+    case Operator::kKlDivLog:
+      return "aclnnKlDivBackward";
+    case Operator::kKlDivTarget:
+    case Operator::kKlDivTargetLog:
+      return "aclnnKlDivTargetBackward";
+    case Operator::kL1Loss:
+      return "aclnnL1LossBackward";
+    case Operator::kLogSoftmax:
+      return "aclnnLogSoftmaxBackward";
+    case Operator::kMseLoss:
+      return "aclnnMseLossBackward";
+  }
+  return "";
+}
+
 }  // namespace
+
+bool IsKlDivergence(Operator op) {
+  return op == Operator::kKlDiv || op == Operator::kKlDivLog || op == Operator::kKlDivTarget ||
+         op == Operator::kKlDivTargetLog;
+}
 
 std::string Name(Operator op) {
   switch (op) {
@@ -155,40 +185,32 @@ std::string Name(Operator op) {
   return "";
 }
 
-std::unique_ptr<Kernel> MakeKernel(const Call& call) {
-  const auto layout = [&](int i) -> const Layout& { return call.inputs[i].layout(); };
-  const Layout& out = call.out.layout();
-  switch (call.op) {
-    case Operator::kKlDiv:
-    case Operator::kKlDivLog:
-      return MakeKlDivBackward(layout(0), layout(1), layout(2), out, call.divisor,
-                               call.op == Operator::kKlDivLog);
-    case Operator::kKlDivTarget:
-    case Operator::kKlDivTargetLog:
-      return MakeKlDivTargetBackward(layout(0), layout(1), layout(2), out, call.divisor,
-                                     call.op == Operator::kKlDivTargetLog);
-    case Operator::kL1Loss:
-      return MakeL1LossBackward(layout(0), layout(1), layout(2), out, call.divisor);
-    case Operator::kLogSoftmax:
-      return MakeLogSoftmaxBackward(layout(0), layout(1), out, call.dim);
-    case Operator::kMseLoss:
-      return MakeMseLossBackward(layout(0), layout(1), layout(2), out, call.divisor);
+std::unique_ptr<Kernel> MakeKernel(const TestCall& call) {
+  Call planned;
+  for (const TestTensor& input : call.inputs) planned.inputs.push_back({input.layout()});
+  planned.outputs.push_back({call.out.layout()});
+  planned.attributes = {call.op == Operator::kLogSoftmax ? call.dim : call.reduction};
+  if (IsKlDivergence(call.op)) {
+    planned.attributes.emplace_back(call.op == Operator::kKlDivLog ||
+                                    call.op == Operator::kKlDivTargetLog);
   }
-  return nullptr;
+  return MakeKernel(FunctionOf(call.op), planned);
 }
 
-void RunCall(const Call& call, TaskRunner& runner) {
+void RunCall(const TestCall& call, TaskRunner& runner) {
   const std::unique_ptr<Kernel> kernel = MakeKernel(call);
-  std::vector<const void*> addresses;
-  for (const TestTensor& input : call.inputs) addresses.push_back(input.address());
+  if (kernel == nullptr) return;
+  std::vector<const void*> inputs;
+  for (const TestTensor& input : call.inputs) inputs.push_back(input.address());
+  void* const outputs[] = {call.out.address()};
   std::unique_ptr<void, decltype(&std::free)> workspace(nullptr, &std::free);
   if (kernel->workspace_bytes() > 0) {
     workspace.reset(std::aligned_alloc(64, (kernel->workspace_bytes() + 63) / 64 * 64));
   }
-  kernel->Run(addresses.data(), call.out.address(), workspace.get(), runner);
+  kernel->Run(inputs.data(), outputs, workspace.get(), runner);
 }
 
-std::vector<Expected> Reference(const Call& call) {
+std::vector<Expected> Reference(const TestCall& call) {
   return call.op == Operator::kLogSoftmax ? LogSoftmax(call) : SummedTerms(call);
 }
 

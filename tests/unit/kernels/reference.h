@@ -26,20 +26,27 @@ inline constexpr Operator kOperators[] = {
     Operator::kL1Loss, Operator::kLogSoftmax, Operator::kMseLoss};
 
 std::string Name(Operator op);
+bool IsKlDivergence(Operator op);
+
+// What the losses take as `reduction`: it tells what the gradient is divided by.
+inline constexpr int64_t kMean = 1;
+inline constexpr int64_t kSum = 2;
+inline constexpr int64_t kBatchMean = 3;  // not L1Loss, MseLoss
 
 // One call of a kernel. `inputs` are those of the operator in its order.
-struct Call {
+struct TestCall {
   Operator op;
   std::vector<TestTensor> inputs;
   TestTensor out;
-  double divisor = 1;  // not LogSoftmax
-  int dim = 0;         // LogSoftmax
+  int64_t reduction = kSum;  // not LogSoftmax
+  int dim = 0;               // LogSoftmax
 };
 
-std::unique_ptr<Kernel> MakeKernel(const Call& call);
+// Null: there is nothing to compute.
+std::unique_ptr<Kernel> MakeKernel(const TestCall& call);
 
 // Plans and runs the kernel, in a workspace of exactly the size it asks for.
-void RunCall(const Call& call, TaskRunner& runner);
+void RunCall(const TestCall& call, TaskRunner& runner);
 
 struct Expected {
   double value = 0;
@@ -49,7 +56,7 @@ struct Expected {
 };
 
 // The elements of call.out in row-major order, from the inputs' values.
-std::vector<Expected> Reference(const Call& call);
+std::vector<Expected> Reference(const TestCall& call);
 
 // Whether `value` is what the reference expects, as far as an element of `dtype` and computing in
 // float (or double, if that is the dtype of all tensors) can tell:

@@ -31,7 +31,7 @@ struct ElementCase {
   double target;
   double expected;
   Dtype dtype = Dtype::kFloat;
-  double divisor = 1;
+  int64_t divisor = 1;  // the mean of so many elements
 };
 
 const ElementCase kElementCases[] = {
@@ -86,17 +86,19 @@ const ElementCase kElementCases[] = {
     {"HalfTiesToEven", Operator::kL1Loss, 2049, 2, 1, 1024, Dtype::kFloat16, 2},
 };
 
-// In the middle of a vector and in the elements that are left over after the last one.
+// In the middle of a vector and in the elements that are left over after the last one; a mean is
+// of as many as it divides by.
 TEST(SpecialValuesTest, Elements) {
   for (const ElementCase& c : kElementCases) {
-    for (int64_t size : {1, 37}) {
+    const bool is_mean = c.divisor != 1;
+    for (int64_t size : is_mean ? Shape{c.divisor} : Shape{1, 37}) {
       std::vector<TestTensor> inputs;
       for (double value : {c.grad_output, c.self, c.target}) {
         inputs.emplace_back(ContiguousLayout(c.dtype, {size}));
         inputs.back().Fill([value] { return value; });
       }
-      const Call call{c.op, std::move(inputs), TestTensor(ContiguousLayout(c.dtype, {size})),
-                      c.divisor};
+      const TestCall call{c.op, std::move(inputs), TestTensor(ContiguousLayout(c.dtype, {size})),
+                          is_mean ? kMean : kSum};
       SerialTaskRunner runner;
       RunCall(call, runner);
       for (int64_t i = 0; i < size; ++i) ExpectSame(call.out.Get(i), c.expected, c.name);
@@ -110,8 +112,8 @@ TEST(SpecialValuesTest, LogOfASubnormalTargetIsFinite) {
     inputs.emplace_back(ContiguousLayout(Dtype::kFloat, {37}));
     inputs.back().Fill([value] { return value; });
   }
-  const Call call{Operator::kKlDivTarget, std::move(inputs),
-                  TestTensor(ContiguousLayout(Dtype::kFloat, {37}))};
+  const TestCall call{Operator::kKlDivTarget, std::move(inputs),
+                      TestTensor(ContiguousLayout(Dtype::kFloat, {37}))};
   SerialTaskRunner runner;
   RunCall(call, runner);
   for (int64_t i = 0; i < 37; ++i) EXPECT_NEAR(call.out.Get(i), -102.278929, 2e-5);
@@ -126,7 +128,7 @@ TEST(SpecialValuesTest, ASumOverNoTermsIsZero) {
     inputs.emplace_back(ContiguousLayout(Dtype::kFloat, one));
     inputs.emplace_back(ContiguousLayout(Dtype::kFloat, is_target ? empty : one));
     inputs.emplace_back(ContiguousLayout(Dtype::kFloat, is_target ? one : empty));
-    const Call call{op, std::move(inputs), TestTensor(ContiguousLayout(Dtype::kFloat, one))};
+    const TestCall call{op, std::move(inputs), TestTensor(ContiguousLayout(Dtype::kFloat, one))};
     SerialTaskRunner runner;
     RunCall(call, runner);
     for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(call.out.Get(i), 0);
@@ -168,8 +170,8 @@ TEST(SpecialValuesTest, LogSoftmaxRows) {
         inputs[0].Set(index(1, i), 1);
         inputs[1].Set(index(1, i), 0);
       }
-      Call call{Operator::kLogSoftmax, std::move(inputs),
-                TestTensor(ContiguousLayout(c.dtype, shape))};
+      TestCall call{Operator::kLogSoftmax, std::move(inputs),
+                    TestTensor(ContiguousLayout(c.dtype, shape))};
       call.dim = dim;
       SerialTaskRunner runner;
       RunCall(call, runner);
