@@ -315,6 +315,7 @@ class Operator:
         self.checks = [(m[1], split_arguments(m[2])) for m in self.checks]
         self.cases = []
         self.failures = []
+        self.call_domains = {}  # as the entry's, of the call that is being made
         self.plain = None  # a call that is right, for the refused ones
 
     # Attributes
@@ -399,7 +400,7 @@ class Operator:
     # Inputs
 
     def domain(self, name):
-        return self.entry.domains.get(name)
+        return {**self.entry.domains, **self.call_domains}.get(name)
 
     def make_inputs(self, shapes, dtypes, layouts=None, small=True):
         layouts = layouts or {}
@@ -425,8 +426,11 @@ class Operator:
 
     def uniform(self, dtype):
         """dtypes of all inputs: `dtype` where it is accepted."""
-        return {a.name: dtype if dtype in accepted(a) else self.entry.dtypes.get(a.name, accepted(a)[0])
-                for a in self.inputs}
+        def choose(argument):
+            chosen = self.entry.dtypes.get(argument.name)
+            chosen = chosen(dtype) if callable(chosen) else chosen
+            return chosen or (dtype if dtype in accepted(argument) else accepted(argument)[0])
+        return {a.name: choose(a) for a in self.inputs}
 
     # Cases with values
 
@@ -453,17 +457,19 @@ class Operator:
                      or any(is_floating(d) for v in outputs.values() for d in flat(v))
                      or any("scalar" in v and is_floating(v["scalar"][0]) and self.entry.scalars_decide
                             for v in attributes.values()))
+        in_floats = in_floats and not self.entry.whole
         in_double = any(t.dtype == "DOUBLE" for t in all_inputs)
 
-        def operand(tensor):
+        def operand(argument, tensor):
             values = tensor.values()
-            return values.to(torch.float64) if in_floats and not self.entry.typed else values
+            may_float = any(map(is_floating, accepted(argument)))  # else it is an index or a mask
+            return values.to(torch.float64) if in_floats and may_float else values
 
         known = {}
         for argument in self.inputs:
             tensor = inputs.get(argument.name)
-            known[argument.name] = (None if tensor is None else [operand(t) for t in tensor]
-                                    if isinstance(tensor, list) else operand(tensor))
+            known[argument.name] = (None if tensor is None else [operand(argument, t) for t in tensor]
+                                    if isinstance(tensor, list) else operand(argument, tensor))
         for argument in self.attributes:
             value = self.python_value(argument, attributes.get(argument.name))
             if argument.kind == self.kinds.SCALAR and value is not None:
@@ -506,6 +512,8 @@ class Operator:
             expected, slack, unit = self.compute(inputs, attributes, asked)
         except oracles.Unclear:
             return
+        except Exception as error:
+            raise RuntimeError(f"{self.name}: {name}: {[t.shape for t in inputs.values() if isinstance(t, Tensor)]} {attributes}") from error
         case = {"name": name, "inputs": as_json(inputs)}
         if attributes:
             case["attributes"] = attributes
@@ -531,7 +539,8 @@ class Operator:
         """(name, shapes, attributes) of calls that show different things."""
         if self.entry.calls:
             for i, one in enumerate(self.entry.calls):
-                shapes, attributes = one
+                shapes, attributes, *domains = one
+                self.call_domains = domains[0] if domains else {}
                 by_name = {a.name: a for a in self.attributes}
                 yield (f"call {i}", shapes,
                        {n: self.as_value(by_name[n], v) for n, v in attributes.items()})
@@ -569,11 +578,10 @@ class Operator:
         dtypes = accepted(first) if first else [None]
         if self.entry.only_dtypes:
             dtypes = [d for d in dtypes if d in self.entry.only_dtypes]
-        calls = list(self.calls())
-        if not calls:
-            return
         spare = itertools.cycle(dtypes)
-        for number, (name, shapes, attributes) in enumerate(calls):
+        first_call = None
+        for number, (name, shapes, attributes) in enumerate(self.calls()):
+            first_call = first_call or (shapes, attributes, self.call_domains)
             dtype = next(spare)
             shown = [dtype] if number or self.entry.calls and number else dtypes
             for d in shown:
@@ -582,15 +590,24 @@ class Operator:
             if number and dtype != dtypes[0]:
                 self.add(f"{name}, {dtypes[0]}", self.make_inputs(shapes, self.uniform(dtypes[0])),
                          {**self.default_attributes(dtypes[0], shapes), **attributes})
-        _, shapes, attributes = calls[0]
+        shapes, attributes, self.call_domains = first_call
+        self.make_masked_cases(shapes, attributes, dtypes)
         self.make_attribute_cases(shapes, attributes, dtypes)
         self.make_layout_cases(shapes, attributes, dtypes)
         self.make_output_cases(shapes, attributes, dtypes)
         self.make_mixed_cases(shapes, attributes, dtypes)
-        if self.entry.specials:
+        if self.entry.specials and first is not None:
             self.make_special_cases(attributes, dtypes)
         if self.entry.extra:
             self.entry.extra(self)
+
+    def make_masked_cases(self, shapes, attributes, dtypes):
+        """Each choice among masked outputs."""
+        masked = [o.name for o in self.outputs if o.HasField("mask")]
+        for count in range(1, len(masked)):
+            for names in itertools.combinations(masked, count):
+                self.add(f"only {', '.join(names)}", self.make_inputs(shapes, self.uniform(dtypes[0])),
+                         {**self.default_attributes(dtypes[0], shapes), **attributes}, outputs=list(names))
 
     def make_attribute_cases(self, shapes, attributes, dtypes):
         spare = itertools.cycle(dtypes)

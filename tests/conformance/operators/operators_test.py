@@ -42,11 +42,7 @@ def messages():
     """The classes of the protocol's messages."""
     pool = descriptor_pool.DescriptorPool()
     files = descriptor_pb2.FileDescriptorSet()
-    with tempfile.TemporaryDirectory() as directory:
-        path = pathlib.Path(directory) / "protocol"
-        subprocess.run(["protoc", f"-I{ROOT}/proto", "--include_imports", f"--descriptor_set_out={path}",
-                        "opserve/v1/operator_service.proto"], check=True)
-        files.ParseFromString(path.read_bytes())
+    files.ParseFromString((ROOT / "client/python/opserve/protocol.binpb").read_bytes())
     for file in files.file:
         pool.Add(file)
     return lambda name: GetMessageClass(pool.FindMessageTypeByName(f"opserve.v1.{name}"))

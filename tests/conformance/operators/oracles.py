@@ -30,12 +30,13 @@ class Entry:
     k: float = 2
     domains: dict = dataclasses.field(default_factory=dict)  # by input: see Source.elements
     attributes: dict = dataclasses.field(default_factory=dict)  # by attribute: values, or a function of the dtype
-    dtypes: dict = dataclasses.field(default_factory=dict)  # by input: where the case's dtype is not accepted
-    calls: list = dataclasses.field(default_factory=list)  # (shapes by input, attributes) instead of the usual ones
+    dtypes: dict = dataclasses.field(default_factory=dict)  # by input: its dtype, or a function of the case's
+    # Instead of the usual ones: (shapes by input, attributes) and perhaps domains.
+    calls: list = dataclasses.field(default_factory=list)
     specials: bool = True
     special_values: Optional[Callable] = None
     special_inputs: Optional[list] = None
-    typed: bool = False  # integers stay integers
+    whole: bool = False  # computed in integers whatever the outputs are
     only_dtypes: Optional[list] = None
     mixed: Optional[bool] = None
     scalars_decide: bool = True
@@ -52,6 +53,8 @@ def define(names, function, **options):
 
 
 def find(name):
+    import oracles_of_layers  # the rest of the entries, which needs this module
+    del oracles_of_layers
     if name in ENTRIES:
         return ENTRIES[name]
     if name.startswith("Inplace"):
@@ -196,6 +199,34 @@ define("Addcdiv", addcdiv, special_values=moderate, k=4,
 define("Lerp Lerps", lambda self, end, weight: self + weight * (end - self), special_values=moderate, k=4,
        domains={"weight": (-1, 2)}, terms=lambda self, end, weight: (self.abs() + end.abs()) * (1 + abs(weight)))
 
+define("Atan2", lambda self, other: torch.atan2(self, other))
+define("FloorDivide FloorDivides", lambda self, other: quotient(self, other, 2), special_values=moderate)
+
+
+def remainder(self, other, sign_of_divisor):
+    """Of integers divided by 0: 0."""
+    template = self if torch.is_tensor(self) else other
+    self, other = (torch.as_tensor(x, dtype=template.dtype) for x in (self, other))
+    if template.is_floating_point():
+        rest = torch.fmod(self, other)
+        if sign_of_divisor:
+            rest = torch.where((rest != 0) & ((rest < 0) != (other < 0)), rest + other, rest)
+        return rest
+    zero = other == 0
+    divisor_ = torch.where(zero, torch.ones_like(other), other)
+    rest = self - torch.div(self, divisor_, rounding_mode="floor" if sign_of_divisor else "trunc") * divisor_
+    return torch.where(zero, torch.zeros_like(rest), rest)
+
+
+define("FmodTensor FmodScalar", lambda self, other: remainder(self, other, False), special_values=moderate)
+define("RemainderTensorTensor RemainderTensorScalar RemainderScalarTensor",
+       lambda self, other: remainder(self, other, True), special_values=moderate)
+_bits = {"whole": True, "attributes": {"other": lambda d: [("INT64", 5), ("INT64", -3), ("INT64", 0), ("INT32", 6)] if d != "BOOL"
+                        else [("BOOL", True), ("BOOL", False)]}}
+for _name, _function in {"And": lambda a, b: a & b, "Or": lambda a, b: a | b, "Xor": lambda a, b: a ^ b}.items():
+    define(f"Bitwise{_name}Tensor", (lambda f: lambda self, other: f(self, other))(_function), whole=True)
+    define(f"Bitwise{_name}Scalar", (lambda f: lambda self, other: f(self, other))(_function), **_bits)
+
 # Comparisons and logic
 
 for _name, _function in {"Eq": torch.eq, "Ne": torch.ne, "Gt": torch.gt, "Ge": torch.ge, "Lt": torch.lt,
@@ -213,6 +244,9 @@ define("LogicalXor", lambda self, other: (self != 0) ^ (other != 0), domains={"s
 define("LogicalNot", lambda self: self == 0, domains={"self": (-1, 1)})
 define("BitwiseNot", lambda self, dtypes: 1 - self if dtypes["self"] == "BOOL" else ~self)
 define("IsFinite", lambda self: torch.isfinite(self))
+define("IsInf", lambda x: torch.isinf(x))
+define("IsPosInf", lambda self: self == INF if self.is_floating_point() else torch.zeros_like(self))
+define("IsNegInf", lambda self: self == -INF if self.is_floating_point() else torch.zeros_like(self))
 
 # Copies
 
@@ -273,6 +307,16 @@ def nan_to_num(self, nan, posinf, neginf):
 
 
 define("NanToNum", nan_to_num, attributes={"nan": [0.5, -2.0], "posinf": [2.0, 100.0], "neginf": [-2.0, -100.0]})
+
+for _name in ("Tan", "Sinh", "Cosh", "Atan", "Asinh", "Exp2", "Trunc", "Frac"):
+    _function = {"Exp2": torch.exp2}.get(_name) or getattr(torch, _name.lower())
+    define(_name, (lambda f: lambda self: f(self))(_function),
+           special_values=moderate if _name in ("Tan", "Sinh", "Cosh") else None)
+define("Asin", lambda self: torch.asin(self), domains={"self": (-1, 1)})
+define("Acos", lambda self: torch.acos(self), domains={"self": (-1, 1)})
+define("Acosh", lambda self: torch.acosh(self), domains={"self": (1, 9)})
+define("Atanh", lambda self: torch.atanh(self), domains={"self": (-1, 1)})
+define("Log10", lambda self: torch.log10(self), domains={"self": (0, 10)})
 
 # Activations
 
