@@ -20,8 +20,8 @@
 namespace opserve::server {
 namespace {
 
-// More tensors than any operator's program could name.
-constexpr size_t kMaxPayloads = 1024;
+// As many tensors as a list may have (catalog::kMaxListLength).
+constexpr size_t kMaxPayloads = 4096;
 // More parts than any request has beside its payloads.
 constexpr size_t kMaxHeaderFields = 4096;
 

@@ -338,3 +338,95 @@ def test_unix_socket(tcp_daemon):
         inputs, expected = l1_inputs()
         result = connected.infer("L1LossBackward", inputs, parameters=SUM)
         np.testing.assert_array_equal(result.as_numpy("grad_input"), expected)
+
+
+# Operators of every kind.
+
+
+def test_several_outputs_of_which_one_is_asked_for(client):
+    data = np.arange(12, dtype=np.float32).reshape(3, 4)
+    arguments = {"dim": "[1]"}
+    both = client.infer("VarMean", [tensor("self", data)], parameters=arguments)
+    names = [output.name for output in both.get_response().outputs]
+    assert names == ["var_out", "mean_out"]
+    np.testing.assert_allclose(both.as_numpy("var_out"), data.var(1, ddof=1), rtol=1e-6)
+    np.testing.assert_allclose(both.as_numpy("mean_out"), data.mean(1), rtol=1e-6)
+    for name in names:
+        one = client.infer(
+            "VarMean",
+            [tensor("self", data)],
+            outputs=[triton.InferRequestedOutput(name)],
+            parameters=arguments,
+        )
+        assert [output.name for output in one.get_response().outputs] == [name]
+        np.testing.assert_array_equal(one.as_numpy(name), both.as_numpy(name))
+
+
+def test_a_list_of_inputs(client):
+    parts = [np.full((2, n), n, np.int32) for n in (1, 2, 3)]
+    inputs = [tensor(f"tensors.{i}", part, "INT32") for i, part in enumerate(parts)]
+    result = client.infer("Cat", inputs, parameters={"dim": 1})
+    np.testing.assert_array_equal(result.as_numpy("out"), np.concatenate(parts, 1))
+    refused = error_of(client.infer, "Cat", inputs[::-1], parameters={"dim": 1})
+    assert "out of order" in refused.message()
+
+
+def test_a_list_of_outputs(client):
+    data = np.arange(5, dtype=np.int64)
+    result = client.infer(
+        "SplitTensor", [tensor("self", data, "INT64")], parameters={"split_sections": 2, "dim": 0}
+    )
+    names = [output.name for output in result.get_response().outputs]
+    assert [name.rpartition(".")[2] for name in names] == ["0", "1", "2"]
+    for name, expected in zip(names, ([0, 1], [2, 3], [4])):
+        np.testing.assert_array_equal(result.as_numpy(name), expected)
+
+
+def test_integers_bools_and_numbers_with_a_dtype(client):
+    left, right = np.array([1, 2, 3], np.int64), np.array([3, 2, 1], np.int64)
+    equal = client.infer("EqTensor", [tensor("self", left, "INT64"), tensor("other", right, "INT64")])
+    np.testing.assert_array_equal(equal.as_numpy("out"), left == right)
+    assert equal.as_numpy("out").dtype == np.bool_
+    sums = client.infer(
+        "Adds", [tensor("self", left, "INT64")], parameters={"other": 2, "alpha": 3}
+    )
+    np.testing.assert_array_equal(sums.as_numpy("out"), left + 6)
+
+
+def test_an_argument_in_place(client):
+    own, other = np.array([1, 2], np.float32), np.array([3, 4], np.float32)
+    result = client.infer(
+        "InplaceAdd", [tensor("self", own), tensor("other", other)], parameters={"alpha": 2}
+    )
+    np.testing.assert_array_equal(result.as_numpy("self"), own + 2 * other)
+
+
+def test_an_optional_input_is_left_out(client):
+    data = np.arange(8, dtype=np.float32).reshape(2, 4)
+    result = client.infer(
+        "LayerNorm",
+        [tensor("input", data)],
+        outputs=[triton.InferRequestedOutput("out")],
+        parameters={"normalized_shape": "[4]", "eps": 0.0},
+    )
+    expected = (data - data.mean(1, keepdims=True)) / data.std(1, keepdims=True)
+    np.testing.assert_allclose(result.as_numpy("out"), expected, rtol=1e-5)
+    assert [output.name for output in result.get_response().outputs] == ["out"]
+
+
+@pytest.mark.parametrize(
+    "datatype, dtype",
+    [("INT8", "int8"), ("UINT8", "uint8"), ("INT16", "int16"), ("INT32", "int32"), ("INT64", "int64")],
+)
+def test_typed_contents_of_integers(client, datatype, dtype):
+    field = {"INT64": "int64_contents", "UINT8": "uint_contents"}.get(datatype, "int_contents")
+    data = np.array([1, 2, 100], dtype)
+    made = triton.InferInput("self", [3], datatype)
+    getattr(made._get_tensor().contents, field).extend(data.tolist())
+    result = client.infer("EqScalar", [made], parameters={"other": 2})
+    np.testing.assert_array_equal(result.as_numpy("out"), [False, True, False])
+    if datatype in ("INT32", "INT64"):  # nothing else fits their fields
+        return
+    getattr(made._get_tensor().contents, field)[0] = 1 << 20
+    refused = error_of(client.infer, "EqScalar", [made], parameters={"other": 2})
+    assert "has an element that is no" in refused.message()
