@@ -113,8 +113,11 @@ TEST(MathTest, ExpInTheLibraryIsWithinOneUlpAndABit) {
   const void* inputs[] = {&minus_one, nullptr, x.data()};
   SerialTaskRunner runner;
 
-  MakeKlDivBackward(scalar, layout, layout, layout, 1, /*log_target=*/true)
-      ->Run(inputs, result.data(), nullptr, runner);
+  void* const outputs[] = {result.data()};
+  MakeKernel("aclnnKlDivBackward", {.inputs = {{scalar}, {layout}, {layout}},
+                                    .outputs = {{layout}},
+                                    .attributes = {int64_t{0}, /*log_target=*/true}})
+      ->Run(inputs, outputs, nullptr, runner);
 
   for (size_t i = 0; i < x.size(); ++i) {
     const double exact = std::exp(static_cast<double>(x[i]));

@@ -76,8 +76,10 @@ void TestTensor::Set(int64_t index, double value) {
   VisitDtype(layout_.dtype, [&](auto element) {
     using Element = decltype(element);
     Element& stored = static_cast<Element*>(address())[ElementOffset(layout_, index)];
-    if constexpr (std::is_same_v<Element, double>) {
-      stored = value;
+    if constexpr (std::is_same_v<Element, double> || std::is_integral_v<Element>) {
+      stored = static_cast<Element>(value);
+    } else if constexpr (std::is_same_v<Element, Bool>) {
+      stored = Bool{value != 0};
     } else {
       stored = Narrowed<Element>(static_cast<float>(value));
     }
