@@ -114,6 +114,18 @@ def decode(array, dtype):
     return torch.from_numpy(np.asarray(array.astype(np.int64)))
 
 
+def rounded(number, dtype):
+    """What `dtype` makes of it."""
+    if not is_floating(dtype):
+        return number
+    return float(decode(encode(torch.tensor(float(number), dtype=torch.float64), dtype), dtype))
+
+
+def is_castable(dtype, to):
+    """Whether a result of `dtype` may be stored as `to`: only within its kind or to a greater one."""
+    return lift(to, dtype) == to
+
+
 class Tensor:
     """An input: `array` has its elements as encode gives them, whatever lies between them in memory."""
 
@@ -354,10 +366,13 @@ class Operator:
             default = argument.default
             if argument.kind in (self.kinds.TEXT, self.kinds.DTYPE):
                 return default
-            return json.loads(default) if re.match(r"[-\[0-9tf]", default) else default
+            value = json.loads(default) if re.match(r"[-\[0-9tf]", default) else default
+            return rounded(value, "FLOAT") if argument.kind == self.kinds.FLOAT else value
         (field, content), = value.items()
         if field == "scalar":
-            return content[1]
+            return rounded(content[1], content[0])
+        if argument.kind == self.kinds.FLOAT:
+            return rounded(content, "FLOAT")
         if field == "name":
             return {n: int(v) for n, v in (pair.split("=") for pair in argument.names.split())}[content]
         return content
@@ -508,6 +523,11 @@ class Operator:
         if self.entry.skip and call(self.entry.skip, {
                 "inputs": inputs, "attributes": attributes, "asked": asked, "name": name}):
             return
+        for check, arguments in self.checks:
+            if check == "castable" and not is_castable(Rule(inputs, attributes).dtype(arguments[0]),
+                                                       inputs[arguments[1]].dtype):
+                self.refuse(name, arguments[1], inputs, attributes)
+                return
         try:
             expected, slack, unit = self.compute(inputs, attributes, asked)
         except oracles.Unclear:
@@ -521,8 +541,10 @@ class Operator:
         requests += [[n, None] for n in outputs or [] if n not in asked]
         if requests:
             case["outputs"] = requests
-        if outputs:
-            expected = {n: t for n, t in expected.items() if n in outputs}
+        masked = [o.name for o in self.outputs if o.role == self.kinds.OUTPUT and (o.HasField("mask") or o.optional)]
+        named = [n for n, _ in requests]
+        if any(n in masked for n in named):
+            expected = {n: t for n, t in expected.items() if n in named or n not in masked}
         case["expected"] = {n: t.json() for n, t in expected.items()}
         if any(is_floating(t.dtype) for t in expected.values()):
             case["ulps"] = self.entry.ulps
@@ -552,7 +574,7 @@ class Operator:
         to_first = any(n in ("broadcasts_to",) for n, _ in self.checks) or self.outputs[0].role == self.kinds.IN_PLACE
         least = max([int(a[1]) for n, a in self.checks if n == "rank"] + [0])
         shapes = [("same shapes", [4, 5]), ("odd number of elements", [133]), ("0-d", []), ("one element", [1]),
-                  ("empty", [0, 3]), ("rank 8", [1, 2, 1, 3, 1, 2, 1, 2])]
+                  ("empty", [0, 3]), ("rank 8", [1, 2, 1, 3, 1, 2, 1, 2]), ("three axes", [2, 3, 4]), ("two axes", [17, 9])]
         if any(n == "not_empty" for n, _ in self.checks):
             shapes = [s for s in shapes if s[0] != "empty"]
         for name, shape in shapes:
@@ -562,8 +584,9 @@ class Operator:
             yield f"without {optional[i]}", {n: [4, 5] for n in names + optional if n != optional[i]}, {}
         if optional:
             yield "without all that is optional", {n: [4, 5] for n in names}, {}
+        shrinks = [a[0] for n, a in self.checks if n == "broadcasts_to"]
         fixed = {a for n, arguments in self.checks if n in ("same_shape",) for a in arguments}
-        free = [n for n in names + optional if n not in fixed][0 if not to_first else 1:]
+        free = [n for n in names + optional if n not in fixed and (n in shrinks or not to_first)]
         if spreads and len(names + optional) > 1:
             for small in ([5], [4, 1], [1], []):
                 for n in free:
@@ -571,6 +594,8 @@ class Operator:
             if not to_first and not fixed:
                 yield ("broadcast both ways",
                        {n: [[4, 1], [1, 5], [5]][i % 3] for i, n in enumerate(names + optional)}, {})
+                if any(n == "not_empty" for n, _ in self.checks):
+                    return
                 yield "broadcast to nothing", {n: [[0, 1], [1, 5], []][i % 3] for i, n in enumerate(names)}, {}
 
     def make_values(self):
@@ -583,11 +608,11 @@ class Operator:
         for number, (name, shapes, attributes) in enumerate(self.calls()):
             first_call = first_call or (shapes, attributes, self.call_domains)
             dtype = next(spare)
-            shown = [dtype] if number or self.entry.calls and number else dtypes
+            shown = dtypes if not number or self.entry.calls and len(dtypes) <= 3 else [dtype]
             for d in shown:
                 self.add(f"{name}, {d}", self.make_inputs(shapes, self.uniform(d)),
                          {**self.default_attributes(d, shapes), **attributes})
-            if number and dtype != dtypes[0]:
+            if dtypes[0] not in shown:
                 self.add(f"{name}, {dtypes[0]}", self.make_inputs(shapes, self.uniform(dtypes[0])),
                          {**self.default_attributes(dtypes[0], shapes), **attributes})
         shapes, attributes, self.call_domains = first_call
@@ -603,8 +628,8 @@ class Operator:
 
     def make_masked_cases(self, shapes, attributes, dtypes):
         """Each choice among masked outputs."""
-        masked = [o.name for o in self.outputs if o.HasField("mask")]
-        for count in range(1, len(masked)):
+        masked = [o.name for o in self.outputs if o.role == self.kinds.OUTPUT and (o.HasField("mask") or o.optional)]
+        for count in range(1, len(masked) + 1):
             for names in itertools.combinations(masked, count):
                 self.add(f"only {', '.join(names)}", self.make_inputs(shapes, self.uniform(dtypes[0])),
                          {**self.default_attributes(dtypes[0], shapes), **attributes}, outputs=list(names))
@@ -720,6 +745,9 @@ class Operator:
         self.refuse("unknown attribute", "no_such", attributes={**attributes, "no_such": {"int64_value": 1}})
         self.refuse("unknown output", "no_such", outputs=[["no_such", None]])
         self.refuse("unknown operator", "", operator=self.name + "X")
+        self.refuse("operator in small letters", "", operator=self.name.lower())
+        self.refuse("attribute without a name", "", attributes={**attributes, "": {"int64_value": 1}})
+        self.refuse("output without a name", "", outputs=[["", None]])
         names_out = [o.name for o in self.outputs]
         self.refuse("output twice", names_out[0], outputs=[[names_out[0], None]] * 2)
         for argument in self.inputs:
@@ -776,6 +804,9 @@ class Operator:
                  ("negative stride", raw(d, [2], data, [-1], 0)),
                  ("too few strides", raw(d, [1, 1], text(np.zeros(size, "u1")), [1], 0)),
                  ("view leaves its storage", raw(d, [2], text(np.zeros(size, "u1")), [1], 1)),
+                 ("negative offset", raw(d, [1], data, [1], -1)),
+                 ("offset beyond its storage", raw(d, tensor.shape, data, None, 2**40)),
+                 ("more elements than there can be", raw(d, [2**40, 2**40], data)),
                  ("no dtype", raw("UNSPECIFIED", tensor.shape, data)),
                  ("no storage", raw(d, tensor.shape, None))]
         for what, content in cases:
@@ -832,7 +863,11 @@ class Operator:
         has = lambda n: isinstance(inputs.get(n), Tensor)
         tell = f"{check}({', '.join(arguments)})"
         words = re.findall(r"\w+", " ".join(arguments))
-        named = [w for w in words if w in inputs or any(a.name == w for a in self.attributes)]
+        named = [w for w in words if any(a.name == w for a in self.attributes)]
+        if check != "elements":
+            named += list(inputs)  # another check may be the first to see it
+        else:
+            named += [w for w in words if w in inputs]
         if check == "same_dtype":
             for n in arguments[1:]:
                 if not has(n) or not has(arguments[0]):
@@ -841,7 +876,7 @@ class Operator:
                 argument = next(a for a in self.inputs if a.name == n)
                 other = [d for d in accepted(argument) if d != mine]
                 if other:
-                    self.refuse(tell + f" {n} {other[0]}", arguments, {**inputs, n: Tensor(
+                    self.refuse(tell + f" {n} {other[0]}", list(inputs), {**inputs, n: Tensor(
                         other[0], np.ones(inputs[n].array.shape, NUMPY[other[0]]))})
         elif check in ("same_shape", "shape_is", "trailing", "same_elements", "lists_like") and has(arguments[0]):
             for shape in ([s + 1 for s in inputs[arguments[0]].shape] or [2], inputs[arguments[0]].shape + [2]):
@@ -873,11 +908,13 @@ class Operator:
             self.refuse(tell, named, attributes={**attributes, arguments[0]: {"scalar": ["FLOAT", 0.0]}})
         elif check == "elements" and has(arguments[0]) and arguments[-1] == "1":
             self.refuse(tell, named, {**inputs, arguments[0]: self.shaped(arguments[0], [2])})
+        elif check == "is":
+            self.refuse(tell, arguments[0], attributes={**attributes, arguments[0]: {"bool_value": arguments[1] == "false"}})
         elif check == "either":
             self.refuse(tell, named + [""], attributes={n: v for n, v in attributes.items() if n not in arguments})
         elif check == "double_alone" and has(arguments[0]) and "DOUBLE" in accepted(self.inputs[0]):
             for n in arguments:
-                self.refuse(tell + f" {n}", arguments, {**inputs, n: Tensor(
+                self.refuse(tell + f" {n}", [""], {**inputs, n: Tensor(
                     "DOUBLE", np.ones(inputs[n].array.shape))})
 
     def write(self):

@@ -63,7 +63,7 @@ def write_tensor(given, tensor, payloads):
     tensor.dtype = NUMBERS[dtype]
     tensor.shape.extend(shape)
     if view:
-        tensor.strides.extend(view[0])
+        tensor.strides.extend(view[0] or [])
         tensor.offset = view[1]
     if data is not None:
         tensor.payload = len(payloads)
@@ -150,7 +150,7 @@ def compare(expected, dtype, data, case, slack, worst):
         if slack:
             allowed = allowed + np.frombuffer(base64.b64decode(slack), "<f4")
         if error.size:
-            worst.error = max(worst.error, np.max(error / ulp))
+            worst.error = max(worst.error, np.max(error / unit))
             worst.allowed = max(worst.allowed, np.max(error / allowed))
         wrong = np.flatnonzero(error > allowed)
     if not wrong.size:

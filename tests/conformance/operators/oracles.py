@@ -155,11 +155,10 @@ define("ClampTensor", clamp)
 
 def power(base, exponent):
     if torch.is_tensor(base) and base.is_floating_point() or torch.is_tensor(exponent) and exponent.is_floating_point():
-        return torch.pow(base, exponent)
-    template = base if torch.is_tensor(base) else exponent
+        both = [x.numpy() if torch.is_tensor(x) else float(x) for x in (base, exponent)]
+        return torch.from_numpy(np.asarray(np.power(*both)))
     base, exponent = torch.broadcast_tensors(torch.as_tensor(base, dtype=torch.int64),
                                              torch.as_tensor(exponent, dtype=torch.int64))
-    del template
 
     def one(a, b):
         if b < 0:
@@ -208,7 +207,7 @@ def remainder(self, other, sign_of_divisor):
     template = self if torch.is_tensor(self) else other
     self, other = (torch.as_tensor(x, dtype=template.dtype) for x in (self, other))
     if template.is_floating_point():
-        rest = torch.fmod(self, other)
+        rest = torch.from_numpy(np.asarray(np.fmod(self.numpy(), other.numpy())))  # torch's fails for subnormals
         if sign_of_divisor:
             rest = torch.where((rest != 0) & ((rest < 0) != (other < 0)), rest + other, rest)
         return rest
@@ -283,7 +282,7 @@ define("Sign", lambda self: torch.where(self != self, torch.zeros_like(self), to
 define("Exp", lambda self: torch.exp(self))
 define("Expm1", lambda self: torch.expm1(self))
 define("Log", lambda self: torch.log(self), domains={"self": (0, 10)})
-define("Log1p", lambda self: torch.log1p(self), domains={"self": (-0.9, 10)})
+define("Log1p", lambda self: torch.from_numpy(np.asarray(np.log1p(self.numpy()))), domains={"self": (-0.9, 10)})
 define("Log2", lambda self: torch.log2(self), domains={"self": (0, 10)})
 define("Sqrt", lambda self: torch.sqrt(self), domains={"self": (0, 10)})
 define("Rsqrt", lambda self: 1 / torch.sqrt(self), domains={"self": (0, 10)})
@@ -907,7 +906,7 @@ define("Flip", lambda self, dims: self.flip(dims), specials=False, calls=[
 define("Roll", lambda x, shifts, dims: x.roll(shifts, dims) if dims else x.roll(shifts), specials=False, calls=[
     ({"x": s}, {"shifts": n, "dims": d}) for s, n, d in (
         ([4, 5], [1], [0]), ([4, 5], [-2], [1]), ([4, 5], [1, 2], [0, 1]), ([4, 5], [7], [-1]), ([133], [40], [0]),
-        ([4, 5], [3], []), ([2, 3, 4], [1, 1], [0, 2]), ([0, 3], [1], [0]), ([4, 5], [1, 1], [1, 1]))])
+        ([4, 5], [3], []), ([2, 3, 4], [1, 1], [0, 2]), ([0, 3], [1], [0]), ([4, 5], [0], [1]))])
 define("ConstantPadNd", lambda self, pad, value: F.pad(self, pad, value=value), specials=False,
        attributes={"value": lambda d: [("INT64", 2), ("INT64", 0)] + (
            [("FLOAT", 1.5), ("DOUBLE", -0.5)] if d in ("FLOAT", "FLOAT16", "BF16", "DOUBLE") else [])}, calls=[

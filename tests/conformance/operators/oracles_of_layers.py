@@ -82,10 +82,11 @@ define("LogitGrad", logit_grad, domains={"x": (0.01, 0.99)}, attributes={"eps": 
 
 define("Arange", lambda start, end, step, out_dtypes: torch.tensor(
     [start + i * step for i in range(max(0, math.ceil((end - start) / step)))],
-    dtype=torch.float64 if isinstance(start, float) else torch.int64), calls=[
+    dtype=torch.float64), calls=[
         ({}, {"start": a, "end": b, "step": c}) for a, b, c in (
             (0, 5, 1), (2, 20, 3), (5, 0, -2), (0.5, 4.0, 0.5), (0, 0, 1), (-3, 3, 2), (0, 300, 1),
-            (1.0, -1.0, -0.25), (("INT32", 3), ("INT32", 9), ("INT32", 2)), (0, 7, 7), (0, 1, 5))])
+            (1.0, -1.0, -0.25), (3, 5, 0.75), (("INT32", 3), ("INT32", 9), ("INT32", 2)), (0, 7, 7), (0, 1, 5))],
+       attributes={"step": [2, 1.5, ("DOUBLE", 0.5)], "start": [1, -2.5]})
 define("Eye", lambda n, m: torch.eye(n, m, dtype=torch.float64), calls=[
     ({}, {"n": n, "m": m}) for n, m in ((3, 3), (2, 4), (4, 2), (1, 1), (0, 3), (3, 0), (19, 21), (1, 7), (7, 1))])
 define("Linspace", lambda start, end, steps: torch.linspace(float(start), float(end), steps, dtype=torch.float64),
@@ -233,11 +234,12 @@ def adamw_calls():
     return calls
 
 
-_adam = {"specials": False, "ulps": 4, "k": 16, "mixed": False}
+_decays = {n: [0.5, 0.75] for n in ("beta1", "beta2", "weight_decay", "eps", "momentum", "dampening", "ema_decay", "lr")}
+_adam = {"attributes": _decays, "specials": False, "ulps": 4, "k": 16, "mixed": False}
 _moments = {"v": (0.1, 4), "max_grad_norm": (0.1, 4), "s": (-2, 2), "step": whole_numbers}
-define("ApplyAdamWV2", adamw, calls=adamw_calls(), domains=_moments, attributes={"lr": [0.125, 0.001]},
+define("ApplyAdamWV2", adamw, calls=adamw_calls(), domains=_moments,
        dtypes={"step": "INT64"},
-       terms=lambda var, m, v, grad, lr: {"var": bounded(var) + 10 * lr * bounded(m, grad), "m": bounded(m, grad)}, **_adam)
+       terms=lambda var, m, v, grad, lr: {"var": bounded(var) + 10 * lr * bounded(m, grad), "m": bounded(m, grad), "v": bounded(v, grad * grad)}, **_adam)
 
 
 def ema_adam(grad, var, m, v, s, step, lr, ema_decay, beta1, beta2, eps, mode, bias_correction, weight_decay):
@@ -253,7 +255,7 @@ def ema_adam(grad, var, m, v, s, step, lr, ema_decay, beta1, beta2, eps, mode, b
     return {"var": var, "m": m, "v": v, "s": ema_decay * s + (1 - ema_decay) * var}
 
 
-_ema_terms = lambda grad, var, m, s, lr: {"var": bounded(var) + 10 * lr * bounded(m, grad, var),
+_ema_terms = lambda grad, var, m, v, s, lr: {"v": bounded(v) + (grad.abs() + var.abs())**2, "var": bounded(var) + 10 * lr * bounded(m, grad, var),
                                           "m": bounded(m, grad, var), "s": bounded(s, var) + lr * bounded(m, grad)}
 define("ApplyFusedEmaAdam", ema_adam, domains=_moments, terms=_ema_terms, **{**_adam, "k": 100}, calls=[
     ({**{n: s for n in ("grad", "var", "m", "v", "s")}, "step": [1]}, {
@@ -357,8 +359,8 @@ define("Renorm", renorm, specials=False, ulps=6, calls=[({"self": s}, {"dim": d,
 # Softmax
 
 
-define("Softmax", lambda self, dim: torch.softmax(self, dim) if self.dim() else torch.ones_like(self),
-       calls=softmax_calls("self"), specials=False, ulps=6)
+define("Softmax", lambda self, dim: torch.softmax(self, dim), calls=softmax_calls("self"), specials=False, ulps=4,
+       terms=lambda self, dim: torch.softmax(self, dim) * ones(self, 1.0))
 define("LogSoftmax", lambda self, dim: torch.log_softmax(self, dim), calls=softmax_calls("self"), specials=False,
        ulps=4, terms=lambda self: ones(self), k=2)
 define("SoftmaxBackward", lambda grad_output, output, dim: output * (grad_output - (grad_output * output).sum(
@@ -373,11 +375,13 @@ def masked_softmax(x, mask, scale):
 
 MASKED = [([2, 3, 4, 5], [2, 3, 4, 5]), ([2, 3, 4, 5], [1, 1, 4, 5]), ([2, 3, 4, 5], [2, 1, 4, 5]), ([1, 1, 1, 133], [1, 1, 1, 133]),
           ([1, 2, 32, 32], [1, 2, 32, 32]), ([2, 2, 3, 64], [1, 2, 3, 64])]
-define("ScaledMaskedSoftmax", masked_softmax, specials=False, ulps=8, attributes={"scale": [1.0, 0.5, 2.0]},
+define("ScaledMaskedSoftmax", masked_softmax, specials=False, ulps=4,
+       attributes={"scale": [1.0, 0.5, 2.0], "fixed_triu_mask": [False]},
+       terms=lambda x, mask, scale: masked_softmax(x, mask, scale) * ones(x * scale, 1.0),
        calls=[({"x": s, "mask": m}, {}) for s, m in MASKED])
 define("ScaledMaskedSoftmaxBackward", lambda grad_output, y, mask, scale: torch.where(
     mask != 0, torch.zeros_like(y), scale * y * (grad_output - (grad_output * y).sum(-1, keepdim=True))),
-       specials=False, k=8, domains={"y": (0, 1)}, attributes={"scale": [1.0, 0.5, 2.0]},
+       specials=False, k=8, domains={"y": (0, 1)}, attributes={"scale": [1.0, 0.5, 2.0], "fix_triu_mask": [False]},
        terms=lambda grad_output, y, scale: abs(scale) * y * (grad_output.abs() + (grad_output * y).abs().sum(-1, keepdim=True)),
        calls=[({"grad_output": s, "y": s, "mask": m}, {}) for s, m in MASKED])
 
