@@ -366,6 +366,7 @@ class Operator:
             default = argument.default
             if argument.kind in (self.kinds.TEXT, self.kinds.DTYPE):
                 return default
+            default = default.split()[-1]  # "DOUBLE 0.01"
             value = json.loads(default) if re.match(r"[-\[0-9tf]", default) else default
             return rounded(value, "FLOAT") if argument.kind == self.kinds.FLOAT else value
         (field, content), = value.items()
@@ -771,7 +772,8 @@ class Operator:
     def shaped(self, name, shape, dtype=None):
         argument = next(a for a in self.inputs if a.name == name)
         dtype = dtype or self.plain[0][name].dtype
-        return Tensor(dtype, self.source.elements(shape, dtype, self.domain(name)))
+        domain = self.domain(name)  # a function knows only the shape that is right
+        return Tensor(dtype, self.source.elements(shape, dtype, None if callable(domain) else domain))
 
     def refuse_input(self, argument, inputs):
         name = argument.name

@@ -280,7 +280,7 @@ def fused_adamw(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_ste
 
 def fused_adamw_calls():
     calls = []
-    for shapes in (_list, [[4, 5]], [[133], [7]]):
+    for shapes in (_list[:4], [[4, 5]], [[33], [7]]):
         for amsgrad, maximize, scaled in itertools.product((False, True), repeat=3):
             names = ["params", "grads", "exp_avgs", "exp_avg_sqs"] + (["max_exp_avg_sqs"] if amsgrad else [])
             given = {**{n: shapes for n in names}, "state_steps": [[1]] * len(shapes)}
@@ -374,7 +374,7 @@ def masked_softmax(x, mask, scale):
 
 
 MASKED = [([2, 3, 4, 5], [2, 3, 4, 5]), ([2, 3, 4, 5], [1, 1, 4, 5]), ([2, 3, 4, 5], [2, 1, 4, 5]), ([1, 1, 1, 133], [1, 1, 1, 133]),
-          ([1, 2, 32, 32], [1, 2, 32, 32]), ([2, 2, 3, 64], [1, 2, 3, 64])]
+          ([1, 2, 5, 32], [1, 2, 5, 32]), ([2, 2, 3, 64], [1, 2, 3, 64])]
 define("ScaledMaskedSoftmax", masked_softmax, specials=False, ulps=4,
        attributes={"scale": [1.0, 0.5, 2.0], "fixed_triu_mask": [False]},
        terms=lambda x, mask, scale: masked_softmax(x, mask, scale) * ones(x * scale, 1.0),
@@ -780,3 +780,787 @@ define("BatchNormElemtBackward", lambda grad_out, input, mean, invstd, weight, s
        domains={**_rstd, "counter": whole_numbers}, dtypes={"counter": "INT32"}, mixed=False, **_rows,
        calls=with_optional([({"grad_out": s, "input": s, "counter": [2], **{
            n: [s[1]] for n in ("mean", "invstd", "weight", "sum_dy", "sum_dy_xmu")}}, {}) for s in CHANNELS], "weight"))
+
+# Matrices. Sums of n products may be off by n units of rounding at most; by much less, in pieces.
+
+_sums = {"specials": False, "k": 8}
+
+
+def products(function, *names):
+    """A function of tensors, and the same of their magnitudes."""
+    return {"function": function, "terms": magnitudes(function)}
+
+
+def magnitudes(function):
+    import inspect
+    names = list(inspect.signature(function).parameters)
+
+    def of_magnitudes(**arguments):
+        return function(**{n: a.abs() if torch.is_tensor(a) else abs(a) if isinstance(a, (int, float)) and not isinstance(
+            a, bool) else a for n, a in arguments.items()})
+
+    of_magnitudes.__signature__ = inspect.signature(function)
+    return of_magnitudes
+
+
+def matrix(names, function, **options):
+    define(names, function, **{"terms": magnitudes(function), **_sums, **options})
+
+
+MATMULS = [([4, 5], [5, 3]), ([5], [5]), ([4, 5], [5]), ([5], [5, 3]), ([2, 4, 5], [2, 5, 3]), ([2, 4, 5], [5, 3]),
+           ([1, 4, 5], [3, 5, 2]), ([2, 1, 4, 5], [3, 5, 2]), ([17, 67], [67, 19]), ([1, 133], [133, 1]), ([4, 0], [0, 3]),
+           ([0, 4], [4, 3]), ([2, 4, 5], [5]), ([5], [2, 5, 3]), ([33, 34], [34, 35])]
+matrix("Matmul", lambda self, mat2: torch.matmul(self, mat2), calls=[({"self": a, "mat2": b}, {}) for a, b in MATMULS])
+MMS = [(a, b) for a, b in MATMULS[:-1] if len(a) == len(b) == 2]
+BMMS = [([2, 4, 5], [2, 5, 3]), ([3, 1, 7], [3, 7, 2]), ([1, 17, 67], [1, 67, 19]), ([2, 4, 0], [2, 0, 3]), ([0, 4, 5], [0, 5, 3]),
+        ([2, 1, 1], [2, 1, 1]), ([5, 9, 8], [5, 8, 9])]
+matrix("Mm", lambda self, mat2: torch.mm(self, mat2), calls=[({"self": a, "mat2": b}, {}) for a, b in MMS])
+matrix("BatchMatMul", lambda self, mat2: torch.matmul(self, mat2), calls=[
+    ({"self": a, "mat2": b}, {}) for a, b in BMMS + [([1, 4, 5], [3, 5, 2])]])
+
+
+def rows_of(a, b):
+    return [*a[:-1], b[-1]]
+
+
+def added(name_a, name_b, pairs, self_shapes):
+    return [({"self": shape, name_a: a, name_b: b}, {}) for a, b in pairs for shape in self_shapes(rows_of(a, b))]
+
+
+_factors = {"attributes": {"alpha": [2.0, 0.5, ("INT64", 3), 0.0], "beta": [0.5, 0.0, -1.0]}}
+matrix("Addmm", lambda self, mat1, mat2, beta, alpha: (beta * self if beta else 0) + alpha * (mat1 @ mat2), **_factors,
+       calls=added("mat1", "mat2", MMS[:2], lambda s: [s, s[1:], [s[0], 1], []]) +
+       added("mat1", "mat2", MMS[2:], lambda s: [s[1:]]))
+matrix("InplaceAddmm", lambda self, mat1, mat2, beta, alpha: (beta * self if beta else 0) + alpha * (mat1 @ mat2),
+       **_factors, calls=added("mat1", "mat2", MMS, lambda s: [s]))
+matrix("Baddbmm", lambda self, batch1, batch2, beta, alpha: (beta * self if beta else 0) + alpha * (batch1 @ batch2),
+       **_factors, calls=added("batch1", "batch2", BMMS, lambda s: [s, s[1:], s[2:]]))
+matrix("InplaceBaddbmm", lambda self, batch1, batch2, beta, alpha: (beta * self if beta else 0) + alpha * (
+    batch1 @ batch2), **_factors, calls=added("batch1", "batch2", BMMS, lambda s: [s]))
+matrix("Addbmm", lambda self, batch1, batch2, beta, alpha: (beta * self if beta else 0) + alpha * (
+    batch1 @ batch2).sum(0), **_factors, calls=added("batch1", "batch2", BMMS, lambda s: [s[1:], s[2:]]))
+MVS = [([4, 5], [5]), ([17, 67], [67]), ([1, 133], [133]), ([4, 0], [0]), ([0, 4], [4]), ([133, 1], [1])]
+matrix("Mv", lambda self, vec: self @ vec, calls=[({"self": a, "vec": b}, {}) for a, b in MVS])
+matrix("Addmv", lambda self, mat, vec, alpha, beta: (beta * self if beta else 0 * self) + alpha * (mat @ vec), calls=[
+    ({"self": shape, "mat": a, "vec": b}, {}) for a, b in MVS for shape in ([a[0]], [1], [])],
+       attributes={"alpha": lambda d: [2, 3] if d not in ("FLOAT", "FLOAT16", "BF16", "DOUBLE") else [2.0, 0.5],
+                   "beta": lambda d: [0, 2] if d not in ("FLOAT", "FLOAT16", "BF16", "DOUBLE") else [0.0, 0.5]})
+matrix("Dot", lambda self, tensor: (self * tensor).sum(), calls=[
+    ({"self": [n], "tensor": [n]}, {}) for n in (5, 1, 133, 0, 1000, 64, 17)])
+matrix("Ger", lambda self, vec2: torch.outer(self, vec2), calls=[
+    ({"self": [n], "vec2": [m]}, {}) for n, m in ((4, 5), (1, 1), (133, 2), (0, 3), (3, 0), (17, 19))])
+
+
+def gemm(a, b, c, alpha, beta, trans_a, trans_b):
+    return alpha * ((a.t() if trans_a else a) @ (b.t() if trans_b else b)) + beta * c
+
+
+matrix("Gemm", gemm, attributes={"alpha": [2.0, 0.5], "beta": [0.5, 0.0], "trans_a": [0], "trans_b": [0]}, calls=[
+    ({"a": a[::-1] if ta else a, "b": b[::-1] if tb else b, "c": c}, {"trans_a": ta, "trans_b": tb})
+    for a, b in MMS[:3] for ta, tb in ((0, 0), (1, 0), (0, 1), (1, 1)) for c in (rows_of(a, b), [b[-1]])])
+
+# Indices
+
+
+def below(limit):
+    """Indices less than it."""
+    return lambda shape, random: random.integers(0, max(limit, 1), shape)
+
+
+def both_signs(limit):
+    return lambda shape, random: random.integers(-limit, limit, shape)
+
+
+def apart(limit, axis):
+    """Indices that differ along an axis."""
+    def draw(shape, random):
+        shape = list(shape)
+        whole = list(shape)
+        if shape:
+            whole[axis] = limit
+        order = np.argsort(random.random(whole), axis=axis if shape else None)
+        return np.take(order, range(shape[axis]), axis=axis) if shape else np.zeros([], np.int64)
+    return draw
+
+
+define("Embedding", lambda weight, indices: weight[indices], specials=False, mixed=False, dtypes={"indices": "INT64"}, calls=[
+    ({"weight": w, "indices": i}, {}, {"indices": below(w[0])}) for w, i in (
+        ([10, 4], [5]), ([10, 4], [2, 3]), ([10, 4], []), ([3, 67], [7]), ([3, 1], [2, 0]), ([133, 3], [64]),
+        ([2, 2], [1, 2, 1, 2, 1, 2, 2]), ([1, 5], [9]))], extra=lambda operator: index_dtypes(operator, "indices"))
+
+
+def index_dtypes(operator, *names):
+    """The first call again with each dtype of the indices."""
+    operator.call_domains = {}
+    shapes, attributes, domains = operator.entry.calls[0]
+    operator.call_domains = domains
+    by_name = {a.name: a for a in operator.attributes}
+    for dtype in ("INT32", "INT64", "UINT8", "INT8", "INT16"):
+        chosen = operator.uniform("FLOAT")
+        for argument in operator.inputs:
+            if argument.name in names:
+                if dtype not in argument.dtypes.split() and "integers" not in argument.dtypes.split():
+                    return
+                chosen[argument.name] = dtype
+        operator.add(f"indices of {dtype}", operator.make_inputs(shapes, chosen),
+                     {n: operator.as_value(by_name[n], v) for n, v in attributes.items()})
+
+
+def embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq):
+    rows = grad.reshape(-1, grad.shape[-1])
+    flat = indices.reshape(-1)
+    out = torch.zeros(num_weights, grad.shape[-1], dtype=torch.float64)
+    counts = torch.bincount(flat, minlength=num_weights) if flat.numel() else None
+    for i, index in enumerate(flat.tolist()):
+        if index != padding_idx:
+            out[index] += rows[i] / (int(counts[index]) if scale_grad_by_freq else 1)
+    return out
+
+
+define("EmbeddingDenseBackward", embedding_backward, specials=False, mixed=False, k=8, dtypes={"indices": "INT64"}, calls=[
+    ({"grad": [*i, c], "indices": i}, {"num_weights": n, "padding_idx": p, "scale_grad_by_freq": s}, {"indices": below(n)})
+    for i, c, n, p, s in (([5], 4, 10, -1, False), ([2, 3], 4, 3, -1, False), ([2, 3], 4, 3, 1, True), ([64], 3, 4, 2, False),
+                          ([64], 67, 4, -1, True), ([0], 3, 4, -1, False), ([7], 1, 1, -1, False), ([9], 2, 3, 0, True))],
+       terms=lambda grad, indices, num_weights: embedding_backward(grad.abs(), indices, num_weights, -1, False),
+       extra=lambda operator: index_dtypes(operator, "indices"))
+GATHERS = [([4, 5], 1, [4, 3]), ([4, 5], 0, [2, 5]), ([4, 5], -1, [3, 9]), ([133], 0, [67]), ([2, 3, 4], 1, [2, 2, 3]),
+           ([4, 5], 0, [0, 5]), ([1, 2, 1, 3, 1, 2, 1, 2], 3, [1, 2, 1, 2, 1, 2, 1, 2]), ([], 0, [])]
+define("Gather", lambda self, dim, index: torch.gather(self, dim, index), specials=False, mixed=False,
+       dtypes={"index": "INT64"}, calls=[({"self": s, "index": i}, {"dim": d}, {"index": below(s[d] if s else 1)})
+                                         for s, d, i in GATHERS], extra=lambda operator: index_dtypes(operator, "index"))
+
+
+def take(self, dim, index):
+    dim %= max(self.dim(), 1)
+    flat = torch.index_select(self, dim, index.reshape(-1))
+    return flat.reshape([*self.shape[:dim], *index.shape, *self.shape[dim + 1:]])
+
+
+TAKES = [([4, 5], 1, [3]), ([4, 5], 0, [7]), ([4, 5], -1, []), ([133], 0, [67]), ([2, 3, 4], 1, [5]), ([4, 5], 0, [0]),
+         ([1, 2, 1, 3, 1, 2, 1, 2], 3, [4])]
+define("GatherV2", take, specials=False, mixed=False, dtypes={"index": "INT64"}, calls=[
+    ({"self": s, "index": i}, {"dim": d}, {"index": below(s[d])})
+    for s, d, i in TAKES + [([4, 5], 1, [2, 3]), ([4, 5], 0, [2, 1, 2])]],
+       extra=lambda operator: index_dtypes(operator, "index"))
+define("IndexSelect", lambda self, dim, index: torch.index_select(self, dim, index.reshape(-1)), specials=False,
+       mixed=False, dtypes={"index": "INT64"}, calls=[
+           ({"self": s, "index": i}, {"dim": d}, {"index": below(s[d])}) for s, d, i in TAKES],
+       extra=lambda operator: index_dtypes(operator, "index"))
+
+
+def gather_nd(self, indices):
+    places = tuple(indices[..., k] for k in range(indices.shape[-1]))
+    return self[places] if places else self.expand([*indices.shape[:-1], *self.shape])
+
+
+define("GatherNd", gather_nd, specials=False, mixed=False, dtypes={"indices": "INT64"}, calls=[
+    ({"self": s, "indices": i}, {"negative_index_support": n}, {"indices": both_signs(min(s)) if n else below(min(s))})
+    for s, i, n in (([4, 5], [3, 1], False), ([4, 5], [3, 2], False), ([2, 3, 4], [5, 2], False), ([4, 5], [2, 3, 2], False),
+                    ([133], [67, 1], False), ([4, 5], [2], False), ([4, 5], [3, 2], True), ([2, 3, 4], [0, 2], False))])
+INDICES = [([4, 5], [[3]]), ([4, 5], [[3], [3]]), ([2, 3, 4], [[2, 2], [2]]), ([4, 5], [[2, 1], [3]]), ([133], [[67]]),
+           ([3, 3, 3], [[2], [2], [2]]), ([4, 5], [[]]), ([4, 5], [[0]])]
+
+
+def small_indices(shape, indices):
+    return both_signs(min(shape[:len(indices)]))
+
+
+define("Index", lambda self, indices: self[tuple(indices)], specials=False, mixed=False, dtypes={"indices": "INT64"},
+       calls=[({"self": s, "indices": i}, {}, {"indices": small_indices(s, i)}) for s, i in INDICES],
+       extra=lambda operator: index_dtypes(operator, "indices"))
+
+
+def index_add(self, dim, index, source, alpha):
+    result = self.clone()
+    if not self.dim():
+        return result + alpha * source.reshape(())
+    index = index.reshape(-1)
+    for i, at in enumerate(index.tolist()):
+        result.select(dim, at).add_(alpha * source.select(dim, i))
+    return result
+
+
+def with_extent(shape, dim, extent):
+    shape = list(shape)
+    shape[dim] = extent
+    return shape
+
+
+_add_calls = [({"self": s, "index": i, "source": with_extent(s, d, i[0] if i else 1)}, {"dim": d}, {"index": below(s[d])})
+              for s, d, i in TAKES if i]
+_whole_alpha = {"attributes": {"alpha": lambda d: [1, 2] if d not in ("FLOAT", "FLOAT16", "BF16", "DOUBLE") else [2.0, 0.5]}}
+define("IndexAdd", index_add, specials=False, mixed=False, dtypes={"index": "INT64"}, calls=_add_calls, k=8, **_whole_alpha,
+       terms=lambda self, dim, index, source, alpha: index_add(self.abs(), dim, index, source.abs(), abs(alpha)),
+       extra=lambda operator: index_dtypes(operator, "index"))
+
+
+def index_put(self, indices, values, accumulate):
+    self = self.clone()
+    shape = self[tuple(indices)].shape
+    places = [p + (p < 0) * n for p, n in zip(torch.broadcast_tensors(*indices), self.shape)]
+    values = values.expand(shape)
+    seen = set()
+    for at in itertools.product(*map(range, places[0].shape)):
+        place = tuple(int(p[at]) for p in places)
+        if not accumulate and place in seen:
+            raise Unclear
+        seen.add(place)
+        if accumulate:
+            self[place] += values[at]
+        else:
+            self[place] = values[at]
+    return self
+
+
+define("IndexPutImpl", index_put, specials=False, mixed=False, dtypes={"indices": "INT64"}, k=8, calls=[
+    ({"self": s, "indices": i, "values": v}, {"accumulate": a}, {"indices": below(min(s[:len(i)])) if a else (
+        lambda shape, random, n=min(s[:len(i)]): random.permutation(n)[:shape[0]])})
+    for s, i, v, a in (([4, 5], [[3]], [3, 5], False), ([4, 5], [[3]], [5], False), ([4, 5], [[3], [3]], [3], False),
+                       ([133], [[67]], [67], False), ([2, 3, 4], [[2], [2]], [2, 4], False), ([4, 5], [[7]], [7, 5], True),
+                       ([4, 5], [[3], [3]], [], True), ([133], [[67]], [67], True), ([3, 3, 3], [[5], [5], [5]], [5], True))],
+       terms=lambda self, indices, values: self.abs() + values.abs().max() * 8 if values.numel() else self.abs())
+
+
+def scatter(self, dim, index, src, reduce):
+    if not self.dim():
+        value = src if torch.is_tensor(src) else torch.as_tensor(src, dtype=self.dtype)
+        return [value.reshape([]).clone(), self + value, self * value][reduce]
+    if not torch.is_tensor(src):
+        src = torch.full(index.shape, src, dtype=self.dtype)
+    result = self.clone().numpy()
+    for at in itertools.product(*map(range, index.shape)):
+        to = list(at)
+        to[dim] = int(index[at])
+        to = tuple(to)
+        value = src[at].item()
+        if reduce == 0:
+            result[to] = value
+        elif reduce == 1:
+            result[to] += value
+        else:
+            result[to] *= value
+    return torch.from_numpy(result)
+
+
+SCATTERS = [([4, 5], 1, [4, 3]), ([4, 5], 0, [2, 5]), ([4, 5], -1, [3, 4]), ([133], 0, [67]), ([2, 3, 4], 1, [2, 2, 3]),
+            ([4, 5], 0, [0, 5]), ([1, 2, 1, 3, 1, 2, 1, 2], 3, [1, 2, 1, 2, 1, 2, 1, 2])]
+
+
+def scatter_calls(source, reductions):
+    return [({"self": s, "index": i, **({"src": i} if source else {})}, {"dim": d, **({"reduce": r} if r is not None else {})},
+             {"index": below(s[d]) if r in (None, 1) and source else apart(s[d], d % len(s)), "self": (-4, 4), "src": (-2, 2)})
+            for s, d, i in SCATTERS for r in reductions]
+
+
+_scatter = {"specials": False, "mixed": False, "dtypes": {"index": "INT64"}, "k": 16}
+define("Scatter", lambda self, dim, index, src, reduce: scatter(self, dim, index, src, reduce), **_scatter,
+       calls=scatter_calls(True, (0, 1, 2)), attributes={"reduce": [0, "replace"]},
+       terms=lambda self, dim, index, src, reduce: scatter(self.abs(), dim, index, src.abs(), reduce))
+define("ScatterValue", lambda self, dim, index, value, reduce: scatter(self, dim, index, value, reduce), **_scatter,
+       calls=[({n: s for n, s in c[0].items()}, {**c[1], "value": 2}, c[2]) for c in scatter_calls(False, (0, 1, 2))],
+       attributes={"reduce": [0], "value": lambda d: [2, 3] if d not in ("FLOAT", "FLOAT16", "BF16", "DOUBLE") else [0.5, 2]},
+       terms=lambda self, dim, index, value, reduce: scatter(self.abs(), dim, index, abs(value), reduce))
+define("ScatterAdd", lambda self, dim, index, src: scatter(self, dim, index, src, 1), **_scatter,
+       calls=scatter_calls(True, (None,)),
+       terms=lambda self, dim, index, src: scatter(self.abs(), dim, index, src.abs(), 1),
+       extra=lambda operator: index_dtypes(operator, "index"))
+
+
+def scatter_nd(self, indices, updates):
+    result = self.clone()
+    places = tuple(indices[..., k] for k in range(indices.shape[-1]))
+    result[places] = updates
+    return result
+
+
+define("ScatterNdUpdate", scatter_nd, specials=False, mixed=False, dtypes={"indices": "INT64"}, calls=[
+    ({"self": s, "indices": i, "updates": [*i[:-1], *s[i[-1]:]]}, {}, {
+        "indices": lambda shape, random, n=s[0]: np.repeat(random.permutation(n)[:shape[0]], shape[1]).reshape(shape)})
+    for s, i in (([4, 5], [3, 1]), ([4, 5], [4, 2]), ([133], [67, 1]), ([3, 4, 2], [2, 2]), ([5, 3], [0, 1]), ([7, 7], [5, 2]))])
+
+
+def unfold_grad(grad_out, input_sizes, dim, size, step):
+    result = torch.zeros(input_sizes, dtype=torch.float64)
+    dim %= max(len(input_sizes), 1)
+    for i in range(grad_out.shape[dim]):
+        window = grad_out.select(dim, i).movedim(-1, dim) if grad_out.dim() > 1 else grad_out
+        result.narrow(dim, i * step, size).add_(window)
+    return result
+
+
+define("UnfoldGrad", unfold_grad, specials=False, k=8, calls=[
+    ({"grad_out": [*s[:d], (s[d] - n) // step + 1, *s[d + 1:], n]}, {"input_sizes": s, "dim": d, "size": n, "step": step})
+    for s, d, n, step in (([9], 0, 3, 2), ([4, 7], 1, 3, 1), ([7, 4], 0, 2, 2), ([2, 8, 3], 1, 4, 3), ([133], 0, 5, 4),
+                          ([5], 0, 5, 1), ([6], 0, 2, 4))], attributes={n: [] for n in ("input_sizes", "dim", "size", "step")},
+       terms=lambda grad_out, input_sizes, dim, size, step: unfold_grad(grad_out.abs(), input_sizes, dim, size, step))
+
+
+def scatter_update(data, indices, updates, axis):
+    result = data.clone()
+    axis %= data.dim()
+    for b in range(updates.shape[0]):
+        part = result[b].narrow(axis - 1, int(indices[b]), updates.shape[axis])
+        for d in range(1, data.dim()):
+            if d != axis:
+                part = part.narrow(d - 1, 0, updates.shape[d])
+        part.copy_(updates[b])
+    return result
+
+
+define("InplaceScatterUpdate", scatter_update, specials=False, mixed=False, dtypes={"indices": "INT64"}, calls=[
+    ({"data": s, "indices": [s[0]], "updates": with_extent(s, a, n)}, {"axis": a}, {"indices": below(s[a] - n + 1)})
+    for s, a, n in (([2, 5, 3], -2, 2), ([2, 5, 3], 1, 1), ([3, 2, 9], -1, 4), ([2, 2, 5, 3], -2, 2), ([4, 7, 1], 1, 7))])
+
+# Order
+
+
+def cumulative(x, dim, exclusive, reverse):
+    if reverse:
+        return cumulative(x.flip(dim), dim, exclusive, False).flip(dim)
+    total = torch.cumsum(x, dim)
+    return total - x if exclusive else total
+
+
+def axis_calls(name, more=({},)):
+    return [({name: s}, {"dim": d, **m}) for s, d in (
+        ([4, 5], 1), ([4, 5], 0), ([2, 3, 4], -2), ([133], 0), ([3, 67], 1), ([67, 3], 0), ([1], 0), ([0, 3], 1),
+        ([1, 2, 1, 3, 1, 2, 1, 2], 3), ([4, 1], 1)) for m in more]
+
+
+def kept_or_wide(dtype):
+    return [dtype, "FLOAT"] if dtype in ("FLOAT", "FLOAT16", "BF16", "DOUBLE") else ["INT64", dtype]
+
+
+define("Cumsum", lambda self, dim: torch.cumsum(self, dim), k=16, specials=False, calls=axis_calls("self"),
+       terms=lambda self, dim: torch.cumsum(self.abs(), dim), attributes={"dtype": kept_or_wide})
+define("CumsumV2", lambda self, dim, exclusive, reverse: cumulative(self, dim, exclusive, reverse), k=16,
+       specials=False, calls=axis_calls("self", ({}, {"exclusive": True}, {"reverse": True}, {"exclusive": True, "reverse": True})),
+       terms=lambda self, dim, exclusive, reverse: cumulative(self.abs(), dim, exclusive, reverse))
+define("Cumprod", lambda input, dim: torch.cumprod(input, int(dim)), k=140, specials=False,
+       calls=[(s, {"dim": ("INT64", a["dim"])}) for s, a in axis_calls("input")], domains={"input": (-1.5, 1.5)},
+       terms=lambda input, dim: torch.cumprod(input.abs(), int(dim)), attributes={"dtype": kept_or_wide, "dim": []})
+
+
+def ordered(self, dim, descending):
+    if not self.dim():
+        return self, torch.zeros([], dtype=torch.int64)
+    return tuple(torch.sort(self, dim=dim, descending=descending, stable=True))
+
+
+define("Sort", lambda self, dim, descending: ordered(self, dim, descending), specials=False, attributes={"stable": [True]},
+       calls=axis_calls("self", ({"stable": True}, {"stable": True, "descending": True})) + [
+           ({"self": [20]}, {"dim": 0, "descending": d}, {"self": lambda s, r: np.array(
+               [math.nan, 1, INF, -INF, 0, math.nan, 3, 1, 1, 2] * 2)}) for d in (False, True)],
+       only_dtypes=["FLOAT", "FLOAT16", "BF16", "INT32", "INT64"])
+
+
+def top(self, k, dim, largest):
+    values, places = ordered(self, dim, largest)
+    return values.narrow(dim, 0, k), places.narrow(dim, 0, k)
+
+
+define("Topk", top, specials=False, domains={"self": "distinct"}, attributes={"sorted": [True]}, calls=[
+    ({"self": s}, {"dim": d, "k": k, "largest": g}) for s, d, k in (
+        ([4, 5], 1, 2), ([4, 5], 0, 4), ([2, 3, 4], -2, 1), ([133], 0, 67), ([3, 67], 1, 5), ([67, 3], 0, 7), ([1], 0, 1),
+        ([4, 5], 1, 0), ([1, 2, 1, 3, 1, 2, 1, 2], 3, 2)) for g in (True, False)])
+
+
+def one_hot(self, num_classes, on_value, off_value, axis):
+    classes = torch.arange(num_classes)
+    mark = self.unsqueeze(-1) == classes
+    mark = mark.movedim(-1, axis) if axis != -1 else mark
+    return torch.where(mark, on_value.reshape(()), off_value.reshape(()))
+
+
+define("OneHot", one_hot, specials=False, mixed=False, dtypes={"on_value": "FLOAT", "off_value": "FLOAT"}, calls=[
+    ({"self": s, "on_value": [1], "off_value": [1]}, {"num_classes": n, "axis": a}, {"self": below(n + 1)}) for s, n, a in (
+        ([5], 4, -1), ([5], 4, 0), ([2, 3], 3, 1), ([133], 7, -1), ([0], 3, -1), ([4, 5], 1, -1), ([2, 3, 4], 5, 2))],
+       extra=lambda operator: [operator.add(f"values of {d}", operator.make_inputs(
+           {"self": [2, 3], "on_value": [1], "off_value": [1]}, {"self": "INT64", "on_value": d, "off_value": d}),
+           {"num_classes": {"int64_value": 4}}) for d in ("FLOAT16", "INT8", "UINT8", "INT32", "INT64")])
+
+# Losses of classes
+
+
+def nll_parts(self, target, weight, ignore_index, axis):
+    classes = self.shape[axis]
+    used = target != ignore_index
+    place = torch.where(used, target, torch.zeros_like(target))
+    chosen = torch.gather(self, axis, place.unsqueeze(axis)).squeeze(axis) if self.dim() else self
+    weights = weight[place] * used
+    del classes
+    return chosen, weights
+
+
+def nll(self, target, weight, reduction, ignore_index):
+    axis = 1 if self.dim() > 1 else 0
+    chosen, weights = nll_parts(self, target, weight, ignore_index, axis)
+    losses = -chosen * weights
+    total = weights.sum()
+    if reduction == 0:
+        return losses if losses.dim() else losses.reshape([]), None
+    return (losses.sum() / (total if reduction == 1 else 1)).reshape([1]), total.reshape([1])
+
+
+def nll_outputs(self, target, weight, reduction, ignore_index):
+    out, total = nll(self, target, weight, reduction, ignore_index)
+    return {"out": out, **({"total_weight_out": total} if total is not None else {})}
+
+
+def nll_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
+    axis = 1 if self.dim() > 1 else 0
+    _, weights = nll_parts(self, target, weight, ignore_index, axis)
+    grads = grad_output.reshape(target.shape) if reduction == 0 else grad_output.reshape(())
+    slope = -weights * grads
+    if reduction == 1:
+        slope = slope / total_weight.reshape(())
+    place = torch.where(target == ignore_index, torch.zeros_like(target), target)
+    return torch.zeros_like(self).scatter_(axis, place.unsqueeze(axis), slope.unsqueeze(axis))
+
+
+def nll_calls(shapes, backward):
+    calls = []
+    for shape in shapes:
+        classes = shape[1] if len(shape) > 1 else shape[0]
+        target = shape[:1] + shape[2:] if len(shape) > 1 else []
+        for reduction in (0, 1, 2):
+            for ignored in (-100, 1):
+                given = {"self": shape, "target": target, "weight": [classes]}
+                if backward:
+                    given.update(grad_output=target if reduction == 0 else [1], total_weight=[1])
+                calls.append((given, {"reduction": reduction, "ignore_index": ignored}, {"target": below(classes)}))
+    return calls
+
+
+FLAT = [[4, 5], [133, 3], [1, 1], [7, 67], [6]]
+IMAGES = [[2, 3, 4, 5], [1, 4, 1, 1], [2, 2, 7, 9]]
+_nll = {"specials": False, "mixed": False, "domains": {"weight": (0.1, 2), "total_weight": (1, 5)},
+        "attributes": {"reduction": [], "ignore_index": []}, "dtypes": {"target": "INT64"}, "k": 16}
+for _name, _shapes in (("NllLoss", FLAT), ("NllLoss2d", IMAGES)):
+    define(_name, nll_outputs, calls=nll_calls(_shapes, False), **_nll,
+           terms=lambda self, target, weight, reduction, ignore_index: {
+               "out": nll(-self.abs(), target, weight, reduction, ignore_index)[0],
+               "total_weight_out": weight.sum() * max(target.numel(), 1)},
+           extra=lambda operator: index_dtypes(operator, "target"))
+    define(_name + "Backward", nll_backward, calls=nll_calls(_shapes, True), ulps=3, **_nll,
+           extra=lambda operator: index_dtypes(operator, "target"))
+
+
+def cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing):
+    log_prob = torch.log_softmax(input, 1)
+    weight = torch.ones(input.shape[1], dtype=torch.float64) if weight is None else weight
+    chosen, weights = nll_parts(log_prob, target, weight, ignore_index, 1)
+    used = (target != ignore_index).to(torch.float64)
+    smooth = -(log_prob * weight).sum(1) * used / input.shape[1]
+    losses = (1 - label_smoothing) * -chosen * weights + label_smoothing * smooth
+    total = weights.sum()
+    reduction = reduction or "mean"
+    loss = losses if reduction == "none" else (losses.sum() / (total if reduction == "mean" else 1)).reshape([1])
+    return {"loss_out": loss, "log_prob_out": log_prob}
+
+
+def class_calls(names, **more):
+    return [({n: s for n in names} | {"target": s[:1]} | {n: [1] if r != "none" else s[:1] for n in more.get("grads", ())} |
+             ({"weight": [s[1]]} if w else {}),
+             {"reduction": r, "ignore_index": i}, {"target": below(s[1])})
+            for s in ([4, 5], [67, 3], [1, 133], [3, 1]) for r in ("none", "mean", "sum") for w in (True, False)
+            for i in (-100, 1)]
+
+
+_classes = {"specials": False, "mixed": False, "k": 16, "dtypes": {"target": "INT64"}}
+define("CrossEntropyLoss", cross_entropy, calls=class_calls(["input"]), domains={"weight": (0.1, 2)},
+       attributes={"label_smoothing": [0.25, 1.0, 0.0], "lse_square_scale_for_zloss": [0.0], "return_zloss": [False],
+                   "reduction": [], "ignore_index": []},
+       terms=lambda input, reduction: {
+           "log_prob_out": ones(input), "loss_out": ones(input) * (input.shape[0] if reduction == "sum" else 1)}, **_classes)
+
+
+def cross_entropy_grad(grad_loss, log_prob, target, weight, reduction, ignore_index):
+    weight = torch.ones(log_prob.shape[1], dtype=torch.float64) if weight is None else weight
+    _, weights = nll_parts(log_prob, target, weight, ignore_index, 1)
+    reduction = reduction or "mean"
+    grads = grad_loss.reshape(target.shape) if reduction == "none" else grad_loss.reshape(())
+    if reduction == "mean":
+        grads = grads / weights.sum()
+    place = torch.where(target == ignore_index, torch.zeros_like(target), target)
+    hot = F.one_hot(place, log_prob.shape[1]).to(torch.float64)
+    return (grads * weights).unsqueeze(1) * (torch.exp(log_prob) - hot)
+
+
+define("CrossEntropyLossGrad", cross_entropy_grad, calls=class_calls(["log_prob"], grads=["grad_loss"]),
+       domains={"log_prob": (-4, 0), "weight": (0.1, 2)},
+       attributes={"reduction": [], "ignore_index": [], "label_smoothing": [], "lse_square_scale_for_zloss": []},
+       terms=lambda grad_loss, log_prob: ones(grad_loss), **_classes)
+
+
+def softmax_loss(features, labels):
+    log_prob = torch.log_softmax(features, 1)
+    return -(labels * log_prob).sum(1), torch.exp(log_prob) - labels
+
+
+define("SoftmaxCrossEntropyWithLogits", softmax_loss, specials=False, k=16, domains={"labels": (0, 1)},
+       calls=[({"features": s, "labels": s}, {}) for s in ([4, 5], [133, 3], [3, 133], [1, 1], [0, 3], [17, 19])],
+       terms=lambda features, labels: {"loss": ones(features) * (labels.sum(1) + 1), "backprop": labels + 1})
+
+
+def multilabel(self, target, reduction):
+    rows, labels = (self, target) if self.dim() > 1 else (self.reshape(1, -1), target.reshape(1, -1))
+    classes = rows.shape[1]
+    marks = torch.zeros_like(rows)
+    losses = torch.zeros(rows.shape[0], dtype=torch.float64)
+    for n in range(rows.shape[0]):
+        mine = []
+        for t in labels[n].tolist():
+            if t < 0:
+                break
+            mine.append(t)
+            marks[n, t] = 1
+        for t in mine:
+            for i in range(classes):
+                if not marks[n, i]:
+                    losses[n] += max(0.0, 1 - float(rows[n, t] - rows[n, i]))
+        losses[n] /= classes
+    losses = losses if self.dim() > 1 else losses.reshape([])
+    return {"out": reduced(losses, reduction), "is_target": marks.reshape(self.shape)}
+
+
+define("MultilabelMarginLoss", multilabel, specials=False, mixed=False, k=64, dtypes={"target": "INT64"},
+       terms=lambda self, target: {"out": ones(self)}, calls=[
+           ({"self": s, "target": s}, {}, {"target": lambda shape, random, c=s[-1]: np.where(
+               np.arange(c) < c // 2, np.argsort(random.random(shape)), -1)}) for s in ([4, 5], [6], [1, 1], [7, 19], [2, 64])])
+
+# Masks of bits
+
+
+def bits_of(mask, count):
+    return torch.from_numpy(np.unpackbits(mask.numpy().astype(np.uint8), bitorder="little")[:count].astype(np.float64))
+
+
+def any_bytes(shape, random):
+    return random.integers(0, 256, shape)
+
+
+MASKS = [[4, 5], [133], [2, 3, 4], [1], [17, 19], [0, 3], [128]]
+
+
+def mask_bytes(shape):
+    return [(math.prod(shape) + 127) // 128 * 16]
+
+
+define("DropoutDoMask", lambda self, mask, prob: self * bits_of(mask, self.numel()).reshape(self.shape) / (1 - prob)
+       if prob < 1 else torch.zeros_like(self), specials=False, mixed=False, domains={"mask": any_bytes},
+       calls=[({"self": s, "mask": mask_bytes(s)}, {"prob": p}) for s in MASKS for p in (0.5, 0.25, 0.0)])
+define("DropoutBackward", lambda grad_output, mask, scale: torch.where(
+    bits_of(mask, grad_output.numel()).reshape(grad_output.shape) != 0, grad_output * scale, torch.zeros_like(grad_output)),
+       specials=False, mixed=False, domains={"mask": any_bytes},
+       calls=[({"grad_output": s, "mask": mask_bytes(s)}, {"scale": p}) for s in MASKS for p in (2.0, 1.25, 1.0)])
+
+
+def masked_scatter(self, mask, source):
+    mask = (mask != 0).expand(self.shape)
+    if int(mask.sum()) > source.numel():
+        raise Unclear
+    result = self.clone()
+    result[mask] = source.reshape(-1)[:int(mask.sum())]
+    return result
+
+
+define("InplaceMaskedScatter", masked_scatter, specials=False, mixed=False, dtypes={"mask": "BOOL"}, calls=[
+    ({"self": s, "mask": m, "source": o}, {}) for s, m, o in (
+        ([4, 5], [4, 5], [20]), ([4, 5], [5], [4, 5]), ([133], [133], [133]), ([], [], [1]), ([0, 3], [3], [0]),
+        ([2, 3, 4], [3, 1], [24]), ([4, 5], [], [30]))])
+
+
+def dropped(input, p, train):
+    if train and 0 < p < 1:
+        raise Unclear  # random
+    return {"out": torch.zeros_like(input) if train and p == 1 else input}
+
+
+define("Dropout", dropped, specials=False, calls=[
+    ({"input": s}, {"p": p, "train": t, "seed": 7, "offset": 0}) for s in ([4, 5], [133], [], [0, 3], [2, 3, 4])
+    for p, t in ((0.5, False), (0.0, True), (1.0, True))], attributes={"p": [0.0, 1.0], "train": []})
+
+
+def all_bits(shape, prob):
+    if 0 < prob < 1:
+        raise Unclear
+    return torch.full(mask_bytes(shape), 0 if prob == 1 else 255, dtype=torch.int64)
+
+
+define("DropoutGenMask", all_bits, calls=[({}, {"shape": s, "prob": p, "seed": 7}) for s in ([128], [2, 128], [256], [128, 3])
+                                          for p in (0.0, 1.0)], specials=False)
+
+# Windows
+
+
+def convolve(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    return torch.convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
+def conv_calls():
+    cases = []
+    for n, (x, w, stride, pad, dilation, transposed, more, groups) in enumerate((
+            ([2, 3, 5, 6], [4, 3, 2, 3], [1, 1], [0, 0], [1, 1], False, [0, 0], 1),
+            ([2, 3, 5, 6], [4, 3, 3, 3], [2, 1], [1, 2], [1, 1], False, [0, 0], 1),
+            ([1, 4, 7, 7], [4, 2, 3, 3], [1, 1], [1, 1], [2, 2], False, [0, 0], 2),
+            ([1, 4, 6, 6], [4, 1, 3, 3], [2, 2], [1, 1], [1, 1], False, [0, 0], 4),
+            ([2, 3, 4, 5], [3, 4, 2, 3], [2, 2], [0, 1], [1, 1], True, [1, 0], 1),
+            ([1, 4, 4, 4], [4, 2, 3, 3], [1, 1], [1, 1], [1, 1], True, [0, 0], 2),
+            ([2, 3, 9], [4, 3, 3], [2], [1], [1], False, [0], 1),
+            ([1, 2, 4, 5, 3], [3, 2, 2, 2, 2], [1, 1, 1], [0, 1, 0], [1, 1, 1], False, [0, 0, 0], 1),
+            ([1, 16, 8, 8], [8, 16, 1, 1], [1, 1], [0, 0], [1, 1], False, [0, 0], 1),
+            ([2, 3, 8, 8], [16, 3, 3, 3], [1, 1], [1, 1], [1, 1], False, [0, 0], 1))):
+        attributes = {"stride": stride, "padding": pad, "dilation": dilation, "transposed": transposed,
+                      "output_padding": more, "groups": groups}
+        out = w[1] * groups if transposed else w[0]
+        cases.append((x, w, out, attributes))
+    return cases
+
+
+_conv = {"specials": False, "mixed": False, "k": 8, "attributes": {"transposed": [], "groups": []}}
+define("Convolution", convolve, terms=magnitudes(convolve), **_conv, calls=[
+    ({"input": x, "weight": w, **({"bias": [out]} if biased else {})}, a) for x, w, out, a in conv_calls() for biased in (True, False)])
+
+
+def conv_backward(grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups):
+    input, weight = (t.detach().clone().requires_grad_() for t in (input, weight))
+    with torch.enable_grad():
+        out = convolve(input, weight, None, stride, padding, dilation, transposed, output_padding, groups)
+        grads = torch.autograd.grad(out, (input, weight), grad_output)
+    return {"grad_input": grads[0], "grad_weight": grads[1], "grad_bias": grad_output.sum(channel_axes(grad_output))}
+
+
+define("ConvolutionBackward", conv_backward, **_conv,
+       terms=lambda grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups: conv_backward(
+           grad_output.abs(), input.abs(), weight.abs(), stride, padding, dilation, transposed, output_padding, groups),
+       calls=[({"grad_output": list(convolve(torch.zeros(x), torch.zeros(w), None, *a.values()).shape), "input": x, "weight": w},
+               {**a, "bias_sizes": [out]}) for x, w, out, a in conv_calls()])
+
+
+def average(self, kernel_size, strides, paddings, ceil_mode, count_include_pad, divisor_override):
+    return F.avg_pool2d(self, kernel_size, strides or None, paddings, ceil_mode, count_include_pad, divisor_override or None)
+
+
+POOLS = [([2, 3, 6, 7], [2, 2], [2, 2], [0, 0], False), ([2, 3, 6, 7], [3, 2], [1, 2], [1, 1], False),
+         ([3, 6, 7], [2, 3], [2, 2], [0, 1], True), ([1, 1, 5, 5], [5, 5], [1, 1], [0, 0], False),
+         ([2, 2, 7, 7], [3, 3], [2, 2], [1, 1], True), ([1, 2, 4, 4], [2, 2], [], [0, 0], False),
+         ([1, 2, 33, 17], [3, 3], [2, 1], [1, 0], False)]
+_pool = {"specials": False, "mixed": False, "k": 8}
+_pool_modes = [(c, d) for c in (True, False) for d in (0, 3)]
+define("AvgPool2d", average, terms=magnitudes(average), **_pool, attributes={"divisor_override": [], "ceil_mode": []}, calls=[
+    ({"self": s}, {"kernel_size": k, "strides": st, "paddings": p, "ceil_mode": c, "count_include_pad": i, "divisor_override": d})
+    for s, k, st, p, c in POOLS for i, d in _pool_modes])
+
+
+def average_backward(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    x = torch.zeros_like(self).requires_grad_()
+    with torch.enable_grad():
+        out = average(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        return torch.autograd.grad(out, x, grad_output)[0]
+
+
+def pooled(shape, kernel, stride, padding, ceil):
+    return list(F.avg_pool2d(torch.zeros(shape), kernel, stride or None, padding, ceil).shape)
+
+
+define("AvgPool2dBackward", average_backward, **_pool, attributes={"divisor_override": [], "ceil_mode": []},
+       terms=lambda grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override:
+       average_backward(grad_output.abs(), self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override),
+       calls=[({"grad_output": pooled(s, k, st, p, c), "self": s},
+               {"kernel_size": k, "stride": st, "padding": p, "ceil_mode": c, "count_include_pad": i, "divisor_override": d})
+              for s, k, st, p, c in POOLS for i, d in _pool_modes])
+
+
+def largest(self, kernel_size, stride, padding, dilation, ceil_mode):
+    return F.max_pool2d(self, kernel_size, stride or None, padding, dilation, ceil_mode, return_indices=True)
+
+
+MAX_POOLS = [(*p, d) for p, d in zip(POOLS, ([1, 1], [1, 1], [2, 2], [1, 1], [1, 1], [1, 1], [2, 3]))]
+define("MaxPool2dWithIndices", largest, **_pool, domains={"self": "distinct"}, attributes={"ceil_mode": []}, calls=[
+    ({"self": s}, {"kernel_size": k, "stride": st, "padding": p, "dilation": d, "ceil_mode": c})
+    for s, k, st, p, c, d in MAX_POOLS if math.prod(s) <= 600])
+
+
+def largest_backward(grad_output, self, indices):
+    planes = grad_output.reshape(-1, grad_output.shape[-2] * grad_output.shape[-1])
+    result = torch.zeros(planes.shape[0], self.shape[-2] * self.shape[-1], dtype=torch.float64)
+    return result.scatter_add_(1, indices.reshape(planes.shape).to(torch.int64), planes).reshape(self.shape)
+
+
+def places_in(shape, kernel, stride, padding, dilation, ceil):
+    """Indices as the forward call gives them."""
+    def draw(_, random):
+        image = torch.from_numpy(random.random(shape))
+        return largest(image, kernel, stride, padding, dilation, ceil)[1].numpy()
+    return draw
+
+
+define("MaxPool2dWithIndicesBackward", largest_backward, **_pool, dtypes={"indices": "INT32"},
+       attributes={"ceil_mode": []}, terms=lambda grad_output, self, indices: largest_backward(grad_output.abs(), self, indices),
+       calls=[({"grad_output": list(largest(torch.zeros(s), k, st, p, d, c)[0].shape), "self": s,
+                "indices": list(largest(torch.zeros(s), k, st, p, d, c)[0].shape)},
+               {"kernel_size": k, "stride": st, "padding": p, "dilation": d, "ceil_mode": c},
+               {"indices": places_in(s, k, st, p, d, c)}) for s, k, st, p, c, d in MAX_POOLS])
+
+
+def nearest(self, output_size, scales_h=0.0, scales_w=0.0):
+    def places(extent, wanted, scale):
+        factor = np.float32(1 / scale) if scale > 0 else np.float32(extent) / np.float32(wanted)
+        return torch.from_numpy(np.minimum(np.floor(np.arange(wanted, dtype=np.float32) * factor), extent - 1).astype(np.int64))
+    rows = places(self.shape[2], output_size[0], scales_h)
+    columns = places(self.shape[3], output_size[1], scales_w)
+    return self[:, :, rows][:, :, :, columns]
+
+
+SIZES = [([2, 3, 4, 5], [8, 10]), ([2, 3, 4, 5], [3, 7]), ([1, 1, 1, 1], [3, 2]), ([1, 2, 7, 9], [2, 2]), ([1, 2, 3, 4], [3, 4]),
+         ([1, 1, 8, 8], [16, 5]), ([2, 1, 5, 3], [1, 1])]
+define("UpsampleNearest2d", lambda self, output_size: nearest(self, output_size), **_pool,
+       calls=[({"self": s}, {"output_size": n}) for s, n in SIZES])
+define("UpsampleNearest2dV2", lambda self, output_size, scales_h, scales_w: nearest(self, output_size, scales_h, scales_w),
+       attributes={"scales_h": [2.0], "scales_w": [2.0]}, **_pool, calls=[({"self": s}, {"output_size": n}) for s, n in SIZES])
+
+
+def transposed_of(function, grad_out, input_size):
+    x = torch.zeros(input_size, dtype=torch.float64).requires_grad_()
+    with torch.enable_grad():
+        return torch.autograd.grad(function(x), x, grad_out)[0]
+
+
+define("UpsampleNearest2dBackward", lambda grad_out, output_size, input_size, scales_h, scales_w: transposed_of(
+    lambda x: nearest(x, output_size, scales_h, scales_w), grad_out, input_size), **_pool,
+       terms=lambda grad_out, output_size, input_size, scales_h, scales_w: transposed_of(
+           lambda x: nearest(x, output_size, scales_h, scales_w), grad_out.abs(), input_size),
+       attributes={"scales_h": [2.0], "scales_w": [2.0]},
+       calls=[({"grad_out": [*s[:2], *n]}, {"output_size": n, "input_size": s}) for s, n in SIZES])
+
+
+def bilinear(self, output_size, align_corners, scales_h, scales_w):
+    def weights(extent, wanted, scale):
+        if align_corners:
+            factor = (extent - 1) / (wanted - 1) if wanted > 1 else 0.0
+            place = np.arange(wanted) * factor
+        else:
+            factor = 1 / scale if scale > 0 else extent / wanted
+            place = np.maximum((np.arange(wanted) + 0.5) * factor - 0.5, 0)
+        low = np.minimum(np.floor(place).astype(int), extent - 1)
+        high = np.minimum(low + 1, extent - 1)
+        share = np.minimum(place - low, 1.0)
+        matrix_ = np.zeros((wanted, extent))
+        np.add.at(matrix_, (np.arange(wanted), low), 1 - share)
+        np.add.at(matrix_, (np.arange(wanted), high), share)
+        return torch.from_numpy(matrix_)
+    rows = weights(self.shape[2], output_size[0], scales_h)
+    columns = weights(self.shape[3], output_size[1], scales_w)
+    return rows @ self.to(torch.float64) @ columns.t()
+
+
+_scaled = {"attributes": {"align_corners": [True], "scales_h": [2.0], "scales_w": [2.0]}}
+define("UpsampleBilinear2d", bilinear, **{**_pool, "k": 32}, **_scaled, calls=[
+    ({"self": s}, {"output_size": n, "align_corners": a}) for s, n in SIZES for a in (False, True)],
+       terms=lambda self: self.abs().max())
+define("UpsampleBilinear2dBackward", lambda grad_out, output_size, input_size, align_corners, scales_h, scales_w:
+       transposed_of(lambda x: bilinear(x, output_size, align_corners, scales_h, scales_w), grad_out, input_size),
+       **{**_pool, "k": 64}, **_scaled, terms=lambda grad_out: ones(grad_out), calls=[
+           ({"grad_out": [*s[:2], *n]}, {"output_size": n, "input_size": s, "align_corners": a})
+           for s, n in SIZES for a in (False, True)])
