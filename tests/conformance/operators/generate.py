@@ -626,6 +626,11 @@ class Operator:
             self.make_special_cases(attributes, dtypes)
         if self.entry.extra:
             self.entry.extra(self)
+        for name, shapes, attributes in self.calls():  # more of the same where there are few
+            for d in dtypes:
+                if len(self.cases) < 20 and f"{name}, {d}" not in {case["name"] for case in self.cases}:
+                    self.add(f"{name}, {d}", self.make_inputs(shapes, self.uniform(d)),
+                             {**self.default_attributes(d, shapes), **attributes})
 
     def make_masked_cases(self, shapes, attributes, dtypes):
         """Each choice among masked outputs."""
@@ -786,6 +791,15 @@ class Operator:
         wrong = [d for d in DTYPES if d not in accepted(argument)]
         if argument.kind == self.kinds.TENSOR_LIST:
             self.refuse(f"{name} is no list", name, {**inputs, name: tensor[0]})
+            first = [name, f"{name}.0"]
+            data = tensor[0].json()[2]
+            for what, one in (("rank 9", [tensor[0].dtype, [1] * 9, data]), ("no dtype", ["UNSPECIFIED", [1], data]),
+                              ("no storage", [tensor[0].dtype, tensor[0].shape, None]),
+                              ("negative extent", [tensor[0].dtype, [-1], data]),
+                              ("too few elements", [tensor[0].dtype, tensor[0].shape + [99], data]),
+                              ("negative stride", [tensor[0].dtype, [2], data, [-1], 0])):
+                self.refuse(f"{name}: {what}", first, {
+                    **as_json(inputs), name: {"list": [one] + [t.json() for t in tensor[1:]]}})
             for d in wrong[:3]:
                 odd = [Tensor(d, np.ones(t.array.shape, NUMPY[d])) for t in tensor]
                 self.refuse(f"{name} of {d}", [name, f"{name}.0"], {**inputs, name: odd})
@@ -809,6 +823,8 @@ class Operator:
                  ("negative offset", raw(d, [1], data, [1], -1)),
                  ("offset beyond its storage", raw(d, tensor.shape, data, None, 2**40)),
                  ("more elements than there can be", raw(d, [2**40, 2**40], data)),
+                 ("payload that is not there", raw(d, tensor.shape, 9)),
+                 ("an extent with a gap", raw(d, [2], data, [2**40], 0)),
                  ("no dtype", raw("UNSPECIFIED", tensor.shape, data)),
                  ("no storage", raw(d, tensor.shape, None))]
         for what, content in cases:

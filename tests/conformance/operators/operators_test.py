@@ -65,7 +65,9 @@ def write_tensor(given, tensor, payloads):
     if view:
         tensor.strides.extend(view[0] or [])
         tensor.offset = view[1]
-    if data is not None:
+    if isinstance(data, int):
+        tensor.payload = data
+    elif data is not None:
         tensor.payload = len(payloads)
         payloads.append(base64.b64decode(data))
 

@@ -88,7 +88,8 @@ define("Arange", lambda start, end, step, out_dtypes: torch.tensor(
             (1.0, -1.0, -0.25), (3, 5, 0.75), (("INT32", 3), ("INT32", 9), ("INT32", 2)), (0, 7, 7), (0, 1, 5))],
        attributes={"step": [2, 1.5, ("DOUBLE", 0.5)], "start": [1, -2.5]})
 define("Eye", lambda n, m: torch.eye(n, m, dtype=torch.float64), calls=[
-    ({}, {"n": n, "m": m}) for n, m in ((3, 3), (2, 4), (4, 2), (1, 1), (0, 3), (3, 0), (19, 21), (1, 7), (7, 1))])
+    ({}, {"n": n, "m": m}) for n, m in ((3, 3), (2, 4), (4, 2), (1, 1), (0, 3), (3, 0), (19, 21), (1, 7), (7, 1), (8, 8), (2, 3), (0, 0), (5, 4),
+                                                   (16, 3), (3, 16), (6, 6))])
 define("Linspace", lambda start, end, steps: torch.linspace(float(start), float(end), steps, dtype=torch.float64),
        calls=[({}, {"start": a, "end": b, "steps": n}) for a, b, n in (
            (0, 1, 5), (-3, 10, 4), (1.0, 0.0, 9), (2, 2, 3), (0, 1, 1), (0, 1, 0), (-8.0, 8.0, 133))],
