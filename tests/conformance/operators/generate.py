@@ -17,7 +17,6 @@ A tensor is [dtype, shape, data] or [dtype, shape, data, strides, offset]; data 
 """
 
 import argparse
-import base64
 import gzip
 import inspect
 import itertools
@@ -27,28 +26,19 @@ import re
 import subprocess
 import sys
 import tempfile
-import zlib
 
 import numpy as np
 import torch
 
+import families  # noqa: F401, it defines the oracles
 import oracles
+from dtype_rules import Rule, is_castable, split_arguments
+from elements import Source, Tensor, accepted, as_json, encode, is_floating, rounded, special_values, text
+from refusals import Refusals
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CATALOG = ROOT / "ops/catalog"
 DATA = ROOT / "tests/data/operators"
-
-FLOATS = ["FLOAT", "FLOAT16", "BF16"]
-INTEGERS = ["INT8", "UINT8", "INT16", "INT32", "INT64"]
-DTYPES = FLOATS + ["DOUBLE"] + INTEGERS + ["BOOL"]
-TORCH = dict(zip(DTYPES, [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.uint8,
-                          torch.int16, torch.int32, torch.int64, torch.bool]))
-NAME = {dtype: name for name, dtype in TORCH.items()}
-NUMPY = dict(zip(DTYPES, ["<f4", "<f2", "<u2", "<f8", "i1", "u1", "<i2", "<i4", "<i8", "u1"]))
-
-
-def is_floating(dtype):
-    return dtype in FLOATS or dtype == "DOUBLE"
 
 
 def descriptions():
@@ -58,6 +48,7 @@ def descriptions():
         sys.path.insert(0, directory)
         import description_pb2
         from google.protobuf import text_format
+
         sys.path.pop(0)
         found = []
         for path in sorted(CATALOG.glob("*.textproto")):
@@ -65,241 +56,7 @@ def descriptions():
         return found, description_pb2.Argument
 
 
-def accepted(argument):
-    """The dtypes that it may have."""
-    words = argument.dtypes.split()
-    return [dtype for word in words
-            for dtype in {"floats": FLOATS, "integers": INTEGERS}.get(word, [word])]
-
-
-# Elements
-
-
-def bfloat16_bits(values):
-    """Of float64 values, each rounded once."""
-    nearest = values.astype(np.float32)
-    bits = nearest.view(np.uint32).copy()
-    wide = nearest.astype(np.float64)
-    inexact = (wide != values) & np.isfinite(values)
-    bits[inexact & (np.abs(wide) > np.abs(values))] -= 1
-    bits[inexact] |= 1
-    rounded = ((bits.astype(np.uint64) + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-    return np.where(np.isnan(values), np.uint16(0x7FC0), rounded)
-
-
-def encode(values, dtype):
-    """A float64, int64 or bool tensor as an array of `dtype`: rounded once, or wrapped."""
-    array = values.detach().contiguous().numpy()
-    with np.errstate(over="ignore", invalid="ignore"):
-        if dtype == "BOOL":
-            return (array != 0).astype("u1")
-        if dtype == "BF16":
-            return bfloat16_bits(array.astype(np.float64).reshape(-1)).reshape(array.shape)
-        if not is_floating(dtype) and array.dtype.kind == "f":
-            limits = np.iinfo(NUMPY[dtype])
-            whole = np.where(np.isnan(array), 0, np.trunc(array))
-            inside = (whole > limits.min) & (whole < limits.max)
-            return np.where(inside, np.where(inside, whole, 0).astype(NUMPY[dtype]),
-                            np.where(whole >= limits.max, limits.max, limits.min)).astype(NUMPY[dtype])
-        return array.astype(NUMPY[dtype])
-
-
-def decode(array, dtype):
-    """What `encode` gave, as a float64 or int64 tensor."""
-    if dtype == "BF16":
-        wide = (array.reshape(-1).astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-        return torch.from_numpy(wide.reshape(array.shape))
-    if is_floating(dtype):
-        return torch.from_numpy(np.asarray(array.astype(np.float64)))
-    return torch.from_numpy(np.asarray(array.astype(np.int64)))
-
-
-class Tensor:
-    """An input: `array` has its elements as encode gives them, whatever lies between them in memory."""
-
-    def __init__(self, dtype, array, layout="plain"):
-        self.dtype = dtype
-        self.array = np.ascontiguousarray(array).reshape(np.shape(array))
-        self.layout = layout
-
-    @property
-    def shape(self):
-        return list(self.array.shape)
-
-    def values(self):
-        return decode(self.array, self.dtype)
-
-    def json(self):
-        array, rank = self.array, self.array.ndim
-        if self.layout == "plain" or array.size == 0:
-            return [self.dtype, self.shape, text(array)]
-        if self.layout == "transposed" and rank >= 2:
-            order = list(range(rank))[::-1]
-            storage = np.ascontiguousarray(array.transpose(order))
-            strides = [s // array.itemsize for s in storage.transpose(order).strides]
-            return [self.dtype, self.shape, text(storage), strides, 0]
-        if self.layout == "repeated" and rank >= 1:  # the caller has made all rows equal
-            strides = [0] + [s // array.itemsize for s in array.strides[1:]]
-            return [self.dtype, self.shape, text(array[0]), strides, 0]
-        # Gaps between elements, and some before them.
-        step, offset = 2, 3
-        strides = [s // array.itemsize * step for s in array.strides]
-        storage = np.full(offset + array.size * step, 1, array.dtype)
-        storage[offset::step] = array.reshape(-1)
-        return [self.dtype, self.shape, text(storage), strides, offset]
-
-
-def text(array):
-    return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
-
-
-def special_values(dtype):
-    if dtype == "BOOL":
-        return [0, 1]
-    if not is_floating(dtype):
-        limits = np.iinfo(NUMPY[dtype])
-        return sorted({limits.min, limits.min + 1, max(limits.min, -2), max(limits.min, -1), 0, 1, 2, 3,
-                       limits.max - 1, limits.max})
-    tiny, least, most = {"FLOAT": (2.0**-149, 2.0**-126, 3.4028234663852886e38),
-                         "FLOAT16": (2.0**-24, 2.0**-14, 65504.0),
-                         "BF16": (2.0**-133, 2.0**-126, 3.3895313892515355e38),
-                         "DOUBLE": (5e-324, 2.2250738585072014e-308, 1.7976931348623157e308)}[dtype]
-    nan, inf = float("nan"), float("inf")
-    return [nan, inf, -inf, 0.0, -0.0, tiny, -tiny, 3 * tiny, least, most, -most, 1.0, -1.0, 0.5, -2.5, 3.0,
-            -3.0, 6.0, 20.5, -100.0]
-
-
-class Source:
-    """Elements of inputs, the same for the same operator in every run."""
-
-    def __init__(self, name):
-        self.random = np.random.default_rng(zlib.crc32(name.encode()))
-
-    def elements(self, shape, dtype, domain=None, small=False):
-        """`domain`: (least, most), "distinct", or a function of the shape and the generator."""
-        size = int(np.prod(shape, dtype=np.int64))
-        if callable(domain):
-            values = torch.as_tensor(domain(shape, self.random))
-            if is_floating(dtype):
-                values = values.to(torch.float64)
-            return encode(values, dtype)
-        if domain == "distinct":
-            values = torch.from_numpy(self.random.permutation(size).reshape(shape) - size // 2)
-            return encode(values.to(torch.float64) if is_floating(dtype) else values, dtype)
-        if dtype == "BOOL":
-            return self.random.integers(0, 2, shape).astype("u1")
-        if is_floating(dtype):
-            values = (self.random.uniform(*domain, shape) if domain
-                      else self.random.normal(0, 2, shape))
-            array = encode(torch.from_numpy(np.asarray(values, np.float64)), dtype)
-            return array
-        low, high = domain or ((-8, 8) if small else (-100, 100))
-        if dtype == "UINT8":
-            low = max(low, 0)
-        return np.asarray(self.random.integers(int(np.ceil(low)), int(high) + 1, shape)).astype(NUMPY[dtype])
-
-
-# Rules for dtypes, by torch's promotion
-
-
-def lift(dtype, kind):
-    """`dtype`, or the default of the kind of `kind` if that is a greater one."""
-    order = [lambda d: d == "BOOL", lambda d: d in INTEGERS, is_floating]
-    level = lambda d: next(i for i, test in enumerate(order) if test(d))
-    if level(kind) <= level(dtype):
-        return dtype
-    return "FLOAT" if is_floating(kind) else "INT64"
-
-
-class Rule:
-    """Evaluates the rule of an output's dtype."""
-
-    def __init__(self, inputs, attributes):
-        self.inputs, self.attributes = inputs, attributes
-
-    def dtype(self, expression):
-        expression = expression.strip()
-        if expression in DTYPES:
-            return expression
-        match = re.fullmatch(r"(\w+)\((.*)\)", expression)
-        if not match:
-            return self.tensors(expression)[0].dtype
-        name, arguments = match[1], split_arguments(match[2])
-        if name in ("promote", "promote_all"):
-            wide, flat = [], []
-            for argument in arguments:
-                if "(" in argument:
-                    wide.append(self.dtype(argument))
-                    continue
-                for tensor in self.tensors(argument):
-                    (wide if tensor.shape or name == "promote_all" else flat).append(tensor.dtype)
-            a, b = common(wide), common(flat)
-            if a is None or b is None:
-                return a or b
-            return common([a, b]) if lift(a, b) != a else a
-        if name == "promote_scalar":
-            result = self.dtype(arguments[0])
-            for argument in arguments[1:]:
-                value = self.attributes.get(argument)
-                if value is not None and "scalar" in value:
-                    result = lift(result, value["scalar"][0])
-                elif value is not None and "double_value" in value:
-                    result = lift(result, "FLOAT")
-            return result
-        if name == "float_of":
-            return lift(self.dtype(arguments[0]), "FLOAT")
-        if name == "sum_of":
-            result = self.dtype(arguments[0])
-            return result if is_floating(result) else "INT64"
-        if name == "like":
-            return self.dtype(arguments[0])
-        if name == "like_or":
-            return self.dtype(arguments[0] if self.inputs.get(arguments[0]) is not None else arguments[1])
-        if name == "attr":
-            value = self.attributes.get(arguments[0])
-            if value is None:
-                return self.dtype(arguments[1]) if len(arguments) > 1 else "FLOAT"
-            return value["dtype_value"]
-        if name == "quotient":
-            value = self.attributes.get(arguments[0], {"int64_value": 0})
-            mode = value.get("int64_value", {"true": 0}.get(value.get("name"), 1))
-            result = self.dtype(arguments[1])
-            return lift(result, "FLOAT") if mode == 0 else result
-        if name == "range_dtype":
-            given = [self.attributes[a]["scalar"][0] for a in arguments if a in self.attributes]
-            return "FLOAT" if any(map(is_floating, given)) else "INT64"
-        raise KeyError(f"no dtype rule {name}")
-
-    def tensors(self, name):
-        value = self.inputs[name]
-        return value if isinstance(value, list) else [value]
-
-
-def common(dtypes):
-    """The dtype that all of them are promoted to; None of none."""
-    result = None
-    for dtype in dtypes:
-        result = dtype if result is None else NAME[torch.promote_types(TORCH[result], TORCH[dtype])]
-    return result
-
-
-def split_arguments(text_):
-    """At the commas that are not in parentheses."""
-    parts, depth, current = [], 0, ""
-    for letter in text_:
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth == 0:
-            parts.append(current.strip())
-            current = ""
-        else:
-            current += letter
-    return parts + [current.strip()] if current.strip() else parts
-
-
-# Cases
-
-
-class Operator:
+class Operator(Refusals):
     def __init__(self, description, kinds):
         self.description = description
         self.name = description.name
@@ -327,8 +84,7 @@ class Operator:
             return value
         if argument.kind == kinds.SCALAR:
             if not isinstance(value, tuple):
-                value = ("BOOL" if isinstance(value, bool) else
-                         "INT64" if isinstance(value, int) else "FLOAT", value)
+                value = ("BOOL" if isinstance(value, bool) else "INT64" if isinstance(value, int) else "FLOAT", value)
             return {"scalar": list(value)}
         if argument.kind in (kinds.DOUBLE, kinds.FLOAT):
             return {"double_value": float(value)}
@@ -354,10 +110,14 @@ class Operator:
             default = argument.default
             if argument.kind in (self.kinds.TEXT, self.kinds.DTYPE):
                 return default
-            return json.loads(default) if re.match(r"[-\[0-9tf]", default) else default
-        (field, content), = value.items()
+            default = default.split()[-1]  # "DOUBLE 0.01"
+            value = json.loads(default) if re.match(r"[-\[0-9tf]", default) else default
+            return rounded(value, "FLOAT") if argument.kind == self.kinds.FLOAT else value
+        ((field, content),) = value.items()
         if field == "scalar":
-            return content[1]
+            return rounded(content[1], content[0])
+        if argument.kind == self.kinds.FLOAT:
+            return rounded(content, "FLOAT")
         if field == "name":
             return {n: int(v) for n, v in (pair.split("=") for pair in argument.names.split())}[content]
         return content
@@ -426,10 +186,12 @@ class Operator:
 
     def uniform(self, dtype):
         """dtypes of all inputs: `dtype` where it is accepted."""
+
         def choose(argument):
             chosen = self.entry.dtypes.get(argument.name)
             chosen = chosen(dtype) if callable(chosen) else chosen
             return chosen or (dtype if dtype in accepted(argument) else accepted(argument)[0])
+
         return {a.name: choose(a) for a in self.inputs}
 
     # Cases with values
@@ -448,15 +210,18 @@ class Operator:
                 outputs[output.name] = asked[output.name]
             elif output.kind == self.kinds.TENSOR_LIST and output.dtype.startswith("like("):
                 source = inputs[output.dtype[5:-1]]
-                outputs[output.name] = ([t.dtype for t in source] if isinstance(source, list) else source.dtype)
+                outputs[output.name] = [t.dtype for t in source] if isinstance(source, list) else source.dtype
             else:
                 outputs[output.name] = rule.dtype(output.dtype)
         flat = lambda v: v if isinstance(v, list) else [v]
         all_inputs = [t for v in inputs.values() for t in flat(v)]
-        in_floats = (any(is_floating(t.dtype) for t in all_inputs)
-                     or any(is_floating(d) for v in outputs.values() for d in flat(v))
-                     or any("scalar" in v and is_floating(v["scalar"][0]) and self.entry.scalars_decide
-                            for v in attributes.values()))
+        in_floats = (
+            any(is_floating(t.dtype) for t in all_inputs)
+            or any(is_floating(d) for v in outputs.values() for d in flat(v))
+            or any(
+                "scalar" in v and is_floating(v["scalar"][0]) and self.entry.scalars_decide for v in attributes.values()
+            )
+        )
         in_floats = in_floats and not self.entry.whole
         in_double = any(t.dtype == "DOUBLE" for t in all_inputs)
 
@@ -468,14 +233,19 @@ class Operator:
         known = {}
         for argument in self.inputs:
             tensor = inputs.get(argument.name)
-            known[argument.name] = (None if tensor is None else [operand(argument, t) for t in tensor]
-                                    if isinstance(tensor, list) else operand(argument, tensor))
+            known[argument.name] = (
+                None
+                if tensor is None
+                else [operand(argument, t) for t in tensor] if isinstance(tensor, list) else operand(argument, tensor)
+            )
         for argument in self.attributes:
             value = self.python_value(argument, attributes.get(argument.name))
             if argument.kind == self.kinds.SCALAR and value is not None:
                 value = float(value) if in_floats else int(value)
             known[argument.name] = value
-        known["dtypes"] = {n: (t[0].dtype if t else None) if isinstance(t, list) else t.dtype for n, t in inputs.items()}
+        known["dtypes"] = {
+            n: (t[0].dtype if t else None) if isinstance(t, list) else t.dtype for n, t in inputs.items()
+        }
         known["out_dtypes"] = outputs
         results = call(self.entry.function, known)
         if not isinstance(results, dict):
@@ -505,15 +275,24 @@ class Operator:
 
     def add(self, name, inputs, attributes, asked=None, outputs=None):
         asked = asked or {}
-        if self.entry.skip and call(self.entry.skip, {
-                "inputs": inputs, "attributes": attributes, "asked": asked, "name": name}):
+        if self.entry.skip and call(
+            self.entry.skip, {"inputs": inputs, "attributes": attributes, "asked": asked, "name": name}
+        ):
             return
+        for check, arguments in self.checks:
+            if check == "castable" and not is_castable(
+                Rule(inputs, attributes).dtype(arguments[0]), inputs[arguments[1]].dtype
+            ):
+                self.refuse(name, arguments[1], inputs, attributes)
+                return
         try:
             expected, slack, unit = self.compute(inputs, attributes, asked)
         except oracles.Unclear:
             return
         except Exception as error:
-            raise RuntimeError(f"{self.name}: {name}: {[t.shape for t in inputs.values() if isinstance(t, Tensor)]} {attributes}") from error
+            raise RuntimeError(
+                f"{self.name}: {name}: {[t.shape for t in inputs.values() if isinstance(t, Tensor)]} {attributes}"
+            ) from error
         case = {"name": name, "inputs": as_json(inputs)}
         if attributes:
             case["attributes"] = attributes
@@ -521,8 +300,10 @@ class Operator:
         requests += [[n, None] for n in outputs or [] if n not in asked]
         if requests:
             case["outputs"] = requests
-        if outputs:
-            expected = {n: t for n, t in expected.items() if n in outputs}
+        masked = [o.name for o in self.outputs if o.role == self.kinds.OUTPUT and (o.HasField("mask") or o.optional)]
+        named = [n for n, _ in requests]
+        if any(n in masked for n in named):
+            expected = {n: t for n, t in expected.items() if n in named or n not in masked}
         case["expected"] = {n: t.json() for n, t in expected.items()}
         if any(is_floating(t.dtype) for t in expected.values()):
             case["ulps"] = self.entry.ulps
@@ -542,8 +323,7 @@ class Operator:
                 shapes, attributes, *domains = one
                 self.call_domains = domains[0] if domains else {}
                 by_name = {a.name: a for a in self.attributes}
-                yield (f"call {i}", shapes,
-                       {n: self.as_value(by_name[n], v) for n, v in attributes.items()})
+                yield (f"call {i}", shapes, {n: self.as_value(by_name[n], v) for n, v in attributes.items()})
             return
         names = [a.name for a in self.inputs if not a.optional]
         optional = [a.name for a in self.inputs if a.optional]
@@ -551,8 +331,16 @@ class Operator:
         spreads = "broadcast" in text_
         to_first = any(n in ("broadcasts_to",) for n, _ in self.checks) or self.outputs[0].role == self.kinds.IN_PLACE
         least = max([int(a[1]) for n, a in self.checks if n == "rank"] + [0])
-        shapes = [("same shapes", [4, 5]), ("odd number of elements", [133]), ("0-d", []), ("one element", [1]),
-                  ("empty", [0, 3]), ("rank 8", [1, 2, 1, 3, 1, 2, 1, 2])]
+        shapes = [
+            ("same shapes", [4, 5]),
+            ("odd number of elements", [133]),
+            ("0-d", []),
+            ("one element", [1]),
+            ("empty", [0, 3]),
+            ("rank 8", [1, 2, 1, 3, 1, 2, 1, 2]),
+            ("three axes", [2, 3, 4]),
+            ("two axes", [17, 9]),
+        ]
         if any(n == "not_empty" for n, _ in self.checks):
             shapes = [s for s in shapes if s[0] != "empty"]
         for name, shape in shapes:
@@ -562,15 +350,21 @@ class Operator:
             yield f"without {optional[i]}", {n: [4, 5] for n in names + optional if n != optional[i]}, {}
         if optional:
             yield "without all that is optional", {n: [4, 5] for n in names}, {}
+        shrinks = [a[0] for n, a in self.checks if n == "broadcasts_to"]
         fixed = {a for n, arguments in self.checks if n in ("same_shape",) for a in arguments}
-        free = [n for n in names + optional if n not in fixed][0 if not to_first else 1:]
+        free = [n for n in names + optional if n not in fixed and (n in shrinks or not to_first)]
         if spreads and len(names + optional) > 1:
             for small in ([5], [4, 1], [1], []):
                 for n in free:
                     yield f"broadcast {n} {small}", {**{m: [4, 5] for m in names + optional}, n: small}, {}
             if not to_first and not fixed:
-                yield ("broadcast both ways",
-                       {n: [[4, 1], [1, 5], [5]][i % 3] for i, n in enumerate(names + optional)}, {})
+                yield (
+                    "broadcast both ways",
+                    {n: [[4, 1], [1, 5], [5]][i % 3] for i, n in enumerate(names + optional)},
+                    {},
+                )
+                if any(n == "not_empty" for n, _ in self.checks):
+                    return
                 yield "broadcast to nothing", {n: [[0, 1], [1, 5], []][i % 3] for i, n in enumerate(names)}, {}
 
     def make_values(self):
@@ -583,13 +377,19 @@ class Operator:
         for number, (name, shapes, attributes) in enumerate(self.calls()):
             first_call = first_call or (shapes, attributes, self.call_domains)
             dtype = next(spare)
-            shown = [dtype] if number or self.entry.calls and number else dtypes
+            shown = dtypes if not number or self.entry.calls and len(dtypes) <= 3 else [dtype]
             for d in shown:
-                self.add(f"{name}, {d}", self.make_inputs(shapes, self.uniform(d)),
-                         {**self.default_attributes(d, shapes), **attributes})
-            if number and dtype != dtypes[0]:
-                self.add(f"{name}, {dtypes[0]}", self.make_inputs(shapes, self.uniform(dtypes[0])),
-                         {**self.default_attributes(dtypes[0], shapes), **attributes})
+                self.add(
+                    f"{name}, {d}",
+                    self.make_inputs(shapes, self.uniform(d)),
+                    {**self.default_attributes(d, shapes), **attributes},
+                )
+            if dtypes[0] not in shown:
+                self.add(
+                    f"{name}, {dtypes[0]}",
+                    self.make_inputs(shapes, self.uniform(dtypes[0])),
+                    {**self.default_attributes(dtypes[0], shapes), **attributes},
+                )
         shapes, attributes, self.call_domains = first_call
         self.make_masked_cases(shapes, attributes, dtypes)
         self.make_attribute_cases(shapes, attributes, dtypes)
@@ -600,22 +400,37 @@ class Operator:
             self.make_special_cases(attributes, dtypes)
         if self.entry.extra:
             self.entry.extra(self)
+        for name, shapes, attributes in self.calls():  # more of the same where there are few
+            for d in dtypes:
+                if len(self.cases) < 20 and f"{name}, {d}" not in {case["name"] for case in self.cases}:
+                    self.add(
+                        f"{name}, {d}",
+                        self.make_inputs(shapes, self.uniform(d)),
+                        {**self.default_attributes(d, shapes), **attributes},
+                    )
 
     def make_masked_cases(self, shapes, attributes, dtypes):
         """Each choice among masked outputs."""
-        masked = [o.name for o in self.outputs if o.HasField("mask")]
-        for count in range(1, len(masked)):
+        masked = [o.name for o in self.outputs if o.role == self.kinds.OUTPUT and (o.HasField("mask") or o.optional)]
+        for count in range(1, len(masked) + 1):
             for names in itertools.combinations(masked, count):
-                self.add(f"only {', '.join(names)}", self.make_inputs(shapes, self.uniform(dtypes[0])),
-                         {**self.default_attributes(dtypes[0], shapes), **attributes}, outputs=list(names))
+                self.add(
+                    f"only {', '.join(names)}",
+                    self.make_inputs(shapes, self.uniform(dtypes[0])),
+                    {**self.default_attributes(dtypes[0], shapes), **attributes},
+                    outputs=list(names),
+                )
 
     def make_attribute_cases(self, shapes, attributes, dtypes):
         spare = itertools.cycle(dtypes)
         for argument in self.attributes:
             for d in {dtypes[0]: 0, next(spare): 0, next(spare): 0}:
                 for value in self.values_of(argument, d):
-                    given = {**self.default_attributes(d, shapes), **attributes,
-                             argument.name: self.as_value(argument, value)}
+                    given = {
+                        **self.default_attributes(d, shapes),
+                        **attributes,
+                        argument.name: self.as_value(argument, value),
+                    }
                     self.add(f"{argument.name} {value}, {d}", self.make_inputs(shapes, self.uniform(d)), given)
 
     def make_layout_cases(self, shapes, attributes, dtypes):
@@ -629,9 +444,11 @@ class Operator:
                 choices += [[a.name] for a in plain]
             for names in choices:
                 d = next(spare)
-                self.add(f"{layout} {', '.join(names)}, {d}",
-                         self.make_inputs(shapes, self.uniform(d), {n: layout for n in names}),
-                         {**self.default_attributes(d, shapes), **attributes})
+                self.add(
+                    f"{layout} {', '.join(names)}, {d}",
+                    self.make_inputs(shapes, self.uniform(d), {n: layout for n in names}),
+                    {**self.default_attributes(d, shapes), **attributes},
+                )
 
     def make_output_cases(self, shapes, attributes, dtypes):
         for output in self.outputs:
@@ -676,15 +493,24 @@ class Operator:
             if key in seen or len(set(key)) == 1:
                 continue
             seen.add(key)
-            self.add("dtypes " + " ".join(key), self.make_inputs(shapes, chosen),
-                     {**self.default_attributes(chosen[tensors[0].name], shapes), **attributes})
+            self.add(
+                "dtypes " + " ".join(key),
+                self.make_inputs(shapes, chosen),
+                {**self.default_attributes(chosen[tensors[0].name], shapes), **attributes},
+            )
 
     def make_special_cases(self, attributes, dtypes):
         names = [a.name for a in self.inputs if a.kind == self.kinds.TENSOR]
         for d in dtypes:
             chosen = self.uniform(d)
-            moving = [n for n in names if chosen[n] == d and self.entry.special_inputs is None
-                      or self.entry.special_inputs and n in self.entry.special_inputs][:2]
+            moving = [
+                n
+                for n in names
+                if chosen[n] == d
+                and self.entry.special_inputs is None
+                or self.entry.special_inputs
+                and n in self.entry.special_inputs
+            ][:2]
             values = self.entry.special_values(special_values(d)) if self.entry.special_values else special_values(d)
             rows = list(itertools.product(values, repeat=len(moving)))
             if not rows or not moving:
@@ -693,192 +519,11 @@ class Operator:
             inputs = self.make_inputs({n: shape for n in names}, chosen)
             for i, n in enumerate(moving):
                 column = [row[i] for row in rows]
-                inputs[n] = Tensor(d, encode(torch.tensor(
-                    column, dtype=torch.float64 if is_floating(d) else torch.int64), d))
+                inputs[n] = Tensor(
+                    d, encode(torch.tensor(column, dtype=torch.float64 if is_floating(d) else torch.int64), d)
+                )
             given = {**self.default_attributes(d, None), **attributes}
             self.add(f"special values, {d}", inputs, given)
-
-    # Cases that are refused
-
-    def refuse(self, name, named, inputs=None, attributes=None, **more):
-        base_inputs, base_attributes = self.plain
-        case = {"name": name, "inputs": as_json(base_inputs if inputs is None else inputs)}
-        given = base_attributes if attributes is None else attributes
-        if given:
-            case["attributes"] = given
-        case.update(more)
-        case["refused"] = [named] if isinstance(named, str) else list(named)
-        self.cases.append(case)
-
-    def make_refusals(self):
-        if self.plain is None:
-            return
-        inputs, attributes = self.plain
-        inputs = {n: t for n, t in inputs.items()}
-        some = {"scalar": ["FLOAT", 1.0]}
-        self.refuse("unknown input", "no_such", {**inputs, "no_such": Tensor("FLOAT", np.zeros(2, "<f4"))})
-        self.refuse("unknown attribute", "no_such", attributes={**attributes, "no_such": {"int64_value": 1}})
-        self.refuse("unknown output", "no_such", outputs=[["no_such", None]])
-        self.refuse("unknown operator", "", operator=self.name + "X")
-        names_out = [o.name for o in self.outputs]
-        self.refuse("output twice", names_out[0], outputs=[[names_out[0], None]] * 2)
-        for argument in self.inputs:
-            self.refuse_input(argument, inputs)
-        for argument in self.attributes:
-            self.refuse_attribute(argument, attributes, some)
-        for output in self.outputs:
-            wrong = [d for d in DTYPES if d not in accepted(output)] if output.dtypes else ["INT16"]
-            if output.role == self.kinds.IN_PLACE:
-                continue
-            for d in wrong[:2] if output.dtypes else []:
-                self.refuse(f"{output.name} asked for as {d}", output.name, outputs=[[output.name, d]])
-        for check, arguments in self.checks:
-            self.refuse_check(check, arguments, inputs, attributes)
-        if any("broadcast(" in o.shape for o in self.outputs):
-            tensors = [n for n, t in inputs.items() if isinstance(t, Tensor)]
-            for n in tensors[1:]:
-                wrong = {**inputs, tensors[0]: self.shaped(tensors[0], [2, 3]), n: self.shaped(n, [2, 4])}
-                self.refuse(f"{n} does not broadcast", tensors + names_out, wrong)
-
-    def shaped(self, name, shape, dtype=None):
-        argument = next(a for a in self.inputs if a.name == name)
-        dtype = dtype or self.plain[0][name].dtype
-        return Tensor(dtype, self.source.elements(shape, dtype, self.domain(name)))
-
-    def refuse_input(self, argument, inputs):
-        name = argument.name
-        if name not in inputs:
-            return
-        if not argument.optional:
-            self.refuse(f"{name} missing", name, {n: t for n, t in inputs.items() if n != name})
-        self.refuse(f"{name} twice", name, twice=name)
-        tensor = inputs[name]
-        wrong = [d for d in DTYPES if d not in accepted(argument)]
-        if argument.kind == self.kinds.TENSOR_LIST:
-            self.refuse(f"{name} is no list", name, {**inputs, name: tensor[0]})
-            for d in wrong[:3]:
-                odd = [Tensor(d, np.ones(t.array.shape, NUMPY[d])) for t in tensor]
-                self.refuse(f"{name} of {d}", [name, f"{name}.0"], {**inputs, name: odd})
-            return
-        self.refuse(f"{name} is a list", name, {**inputs, name: [tensor]})
-        for d in wrong[:4]:
-            self.refuse(f"{name} of {d}", name, {**inputs, name: Tensor(d, np.ones(tensor.array.shape, NUMPY[d]))})
-        data = tensor.json()[2]
-        d = tensor.dtype
-        size = tensor.array.itemsize
-        if tensor.array.size == 0:
-            return
-        raw = lambda *content: {**as_json(inputs), name: list(content)}
-        cases = [("rank 9", raw(d, [1] * 9, text(np.zeros(size, "u1")))),
-                 ("negative extent", raw(d, [-1], data)),
-                 ("too few elements", raw(d, tensor.shape + [2], data)),
-                 ("too many bytes", raw(d, tensor.shape, text(np.zeros(tensor.array.nbytes + 1, "u1")))),
-                 ("negative stride", raw(d, [2], data, [-1], 0)),
-                 ("too few strides", raw(d, [1, 1], text(np.zeros(size, "u1")), [1], 0)),
-                 ("view leaves its storage", raw(d, [2], text(np.zeros(size, "u1")), [1], 1)),
-                 ("no dtype", raw("UNSPECIFIED", tensor.shape, data)),
-                 ("no storage", raw(d, tensor.shape, None))]
-        for what, content in cases:
-            case = {"name": f"{name}: {what}", "inputs": content, "refused": [name]}
-            if self.plain[1]:
-                case["attributes"] = self.plain[1]
-            self.cases.append(case)
-        if argument.role == self.kinds.IN_PLACE:
-            self.refuse(f"{name} in place with gaps", name,
-                        raw(d, [2], text(np.zeros(4 * size, "u1")), [2], 0))
-
-    def refuse_attribute(self, argument, attributes, some):
-        name, kinds = argument.name, self.kinds
-        change = lambda what, value: self.refuse(f"{name} {what}", name, attributes={**attributes, name: value})
-        if not argument.HasField("default") and not argument.optional:
-            self.refuse(f"{name} missing", name, attributes={n: v for n, v in attributes.items() if n != name})
-        if name in attributes or argument.HasField("default"):
-            value = attributes.get(name) or self.as_value(argument, self.python_value(argument, None))
-            self.refuse(f"{name} twice", name, attribute_twice=name, attributes={**attributes, name: value})
-        change("without a value", {})
-        integers = (kinds.INT64, kinds.INT32, kinds.INT8, kinds.UINT64)
-        lists = (kinds.INT_ARRAY, kinds.BOOL_ARRAY, kinds.FLOAT_ARRAY, kinds.SCALAR_LIST)
-        if argument.kind != kinds.TEXT:
-            change("is a text", {"text_value": "x"})
-        if argument.kind not in lists:
-            change("is a list", {"int64_list": [1]})
-        else:
-            change("is a number", {"int64_value": 1})
-        if argument.kind != kinds.DTYPE:
-            change("is a dtype", {"dtype_value": "FLOAT"})
-        if argument.kind in integers:
-            change("is a fraction", {"double_value": 0.5})
-            if argument.HasField("minimum") and int(argument.minimum) > -2**31:
-                change("too small", {"int64_value": int(argument.minimum) - 1})
-            if argument.HasField("maximum"):
-                change("too great", {"int64_value": int(argument.maximum) + 1})
-            change("has an unknown name", {"name": "no_such"})
-        if argument.kind == kinds.TEXT and argument.names:
-            change("is another text", {"text_value": "no_such"})
-        if argument.kind == kinds.DTYPE:
-            for d in [d for d in DTYPES if d not in accepted(argument)][:2]:
-                change(f"is {d}", {"dtype_value": d})
-            change("is no dtype", {"dtype_value": "UNSPECIFIED"})
-        if argument.kind in (kinds.SCALAR, kinds.DOUBLE, kinds.FLOAT):
-            write = lambda v: {"double_value": v} if argument.kind != kinds.SCALAR else {"scalar": ["FLOAT", v]}
-            if argument.HasField("minimum"):
-                change("too small", write(float(argument.minimum) - 0.5))
-            if argument.HasField("maximum"):
-                change("too great", write(float(argument.maximum) + 0.5))
-        if argument.kind == kinds.SCALAR:
-            change("is a number without a dtype", {"scalar": ["UNSPECIFIED", 1]})
-
-    def refuse_check(self, check, arguments, inputs, attributes):
-        has = lambda n: isinstance(inputs.get(n), Tensor)
-        tell = f"{check}({', '.join(arguments)})"
-        words = re.findall(r"\w+", " ".join(arguments))
-        named = [w for w in words if w in inputs or any(a.name == w for a in self.attributes)]
-        if check == "same_dtype":
-            for n in arguments[1:]:
-                if not has(n) or not has(arguments[0]):
-                    continue
-                mine = inputs[arguments[0]].dtype
-                argument = next(a for a in self.inputs if a.name == n)
-                other = [d for d in accepted(argument) if d != mine]
-                if other:
-                    self.refuse(tell + f" {n} {other[0]}", arguments, {**inputs, n: Tensor(
-                        other[0], np.ones(inputs[n].array.shape, NUMPY[other[0]]))})
-        elif check in ("same_shape", "shape_is", "trailing", "same_elements", "lists_like") and has(arguments[0]):
-            for shape in ([s + 1 for s in inputs[arguments[0]].shape] or [2], inputs[arguments[0]].shape + [2]):
-                self.refuse(tell + f" {shape}", named, {**inputs, arguments[0]: self.shaped(arguments[0], shape)})
-        elif check == "broadcasts_to" and has(arguments[0]):
-            shape = inputs[arguments[0]].shape
-            for wrong in ([2] + (shape or [1]), [s + 1 for s in shape] or [2]):
-                self.refuse(tell + f" {wrong}", named or list(inputs),
-                            {**inputs, arguments[0]: self.shaped(arguments[0], wrong)})
-        elif check == "rank" and has(arguments[0]):
-            low, high = int(arguments[1]), int(arguments[2]) if len(arguments) > 2 else int(arguments[1])
-            for rank in [r for r in (low - 1, high + 1) if 0 <= r <= 8]:
-                self.refuse(tell + f" {rank}", named, {**inputs, arguments[0]: self.shaped(
-                    arguments[0], [2] * rank)})
-        elif check == "axis" and has(arguments[1]):
-            rank = len(inputs[arguments[1]].shape)
-            scalar = any(a.name == arguments[0] and a.kind == self.kinds.SCALAR for a in self.attributes)
-            for wrong in (rank, -rank - 1, 2**40):
-                value = {"scalar": ["INT64", wrong]} if scalar else {"int64_value": wrong}
-                self.refuse(tell + f" {wrong}", arguments[0], attributes={**attributes, arguments[0]: value})
-        elif check in ("axes", "unique") and has(arguments[1]):
-            rank = len(inputs[arguments[1]].shape)
-            for wrong in ([rank], [-rank - 1], [0, rank]) if check == "axes" else ([0, 0], [0, -rank]):
-                self.refuse(tell + f" {wrong}", arguments[0],
-                            attributes={**attributes, arguments[0]: {"int64_list": wrong}})
-        elif check == "not_empty" and has(arguments[0]):
-            self.refuse(tell, named, {**inputs, **{n: self.shaped(n, [0, 3]) for n in inputs}})
-        elif check == "not_zero":
-            self.refuse(tell, named, attributes={**attributes, arguments[0]: {"scalar": ["FLOAT", 0.0]}})
-        elif check == "elements" and has(arguments[0]) and arguments[-1] == "1":
-            self.refuse(tell, named, {**inputs, arguments[0]: self.shaped(arguments[0], [2])})
-        elif check == "either":
-            self.refuse(tell, named + [""], attributes={n: v for n, v in attributes.items() if n not in arguments})
-        elif check == "double_alone" and has(arguments[0]) and "DOUBLE" in accepted(self.inputs[0]):
-            for n in arguments:
-                self.refuse(tell + f" {n}", arguments, {**inputs, n: Tensor(
-                    "DOUBLE", np.ones(inputs[n].array.shape))})
 
     def write(self):
         DATA.mkdir(parents=True, exist_ok=True)
@@ -890,11 +535,6 @@ class Operator:
 
 def call(function, known):
     return function(**{n: known[n] for n in inspect.signature(function).parameters})
-
-
-def as_json(inputs):
-    return {n: {"list": [t.json() for t in v]} if isinstance(v, list) and (not v or isinstance(v[0], Tensor))
-            else v.json() if isinstance(v, Tensor) else v for n, v in inputs.items()}
 
 
 def main():

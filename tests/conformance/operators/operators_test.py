@@ -28,10 +28,21 @@ except ImportError:  # before protobuf 4.22
     def GetMessageClass(descriptor):
         return MessageFactory().GetPrototype(descriptor)
 
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DATA = ROOT / "tests/data/operators"
-NUMPY = {"FLOAT": "<f4", "FLOAT16": "<f2", "BF16": "<u2", "DOUBLE": "<f8", "INT8": "i1", "UINT8": "u1",
-         "INT16": "<i2", "INT32": "<i4", "INT64": "<i8", "BOOL": "u1"}
+NUMPY = {
+    "FLOAT": "<f4",
+    "FLOAT16": "<f2",
+    "BF16": "<u2",
+    "DOUBLE": "<f8",
+    "INT8": "i1",
+    "UINT8": "u1",
+    "INT16": "<i2",
+    "INT32": "<i4",
+    "INT64": "<i8",
+    "BOOL": "u1",
+}
 # Bits of the significand and the least exponent.
 FORMATS = {"FLOAT": (24, -126), "FLOAT16": (11, -14), "BF16": (8, -126), "DOUBLE": (53, -1022)}
 WINDOW = 64  # requests on the way
@@ -51,7 +62,7 @@ def messages():
 message = messages()
 Request, Response, ErrorDetail = map(message, ("ExecuteStreamRequest", "ExecuteStreamResponse", "ErrorDetail"))
 DTYPES = message("Tensor").DESCRIPTOR.fields_by_name["dtype"].enum_type
-NUMBERS = {v.name[len("DATA_TYPE_"):]: v.number for v in DTYPES.values}
+NUMBERS = {v.name[len("DATA_TYPE_") :]: v.number for v in DTYPES.values}
 NAMES = {number: name for name, number in NUMBERS.items()}
 
 
@@ -63,9 +74,11 @@ def write_tensor(given, tensor, payloads):
     tensor.dtype = NUMBERS[dtype]
     tensor.shape.extend(shape)
     if view:
-        tensor.strides.extend(view[0])
+        tensor.strides.extend(view[0] or [])
         tensor.offset = view[1]
-    if data is not None:
+    if isinstance(data, int):
+        tensor.payload = data
+    elif data is not None:
         tensor.payload = len(payloads)
         payloads.append(base64.b64decode(data))
 
@@ -142,7 +155,9 @@ def compare(expected, dtype, data, case, slack, worst):
         nan, infinite = np.isnan(wanted), np.isinf(wanted)
         with np.errstate(invalid="ignore"):
             error = np.abs(got - wanted)
-        error = np.where(nan, np.where(np.isnan(got), 0, np.inf), np.where(infinite, np.where(got == wanted, 0, np.inf), error))
+        error = np.where(
+            nan, np.where(np.isnan(got), 0, np.inf), np.where(infinite, np.where(got == wanted, 0, np.inf), error)
+        )
         error[np.isnan(error)] = np.inf
         ulp = units(np.where(nan | infinite, 1.0, wanted), dtype)
         unit = np.maximum(ulp, units(np.where(nan | infinite, 1.0, wanted), case["unit"])) if "unit" in case else ulp
@@ -150,7 +165,7 @@ def compare(expected, dtype, data, case, slack, worst):
         if slack:
             allowed = allowed + np.frombuffer(base64.b64decode(slack), "<f4")
         if error.size:
-            worst.error = max(worst.error, np.max(error / ulp))
+            worst.error = max(worst.error, np.max(error / unit))
             worst.allowed = max(worst.allowed, np.max(error / allowed))
         wrong = np.flatnonzero(error > allowed)
     if not wrong.size:
@@ -185,8 +200,14 @@ def check(operator, case, response, worst):
         tensor = results[name]
         if NAMES[tensor.dtype] != dtype or list(tensor.shape) != shape:
             return f"{name} is {NAMES[tensor.dtype]} {list(tensor.shape)}, expected {dtype} {shape}"
-        problem = compare(base64.b64decode(data), dtype, response.payloads[tensor.payload], case,
-                          case.get("slack", {}).get(name), worst)
+        problem = compare(
+            base64.b64decode(data),
+            dtype,
+            response.payloads[tensor.payload],
+            case,
+            case.get("slack", {}).get(name),
+            worst,
+        )
         if problem:
             return f"{name}: {problem}"
     return ""
@@ -199,9 +220,17 @@ class Daemon:
         self._directory = tempfile.TemporaryDirectory(prefix="opserve-operators-")
         self.target = f"unix:{self._directory.name}/socket"
         self._process = subprocess.Popen(
-            [os.environ["OPSERVED"], f"--listen={self.target}", "--metrics_listen=none", "--admin_listen=none",
-             "--drain_delay=0s"], stderr=subprocess.PIPE, text=True,
-            env=dict(os.environ, OPSERVE_HOST_DEVICES="1"))
+            [
+                os.environ["OPSERVED"],
+                f"--listen={self.target}",
+                "--metrics_listen=none",
+                "--admin_listen=none",
+                "--drain_delay=0s",
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+            env=dict(os.environ, OPSERVE_HOST_DEVICES="1"),
+        )
         for line in self._process.stderr:
             if json.loads(line)["event"] == "ready":
                 break
@@ -224,8 +253,9 @@ def run(channel, operator, cases):
             room.acquire()
             yield write_request(operator, case, number)
 
-    call = channel.stream_stream("/opserve.v1.OperatorService/ExecuteStream", Request.SerializeToString,
-                                 Response.FromString)(requests(), timeout=300)
+    call = channel.stream_stream(
+        "/opserve.v1.OperatorService/ExecuteStream", Request.SerializeToString, Response.FromString
+    )(requests(), timeout=300)
     answers = [None] * len(cases)
     try:
         for response in call:
@@ -261,8 +291,10 @@ def main():
                     if problem:
                         problems.append(f"  {operator}: {case['name']}: {problem}")
                 refused = sum("refused" in case for case in cases)
-                print(f"{operator:44} {len(cases) - refused:6} {refused:7} {worst.error:10.3g} {worst.allowed:11.3g}"
-                      + (f"  {len(problems)} FAILED" if problems else ""))
+                print(
+                    f"{operator:44} {len(cases) - refused:6} {refused:7} {worst.error:10.3g} {worst.allowed:11.3g}"
+                    + (f"  {len(problems)} FAILED" if problems else "")
+                )
                 print("\n".join(problems if arguments.verbose else problems[:3]), end="\n" if problems else "")
                 total += len(cases)
                 failures += len(problems)

@@ -1,0 +1,41 @@
+"""The entries of all operators, by family; each module defines its own when it is imported."""
+
+from . import (
+    activations,
+    arithmetic,
+    class_losses,
+    comparison,
+    copies,
+    indexing,
+    lists,
+    losses,
+    math_functions,
+    matrices,
+    normalization,
+    optimizers,
+    order,
+    reductions,
+    shapes,
+    softmax,
+    windows,
+)
+
+__all__ = [
+    "activations",
+    "arithmetic",
+    "class_losses",
+    "comparison",
+    "copies",
+    "indexing",
+    "lists",
+    "losses",
+    "math_functions",
+    "matrices",
+    "normalization",
+    "optimizers",
+    "order",
+    "reductions",
+    "shapes",
+    "softmax",
+    "windows",
+]
