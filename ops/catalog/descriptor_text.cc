@@ -40,6 +40,11 @@ std::string CamelCase(absl::string_view name) {
   return camel;
 }
 
+bool NamesOutput(const Expression& expression) {
+  return expression.kind == Expression::Kind::kOutput ||
+         std::any_of(expression.arguments.begin(), expression.arguments.end(), NamesOutput);
+}
+
 absl::Status ReadDtypes(absl::string_view at, absl::string_view text,
                         std::vector<aclDataType>* dtypes) {
   for (const absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
@@ -318,6 +323,10 @@ class DescriptorReader {
         OPSERVE_RETURN_IF_ERROR(ReadOutputRules(argument, &d_.outputs[output++]));
     }
     OPSERVE_RETURN_IF_ERROR(ReadChecks("check", &d_.checks));
+    const auto of_results = std::stable_partition(
+        d_.checks.begin(), d_.checks.end(), [](const Expression& e) { return !NamesOutput(e); });
+    d_.result_checks.assign(of_results, d_.checks.end());
+    d_.checks.erase(of_results, d_.checks.end());
     OPSERVE_RETURN_IF_ERROR(ReadChecks("daemon_check", &d_.daemon_checks));
     if (json_.contains("work")) {
       OPSERVE_RETURN_IF_ERROR(ReadRule<NumberRule>(At("work"), Text(json_, "work"), d_, &d_.work));

@@ -114,7 +114,8 @@ struct OperatorDescriptor {
   std::vector<InputDescriptor> inputs;
   std::vector<AttributeDescriptor> attributes;
   std::vector<OutputDescriptor> outputs;
-  std::vector<Expression> checks;         // in their order
+  std::vector<Expression> checks;         // in their order, but for those that name outputs
+  std::vector<Expression> result_checks;  // those: made once outputs are inferred
   std::vector<Expression> daemon_checks;  // calls that stage one accepts and the daemon does not
   Expression work;                        // without a function: the largest tensor's elements
   std::vector<GoldenCase> golden;         // at least one

@@ -32,9 +32,13 @@ bool Judge::CheckAll(const std::vector<Expression>& checks) {
   return true;
 }
 
-bool Judge::CheckForDaemon(const Results& results) {
+bool Judge::CheckResults(const Results& results) {
   results_ = &results;
-  return CheckAll(op_.daemon_checks);
+  return CheckAll(op_.result_checks);
+}
+
+bool Judge::CheckForDaemon(const Results& results) {
+  return CheckResults(results) && CheckAll(op_.daemon_checks);
 }
 
 bool Judge::Infer(absl::Span<const bool> wanted, absl::Span<const std::optional<aclDataType>> asked,

@@ -48,9 +48,12 @@ class Judge {
   Judge(const OperatorDescriptor& op, const CallSpec& call, Names names)
       : op_(op), call_(call), names_(names) {}
 
-  // The operator's checks, in order. Requires accepted dtypes and attributes in range.
+  // The operator's checks of its inputs and attributes, in order. Requires accepted dtypes and
+  // attributes in range.
   bool Check() { return CheckAll(op_.checks); }
-  // Those that only the daemon makes. Requires `results` of Infer.
+  // Those of them that name outputs. `results`: of Infer, with the dtypes that the caller gives.
+  bool CheckResults(const Results& results);
+  // CheckResults, and the checks that only the daemon makes.
   bool CheckForDaemon(const Results& results);
 
   // Dtypes and shapes of the outputs. `wanted` and `asked` are by output: whether it is wanted, and

@@ -79,13 +79,9 @@ bool HasElements(const kernels::Tensors& tensors) {
   });
 }
 
-}  // namespace
-
-ExecutorPlan MakePlan(const char* function, const catalog::OperatorDescriptor& op,
-                      absl::Span<const TensorGroup> inputs, absl::Span<const TensorGroup> outputs,
-                      absl::Span<const catalog::AttributeValue> attributes, bool computes) {
-  ExecutorPlan plan;
-  plan.function = function;
+kernels::Call CallOf(const catalog::OperatorDescriptor& op, absl::Span<const TensorGroup> inputs,
+                     absl::Span<const TensorGroup> outputs,
+                     absl::Span<const catalog::AttributeValue> attributes) {
   kernels::Call call;
   for (const TensorGroup& group : inputs) call.inputs.push_back(LayoutsOf(group));
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -95,8 +91,21 @@ ExecutorPlan MakePlan(const char* function, const catalog::OperatorDescriptor& o
   for (const catalog::AttributeValue& value : attributes) {
     call.attributes.push_back(AttributeOf(value));
   }
-  if (computes && std::any_of(call.outputs.begin(), call.outputs.end(), HasElements)) {
-    plan.kernel = kernels::MakeKernel(function, call);
+  return call;
+}
+
+}  // namespace
+
+ExecutorPlan MakePlan(const char* function, const catalog::OperatorDescriptor& op,
+                      absl::Span<const TensorGroup> inputs, absl::Span<const TensorGroup> outputs,
+                      absl::Span<const catalog::AttributeValue> attributes, bool computes) {
+  ExecutorPlan plan;
+  plan.function = function;
+  if (computes) {  // of any other call ranks and dtypes may not have been looked at
+    const kernels::Call call = CallOf(op, inputs, outputs, attributes);
+    if (std::any_of(call.outputs.begin(), call.outputs.end(), HasElements)) {
+      plan.kernel = kernels::MakeKernel(function, call);
+    }
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     OperandGroup& group = plan.inputs.emplace_back();

@@ -118,6 +118,11 @@ class StageOne {
     return Refuse(ACLNN_ERR_PARAM_INVALID, name, text);
   }
 
+  bool RefuseAs(const catalog::Problem& problem) {
+    return Refuse(problem.is_missing ? ACLNN_ERR_PARAM_NULLPTR : ACLNN_ERR_PARAM_INVALID,
+                  problem.argument, problem.text);
+  }
+
   bool CheckResults(const uint64_t* workspace_size, aclOpExecutor* const* executor) {
     if (workspace_size == nullptr) {
       return Refuse(ACLNN_ERR_PARAM_NULLPTR, "workspaceSize", "the pointer is null");
@@ -311,16 +316,19 @@ class StageOne {
     catalog::Results results;
     if (!judge.Check() ||
         !judge.Infer(absl::MakeConstSpan(wanted.get(), wanted_.size()), asked, &results)) {
-      return Refuse(judge.problem().is_missing ? ACLNN_ERR_PARAM_NULLPTR : ACLNN_ERR_PARAM_INVALID,
-                    judge.problem().argument, judge.problem().text);
+      return RefuseAs(judge.problem());
     }
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const uint32_t begin = i == 0 ? 0 : results.ends[i - 1];
       const auto expected =
           absl::MakeConstSpan(results.tensors).subspan(begin, results.ends[i] - begin);
-      if (wanted_[i] && !op_.outputs[i].input && !CheckOutput(i, expected)) return false;
+      if (!wanted_[i] || op_.outputs[i].input) continue;
+      if (!CheckOutput(i, expected)) return false;
+      for (size_t k = 0; k < outputs_[i].size(); ++k) {
+        results.tensors[begin + k].dtype = outputs_[i][k]->dtype;
+      }
     }
-    return true;
+    return judge.CheckResults(results) || RefuseAs(judge.problem());
   }
 
   bool CheckOutput(size_t index, absl::Span<const Spec> expected) {
