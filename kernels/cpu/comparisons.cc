@@ -145,9 +145,11 @@ std::unique_ptr<Kernel> MakeMaskedFill(const Call& call) {
   return MakeMapKernel(call, plan);
 }
 
-// The value, a tensor of one element, does not decide what is computed in.
+// The value, a tensor of one element, does not decide what is computed in, except for BOOL: true is
+// what is not 0, not what is truncated to 1.
 std::unique_ptr<Kernel> MakeMaskedFillTensor(const Call& call) {
   MapPlan plan = PlanOf<decltype(kMaskedFill), 2, kPromoted>(call);
+  if (Output(call, 0).dtype == Dtype::kBool) plan.arithmetic = kCompared;
   plan.scalars = {2};
   return MakeMapKernel(call, plan);
 }

@@ -245,9 +245,12 @@ void RunProduct(const Product& product, const void* const* inputs, void* const* 
                 const void* workspace, TaskRunner& runner) {
   const Dtype left = product.left.dtype;
   const Dtype right = product.right.dtype;
-  if (left == Dtype::kDouble || right == Dtype::kDouble) {
+  // What is added may be of a more general kind than the factors.
+  const bool adds = product.added.address >= 0 || product.added.is_in_workspace;
+  const Dtype added = adds ? product.added.dtype : left;
+  if (left == Dtype::kDouble || right == Dtype::kDouble || added == Dtype::kDouble) {
     Run<double>(product, inputs, outputs, workspace, runner);
-  } else if (IsFloating(left) || IsFloating(right)) {
+  } else if (IsFloating(left) || IsFloating(right) || IsFloating(added)) {
     Run<float>(product, inputs, outputs, workspace, runner);
   } else {
     Run<uint64_t>(product, inputs, outputs, workspace, runner);

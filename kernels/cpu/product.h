@@ -1,7 +1,8 @@
 // Products of matrices whose rows, columns and depth are any groups of axes.
 //
 // Products are cut into tiles of the result by shape alone; every element is a sum along all of the
-// depth, in blocks of it, as float, as float64 if a factor is, or as wrapping integers.
+// depth, in blocks of it, as float, as float64 if a factor or what is added is, or as wrapping
+// integers.
 #pragma once
 
 #include <cstdint>

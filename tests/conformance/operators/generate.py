@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Writes the cases of all operators to tests/data/operators: generate.py [--operator NAME ...].
 
-Reads the descriptions in ops/catalog for what a call looks like, and oracles.py for what comes out of it.
+Reads the descriptions in ops/catalog for what a call looks like, and the oracles in families for what comes out of it.
 Needs Debian's python3-torch, python3-protobuf and protoc. The same seeds give the same files.
 
 A file has a JSON object a line:
@@ -558,6 +558,11 @@ def main():
             few.append(f"{description.name} {values}+{len(operator.cases) - values}")
         operator.write()
         total += len(operator.cases)
+    if not only:  # those of operators that are gone
+        names = {description.name for description in found}
+        for path in DATA.glob("*.jsonl.gz"):
+            if path.name.split(".")[0] not in names:
+                path.unlink()
     size = sum(path.stat().st_size for path in DATA.glob("*.gz"))
     print(f"{total} cases, {size} bytes. Fewer than 20 of a kind: {', '.join(few) or 'none'}")
     if missing:

@@ -60,7 +60,10 @@ def messages():
 
 
 message = messages()
-Request, Response, ErrorDetail = map(message, ("ExecuteStreamRequest", "ExecuteStreamResponse", "ErrorDetail"))
+Request, Response, ErrorDetail, ListRequest, ListResponse = map(
+    message,
+    ("ExecuteStreamRequest", "ExecuteStreamResponse", "ErrorDetail", "ListOperatorsRequest", "ListOperatorsResponse"),
+)
 DTYPES = message("Tensor").DESCRIPTOR.fields_by_name["dtype"].enum_type
 NUMBERS = {v.name[len("DATA_TYPE_") :]: v.number for v in DTYPES.values}
 NAMES = {number: name for name, number in NUMBERS.items()}
@@ -267,6 +270,14 @@ def run(channel, operator, cases):
     return answers
 
 
+def without_cases(channel, paths):
+    """Operators of the daemon for which there is no file."""
+    listed = channel.unary_unary(
+        "/opserve.v1.OperatorService/ListOperators", ListRequest.SerializeToString, ListResponse.FromString
+    )(ListRequest(), timeout=60)
+    return {operator.name for operator in listed.operators} - {path.name.split(".")[0] for path in paths}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--operator", action="append", help="only this one (may be repeated)")
@@ -279,6 +290,10 @@ def main():
     daemon = Daemon()
     try:
         with grpc.insecure_channel(daemon.target) as channel:
+            if not arguments.operator:
+                for name in sorted(without_cases(channel, paths)):
+                    print(f"{name}: no cases; run generate.py")
+                    failures += 1
             print(f"{'operator':44} values refused  worst ulp  of allowed")
             for path in paths:
                 operator = path.name.split(".")[0]

@@ -53,9 +53,9 @@ class Refusals:
                 wrong = {**inputs, tensors[0]: self.shaped(tensors[0], [2, 3]), n: self.shaped(n, [2, 4])}
                 self.refuse(f"{n} does not broadcast", tensors + names_out, wrong)
 
-    def shaped(self, name, shape, dtype=None):
-        argument = next(a for a in self.inputs if a.name == name)
-        dtype = dtype or self.plain[0][name].dtype
+    def shaped(self, name, shape):
+        """Another tensor in the place of the plain call's."""
+        dtype = self.plain[0][name].dtype
         domain = self.domain(name)  # a function knows only the shape that is right
         return Tensor(dtype, self.source.elements(shape, dtype, None if callable(domain) else domain))
 

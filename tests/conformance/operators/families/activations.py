@@ -256,9 +256,9 @@ define(
 define(
     "HardswishBackward HardswishBackwardV2",
     lambda grad_output, self: torch.where(
-        self <= -3,
+        self < -3,
         torch.zeros_like(self * grad_output),
-        torch.where(self >= 3, grad_output + 0 * self, grad_output * (2 * self + 3) / 6),
+        torch.where(self > 3, grad_output + 0 * self, grad_output * (self / 3 + 0.5)),
     ),
     special_values=moderate,
     terms=lambda grad_output, self: (grad_output * (self.abs() + 1)).abs(),

@@ -10,20 +10,18 @@ from oracles import define
 _sums = {"specials": False, "k": 8}
 
 
+def magnitude(value):
+    if torch.is_tensor(value):
+        return value.abs()
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return abs(value) if is_number else value
+
+
 def magnitudes(function):
-    names = list(inspect.signature(function).parameters)
+    """The function of its arguments' magnitudes."""
 
     def of_magnitudes(**arguments):
-        return function(
-            **{
-                n: (
-                    a.abs()
-                    if torch.is_tensor(a)
-                    else abs(a) if isinstance(a, (int, float)) and not isinstance(a, bool) else a
-                )
-                for n, a in arguments.items()
-            }
-        )
+        return function(**{name: magnitude(value) for name, value in arguments.items()})
 
     of_magnitudes.__signature__ = inspect.signature(function)
     return of_magnitudes
