@@ -14,40 +14,21 @@ bool LikeDtype(Judge& judge, Arguments arguments, aclDataType* result) {
   return judge.DtypeOf(arguments[0], result);
 }
 
-// promote(a, b, ...): tensors, lists of them and dtypes, as torch.result_type: 0-d tensors only
-// lift the kind.
+// promote(a, b, ...): tensors, lists of them and dtypes, as op::PromoteType of the vendor: 0-d
+// tensors count as any other.
 bool PromoteAll(Judge& judge, Arguments arguments, aclDataType* result) {
-  aclDataType with_axes = ACL_DT_UNDEFINED;
-  aclDataType without_axes = ACL_DT_UNDEFINED;
-  const auto add = [](aclDataType dtype, aclDataType* common) {
-    *common = *common == ACL_DT_UNDEFINED ? dtype : Promote(*common, dtype);
+  *result = ACL_DT_UNDEFINED;
+  const auto add = [result](aclDataType dtype) {
+    *result = *result == ACL_DT_UNDEFINED ? dtype : Promote(*result, dtype);
   };
   for (const Expression& argument : arguments) {
     if (argument.kind == Expression::Kind::kCall || argument.kind == Expression::Kind::kDtype) {
       aclDataType dtype = ACL_DT_UNDEFINED;
       if (!judge.DtypeOf(argument, &dtype)) return false;
-      add(dtype, &with_axes);
+      add(dtype);
       continue;
     }
-    for (const Spec& spec : judge.TensorsOf(argument)) {
-      add(spec.dtype, spec.shape.empty() ? &without_axes : &with_axes);
-    }
-  }
-  if (with_axes == ACL_DT_UNDEFINED) std::swap(with_axes, without_axes);
-  *result = with_axes;
-  if (without_axes != ACL_DT_UNDEFINED && KindOf(without_axes) > KindOf(with_axes)) {
-    *result = Promote(with_axes, without_axes);
-  }
-  return true;
-}
-
-// promote_all(a, b, ...): 0-d tensors count as any other.
-bool PromoteEqually(Judge& judge, Arguments arguments, aclDataType* result) {
-  *result = ACL_DT_UNDEFINED;
-  for (const Expression& argument : arguments) {
-    for (const Spec& spec : judge.TensorsOf(argument)) {
-      *result = *result == ACL_DT_UNDEFINED ? spec.dtype : Promote(*result, spec.dtype);
-    }
+    for (const Spec& spec : judge.TensorsOf(argument)) add(spec.dtype);
   }
   return true;
 }
@@ -129,7 +110,6 @@ absl::Span<const NamedRule<DtypeRule>> DtypeRules() {
   static constexpr NamedRule<DtypeRule> kRules[] = {
       {"like", LikeDtype, 1},
       {"promote", PromoteAll, 1},
-      {"promote_all", PromoteEqually, 1},
       {"promote_scalar", PromoteScalar, 2},
       {"float_of", FloatOf, 1},
       {"sum_of", SumOf, 1},

@@ -31,7 +31,9 @@ bool BroadcastOne(Judge& judge, absl::Span<const Expression> arguments, size_t i
     return true;
   }
   const Shape before = *result;
-  const auto others = arguments.first(std::max<size_t>(i, 1));
+  // The nearest first.
+  const auto first = arguments.first(std::max<size_t>(i, 1));
+  const std::vector<Expression> others(first.rbegin(), first.rend());
   if (!Broadcast(shape, before, result)) {
     return judge.Fail(arguments[i],
                       absl::StrCat("shape ", ShapeText(shape), " does not broadcast with ",

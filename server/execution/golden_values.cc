@@ -78,6 +78,8 @@ std::string GoldenBytes(const catalog::GoldenCase::Tensor& tensor) {
 namespace {
 
 double ElementAt(Dtype dtype, const char* data, size_t index) {
+  // Results have 0 and 1, so another byte is wrong.
+  if (dtype == v1::DATA_TYPE_BOOL) return static_cast<unsigned char>(data[index]);
   return VisitElement(dtype, [&]<typename T>(std::type_identity<T>) {
     return static_cast<double>(LoadElement<T>(data, static_cast<int64_t>(index)));
   });

@@ -85,11 +85,11 @@ class HostCannTest(unittest.TestCase):
             "call=aclrtQueryDeviceStatus,code=507899": ("health", None, None),
             "call=aclrtCreateStream,code=207008": ("stream", "207008", "other processes"),
             "call=aclrtMalloc,code=207001,count=all":
-                ("KlDivBackward", "207001", "npu-smi info and ulimit -l"),
+                ("Abs", "207001", "npu-smi info and ulimit -l"),
             "call=aclrtMallocHost,code=207001,count=all":
-                ("KlDivBackward", "207001", "npu-smi info and ulimit -l"),
+                ("Abs", "207001", "npu-smi info and ulimit -l"),
             "call=aclrtMemcpyAsync,code=507013,count=all":
-                ("KlDivBackward", "507013", "needs a reset"),
+                ("Abs", "507013", "needs a reset"),
             "call=aclnnLogSoftmaxBackwardGetWorkspaceSize,code=561003,count=all":
                 ("LogSoftmaxBackward", "this product does not have it", "the others serve"),
             "call=aclrtHostRegister,code=207000": ("shared memory", "copied", None),

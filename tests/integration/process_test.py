@@ -463,7 +463,7 @@ class ProcessTest(unittest.TestCase):
                   'eval "$(opserve completion bash)"; COMP_WORDS=(opserve run Kl); COMP_CWORD=2; '
                   '_opserve; echo "${COMPREPLY[@]}"')
         run = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
-        self.assertEqual(run.stdout, "KlDivBackward KlDivTargetBackward\n", run.stderr)
+        self.assertEqual(run.stdout, "KlDiv KlDivBackward KlDivTargetBackward\n", run.stderr)
         self.assertEqual(daemon.stop(), 0)
 
     def verify(self, daemon, *flags):

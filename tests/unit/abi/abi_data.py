@@ -41,6 +41,17 @@ def fields():
     return [Field(*words[1:]) for words in _lines("types.txt", 5) if words[0] == "field"]
 
 
+def operators():
+    """Stage functions of the operators that are described, by the library that exports them."""
+    found = {"opapi": set(), "cust_opapi": set()}
+    for path in sorted((ABI.parent / "catalog").glob("*.textproto")):
+        for text in re.split(r"(?m)^operator \{", path.read_text(encoding="utf-8"))[1:]:
+            function = re.search(r'^  function: "(\w+)"', text, re.M)[1]
+            library = "cust_opapi" if re.search(r"^  custom: true", text, re.M) else "opapi"
+            found[library] |= {function, f"{function}GetWorkspaceSize"}
+    return found
+
+
 def functions():
     """All functions; `parameters` is the text between the brackets."""
     return [Function(library, cls, *re.fullmatch(r"(.+?)\s*\b(\w+)\((.*)\)", signature).groups())

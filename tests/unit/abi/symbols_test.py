@@ -16,6 +16,7 @@ ABI_NAME = re.compile(r"[aA]cl(rt|nn|sys)?[A-Z]\w*")
 
 FUNCTIONS = abi_data.functions()
 LIBRARIES = sorted({f.library for f in FUNCTIONS})
+OPERATORS = abi_data.operators()
 
 
 def symbols(path, which):
@@ -47,7 +48,8 @@ class HostCannTest(unittest.TestCase):
         for library in LIBRARIES:
             exported = symbols(HOST_CANN / f"lib{library}.so", "--defined-only")
             self.assertEqual({name for name in exported if ABI_NAME.fullmatch(name)},
-                             {f.name for f in FUNCTIONS if f.library == library}, library)
+                             {f.name for f in FUNCTIONS if f.library == library and f.cls != "stage"}
+                             | OPERATORS.get(library, set()), library)
 
     def test_what_is_exported_besides_cannot_be_taken_for_the_abi(self):
         header = (ROOT / "ops/host_cann/opserve/host_cann.h").read_text(encoding="utf-8")
@@ -67,7 +69,7 @@ class DaemonTest(unittest.TestCase):
         table = (ROOT / "server/device/acl_functions.inc").read_text(encoding="utf-8")
         cls.resolved = {name: kind.lower() for kind, name in re.findall(
             r"^OPSERVE_ACL_(CORE|OPTIONAL)\((\w+)\)$", table, re.M)}
-        cls.stages = literals(sources("ops/catalog").values())
+        cls.stages = set().union(*OPERATORS.values())
 
     def test_nothing_is_imported(self):
         """All of ACL is looked up at run time, so that one program works with any CANN."""
@@ -83,12 +85,13 @@ class DaemonTest(unittest.TestCase):
         for name, kind in self.resolved.items():
             self.assertIn(name, names(kind))
 
-    def test_operators_have_listed_stages(self):
-        self.assertEqual(self.stages, names("stage"))
+    def test_the_first_operators_have_listed_stages(self):
+        self.assertGreater(len(names("stage")), 9)
+        self.assertEqual(names("stage") - self.stages, set())
 
     def test_the_server_names_no_other_function(self):
         texts = sources("server")
-        self.assertEqual(literals(texts.values()) - set(self.resolved) - names("stage"), set())
+        self.assertEqual(literals(texts.values()) - set(self.resolved), set())
         # No other file could look up a name that it puts together; socket_functions.cc looks up the C library's and
         # OpenSSL's functions behind its own.
         self.assertEqual(sorted(path.name for path, text in texts.items() if re.search(r"\bdlv?sym\b", text)),

@@ -77,7 +77,7 @@ TEST(InferOutputTest, FollowsTheOperatorsRules) {
        {{F, {}}, {F, {2}}, {F, {3}}},
        {},
        {},
-       "self: shape [2] does not broadcast with target [3]"},
+       "target: shape [3] does not broadcast with self [2]"},
       {"KlGradTooLarge",
        "KlDivBackward",
        {{F, {4, 2}}, {F, {2}}, {F, {2}}},

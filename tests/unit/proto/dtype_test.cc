@@ -98,9 +98,11 @@ TEST(DtypeTest, UnknownNumbersAndNamesAreNoDtype) {
 }
 
 TEST(DtypeTest, ListsForMessages) {
-  EXPECT_EQ(DtypeNames(), "FLOAT, FLOAT16, BF16 or DOUBLE");
-  EXPECT_EQ(DtypeNamesIn(&DtypeFacts::safetensors), "F16, BF16, F32 or F64");
-  EXPECT_EQ(DtypeNamesIn(&DtypeFacts::torch), "float16, bfloat16, float32 or float64");
+  EXPECT_EQ(DtypeNames(), "FLOAT, FLOAT16, BF16, DOUBLE, INT8, UINT8, INT16, INT32, INT64 or BOOL");
+  EXPECT_EQ(DtypeNamesIn(&DtypeFacts::safetensors),
+            "I8, U8, BOOL, F16, BF16, I16, F32, I32, F64 or I64");
+  EXPECT_EQ(DtypeNamesIn(&DtypeFacts::torch),
+            "int8, uint8, bool, float16, bfloat16, int16, float32, int32, float64 or int64");
 }
 
 }  // namespace
