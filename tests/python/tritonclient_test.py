@@ -407,7 +407,7 @@ def test_an_optional_input_is_left_out(client):
         "LayerNorm",
         [tensor("input", data)],
         outputs=[triton.InferRequestedOutput("out")],
-        parameters={"normalized_shape": "[4]", "eps": 0.0},
+        parameters={"normalized_shape": "[4]", "eps": "0.0"},
     )
     expected = (data - data.mean(1, keepdims=True)) / data.std(1, keepdims=True)
     np.testing.assert_allclose(result.as_numpy("out"), expected, rtol=1e-5)
