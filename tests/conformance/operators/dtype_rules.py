@@ -30,18 +30,11 @@ class Rule:
         if not match:
             return self.tensors(expression)[0].dtype
         name, arguments = match[1], split_arguments(match[2])
-        if name in ("promote", "promote_all"):
-            wide, flat = [], []
+        if name == "promote":  # 0-d tensors count as any other
+            found = []
             for argument in arguments:
-                if "(" in argument:
-                    wide.append(self.dtype(argument))
-                    continue
-                for tensor in self.tensors(argument):
-                    (wide if tensor.shape or name == "promote_all" else flat).append(tensor.dtype)
-            a, b = common(wide), common(flat)
-            if a is None or b is None:
-                return a or b
-            return common([a, b]) if lift(a, b) != a else a
+                found += [self.dtype(argument)] if "(" in argument else [t.dtype for t in self.tensors(argument)]
+            return common(found)
         if name == "promote_scalar":
             result = self.dtype(arguments[0])
             for argument in arguments[1:]:

@@ -478,6 +478,9 @@ class Operator(Refusals):
         free = [a for a in tensors if a.name not in bound and len(accepted(a)) > 1]
         if self.entry.mixed is False or len(tensors) < 2 or not free or len(free) == 1 and free[0] is tensors[0]:
             return
+        spreads = any("broadcast(" in o.shape for o in self.outputs) and not any(
+            n == "same_shape" for n, _ in self.checks
+        )
         seen = set()
         for _ in range(60):
             if len(seen) == 12:
@@ -493,9 +496,10 @@ class Operator(Refusals):
             if key in seen or len(set(key)) == 1:
                 continue
             seen.add(key)
+            flat = spreads and len(seen) % 3 == 0 and free[-1] is not tensors[0]
             self.add(
-                "dtypes " + " ".join(key),
-                self.make_inputs(shapes, chosen),
+                "dtypes " + " ".join(key) + (f", {free[-1].name} 0-d" if flat else ""),
+                self.make_inputs({**shapes, free[-1].name: []} if flat else shapes, chosen),
                 {**self.default_attributes(chosen[tensors[0].name], shapes), **attributes},
             )
 
