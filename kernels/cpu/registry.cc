@@ -19,6 +19,8 @@ constexpr Table kTables[] = {
     BatchNormKernels,
     ComparisonKernels,
     ConvolutionKernels,
+    CrossEntropyKernels,
+    DropoutKernels,
     ForeachKernels,
     GatedKernels,
     IndexKernels,
@@ -33,10 +35,12 @@ constexpr Table kTables[] = {
     NllLossKernels,
     NormalizationKernels,
     OptimizerKernels,
+    PlacementKernels,
     PoolingKernels,
     ReductionKernels,
     SoftmaxKernels,
     SortKernels,
+    UpsamplingKernels,
 };
 // clang-format on
 
