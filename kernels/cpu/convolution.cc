@@ -184,7 +184,8 @@ int64_t CountOf(const AxisGroup& group) {
   return count;
 }
 
-ProductOperand BiasOf(const Windows& windows, const TensorRef& bias, int64_t num_batches) {
+ProductOperand BiasOf(const Windows& windows, const TensorRef& bias, int64_t num_batches,
+                      int64_t num_columns) {
   ProductOperand operand = OperandOf(bias);
   if (!bias.is_given()) return operand;
   const int64_t channels = bias.layout.shape[0] / windows.groups;
@@ -192,6 +193,7 @@ ProductOperand BiasOf(const Windows& windows, const TensorRef& bias, int64_t num
   operand.batches =
       JoinGroups(OneAxis(num_batches, 0), OneAxis(windows.groups, channels * stride));
   operand.rows = OneAxis(channels, stride);
+  operand.columns = OneAxis(num_columns, 0);
   return operand;
 }
 
@@ -217,7 +219,7 @@ std::unique_ptr<Kernel> MakeNarrow(const Windows& windows, const TensorRef& wide
   product.right.columns = BeginsOf(windows, from, out.layout);
   product.depth = CountOf(product.right.rows);
   product.num_columns = CountOf(product.right.columns);
-  product.added = BiasOf(windows, bias, out.layout.shape[0]);
+  product.added = BiasOf(windows, bias, out.layout.shape[0], product.num_columns);
   product.out = OperandOf(out);
   product.out.batches = BatchesOf(out.layout, groups);
   product.out.rows = ChannelsOf(out.layout, groups);
@@ -261,7 +263,7 @@ std::unique_ptr<Kernel> MakeWide(const Windows& windows, const TensorRef& narrow
   product.right.columns = BeginsOf(dense, from, out.layout);
   product.depth = CountOf(product.right.rows);
   product.num_columns = CountOf(product.right.columns);
-  product.added = BiasOf(windows, bias, out.layout.shape[0]);
+  product.added = BiasOf(windows, bias, out.layout.shape[0], product.num_columns);
   product.out = OperandOf(out);
   product.out.batches = BatchesOf(out.layout, groups);
   product.out.rows = ChannelsOf(out.layout, groups);
