@@ -54,7 +54,8 @@ Windows WindowsOf(const Call& call, size_t first, int rank) {
   return windows;
 }
 
-// A tensor of images and how its channels are split: [N, groups, channels of a group, spatial axes].
+// A tensor of images and how its channels are split: [N, groups, channels of a group, spatial
+// axes].
 AxisGroup BatchesOf(const Layout& layout, int64_t groups) {
   return JoinGroups(OneAxis(layout.shape[0], layout.strides[0]),
                     OneAxis(groups, layout.shape[1] / groups * layout.strides[1]));
@@ -81,8 +82,7 @@ Spread SpreadOut(const TensorRef& tensor, int spatial,
   Spread spread;
   spread.tensor = tensor;
   for (int d = 0; d < spatial; ++d) {
-    spread.is_copied |=
-        begin[d] != 0 || step[d] != 1 || extents[d] > tensor.layout.shape[d + 2];
+    spread.is_copied |= begin[d] != 0 || step[d] != 1 || extents[d] > tensor.layout.shape[d + 2];
   }
   if (!spread.is_copied) return spread;
   Layout& layout = spread.tensor.layout;
@@ -160,8 +160,9 @@ AxisGroup WindowOf(const Windows& windows, const Layout& layout, const Layout& w
                    bool is_dense = false) {
   AxisGroup group = ChannelsOf(layout, windows.groups);
   for (int d = 0; d < windows.spatial; ++d) {
-    group = JoinGroups(group, OneAxis(weight.shape[d + 2],
-                                      layout.strides[d + 2] * (is_dense ? 1 : windows.dilation[d])));
+    group = JoinGroups(
+        group,
+        OneAxis(weight.shape[d + 2], layout.strides[d + 2] * (is_dense ? 1 : windows.dilation[d])));
   }
   return group;
 }
@@ -172,8 +173,8 @@ AxisGroup BeginsOf(const Windows& windows, const Layout& layout, const Layout& n
   group.strides[0] = 0;
   group.rank = 1;
   for (int d = 0; d < windows.spatial; ++d) {
-    group = JoinGroups(
-        group, OneAxis(narrow.shape[d + 2], layout.strides[d + 2] * windows.stride[d]));
+    group =
+        JoinGroups(group, OneAxis(narrow.shape[d + 2], layout.strides[d + 2] * windows.stride[d]));
   }
   return group;
 }
@@ -190,8 +191,7 @@ ProductOperand BiasOf(const Windows& windows, const TensorRef& bias, int64_t num
   if (!bias.is_given()) return operand;
   const int64_t channels = bias.layout.shape[0] / windows.groups;
   const int64_t stride = bias.layout.strides[0];
-  operand.batches =
-      JoinGroups(OneAxis(num_batches, 0), OneAxis(windows.groups, channels * stride));
+  operand.batches = JoinGroups(OneAxis(num_batches, 0), OneAxis(windows.groups, channels * stride));
   operand.rows = OneAxis(channels, stride);
   operand.columns = OneAxis(num_columns, 0);
   return operand;
@@ -285,12 +285,12 @@ std::unique_ptr<Kernel> MakeWeight(const Windows& windows, const TensorRef& wide
   product.left.batches =
       OneAxis(groups, narrow.layout.shape[1] / groups * narrow.layout.strides[1]);
   product.left.rows = ChannelsOf(narrow.layout, groups);
-  product.left.columns = JoinGroups(OneAxis(narrow.layout.shape[0], narrow.layout.strides[0]),
-                                    ImageOf(narrow.layout));
+  product.left.columns =
+      JoinGroups(OneAxis(narrow.layout.shape[0], narrow.layout.strides[0]), ImageOf(narrow.layout));
   product.right = OperandOf(spread);
   product.right.batches = OneAxis(groups, from.shape[1] / groups * from.strides[1]);
-  product.right.rows = JoinGroups(OneAxis(from.shape[0], from.strides[0]),
-                                  BeginsOf(windows, from, narrow.layout));
+  product.right.rows =
+      JoinGroups(OneAxis(from.shape[0], from.strides[0]), BeginsOf(windows, from, narrow.layout));
   product.right.columns = WindowOf(windows, from, w);
   product.depth = CountOf(product.right.rows);
   product.num_columns = CountOf(product.right.columns);

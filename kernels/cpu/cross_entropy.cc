@@ -98,11 +98,9 @@ double TotalWeight(const Targets& targets, const void* const* inputs, double* su
 std::unique_ptr<Kernel> MakeLossStep(const Call& call, int64_t reduction, int64_t ignored,
                                      double smoothing) {
   const TensorRef scores = InputRef(call, 0);
-  const Targets targets =
-      TargetsOf(InputRef(call, 1), InputRef(call, 2), scores.layout, ignored);
+  const Targets targets = TargetsOf(InputRef(call, 1), InputRef(call, 2), scores.layout, ignored);
   const TensorRef out = OutputRef(call, 0);
-  const int64_t block =
-      std::min(kSamples, PiecesPerTask(smoothing > 0 ? targets.num_classes : 1));
+  const int64_t block = std::min(kSamples, PiecesPerTask(smoothing > 0 ? targets.num_classes : 1));
   const int64_t num_sums = CeilDivide(std::max<int64_t>(targets.count, 1), block);
   return MakePlannedKernel(
       NumElements(scores.layout), static_cast<size_t>(num_sums) * sizeof(double),
@@ -165,8 +163,8 @@ std::unique_ptr<Kernel> MakeCrossEntropyLossGrad(const Call& call) {
   const TensorRef grad = InputRef(call, 0);
   const TensorRef scores = InputRef(call, 1);
   const TensorRef out = OutputRef(call, 0);
-  const Targets targets = TargetsOf(InputRef(call, 2), InputRef(call, 3), scores.layout,
-                                    IntAttribute(call, 1, -100));
+  const Targets targets =
+      TargetsOf(InputRef(call, 2), InputRef(call, 3), scores.layout, IntAttribute(call, 1, -100));
   const int64_t reduction = ReductionOf(TextAttribute(call, 0));
   const int64_t num_sums = CeilDivide(targets.count, kSamples);
   const int64_t per_task = PiecesPerTask(targets.num_classes);
@@ -208,36 +206,36 @@ std::unique_ptr<Kernel> MakeSoftmaxCrossEntropy(const Call& call) {
   const int64_t rows = logits.layout.shape[0];
   const int64_t columns = logits.layout.shape[1];
   const int64_t per_task = PiecesPerTask(columns);
-  return MakePlannedKernel(
-      std::max(rows, rows * columns), 0,
-      [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
-          TaskRunner& runner) {
-        RunTasks(runner, CeilDivide(rows, per_task), [&](int64_t task) {
-          const int64_t end = std::min((task + 1) * per_task, rows);
-          std::vector<float> row(columns);
-          std::vector<float> shares(columns);
-          for (int64_t i = task * per_task; i < end; ++i) {
-            LoadRow(logits, inputs, i, row.data());
-            LoadRow(labels, inputs, i, shares.data());
-            float greatest = -std::numeric_limits<float>::infinity();
-            for (const float number : row) greatest = std::max(greatest, number);
-            double sum = 0;
-            for (float& number : row) {
-              number -= greatest;
-              sum += std::exp(number);
-            }
-            const double logarithm = std::log(sum);
-            double total = 0;
-            for (int64_t j = 0; j < columns; ++j) {
-              total += shares[j] * (logarithm - row[j]);
-              row[j] = static_cast<float>(std::exp(row[j]) / sum) - shares[j];
-            }
-            StoreNumber(total, loss.layout.dtype, outputs[loss.address],
-                        i * StrideOf(loss.layout, 0));
-            StoreRow(row.data(), gradient, outputs, i);
-          }
-        });
-      });
+  return MakePlannedKernel(std::max(rows, rows * columns), 0,
+                           [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
+                               TaskRunner& runner) {
+                             RunTasks(runner, CeilDivide(rows, per_task), [&](int64_t task) {
+                               const int64_t end = std::min((task + 1) * per_task, rows);
+                               std::vector<float> row(columns);
+                               std::vector<float> shares(columns);
+                               for (int64_t i = task * per_task; i < end; ++i) {
+                                 LoadRow(logits, inputs, i, row.data());
+                                 LoadRow(labels, inputs, i, shares.data());
+                                 float greatest = -std::numeric_limits<float>::infinity();
+                                 for (const float number : row)
+                                   greatest = std::max(greatest, number);
+                                 double sum = 0;
+                                 for (float& number : row) {
+                                   number -= greatest;
+                                   sum += std::exp(number);
+                                 }
+                                 const double logarithm = std::log(sum);
+                                 double total = 0;
+                                 for (int64_t j = 0; j < columns; ++j) {
+                                   total += shares[j] * (logarithm - row[j]);
+                                   row[j] = static_cast<float>(std::exp(row[j]) / sum) - shares[j];
+                                 }
+                                 StoreNumber(total, loss.layout.dtype, outputs[loss.address],
+                                             i * StrideOf(loss.layout, 0));
+                                 StoreRow(row.data(), gradient, outputs, i);
+                               }
+                             });
+                           });
 }
 
 // Attribute: reduction.
@@ -268,9 +266,8 @@ std::unique_ptr<Kernel> MakeMultilabelMarginLoss(const Call& call) {
                 std::fill(is_target.begin(), is_target.end(), 0.0f);
                 classes.clear();
                 for (int64_t j = 0; j < columns; ++j) {
-                  const auto at =
-                      LoadNumber<int64_t>(target.layout.dtype, inputs[target.address],
-                                          i * target_row + j * target_step);
+                  const auto at = LoadNumber<int64_t>(target.layout.dtype, inputs[target.address],
+                                                      i * target_row + j * target_step);
                   if (at == -1) break;
                   if (at < 0 || at >= columns) continue;
                   classes.push_back(at);

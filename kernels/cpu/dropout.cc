@@ -85,11 +85,10 @@ std::unique_ptr<Kernel> MakeGenMask(const Call& call) {
   int64_t count = 1;
   for (const int64_t extent : IntsAttribute(call, 0)) count *= extent;
   const MaskPlan plan = PlanMask(call, OutputRef(call, 0), count, 1, 2);
-  return MakePlannedKernel(count, 0,
-                           [plan](const void* const* /*inputs*/, void* const* outputs,
-                                  void* /*workspace*/, TaskRunner& runner) {
-                             DrawMask(plan, outputs, runner);
-                           });
+  return MakePlannedKernel(
+      count, 0,
+      [plan](const void* const* /*inputs*/, void* const* outputs, void* /*workspace*/,
+             TaskRunner& runner) { DrawMask(plan, outputs, runner); });
 }
 
 // out = self * scale where the mask's bit is set, else 0.
@@ -139,12 +138,12 @@ std::unique_ptr<Kernel> MakeMasked(const Call& call, float scale) {
   const TensorRef self = InputRef(call, 0);
   const TensorRef mask = InputRef(call, 1);
   const TensorRef out = OutputRef(call, 0);
-  return MakePlannedKernel(
-      NumElements(out.layout), 0,
-      [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
-          TaskRunner& runner) {
-        ApplyMask(self, out, mask.layout, scale, inputs, inputs[mask.address], outputs, runner);
-      });
+  return MakePlannedKernel(NumElements(out.layout), 0,
+                           [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
+                               TaskRunner& runner) {
+                             ApplyMask(self, out, mask.layout, scale, inputs, inputs[mask.address],
+                                       outputs, runner);
+                           });
 }
 std::unique_ptr<Kernel> MakeDoMask(const Call& call) {
   return MakeMasked(call, ScaleOf(RealAttribute(call, 0)));
@@ -166,14 +165,13 @@ std::unique_ptr<Kernel> MakeDropout(const Call& call) {
   if (probability >= 1) return MakeCopyKernel(count, {MakeFill(out, 0)});
   const float scale = ScaleOf(probability);
   const MaskPlan plan = PlanMask(call, OutputRef(call, 1), count, 0, 2);
-  return MakePlannedKernel(
-      count, 0,
-      [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
-          TaskRunner& runner) {
-        DrawMask(plan, outputs, runner);
-        ApplyMask(self, out, plan.mask.layout, scale, inputs, outputs[plan.mask.address], outputs,
-                  runner);
-      });
+  return MakePlannedKernel(count, 0,
+                           [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
+                               TaskRunner& runner) {
+                             DrawMask(plan, outputs, runner);
+                             ApplyMask(self, out, plan.mask.layout, scale, inputs,
+                                       outputs[plan.mask.address], outputs, runner);
+                           });
 }
 
 }  // namespace

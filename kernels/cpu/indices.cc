@@ -55,8 +55,8 @@ constexpr int64_t kOutside = -1;
 int64_t PlaceOf(const IndexPlan& plan, const void* const* inputs, int64_t row, int64_t column) {
   int64_t place = 0;
   for (const IndexAxis& axis : plan.axes) {
-    const int64_t offset =
-        axis.offset + AxisCursor(axis.rows, row).offset() + AxisCursor(axis.columns, column).offset();
+    const int64_t offset = axis.offset + AxisCursor(axis.rows, row).offset() +
+                           AxisCursor(axis.columns, column).offset();
     int64_t index = LoadNumber<int64_t>(axis.dtype, inputs[axis.address], offset);
     if (plan.skipped >= 0 && index == plan.skipped) return kOutside;
     if (index < 0) index += axis.extent;

@@ -41,8 +41,8 @@ std::unique_ptr<Kernel> MakeOneHot(const Call& call) {
             for (int64_t i = task * per_task; i < end; ++i) {
               const auto at = LoadNumber<int64_t>(self.layout.dtype, inputs[self.address],
                                                   AxisCursor(classes, i).offset());
-              auto* first = static_cast<Element*>(outputs[out.address]) +
-                            AxisCursor(rows, i).offset();
+              auto* first =
+                  static_cast<Element*>(outputs[out.address]) + AxisCursor(rows, i).offset();
               for (int64_t j = 0; j < extent; ++j) first[j * stride] = rest;
               if (at >= 0 && at < extent) first[at * stride] = mark;
             }
@@ -119,21 +119,21 @@ std::unique_ptr<Kernel> MakeScatterUpdate(const Call& call) {
   const int64_t num_slices = std::min(ExtentOf(updates.layout, 0), ExtentOf(out.layout, 0));
   const int64_t room = ExtentOf(out.layout, axis) - ExtentOf(updates.layout, axis);
   const int64_t step = StrideOf(out.layout, axis);
-  return MakePlannedKernel(
-      NumElements(out.layout), 0,
-      [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
-          TaskRunner& runner) {
-        CopyUnlessInPlace(copy, inputs, outputs, runner);
-        Piece piece = slice;
-        for (int64_t i = 0; i < num_slices && !runner.MustStop(); ++i) {
-          const auto start = LoadNumber<int64_t>(index.layout.dtype, inputs[index.address],
-                                                 i * StrideOf(index.layout, 0));
-          if (start < 0 || start > room) continue;
-          piece.from_offset = i * StrideOf(updates.layout, 0);
-          piece.to_offset = i * StrideOf(out.layout, 0) + start * step;
-          RunPiece(piece, inputs, outputs, runner);
-        }
-      });
+  return MakePlannedKernel(NumElements(out.layout), 0,
+                           [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
+                               TaskRunner& runner) {
+                             CopyUnlessInPlace(copy, inputs, outputs, runner);
+                             Piece piece = slice;
+                             for (int64_t i = 0; i < num_slices && !runner.MustStop(); ++i) {
+                               const auto start =
+                                   LoadNumber<int64_t>(index.layout.dtype, inputs[index.address],
+                                                       i * StrideOf(index.layout, 0));
+                               if (start < 0 || start > room) continue;
+                               piece.from_offset = i * StrideOf(updates.layout, 0);
+                               piece.to_offset = i * StrideOf(out.layout, 0) + start * step;
+                               RunPiece(piece, inputs, outputs, runner);
+                             }
+                           });
 }
 
 // Every element adds up what the windows that hold it have, in the order of the windows.
@@ -189,24 +189,24 @@ std::unique_ptr<Kernel> MakeLinspace(const Call& call) {
   const double end = RealAttribute(call, 1);
   const int64_t count = NumElements(out.layout);
   const int64_t stride = StrideOf(out.layout, 0);
-  return MakePlannedKernel(
-      count, 0,
-      [=](const void* const* /*inputs*/, void* const* outputs, void* /*workspace*/,
-          TaskRunner& runner) {
-        RunTasks(runner, CeilDivide(count, kTaskElements), [&](int64_t task) {
-          const int64_t behind = std::min((task + 1) * kTaskElements, count);
-          VisitAnyElement(out.layout.dtype, [&]<typename Element>(Element) {
-            auto* elements = static_cast<Element*>(outputs[out.address]);
-            for (int64_t i = task * kTaskElements; i < behind; ++i) {
-              const auto steps = static_cast<double>(count - 1);
-              double number = start;
-              if (i > 0) number += static_cast<double>(i) * (end - start) / steps;
-              if (i > 0 && i == count - 1) number = end;
-              elements[i * stride] = ElementOf<Element>(number);
-            }
-          });
-        });
-      });
+  return MakePlannedKernel(count, 0,
+                           [=](const void* const* /*inputs*/, void* const* outputs,
+                               void* /*workspace*/, TaskRunner& runner) {
+                             RunTasks(runner, CeilDivide(count, kTaskElements), [&](int64_t task) {
+                               const int64_t behind = std::min((task + 1) * kTaskElements, count);
+                               VisitAnyElement(out.layout.dtype, [&]<typename Element>(Element) {
+                                 auto* elements = static_cast<Element*>(outputs[out.address]);
+                                 for (int64_t i = task * kTaskElements; i < behind; ++i) {
+                                   const auto steps = static_cast<double>(count - 1);
+                                   double number = start;
+                                   if (i > 0)
+                                     number += static_cast<double>(i) * (end - start) / steps;
+                                   if (i > 0 && i == count - 1) number = end;
+                                   elements[i * stride] = ElementOf<Element>(number);
+                                 }
+                               });
+                             });
+                           });
 }
 
 }  // namespace

@@ -231,17 +231,17 @@ struct MeanGradientRows {
 template <template <typename> typename Rows, typename Plan>
 std::unique_ptr<Kernel> MakeRowKernel(const Plan& plan, const Images& written, Dtype dtype) {
   const int64_t area = plan.windows.size[0] * plan.windows.size[1];
-  const int64_t cost = std::max(plan.images.width, plan.pooled.width) * std::min<int64_t>(area, 1024);
-  return MakePlannedKernel(
-      NumElements(plan.pooled.tensor.layout) * area, 0,
-      [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
-          TaskRunner& runner) {
-        VisitNumber(dtype, [&]<typename C>(C) {
-          if constexpr (!std::is_integral_v<C>) {
-            ForEachRow(written, cost, runner, Rows<C>{plan, inputs, outputs});
-          }
-        });
-      });
+  const int64_t cost =
+      std::max(plan.images.width, plan.pooled.width) * std::min<int64_t>(area, 1024);
+  return MakePlannedKernel(NumElements(plan.pooled.tensor.layout) * area, 0,
+                           [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
+                               TaskRunner& runner) {
+                             VisitNumber(dtype, [&]<typename C>(C) {
+                               if constexpr (!std::is_integral_v<C>) {
+                                 ForEachRow(written, cost, runner, Rows<C>{plan, inputs, outputs});
+                               }
+                             });
+                           });
 }
 
 // Attributes: size, strides, paddings, ceil_mode, count_include_pad, divisor_override.

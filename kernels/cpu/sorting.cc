@@ -175,10 +175,8 @@ std::unique_ptr<Kernel> MakeCumprod(const Call& call) {
 
 std::span<const KernelEntry> SortKernels() {
   static constexpr KernelEntry kEntries[] = {
-      {"aclnnCumprod", &MakeCumprod},
-      {"aclnnCumsum", &MakeCumsum},
-      {"aclnnCumsumV2", &MakeCumsumV2},
-      {"aclnnSort", &MakeSort},
+      {"aclnnCumprod", &MakeCumprod},   {"aclnnCumsum", &MakeCumsum},
+      {"aclnnCumsumV2", &MakeCumsumV2}, {"aclnnSort", &MakeSort},
       {"aclnnTopk", &MakeTopk},
   };
   return kEntries;

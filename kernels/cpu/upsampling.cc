@@ -40,7 +40,8 @@ Taps NearestTaps(int64_t extent, int64_t count, double scale) {
   Taps taps(count);
   const float step = StepOf(extent, count, scale);
   for (int64_t i = 0; i < count; ++i) {
-    taps[i].low = count == extent && scale <= 0 ? i : ElementAt(static_cast<float>(i) * step, extent);
+    taps[i].low =
+        count == extent && scale <= 0 ? i : ElementAt(static_cast<float>(i) * step, extent);
     taps[i].high = taps[i].low;
   }
   return taps;
@@ -91,11 +92,10 @@ ResizePlan PlanResize(const Call& call, const TensorRef& images, const TensorRef
   for (int axis = 0; axis < 2; ++axis) {
     const int64_t extent = images.layout.shape[2 + axis];
     const int64_t count = resized.layout.shape[2 + axis];
-    const double scale =
-        scales < 0 ? 0.0 : RealAttribute(call, static_cast<size_t>(scales + axis));
-    (axis == 0 ? plan.rows : plan.columns) =
-        is_nearest ? NearestTaps(extent, count, scale)
-                   : LinearTaps(extent, count, scale, aligns_corners);
+    const double scale = scales < 0 ? 0.0 : RealAttribute(call, static_cast<size_t>(scales + axis));
+    (axis == 0 ? plan.rows : plan.columns) = is_nearest
+                                                 ? NearestTaps(extent, count, scale)
+                                                 : LinearTaps(extent, count, scale, aligns_corners);
   }
   return plan;
 }
@@ -128,33 +128,34 @@ std::unique_ptr<Kernel> MakeResize(const ResizePlan& plan) {
         const int64_t from_stride = plan.images.layout.strides[3];
         const int64_t to_stride = plan.resized.layout.strides[3];
         VisitAnyElement(plan.images.layout.dtype, [&]<typename Element>(Element) {
-          ForEachRow(count / width, plan.resized_height(), width, runner, [&](int64_t plane,
-                                                                              int64_t y) {
-            const Tap& row = plan.rows[y];
-            const auto* low = RowOf<Element>(plan.images, plan.image_planes,
-                                             inputs[plan.images.address], plane, row.low);
-            const auto* high = RowOf<Element>(plan.images, plan.image_planes,
-                                              inputs[plan.images.address], plane, row.high);
-            auto* to = const_cast<Element*>(RowOf<Element>(plan.resized, plan.resized_planes,
-                                                           outputs[plan.resized.address], plane, y));
-            if (plan.is_nearest) {
-              for (int64_t x = 0; x < width; ++x) {
-                to[x * to_stride] = low[plan.columns[x].low * from_stride];
-              }
-              return;
-            }
-            using C = std::conditional_t<std::is_same_v<Element, double>, double, float>;
-            const C down = row.share;
-            for (int64_t x = 0; x < width; ++x) {
-              const Tap& column = plan.columns[x];
-              const C right = column.share;
-              const auto between = [&](const Element* line) {
-                return (1 - right) * NumberOf<C>(line[column.low * from_stride]) +
-                       right * NumberOf<C>(line[column.high * from_stride]);
-              };
-              to[x * to_stride] = ElementOf<Element>((1 - down) * between(low) + down * between(high));
-            }
-          });
+          ForEachRow(
+              count / width, plan.resized_height(), width, runner, [&](int64_t plane, int64_t y) {
+                const Tap& row = plan.rows[y];
+                const auto* low = RowOf<Element>(plan.images, plan.image_planes,
+                                                 inputs[plan.images.address], plane, row.low);
+                const auto* high = RowOf<Element>(plan.images, plan.image_planes,
+                                                  inputs[plan.images.address], plane, row.high);
+                auto* to = const_cast<Element*>(RowOf<Element>(
+                    plan.resized, plan.resized_planes, outputs[plan.resized.address], plane, y));
+                if (plan.is_nearest) {
+                  for (int64_t x = 0; x < width; ++x) {
+                    to[x * to_stride] = low[plan.columns[x].low * from_stride];
+                  }
+                  return;
+                }
+                using C = std::conditional_t<std::is_same_v<Element, double>, double, float>;
+                const C down = row.share;
+                for (int64_t x = 0; x < width; ++x) {
+                  const Tap& column = plan.columns[x];
+                  const C right = column.share;
+                  const auto between = [&](const Element* line) {
+                    return (1 - right) * NumberOf<C>(line[column.low * from_stride]) +
+                           right * NumberOf<C>(line[column.high * from_stride]);
+                  };
+                  to[x * to_stride] =
+                      ElementOf<Element>((1 - down) * between(low) + down * between(high));
+                }
+              });
         });
       });
 }
@@ -215,8 +216,7 @@ std::unique_ptr<Kernel> MakeResizeGradient(const ResizePlan& plan) {
 // Attributes: output_size, then the factors for V2.
 template <int kScales>
 std::unique_ptr<Kernel> MakeNearest(const Call& call) {
-  return MakeResize(
-      PlanResize(call, InputRef(call, 0), OutputRef(call, 0), true, kScales, false));
+  return MakeResize(PlanResize(call, InputRef(call, 0), OutputRef(call, 0), true, kScales, false));
 }
 // Attributes: output_size, input_size, factors.
 std::unique_ptr<Kernel> MakeNearestBackward(const Call& call) {
@@ -225,13 +225,13 @@ std::unique_ptr<Kernel> MakeNearestBackward(const Call& call) {
 }
 // Attributes: output_size, align_corners, factors.
 std::unique_ptr<Kernel> MakeBilinear(const Call& call) {
-  return MakeResize(PlanResize(call, InputRef(call, 0), OutputRef(call, 0), false, 2,
-                               BoolAttribute(call, 1)));
+  return MakeResize(
+      PlanResize(call, InputRef(call, 0), OutputRef(call, 0), false, 2, BoolAttribute(call, 1)));
 }
 // Attributes: output_size, input_size, align_corners, factors.
 std::unique_ptr<Kernel> MakeBilinearBackward(const Call& call) {
-  return MakeResizeGradient(PlanResize(call, OutputRef(call, 0), InputRef(call, 0), false, 3,
-                                       BoolAttribute(call, 2)));
+  return MakeResizeGradient(
+      PlanResize(call, OutputRef(call, 0), InputRef(call, 0), false, 3, BoolAttribute(call, 2)));
 }
 
 }  // namespace
