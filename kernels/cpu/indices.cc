@@ -32,6 +32,7 @@ struct IndexAxis {
   AxisGroup columns;
   int64_t extent = 0;  // of the table's axis
   int64_t stride = 0;
+  int64_t offset = 0;  // of the first index in its tensor
 };
 
 struct IndexPlan {
@@ -54,8 +55,8 @@ constexpr int64_t kOutside = -1;
 int64_t PlaceOf(const IndexPlan& plan, const void* const* inputs, int64_t row, int64_t column) {
   int64_t place = 0;
   for (const IndexAxis& axis : plan.axes) {
-    const int64_t offset =
-        AxisCursor(axis.rows, row).offset() + AxisCursor(axis.columns, column).offset();
+    const int64_t offset = axis.offset + AxisCursor(axis.rows, row).offset() +
+                           AxisCursor(axis.columns, column).offset();
     int64_t index = LoadNumber<int64_t>(axis.dtype, inputs[axis.address], offset);
     if (plan.skipped >= 0 && index == plan.skipped) return kOutside;
     if (index < 0) index += axis.extent;
@@ -482,6 +483,46 @@ std::unique_ptr<Kernel> MakeIndexPut(const Call& call) {
   return MakeWriter(std::move(plan), write, InputRef(call, 0), out);
 }
 
+// Every row along the last axis of `index` points into the leading axes of the table.
+IndexPlan PlanPoints(const TensorRef& index, const Layout& table, const Layout& items) {
+  const int last = index.layout.rank - 1;
+  const int depth = static_cast<int>(std::min<int64_t>(index.layout.shape[last], table.rank));
+  IndexPlan plan;
+  plan.num_rows = NumElements(WithoutAxis(index.layout, last));
+  for (int k = 0; k < depth; ++k) {
+    plan.axes.push_back({index.layout.dtype,
+                         index.address,
+                         GroupOf(index.layout, 0, last),
+                         {},
+                         table.shape[k],
+                         table.strides[k],
+                         k * index.layout.strides[last]});
+  }
+  plan.table_columns = GroupOf(table, depth, table.rank);
+  plan.num_columns = 1;
+  for (int d = depth; d < table.rank; ++d) plan.num_columns *= table.shape[d];
+  plan.item_rows = GroupOf(items, 0, last);
+  plan.item_columns = GroupOf(items, last, items.rank);
+  return plan;
+}
+
+std::unique_ptr<Kernel> MakeGatherNd(const Call& call) {
+  const TensorRef self = InputRef(call, 0);
+  const TensorRef out = OutputRef(call, 0);
+  IndexPlan plan = PlanPoints(InputRef(call, 1), self.layout, out.layout);
+  plan.table = self;
+  plan.items = out;
+  return MakeReader(plan);
+}
+
+std::unique_ptr<Kernel> MakeScatterNdUpdate(const Call& call) {
+  const TensorRef out = OutputRef(call, 0);
+  const TensorRef updates = InputRef(call, 2);
+  IndexPlan plan = PlanPoints(InputRef(call, 1), out.layout, updates.layout);
+  plan.items = updates;
+  return MakeWriter(std::move(plan), Write::kReplace, InputRef(call, 0), out);
+}
+
 }  // namespace
 
 std::span<const KernelEntry> IndexKernels() {
@@ -489,14 +530,17 @@ std::span<const KernelEntry> IndexKernels() {
       {"aclnnEmbedding", &MakeEmbedding},
       {"aclnnEmbeddingDenseBackward", &MakeEmbeddingDenseBackward},
       {"aclnnGather", &MakeGather},
+      {"aclnnGatherNd", &MakeGatherNd},
       {"aclnnGatherV2", &MakeIndexSelect},
       {"aclnnInplaceScatter", &MakeScatter},
+      {"aclnnInplaceScatterValue", &MakeScatterValue},
       {"aclnnIndex", &MakeIndex},
       {"aclnnIndexAdd", &MakeIndexAdd},
       {"aclnnIndexPutImpl", &MakeIndexPut},
       {"aclnnIndexSelect", &MakeIndexSelect},
       {"aclnnScatter", &MakeScatter},
       {"aclnnScatterAdd", &MakeScatterAdd},
+      {"aclnnScatterNdUpdate", &MakeScatterNdUpdate},
       {"aclnnScatterValue", &MakeScatterValue},
   };
   return kEntries;

@@ -297,6 +297,8 @@ std::span<const KernelEntry> MemoryKernels() {
       {"aclnnExpand", &MakeExpand},
       {"aclnnEye", &MakeEye},
       {"aclnnFlip", &MakeFlip},
+      {"aclnnInplaceTril", &MakeTriangle<true>},
+      {"aclnnInplaceTriu", &MakeTriangle<false>},
       {"aclnnPermute", &MakePermute},
       {"aclnnRepeat", &MakeRepeat},
       {"aclnnRoll", &MakeRoll},

@@ -18,6 +18,9 @@ constexpr Table kTables[] = {
     ArithmeticKernels,
     BatchNormKernels,
     ComparisonKernels,
+    ConvolutionKernels,
+    CrossEntropyKernels,
+    DropoutKernels,
     ForeachKernels,
     GatedKernels,
     IndexKernels,
@@ -32,9 +35,12 @@ constexpr Table kTables[] = {
     NllLossKernels,
     NormalizationKernels,
     OptimizerKernels,
+    PlacementKernels,
+    PoolingKernels,
     ReductionKernels,
     SoftmaxKernels,
     SortKernels,
+    UpsamplingKernels,
 };
 // clang-format on
 

@@ -20,6 +20,9 @@ std::span<const KernelEntry> ArangeKernels();
 std::span<const KernelEntry> ArithmeticKernels();
 std::span<const KernelEntry> BatchNormKernels();
 std::span<const KernelEntry> ComparisonKernels();
+std::span<const KernelEntry> ConvolutionKernels();
+std::span<const KernelEntry> CrossEntropyKernels();
+std::span<const KernelEntry> DropoutKernels();
 std::span<const KernelEntry> ForeachKernels();
 std::span<const KernelEntry> GatedKernels();
 std::span<const KernelEntry> IndexKernels();
@@ -34,8 +37,11 @@ std::span<const KernelEntry> MseLossBackwardKernels();
 std::span<const KernelEntry> NllLossKernels();
 std::span<const KernelEntry> NormalizationKernels();
 std::span<const KernelEntry> OptimizerKernels();
+std::span<const KernelEntry> PlacementKernels();
+std::span<const KernelEntry> PoolingKernels();
 std::span<const KernelEntry> ReductionKernels();
 std::span<const KernelEntry> SoftmaxKernels();
 std::span<const KernelEntry> SortKernels();
+std::span<const KernelEntry> UpsamplingKernels();
 
 }  // namespace opserve::kernels

@@ -101,11 +101,12 @@ std::unique_ptr<Kernel> MakeTopk(const Call& call) {
                     AxisAttribute(IntAttribute(call, 1), self.layout.rank), BoolAttribute(call, 2));
 }
 
-// Floating sums run on in float64.
+// Floating sums and products run on in float64.
 template <typename C>
 using RunningSum = std::conditional_t<std::is_integral_v<C>, uint64_t, double>;
 
-std::unique_ptr<Kernel> MakeRunningSum(const Call& call, bool is_exclusive, bool is_reverse) {
+std::unique_ptr<Kernel> MakeRunningSum(const Call& call, bool is_exclusive, bool is_reverse,
+                                       bool is_product = false) {
   const TensorRef self = InputRef(call, 0);
   const TensorRef out = OutputRef(call, 0);
   const int axis = AxisAttribute(IntAttribute(call, 0), self.layout.rank);
@@ -116,8 +117,9 @@ std::unique_ptr<Kernel> MakeRunningSum(const Call& call, bool is_exclusive, bool
   const int64_t self_stride = StrideOf(self.layout, axis);
   const int64_t out_stride = StrideOf(out.layout, axis);
   const int64_t per_task = PiecesPerTask(extent);
-  // Summed as the more general kind of the two.
-  const Dtype kind = IsFloating(self.layout.dtype) ? self.layout.dtype : out.layout.dtype;
+  // Summed as the more general kind of the two, multiplied as the result's.
+  const bool has_own_kind = IsFloating(self.layout.dtype) && !is_product;
+  const Dtype kind = has_own_kind ? self.layout.dtype : out.layout.dtype;
   return MakePlannedKernel(
       num_rows * extent, 0,
       [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
@@ -130,7 +132,7 @@ std::unique_ptr<Kernel> MakeRunningSum(const Call& call, bool is_exclusive, bool
             for (int64_t i = task * per_task; i < end; ++i) {
               const int64_t from = AxisCursor(self_rows, i).offset();
               const int64_t to = AxisCursor(out_rows, i).offset();
-              RunningSum<C> sum = 0;
+              RunningSum<C> sum = is_product ? 1 : 0;
               for (int64_t j = 0; j < extent; j += kRun) {
                 if (runner.MustStop()) return;
                 const int64_t count = std::min(kRun, extent - j);
@@ -144,7 +146,8 @@ std::unique_ptr<Kernel> MakeRunningSum(const Call& call, bool is_exclusive, bool
                 for (int64_t k = 0; k < count; ++k) {
                   C& number = numbers[is_reverse ? count - 1 - k : k];
                   const RunningSum<C> before = sum;
-                  sum += static_cast<RunningSum<C>>(number);
+                  const auto term = static_cast<RunningSum<C>>(number);
+                  sum = is_product ? sum * term : sum + term;
                   number = static_cast<C>(is_exclusive ? before : sum);
                 }
                 VisitAnyElement(out.layout.dtype, [&]<typename Element>(Element) {
@@ -164,13 +167,16 @@ std::unique_ptr<Kernel> MakeCumsumV2(const Call& call) {
   return MakeRunningSum(call, BoolAttribute(call, 1), BoolAttribute(call, 2));
 }
 
+std::unique_ptr<Kernel> MakeCumprod(const Call& call) {
+  return MakeRunningSum(call, false, false, true);
+}
+
 }  // namespace
 
 std::span<const KernelEntry> SortKernels() {
   static constexpr KernelEntry kEntries[] = {
-      {"aclnnCumsum", &MakeCumsum},
-      {"aclnnCumsumV2", &MakeCumsumV2},
-      {"aclnnSort", &MakeSort},
+      {"aclnnCumprod", &MakeCumprod},   {"aclnnCumsum", &MakeCumsum},
+      {"aclnnCumsumV2", &MakeCumsumV2}, {"aclnnSort", &MakeSort},
       {"aclnnTopk", &MakeTopk},
   };
   return kEntries;

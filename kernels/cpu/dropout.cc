@@ -1,0 +1,189 @@
+// Dropout, and its masks.
+//
+// Random numbers are those of Philox 4x32 with ten rounds (Salmon et al., SC 2011), keyed by the
+// seed: element i has word i % 4 of the block at counter offset + i / 4. It stays if its word is
+// below (1 - p) * 2^32. So equal seeds and offsets give equal bits, and no task needs another's.
+// The bit of element i of the row-major order is bit i % 8 of byte i / 8; those behind the last
+// element are 0.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/cpu/call.h"
+#include "kernels/cpu/copy.h"
+#include "kernels/cpu/elements.h"
+#include "kernels/cpu/plan.h"
+#include "kernels/cpu/registry.h"
+#include "kernels/cpu/tasks.h"
+
+namespace opserve::kernels {
+namespace {
+
+std::array<uint32_t, 4> RandomBlock(uint64_t seed, uint64_t counter) {
+  uint32_t key[2] = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
+  std::array<uint32_t, 4> words = {static_cast<uint32_t>(counter),
+                                   static_cast<uint32_t>(counter >> 32), 0, 0};
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t a = uint64_t{0xD2511F53} * words[0];
+    const uint64_t b = uint64_t{0xCD9E8D57} * words[2];
+    words = {static_cast<uint32_t>(b >> 32) ^ words[1] ^ key[0], static_cast<uint32_t>(b),
+             static_cast<uint32_t>(a >> 32) ^ words[3] ^ key[1], static_cast<uint32_t>(a)};
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
+  }
+  return words;
+}
+
+struct MaskPlan {
+  TensorRef mask;
+  int64_t count = 0;  // elements that are masked
+  uint64_t limit = 0;
+  uint64_t seed = 0;
+  uint64_t offset = 0;
+};
+
+// `probability`, `seed`: their attributes; the offset follows the seed.
+MaskPlan PlanMask(const Call& call, const TensorRef& mask, int64_t count, size_t probability,
+                  size_t seed) {
+  MaskPlan plan;
+  plan.mask = mask;
+  plan.count = count;
+  const double kept = std::clamp(1 - RealAttribute(call, probability), 0.0, 1.0);
+  plan.limit = static_cast<uint64_t>(std::nearbyint(kept * 4294967296.0));
+  plan.seed = static_cast<uint64_t>(IntAttribute(call, seed));
+  plan.offset = static_cast<uint64_t>(IntAttribute(call, seed + 1));
+  return plan;
+}
+
+void DrawMask(const MaskPlan& plan, void* const* outputs, TaskRunner& runner) {
+  const int64_t num_bytes = NumElements(plan.mask.layout);
+  const int64_t stride = plan.mask.layout.rank == 0 ? 0 : plan.mask.layout.strides[0];
+  auto* bytes = static_cast<uint8_t*>(outputs[plan.mask.address]);
+  constexpr int64_t kTaskBytes = kTaskElements / 8;
+  RunTasks(runner, CeilDivide(num_bytes, kTaskBytes), [&](int64_t task) {
+    const int64_t end = std::min((task + 1) * kTaskBytes, num_bytes);
+    for (int64_t i = task * kTaskBytes; i < end; ++i) {
+      unsigned bits = 0;
+      for (int64_t half = 0; half < 2; ++half) {
+        const auto block = static_cast<uint64_t>(2 * i + half);
+        const std::array<uint32_t, 4> words = RandomBlock(plan.seed, plan.offset + block);
+        for (int64_t j = 0; j < 4; ++j) {
+          const int64_t place = 4 * half + j;
+          if (8 * i + place < plan.count && words[j] < plan.limit) bits |= 1U << place;
+        }
+      }
+      bytes[i * stride] = static_cast<uint8_t>(bits);
+    }
+  });
+}
+
+std::unique_ptr<Kernel> MakeGenMask(const Call& call) {
+  int64_t count = 1;
+  for (const int64_t extent : IntsAttribute(call, 0)) count *= extent;
+  const MaskPlan plan = PlanMask(call, OutputRef(call, 0), count, 1, 2);
+  return MakePlannedKernel(
+      count, 0,
+      [plan](const void* const* /*inputs*/, void* const* outputs, void* /*workspace*/,
+             TaskRunner& runner) { DrawMask(plan, outputs, runner); });
+}
+
+// out = self * scale where the mask's bit is set, else 0.
+void ApplyMask(const TensorRef& self, const TensorRef& out, const Layout& mask, float scale,
+               const void* const* inputs, const void* mask_address, void* const* outputs,
+               TaskRunner& runner) {
+  const int64_t count = NumElements(out.layout);
+  const AxisGroup from = GroupOf(self.layout);
+  const AxisGroup to = GroupOf(out.layout);
+  const AxisGroup mask_bytes = GroupOf(mask);
+  const auto* bytes = static_cast<const uint8_t*>(mask_address);
+  RunTasks(runner, CeilDivide(count, kTaskElements), [&](int64_t task) {
+    const int64_t end = std::min((task + 1) * kTaskElements, count);
+    constexpr int64_t kRun = 256;
+    float numbers[kRun];
+    AxisCursor reader(from, task * kTaskElements);
+    AxisCursor writer(to, task * kTaskElements);
+    for (int64_t i = task * kTaskElements; i < end;) {
+      const int64_t run = std::min({reader.run(), writer.run(), end - i, kRun});
+      VisitAnyElement(self.layout.dtype, [&]<typename Element>(Element) {
+        LoadRun(static_cast<const Element*>(inputs[self.address]) + reader.offset(),
+                from.inner_stride(), run, numbers);
+      });
+      for (int64_t j = 0; j < run; ++j) {
+        const int64_t place = (i + j) / 8;
+        const int64_t offset = mask_bytes.rank == 1 ? place * mask_bytes.strides[0]
+                                                    : AxisCursor(mask_bytes, place).offset();
+        const bool is_kept = (bytes[offset] >> ((i + j) % 8) & 1) != 0;
+        numbers[j] = is_kept ? numbers[j] * scale : 0.0f;
+      }
+      VisitAnyElement(out.layout.dtype, [&]<typename Element>(Element) {
+        StoreRun(numbers, 1, run, static_cast<Element*>(outputs[out.address]) + writer.offset(),
+                 to.inner_stride());
+      });
+      reader.Advance(run);
+      writer.Advance(run);
+      i += run;
+    }
+  });
+}
+
+float ScaleOf(double probability) {
+  return probability < 1 ? static_cast<float>(1 / (1 - probability)) : 0.0f;
+}
+
+std::unique_ptr<Kernel> MakeMasked(const Call& call, float scale) {
+  const TensorRef self = InputRef(call, 0);
+  const TensorRef mask = InputRef(call, 1);
+  const TensorRef out = OutputRef(call, 0);
+  return MakePlannedKernel(NumElements(out.layout), 0,
+                           [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
+                               TaskRunner& runner) {
+                             ApplyMask(self, out, mask.layout, scale, inputs, inputs[mask.address],
+                                       outputs, runner);
+                           });
+}
+std::unique_ptr<Kernel> MakeDoMask(const Call& call) {
+  return MakeMasked(call, ScaleOf(RealAttribute(call, 0)));
+}
+std::unique_ptr<Kernel> MakeDropoutBackward(const Call& call) {
+  return MakeMasked(call, static_cast<float>(RealAttribute(call, 0)));
+}
+
+// Attributes: p, train, seed, offset. The mask is written only where it is drawn.
+std::unique_ptr<Kernel> MakeDropout(const Call& call) {
+  const TensorRef self = InputRef(call, 0);
+  const TensorRef out = OutputRef(call, 0);
+  const int64_t count = NumElements(out.layout);
+  const double probability = RealAttribute(call, 0);
+  if (count == 0) return nullptr;
+  if (!BoolAttribute(call, 1, true) || probability <= 0) {
+    return MakeCopyKernel(count, {MakePiece(self, out)});
+  }
+  if (probability >= 1) return MakeCopyKernel(count, {MakeFill(out, 0)});
+  const float scale = ScaleOf(probability);
+  const MaskPlan plan = PlanMask(call, OutputRef(call, 1), count, 0, 2);
+  return MakePlannedKernel(count, 0,
+                           [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
+                               TaskRunner& runner) {
+                             DrawMask(plan, outputs, runner);
+                             ApplyMask(self, out, plan.mask.layout, scale, inputs,
+                                       outputs[plan.mask.address], outputs, runner);
+                           });
+}
+
+}  // namespace
+
+std::span<const KernelEntry> DropoutKernels() {
+  static constexpr KernelEntry kEntries[] = {
+      {"aclnnDropout", &MakeDropout},
+      {"aclnnDropoutBackward", &MakeDropoutBackward},
+      {"aclnnDropoutDoMask", &MakeDoMask},
+      {"aclnnDropoutGenMask", &MakeGenMask},
+  };
+  return kEntries;
+}
+
+}  // namespace opserve::kernels

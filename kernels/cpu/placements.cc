@@ -1,0 +1,225 @@
+// Operators whose elements go where classes, masks, starts or windows say.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/call.h"
+#include "kernels/cpu/copy.h"
+#include "kernels/cpu/elements.h"
+#include "kernels/cpu/plan.h"
+#include "kernels/cpu/registry.h"
+#include "kernels/cpu/tasks.h"
+
+namespace opserve::kernels {
+namespace {
+
+// Attributes: number of classes and the place of their axis.
+std::unique_ptr<Kernel> MakeOneHot(const Call& call) {
+  const TensorRef self = InputRef(call, 0);
+  const TensorRef on = InputRef(call, 1);
+  const TensorRef off = InputRef(call, 2);
+  const TensorRef out = OutputRef(call, 0);
+  const int axis = AxisAttribute(IntAttribute(call, 1, -1), out.layout.rank);
+  const AxisGroup classes = GroupOf(self.layout);
+  const AxisGroup rows = GroupOf(WithoutAxis(out.layout, axis));
+  const int64_t num_rows = NumElements(self.layout);
+  const int64_t extent = ExtentOf(out.layout, axis);
+  const int64_t stride = StrideOf(out.layout, axis);
+  const int64_t per_task = PiecesPerTask(extent);
+  return MakePlannedKernel(
+      NumElements(out.layout), 0,
+      [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
+          TaskRunner& runner) {
+        RunTasks(runner, CeilDivide(num_rows, per_task), [&](int64_t task) {
+          const int64_t end = std::min((task + 1) * per_task, num_rows);
+          VisitAnyElement(out.layout.dtype, [&]<typename Element>(Element) {
+            const Element mark = *static_cast<const Element*>(inputs[on.address]);
+            const Element rest = *static_cast<const Element*>(inputs[off.address]);
+            for (int64_t i = task * per_task; i < end; ++i) {
+              const auto at = LoadNumber<int64_t>(self.layout.dtype, inputs[self.address],
+                                                  AxisCursor(classes, i).offset());
+              auto* first =
+                  static_cast<Element*>(outputs[out.address]) + AxisCursor(rows, i).offset();
+              for (int64_t j = 0; j < extent; ++j) first[j * stride] = rest;
+              if (at >= 0 && at < extent) first[at * stride] = mark;
+            }
+          });
+        });
+      });
+}
+
+// Copies `self` to `out` if that is another tensor.
+void CopyUnlessInPlace(const Piece& piece, const void* const* inputs, void* const* outputs,
+                       TaskRunner& runner) {
+  if (inputs[piece.input] != outputs[piece.output]) RunPiece(piece, inputs, outputs, runner);
+}
+
+// One task, as the place in `source` is the number of masked elements before.
+std::unique_ptr<Kernel> MakeMaskedScatter(const Call& call) {
+  const TensorRef self = InputRef(call, 0);
+  const TensorRef mask = InputRef(call, 1);
+  const TensorRef source = InputRef(call, 2);
+  const TensorRef out = OutputRef(call, 0);
+  Piece copy = MakePiece(self, out);
+  PreparePiece(copy);
+  const int64_t count = NumElements(out.layout);
+  const int64_t available = NumElements(source.layout);
+  const AxisGroup to = GroupOf(out.layout);
+  const AxisGroup bits = GroupOf(BroadcastTo(mask.layout, out.layout));
+  const AxisGroup from = GroupOf(source.layout);
+  return MakePlannedKernel(
+      count, 0,
+      [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
+          TaskRunner& runner) {
+        CopyUnlessInPlace(copy, inputs, outputs, runner);
+        RunTasks(runner, 1, [&](int64_t /*task*/) {
+          VisitAnyElement(out.layout.dtype, [&]<typename Element>(Element) {
+            const auto* is_masked = static_cast<const uint8_t*>(inputs[mask.address]);
+            const auto* elements = static_cast<const Element*>(inputs[source.address]);
+            auto* target = static_cast<Element*>(outputs[out.address]);
+            AxisCursor writer(to, 0);
+            AxisCursor bit(bits, 0);
+            int64_t taken = 0;
+            for (int64_t i = 0; i < count && taken < available;) {
+              if (runner.MustStop()) return;
+              const int64_t run = std::min({writer.run(), bit.run(), count - i, kTaskElements});
+              for (int64_t j = 0; j < run && taken < available; ++j) {
+                if (is_masked[bit.offset() + j * bits.inner_stride()] == 0) continue;
+                target[writer.offset() + j * to.inner_stride()] =
+                    elements[AxisCursor(from, taken++).offset()];
+              }
+              writer.Advance(run);
+              bit.Advance(run);
+              i += run;
+            }
+          });
+        });
+      });
+}
+
+// Slice b of axis 0 of `updates` goes to that of `data`, along `axis` from index b on.
+std::unique_ptr<Kernel> MakeScatterUpdate(const Call& call) {
+  const TensorRef self = InputRef(call, 0);
+  const TensorRef index = InputRef(call, 1);
+  const TensorRef updates = InputRef(call, 2);
+  const TensorRef out = OutputRef(call, 0);
+  const int axis = AxisAttribute(IntAttribute(call, 0, -2), out.layout.rank);
+  Piece copy = MakePiece(self, out);
+  PreparePiece(copy);
+  Piece slice = MakePiece(updates, TensorRef{updates.layout, out.address});
+  slice.to_dtype = out.layout.dtype;
+  for (int d = 0; d < updates.layout.rank; ++d) {
+    slice.axes[d] = {d == 0 ? 1 : updates.layout.shape[d], updates.layout.strides[d],
+                     out.layout.strides[d]};
+  }
+  PreparePiece(slice);
+  const int64_t num_slices = std::min(ExtentOf(updates.layout, 0), ExtentOf(out.layout, 0));
+  const int64_t room = ExtentOf(out.layout, axis) - ExtentOf(updates.layout, axis);
+  const int64_t step = StrideOf(out.layout, axis);
+  return MakePlannedKernel(NumElements(out.layout), 0,
+                           [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
+                               TaskRunner& runner) {
+                             CopyUnlessInPlace(copy, inputs, outputs, runner);
+                             Piece piece = slice;
+                             for (int64_t i = 0; i < num_slices && !runner.MustStop(); ++i) {
+                               const auto start =
+                                   LoadNumber<int64_t>(index.layout.dtype, inputs[index.address],
+                                                       i * StrideOf(index.layout, 0));
+                               if (start < 0 || start > room) continue;
+                               piece.from_offset = i * StrideOf(updates.layout, 0);
+                               piece.to_offset = i * StrideOf(out.layout, 0) + start * step;
+                               RunPiece(piece, inputs, outputs, runner);
+                             }
+                           });
+}
+
+// Every element adds up what the windows that hold it have, in the order of the windows.
+// Attributes: shape, axis, size and step of the windows.
+std::unique_ptr<Kernel> MakeUnfoldGrad(const Call& call) {
+  const TensorRef grad = InputRef(call, 0);
+  const TensorRef out = OutputRef(call, 0);
+  const int axis = AxisAttribute(IntAttribute(call, 1), out.layout.rank);
+  const int64_t size = IntAttribute(call, 2, 1);
+  const int64_t step = std::max<int64_t>(1, IntAttribute(call, 3, 1));
+  const int last = grad.layout.rank - 1;
+  const int64_t num_windows = ExtentOf(grad.layout, axis);
+  const int64_t window_stride = StrideOf(grad.layout, axis);
+  const int64_t element_stride = StrideOf(grad.layout, last);
+  const AxisGroup from = GroupOf(WithoutAxis(WithoutAxis(grad.layout, last), axis));
+  const AxisGroup to = GroupOf(WithoutAxis(out.layout, axis));
+  const int64_t extent = ExtentOf(out.layout, axis);
+  const int64_t num_rows = NumElements(out.layout) / std::max<int64_t>(1, extent);
+  const int64_t count = num_rows * extent;
+  const int64_t per_task = PiecesPerTask(CeilDivide(size, step));
+  return MakePlannedKernel(
+      count, 0,
+      [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
+          TaskRunner& runner) {
+        RunTasks(runner, CeilDivide(count, per_task), [&](int64_t task) {
+          const int64_t end = std::min((task + 1) * per_task, count);
+          VisitAnyElement(grad.layout.dtype, [&]<typename Element>(Element) {
+            using C = std::conditional_t<std::is_same_v<Element, double>, double, float>;
+            const auto* gradients = static_cast<const Element*>(inputs[grad.address]);
+            for (int64_t i = task * per_task; i < end; ++i) {
+              const int64_t place = i % extent;
+              const int64_t row = AxisCursor(from, i / extent).offset();
+              const int64_t first = place < size ? 0 : CeilDivide(place - size + 1, step);
+              const int64_t behind = std::min(num_windows, place / step + 1);
+              C sum = 0;
+              for (int64_t w = first; w < behind; ++w) {
+                sum += NumberOf<C>(
+                    gradients[row + w * window_stride + (place - w * step) * element_stride]);
+              }
+              StoreNumber(sum, out.layout.dtype, outputs[out.address],
+                          AxisCursor(to, i / extent).offset() + place * StrideOf(out.layout, axis));
+            }
+          });
+        });
+      });
+}
+
+// Attributes: the first and the last number. Between them the products come first, so that whole
+// numbers stay exact.
+std::unique_ptr<Kernel> MakeLinspace(const Call& call) {
+  const TensorRef out = OutputRef(call, 0);
+  const double start = RealAttribute(call, 0);
+  const double end = RealAttribute(call, 1);
+  const int64_t count = NumElements(out.layout);
+  const int64_t stride = StrideOf(out.layout, 0);
+  return MakePlannedKernel(count, 0,
+                           [=](const void* const* /*inputs*/, void* const* outputs,
+                               void* /*workspace*/, TaskRunner& runner) {
+                             RunTasks(runner, CeilDivide(count, kTaskElements), [&](int64_t task) {
+                               const int64_t behind = std::min((task + 1) * kTaskElements, count);
+                               VisitAnyElement(out.layout.dtype, [&]<typename Element>(Element) {
+                                 auto* elements = static_cast<Element*>(outputs[out.address]);
+                                 for (int64_t i = task * kTaskElements; i < behind; ++i) {
+                                   const auto steps = static_cast<double>(count - 1);
+                                   double number = start;
+                                   if (i > 0)
+                                     number += static_cast<double>(i) * (end - start) / steps;
+                                   if (i > 0 && i == count - 1) number = end;
+                                   elements[i * stride] = ElementOf<Element>(number);
+                                 }
+                               });
+                             });
+                           });
+}
+
+}  // namespace
+
+std::span<const KernelEntry> PlacementKernels() {
+  static constexpr KernelEntry kEntries[] = {
+      {"aclnnInplaceMaskedScatter", &MakeMaskedScatter},
+      {"aclnnInplaceScatterUpdate", &MakeScatterUpdate},
+      {"aclnnLinspace", &MakeLinspace},
+      {"aclnnOneHot", &MakeOneHot},
+      {"aclnnUnfoldGrad", &MakeUnfoldGrad},
+  };
+  return kEntries;
+}
+
+}  // namespace opserve::kernels

@@ -1,0 +1,394 @@
+// Pooling of images and its gradients.
+//
+// Rows of the result are tasks. A row of a gradient gathers what the windows above it pass back, in
+// the order of the windows, so that no two tasks add to one element.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/cpu/call.h"
+#include "kernels/cpu/elements.h"
+#include "kernels/cpu/plan.h"
+#include "kernels/cpu/registry.h"
+#include "kernels/cpu/tasks.h"
+
+namespace opserve::kernels {
+namespace {
+
+// Images whose rows and columns are the last two axes.
+struct Images {
+  TensorRef tensor;
+  AxisGroup planes;
+  int64_t height = 1;
+  int64_t width = 1;
+  int64_t row_stride = 0;
+  int64_t column_stride = 0;
+};
+
+Images ImagesOf(const TensorRef& tensor) {
+  const Layout& layout = tensor.layout;
+  const int rank = layout.rank;
+  return {tensor,
+          GroupOf(layout, 0, rank - 2),
+          layout.shape[rank - 2],
+          layout.shape[rank - 1],
+          layout.strides[rank - 2],
+          layout.strides[rank - 1]};
+}
+
+template <typename C>
+void LoadRow(const Images& images, const void* const* addresses, int64_t plane, int64_t row,
+             C* numbers) {
+  const int64_t offset = AxisCursor(images.planes, plane).offset() + row * images.row_stride;
+  VisitAnyElement(images.tensor.layout.dtype, [&]<typename Element>(Element) {
+    LoadRun(static_cast<const Element*>(addresses[images.tensor.address]) + offset,
+            images.column_stride, images.width, numbers);
+  });
+}
+
+template <typename C>
+void StoreRow(const C* numbers, const Images& images, void* const* addresses, int64_t plane,
+              int64_t row) {
+  const int64_t offset = AxisCursor(images.planes, plane).offset() + row * images.row_stride;
+  VisitAnyElement(images.tensor.layout.dtype, [&]<typename Element>(Element) {
+    StoreRun(numbers, 1, images.width,
+             static_cast<Element*>(addresses[images.tensor.address]) + offset,
+             images.column_stride);
+  });
+}
+
+// Height and width.
+using Pair = std::array<int64_t, 2>;
+
+Pair PairAttribute(const Call& call, size_t attribute, const Pair& absent) {
+  const std::vector<int64_t> values = IntsAttribute(call, attribute);
+  if (values.empty()) return absent;
+  return {values[0], values[std::min<size_t>(1, values.size() - 1)]};
+}
+
+struct Windows {
+  Pair size = {1, 1};
+  Pair stride = {1, 1};
+  Pair padding = {0, 0};
+  Pair dilation = {1, 1};
+};
+
+// The attributes from `first` (the size) on.
+Windows WindowsOf(const Call& call, size_t first, bool has_dilation) {
+  Windows windows;
+  windows.size = PairAttribute(call, first, {1, 1});
+  windows.stride = PairAttribute(call, first + 1, windows.size);
+  windows.padding = PairAttribute(call, first + 2, {0, 0});
+  if (has_dilation) windows.dilation = PairAttribute(call, first + 3, {1, 1});
+  return windows;
+}
+
+struct Range {
+  int64_t begin;
+  int64_t end;
+};
+
+// The elements of window `place` on an axis that lie in an image of `extent`: those begin, end.
+Range ElementsOf(const Windows& windows, int axis, int64_t place, int64_t extent) {
+  const int64_t start = place * windows.stride[axis] - windows.padding[axis];
+  const int64_t dilation = windows.dilation[axis];
+  const int64_t begin = start < 0 ? CeilDivide(-start, dilation) : 0;
+  const int64_t end = start < extent ? CeilDivide(extent - start, dilation) : 0;
+  return {begin, std::max(begin, std::min(windows.size[axis], end))};
+}
+
+// The windows, of `count`, that may reach position `place` of the image.
+Range WindowsAt(const Windows& windows, int axis, int64_t place, int64_t count) {
+  const int64_t padded = place + windows.padding[axis];
+  const int64_t reach = (windows.size[axis] - 1) * windows.dilation[axis];
+  const int64_t stride = windows.stride[axis];
+  const int64_t begin = padded > reach ? CeilDivide(padded - reach, stride) : 0;
+  return {begin, std::min(count, padded / stride + 1)};
+}
+
+// Calls work(plane, row) for all rows of all images, in tasks of rows that cost `row_cost` each.
+template <typename Work>
+void ForEachRow(const Images& images, int64_t row_cost, TaskRunner& runner, const Work& work) {
+  const int64_t num_rows = NumElements(images.tensor.layout) / std::max<int64_t>(1, images.width);
+  const int64_t per_task = PiecesPerTask(row_cost);
+  RunTasks(runner, CeilDivide(num_rows, per_task), [&](int64_t task) {
+    const int64_t end = std::min((task + 1) * per_task, num_rows);
+    auto state = work.Begin();
+    for (int64_t i = task * per_task; i < end; ++i) {
+      if (runner.MustStop()) return;
+      work.Row(i / images.height, i % images.height, state);
+    }
+  });
+}
+
+// --- Means.
+
+struct MeanPlan {
+  Windows windows;
+  Images images;  // those that are pooled, or their gradient
+  Images pooled;
+  bool counts_padding = true;
+  int64_t divisor = 0;  // 0: that of each window
+
+  // Of a window, which may have elements in the image or not.
+  double DivisorAt(int64_t row, int64_t column) const {
+    if (divisor != 0) return static_cast<double>(divisor);
+    double area = 1;
+    const Pair place = {row, column};
+    const Pair extent = {images.height, images.width};
+    for (int axis = 0; axis < 2; ++axis) {
+      const int64_t start = place[axis] * windows.stride[axis] - windows.padding[axis];
+      const int64_t end =
+          std::min(start + windows.size[axis], extent[axis] + windows.padding[axis]);
+      const int64_t first = counts_padding ? start : std::max<int64_t>(start, 0);
+      const int64_t last = counts_padding ? end : std::min(end, extent[axis]);
+      area *= static_cast<double>(std::max<int64_t>(last - first, 0));
+    }
+    return area;
+  }
+};
+
+template <typename C>
+struct MeanRows {
+  const MeanPlan& plan;
+  const void* const* inputs;
+  void* const* outputs;
+
+  struct State {
+    std::vector<C> row;
+    std::vector<C> sums;
+  };
+  State Begin() const {
+    return {std::vector<C>(plan.images.width), std::vector<C>(plan.pooled.width)};
+  }
+
+  void Row(int64_t plane, int64_t row, State& state) const {
+    const Windows& windows = plan.windows;
+    const Images& images = plan.images;
+    const Images& pooled = plan.pooled;
+    std::fill(state.sums.begin(), state.sums.end(), C{0});
+    const Range rows = ElementsOf(windows, 0, row, images.height);
+    const int64_t top = row * windows.stride[0] - windows.padding[0];
+    for (int64_t i = rows.begin; i < rows.end; ++i) {
+      LoadRow(images, inputs, plane, top + i, state.row.data());
+      for (int64_t x = 0; x < pooled.width; ++x) {
+        const Range columns = ElementsOf(windows, 1, x, images.width);
+        const C* left = state.row.data() + x * windows.stride[1] - windows.padding[1];
+        C sum = 0;
+        for (int64_t j = columns.begin; j < columns.end; ++j) sum += left[j];
+        state.sums[x] += sum;
+      }
+    }
+    for (int64_t x = 0; x < pooled.width; ++x) {
+      const C divisor = static_cast<C>(plan.DivisorAt(row, x));
+      state.sums[x] = divisor == 0 ? C{0} : state.sums[x] / divisor;
+    }
+    StoreRow(state.sums.data(), pooled, outputs, plane, row);
+  }
+};
+
+template <typename C>
+struct MeanGradientRows {
+  const MeanPlan& plan;
+  const void* const* inputs;
+  void* const* outputs;
+
+  struct State {
+    std::vector<C> row;
+    std::vector<C> sums;
+  };
+  State Begin() const {
+    return {std::vector<C>(plan.pooled.width), std::vector<C>(plan.images.width)};
+  }
+
+  void Row(int64_t plane, int64_t row, State& state) const {
+    const Windows& windows = plan.windows;
+    const Images& images = plan.images;
+    const Images& pooled = plan.pooled;
+    std::fill(state.sums.begin(), state.sums.end(), C{0});
+    const Range places = WindowsAt(windows, 0, row, pooled.height);
+    for (int64_t y = places.begin; y < places.end; ++y) {
+      LoadRow(pooled, inputs, plane, y, state.row.data());
+      for (int64_t x = 0; x < pooled.width; ++x) {
+        const C divisor = static_cast<C>(plan.DivisorAt(y, x));
+        const C part = divisor == 0 ? C{0} : state.row[x] / divisor;
+        const Range columns = ElementsOf(windows, 1, x, images.width);
+        C* left = state.sums.data() + x * windows.stride[1] - windows.padding[1];
+        for (int64_t j = columns.begin; j < columns.end; ++j) left[j] += part;
+      }
+    }
+    StoreRow(state.sums.data(), images, outputs, plane, row);
+  }
+};
+
+// A kernel of the rows of `written`, each of which reads as many elements as a window has for each
+// of its own.
+template <template <typename> typename Rows, typename Plan>
+std::unique_ptr<Kernel> MakeRowKernel(const Plan& plan, const Images& written, Dtype dtype) {
+  const int64_t area = plan.windows.size[0] * plan.windows.size[1];
+  const int64_t cost =
+      std::max(plan.images.width, plan.pooled.width) * std::min<int64_t>(area, 1024);
+  return MakePlannedKernel(NumElements(plan.pooled.tensor.layout) * area, 0,
+                           [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
+                               TaskRunner& runner) {
+                             VisitNumber(dtype, [&]<typename C>(C) {
+                               if constexpr (!std::is_integral_v<C>) {
+                                 ForEachRow(written, cost, runner, Rows<C>{plan, inputs, outputs});
+                               }
+                             });
+                           });
+}
+
+// Attributes: size, strides, paddings, ceil_mode, count_include_pad, divisor_override.
+MeanPlan PlanMean(const Call& call, const TensorRef& images, const TensorRef& pooled) {
+  MeanPlan plan;
+  plan.windows = WindowsOf(call, 0, false);
+  plan.images = ImagesOf(images);
+  plan.pooled = ImagesOf(pooled);
+  plan.counts_padding = BoolAttribute(call, 4, true);
+  plan.divisor = IntAttribute(call, 5);
+  return plan;
+}
+
+std::unique_ptr<Kernel> MakeAvgPool2d(const Call& call) {
+  const MeanPlan plan = PlanMean(call, InputRef(call, 0), OutputRef(call, 0));
+  return MakeRowKernel<MeanRows>(plan, plan.pooled, Input(call, 0).dtype);
+}
+
+std::unique_ptr<Kernel> MakeAvgPool2dBackward(const Call& call) {
+  const MeanPlan plan = PlanMean(call, OutputRef(call, 0), InputRef(call, 0));
+  return MakeRowKernel<MeanGradientRows>(plan, plan.images, Input(call, 0).dtype);
+}
+
+// --- Largest elements.
+
+struct MaximumPlan {
+  Windows windows;
+  Images images;
+  Images pooled;
+  Images indices;
+};
+
+// NaN is larger than all, and the last one's place counts.
+template <typename C>
+struct MaximumRows {
+  const MaximumPlan& plan;
+  const void* const* inputs;
+  void* const* outputs;
+
+  struct State {
+    std::vector<C> row;
+    std::vector<C> greatest;
+    std::vector<int64_t> places;
+  };
+  State Begin() const {
+    return {std::vector<C>(plan.images.width), std::vector<C>(plan.pooled.width),
+            std::vector<int64_t>(plan.pooled.width)};
+  }
+
+  void Row(int64_t plane, int64_t row, State& state) const {
+    const Windows& windows = plan.windows;
+    const Images& images = plan.images;
+    const Images& pooled = plan.pooled;
+    std::fill(state.greatest.begin(), state.greatest.end(), -std::numeric_limits<C>::infinity());
+    const Range rows = ElementsOf(windows, 0, row, images.height);
+    const int64_t top = row * windows.stride[0] - windows.padding[0];
+    for (int64_t i = rows.begin; i < rows.end; ++i) {
+      const int64_t y = top + i * windows.dilation[0];
+      LoadRow(images, inputs, plane, y, state.row.data());
+      for (int64_t x = 0; x < pooled.width; ++x) {
+        const Range columns = ElementsOf(windows, 1, x, images.width);
+        const int64_t left = x * windows.stride[1] - windows.padding[1];
+        if (i == rows.begin) {
+          state.places[x] = y * images.width + left + columns.begin * windows.dilation[1];
+        }
+        for (int64_t j = columns.begin; j < columns.end; ++j) {
+          const int64_t place = left + j * windows.dilation[1];
+          const C value = state.row[place];
+          if (value > state.greatest[x] || value != value) {
+            state.greatest[x] = value;
+            state.places[x] = y * images.width + place;
+          }
+        }
+      }
+    }
+    StoreRow(state.greatest.data(), pooled, outputs, plane, row);
+    if (plan.indices.tensor.is_given()) {
+      StoreRow(state.places.data(), plan.indices, outputs, plane, row);
+    }
+  }
+};
+
+template <typename C>
+struct MaximumGradientRows {
+  const MaximumPlan& plan;
+  const void* const* inputs;
+  void* const* outputs;
+
+  struct State {
+    std::vector<C> row;
+    std::vector<C> sums;
+    std::vector<int64_t> places;
+  };
+  State Begin() const {
+    return {std::vector<C>(plan.pooled.width), std::vector<C>(plan.images.width),
+            std::vector<int64_t>(plan.pooled.width)};
+  }
+
+  void Row(int64_t plane, int64_t row, State& state) const {
+    const Images& images = plan.images;
+    const Images& pooled = plan.pooled;
+    std::fill(state.sums.begin(), state.sums.end(), C{0});
+    const Range places = WindowsAt(plan.windows, 0, row, pooled.height);
+    const int64_t first = row * images.width;
+    for (int64_t y = places.begin; y < places.end; ++y) {
+      LoadRow(pooled, inputs, plane, y, state.row.data());
+      LoadRow(plan.indices, inputs, plane, y, state.places.data());
+      for (int64_t x = 0; x < pooled.width; ++x) {
+        const int64_t place = state.places[x];
+        if (place >= first && place < first + images.width) {
+          state.sums[place - first] += state.row[x];
+        }
+      }
+    }
+    StoreRow(state.sums.data(), images, outputs, plane, row);
+  }
+};
+
+// Attributes: size, stride, padding, dilation, ceil_mode.
+std::unique_ptr<Kernel> MakeMaxPool2d(const Call& call) {
+  MaximumPlan plan;
+  plan.windows = WindowsOf(call, 0, true);
+  plan.images = ImagesOf(InputRef(call, 0));
+  plan.pooled = ImagesOf(OutputRef(call, 0));
+  if (HasOutput(call, 1)) plan.indices = ImagesOf(OutputRef(call, 1));
+  return MakeRowKernel<MaximumRows>(plan, plan.pooled, Input(call, 0).dtype);
+}
+
+std::unique_ptr<Kernel> MakeMaxPool2dBackward(const Call& call) {
+  MaximumPlan plan;
+  plan.windows = WindowsOf(call, 0, true);
+  plan.images = ImagesOf(OutputRef(call, 0));
+  plan.pooled = ImagesOf(InputRef(call, 0));
+  plan.indices = ImagesOf(InputRef(call, 2));
+  return MakeRowKernel<MaximumGradientRows>(plan, plan.images, Input(call, 0).dtype);
+}
+
+}  // namespace
+
+std::span<const KernelEntry> PoolingKernels() {
+  static constexpr KernelEntry kEntries[] = {
+      {"aclnnAvgPool2d", &MakeAvgPool2d},
+      {"aclnnAvgPool2dBackward", &MakeAvgPool2dBackward},
+      {"aclnnMaxPool2dWithIndices", &MakeMaxPool2d},
+      {"aclnnMaxPool2dWithIndicesBackward", &MakeMaxPool2dBackward},
+  };
+  return kEntries;
+}
+
+}  // namespace opserve::kernels

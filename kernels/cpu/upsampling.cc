@@ -1,0 +1,250 @@
+// Resizing of images and its gradients.
+//
+// Where an element of the result lies in the image is found once for all rows and all columns, in
+// float32 as PyTorch does. Rows are tasks; a row of a gradient gathers from the rows that took it.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/cpu/call.h"
+#include "kernels/cpu/elements.h"
+#include "kernels/cpu/plan.h"
+#include "kernels/cpu/registry.h"
+#include "kernels/cpu/tasks.h"
+
+namespace opserve::kernels {
+namespace {
+
+// An element of the result along one axis: (1 - share) * image[low] + share * image[high].
+struct Tap {
+  int64_t low = 0;
+  int64_t high = 0;
+  float share = 0;
+};
+using Taps = std::vector<Tap>;
+
+float StepOf(int64_t extent, int64_t count, double scale) {
+  if (scale > 0) return static_cast<float>(1.0 / scale);
+  return static_cast<float>(extent) / static_cast<float>(count);
+}
+
+// An element of an image of `extent`, from a place that is not negative.
+int64_t ElementAt(float place, int64_t extent) {
+  return std::clamp<int64_t>(TruncatedTo<int64_t>(place), 0, extent - 1);
+}
+
+Taps NearestTaps(int64_t extent, int64_t count, double scale) {
+  Taps taps(count);
+  const float step = StepOf(extent, count, scale);
+  for (int64_t i = 0; i < count; ++i) {
+    taps[i].low =
+        count == extent && scale <= 0 ? i : ElementAt(static_cast<float>(i) * step, extent);
+    taps[i].high = taps[i].low;
+  }
+  return taps;
+}
+
+Taps LinearTaps(int64_t extent, int64_t count, double scale, bool aligns_corners) {
+  Taps taps(count);
+  float step = StepOf(extent, count, scale);
+  if (aligns_corners) {
+    step = count > 1 ? static_cast<float>(extent - 1) / static_cast<float>(count - 1) : 0.0f;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const float index = static_cast<float>(i);
+    const float place =
+        aligns_corners ? index * step : std::max((index + 0.5f) * step - 0.5f, 0.0f);
+    Tap& tap = taps[i];
+    tap.low = ElementAt(place, extent);
+    tap.high = std::min(tap.low + 1, extent - 1);
+    tap.share = std::clamp(place - static_cast<float>(tap.low), 0.0f, 1.0f);
+  }
+  return taps;
+}
+
+struct ResizePlan {
+  TensorRef images;
+  TensorRef resized;
+  AxisGroup image_planes;
+  AxisGroup resized_planes;
+  Taps rows;
+  Taps columns;
+  bool is_nearest = false;
+
+  int64_t height() const { return images.layout.shape[2]; }
+  int64_t width() const { return images.layout.shape[3]; }
+  int64_t resized_height() const { return resized.layout.shape[2]; }
+  int64_t resized_width() const { return resized.layout.shape[3]; }
+};
+
+// `scales`: the attribute with the factor of the height, before that of the width; -1: none.
+ResizePlan PlanResize(const Call& call, const TensorRef& images, const TensorRef& resized,
+                      bool is_nearest, int scales, bool aligns_corners) {
+  ResizePlan plan;
+  plan.images = images;
+  plan.resized = resized;
+  plan.image_planes = GroupOf(images.layout, 0, 2);
+  plan.resized_planes = GroupOf(resized.layout, 0, 2);
+  plan.is_nearest = is_nearest;
+  for (int axis = 0; axis < 2; ++axis) {
+    const int64_t extent = images.layout.shape[2 + axis];
+    const int64_t count = resized.layout.shape[2 + axis];
+    const double scale = scales < 0 ? 0.0 : RealAttribute(call, static_cast<size_t>(scales + axis));
+    (axis == 0 ? plan.rows : plan.columns) = is_nearest
+                                                 ? NearestTaps(extent, count, scale)
+                                                 : LinearTaps(extent, count, scale, aligns_corners);
+  }
+  return plan;
+}
+
+// Calls row(plane, row) for all planes and rows, each of `cost` elements.
+template <typename Row>
+void ForEachRow(int64_t num_rows, int64_t height, int64_t cost, TaskRunner& runner, Row row) {
+  const int64_t per_task = PiecesPerTask(cost);
+  RunTasks(runner, CeilDivide(num_rows, per_task), [&](int64_t task) {
+    const int64_t end = std::min((task + 1) * per_task, num_rows);
+    for (int64_t i = task * per_task; i < end; ++i) row(i / height, i % height);
+  });
+}
+
+template <typename Element>
+const Element* RowOf(const TensorRef& tensor, const AxisGroup& planes, const void* address,
+                     int64_t plane, int64_t row) {
+  return static_cast<const Element*>(address) + AxisCursor(planes, plane).offset() +
+         row * tensor.layout.strides[2];
+}
+
+// Forwards: elements are copied, or four of them weighted.
+std::unique_ptr<Kernel> MakeResize(const ResizePlan& plan) {
+  const int64_t count = NumElements(plan.resized.layout);
+  return MakePlannedKernel(
+      count, 0,
+      [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
+          TaskRunner& runner) {
+        const int64_t width = plan.resized_width();
+        const int64_t from_stride = plan.images.layout.strides[3];
+        const int64_t to_stride = plan.resized.layout.strides[3];
+        VisitAnyElement(plan.images.layout.dtype, [&]<typename Element>(Element) {
+          ForEachRow(
+              count / width, plan.resized_height(), width, runner, [&](int64_t plane, int64_t y) {
+                const Tap& row = plan.rows[y];
+                const auto* low = RowOf<Element>(plan.images, plan.image_planes,
+                                                 inputs[plan.images.address], plane, row.low);
+                const auto* high = RowOf<Element>(plan.images, plan.image_planes,
+                                                  inputs[plan.images.address], plane, row.high);
+                auto* to = const_cast<Element*>(RowOf<Element>(
+                    plan.resized, plan.resized_planes, outputs[plan.resized.address], plane, y));
+                if (plan.is_nearest) {
+                  for (int64_t x = 0; x < width; ++x) {
+                    to[x * to_stride] = low[plan.columns[x].low * from_stride];
+                  }
+                  return;
+                }
+                using C = std::conditional_t<std::is_same_v<Element, double>, double, float>;
+                const C down = row.share;
+                for (int64_t x = 0; x < width; ++x) {
+                  const Tap& column = plan.columns[x];
+                  const C right = column.share;
+                  const auto between = [&](const Element* line) {
+                    return (1 - right) * NumberOf<C>(line[column.low * from_stride]) +
+                           right * NumberOf<C>(line[column.high * from_stride]);
+                  };
+                  to[x * to_stride] =
+                      ElementOf<Element>((1 - down) * between(low) + down * between(high));
+                }
+              });
+        });
+      });
+}
+
+// Backwards.
+std::unique_ptr<Kernel> MakeResizeGradient(const ResizePlan& plan) {
+  const int64_t count = NumElements(plan.images.layout);
+  // The rows of the result that took a row of the image follow one another.
+  std::vector<int64_t> begins(plan.height(), 0);
+  std::vector<int64_t> ends(plan.height(), 0);
+  for (int64_t y = 0; y < plan.resized_height(); ++y) {
+    for (const int64_t row : {plan.rows[y].low, plan.rows[y].high}) {
+      if (ends[row] == 0) begins[row] = y;
+      ends[row] = y + 1;
+    }
+  }
+  const int64_t cost =
+      plan.width() + plan.resized_width() * CeilDivide(plan.resized_height(), plan.height());
+  return MakePlannedKernel(
+      std::max(count, NumElements(plan.resized.layout)), 0,
+      [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
+          TaskRunner& runner) {
+        const int64_t width = plan.width();
+        const int64_t resized_width = plan.resized_width();
+        VisitAnyElement(plan.resized.layout.dtype, [&]<typename Element>(Element) {
+          using C = std::conditional_t<std::is_same_v<Element, double>, double, float>;
+          ForEachRow(count / width, plan.height(), cost, runner, [&](int64_t plane, int64_t y) {
+            std::vector<C> sums(width);
+            for (int64_t i = begins[y]; i < ends[y]; ++i) {
+              if (runner.MustStop()) return;
+              const Tap& row = plan.rows[i];
+              const auto* from = RowOf<Element>(plan.resized, plan.resized_planes,
+                                                inputs[plan.resized.address], plane, i);
+              const C share = row.share;
+              const C down = (row.low == y ? 1 - share : C{0}) + (row.high == y ? share : C{0});
+              for (int64_t x = 0; x < resized_width; ++x) {
+                const Tap& column = plan.columns[x];
+                const C gradient = NumberOf<C>(from[x * plan.resized.layout.strides[3]]);
+                if (plan.is_nearest) {
+                  sums[column.low] += gradient;
+                } else {
+                  const C right = column.share;
+                  sums[column.low] += down * (1 - right) * gradient;
+                  sums[column.high] += down * right * gradient;
+                }
+              }
+            }
+            VisitAnyElement(plan.images.layout.dtype, [&]<typename Out>(Out) {
+              auto* to = const_cast<Out*>(RowOf<Out>(plan.images, plan.image_planes,
+                                                     outputs[plan.images.address], plane, y));
+              StoreRun(sums.data(), 1, width, to, plan.images.layout.strides[3]);
+            });
+          });
+        });
+      });
+}
+
+// Attributes: output_size, then the factors for V2.
+template <int kScales>
+std::unique_ptr<Kernel> MakeNearest(const Call& call) {
+  return MakeResize(PlanResize(call, InputRef(call, 0), OutputRef(call, 0), true, kScales, false));
+}
+// Attributes: output_size, input_size, factors.
+std::unique_ptr<Kernel> MakeNearestBackward(const Call& call) {
+  return MakeResizeGradient(
+      PlanResize(call, OutputRef(call, 0), InputRef(call, 0), true, 2, false));
+}
+// Attributes: output_size, align_corners, factors.
+std::unique_ptr<Kernel> MakeBilinear(const Call& call) {
+  return MakeResize(
+      PlanResize(call, InputRef(call, 0), OutputRef(call, 0), false, 2, BoolAttribute(call, 1)));
+}
+// Attributes: output_size, input_size, align_corners, factors.
+std::unique_ptr<Kernel> MakeBilinearBackward(const Call& call) {
+  return MakeResizeGradient(
+      PlanResize(call, OutputRef(call, 0), InputRef(call, 0), false, 3, BoolAttribute(call, 2)));
+}
+
+}  // namespace
+
+std::span<const KernelEntry> UpsamplingKernels() {
+  static constexpr KernelEntry kEntries[] = {
+      {"aclnnUpsampleBilinear2d", &MakeBilinear},
+      {"aclnnUpsampleBilinear2dBackward", &MakeBilinearBackward},
+      {"aclnnUpsampleNearest2d", &MakeNearest<-1>},
+      {"aclnnUpsampleNearest2dBackward", &MakeNearestBackward},
+      {"aclnnUpsampleNearest2dV2", &MakeNearest<1>},
+  };
+  return kEntries;
+}
+
+}  // namespace opserve::kernels
