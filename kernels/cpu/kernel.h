@@ -12,8 +12,8 @@
 // IEEE arithmetic; subnormals are not flushed. Equal inputs give equal bits in every run, whatever
 // TaskRunner runs them: work is cut into tasks, and sums into partial sums, by the layouts alone.
 //
-// The caller guarantees what stage one checks (ranks, shapes, dtypes, ranges of attributes): kernels
-// have no error path and know neither ACL nor gRPC.
+// The caller guarantees what stage one checks (ranks, shapes, dtypes, ranges of attributes):
+// kernels have no error path and know neither ACL nor gRPC.
 #pragma once
 
 #include <array>
@@ -153,8 +153,8 @@ class Kernel {
 bool HasKernel(std::string_view function);
 
 // The kernel of a call. Null: the call has nothing to compute, as all its outputs are empty.
-// Requires HasKernel(function) and a call that its stage one accepts; of an empty call that stage one
-// accepts without a look at its attributes, the caller asks for no kernel.
+// Requires HasKernel(function) and a call that its stage one accepts; of an empty call that stage
+// one accepts without a look at its attributes, the caller asks for no kernel.
 std::unique_ptr<Kernel> MakeKernel(std::string_view function, const Call& call);
 
 }  // namespace opserve::kernels
