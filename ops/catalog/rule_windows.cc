@@ -85,29 +85,43 @@ bool Conv(Judge& judge, Arguments arguments, Shape* result) {
     return judge.Fail(arguments[1], absl::StrCat("rank ", weight.size(), " of shape ",
                                                  ShapeText(weight), "; it must be ", input.size()));
   }
+  // Far above what memory holds, and products of two of them fit int64.
+  constexpr int64_t kMostExtent = int64_t{1} << 40;
+  constexpr int64_t kMostNumber = int64_t{1} << 20;
+  for (size_t i = 0; i < 2; ++i) {
+    for (const int64_t extent : i == 0 ? input : weight) {
+      if (extent <= kMostExtent && (i == 0 || extent > 0)) continue;
+      return judge.Fail(arguments[i], absl::StrCat("extent ", extent, " is outside [", i, ", ",
+                                                   kMostExtent, "]"));
+    }
+  }
   const size_t axes = input.size() - 2;
   static constexpr size_t kLists[] = {2, 3, 4, 6};
   for (size_t i = 0; i < 4; ++i) {
     if (!PerAxis(judge, arguments[kLists[i]], axes, &lists[i])) return false;
     for (const int64_t number : lists[i]) {
       const bool may_be_zero = i == 1 || i == 3;
-      if (number < (may_be_zero ? 0 : 1) || number > (1 << 24)) {
+      if (number < (may_be_zero ? 0 : 1) || number > kMostNumber) {
         return judge.Fail(
             arguments[kLists[i]],
-            absl::StrCat(number, may_be_zero ? " must be 0 or above" : " must be above 0"));
+            absl::StrCat(number, " is outside [", may_be_zero ? 0 : 1, ", ", kMostNumber, "]"));
       }
     }
   }
   if (!judge.NumberOf(arguments[5], &transposed) || !judge.NumberOf(arguments[7], &groups))
     return false;
-  if (groups < 1) return judge.Fail(arguments[7], absl::StrCat(groups, " must be above 0"));
+  if (groups < 1 || groups > kMostNumber) {
+    return judge.Fail(arguments[7], absl::StrCat(groups, " is outside [1, ", kMostNumber, "]"));
+  }
   const int64_t channels = transposed != 0 ? weight[0] : weight[1] * groups;
-  if (input[1] != channels || (transposed != 0 ? weight[0] : weight[0]) % groups != 0) {
+  if (input[1] != channels || weight[0] % groups != 0) {
     return judge.Fail(arguments[0], absl::StrCat("shape ", ShapeText(input), " has ", input[1],
                                                  " channels; weight ", ShapeText(weight), " with ",
                                                  groups, " groups takes ", channels));
   }
   *result = {input[0], transposed != 0 ? weight[1] * groups : weight[0]};
+  // Of the wider images with their padding and what windows reach beyond.
+  Shape padded = {input[0], std::max(input[1], (*result)[1])};
   for (size_t i = 0; i < axes; ++i) {
     const int64_t taps = lists[2][i] * (weight[2 + i] - 1) + 1;
     const int64_t size = input[2 + i];
@@ -120,6 +134,11 @@ bool Conv(Judge& judge, Arguments arguments, Shape* result) {
                                      " is smaller than the window of weight ", ShapeText(weight)));
     }
     result->push_back(extent);
+    padded.push_back(std::max(size, extent) + 2 * lists[1][i] + lists[0][i] + taps);
+  }
+  if (CountElements(padded) > INT64_MAX / 16) {
+    return judge.Fail(arguments[0], absl::StrCat("shape ", ShapeText(input),
+                                                 " with padding takes 2^63 ", "bytes or more"));
   }
   return true;
 }
