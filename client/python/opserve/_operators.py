@@ -1310,6 +1310,125 @@ class Operators(OperatorCalls[R]):
             Parameters(out, dtype, timeout),
         )
 
+    def avg_pool2d(
+        client,
+        /,
+        self: Any,
+        *,
+        kernel_size: Sequence[int],
+        strides: Sequence[int],
+        paddings: Sequence[int],
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int = 0,
+        cube_math_type: Union[int, Literal["keep", "allow_hf32", "use_fp16", "use_hf32"]] = "keep",
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Means of windows of images.
+
+        out = the sum of each window divided by divisor_override, or else by its number
+        of elements, padding included if count_include_pad.
+
+        Args:
+            self: The images, [N, C, H, W] or [C, H, W]. float32, float16, bfloat16.
+            kernel_size: Extents of the window: height and width, or one number for
+                both.
+            strides: Steps of the window; an empty array: those of its extents.
+            paddings: Rows and columns around the image; at most half of the window.
+            ceil_mode: Whether the extents of the result are rounded up.
+            count_include_pad: Whether padding counts in the divisor.
+            divisor_override: The divisor; 0: the number of elements.
+            cube_math_type: Precision of FLOAT products: keep it, allow HFLOAT32, use
+                FLOAT16, use HFLOAT32.
+
+        Returns:
+            out: The means.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "AvgPool2d",
+            {
+                "self": self,
+            },
+            {
+                "kernel_size": kernel_size,
+                "strides": strides,
+                "paddings": paddings,
+                "ceil_mode": ceil_mode,
+                "count_include_pad": count_include_pad,
+                "divisor_override": divisor_override,
+                "cube_math_type": cube_math_type,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
+    def avg_pool2d_backward(
+        client,
+        /,
+        grad_output: Any,
+        self: Any,
+        *,
+        kernel_size: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[int],
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int = 0,
+        cube_math_type: Union[int, Literal["keep", "allow_hf32", "use_fp16", "use_hf32"]] = "keep",
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Gradient of the means of windows of images.
+
+        grad_input = the sum of grad_output / divisor over the windows that hold each
+        element, the divisor being that of the forward call.
+
+        Args:
+            grad_output: Gradient of the loss with respect to the forward result.
+                float32, float16, bfloat16.
+            self: The forward images; only their shape matters. float32, float16,
+                bfloat16.
+            kernel_size: Extents of the window: height and width, or one number for
+                both.
+            stride: Steps of the window; an empty array: those of its extents.
+            padding: Rows and columns around the image; at most half of the window.
+            ceil_mode: Whether the extents of the result are rounded up.
+            count_include_pad: Whether padding counts in the divisor.
+            divisor_override: The divisor; 0: the number of elements.
+            cube_math_type: Precision of FLOAT products: keep it, allow HFLOAT32, use
+                FLOAT16, use HFLOAT32.
+
+        Returns:
+            grad_input: Gradient with respect to self.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "AvgPool2dBackward",
+            {
+                "grad_output": grad_output,
+                "self": self,
+            },
+            {
+                "kernel_size": kernel_size,
+                "stride": stride,
+                "padding": padding,
+                "ceil_mode": ceil_mode,
+                "count_include_pad": count_include_pad,
+                "divisor_override": divisor_override,
+                "cube_math_type": cube_math_type,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
     def baddbmm(
         client,
         /,
@@ -2705,6 +2824,145 @@ class Operators(OperatorCalls[R]):
             Parameters(out, dtype, timeout),
         )
 
+    def convolution(
+        client,
+        /,
+        input: Any,
+        weight: Any,
+        bias: Any = None,
+        *,
+        stride: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+        transposed: bool = False,
+        output_padding: Sequence[int],
+        groups: int = 1,
+        cube_math_type: Union[int, Literal["keep", "allow_hf32", "use_fp16", "use_hf32"]] = "keep",
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Convolution of one to three dimensions.
+
+        output[n, c, p] = bias[c] + the sum of input[n, :, window at p] * weight[c], the
+        input padded with zeros, channels of one group only. transposed runs the windows
+        the other way round: it is the gradient of a convolution with respect to its
+        input. Sums are taken in float32 and rounded once.
+
+        Args:
+            input: The input, [N, C, spatial axes]. float32, float16, bfloat16.
+            weight: The windows: [C out, C in / groups, window], transposed [C in, C out
+                / groups, window]. float32, float16, bfloat16.
+            bias: Added to each channel of the result; left out: 0. float32, float16,
+                bfloat16. Optional.
+            stride: Steps of the window, one for each spatial axis.
+            padding: Zeros around the input, one number for each spatial axis.
+            dilation: Distances between the elements of the window.
+            transposed: Whether it is the transposed convolution.
+            output_padding: Extra extent of the transposed convolution's result.
+            groups: Number of groups that the channels are split into.
+            cube_math_type: Precision of FLOAT products: keep it, allow HFLOAT32, use
+                FLOAT16, use HFLOAT32.
+
+        Returns:
+            output: The result, [N, C out, spatial axes].
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "Convolution",
+            {
+                "input": input,
+                "weight": weight,
+                "bias": bias,
+            },
+            {
+                "stride": stride,
+                "padding": padding,
+                "dilation": dilation,
+                "transposed": transposed,
+                "output_padding": output_padding,
+                "groups": groups,
+                "cube_math_type": cube_math_type,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
+    def convolution_backward(
+        client,
+        /,
+        grad_output: Any,
+        input: Any,
+        weight: Any,
+        *,
+        bias_sizes: Optional[Sequence[int]] = None,
+        stride: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+        transposed: bool = False,
+        output_padding: Sequence[int],
+        groups: int = 1,
+        cube_math_type: Union[int, Literal["keep", "allow_hf32", "use_fp16", "use_hf32"]] = "keep",
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+        outputs: Optional[Sequence[Literal["grad_input", "grad_weight", "grad_bias"]]] = None,
+    ) -> R:
+        """Gradients of convolution.
+
+        The gradients of the sum of grad_output * convolution(input, weight, bias) with
+        respect to input, weight and bias. Sums are taken in float32 and rounded once.
+
+        Args:
+            grad_output: Gradient of the loss with respect to the forward result.
+                float32, float16, bfloat16.
+            input: The forward input, [N, C, spatial axes]. float32, float16, bfloat16.
+            weight: The forward windows. float32, float16, bfloat16.
+            bias_sizes: Shape of the bias: one entry, the number of channels of the
+                result. Optional.
+            stride: Steps of the window, one for each spatial axis.
+            padding: Zeros around the input, one number for each spatial axis.
+            dilation: Distances between the elements of the window.
+            transposed: Whether it is the transposed convolution.
+            output_padding: Extra extent of the transposed convolution's result.
+            groups: Number of groups that the channels are split into.
+            cube_math_type: Precision of FLOAT products: keep it, allow HFLOAT32, use
+                FLOAT16, use HFLOAT32.
+            outputs: of the outputs that may be left out, those to compute; None: all.
+
+        Returns:
+            grad_input: Gradient with respect to input. None if it is not among
+                `outputs`.
+            grad_weight: Gradient with respect to weight. None if it is not among
+                `outputs`.
+            grad_bias: Gradient with respect to bias. None if it is not among `outputs`.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "ConvolutionBackward",
+            {
+                "grad_output": grad_output,
+                "input": input,
+                "weight": weight,
+            },
+            {
+                "bias_sizes": bias_sizes,
+                "stride": stride,
+                "padding": padding,
+                "dilation": dilation,
+                "transposed": transposed,
+                "output_padding": output_padding,
+                "groups": groups,
+                "cube_math_type": cube_math_type,
+            },
+            Parameters(out, dtype, timeout, outputs),
+        )
+
     def cos(
         client,
         /,
@@ -2771,6 +3029,174 @@ class Operators(OperatorCalls[R]):
             },
             {},
             Parameters(out, dtype, timeout),
+        )
+
+    def cross_entropy_loss(
+        client,
+        /,
+        input: Any,
+        target: Any,
+        weight: Any = None,
+        *,
+        reduction: Literal["none", "mean", "sum"] = "mean",
+        ignore_index: int = -100,
+        label_smoothing: float = 0.0,
+        lse_square_scale_for_zloss: float = 0.0,
+        return_zloss: bool = False,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Cross entropy between logits and target classes.
+
+        log_prob_out = log-softmax of input along axis 1. The single loss is that of
+        NllLoss on log_prob_out; label_smoothing takes that share of it from the
+        weighted mean over all classes instead. For mean the sum is divided by that of
+        the weights that were used. zloss_out and lse_for_zloss_out are not computed.
+
+        Args:
+            input: The logits, [N, C]. float32, float16, bfloat16.
+            target: The class of each sample, [N]. int32, int64.
+            weight: A factor for each class; left out: 1. float32. Optional.
+            reduction: What becomes of the single losses: none keeps them, mean
+                averages, sum adds.
+            ignore_index: Target class whose samples count for nothing.
+            label_smoothing: Share of the target that is spread over all classes.
+            lse_square_scale_for_zloss: Not supported: must be 0.
+            return_zloss: Not supported: must be false.
+
+        Returns:
+            loss_out: The losses, [N], or the reduced one in shape [1].
+            log_prob_out: The log-probabilities, in input's shape.
+            zloss_out: Not computed; must be there.
+            lse_for_zloss_out: Not computed; must be there.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "CrossEntropyLoss",
+            {
+                "input": input,
+                "target": target,
+                "weight": weight,
+            },
+            {
+                "reduction": reduction,
+                "ignore_index": ignore_index,
+                "label_smoothing": label_smoothing,
+                "lse_square_scale_for_zloss": lse_square_scale_for_zloss,
+                "return_zloss": return_zloss,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
+    def cross_entropy_loss_grad(
+        client,
+        /,
+        grad_loss: Any,
+        log_prob: Any,
+        target: Any,
+        weight: Any = None,
+        grad_zloss: Any = None,
+        lse_for_zloss: Any = None,
+        *,
+        reduction: Literal["none", "mean", "sum"] = "mean",
+        ignore_index: int = -100,
+        label_smoothing: float = 0.0,
+        lse_square_scale_for_zloss: float = 0.0,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Gradient of cross entropy with respect to its logits.
+
+        With t the target, w its weight and d the sum of the weights that were used for
+        mean, else 1:
+        out = grad_loss * w / d * (exp(log_prob) - (1 at class t, else 0)), 0 for
+        ignored samples.
+
+        Args:
+            grad_loss: Gradient of the loss; [N] for none, else one element. float32,
+                float16, bfloat16.
+            log_prob: log_prob_out of the forward call, [N, C]. float32, float16,
+                bfloat16.
+            target: The class of each sample, [N]. int64.
+            weight: A factor for each class; left out: 1. float32. Optional.
+            grad_zloss: Not supported: must be left out. float32, float16, bfloat16.
+                Optional.
+            lse_for_zloss: Not supported: must be left out. float32, float16, bfloat16.
+                Optional.
+            reduction: How the forward loss was reduced.
+            ignore_index: Target class whose samples count for nothing.
+            label_smoothing: Not supported: must be 0.
+            lse_square_scale_for_zloss: Not supported: must be 0.
+
+        Returns:
+            out: Gradient with respect to the logits, in their shape.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "CrossEntropyLossGrad",
+            {
+                "grad_loss": grad_loss,
+                "log_prob": log_prob,
+                "target": target,
+                "weight": weight,
+                "grad_zloss": grad_zloss,
+                "lse_for_zloss": lse_for_zloss,
+            },
+            {
+                "reduction": reduction,
+                "ignore_index": ignore_index,
+                "label_smoothing": label_smoothing,
+                "lse_square_scale_for_zloss": lse_square_scale_for_zloss,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
+    def cumprod(
+        client,
+        /,
+        input: Any,
+        *,
+        dim: Scalar,
+        dtype: Any,
+        out: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Running products along an axis.
+
+        out[i] = input[0] * ... * input[i] along axis dim, computed in dtype.
+
+        Args:
+            input: The tensor to multiply up. float32, float16, bfloat16, float64, int8,
+                uint8, int16, int32, int64.
+            dim: Axis to multiply along; a whole number; negative values count from the
+                end.
+            dtype: The dtype of out, in which it is computed.
+
+        Returns:
+            out: The products, in input's shape.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "Cumprod",
+            {
+                "input": input,
+            },
+            {
+                "dim": dim,
+                "dtype": dtype,
+            },
+            Parameters(out, None, timeout),
         )
 
     def cumsum(
@@ -3169,6 +3595,181 @@ class Operators(OperatorCalls[R]):
                 "tensor": tensor,
             },
             {},
+            Parameters(out, dtype, timeout),
+        )
+
+    def dropout(
+        client,
+        /,
+        input: Any,
+        *,
+        p: float,
+        train: bool = True,
+        seed: int,
+        offset: int = 0,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Drops elements at random.
+
+        In training out = input / (1 - p) where the mask's bit is 1, else 0, each bit 1
+        with probability 1 - p. Without training, or with p 0, out = input; with p 1 it
+        is 0; mask_out is left alone then. Equal seeds and offsets give equal masks.
+
+        Args:
+            input: Tensor to drop elements of. float32, float16, bfloat16.
+            p: Probability of dropping an element.
+            train: Whether elements are dropped.
+            seed: Seed of the random numbers.
+            offset: Random numbers to skip.
+
+        Returns:
+            out: The result, in input's shape and dtype.
+            mask_out: The mask: a bit for each element in row-major order, lowest bit of
+                a byte first, padded to a multiple of 128 bits.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "Dropout",
+            {
+                "input": input,
+            },
+            {
+                "p": p,
+                "train": train,
+                "seed": seed,
+                "offset": offset,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
+    def dropout_backward(
+        client,
+        /,
+        grad_output: Any,
+        mask: Any,
+        *,
+        scale: float,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Gradient of dropout with respect to its input.
+
+        out = grad_output * scale where the mask's bit is 1, else 0. The mask holds a
+        bit for each element in row-major order, lowest bit of a byte first, and is
+        padded to a multiple of 128 bits.
+
+        Args:
+            grad_output: Gradient of the loss with respect to the forward result.
+                float32, float16, bfloat16.
+            mask: The forward mask. uint8.
+            scale: 1 / (1 - p) of the forward call: 0, or 1 and more.
+
+        Returns:
+            out: Gradient with respect to the input, in its shape and dtype.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "DropoutBackward",
+            {
+                "grad_output": grad_output,
+                "mask": mask,
+            },
+            {
+                "scale": scale,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
+    def dropout_do_mask(
+        client,
+        /,
+        self: Any,
+        mask: Any,
+        *,
+        prob: float,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Applies a dropout mask.
+
+        out = self / (1 - prob) where the mask's bit is 1, else 0. The mask holds a bit
+        for each element of self in row-major order, lowest bit of a byte first, and is
+        padded to a multiple of 128 bits.
+
+        Args:
+            self: Tensor to drop elements of. float32, float16, bfloat16.
+            mask: The bits, of DropoutGenMask or Dropout. uint8.
+            prob: Probability with which elements were dropped.
+
+        Returns:
+            out: The result, in self's shape and dtype.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "DropoutDoMask",
+            {
+                "self": self,
+                "mask": mask,
+            },
+            {
+                "prob": prob,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
+    def dropout_gen_mask(
+        client,
+        /,
+        *,
+        shape: Sequence[int],
+        prob: float,
+        seed: int,
+        offset: int = 0,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Draws a dropout mask.
+
+        out holds a bit for each element of the shape in row-major order, lowest bit of
+        a byte first, padded to a multiple of 128 bits: 1 with probability 1 - prob.
+        Equal seeds and offsets give equal masks.
+
+        Args:
+            shape: Shape of the tensor that is to be masked.
+            prob: Probability of dropping an element.
+            seed: Seed of the random numbers.
+            offset: Random numbers to skip.
+
+        Returns:
+            out: The bits.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "DropoutGenMask",
+            {},
+            {
+                "shape": shape,
+                "prob": prob,
+                "seed": seed,
+                "offset": offset,
+            },
             Parameters(out, dtype, timeout),
         )
 
@@ -5209,6 +5810,48 @@ class Operators(OperatorCalls[R]):
             Parameters(out, dtype, timeout),
         )
 
+    def gather_nd(
+        client,
+        /,
+        self: Any,
+        indices: Any,
+        *,
+        negative_index_support: bool = False,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Slices at places that are given by several indices.
+
+        The last axis of indices holds places in the leading axes of self; out has the
+        other axes of indices, followed by the rest of self's. Indices outside of the
+        range are undefined.
+
+        Args:
+            self: The tensor to read. float32, float16, bfloat16, int8, uint8, int32,
+                int64, bool.
+            indices: The places. int32, int64.
+            negative_index_support: Whether negative indices count from the end.
+
+        Returns:
+            out: The slices, in self's dtype.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "GatherNd",
+            {
+                "self": self,
+                "indices": indices,
+            },
+            {
+                "negative_index_support": negative_index_support,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
     def gather_v2(
         client,
         /,
@@ -6853,6 +7496,82 @@ class Operators(OperatorCalls[R]):
             Parameters(out, dtype, timeout),
         )
 
+    def inplace_clamp_max_tensor(
+        client,
+        /,
+        self: Any,
+        clip_value_max: Any,
+        *,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Limits a tensor from above by another, in place.
+
+        self = min(self, clip_value_max). NaN in either gives NaN. The limit broadcasts
+        to self's shape; the common dtype must convert to self's.
+
+        Args:
+            self: Tensor to limit; overwritten with the result. float32, float16,
+                bfloat16, float64, int8, uint8, int16, int32, int64.
+            clip_value_max: The limit of each element. float32, float16, bfloat16,
+                float64, int8, uint8, int16, int32, int64.
+
+        Returns:
+            self: Tensor to limit; overwritten with the result.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "InplaceClampMaxTensor",
+            {
+                "self": self,
+                "clip_value_max": clip_value_max,
+            },
+            {},
+            Parameters(out, dtype, timeout),
+        )
+
+    def inplace_clamp_min_tensor(
+        client,
+        /,
+        self: Any,
+        clip_value_min: Any,
+        *,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Limits a tensor from below by another, in place.
+
+        self = max(self, clip_value_min). NaN in either gives NaN. The limit broadcasts
+        to self's shape; the common dtype must convert to self's.
+
+        Args:
+            self: Tensor to limit; overwritten with the result. float32, float16,
+                bfloat16, float64, int8, uint8, int16, int32, int64.
+            clip_value_min: The limit of each element. float32, float16, bfloat16,
+                float64, int8, uint8, int16, int32, int64.
+
+        Returns:
+            self: Tensor to limit; overwritten with the result.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "InplaceClampMinTensor",
+            {
+                "self": self,
+                "clip_value_min": clip_value_min,
+            },
+            {},
+            Parameters(out, dtype, timeout),
+        )
+
     def inplace_copy(
         client,
         /,
@@ -6885,6 +7604,38 @@ class Operators(OperatorCalls[R]):
             {
                 "self": self,
                 "src": src,
+            },
+            {},
+            Parameters(out, dtype, timeout),
+        )
+
+    def inplace_cos(
+        client,
+        /,
+        self: Any,
+        *,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Takes the cosine, in place.
+
+        self = cos(self), self in radians. Infinities give NaN.
+
+        Args:
+            self: The argument; overwritten with the result. float32, float16, bfloat16.
+
+        Returns:
+            self: The argument; overwritten with the result.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "InplaceCos",
+            {
+                "self": self,
             },
             {},
             Parameters(out, dtype, timeout),
@@ -7169,6 +7920,38 @@ class Operators(OperatorCalls[R]):
             {
                 "self": self,
                 "other": other,
+            },
+            {},
+            Parameters(out, dtype, timeout),
+        )
+
+    def inplace_erf(
+        client,
+        /,
+        self: Any,
+        *,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Takes the error function, in place.
+
+        self = 2 / sqrt(pi) * the integral of exp(-t * t) from 0 to self.
+
+        Args:
+            self: The argument; overwritten with the result. float32, float16, bfloat16.
+
+        Returns:
+            self: The argument; overwritten with the result.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "InplaceErf",
+            {
+                "self": self,
             },
             {},
             Parameters(out, dtype, timeout),
@@ -8066,6 +8849,48 @@ class Operators(OperatorCalls[R]):
             Parameters(out, dtype, timeout),
         )
 
+    def inplace_masked_scatter(
+        client,
+        /,
+        self: Any,
+        mask: Any,
+        source: Any,
+        *,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Overwrites the masked elements with the elements of a tensor in turn.
+
+        The elements of self where mask holds take the first elements of source, in
+        row-major order; the rest stays. mask broadcasts to self's shape; source has
+        self's dtype and at least as many elements as are masked.
+
+        Args:
+            self: Tensor to fill. float32, float16, bfloat16, float64, int8, uint8,
+                int16, int32, int64, bool.
+            mask: Where to write; broadcasts to self. uint8, bool.
+            source: The elements to write, in row-major order. float32, float16,
+                bfloat16, float64, int8, uint8, int16, int32, int64, bool.
+
+        Returns:
+            self: Tensor to fill.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "InplaceMaskedScatter",
+            {
+                "self": self,
+                "mask": mask,
+                "source": source,
+            },
+            {},
+            Parameters(out, dtype, timeout),
+        )
+
     def inplace_mish(
         client,
         /,
@@ -8576,6 +9401,98 @@ class Operators(OperatorCalls[R]):
             Parameters(out, dtype, timeout),
         )
 
+    def inplace_scatter_update(
+        client,
+        /,
+        data: Any,
+        indices: Any,
+        updates: Any,
+        *,
+        axis: int = -2,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Overwrites slices at indices along an axis.
+
+        For each b of axis 0 the slice that starts at index b of axis is overwritten, as
+        long as that of updates.
+
+        Args:
+            data: The tensor to write to. float32, float16, bfloat16, int8, uint8,
+                int32.
+            indices: Where the slices start, one for each place of axis 0. int32, int64.
+            updates: The slices, in data's dtype. float32, float16, bfloat16, int8,
+                uint8, int32.
+            axis: Axis along which the slices are placed; not the first.
+
+        Returns:
+            data: The tensor to write to.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "InplaceScatterUpdate",
+            {
+                "data": data,
+                "indices": indices,
+                "updates": updates,
+            },
+            {
+                "axis": axis,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
+    def inplace_scatter_value(
+        client,
+        /,
+        self: Any,
+        index: Any,
+        *,
+        dim: int,
+        value: Scalar,
+        reduce: Union[int, Literal["replace", "add", "multiply"]] = "replace",
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Writes a number at indices along an axis, in place.
+
+        self[index[i][j]][j] = value for dim 0, likewise for the others. index fits into
+        self beside dim. reduce adds or multiplies instead.
+
+        Args:
+            self: The tensor to write to. float32, float16, bfloat16, float64, int8,
+                uint8, int16, int32, int64, bool.
+            index: The indices. int32, int64.
+            dim: Axis that is indexed; negative values count from the end.
+            value: The number.
+            reduce: What happens to the old element.
+
+        Returns:
+            self: The tensor to write to.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "InplaceScatterValue",
+            {
+                "self": self,
+                "index": index,
+            },
+            {
+                "dim": dim,
+                "value": value,
+                "reduce": reduce,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
     def inplace_selu(
         client,
         /,
@@ -8635,6 +9552,38 @@ class Operators(OperatorCalls[R]):
         """
         return client._call_operator(
             "InplaceSigmoid",
+            {
+                "self": self,
+            },
+            {},
+            Parameters(out, dtype, timeout),
+        )
+
+    def inplace_sin(
+        client,
+        /,
+        self: Any,
+        *,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Takes the sine, in place.
+
+        self = sin(self), self in radians. Infinities give NaN.
+
+        Args:
+            self: The argument; overwritten with the result. float32, float16, bfloat16.
+
+        Returns:
+            self: The argument; overwritten with the result.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "InplaceSin",
             {
                 "self": self,
             },
@@ -8824,6 +9773,86 @@ class Operators(OperatorCalls[R]):
             {
                 "threshold": threshold,
                 "value": value,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
+    def inplace_tril(
+        client,
+        /,
+        self: Any,
+        *,
+        diagonal: int = 0,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Keeps the lower triangle of matrices, in place.
+
+        The two last axes are the matrix: elements above the diagonal become 0, the
+        others stay. Leading axes are batches.
+
+        Args:
+            self: The matrices, of rank 2 or more; overwritten with the triangles.
+                float32, float16, bfloat16, float64, int8, uint8, int16, int32, int64,
+                bool.
+            diagonal: The diagonal that bounds what stays: 0 the main one, positive ones
+                above it, negative ones below.
+
+        Returns:
+            self: The matrices, of rank 2 or more; overwritten with the triangles.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "InplaceTril",
+            {
+                "self": self,
+            },
+            {
+                "diagonal": diagonal,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
+    def inplace_triu(
+        client,
+        /,
+        self: Any,
+        *,
+        diagonal: int = 0,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Keeps the upper triangle of matrices, in place.
+
+        The two last axes are the matrix: elements below the diagonal become 0, the
+        others stay. Leading axes are batches.
+
+        Args:
+            self: The matrices, of rank 2 or more; overwritten with the triangles.
+                float32, float16, bfloat16, float64, int8, uint8, int16, int32, int64,
+                bool.
+            diagonal: The diagonal that bounds what stays: 0 the main one, positive ones
+                above it, negative ones below.
+
+        Returns:
+            self: The matrices, of rank 2 or more; overwritten with the triangles.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "InplaceTriu",
+            {
+                "self": self,
+            },
+            {
+                "diagonal": diagonal,
             },
             Parameters(out, dtype, timeout),
         )
@@ -9757,6 +10786,46 @@ class Operators(OperatorCalls[R]):
             Parameters(out, None, timeout),
         )
 
+    def linspace(
+        client,
+        /,
+        *,
+        start: Scalar,
+        end: Scalar,
+        steps: int,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Lists numbers from one to another.
+
+        out[i] = start + i * (end - start) / (steps - 1); a single step gives start. It
+        is FLOAT unless another dtype is asked for.
+
+        Args:
+            start: The first number.
+            end: The last number.
+            steps: How many.
+
+        Returns:
+            out: The numbers, [steps]. float32, float16, bfloat16, float64, int8, uint8,
+                int16, int32, int64.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "Linspace",
+            {},
+            {
+                "start": start,
+                "end": end,
+                "steps": steps,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
     def log(
         client,
         /,
@@ -10554,6 +11623,117 @@ class Operators(OperatorCalls[R]):
             Parameters(out, dtype, timeout),
         )
 
+    def max_pool2d_with_indices(
+        client,
+        /,
+        self: Any,
+        *,
+        kernel_size: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+        ceil_mode: bool = False,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Largest elements of windows of images, and where they are.
+
+        out = the largest element of each window, NaN wins; indices = its place in the
+        image, counted row by row, the first of equal ones. Padding never wins.
+
+        Args:
+            self: The images, [N, C, H, W] or [C, H, W]. float32, float16, bfloat16.
+            kernel_size: Extents of the window: height and width, or one number for
+                both.
+            stride: Steps of the window; an empty array: those of its extents.
+            padding: Rows and columns around the image; at most half of the window.
+            dilation: Distances between the elements of the window, height and width, or
+                one number for both.
+            ceil_mode: Whether the extents of the result are rounded up.
+
+        Returns:
+            out: The elements.
+            indices: Their places. int32, int64.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "MaxPool2dWithIndices",
+            {
+                "self": self,
+            },
+            {
+                "kernel_size": kernel_size,
+                "stride": stride,
+                "padding": padding,
+                "dilation": dilation,
+                "ceil_mode": ceil_mode,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
+    def max_pool2d_with_indices_backward(
+        client,
+        /,
+        grad_output: Any,
+        self: Any,
+        indices: Any,
+        *,
+        kernel_size: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+        ceil_mode: bool = False,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Gradient of the largest elements of windows of images.
+
+        grad_input = the sum of grad_output over the windows whose largest element each
+        one is; 0 elsewhere.
+
+        Args:
+            grad_output: Gradient of the loss with respect to the forward result.
+                float32, float16, bfloat16.
+            self: The forward images; only their shape matters. float32, float16,
+                bfloat16.
+            indices: indices of the forward call. int32, int64.
+            kernel_size: Extents of the window: height and width, or one number for
+                both.
+            stride: Steps of the window; an empty array: those of its extents.
+            padding: Rows and columns around the image; at most half of the window.
+            dilation: Distances between the elements of the window, height and width, or
+                one number for both.
+            ceil_mode: Whether the extents of the result are rounded up.
+
+        Returns:
+            grad_input: Gradient with respect to self.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "MaxPool2dWithIndicesBackward",
+            {
+                "grad_output": grad_output,
+                "self": self,
+                "indices": indices,
+            },
+            {
+                "kernel_size": kernel_size,
+                "stride": stride,
+                "padding": padding,
+                "dilation": dilation,
+                "ceil_mode": ceil_mode,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
     def maximum(
         client,
         /,
@@ -11077,6 +12257,48 @@ class Operators(OperatorCalls[R]):
             Parameters(out, dtype, timeout),
         )
 
+    def multilabel_margin_loss(
+        client,
+        /,
+        self: Any,
+        target: Any,
+        *,
+        reduction: Union[int, Literal["none", "mean", "sum"]] = "mean",
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Margin loss for several target classes of each sample.
+
+        For each sample: the sum over its targets t (up to the first -1) and all other
+        classes i of max(0, 1 - (self[t] - self[i])) / C. is_target marks the targets.
+
+        Args:
+            self: The scores, [N, C] or [C]. float32, float16, bfloat16.
+            target: The target classes first, then -1; in self's shape. int32, int64.
+            reduction: What becomes of the single losses: none keeps them, mean
+                averages, sum adds.
+
+        Returns:
+            out: The losses, [N], or the reduced one, 0-d.
+            is_target: 1 for targets, else 0.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "MultilabelMarginLoss",
+            {
+                "self": self,
+                "target": target,
+            },
+            {
+                "reduction": reduction,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
     def mv(
         client,
         /,
@@ -11521,6 +12743,54 @@ class Operators(OperatorCalls[R]):
                 "p_scalar": p_scalar,
                 "dim": dim,
                 "keepdim": keepdim,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
+    def one_hot(
+        client,
+        /,
+        self: Any,
+        on_value: Any,
+        off_value: Any,
+        *,
+        num_classes: int,
+        axis: int = -1,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Marks classes along a new axis.
+
+        out = on_value where the place along the new axis is the class in self, else
+        off_value. Classes outside of the range mark nothing.
+
+        Args:
+            self: The classes. uint8, int32, int64.
+            on_value: The mark, one element. float32, float16, int8, uint8, int32,
+                int64.
+            off_value: What is elsewhere, one element, in on_value's dtype. float32,
+                float16, int8, uint8, int32, int64.
+            num_classes: Number of classes, the extent of the new axis.
+            axis: Place of the new axis; -1: the last.
+
+        Returns:
+            out: The marks, in on_value's dtype.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "OneHot",
+            {
+                "self": self,
+                "on_value": on_value,
+                "off_value": off_value,
+            },
+            {
+                "num_classes": num_classes,
+                "axis": axis,
             },
             Parameters(out, dtype, timeout),
         )
@@ -12712,6 +13982,46 @@ class Operators(OperatorCalls[R]):
             Parameters(out, dtype, timeout),
         )
 
+    def scatter_nd_update(
+        client,
+        /,
+        self: Any,
+        indices: Any,
+        updates: Any,
+        *,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Writes slices at places that are given by several indices.
+
+        The last axis of indices holds places in the leading axes of self; the slices
+        there become those of updates. Equal places get any one of their slices. Indices
+        outside of the range are undefined.
+
+        Args:
+            self: The tensor to write to. float32, float16, bfloat16, int8, int64, bool.
+            indices: The places. int32, int64.
+            updates: The slices. float32, float16, bfloat16, int8, int64, bool.
+
+        Returns:
+            self: The tensor to write to.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "ScatterNdUpdate",
+            {
+                "self": self,
+                "indices": indices,
+                "updates": updates,
+            },
+            {},
+            Parameters(out, dtype, timeout),
+        )
+
     def scatter_value(
         client,
         /,
@@ -13376,6 +14686,43 @@ class Operators(OperatorCalls[R]):
             {
                 "dim": dim,
             },
+            Parameters(out, dtype, timeout),
+        )
+
+    def softmax_cross_entropy_with_logits(
+        client,
+        /,
+        features: Any,
+        labels: Any,
+        *,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Cross entropy of softmax with a target distribution, and its gradient.
+
+        loss = -sum over classes of labels * log_softmax(features); backprop =
+        softmax(features) - labels, the gradient for labels that add up to 1.
+
+        Args:
+            features: The logits, [N, C]. float32, float16, bfloat16.
+            labels: The target distributions, [N, C]. float32, float16, bfloat16.
+
+        Returns:
+            loss: The loss of each sample, [N].
+            backprop: The gradient with respect to features.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "SoftmaxCrossEntropyWithLogits",
+            {
+                "features": features,
+                "labels": labels,
+            },
+            {},
             Parameters(out, dtype, timeout),
         )
 
@@ -14455,6 +15802,281 @@ class Operators(OperatorCalls[R]):
             Parameters(out, dtype, timeout),
         )
 
+    def unfold_grad(
+        client,
+        /,
+        grad_out: Any,
+        *,
+        input_sizes: Sequence[int],
+        dim: int,
+        size: int,
+        step: int,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Gradient of windows along an axis.
+
+        grad_in has shape input_sizes; each element is the sum of grad_out over the
+        windows that hold it. Windows of size elements start every step elements along
+        axis dim and lie along the last axis of grad_out.
+
+        Args:
+            grad_out: Gradient of the loss with respect to the windows. float32,
+                float16, bfloat16.
+            input_sizes: Shape of the forward input.
+            dim: Axis of the windows, the last one or the one before it.
+            size: Elements in a window.
+            step: Distance between two windows.
+
+        Returns:
+            grad_in: Gradient with respect to the input.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "UnfoldGrad",
+            {
+                "grad_out": grad_out,
+            },
+            {
+                "input_sizes": input_sizes,
+                "dim": dim,
+                "size": size,
+                "step": step,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
+    def upsample_bilinear2d(
+        client,
+        /,
+        self: Any,
+        *,
+        output_size: Sequence[int],
+        align_corners: bool = False,
+        scales_h: float = 0.0,
+        scales_w: float = 0.0,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Resizes images by bilinear interpolation.
+
+        Each element of the result lies between four of the image and is their mean,
+        weighted by nearness. Its place is y * (H - 1) / (output_size[0] - 1) with
+        align_corners, else max((y + 0.5) * H / output_size[0] - 0.5, 0), likewise for
+        the width. Factors above 0 take the place of the quotients without
+        align_corners.
+
+        Args:
+            self: The images, [N, C, H, W]. float32, float16, bfloat16.
+            output_size: Height and width of the result.
+            align_corners: Whether the corners of both images coincide, rather than
+                their edges.
+            scales_h: Factor of the height; 0: the quotient of the extents.
+            scales_w: Factor of the width; 0: the quotient of the extents.
+
+        Returns:
+            out: The resized images.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "UpsampleBilinear2d",
+            {
+                "self": self,
+            },
+            {
+                "output_size": output_size,
+                "align_corners": align_corners,
+                "scales_h": scales_h,
+                "scales_w": scales_w,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
+    def upsample_bilinear2d_backward(
+        client,
+        /,
+        grad_out: Any,
+        *,
+        output_size: Sequence[int],
+        input_size: Sequence[int],
+        align_corners: bool = False,
+        scales_h: float = 0.0,
+        scales_w: float = 0.0,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Gradient of resizing images by bilinear interpolation.
+
+        out = the sum of grad_out over the places that took each element, multiplied by
+        the forward weights.
+
+        Args:
+            grad_out: Gradient of the loss with respect to the forward result. float32,
+                float16, bfloat16.
+            output_size: Height and width of the result.
+            input_size: Shape of the forward images, [N, C, H, W].
+            align_corners: Whether the corners of both images coincide, rather than
+                their edges.
+            scales_h: Factor of the height; 0: the quotient of the extents.
+            scales_w: Factor of the width; 0: the quotient of the extents.
+
+        Returns:
+            out: Gradient with respect to the images.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "UpsampleBilinear2dBackward",
+            {
+                "grad_out": grad_out,
+            },
+            {
+                "output_size": output_size,
+                "input_size": input_size,
+                "align_corners": align_corners,
+                "scales_h": scales_h,
+                "scales_w": scales_w,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
+    def upsample_nearest2d(
+        client,
+        /,
+        self: Any,
+        *,
+        output_size: Sequence[int],
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Resizes images by nearest elements.
+
+        out[y, x] = self[min(floor(y * s), H - 1), ...] with s = H / output_size[0],
+        likewise for the width.
+
+        Args:
+            self: The images, [N, C, H, W]. float32, float16, bfloat16, float64, uint8.
+            output_size: Height and width of the result.
+
+        Returns:
+            out: The resized images.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "UpsampleNearest2d",
+            {
+                "self": self,
+            },
+            {
+                "output_size": output_size,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
+    def upsample_nearest2d_backward(
+        client,
+        /,
+        grad_out: Any,
+        *,
+        output_size: Sequence[int],
+        input_size: Sequence[int],
+        scales_h: float = 0.0,
+        scales_w: float = 0.0,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Gradient of resizing images by nearest elements.
+
+        grad_input = the sum of grad_out over the places that took each element.
+
+        Args:
+            grad_out: Gradient of the loss with respect to the forward result. float32,
+                float16, bfloat16.
+            output_size: Height and width of the result.
+            input_size: Shape of the forward images, [N, C, H, W].
+            scales_h: Factor of the height; 0: the quotient of the extents.
+            scales_w: Factor of the width; 0: the quotient of the extents.
+
+        Returns:
+            grad_input: Gradient with respect to the images.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "UpsampleNearest2dBackward",
+            {
+                "grad_out": grad_out,
+            },
+            {
+                "output_size": output_size,
+                "input_size": input_size,
+                "scales_h": scales_h,
+                "scales_w": scales_w,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
+    def upsample_nearest2d_v2(
+        client,
+        /,
+        self: Any,
+        *,
+        output_size: Sequence[int],
+        scales_h: float = 0.0,
+        scales_w: float = 0.0,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Resizes images by nearest elements, with given factors.
+
+        out[y, x] = self[min(floor(y * s), H - 1), ...] with s = H / output_size[0],
+        likewise for the width, or 1 / scales_h if that is above 0.
+
+        Args:
+            self: The images, [N, C, H, W]. float32, float16, bfloat16, float64, uint8.
+            output_size: Height and width of the result.
+            scales_h: Factor of the height; 0: the quotient of the extents.
+            scales_w: Factor of the width; 0: the quotient of the extents.
+
+        Returns:
+            out: The resized images.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "UpsampleNearest2dV2",
+            {
+                "self": self,
+            },
+            {
+                "output_size": output_size,
+                "scales_h": scales_h,
+                "scales_w": scales_w,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
     def var(
         client,
         /,
@@ -15163,6 +16785,41 @@ OPERATORS: dict[str, OperatorInfo] = {
         {},
         (OutputInfo("out"),),
     ),
+    "AvgPool2d": OperatorInfo(
+        "AvgPool2d",
+        "avg_pool2d",
+        {
+            "self": ("float32", "float16", "bfloat16"),
+        },
+        {
+            "kernel_size": "ints",
+            "strides": "ints",
+            "paddings": "ints",
+            "ceil_mode": "bool",
+            "count_include_pad": "bool",
+            "divisor_override": "int",
+            "cube_math_type": "int",
+        },
+        (OutputInfo("out"),),
+    ),
+    "AvgPool2dBackward": OperatorInfo(
+        "AvgPool2dBackward",
+        "avg_pool2d_backward",
+        {
+            "grad_output": ("float32", "float16", "bfloat16"),
+            "self": ("float32", "float16", "bfloat16"),
+        },
+        {
+            "kernel_size": "ints",
+            "stride": "ints",
+            "padding": "ints",
+            "ceil_mode": "bool",
+            "count_include_pad": "bool",
+            "divisor_override": "int",
+            "cube_math_type": "int",
+        },
+        (OutputInfo("grad_input"),),
+    ),
     "Baddbmm": OperatorInfo(
         "Baddbmm",
         "baddbmm",
@@ -15644,6 +17301,49 @@ OPERATORS: dict[str, OperatorInfo] = {
         {"pad": "ints", "value": "scalar"},
         (OutputInfo("out"),),
     ),
+    "Convolution": OperatorInfo(
+        "Convolution",
+        "convolution",
+        {
+            "input": ("float32", "float16", "bfloat16"),
+            "weight": ("float32", "float16", "bfloat16"),
+            "bias": ("float32", "float16", "bfloat16"),
+        },
+        {
+            "stride": "ints",
+            "padding": "ints",
+            "dilation": "ints",
+            "transposed": "bool",
+            "output_padding": "ints",
+            "groups": "int",
+            "cube_math_type": "int",
+        },
+        (OutputInfo("output"),),
+    ),
+    "ConvolutionBackward": OperatorInfo(
+        "ConvolutionBackward",
+        "convolution_backward",
+        {
+            "grad_output": ("float32", "float16", "bfloat16"),
+            "input": ("float32", "float16", "bfloat16"),
+            "weight": ("float32", "float16", "bfloat16"),
+        },
+        {
+            "bias_sizes": "ints",
+            "stride": "ints",
+            "padding": "ints",
+            "dilation": "ints",
+            "transposed": "bool",
+            "output_padding": "ints",
+            "groups": "int",
+            "cube_math_type": "int",
+        },
+        (
+            OutputInfo("grad_input", is_masked=True),
+            OutputInfo("grad_weight", is_masked=True),
+            OutputInfo("grad_bias", is_masked=True),
+        ),
+    ),
     "Cos": OperatorInfo(
         "Cos",
         "cos",
@@ -15682,6 +17382,66 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
+        (OutputInfo("out"),),
+    ),
+    "CrossEntropyLoss": OperatorInfo(
+        "CrossEntropyLoss",
+        "cross_entropy_loss",
+        {
+            "input": ("float32", "float16", "bfloat16"),
+            "target": ("int32", "int64"),
+            "weight": ("float32",),
+        },
+        {
+            "reduction": "text",
+            "ignore_index": "int",
+            "label_smoothing": "float",
+            "lse_square_scale_for_zloss": "float",
+            "return_zloss": "bool",
+        },
+        (
+            OutputInfo("loss_out"),
+            OutputInfo("log_prob_out"),
+            OutputInfo("zloss_out"),
+            OutputInfo("lse_for_zloss_out"),
+        ),
+    ),
+    "CrossEntropyLossGrad": OperatorInfo(
+        "CrossEntropyLossGrad",
+        "cross_entropy_loss_grad",
+        {
+            "grad_loss": ("float32", "float16", "bfloat16"),
+            "log_prob": ("float32", "float16", "bfloat16"),
+            "target": ("int64",),
+            "weight": ("float32",),
+            "grad_zloss": ("float32", "float16", "bfloat16"),
+            "lse_for_zloss": ("float32", "float16", "bfloat16"),
+        },
+        {
+            "reduction": "text",
+            "ignore_index": "int",
+            "label_smoothing": "float",
+            "lse_square_scale_for_zloss": "float",
+        },
+        (OutputInfo("out"),),
+    ),
+    "Cumprod": OperatorInfo(
+        "Cumprod",
+        "cumprod",
+        {
+            "input": (
+                "float32",
+                "float16",
+                "bfloat16",
+                "float64",
+                "int8",
+                "uint8",
+                "int16",
+                "int32",
+                "int64",
+            ),
+        },
+        {"dim": "scalar", "dtype": "dtype"},
         (OutputInfo("out"),),
     ),
     "Cumsum": OperatorInfo(
@@ -15865,6 +17625,42 @@ OPERATORS: dict[str, OperatorInfo] = {
             "tensor": ("float32", "float16", "bfloat16", "int8", "uint8", "int32"),
         },
         {},
+        (OutputInfo("out"),),
+    ),
+    "Dropout": OperatorInfo(
+        "Dropout",
+        "dropout",
+        {
+            "input": ("float32", "float16", "bfloat16"),
+        },
+        {"p": "float", "train": "bool", "seed": "int", "offset": "int"},
+        (OutputInfo("out"), OutputInfo("mask_out")),
+    ),
+    "DropoutBackward": OperatorInfo(
+        "DropoutBackward",
+        "dropout_backward",
+        {
+            "grad_output": ("float32", "float16", "bfloat16"),
+            "mask": ("uint8",),
+        },
+        {"scale": "float"},
+        (OutputInfo("out"),),
+    ),
+    "DropoutDoMask": OperatorInfo(
+        "DropoutDoMask",
+        "dropout_do_mask",
+        {
+            "self": ("float32", "float16", "bfloat16"),
+            "mask": ("uint8",),
+        },
+        {"prob": "float"},
+        (OutputInfo("out"),),
+    ),
+    "DropoutGenMask": OperatorInfo(
+        "DropoutGenMask",
+        "dropout_gen_mask",
+        {},
+        {"shape": "ints", "prob": "float", "seed": "int", "offset": "int"},
         (OutputInfo("out"),),
     ),
     "Elu": OperatorInfo(
@@ -16615,6 +18411,25 @@ OPERATORS: dict[str, OperatorInfo] = {
         {"dim": "int"},
         (OutputInfo("out"),),
     ),
+    "GatherNd": OperatorInfo(
+        "GatherNd",
+        "gather_nd",
+        {
+            "self": (
+                "float32",
+                "float16",
+                "bfloat16",
+                "int8",
+                "uint8",
+                "int32",
+                "int64",
+                "bool",
+            ),
+            "indices": ("int32", "int64"),
+        },
+        {"negative_index_support": "bool"},
+        (OutputInfo("out"),),
+    ),
     "GatherV2": OperatorInfo(
         "GatherV2",
         "gather_v2",
@@ -17260,6 +19075,66 @@ OPERATORS: dict[str, OperatorInfo] = {
         {"clip_value_max": "scalar"},
         (OutputInfo("self"),),
     ),
+    "InplaceClampMaxTensor": OperatorInfo(
+        "InplaceClampMaxTensor",
+        "inplace_clamp_max_tensor",
+        {
+            "self": (
+                "float32",
+                "float16",
+                "bfloat16",
+                "float64",
+                "int8",
+                "uint8",
+                "int16",
+                "int32",
+                "int64",
+            ),
+            "clip_value_max": (
+                "float32",
+                "float16",
+                "bfloat16",
+                "float64",
+                "int8",
+                "uint8",
+                "int16",
+                "int32",
+                "int64",
+            ),
+        },
+        {},
+        (OutputInfo("self"),),
+    ),
+    "InplaceClampMinTensor": OperatorInfo(
+        "InplaceClampMinTensor",
+        "inplace_clamp_min_tensor",
+        {
+            "self": (
+                "float32",
+                "float16",
+                "bfloat16",
+                "float64",
+                "int8",
+                "uint8",
+                "int16",
+                "int32",
+                "int64",
+            ),
+            "clip_value_min": (
+                "float32",
+                "float16",
+                "bfloat16",
+                "float64",
+                "int8",
+                "uint8",
+                "int16",
+                "int32",
+                "int64",
+            ),
+        },
+        {},
+        (OutputInfo("self"),),
+    ),
     "InplaceCopy": OperatorInfo(
         "InplaceCopy",
         "inplace_copy",
@@ -17288,6 +19163,15 @@ OPERATORS: dict[str, OperatorInfo] = {
                 "int64",
                 "bool",
             ),
+        },
+        {},
+        (OutputInfo("self"),),
+    ),
+    "InplaceCos": OperatorInfo(
+        "InplaceCos",
+        "inplace_cos",
+        {
+            "self": ("float32", "float16", "bfloat16"),
         },
         {},
         (OutputInfo("self"),),
@@ -17453,6 +19337,15 @@ OPERATORS: dict[str, OperatorInfo] = {
                 "int64",
                 "bool",
             ),
+        },
+        {},
+        (OutputInfo("self"),),
+    ),
+    "InplaceErf": OperatorInfo(
+        "InplaceErf",
+        "inplace_erf",
+        {
+            "self": ("float32", "float16", "bfloat16"),
         },
         {},
         (OutputInfo("self"),),
@@ -17940,6 +19833,39 @@ OPERATORS: dict[str, OperatorInfo] = {
         {},
         (OutputInfo("self"),),
     ),
+    "InplaceMaskedScatter": OperatorInfo(
+        "InplaceMaskedScatter",
+        "inplace_masked_scatter",
+        {
+            "self": (
+                "float32",
+                "float16",
+                "bfloat16",
+                "float64",
+                "int8",
+                "uint8",
+                "int16",
+                "int32",
+                "int64",
+                "bool",
+            ),
+            "mask": ("uint8", "bool"),
+            "source": (
+                "float32",
+                "float16",
+                "bfloat16",
+                "float64",
+                "int8",
+                "uint8",
+                "int16",
+                "int32",
+                "int64",
+                "bool",
+            ),
+        },
+        {},
+        (OutputInfo("self"),),
+    ),
     "InplaceMish": OperatorInfo(
         "InplaceMish",
         "inplace_mish",
@@ -18211,6 +20137,38 @@ OPERATORS: dict[str, OperatorInfo] = {
         {"dim": "int", "reduce": "int"},
         (OutputInfo("self"),),
     ),
+    "InplaceScatterUpdate": OperatorInfo(
+        "InplaceScatterUpdate",
+        "inplace_scatter_update",
+        {
+            "data": ("float32", "float16", "bfloat16", "int8", "uint8", "int32"),
+            "indices": ("int32", "int64"),
+            "updates": ("float32", "float16", "bfloat16", "int8", "uint8", "int32"),
+        },
+        {"axis": "int"},
+        (OutputInfo("data"),),
+    ),
+    "InplaceScatterValue": OperatorInfo(
+        "InplaceScatterValue",
+        "inplace_scatter_value",
+        {
+            "self": (
+                "float32",
+                "float16",
+                "bfloat16",
+                "float64",
+                "int8",
+                "uint8",
+                "int16",
+                "int32",
+                "int64",
+                "bool",
+            ),
+            "index": ("int32", "int64"),
+        },
+        {"dim": "int", "value": "scalar", "reduce": "int"},
+        (OutputInfo("self"),),
+    ),
     "InplaceSelu": OperatorInfo(
         "InplaceSelu",
         "inplace_selu",
@@ -18223,6 +20181,15 @@ OPERATORS: dict[str, OperatorInfo] = {
     "InplaceSigmoid": OperatorInfo(
         "InplaceSigmoid",
         "inplace_sigmoid",
+        {
+            "self": ("float32", "float16", "bfloat16"),
+        },
+        {},
+        (OutputInfo("self"),),
+    ),
+    "InplaceSin": OperatorInfo(
+        "InplaceSin",
+        "inplace_sin",
         {
             "self": ("float32", "float16", "bfloat16"),
         },
@@ -18315,6 +20282,46 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"threshold": "scalar", "value": "scalar"},
+        (OutputInfo("self"),),
+    ),
+    "InplaceTril": OperatorInfo(
+        "InplaceTril",
+        "inplace_tril",
+        {
+            "self": (
+                "float32",
+                "float16",
+                "bfloat16",
+                "float64",
+                "int8",
+                "uint8",
+                "int16",
+                "int32",
+                "int64",
+                "bool",
+            ),
+        },
+        {"diagonal": "int"},
+        (OutputInfo("self"),),
+    ),
+    "InplaceTriu": OperatorInfo(
+        "InplaceTriu",
+        "inplace_triu",
+        {
+            "self": (
+                "float32",
+                "float16",
+                "bfloat16",
+                "float64",
+                "int8",
+                "uint8",
+                "int16",
+                "int32",
+                "int64",
+                "bool",
+            ),
+        },
+        {"diagonal": "int"},
         (OutputInfo("self"),),
     ),
     "InplaceTrunc": OperatorInfo(
@@ -18626,6 +20633,13 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"ord": "scalar", "dims": "ints", "keep_dims": "bool", "dtype": "dtype"},
+        (OutputInfo("out"),),
+    ),
+    "Linspace": OperatorInfo(
+        "Linspace",
+        "linspace",
+        {},
+        {"start": "scalar", "end": "scalar", "steps": "int"},
         (OutputInfo("out"),),
     ),
     "Log": OperatorInfo(
@@ -19001,6 +21015,38 @@ OPERATORS: dict[str, OperatorInfo] = {
         {"dim": "int", "keepdim": "bool"},
         (OutputInfo("out"), OutputInfo("indices")),
     ),
+    "MaxPool2dWithIndices": OperatorInfo(
+        "MaxPool2dWithIndices",
+        "max_pool2d_with_indices",
+        {
+            "self": ("float32", "float16", "bfloat16"),
+        },
+        {
+            "kernel_size": "ints",
+            "stride": "ints",
+            "padding": "ints",
+            "dilation": "ints",
+            "ceil_mode": "bool",
+        },
+        (OutputInfo("out"), OutputInfo("indices")),
+    ),
+    "MaxPool2dWithIndicesBackward": OperatorInfo(
+        "MaxPool2dWithIndicesBackward",
+        "max_pool2d_with_indices_backward",
+        {
+            "grad_output": ("float32", "float16", "bfloat16"),
+            "self": ("float32", "float16", "bfloat16"),
+            "indices": ("int32", "int64"),
+        },
+        {
+            "kernel_size": "ints",
+            "stride": "ints",
+            "padding": "ints",
+            "dilation": "ints",
+            "ceil_mode": "bool",
+        },
+        (OutputInfo("grad_input"),),
+    ),
     "Maximum": OperatorInfo(
         "Maximum",
         "maximum",
@@ -19234,6 +21280,16 @@ OPERATORS: dict[str, OperatorInfo] = {
         {"other": "scalar"},
         (OutputInfo("out"),),
     ),
+    "MultilabelMarginLoss": OperatorInfo(
+        "MultilabelMarginLoss",
+        "multilabel_margin_loss",
+        {
+            "self": ("float32", "float16", "bfloat16"),
+            "target": ("int32", "int64"),
+        },
+        {"reduction": "int"},
+        (OutputInfo("out"), OutputInfo("is_target")),
+    ),
     "Mv": OperatorInfo(
         "Mv",
         "mv",
@@ -19387,6 +21443,17 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"p_scalar": "scalar", "dim": "ints", "keepdim": "bool"},
+        (OutputInfo("out"),),
+    ),
+    "OneHot": OperatorInfo(
+        "OneHot",
+        "one_hot",
+        {
+            "self": ("uint8", "int32", "int64"),
+            "on_value": ("float32", "float16", "int8", "uint8", "int32", "int64"),
+            "off_value": ("float32", "float16", "int8", "uint8", "int32", "int64"),
+        },
+        {"num_classes": "int", "axis": "int"},
         (OutputInfo("out"),),
     ),
     "Permute": OperatorInfo(
@@ -19952,6 +22019,17 @@ OPERATORS: dict[str, OperatorInfo] = {
         {"dim": "int"},
         (OutputInfo("out"),),
     ),
+    "ScatterNdUpdate": OperatorInfo(
+        "ScatterNdUpdate",
+        "scatter_nd_update",
+        {
+            "self": ("float32", "float16", "bfloat16", "int8", "int64", "bool"),
+            "indices": ("int32", "int64"),
+            "updates": ("float32", "float16", "bfloat16", "int8", "int64", "bool"),
+        },
+        {},
+        (OutputInfo("self"),),
+    ),
     "ScatterValue": OperatorInfo(
         "ScatterValue",
         "scatter_value",
@@ -20175,6 +22253,16 @@ OPERATORS: dict[str, OperatorInfo] = {
         },
         {"dim": "int"},
         (OutputInfo("out"),),
+    ),
+    "SoftmaxCrossEntropyWithLogits": OperatorInfo(
+        "SoftmaxCrossEntropyWithLogits",
+        "softmax_cross_entropy_with_logits",
+        {
+            "features": ("float32", "float16", "bfloat16"),
+            "labels": ("float32", "float16", "bfloat16"),
+        },
+        {},
+        (OutputInfo("loss"), OutputInfo("backprop")),
     ),
     "Softplus": OperatorInfo(
         "Softplus",
@@ -20586,6 +22674,76 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "float64"),
         },
         {},
+        (OutputInfo("out"),),
+    ),
+    "UnfoldGrad": OperatorInfo(
+        "UnfoldGrad",
+        "unfold_grad",
+        {
+            "grad_out": ("float32", "float16", "bfloat16"),
+        },
+        {"input_sizes": "ints", "dim": "int", "size": "int", "step": "int"},
+        (OutputInfo("grad_in"),),
+    ),
+    "UpsampleBilinear2d": OperatorInfo(
+        "UpsampleBilinear2d",
+        "upsample_bilinear2d",
+        {
+            "self": ("float32", "float16", "bfloat16"),
+        },
+        {
+            "output_size": "ints",
+            "align_corners": "bool",
+            "scales_h": "float",
+            "scales_w": "float",
+        },
+        (OutputInfo("out"),),
+    ),
+    "UpsampleBilinear2dBackward": OperatorInfo(
+        "UpsampleBilinear2dBackward",
+        "upsample_bilinear2d_backward",
+        {
+            "grad_out": ("float32", "float16", "bfloat16"),
+        },
+        {
+            "output_size": "ints",
+            "input_size": "ints",
+            "align_corners": "bool",
+            "scales_h": "float",
+            "scales_w": "float",
+        },
+        (OutputInfo("out"),),
+    ),
+    "UpsampleNearest2d": OperatorInfo(
+        "UpsampleNearest2d",
+        "upsample_nearest2d",
+        {
+            "self": ("float32", "float16", "bfloat16", "float64", "uint8"),
+        },
+        {"output_size": "ints"},
+        (OutputInfo("out"),),
+    ),
+    "UpsampleNearest2dBackward": OperatorInfo(
+        "UpsampleNearest2dBackward",
+        "upsample_nearest2d_backward",
+        {
+            "grad_out": ("float32", "float16", "bfloat16"),
+        },
+        {
+            "output_size": "ints",
+            "input_size": "ints",
+            "scales_h": "float",
+            "scales_w": "float",
+        },
+        (OutputInfo("grad_input"),),
+    ),
+    "UpsampleNearest2dV2": OperatorInfo(
+        "UpsampleNearest2dV2",
+        "upsample_nearest2d_v2",
+        {
+            "self": ("float32", "float16", "bfloat16", "float64", "uint8"),
+        },
+        {"output_size": "ints", "scales_h": "float", "scales_w": "float"},
         (OutputInfo("out"),),
     ),
     "Var": OperatorInfo(
