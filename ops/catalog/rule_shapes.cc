@@ -40,7 +40,7 @@ bool BroadcastOne(Judge& judge, absl::Span<const Expression> arguments, size_t i
                                    judge.NamesOf(others), " ", ShapeText(before)));
   }
   // Two shapes that each fit may not fit together.
-  if (result->size() > 8 || CountElements(*result) > INT64_MAX / 16) {
+  if (result->size() > 8 || CountElements(*result) > INT64_MAX / 8) {
     return judge.Fail(arguments[i],
                       absl::StrCat("broadcast with ", judge.NamesOf(others), ": shape ",
                                    ShapeText(*result), " takes 2^63 bytes or more"));

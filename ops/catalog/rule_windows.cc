@@ -136,7 +136,7 @@ bool Conv(Judge& judge, Arguments arguments, Shape* result) {
     result->push_back(extent);
     padded.push_back(std::max(size, extent) + 2 * lists[1][i] + lists[0][i] + taps);
   }
-  if (CountElements(padded) > INT64_MAX / 16) {
+  if (CountElements(padded) > INT64_MAX / 8) {
     return judge.Fail(arguments[0], absl::StrCat("shape ", ShapeText(input),
                                                  " with padding takes 2^63 ", "bytes or more"));
   }

@@ -11,7 +11,7 @@ namespace opserve::catalog {
 namespace {
 
 // Elements of the largest shape: any dtype's bytes then fit int64.
-constexpr int64_t kMaxElements = INT64_MAX / 16;
+constexpr int64_t kMaxElements = INT64_MAX / 8;
 
 template <typename Descriptor>
 const std::string& NameIn(const Descriptor& descriptor, Names names) {

@@ -154,7 +154,9 @@ class Operator(Refusals):
         if argument.kind == kinds.DTYPE:
             return [d for d in accepted(argument) if not is_floating(dtype) or is_floating(d)]
         if argument.kind in (kinds.FLOAT, kinds.DOUBLE):
-            return [0.5, 2.0]
+            lowest = float(argument.minimum) if argument.HasField("minimum") else -np.inf
+            highest = float(argument.maximum) if argument.HasField("maximum") else np.inf
+            return [number for number in (0.5, 2.0) if lowest <= number <= highest]
         return []
 
     # Inputs

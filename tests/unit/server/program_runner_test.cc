@@ -241,6 +241,7 @@ TEST_F(ProgramRunnerTest, GoldenValuesHoldOnAWellDeviceAndTellAWrongOne) {
   LaneContext lane = context();
   EXPECT_TRUE(CheckGoldenValues(operators_, lane).ok());
   for (const LoadedOperator& op : operators_.operators()) {
+    SCOPED_TRACE(op.descriptor->name);
     InjectFaults(absl::StrCat("kernel=", op.descriptor->stage_two, ",wrong"));
     const absl::Status wrong = CheckGoldenValues(operators_, lane);
     EXPECT_EQ(wrong.code(), absl::StatusCode::kInternal);
