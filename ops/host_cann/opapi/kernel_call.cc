@@ -110,7 +110,9 @@ ExecutorPlan MakePlan(const char* function, const catalog::OperatorDescriptor& o
   for (size_t i = 0; i < inputs.size(); ++i) {
     OperandGroup& group = plan.inputs.emplace_back();
     group.is_list = op.inputs[i].is_list;
-    const bool is_read = plan.kernel == nullptr || plan.kernel->ReadsInput(i);
+    // One that is changed in place is written, if not read.
+    const bool is_read =
+        plan.kernel == nullptr || plan.kernel->ReadsInput(i) || op.inputs[i].output.has_value();
     for (const auto& tensor : inputs[i]) {
       group.operands.push_back(is_read ? MakeOperand(op.inputs[i].vendor.c_str(), *tensor)
                                        : MakeUnreadOperand(op.inputs[i].vendor.c_str(), *tensor));
