@@ -42,6 +42,8 @@ constexpr ReasonFacts kFacts[] = {
      "its lease may have ended, or the handle is not yours; upload the tensor again"},
     {Reason::kTensorLost, "tensor_lost", StatusCode::kFailedPrecondition, Passing::kNo, false,
      false, "the daemon or the device was restarted since; upload the tensor again"},
+    {Reason::kTensorVersion, "tensor_version", StatusCode::kFailedPrecondition, Passing::kNo, false,
+     false, "another request replaced the tensor since; read it again"},
     {Reason::kUploadStalled, "upload_stalled", StatusCode::kDeadlineExceeded, Passing::kNo, false,
      false, ""},
     {Reason::kNone, "", StatusCode::kInternal, Passing::kNo, false, false, ""},

@@ -31,6 +31,7 @@ enum class Reason : uint8_t {
   kWorkLimit,
   kTensorUnknown,
   kTensorLost,
+  kTensorVersion,
   kUploadStalled,
   kNone,  // a fault of the device or of the daemon
 };

@@ -133,6 +133,12 @@ void MemoryHeap::Return(MemoryBlock* block) {
   AddFree(block, State::kRetired);
 }
 
+void MemoryHeap::LeaveStream(MemoryBlock* block) {
+  if (block->stream == nullptr || block->region->is_forgotten) return;
+  --streams_.find(block->stream)->second.lent_blocks;
+  block->stream = nullptr;
+}
+
 void MemoryHeap::StreamIsIdle(aclrtStream stream) {
   auto found = streams_.find(stream);
   if (found == streams_.end()) return;

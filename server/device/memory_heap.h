@@ -55,6 +55,9 @@ class MemoryHeap {
   // A lent block comes back: retired by its stream, idle if it has none.
   void Return(MemoryBlock* block);
 
+  // A lent block is used in no stream's order from now on.
+  void LeaveStream(MemoryBlock* block);
+
   // What `stream` retired becomes idle.
   void StreamIsIdle(aclrtStream stream);
   // Likewise, and nobody knows any more what its blocks hold, the lent ones included.

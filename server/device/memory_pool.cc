@@ -155,6 +155,12 @@ void DeviceMemoryPool::Return(MemoryBlock* block) {
   Publish();
 }
 
+void DeviceMemoryPool::LeaveStream(const DeviceBuffer& buffer) {
+  if (buffer.block_ == nullptr) return;
+  absl::MutexLock lock(&mutex_);
+  heap_.LeaveStream(buffer.block_);
+}
+
 void DeviceMemoryPool::StreamIsIdle(aclrtStream stream) {
   absl::MutexLock lock(&mutex_);
   heap_.StreamIsIdle(stream);

@@ -158,6 +158,10 @@ class DeviceMemoryPool {
   std::optional<DeviceBuffer> TryAllocate(const Allocation& allocation, Outcome* outcome)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Says that everything queued on the buffer's stream so far has run, and that it is used without
+  // an order from now on, as if it had been allocated so.
+  void LeaveStream(const DeviceBuffer& buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Says that everything queued on `stream` so far has run: blocks released on it serve any stream.
   void StreamIsIdle(aclrtStream stream) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -53,7 +53,7 @@ absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op, const catalog::G
   program.work = invocation.work;
   for (uint32_t i = 0; i < invocation.outputs.size(); ++i) {
     invocation.outputs[i].is_result = true;
-    program.results.push_back({0, i});
+    program.results.push_back({{0, i}});
     program.output_bytes += static_cast<uint64_t>(NumBytes(invocation.outputs[i].spec));
   }
   program.input_bytes = payload_bytes;

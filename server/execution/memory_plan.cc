@@ -64,6 +64,7 @@ MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload
   const auto add = [&pieces](uint64_t bytes, int first, int last, uint64_t* offset) {
     if (bytes > 0) pieces.push_back({RoundUp(bytes), first, last, offset, pieces.size()});
   };
+  int last_literal_reader = 0;
   std::vector<std::optional<int>> last_window_reader(program.windows.size());  // none: an output
   for (size_t i = 0; i < count; ++i) {
     const BoundInvocation& invocation = program.invocations[i];
@@ -73,13 +74,15 @@ MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload
         last_reader[payload->payload] = now;
       } else if (const auto* shared = std::get_if<SharedSource>(&input.source)) {
         last_window_reader[shared->window] = now;
+      } else if (std::holds_alternative<LiteralSource>(input.source)) {
+        last_literal_reader = now;
       }
     }
     for (size_t k = 0; k < invocation.outputs.size(); ++k) {
       const BoundOutput& output = invocation.outputs[k];
       const int last = output.is_result ? static_cast<int>(count)
                                         : static_cast<int>(output.last_reader.value_or(i));
-      if (!output.window || is_copied(*output.window)) {
+      if (!output.kept && (!output.window || is_copied(*output.window))) {
         add(static_cast<uint64_t>(NumBytes(output.spec)), now, last,
             &plan.outputs[invocation.first_output + k]);
       }
@@ -89,6 +92,7 @@ MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload
   for (size_t i = 0; i < payload_bytes.size(); ++i) {
     add(payload_bytes[i], 0, last_reader[i], &plan.payloads[i]);
   }
+  add(program.literals.size(), 0, last_literal_reader, &plan.literals);
   for (size_t i = 0; i < program.windows.size(); ++i) {
     if (!last_window_reader[i] || !is_copied(i)) continue;
     add(program.windows[i].range.size(), 0, *last_window_reader[i], &plan.windows[i]);

@@ -18,7 +18,8 @@ struct Program;
 // Offsets from the block's start, multiples of 64 bytes; each piece has CANN's 32 bytes of slack
 // behind it. Pieces without bytes are at 0.
 struct MemoryPlan {
-  absl::InlinedVector<uint64_t, 4> payloads;    // by payload
+  absl::InlinedVector<uint64_t, 4> payloads;  // by payload
+  uint64_t literals = 0;
   std::vector<uint64_t> windows;                // of inputs that are copied, by window
   absl::InlinedVector<uint64_t, 4> outputs;     // by output (Program::position)
   absl::InlinedVector<uint64_t, 4> workspaces;  // by invocation
@@ -27,9 +28,9 @@ struct MemoryPlan {
 
 // `payload_bytes`: by payload. `workspace_bytes`: by invocation. `copied_windows`: the windows of
 // shared memory that the device cannot use in place, by position; the others take no memory, as
-// inputs and as outputs. A payload or a window lives from the start to its last reader; an output
-// from its invocation to its last reader, or to the end if it is a result; a workspace during its
-// invocation.
+// inputs and as outputs; neither do outputs that stay on the device. A payload, the literals or a
+// window live from the start to their last reader; an output from its invocation to its last
+// reader, or to the end if it is a result; a workspace during its invocation.
 MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload_bytes,
                       absl::Span<const uint64_t> workspace_bytes,
                       const std::vector<bool>& copied_windows = {});

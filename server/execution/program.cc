@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "ops/catalog/dtypes.h"
 #include "ops/catalog/rules.h"
 #include "proto/status/error.h"
@@ -16,22 +16,6 @@
 namespace opserve::server {
 namespace {
 
-absl::Status TooLarge(absl::string_view operator_name, absl::string_view argument,
-                      absl::string_view problem) {
-  return CallError(Reason::kTooLarge, {.operator_name = operator_name, .argument = argument},
-                   problem);
-}
-
-std::string DtypeList(const std::vector<aclDataType>& dtypes) {
-  return absl::StrJoin(dtypes, ", ", [](std::string* out, aclDataType dtype) {
-    absl::StrAppend(out, catalog::DtypeName(dtype));
-  });
-}
-
-bool Accepts(const std::vector<aclDataType>& dtypes, Dtype dtype) {
-  return std::find(dtypes.begin(), dtypes.end(), catalog::ToAcl(dtype)) != dtypes.end();
-}
-
 // Puts the tensors' specs, which rules read, one after the other.
 absl::InlinedVector<catalog::Spec, 3> SpecsOf(const BoundInvocation& bound) {
   absl::InlinedVector<catalog::Spec, 3> specs;
@@ -41,524 +25,6 @@ absl::InlinedVector<catalog::Spec, 3> SpecsOf(const BoundInvocation& bound) {
   return specs;
 }
 
-// Puts the argument in front of an error about it. Errors without a reason are mistakes in the
-// call.
-absl::Status AtArgument(absl::string_view operator_name, absl::string_view argument,
-                        const absl::Status& status) {
-  if (!ErrorDetailOf(status)) return InvalidCall(operator_name, argument, status.message());
-  return AtPlace(
-      {.operator_name = operator_name, .argument = argument},
-      WithMessage(absl::StrCat(operator_name, ": ", argument, ": ", status.message()), status));
-}
-
-// Binds the invocations of one request in order.
-class Binder {
- public:
-  Binder(const v1::ExecuteRequest& request, absl::Span<const uint64_t> payload_bytes,
-         const OperatorTable& operators, const ProgramLimits& limits, ResidentLookup find_resident,
-         RegionLookup find_region)
-      : request_(request),
-        payload_bytes_(payload_bytes),
-        payload_is_used_(payload_bytes.size(), false),
-        operators_(operators),
-        limits_(limits),
-        find_resident_(find_resident),
-        find_region_(find_region) {}
-
-  absl::StatusOr<Program> Bind() {
-    if (request_.invocations().empty()) return InvalidCall("", "invocations", "there is none");
-    if (static_cast<uint32_t>(request_.invocations_size()) > limits_.max_invocations) {
-      return TooLarge("", "invocations",
-                      absl::StrCat(request_.invocations_size(), " given, at most ",
-                                   limits_.max_invocations, " allowed"));
-    }
-    for (size_t i = 0; i < payload_bytes_.size(); ++i) {
-      OPSERVE_RETURN_IF_ERROR(
-          CountBytes("", absl::StrCat("payload ", i), payload_bytes_[i], &program_.input_bytes));
-    }
-    for (const v1::Invocation& invocation : request_.invocations()) {
-      if (absl::Status status = BindInvocation(invocation); !status.ok()) {
-        return AtPlace({.invocation = program_.invocations.size()}, std::move(status));
-      }
-    }
-    for (size_t i = 0; i < payload_is_used_.size(); ++i) {
-      if (!payload_is_used_[i]) {
-        return InvalidCall("", "payloads", absl::StrCat("payload ", i, " belongs to no tensor"));
-      }
-    }
-    OPSERVE_RETURN_IF_ERROR(BindResults());
-    program_.ComputeFacts(payload_bytes_);
-    return std::move(program_);
-  }
-
- private:
-  absl::Status CountBytes(absl::string_view operator_name, absl::string_view argument,
-                          uint64_t bytes, uint64_t* total) {
-    if (bytes > limits_.max_tensor_bytes) {
-      return TooLarge(
-          operator_name, argument,
-          absl::StrCat("takes ", bytes, " bytes, at most ", limits_.max_tensor_bytes, " allowed"));
-    }
-    *total += bytes;
-    const uint64_t all = program_.input_bytes + program_.output_bytes;
-    if (all > limits_.max_program_bytes) {
-      return TooLarge(operator_name, argument,
-                      absl::StrCat("brings the request to ", all, " bytes, at most ",
-                                   limits_.max_program_bytes, " allowed"));
-    }
-    return absl::OkStatus();
-  }
-
-  // A small request must not take much memory: broadcasting could make outputs of any size.
-  absl::Status CheckAmplification(const catalog::OperatorDescriptor& descriptor) const {
-    if (IsInProportion(program_.output_bytes, program_.input_bytes, limits_.max_output_ratio)) {
-      return absl::OkStatus();
-    }
-    const std::string& name = descriptor.outputs.front().name;
-    return NeverFits(descriptor, Reason::kAmplification,
-                     absl::StrCat(name, ": outputs of ", program_.output_bytes,
-                                  " bytes from inputs of ", program_.input_bytes, ", more than ",
-                                  limits_.max_output_ratio, " times as much"),
-                     name);
-  }
-
-  // Neither may it ask for much work, which broadcasting and strides of 0 allow as well.
-  absl::Status CountWork(const catalog::OperatorDescriptor& descriptor,
-                         const BoundInvocation* bound) {
-    if (__builtin_add_overflow(program_.work, bound->work, &program_.work)) {
-      program_.work = UINT64_MAX;
-    }
-    if (program_.work <= limits_.max_work) return absl::OkStatus();
-    const bool is_alone = program_.work == bound->work;
-    return NeverFits(
-        descriptor, Reason::kWorkLimit,
-        absl::StrCat(
-            "computes ", bound->work, " elements, ",
-            is_alone ? "" : absl::StrCat("which brings the request to ", program_.work, ", "),
-            "at most ", limits_.max_work, " allowed in one request"));
-  }
-
-  static absl::Status NeverFits(const catalog::OperatorDescriptor& descriptor, Reason reason,
-                                absl::string_view problem, absl::string_view argument = "") {
-    return AtPlace({.operator_name = descriptor.name, .argument = argument},
-                   opserve::NeverFits(reason, absl::StrCat(descriptor.name, ": ", problem)));
-  }
-
-  absl::Status BindInvocation(const v1::Invocation& invocation) {
-    BoundInvocation bound;
-    bound.op = operators_.Find(invocation.operator_());
-    if (bound.op == nullptr) {
-      return InvalidCall(invocation.operator_(), "",
-                         absl::StrCat("no such operator; ListOperators lists them"));
-    }
-    const catalog::OperatorDescriptor& descriptor = *bound.op->descriptor;
-    if (!bound.op->is_available()) {
-      return absl::UnimplementedError(
-          absl::StrCat(descriptor.name, ": ", bound.op->unavailable_reason()));
-    }
-    OPSERVE_ASSIGN_OR_RETURN(bound.attributes,
-                             catalog::ResolveAttributes(descriptor, invocation.attributes()));
-    OPSERVE_RETURN_IF_ERROR(BindInputs(invocation, descriptor, &bound));
-    absl::InlinedVector<bool, 4> wanted;
-    absl::InlinedVector<std::optional<aclDataType>, 4> asked;
-    OPSERVE_RETURN_IF_ERROR(ReadOutputRequests(invocation, descriptor, &wanted, &asked));
-    OPSERVE_RETURN_IF_ERROR(JudgeCall(wanted, asked, &bound));
-    for (size_t i = 0; i < bound.outputs.size(); ++i) {
-      const TensorSpec& spec = bound.outputs[i].spec;
-      const std::string name = bound.OutputName(static_cast<uint32_t>(i));
-      if (absl::Status status = CheckShape(spec.dtype, spec.shape); !status.ok()) {
-        return TooLarge(descriptor.name, name, status.message());
-      }
-      OPSERVE_RETURN_IF_ERROR(CountBytes(
-          descriptor.name, name, static_cast<uint64_t>(NumBytes(spec)), &program_.output_bytes));
-    }
-    OPSERVE_RETURN_IF_ERROR(CheckAmplification(descriptor));
-    OPSERVE_RETURN_IF_ERROR(CountWork(descriptor, &bound));
-    if (!program_.invocations.empty()) {
-      const BoundInvocation& before = program_.invocations.back();
-      bound.first_output = before.first_output + static_cast<uint32_t>(before.outputs.size());
-    }
-    program_.invocations.push_back(std::move(bound));
-    return absl::OkStatus();
-  }
-
-  absl::Status BindInputs(const v1::Invocation& invocation,
-                          const catalog::OperatorDescriptor& descriptor, BoundInvocation* bound) {
-    absl::InlinedVector<const v1::NamedTensor*, 3> given(descriptor.inputs.size(), nullptr);
-    for (const v1::NamedTensor& named : invocation.inputs()) {
-      const size_t index = InputIndex(descriptor, named.name());
-      if (index == descriptor.inputs.size()) {
-        return InvalidCall(descriptor.name, named.name(),
-                           absl::StrCat("no such input; there are: ", InputNames(descriptor)));
-      }
-      if (given[index] != nullptr) return InvalidCall(descriptor.name, named.name(), "given twice");
-      given[index] = &named;
-    }
-    for (size_t i = 0; i < given.size(); ++i) {
-      const catalog::InputDescriptor& input = descriptor.inputs[i];
-      if (given[i] != nullptr) {
-        OPSERVE_RETURN_IF_ERROR(BindInput(*given[i], descriptor, input, bound));
-      } else if (!input.is_optional) {
-        return InvalidCall(descriptor.name, input.name, "missing", kAclnnParamNullptr);
-      }
-      bound->input_ends.push_back(static_cast<uint32_t>(bound->inputs.size()));
-    }
-    return absl::OkStatus();
-  }
-
-  // The tensor of an input, or those of a list.
-  absl::Status BindInput(const v1::NamedTensor& given,
-                         const catalog::OperatorDescriptor& descriptor,
-                         const catalog::InputDescriptor& input, BoundInvocation* bound) {
-    if (!input.is_list) {
-      if (given.has_list()) {
-        return InvalidCall(descriptor.name, input.name, "is a list, must be one tensor");
-      }
-      return BindElement(given.tensor(), descriptor, input, input.name, bound);
-    }
-    if (given.has_tensor()) {
-      return InvalidCall(descriptor.name, input.name, "is one tensor, must be a list of them");
-    }
-    const auto& tensors = given.list().tensors();
-    if (tensors.size() > catalog::kMaxListLength) {
-      return TooLarge(descriptor.name, input.name,
-                      absl::StrCat("has ", tensors.size(), " tensors, at most ",
-                                   catalog::kMaxListLength, " allowed"));
-    }
-    for (int i = 0; i < tensors.size(); ++i) {
-      OPSERVE_RETURN_IF_ERROR(
-          BindElement(tensors[i], descriptor, input, absl::StrCat(input.name, ".", i), bound));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status BindElement(const v1::Tensor& tensor, const catalog::OperatorDescriptor& descriptor,
-                           const catalog::InputDescriptor& input, absl::string_view name,
-                           BoundInvocation* bound) {
-    BoundInput element;
-    if (absl::Status status = BindTensor(tensor, &element); !status.ok()) {
-      return AtArgument(descriptor.name, name, status);
-    }
-    if (!Accepts(input.dtypes, element.spec.dtype)) {
-      return InvalidCall(descriptor.name, name,
-                         absl::StrCat("dtype ", DtypeName(element.spec.dtype), "; it may be ",
-                                      DtypeList(input.dtypes)));
-    }
-    // Its copy is contiguous, so what is copied must be, too.
-    if (input.output && element.strides != ContiguousStrides(element.spec.shape)) {
-      return InvalidCall(descriptor.name, name,
-                         "is changed in place, so its view must be contiguous");
-    }
-    bound->inputs.push_back(std::move(element));
-    return absl::OkStatus();
-  }
-
-  static size_t InputIndex(const catalog::OperatorDescriptor& descriptor, absl::string_view name) {
-    size_t index = 0;
-    while (index < descriptor.inputs.size() && descriptor.inputs[index].name != name) ++index;
-    return index;
-  }
-
-  static std::string InputNames(const catalog::OperatorDescriptor& descriptor) {
-    return absl::StrJoin(descriptor.inputs, ", ",
-                         [](std::string* out, const catalog::InputDescriptor& input) {
-                           absl::StrAppend(out, input.name);
-                         });
-  }
-
-  // Errors of the following do not name operator and argument: the caller does.
-  absl::Status BindTensor(const v1::Tensor& tensor, BoundInput* bound) {
-    switch (tensor.storage_case()) {
-      case v1::Tensor::kPayload:
-        return BindPayload(tensor, bound);
-      case v1::Tensor::kInvocationOutput:
-        return BindInvocationOutput(tensor, bound);
-      case v1::Tensor::kResidentTensor:
-        return BindResident(tensor, bound);
-      case v1::Tensor::kSharedMemory:
-        return BindShared(tensor, bound);
-      case v1::Tensor::STORAGE_NOT_SET:
-        break;
-    }
-    return absl::InvalidArgumentError(
-        "has no storage: set payload, invocation_output, resident_tensor or shared_memory");
-  }
-
-  absl::Status BindPayload(const v1::Tensor& tensor, BoundInput* bound) {
-    OPSERVE_RETURN_IF_ERROR(ReadView(tensor, bound));
-    const uint32_t payload = tensor.payload();
-    bound->source = PayloadSource{payload};
-    if (payload >= payload_bytes_.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("payload ", payload, " of a message with ", payload_bytes_.size()));
-    }
-    payload_is_used_[payload] = true;
-    const uint64_t actual = payload_bytes_[payload];
-    const uint64_t needed = StorageBytes(*bound);
-    if (IsPlain(tensor) ? actual == needed : actual >= needed) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "payload ", payload, " has ", actual, " bytes; ", DtypeName(bound->spec.dtype), " ",
-        ShapeText(bound->spec.shape), " takes ", IsPlain(tensor) ? "" : "at least ", needed));
-  }
-
-  absl::Status BindResident(const v1::Tensor& tensor, BoundInput* bound) {
-    OPSERVE_ASSIGN_OR_RETURN(const uint32_t index, FindResident(tensor.resident_tensor()));
-    const ResidentTensor& resident = *program_.residents[index];
-    bound->source = ResidentSource{index};
-    if (tensor.dtype() == v1::DATA_TYPE_UNSPECIFIED && tensor.shape().empty() && IsPlain(tensor)) {
-      ViewWhole(resident.spec, bound);
-      return absl::OkStatus();
-    }
-    OPSERVE_RETURN_IF_ERROR(ReadView(tensor, bound));
-    if (bound->spec.dtype != resident.spec.dtype) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a view of dtype ", DtypeName(bound->spec.dtype),
-                       " of a resident tensor of ", DtypeName(resident.spec.dtype)));
-    }
-    const auto actual = static_cast<uint64_t>(NumBytes(resident.spec));
-    if (StorageBytes(*bound) <= actual) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("the view takes ", StorageBytes(*bound),
-                                                   " bytes of a resident tensor of ", actual));
-  }
-
-  absl::Status BindShared(const v1::Tensor& tensor, BoundInput* bound) {
-    OPSERVE_RETURN_IF_ERROR(ReadView(tensor, bound));
-    const v1::SharedMemoryRange& range = tensor.shared_memory();
-    OPSERVE_RETURN_IF_ERROR(CheckRangeSize(range, StorageBytes(*bound), IsPlain(tensor)));
-    auto& windows = program_.windows;
-    const auto known =
-        std::find_if(windows.begin(), windows.end(),
-                     [&](const SharedWindow& window) { return IsSame(window.range, range); });
-    bound->source = SharedSource{static_cast<uint32_t>(known - windows.begin())};
-    if (known != windows.end()) return CheckAlignment(*known->region, range, bound->spec.dtype);
-    OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, find_region_(range));
-    OPSERVE_ASSIGN_OR_RETURN(SharedWindow window,
-                             WindowIn(std::move(region), range, bound->spec.dtype));
-    OPSERVE_RETURN_IF_ERROR(CountBytes("", "shared memory", range.size(), &program_.input_bytes));
-    windows.push_back(std::move(window));
-    return absl::OkStatus();
-  }
-
-  static bool IsSame(const v1::SharedMemoryRange& a, const v1::SharedMemoryRange& b) {
-    return a.region() == b.region() && a.offset() == b.offset() && a.size() == b.size() &&
-           a.connection() == b.connection();
-  }
-
-  static absl::Status InvalidRange(absl::string_view problem) {
-    return MakeError(Reason::kShmInvalid, problem);
-  }
-
-  static absl::Status RangeTooSmall(const v1::SharedMemoryRange& range, uint64_t needed) {
-    return MakeError(Reason::kShmInvalid, absl::StatusCode::kOutOfRange,
-                     absl::StrCat("the shared memory for the result has ", range.size(),
-                                  " bytes; it should be at least ", needed, " bytes"));
-  }
-
-  static absl::Status CheckRangeSize(const v1::SharedMemoryRange& range, uint64_t needed,
-                                     bool is_exact) {
-    if (is_exact ? range.size() == needed : range.size() >= needed) return absl::OkStatus();
-    return InvalidRange(absl::StrCat("the range of shared memory has ", range.size(),
-                                     " bytes; the tensor takes ", is_exact ? "" : "at least ",
-                                     needed));
-  }
-
-  static absl::Status CheckAlignment(const SharedRegion& region, const v1::SharedMemoryRange& range,
-                                     Dtype dtype) {
-    if (!region.is_mapped()) return absl::OkStatus();  // nobody computes in it
-    const auto element_bytes = static_cast<uint64_t>(DtypeBytes(dtype));
-    if (range.offset() % element_bytes == 0) return absl::OkStatus();
-    return InvalidRange(absl::StrCat("the range of shared memory begins at ", range.offset(),
-                                     ", must be a multiple of ", element_bytes, " for ",
-                                     DtypeName(dtype)));
-  }
-
-  // The window of elements of `dtype` that `range` is in `region`.
-  static absl::StatusOr<SharedWindow> WindowIn(std::shared_ptr<SharedRegion> region,
-                                               const v1::SharedMemoryRange& range, Dtype dtype) {
-    OPSERVE_RETURN_IF_ERROR(CheckAlignment(*region, range, dtype));
-    if (range.offset() > region->size() || range.size() > region->size() - range.offset()) {
-      return InvalidRange(absl::StrCat("the range of ", range.size(), " bytes from ",
-                                       range.offset(), " on leaves its region of ", region->size(),
-                                       " bytes"));
-    }
-    return SharedWindow{std::move(region), range};
-  }
-
-  absl::StatusOr<uint32_t> FindResident(const std::string& handle) {
-    if (auto known = resident_of_handle_.find(handle); known != resident_of_handle_.end()) {
-      return known->second;
-    }
-    OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<const ResidentTensor> resident,
-                             find_resident_(handle));
-    if (program_.device().value_or(resident->device) != resident->device) {
-      return MakeError(Reason::kInvalid, absl::StatusCode::kFailedPrecondition,
-                       absl::StrCat("the resident tensor is on device ", resident->device,
-                                    ", another one of the request on device ", *program_.device(),
-                                    "; upload them to one device"));
-    }
-    OPSERVE_RETURN_IF_ERROR(CountBytes("", "resident tensor",
-                                       static_cast<uint64_t>(NumBytes(resident->spec)),
-                                       &program_.input_bytes));
-    const auto index = static_cast<uint32_t>(program_.residents.size());
-    program_.residents.push_back(std::move(resident));
-    resident_of_handle_.emplace(handle, index);
-    return index;
-  }
-
-  absl::Status BindInvocationOutput(const v1::Tensor& tensor, BoundInput* bound) {
-    if (tensor.dtype() != v1::DATA_TYPE_UNSPECIFIED || !tensor.shape().empty() ||
-        !tensor.strides().empty() || tensor.offset() != 0) {
-      return absl::InvalidArgumentError(
-          "an invocation_output has its own dtype, shape, strides and offset; leave them out");
-    }
-    const v1::InvocationOutput& output = tensor.invocation_output();
-    OPSERVE_ASSIGN_OR_RETURN(const OutputRef source,
-                             FindOutput(output.invocation(), output.output()));
-    BoundOutput& produced = OutputOf(source);
-    produced.last_reader = static_cast<uint32_t>(program_.invocations.size());
-    ViewWhole(produced.spec, bound);
-    bound->source = source;
-    return absl::OkStatus();
-  }
-
-  BoundOutput& OutputOf(const OutputRef& ref) {
-    return program_.invocations[ref.invocation].outputs[ref.output];
-  }
-
-  // Resolves an output among the invocations bound so far.
-  absl::StatusOr<OutputRef> FindOutput(uint32_t invocation, const std::string& name) const {
-    if (invocation >= program_.invocations.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("output of invocation ", invocation, ", which is not before it"));
-    }
-    const BoundInvocation& producer = program_.invocations[invocation];
-    if (name.empty() && !producer.outputs.empty()) return OutputRef{invocation, 0};
-    std::vector<std::string> names;
-    for (uint32_t i = 0; i < producer.outputs.size(); ++i) {
-      names.push_back(producer.OutputName(i));
-      if (names.back() == name) return OutputRef{invocation, i};
-    }
-    return absl::InvalidArgumentError(absl::StrCat(producer.op->descriptor->name,
-                                                   " has no output \"", name, "\" here; it has ",
-                                                   absl::StrJoin(names, ", ")));
-  }
-
-  // Which outputs are wanted, and the dtypes that they are to have.
-  static absl::Status ReadOutputRequests(
-      const v1::Invocation& invocation, const catalog::OperatorDescriptor& descriptor,
-      absl::InlinedVector<bool, 4>* wanted,
-      absl::InlinedVector<std::optional<aclDataType>, 4>* asked) {
-    const auto& outputs = descriptor.outputs;
-    asked->resize(outputs.size());
-    absl::InlinedVector<bool, 4> is_named(outputs.size(), false);
-    bool chooses = false;  // among masked outputs
-    for (const v1::OutputRequest& request : invocation.outputs()) {
-      size_t index = 0;
-      while (index < outputs.size() && outputs[index].name != request.name()) ++index;
-      if (index == outputs.size()) {
-        return InvalidCall(
-            descriptor.name, request.name(),
-            absl::StrCat(
-                "no such output; there ", outputs.size() == 1 ? "is " : "are ",
-                absl::StrJoin(outputs, ", ",
-                              [](std::string* out, const catalog::OutputDescriptor& output) {
-                                absl::StrAppend(out, output.name);
-                              })));
-      }
-      if (is_named[index]) return InvalidCall(descriptor.name, request.name(), "asked for twice");
-      is_named[index] = true;
-      chooses |= outputs[index].is_masked();
-      if (request.dtype() == v1::DATA_TYPE_UNSPECIFIED) continue;
-      if (!Accepts(outputs[index].dtypes, request.dtype())) {
-        return InvalidCall(
-            descriptor.name, outputs[index].name,
-            outputs[index].dtypes.empty()
-                ? absl::StrCat("dtype ", DtypeName(request.dtype()),
-                               " asked for, but its dtype follows from the inputs")
-                : absl::StrCat("dtype ", DtypeName(request.dtype()), " asked for; it may be ",
-                               DtypeList(outputs[index].dtypes)));
-      }
-      (*asked)[index] = catalog::ToAcl(request.dtype());
-    }
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      wanted->push_back(!chooses || !outputs[i].is_masked() || is_named[i]);
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status BindResults() {
-    const size_t input_windows = program_.windows.size();
-    for (const v1::WantedResult& result : request_.results()) {
-      const auto source = FindOutput(result.invocation(), result.output());
-      if (!source.ok()) return InvalidCall("", "results", source.status().message());
-      BoundOutput& output = OutputOf(*source);
-      if (output.is_result) {
-        return InvalidCall(
-            "", "results",
-            absl::StrCat("an output of invocation ", source->invocation, " is asked for twice"));
-      }
-      output.is_result = true;
-      program_.results.push_back(*source);
-      if (!result.has_shared_memory()) continue;
-      if (absl::Status status = BindDestination(result.shared_memory(), input_windows, *source);
-          !status.ok()) {
-        const BoundInvocation& invocation = program_.invocations[source->invocation];
-        return AtArgument(invocation.op->descriptor->name, invocation.OutputName(source->output),
-                          status);
-      }
-    }
-    if (!program_.results.empty()) return absl::OkStatus();
-    const auto last = static_cast<uint32_t>(program_.invocations.size() - 1);
-    for (uint32_t i = 0; i < program_.invocations[last].outputs.size(); ++i) {
-      program_.results.push_back({last, i});
-      OutputOf(program_.results.back()).is_result = true;
-    }
-    return absl::OkStatus();
-  }
-
-  // Lets the output `source` go to `range`. `input_windows`: how many windows are inputs.
-  absl::Status BindDestination(const v1::SharedMemoryRange& range, size_t input_windows,
-                               const OutputRef& source) {
-    BoundOutput& output = OutputOf(source);
-    const auto bytes = static_cast<uint64_t>(NumBytes(output.spec));
-    OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, find_region_(range));
-    if (region->is_mapped()) {
-      OPSERVE_RETURN_IF_ERROR(CheckRangeSize(range, bytes, /*is_exact=*/true));
-    } else if (range.size() < bytes) {
-      return RangeTooSmall(range, bytes);
-    }
-    OPSERVE_ASSIGN_OR_RETURN(SharedWindow window,
-                             WindowIn(std::move(region), range, output.spec.dtype));
-    window.writer = source;
-    window.range.set_size(bytes);  // a region that is not mapped may offer more
-    if (window.region->is_read_only()) {
-      return MakeError(Reason::kForbidden, "the region of shared memory is read-only");
-    }
-    auto& windows = program_.windows;
-    for (size_t i = 0; i < windows.size(); ++i) {
-      const v1::SharedMemoryRange& other = windows[i].range;
-      if (window.region->Overlaps(range.offset(), bytes, *windows[i].region, other.offset(),
-                                  other.size())) {
-        return InvalidRange(absl::StrCat("the range of shared memory overlaps that of ",
-                                         i < input_windows ? "an input" : "another result"));
-      }
-    }
-    output.window = static_cast<uint32_t>(windows.size());
-    windows.push_back(std::move(window));
-    return absl::OkStatus();
-  }
-
-  const v1::ExecuteRequest& request_;
-  const absl::Span<const uint64_t> payload_bytes_;
-  std::vector<bool> payload_is_used_;
-  const OperatorTable& operators_;
-  const ProgramLimits& limits_;
-  const ResidentLookup find_resident_;
-  const RegionLookup find_region_;
-  absl::flat_hash_map<std::string, uint32_t> resident_of_handle_;
-  Program program_;
-};
-
 }  // namespace
 
 std::string BoundInvocation::OutputName(uint32_t output) const {
@@ -567,6 +33,22 @@ std::string BoundInvocation::OutputName(uint32_t output) const {
   const catalog::OutputDescriptor& descriptor = op->descriptor->outputs[index];
   if (!descriptor.is_list) return descriptor.name;
   return absl::StrCat(descriptor.name, ".", output - (index == 0 ? 0 : output_ends[index - 1]));
+}
+
+std::optional<uint32_t> BoundInvocation::FindOutput(absl::string_view name) const {
+  uint32_t begin = 0;
+  for (size_t i = 0; i < output_ends.size(); begin = output_ends[i++]) {
+    const catalog::OutputDescriptor& descriptor = op->descriptor->outputs[i];
+    if (!descriptor.is_list && descriptor.name == name && begin < output_ends[i]) return begin;
+    absl::string_view number = name;
+    uint32_t position = 0;
+    if (descriptor.is_list && absl::ConsumePrefix(&number, descriptor.name) &&
+        absl::ConsumePrefix(&number, ".") && absl::SimpleAtoi(number, &position) &&
+        position < output_ends[i] - begin && number == absl::StrCat(position)) {
+      return begin + position;
+    }
+  }
+  return std::nullopt;
 }
 
 absl::Status JudgeCall(absl::Span<const bool> wanted,
@@ -610,9 +92,13 @@ void Program::ComputeFacts(absl::Span<const uint64_t> sizes) {
   for (const SharedWindow& window : windows) {
     if (window.IsStaged()) pinned_bytes += PinnedPool::BlockBytes(window.range.size());
   }
-  for (const OutputRef& result : results) {
-    if (output(result).window) continue;
-    const auto bytes = static_cast<uint64_t>(NumBytes(output(result).spec));
+  kept_bytes = 0;
+  for (const KeptOutput& one : kept) {
+    if (!one.is_in_place) kept_bytes += KeptBytes(one);
+  }
+  for (const BoundResult& result : results) {
+    if (result.is_kept || output(result.source).window) continue;
+    const auto bytes = static_cast<uint64_t>(NumBytes(output(result.source).spec));
     result_bytes += bytes;
     pinned_bytes += PinnedPool::BlockBytes(bytes);
   }
@@ -633,18 +119,6 @@ Shape ContiguousStrides(const Shape& shape) {
     strides[axis - 1] = strides[axis] * std::max<int64_t>(shape[axis], 1);
   }
   return strides;
-}
-
-absl::StatusOr<std::shared_ptr<SharedRegion>> NoSharedMemory(
-    const v1::SharedMemoryRange& /*range*/) {
-  return MakeError(Reason::kShmDisabled, "the daemon takes no shared memory (--enable_shm)");
-}
-
-absl::StatusOr<Program> BindProgram(const v1::ExecuteRequest& request,
-                                    absl::Span<const uint64_t> payload_bytes,
-                                    const OperatorTable& operators, const ProgramLimits& limits,
-                                    ResidentLookup find_resident, RegionLookup find_region) {
-  return Binder(request, payload_bytes, operators, limits, find_resident, find_region).Bind();
 }
 
 }  // namespace opserve::server

@@ -23,18 +23,6 @@
 
 namespace opserve::server {
 
-// What one program may ask for; beyond a limit BindProgram refuses.
-struct ProgramLimits {
-  uint32_t max_invocations = 16;
-  uint64_t max_tensor_bytes = uint64_t{2} << 30;   // storage of one input, or one output
-  uint64_t max_program_bytes = uint64_t{8} << 30;  // all payloads and outputs together
-  // Amplification guard: outputs may take this many times the bytes of the inputs, and 1 MiB more.
-  uint64_t max_output_ratio = 100;
-  // Work of all invocations together, in elements (Judge::CountWork): by default the
-  // elements of max_program_bytes in halves.
-  uint64_t max_work = uint64_t{4} << 30;
-};
-
 struct PayloadSource {
   uint32_t payload;  // position in the message
 };
@@ -44,6 +32,9 @@ struct ResidentSource {
 struct SharedSource {
   uint32_t window;  // position in Program::windows
 };
+struct LiteralSource {
+  uint64_t offset;  // in Program::literals, in bytes
+};
 // A tensor that an invocation gives.
 struct OutputRef {
   uint32_t invocation = 0;
@@ -51,14 +42,14 @@ struct OutputRef {
 
   friend bool operator==(const OutputRef& a, const OutputRef& b) = default;
 };
-using InvocationSource = OutputRef;  // of an earlier invocation; contiguous
+using InvocationSource = OutputRef;  // of an earlier invocation
 
 struct BoundInput {
   TensorSpec spec;
   Shape strides;                 // in elements, as many as the shape has extents
   int64_t offset = 0;            // in elements
   int64_t storage_elements = 0;  // what the view addresses, from the storage's start
-  std::variant<PayloadSource, ResidentSource, SharedSource, InvocationSource> source;
+  std::variant<PayloadSource, ResidentSource, SharedSource, LiteralSource, InvocationSource> source;
   // Written in place: the position of the output that begins as a copy of it, and that stands for
   // it in the call. Contiguous.
   std::optional<uint32_t> output;
@@ -92,7 +83,39 @@ struct BoundOutput {
   std::optional<uint32_t> last_reader = std::nullopt;
   bool is_result = false;
   std::optional<uint32_t> window =
-      std::nullopt;  // where the result goes, instead of into a payload
+      std::nullopt;                             // where the result goes, instead of into a payload
+  std::optional<uint32_t> kept = std::nullopt;  // position in Program::kept, if it stays
+};
+
+// A resident tensor that the program uses.
+struct BoundResident {
+  std::shared_ptr<ResidentTensor> tensor;
+  std::string handle;
+  bool is_donated = false;
+  bool is_replaced = false;
+  std::optional<uint64_t> version = std::nullopt;  // that it must have
+
+  // Whether nobody else may use it during the run.
+  bool is_alone() const { return is_donated || is_replaced; }
+};
+
+// An output that stays on the device: as a new resident tensor, or as the new content of one.
+struct KeptOutput {
+  OutputRef source;
+  std::optional<uint32_t> replaced = std::nullopt;  // position in Program::residents
+  // Works in the memory of the tensor that it replaces, if nobody else has kept the content.
+  bool is_in_place = false;
+  absl::Duration lease = absl::ZeroDuration();  // of a new tensor; zero: the default
+  // The new tensor or, of a replaced one, what becomes its content. Set before the run.
+  std::shared_ptr<ResidentTensor> tensor = nullptr;
+};
+
+// A result, in the order in which they were asked for.
+struct BoundResult {
+  OutputRef source;
+  bool is_kept = false;  // does not travel: see BoundOutput::kept
+
+  friend bool operator==(const BoundResult& a, const BoundResult& b) = default;
 };
 
 // Of several tensors of each argument, one after the other: those of argument i are
@@ -106,6 +129,8 @@ struct BoundInvocation {
   }
   // Of a tensor: its name in results, "out" or, in a list, "out.2".
   std::string OutputName(uint32_t output) const;
+  // The tensor with this name, if there is one.
+  std::optional<uint32_t> FindOutput(absl::string_view name) const;
 
   const LoadedOperator* op = nullptr;
   absl::InlinedVector<BoundInput, 3> inputs;    // tensors, in the descriptor's order of inputs
@@ -128,9 +153,16 @@ struct Program {
   // `payload_sizes`: bytes of each payload of the message.
   void ComputeFacts(absl::Span<const uint64_t> payload_sizes);
 
-  // The device its resident tensors are on, if it uses any.
+  // The only device it can run on: where resident tensors are that it uses or keeps.
   std::optional<int32_t> device() const {
-    return residents.empty() ? std::nullopt : std::optional(residents.front()->device);
+    if (!residents.empty()) return residents.front().tensor->device;
+    if (!kept.empty() && kept.front().tensor != nullptr) return kept.front().tensor->device;
+    return std::nullopt;
+  }
+  // Whether running it twice is not the same as running it once.
+  bool has_effects() const { return !kept.empty() || has_donations; }
+  uint64_t KeptBytes(const KeptOutput& one) const {
+    return static_cast<uint64_t>(NumBytes(output(one.source).spec));
   }
   const BoundOutput& output(const OutputRef& ref) const {
     return invocations[ref.invocation].outputs[ref.output];
@@ -145,9 +177,12 @@ struct Program {
   }
 
   std::vector<BoundInvocation> invocations;
-  std::vector<OutputRef> results;  // outputs that travel back, in order
-  std::vector<std::shared_ptr<const ResidentTensor>> residents;  // all on one device
+  std::vector<BoundResult> results;
+  std::vector<BoundResident> residents;  // all on one device
+  std::vector<KeptOutput> kept;
   std::vector<SharedWindow> windows;
+  std::string literals;  // elements that came with the request's header, each at a multiple of 64
+  bool has_donations = false;
   uint64_t input_bytes = 0;   // payloads, resident tensors and windows, each counted once
   uint64_t output_bytes = 0;  // of all invocations
   uint64_t work = 0;          // of all invocations, in elements
@@ -155,9 +190,13 @@ struct Program {
   // Facts.
   absl::InlinedVector<uint64_t, 4> payload_sizes;  // in bytes, by payload
   uint64_t payload_bytes = 0;                      // of all payloads
+  uint64_t kept_bytes = 0;                         // of new device memory for what is kept
   uint64_t result_bytes = 0;                       // of results that travel as payloads
   // Page-locked memory, in whole blocks: for these results, and for windows that are not mapped.
   uint64_t pinned_bytes = 0;
+  // A long program is waited for in between, after so many invocations each time, ascending. Set by
+  // who knows how long they take; empty: only at the end.
+  std::vector<uint32_t> slice_ends;
   // Places in device memory if no invocation needs a workspace and the device uses every window in
   // place. The device tells either only when the program runs; then it is planned anew.
   MemoryPlan memory_plan;
@@ -167,38 +206,7 @@ struct Program {
 // MiB more.
 bool IsInProportion(uint64_t bytes, uint64_t input_bytes, uint64_t ratio);
 
-// Finds the resident tensor of a handle, or says why there is none.
-using ResidentLookup =
-    absl::FunctionRef<absl::StatusOr<std::shared_ptr<const ResidentTensor>>(absl::string_view)>;
-
-// Finds the region of a range, or says why there is none.
-using RegionLookup =
-    absl::FunctionRef<absl::StatusOr<std::shared_ptr<SharedRegion>>(const v1::SharedMemoryRange&)>;
-
-// That of a daemon without shared memory: kUnimplemented (reason "shm_disabled").
-absl::StatusOr<std::shared_ptr<SharedRegion>> NoSharedMemory(const v1::SharedMemoryRange& range);
-
 // Row-major strides of `shape`, in elements.
 Shape ContiguousStrides(const Shape& shape);
-
-// Checks `request` against the catalogue and `limits`. `payload_bytes`: the size of each payload of
-// the message. Reads metadata only and changes nothing.
-//
-// kInvalidArgument     a mistake in the request, a size above a limit (reason "too_large") or a
-//                      window that is not as it must be ("shm_invalid"); the message names
-//                      operator, argument, expected and actual value
-// kPermissionDenied    a result for a read-only region (reason "forbidden")
-// kFailedPrecondition  outputs out of proportion to the inputs (reason "amplification"), more work
-//                      than a request may ask for ("work_limit"), resident tensors on different
-//                      devices, or `find_resident`'s
-// kNotFound            `find_resident`'s. All of `find_region`'s, too
-// kOutOfRange          the range for a result is too small, in a region that is not mapped (for
-//                      others a range has exactly the result's size)
-// kUnimplemented       the ACL libraries lack the operator
-absl::StatusOr<Program> BindProgram(const v1::ExecuteRequest& request,
-                                    absl::Span<const uint64_t> payload_bytes,
-                                    const OperatorTable& operators, const ProgramLimits& limits,
-                                    ResidentLookup find_resident,
-                                    RegionLookup find_region = NoSharedMemory);
 
 }  // namespace opserve::server

@@ -80,17 +80,34 @@ absl::StatusOr<ProgramResult> ProgramRun::Finish() {
   }
   // The memory goes back before the stream is said to be idle: then it serves every stream.
   memory_ = DeviceBuffer();
+  if (!status_.ok()) GiveUpKept();
   Conclude();
   if (!status_.ok()) return status_;
   return std::move(result_);
 }
 
 absl::Status ProgramRun::CheckResidents() const {
-  for (const std::shared_ptr<const ResidentTensor>& resident : program_.residents) {
-    if (resident->device_generation != context_.lane.device().generation()) {
+  for (const BoundResident& resident : program_.residents) {
+    const ResidentTensor& tensor = *resident.tensor;
+    if (tensor.device_generation != context_.lane.device().generation()) {
       return MakeError(
           Reason::kTensorLost,
           "the device was reset since the resident tensor was uploaded; upload it again");
+    }
+    if (tensor.is_broken) {
+      return MakeError(Reason::kTensorLost,
+                       "a request that worked in the resident tensor's memory failed; upload it "
+                       "again");
+    }
+    if (resident.version.value_or(tensor.version) != tensor.version) {
+      return MakeError(Reason::kTensorVersion,
+                       absl::StrCat("the resident tensor has version ", tensor.version, ", not ",
+                                    *resident.version));
+    }
+  }
+  for (const KeptOutput& kept : program_.kept) {
+    if (kept.tensor->device_generation != context_.lane.device().generation()) {
+      return MakeError(Reason::kTensorLost, "the device was reset since the request came");
     }
   }
   return absl::OkStatus();
@@ -134,11 +151,16 @@ absl::StatusOr<bool> ProgramRun::TakeMemory() {
   PlanPieces();
   // Copies from pageable memory wait for the device.
   if (!context_.may_wait && !FitsStaging()) return false;
-  for (const OutputRef& source : program_.results) {
+  for (const BoundResult& result : program_.results) {
+    const OutputRef& source = result.source;
     const BoundOutput& bound = program_.output(source);
     ProgramResult::Output& output = result_.outputs.emplace_back(ProgramResult::Output{
         source, program_.invocations[source.invocation].OutputName(source.output), bound.spec,
         PinnedBuffer()});
+    if (result.is_kept) {
+      output.kept = bound.kept;
+      continue;
+    }
     if (bound.window) {
       output.range = program_.windows[*bound.window].range;
       continue;
@@ -151,7 +173,37 @@ absl::StatusOr<bool> ProgramRun::TakeMemory() {
   if (!memory) return false;
   memory_ = *std::move(memory);
   result_.device_memory_bytes = memory_.size();
+  OPSERVE_RETURN_IF_ERROR(TakeKeptMemory());
   return true;
+}
+
+absl::Status ProgramRun::TakeKeptMemory() {
+  for (const KeptOutput& kept : program_.kept) {
+    if (kept.is_in_place) {
+      const std::shared_ptr<ResidentContent>& old =
+          program_.residents[*kept.replaced].tensor->content;
+      // Nobody can come to keep it: this request has the tensor alone.
+      if (old.use_count() == 1) {
+        kept.tensor->content = old;
+        continue;
+      }
+    }
+    // In the order of the stream, which the program's work may outlast: see Conclude.
+    OPSERVE_ASSIGN_OR_RETURN(
+        kept.tensor->content->memory,
+        context_.lane.device().memory().Allocate({.bytes = program_.KeptBytes(kept),
+                                                  .stream = stream_,
+                                                  .tenant = tenant_,
+                                                  .wait_until = call_.deadline(),
+                                                  .is_cancelled = &call_.is_cancelled()}));
+    result_.device_memory_bytes += program_.KeptBytes(kept);
+  }
+  return absl::OkStatus();
+}
+
+bool ProgramRun::IsWorkedIn(const KeptOutput& kept) const {
+  return kept.is_in_place &&
+         kept.tensor->content == program_.residents[*kept.replaced].tensor->content;
 }
 
 absl::StatusOr<std::optional<PinnedBuffer>> ProgramRun::TakePinned(uint64_t bytes) {
@@ -184,6 +236,7 @@ void ProgramRun::PlanPieces() {
 
 absl::Status ProgramRun::CopyInputs() {
   OPSERVE_RETURN_IF_ERROR(FitsStaging() ? CopyPayloadsFromStaging() : CopyPayloadsDirectly());
+  OPSERVE_RETURN_IF_ERROR(CopyLiterals());
   for (size_t i = 0; i < windows_.size(); ++i) {
     OPSERVE_ASSIGN_OR_RETURN(const uint64_t bytes, windows_[i].CopyToDevice(MemoryOfWindow(i)));
     result_.copied_to_device_bytes += bytes;
@@ -241,6 +294,13 @@ absl::Status ProgramRun::CopyPayloadsDirectly() {
   return absl::OkStatus();
 }
 
+// They lie in pageable memory, which is small: the call copies before it returns.
+absl::Status ProgramRun::CopyLiterals() {
+  if (program_.literals.empty()) return absl::OkStatus();
+  result_.copied_to_device_bytes += program_.literals.size();
+  return CopyToDevice(program_.literals, At(plan().literals));
+}
+
 absl::Status ProgramRun::CopyToDevice(absl::string_view bytes, void* to) {
   return AclCallStatus(acl_, "aclrtMemcpyAsync",
                        acl_.aclrtMemcpyAsync(to, bytes.size(), bytes.data(), bytes.size(),
@@ -248,10 +308,20 @@ absl::Status ProgramRun::CopyToDevice(absl::string_view bytes, void* to) {
 }
 
 absl::Status ProgramRun::LaunchAll() {
+  auto slice_end = program_.slice_ends.begin();
   for (uint32_t i = 0; i < program_.invocations.size(); ++i) {
     OPSERVE_RETURN_IF_ERROR(InInvocation(program_, i, Launch(i)));
+    if (slice_end == program_.slice_ends.end() || *slice_end != i + 1) continue;
+    OPSERVE_RETURN_IF_ERROR(AwaitSlice());
+    ++slice_end;
   }
   return absl::OkStatus();
+}
+
+absl::Status ProgramRun::AwaitSlice() {
+  OPSERVE_RETURN_IF_ERROR(context_.lane.Synchronize(context_.execution_timeout, call_.deadline()));
+  context_.BeginStep();
+  return call_.Check();
 }
 
 // Stage two of one invocation.
@@ -273,12 +343,13 @@ absl::Status ProgramRun::Launch(uint32_t index) {
   for (const BoundInput& input : invocation.inputs) {
     inputs.push_back(AddressOf(input));
     if (!input.output) continue;
-    // The function changes what it is given: that is the output, which begins as a copy.
+    // The function changes what it is given: that is the output, which begins as a copy, or is a
+    // resident tensor's own memory.
     void* const copy = outputs[*input.output];
     const int64_t bytes = NumBytes(input.spec);
-    if (bytes > 0) {
-      const char* from =
-          static_cast<const char*>(inputs.back()) + input.offset * DtypeBytes(input.spec.dtype);
+    const char* from =
+        static_cast<const char*>(inputs.back()) + input.offset * DtypeBytes(input.spec.dtype);
+    if (bytes > 0 && from != copy) {
       OPSERVE_RETURN_IF_ERROR(AclCallStatus(
           acl_, "aclrtMemcpyAsync",
           acl_.aclrtMemcpyAsync(copy, static_cast<size_t>(bytes), from, static_cast<size_t>(bytes),
@@ -299,7 +370,10 @@ void* ProgramRun::AddressOf(const BoundInput& input) const {
     return At(plan().payloads[payload->payload]);
   }
   if (const auto* resident = std::get_if<ResidentSource>(&input.source)) {
-    return program_.residents[resident->resident]->memory.data();
+    return program_.residents[resident->resident].tensor->content->memory.data();
+  }
+  if (const auto* literal = std::get_if<LiteralSource>(&input.source)) {
+    return At(plan().literals + literal->offset);
   }
   if (const auto* shared = std::get_if<SharedSource>(&input.source)) {
     return windows_[shared->window].Address();
@@ -308,7 +382,9 @@ void* ProgramRun::AddressOf(const BoundInput& input) const {
 }
 
 void* ProgramRun::OutputAddress(const OutputRef& output) const {
-  const std::optional<uint32_t> window = program_.output(output).window;
+  const BoundOutput& bound = program_.output(output);
+  if (bound.kept) return program_.kept[*bound.kept].tensor->content->memory.data();
+  const std::optional<uint32_t> window = bound.window;
   return window ? windows_[*window].Address() : At(plan().outputs[program_.position(output)]);
 }
 
@@ -331,9 +407,8 @@ absl::Status ProgramRun::CopyResults() {
     if (bytes == 0) continue;
     OPSERVE_RETURN_IF_ERROR(
         AclCallStatus(acl_, "aclrtMemcpy",
-                      acl_.aclrtMemcpy(output.data.data(), bytes,
-                                       At(plan().outputs[program_.position(output.source)]), bytes,
-                                       ACL_MEMCPY_DEVICE_TO_HOST)));
+                      acl_.aclrtMemcpy(output.data.data(), bytes, OutputAddress(output.source),
+                                       bytes, ACL_MEMCPY_DEVICE_TO_HOST)));
     result_.copied_from_device_bytes += bytes;
   }
   for (WindowTransfer& window : windows_) {
@@ -342,6 +417,15 @@ absl::Status ProgramRun::CopyResults() {
     result_.shared_from_device_bytes += bytes;
   }
   return absl::OkStatus();
+}
+
+// Before the stream is said to be idle, or to have been aborted.
+void ProgramRun::GiveUpKept() {
+  for (const KeptOutput& kept : program_.kept) {
+    if (IsWorkedIn(kept) && is_launched_)
+      program_.residents[*kept.replaced].tensor->is_broken = true;
+    kept.tensor->content = std::make_shared<ResidentContent>();
+  }
 }
 
 void ProgramRun::Conclude() {
@@ -354,7 +438,12 @@ void ProgramRun::Conclude() {
   // A stream that had to be given up keeps its blocks to itself.
   const bool is_idle =
       context_.lane.stream() == stream_ && device.state() != DeviceState::kQuarantined;
-  if (is_idle && status_.ok()) device.memory().StreamIsIdle(stream_);
+  if (is_idle && status_.ok()) {
+    for (const KeptOutput& kept : program_.kept) {
+      device.memory().LeaveStream(kept.tensor->content->memory);
+    }
+    device.memory().StreamIsIdle(stream_);
+  }
   if (is_idle && !status_.ok()) device.memory().StreamWasAborted(stream_);
   // Work that could not be stopped may still use the caller's memory.
   for (size_t i = 0; i < windows_.size() && !is_idle; ++i) {

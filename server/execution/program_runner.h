@@ -24,8 +24,9 @@ struct ProgramResult {
     OutputRef source;
     std::string name;  // BoundInvocation::OutputName
     TensorSpec spec;
-    PinnedBuffer data;  // contiguous; empty if it is in shared memory
+    PinnedBuffer data;  // contiguous; empty if it is elsewhere
     std::optional<v1::SharedMemoryRange> range = std::nullopt;  // of shared memory, where it is
+    std::optional<uint32_t> kept = std::nullopt;  // position in Program::kept, if it stays
   };
   std::vector<Output> outputs;  // in the order of Program::results
   int32_t device = 0;
@@ -69,12 +70,14 @@ class ProgramRun {
   bool IsOver() const { return context_.lane.IsIdle(); }
 
   // Waits for the device and copies the results back. Whatever the outcome, the lane is idle
-  // afterwards (or its device not ready) and all device memory is back in its pool.
+  // afterwards (or its device not ready) and all device memory is back in its pool, but for that of
+  // outputs that stay: Program::kept has it. A resident tensor whose memory was worked in is broken
+  // if the run fails after that.
   //
   // Errors: those of CallState::Check, DeviceMemoryPool::Allocate, PinnedPool::Allocate,
   // AclCallStatus and StreamLane::Synchronize, with operator and invocation added;
-  // kFailedPrecondition with reason "amplification" (too much workspace) or "tensor_lost" (the
-  // device was reset since a resident tensor was found).
+  // kFailedPrecondition with reason "amplification" (too much workspace), "tensor_lost" (the device
+  // was reset since a resident tensor was found, or another run broke it) or "tensor_version".
   absl::StatusOr<ProgramResult> Finish();
 
  private:
@@ -85,6 +88,8 @@ class ProgramRun {
   absl::StatusOr<bool> TakeMemory();
   absl::StatusOr<std::optional<PinnedBuffer>> TakePinned(uint64_t bytes);
   absl::StatusOr<std::optional<DeviceBuffer>> TakeDeviceMemory();
+  // Takes the memory of outputs that stay; waits for it.
+  absl::Status TakeKeptMemory();
   void CountPlans();
   absl::Status CopyInputs();
   absl::Status LaunchAll();
@@ -92,6 +97,8 @@ class ProgramRun {
   // Of Finish.
   absl::Status AwaitStream();
   absl::Status CopyResults();
+  // Of a run that failed.
+  void GiveUpKept();
   // Reports a device that broke, and the state of the stream.
   void Conclude();
 
@@ -109,14 +116,18 @@ class ProgramRun {
   bool FitsStaging() const { return PayloadExtent().size() <= context_.staging.size(); }
   absl::Status CopyPayloadsFromStaging();
   absl::Status CopyPayloadsDirectly();
+  absl::Status CopyLiterals();
   absl::Status CopyToDevice(absl::string_view bytes, void* to);
   absl::Status Launch(uint32_t index);
+  // Waits for what was launched, so that a long program is watched, and can be ended, in slices.
+  absl::Status AwaitSlice();
   void* At(uint64_t offset) const {
     return memory_.data() == nullptr ? nullptr : static_cast<char*>(memory_.data()) + offset;
   }
   void* MemoryOfWindow(size_t window) const;  // of one that is copied
   void* AddressOf(const BoundInput& input) const;
   void* OutputAddress(const OutputRef& output) const;
+  bool IsWorkedIn(const KeptOutput& kept) const;
 
   const Program& program_;
   const absl::Span<const codec::Payload> payloads_;

@@ -127,24 +127,30 @@ absl::StatusOr<ResidentTensors::Reservation> ResidentTensors::Reserve(uint32_t t
   return Reservation(this, tenant, device, bytes);
 }
 
-absl::StatusOr<ResidentTensors::Added> ResidentTensors::Add(
-    Reservation reservation, std::shared_ptr<const ResidentTensor> tensor, absl::Duration lease,
-    absl::Time now) {
-  Added added = {.handle = NewHandle(*tensor), .lease_end = now + Lease(lease)};
+absl::StatusOr<std::vector<ResidentTensors::Added>> ResidentTensors::Add(std::vector<New> tensors,
+                                                                         absl::Time now) {
+  std::vector<Added> added;
+  for (const New& one : tensors) added.push_back({NewHandle(*one.tensor), now + Lease(one.lease)});
   absl::MutexLock lock(&mutex_);
-  if (WasReset(tensor->device, tensor->device_generation)) {
-    return Lost("its device was reset during the upload");
+  for (const New& one : tensors) {
+    if (WasReset(one.tensor->device, one.tensor->device_generation)) {
+      return Lost("its device was reset before it was complete");
+    }
   }
-  reservation.owner_ = nullptr;  // the entry is what counts from now on
-  entries_.emplace(added.handle, Entry{.tenant = reservation.tenant_,
-                                       .bytes = reservation.bytes_,
-                                       .lease_end = added.lease_end,
-                                       .tensor = std::move(tensor)});
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    Reservation& reservation = tensors[i].reservation;
+    reservation.owner_ = nullptr;  // the entry is what counts from now on
+    entries_.emplace(added[i].handle, Entry{.tenant = reservation.tenant_,
+                                            .bytes = reservation.bytes_,
+                                            .lease_end = added[i].lease_end,
+                                            .tensor = std::move(tensors[i].tensor)});
+  }
   return added;
 }
 
-absl::StatusOr<std::shared_ptr<const ResidentTensor>> ResidentTensors::Find(
-    uint32_t tenant, absl::string_view handle, absl::Time now) const {
+absl::StatusOr<std::shared_ptr<ResidentTensor>> ResidentTensors::Find(uint32_t tenant,
+                                                                      absl::string_view handle,
+                                                                      absl::Time now) const {
   absl::MutexLock lock(&mutex_);
   OPSERVE_ASSIGN_OR_RETURN(const auto entry, FindEntry(tenant, handle, now));
   return entry->second.tensor;
@@ -178,6 +184,7 @@ uint32_t ResidentTensors::Release(uint32_t tenant, absl::Span<const std::string>
 }
 
 void ResidentTensors::Expire(absl::Time now) {
+  claims_.Expire(now);
   Forgotten forgotten;
   absl::MutexLock lock(&mutex_);
   for (auto entry = entries_.begin(); entry != entries_.end();) {
@@ -234,7 +241,10 @@ bool ResidentTensors::IsUsable(const Entry& entry, uint32_t tenant, absl::Time n
 absl::StatusOr<ResidentTensors::Entries::const_iterator> ResidentTensors::FindEntry(
     uint32_t tenant, absl::string_view handle, absl::Time now) const {
   const auto entry = entries_.find(handle);
-  if (entry != entries_.end() && IsUsable(entry->second, tenant, now)) return entry;
+  if (entry != entries_.end() && IsUsable(entry->second, tenant, now)) {
+    if (entry->second.tensor->is_broken) return Lost("a request that worked in its memory failed");
+    return entry;
+  }
   // From here on the handle's own bytes decide, so nobody learns whether it is another tenant's.
   const absl::Status unknown = MakeError(
       Reason::kTensorUnknown, "no resident tensor has this handle, or its lease has ended");

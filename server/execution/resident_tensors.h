@@ -20,24 +20,14 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "proto/dtypes/tensor_spec.h"
-#include "server/device/memory_pool.h"
+#include "server/execution/resident_tensor.h"
+#include "server/execution/tensor_claims.h"
 
 namespace opserve::server {
 
-// A tensor in device memory: contiguous, complete, never changed. Holding one keeps its memory,
-// also after its release; the memory is void once its device was reset (Device::generation).
-struct ResidentTensor {
-  TensorSpec spec;
-  int32_t device = 0;
-  uint64_t device_generation = 0;
-  DeviceBuffer memory;
-  std::shared_ptr<void> zone_share;  // of its tenant's device memory, for as long as it lives
-};
-
 struct ResidentLimits {
   uint64_t max_bytes_per_tenant = uint64_t{4} << 30;
-  uint32_t max_tensors_per_tenant = 1024;
+  uint32_t max_tensors_per_tenant = 16384;
   absl::Duration default_lease = absl::Minutes(10);
   absl::Duration max_lease = absl::Hours(1);
   absl::Duration grace = absl::Seconds(30);
@@ -84,17 +74,22 @@ class ResidentTensors {
   absl::StatusOr<Reservation> Reserve(uint32_t tenant, int32_t device, uint64_t bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Makes `tensor`, of the reserved size and on the reserved device, known under a new handle.
-  // `lease`: zero for the default, cut to the longest.
-  // kFailedPrecondition (reason "tensor_lost"): the device was reset since the reservation's upload
-  // began.
-  absl::StatusOr<Added> Add(Reservation reservation, std::shared_ptr<const ResidentTensor> tensor,
-                            absl::Duration lease, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A tensor to become known, of the reserved size and on the reserved device.
+  struct New {
+    Reservation reservation;
+    std::shared_ptr<ResidentTensor> tensor;
+    absl::Duration lease;  // zero for the default, cut to the longest
+  };
+
+  // Makes the tensors known under new handles, which are given in their order: all or, on an error,
+  // none.
+  // kFailedPrecondition (reason "tensor_lost"): the device was reset since the tensors were begun.
+  absl::StatusOr<std::vector<Added>> Add(std::vector<New> tensors, absl::Time now)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // kNotFound (reason "tensor_unknown"), kFailedPrecondition (reason "tensor_lost").
-  absl::StatusOr<std::shared_ptr<const ResidentTensor>> Find(uint32_t tenant,
-                                                             absl::string_view handle,
-                                                             absl::Time now) const
+  absl::StatusOr<std::shared_ptr<ResidentTensor>> Find(uint32_t tenant, absl::string_view handle,
+                                                       absl::Time now) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Sets each lease's end to `now` + `lease` unless it is later already. All or, on an error of
@@ -108,7 +103,7 @@ class ResidentTensors {
   uint32_t Release(uint32_t tenant, absl::Span<const std::string> handles)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Forgets tensors whose lease and grace have passed.
+  // Forgets tensors whose lease and grace have passed, and ends waits for claims that have expired.
   void Expire(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Device `device` was reset and has `generation` now: forgets its tensors; their handles are
@@ -123,16 +118,19 @@ class ResidentTensors {
 
   const ResidentLimits& limits() const { return limits_; }
 
+  // Who uses which of the tensors, and who waits.
+  TensorClaims& claims() { return claims_; }
+
  private:
   struct Entry {
     uint32_t tenant = 0;
     uint64_t bytes = 0;  // as reserved
     absl::Time lease_end;
-    std::shared_ptr<const ResidentTensor> tensor;
+    std::shared_ptr<ResidentTensor> tensor;
   };
   using Entries = absl::flat_hash_map<std::string, Entry>;  // by handle
   // Tensors leave the books with mutex_ held, and memory when it is free again.
-  using Forgotten = std::vector<std::shared_ptr<const ResidentTensor>>;
+  using Forgotten = std::vector<std::shared_ptr<ResidentTensor>>;
   using TenantAndDevice = std::pair<uint32_t, int32_t>;
 
   bool IsUsable(const Entry& entry, uint32_t tenant, absl::Time now) const;
@@ -147,6 +145,7 @@ class ResidentTensors {
   void Forget(Entries::iterator entry, Forgotten* forgotten) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ResidentLimits limits_;
+  TensorClaims claims_;
   const std::string run_;  // random, in every handle of this object's
   mutable absl::Mutex mutex_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);

@@ -37,7 +37,7 @@ absl::Status TakeMemory(const CallState& call, uint32_t tenant, LaneContext& con
                                                .wait_until = call.deadline(),
                                                .is_cancelled = &call.is_cancelled()});
   context.BeginStep();
-  OPSERVE_ASSIGN_OR_RETURN(tensor->memory, std::move(memory));
+  OPSERVE_ASSIGN_OR_RETURN(tensor->content->memory, std::move(memory));
   return absl::OkStatus();
 }
 
@@ -48,10 +48,10 @@ absl::Status Copy(const AclLibrary& acl, void* to, const void* from, size_t byte
 
 absl::Status CopyPieces(const UploadChunk& chunk, const CallState& call, uint32_t tenant,
                         LaneContext& context, ResidentTensor* tensor) {
-  if (tensor->memory.data() == nullptr) {
+  if (tensor->content->memory.data() == nullptr) {
     OPSERVE_RETURN_IF_ERROR(TakeMemory(call, tenant, context, tensor));
   }
-  char* to = static_cast<char*>(tensor->memory.data()) + chunk.offset;
+  char* to = static_cast<char*>(tensor->content->memory.data()) + chunk.offset;
   for (absl::string_view piece : chunk.payload.pieces) {
     OPSERVE_RETURN_IF_ERROR(Copy(context.lane.device().acl(), to, piece.data(), piece.size(),
                                  ACL_MEMCPY_HOST_TO_DEVICE));
@@ -60,10 +60,10 @@ absl::Status CopyPieces(const UploadChunk& chunk, const CallState& call, uint32_
   return absl::OkStatus();
 }
 
-absl::Status CopyToHost(const ResidentTensor& tensor, uint64_t offset, uint64_t bytes,
+absl::Status CopyToHost(const ResidentContent& content, uint64_t offset, uint64_t bytes,
                         LaneContext& context, PinnedBuffer* to) {
   OPSERVE_ASSIGN_OR_RETURN(*to, context.pinned.Allocate(bytes, context.pinned_allowance));
-  const char* from = static_cast<const char*>(tensor.memory.data()) + offset;
+  const char* from = static_cast<const char*>(content.memory.data()) + offset;
   return Copy(context.lane.device().acl(), to->data(), from, bytes, ACL_MEMCPY_DEVICE_TO_HOST);
 }
 
@@ -82,12 +82,13 @@ absl::Status CopyToDevice(const UploadChunk& chunk, const CallState& call, uint3
   return ReportLoss(CopyPieces(chunk, call, tenant, context, tensor), context.lane.device());
 }
 
-absl::StatusOr<DownloadChunk> CopyFromDevice(const ResidentTensor& tensor, uint64_t offset,
+absl::StatusOr<DownloadChunk> CopyFromDevice(const ResidentTensor& tensor,
+                                             const ResidentContent& content, uint64_t offset,
                                              uint64_t bytes, LaneContext& context) {
   OPSERVE_RETURN_IF_ERROR(CheckGeneration(tensor, context.lane.device()));
   DownloadChunk chunk;
   OPSERVE_RETURN_IF_ERROR(
-      ReportLoss(CopyToHost(tensor, offset, bytes, context, &chunk.data), context.lane.device()));
+      ReportLoss(CopyToHost(content, offset, bytes, context, &chunk.data), context.lane.device()));
   chunk.crc32c =
       codec::Crc32c(absl::string_view(static_cast<const char*>(chunk.data.data()), bytes));
   return chunk;

@@ -67,7 +67,13 @@ absl::Status DownloadCall::Start() {
                                                tensor_->spec.shape.end());
   first.mutable_header()->set_chunk_bytes(chunk_bytes_);
   Write(codec::BuildPayloadMessage(first, {}));
+  if (BeginReading(*tensor_)) TakeContent();
   return absl::OkStatus();
+}
+
+void DownloadCall::TakeContent() {
+  content_ = tensor_->content;
+  EndReading();
 }
 
 void DownloadCall::Write(const grpc::ByteBuffer& message) {
@@ -110,18 +116,22 @@ absl::Status DownloadCall::CopyNext() {
   const uint64_t bytes = std::min(chunk_bytes_, total_bytes_ - offset);
   copied_bytes_ += bytes;
   return Submit(tensor_->device, bytes, [this, offset, bytes](LaneContext& lane) -> absl::Status {
-    OPSERVE_ASSIGN_OR_RETURN(chunk_, CopyFromDevice(*tensor_, offset, bytes, lane));
+    OPSERVE_ASSIGN_OR_RETURN(chunk_, CopyFromDevice(*tensor_, *content_, offset, bytes, lane));
     return absl::OkStatus();
   });
 }
 
 void DownloadCall::OnStepEnded(const absl::Status& status) {
-  if (status.ok()) {
-    context_.metrics->RecordCopies(CopyPath::kGrpc, 0, chunk_->data.size());
-    Proceed();
-  } else {
+  if (!status.ok()) {
     Fail(status);
+    return;
   }
+  if (content_ == nullptr) {
+    TakeContent();
+  } else {
+    context_.metrics->RecordCopies(CopyPath::kGrpc, 0, chunk_->data.size());
+  }
+  Proceed();
 }
 
 void DownloadCall::OnDeadline(const absl::Status& status) {
@@ -139,6 +149,7 @@ void DownloadCall::Fail(const absl::Status& status) {
 
 void DownloadCall::Finish() {
   tensor_.reset();
+  content_.reset();
   chunk_.reset();
   is_finished_ = true;
   ExpectEvent();

@@ -36,6 +36,8 @@ class DownloadCall final : public TransferCall {
   absl::Status Start();
   // Does whatever can be done now.
   void Proceed();
+  // Keeps the tensor's content, as it is now, whatever becomes of the tensor.
+  void TakeContent();
   absl::Status CopyNext();
   void Write(const grpc::ByteBuffer& message);
   // The first error ends the call.
@@ -48,7 +50,8 @@ class DownloadCall final : public TransferCall {
   MemberEvent<DownloadCall, &DownloadCall::OnWritten> written_{this};
   MemberEvent<DownloadCall, &DownloadCall::OnFinished> finished_{this};
 
-  std::shared_ptr<const ResidentTensor> tensor_;
+  std::shared_ptr<ResidentTensor> tensor_;
+  std::shared_ptr<const ResidentContent> content_;  // null before its claim is granted
   uint64_t total_bytes_ = 0;
   uint64_t chunk_bytes_ = 0;
   uint64_t copied_bytes_ = 0;           // of the chunks whose step was submitted

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/status/error.h"
 #include "server/rpc/pinned_slice.h"
+#include "server/rpc/tensor_service.h"
 
 namespace opserve::server {
 namespace {
@@ -36,6 +37,14 @@ v1::Receipt::PoolOutcome ToProto(DeviceMemoryPool::Outcome outcome) {
       break;
   }
   return v1::Receipt::POOL_OUTCOME_UNSPECIFIED;
+}
+
+void FillKept(const KeptTensor& kept, int32_t device, v1::Result* to) {
+  to->mutable_tensor()->set_resident_tensor(kept.handle);
+  v1::KeptTensor* said = to->mutable_kept();
+  if (kept.is_new) *said->mutable_lease_end() = ToTimestamp(kept.lease_end);
+  said->set_version(kept.version);
+  said->set_device(static_cast<uint32_t>(device));
 }
 
 void FillTimes(const StageClock& clock, v1::Receipt* receipt) {
@@ -81,8 +90,9 @@ v1::Receipt::PoolOutcome PoolOutcomeOf(const ProgramResult& result) {
                                         : v1::Receipt::POOL_OUTCOME_UNSPECIFIED;
 }
 
-ExecuteAnswer BuildExecuteAnswer(ProgramResult result, bool want_receipt, AnswerMemory memory,
-                                 const TraceContext& trace, StageClock* clock) {
+ExecuteAnswer BuildExecuteAnswer(ProgramResult result, absl::Span<const KeptTensor> kept,
+                                 bool want_receipt, AnswerMemory memory, const TraceContext& trace,
+                                 StageClock* clock) {
   ExecuteAnswer answer;
   for (ProgramResult::Output& output : result.outputs) {
     v1::Result* to = answer.header.add_results();
@@ -92,6 +102,10 @@ ExecuteAnswer BuildExecuteAnswer(ProgramResult result, bool want_receipt, Answer
     to->mutable_tensor()->mutable_shape()->Add(output.spec.shape.begin(), output.spec.shape.end());
     if (output.range) {
       *to->mutable_tensor()->mutable_shared_memory() = *std::move(output.range);
+      continue;
+    }
+    if (output.kept) {
+      FillKept(kept[*output.kept], result.device, to);
       continue;
     }
     to->mutable_tensor()->set_payload(static_cast<uint32_t>(answer.payloads.size()));

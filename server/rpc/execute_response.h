@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "grpcpp/support/slice.h"
 #include "opserve/v1/operator_service.pb.h"
 #include "server/execution/program.h"
@@ -14,10 +17,18 @@
 
 namespace opserve::server {
 
+// A result that stays on the device.
+struct KeptTensor {
+  std::string handle;
+  bool is_new = false;                          // else it replaced the content of a tensor
+  absl::Time lease_end = absl::InfinitePast();  // of a new one
+  uint64_t version = 1;
+};
+
 // Never changed once it is complete, so that several calls can send the same one.
 struct ExecuteAnswer {
   v1::ExecuteResponse header;         // without payloads
-  std::vector<grpc::Slice> payloads;  // of header.results that are not in shared memory, one each
+  std::vector<grpc::Slice> payloads;  // of header.results that travel, one each
 };
 
 // Where the payloads of an answer are.
@@ -34,8 +45,9 @@ absl::Status CheckResponseFits(const Program& program, uint64_t limit);
 // Where the pool found the program's memory.
 v1::Receipt::PoolOutcome PoolOutcomeOf(const ProgramResult& result);
 
-// Books Stage::kWrite. `trace`: for the receipt.
-ExecuteAnswer BuildExecuteAnswer(ProgramResult result, bool want_receipt, AnswerMemory memory,
-                                 const TraceContext& trace, StageClock* clock);
+// Books Stage::kWrite. `kept`: by position in Program::kept. `trace`: for the receipt.
+ExecuteAnswer BuildExecuteAnswer(ProgramResult result, absl::Span<const KeptTensor> kept,
+                                 bool want_receipt, AnswerMemory memory, const TraceContext& trace,
+                                 StageClock* clock);
 
 }  // namespace opserve::server

@@ -15,6 +15,7 @@
 #include "server/rpc/idempotency_cache.h"
 #include "server/rpc/refusal.h"
 #include "server/rpc/request_trace.h"
+#include "server/rpc/tensor_effects.h"
 #include "server/scheduling/execution_request.h"
 
 namespace opserve::server {
@@ -23,7 +24,7 @@ namespace {
 // As many tensors as a list may have (catalog::kMaxListLength).
 constexpr size_t kMaxPayloads = 4096;
 // More parts than any request has beside its payloads.
-constexpr size_t kMaxHeaderFields = 4096;
+constexpr size_t kMaxHeaderFields = 65536;
 
 // For metrics: of a request that is not bound, or not yet, and of one that is.
 int OperatorOf(const ExecuteContext& context, const v1::ExecuteRequest& request) {
@@ -125,6 +126,34 @@ void CheckAgain(ShadowChecks& checks, ExecutionRequest& request, const Execution
                 .results = std::move(results)});
 }
 
+// Hands the task to a device when its turn with the program's resident tensors comes.
+absl::Status SubmitInTurn(ExecuteContext& context, const std::shared_ptr<CallState>& call,
+                          TensorClaims::Ticket ticket, absl::Span<const TensorClaims::Wish> wishes,
+                          std::unique_ptr<LaneTask> task) {
+  TensorClaims& claims = context.residents->claims();
+  const auto waiting = std::make_shared<std::unique_ptr<LaneTask>>(std::move(task));
+  const auto refuse = [waiting](const absl::Status& status) {
+    const std::unique_ptr<LaneTask> refused = std::move(*waiting);
+    refused->Refuse(status);
+  };
+  const auto leave = [&claims, ticket, refuse, call = call.get()] {
+    if (claims.Withdraw(ticket)) refuse(call->Check());
+  };
+  const bool can_be_cancelled = call->OnCancel(leave);
+  const auto on_end = [&context, waiting, refuse,
+                       call = call.get()](TensorClaims::Outcome outcome) {
+    absl::Status status = outcome == TensorClaims::Outcome::kExpired
+                              ? call->Check()
+                              : context.scheduler->Submit(waiting.get());
+    if (!status.ok()) refuse(status);
+  };
+  if (claims.Claim(ticket, wishes, call->deadline(), on_end)) {
+    return context.scheduler->Submit(waiting.get());
+  }
+  if (!can_be_cancelled) leave();
+  return absl::OkStatus();
+}
+
 // Hands the program to a device; `on_end` is called if and only if the result is OK.
 // `run`: of the idempotency cache, if the request has a key.
 absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program program,
@@ -133,10 +162,43 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
   // The results count against the connection until their memory is free: once an answer to be
   // remembered is copied, else once it has been read.
   const uint64_t connection = ConnectionKey(*input.rpc, input.tenant->id());
+  OPSERVE_ASSIGN_OR_RETURN(
+      TensorEffects booked,
+      TensorEffects::Book(*context.scheduler, *context.residents, input.tenant->id(), &program));
+  const auto effects = std::make_shared<TensorEffects>(std::move(booked));
+  // What changes tensors is not run before there is room to remember that it was.
+  const bool has_effects = program.has_effects();
+  if (run && has_effects &&
+      !context.idempotency->Reserve(*run, program.results.size(), program.result_bytes,
+                                    absl::Now())) {
+    return MakeError(Reason::kTenantMemory,
+                     "there is no room to remember the answer of a request that changes resident "
+                     "tensors; nothing was done");
+  }
+  std::vector<TensorClaims::Wish> wishes;
+  for (const BoundResident& resident : program.residents) {
+    wishes.push_back({resident.tensor.get(), resident.is_alone()});
+  }
+  const TensorClaims::Ticket ticket = wishes.empty() ? 0 : context.residents->claims().NewTicket();
+  // Ends with the task, which is when nobody needs the tensors any more.
+  const std::shared_ptr<void> claim(nullptr,
+                                    [&claims = context.residents->claims(), ticket](void*) {
+                                      if (ticket != 0) claims.Release(ticket);
+                                    });
   input.clock.Book(Stage::kValidate);
-  auto done = [&context, run, want_receipt = input.header.want_receipt(),
+  auto done = [&context, run, effects, has_effects, claim,
+               want_receipt = input.header.want_receipt(),
                end = OpenEnd(input, OperatorOf(program)), on_end = std::move(on_end)](
                   ExecutionRequest& request, absl::StatusOr<ProgramResult> result) mutable {
+    std::vector<KeptTensor> kept;
+    if (result.ok() && has_effects) {
+      auto committed = effects->Commit(request.program(), absl::Now());
+      if (committed.ok()) {
+        kept = *std::move(committed);
+      } else {
+        result = committed.status();
+      }
+    }
     if (context.request_log->Wants(end.trace, result.status(), request.clock())) {
       end.details = DetailsOf(request.program(), result);
     }
@@ -148,14 +210,15 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
       context.metrics->RecordCopies(CopyPath::kShm, shared_to, shared_from);
       end.device = result->device;
       const bool is_remembered =
-          run && context.idempotency->Reserve(*run, result->outputs.size(),
-                                              request.program().result_bytes, absl::Now());
+          run && (has_effects ||
+                  context.idempotency->Reserve(*run, result->outputs.size(),
+                                               request.program().result_bytes, absl::Now()));
       // An answer that is remembered is kept for minutes, while the results' own buffers are
       // page-locked memory of a pool that all requests share.
       const AnswerMemory memory =
           is_remembered ? AnswerMemory::kCopied : AnswerMemory::kResultBuffers;
-      ExecuteAnswer answer =
-          BuildExecuteAnswer(*std::move(result), want_receipt, memory, end.trace, &request.clock());
+      ExecuteAnswer answer = BuildExecuteAnswer(*std::move(result), kept, want_receipt, memory,
+                                                end.trace, &request.clock());
       if (run && !is_remembered && want_receipt) {
         answer.header.mutable_receipt()->set_not_remembered(true);
       }
@@ -170,10 +233,11 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
     if (end.status.ok() && checks.Draw()) CheckAgain(checks, request, end);
   };
   std::unique_ptr<LaneTask> task = std::make_unique<ExecutionRequest>(
-      std::move(input.message), std::move(program), std::move(call), input.tenant->id(), connection,
+      std::move(input.message), std::move(program), call, input.tenant->id(), connection,
       ToPriority(input.header.priority()), context.scheduler->costs(), input.clock,
       std::move(done));
-  return context.scheduler->Submit(&task);
+  if (wishes.empty()) return context.scheduler->Submit(&task);
+  return SubmitInTurn(context, call, ticket, wishes, std::move(task));
 }
 
 void StartOnce(ExecuteContext& context, ExecutionInput input, const OnExecutionEnd& on_end) {

@@ -146,6 +146,8 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   execute_.limits.max_program_bytes = config.max_request_bytes;
   execute_.limits.max_output_ratio = config.max_output_ratio;
   execute_.limits.max_work = config.max_request_work;
+  execute_.limits.max_program_work =
+      std::min(config.max_program_work, config.queue_work_per_tenant);
   execute_.max_response_bytes = config.max_message_bytes;
   execute_.default_deadline = config.default_deadline;
   execute_.max_deadline = config.max_deadline;

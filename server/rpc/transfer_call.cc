@@ -62,22 +62,53 @@ absl::Status TransferCall::Submit(int32_t device, uint64_t result_bytes, Transfe
       TaskDemand{.tenant = tenant_,
                  .pinned_bytes = PinnedPool::BlockBytes(result_bytes),
                  .connection = result_bytes > 0 ? ConnectionKey(rpc_, tenant_) : 0},
-      std::move(step), [this](const absl::Status& status) {
-        {
-          absl::MutexLock lock(&step_mutex_);
-          step_status_ = status;
-        }
-        step_alarm_.Set(queue_, gpr_inf_past(GPR_CLOCK_REALTIME), &step_event_);
-      });
-  // Before the device's thread could end it.
+      std::move(step), [this](const absl::Status& status) { EndStep(status); });
+  BeginStep();
+  absl::Status status = context_.scheduler->Submit(&task);
+  if (!status.ok()) TakeBackStep();
+  return status;
+}
+
+bool TransferCall::BeginReading(const ResidentTensor& tensor) {
+  TensorClaims& claims = context_.residents->claims();
+  claim_ = claims.NewTicket();
+  BeginStep();
+  const auto leave = [this, &claims] {
+    if (claims.Withdraw(claim_)) EndStep(state_->Check());
+  };
+  const bool can_be_cancelled = state_->OnCancel(leave);
+  const TensorClaims::Wish wish{&tensor};
+  // The call's own alarm sees to its deadline.
+  const bool is_granted =
+      claims.Claim(claim_, {&wish, 1}, absl::InfiniteFuture(),
+                   [this](TensorClaims::Outcome) { EndStep(absl::OkStatus()); });
+  if (is_granted) {
+    TakeBackStep();
+  } else if (!can_be_cancelled) {
+    leave();
+  }
+  return is_granted;
+}
+
+void TransferCall::EndReading() { context_.residents->claims().Release(claim_); }
+
+// Before another thread could end it.
+void TransferCall::BeginStep() {
   step_is_running_ = true;
   ExpectEvent();
-  absl::Status status = context_.scheduler->Submit(&task);
-  if (!status.ok()) {
-    step_is_running_ = false;
-    --events_to_come_;
+}
+
+void TransferCall::TakeBackStep() {
+  step_is_running_ = false;
+  --events_to_come_;
+}
+
+void TransferCall::EndStep(const absl::Status& status) {
+  {
+    absl::MutexLock lock(&step_mutex_);
+    step_status_ = status;
   }
-  return status;
+  step_alarm_.Set(queue_, gpr_inf_past(GPR_CLOCK_REALTIME), &step_event_);
 }
 
 grpc::Status TransferCall::End(const absl::Status& status, absl::string_view method) {

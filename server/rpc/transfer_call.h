@@ -42,6 +42,11 @@ class TransferCall {
   absl::Status Submit(int32_t device, uint64_t result_bytes, TransferTask::Step step);
   bool step_is_running() const { return step_is_running_; }
 
+  // Claims the tensor for reading, until EndReading. False: it waits for requests that change it,
+  // as a step; OnStepEnded follows, and if it says OK, the tensor is claimed.
+  bool BeginReading(const ResidentTensor& tensor);
+  void EndReading();
+
   // Ends what the call waits for on a device. A step that has begun still ends by itself.
   void CancelStep() { state_->Cancel(); }
 
@@ -62,6 +67,9 @@ class TransferCall {
   uint32_t tenant_ = 0;               // likewise, if it succeeds
 
  private:
+  void BeginStep();
+  void TakeBackStep();
+  void EndStep(const absl::Status& status);  // on any thread
   void HandleStep(bool ok);
   void HandleDeadline(bool ok);
   void HandleDone(bool ok);
@@ -71,6 +79,7 @@ class TransferCall {
   absl::Mutex step_mutex_;  // orders all of a step before what follows it
   absl::Status step_status_ ABSL_GUARDED_BY(step_mutex_);
   bool step_is_running_ = false;
+  TensorClaims::Ticket claim_ = 0;
   grpc::Alarm deadline_alarm_;
   bool is_in_flight_ = false;  // counted in *context_.in_flight
   int events_to_come_ = 0;

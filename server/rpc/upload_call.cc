@@ -43,11 +43,8 @@ absl::StatusOr<DeviceService*> ChooseDevice(const TensorContext& context, uint32
                                                      absl::StrAppend(out, service->device().id());
                                                    })));
   }
-  if (const auto id = context.residents->DeviceOf(tenant)) {
-    DeviceService* others = scheduler.Find(*id);
-    if (others != nullptr && Scheduler::HasRoom(*others, tenant, bytes)) return others;
-  }
-  if (DeviceService* roomiest = scheduler.Roomiest(tenant)) return roomiest;
+  if (DeviceService* best = scheduler.BestForTensors(*context.residents, tenant, bytes))
+    return best;
   return MakeError(Reason::kDeviceUnavailable, "no device is ready");
 }
 
@@ -185,7 +182,8 @@ absl::Status UploadCall::Start(const v1::UploadHeader& header) {
 }
 
 absl::Status UploadCall::Book() {
-  OPSERVE_ASSIGN_OR_RETURN(tensor_->zone_share, device_->queue().TakeMemory(tenant_, total_bytes_));
+  OPSERVE_ASSIGN_OR_RETURN(tensor_->content->zone_share,
+                           device_->queue().TakeMemory(tenant_, total_bytes_));
   unwritten_bytes_ = total_bytes_;
   device_->queue().AddUnwritten(unwritten_bytes_);
   return absl::OkStatus();
@@ -289,12 +287,13 @@ absl::Status UploadCall::AddTensor(v1::UploadResponse* response) {
                                              total_bytes_, " bytes"));
   }
   const int32_t device = tensor_->device;
-  OPSERVE_ASSIGN_OR_RETURN(
-      ResidentTensors::Added added,
-      context_.residents->Add(std::move(reservation_), std::move(tensor_), lease_, absl::Now()));
-  handle_ = added.handle;
-  response->set_handle(std::move(added.handle));
-  *response->mutable_lease_end() = ToTimestamp(added.lease_end);
+  std::vector<ResidentTensors::New> tensors(1);
+  tensors[0] = {std::move(reservation_), std::move(tensor_), lease_};
+  OPSERVE_ASSIGN_OR_RETURN(const std::vector<ResidentTensors::Added> added,
+                           context_.residents->Add(std::move(tensors), absl::Now()));
+  handle_ = added[0].handle;
+  response->set_handle(handle_);
+  *response->mutable_lease_end() = ToTimestamp(added[0].lease_end);
   response->set_device(static_cast<uint32_t>(device));
   return absl::OkStatus();
 }

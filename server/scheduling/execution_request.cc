@@ -19,6 +19,21 @@ CostModel::Estimate EstimateCost(const Program& program, const CostModel& costs)
   return total;
 }
 
+// Where to wait in between, so that no wait is for much more than 50 ms of work.
+std::vector<uint32_t> SliceEnds(const Program& program, const CostModel& costs) {
+  constexpr absl::Duration kSlice = absl::Milliseconds(50);
+  std::vector<uint32_t> ends;
+  absl::Duration time;
+  for (uint32_t i = 0; i + 1 < program.invocations.size(); ++i) {
+    const CostKey key = program.invocations[i].cost_key();
+    time += costs.EstimateFor(key.op, key.dtype, key.work).time;
+    if (time < kSlice) continue;
+    ends.push_back(i + 1);
+    time = absl::ZeroDuration();
+  }
+  return ends;
+}
+
 // What a thread that has other things to do may start itself: little to copy, and executions like
 // it were over soon.
 bool IsPrompt(const Program& program, const CostModel::Estimate& cost) {
@@ -27,6 +42,7 @@ bool IsPrompt(const Program& program, const CostModel::Estimate& cost) {
   constexpr absl::Duration kLongestTime = absl::Milliseconds(1);
   if (cost.samples < kLeastSamples || cost.time > kLongestTime) return false;
   if (!program.windows.empty()) return false;  // registering memory with a device takes its time
+  if (!program.kept.empty()) return false;     // their memory is waited for
   return program.payload_bytes + program.output_bytes <= kMostBytes;
 }
 
@@ -49,7 +65,9 @@ ExecutionRequest::ExecutionRequest(codec::PayloadMessage message, Program progra
       costs_(costs),
       is_prompt_(IsPrompt(program_, demand().cost)),
       clock_(clock),
-      done_(std::move(done)) {}
+      done_(std::move(done)) {
+  if (program_.invocations.size() > 1) program_.slice_ends = SliceEnds(program_, costs);
+}
 
 bool ExecutionRequest::Queue(LaneContext& lane) {
   clock_.Book(Stage::kQueue);

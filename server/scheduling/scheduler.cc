@@ -114,8 +114,13 @@ DeviceService* Scheduler::Roomiest(uint32_t tenant) const {
   return best;
 }
 
-bool Scheduler::HasRoom(DeviceService& service, uint32_t tenant, uint64_t bytes) {
-  return IsReady(service) && bytes <= Room(service, tenant);
+DeviceService* Scheduler::BestForTensors(const ResidentTensors& residents, uint32_t tenant,
+                                         uint64_t bytes) const {
+  if (const std::optional<int32_t> id = residents.DeviceOf(tenant)) {
+    DeviceService* others = Find(*id);
+    if (others != nullptr && IsReady(*others) && bytes <= Room(*others, tenant)) return others;
+  }
+  return Roomiest(tenant);
 }
 
 DeviceService* Scheduler::IdleDevice(int32_t except_device) const {

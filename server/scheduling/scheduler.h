@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/notification.h"
 #include "absl/types/span.h"
+#include "server/execution/resident_tensors.h"
 #include "server/scheduling/cost_model.h"
 #include "server/scheduling/device_service.h"
 #include "server/scheduling/pinned_zones.h"
@@ -52,10 +53,11 @@ class Scheduler {
 
   // Null: no such device.
   DeviceService* Find(int32_t device) const;
-  // The ready device that can hold most for the tenant's resident tensors; null: none is ready.
-  DeviceService* Roomiest(uint32_t tenant) const;
-  // Whether a device is ready and can hold so much for them.
-  static bool HasRoom(DeviceService& service, uint32_t tenant, uint64_t bytes);
+  // The device for `bytes` bytes of new resident tensors: that of the tenant's others while it is
+  // ready and has room, so that one request can use them together; else the ready one that has most
+  // room. Null: none is ready.
+  DeviceService* BestForTensors(const ResidentTensors& residents, uint32_t tenant,
+                                uint64_t bytes) const;
   // A ready device on which nothing waits and a lane is free; null: there is none.
   DeviceService* IdleDevice(int32_t except_device) const;
   bool HasReadyDevice() const;
@@ -63,6 +65,8 @@ class Scheduler {
   absl::Span<const std::unique_ptr<DeviceService>> devices() const { return devices_; }
 
  private:
+  // The ready device that can hold most for the tenant's resident tensors; null: none is ready.
+  DeviceService* Roomiest(uint32_t tenant) const;
   // For a task of the tenant; null: no other device is ready.
   DeviceService* BestFor(uint32_t tenant, int32_t except_device = -1) const;
   bool MoveFrom(int32_t device, std::unique_ptr<LaneTask>* task) const;

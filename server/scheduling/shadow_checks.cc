@@ -25,7 +25,7 @@ constexpr absl::Duration kMemoryPatience = absl::Seconds(1);
 
 // What is in the memory of a device, or of the caller, may be another thing by now.
 bool CanBeRepeated(const Program& program) {
-  return program.residents.empty() && program.windows.empty();
+  return program.residents.empty() && program.windows.empty() && !program.has_effects();
 }
 
 }  // namespace

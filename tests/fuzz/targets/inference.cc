@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/stubs/logging.h"
 #include "proto/status/error.h"
-#include "server/execution/program.h"
+#include "server/execution/bind_program.h"
 #include "server/rpc/execution_start.h"
 #include "server/rpc/inference/infer_answer.h"
 #include "server/rpc/inference/infer_request.h"
@@ -90,7 +90,8 @@ void CheckParsers(absl::string_view bytes, bool we_accept, const ModelInferReque
 void CheckAnswers(const ModelInferRequest& request, const Program& program) {
   const BoundInvocation& invocation = program.invocations[0];
   ExecuteAnswer answer;
-  for (const OutputRef& ref : program.results) {
+  for (const BoundResult& wanted : program.results) {
+    const OutputRef& ref = wanted.source;
     const BoundOutput& output = invocation.outputs[ref.output];
     v1::Result* result = answer.header.add_results();
     result->mutable_source()->set_output(invocation.OutputName(ref.output));
@@ -115,7 +116,7 @@ void CheckAnswers(const ModelInferRequest& request, const Program& program) {
               response.raw_output_contents_size() == response.outputs_size(),
           "it has the outputs");
     for (int i = 0; i < response.outputs_size(); ++i) {
-      const BoundOutput& output = program.output(program.results[i]);
+      const BoundOutput& output = program.output(program.results[i].source);
       const auto bytes = output.window ? 0 : static_cast<size_t>(NumBytes(output.spec));
       Check(response.raw_output_contents(i) == std::string(bytes, '\0'), "as they are");
     }
@@ -134,7 +135,7 @@ void Translate(const ModelInferRequest& request, codec::PayloadMessage message) 
   const absl::StatusOr<Program> program = BindProgram(
       translated, payload_bytes, *operators,
       {.max_tensor_bytes = kMaxTensorBytes, .max_program_bytes = kMaxProgramBytes},
-      [](absl::string_view) -> absl::StatusOr<std::shared_ptr<const ResidentTensor>> {
+      [](absl::string_view) -> absl::StatusOr<std::shared_ptr<ResidentTensor>> {
         Check(false, "no resident tensor can be named");
         return absl::InternalError("");
       },

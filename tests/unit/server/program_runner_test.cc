@@ -190,7 +190,7 @@ TEST_F(ProgramRunnerTest, AResidentTensorFromBeforeAResetIsNotRead) {
   resident->spec = {v1::DATA_TYPE_FLOAT, {100}};
   resident->device_generation = 7;
   Program program = OnesProgram(100);
-  program.residents.push_back(resident);
+  program.residents.push_back({resident, "handle"});
   program.invocations[0].inputs[1].source = ResidentSource{0};
   StageClock clock;
   LaneContext lane = context();

@@ -1,4 +1,4 @@
-#include "server/execution/program.h"
+#include "server/execution/bind_program.h"
 
 #include <functional>
 #include <memory>
@@ -59,7 +59,7 @@ v1::ExecuteRequest TwoStepRequest() {
 }
 
 // Resident tensors [2,3] of FLOAT: "a" and "b" on device 0, "c" on device 1, "lost" lost.
-absl::StatusOr<std::shared_ptr<const ResidentTensor>> FindNamedResident(absl::string_view handle) {
+absl::StatusOr<std::shared_ptr<ResidentTensor>> FindNamedResident(absl::string_view handle) {
   if (handle == "lost") {
     return MakeError(Reason::kTensorLost, "lost");
   }
@@ -90,7 +90,7 @@ TEST(BindProgramTest, OneInvocation) {
   EXPECT_EQ(invocation.op->descriptor->name, "L1LossBackward");
   EXPECT_EQ(invocation.outputs.at(0).spec, (TensorSpec{v1::DATA_TYPE_FLOAT, {2, 3}}));
   EXPECT_EQ(invocation.inputs[1].strides, (Shape{3, 1}));
-  EXPECT_EQ(program->results, (std::vector<OutputRef>{{0, 0}}));
+  EXPECT_EQ(program->results, (std::vector<BoundResult>{{{0, 0}}}));
   EXPECT_EQ(program->input_bytes, 3 * 24u);
   EXPECT_EQ(program->output_bytes, 24u);
   EXPECT_EQ(program->device(), std::nullopt);
@@ -102,7 +102,7 @@ TEST(BindProgramTest, AnOutputIsReadByALaterInvocation) {
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_EQ(program->invocations[0].outputs.at(0).last_reader, 1u);
   EXPECT_FALSE(program->invocations[0].outputs.at(0).is_result);
-  EXPECT_EQ(program->results, (std::vector<OutputRef>{{1, 0}}));
+  EXPECT_EQ(program->results, (std::vector<BoundResult>{{{1, 0}}}));
 }
 
 TEST(BindProgramTest, AStridedViewMayBeSmallerThanItsPayload) {
@@ -187,7 +187,7 @@ TEST(BindProgramTest, MistakesAreNamed) {
       {"OffsetOverflows", [](auto* r) { Self(r)->set_offset(INT64_MAX); }, "beyond 2^63"},
       {"NegativeOffset", [](auto* r) { Self(r)->set_offset(-1); }, "must not be negative"},
       {"OwnOutputAsInput", [](auto* r) { Self(r)->mutable_invocation_output()->set_invocation(0); },
-       "leave them out"},
+       "output of invocation 0, which is not before it"},
       {"UnknownAttribute",
        [](auto* r) { r->mutable_invocations(0)->add_attributes()->set_name("alpha"); },
        "alpha: no such attribute"},
@@ -337,7 +337,7 @@ TEST(BindProgramTest, OutputsOutOfProportionAreRefused) {
 TEST(BindProgramTest, MoreWorkThanARequestMayAskForIsRefused) {
   ProgramLimits limits;
   const auto bind = [&](const v1::ExecuteRequest& request, uint64_t max_work) {
-    limits.max_work = max_work;
+    limits.max_program_work = max_work;
     return BindProgram(request, {24, 24, 24, 24}, Operators(), limits, FindNamedResident);
   };
   const auto program = bind(TwoStepRequest(), 12);

@@ -29,11 +29,23 @@ constexpr ResidentLimits kLimits = {.max_bytes_per_tenant = 1000,
 
 absl::Time At(int64_t second) { return absl::UnixEpoch() + absl::Seconds(second); }
 
-std::shared_ptr<const ResidentTensor> TensorOn(int32_t device, uint64_t generation = 0) {
+std::shared_ptr<ResidentTensor> TensorOn(int32_t device, uint64_t generation = 0) {
   auto tensor = std::make_shared<ResidentTensor>();
   tensor->device = device;
   tensor->device_generation = generation;
   return tensor;
+}
+
+// Adds one tensor.
+absl::StatusOr<ResidentTensors::Added> AddTo(ResidentTensors& tensors,
+                                             ResidentTensors::Reservation reservation,
+                                             std::shared_ptr<ResidentTensor> tensor,
+                                             absl::Duration lease, absl::Time now) {
+  std::vector<ResidentTensors::New> one(1);
+  one[0] = {std::move(reservation), std::move(tensor), lease};
+  auto added = tensors.Add(std::move(one), now);
+  if (!added.ok()) return added.status();
+  return added->front();
 }
 
 class ResidentTensorsTest : public ::testing::Test {
@@ -43,7 +55,7 @@ class ResidentTensorsTest : public ::testing::Test {
                   absl::Duration lease = absl::ZeroDuration(), absl::Time now = At(0)) {
     auto reservation = tensors_.Reserve(tenant, device, bytes);
     if (!reservation.ok()) return "";
-    auto added = tensors_.Add(*std::move(reservation), TensorOn(device), lease, now);
+    auto added = AddTo(tensors_, *std::move(reservation), TensorOn(device), lease, now);
     return added.ok() ? added->handle : "";
   }
 
@@ -100,7 +112,7 @@ TEST_F(ResidentTensorsTest, LeasesHaveADefaultAndAnEnd) {
        {Case{absl::ZeroDuration(), 100}, Case{absl::Seconds(1), 1}, Case{absl::Seconds(500), 500},
         Case{absl::Hours(1), 500}, Case{absl::InfiniteDuration(), 500}}) {
     ResidentTensors tensors(kLimits);
-    const auto added = tensors.Add(*tensors.Reserve(kTenant, 0, 1), TensorOn(0), c.asked, At(0));
+    const auto added = AddTo(tensors, *tensors.Reserve(kTenant, 0, 1), TensorOn(0), c.asked, At(0));
     EXPECT_EQ(added->lease_end, At(c.lease_end)) << c.asked;
   }
 }
@@ -177,7 +189,7 @@ TEST_F(ResidentTensorsTest, AResetLosesTheTensorsOfItsDeviceOnly) {
 
   // One of the new generation is well, and what is released of it is unknown, not lost.
   const auto added =
-      tensors_.Add(*tensors_.Reserve(kTenant, 0, 1), TensorOn(0, 1), absl::Seconds(9), At(0));
+      AddTo(tensors_, *tensors_.Reserve(kTenant, 0, 1), TensorOn(0, 1), absl::Seconds(9), At(0));
   ASSERT_TRUE(added.ok()) << added.status();
   EXPECT_EQ(tensors_.Release(kTenant, {&added->handle, 1}), 1u);
   EXPECT_EQ(DetailOf(Find(added->handle)).reason(), "tensor_unknown");
@@ -188,7 +200,7 @@ TEST_F(ResidentTensorsTest, AResetDuringAnUploadRefusesItAndGivesTheQuotaBack) {
   tensors_.DeviceWasReset(0, 3);
 
   const auto added =
-      tensors_.Add(*std::move(reservation), TensorOn(0, 2), absl::ZeroDuration(), At(0));
+      AddTo(tensors_, *std::move(reservation), TensorOn(0, 2), absl::ZeroDuration(), At(0));
 
   EXPECT_EQ(added.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(DetailOf(added.status()).reason(), "tensor_lost");
@@ -236,7 +248,7 @@ TEST_F(ResidentTensorsTest, AReservationCountsUntilItIsDropped) {
 TEST_F(ResidentTensorsTest, AReleasedTensorLivesAsLongAsSomebodyHoldsItButCountsNoMore) {
   const std::string handle = Add(10);
   auto held = *tensors_.Find(kTenant, handle, At(0));
-  const std::weak_ptr<const ResidentTensor> observed = held;
+  const std::weak_ptr<ResidentTensor> observed = held;
 
   EXPECT_EQ(tensors_.Release(kTenant, std::vector<std::string>{handle, handle}), 1u);
 
@@ -320,8 +332,8 @@ TEST_F(ResidentTensorsTest, RandomOperationsAgreeWithAModel) {
         if (!reservation.ok() || below(5) == 0) break;  // an upload that ends early
         const int64_t lease = 1 + below(600);
         const auto added =
-            tensors_.Add(*std::move(reservation), TensorOn(device, generations[device]),
-                         absl::Seconds(lease), At(now));
+            AddTo(tensors_, *std::move(reservation), TensorOn(device, generations[device]),
+                  absl::Seconds(lease), At(now));
         ASSERT_TRUE(added.ok());
         const bool is_new =
             model.tensors

@@ -1,0 +1,66 @@
+// From a request's message to a checked program.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "opserve/v1/operator_service.pb.h"
+#include "server/execution/operator_table.h"
+#include "server/execution/program.h"
+#include "server/execution/resident_tensor.h"
+#include "server/shared_memory/shared_region.h"
+
+namespace opserve::server {
+
+// What one program may ask for; beyond a limit BindProgram refuses.
+struct ProgramLimits {
+  uint32_t max_invocations = 10'000;
+  uint64_t max_tensor_bytes = uint64_t{2} << 30;  // storage of one input, or one output
+  // All inputs together, and the device memory that the program needs beside resident tensors.
+  uint64_t max_program_bytes = uint64_t{8} << 30;
+  // Amplification guard: device memory beside the inputs may take this many times the bytes of the
+  // inputs, and 1 MiB more.
+  uint64_t max_output_ratio = 100;
+  // Work of one invocation, in elements (Judge::CountWork): by default the elements of
+  // max_program_bytes in halves.
+  uint64_t max_work = uint64_t{4} << 30;
+  // Of all invocations together: a lane can be taken back between two of them.
+  uint64_t max_program_work = uint64_t{256} << 30;
+};
+
+// Finds the resident tensor of a handle, or says why there is none.
+using ResidentLookup =
+    absl::FunctionRef<absl::StatusOr<std::shared_ptr<ResidentTensor>>(absl::string_view)>;
+
+// Finds the region of a range, or says why there is none.
+using RegionLookup =
+    absl::FunctionRef<absl::StatusOr<std::shared_ptr<SharedRegion>>(const v1::SharedMemoryRange&)>;
+
+// That of a daemon without shared memory: kUnimplemented (reason "shm_disabled").
+absl::StatusOr<std::shared_ptr<SharedRegion>> NoSharedMemory(const v1::SharedMemoryRange& range);
+
+// Checks `request` against the catalogue and `limits`. `payload_bytes`: the size of each payload of
+// the message. Reads metadata only and changes nothing.
+//
+// kInvalidArgument     a mistake in the request, a size above a limit (reason "too_large") or a
+//                      window that is not as it must be ("shm_invalid"); the message names
+//                      operator, argument, expected and actual value
+// kPermissionDenied    a result for a read-only region (reason "forbidden")
+// kFailedPrecondition  outputs out of proportion to the inputs (reason "amplification"), more work
+//                      than a request may ask for ("work_limit"), resident tensors on different
+//                      devices, or `find_resident`'s
+// kNotFound            `find_resident`'s. All of `find_region`'s, too
+// kOutOfRange          the range for a result is too small, in a region that is not mapped (for
+//                      others a range has exactly the result's size)
+// kUnimplemented       the ACL libraries lack the operator
+absl::StatusOr<Program> BindProgram(const v1::ExecuteRequest& request,
+                                    absl::Span<const uint64_t> payload_bytes,
+                                    const OperatorTable& operators, const ProgramLimits& limits,
+                                    ResidentLookup find_resident,
+                                    RegionLookup find_region = NoSharedMemory);
+
+}  // namespace opserve::server

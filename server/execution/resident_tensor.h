@@ -1,0 +1,33 @@
+// A tensor that stays in device memory between requests.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "proto/dtypes/tensor_spec.h"
+#include "server/device/memory_pool.h"
+
+namespace opserve::server {
+
+// Elements in device memory: contiguous, complete.
+struct ResidentContent {
+  DeviceBuffer memory;
+  std::shared_ptr<void> zone_share;  // of its tenant's device memory, for as long as it lives
+};
+
+// Holding one keeps its memory, also after its release; the memory is void once its device was
+// reset (Device::generation).
+struct ResidentTensor {
+  TensorSpec spec;
+  int32_t device = 0;
+  uint64_t device_generation = 0;
+  // Who has a claim (TensorClaims) reads it and may keep the content beyond the claim. Who has the
+  // tensor alone may put another content here; if nobody has kept the old one, that may be changed.
+  std::shared_ptr<ResidentContent> content = std::make_shared<ResidentContent>();
+  uint64_t version = 1;  // likewise; how often the content was replaced, and 1
+  // A request that changed the content failed half-way: nobody can use it any more.
+  std::atomic<bool> is_broken = false;
+};
+
+}  // namespace opserve::server

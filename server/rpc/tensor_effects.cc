@@ -1,0 +1,76 @@
+#include "server/rpc/tensor_effects.h"
+
+#include <utility>
+
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
+
+namespace opserve::server {
+namespace {
+
+absl::StatusOr<DeviceService*> ChooseDevice(const Scheduler& scheduler,
+                                            const ResidentTensors& residents, uint32_t tenant,
+                                            const Program& program) {
+  const std::optional<int32_t> device = program.device();
+  DeviceService* service = device ? scheduler.Find(*device)
+                                  : scheduler.BestForTensors(residents, tenant, program.kept_bytes);
+  if (service != nullptr) return service;
+  return MakeError(Reason::kDeviceUnavailable, "no device is ready");
+}
+
+}  // namespace
+
+absl::StatusOr<TensorEffects> TensorEffects::Book(const Scheduler& scheduler,
+                                                  ResidentTensors& residents, uint32_t tenant,
+                                                  Program* program) {
+  TensorEffects effects(residents, tenant);
+  if (program->kept.empty()) return effects;
+  OPSERVE_ASSIGN_OR_RETURN(DeviceService* const service,
+                           ChooseDevice(scheduler, residents, tenant, *program));
+  const Device& device = service->device();
+  OPSERVE_RETURN_IF_ERROR(service->queue().CheckCanEverHold(tenant, program->kept_bytes));
+  for (KeptOutput& kept : program->kept) {
+    const uint64_t bytes = program->KeptBytes(kept);
+    kept.tensor = std::make_shared<ResidentTensor>();
+    kept.tensor->spec = program->output(kept.source).spec;
+    kept.tensor->device = device.id();
+    kept.tensor->device_generation = device.generation();
+    if (!kept.is_in_place) {
+      OPSERVE_ASSIGN_OR_RETURN(kept.tensor->content->zone_share,
+                               service->queue().TakeMemory(tenant, bytes));
+    }
+    if (kept.replaced) continue;
+    OPSERVE_ASSIGN_OR_RETURN(ResidentTensors::Reservation reservation,
+                             residents.Reserve(tenant, device.id(), bytes));
+    effects.new_.push_back({std::move(reservation), kept.tensor, kept.lease});
+  }
+  return effects;
+}
+
+absl::StatusOr<std::vector<KeptTensor>> TensorEffects::Commit(const Program& program,
+                                                              absl::Time now) {
+  OPSERVE_ASSIGN_OR_RETURN(std::vector<ResidentTensors::Added> added,
+                           residents_->Add(std::move(new_), now));
+  std::vector<KeptTensor> kept_tensors;
+  size_t next_new = 0;
+  for (const KeptOutput& kept : program.kept) {
+    if (!kept.replaced) {
+      ResidentTensors::Added& one = added[next_new++];
+      kept_tensors.push_back(
+          {.handle = std::move(one.handle), .is_new = true, .lease_end = one.lease_end});
+      continue;
+    }
+    const BoundResident& resident = program.residents[*kept.replaced];
+    resident.tensor->content = kept.tensor->content;
+    ++resident.tensor->version;
+    kept_tensors.push_back({.handle = resident.handle, .version = resident.tensor->version});
+  }
+  std::vector<std::string> given_up;
+  for (const BoundResident& resident : program.residents) {
+    if (resident.is_donated && !resident.is_replaced) given_up.push_back(resident.handle);
+  }
+  residents_->Release(tenant_, given_up);
+  return kept_tensors;
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,45 @@
+// What a request does to resident tensors: those that it keeps, replaces and gives up.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/execution/program.h"
+#include "server/execution/resident_tensors.h"
+#include "server/rpc/execute_response.h"
+#include "server/scheduling/scheduler.h"
+
+namespace opserve::server {
+
+// From the booking of memory, before the run, to the moment when the results are there. Whatever it
+// holds when it is destroyed was not kept. Used by one thread at a time.
+class TensorEffects {
+ public:
+  // Books the memory of all that `program` keeps: on the device of its resident tensors, else on
+  // the one that Scheduler::BestForTensors names. Sets KeptOutput::tensor.
+  //
+  // Errors: those of ResidentTensors::Reserve and DeviceQueue::TakeMemory; kUnavailable (reason
+  // "device_unavailable"): no device is ready.
+  static absl::StatusOr<TensorEffects> Book(const Scheduler& scheduler, ResidentTensors& residents,
+                                            uint32_t tenant, Program* program);
+
+  // After the run has succeeded: new tensors are known, replaced ones have their content, donated
+  // ones are gone. All or, on an error, none. Returns what the answer says of each KeptOutput.
+  //
+  // Errors: those of ResidentTensors::Add.
+  absl::StatusOr<std::vector<KeptTensor>> Commit(const Program& program, absl::Time now);
+
+ private:
+  TensorEffects(ResidentTensors& residents, uint32_t tenant)
+      : residents_(&residents), tenant_(tenant) {}
+
+  ResidentTensors* residents_;
+  uint32_t tenant_;
+  std::vector<ResidentTensors::New> new_;  // in the order of Program::kept
+};
+
+}  // namespace opserve::server
