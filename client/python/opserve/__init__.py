@@ -31,7 +31,18 @@ from opserve.errors import (
     UnavailableError,
     UnimplementedError,
 )
-from opserve.program import OutputList, OutputOf, Program, Response
+from opserve.prepared import PreparedProgram
+from opserve.program import (
+    InputOf,
+    Keep,
+    Literal,
+    OutputList,
+    OutputOf,
+    Program,
+    Replace,
+    Response,
+    View,
+)
 from opserve.resident import ResidentTensor
 from opserve.shared_memory import SharedRegion
 from opserve.stream import ExecuteStream
@@ -49,15 +60,20 @@ __all__ = [
     "DeadlineExceededError",
     "ExecuteStream",
     "FailedPreconditionError",
+    "InputOf",
     "InternalError",
     "InvalidArgumentError",
+    "Keep",
     "Keepalive",
+    "Literal",
     "NotFoundError",
     "OpserveError",
     "OutputList",
     "OutputOf",
     "PermissionDeniedError",
+    "PreparedProgram",
     "Program",
+    "Replace",
     "ResidentTensor",
     "ResourceExhaustedError",
     "Response",
@@ -68,5 +84,6 @@ __all__ = [
     "UnauthenticatedError",
     "UnavailableError",
     "UnimplementedError",
+    "View",
     "default_target",
 ]

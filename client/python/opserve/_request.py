@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from opserve import _frame, _outputs, _tensors, _wire, errors
 from opserve._data_type import DataType
 from opserve._frame import Buffer
 from opserve._payloads import Payloads
-from opserve._views import TensorView
-from opserve.program import Input, OutputOf, Program, Response
+from opserve._views import TensorView, contiguous_strides
+from opserve.program import (
+    Input,
+    InputOf,
+    Keep,
+    Literal,
+    OutputOf,
+    Program,
+    Replace,
+    Response,
+    Result,
+    View,
+)
 from opserve.resident import ResidentTensor
 
 # Fills in the wire's SharedMemoryRange if a view lies in shared memory; False: it does not.
@@ -27,7 +39,8 @@ class Request:
         program: Program,
         fill_range: FillRange,
         *,
-        results: Optional[Sequence[OutputOf]] = None,
+        results: Optional[Sequence[Result]] = None,
+        donated: Sequence[Union[ResidentTensor, InputOf]] = (),
         want_receipt: bool = False,
         priority: str = "normal",
         idempotency_key: str = "",
@@ -37,7 +50,7 @@ class Request:
                 f'priority "{priority}"; expected one of {", ".join(PRIORITIES)}'
             )
         if results is not None and any(
-            output.program is not program for output in results
+            _output_of(result).program is not program for result in results
         ):
             raise ValueError("results has an output of another program")
         self.header = _wire.ExecuteRequest(
@@ -47,6 +60,11 @@ class Request:
         )
         self.payloads: Sequence[Buffer] = ()
         self._keep: object = None  # whose memory the payloads are
+        # What names an input that is given when the program runs, by its number.
+        self.inputs: list[list[Any]] = [[] for _ in program.inputs]
+        self.replaced: list[list[Any]] = [[] for _ in program.inputs]
+        # Whether running it twice is not the same as running it once.
+        self.changes_tensors = bool(donated)
         self._make = program.make_result
         self._fill_range = fill_range
         self._in_place: dict[
@@ -59,6 +77,10 @@ class Request:
         self._info = program.invocations[-1].info if program.invocations else None
         self._add_invocations(program)
         self._add_results(program, results)
+        self.header.donated.extend(
+            tensor.handle for tensor in donated if isinstance(tensor, ResidentTensor)
+        )
+        self.donated = [one.number for one in donated if isinstance(one, InputOf)]
 
     def encode(self) -> bytes:
         """The message Execute."""
@@ -80,7 +102,7 @@ class Request:
     def read(self, response: Any, payloads: Sequence[memoryview]) -> Response:
         """As decode(), of an answer already taken apart."""
         results = [
-            self._result(position, result.tensor, payloads)
+            self._result(position, result, payloads)
             for position, result in enumerate(response.results)
         ]
         receipt = response.receipt if response.HasField("receipt") else None
@@ -95,20 +117,39 @@ class Request:
         views: list[TensorView] = []
         unplaced: list[Any] = []
 
+        def fill_view(tensor: Any, value: Union[View, Literal, InputOf]) -> None:
+            tensor.dtype = value.data_type
+            tensor.shape.extend(value.shape)
+            # Of an input that is sent: a view without strides would have to be all of it.
+            is_part = isinstance(value, View) and isinstance(value.base, InputOf)
+            strides = getattr(value, "strides", ())
+            if is_part or strides != contiguous_strides(value.shape):
+                tensor.strides.extend(strides)
+            tensor.offset = getattr(value, "offset", 0)
+
         def fill(tensor: Any, value: Input) -> None:
-            if isinstance(value, OutputOf):
-                tensor.invocation_output.invocation = value.invocation
-                tensor.invocation_output.output = value.output
-            elif isinstance(value, ResidentTensor):
-                tensor.resident_tensor = value.handle
+            base: Any = value
+            if isinstance(value, (View, Literal, InputOf)):
+                fill_view(tensor, value)
+            if isinstance(value, View):
+                base = value.base
+            if isinstance(base, OutputOf):
+                tensor.invocation_output.invocation = base.invocation
+                tensor.invocation_output.output = base.output
+            elif isinstance(base, ResidentTensor):
+                tensor.resident_tensor = base.handle
+            elif isinstance(base, Literal):
+                tensor.literal = base.data
+            elif isinstance(base, InputOf):
+                self.inputs[base.number].append(tensor)
             else:
-                tensor.dtype = value.dtype
-                tensor.shape.extend(value.shape)
-                if self._fill_range(value, tensor):
-                    if not value.is_contiguous:
-                        tensor.strides.extend(value.strides)
+                tensor.dtype = base.dtype
+                tensor.shape.extend(base.shape)
+                if self._fill_range(base, tensor):
+                    if not base.is_contiguous:
+                        tensor.strides.extend(base.strides)
                 else:
-                    views.append(value)
+                    views.append(base)
                     unplaced.append(tensor)
 
         for invocation in program.invocations:
@@ -136,15 +177,20 @@ class Request:
                 tensor.strides.extend(place.strides)
 
     def _add_results(
-        self, program: Program, results: Optional[Sequence[OutputOf]]
+        self, program: Program, results: Optional[Sequence[Result]]
     ) -> None:
         wanted = (
-            [(output.invocation, output.output) for output in results]
+            [
+                (output.invocation, output.output)
+                for output in map(_output_of, results)
+            ]
             if results is not None
             else _outputs_of_last(program)
         )
         for position, (number, output) in enumerate(wanted):
             message = self.header.results.add(invocation=max(number, 0), output=output)
+            if results is not None and self._stays(results[position], message):
+                continue
             if not program.invocations:
                 continue  # the daemon says what is wrong
             invocation = program.invocations[number]
@@ -158,13 +204,31 @@ class Request:
             else:
                 self._destinations[position] = invocation.operator, destination
 
+    def _stays(self, result: Result, message: Any) -> bool:
+        """Says in `message` that the result stays on the device, if it does."""
+        if isinstance(result, Keep):
+            message.keep.lease.FromNanoseconds(int(result.lease * 1e9))
+        elif isinstance(result, Replace):
+            self.changes_tensors = True
+            message.replace.SetInParent()
+            if result.version is not None:
+                message.replace.version = result.version
+            if isinstance(result.tensor, InputOf):
+                self.replaced[result.tensor.number].append(message.replace)
+            else:
+                message.replace.handle = result.tensor.handle
+        return isinstance(result, (Keep, Replace))
+
     def _result(
-        self, position: int, tensor: Any, payloads: Sequence[memoryview]
+        self, position: int, result: Any, payloads: Sequence[memoryview]
     ) -> Any:
         if position in self._in_place:
             return self._in_place[position]
+        tensor = result.tensor
         try:
             dtype = DataType(tensor.dtype)
+            if result.HasField("kept"):
+                return _kept_tensor(result, dtype)
             data = payloads[tensor.payload]
         except (ValueError, IndexError) as error:
             raise errors.bad_answer(error) from error
@@ -184,6 +248,23 @@ class Request:
             )
         _tensors.copy_bytes(destination.view.address, data)
         return destination.out
+
+
+def _output_of(result: Result) -> OutputOf:
+    return result.output if isinstance(result, (Keep, Replace)) else result
+
+
+def _kept_tensor(result: Any, dtype: DataType) -> ResidentTensor:
+    lease_end = datetime.datetime.max.replace(tzinfo=datetime.timezone.utc)
+    if result.kept.HasField("lease_end"):
+        lease_end = result.kept.lease_end.ToDatetime(datetime.timezone.utc)
+    return ResidentTensor(
+        result.tensor.resident_tensor,
+        dtype,
+        tuple(result.tensor.shape),
+        lease_end,
+        result.kept.device,
+    )
 
 
 def _outputs_of_last(program: Program) -> list[tuple[int, str]]:

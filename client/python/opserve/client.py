@@ -6,7 +6,7 @@ import datetime
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional, TypeVar
+from typing import Any, Optional, TypeVar, Union
 
 import grpc
 
@@ -24,7 +24,8 @@ from opserve._relay import Relay
 from opserve._request import Request
 from opserve._retry import Retry
 from opserve._target import Keepalive, Tls, default_target
-from opserve.program import OutputOf, Program, Response
+from opserve.prepared import PreparedProgram
+from opserve.program import InputOf, Program, Response, Result
 from opserve.resident import ResidentTensor
 from opserve.shared_memory import SharedRegion
 from opserve.stream import ExecuteStream
@@ -107,8 +108,9 @@ class Client(Operators[Any]):
     def execute(
         self,
         program: Program,
-        results: Optional[Sequence[OutputOf]] = None,
+        results: Optional[Sequence[Result]] = None,
         *,
+        donated: Sequence[ResidentTensor] = (),
         want_receipt: bool = False,
         priority: str = "normal",
         idempotency_key: str = "",
@@ -116,8 +118,14 @@ class Client(Operators[Any]):
     ) -> Response:
         """Runs a program on one device and waits for its results.
 
+        A program that replaces or donates tensors is not repeated after the connection broke,
+        unless it has an idempotency_key: it may have run.
+
         Args:
-            results: wanted, in this order; None: the outputs of the last invocation.
+            results: wanted, in this order; None: the outputs of the last invocation. Those that
+                stay on the device (Program.keep, Program.replace) come as ResidentTensor.
+            donated: resident tensors that the program uses and gives up; an operator that
+                changes one in place needs no second memory for it if its result replaces it.
             priority: "low", "normal" or "high", among the tenant's own requests.
             idempotency_key: while the daemon remembers it (10 minutes at most), the same request
                 is run once, and each repetition gets the same answer; without room to remember
@@ -128,15 +136,39 @@ class Client(Operators[Any]):
             program,
             self._shared_memory.fill_range,
             results=results,
+            donated=donated,
             want_receipt=want_receipt or self._options.on_receipt is not None,
             priority=priority,
             idempotency_key=idempotency_key,
         )
-        answer = self._call(_wire.EXECUTE, request.encode(), timeout)
+        may_repeat = not request.changes_tensors or idempotency_key != ""
+        answer = self._call(_wire.EXECUTE, request.encode(), timeout, may_repeat)
         response = request.decode(answer)
         if self._options.on_receipt is not None:
             self._options.on_receipt(response.receipt)
         return response
+
+    def prepare(
+        self,
+        program: Program,
+        results: Optional[Sequence[Result]] = None,
+        *,
+        donated: Sequence[Union[ResidentTensor, InputOf]] = (),
+    ) -> PreparedProgram:
+        """Makes the program's message once, to be run often: see PreparedProgram.
+
+        Args:
+            results, donated: as in execute(); inputs of the program may be replaced and
+                donated, too, and are resident tensors then.
+        """
+        request = Request(
+            program, self._shared_memory.fill_range, results=results, donated=donated
+        )
+
+        def send(message: bytes, may_repeat: bool, timeout: Optional[float]) -> bytes:
+            return self._call(_wire.EXECUTE, message, timeout, may_repeat)
+
+        return PreparedProgram(program, request, send)
 
     def _call_operator(
         self,
@@ -319,7 +351,13 @@ class Client(Operators[Any]):
         self._parents += [self._channel, self._shared_memory, self._relay]
         self._reset()
 
-    def _call(self, method: str, message: bytes, timeout: Optional[float]) -> bytes:
+    def _call(
+        self,
+        method: str,
+        message: bytes,
+        timeout: Optional[float],
+        may_repeat: bool = True,
+    ) -> bytes:
         deadline = time.monotonic() + (timeout or self._options.timeout)
         attempts = 0
         while True:
@@ -331,7 +369,9 @@ class Client(Operators[Any]):
             except errors.OpserveError as error:
                 time_left = deadline - time.monotonic()
                 wait = self._policy.wait_after(attempts, time_left, error)
-                if wait is None:
+                # A refusal for want of room comes before anything is done.
+                is_refused = isinstance(error, errors.ResourceExhaustedError)
+                if wait is None or not (may_repeat or is_refused):
                     raise
             time.sleep(wait)
 

@@ -6,11 +6,17 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, Optional, Union
 
-from opserve import _attributes, _outputs, _tensors
+import numpy as np
+
+from opserve import _attributes, _dtypes, _outputs, _tensors
+from opserve._data_type import DataType
 from opserve._operator import OperatorInfo, Parameters
 from opserve._operators import OPERATORS, Operators
-from opserve._views import TensorView
+from opserve._views import TensorView, contiguous_strides
 from opserve.resident import ResidentTensor
+
+# The daemon's bound on a literal.
+MAX_LITERAL_BYTES = 4096
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -44,7 +50,67 @@ class OutputList:
         )
 
 
-Input = Union[TensorView, ResidentTensor, OutputOf]
+@dataclasses.dataclass(frozen=True, eq=False)
+class InputOf:
+    """An input of a program that is given each time it runs: a tensor, or a resident one."""
+
+    program: Program
+    number: int
+    data_type: DataType
+    shape: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Literal:
+    """Elements that are part of the program: those of `data`, looked at with `strides`."""
+
+    data: bytes
+    data_type: DataType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class View:
+    """Elements of a contiguous tensor of the daemon's, looked at in another shape and order.
+
+    Attributes:
+        strides: in elements; none negative, 0 repeats an element.
+        offset: of the first element, in elements.
+    """
+
+    base: Union[OutputOf, InputOf, ResidentTensor]
+    data_type: DataType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+
+Input = Union[TensorView, ResidentTensor, OutputOf, InputOf, Literal, View]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Keep:
+    """A result that stays on the device: what comes back is a ResidentTensor."""
+
+    output: OutputOf
+    lease: float = 0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Replace:
+    """A result that becomes the content of a resident tensor of its dtype and shape.
+
+    Attributes:
+        version: that the tensor must have; None: any.
+    """
+
+    output: OutputOf
+    tensor: Union[ResidentTensor, InputOf]
+    version: Optional[int] = None
+
+
+Result = Union[OutputOf, Keep, Replace]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,8 +145,65 @@ class Program(Operators[Any]):
 
     def __init__(self) -> None:
         self.invocations: list[Invocation] = []
+        self.inputs: list[InputOf] = []
         self.make_result: _tensors.Maker = _tensors.make_numpy
         self._has_tensor = False
+
+    def input(self, dtype: object, shape: Sequence[int]) -> InputOf:
+        """An input that is given each time the program runs, in the order of these calls.
+
+        Only prepared programs (Client.prepare) have them.
+        """
+        given = InputOf(self, len(self.inputs), _dtypes.from_any(dtype), tuple(shape))
+        self.inputs.append(given)
+        return given
+
+    def literal(self, values: object, dtype: object = None) -> Literal:
+        """A small tensor as part of the program. ValueError: more than 4096 bytes."""
+        wanted = None if dtype is None else _dtypes.from_any(dtype).numpy
+        array = np.asarray(values, wanted, order="C")
+        if array.nbytes > MAX_LITERAL_BYTES:
+            raise ValueError(
+                f"a literal of {array.nbytes} bytes; at most {MAX_LITERAL_BYTES} are allowed"
+            )
+        shape = array.shape
+        return Literal(
+            array.tobytes(),
+            _dtypes.from_numpy(array.dtype),
+            shape,
+            contiguous_strides(shape),
+        )
+
+    def full(self, shape: Sequence[int], value: object, dtype: object) -> Literal:
+        """A tensor of equal elements; it takes no memory."""
+        one = self.literal(value, dtype)
+        return Literal(one.data, one.data_type, tuple(shape), (0,) * len(shape))
+
+    def view(
+        self,
+        base: Union[OutputOf, InputOf, ResidentTensor],
+        dtype: object,
+        shape: Sequence[int],
+        strides: Optional[Sequence[int]] = None,
+        offset: int = 0,
+    ) -> View:
+        """Elements of `base`, which are of `dtype`, in another shape and order: see View."""
+        shape = tuple(shape)
+        steps = contiguous_strides(shape) if strides is None else tuple(strides)
+        return View(base, _dtypes.from_any(dtype), shape, steps, offset)
+
+    def keep(self, output: OutputOf, lease: float = 0) -> Keep:
+        """As a result: it stays on the device, for `lease` seconds (0: the daemon's default)."""
+        return Keep(output, lease)
+
+    def replace(
+        self,
+        tensor: Union[ResidentTensor, InputOf],
+        output: OutputOf,
+        version: Optional[int] = None,
+    ) -> Replace:
+        """As a result: it becomes the content of `tensor`, if the run succeeds."""
+        return Replace(output, tensor, version)
 
     def invoke(
         self,
@@ -152,11 +275,11 @@ class Program(Operators[Any]):
         )
 
     def _tensor(self, operator: str, name: str, value: Any) -> Input:
-        if isinstance(value, OutputOf):
-            if value.program is not self:
-                raise ValueError(f"{operator}: {name} is the output of another program")
-            return value
-        if isinstance(value, ResidentTensor):
+        base = value.base if isinstance(value, View) else value
+        if isinstance(base, (OutputOf, InputOf)) and base.program is not self:
+            kind = "output" if isinstance(base, OutputOf) else "input"
+            raise ValueError(f"{operator}: {name} is the {kind} of another program")
+        if isinstance(value, (OutputOf, InputOf, View, Literal, ResidentTensor)):
             return value
         try:
             view = _tensors.view_of(value)

@@ -1,0 +1,346 @@
+"""torch.compile's backend: graphs of models run on the pool."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
+
+import torch
+from functorch.compile import make_boxed_func
+from torch._decomp import core_aten_decompositions
+from torch._dynamo.backends.common import aot_autograd
+
+from opserve import errors
+from opserve.client import Client
+from opserve.prepared import PreparedProgram
+from opserve.resident import ResidentTensor
+from opserve.torch import _decompositions
+from opserve.torch._graph import At, LocalStep, Plan, PoolStep, lower
+from opserve.torch._residency import Residents
+
+Tensor = torch.Tensor
+
+# Plans of one graph, of which there is one for each combination of shapes.
+_MOST_PLANS = 64
+_DEFAULT_LEASE = 600.0
+
+
+class UnsupportedError(RuntimeError):
+    """A model has nodes that the pool lacks, and may not run them here (strict=True)."""
+
+
+class LocalNodesWarning(UserWarning):
+    """Some nodes of a model run here, because the pool lacks them."""
+
+
+class Backend:
+    """What `torch.compile(model, backend=...)` takes; "opserve" is one with the defaults.
+
+    Parameters stay on the pool and are sent again when they have changed; what a backward pass
+    needs of the forward pass stays there. Thread-safe.
+    """
+
+    def __init__(
+        self,
+        client: Optional[Client] = None,
+        *,
+        strict: bool = False,
+        lease: float = _DEFAULT_LEASE,
+    ) -> None:
+        """
+        Args:
+            client: None: one connected to the default target when first needed.
+            strict: nodes that the pool lacks are an UnsupportedError that lists them; else they
+                run here, and a LocalNodesWarning names them once.
+            lease: of tensors on the pool, in seconds; it is renewed while they are needed.
+        """
+        self._client = client
+        self._strict = strict
+        self._lease = lease
+        self._lock = threading.Lock()
+        self._residents: Optional[Residents] = None  # guarded by _lock
+        self._warned: set[str] = set()  # likewise
+        self.plans: list[Plan] = []  # all that were made, for explain()
+
+    def __call__(
+        self, graph: torch.fx.GraphModule, inputs: Sequence[Tensor], **_: Any
+    ) -> Callable[..., Any]:
+        compiled: Callable[..., Any] = aot_autograd(
+            fw_compiler=self._compile_forward,
+            bw_compiler=self._compile,
+            inference_compiler=self._compile,
+            decompositions=decompositions(),
+        )(graph, inputs)
+        return compiled
+
+    @property
+    def client(self) -> Client:
+        return self.residents()._client
+
+    def residents(self) -> Residents:
+        with self._lock:
+            if self._residents is None:
+                self._residents = Residents(self._client or Client(), self._lease)
+            return self._residents
+
+    def _compile_forward(
+        self, graph: torch.fx.GraphModule, inputs: Sequence[Any]
+    ) -> Callable[..., Any]:
+        """Outputs beyond the user's own are what the backward pass needs: they stay on the pool."""
+        context = torch._guards.TracingContext.try_get()
+        metadata = context.fw_metadata if context is not None else None
+        returned = metadata.num_forward_returns if metadata is not None else None
+        static = metadata.static_input_indices if metadata is not None else ()
+        return self._runner(graph, set(static or ()), returned)
+
+    def _compile(
+        self, graph: torch.fx.GraphModule, inputs: Sequence[Any]
+    ) -> Callable[..., Any]:
+        context = torch._guards.TracingContext.try_get()
+        metadata = context.fw_metadata if context is not None else None
+        is_forward = metadata is not None and not any(
+            node.name.startswith("tangents") for node in graph.graph.nodes
+        )
+        static = metadata.static_input_indices if is_forward and metadata else ()
+        return self._runner(graph, set(static or ()), None)
+
+    def _runner(
+        self, graph: torch.fx.GraphModule, static: set[int], returned: Optional[int]
+    ) -> Callable[..., Any]:
+        boxed: Callable[..., Any] = make_boxed_func(
+            _Runner(self, graph, static, returned)
+        )
+        return boxed
+
+    def check(self, plan: Plan) -> None:
+        """UnsupportedError, or a warning, if the plan has nodes that run here."""
+        self.plans.append(plan)
+        if not plan.unsupported:
+            return
+        named = ", ".join(
+            f"{name} ({len(reasons)}: {reasons[0]})"
+            for name, reasons in sorted(plan.unsupported.items())
+        )
+        if self._strict:
+            raise UnsupportedError(f"the pool cannot run {named}")
+        with self._lock:
+            new = [name for name in plan.unsupported if name not in self._warned]
+            self._warned.update(new)
+        if new:
+            warnings.warn(
+                f"these nodes run here, not on the pool: {named}",
+                LocalNodesWarning,
+                stacklevel=2,
+            )
+
+
+class _Runner:
+    """Runs one graph, with a plan for each combination of shapes."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        graph: torch.fx.GraphModule,
+        static: set[int],
+        returned: Optional[int],
+    ) -> None:
+        self._backend = backend
+        self._graph = graph
+        self._static = static
+        [output] = [node for node in graph.graph.nodes if node.op == "output"]
+        given = output.args[0]
+        self._outputs = given if isinstance(given, (tuple, list)) else [given]
+        count = len(self._outputs)
+        self._returned = count if returned is None else min(returned, count)
+        self._plans: collections.OrderedDict[Any, _Prepared] = collections.OrderedDict()
+
+    def __call__(self, *arguments: Any) -> list[Any]:
+        residents = self._backend.residents()
+        residents.sweep()
+        try:
+            return self._run(residents, arguments)
+        except (errors.TensorLostError, errors.NotFoundError):
+            if any(isinstance(one, Tensor) and one.is_meta for one in arguments):
+                raise  # what the forward pass had left is lost
+            residents.forget_uploads()
+            return self._run(residents, arguments)
+
+    def _run(self, residents: Residents, arguments: Sequence[Any]) -> list[Any]:
+        values = [self._place(residents, i, one) for i, one in enumerate(arguments)]
+        prepared = self._prepare(arguments, values)
+        given = prepared.run(
+            residents, [one for one in values if isinstance(one, (Tensor, ResidentTensor))]
+        )
+        return [self._give(residents, i, one) for i, one in enumerate(given)]
+
+    def _place(self, residents: Residents, index: int, argument: Any) -> Any:
+        """What is sent of an argument: the tensor, or the one that the pool has."""
+        if not isinstance(argument, Tensor):
+            return argument
+        argument = argument.detach()
+        if index in self._static and not argument.is_inference():
+            return residents.upload(argument)
+        resident = residents.find(argument)
+        if resident is None and argument.is_meta:
+            raise RuntimeError("the backward pass ran once already, and freed what it needs")
+        return argument if resident is None else resident
+
+    def _prepare(self, arguments: Sequence[Any], values: Sequence[Any]) -> _Prepared:
+        signature = tuple(
+            (tuple(one.shape), one.dtype, isinstance(value, Tensor))
+            if isinstance(one, Tensor)
+            else one
+            for one, value in zip(arguments, values)
+        )
+        found = self._plans.get(signature)
+        if found is not None:
+            self._plans.move_to_end(signature)
+            return found
+        metas = [
+            torch.empty(one.shape, dtype=one.dtype, device="meta")
+            if isinstance(one, Tensor)
+            else one
+            for one in arguments
+        ]
+        is_sent = [isinstance(one, Tensor) for one in values]
+        stays = [i >= self._returned for i in range(len(self._outputs))]
+        plan = lower(self._graph, metas, is_sent, stays)
+        self._backend.check(plan)
+        prepared = _Prepared(plan, self._backend)
+        self._plans[signature] = prepared
+        if len(self._plans) > _MOST_PLANS:
+            self._plans.popitem(last=False)
+        return prepared
+
+    def _give(self, residents: Residents, index: int, value: Any) -> Any:
+        if isinstance(value, tuple):  # on the pool, with its dtype
+            return residents.save(*value)
+        if not isinstance(value, Tensor) or index >= self._returned:
+            return value
+        node = self._outputs[index]
+        fake = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+        if not isinstance(fake, Tensor):
+            return value
+        strides = fake.stride()
+        if not all(isinstance(one, int) for one in strides) or strides == value.stride():
+            return value
+        # autograd may look at the output with the strides that it was promised.
+        return torch.empty_strided(value.shape, strides, dtype=value.dtype).copy_(value)
+
+
+class _Prepared:
+    """A plan with its programs prepared."""
+
+    def __init__(self, plan: Plan, backend: Backend) -> None:
+        self._plan = plan
+        client = backend.client
+        self._programs: list[Optional[PreparedProgram]] = [
+            client.prepare(step.program, step.wanted(backend._lease))
+            if isinstance(step, PoolStep)
+            else None
+            for step in plan.steps
+        ]
+        self._client = client
+
+    def run(self, residents: Residents, inputs: Sequence[Any]) -> list[Any]:
+        """Gives the outputs: tensors, numbers, and for what stays (ResidentTensor, dtype)."""
+        values: dict[int, Any] = dict(enumerate(inputs))
+        kept: set[int] = set()
+        for step, program in zip(self._plan.steps, self._programs):
+            if isinstance(step, LocalStep):
+                self._run_here(step, values)
+            else:
+                assert program is not None
+                self._run_program(step, program, values)
+                kept.update(position for position, _ in step.kept)
+        return [self._output(one, values, kept) for one in self._plan.outputs]
+
+    def _run_program(
+        self, step: PoolStep, program: PreparedProgram, values: dict[int, Any]
+    ) -> None:
+        seeds = {
+            number: {"seed": int(torch.randint(0, 2**62, ()).item())}
+            for number in step.seeds
+        }
+        results = program(
+            *(values[position] for position in step.arguments), attributes=seeds
+        ).results
+        for (position, _), result in zip(step.results + step.kept, results):
+            # The elements are the value's; their shape may be that before a view of them.
+            shape = tuple(self._plan.metas[position].shape)
+            if isinstance(result, ResidentTensor):
+                values[position] = dataclasses.replace(result, shape=shape)
+                continue
+            if not isinstance(result, Tensor):
+                result = torch.from_numpy(result)
+            values[position] = result.reshape(shape)
+
+    def _run_here(self, step: LocalStep, values: dict[int, Any]) -> None:
+        def take(one: Any) -> Any:
+            if not isinstance(one, At):
+                return one
+            value = values[one.position]
+            if isinstance(value, ResidentTensor):
+                value = torch.from_numpy(self._client.download(value))
+                values[one.position] = value
+            return value
+
+        map_all = torch.utils._pytree.tree_map
+        result = step.node.target(  # type: ignore[operator]
+            *map_all(take, step.arguments), **map_all(take, step.keywords)
+        )
+        given = result if isinstance(result, (tuple, list)) else [result]
+        position = step.position
+        for one in given:
+            if one is None:
+                continue
+            values[position] = one.contiguous()
+            position += 1
+
+    def _output(self, one: Any, values: dict[int, Any], kept: set[int]) -> Any:
+        if not isinstance(one, At):
+            return one
+        value = values[one.position]
+        if not isinstance(value, ResidentTensor):
+            return value
+        dtype = self._plan.metas[one.position].dtype
+        return (value, dtype)
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """How nodes are taken apart that the pool has no operator for."""
+    from opserve.torch._lowerings import LOWERINGS, VIEWS
+
+    table = {
+        target: function
+        for target, function in core_aten_decompositions().items()
+        if target not in LOWERINGS and target not in VIEWS
+    }
+    table.update(_decompositions.DECOMPOSITIONS)
+    return table
+
+
+def backend(
+    client: Optional[Client] = None, *, strict: bool = False, lease: float = _DEFAULT_LEASE
+) -> Backend:
+    """A backend for torch.compile with options: see Backend."""
+    return Backend(client, strict=strict, lease=lease)
+
+
+_default: Optional[Backend] = None
+_default_lock = threading.Lock()
+
+
+def compile_graph(
+    graph: torch.fx.GraphModule, inputs: Sequence[Tensor], **options: Any
+) -> Callable[..., Any]:
+    """torch.compile(model, backend="opserve")."""
+    global _default
+    with _default_lock:
+        if _default is None:
+            _default = Backend()
+    return _default(graph, inputs, **options)

@@ -1,0 +1,547 @@
+"""Graphs of ATen nodes as programs: which parts run on the pool, and how."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Sequence
+from typing import Any, Optional, Union
+
+import numpy as np
+import torch
+
+from opserve._operator import Parameters
+from opserve._operators import OPERATORS
+from opserve.program import InputOf, Keep, Literal, OutputOf, Program, View
+
+Tensor = torch.Tensor
+
+
+class Unsupported(Exception):
+    """The pool has nothing for a node; the message says what is missing."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Value:
+    """A tensor of a program while it is built.
+
+    Attributes:
+        source: whose elements it shows.
+        meta: shape, dtype, strides and offset in the source's storage, as a meta tensor.
+        source_shape: of the source itself.
+    """
+
+    source: Union[InputOf, OutputOf, Literal]
+    meta: Tensor
+    source_shape: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.meta.shape)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.meta.dtype
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it shows all of the source's elements in their order."""
+        return (
+            self.meta.storage_offset() == 0
+            and self.meta.is_contiguous()
+            and self.meta.untyped_storage().nbytes()
+            == self.meta.numel() * self.meta.itemsize
+        )
+
+
+def _value_of(source: Any, meta: Tensor) -> Value:
+    return Value(source, meta_like(meta), tuple(meta.shape))
+
+
+def meta_like(meta: Tensor) -> Tensor:
+    """A contiguous meta tensor of its own storage."""
+    return torch.empty(meta.shape, dtype=meta.dtype, device="meta")
+
+
+class Builder:
+    """A program under construction: what lowerings of nodes add to.
+
+    Attributes:
+        node: that is being lowered.
+        result: of this node, as meta tensors: what torch would give.
+        seeds: invocations of random operators.
+    """
+
+    def __init__(self) -> None:
+        self.program = Program()
+        self.node: Any = None
+        self.result: Any = None
+        self.seeds: list[int] = []
+
+    def op(
+        self,
+        name: str,
+        /,
+        *,
+        meta: Any = None,
+        outputs: Optional[Sequence[str]] = None,
+        **arguments: Any,
+    ) -> Any:
+        """Adds an invocation; arguments by their names in the catalogue, None left out.
+
+        Args:
+            meta: what it gives; None: what the node gives. One meta tensor, or one for each
+                output, None for those that are not computed.
+            outputs: those of the optional outputs that are wanted.
+        """
+        info = OPERATORS[name]
+        inputs = {}
+        attributes = {}
+        for key, value in arguments.items():
+            if value is None:
+                continue
+            if key in info.attributes:
+                attributes[key] = value
+            elif isinstance(value, (list, tuple)):
+                inputs[key] = [self._wire(name, key, one) for one in value]
+            else:
+                inputs[key] = self._wire(name, key, value)
+        given = self.program.invoke(
+            name, inputs, attributes, Parameters(outputs=outputs)
+        )
+        wanted = self.result if meta is None else meta
+        if not isinstance(wanted, (tuple, list)):
+            return _value_of(given, wanted)
+        # A list of tensors is one output.
+        outs = given if isinstance(given, tuple) else [given[i] for i in range(len(wanted))]
+        return tuple(
+            None if one is None or out is None else _value_of(out, one)
+            for out, one in zip(outs, wanted)
+        )
+
+    @property
+    def last(self) -> int:
+        """The number of the last invocation."""
+        return len(self.program.invocations) - 1
+
+    def full(self, value: Any, meta: Optional[Tensor] = None) -> Value:
+        """Equal elements."""
+        meta = self.result if meta is None else meta
+        dtype = str(meta.dtype).rpartition(".")[2]
+        literal = self.program.full(tuple(meta.shape), value, dtype)
+        storage = torch.empty((), dtype=meta.dtype, device="meta")
+        return Value(literal, storage.expand(meta.shape), ())
+
+    def cast(self, value: Value, dtype: torch.dtype) -> Value:
+        if value.dtype == dtype:
+            return value
+        meta = torch.empty(value.shape, dtype=dtype, device="meta")
+        name = str(dtype).rpartition(".")[2]
+        return self.op("Cast", self=value, dtype=name, meta=meta)
+
+    def copy(self, value: Value) -> Value:
+        """The same elements, contiguous, with memory of their own."""
+        if isinstance(value.source, Literal):
+            zero = torch.zeros((), dtype=value.dtype).item()
+            other = self.full(zero, torch.empty((), dtype=value.dtype, device="meta"))
+            if value.dtype == torch.bool:
+                return self.op("LogicalOr", self=value, other=other, meta=value.meta)
+            return self.op("Add", self=value, other=other, meta=value.meta)
+        axes = list(range(len(value.shape)))
+        return self.op("Permute", self=value, dims=axes, meta=value.meta)
+
+    def contiguous(self, value: Value) -> Value:
+        """The value itself if its elements lie in their order without gaps from the start on."""
+        return value if value.is_whole else self.copy(value)
+
+    def view(self, function: Any, value: Value, *args: Any, **kwargs: Any) -> Any:
+        """What a function of torch that makes views gives."""
+        try:
+            shown = function(value.meta, *args, **kwargs)
+        except RuntimeError:  # the elements do not lie so that a view of this shape is possible
+            value = self.copy(value)
+            shown = function(value.meta, *args, **kwargs)
+        if isinstance(shown, (tuple, list)):
+            return tuple(Value(value.source, one, value.source_shape) for one in shown)
+        if shown.untyped_storage()._cdata != value.meta.untyped_storage()._cdata:
+            raise Unsupported("it makes no view")
+        return Value(value.source, shown, value.source_shape)
+
+    def _wire(self, name: str, key: str, value: Any) -> Any:
+        if not isinstance(value, Value):
+            raise Unsupported(f"{name}: {key} is no tensor of the graph")
+        source = value.source
+        if isinstance(source, Literal):
+            return Literal(
+                source.data, source.data_type, value.shape, tuple(value.meta.stride())
+            )
+        if value.is_whole and value.shape == value.source_shape:
+            return source
+        if not value.shape and isinstance(source, InputOf):
+            # What is sent alone and without axes has one element: the wire has no strides to say
+            # that it is part of more.
+            source = self.copy(
+                Value(source, torch.empty(source.shape, dtype=value.dtype, device="meta"), source.shape)
+            ).source
+        dtype = str(value.dtype).rpartition(".")[2]
+        return self.program.view(
+            source, dtype, value.shape, value.meta.stride(), value.meta.storage_offset()
+        )
+
+
+@dataclasses.dataclass
+class PoolStep:
+    """A program that runs on the pool.
+
+    Attributes:
+        arguments: of its inputs, the positions of their values in the plan.
+        results: what it gives: positions of values; `kept`: those that stay on the pool.
+    """
+
+    program: Program
+    arguments: list[int]
+    results: list[tuple[int, OutputOf]]
+    kept: list[tuple[int, OutputOf]]
+    seeds: list[int]
+
+    def wanted(self, lease: float) -> list[Any]:
+        """For Client.prepare: results, then those that are kept."""
+        return [output for _, output in self.results] + [
+            Keep(output, lease) for _, output in self.kept
+        ]
+
+
+@dataclasses.dataclass
+class LocalStep:
+    """A node that runs here, with values by their positions."""
+
+    node: torch.fx.Node
+    arguments: Any
+    keywords: Any
+    position: int
+
+
+@dataclasses.dataclass(frozen=True)
+class At:
+    """A value of the plan, by its position; of a node that gives several: one of them."""
+
+    position: int
+
+
+@dataclasses.dataclass
+class Plan:
+    """How a graph runs with inputs of certain shapes.
+
+    Attributes:
+        outputs: what the graph gives: At, or a constant.
+        metas: shape and dtype of values, by position.
+        unsupported: nodes that run here, by operator, with the reason.
+    """
+
+    steps: list[Union[PoolStep, LocalStep]]
+    outputs: list[Any]
+    metas: dict[int, Tensor]
+    unsupported: dict[str, list[str]]
+    pool_nodes: int
+
+
+def lower(
+    graph: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    is_sent: Sequence[bool],
+    stays: Sequence[bool],
+) -> Plan:
+    """Makes the plan of a graph.
+
+    Args:
+        inputs: one for each placeholder: a meta tensor, or a number.
+        is_sent: of each of these, whether its elements are sent with each run.
+        stays: of each output of the graph, whether it may stay on the pool.
+    """
+    return _Lowering(graph, inputs, is_sent, stays).run()
+
+
+class _Lowering:
+    """Nodes in their order; a node that the pool lacks ends the program under construction."""
+
+    def __init__(
+        self,
+        graph: torch.fx.GraphModule,
+        inputs: Sequence[Any],
+        is_sent: Sequence[bool],
+        stays: Sequence[bool],
+    ) -> None:
+        from opserve.torch._lowerings import LOWERINGS, VIEWS
+
+        self._lowerings, self._views = LOWERINGS, VIEWS
+        self._graph = graph
+        self._inputs = list(zip(inputs, is_sent))
+        self._stays = stays
+        self._sent: set[int] = set()  # positions
+        self._builder = Builder()
+        self._taken: dict[int, InputOf] = {}  # inputs of the builder's program, by position
+        self._values: dict[torch.fx.Node, Any] = {}  # Value, tuple of them, At, constant
+        self._positions: dict[int, int] = {}  # of id(Value) that have one
+        self._keep_alive: list[Any] = []
+        self._plan = Plan([], [], {}, {}, 0)
+        self._pending: list[tuple[int, Value]] = []  # results of the builder's program
+        self._kept: list[tuple[int, Value]] = []
+
+    def run(self) -> Plan:
+        given = iter(self._inputs)
+        for node in self._graph.graph.nodes:
+            if node.op == "placeholder":
+                value, is_sent = next(given)
+                if isinstance(value, Tensor):
+                    value = self._new_position(value)
+                    if is_sent:
+                        self._sent.add(value.position)
+                self._values[node] = value
+            elif node.op == "get_attr":
+                self._values[node] = self._constant(node)
+            elif node.op == "call_function":
+                self._values[node] = self._call(node)
+            elif node.op == "output":
+                self._end(node)
+        return self._plan
+
+    def _new_position(self, meta: Tensor) -> At:
+        position = len(self._plan.metas)
+        self._plan.metas[position] = meta_like(meta)
+        return At(position)
+
+    def _constant(self, node: torch.fx.Node) -> Any:
+        tensor = self._graph
+        for name in str(node.target).split("."):
+            tensor = getattr(tensor, name)
+        if not isinstance(tensor, Tensor) or tensor.numel() * tensor.itemsize > 4096:
+            raise Unsupported(f"{node.target}: a constant of the graph that is large")
+        return self._literal(tensor)
+
+    def _literal(self, tensor: Tensor) -> Value:
+        tensor = tensor.detach().contiguous()
+        name = str(tensor.dtype).rpartition(".")[2]
+        if tensor.dtype == torch.bfloat16:
+            data: Any = tensor.to(torch.float32).numpy()
+        else:
+            data = tensor.numpy()
+        literal = self._builder.program.literal(np.asarray(data), name)
+        return _value_of(literal, tensor)
+
+    def _call(self, node: torch.fx.Node) -> Any:
+        if node.target is operator.getitem:
+            whole = self._values[node.args[0]]
+            if isinstance(whole, At):
+                raise Unsupported("getitem of a tensor")
+            return whole[node.args[1]]
+        checkpoint = len(self._builder.program.invocations)
+        try:
+            arguments, keywords = self._arguments(node)
+            is_number = not any(
+                isinstance(one, Value) for one in _leaves((arguments, keywords))
+            )
+            if is_number and not isinstance(node.target, torch._ops.OpOverload):
+                return node.target(*arguments, **keywords)
+            metas = self._run_on_meta(node, arguments, keywords)
+            if not isinstance(metas, (Tensor, tuple, list)):
+                return metas  # a size, or another number
+            result = self._lower(node, arguments, keywords, metas)
+            self._plan.pool_nodes += 1
+            return result
+        except Unsupported as error:
+            # What a half-built lowering added is never asked for; the daemon computes only what
+            # it is given, so it goes.
+            del self._builder.program.invocations[checkpoint:]
+            self._plan.unsupported.setdefault(_name(node), []).append(str(error))
+            return self._run_here(node)
+
+    def _arguments(self, node: torch.fx.Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The node's arguments as values of the program under construction."""
+
+        def take(one: torch.fx.Node) -> Any:
+            return _map(self._values[one], self._take)
+
+        return (
+            torch.fx.map_arg(node.args, take),
+            dict(torch.fx.map_arg(node.kwargs, take)),
+        )
+
+    def _take(self, value: Any) -> Any:
+        """A value that another program gave, or the caller, as an input of this one."""
+        if not isinstance(value, At):
+            return value
+        meta = self._plan.metas[value.position]
+        _check_dtypes(meta)
+        if value.position not in self._taken:
+            name = str(meta.dtype).rpartition(".")[2]
+            self._taken[value.position] = self._builder.program.input(name, meta.shape)
+        taken = Value(self._taken[value.position], meta, tuple(meta.shape))
+        self._remember(taken, value.position)
+        return taken
+
+    def _remember(self, value: Value, position: int) -> None:
+        self._positions[id(value)] = position
+        self._keep_alive.append(value)
+
+    def _run_on_meta(
+        self, node: torch.fx.Node, arguments: Any, keywords: dict[str, Any]
+    ) -> Any:
+        keywords = {
+            key: (torch.device("meta") if key == "device" else value)
+            for key, value in keywords.items()
+        }
+        if "device" not in keywords and _makes_tensor(node):
+            keywords["device"] = torch.device("meta")
+        to_meta = lambda value: value.meta if isinstance(value, Value) else value
+        try:
+            return node.target(*_map(arguments, to_meta), **_map(keywords, to_meta))
+        except (RuntimeError, NotImplementedError, TypeError) as error:
+            if node.target in self._views:
+                value = node.meta.get("val")
+                if value is not None:
+                    return _fake_to_meta(value)
+            raise Unsupported(str(error).splitlines()[0]) from None
+
+    def _lower(self, node: torch.fx.Node, arguments: Any, keywords: Any, metas: Any) -> Any:
+        self._builder.node, self._builder.result = node, metas
+        if node.target in self._views:
+            [value, *others] = arguments
+            return self._builder.view(node.target, value, *others, **keywords)
+        lowering = self._lowerings.get(node.target)
+        if lowering is None:
+            raise Unsupported("no operator of the pool serves it")
+        _check_dtypes(metas)
+        return lowering(self._builder, *arguments, **keywords)
+
+    def _run_here(self, node: torch.fx.Node) -> Any:
+        """Ends the program and lets torch run the node."""
+
+        def place(one: torch.fx.Node) -> Any:
+            return _map(self._values[one], self._place)
+
+        arguments = torch.fx.map_arg(node.args, place)
+        keywords = dict(torch.fx.map_arg(node.kwargs, place))
+        self._end_program()
+        value = node.meta["val"]
+        if isinstance(value, Tensor):
+            result: Any = self._new_position(_fake_to_meta(value))
+            first = result.position
+        else:
+            result = tuple(
+                None if one is None else self._new_position(_fake_to_meta(one))
+                for one in value
+            )
+            first = next(at.position for at in result if at is not None)
+        self._plan.steps.append(LocalStep(node, arguments, keywords, first))
+        return result
+
+    def _place(self, value: Any, keep: bool = False) -> Any:
+        """Where the plan has a value, which the program under construction gives if need be."""
+        if not isinstance(value, Value):
+            return value
+        position = self._positions.get(id(value))
+        if position is not None:
+            return At(position)
+        at = self._new_position(value.meta)
+        if not (isinstance(value.source, OutputOf) and value.is_whole):
+            value = self._builder.copy(value)
+        elif any(one.source is value.source for _, one in self._kept + self._pending):
+            value = self._builder.copy(value)
+        self._remember(value, at.position)
+        (self._kept if keep else self._pending).append((at.position, value))
+        return at
+
+    def _end_program(self) -> None:
+        """What later steps need of the program becomes its result."""
+        later: dict[torch.fx.Node, Any] = {}
+        for node, value in self._values.items():
+            later[node] = _map(value, self._place) if self._is_needed(node) else value
+        self._values = later
+        self._finish_program()
+
+    def _is_needed(self, node: torch.fx.Node) -> bool:
+        return any(user not in self._values for user in node.users)
+
+    def _finish_program(self) -> None:
+        if self._pending or self._kept:
+            self._plan.steps.append(
+                PoolStep(
+                    self._builder.program,
+                    list(self._taken),
+                    [(at, _output(value)) for at, value in self._pending],
+                    [(at, _output(value)) for at, value in self._kept],
+                    self._builder.seeds,
+                )
+            )
+        self._builder = Builder()
+        self._taken, self._pending, self._kept = {}, [], []
+
+    def _end(self, node: torch.fx.Node) -> None:
+        outputs = node.args[0]
+        outputs = outputs if isinstance(outputs, (tuple, list)) else [outputs]
+        for one, stays in zip(outputs, self._stays):
+            value = self._values[one] if isinstance(one, torch.fx.Node) else one
+            if isinstance(value, At) and stays and value.position in self._sent:
+                # An input of this step that the backward pass needs: it is not sent again.
+                value = self._builder.copy(self._take(value))
+            self._plan.outputs.append(self._place(value, keep=stays))
+        self._finish_program()
+
+
+def _output(value: Value) -> OutputOf:
+    assert isinstance(value.source, OutputOf)
+    return value.source
+
+
+def _name(node: torch.fx.Node) -> str:
+    return str(node.target)
+
+
+def _makes_tensor(node: torch.fx.Node) -> bool:
+    """Whether the node is a function of numbers that makes a tensor on a device."""
+    target = node.target
+    return isinstance(target, torch._ops.OpOverload) and any(
+        argument.name == "device" for argument in target._schema.arguments
+    )
+
+
+def _fake_to_meta(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return torch.empty(tuple(value.shape), dtype=value.dtype, device="meta")
+    return tuple(_fake_to_meta(one) for one in value)
+
+
+def _check_dtypes(metas: Any) -> None:
+    for meta in metas if isinstance(metas, (tuple, list)) else [metas]:
+        if isinstance(meta, Tensor) and meta.dtype not in _DTYPES:
+            raise Unsupported(f"the pool has no {meta.dtype}")
+
+
+_DTYPES = {
+    torch.float32,
+    torch.float16,
+    torch.bfloat16,
+    torch.float64,
+    torch.int8,
+    torch.uint8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.bool,
+}
+
+
+def _map(value: Any, function: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return type(value)(_map(one, function) for one in value)
+    if isinstance(value, dict):
+        return {key: _map(one, function) for key, one in value.items()}
+    return function(value)
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, (tuple, list)):
+        return [leaf for one in value for leaf in _leaves(one)]
+    if isinstance(value, dict):
+        return _leaves(list(value.values()))
+    return [value]
