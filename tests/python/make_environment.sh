@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Makes the virtual environment of the Python tests: Debian's Python with Debian's packages, and
-# what requirements.txt adds from PyPI. Does nothing if it is there already.
-# usage: make_environment.sh DIRECTORY
+# Makes a virtual environment of Debian's Python for the Python tests, with what REQUIREMENTS (default:
+# requirements.txt, to which Debian's packages are added) lists of PyPI. Does nothing if it is there already.
+# usage: make_environment.sh DIRECTORY [REQUIREMENTS]
 set -euo pipefail
 
-requirements=$(dirname "$0")/requirements.txt
 directory=$1
+requirements=${2:-$(dirname "$0")/requirements.txt}
+options=()
+[ $# -gt 1 ] || options=(--system-site-packages)
 stamp=$directory/requirements.txt
 cmp -s "$requirements" "$stamp" && exit 0
 
-/usr/bin/python3 -m venv --clear --system-site-packages "$directory"
+/usr/bin/python3 -m venv --clear "${options[@]}" "$directory"
 "$directory/bin/pip" install --quiet --disable-pip-version-check --requirement "$requirements"
 cp "$requirements" "$stamp"

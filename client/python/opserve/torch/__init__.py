@@ -13,6 +13,7 @@ Three losses are functions of their own, for any torch: `kl_div`, `l1_loss` and 
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from opserve.torch._losses import (
@@ -24,8 +25,18 @@ from opserve.torch._losses import (
     log_softmax,
 )
 
-# Of the backend, which older versions of torch have no use for.
-_OF_BACKEND = ("Backend", "LocalNodesWarning", "UnsupportedError", "backend", "compile_graph")
+# Of the backend, which older versions of torch have no use for: names and their modules.
+_OF_BACKEND = {
+    "Backend": "_backend",
+    "Comparison": "_compare",
+    "Explanation": "_explain",
+    "LocalNodesWarning": "_backend",
+    "UnsupportedError": "_backend",
+    "backend": "_backend",
+    "compare": "_compare",
+    "compile_graph": "_backend",
+    "explain": "_explain",
+}
 
 __all__ = [
     "FallbackWarning",
@@ -41,6 +52,5 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _OF_BACKEND:
         raise AttributeError(f"module {__name__} has no attribute {name}")
-    from opserve.torch import _backend
-
-    return getattr(_backend, name)
+    module = importlib.import_module(f"opserve.torch.{_OF_BACKEND[name]}")
+    return getattr(module, name)

@@ -14,12 +14,12 @@ from functorch.compile import make_boxed_func
 from torch._decomp import core_aten_decompositions
 from torch._dynamo.backends.common import aot_autograd
 
-from opserve import errors
+from opserve import _tensors, errors
 from opserve.client import Client
 from opserve.prepared import PreparedProgram
 from opserve.resident import ResidentTensor
 from opserve.torch import _decompositions
-from opserve.torch._graph import At, LocalStep, Plan, PoolStep, lower
+from opserve.torch._graph import At, LocalStep, Plan, PoolStep, is_backward, lower
 from opserve.torch._residency import Residents
 
 Tensor = torch.Tensor
@@ -102,9 +102,7 @@ class Backend:
     ) -> Callable[..., Any]:
         context = torch._guards.TracingContext.try_get()
         metadata = context.fw_metadata if context is not None else None
-        is_forward = metadata is not None and not any(
-            node.name.startswith("tangents") for node in graph.graph.nodes
-        )
+        is_forward = metadata is not None and not is_backward(graph)
         static = metadata.static_input_indices if is_forward and metadata else ()
         return self._runner(graph, set(static or ()), None)
 
@@ -156,7 +154,7 @@ class _Runner:
         self._outputs = given if isinstance(given, (tuple, list)) else [given]
         count = len(self._outputs)
         self._returned = count if returned is None else min(returned, count)
-        self._plans: collections.OrderedDict[Any, _Prepared] = collections.OrderedDict()
+        self._plans: collections.OrderedDict[Any, PreparedPlan] = collections.OrderedDict()
 
     def __call__(self, *arguments: Any) -> list[Any]:
         residents = self._backend.residents()
@@ -189,7 +187,7 @@ class _Runner:
             raise RuntimeError("the backward pass ran once already, and freed what it needs")
         return argument if resident is None else resident
 
-    def _prepare(self, arguments: Sequence[Any], values: Sequence[Any]) -> _Prepared:
+    def _prepare(self, arguments: Sequence[Any], values: Sequence[Any]) -> PreparedPlan:
         signature = tuple(
             (tuple(one.shape), one.dtype, isinstance(value, Tensor))
             if isinstance(one, Tensor)
@@ -210,7 +208,7 @@ class _Runner:
         stays = [i >= self._returned for i in range(len(self._outputs))]
         plan = lower(self._graph, metas, is_sent, stays)
         self._backend.check(plan)
-        prepared = _Prepared(plan, self._backend)
+        prepared = PreparedPlan(plan, self._backend)
         self._plans[signature] = prepared
         if len(self._plans) > _MOST_PLANS:
             self._plans.popitem(last=False)
@@ -232,7 +230,7 @@ class _Runner:
         return torch.empty_strided(value.shape, strides, dtype=value.dtype).copy_(value)
 
 
-class _Prepared:
+class PreparedPlan:
     """A plan with its programs prepared."""
 
     def __init__(self, plan: Plan, backend: Backend) -> None:
@@ -275,8 +273,6 @@ class _Prepared:
             if isinstance(result, ResidentTensor):
                 values[position] = dataclasses.replace(result, shape=shape)
                 continue
-            if not isinstance(result, Tensor):
-                result = torch.from_numpy(result)
             values[position] = result.reshape(shape)
 
     def _run_here(self, step: LocalStep, values: dict[int, Any]) -> None:
@@ -285,7 +281,9 @@ class _Prepared:
                 return one
             value = values[one.position]
             if isinstance(value, ResidentTensor):
-                value = torch.from_numpy(self._client.download(value))
+                array = self._client.download(value)
+                make = _tensors.maker_like(torch.empty(0))
+                value = make(value.data_type, value.shape, memoryview(array.reshape(-1).view("u1")))
                 values[one.position] = value
             return value
 

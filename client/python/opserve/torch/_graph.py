@@ -10,6 +10,7 @@ from typing import Any, Optional, Union
 import numpy as np
 import torch
 
+from opserve import _tensors
 from opserve._operator import Parameters
 from opserve._operators import OPERATORS
 from opserve.program import InputOf, Keep, Literal, OutputOf, Program, View
@@ -70,13 +71,16 @@ class Builder:
         node: that is being lowered.
         result: of this node, as meta tensors: what torch would give.
         seeds: invocations of random operators.
+        sizes: of the outputs of invocations, in bytes; by invocation, once for each output.
     """
 
     def __init__(self) -> None:
         self.program = Program()
+        self.program.make_result = _tensors.maker_like(torch.empty(0))
         self.node: Any = None
         self.result: Any = None
         self.seeds: list[int] = []
+        self.sizes: list[tuple[int, int]] = []
 
     def op(
         self,
@@ -110,6 +114,11 @@ class Builder:
             name, inputs, attributes, Parameters(outputs=outputs)
         )
         wanted = self.result if meta is None else meta
+        self.sizes += [
+            (self.last, one.numel() * one.itemsize)
+            for one in (wanted if isinstance(wanted, (tuple, list)) else (wanted,))
+            if one is not None
+        ]
         if not isinstance(wanted, (tuple, list)):
             return _value_of(given, wanted)
         # A list of tensors is one output.
@@ -118,6 +127,12 @@ class Builder:
             None if one is None or out is None else _value_of(out, one)
             for out, one in zip(outs, wanted)
         )
+
+    def drop_from(self, invocation: int) -> None:
+        """Takes back the invocations from this one on."""
+        del self.program.invocations[invocation:]
+        self.sizes = [one for one in self.sizes if one[0] < invocation]
+        self.seeds = [one for one in self.seeds if one < invocation]
 
     @property
     def last(self) -> int:
@@ -196,6 +211,7 @@ class PoolStep:
     Attributes:
         arguments: of its inputs, the positions of their values in the plan.
         results: what it gives: positions of values; `kept`: those that stay on the pool.
+        sizes: as Builder's.
     """
 
     program: Program
@@ -203,6 +219,7 @@ class PoolStep:
     results: list[tuple[int, OutputOf]]
     kept: list[tuple[int, OutputOf]]
     seeds: list[int]
+    sizes: list[tuple[int, int]]
 
     def wanted(self, lease: float) -> list[Any]:
         """For Client.prepare: results, then those that are kept."""
@@ -351,8 +368,10 @@ class _Lowering:
         except Unsupported as error:
             # What a half-built lowering added is never asked for; the daemon computes only what
             # it is given, so it goes.
-            del self._builder.program.invocations[checkpoint:]
-            self._plan.unsupported.setdefault(_name(node), []).append(str(error))
+            self._builder.drop_from(checkpoint)
+            line = where(node)
+            reason = f"{error} ({line})" if line else str(error)
+            self._plan.unsupported.setdefault(_name(node), []).append(reason)
             return self._run_here(node)
 
     def _arguments(self, node: torch.fx.Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -471,6 +490,7 @@ class _Lowering:
                     [(at, _output(value)) for at, value in self._pending],
                     [(at, _output(value)) for at, value in self._kept],
                     self._builder.seeds,
+                    self._builder.sizes,
                 )
             )
         self._builder = Builder()
@@ -495,6 +515,22 @@ def _output(value: Value) -> OutputOf:
 
 def _name(node: torch.fx.Node) -> str:
     return str(node.target)
+
+
+def where(node: torch.fx.Node) -> str:
+    """The line of the model that a node comes from; empty if torch does not know it."""
+    trace = node.meta.get("stack_trace") or ""
+    lines = [line.strip() for line in trace.strip().splitlines()]
+    places = [line for line in lines if line.startswith("File ")]
+    if not places:
+        return ""
+    code = lines[lines.index(places[-1]) + 1 :][:1]
+    return ": ".join([places[-1].removeprefix("File ").replace('"', ""), *code])
+
+
+def is_backward(graph: torch.fx.GraphModule) -> bool:
+    """Whether AOTAutograd made it for a backward pass."""
+    return any(node.name.startswith("tangents") for node in graph.graph.nodes)
 
 
 def _makes_tensor(node: torch.fx.Node) -> bool:

@@ -583,7 +583,7 @@ def _var_mean(
 @lowers(aten.cumsum.default)
 def _cumsum(b: Builder, x: Value, dim: int, dtype: Any = None) -> Value:
     name = str(b.result.dtype).rpartition(".")[2]
-    return b.op("Cumsum", self=x, dim=dim, dtype=name)
+    return b.op("Cumsum", self=b.cast(x, b.result.dtype), dim=dim, dtype=name)
 
 
 @lowers(aten.topk.default)

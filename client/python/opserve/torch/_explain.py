@@ -1,0 +1,256 @@
+"""What a model would do on the pool, told without running it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Optional
+
+import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.utils._pytree import tree_leaves
+
+from opserve.program import InputOf, OutputOf, View
+from opserve.torch._backend import Backend
+from opserve.torch._graph import At, Plan, PoolStep, is_backward, lower
+
+Tensor = torch.Tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class GraphFacts:
+    """One graph of a model.
+
+    Attributes:
+        name: "forward", "backward" or, without gradients, "inference".
+        pool_nodes, local_nodes: ATen nodes that run on the pool, and here.
+        programs: requests that one run of the graph makes.
+        bytes_up, bytes_down: of tensors that travel in each run: the batch, results, gradients;
+            not parameters, which are sent when they have changed.
+        bytes_kept: of what stays on the pool for the backward pass.
+        peak_bytes: device memory of the largest program's own tensors, at least.
+    """
+
+    name: str
+    pool_nodes: int
+    local_nodes: int
+    programs: int
+    bytes_up: int
+    bytes_down: int
+    bytes_kept: int
+    peak_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """What `explain` found; printed, it is a table.
+
+    Attributes:
+        unsupported: nodes that the pool lacks, by operator: how many, and why the first runs here.
+    """
+
+    graphs: tuple[GraphFacts, ...]
+    parameter_bytes: int
+    unsupported: dict[str, tuple[int, str]]
+
+    @property
+    def peak_bytes(self) -> int:
+        """Device memory of a step, at least: parameters, what is kept, the largest program."""
+        kept = sum(graph.bytes_kept for graph in self.graphs)
+        largest = max((graph.peak_bytes for graph in self.graphs), default=0)
+        return self.parameter_bytes + kept + largest
+
+    def __str__(self) -> str:
+        rows = [("graph", "nodes", "here", "programs", "up", "down", "kept", "memory")]
+        for graph in self.graphs:
+            rows.append(
+                (
+                    graph.name,
+                    str(graph.pool_nodes),
+                    str(graph.local_nodes),
+                    str(graph.programs),
+                    _bytes_text(graph.bytes_up),
+                    _bytes_text(graph.bytes_down),
+                    _bytes_text(graph.bytes_kept),
+                    _bytes_text(graph.peak_bytes),
+                )
+            )
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        lines = [
+            "  ".join(
+                [row[0].ljust(widths[0])]
+                + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])]
+            )
+            for row in rows
+        ]
+        lines.append(
+            f"parameters and buffers: {_bytes_text(self.parameter_bytes)}, sent when they have "
+            f"changed; device memory of a step: at least {_bytes_text(self.peak_bytes)}"
+        )
+        for name, (count, reason) in sorted(self.unsupported.items()):
+            lines.append(f"runs here: {name} ({count}): {reason}")
+        return "\n".join(lines)
+
+
+def explain(model: Callable[..., Any], *inputs: Any, **keywords: Any) -> Explanation:
+    """Says how `model` would run on the pool with these inputs. Needs no daemon.
+
+    print() it before a training begins. Nothing of the model is computed: a model that decides
+    by its results how it goes on is seen with zeros as results.
+    """
+    explainer = _Explainer()
+    torch._dynamo.reset()
+    parameters = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
+    buffers = list(model.buffers()) if isinstance(model, torch.nn.Module) else []
+    try:
+        given = torch.compile(model, backend=explainer)(*inputs, **keywords)
+        go_back(model, given, (inputs, keywords), torch.zeros_like)
+    finally:
+        torch._dynamo.reset()
+    unsupported: dict[str, list[str]] = {}
+    for plan in explainer.plans:
+        for name, reasons in plan.unsupported.items():
+            unsupported.setdefault(name, []).extend(reasons)
+    return Explanation(
+        tuple(explainer.graphs),
+        sum(one.nbytes for one in [*parameters, *buffers]),
+        {name: (len(reasons), reasons[0]) for name, reasons in unsupported.items()},
+    )
+
+
+def go_back(
+    model: Callable[..., Any],
+    given: Any,
+    inputs: Any,
+    gradient_like: Callable[[Tensor], Tensor],
+) -> None:
+    """Runs the backward graphs of what the compiled model gave; no gradient is kept."""
+    parameters = model.parameters() if isinstance(model, torch.nn.Module) else ()
+    results = [
+        one for one in tree_leaves(given) if isinstance(one, Tensor) and one.requires_grad
+    ]
+    wanted = [
+        one
+        for one in [*parameters, *tree_leaves(inputs)]
+        if isinstance(one, Tensor) and one.requires_grad
+    ]
+    if results and wanted:
+        gradients = [gradient_like(one) for one in results]
+        torch.autograd.grad(results, wanted, gradients, allow_unused=True)
+
+
+def graph_name(graph: torch.fx.GraphModule, returned: Optional[int]) -> str:
+    """`returned`: how many outputs are the user's, of a forward graph."""
+    if is_backward(graph):
+        return "backward"
+    return "inference" if returned is None else "forward"
+
+
+class _Explainer(Backend):
+    """A backend whose graphs give zeros."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.graphs: list[GraphFacts] = []
+
+    def _runner(
+        self, graph: torch.fx.GraphModule, static: set[int], returned: Optional[int]
+    ) -> Callable[..., Any]:
+        placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+        [output] = [node for node in graph.graph.nodes if node.op == "output"]
+        given = output.args[0] if isinstance(output.args[0], (tuple, list)) else output.args
+        count = len(given) if returned is None else min(returned, len(given))
+        backward = is_backward(graph)
+        is_sent = [
+            node.name.startswith("tangents") if backward else index not in static
+            for index, node in enumerate(placeholders)
+        ]
+        examples = [_example(node) for node in placeholders]
+        with unset_fake_temporarily():  # constants are real
+            plan = lower(graph, examples, is_sent, [i >= count for i in range(len(given))])
+        self.plans.append(plan)
+        self.graphs.append(
+            GraphFacts(
+                graph_name(graph, returned),
+                plan.pool_nodes,
+                sum(len(reasons) for reasons in plan.unsupported.values()),
+                sum(isinstance(step, PoolStep) for step in plan.steps),
+                _bytes(one for one, sent in zip(examples, is_sent) if sent),
+                _bytes(_metas(plan, plan.outputs[:count])),
+                _bytes(_metas(plan, plan.outputs[count:])),
+                max(
+                    (_peak(step) for step in plan.steps if isinstance(step, PoolStep)),
+                    default=0,
+                ),
+            )
+        )
+
+        def zeros(arguments: list[Any]) -> list[Any]:
+            arguments.clear()
+            return [_zeros(node) for node in given]
+
+        zeros._boxed_call = True  # type: ignore[attr-defined]
+        return zeros
+
+
+def _example(node: torch.fx.Node) -> Any:
+    value = node.meta["val"]
+    if not isinstance(value, Tensor):
+        return value if isinstance(value, (int, float, bool)) else int(value)
+    shape = [int(one) for one in value.shape]
+    return torch.empty(shape, dtype=value.dtype, device="meta")
+
+
+def _zeros(node: Any) -> Any:
+    value = node.meta.get("val") if isinstance(node, torch.fx.Node) else node
+    if not isinstance(value, Tensor):
+        return value
+    shape = [int(one) for one in value.shape]
+    strides = [int(one) for one in value.stride()]
+    return torch.empty_strided(shape, strides, dtype=value.dtype).zero_()
+
+
+def _metas(plan: Plan, outputs: Iterable[Any]) -> Iterator[Tensor]:
+    return (plan.metas[one.position] for one in outputs if isinstance(one, At))
+
+
+def _bytes(values: Iterable[Any]) -> int:
+    return sum(
+        one.numel() * one.itemsize for one in values if isinstance(one, Tensor)
+    )
+
+
+def _peak(step: PoolStep) -> int:
+    """The largest sum of bytes of tensors that the program needs at one time."""
+    program = step.program
+    results = {
+        (output.invocation, output.output) for _, output in step.results + step.kept
+    }
+    last = {invocation: invocation for invocation, _ in step.sizes}
+    for number, invocation in enumerate(program.invocations):
+        for value in invocation.inputs.values():
+            for one in value if isinstance(value, tuple) else (value,):
+                source = one.base if isinstance(one, View) else one
+                if isinstance(source, OutputOf):
+                    last[source.invocation] = number
+    for invocation, _ in results:
+        last[invocation] = len(program.invocations)
+    changes: dict[int, int] = {}
+    for invocation, size in step.sizes:
+        changes[invocation] = changes.get(invocation, 0) + size
+        end = last[invocation] + 1
+        changes[end] = changes.get(end, 0) - size
+    now = most = 0
+    for moment in sorted(changes):
+        now += changes[moment]
+        most = max(most, now)
+    return most
+
+
+def _bytes_text(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"

@@ -1,0 +1,344 @@
+"""torch.compile(model, backend="opserve") against eager torch: current torch from PyPI."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import opserve
+import opserve.torch
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch_models import CASES, LIBRARY_CASES, Case, Mlp
+
+STEPS = int(os.environ.get("OPSERVE_TRAINING_STEPS", "3"))
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """No test sees another one's compiled graphs, or its random numbers."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def backend(client: opserve.Client) -> opserve.torch.Backend:
+    return opserve.torch.backend(client, strict=True)
+
+
+def losses(
+    model: nn.Module, run: Callable[..., Any], case: Case, steps: int = STEPS
+) -> list[float]:
+    """Trains `model`, which `run` calls, and gives the loss of each step."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    seen = []
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss = case.loss(run, *case.batch(step))
+        loss.backward()
+        optimizer.step()
+        seen.append(loss.item())
+    return seen
+
+
+@pytest.mark.parametrize("name", [*CASES, *LIBRARY_CASES])
+def test_training_gives_the_losses_and_gradients_of_eager_torch(
+    backend: opserve.torch.Backend, name: str
+) -> None:
+    case = {**CASES, **LIBRARY_CASES}[name]
+    model = case.make()
+    eager = copy.deepcopy(model)
+
+    run = torch.compile(model, backend=backend)
+    seen = losses(model, run, case)
+
+    expected = losses(eager, eager, case)
+    assert seen[0] == pytest.approx(expected[0], rel=1e-5)
+    assert seen == pytest.approx(expected, rel=1e-3)
+    theirs = dict(eager.named_parameters())
+    for parameter_name, parameter in model.named_parameters():
+        gradient, other = parameter.grad, theirs[parameter_name].grad
+        assert (gradient is None) == (other is None), parameter_name
+        if gradient is not None and other is not None:
+            scale = max(other.abs().max().item(), 1e-3)
+            torch.testing.assert_close(
+                gradient / scale, other / scale, rtol=0, atol=2e-3, msg=parameter_name
+            )
+    for buffer_name, buffer in model.named_buffers():
+        torch.testing.assert_close(
+            buffer, dict(eager.named_buffers())[buffer_name], rtol=1e-4, atol=1e-5
+        )
+    assert all(not plan.unsupported for plan in backend.plans)
+
+
+def test_the_name_is_registered(daemon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The entry point of an installed package, found as the client's target is everywhere."""
+    assert "opserve.torch:compile_graph" in (
+        (opserve_root() / "pyproject.toml").read_text()
+    )
+    monkeypatch.setenv("OPSERVE_TARGET", daemon.target)
+    x = torch.randn(4, 5)
+
+    assert torch.equal(torch.compile(torch.relu, backend=opserve.torch.compile_graph)(x), x.relu())
+
+
+def opserve_root() -> Any:
+    import pathlib
+
+    return pathlib.Path(opserve.__file__).parent.parent
+
+
+def test_a_second_step_sends_its_batch_and_what_changed(
+    client: opserve.Client, backend: opserve.torch.Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = []
+    real_call = client._call
+
+    def call(method: str, message: bytes, *args: Any, **kwargs: Any) -> bytes:
+        sent.append(len(message))
+        return real_call(method, message, *args, **kwargs)
+
+    uploads = []
+    real_upload = client.upload
+    monkeypatch.setattr(client, "_call", call)
+    monkeypatch.setattr(
+        client,
+        "upload",
+        lambda tensor, **options: uploads.append(tensor.nbytes) or real_upload(tensor, **options),
+    )
+    model = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 4))
+    run = torch.compile(model, backend=backend)
+    x, target = torch.randn(8, 512), torch.randn(8, 4)
+    parameters = sum(one.nbytes for one in model.parameters())
+    F.mse_loss(run(x), target).backward()  # without an optimizer nothing changes
+    sent.clear()
+    uploads.clear()
+
+    F.mse_loss(run(x), target).backward()
+
+    # The batch up, the result down, its gradient up; activations stay.
+    assert sum(uploads) == 0
+    assert sum(sent) < 2 * (x.nbytes + 8 * 4 * 4) + 16384 < parameters / 10
+
+
+def test_what_the_backward_pass_needs_stays_and_goes(
+    client: opserve.Client, backend: opserve.torch.Backend
+) -> None:
+    model = Mlp()
+    run = torch.compile(model, backend=backend)
+    residents = backend.residents()
+    loss = run(torch.randn(16, 20)).sum()
+    during = residents.count()
+    loss.backward()
+    del loss
+    gc.collect()
+    residents.sweep()
+    after = residents.count()
+
+    assert during > after > 0  # parameters stay
+    del model, run
+    torch._dynamo.reset()
+    gc.collect()
+    residents.sweep()
+    assert residents.count() == 0
+
+
+def test_a_changed_parameter_is_sent_again(backend: opserve.torch.Backend) -> None:
+    layer = nn.Linear(3, 2)
+    run = torch.compile(layer, backend=backend)
+    x = torch.randn(4, 3)
+    run(x)
+    with torch.no_grad():
+        layer.weight.mul_(2)
+
+    torch.testing.assert_close(run(x), layer(x))
+
+
+def test_dropout_repeats_with_torchs_seed(backend: opserve.torch.Backend) -> None:
+    model = nn.Sequential(nn.Linear(8, 64), nn.Dropout(0.5))
+    run = torch.compile(model, backend=backend)
+    x = torch.randn(32, 8)
+    torch.manual_seed(5)
+    first, second = run(x), run(x)
+    torch.manual_seed(5)
+
+    assert torch.equal(run(x), first)
+    assert not torch.equal(second, first)
+    assert 0.4 < (first == 0).float().mean().item() < 0.6
+    (gradient,) = torch.autograd.grad(first.sum(), model[0].bias)
+    torch.testing.assert_close(gradient, 2 * (first != 0).float().sum(0))
+
+
+def test_without_gradients_nothing_is_saved(backend: opserve.torch.Backend) -> None:
+    model = Mlp()
+    run = torch.compile(model, backend=backend)
+    x = torch.randn(3, 20)
+    with torch.no_grad():
+        seen = run(x)
+    torch.testing.assert_close(seen, model(x))
+    assert backend.residents().count() == len(list(model.parameters()))
+
+
+def test_shapes_have_plans_of_their_own(backend: opserve.torch.Backend) -> None:
+    model = Mlp()
+    run = torch.compile(model, backend=backend)
+    for rows in (4, 7, 4, 1):
+        x = torch.randn(rows, 20)
+        torch.testing.assert_close(run(x), model(x))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_halves_are_as_close_as_their_precision(
+    backend: opserve.torch.Backend, dtype: torch.dtype
+) -> None:
+    model = Mlp().to(dtype)
+    run = torch.compile(model, backend=backend)
+    x = torch.randn(16, 20, dtype=dtype)
+    seen = run(x)
+
+    exact = copy.deepcopy(model).double()(x.double())
+    limit = 8 * torch.finfo(dtype).eps
+    assert seen.dtype == dtype
+    assert (seen.double() - exact).abs().max().item() < limit * exact.abs().max().item()
+
+
+def test_nodes_that_the_pool_lacks_are_named(client: opserve.Client) -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.special.bessel_j0(x * 2) + 1
+
+    x = torch.rand(5)
+    strict = torch.compile(f, backend=opserve.torch.backend(client, strict=True))
+    with pytest.raises(Exception, match="special_bessel_j0"):
+        strict(x)
+    torch._dynamo.reset()
+    lenient = torch.compile(f, backend=opserve.torch.backend(client))
+    with pytest.warns(opserve.torch.LocalNodesWarning, match="special_bessel_j0"):
+        seen = lenient(x)
+    torch.testing.assert_close(seen, f(x))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lenient(x)
+
+
+def test_second_derivatives_raise(backend: opserve.torch.Backend) -> None:
+    run = torch.compile(torch.tanh, backend=backend)
+    x = torch.randn(3, requires_grad=True)
+    with pytest.raises(RuntimeError):
+        (first,) = torch.autograd.grad(run(x).sum(), x, create_graph=True)
+        first.sum().backward()
+
+
+def test_a_lost_device_is_an_error_that_says_so(start_daemon: Callable[..., Any]) -> None:
+    daemon = start_daemon()
+    with opserve.Client(daemon.target) as client:
+        model = Mlp()
+        run = torch.compile(model, backend=opserve.torch.backend(client, strict=True))
+        loss = run(torch.randn(2, 20)).sum()
+        daemon.stop()
+        daemon.start()
+        with pytest.raises(opserve.OpserveError, match="lost|upload it again"):
+            loss.backward()
+        # Parameters are sent again.
+        x = torch.randn(2, 20)
+        torch.testing.assert_close(run(x), model(x))
+
+
+def test_explain_tells_nodes_and_bytes_without_a_daemon() -> None:
+    model = nn.Sequential(nn.Linear(20, 8), nn.Tanh(), nn.Linear(8, 2))
+    told = opserve.torch.explain(model, torch.randn(16, 20))
+
+    forward, backward = told.graphs
+    assert (forward.name, backward.name) == ("forward", "backward")
+    assert (forward.local_nodes, backward.local_nodes) == (0, 0)
+    assert (forward.programs, backward.programs) == (1, 1)
+    assert forward.bytes_up == 16 * 20 * 4
+    assert forward.bytes_down == backward.bytes_up == 16 * 2 * 4
+    assert told.parameter_bytes == backward.bytes_down == (20 * 8 + 8 + 8 * 2 + 2) * 4
+    assert told.peak_bytes > told.parameter_bytes + forward.bytes_kept
+    assert all(one.grad is None for one in model.parameters())
+    assert "forward" in str(told)
+
+
+def test_explain_names_the_line_of_a_node_that_the_pool_lacks() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.special.bessel_j0(x * 2) + 1
+
+    told = opserve.torch.explain(f, torch.rand(5))
+
+    [(name, (count, reason))] = told.unsupported.items()
+    assert "special_bessel_j0" in name and count == 1
+    assert "compile_test.py" in reason and "bessel_j0(x * 2)" in reason
+
+
+@pytest.mark.parametrize("name", ["mlp", "cnn", "gpt", "vae"])
+def test_compare_finds_no_difference(client: opserve.Client, name: str) -> None:
+    case = CASES[name]
+    model = case.make()
+
+    found = opserve.torch.compare(
+        model, *case.batch(0)[: 2 if name == "vae" else 1], client=client
+    )
+
+    assert found.differences == (), str(found)
+    assert found.nodes > 20
+
+
+def test_compare_names_the_first_node_that_differs(
+    client: opserve.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from opserve.torch import _lowerings
+
+    real = _lowerings.LOWERINGS[torch.ops.aten.tanh.default]
+    monkeypatch.setitem(
+        _lowerings.LOWERINGS,
+        torch.ops.aten.tanh.default,
+        lambda b, x: b.op("Muls", self=real(b, x), other=1.01),
+    )
+    found = opserve.torch.compare(
+        lambda x: torch.tanh(x + 1) * 2, torch.randn(9), client=client
+    )
+
+    first = found.differences[0]
+    assert first.operator == "aten.tanh.default"
+    assert first.error == pytest.approx(0.01, rel=0.1)
+    assert "torch.tanh(x + 1)" in first.line
+
+
+def test_the_page_of_nodes_is_current() -> None:
+    import importlib.util
+
+    root = opserve_root()
+    spec = importlib.util.spec_from_file_location(
+        "generate_aten", root / "tools/generate_aten.py"
+    )
+    assert spec is not None and spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+
+    assert (root / "ATEN.md").read_text() == tool.page()
+
+
+def test_the_pages_training_runs(daemon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (opserve_root() / "TRAINING.md").read_text()
+    code = text.split("```python\n")[1].split("```")[0]
+    monkeypatch.setenv("OPSERVE_TARGET", daemon.target)
+    monkeypatch.setattr(opserve.torch._backend, "_default", None)
+    real_compile = torch.compile
+    monkeypatch.setattr(
+        torch,
+        "compile",
+        lambda model, backend: real_compile(model, backend=opserve.torch.compile_graph),
+    )
+    seen: list[Any] = []
+    exec(compile(code, "TRAINING.md", "exec"), {"print": lambda *one: seen.append(one)})
+
+    assert [step for step, _ in seen] == list(range(10))
+    assert seen[-1][1] < seen[0][1]
