@@ -25,6 +25,7 @@
 #include "server/observability/tenant_series.h"
 #include "server/observability/tenant_slot.h"
 #include "server/overload_metrics.h"
+#include "server/resident_metrics.h"
 #include "server/tenant_metrics.h"
 
 namespace opserve::server {
@@ -422,6 +423,7 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
                               .max_connections = config_.max_connections}));
   families.push_back(shadow_checks_->Collect());
   families.push_back(grpc_->uploads().Collect());
+  add(CollectResidentMetrics(*residents_));
   add(CollectProcessMetrics());
   std::vector<ListenerConnections> listeners = {{"unix", grpc_->acceptor().unix_counters()},
                                                 {"tcp", grpc_->acceptor().tcp_counters()}};

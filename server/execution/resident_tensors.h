@@ -21,6 +21,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "server/execution/resident_tensor.h"
+#include "server/execution/tensor_changes.h"
 #include "server/execution/tensor_claims.h"
 
 namespace opserve::server {
@@ -120,6 +121,11 @@ class ResidentTensors {
 
   // Who uses which of the tensors, and who waits.
   TensorClaims& claims() { return claims_; }
+  const TensorClaims& claims() const { return claims_; }
+
+  // Counts of what requests did to the tensors.
+  TensorChanges& changes() { return changes_; }
+  const TensorChanges& changes() const { return changes_; }
 
  private:
   struct Entry {
@@ -146,6 +152,7 @@ class ResidentTensors {
 
   const ResidentLimits limits_;
   TensorClaims claims_;
+  TensorChanges changes_;
   const std::string run_;  // random, in every handle of this object's
   mutable absl::Mutex mutex_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);

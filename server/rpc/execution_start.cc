@@ -1,6 +1,7 @@
 #include "server/rpc/execution_start.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -198,6 +199,9 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
       } else {
         result = committed.status();
       }
+    }
+    if (has_effects && !result.ok()) {
+      context.residents->changes().failed.fetch_add(1, std::memory_order_relaxed);
     }
     if (context.request_log->Wants(end.trace, result.status(), request.clock())) {
       end.details = DetailsOf(request.program(), result);

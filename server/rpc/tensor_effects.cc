@@ -1,5 +1,6 @@
 #include "server/rpc/tensor_effects.h"
 
+#include <atomic>
 #include <utility>
 
 #include "proto/status/error.h"
@@ -70,6 +71,10 @@ absl::StatusOr<std::vector<KeptTensor>> TensorEffects::Commit(const Program& pro
     if (resident.is_donated && !resident.is_replaced) given_up.push_back(resident.handle);
   }
   residents_->Release(tenant_, given_up);
+  TensorChanges& changes = residents_->changes();
+  changes.kept.fetch_add(added.size(), std::memory_order_relaxed);
+  changes.replaced.fetch_add(kept_tensors.size() - added.size(), std::memory_order_relaxed);
+  changes.donated.fetch_add(given_up.size(), std::memory_order_relaxed);
   return kept_tensors;
 }
 

@@ -342,3 +342,40 @@ def test_the_pages_training_runs(daemon: Any, monkeypatch: pytest.MonkeyPatch) -
 
     assert [step for step, _ in seen] == list(range(10))
     assert seen[-1][1] < seen[0][1]
+
+
+def test_tensors_that_no_message_holds_travel_in_chunks(
+    client: opserve.Client, backend: opserve.torch.Backend
+) -> None:
+    x = torch.randn(20 << 20)  # 80 MiB
+    run = torch.compile(lambda x: x + 1, backend=backend)
+
+    assert torch.equal(run(x), x + 1)
+    backend.residents().sweep()
+    assert backend.residents().count() == 0
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, i, j: x[i],
+        lambda x, i, j: x[:, i],
+        lambda x, i, j: x[:, :, j],
+        lambda x, i, j: x[:, i, j],
+        lambda x, i, j: x[i, :, j],
+        lambda x, i, j: x[:, i.unsqueeze(1), j],
+    ],
+    ids=["first", "second", "last", "two", "apart", "broadcast"],
+)
+def test_indices_of_any_axes(backend: opserve.torch.Backend, f: Any) -> None:
+    x = torch.randn(4, 5, 6, requires_grad=True)
+    i, j = torch.tensor([3, 0, 3]), torch.tensor([1, 2, 1])
+
+    seen = torch.compile(f, backend=backend)(x, i, j)
+    expected = f(x, i, j)
+
+    torch.testing.assert_close(seen, expected, rtol=0, atol=0)
+    weights = torch.randn(expected.shape)
+    (gradient,) = torch.autograd.grad((seen * weights).sum(), x)
+    (other,) = torch.autograd.grad((expected * weights).sum(), x)
+    torch.testing.assert_close(gradient, other)

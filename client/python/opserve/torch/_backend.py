@@ -19,7 +19,15 @@ from opserve.client import Client
 from opserve.prepared import PreparedProgram
 from opserve.resident import ResidentTensor
 from opserve.torch import _decompositions
-from opserve.torch._graph import At, LocalStep, Plan, PoolStep, is_backward, lower
+from opserve.torch._graph import (
+    At,
+    LocalStep,
+    Plan,
+    PoolStep,
+    beyond_one_message,
+    is_backward,
+    lower,
+)
 from opserve.torch._residency import Residents
 
 Tensor = torch.Tensor
@@ -253,23 +261,37 @@ class PreparedPlan:
                 self._run_here(step, values)
             else:
                 assert program is not None
-                self._run_program(step, program, values)
+                self._run_program(residents, step, program, values)
                 kept.update(position for position, _ in step.kept)
         return [self._output(one, values, kept) for one in self._plan.outputs]
 
     def _run_program(
-        self, step: PoolStep, program: PreparedProgram, values: dict[int, Any]
+        self,
+        residents: Residents,
+        step: PoolStep,
+        program: PreparedProgram,
+        values: dict[int, Any],
     ) -> None:
+        arguments = [values[position] for position in step.arguments]
+        tensors = [(i, one) for i, one in enumerate(arguments) if isinstance(one, Tensor)]
+        passing = []  # only for this run
+        for number, tensor in beyond_one_message(tensors):
+            arguments[number] = self._client.upload(tensor)
+            passing.append(arguments[number])
         seeds = {
             number: {"seed": int(torch.randint(0, 2**62, ()).item())}
             for number in step.seeds
         }
-        results = program(
-            *(values[position] for position in step.arguments), attributes=seeds
-        ).results
+        try:
+            results = program(*arguments, attributes=seeds).results
+        finally:
+            residents.drop(passing)
         for (position, _), result in zip(step.results + step.kept, results):
             # The elements are the value's; their shape may be that before a view of them.
             shape = tuple(self._plan.metas[position].shape)
+            if position in step.fetched:
+                residents.drop([result])
+                result = self._download(result)
             if isinstance(result, ResidentTensor):
                 values[position] = dataclasses.replace(result, shape=shape)
                 continue
@@ -281,9 +303,7 @@ class PreparedPlan:
                 return one
             value = values[one.position]
             if isinstance(value, ResidentTensor):
-                array = self._client.download(value)
-                make = _tensors.maker_like(torch.empty(0))
-                value = make(value.data_type, value.shape, memoryview(array.reshape(-1).view("u1")))
+                value = self._download(value)
                 values[one.position] = value
             return value
 
@@ -298,6 +318,14 @@ class PreparedPlan:
                 continue
             values[position] = one.contiguous()
             position += 1
+
+    def _download(self, resident: ResidentTensor) -> Tensor:
+        array = self._client.download(resident)
+        make = _tensors.maker_like(torch.empty(0))
+        tensor: Tensor = make(
+            resident.data_type, resident.shape, memoryview(array.reshape(-1).view("u1"))
+        )
+        return tensor
 
     def _output(self, one: Any, values: dict[int, Any], kept: set[int]) -> Any:
         if not isinstance(one, At):

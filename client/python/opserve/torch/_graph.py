@@ -18,6 +18,10 @@ from opserve.program import InputOf, Keep, Literal, OutputOf, Program, View
 Tensor = torch.Tensor
 
 
+# Tensors of one message take at most half of a daemon's default limit.
+MAX_INLINE_BYTES = 32 << 20
+
+
 class Unsupported(Exception):
     """The pool has nothing for a node; the message says what is missing."""
 
@@ -212,6 +216,8 @@ class PoolStep:
         arguments: of its inputs, the positions of their values in the plan.
         results: what it gives: positions of values; `kept`: those that stay on the pool.
         sizes: as Builder's.
+        fetched: positions of results that are too large for one message with the others: they are
+            kept, downloaded in chunks and released.
     """
 
     program: Program
@@ -220,12 +226,14 @@ class PoolStep:
     kept: list[tuple[int, OutputOf]]
     seeds: list[int]
     sizes: list[tuple[int, int]]
+    fetched: set[int]
 
     def wanted(self, lease: float) -> list[Any]:
         """For Client.prepare: results, then those that are kept."""
-        return [output for _, output in self.results] + [
-            Keep(output, lease) for _, output in self.kept
-        ]
+        return [
+            Keep(output, lease) if position in self.fetched else output
+            for position, output in self.results
+        ] + [Keep(output, lease) for _, output in self.kept]
 
 
 @dataclasses.dataclass
@@ -483,6 +491,7 @@ class _Lowering:
 
     def _finish_program(self) -> None:
         if self._pending or self._kept:
+            results = [(at, self._plan.metas[at]) for at, _ in self._pending]
             self._plan.steps.append(
                 PoolStep(
                     self._builder.program,
@@ -491,6 +500,7 @@ class _Lowering:
                     [(at, _output(value)) for at, value in self._kept],
                     self._builder.seeds,
                     self._builder.sizes,
+                    {at for at, _ in beyond_one_message(results)},
                 )
             )
         self._builder = Builder()
@@ -506,6 +516,17 @@ class _Lowering:
                 value = self._builder.copy(self._take(value))
             self._plan.outputs.append(self._place(value, keep=stays))
         self._finish_program()
+
+
+def beyond_one_message(tensors: Sequence[tuple[int, Tensor]]) -> list[tuple[int, Tensor]]:
+    """Of numbered tensors, those that do not fit into one message with the smaller ones."""
+    room = MAX_INLINE_BYTES
+    beyond = []
+    for number, tensor in sorted(tensors, key=lambda one: one[1].nbytes):
+        room -= tensor.nbytes
+        if room < 0:
+            beyond.append((number, tensor))
+    return beyond
 
 
 def _output(value: Value) -> OutputOf:

@@ -1161,11 +1161,53 @@ def _index_select(b: Builder, x: Value, dim: int, index: Value) -> Value:
     return b.op("IndexSelect", self=x, dim=dim, index=index)
 
 
+class _Places:
+    """Indices of some axes of a tensor, of which the others are taken whole.
+
+    The pool's operators index the first axes. So these are brought to the front, and in results the
+    axes of the indices go where torch has them.
+    """
+
+    def __init__(self, x: Value, indices: Sequence[Optional[Value]]) -> None:
+        if any(one is not None and one.dtype == torch.bool for one in indices):
+            raise Unsupported("indices that are masks")
+        self.axes = [axis for axis, one in enumerate(indices) if one is not None]
+        self.indices = [one for one in indices if one is not None]
+        others = [axis for axis in range(len(x.shape)) if axis not in self.axes]
+        self.to_front = [*self.axes, *others]
+        self.count = len(torch.broadcast_shapes(*(one.shape for one in self.indices)))
+        is_together = self.axes[-1] - self.axes[0] + 1 == len(self.axes)
+        rank = self.count + len(others)
+        # Axes of a result before and after those of the indices.
+        before = self.axes[0] if is_together else 0
+        self.to_place = [
+            *range(self.count, self.count + before),
+            *range(self.count),
+            *range(self.count + before, rank),
+        ]
+
+    def front(self, b: Builder, x: Value) -> Value:
+        return b.view(aten.permute.default, x, self.to_front)
+
+    def back(self, b: Builder, x: Value) -> Value:
+        return b.view(aten.permute.default, x, _inverse(self.to_front))
+
+    def result_front(self, b: Builder, values: Value) -> Value:
+        return b.view(aten.permute.default, values, _inverse(self.to_place))
+
+
+def _inverse(axes: Sequence[int]) -> list[int]:
+    return sorted(range(len(axes)), key=lambda axis: axes[axis])
+
+
 @lowers(aten.index.Tensor)
 def _index(b: Builder, x: Value, indices: Sequence[Optional[Value]]) -> Value:
-    if any(one is None or one.dtype == torch.bool for one in indices):
-        raise Unsupported("indices that are masks, or left out")
-    return b.op("Index", self=x, indices=list(indices))
+    places = _Places(x, indices)
+    x = places.front(b, x)
+    shape = [b.result.shape[axis] for axis in _inverse(places.to_place)]
+    meta = torch.empty(shape, dtype=x.dtype, device="meta")
+    found = b.op("Index", self=x, indices=places.indices, meta=meta)
+    return b.view(aten.permute.default, found, places.to_place)
 
 
 @lowers(aten.index_put.default)
@@ -1176,15 +1218,21 @@ def _index_put(
     values: Value,
     accumulate: bool = False,
 ) -> Value:
-    if any(one is None or one.dtype == torch.bool for one in indices):
-        raise Unsupported("indices that are masks, or left out")
-    return b.op(
+    places = _Places(x, indices)
+    rest = [extent for axis, extent in enumerate(x.shape) if axis not in places.axes]
+    shape = [*torch.broadcast_shapes(*(one.shape for one in places.indices)), *rest]
+    placed = [shape[axis] for axis in places.to_place]
+    values = places.result_front(b, b.view(aten.expand.default, values, placed))
+    x = b.contiguous(places.front(b, x))
+    put = b.op(
         "IndexPutImpl",
-        self=b.contiguous(x),
-        indices=list(indices),
+        self=x,
+        indices=places.indices,
         values=values,
         accumulate=accumulate,
+        meta=torch.empty(x.shape, dtype=x.dtype, device="meta"),
     )
+    return places.back(b, put)
 
 
 @lowers(aten.index_add.default)
@@ -1326,7 +1374,12 @@ def _ones_like(b: Builder, *arguments: Any, **options: Any) -> Value:
     return b.full(1)
 
 
-@lowers(aten.empty.memory_format, aten.empty_like.default, aten.new_empty.default)
+@lowers(
+    aten.empty.memory_format,
+    aten.empty_like.default,
+    aten.new_empty.default,
+    aten.new_empty_strided.default,
+)
 def _empty(b: Builder, *arguments: Any, **options: Any) -> Value:
     return b.full(0)
 
