@@ -1,37 +1,77 @@
 #include "server/scheduling/execution_request.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
 
 namespace opserve::server {
 namespace {
 
-CostModel::Estimate EstimateCost(const Program& program, const CostModel& costs) {
+// Estimates of the kinds of executions of one program, which has few of them: each is looked up
+// once.
+class KindEstimates {
+ public:
+  explicit KindEstimates(const CostModel& costs) : costs_(costs) {}
+
+  const CostModel::Estimate& operator[](const CostKey& key) {
+    const auto [estimate, is_new] = estimates_.try_emplace({key.op, key.dtype, key.work});
+    if (is_new) estimate->second = costs_.EstimateFor(key.op, key.dtype, key.work);
+    return estimate->second;
+  }
+
+  // function(CostKey, Estimate) for each kind that was looked up.
+  template <typename Function>
+  void ForEach(Function function) const {
+    for (const auto& [kind, estimate] : estimates_) {
+      const auto& [op, dtype, work] = kind;
+      function(CostKey{op, dtype, work}, estimate);
+    }
+  }
+
+ private:
+  const CostModel& costs_;
+  absl::flat_hash_map<std::tuple<uint32_t, uint32_t, uint64_t>, CostModel::Estimate> estimates_;
+};
+
+// Sets also where to wait in between, so that no wait is for much more than 50 ms of work.
+CostModel::Estimate EstimateCost(Program* program, const CostModel& costs) {
+  constexpr absl::Duration kSlice = absl::Milliseconds(50);
+  KindEstimates estimates(costs);
   CostModel::Estimate total{.time = absl::ZeroDuration(), .samples = UINT32_MAX};
-  for (const BoundInvocation& invocation : program.invocations) {
-    const CostKey key = invocation.cost_key();
-    const CostModel::Estimate one = costs.EstimateFor(key.op, key.dtype, key.work);
+  absl::Duration slice;
+  for (uint32_t i = 0; i < program->invocations.size(); ++i) {
+    const CostModel::Estimate& one = estimates[program->invocations[i].cost_key()];
     total.time += one.time;
     total.samples = std::min(total.samples, one.samples);
+    slice += one.time;
+    if (slice < kSlice || i + 1 == program->invocations.size()) continue;
+    program->slice_ends.push_back(i + 1);
+    slice = absl::ZeroDuration();
   }
   return total;
 }
 
-// Where to wait in between, so that no wait is for much more than 50 ms of work.
-std::vector<uint32_t> SliceEnds(const Program& program, const CostModel& costs) {
-  constexpr absl::Duration kSlice = absl::Milliseconds(50);
-  std::vector<uint32_t> ends;
-  absl::Duration time;
-  for (uint32_t i = 0; i + 1 < program.invocations.size(); ++i) {
-    const CostKey key = program.invocations[i].cost_key();
-    time += costs.EstimateFor(key.op, key.dtype, key.work).time;
-    if (time < kSlice) continue;
-    ends.push_back(i + 1);
-    time = absl::ZeroDuration();
+// Learns from a run of `took`. Of a program with several invocations only the whole is measured:
+// each kind gets the part that it was estimated to take.
+void RecordCosts(const Program& program, absl::Duration took, CostModel* costs) {
+  if (program.invocations.size() == 1) {
+    const CostKey key = program.invocations.front().cost_key();
+    costs->Record(key.op, key.dtype, key.work, took);
+    return;
   }
-  return ends;
+  KindEstimates estimates(*costs);
+  absl::Duration total;
+  for (const BoundInvocation& invocation : program.invocations) {
+    total += estimates[invocation.cost_key()].time;
+  }
+  if (total <= absl::ZeroDuration()) return;
+  const double scale = absl::FDivDuration(took, total);
+  estimates.ForEach([&](const CostKey& key, const CostModel::Estimate& estimate) {
+    costs->Record(key.op, key.dtype, key.work, estimate.time * scale);
+  });
 }
 
 // What a thread that has other things to do may start itself: little to copy, and executions like
@@ -55,7 +95,7 @@ ExecutionRequest::ExecutionRequest(codec::PayloadMessage message, Program progra
     : LaneTask(std::move(call), program.device(),
                TaskDemand{.tenant = tenant,
                           .priority = priority,
-                          .cost = EstimateCost(program, costs),
+                          .cost = EstimateCost(&program, costs),
                           .work = program.work,
                           .device_bytes = program.memory_plan.total_bytes,
                           .pinned_bytes = program.pinned_bytes,
@@ -65,9 +105,7 @@ ExecutionRequest::ExecutionRequest(codec::PayloadMessage message, Program progra
       costs_(costs),
       is_prompt_(IsPrompt(program_, demand().cost)),
       clock_(clock),
-      done_(std::move(done)) {
-  if (program_.invocations.size() > 1) program_.slice_ends = SliceEnds(program_, costs);
-}
+      done_(std::move(done)) {}
 
 bool ExecutionRequest::Queue(LaneContext& lane) {
   clock_.Book(Stage::kQueue);
@@ -85,10 +123,7 @@ void ExecutionRequest::Finish() {
     // It may have been the deadline for which the caller left.
     if (absl::Status why = call()->Check(); !why.ok()) result_ = why;
   }
-  if (result_->ok() && program_.invocations.size() == 1) {
-    const CostKey key = program_.invocations.front().cost_key();
-    costs_.Record(key.op, key.dtype, key.work, absl::Now() - start_);
-  }
+  if (result_->ok()) RecordCosts(program_, absl::Now() - start_, &costs_);
 }
 
 // Before the answer: who has it may expect that nothing of the request uses the memory any more,
