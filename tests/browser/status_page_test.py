@@ -217,7 +217,7 @@ class StatusPageTest(unittest.TestCase):
 
     def test_a_device_that_is_not_ready_is_seen_first(self):
         _, address = self.start("--recovery_wait=1h", "--longest_recovery_wait=1h",
-                                faults="kernel=aclnnL1LossBackward,on=1,count=all,wrong")
+                                faults="kernel=aclnnL1LossBackward,on=1,count=all,code=507015")
         page = self.browser.open(address)
         page.wait_until(LIVE + ' && document.body.innerText.includes("quarantined")')
         self.assertEqual(page.text("#findings"), "✕ critical: Device 1 is quarantined, not ready.")
