@@ -228,6 +228,17 @@ class StatusPageTest(unittest.TestCase):
                          {"device 0": "✓ ready", "device 1": "! quarantined"})
         page.screenshot(SCREENSHOTS / "quarantined.png")
 
+    def test_an_operator_that_is_wrong_is_seen(self):
+        _, address = self.start(faults="kernel=aclnnL1LossBackward,on=1,wrong")
+        page = self.browser.open(address)
+        page.wait_until(LIVE + ' && document.body.innerText.includes("L1LossBackward")')
+        self.assertEqual(page.text("#findings"), "! warning: Device 1 does not offer L1LossBackward, "
+                         "which it computes wrong.")
+        self.assertIn("2 of 2", page.text(".tiles"))
+        states = self.rows(page, "Devices: States")
+        self.assertEqual({name: cells[0] for name, cells in states.items()},
+                         {"device 0": "✓ ready", "device 1": "✓ ready, 1 operator wrong"})
+
     def test_a_daemon_that_has_ended_is_seen_to_have(self):
         daemon, address = self.start()
         page = self.browser.open(address)
