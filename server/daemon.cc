@@ -193,7 +193,7 @@ absl::Status Daemon::OpenDevices() {
   std::vector<std::string> names;
   for (const LoadedOperator& op : operators_->operators()) {
     names.emplace_back(op.descriptor->name);
-    if (!op.is_available()) {
+    if (!scheduler_->IsOffered(op)) {
       LogWarning("operator_unavailable",
                  {{"operator", names.back()}, {"reason", op.unavailable_reason()}});
     }

@@ -118,13 +118,13 @@ void AddKinds(const Scheduler& scheduler, DeviceMetrics& metrics, const char* na
 }
 
 void AddFaults(const Scheduler& scheduler, DeviceMetrics& metrics) {
-  AddKinds<Fault>(scheduler, metrics, "opserve_device_errors_total",
-                  "What went wrong with a device: a kernel crashed (kernel) or did not end in time "
-                  "(timeout), a stream could not be stopped (stream), its memory is damaged "
-                  "(memory), it was lost (device), computed golden values wrong (self_check) or "
-                  "could not be brought up (set_up).",
-                  kFaultNames,
-                  [](const Device& device, Fault kind) { return device.errors().of(kind); });
+  AddKinds<Fault>(
+      scheduler, metrics, "opserve_device_errors_total",
+      "What went wrong with a device: a kernel crashed (kernel) or did not end in time "
+      "(timeout), a stream could not be stopped (stream), its memory is damaged "
+      "(memory), it was lost (device), did not end a golden case or computed none right "
+      "(self_check) or could not be brought up (set_up).",
+      kFaultNames, [](const Device& device, Fault kind) { return device.errors().of(kind); });
   AddKinds<Fault>(scheduler, metrics, "opserve_device_quarantines_total",
                   "Times a device was taken out of service, by the error it was for.", kFaultNames,
                   [](const Device& device, Fault kind) { return device.quarantines().of(kind); });
@@ -209,6 +209,29 @@ void AddPlanCaches(const Scheduler& scheduler, const OperatorTable& operators,
       [](const Counters& c) { return c.entries.load(); });
 }
 
+// Of operators that were called or came out wrong: most operators are never called.
+void AddOperators(const Scheduler& scheduler, const OperatorTable& operators,
+                  DeviceMetrics& metrics) {
+  MetricFamilyBuilder family(
+      "opserve_operator_unavailable",
+      "1: the device computed a golden case of the operator wrong and does not offer it.",
+      MetricType::Gauge);
+  for (const LoadedOperator& op : operators.operators()) {
+    bool is_known = false;
+    for (const auto& service : scheduler.devices()) {
+      const PlanCacheCounters::Operator& counters = service->plan_counters().of[op.index];
+      is_known |=
+          counters.hits + counters.misses > 0 || op.offer->IsWrongOn(service->device().id());
+    }
+    if (!is_known) continue;
+    for (const auto& service : scheduler.devices()) {
+      family.Add({{"operator", op.descriptor->name}, {"device", DeviceMetrics::Label(*service)}},
+                 op.offer->IsWrongOn(service->device().id()) ? 1 : 0);
+    }
+  }
+  metrics.AddFamily(std::move(family));
+}
+
 void AddHostMemory(const PinnedPool& pinned, DeviceMetrics& metrics) {
   const PinnedPool::Statistics pool = pinned.statistics();
   const MetricLabels any_node = {{"numa_node", "any"}};
@@ -234,6 +257,7 @@ std::vector<prometheus::MetricFamily> CollectDeviceMetrics(const Scheduler& sche
   AddFaults(scheduler, metrics);
   AddIdentities(scheduler, metrics);
   AddPlanCaches(scheduler, operators, metrics);
+  AddOperators(scheduler, operators, metrics);
   AddHostMemory(pinned, metrics);
   return metrics.Take();
 }

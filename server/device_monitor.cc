@@ -65,6 +65,12 @@ std::vector<v1::DeviceStatus> DeviceMonitor::Status() const {
     status.set_pool_allocated_bytes(pool.allocated_bytes);
     status.set_resident_tensors(residents.tensors);
     status.set_resident_bytes(residents.bytes);
+    for (const LoadedOperator& op : operators_.operators()) {
+      if (!op.offer->IsWrongOn(device.id())) continue;
+      v1::WrongOperator* wrong = status.add_wrong_operators();
+      wrong->set_operator_(op.descriptor->name);
+      wrong->set_problem(op.offer->FindingOn(device.id()).value_or(GoldenFinding{}).problem);
+    }
   }
   return all;
 }

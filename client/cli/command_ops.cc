@@ -136,8 +136,11 @@ void WriteDetails(const v1::OperatorDescriptor& descriptor, Terminal& terminal) 
   std::ostream& out = terminal.out;
   out << descriptor.name() << "\n" << Wrap(descriptor.summary(), terminal.width, /*indent=*/2);
   if (!descriptor.available()) {
-    out << Wrap("Not available: the daemon's ACL libraries lack this operator.", terminal.width,
-                /*indent=*/2);
+    out << Wrap(
+        "Not available: the daemon's ACL libraries or NPUs lack this operator, or no device "
+        "computes "
+        "it right, which \"opserve status\" tells.",
+        terminal.width, /*indent=*/2);
   }
   if (descriptor.forbidden()) {
     out << Wrap("Forbidden: your tenant may not call this operator.", terminal.width,

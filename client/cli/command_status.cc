@@ -46,6 +46,12 @@ void WriteStatus(const v1::GetServerStatusResponse& status, std::ostream& out) {
     out << "device " << device.device() << " is " << StateText(device.state()) << ": "
         << device.state_reason() << "\n";
   }
+  for (const v1::DeviceStatus& device : status.devices()) {
+    for (const v1::WrongOperator& wrong : device.wrong_operators()) {
+      out << "device " << device.device() << " does not offer " << wrong.operator_() << ": "
+          << wrong.problem() << "\n";
+    }
+  }
 }
 
 std::optional<Failure> RunStatus(Session& session) {

@@ -139,6 +139,9 @@ DEVICES = Dashboard("devices", "opserve: devices", [
     Panel("States", "The state each device is in.", [
         Query(of("opserve_device_state") + " == 1", DEVICE + " {{state}}")],
           kind="state-timeline", width=24),
+    Panel("Operators that are wrong", "Devices do not offer operators that they compute wrong.", [
+        Query(of("opserve_operator_unavailable") + " == 1", DEVICE + " {{operator}}",
+              may_be_empty=True)], width=24),
     Panel("Utilization", "The part of the time in which at least one lane was executing.",
           [Query(of("opserve_device_utilization_ratio"), DEVICE)], unit="percentunit"),
     Panel("Busy lanes", "How many lanes of a device had a request, on average.", [
@@ -156,8 +159,8 @@ DEVICES = Dashboard("devices", "opserve: devices", [
                    'code=~"UNKNOWN|DEADLINE_EXCEEDED|INTERNAL|UNAVAILABLE|DATA_LOSS"'),
               DEVICE + " {{code}}", may_be_empty=True)], unit="reqps"),
     Panel("Errors by kind", "In an hour. kernel, timeout: one crashed or hung; stream: one could not be "
-          "stopped; memory, device: lost; self_check: a golden value was wrong; set_up: not to be brought "
-          "up.", [
+          "stopped; memory, device: lost; self_check: a golden case crashed, hung, or none was right; "
+          "set_up: not to be brought up.", [
         Query(f"sum by (instance, device, kind) (increase({of('opserve_device_errors_total')}[1h])) > 0",
               DEVICE + " {{kind}}", may_be_empty=True)]),
     Panel("Taken out, by kind", "Times in an hour that a device was taken out of service, by why.", [

@@ -46,6 +46,10 @@ constexpr ReasonFacts kFacts[] = {
      false, "another request replaced the tensor since; read it again"},
     {Reason::kUploadStalled, "upload_stalled", StatusCode::kDeadlineExceeded, Passing::kNo, false,
      false, ""},
+    {Reason::kOperatorUnavailable, "operator_unavailable", StatusCode::kUnavailable, Passing::kNo,
+     true, false,
+     "the devices that may run the request compute the operator wrong; try another daemon, or, if "
+     "the request uses resident tensors, upload them to another device"},
     {Reason::kNone, "", StatusCode::kInternal, Passing::kNo, false, false, ""},
 };
 

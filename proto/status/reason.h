@@ -33,6 +33,7 @@ enum class Reason : uint8_t {
   kTensorLost,
   kTensorVersion,
   kUploadStalled,
+  kOperatorUnavailable,
   kNone,  // a fault of the device or of the daemon
 };
 

@@ -16,7 +16,7 @@ enum class Fault {
   kStream,     // a stream could not be stopped
   kMemory,     // the device's memory is damaged, and the device lost with it
   kDevice,     // the device is lost
-  kSelfCheck,  // an operator's golden case came out wrong, or not at all
+  kSelfCheck,  // a golden case could not be run, or none came out right
   kSetUp,      // the device could not be opened, or not given what serving needs
 };
 inline constexpr size_t kFaults = 7;

@@ -6,14 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "ops/catalog/dtypes.h"
 #include "proto/dtypes/tensor_spec.h"
-#include "proto/status/error.h"
-#include "server/device/acl_status.h"
 #include "server/device/host_registration.h"
 #include "server/device/stream_lane.h"
 #include "server/diagnosis/measurements.h"
@@ -26,8 +23,8 @@ namespace {
 constexpr size_t kPinnedBytes = 64 << 20;
 constexpr size_t kRegisteredBytes = 1 << 20;
 constexpr absl::string_view kComputesWrong =
-    "do not lend this device; compare the operator packages with this product and the runtime's "
-    "version, and report the case";
+    "the daemon does not offer this operator on this device; compare the operator packages with "
+    "this product and the runtime's version, report the case, and have the hardware looked at";
 constexpr absl::string_view kKernelFails =
     "compare the operator packages with this product and the runtime's version; CANN's own log "
     "($HOME/ascend/log) has more";
@@ -40,10 +37,7 @@ constexpr absl::string_view kIsLost =
 absl::string_view AdviceOn(const absl::Status& status) {
   if (absl::IsUnavailable(status)) return kIsLost;
   if (absl::IsResourceExhausted(status)) return kNoMemory;
-  const auto detail = ErrorDetailOf(status);
-  const bool has_code = detail && (detail->acl_error() != 0 || detail->aclnn_status() != 0);
-  return has_code || absl::StrContains(status.message(), "did not finish") ? kKernelFails
-                                                                           : kComputesWrong;
+  return kKernelFails;
 }
 
 // Whether nothing else can be expected to work after it.
@@ -137,14 +131,19 @@ class Trial {
     for (const LoadedOperator& op : trial_.operators.operators()) {
       if (!op.is_loaded()) continue;
       report_.SetStep(absl::StrCat("the golden value of ", op.descriptor->name));
-      const absl::Status status = CheckGoldenValue(op, context);
-      if (SaysUnsupported(status)) {
+      const absl::StatusOr<GoldenFinding> finding = CheckGoldenValue(op, context);
+      if (finding.ok() && finding->verdict == GoldenVerdict::kUnsupported) {
         report_.Add(Verdict::kWarning, op.descriptor->name,
-                    absl::StrCat("this product does not have it: ", status.message()),
+                    absl::StrCat("this product does not have it: ", finding->problem),
                     "the others serve without");
         continue;
       }
       has_any = true;
+      if (finding.ok() && finding->verdict == GoldenVerdict::kWrong) {
+        report_.Add(Verdict::kProblem, op.descriptor->name, finding->problem, kComputesWrong);
+        continue;
+      }
+      const absl::Status& status = finding.status();
       report_.AddResult(status, op.descriptor->name,
                         absl::StrCat("right; types ", status.ok() ? Types(op, context) : ""),
                         AdviceOn(status));

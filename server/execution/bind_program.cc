@@ -185,10 +185,7 @@ class Binder {
                          absl::StrCat("no such operator; ListOperators lists them"));
     }
     const catalog::OperatorDescriptor& descriptor = *bound.op->descriptor;
-    if (!bound.op->is_available()) {
-      return absl::UnimplementedError(
-          absl::StrCat(descriptor.name, ": ", bound.op->unavailable_reason()));
-    }
+    OPSERVE_RETURN_IF_ERROR(bound.op->CheckAvailable());
     OPSERVE_ASSIGN_OR_RETURN(bound.attributes,
                              catalog::ResolveAttributes(descriptor, invocation.attributes()));
     OPSERVE_RETURN_IF_ERROR(BindInputs(invocation, descriptor, &bound));

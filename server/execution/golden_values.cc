@@ -14,6 +14,7 @@
 #include "server/device/acl_status.h"
 #include "server/execution/program_runner.h"
 #include "server/execution/tensor_view.h"
+#include "server/observability/log.h"
 
 namespace opserve::server {
 namespace {
@@ -91,40 +92,36 @@ bool IsClose(double actual, double expected, double tolerance) {
   return std::abs(actual - expected) <= tolerance * std::max(1.0, std::abs(expected));
 }
 
-absl::Status CompareGolden(const LoadedOperator& op, const catalog::GoldenCase& golden,
-                           const ProgramResult& result) {
+// "": the result is the golden case's.
+std::string Difference(const LoadedOperator& op, const catalog::GoldenCase& golden,
+                       const ProgramResult& result) {
   size_t next = 0;
   for (const std::vector<catalog::GoldenCase::Tensor>& tensors : golden.outputs) {
     for (const catalog::GoldenCase::Tensor& expected : tensors) {
-      const auto wrong = [&](absl::string_view problem) {
-        return absl::InternalError(absl::StrCat(op.descriptor->name, ": golden case: ", problem));
-      };
-      if (next == result.outputs.size()) return wrong("outputs are missing");
+      if (next == result.outputs.size()) return "outputs are missing";
       const ProgramResult::Output& actual = result.outputs[next++];
       if (catalog::ToAcl(actual.spec.dtype) != expected.spec.dtype ||
           actual.spec.shape != expected.spec.shape) {
-        return wrong(absl::StrCat(actual.name, " is ", DtypeName(actual.spec.dtype), " ",
-                                  ShapeText(actual.spec.shape), ", must be ",
-                                  catalog::DtypeName(expected.spec.dtype), " ",
-                                  ShapeText(expected.spec.shape)));
+        return absl::StrCat(actual.name, " is ", DtypeName(actual.spec.dtype), " ",
+                            ShapeText(actual.spec.shape), ", must be ",
+                            catalog::DtypeName(expected.spec.dtype), " ",
+                            ShapeText(expected.spec.shape));
       }
       for (size_t i = 0; i < expected.values.size(); ++i) {
         const double value =
             ElementAt(actual.spec.dtype, static_cast<const char*>(actual.data.data()), i);
         if (IsClose(value, expected.values[i], golden.tolerance)) continue;
-        return wrong(absl::StrCat(op.descriptor->outputs.size() == 1 ? "" : actual.name + ": ",
-                                  "element ", i, " is ", value, ", must be ", expected.values[i]));
+        return absl::StrCat(op.descriptor->outputs.size() == 1 ? "" : actual.name + ": ",
+                            "element ", i, " is ", value, ", must be ", expected.values[i]);
       }
     }
   }
-  return next == result.outputs.size()
-             ? absl::OkStatus()
-             : absl::InternalError(absl::StrCat(op.descriptor->name, ": golden case: has ",
-                                                result.outputs.size(), " outputs, not ", next));
+  if (next == result.outputs.size()) return "";
+  return absl::StrCat("has ", result.outputs.size(), " outputs, not ", next);
 }
 
-absl::Status RunGoldenCase(const LoadedOperator& op, const catalog::GoldenCase& golden,
-                           LaneContext& lane) {
+absl::StatusOr<GoldenFinding> RunGoldenCase(const LoadedOperator& op,
+                                            const catalog::GoldenCase& golden, LaneContext& lane) {
   OPSERVE_ASSIGN_OR_RETURN(const Program program, GoldenProgram(op, golden));
   std::vector<std::string> bytes;
   for (const auto& tensors : golden.inputs) {
@@ -134,35 +131,62 @@ absl::Status RunGoldenCase(const LoadedOperator& op, const catalog::GoldenCase& 
   for (const std::string& payload : bytes) payloads.push_back({payload.size(), {payload}});
   const CallState call(absl::Now() + kTimeout);
   StageClock clock;
-  OPSERVE_ASSIGN_OR_RETURN(const ProgramResult result,
-                           RunProgram(program, payloads, call, /*tenant=*/0, lane, clock));
-  return CompareGolden(op, golden, result);
+  const absl::StatusOr<ProgramResult> result =
+      RunProgram(program, payloads, call, /*tenant=*/0, lane, clock);
+  if (SaysUnsupported(result.status())) {
+    return GoldenFinding{GoldenVerdict::kUnsupported, std::string(result.status().message())};
+  }
+  OPSERVE_RETURN_IF_ERROR(result.status());
+  const std::string difference = Difference(op, golden, *result);
+  if (difference.empty()) return GoldenFinding{};
+  return GoldenFinding{GoldenVerdict::kWrong, absl::StrCat("golden case: ", difference)};
+}
+
+void LogChange(const LoadedOperator& op, int32_t device, const GoldenFinding& finding) {
+  const std::string name(op.descriptor->name);
+  if (finding.verdict == GoldenVerdict::kWrong) {
+    LogError("operator_wrong",
+             {{"operator", name}, {"device", device}, {"error", finding.problem}});
+  } else if (op.offer->IsWrongOn(device)) {
+    LogInfo("operator_recovered", {{"operator", name}, {"device", device}});
+  }
 }
 
 }  // namespace
 
-absl::Status CheckGoldenValue(const LoadedOperator& op, LaneContext& lane) {
-  absl::Status status;
+absl::StatusOr<GoldenFinding> CheckGoldenValue(const LoadedOperator& op, LaneContext& lane) {
+  GoldenFinding finding;
   for (const catalog::GoldenCase& golden : op.descriptor->golden) {
-    status.Update(RunGoldenCase(op, golden, lane));
+    OPSERVE_ASSIGN_OR_RETURN(finding, RunGoldenCase(op, golden, lane));
+    if (!finding.is_right()) break;
   }
-  op.support->Set(SaysUnsupported(status) ? std::string(status.message()) : "");
-  return status;
+  const int32_t device = lane.lane.device().id();
+  LogChange(op, device, finding);
+  op.offer->Set(device, finding);
+  return finding;
 }
 
 absl::Status CheckGoldenValues(const OperatorTable& operators, LaneContext& lane) {
-  absl::Status refusal;
   bool has_any = false;
+  const LoadedOperator* failed = nullptr;
+  GoldenFinding lack;  // the last one, or a wrong result
   for (const LoadedOperator& op : operators.operators()) {
     if (!op.is_loaded()) continue;
-    const absl::Status status = CheckGoldenValue(op, lane);
-    if (!status.ok() && !SaysUnsupported(status)) return status;
-    has_any |= status.ok();
-    if (!status.ok()) refusal = status;
+    OPSERVE_ASSIGN_OR_RETURN(GoldenFinding finding, CheckGoldenValue(op, lane));
+    if (finding.is_right()) {
+      has_any = true;
+    } else if (lack.verdict != GoldenVerdict::kWrong) {
+      failed = &op;
+      lack = std::move(finding);
+    }
   }
-  if (has_any || refusal.ok()) return absl::OkStatus();
+  if (has_any || failed == nullptr) return absl::OkStatus();
+  if (lack.verdict == GoldenVerdict::kWrong) {
+    return absl::InternalError(
+        absl::StrCat("computes no operator right; ", failed->descriptor->name, ": ", lack.problem));
+  }
   return absl::FailedPreconditionError(
-      absl::StrCat("this product has none of the operators, the last said: ", refusal.message()));
+      absl::StrCat("this product has none of the operators, the last said: ", lack.problem));
 }
 
 }  // namespace opserve::server

@@ -18,16 +18,18 @@ absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op, const catalog::G
 // The elements of a golden case's tensor.
 std::string GoldenBytes(const catalog::GoldenCase::Tensor& tensor);
 
-// Runs the catalogue's golden cases of a loaded operator on the lane and compares. The calling
-// thread must be bound to the lane's device.
+// Runs the catalogue's golden cases of a loaded operator on the lane, compares, and records the
+// finding in the operator's offer. The calling thread must be bound to the lane's device.
 //
-// kInternal: a result is wrong; the message names operator, element, expected and actual value.
-// Else RunProgram's errors; SaysUnsupported tells those of a product that lacks the operator.
-absl::Status CheckGoldenValue(const LoadedOperator& op, LaneContext& lane);
+// An error says nothing of the results: RunProgram's, of a kernel that crashed or hung and of a
+// device that gives no memory. Then no finding is recorded.
+absl::StatusOr<GoldenFinding> CheckGoldenValue(const LoadedOperator& op, LaneContext& lane);
 
-// The same for every loaded operator; those that the product lacks do not count.
+// The same for every loaded operator. A wrong result costs the operator only, but a device without
+// any right one is no use.
 //
-// kFailedPrecondition: it lacks all of them.  Else as CheckGoldenValue.
+// kInternal: every operator is wrong, or lacking.  kFailedPrecondition: the product lacks them all.
+// Else the first error of CheckGoldenValue.
 absl::Status CheckGoldenValues(const OperatorTable& operators, LaneContext& lane);
 
 }  // namespace opserve::server

@@ -1,24 +1,46 @@
 #include "server/execution/operator_table.h"
 
+#include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "ops/catalog/catalog.h"
+#include "proto/status/error.h"
 
 namespace opserve::server {
 
-void OperatorSupport::Set(std::string problem) {
-  absl::MutexLock lock(&mutex_);
-  is_supported_.store(problem.empty(), std::memory_order_relaxed);
-  problem_ = std::move(problem);
+namespace {
+
+absl::Status NotOffered(const LoadedOperator& op, GoldenVerdict verdict,
+                        absl::string_view problem) {
+  const ErrorPlace place{.operator_name = op.descriptor->name};
+  if (verdict == GoldenVerdict::kWrong) {
+    return CallError(Reason::kOperatorUnavailable, place, problem);
+  }
+  return AtPlace(place, absl::UnimplementedError(absl::StrCat(op.descriptor->name, ": ", problem)));
 }
 
-std::string OperatorSupport::problem() const {
-  absl::MutexLock lock(&mutex_);
-  return problem_;
-}
+}  // namespace
 
 std::string LoadedOperator::unavailable_reason() const {
-  return is_loaded() ? support->problem() : "the daemon's ACL libraries lack this operator";
+  return is_loaded() ? offer->Lack().problem : "the daemon's ACL libraries lack this operator";
+}
+
+absl::Status LoadedOperator::CheckAvailable() const {
+  if (is_available()) return absl::OkStatus();
+  if (!is_loaded()) return NotOffered(*this, GoldenVerdict::kUnsupported, unavailable_reason());
+  const GoldenFinding lack = offer->Lack();
+  const bool is_wrong = lack.verdict == GoldenVerdict::kWrong;
+  return NotOffered(*this, lack.verdict,
+                    absl::StrCat(is_wrong ? "no device offers it: " : "", lack.problem));
+}
+
+absl::Status LoadedOperator::CheckOfferedBy(int32_t device) const {
+  if (!is_loaded()) return CheckAvailable();
+  const std::optional<GoldenFinding> finding = offer->FindingOn(device);
+  if (!finding || finding->is_right()) return absl::OkStatus();
+  return NotOffered(*this, finding->verdict,
+                    absl::StrCat("device ", device, " does not offer it: ", finding->problem));
 }
 
 OperatorTable::OperatorTable(const AclLibrary& acl) {

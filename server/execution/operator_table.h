@@ -1,36 +1,21 @@
 // The catalogue's operators with their stage functions in the loaded ACL libraries.
 #pragma once
 
-#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "ops/catalog/operator_descriptor.h"
 #include "server/device/acl_library.h"
+#include "server/execution/operator_offer.h"
 #include "server/execution/stage_one_function.h"
 
 namespace opserve::server {
-
-// Whether this machine's NPUs have an operator that the libraries have: not every product does, and
-// only a device can tell. Thread-safe.
-class OperatorSupport {
- public:
-  // "": it works; else why not.
-  void Set(std::string problem) ABSL_LOCKS_EXCLUDED(mutex_);
-  bool is_supported() const { return is_supported_.load(std::memory_order_relaxed); }
-  std::string problem() const ABSL_LOCKS_EXCLUDED(mutex_);
-
- private:
-  std::atomic<bool> is_supported_ = true;
-  mutable absl::Mutex mutex_;
-  std::string problem_ ABSL_GUARDED_BY(mutex_);
-};
 
 // One that is not available is listed, and calls to it are refused.
 struct LoadedOperator {
@@ -40,15 +25,21 @@ struct LoadedOperator {
   catalog::StageTwoFunction stage_two;
   std::string library;  // path of the library that has both
   int index;            // position in the table, for metrics
-  std::shared_ptr<OperatorSupport> support = std::make_shared<OperatorSupport>();
+  std::shared_ptr<OperatorOffer> offer = std::make_shared<OperatorOffer>();
 
   bool is_loaded() const { return stage_one != nullptr; }
-  bool is_available() const { return is_loaded() && support->is_supported(); }
+  // Whether some device may offer it, whatever states the devices are in.
+  bool is_available() const { return is_loaded() && offer->IsOffered(); }
   // Why it is not available: "the daemon's ACL libraries lack this operator".
   std::string unavailable_reason() const;
+  // kUnimplemented: the libraries or the product lack it.  kUnavailable (reason
+  // "operator_unavailable"): no device computes it right.
+  absl::Status CheckAvailable() const;
+  // The same of one device.
+  absl::Status CheckOfferedBy(int32_t device) const;
 };
 
-// Immutable but for what devices support; thread-safe.
+// Immutable but for the devices' offers; thread-safe.
 class OperatorTable {
  public:
   explicit OperatorTable(const AclLibrary& acl);

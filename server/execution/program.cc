@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -82,7 +83,22 @@ absl::Status JudgeCall(absl::Span<const bool> wanted,
   return absl::OkStatus();
 }
 
+const LoadedOperator* Program::MissingOn(int32_t device) const {
+  for (const LoadedOperator* op : operators) {
+    if (!op->offer->IsOfferedBy(device)) return op;
+  }
+  return nullptr;
+}
+
 void Program::ComputeFacts(absl::Span<const uint64_t> sizes) {
+  // A program may have many invocations, but only as many operators as the catalogue.
+  absl::flat_hash_set<const LoadedOperator*> seen;
+  operators.clear();
+  for (const BoundInvocation& invocation : invocations) {
+    if (invocations.size() == 1 || seen.insert(invocation.op).second) {
+      operators.push_back(invocation.op);
+    }
+  }
   payload_sizes.assign(sizes.begin(), sizes.end());
   payload_bytes = 0;
   for (const uint64_t bytes : sizes) payload_bytes += bytes;

@@ -167,6 +167,8 @@ struct Program {
   const BoundOutput& output(const OutputRef& ref) const {
     return invocations[ref.invocation].outputs[ref.output];
   }
+  // An operator of the program that the device does not offer; null: it offers them all.
+  const LoadedOperator* MissingOn(int32_t device) const;
   // Its position among the outputs of all invocations.
   uint32_t position(const OutputRef& ref) const {
     return invocations[ref.invocation].first_output + ref.output;
@@ -188,10 +190,11 @@ struct Program {
   uint64_t work = 0;          // of all invocations, in elements
 
   // Facts.
-  absl::InlinedVector<uint64_t, 4> payload_sizes;  // in bytes, by payload
-  uint64_t payload_bytes = 0;                      // of all payloads
-  uint64_t kept_bytes = 0;                         // of new device memory for what is kept
-  uint64_t result_bytes = 0;                       // of results that travel as payloads
+  absl::InlinedVector<const LoadedOperator*, 2> operators;  // of the invocations, none twice
+  absl::InlinedVector<uint64_t, 4> payload_sizes;           // in bytes, by payload
+  uint64_t payload_bytes = 0;                               // of all payloads
+  uint64_t kept_bytes = 0;                                  // of new device memory for what is kept
+  uint64_t result_bytes = 0;                                // of results that travel as payloads
   // Page-locked memory, in whole blocks: for these results, and for windows that are not mapped.
   uint64_t pinned_bytes = 0;
   // A long program is waited for in between, after so many invocations each time, ascending. Set by

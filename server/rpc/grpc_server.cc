@@ -121,6 +121,7 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
       statistics_(parts_.operators->operators().size()),
       inference_({.operators = *parts_.operators,
                   .statistics = statistics_,
+                  .scheduler = *parts_.scheduler,
                   .metrics = *parts_.metrics,
                   .authenticator = authenticator_,
                   .calls = calls_,
@@ -314,10 +315,10 @@ void GrpcServer::RefuseNewCalls() { execute_.is_draining.store(true, std::memory
 absl::Status GrpcServer::ListOperators(const Tenant& tenant,
                                        const v1::ListOperatorsRequest& request,
                                        v1::ListOperatorsResponse* response) const {
-  const auto add = [&tenant, response](const LoadedOperator& op) {
+  const auto add = [this, &tenant, response](const LoadedOperator& op) {
     v1::OperatorDescriptor* descriptor = response->add_operators();
     *descriptor = catalog::ToProto(*op.descriptor);
-    descriptor->set_available(op.is_available());
+    descriptor->set_available(parts_.scheduler->IsOffered(op));
     descriptor->set_forbidden(!tenant.CheckMayCall(op.descriptor->name).ok());
   };
   for (const std::string& name : request.names()) {

@@ -13,9 +13,16 @@ absl::StatusOr<DeviceService*> ChooseDevice(const Scheduler& scheduler,
                                             const ResidentTensors& residents, uint32_t tenant,
                                             const Program& program) {
   const std::optional<int32_t> device = program.device();
-  DeviceService* service = device ? scheduler.Find(*device)
-                                  : scheduler.BestForTensors(residents, tenant, program.kept_bytes);
+  DeviceService* service =
+      device ? scheduler.Find(*device)
+             : scheduler.BestForTensors(residents, tenant, program.kept_bytes, &program);
   if (service != nullptr) return service;
+  if (DeviceService* lacking = scheduler.BestForTensors(residents, tenant, program.kept_bytes)) {
+    if (const LoadedOperator* missing = program.MissingOn(lacking->device().id())) {
+      const absl::Status refusal = missing->CheckOfferedBy(lacking->device().id());
+      if (!refusal.ok()) return NoDeviceOffers(refusal);
+    }
+  }
   return MakeError(Reason::kDeviceUnavailable, "no device is ready");
 }
 

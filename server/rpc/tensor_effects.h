@@ -23,7 +23,8 @@ class TensorEffects {
   // the one that Scheduler::BestForTensors names. Sets KeptOutput::tensor.
   //
   // Errors: those of ResidentTensors::Reserve and DeviceQueue::TakeMemory; kUnavailable (reason
-  // "device_unavailable"): no device is ready.
+  // "device_unavailable"): no device is ready; (reason "operator_unavailable"): none of them offers
+  // the program's operators.
   static absl::StatusOr<TensorEffects> Book(const Scheduler& scheduler, ResidentTensors& residents,
                                             uint32_t tenant, Program* program);
 

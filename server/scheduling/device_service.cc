@@ -77,6 +77,7 @@ absl::Status DeviceService::NotServing() const {
 
 absl::Status DeviceService::Submit(std::unique_ptr<LaneTask>* task) {
   if (device_.state() != DeviceState::kReady) return NotServing();
+  OPSERVE_RETURN_IF_ERROR((*task)->CheckOfferedBy(device_.id()));
   // The task may be gone as soon as it is queued; the call is the caller's as well.
   const std::shared_ptr<CallState> call = (*task)->call();
   call->OnCancel([this, call = call.get()] { CancelQueued(call); });
@@ -106,7 +107,11 @@ void DeviceService::CancelQueued(const CallState* call) {
 }
 
 void DeviceService::MoveOrRefuse(std::unique_ptr<LaneTask> task) {
-  if (!hooks_.move(&task)) task->Refuse(NotServing());
+  if (hooks_.move(&task)) return;
+  // A device that serves gives a task back if an operator came out wrong while the task waited.
+  absl::Status status = task->CheckOfferedBy(device_.id());
+  if (status.ok() || device_.state() != DeviceState::kReady) status = NotServing();
+  task->Refuse(status);
 }
 
 void DeviceService::OnCancelled(uint32_t lane, uint64_t task) {

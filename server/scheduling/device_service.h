@@ -87,6 +87,7 @@ class DeviceService final : private LaneEvents {
   // Takes *task, leaving it null, if and only if the result is OK. Never waits. A Visitor may have
   // run the task, and told its caller, when this returns.
   // kUnavailable (reason "draining" or "device_unavailable"): it does not serve.
+  // Those of LaneTask::CheckOfferedBy.
   // Else DeviceQueue::Push's.
   absl::Status Submit(std::unique_ptr<LaneTask>* task);
 
@@ -99,7 +100,8 @@ class DeviceService final : private LaneEvents {
   absl::Status AwaitDrained(absl::Time deadline);
 
   // Puts a draining or quarantined device back into service, at once and after it has proved
-  // itself. kFailedPrecondition: it is neither.  kDeadlineExceeded: the attempt goes on.  Else why
+  // itself. A ready one tries operators again that it computed wrong, while it serves.
+  // kFailedPrecondition: it is none of these.  kDeadlineExceeded: the attempt goes on.  Else why
   // the attempt failed.
   absl::Status Resume(absl::Time deadline);
 
@@ -149,6 +151,10 @@ class DeviceService final : private LaneEvents {
   // Checks golden values, starts the lanes if they are not there and opens the queue. After an
   // error *fault is what is wrong.
   absl::Status BringUp(Fault* fault);
+  // Runs every operator's golden cases, which says what the device offers. As BringUp.
+  absl::Status ProveItself(Fault* fault);
+  // A ready device, which may have computed operators wrong, proves itself again.
+  absl::Status TryOperatorsAgain();
   absl::Status ResumeNow();
   void PutOff(absl::Time now);
 

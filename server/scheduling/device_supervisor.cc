@@ -89,22 +89,23 @@ void DeviceService::OpenDevice() {
   PutOff(absl::Now());
 }
 
-absl::Status DeviceService::BringUp(Fault* fault) {
+absl::Status DeviceService::ProveItself(Fault* fault) {
   *fault = Fault::kSetUp;
-  {
-    OPSERVE_ASSIGN_OR_RETURN(std::unique_ptr<StreamLane> probe,
-                             StreamLane::Create(device_, options_.lanes + options_.visitors));
-    PlanCache plans(device_.acl(), /*capacity=*/1, probe_counters_);
-    // A pool of its own: results that nobody fetches must not keep a device from coming back.
-    const auto pinned = PinnedPool::Create(device_.acl(), kProbePinnedBytes);
-    LaneContext context{*probe, plans, *pinned, workspace_limits_, options_.execution_timeout};
-    const absl::Status status = CheckGoldenValues(operators_, context);
-    pinned->Close();
-    if (!status.ok()) {
-      *fault = Fault::kSelfCheck;
-      return status;
-    }
-  }
+  OPSERVE_ASSIGN_OR_RETURN(std::unique_ptr<StreamLane> probe,
+                           StreamLane::Create(device_, options_.lanes + options_.visitors));
+  PlanCache plans(device_.acl(), /*capacity=*/1, probe_counters_);
+  // A pool of its own: results that nobody fetches must not keep a device from coming back.
+  const auto pinned = PinnedPool::Create(device_.acl(), kProbePinnedBytes);
+  LaneContext context{*probe, plans, *pinned, workspace_limits_, options_.execution_timeout};
+  const absl::Status status = CheckGoldenValues(operators_, context);
+  pinned->Close();
+  if (!status.ok()) *fault = Fault::kSelfCheck;
+  return status;
+}
+
+absl::Status DeviceService::BringUp(Fault* fault) {
+  OPSERVE_RETURN_IF_ERROR(ProveItself(fault));
+  *fault = Fault::kSetUp;
   up_since_ = absl::Now();
   if (lanes_ != nullptr) return absl::OkStatus();
   // Open first: a lane's thread ends when it finds the queue paused. Nothing comes before the
@@ -181,11 +182,26 @@ absl::Status DeviceService::Recover() {
   return absl::OkStatus();
 }
 
+absl::Status DeviceService::TryOperatorsAgain() {
+  const absl::Span<const LoadedOperator> all = operators_.operators();
+  if (std::none_of(all.begin(), all.end(), [this](const LoadedOperator& op) {
+        return op.offer->IsWrongOn(device_.id());
+      })) {
+    return absl::OkStatus();
+  }
+  Fault fault = Fault::kSetUp;
+  const absl::Status status = ProveItself(&fault);
+  // Requests may have all the memory there is, which is no fault of the device.
+  if (status.ok() || absl::IsResourceExhausted(status)) return status;
+  device_.Quarantine(fault, status.message());
+  return status;
+}
+
 absl::Status DeviceService::ResumeNow() {
   Fault fault = Fault::kSetUp;
   switch (device_.state()) {
     case DeviceState::kReady:
-      return absl::OkStatus();
+      return TryOperatorsAgain();
     case DeviceState::kDraining:
       if (absl::Status status = BringUp(&fault); !status.ok()) {
         device_.Quarantine(fault, status.message());

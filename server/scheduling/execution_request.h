@@ -27,6 +27,9 @@ class ExecutionRequest final : public LaneTask {
                    uint32_t tenant, uint64_t connection, Priority priority, CostModel& costs,
                    const StageClock& clock, Done done);
 
+  const LoadedOperator* MissingOn(int32_t device) const override {
+    return program_.MissingOn(device);
+  }
   bool is_prompt() const override { return is_prompt_; }
   bool Queue(LaneContext& lane) override;
   bool IsOver() const override { return run_->IsOver(); }

@@ -75,6 +75,10 @@ bool LaneGroup::AwaitEnd(absl::Duration timeout) {
   return mutex_.AwaitWithTimeout(absl::Condition(this, &LaneGroup::HaveAllEnded), timeout);
 }
 
+bool LaneGroup::CanRun(const LaneTask& task) const {
+  return IsUp(parts_.device) && task.MissingOn(parts_.device.id()) == nullptr;
+}
+
 void LaneGroup::Serve(Lane& lane) {
   bool is_bound = false;
   while (true) {
@@ -98,7 +102,7 @@ void LaneGroup::Serve(Lane& lane) {
 }
 
 void LaneGroup::RunOrGiveBack(Lane& lane, DeviceQueue::Dispatched dispatched, bool is_bound) {
-  if (!is_bound || !IsUp(parts_.device)) {
+  if (!is_bound || !CanRun(*dispatched.task)) {
     parts_.queue.TaskEnded(dispatched.lease, absl::ZeroDuration());
     parts_.events.OnGivenBack(std::move(dispatched.task));
     return;
@@ -115,7 +119,7 @@ void LaneGroup::RunVisit(uint32_t visitor, DeviceQueue::Dispatched dispatched) {
   Lane& lane = *visitors_[visitor];
   lane.dispatched = std::move(dispatched);
   // The thread may have been to another device in between.
-  bool is_queued = IsUp(parts_.device) && parts_.device.BindThisThread().ok();
+  bool is_queued = CanRun(*lane.dispatched->task) && parts_.device.BindThisThread().ok();
   if (is_queued) {
     lane.task = lane.stream->BeginTask();
     is_queued = Queue(lane);

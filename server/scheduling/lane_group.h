@@ -97,6 +97,9 @@ class LaneGroup {
 
   explicit LaneGroup(const Parts& parts) : parts_(parts) {}
   absl::StatusOr<std::unique_ptr<Lane>> MakeLane(uint32_t index, size_t plans) const;
+  // Whether the device is up and offers the task's operators. An operator may come out wrong while
+  // tasks wait.
+  bool CanRun(const LaneTask& task) const;
   void Serve(Lane& lane) ABSL_LOCKS_EXCLUDED(mutex_);
   void TakeOver(uint32_t visitor, Lane& lane, bool is_bound);
   void RunOrGiveBack(Lane& lane, DeviceQueue::Dispatched dispatched, bool is_bound);

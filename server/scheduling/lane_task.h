@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "server/execution/call_state.h"
 #include "server/execution/lane_context.h"
+#include "server/execution/operator_table.h"
 #include "server/scheduling/task_demand.h"
 
 namespace opserve::server {
@@ -24,6 +25,13 @@ class LaneTask {
   LaneTask(const LaneTask&) = delete;
   LaneTask& operator=(const LaneTask&) = delete;
 
+  // An operator of the task that the device does not offer; null: the task may run there.
+  virtual const LoadedOperator* MissingOn(int32_t /*device*/) const { return nullptr; }
+  // As LoadedOperator::CheckOfferedBy, of the operator that is missing.
+  absl::Status CheckOfferedBy(int32_t device) const {
+    const LoadedOperator* missing = MissingOn(device);
+    return missing == nullptr ? absl::OkStatus() : missing->CheckOfferedBy(device);
+  }
   // Whether a thread that has other things to do may take the first half: it is small, and tasks
   // like it were over soon.
   virtual bool is_prompt() const { return false; }

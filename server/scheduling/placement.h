@@ -18,6 +18,7 @@ namespace opserve::server {
 
 // A device as one tenant sees it.
 struct DeviceLoad {
+  bool offers = true;  // every operator of the task
   uint32_t lanes = 1;
   size_t queued = 0;     // tasks of all tenants
   size_t executing = 0;  // likewise
@@ -26,13 +27,14 @@ struct DeviceLoad {
 };
 
 // Whether a task of the tenant is better placed on the device with the load `a` than on that with
-// `b`. Neither is better than its equal: the caller takes equals in turn.
+// `b`. Neither is better than its equal: the caller takes equals in turn. Where the best one does
+// not offer the task's operators, none does.
 inline bool IsBetterPlace(const DeviceLoad& a, const DeviceLoad& b) {
   const auto rank = [](const DeviceLoad& load) {
     // A task that waits beside a free lane waits for memory, which the new one may need as well.
     const bool is_free = load.queued == 0 && load.executing < load.lanes;
     // With a free lane the task starts at once, whatever its tenant has running there.
-    return std::make_tuple(!is_free, is_free ? absl::ZeroDuration() : load.own,
+    return std::make_tuple(!load.offers, !is_free, is_free ? absl::ZeroDuration() : load.own,
                            load.queued + load.executing);
   };
   return rank(a) < rank(b);

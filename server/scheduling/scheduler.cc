@@ -15,6 +15,11 @@ bool IsReady(const DeviceService& service) {
   return service.device().state() == DeviceState::kReady;
 }
 
+bool IsReadyFor(const DeviceService& service, const Program* program) {
+  return IsReady(service) &&
+         (program == nullptr || program->MissingOn(service.device().id()) == nullptr);
+}
+
 uint64_t Room(DeviceService& service, uint32_t tenant) {
   const DeviceMemoryPool& pool = service.device().memory();
   const uint64_t allocated = pool.statistics().allocated_bytes;
@@ -23,6 +28,12 @@ uint64_t Room(DeviceService& service, uint32_t tenant) {
 }
 
 }  // namespace
+
+absl::Status NoDeviceOffers(const absl::Status& refusal) {
+  return WithMessage(absl::StrCat(refusal.message(),
+                                  "; no other ready device offers every operator of the request"),
+                     refusal);
+}
 
 Scheduler::Scheduler(const AclLibrary& acl, absl::Span<const int32_t> ids,
                      const OperatorTable& operators, std::shared_ptr<PinnedPool> pinned,
@@ -49,12 +60,17 @@ Scheduler::Scheduler(const AclLibrary& acl, absl::Span<const int32_t> ids,
 Scheduler::~Scheduler() = default;
 
 absl::Status Scheduler::Submit(std::unique_ptr<LaneTask>* task) {
-  if (const std::optional<int32_t> device = (*task)->device()) return Find(*device)->Submit(task);
-  DeviceService* service = BestFor((*task)->demand().tenant);
+  const std::optional<int32_t> device = (*task)->device();
+  DeviceService* service = device ? Find(*device) : BestFor(**task);
   if (service == nullptr) {
     return MakeError(Reason::kDeviceUnavailable, "no device is ready");
   }
-  return service->Submit(task);
+  const absl::Status offered = (*task)->CheckOfferedBy(service->device().id());
+  if (offered.ok() || !IsReady(*service)) return service->Submit(task);
+  if (!device) return NoDeviceOffers(offered);
+  return WithMessage(
+      absl::StrCat(offered.message(), "; the request's resident tensors are on this device"),
+      offered);
 }
 
 absl::Status Scheduler::CheckReservations(uint64_t device_bytes, uint64_t pinned_bytes) const {
@@ -90,7 +106,7 @@ absl::Status Scheduler::SetTenants(absl::Span<const TenantSettings> tenants) {
 
 bool Scheduler::MoveFrom(int32_t device, std::unique_ptr<LaneTask>* task) const {
   if ((*task)->device()) return false;  // its data is there
-  DeviceService* service = BestFor((*task)->demand().tenant, /*except_device=*/device);
+  DeviceService* service = BestFor(**task, /*except_device=*/device);
   return service != nullptr && service->Submit(task).ok();
 }
 
@@ -101,11 +117,11 @@ DeviceService* Scheduler::Find(int32_t device) const {
   return nullptr;
 }
 
-DeviceService* Scheduler::Roomiest(uint32_t tenant) const {
+DeviceService* Scheduler::Roomiest(uint32_t tenant, const Program* program) const {
   DeviceService* best = nullptr;
   uint64_t most = 0;
   for (const auto& service : devices_) {
-    if (!IsReady(*service)) continue;
+    if (!IsReadyFor(*service, program)) continue;
     const uint64_t room = Room(*service, tenant);
     if (best != nullptr && room <= most) continue;
     best = service.get();
@@ -115,18 +131,20 @@ DeviceService* Scheduler::Roomiest(uint32_t tenant) const {
 }
 
 DeviceService* Scheduler::BestForTensors(const ResidentTensors& residents, uint32_t tenant,
-                                         uint64_t bytes) const {
+                                         uint64_t bytes, const Program* program) const {
   if (const std::optional<int32_t> id = residents.DeviceOf(tenant)) {
     DeviceService* others = Find(*id);
-    if (others != nullptr && IsReady(*others) && bytes <= Room(*others, tenant)) return others;
+    if (others != nullptr && IsReadyFor(*others, program) && bytes <= Room(*others, tenant)) {
+      return others;
+    }
   }
-  return Roomiest(tenant);
+  return Roomiest(tenant, program);
 }
 
-DeviceService* Scheduler::IdleDevice(int32_t except_device) const {
+DeviceService* Scheduler::IdleDevice(int32_t except_device, const Program& program) const {
   for (const auto& service : devices_) {
-    if (service->device().id() != except_device && IsReady(*service) && service->queued() == 0 &&
-        service->executing() < service->lanes()) {
+    if (service->device().id() != except_device && IsReadyFor(*service, &program) &&
+        service->queued() == 0 && service->executing() < service->lanes()) {
       return service.get();
     }
   }
@@ -138,17 +156,26 @@ bool Scheduler::HasReadyDevice() const {
                      [](const auto& service) { return IsReady(*service); });
 }
 
-DeviceService* Scheduler::BestFor(uint32_t tenant, int32_t except_device) const {
+bool Scheduler::IsOffered(const LoadedOperator& op) const {
+  if (!HasReadyDevice()) return op.is_available();
+  return op.is_loaded() &&
+         std::any_of(devices_.begin(), devices_.end(), [&op](const auto& service) {
+           return IsReady(*service) && op.offer->IsOfferedBy(service->device().id());
+         });
+}
+
+DeviceService* Scheduler::BestFor(const LaneTask& task, int32_t except_device) const {
   DeviceService* best = nullptr;
   DeviceLoad best_load;
   const size_t start = turn_.fetch_add(1, std::memory_order_relaxed);
   for (size_t i = 0; i < devices_.size(); ++i) {
     DeviceService& service = *devices_[(start + i) % devices_.size()];
     if (!IsReady(service) || service.device().id() == except_device) continue;
-    const DeviceLoad load{.lanes = service.lanes(),
+    const DeviceLoad load{.offers = task.MissingOn(service.device().id()) == nullptr,
+                          .lanes = service.lanes(),
                           .queued = service.queued(),
                           .executing = service.executing(),
-                          .own = service.queue().WorkOf(tenant)};
+                          .own = service.queue().WorkOf(task.demand().tenant)};
     if (best == nullptr || IsBetterPlace(load, best_load)) {
       best = &service;
       best_load = load;

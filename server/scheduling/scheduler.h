@@ -16,6 +16,9 @@
 
 namespace opserve::server {
 
+// Adds to the refusal by the best device for a request that the others are no way out.
+absl::Status NoDeviceOffers(const absl::Status& refusal);
+
 // Thread-safe.
 class Scheduler {
  public:
@@ -35,6 +38,8 @@ class Scheduler {
   // (placement.h), ties in turn; takes it if and only if the result is OK. Never waits.
   //
   // kUnavailable (reason "device_unavailable" or "draining"): no device can take it now.
+  // kUnavailable (reason "operator_unavailable") or kUnimplemented: those that could do not offer
+  // its operators.
   // Else DeviceService::Submit's.
   absl::Status Submit(std::unique_ptr<LaneTask>* task);
 
@@ -55,20 +60,25 @@ class Scheduler {
   DeviceService* Find(int32_t device) const;
   // The device for `bytes` bytes of new resident tensors: that of the tenant's others while it is
   // ready and has room, so that one request can use them together; else the ready one that has most
-  // room. Null: none is ready.
-  DeviceService* BestForTensors(const ResidentTensors& residents, uint32_t tenant,
-                                uint64_t bytes) const;
-  // A ready device on which nothing waits and a lane is free; null: there is none.
-  DeviceService* IdleDevice(int32_t except_device) const;
+  // room. Null: none is ready. With a program, which makes the tensors, only devices that offer its
+  // operators are ready.
+  DeviceService* BestForTensors(const ResidentTensors& residents, uint32_t tenant, uint64_t bytes,
+                                const Program* program = nullptr) const;
+  // A ready device that offers the program's operators, on which nothing waits and a lane is free;
+  // null: there is none.
+  DeviceService* IdleDevice(int32_t except_device, const Program& program) const;
   bool HasReadyDevice() const;
+  // Whether a ready device offers the operator; while none is ready, whether one may.
+  bool IsOffered(const LoadedOperator& op) const;
 
   absl::Span<const std::unique_ptr<DeviceService>> devices() const { return devices_; }
 
  private:
   // The ready device that can hold most for the tenant's resident tensors; null: none is ready.
-  DeviceService* Roomiest(uint32_t tenant) const;
-  // For a task of the tenant; null: no other device is ready.
-  DeviceService* BestFor(uint32_t tenant, int32_t except_device = -1) const;
+  // `program`: as in BestForTensors.
+  DeviceService* Roomiest(uint32_t tenant, const Program* program) const;
+  // Null: no other device is ready. One that does not offer the task's operators only if none does.
+  DeviceService* BestFor(const LaneTask& task, int32_t except_device = -1) const;
   bool MoveFrom(int32_t device, std::unique_ptr<LaneTask>* task) const;
 
   const std::shared_ptr<PinnedZones> pinned_zones_;

@@ -41,6 +41,10 @@ struct ShadowChecks::Repetition {
 
   // On a lane of the other device.
   absl::Status Run(LaneContext& lane) {
+    // It may have come out since that the device computes an operator wrong: no news then.
+    if (const LoadedOperator* missing = program.MissingOn(device)) {
+      return missing->CheckOfferedBy(device);
+    }
     const CallState call(absl::Now() + kMemoryPatience);
     StageClock clock;
     OPSERVE_ASSIGN_OR_RETURN(const ProgramResult result, RunProgram(program, message.payloads(),
@@ -79,8 +83,9 @@ void ShadowChecks::Check(Answered request) {
   const size_t op = OperatorOf(request.program);
   absl::MutexLock lock(&mutex_);
   if (is_stopped_) return;
-  const DeviceService* other =
-      CanBeRepeated(request.program) ? scheduler_.IdleDevice(request.device) : nullptr;
+  const DeviceService* other = CanBeRepeated(request.program)
+                                   ? scheduler_.IdleDevice(request.device, request.program)
+                                   : nullptr;
   if (other == nullptr || is_checking_.exchange(true)) {
     Count(op, Result::kSkipped);
     return;

@@ -159,6 +159,16 @@ const TESTS = {
       read(72_000, ...counts(300, 50, 9))), []);
   },
 
+  "operators that a device computes wrong are named": () => {
+    const wrong = (count, value) => Array.from({ length: count }, (_, i) =>
+      `opserve_operator_unavailable{operator="Op${i}",device="0"} ${value}`);
+    same(found(read(0, ...HEALTHY, ...wrong(4, 0))), []);
+    same(found(read(0, ...HEALTHY, ...wrong(1, 1))),
+      ["warning: Device 0 does not offer Op0, which it computes wrong."]);
+    same(found(read(0, ...HEALTHY, ...wrong(5, 1))),
+      ["warning: Device 0 does not offer Op0, Op1, Op2 and 2 more, which it computes wrong."]);
+  },
+
   "a reload that works ends the warning": () => {
     const reloads = (success, failure) => [...HEALTHY,
       `opserve_config_reloads_total{result="success"} ${success}`,

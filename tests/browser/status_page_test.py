@@ -217,7 +217,7 @@ class StatusPageTest(unittest.TestCase):
 
     def test_a_device_that_is_not_ready_is_seen_first(self):
         _, address = self.start("--recovery_wait=1h", "--longest_recovery_wait=1h",
-                                faults="kernel=aclnnL1LossBackward,on=1,count=all,wrong")
+                                faults="kernel=aclnnL1LossBackward,on=1,count=all,code=507015")
         page = self.browser.open(address)
         page.wait_until(LIVE + ' && document.body.innerText.includes("quarantined")')
         self.assertEqual(page.text("#findings"), "✕ critical: Device 1 is quarantined, not ready.")
@@ -227,6 +227,17 @@ class StatusPageTest(unittest.TestCase):
         self.assertEqual({name: cells[0] for name, cells in states.items()},
                          {"device 0": "✓ ready", "device 1": "! quarantined"})
         page.screenshot(SCREENSHOTS / "quarantined.png")
+
+    def test_an_operator_that_is_wrong_is_seen(self):
+        _, address = self.start(faults="kernel=aclnnL1LossBackward,on=1,wrong")
+        page = self.browser.open(address)
+        page.wait_until(LIVE + ' && document.body.innerText.includes("L1LossBackward")')
+        self.assertEqual(page.text("#findings"), "! warning: Device 1 does not offer L1LossBackward, "
+                         "which it computes wrong.")
+        self.assertIn("2 of 2", page.text(".tiles"))
+        states = self.rows(page, "Devices: States")
+        self.assertEqual({name: cells[0] for name, cells in states.items()},
+                         {"device 0": "✓ ready", "device 1": "✓ ready, 1 operator wrong"})
 
     def test_a_daemon_that_has_ended_is_seen_to_have(self):
         daemon, address = self.start()

@@ -74,7 +74,7 @@ class HostCannTest(unittest.TestCase):
         none = "call=aclrtGetDeviceCount,code=207004,count=all"
         cases = {  # what is injected: where it shows, what it says, what to do
             "kernel=aclnnL1LossBackward,wrong":
-                ("L1LossBackward", "golden case: element 0 is", "do not lend this device"),
+                ("L1LossBackward", "golden case: element 0 is", "does not offer this operator on this device"),
             "kernel=aclnnL1LossBackward,code=507035":
                 ("L1LossBackward", "507035", "CANN's own log"),
             "kernel=aclnnL1LossBackward,hang":

@@ -563,16 +563,35 @@ class ProcessTest(unittest.TestCase):
         daemon.process.send_signal(signal.SIGHUP)
         self.assertEqual(self.run_l1(daemon).returncode, 0)
 
-    def test_a_device_that_computes_wrong_is_not_ready(self):
+    def test_a_device_that_crashes_on_a_golden_case_is_not_ready(self):
         daemon = self.start("--device=0", "--recovery_wait=1h", "--longest_recovery_wait=1h",
-                            faults="kernel=aclnnL1LossBackward,wrong")
+                            faults="kernel=aclnnL1LossBackward,code=507015")
         device = json.loads(daemon.opserve("--format=json", "status").stdout)["devices"][0]
-        self.assertIn("quarantined", device["state"].lower())
-        self.assertIn("L1LossBackward: golden case", device["state_reason"])
+        self.assertEqual(device["state"], "QUARANTINED")
+        self.assertIn("507015", device["state_reason"])
         self.assertNotEqual(self.run_l1(daemon).returncode, 0)
 
         self.assertEqual(daemon.admin("resume", "0").returncode, 0)
         self.assertEqual(self.run_l1(daemon).returncode, 0)
+
+    def test_an_operator_that_a_device_computes_wrong_is_not_offered(self):
+        daemon = self.start("--device=0", faults="kernel=aclnnL1LossBackward,wrong")
+        self.assertIn("device 0 does not offer L1LossBackward: golden case: element 0 is ",
+                      daemon.opserve("status").stdout)
+        refused = self.run_l1(daemon)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("no device offers it: golden case: element 0 is ", refused.stderr)
+        self.assertIn("Not available", daemon.opserve("ops", "L1LossBackward").stdout)
+        self.assertIn(f'opserve_operator_unavailable{{operator="L1LossBackward",device="0"}} 1\n',
+                      daemon.metrics())
+        other = daemon.opserve("run", "MseLossBackward", "--input=grad_output=random:scalar",
+                               "--input=self=random:8", "--input=target=random:8", "--verify")
+        self.assertEqual(other.returncode, 0, other.stderr)
+
+        self.assertEqual(daemon.admin("resume", "0").returncode, 0)
+        self.assertEqual(self.run_l1(daemon).returncode, 0)
+        self.assertNotIn("does not offer", daemon.opserve("status").stdout)
+        self.assertEqual(daemon.stop(), 0)
 
     def test_a_second_signal_ends_it_at_once(self):
         daemon = self.start("--drain_delay=1h")

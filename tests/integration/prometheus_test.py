@@ -164,7 +164,8 @@ class PrometheusTest(unittest.TestCase):
         one = "--device=0"
         cls.start("healthy", ["--enable_shm", *make_certificate(cls.directory, 365)], config=TENANTS)
         cls.start("broken", [one, "--recovery_wait=1h", "--longest_recovery_wait=1h"],
-                  faults="kernel=aclnnL1LossBackward,wrong")
+                  faults="kernel=aclnnL1LossBackward,code=507015")
+        cls.start("wrong", faults="kernel=aclnnL1LossBackward,wrong,on=0")
         cls.start("unstable", [one, "--recovery_wait=1ms", "--longest_recovery_wait=1ms"],
                   faults=ALL_BUT_GOLDEN)
         cls.start("stuck", [one, "--streams_per_device=1"], faults=ALL_L1 + "slow=25000000")
@@ -207,6 +208,7 @@ class PrometheusTest(unittest.TestCase):
         of["healthy"].load("bench", "KlDivBackward", "--shape=64,64", "--rate=10", "--transport=shm",
                            *FOREVER)
         of["broken"].load(*SMALL)
+        of["wrong"].load(*SMALL, "--rate=10")  # device 1 serves them
         of["unstable"].load(*SMALL, "--rate=10", "--concurrency=1")
         of["stuck"].load(*SMALL, "--concurrency=2", "--timeout=5m")
         of["full"].load(*SMALL, "--rate=40")
@@ -241,6 +243,7 @@ class PrometheusTest(unittest.TestCase):
         burn, still_burn = "OpserveErrorBudgetBurnFast", "OpserveErrorBudgetBurnSlow"
         cases = {
             "broken": ["OpserveDeviceQuarantined", "OpserveNoDeviceReady", burn, still_burn],
+            "wrong": ["OpserveOperatorUnavailable"],
             "unstable": ["OpserveDeviceUnstable", burn],
             "stuck": ["OpserveQueueOld"],
             "full": ["OpserveOverloaded"],

@@ -62,6 +62,19 @@ Scenario SmallScenario(uint64_t seed) {
   return scenario;
 }
 
+Scenario WrongOperatorsScenario(uint64_t seed) {
+  Scenario scenario = SmallScenario(seed);
+  Random random(seed);
+  scenario.devices = static_cast<size_t>(random.Between(2, 4));
+  scenario.breakdowns = random.Between(2, 8);
+  scenario.operators = 8;
+  scenario.wrong_share = 0.3;
+  for (TenantPlan& plan : scenario.tenants) {
+    if (plan.load == Load::kFlood) plan.load = Load::kPoisson;  // a flood fills all devices
+  }
+  return scenario;
+}
+
 Scenario FloodScenario(uint64_t seed) {
   Random random(seed);
   Scenario scenario{.seed = seed, .lanes = static_cast<uint32_t>(random.Between(1, 4))};

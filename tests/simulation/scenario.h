@@ -65,11 +65,17 @@ struct Scenario {
   bool memory_is_tight = false;  // tasks may have to wait for memory
   absl::Duration duration = absl::Seconds(2);
   int64_t breakdowns = 0;
+  uint32_t operators = 1;
+  // Of the operators that a device computes wrong, drawn at its start and after each breakdown. It
+  // must be given no task with one of them.
+  double wrong_share = 0;
   bool keeps_shares = false;  // in every ten seconds, on all devices together
   std::vector<TenantPlan> tenants = {};
 };
 
 Scenario SmallScenario(uint64_t seed);
+// The same without floods, on devices that break down and compute operators wrong.
+Scenario WrongOperatorsScenario(uint64_t seed);
 // Two or three floods alone, for long enough to compare their shares closely.
 Scenario FloodScenario(uint64_t seed);
 // Two tenants with weights of 1 and 3 that both want all devices: one sends tiny requests, the

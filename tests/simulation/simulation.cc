@@ -42,6 +42,7 @@ Simulation::Simulation(const Scenario& scenario, std::ostream* log)
                                  .random = std::mt19937_64(scenario.seed)},
         scenario.device_bytes);
     device.tenants.resize(scenario.tenants.size());
+    DrawWrongOperators(d);
     for (uint32_t t = 0; t < scenario.tenants.size(); ++t) {
       const TenantPlan& plan = scenario.tenants[t];
       Require(device.queue->SetTenant(t, plan.weight, plan.limits).ok(), "set tenant", d, t);
@@ -155,7 +156,7 @@ void Simulation::Arrive(uint32_t tenant) {
 
 void Simulation::Request(uint32_t tenant) {
   const uint64_t task = NewTask(tenant);
-  const size_t device = Place(tenant);
+  const size_t device = Place(task);
   PushTo(device, task, State::kNew);
   if (device < devices_.size()) FillLanes(device);
 }
@@ -170,6 +171,9 @@ uint64_t Simulation::NewTask(uint32_t tenant) {
   const TenantPlan& plan = scenario_.tenants[tenant];
   Task task;
   task.tenant = tenant;
+  if (scenario_.wrong_share > 0) {
+    task.op = static_cast<uint32_t>(random_.Between(0, scenario_.operators - 1));
+  }
   task.cost = random_.Pareto(plan.least_cost, plan.most_cost, plan.tail);
   task.estimate = task.cost * random_.Factor(plan.estimate_error);
   task.deadline = random_.Happens(plan.deadline_share) ? now_ + random_.Exponential(plan.patience)
@@ -184,22 +188,33 @@ uint64_t Simulation::NewTask(uint32_t tenant) {
   return number;
 }
 
-size_t Simulation::Place(uint32_t tenant) const {
+void Simulation::DrawWrongOperators(size_t d) {
+  std::vector<bool>& is_wrong = devices_[d].is_wrong;
+  is_wrong.assign(scenario_.operators, false);
+  if (scenario_.wrong_share == 0) return;
+  for (uint32_t op = 0; op < scenario_.operators; ++op) {
+    is_wrong[op] = random_.Happens(scenario_.wrong_share);
+  }
+}
+
+size_t Simulation::Place(uint64_t number) const {
+  const Task& task = tasks_[number];
   size_t best = devices_.size();
   server::DeviceLoad best_load;
   for (size_t d = 0; d < devices_.size(); ++d) {
     const Device& device = devices_[d];
     if (!device.is_up) continue;
-    const server::DeviceLoad load{.lanes = scenario_.lanes,
+    const server::DeviceLoad load{.offers = !device.is_wrong[task.op],
+                                  .lanes = scenario_.lanes,
                                   .queued = device.waiting,
                                   .executing = device.running.size(),
-                                  .own = device.tenants[tenant].work};
+                                  .own = device.tenants[task.tenant].work};
     if (best == devices_.size() || server::IsBetterPlace(load, best_load)) {
       best = d;
       best_load = load;
     }
   }
-  return best;
+  return best_load.offers ? best : devices_.size();
 }
 
 void Simulation::PushTo(size_t d, uint64_t number, State from) {
@@ -208,6 +223,7 @@ void Simulation::PushTo(size_t d, uint64_t number, State from) {
     Change(number, from, State::kEnded);
     Log("refused: no device", d, number);
     ++outcome_.refused;
+    CheckHasNoPlace(number);
     return;
   }
   Device& device = devices_[d];
@@ -281,6 +297,7 @@ void Simulation::StartTask(size_t d, Queue::Started started) {
   Task& task = tasks_[number];
   Require(task.device == d, "started on another device", d, number);
   Require(task.deadline > now_, "started after its deadline", d, number);
+  Require(!devices_[d].is_wrong[task.op], "started where its operator is wrong", d, number);
   CheckWait(d, task.tenant);
   LeaveQueue(d, number);
   Change(number, State::kWaiting, State::kRunning);
@@ -327,7 +344,7 @@ void Simulation::BreakDown(size_t d) {
   Require(entries.size() == device.waiting, "not all was taken", d, kNobody);
   for (const Queue::Entry& entry : entries) LeaveQueue(d, entry.payload);
   for (const Queue::Entry& entry : entries) {
-    const size_t other = Place(tasks_[entry.payload].tenant);
+    const size_t other = Place(entry.payload);
     PushTo(other, entry.payload, State::kWaiting);
     ++outcome_.moved;
     if (other < devices_.size()) FillLanes(other);
@@ -338,6 +355,7 @@ void Simulation::BreakDown(size_t d) {
 
 void Simulation::Recover(size_t d) {
   devices_[d].is_up = true;
+  DrawWrongOperators(d);
   Log("recovered", d, kNobody);
   for (uint32_t t = 0; t < scenario_.tenants.size(); ++t) {
     RefillFlood(d, t);

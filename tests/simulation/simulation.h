@@ -30,7 +30,8 @@ struct Outcome {
   uint64_t expired = 0;
   uint64_t cancelled = 0;
   uint64_t refused = 0;
-  uint64_t moved = 0;  // to another device, perhaps several times
+  uint64_t not_offered = 0;  // of the refused: no device that was up offered the operator
+  uint64_t moved = 0;        // to another device, perhaps several times
   // Scenario::keeps_shares: by how much of its share a tenant was farthest from it in ten seconds.
   double worst_window = 0;
 };
@@ -49,6 +50,7 @@ class Simulation {
 
   struct Task {
     uint32_t tenant = 0;
+    uint32_t op = 0;
     State state = State::kNew;
     size_t device = 0;
     absl::Duration cost;
@@ -81,6 +83,7 @@ class Simulation {
   struct Device {
     std::unique_ptr<Queue> queue;
     bool is_up = true;
+    std::vector<bool> is_wrong;  // by operator
     uint64_t generation = 0;
     int64_t breakdowns = 0;
     size_t waiting = 0;
@@ -97,8 +100,10 @@ class Simulation {
   // If the tenant waits for answers before it sends more: it has one.
   void Answer(uint32_t tenant);
   uint64_t NewTask(uint32_t tenant);
-  // The device that is up and best for the tenant; devices_.size(): none is.
-  size_t Place(uint32_t tenant) const;
+  // The device that is up, offers the task's operator and is best for its tenant; devices_.size():
+  // none is.
+  size_t Place(uint64_t task) const;
+  void DrawWrongOperators(size_t device);
   void PushTo(size_t device, uint64_t task, State from);
   // If the tenant is a flood: it has a backlog again, unless the queue is full.
   void RefillFlood(size_t device, uint32_t tenant);
@@ -116,6 +121,7 @@ class Simulation {
   void GiveBytes(size_t device, uint32_t tenant, uint64_t bytes);
 
   void CheckStep(size_t device);
+  void CheckHasNoPlace(uint64_t task);
   void CheckIdleLanes(size_t device);
   void CheckWait(size_t device, uint32_t tenant);
   void CheckEnd();

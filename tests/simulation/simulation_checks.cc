@@ -106,6 +106,17 @@ void Simulation::CheckWindows() {
   }
 }
 
+void Simulation::CheckHasNoPlace(uint64_t task) {
+  bool is_any_up = false;
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    if (!devices_[d].is_up) continue;
+    is_any_up = true;
+    Require(devices_[d].is_wrong[tasks_[task].op], "refused beside a device that offers it", d,
+            task);
+  }
+  outcome_.not_offered += is_any_up;
+}
+
 void Simulation::CheckEnd() {
   for (uint64_t i = 0; i < tasks_.size(); ++i) {
     Require(tasks_[i].state == State::kEnded, "a task never ended", tasks_[i].device, i);

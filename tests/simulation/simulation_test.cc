@@ -18,10 +18,12 @@ namespace {
 
 #ifdef ABSL_HAVE_ADDRESS_SANITIZER  // the same code in fewer scenarios: it makes them slow
 constexpr uint64_t kSmall = 100;
+constexpr uint64_t kWrong = 30;
 constexpr uint64_t kFloods = 5;
 constexpr uint64_t kTinyAndHeavy = 2;
 #else
 constexpr uint64_t kSmall = 1000;
+constexpr uint64_t kWrong = 200;
 constexpr uint64_t kFloods = 50;
 constexpr uint64_t kTinyAndHeavy = 12;
 #endif
@@ -31,8 +33,10 @@ constexpr uint64_t kFirstFlood = 1'000'000;
 constexpr uint64_t kLarge = 2'000'000;
 constexpr uint64_t kFirstTinyOfWeight1 = 3'000'000;
 constexpr uint64_t kFirstTinyOfWeight3 = 4'000'000;
+constexpr uint64_t kFirstWrong = 5'000'000;
 
 Scenario ScenarioOf(uint64_t seed) {
+  if (seed >= kFirstWrong) return WrongOperatorsScenario(seed);
   if (seed >= kFirstTinyOfWeight3) return TinyAndHeavyScenario(seed, 3);
   if (seed >= kFirstTinyOfWeight1) return TinyAndHeavyScenario(seed, 1);
   if (seed >= kLarge) return LargeScenario(seed);
@@ -73,6 +77,17 @@ TEST(SimulationTest, EverythingHoldsInManySmallScenarios) {
        {sum.broken_off, sum.expired, sum.cancelled, sum.refused, sum.moved}) {
     EXPECT_GT(count, kSmall);
   }
+}
+
+TEST(SimulationTest, OperatorsRunOnlyWhereTheyAreRight) {
+  Outcome sum;
+  for (uint64_t seed = kFirstWrong; seed < kFirstWrong + kWrong && !HasFailure(); ++seed) {
+    const Outcome outcome = RunSeed(seed);
+    sum.completed += outcome.completed;
+    sum.moved += outcome.moved;
+    sum.not_offered += outcome.not_offered;
+  }
+  for (const uint64_t count : {sum.completed, sum.moved, sum.not_offered}) EXPECT_GT(count, kWrong);
 }
 
 TEST(SimulationTest, FloodsShareByWeight) {

@@ -19,6 +19,7 @@ function findingsOf(history, now) {
   const reading = history.latest;
   return [
     ...deviceFindings(reading),
+    ...operatorFindings(reading),
     ...queueFindings(reading),
     ...overloadFindings(reading),
     ...requestFindings(history),
@@ -42,6 +43,14 @@ function deviceFindings({ states }) {
   });
   const none = found.length === states.size;
   return none ? [critical("No device is ready: no request can be served."), ...found] : found;
+}
+
+function operatorFindings({ wrongOperators }) {
+  return [...wrongOperators].map(([device, operators]) => {
+    const more = operators.length > MAX_LISTED ? ` and ${operators.length - MAX_LISTED} more` : "";
+    return warning(`Device ${device} does not offer ${
+      operators.slice(0, MAX_LISTED).join(", ")}${more}, which it computes wrong.`);
+  });
 }
 
 function queueFindings({ oldestAge }) {

@@ -28,7 +28,7 @@ const SUMS = {
 };
 
 // `time`: when it was read, in milliseconds. Each of SUMS is a map; `states` has the state of each
-// device, `durations` histograms by operator and stage.
+// device, `wrongOperators` the operators of a device that it does not offer, `durations` histograms by operator and stage.
 function readingOf(samples, time) {
   const reading = { time, build: samples.get("opserve_build_info")?.[0]?.labels ?? {} };
   for (const [key, [name, label, others = {}]] of Object.entries(SUMS)) {
@@ -39,6 +39,7 @@ function readingOf(samples, time) {
   reading.connections =
     ofClients.length > 0 ? ofClients.reduce((sum, { value }) => sum + value, 0) : null;
   reading.states = statesOf(samples.get("opserve_device_state") ?? []);
+  reading.wrongOperators = wrongOperatorsOf(samples.get("opserve_operator_unavailable") ?? []);
   reading.durations = durationsOf(samples.get("opserve_request_duration_seconds_bucket") ?? []);
   return reading;
 }
@@ -55,6 +56,15 @@ function sumBy(samples, label, others) {
 function statesOf(samples) {
   return new Map(
     samples.filter(({ value }) => value === 1).map(({ labels }) => [labels.device, labels.state]));
+}
+
+function wrongOperatorsOf(samples) {
+  const wrong = new Map();
+  for (const { labels, value } of samples) {
+    if (value !== 1) continue;
+    wrong.set(labels.device, [...(wrong.get(labels.device) ?? []), labels.operator]);
+  }
+  return wrong;
 }
 
 function durationsOf(samples) {

@@ -36,7 +36,9 @@ class StateRow {
 
   draw(device, readings, span) {
     const state = readings.at(-1).states.get(device);
-    setText(this.#state, `${STATE_SIGNS[state] ?? "?"} ${state}`);
+    const wrong = readings.at(-1).wrongOperators.get(device)?.length ?? 0;
+    setText(this.#state, `${STATE_SIGNS[state] ?? "?"} ${state}${
+      wrong > 0 ? `, ${quantity(wrong, "operator")} wrong` : ""}`);
     this.#state.className = `state state-${state}`;
     this.#bar.replaceChildren(...stateRuns(device, readings).map((run) => {
       const x = (time) => Math.max(0, WIDTH * span.x(time));

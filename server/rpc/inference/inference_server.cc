@@ -170,7 +170,7 @@ absl::Status InferenceServer::ModelReady(const inference::ModelReadyRequest& req
                                          inference::ModelReadyResponse* response) const {
   OPSERVE_ASSIGN_OR_RETURN(const LoadedOperator* op,
                            LookUpModel(parts_.operators, request.name(), request.version()));
-  response->set_ready(op != nullptr && op->is_available() && parts_.is_serving());
+  response->set_ready(op != nullptr && parts_.scheduler.IsOffered(*op) && parts_.is_serving());
   return absl::OkStatus();
 }
 
@@ -211,12 +211,13 @@ absl::Status InferenceServer::RepositoryIndex(const inference::RepositoryIndexRe
                                               inference::RepositoryIndexResponse* response) const {
   if (!request.repository_name().empty()) return NoRepositories(request.repository_name());
   for (const LoadedOperator& op : parts_.operators.operators()) {
-    if (request.ready() && !op.is_available()) continue;
+    const bool is_offered = parts_.scheduler.IsOffered(op);
+    if (request.ready() && !is_offered) continue;
     auto* model = response->add_models();
     model->set_name(std::string(op.descriptor->name));
     model->set_version(std::string(kModelVersion));
-    model->set_state(op.is_available() ? "READY" : "UNAVAILABLE");
-    if (!op.is_available()) model->set_reason(op.unavailable_reason());
+    model->set_state(is_offered ? "READY" : "UNAVAILABLE");
+    if (!is_offered) model->set_reason(op.unavailable_reason());
   }
   return absl::OkStatus();
 }

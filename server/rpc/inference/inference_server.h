@@ -6,6 +6,7 @@
 
 #include "server/rpc/inference/inference_context.h"
 #include "server/rpc/unary_call.h"
+#include "server/scheduling/scheduler.h"
 
 namespace opserve::server {
 
@@ -16,6 +17,7 @@ class InferenceServer {
   struct Parts {
     const OperatorTable& operators;
     const OperatorStatistics& statistics;
+    const Scheduler& scheduler;
     RequestMetrics& metrics;
     const Authenticator& authenticator;
     ServerCalls& calls;

@@ -39,6 +39,9 @@ absl::StatusOr<const LoadedOperator*> FindModel(const OperatorTable& operators,
                : UnknownModel(name, "is not found");
   }
   if (op->is_available()) return op;
+  // Devices that compute it wrong say nothing of the model, which is there.
+  const absl::Status refusal = op->CheckAvailable();
+  if (absl::IsUnavailable(refusal)) return refusal;
   if (version.empty()) return UnknownModel(name, "has no available versions");
   return MakeError(Reason::kDeviceUnavailable,
                    absl::StrCat("'", name, "' version ", version,

@@ -16,7 +16,7 @@ inline constexpr absl::string_view kModelVersion = "1";
 
 // kInvalidArgument: a version that is no number.  kNotFound: no such model or version, or, if no
 // version is named, an operator that the ACL libraries lack.  kUnavailable: likewise, if it is
-// named.
+// named. Those of LoadedOperator::CheckAvailable, of one that no device computes right.
 absl::StatusOr<const LoadedOperator*> FindModel(const OperatorTable& operators,
                                                 absl::string_view name, absl::string_view version);
 

@@ -115,12 +115,15 @@ TEST_F(CommandLineTest, StatusShowsTheDevices) {
                               "12345"),
                     HasSubstr("of 64 GiB"), HasSubstr("RESIDENT TENSORS  QUARANTINES\n"),
                     HasSubstr("3 (1.5 KiB)            0\n"), HasSubstr("0 (0 B)            2\n"),
-                    HasSubstr("\ndevice 1 is quarantined: lost (507899)\n")));
+                    HasSubstr("\ndevice 1 is quarantined: lost (507899)\n"),
+                    HasSubstr("\ndevice 0 does not offer Scale: golden case: element 0 is 3, must "
+                              "be 1\n")));
 
   const auto json = nlohmann::json::parse(RunHere("status --format json").out);
   EXPECT_EQ(json["devices"][0]["state"], "READY");
   EXPECT_EQ(json["devices"][0]["resident_bytes"], 1536);
   EXPECT_EQ(json["devices"][1]["state_reason"], "lost (507899)");
+  EXPECT_EQ(json["devices"][0]["wrong_operators"][0]["operator"], "Scale");
 }
 
 TEST_F(RunCommandTest, RunSendsWhatItWasTold) {

@@ -205,6 +205,9 @@ grpc::Status TestServer::GetServerStatus(grpc::ServerContext*, const v1::GetServ
   lost->set_state(v1::DeviceStatus::STATE_QUARANTINED);
   lost->set_state_reason("lost (507899)");
   lost->set_quarantines(2);
+  v1::WrongOperator* wrong = device->add_wrong_operators();
+  wrong->set_operator_("Scale");
+  wrong->set_problem("golden case: element 0 is 3, must be 1");
   return grpc::Status::OK;
 }
 

@@ -32,10 +32,15 @@ class TestTask final : public LaneTask {
  public:
   TestTask(std::shared_ptr<CallState> call, std::optional<int32_t> device,
            std::shared_ptr<Outcome> outcome, std::function<absl::Status(LaneContext&)> work,
-           const TaskDemand& demand)
+           const TaskDemand& demand, const LoadedOperator* op)
       : LaneTask(std::move(call), device, demand),
         outcome_(std::move(outcome)),
-        work_(std::move(work)) {}
+        work_(std::move(work)),
+        op_(op) {}
+
+  const LoadedOperator* MissingOn(int32_t device) const override {
+    return op_ == nullptr || op_->offer->IsOfferedBy(device) ? nullptr : op_;
+  }
 
   bool Queue(LaneContext& lane) override {
     outcome_->device = lane.lane.device().id();
@@ -56,6 +61,7 @@ class TestTask final : public LaneTask {
 
   const std::shared_ptr<Outcome> outcome_;
   const std::function<absl::Status(LaneContext&)> work_;
+  const LoadedOperator* const op_;
   absl::Status status_;
 };
 
@@ -93,19 +99,30 @@ class DeviceServiceTest : public ::testing::Test {
     return moved;
   }
 
-  // Submits a task that does `work`; aborts the test if it is refused.
+  // Submits a task that does `work`, with the operator `op` if it is not null. A refusal is its
+  // end.
   std::shared_ptr<Outcome> Submit(
       std::function<absl::Status(LaneContext&)> work,
       std::shared_ptr<CallState> call = std::make_shared<CallState>(absl::InfiniteFuture()),
-      std::optional<int32_t> device = std::nullopt, const TaskDemand& demand = {}) {
+      std::optional<int32_t> device = std::nullopt, const TaskDemand& demand = {},
+      const LoadedOperator* op = nullptr) {
     auto outcome = std::make_shared<Outcome>();
     std::unique_ptr<LaneTask> task =
-        std::make_unique<TestTask>(std::move(call), device, outcome, std::move(work), demand);
+        std::make_unique<TestTask>(std::move(call), device, outcome, std::move(work), demand, op);
     const absl::Status status = scheduler_->Submit(&task);
     if (!status.ok()) {
       outcome->status = status;
       outcome->ended.Notify();
     }
+    return outcome;
+  }
+
+  // Submits one with the operator, and waits for its end.
+  std::shared_ptr<Outcome> RunOperator(const char* name,
+                                       std::optional<int32_t> device = std::nullopt) {
+    auto outcome = Submit(Nothing, std::make_shared<CallState>(absl::InfiniteFuture()), device, {},
+                          operators_.Find(name));
+    outcome->ended.WaitForNotification();
     return outcome;
   }
 

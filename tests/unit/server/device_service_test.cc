@@ -18,6 +18,7 @@
 namespace opserve::server {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST_F(DeviceServiceTest, ATaskRunsAndAnswers) {
@@ -116,8 +117,8 @@ TEST_F(DeviceServiceTest, CountsATenantsQueuedAndExecutingWork) {
   EXPECT_EQ(queue.WorkOf(3), absl::ZeroDuration());
 }
 
-TEST_F(DeviceServiceTest, ADeviceWithAWrongGoldenResultDoesNotServeUntilItIsRight) {
-  InjectFaults("kernel=aclnnKlDivTargetBackward,wrong,on=0,count=3");
+TEST_F(DeviceServiceTest, AGoldenCaseThatCrashesCostsTheDevice) {
+  InjectFaults("kernel=aclnnKlDivTargetBackward,code=507035,on=0,count=3");
   Start({0, 1});
   EXPECT_NE(device(0).device().state(), DeviceState::kStarting);
   EXPECT_EQ(device(1).device().state(), DeviceState::kReady);
@@ -129,6 +130,111 @@ TEST_F(DeviceServiceTest, ADeviceWithAWrongGoldenResultDoesNotServeUntilItIsRigh
   EXPECT_EQ(resets_, 3);
   // At the start and by two attempts to come back.
   EXPECT_EQ(device(0).device().errors().of(Fault::kSelfCheck), 3u);
+}
+
+TEST_F(DeviceServiceTest, AWrongGoldenResultCostsTheOperatorOnThatDevice) {
+  InjectFaults("kernel=aclnnKlDivTargetBackward,wrong,on=0");
+  Start({0, 1});
+  EXPECT_EQ(device(0).device().state(), DeviceState::kReady);
+  EXPECT_EQ(resets_, 0);
+  EXPECT_EQ(device(0).device().errors().total(), 0u);
+
+  for (int i = 0; i < 4; ++i) {
+    const auto outcome = RunOperator("KlDivTargetBackward");
+    EXPECT_TRUE(outcome->status.ok()) << outcome->status;
+    EXPECT_EQ(outcome->device, 1);
+  }
+  // Other operators are not affected, and a task that can run nowhere else is told why.
+  EXPECT_EQ(RunOperator("KlDivBackward", 0)->device, 0);
+  const absl::Status refused = RunOperator("KlDivTargetBackward", 0)->status;
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ReasonOf(refused), "operator_unavailable");
+  EXPECT_EQ(ErrorDetailOf(refused)->operator_(), "KlDivTargetBackward");
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("KlDivTargetBackward: device 0 does not offer it: golden case: "),
+                    HasSubstr("must be"), HasSubstr("resident tensors are on this device")));
+
+  const LoadedOperator& op = *operators_.Find("KlDivTargetBackward");
+  EXPECT_TRUE(scheduler_->IsOffered(op));
+  ASSERT_TRUE(Drain(1, absl::Now() + kLong).ok());
+  EXPECT_FALSE(scheduler_->IsOffered(op));
+  const absl::Status nowhere = RunOperator("KlDivTargetBackward")->status;
+  EXPECT_EQ(ReasonOf(nowhere), "operator_unavailable");
+  EXPECT_THAT(std::string(nowhere.message()), HasSubstr("no other ready device"));
+  ASSERT_TRUE(Drain(0, absl::Now() + kLong).ok());
+  EXPECT_EQ(ReasonOf(RunOperator("KlDivTargetBackward")->status), "device_unavailable");
+}
+
+TEST_F(DeviceServiceTest, ResumingAReadyDeviceTriesWrongOperatorsAgain) {
+  InjectFaults("kernel=aclnnL1LossBackward,wrong,count=2");
+  Start({0});
+  const auto launches = [] { return HostCount(OPSERVE_HOST_LAUNCHES); };
+  EXPECT_EQ(ReasonOf(RunOperator("L1LossBackward")->status), "operator_unavailable");
+
+  const auto held = SubmitBlocker();  // what runs does not mind
+  EXPECT_TRUE(device(0).Resume(absl::Now() + kLong).ok());
+  EXPECT_EQ(ReasonOf(RunOperator("L1LossBackward")->status), "operator_unavailable");
+  EXPECT_TRUE(device(0).Resume(absl::Now() + kLong).ok());
+  const int64_t before = launches();
+  EXPECT_TRUE(device(0).Resume(absl::Now() + kLong).ok());  // nothing is wrong any more
+  EXPECT_EQ(launches(), before);
+
+  OpenGate();
+  EXPECT_TRUE(RunOperator("L1LossBackward")->status.ok());
+  EXPECT_EQ(resets_, 0);
+}
+
+TEST_F(DeviceServiceTest, AnOperatorThatComesOutWrongIsNotRunForTasksThatWait) {
+  Start({0, 1});
+  const std::vector<std::shared_ptr<Outcome>> blockers = {SubmitBlocker(0), SubmitBlocker(1)};
+  const LoadedOperator& op = *operators_.Find("L1LossBackward");
+  const auto submit = [&](std::optional<int32_t> device) {
+    return Submit(Nothing, std::make_shared<CallState>(absl::InfiniteFuture()), device, {}, &op);
+  };
+  std::vector<std::shared_ptr<Outcome>> free;
+  for (int i = 0; i < 4; ++i) free.push_back(submit(std::nullopt));
+  const auto bound = submit(0);
+
+  op.offer->Set(0, {GoldenVerdict::kWrong, "golden case: a test says so"});
+  OpenGate();
+
+  for (const auto& outcome : free) {
+    outcome->ended.WaitForNotification();
+    EXPECT_TRUE(outcome->status.ok()) << outcome->status;
+    EXPECT_EQ(outcome->device, 1);
+  }
+  bound->ended.WaitForNotification();
+  EXPECT_EQ(ReasonOf(bound->status), "operator_unavailable");
+}
+
+TEST_F(DeviceServiceTest, ADeviceThatComputesNothingRightIsOfNoUse) {
+  InjectFaults("kernel=*,wrong,count=all");
+  Start({0});
+  EXPECT_EQ(device(0).device().state(), DeviceState::kQuarantined);
+  EXPECT_EQ(device(0).device().quarantines().of(Fault::kSelfCheck), 1u);
+  EXPECT_THAT(device(0).device().state_reason(), HasSubstr("computes no operator right"));
+  ClearFaults();
+  AwaitState(0, DeviceState::kReady);
+  EXPECT_TRUE(RunOperator("L1LossBackward")->status.ok());
+}
+
+// A golden case is a handful of elements, so that all of them take well under a second: each is
+// launched once, and what they move is little.
+TEST_F(DeviceServiceTest, ProvingItselfTakesOneLaunchForEachGoldenCase) {
+  int64_t cases = 0;
+  for (const LoadedOperator& op : operators_.operators()) {
+    cases += static_cast<int64_t>(op.descriptor->golden.size());
+  }
+  const int64_t launches = HostCount(OPSERVE_HOST_LAUNCHES);
+  const auto calls = [](const char* name) { return static_cast<int64_t>(HostCalls(name)); };
+  const int64_t waits = calls("aclrtSynchronizeStreamWithTimeout");
+  const int64_t mallocs = calls("aclrtMalloc");
+
+  Start({0});
+
+  EXPECT_EQ(HostCount(OPSERVE_HOST_LAUNCHES) - launches, cases);
+  EXPECT_LE(calls("aclrtSynchronizeStreamWithTimeout") - waits, cases + 8);
+  EXPECT_LE(calls("aclrtMalloc") - mallocs, 4);
 }
 
 TEST_F(DeviceServiceTest, AFaultMovesWhatWaitsAndTheDeviceComesBack) {
@@ -210,10 +316,10 @@ TEST_F(DeviceServiceTest, ResumingPutsADrainedDeviceBackIfItIsRight) {
   EXPECT_EQ(device(0).device().state(), DeviceState::kReady);
 
   ASSERT_TRUE(Drain(0, absl::Now() + kLong).ok());
-  InjectFaults("kernel=*,wrong");
-  const absl::Status wrong = device(0).Resume(absl::Now() + kLong);
+  InjectFaults("kernel=*,code=507035");
+  const absl::Status crash = device(0).Resume(absl::Now() + kLong);
 
-  EXPECT_THAT(std::string(wrong.message()), HasSubstr("golden case"));
+  EXPECT_EQ(ErrorDetailOf(crash)->acl_error(), 507035);
   AwaitState(0, DeviceState::kReady);  // after the reset that follows
   EXPECT_EQ(resets_, 1);
 }
@@ -221,7 +327,7 @@ TEST_F(DeviceServiceTest, ResumingPutsADrainedDeviceBackIfItIsRight) {
 TEST_F(DeviceServiceTest, ResumingDoesNotWaitForTheNextAttempt) {
   options_.first_recovery_wait = absl::Hours(1);
   options_.longest_recovery_wait = absl::Hours(1);
-  InjectFaults("kernel=*,wrong");
+  InjectFaults("kernel=*,code=507035");
   Start({0});
   ASSERT_EQ(device(0).device().state(), DeviceState::kQuarantined);
 
@@ -394,7 +500,7 @@ TEST_F(DeviceServiceTest, FaultsAreCountedByTheirKind) {
 TEST_F(DeviceServiceTest, TheBackOffDoubles) {
   options_.first_recovery_wait = absl::Milliseconds(1);
   options_.longest_recovery_wait = absl::Milliseconds(64);
-  InjectFaults("kernel=*,wrong,count=6");
+  InjectFaults("kernel=*,code=507035,count=6");
   const absl::Time start = absl::Now();
   Start({0});
 

@@ -36,6 +36,13 @@ TEST(PlacementTest, PrefersAFreeLane) {
   EXPECT_TRUE(IsBetterPlace(free, blocked));
 }
 
+TEST(PlacementTest, AvoidsDevicesThatDoNotOfferTheOperators) {
+  const DeviceLoad idle{.offers = false, .lanes = 4};
+  const DeviceLoad full{.lanes = 1, .queued = 100, .executing = 1, .own = 100 * kMs};
+  EXPECT_TRUE(IsBetterPlace(full, idle));
+  EXPECT_FALSE(IsBetterPlace(idle, full));
+}
+
 TEST(PlacementTest, BreaksTiesByTheShorterQueue) {
   const DeviceLoad longer{.lanes = 2, .queued = 5, .executing = 2, .own = kMs};
   const DeviceLoad shorter{.lanes = 2, .queued = 4, .executing = 2, .own = kMs};

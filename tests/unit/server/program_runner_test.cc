@@ -237,16 +237,49 @@ TEST_F(ProgramRunnerTest, AWorkspaceAboveTheLimitIsRefused) {
   EXPECT_GT(allowed->workspace_bytes, 0u);
 }
 
-TEST_F(ProgramRunnerTest, GoldenValuesHoldOnAWellDeviceAndTellAWrongOne) {
+TEST_F(ProgramRunnerTest, GoldenValuesHoldOnAWellDevice) {
   LaneContext lane = context();
   EXPECT_TRUE(CheckGoldenValues(operators_, lane).ok());
   for (const LoadedOperator& op : operators_.operators()) {
+    ASSERT_TRUE(op.offer->FindingOn(0).has_value()) << op.descriptor->name;
+    EXPECT_TRUE(op.offer->FindingOn(0)->is_right()) << op.descriptor->name;
+  }
+}
+
+TEST_F(ProgramRunnerTest, AWrongGoldenValueCostsItsOperatorOnly) {
+  LaneContext lane = context();
+  for (const LoadedOperator& op : operators_.operators()) {
     SCOPED_TRACE(op.descriptor->name);
     InjectFaults(absl::StrCat("kernel=", op.descriptor->stage_two, ",wrong"));
-    const absl::Status wrong = CheckGoldenValues(operators_, lane);
-    EXPECT_EQ(wrong.code(), absl::StatusCode::kInternal);
-    EXPECT_NE(wrong.message().find(op.descriptor->name), absl::string_view::npos) << wrong;
+    const auto finding = CheckGoldenValue(op, lane);
+    ASSERT_TRUE(finding.ok()) << finding.status();
+    EXPECT_EQ(finding->verdict, GoldenVerdict::kWrong);
+    EXPECT_THAT(finding->problem, ::testing::StartsWith("golden case: "));
+    EXPECT_TRUE(op.offer->IsWrongOn(0));
+    EXPECT_FALSE(op.is_available());  // there is no other device
+    EXPECT_EQ(ReasonOf(op.CheckAvailable()), "operator_unavailable");
   }
+  InjectFaults("kernel=aclnnL1LossBackward,wrong");
+  EXPECT_TRUE(CheckGoldenValues(operators_, lane).ok());
+  for (const LoadedOperator& op : operators_.operators()) {
+    EXPECT_EQ(op.is_available(), op.descriptor->name != "L1LossBackward") << op.descriptor->name;
+  }
+}
+
+TEST_F(ProgramRunnerTest, AGoldenCaseThatCannotBeRunSaysNothingOfTheOperator) {
+  LaneContext lane = context();
+  ASSERT_TRUE(CheckGoldenValues(operators_, lane).ok());
+  InjectFaults("kernel=aclnnL1LossBackward,code=507035");
+  EXPECT_EQ(CheckGoldenValues(operators_, lane).code(), absl::StatusCode::kInternal);
+  EXPECT_TRUE(operators_.Find("L1LossBackward")->is_available());
+}
+
+TEST_F(ProgramRunnerTest, NoGoldenValueRightCostsTheDevice) {
+  LaneContext lane = context();
+  InjectFaults("kernel=*,wrong,count=all");
+  const absl::Status status = CheckGoldenValues(operators_, lane);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("computes no operator right; "));
 }
 
 }  // namespace
