@@ -19,7 +19,7 @@ using Wish = TensorClaims::Wish;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-absl::Time At(int64_t second) { return absl::UnixEpoch() + absl::Seconds(second); }
+absl::Time Second(int64_t second) { return absl::UnixEpoch() + absl::Seconds(second); }
 
 class TensorClaimsTest : public ::testing::Test {
  protected:
@@ -56,7 +56,9 @@ TEST_F(TensorClaimsTest, OnlyReadersShareATensor) {
       EXPECT_EQ(IsAtOnce(second), !first_is_alone && !second_is_alone);
       EXPECT_EQ(claims_.waiting(), IsAtOnce(second) ? 0u : 1u);
       claims_.Release(first);
-      if (!IsAtOnce(second)) EXPECT_THAT(granted_, ElementsAre(second));
+      if (!IsAtOnce(second)) {
+        EXPECT_THAT(granted_, ElementsAre(second));
+      }
       claims_.Release(second);
       EXPECT_EQ(claims_.waiting(), 0u);
     }
@@ -101,16 +103,16 @@ TEST_F(TensorClaimsTest, AWithdrawnRequestBlocksNoOther) {
 
 TEST_F(TensorClaimsTest, WaitsEndAtTheirDeadline) {
   const auto first = Claim({{&a_, true}});
-  const auto early = Claim({{&a_, true}}, At(10));
-  const auto late = Claim({{&a_, false}}, At(20));
+  const auto early = Claim({{&a_, true}}, Second(10));
+  const auto late = Claim({{&a_, false}}, Second(20));
 
-  claims_.Expire(At(9));
+  claims_.Expire(Second(9));
   EXPECT_THAT(expired_, IsEmpty());
-  claims_.Expire(At(10));
+  claims_.Expire(Second(10));
   EXPECT_THAT(expired_, ElementsAre(early));
   claims_.Release(first);
   EXPECT_THAT(granted_, ElementsAre(late));
-  claims_.Expire(At(30));  // granted ones have no deadline here
+  claims_.Expire(Second(30));  // granted ones have no deadline here
   EXPECT_THAT(expired_, ElementsAre(early));
 }
 
@@ -167,7 +169,7 @@ TEST_F(TensorClaimsTest, RandomRequestsAreGrantedInTheirOrder) {
           if (below(2) == 0) wishes.push_back({&tensor, below(3) == 0});
         }
         if (wishes.empty()) continue;
-        const absl::Time deadline = At(now + 1 + below(20));
+        const absl::Time deadline = Second(now + 1 + below(20));
         claimed = Claim(wishes, deadline);
         requests.push_back({*claimed, wishes, deadline});
         break;
@@ -190,7 +192,7 @@ TEST_F(TensorClaimsTest, RandomRequestsAreGrantedInTheirOrder) {
       }
       default:
         now += below(3);
-        claims_.Expire(At(now));
+        claims_.Expire(Second(now));
         is_swept = true;
         for (const TensorClaims::Ticket ticket : expired_) {
           const auto one =
@@ -198,7 +200,7 @@ TEST_F(TensorClaimsTest, RandomRequestsAreGrantedInTheirOrder) {
                            [&](const Request& other) { return other.ticket == ticket; });
           ASSERT_NE(one, requests.end());
           EXPECT_FALSE(one->is_granted);
-          EXPECT_LE(one->deadline, At(now));
+          EXPECT_LE(one->deadline, Second(now));
           requests.erase(one);
         }
     }
@@ -210,7 +212,9 @@ TEST_F(TensorClaimsTest, RandomRequestsAreGrantedInTheirOrder) {
                                        [](const Request& one) { return !one.is_granted; });
     ASSERT_EQ(claims_.waiting(), static_cast<uint64_t>(waiting));
     for (const Request& one : requests) {
-      if (is_swept && !one.is_granted) ASSERT_GT(one.deadline, At(now));
+      if (is_swept && !one.is_granted) {
+        ASSERT_GT(one.deadline, Second(now));
+      }
     }
   }
 }

@@ -20,6 +20,9 @@ Tensor = torch.Tensor
 # Nodes that one program gives back.
 _AT_ONCE = 256
 
+# Their elements are undefined.
+_EMPTY = ("aten.empty", "aten.new_empty")
+
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
@@ -178,7 +181,7 @@ class _Recorder(torch.fx.Interpreter):
         result = super().run_node(n)
         if isinstance(result, Tensor):
             self._magnitudes[n] = _magnitude(result)
-            if n.op == "call_function":
+            if n.op == "call_function" and not str(n.target).startswith(_EMPTY):
                 # A later node may change what a view shows.
                 self.values[n] = result.detach().clone()
         return result

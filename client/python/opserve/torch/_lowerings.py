@@ -199,6 +199,12 @@ def _remainder(b: Builder, x: Value, y: Any) -> Value:
     )
 
 
+@lowers(aten.fmod.Tensor, aten.fmod.Scalar)
+def _fmod(b: Builder, x: Value, y: Any) -> Value:
+    dtype = b.result.dtype
+    return b.op("FmodTensor", self=b.cast(x, dtype), other=tensor(b, y, dtype))
+
+
 def _binary(name: str, other: str = "other") -> Lowering:
     def lowering(b: Builder, x: Value, y: Any) -> Value:
         dtype = b.result.dtype
@@ -1432,9 +1438,18 @@ def _slice_scatter(
     size = x.shape[dim]
     first = 0 if start is None else min(start + size if start < 0 else start, size)
     last = size if end is None else min(end + size if end < 0 else end, size)
-    if step != 1:
-        raise Unsupported("a slice with steps")
     dim %= len(x.shape)
+    if step != 1:
+        places = range(first, last, step)
+        if len(places) > 512:
+            raise Unsupported("a slice with steps of more than 512 places")
+        literal = b.program.literal(list(places), "int64")
+        index = Value(
+            literal,
+            torch.empty((len(places),), dtype=torch.int64, device="meta"),
+            (len(places),),
+        )
+        return _index_put(b, x, [None] * dim + [index], source)
     parts = [
         b.view(aten.slice.Tensor, x, dim, 0, first),
         source,
@@ -1444,6 +1459,13 @@ def _slice_scatter(
     if len(parts) == 1:
         return b.contiguous(parts[0])
     return b.op("Cat", tensors=parts, dim=dim)
+
+
+@lowers(aten.roll.default)
+def _roll(b: Builder, x: Value, shifts: Any, dims: Any = ()) -> Value:
+    if not dims:
+        raise Unsupported("a roll of all axes as one")
+    return b.op("Roll", x=x, shifts=list(shifts), dims=list(dims))
 
 
 @lowers(aten.select_scatter.default)
