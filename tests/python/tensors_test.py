@@ -6,7 +6,9 @@ import pytest
 from formulas import l1, normal
 
 import opserve
-from opserve import _crc32c, _frame, _wire
+from opserve import _frame, _wire
+from opserve._connection import Download, Upload
+from opserve._data_type import DataType
 from opserve._payloads import Payloads
 from opserve._tensors import view_of
 
@@ -113,22 +115,28 @@ def test_shared_payloads_mean_the_same(client):
 
 
 def test_checksums_are_castagnolis():
-    assert _crc32c.crc32c(b"123456789") == 0xE3069283
-    assert _crc32c.crc32c(b"") == 0
-    assert _crc32c.crc32c(bytes(32)) == 0x8A9136AA
-    assert _crc32c.crc32c(b"\xff" * 32) == 0x62A8AB43
+    upload = Upload(
+        np.frombuffer(b"123456789", np.uint8),
+        lease=0,
+        device=None,
+        chunk_bytes=9,
+        on_progress=None,
+    )
+    [message] = upload.messages()
+    assert _wire.UploadRequest.FromString(message).crc32c == 0xE3069283
 
-    def slow(data):
-        crc = 0xFFFFFFFF
-        for byte in data:
-            crc ^= byte
-            for _ in range(8):
-                crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-        return crc ^ 0xFFFFFFFF
 
-    data = np.random.default_rng(0).bytes(1000)
-    for size in [*range(70), 511, 1000]:
-        assert _crc32c.crc32c(data[:size]) == slow(data[:size]), size
+def test_a_download_with_a_wrong_checksum_is_refused():
+    download = Download(None)
+    header = _wire.DownloadResponse()
+    header.header.dtype = DataType.UINT8
+    header.header.shape.append(9)
+    download.add(header.SerializeToString())
+    chunk = _wire.DownloadResponse(crc32c=0xE3069283)
+    with pytest.raises(opserve.DataLossError, match="the chunk at byte 0"):
+        download.add(_frame.join(chunk, [b"123456780"]))
+    download.add(_frame.join(chunk, [b"123456789"]))
+    assert bytes(download.end()) == b"123456789"
 
 
 def test_messages_are_taken_apart_as_they_were_put_together():
