@@ -93,7 +93,11 @@ class PreparedProgram:
 
 
 def _check(wanted: InputOf, value: Any) -> Union[TensorView, ResidentTensor]:
-    view = value if isinstance(value, ResidentTensor) else _tensors.view_of(value)
+    view: Union[TensorView, ResidentTensor] = (
+        value
+        if isinstance(value, ResidentTensor)
+        else _tensors.view_of(value, wanted.data_type)
+    )
     dtype = view.data_type if isinstance(view, ResidentTensor) else view.dtype
     if dtype != wanted.data_type or tuple(view.shape) != wanted.shape:
         raise ValueError(
