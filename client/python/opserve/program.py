@@ -23,7 +23,7 @@ MAX_LITERAL_BYTES = 4096
 class OutputOf:
     """The output of an invocation of a program: an input of later ones, or a result."""
 
-    program: Program
+    program: Program = dataclasses.field(repr=False)
     invocation: int
     output: str
 
@@ -35,7 +35,7 @@ class OutputList:
     How many there are is known when the program has run.
     """
 
-    program: Program
+    program: Program = dataclasses.field(repr=False)
     invocation: int
     output: str
 
@@ -54,7 +54,7 @@ class OutputList:
 class InputOf:
     """An input of a program that is given each time it runs: a tensor, or a resident one."""
 
-    program: Program
+    program: Program = dataclasses.field(repr=False)
     number: int
     data_type: DataType
     shape: tuple[int, ...]
@@ -64,7 +64,7 @@ class InputOf:
 class Literal:
     """Elements that are part of the program: those of `data`, looked at with `strides`."""
 
-    data: bytes
+    data: bytes = dataclasses.field(repr=False)
     data_type: DataType
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -148,6 +148,17 @@ class Program(Operators[Any]):
         self.inputs: list[InputOf] = []
         self.make_result: _tensors.Maker = _tensors.make_numpy
         self._has_tensor = False
+
+    def __repr__(self) -> str:
+        operators = [invocation.operator for invocation in self.invocations]
+        more = f", ... ({len(operators)} in all)" if len(operators) > 8 else ""
+        return f"<opserve.Program {', '.join(operators[:8]) or 'without invocations'}{more}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Program refers to tensors in this process's memory and cannot be pickled or "
+            "copied: build it in each process"
+        )
 
     def input(self, dtype: object, shape: Sequence[int]) -> InputOf:
         """An input that is given each time the program runs, in the order of these calls.

@@ -15,7 +15,8 @@ another one, or to compute here when the pool cannot:
 
     F = opserve.torch.Functions(opserve.Client("unix:/run/opserve.sock"), fallback="local")
 
-Thread-safe, and usable in forked processes such as DataLoader's workers.
+Thread-safe. Workers of a DataLoader may be forked at any time, but cannot compute gradients with
+a client of their parent.
 
 Gradients of gradients (`create_graph=True`: Hessians, gradient penalties) are right: the first
 gradient comes from the pool, and its derivatives are computed here, by torch. The transforms of
@@ -43,7 +44,7 @@ from typing import Any, Optional
 import torch
 import torch.nn.functional as functional
 
-from opserve import _fork, errors
+from opserve import _process, errors
 from opserve._operators import OPERATORS
 from opserve.client import Client
 from opserve.program import OutputOf, Program
@@ -86,7 +87,7 @@ class Functions:
         self._client = client  # guarded by _lock, as below
         self._fallbacks = 0
         self._fallback = fallback
-        _fork.watch(self)
+        _process.watch(self)
 
     def _after_fork_in_child(self) -> None:
         self._lock = threading.Lock()  # a thread that the child lacks may have it
@@ -191,7 +192,9 @@ class Functions:
     ) -> Sequence[Tensor]:
         """Results of a program, or what `compute_here` gives if the pool cannot run it."""
         try:
-            return self._connect().execute(program, results).results
+            client = self._connect()
+            waits = self._fallback is None  # else torch is there
+            return client.execute(program, results, wait_for_daemon=waits).results
         except _POOL_FAILURES as error:
             if self._fallback is None:
                 raise
