@@ -4,10 +4,14 @@ import asyncio
 import copy
 import multiprocessing
 import pickle
+import subprocess
+import sys
+import textwrap
 
 import grpc
 import numpy as np
 import pytest
+from conftest import script_environment
 from formulas import normal
 
 import opserve
@@ -182,3 +186,45 @@ def test_errors_of_workers_reach_the_parent(daemon):
         with pytest.raises(opserve.InvalidArgumentError) as raised:
             pool.apply_async(fail_in_worker, (daemon.target,)).get(timeout=120)
     assert raised.value.argument == "target"
+
+
+@pytest.mark.parametrize(
+    "x, arguments, line, text",
+    [
+        ("torch.ones(2)", "", 7, "FallbackWarning: computing gradients locally"),
+        ("torch.ones(2).double()", "", 6, "FallbackWarning: computing gradients"),
+        (
+            "torch.ones(3, 2)",
+            "",
+            6,
+            "UserWarning: Using a target size ([2]) that is different",
+        ),
+        (
+            "torch.ones(2)",
+            ", size_average=True",
+            6,
+            "UserWarning: size_average and red",
+        ),
+    ],
+    ids=["backward", "forward", "broadcast", "legacy"],
+)
+def test_warnings_point_at_the_line_of_the_caller(tmp_path, x, arguments, line, text):
+    pytest.importorskip("torch")
+    script = tmp_path / "training.py"
+    script.write_text(textwrap.dedent(f"""
+            import torch, opserve, opserve.torch
+            client = opserve.Client("unix:{tmp_path}/none")
+            functions = opserve.torch.Functions(client, fallback="local")
+            x = {x}.requires_grad_()
+            loss = functions.l1_loss(x, torch.zeros(2){arguments})
+            loss.backward()
+            """))
+    run = subprocess.run(
+        [sys.executable, script],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=script_environment(),
+    )
+    assert run.returncode == 0, run.stderr
+    assert f"training.py:{line}: {text}" in run.stderr

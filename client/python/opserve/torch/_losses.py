@@ -129,12 +129,18 @@ class Functions:
     ) -> Tensor:
         """As torch.nn.functional.l1_loss."""
         reduction = _reduction(size_average, reduce, reduction)
+        if input.shape != target.shape:
+            warnings.warn(  # begins as torch's does, so that filters know it
+                f"Using a target size ({list(target.shape)}) that is different to the input size "
+                f"({list(input.shape)}): they are broadcast",
+                stacklevel=_level_of_caller(),
+            )
         either = input if input.requires_grad else target
         loss: Tensor
         if self._is_for_pool({"L1LossBackward": either}, (input, target)):
             loss = _L1Loss.apply(input, target, self, reduction)
         else:
-            loss = functional.l1_loss(input, target, reduction=reduction)
+            loss = _l1_loss(input, target, reduction)
         return loss
 
     def log_softmax(
@@ -373,7 +379,7 @@ class _L1Loss(torch.autograd.Function):
         ctx.save_for_backward(input, target)
         ctx.functions = functions
         ctx.reduction = reduction
-        return functional.l1_loss(input, target, reduction=reduction)
+        return _l1_loss(input, target, reduction)
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Optional[Tensor], ...]:
@@ -581,6 +587,12 @@ class _Gradients(torch.autograd.Function):
         return (None, None, *(next(each) if t.requires_grad else None for t in inputs))
 
 
+def _l1_loss(input: Tensor, target: Tensor, reduction: str) -> Tensor:
+    """As torch's, without its warning of shapes that differ, which would name this line."""
+    first, second = torch.broadcast_tensors(input, target)
+    return functional.l1_loss(first, second, reduction=reduction)
+
+
 def _level_of_caller() -> int:
     """The stacklevel, for a warning by the calling function, of the first line of neither package."""
     level = 1
@@ -606,7 +618,13 @@ def _reduction(
 ) -> str:
     if size_average is None and reduce is None:
         return reduction
-    legacy: str = torch.nn._reduction.legacy_get_string(size_average, reduce)
+    legacy: str = torch.nn._reduction.legacy_get_string(
+        size_average, reduce, emit_warning=False
+    )
+    warnings.warn(
+        f'size_average and reduce are deprecated: pass reduction="{legacy}"',
+        stacklevel=_level_of_caller(),
+    )
     return legacy
 
 
