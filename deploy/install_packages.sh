@@ -12,7 +12,7 @@ build_packages=(
 )
 test_packages=(make libgtest-dev libgmock-dev libbenchmark-dev clang clang-format libclang-rt-dev openssl python3-seccomp
   python3-venv python3-pip python3-pytest python3-protobuf python3-torch python3-sklearn python3-matplotlib
-  python3-setuptools python3-wheel libb64-0d
+  libb64-0d
   haproxy iproute2 man-db python3-yaml chromium-headless-shell python3-pil)
 # One from elsewhere is as good, and in the way of Debian's.
 command -v kubectl >/dev/null || test_packages+=(kubernetes-client)

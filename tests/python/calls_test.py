@@ -1,4 +1,4 @@
-"""Ways to call: programs, receipts, streams, asyncio, threads, forked processes."""
+"""Ways to call: programs, receipts, streams, asyncio, threads."""
 
 import asyncio
 import concurrent.futures

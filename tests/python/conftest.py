@@ -1,5 +1,6 @@
 """A daemon for the tests, and clients of it."""
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ import sys
 import tempfile
 import threading
 
+import grpc
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -17,6 +19,15 @@ if not os.environ.get("OPSERVE_INSTALLED"):  # set it to test the package as ins
     sys.path.insert(0, str(ROOT / "client/python"))
 
 import opserve  # noqa: E402
+
+
+def script_environment(**variables):
+    """Of a Python script that imports the package that is tested."""
+    environment = {**os.environ, **variables}
+    if not os.environ.get("OPSERVE_INSTALLED"):
+        paths = [str(ROOT / "client/python"), os.environ.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    return environment
 
 
 class Daemon:
@@ -93,3 +104,50 @@ def start_daemon():
 def client(daemon):
     with opserve.Client(daemon.target) as connected:
         yield connected
+
+
+class ScriptedServer:
+    """Answers each call with the next of `outcomes`: a code with trailers, or a message."""
+
+    def __init__(self, path, outcomes):
+        self.calls = []
+        self.outcomes = list(outcomes)
+        self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
+        self._server.add_generic_rpc_handlers((self._handler(),))
+        self.target = f"unix:{path}/scripted.sock"
+        self._server.add_insecure_port(self.target)
+        self._server.start()
+
+    def _handler(self):
+        server = self
+
+        class Handler(grpc.GenericRpcHandler):
+            def service(self, details):
+                return grpc.unary_unary_rpc_method_handler(server._answer)
+
+        return Handler()
+
+    def _answer(self, request, context):
+        self.calls.append((request, context))
+        outcome = self.outcomes.pop(0)
+        if isinstance(outcome, bytes):
+            return outcome
+        code, *trailers = outcome
+        context.set_trailing_metadata(tuple(trailers))
+        context.abort(code, "scripted")
+
+    def stop(self):
+        self._server.stop(None)
+
+
+@pytest.fixture
+def scripted(tmp_path):
+    servers = []
+
+    def start(*outcomes):
+        servers.append(ScriptedServer(tmp_path, outcomes))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.stop()

@@ -1,7 +1,6 @@
 """What calls raise, and which are repeated."""
 
 import asyncio
-import concurrent.futures
 import math
 import os
 import signal
@@ -58,18 +57,6 @@ def test_an_operator_that_is_none(client):
         client.list_operators(["NoSuchBackward"])
 
 
-def test_nobody_there(tmp_path):
-    with opserve.Client(
-        f"unix:{tmp_path}/none", retry=opserve.Retry(max_attempts=2)
-    ) as lost:
-        with pytest.raises(
-            opserve.UnavailableError, match="after 2 attempts"
-        ) as raised:
-            lost.server_status()
-    assert not raised.value.from_daemon
-    assert isinstance(raised.value, ConnectionError)
-
-
 def test_a_device_fault_has_its_code(start_daemon):
     faulty = start_daemon(
         "--device=0", faults="kernel=aclnnL1LossBackward,nth=2,code=507015"
@@ -88,67 +75,6 @@ def test_a_deadline_that_passes(start_daemon):
         with pytest.raises(opserve.DeadlineExceededError) as raised:
             client.l1_loss_backward(np.float32(1), normal(3), normal(3), timeout=0.2)
     assert isinstance(raised.value, TimeoutError)
-
-
-def test_a_drained_daemon_is_waited_for(start_daemon):
-    """One that restarts is found again by the calls that wait for it."""
-    daemon = start_daemon()
-    with opserve.Client(daemon.target, retry=opserve.Retry(50, budget=1000)) as client:
-        client.server_status()
-        daemon.stop()
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            call = pool.submit(
-                client.l1_loss_backward, np.float32(1), normal(3), normal(3)
-            )
-            daemon.start()
-            assert call.result().shape == (3,)
-
-
-class ScriptedServer:
-    """Answers each call with the next of `outcomes`: a code with trailers, or a message."""
-
-    def __init__(self, path, outcomes):
-        self.calls = []
-        self.outcomes = list(outcomes)
-        self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
-        self._server.add_generic_rpc_handlers((self._handler(),))
-        self.target = f"unix:{path}/scripted.sock"
-        self._server.add_insecure_port(self.target)
-        self._server.start()
-
-    def _handler(self):
-        server = self
-
-        class Handler(grpc.GenericRpcHandler):
-            def service(self, details):
-                return grpc.unary_unary_rpc_method_handler(server._answer)
-
-        return Handler()
-
-    def _answer(self, request, context):
-        self.calls.append((request, context))
-        outcome = self.outcomes.pop(0)
-        if isinstance(outcome, bytes):
-            return outcome
-        code, *trailers = outcome
-        context.set_trailing_metadata(tuple(trailers))
-        context.abort(code, "scripted")
-
-    def stop(self):
-        self._server.stop(None)
-
-
-@pytest.fixture
-def scripted(tmp_path):
-    servers = []
-
-    def start(*outcomes):
-        servers.append(ScriptedServer(tmp_path, outcomes))
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.stop()
 
 
 FULL = grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -247,7 +173,9 @@ def test_lost_calls_are_repeated_once_for_nothing():
     assert [policy.wait_after(1, 9, failure()) for _ in range(100)] == [0] * 100
     assert policy.wait_after(2, 9, failure()) == 0
     assert policy.wait_after(2, 9, failure()) is None
-    refused = errors.make_error(AWAY, "no", detail=_wire.ErrorDetail(reason="draining"))
+    refused = errors.make_error(
+        AWAY, "no", detail=_wire.ErrorDetail(reason="device_unavailable")
+    )
     assert policy.wait_after(1, 9, refused) is None
 
 

@@ -2,11 +2,10 @@
 
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
-
-import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = ROOT / "client/python/tools"
@@ -45,19 +44,31 @@ def test_methods_document_shapes_dtypes_and_errors():
         assert "InvalidArgumentError" in text
 
 
-def test_a_wheel_needs_no_compiler(tmp_path):
-    setuptools = pytest.importorskip("setuptools")
-    assert setuptools
+def files_of(directory):
+    return {
+        path.relative_to(directory): path.stat().st_mtime_ns
+        for path in directory.rglob("*")
+        if "__pycache__" not in path.parts
+    }
+
+
+def test_a_wheel_needs_no_compiler_and_leaves_its_source_clean(tmp_path):
     source = tmp_path / "source"
-    subprocess.run(["cp", "-r", ROOT / "client/python", source], check=True)
+    ignored = shutil.ignore_patterns("__pycache__", "build", "*.egg-info", ".*")
+    shutil.copytree(ROOT / "client/python", source, ignore=ignored)
+    before = files_of(source)
     build = run(
         sys.executable,
         *("-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"),
         *("--wheel-dir", tmp_path, source),
     )
     assert build.returncode == 0, build.stderr
+    assert files_of(source) == before
     [wheel] = tmp_path.glob("*.whl")
     assert wheel.name.endswith("-py3-none-any.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    for name in ("opserve/py.typed", "opserve/protocol.binpb", "opserve/_operators.py"):
+    for name in (
+        *("opserve/py.typed", "opserve/protocol.binpb", "opserve/_operators.py"),
+        *("opserve/torch/__init__.py", "opserve-0.1.0.dist-info/entry_points.txt"),
+    ):
         assert name in names

@@ -6,7 +6,9 @@ import pytest
 from formulas import l1, normal
 
 import opserve
-from opserve import _crc32c, _frame, _wire
+from opserve import _frame, _wire
+from opserve._connection import Download, Upload
+from opserve._data_type import DataType
 from opserve._payloads import Payloads
 from opserve._tensors import view_of
 
@@ -82,8 +84,10 @@ def test_out_is_filled_and_returned(client):
     "tensor, message",
     [
         (np.zeros(3, np.uint16), "self is elements of dtype uint16; expected float32"),
-        ([1.0, 2.0], "self is a list; expected a numpy array"),
-        (2.0, "self is a float; expected a numpy array"),
+        ("12", "self is a str; expected a numpy array"),
+        ({1, 2}, "self is a set; expected a numpy array"),
+        (["1", "2"], "self is a list with a str; expected numbers"),
+        ([[1.0], [2j]], "self is elements of dtype complex128; expected float32"),
     ],
 )
 def test_what_is_no_tensor_is_refused_by_name(client, tensor, message):
@@ -112,23 +116,121 @@ def test_shared_payloads_mean_the_same(client):
     np.testing.assert_array_equal(result, l1(scalar, x, x.T))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+@pytest.mark.parametrize("g", [2, 2.0, [[2.0]], True, np.int64(2)])
+def test_numbers_take_the_dtype_of_the_first_tensor(dtype, g):
+    x = normal(1, 3).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    invocation = opserve.Program()
+    invocation.mul(g, x)
+    sent = invocation.invocations[0].inputs["self"]
+    expected = {True: "bool", 2: dtype}[g if g is True else 2]
+    if isinstance(g, np.generic):
+        expected = "int64"  # it has a dtype of its own
+    assert (sent.dtype.numpy.name, sent.shape) == (expected, np.shape(g))
+
+
+@pytest.mark.parametrize(
+    "value, dtype",
+    [
+        (1, np.int64),
+        (1.5, np.float32),
+        (True, np.bool_),
+        ([], np.float32),
+        ([[1, 2], [3, 4]], np.int64),
+        ([[1, 2.5]], np.float32),
+        ([np.float16(1), np.float16(2)], np.float16),
+        ([np.zeros(3, "i2"), np.ones(3, "i2")], np.int16),
+        ((False, True), np.bool_),
+    ],
+)
+def test_numbers_without_a_tensor_have_the_usual_dtypes(value, dtype):
+    view = view_of(value)
+    assert (view.dtype.numpy, view.shape) == (dtype, np.shape(value))
+    np.testing.assert_array_equal(view.owner, value)
+
+
+@pytest.mark.parametrize(
+    "value, like, dtype",
+    [
+        (300, DataType.INT8, np.int64),
+        (-1, DataType.UINT8, np.int64),
+        (255, DataType.UINT8, np.uint8),
+        (2.5, DataType.INT32, np.float32),
+        (2, DataType.BOOL, np.int64),
+        (2**63, DataType.INT64, np.float32),
+        (1e5, DataType.FLOAT16, np.float32),
+        (1e5, DataType.BF16, ml_dtypes.bfloat16),
+        (float("inf"), DataType.FLOAT16, np.float16),
+    ],
+)
+def test_numbers_are_not_cut_to_fit_a_dtype(value, like, dtype):
+    view = view_of(value, like)
+    assert view.dtype.numpy == dtype
+    np.testing.assert_allclose(view.owner.astype("f8"), value, rtol=1e-2)
+
+
+def test_numbers_get_a_dtype_that_the_operator_takes(client):
+    x, t = [[1.0, -2.0, 3.0]], [[0, 0, 5]]
+    result = client.l1_loss_backward(1, x, t, reduction="none")
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(result, [[1, -1, -1]])
+    rows = client.index_select(normal(4, 3), [2, 0], dim=0)  # indices are no floats
+    np.testing.assert_array_equal(rows, normal(4, 3)[[2, 0]])
+
+
+def test_the_first_tensor_that_is_no_list_says_what_comes_back(client):
+    torch = pytest.importorskip("torch")
+    x = torch.ones(2, dtype=torch.float16)
+    result = client.l1_loss_backward(1.0, x, [0.0, 2.0], reduction="none")
+    assert isinstance(result, torch.Tensor) and result.dtype == torch.float16
+    assert result.tolist() == [1, -1]
+
+
+def test_lists_are_uploaded_and_given_to_prepared_programs(client):
+    tensor = client.upload([[1.0, 2.0]])
+    np.testing.assert_array_equal(client.download(tensor), np.array([[1, 2]], "f4"))
+    client.release([tensor])
+    program = opserve.Program()
+    program.abs(program.input("float16", (2,)))
+    [result] = client.prepare(program)([-1, 2]).results
+    assert result.dtype == np.float16 and result.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("tensor", [[[1, 2], [3]], [[[1.0]], [2.0]]])
+def test_lists_of_different_lengths_are_refused(client, tensor):
+    with pytest.raises(ValueError, match="L1LossBackward: self is a nested list whose"):
+        client.l1_loss_backward(1, tensor, 1)
+
+
+@pytest.mark.parametrize("out", [[0.0, 0.0], 1.0, np.float32(1)])
+def test_a_result_is_not_written_to_a_copy(client, out):
+    with pytest.raises(TypeError, match="out is a .*; expected a tensor to write to"):
+        call(client, normal(2), out=out)
+
+
 def test_checksums_are_castagnolis():
-    assert _crc32c.crc32c(b"123456789") == 0xE3069283
-    assert _crc32c.crc32c(b"") == 0
-    assert _crc32c.crc32c(bytes(32)) == 0x8A9136AA
-    assert _crc32c.crc32c(b"\xff" * 32) == 0x62A8AB43
+    upload = Upload(
+        np.frombuffer(b"123456789", np.uint8),
+        lease=0,
+        device=None,
+        chunk_bytes=9,
+        on_progress=None,
+    )
+    [message] = upload.messages()
+    assert _wire.UploadRequest.FromString(message).crc32c == 0xE3069283
 
-    def slow(data):
-        crc = 0xFFFFFFFF
-        for byte in data:
-            crc ^= byte
-            for _ in range(8):
-                crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-        return crc ^ 0xFFFFFFFF
 
-    data = np.random.default_rng(0).bytes(1000)
-    for size in [*range(70), 511, 1000]:
-        assert _crc32c.crc32c(data[:size]) == slow(data[:size]), size
+def test_a_download_with_a_wrong_checksum_is_refused():
+    download = Download(None)
+    header = _wire.DownloadResponse()
+    header.header.dtype = DataType.UINT8
+    header.header.shape.append(9)
+    download.add(header.SerializeToString())
+    chunk = _wire.DownloadResponse(crc32c=0xE3069283)
+    with pytest.raises(opserve.DataLossError, match="the chunk at byte 0"):
+        download.add(_frame.join(chunk, [b"123456780"]))
+    download.add(_frame.join(chunk, [b"123456789"]))
+    assert bytes(download.end()) == b"123456789"
 
 
 def test_messages_are_taken_apart_as_they_were_put_together():

@@ -516,40 +516,6 @@ def test_threads(pool):
         assert all(threads.map(work, range(4)))
 
 
-class GradientsOfRows(torch.utils.data.Dataset):
-    """Each item takes a gradient from the pool, in whichever process loads it."""
-
-    def __init__(self, functions):
-        self._functions = functions
-
-    def __len__(self):
-        return 12
-
-    def __getitem__(self, index):
-        x, t = tensor(8, seed=index), tensor(8, seed=1, positive=True)
-        [gradient] = gradients(
-            lambda x: self._functions.kl_div(self._functions.log_softmax(x, -1), t), x
-        )
-        return gradient
-
-
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_workers_of_a_data_loader(daemon):
-    with opserve.Client(daemon.target) as client:
-        dataset = GradientsOfRows(opserve.torch.Functions(client))
-        expected = torch.stack([dataset[index] for index in range(len(dataset))])
-        loader = torch.utils.data.DataLoader(
-            dataset,
-            batch_size=3,
-            num_workers=2,
-            timeout=60,
-            multiprocessing_context="fork",
-        )
-        for _ in range(2):
-            torch.testing.assert_close(torch.cat(list(loader)), expected)
-        assert dataset[0].shape == (8,)
-
-
 def test_the_functions_of_the_module_use_the_default_target(daemon, monkeypatch):
     monkeypatch.setenv("OPSERVE_TARGET", daemon.target)
     x, t = tensor(3, 4), tensor(3, 4, seed=1)

@@ -10,6 +10,7 @@ opserve.torch has differentiable functions whose backward pass runs there.
 
 from opserve._data_type import DataType
 from opserve._operators import OPERATORS
+from opserve import _process as _process  # before gRPC is imported
 from opserve._retry import Retry
 from opserve._target import Keepalive, Tls, default_target
 from opserve.aio import AsyncClient
@@ -17,6 +18,7 @@ from opserve.client import Client
 from opserve.errors import (
     AlreadyExistsError,
     CancelledError,
+    ClosedError,
     DataLossError,
     DeadlineExceededError,
     FailedPreconditionError,
@@ -55,6 +57,7 @@ __all__ = [
     "AsyncClient",
     "CancelledError",
     "Client",
+    "ClosedError",
     "DataLossError",
     "DataType",
     "DeadlineExceededError",

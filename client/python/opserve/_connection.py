@@ -6,14 +6,15 @@ import dataclasses
 import datetime
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Optional
+from typing import Any, NoReturn, Optional
 
+import google_crc32c
 import grpc
 import numpy as np
 
-from opserve import _crc32c, _frame, _tensors, _wire, errors
+from opserve import _frame, _process, _reachability, _tensors, _wire, errors
 from opserve._data_type import DataType
-from opserve._retry import Retry, RetryPolicy
+from opserve._retry import Attempts, Repeat, Retry, RetryPolicy
 from opserve._target import Keepalive, Target, Tls, channel_arguments, parse_target
 from opserve._views import TensorView, memory
 from opserve.resident import ResidentTensor
@@ -35,7 +36,7 @@ class Options:
 
     target: Target
     tls: Optional[Tls]
-    token: Optional[str]
+    token: Optional[str] = dataclasses.field(repr=False)
     timeout: float
     retry: Retry
     keepalive: Keepalive
@@ -85,8 +86,55 @@ class Options:
                 metadata.append(("traceparent", text))
         return tuple(metadata)
 
-    def new_policy(self) -> RetryPolicy:
-        return RetryPolicy(self.retry)
+    def explain(self, error: errors.OpserveError, timeout: Optional[float]) -> None:
+        """Says in an error of a call which daemon it concerns, and what helps."""
+        _reachability.explain(error, self.target, self.tls is not None, timeout)
+
+
+class ClientBase:
+    """Of each client: its options, and whether it can be used. Refuses to be pickled."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._policy = RetryPolicy(options.retry)
+        self._shared_memory = SharedMemory(options)
+        self._is_closed = False
+        self._channel: Optional[Any] = None
+        _process.watch(self)
+
+    @property
+    def target(self) -> str:
+        """Where it connects to, as gRPC names it."""
+        return self._options.target.uri
+
+    def __repr__(self) -> str:
+        state = ", closed" if self._is_closed else ""
+        return f"<opserve.{type(self).__name__} {self.target}{state}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"{type(self).__name__}: a connection cannot be pickled or copied: make a client in "
+            "each process (resident tensors may be pickled)"
+        )
+
+    def _check_usable(self) -> None:
+        """ClosedError: the client is closed, or the connection is that of a parent process."""
+        if self._is_closed:
+            raise errors.ClosedError("the client is closed: make another")
+        if _process.is_forked():
+            raise errors.ClosedError(_process.REFUSAL)
+
+    def _after_fork_in_child(self) -> None:
+        if self._channel is not None:
+            _process.keep_for_ever(self._channel)
+
+    def _begin(self, timeout: Optional[float], repeat: Repeat) -> Attempts:
+        seconds = timeout or self._options.timeout
+
+        def explain(error: errors.OpserveError) -> None:
+            self._options.explain(error, seconds)
+
+        return Attempts(self._policy, seconds, repeat, explain)
 
 
 class SharedMemory:
@@ -103,6 +151,7 @@ class SharedMemory:
             raise ValueError(
                 f"target {self._options.target.uri} is not unix:PATH, which shared memory needs"
             )
+        _process.begin_connection()
         with self._lock:
             if self._connection is None:
                 self._connection = SharedMemoryConnection(
@@ -117,6 +166,8 @@ class SharedMemory:
         return connection is not None and connection.regions.fill_range(view, message)
 
     def close(self) -> None:
+        if _process.is_forked():
+            return  # the connection is the parent's, and another thread of it may have the lock
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -155,7 +206,7 @@ class Upload:
         message = self._header
         for start in range(0, max(len(data), 1), self._chunk_bytes):
             chunk = data[start : start + self._chunk_bytes]
-            message.crc32c = _crc32c.crc32c(chunk)
+            message.crc32c = _crc32c(chunk)
             yield _frame.join(message, [chunk])
             if self._on_progress is not None:
                 self._on_progress(start + len(chunk), len(data))
@@ -194,7 +245,7 @@ class Download:
             return
         chunk = chunks[0] if chunks else memoryview(b"")
         end = self._arrived + len(chunk)
-        if end > len(self._data) or _crc32c.crc32c(chunk) != response.crc32c:
+        if end > len(self._data) or _crc32c(chunk) != response.crc32c:
             raise _data_loss(f"the chunk at byte {self._arrived} is not what was sent")
         self._data[self._arrived : end] = chunk
         self._arrived = end
@@ -254,6 +305,12 @@ def read_time(message: Any) -> datetime.datetime:
     return start + datetime.timedelta(
         seconds=message.seconds, microseconds=message.nanos // 1000
     )
+
+
+def _crc32c(data: memoryview) -> int:
+    # The package takes no memoryview; an array of the same bytes it takes without a copy.
+    checksum: int = google_crc32c.value(np.frombuffer(data, np.uint8))
+    return checksum
 
 
 def _data_loss(what: str) -> errors.OpserveError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Optional
 
 import numpy as np
@@ -34,6 +35,11 @@ def from_any(dtype: object) -> DataType:
     if named is not None:  # also "torch.float32"
         return named
     return from_numpy(dtype)  # type: ignore[arg-type]
+
+
+def from_names(names: Iterable[str]) -> tuple[DataType, ...]:
+    """The element types of these names."""
+    return tuple(_BY_NAME[name] for name in names)
 
 
 def expected_dtypes() -> str:

@@ -1,4 +1,4 @@
-"""Which calls are repeated, and when."""
+"""Which calls are repeated, and when; and how long calls wait for a daemon that is away."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import dataclasses
 import math
 import random
 import threading
+import time
 from collections.abc import Callable
 from typing import Optional
 
 import grpc
 
-from opserve.errors import OpserveError
+from opserve import _reachability
+from opserve.errors import DeadlineExceededError, OpserveError, ResourceExhaustedError
 
 _FIRST_BACKOFF = 0.05
 _LONGEST_BACKOFF = 5.0
+# Asking whether a daemon is back costs nothing but this process's time.
+_LONGEST_WAIT_FOR_DAEMON = 0.5
 _COST = 1.0
 _GAIN = 0.1
 # Which errors may pass: the call did not run, or it does no harm to run it again.
@@ -23,16 +27,35 @@ _MAY_PASS = (_UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
 
 
 @dataclasses.dataclass(frozen=True)
+class Repeat:
+    """After which failures one call may be repeated.
+
+    Attributes:
+        after_losses: it may have run before its connection broke, or on a device that failed.
+        after_refusals: the daemon had no room for it, which it says before anything runs.
+        waits_for_daemon: the daemon is away, so that it has run nowhere.
+    """
+
+    after_losses: bool = True
+    after_refusals: bool = True
+    waits_for_daemon: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
 class Retry:
     """How often calls are repeated that nothing but their repetition can help.
 
+    A call that has certainly not run, since no connection could be made or the daemon drains,
+    waits for the daemon instead, until its timeout: it counts neither as an attempt nor against
+    the budget, and may be one that changes tensors. So the restart of a daemon costs time only.
+
     Attributes:
-        max_attempts: of one call, the first included; 1 means never to repeat.
+        max_attempts: of one call, the first included; 1 means never to repeat, nor to wait for
+            a daemon that is away.
         budget: what the calls of a client may repeat together, so that it does not multiply an
             overload. A repetition takes 1 from it, a success gives 0.1 back, up to this, from
-            which it starts; while less than half is left, nothing is repeated. A call that no
-            daemon answered, since its connection broke or there was none, is repeated once for
-            nothing: that is no overload.
+            which it starts; while less than half is left, nothing is repeated. A call that was
+            lost with its connection is repeated once for nothing: that is no overload.
     """
 
     max_attempts: int = 5
@@ -65,14 +88,26 @@ class RetryPolicy:
         with self._lock:
             self._budget = min(self._budget + _GAIN, self._options.budget)
 
+    def wait_for_daemon(self, waits: int, error: OpserveError) -> Optional[float]:
+        """Seconds to wait for a daemon that is away, after `waits` waits; None: not to wait.
+
+        `error` is such that the call has not run.
+        """
+        if self._options.max_attempts == 1:
+            return None
+        wished = error.retry_after
+        if wished is not None and not math.isinf(wished):
+            return wished * (1 + self._uniform() / 4)
+        return self._backoff(waits, _LONGEST_WAIT_FOR_DAEMON)
+
     def wait_after(
         self, attempts: int, time_left: float, error: OpserveError
     ) -> Optional[float]:
         """Seconds to wait before the next attempt of a call that failed `attempts` times.
 
         The call failed now with `error` and has `time_left` seconds until its deadline. The
-        repetition is paid for, but for the first one of a call that no daemon answered. None:
-        `error` is the outcome; its message says after how many attempts.
+        repetition is paid for, but for the first one of a call that was lost with its
+        connection. None: `error` is the outcome; its message says after how many attempts.
         """
         note = f"after {attempts} attempt{'s' if attempts > 1 else ''}"
         wait = self._wished_wait(attempts, error)
@@ -99,9 +134,10 @@ class RetryPolicy:
                 return None
             # Those who were refused together are not to come back together.
             return error.retry_after * (1 + self._uniform() / 4)
-        backoff: float = min(
-            _FIRST_BACKOFF * 2 ** min(attempts - 1, 10), _LONGEST_BACKOFF
-        )
+        return self._backoff(attempts - 1, _LONGEST_BACKOFF)
+
+    def _backoff(self, doublings: int, longest: float) -> float:
+        backoff: float = min(_FIRST_BACKOFF * 2 ** min(doublings, 10), longest)
         return backoff * self._uniform()
 
     def _take_from_budget(self) -> bool:
@@ -110,3 +146,65 @@ class RetryPolicy:
                 return False
             self._budget -= _COST
             return True
+
+
+class Attempts:
+    """The attempts of one call, until its deadline. Waits for nothing itself.
+
+    A loop makes an attempt with time_left(), and ends with succeed(), or sleeps for what
+    wait_after() gives and begins again.
+    """
+
+    def __init__(
+        self,
+        policy: RetryPolicy,
+        timeout: float,
+        repeat: Repeat,
+        explain: Callable[[OpserveError], None],
+    ) -> None:
+        """
+        Args:
+            explain: says in an error which daemon it concerns, and what helps.
+        """
+        self._policy = policy
+        self._deadline = time.monotonic() + timeout
+        self._repeat = repeat
+        self._explain = explain
+        self._failures = 0  # of attempts that found the daemon
+        self._waits = 0  # for a daemon that was away
+        self._why_away = ""
+
+    def time_left(self) -> float:
+        """Seconds until the deadline; negative after it."""
+        return self._deadline - time.monotonic()
+
+    def succeed(self) -> None:
+        """Records the success."""
+        self._policy.record_success()
+
+    def wait_after(self, error: OpserveError) -> Optional[float]:
+        """Seconds to wait before the next attempt; None: `error` is the outcome."""
+        is_away = _reachability.has_not_run(error)
+        cause = error.message
+        self._explain(error)
+        if is_away:
+            if not self._repeat.waits_for_daemon:
+                return None
+            wait = self._policy.wait_for_daemon(self._waits, error)
+            if wait is None:
+                return None
+            self._waits += 1
+            self._why_away = cause
+            if wait < self.time_left():
+                return wait
+            error.add_note_of_attempts("waited for it until the deadline")
+            return None
+        if self._waits and isinstance(error, DeadlineExceededError):
+            error.add_note_of_attempts(f"at first it was away: {self._why_away}")
+        self._failures += 1
+        is_refusal = isinstance(error, ResourceExhaustedError)
+        if not (
+            self._repeat.after_refusals if is_refusal else self._repeat.after_losses
+        ):
+            return None
+        return self._policy.wait_after(self._failures, self.time_left(), error)

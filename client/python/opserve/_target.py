@@ -165,7 +165,7 @@ def channel_arguments(
         ("grpc.max_send_message_length", -1),
         # gRPC would wait a second, later two minutes, to try a restarted daemon again.
         ("grpc.initial_reconnect_backoff_ms", 100),
-        ("grpc.max_reconnect_backoff_ms", 5000),
+        ("grpc.max_reconnect_backoff_ms", 1000),
         # A connection of its own for each client.
         ("grpc.use_local_subchannel_pool", 1),
         *keepalive.channel_arguments(),

@@ -1,4 +1,4 @@
-"""Tensors of the caller: numpy arrays, torch tensors and whatever speaks DLPack.
+"""Tensors of the caller: numpy arrays, torch tensors, whatever speaks DLPack, and numbers.
 
 None of these libraries but numpy is imported here: who passes a torch tensor has imported it.
 """
@@ -6,7 +6,8 @@ None of these libraries but numpy is imported here: who passes a torch tensor ha
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Optional, Protocol, Union, runtime_checkable
 
 import numpy as np
@@ -24,21 +25,36 @@ Maker = Callable[[DataType, "tuple[int, ...]", memoryview], Any]
 class SupportsDLPack(Protocol):
     """What torch.Tensor, jax.Array and others are to this package."""
 
-    def __dlpack__(self, *, stream: Any = None) -> Any:
-        ...
+    def __dlpack__(self, *, stream: Any = None) -> Any: ...
 
-    def __dlpack_device__(self) -> "tuple[int, int]":
-        ...
+    def __dlpack_device__(self) -> "tuple[int, int]": ...
 
 
 Array = Union["npt.NDArray[Any]", SupportsDLPack]
 
+_FLOATING = (DataType.FLOAT, DataType.FLOAT16, DataType.BF16, DataType.DOUBLE)
+# Of numbers without a dtype of their own, by numpy's kind of them.
+_DEFAULTS = {
+    "b": DataType.BOOL,
+    "i": DataType.INT64,
+    "u": DataType.INT64,
+    "f": DataType.FLOAT,
+}
 
-def view_of(tensor: object) -> TensorView:
+
+def view_of(
+    tensor: object,
+    like: Optional[DataType] = None,
+    accepted: Collection[DataType] = tuple(DataType),
+) -> TensorView:
     """What `tensor` shows, without a copy where the wire can say how its elements lie.
 
     Copied are numpy arrays that lie backwards, in another byte order, or at distances that are
-    no multiple of an element. TypeError, ValueError: it is nothing that can be sent.
+    no multiple of an element, and numbers. TypeError, ValueError: it is nothing that can be sent.
+
+    Args:
+        like: a dtype that numbers get if it is accepted and holds them.
+        accepted: the dtypes that numbers may get.
     """
     if isinstance(tensor, (np.ndarray, np.generic)):
         return _view_of_numpy(np.asarray(tensor))
@@ -46,9 +62,19 @@ def view_of(tensor: object) -> TensorView:
         return _view_of_torch(tensor)
     if isinstance(tensor, SupportsDLPack):
         return _dlpack.view_of(tensor)
+    if are_numbers(tensor):
+        return _view_of_numbers(tensor, like, accepted)
     raise TypeError(
         f"a {type(tensor).__name__}; expected a numpy array, a torch tensor, an object with "
-        "__dlpack__, a resident tensor or the output of an invocation"
+        "__dlpack__, a number, a nested list of numbers, a resident tensor or the output of an "
+        "invocation"
+    )
+
+
+def are_numbers(value: object) -> bool:
+    """Whether it is a number of Python's or a list: a tensor that has no dtype of its own."""
+    return isinstance(value, (bool, int, float, list, tuple)) and not isinstance(
+        value, np.generic
     )
 
 
@@ -74,7 +100,14 @@ def make_numpy(dtype: DataType, shape: tuple[int, ...], data: memoryview) -> Any
 
 
 def destination_view(tensor: object) -> TensorView:
-    """What a result can be written to. ValueError: it is read-only or not contiguous."""
+    """What a result can be written to.
+
+    TypeError: it is no tensor. ValueError: it is read-only or not contiguous.
+    """
+    if are_numbers(tensor) or isinstance(tensor, np.generic):
+        raise TypeError(
+            f"out is a {type(tensor).__name__}; expected a tensor to write to"
+        )
     view = view_of(tensor)
     is_read_only = isinstance(tensor, np.ndarray) and not tensor.flags.writeable
     is_copy = isinstance(tensor, np.ndarray) and view.address != tensor.ctypes.data
@@ -100,6 +133,59 @@ def _view_of_numpy(array: npt.NDArray[Any]) -> TensorView:
     address: int = array.__array_interface__["data"][0]
     strides = tuple(step // size for step in array.strides)
     return TensorView(address, dtype, array.shape, strides, owner=array)
+
+
+def _view_of_numbers(
+    value: object, like: Optional[DataType], accepted: Collection[DataType]
+) -> TensorView:
+    first = next(_elements(value), 0.0)
+    if not isinstance(first, (bool, int, float, np.generic, np.ndarray)):
+        raise TypeError(
+            f"a list with a {type(first).__name__}; expected numbers or numpy arrays"
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "error"
+        )  # older numpy warns of lists that differ in length
+        try:
+            array = np.asarray(value)
+        except (ValueError, Warning):
+            raise ValueError(
+                "a nested list whose lists differ in length; expected equal lengths"
+            ) from None
+    kind = array.dtype.kind
+    if kind not in _DEFAULTS or isinstance(first, (np.generic, np.ndarray)):
+        return _view_of_numpy(array)
+    # Truth values are numbers only where nothing else is accepted.
+    wished = (_DEFAULTS[kind], like) if kind == "b" else (like, _DEFAULTS[kind])
+    for dtype in (*wished, *DataType):
+        if dtype is not None and dtype in accepted and _can_hold(dtype, array):
+            return _view_of_numpy(array.astype(dtype.numpy))
+    return _view_of_numpy(array)
+
+
+def _elements(value: object) -> Iterator[object]:
+    """The numbers of nested lists."""
+    if isinstance(value, (list, tuple)):
+        for element in value:
+            yield from _elements(element)
+    else:
+        yield value
+
+
+def _can_hold(dtype: DataType, array: npt.NDArray[Any]) -> bool:
+    """Whether numbers of Python's are in the range of `dtype`."""
+    if array.dtype.kind == "b":
+        return True
+    if dtype in _FLOATING:
+        with np.errstate(over="ignore"):
+            cast = array.astype(dtype.numpy)
+        return bool((np.isinf(cast) == np.isinf(array)).all())
+    if array.dtype.kind == "f" or dtype == DataType.BOOL:
+        return False
+    bounds = np.iinfo(dtype.numpy)
+    least, most = int(array.min(initial=0)), int(array.max(initial=0))
+    return bounds.min <= least and most <= bounds.max
 
 
 def _torch() -> Optional[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import math
+from typing import NoReturn
 
 from opserve._data_type import DataType
 
@@ -23,6 +24,9 @@ class TensorView:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     owner: object = dataclasses.field(repr=False, default=None)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a view of this process's memory cannot be pickled or copied")
 
     @property
     def is_contiguous(self) -> bool:

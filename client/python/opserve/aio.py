@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import time
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, Optional
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Optional, TypeVar
 
 import grpc
 import grpc.aio
 
-from opserve import _connection, _fork, _wire, errors
+from opserve import _connection, _process, _wire, errors
 from opserve._connection import (
     DEFAULT_CHUNK_BYTES,
     DEFAULT_TIMEOUT,
@@ -22,22 +21,26 @@ from opserve._connection import (
 from opserve._operator import Parameters
 from opserve._operators import Operators
 from opserve._request import Request
-from opserve._retry import Retry
+from opserve._retry import Repeat, Retry
 from opserve._target import Keepalive, Tls, default_target
 from opserve.program import OutputOf, Program, Response
 from opserve.resident import ResidentTensor
 from opserve.shared_memory import SharedRegion
 
+T = TypeVar("T")
 
-class AsyncClient(Operators[Awaitable[Any]]):
+_TRANSFER = Repeat(after_losses=False, after_refusals=False)
+
+
+class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
     """As Client, for the event loop in which it is first used.
 
         async with opserve.AsyncClient() as client:
             gradient = await client.l1_loss_backward(g, x, t)
 
     The methods of Operators give awaitables; any number may be in progress. Cancelling the task
-    that awaits one cancels the call. Not thread-safe, and not for a forked child: make one
-    there. Tensors are put into and taken out of messages in the loop's thread.
+    that awaits one cancels the call. Not thread-safe. Tensors are put into and taken out of
+    messages in the loop's thread.
     """
 
     def __init__(
@@ -53,7 +56,7 @@ class AsyncClient(Operators[Awaitable[Any]]):
         traceparent: Optional[TraceParent] = None,
     ) -> None:
         """Arguments and errors are those of Client."""
-        self._options = _connection.Options.check(
+        options = _connection.Options.check(
             target or default_target(),
             tls,
             token,
@@ -63,9 +66,7 @@ class AsyncClient(Operators[Awaitable[Any]]):
             on_receipt,
             traceparent,
         )
-        self._policy = self._options.new_policy()
-        self._shared_memory = _connection.SharedMemory(self._options)
-        self._channel: Optional[Any] = None
+        super().__init__(options)
 
     async def execute(
         self,
@@ -76,8 +77,10 @@ class AsyncClient(Operators[Awaitable[Any]]):
         priority: str = "normal",
         idempotency_key: str = "",
         timeout: Optional[float] = None,
+        wait_for_daemon: bool = True,
     ) -> Response:
         """As Client.execute."""
+        self._check_usable()
         request = Request(
             program,
             self._shared_memory.fill_range,
@@ -86,7 +89,9 @@ class AsyncClient(Operators[Awaitable[Any]]):
             priority=priority,
             idempotency_key=idempotency_key,
         )
-        answer = await self._call(_wire.EXECUTE, request.encode(), timeout)
+        may_repeat = not request.changes_tensors or idempotency_key != ""
+        repeat = Repeat(after_losses=may_repeat, waits_for_daemon=wait_for_daemon)
+        answer = await self._call(_wire.EXECUTE, request.encode(), timeout, repeat)
         response = request.decode(answer)
         if self._options.on_receipt is not None:
             self._options.on_receipt(response.receipt)
@@ -126,16 +131,14 @@ class AsyncClient(Operators[Awaitable[Any]]):
             chunk_bytes=chunk_bytes,
             on_progress=on_progress,
         )
-        call = self._connect().stream_unary(_wire.UPLOAD)
-        try:
-            answer = await call(
-                upload.messages(),
-                timeout=timeout or self._options.timeout,
-                metadata=self._options.metadata,
+
+        async def attempt(time_left: float) -> bytes:
+            answer: bytes = await self._connect().stream_unary(_wire.UPLOAD)(
+                upload.messages(), timeout=time_left, metadata=self._options.metadata
             )
-        except grpc.aio.AioRpcError as error:
-            raise errors.from_rpc_error(error) from error
-        return upload.read(answer)
+            return answer
+
+        return upload.read(await self._run(attempt, timeout, _TRANSFER))
 
     async def download(
         self,
@@ -145,19 +148,17 @@ class AsyncClient(Operators[Awaitable[Any]]):
         on_progress: Optional[OnProgress] = None,
     ) -> Any:
         """As Client.download."""
-        download = _connection.Download(on_progress)
-        call = self._connect().unary_stream(_wire.DOWNLOAD)
         request = _wire.DownloadRequest(handle=tensor.handle).SerializeToString()
-        try:
-            async for message in call(
-                request,
-                timeout=timeout or self._options.timeout,
-                metadata=self._options.metadata,
+
+        async def attempt(time_left: float) -> _connection.Download:
+            download = _connection.Download(on_progress)
+            async for message in self._connect().unary_stream(_wire.DOWNLOAD)(
+                request, timeout=time_left, metadata=self._options.metadata
             ):
                 download.add(message)
-        except grpc.aio.AioRpcError as error:
-            raise errors.from_rpc_error(error) from error
-        return download.end()
+            return download
+
+        return (await self._run(attempt, timeout, _TRANSFER)).end()
 
     async def renew(
         self,
@@ -181,6 +182,7 @@ class AsyncClient(Operators[Awaitable[Any]]):
 
     def create_region(self, size: int, *, read_only: bool = False) -> SharedRegion:
         """As Client.create_region; waits for the daemon for a moment."""
+        self._check_usable()
         return self._shared_memory.create_region(size, read_only)
 
     async def list_operators(
@@ -198,20 +200,26 @@ class AsyncClient(Operators[Awaitable[Any]]):
         return _wire.GetServerStatusResponse.FromString(answer)
 
     async def close(self) -> None:
-        """Ends the connection, calls in progress, and regions of shared memory."""
+        """Ends the connection, calls in progress, and regions of shared memory, for good."""
+        self._is_closed = True
+        if _process.is_forked():
+            return  # the connection is the parent's
         self._shared_memory.close()
-        if self._channel is not None:
-            await self._channel.close()
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            await channel.close()
 
     async def __aenter__(self) -> AsyncClient:
+        self._check_usable()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def _connect(self) -> Any:
+        self._check_usable()
         if self._channel is None:
-            _fork.start_grpc()
+            _process.begin_connection()
             uri, credentials, options = self._options.channel_arguments()
             self._channel = (
                 grpc.aio.insecure_channel(uri, options)
@@ -221,23 +229,36 @@ class AsyncClient(Operators[Awaitable[Any]]):
         return self._channel
 
     async def _call(
-        self, method: str, message: bytes, timeout: Optional[float]
+        self,
+        method: str,
+        message: bytes,
+        timeout: Optional[float],
+        repeat: Repeat = Repeat(),
     ) -> bytes:
-        call = self._connect().unary_unary(method)
-        deadline = time.monotonic() + (timeout or self._options.timeout)
-        attempts = 0
+        async def attempt(time_left: float) -> bytes:
+            answer: bytes = await self._connect().unary_unary(method)(
+                message, timeout=time_left, metadata=self._options.metadata
+            )
+            return answer
+
+        return await self._run(attempt, timeout, repeat)
+
+    async def _run(
+        self,
+        attempt: Callable[[float], Awaitable[T]],
+        timeout: Optional[float],
+        repeat: Repeat,
+    ) -> T:
+        """As Client._run."""
+        attempts = self._begin(timeout, repeat)
         while True:
-            attempts += 1
-            time_left = deadline - time.monotonic()
             try:
-                answer: bytes = await call(
-                    message, timeout=time_left, metadata=self._options.metadata
-                )
-                self._policy.record_success()
-                return answer
+                result = await attempt(attempts.time_left())
+                attempts.succeed()
+                return result
             except grpc.aio.AioRpcError as raised:
                 error = errors.from_rpc_error(raised)
-            wait = self._policy.wait_after(attempts, deadline - time.monotonic(), error)
+            wait = attempts.wait_after(error)
             if wait is None:
                 raise error
             await asyncio.sleep(wait)

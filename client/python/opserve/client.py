@@ -10,7 +10,7 @@ from typing import Any, Optional, TypeVar, Union
 
 import grpc
 
-from opserve import _connection, _fork, _wire, errors
+from opserve import _connection, _process, _wire, errors
 from opserve._connection import (
     DEFAULT_CHUNK_BYTES,
     DEFAULT_TIMEOUT,
@@ -20,9 +20,8 @@ from opserve._connection import (
 )
 from opserve._operator import Parameters
 from opserve._operators import Operators
-from opserve._relay import Relay
 from opserve._request import Request
-from opserve._retry import Retry
+from opserve._retry import Repeat, Retry
 from opserve._target import Keepalive, Tls, default_target
 from opserve.prepared import PreparedProgram
 from opserve.program import InputOf, Program, Response, Result
@@ -32,23 +31,28 @@ from opserve.stream import ExecuteStream
 
 T = TypeVar("T")
 
+_TRANSFER = Repeat(after_losses=False, after_refusals=False)
 
-class Client(Operators[Any]):
+
+class Client(_connection.ClientBase, Operators[Any]):
     """A connection to one daemon, or to each of several between which calls go round.
 
     It is made when first needed and remade after it broke. Tensors are in the memory of one
-    daemon: who uses resident tensors connects to that one.
+    daemon: a program with resident tensors connects to that one.
 
     The methods of Operators run one operator and give its result, of the kind of the first
-    tensor. Calls wait in the calling thread, without the interpreter's lock. Thread-safe. In a
-    child that was forked after gRPC had been used, calls go through a relay, a process of their own,
-    one after the other; transfers and streams do not work there.
+    tensor. Calls wait in the calling thread, without the interpreter's lock. Thread-safe.
 
-    Errors are OpserveError. Operators are pure: calls are repeated after UnavailableError
+    Errors are OpserveError. A call waits within its timeout for a daemon that is away: one that
+    cannot be reached, or drains. Operators are pure: calls are repeated after UnavailableError
     and ResourceExhaustedError, unless the daemon says that it is of no use: after the wait that
     the daemon asks for, else after up to 50 ms, 100 ms, 200 ms and so on up to 5 s, drawn at
     random. The timeout is that of all attempts. Uploads, downloads and requests of a stream are
-    not repeated.
+    not repeated, and a stream does not wait for a daemon that is away.
+
+    A closed client stays closed, and a client cannot be used in a child that was forked after
+    any client had connected: both are ClosedError. The fork itself does no harm, as those of a
+    DataLoader. It cannot be pickled.
     """
 
     def __init__(
@@ -84,7 +88,7 @@ class Client(Operators[Any]):
         Raises:
             ValueError: one of these cannot be met.
         """
-        self._options = _connection.Options.check(
+        options = _connection.Options.check(
             target or default_target(),
             tls,
             token,
@@ -94,16 +98,8 @@ class Client(Operators[Any]):
             on_receipt,
             traceparent,
         )
-        self._parents: list[Any] = []  # what a forked child must not touch
-        self._reset()
-        _fork.watch(self)
-
-    def _reset(self) -> None:
-        self._policy = self._options.new_policy()
-        self._shared_memory = _connection.SharedMemory(self._options)
-        self._lock = threading.Lock()
-        self._channel: Optional[Any] = None  # guarded by _lock
-        self._relay: Optional[Relay] = None  # likewise
+        super().__init__(options)
+        self._lock = threading.Lock()  # guards _channel and _is_closed
 
     def execute(
         self,
@@ -115,6 +111,7 @@ class Client(Operators[Any]):
         priority: str = "normal",
         idempotency_key: str = "",
         timeout: Optional[float] = None,
+        wait_for_daemon: bool = True,
     ) -> Response:
         """Runs a program on one device and waits for its results.
 
@@ -131,7 +128,9 @@ class Client(Operators[Any]):
                 is run once, and each repetition gets the same answer; without room to remember
                 it, receipt.not_remembered is true. Not with shared memory.
             timeout: in seconds; None: the client's.
+            wait_for_daemon: False: a daemon that is away is an error at once.
         """
+        self._check_usable()
         request = Request(
             program,
             self._shared_memory.fill_range,
@@ -142,7 +141,8 @@ class Client(Operators[Any]):
             idempotency_key=idempotency_key,
         )
         may_repeat = not request.changes_tensors or idempotency_key != ""
-        answer = self._call(_wire.EXECUTE, request.encode(), timeout, may_repeat)
+        repeat = Repeat(after_losses=may_repeat, waits_for_daemon=wait_for_daemon)
+        answer = self._call(_wire.EXECUTE, request.encode(), timeout, repeat)
         response = request.decode(answer)
         if self._options.on_receipt is not None:
             self._options.on_receipt(response.receipt)
@@ -166,7 +166,8 @@ class Client(Operators[Any]):
         )
 
         def send(message: bytes, may_repeat: bool, timeout: Optional[float]) -> bytes:
-            return self._call(_wire.EXECUTE, message, timeout, may_repeat)
+            repeat = Repeat(after_losses=may_repeat)
+            return self._call(_wire.EXECUTE, message, timeout, repeat)
 
         return PreparedProgram(program, request, send)
 
@@ -198,6 +199,7 @@ class Client(Operators[Any]):
             window,
             timeout,
             self._options.on_receipt,
+            self._options.explain,
         )
 
     def upload(
@@ -227,15 +229,13 @@ class Client(Operators[Any]):
             on_progress=on_progress,
         )
 
-        def run() -> bytes:
+        def attempt(time_left: float) -> bytes:
             answer: bytes = self._connect().stream_unary(_wire.UPLOAD)(
-                upload.messages(),
-                timeout=timeout or self._options.timeout,
-                metadata=self._options.metadata,
+                upload.messages(), timeout=time_left, metadata=self._options.metadata
             )
             return answer
 
-        return upload.read(_with_typed_errors(run))
+        return upload.read(self._run(attempt, timeout, _TRANSFER))
 
     def download(
         self,
@@ -249,19 +249,17 @@ class Client(Operators[Any]):
         Raises NotFoundError (its lease has ended), TensorLostError (the device has lost it) and
         DataLossError (other bytes came than were sent).
         """
-        download = _connection.Download(on_progress)
         request = _wire.DownloadRequest(handle=tensor.handle).SerializeToString()
 
-        def run() -> None:
+        def attempt(time_left: float) -> _connection.Download:
+            download = _connection.Download(on_progress)
             for message in self._connect().unary_stream(_wire.DOWNLOAD)(
-                request,
-                timeout=timeout or self._options.timeout,
-                metadata=self._options.metadata,
+                request, timeout=time_left, metadata=self._options.metadata
             ):
                 download.add(message)
+            return download
 
-        _with_typed_errors(run)
-        return download.end()
+        return self._run(attempt, timeout, _TRANSFER).end()
 
     def renew(
         self,
@@ -295,6 +293,7 @@ class Client(Operators[Any]):
             UnavailableError: the daemon takes no shared memory.
             ResourceExhaustedError: a quota is full, or this machine's memory.
         """
+        self._check_usable()
         return self._shared_memory.create_region(size, read_only)
 
     def list_operators(
@@ -312,27 +311,30 @@ class Client(Operators[Any]):
         return _wire.GetServerStatusResponse.FromString(answer)
 
     def close(self) -> None:
-        """Ends the connection, calls in progress, and regions of shared memory.
-
-        A later call connects anew.
-        """
+        """Ends the connection, calls in progress, and regions of shared memory, for good."""
+        if _process.is_forked():
+            self._is_closed = True
+            return  # the connection is the parent's, and another thread of it may have the lock
         self._shared_memory.close()
         with self._lock:
-            for what in (self._channel, self._relay):
-                if what is not None:
-                    what.close()
-            self._channel = self._relay = None
+            self._is_closed = True
+            channel, self._channel = self._channel, None
+        if channel is not None:
+            channel.close()
 
     def __enter__(self) -> Client:
+        self._check_usable()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def _connect(self) -> Any:
+        self._check_usable()
+        _process.begin_connection()
         with self._lock:
+            self._check_usable()  # close() may have come between
             if self._channel is None:
-                _fork.start_grpc()
                 uri, credentials, options = self._options.channel_arguments()
                 self._channel = (
                     grpc.insecure_channel(uri, options)
@@ -341,51 +343,36 @@ class Client(Operators[Any]):
                 )
             return self._channel
 
-    def _start_relay(self) -> Relay:
-        with self._lock:
-            if self._relay is None:
-                self._relay = Relay(self._options)
-            return self._relay
-
-    def _after_fork_in_child(self) -> None:
-        self._parents += [self._channel, self._shared_memory, self._relay]
-        self._reset()
-
     def _call(
         self,
         method: str,
         message: bytes,
         timeout: Optional[float],
-        may_repeat: bool = True,
+        repeat: Repeat = Repeat(),
     ) -> bytes:
-        deadline = time.monotonic() + (timeout or self._options.timeout)
-        attempts = 0
-        while True:
-            attempts += 1
-            try:
-                answer = self._attempt(method, message, deadline - time.monotonic())
-                self._policy.record_success()
-                return answer
-            except errors.OpserveError as error:
-                time_left = deadline - time.monotonic()
-                wait = self._policy.wait_after(attempts, time_left, error)
-                # A refusal for want of room comes before anything is done.
-                is_refused = isinstance(error, errors.ResourceExhaustedError)
-                if wait is None or not (may_repeat or is_refused):
-                    raise
-            time.sleep(wait)
-
-    def _attempt(self, method: str, message: bytes, timeout: float) -> bytes:
-        if _fork.needs_relay():
-            return self._start_relay().call(method, message, timeout)
-
-        def run() -> bytes:
+        def attempt(time_left: float) -> bytes:
             answer: bytes = self._connect().unary_unary(method)(
-                message, timeout=timeout, metadata=self._options.metadata
+                message, timeout=time_left, metadata=self._options.metadata
             )
             return answer
 
-        return _with_typed_errors(run)
+        return self._run(attempt, timeout, repeat)
+
+    def _run(
+        self, attempt: Callable[[float], T], timeout: Optional[float], repeat: Repeat
+    ) -> T:
+        """Makes attempts, each of which is given the seconds left, until one succeeds."""
+        attempts = self._begin(timeout, repeat)
+        while True:
+            try:
+                result = _with_typed_errors(lambda: attempt(attempts.time_left()))
+                attempts.succeed()
+                return result
+            except errors.OpserveError as error:
+                wait = attempts.wait_after(error)
+                if wait is None:
+                    raise
+            time.sleep(wait)
 
 
 def _with_typed_errors(call: Callable[[], T]) -> T:

@@ -8,6 +8,7 @@ operator has, a tensor that is not in the CPU's memory) are TypeError or ValueEr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, Optional
 
@@ -18,6 +19,8 @@ from opserve import _wire
 _DETAIL_URL = "type.googleapis.com/opserve.v1.ErrorDetail"
 _DETAILS_TRAILER = "grpc-status-details-bin"
 _PUSHBACK_TRAILER = "grpc-retry-pushback-ms"
+# gRPC's text where the daemon refuses a message for its size: "(actual vs. limit)".
+_TOO_LARGE = re.compile(r"larger than max \((\d+) vs\. (\d+)\)")
 
 
 class OpserveError(Exception):
@@ -38,6 +41,9 @@ class OpserveError(Exception):
             succeed; None: the daemon has no opinion.
         from_daemon: False if the daemon said nothing: it was not reached, or the deadline
             passed on the way.
+        target: of the client that made the call; empty if none was made.
+
+    It may be pickled, as multiprocessing does with the errors of its workers.
     """
 
     def __init__(
@@ -63,9 +69,13 @@ class OpserveError(Exception):
         if retry_after is None and detail.retry_pushback_ms != 0:
             retry_after = _seconds(detail.retry_pushback_ms)
         self.retry_after = retry_after
+        self.target = ""
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self.message, self.code), self.__dict__
 
     def add_note_of_attempts(self, note: str) -> None:
         """Says behind the message how often the call was tried."""
@@ -100,6 +110,13 @@ class FailedPreconditionError(OpserveError):
     """It can never succeed as things are."""
 
 
+class ClosedError(FailedPreconditionError, RuntimeError):
+    """The client was closed, or connected before this process was forked: make another."""
+
+    def __init__(self, message: str, **_: Any) -> None:
+        super().__init__(message, code=grpc.StatusCode.FAILED_PRECONDITION)
+
+
 class TensorLostError(FailedPreconditionError):
     """The daemon restarted or the device was reset: upload the resident tensor again."""
 
@@ -109,7 +126,10 @@ class DeadlineExceededError(OpserveError, TimeoutError):
 
 
 class UnavailableError(OpserveError, ConnectionError):
-    """No connection, the daemon drains, or no device is ready."""
+    """No connection, the daemon drains, or no device is ready.
+
+    Without a connection, the message names `target`, the cause and a remedy.
+    """
 
 
 class UnimplementedError(OpserveError, NotImplementedError):
@@ -175,6 +195,10 @@ def from_rpc_error(error: Any) -> OpserveError:
             retry_after = _seconds(int(trailers[_PUSHBACK_TRAILER]))
         except ValueError:  # gRPC's rule: what is not a number means "never"
             retry_after = _seconds(-1)
+    if detail is None and error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        sizes = _TOO_LARGE.search(error.details() or "")
+        if sizes is not None:
+            return _too_large(int(sizes[1]), int(sizes[2]))
     return make_error(error.code(), error.details() or "", detail, retry_after)
 
 
@@ -187,6 +211,23 @@ def from_status(status: Any) -> OpserveError:
 def bad_answer(what: object) -> OpserveError:
     """The daemon's answer breaks the protocol."""
     return make_error(grpc.StatusCode.INTERNAL, f"the daemon's answer: {what}")
+
+
+def _too_large(size: int, limit: int) -> OpserveError:
+    message = (
+        f"a message of {size} bytes ({size / 2**20:.1f} MiB); the daemon takes at most {limit} "
+        f"({limit / 2**20:.1f} MiB, --max_message_bytes): put large inputs on the device with "
+        "client.upload(), with a chunk_bytes below that limit, or into shared memory with "
+        "client.create_region()"
+    )
+    detail = _wire.ErrorDetail(reason="too_large")
+    return make_error(grpc.StatusCode.INVALID_ARGUMENT, message, detail)
+
+
+def _restore(
+    kind: type[OpserveError], message: str, code: grpc.StatusCode
+) -> OpserveError:
+    return kind(message, code=code)
 
 
 def _detail_of(details: Iterable[Any]) -> Optional[Any]:

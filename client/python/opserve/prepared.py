@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional, Union
+from typing import Any, NoReturn, Optional, Union
 
 from opserve import _frame, _tensors
 from opserve._frame import Buffer
@@ -68,7 +68,22 @@ class PreparedProgram:
         answer = self._send(message, not self._request.changes_tensors, timeout)
         return self._request.decode(answer)
 
-    def _place(self, views: Sequence[Union[TensorView, ResidentTensor]]) -> list[Buffer]:
+    def __repr__(self) -> str:
+        inputs = ", ".join(
+            f"{one.data_type.numpy.name} {list(one.shape)}" for one in self.inputs
+        )
+        count = len(self._request.header.invocations)
+        return f"<opserve.PreparedProgram of {count} invocations, inputs: {inputs or 'none'}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a PreparedProgram belongs to a client and cannot be pickled or copied: prepare the "
+            "program in each process"
+        )
+
+    def _place(
+        self, views: Sequence[Union[TensorView, ResidentTensor]]
+    ) -> list[Buffer]:
         """Names the inputs in the header; the payloads to send."""
         request = self._request
         payloads: list[Buffer] = list(self._constants)
@@ -93,7 +108,11 @@ class PreparedProgram:
 
 
 def _check(wanted: InputOf, value: Any) -> Union[TensorView, ResidentTensor]:
-    view = value if isinstance(value, ResidentTensor) else _tensors.view_of(value)
+    view: Union[TensorView, ResidentTensor] = (
+        value
+        if isinstance(value, ResidentTensor)
+        else _tensors.view_of(value, wanted.data_type)
+    )
     dtype = view.data_type if isinstance(view, ResidentTensor) else view.dtype
     if dtype != wanted.data_type or tuple(view.shape) != wanted.shape:
         raise ValueError(

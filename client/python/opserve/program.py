@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn, Optional, Union
 
 import numpy as np
@@ -23,7 +23,7 @@ MAX_LITERAL_BYTES = 4096
 class OutputOf:
     """The output of an invocation of a program: an input of later ones, or a result."""
 
-    program: Program
+    program: Program = dataclasses.field(repr=False)
     invocation: int
     output: str
 
@@ -35,7 +35,7 @@ class OutputList:
     How many there are is known when the program has run.
     """
 
-    program: Program
+    program: Program = dataclasses.field(repr=False)
     invocation: int
     output: str
 
@@ -54,7 +54,7 @@ class OutputList:
 class InputOf:
     """An input of a program that is given each time it runs: a tensor, or a resident one."""
 
-    program: Program
+    program: Program = dataclasses.field(repr=False)
     number: int
     data_type: DataType
     shape: tuple[int, ...]
@@ -64,7 +64,7 @@ class InputOf:
 class Literal:
     """Elements that are part of the program: those of `data`, looked at with `strides`."""
 
-    data: bytes
+    data: bytes = dataclasses.field(repr=False)
     data_type: DataType
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -149,6 +149,17 @@ class Program(Operators[Any]):
         self.make_result: _tensors.Maker = _tensors.make_numpy
         self._has_tensor = False
 
+    def __repr__(self) -> str:
+        operators = [invocation.operator for invocation in self.invocations]
+        more = f", ... ({len(operators)} in all)" if len(operators) > 8 else ""
+        return f"<opserve.Program {', '.join(operators[:8]) or 'without invocations'}{more}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Program refers to tensors in this process's memory and cannot be pickled or "
+            "copied: build it in each process"
+        )
+
     def input(self, dtype: object, shape: Sequence[int]) -> InputOf:
         """An input that is given each time the program runs, in the order of these calls.
 
@@ -222,11 +233,17 @@ class Program(Operators[Any]):
         be sent.
         """
         info = OPERATORS.get(operator)
+        given = {name: value for name, value in inputs.items() if value is not None}
+        numbers = [name for name, value in given.items() if _begins_with_number(value)]
         views = {
             name: self._input(operator, name, value, info)
-            for name, value in inputs.items()
-            if value is not None
+            for name, value in given.items()
+            if name not in numbers
         }
+        if numbers:  # they take the dtype of the first tensor
+            like = next(filter(None, map(_dtype_of, views.values())), None)
+            for name in numbers:
+                views[name] = self._input(operator, name, given[name], info, like)
         values = {
             name: _encode_attribute(operator, name, value, info)
             for name, value in attributes.items()
@@ -258,23 +275,37 @@ class Program(Operators[Any]):
         return self.invoke(operator, inputs, attributes, parameters)
 
     def _input(
-        self, operator: str, name: str, value: Any, info: Optional[OperatorInfo]
+        self,
+        operator: str,
+        name: str,
+        value: Any,
+        info: Optional[OperatorInfo],
+        like: Optional[DataType] = None,
     ) -> Union[Input, tuple[Input, ...]]:
+        accepted: Collection[DataType] = tuple(DataType)
         is_list = isinstance(value, (list, tuple))
-        if info is not None and is_list != (name in info.lists):
-            if not is_list:
+        if info is not None:
+            if name in info.lists and not is_list:
                 raise TypeError(
                     f"{operator}: {name} is a {type(value).__name__}; expected a list of tensors"
                 )
-            is_list = False  # and no tensor either
+            is_list = name in info.lists
+            accepted = _dtypes.from_names(info.inputs.get(name, ()))
         if not is_list:
-            return self._tensor(operator, name, value)
+            return self._tensor(operator, name, value, like, accepted)
         return tuple(
-            self._tensor(operator, f"{name}[{number}]", element)
+            self._tensor(operator, f"{name}[{number}]", element, like, accepted)
             for number, element in enumerate(value)
         )
 
-    def _tensor(self, operator: str, name: str, value: Any) -> Input:
+    def _tensor(
+        self,
+        operator: str,
+        name: str,
+        value: Any,
+        like: Optional[DataType],
+        accepted: Collection[DataType],
+    ) -> Input:
         base = value.base if isinstance(value, View) else value
         if isinstance(base, (OutputOf, InputOf)) and base.program is not self:
             kind = "output" if isinstance(base, OutputOf) else "input"
@@ -282,13 +313,29 @@ class Program(Operators[Any]):
         if isinstance(value, (OutputOf, InputOf, View, Literal, ResidentTensor)):
             return value
         try:
-            view = _tensors.view_of(value)
+            view = _tensors.view_of(value, like, accepted)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{operator}: {name} is {error}") from None
-        if not self._has_tensor:
+        if not self._has_tensor and not _tensors.are_numbers(value):
             self.make_result = _tensors.maker_like(value)
             self._has_tensor = True
         return view
+
+
+def _begins_with_number(value: Any) -> bool:
+    """Whether an input is a number, or a list whose first element is one."""
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return _tensors.are_numbers(value)
+
+
+def _dtype_of(value: Union[Input, tuple[Input, ...]]) -> Optional[DataType]:
+    """That of an input, or of the first of a list; None: not known before the program runs."""
+    if isinstance(value, tuple):
+        return next(filter(None, map(_dtype_of, value)), None)
+    if isinstance(value, OutputOf):
+        return None
+    return value.dtype if isinstance(value, TensorView) else value.data_type
 
 
 def _encode_attribute(

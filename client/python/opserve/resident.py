@@ -11,7 +11,7 @@ import numpy as np
 from opserve._data_type import DataType
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class ResidentTensor:
     """Refers to a tensor in the memory of one of the daemon's devices; an input of any call.
 
@@ -26,11 +26,18 @@ class ResidentTensor:
         device: where it is.
     """
 
-    handle: bytes = dataclasses.field(repr=False)
+    handle: bytes
     data_type: DataType
     shape: tuple[int, ...]
     lease_end: datetime.datetime
     device: int
+
+    def __repr__(self) -> str:
+        # Without the handle: knowing it is the right to use the tensor.
+        return (
+            f"<opserve.ResidentTensor {self.dtype.name} {list(self.shape)} on device "
+            f"{self.device}, lease until {self.lease_end:%Y-%m-%d %H:%M:%S %Z}>"
+        )
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -24,13 +24,13 @@ import os
 import socket
 import threading
 import weakref
-from typing import Any, Optional, Union
+from typing import Any, NoReturn, Optional, Union
 
 import grpc
 import numpy as np
 import numpy.typing as npt
 
-from opserve import _dtypes, _fork, _wire, errors
+from opserve import _dtypes, _process, _wire, errors
 from opserve._views import TensorView
 
 _MOST_ANSWER_BYTES = 64 << 10
@@ -43,7 +43,7 @@ _SEAL_SEAL_SHRINK_GROW = 0x1 | 0x2 | 0x4
 
 
 class SharedMemoryConnection:
-    """A connection on which regions are registered; they end when it does, as at a fork's child.
+    """A connection on which regions are registered; they end when it does.
 
     It is not made anew after it broke. Thread-safe; requests wait for each other.
     """
@@ -156,9 +156,8 @@ class SharedRegion:
         self.address: int = everything.__array_interface__["data"][0]
         self._lock = threading.Lock()
         self._used = 0  # bytes that empty() has given out; guarded by _lock
-        self._generation = _fork.generation()
         self._finalizer = weakref.finalize(
-            self, _unregister, connection, self.number, self.address, self._generation
+            self, _unregister, connection, self.number, self.address
         )
         connection.regions.add(self.address, self.size, self.number, self.key)
 
@@ -195,6 +194,17 @@ class SharedRegion:
 
     def __enter__(self) -> SharedRegion:
         return self
+
+    def __repr__(self) -> str:
+        state = "" if self._finalizer.alive else ", closed"
+        used = f"{self._used} of {self.size} bytes used"
+        return f"<opserve.SharedRegion {self.number}: {used}{state}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a SharedRegion cannot be pickled or copied: its memory belongs to this process and "
+            "the daemon; pickle a copy of its arrays"
+        )
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -256,12 +266,11 @@ def _share(
     return mapping, number, key
 
 
-def _unregister(
-    connection: SharedMemoryConnection, number: int, address: int, generation: int
-) -> None:
+def _unregister(connection: SharedMemoryConnection, number: int, address: int) -> None:
+    if _process.is_forked():
+        return  # the socket is the parent's, and another thread of it may have the locks
     connection.regions.remove(address)
-    if generation == _fork.generation():  # in a forked child the socket is the parent's
-        connection.unregister(number)
+    connection.unregister(number)
 
 
 def _unavailable(why: Optional[str]) -> errors.OpserveError:

@@ -7,15 +7,18 @@ import queue
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NoReturn, Optional
 
 import grpc
 
-from opserve import _connection, _fork, _frame, _wire, errors
+from opserve import _connection, _frame, _process, _wire, errors
 from opserve._operator import Parameters
 from opserve._operators import Operators
 from opserve._request import FillRange, Request
 from opserve.program import OutputOf, Program, Response
+
+# Says in an error of the stream, with this timeout, which daemon it concerns.
+Explain = Callable[[errors.OpserveError, Optional[float]], None]
 
 
 class ExecuteStream(Operators["Future[Any]"]):
@@ -30,7 +33,7 @@ class ExecuteStream(Operators["Future[Any]"]):
     its error. Nothing is repeated. A tensor is read before submit() returns.
 
     Thread-safe; has two threads of its own, in one of which the callbacks of futures run. Not to
-    be used in a forked child.
+    be used in a forked child. Cannot be pickled.
     """
 
     def __init__(
@@ -41,13 +44,15 @@ class ExecuteStream(Operators["Future[Any]"]):
         window: int,
         timeout: Optional[float],
         on_receipt: Optional[_connection.OnReceipt],
+        explain: Explain,
     ) -> None:
         """For Client.open_stream. ValueError: the window is less than 1."""
         if window < 1:
             raise ValueError(f"window is {window}; expected at least 1")
         self._fill_range = fill_range
         self._on_receipt = on_receipt
-        self._generation = _fork.generation()
+        self._explain = explain
+        self._timeout = timeout
         self._room = threading.BoundedSemaphore(window)
         self._ids = itertools.count(1)
         self._outgoing: queue.SimpleQueue[Optional[bytes]] = queue.SimpleQueue()
@@ -61,6 +66,7 @@ class ExecuteStream(Operators["Future[Any]"]):
             target=self._read, name="opserve-stream", daemon=True
         )
         self._reader.start()
+        _process.watch(self)
 
     def submit(
         self,
@@ -79,12 +85,13 @@ class ExecuteStream(Operators["Future[Any]"]):
 
         Raises:
             OpserveError: of the stream, which has ended.
-            RuntimeError: after finish(), in a forked child, or where the window is full and the
-                caller is a callback, for which the stream cannot wait; a callback always finds
-                room for one request.
+            RuntimeError: after finish(), or where the window is full and the caller is a
+                callback, for which the stream cannot wait; a callback always finds room for one
+                request.
+            ClosedError: in a forked child.
         """
-        if self._generation != _fork.generation():
-            raise RuntimeError("a stream of the parent process; open one in this one")
+        if _process.is_forked():
+            raise errors.ClosedError(_process.REFUSAL)
         request = Request(
             program,
             self._fill_range,
@@ -119,6 +126,8 @@ class ExecuteStream(Operators["Future[Any]"]):
 
         Raises the stream's error, unless each request had its answer.
         """
+        if _process.is_forked():
+            return
         with self._lock:
             if not self._is_finished:
                 self._is_finished = True
@@ -129,6 +138,8 @@ class ExecuteStream(Operators["Future[Any]"]):
 
     def cancel(self) -> None:
         """Ends it at once; what is in progress gets CancelledError."""
+        if _process.is_forked():
+            return
         self._call.cancel()
         with self._lock:
             self._is_finished = True
@@ -143,6 +154,18 @@ class ExecuteStream(Operators["Future[Any]"]):
             self.finish()
         else:
             self.cancel()
+
+    def __repr__(self) -> str:
+        state = "finished" if self._is_finished else f"{len(self._pending)} in progress"
+        return f"<opserve.ExecuteStream {state}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an ExecuteStream cannot be pickled or copied: open one in each process"
+        )
+
+    def _after_fork_in_child(self) -> None:
+        _process.keep_for_ever(self._call)
 
     def _call_operator(
         self,
@@ -181,6 +204,7 @@ class ExecuteStream(Operators["Future[Any]"]):
                 self._take_answer(message)
         except grpc.RpcError as raised:
             error = errors.from_rpc_error(raised)
+            self._explain(error, self._timeout)
         except Exception as raised:  # an answer that breaks the protocol
             error = errors.bad_answer(raised)
             self._call.cancel()

@@ -63,11 +63,13 @@ class Operators(OperatorCalls[R]):
     """The operators as methods.
 
     The first parameter is the object itself, so that inputs may be called `self`. Inputs are
-    numpy arrays, CPU torch tensors, objects with `__dlpack__`, resident tensors or, in a
-    program, outputs of earlier invocations; of those that are None, nothing is sent. Each
-    method takes, beside the operator's own arguments, `out`, `dtype` and `timeout` (see
-    Parameters), `outputs` if some may be left out, and raises OpserveError, or TypeError and
-    ValueError for what cannot be sent. An operator with several outputs gives a named tuple.
+    numpy arrays, CPU torch tensors, objects with `__dlpack__`, numbers and nested lists of
+    them, resident tensors or, in a program, outputs of earlier invocations; of those that are
+    None, nothing is sent. Numbers get the dtype of the first tensor where the operator takes
+    it there and it holds them, else float32, int64 or bool. Each method takes, beside the
+    operator's own arguments, `out`, `dtype` and `timeout` (see Parameters), `outputs` if some
+    may be left out, and raises OpserveError, or TypeError and ValueError for what cannot be
+    sent. An operator with several outputs gives a named tuple.
     """
 '''
 

@@ -15,7 +15,8 @@ another one, or to compute here when the pool cannot:
 
     F = opserve.torch.Functions(opserve.Client("unix:/run/opserve.sock"), fallback="local")
 
-Thread-safe, and usable in forked processes such as DataLoader's workers.
+Thread-safe. Workers of a DataLoader may be forked at any time, but cannot compute gradients with
+a client of their parent.
 
 Gradients of gradients (`create_graph=True`: Hessians, gradient penalties) are right: the first
 gradient comes from the pool, and its derivatives are computed here, by torch. The transforms of
@@ -43,7 +44,7 @@ from typing import Any, Optional
 import torch
 import torch.nn.functional as functional
 
-from opserve import _fork, errors
+from opserve import _process, errors
 from opserve._operators import OPERATORS
 from opserve.client import Client
 from opserve.program import OutputOf, Program
@@ -86,7 +87,7 @@ class Functions:
         self._client = client  # guarded by _lock, as below
         self._fallbacks = 0
         self._fallback = fallback
-        _fork.watch(self)
+        _process.watch(self)
 
     def _after_fork_in_child(self) -> None:
         self._lock = threading.Lock()  # a thread that the child lacks may have it
@@ -128,12 +129,18 @@ class Functions:
     ) -> Tensor:
         """As torch.nn.functional.l1_loss."""
         reduction = _reduction(size_average, reduce, reduction)
+        if input.shape != target.shape:
+            warnings.warn(  # begins as torch's does, so that filters know it
+                f"Using a target size ({list(target.shape)}) that is different to the input size "
+                f"({list(input.shape)}): they are broadcast",
+                stacklevel=_level_of_caller(),
+            )
         either = input if input.requires_grad else target
         loss: Tensor
         if self._is_for_pool({"L1LossBackward": either}, (input, target)):
             loss = _L1Loss.apply(input, target, self, reduction)
         else:
-            loss = functional.l1_loss(input, target, reduction=reduction)
+            loss = _l1_loss(input, target, reduction)
         return loss
 
     def log_softmax(
@@ -191,7 +198,9 @@ class Functions:
     ) -> Sequence[Tensor]:
         """Results of a program, or what `compute_here` gives if the pool cannot run it."""
         try:
-            return self._connect().execute(program, results).results
+            client = self._connect()
+            waits = self._fallback is None  # else torch is there
+            return client.execute(program, results, wait_for_daemon=waits).results
         except _POOL_FAILURES as error:
             if self._fallback is None:
                 raise
@@ -370,7 +379,7 @@ class _L1Loss(torch.autograd.Function):
         ctx.save_for_backward(input, target)
         ctx.functions = functions
         ctx.reduction = reduction
-        return functional.l1_loss(input, target, reduction=reduction)
+        return _l1_loss(input, target, reduction)
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Optional[Tensor], ...]:
@@ -578,6 +587,12 @@ class _Gradients(torch.autograd.Function):
         return (None, None, *(next(each) if t.requires_grad else None for t in inputs))
 
 
+def _l1_loss(input: Tensor, target: Tensor, reduction: str) -> Tensor:
+    """As torch's, without its warning of shapes that differ, which would name this line."""
+    first, second = torch.broadcast_tensors(input, target)
+    return functional.l1_loss(first, second, reduction=reduction)
+
+
 def _level_of_caller() -> int:
     """The stacklevel, for a warning by the calling function, of the first line of neither package."""
     level = 1
@@ -603,7 +618,13 @@ def _reduction(
 ) -> str:
     if size_average is None and reduce is None:
         return reduction
-    legacy: str = torch.nn._reduction.legacy_get_string(size_average, reduce)
+    legacy: str = torch.nn._reduction.legacy_get_string(
+        size_average, reduce, emit_warning=False
+    )
+    warnings.warn(
+        f'size_average and reduce are deprecated: pass reduction="{legacy}"',
+        stacklevel=_level_of_caller(),
+    )
     return legacy
 
 

@@ -1,0 +1,88 @@
+"""Errors of connections: whether the call may have run, and what the caller can do."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import grpc
+
+from opserve._target import Target
+from opserve.errors import OpserveError
+
+# How gRPC's texts begin where a call found no connection on which to leave this process. All other
+# texts mean that it may have arrived.
+_NO_CONNECTION = (
+    "failed to connect to all addresses",
+    "connections to all backends failing",
+    "empty address list",
+    "DNS resolution failed",
+    "errors resolving",
+    "Name resolution failure",
+)
+# Causes that no restart of a daemon has: TLS against plaintext, certificates, other servers.
+_MISTAKES = ("handshake failed", "http1.x", "Expected SETTINGS frame")
+
+_START = (
+    "start opserved there, or name another daemon: Client(target) or OPSERVE_TARGET"
+)
+# By a part of gRPC's text, in this order.
+_REMEDIES = (
+    (
+        "WRONG_VERSION_NUMBER",
+        "it does not speak TLS: leave tls= out, or name its TLS port",
+    ),
+    (
+        "handshake failed",
+        "check tls=: ca_file must have the authority that signed the daemon's certificate, and "
+        "server_name the name in it",
+    ),
+    ("http1.x", "a server of another kind listens there: check the target"),
+    (
+        "Expected SETTINGS frame",
+        "a server of another kind listens there: check the target",
+    ),
+    ("Permission denied", "this user may not use the socket: check its owner and mode"),
+    ("resol", "check the name of the host"),
+)
+
+
+def has_not_run(error: OpserveError) -> bool:
+    """Whether the daemon was away, so that the call has run nowhere and can wait for it.
+
+    A daemon that drains refuses calls before it runs them.
+    """
+    if error.code is not grpc.StatusCode.UNAVAILABLE:
+        return False
+    return error.reason == "draining" or (
+        error.message.startswith(_NO_CONNECTION)
+        and not any(mistake in error.message for mistake in _MISTAKES)
+    )
+
+
+def explain(
+    error: OpserveError, target: Target, uses_tls: bool, timeout: Optional[float]
+) -> None:
+    """Names the target in an error, and in its message where the daemon said nothing.
+
+    `timeout` is that of the call, in seconds; None: it has none.
+    """
+    error.target = target.uri
+    if error.from_daemon:
+        return
+    if error.code is grpc.StatusCode.DEADLINE_EXCEEDED:
+        within = f" within the timeout of {timeout:g} s" if timeout is not None else ""
+        error.message = f"no answer from the daemon at {target.uri}{within}"
+    elif error.code is grpc.StatusCode.UNAVAILABLE:
+        cause = error.message
+        if not cause.startswith(_NO_CONNECTION):
+            error.message = (
+                f"lost the connection to the daemon at {target.uri} ({cause}); the call may have "
+                "run: look whether the daemon was stopped"
+            )
+            return
+        remedy = next((text for part, text in _REMEDIES if part in cause), _START)
+        # A TLS port ends a connection that begins with anything else.
+        is_ended = "Socket closed" in cause or "reset by peer" in cause
+        if is_ended and not uses_tls and not target.uri.startswith("unix:"):
+            remedy = "it may expect TLS: Client(target, tls=opserve.Tls(...))"
+        error.message = f"cannot reach the daemon at {target.uri} ({cause}); {remedy}"
