@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import copy
 import gc
+import importlib.util
 import os
+import pathlib
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -79,20 +83,29 @@ def test_training_gives_the_losses_and_gradients_of_eager_torch(
     assert all(not plan.unsupported for plan in backend.plans)
 
 
-def test_the_name_is_registered(daemon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The entry point of an installed package, found as the client's target is everywhere."""
-    assert "opserve.torch:compile_graph" in (
-        (opserve_root() / "pyproject.toml").read_text()
+def test_an_installed_package_registers_the_name(
+    daemon: Any, tmp_path: pathlib.Path
+) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
+        + ["--target", tmp_path, opserve_root()],
+        check=True,
+        timeout=120,
     )
-    monkeypatch.setenv("OPSERVE_TARGET", daemon.target)
-    x = torch.randn(4, 5)
+    code = """
+import torch
+x = torch.randn(4, 5)
+assert torch.equal(torch.compile(torch.relu, backend="opserve")(x), x.relu())
+"""
+    subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "OPSERVE_TARGET": daemon.target},
+    )
 
-    assert torch.equal(torch.compile(torch.relu, backend=opserve.torch.compile_graph)(x), x.relu())
 
-
-def opserve_root() -> Any:
-    import pathlib
-
+def opserve_root() -> pathlib.Path:
     return pathlib.Path(opserve.__file__).parent.parent
 
 
@@ -313,8 +326,6 @@ def test_compare_names_the_first_node_that_differs(
 
 
 def test_the_page_of_nodes_is_current() -> None:
-    import importlib.util
-
     root = opserve_root()
     spec = importlib.util.spec_from_file_location(
         "generate_aten", root / "tools/generate_aten.py"
