@@ -119,6 +119,29 @@ def test_a_region_that_is_closed_is_ordinary_memory(client):
     assert response.receipt.copied_to_device_bytes > 0
 
 
+def test_a_restart_leaves_regions_as_ordinary_memory(start_daemon):
+    daemon = start_daemon("--enable_shm")
+    with opserve.Client(daemon.target) as client:
+
+        def copied_bytes(region):
+            g, x, t, out = (region.empty(shape, np.float32) for shape in [(), 5, 5, 5])
+            g[...], x[...], t[...] = 1, normal(5), normal(5, seed=1)
+            response = run(client, g, x, t, out=out)
+            assert response.results[0] is out
+            np.testing.assert_array_equal(out, l1(1, x, t))
+            return response.receipt.copied_to_device_bytes
+
+        old = client.create_region(1000)
+        assert copied_bytes(old) == 0
+        daemon.stop()
+        daemon.start()
+        assert copied_bytes(old) > 0
+        with client.create_region(1000) as new:
+            assert copied_bytes(new) == 0
+            assert copied_bytes(old) > 0
+        old.close()
+
+
 def test_a_region_is_unregistered_when_nobody_has_it(daemon):
     with opserve.Client(daemon.target) as client:
         region = client.create_region(1000)

@@ -153,7 +153,7 @@ class SharedMemory:
             )
         _process.begin_connection()
         with self._lock:
-            if self._connection is None:
+            if self._connection is None or self._connection.is_over():
                 self._connection = SharedMemoryConnection(
                     path, self._options.token, self._options.timeout
                 )
@@ -161,9 +161,11 @@ class SharedMemory:
         return SharedRegion(connection, size, read_only)
 
     def fill_range(self, view: TensorView, message: Any) -> bool:
-        """As Regions.fill_range."""
+        """As Regions.fill_range. Regions of a daemon that has ended are ordinary memory."""
         connection = self._connection
-        return connection is not None and connection.regions.fill_range(view, message)
+        if connection is None or connection.is_over():
+            return False
+        return connection.regions.fill_range(view, message)
 
     def close(self) -> None:
         if _process.is_forked():

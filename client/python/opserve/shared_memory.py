@@ -21,6 +21,7 @@ import bisect
 import fcntl
 import mmap
 import os
+import select
 import socket
 import threading
 import weakref
@@ -45,7 +46,8 @@ _SEAL_SEAL_SHRINK_GROW = 0x1 | 0x2 | 0x4
 class SharedMemoryConnection:
     """A connection on which regions are registered; they end when it does.
 
-    It is not made anew after it broke. Thread-safe; requests wait for each other.
+    It is not made anew after it broke: a client makes another. Thread-safe; requests wait for
+    each other.
     """
 
     def __init__(self, path: str, token: Optional[str], timeout: float) -> None:
@@ -70,6 +72,15 @@ class SharedMemoryConnection:
     def close(self) -> None:
         """Ends the connection, and with it its regions."""
         self._socket.close()
+
+    def is_over(self) -> bool:
+        """Whether either side has ended it, so that no daemon knows its regions."""
+        poll = select.poll()
+        try:
+            poll.register(self._socket, 0)  # the end of a connection is told unasked
+        except ValueError:
+            return True  # closed here
+        return bool(poll.poll(0))
 
     def register(
         self, descriptor: int, size: int, read_only: bool
