@@ -96,8 +96,9 @@ ACL_FUNC_VISIBILITY size_t aclDataTypeSize(aclDataType dataType);
 ACL_FUNC_VISIBILITY float aclFloat16ToFloat(aclFloat16 value);
 ACL_FUNC_VISIBILITY aclFloat16 aclFloatToFloat16(float value);
 
-/* Text of this thread's latest error, "EE1001: ..."; null if there was none since the last call.
- * Reading clears it. The text is valid until this thread's next call of this function. */
+/* Messages of this thread's errors since the last call, "EE1001: ...", newest first and a line each,
+ * at most 64; null if there are none. Reading clears them. The text is valid until this thread's
+ * next call of this function. With err_msg_mode "1" (aclInit) the messages of all threads. */
 ACL_FUNC_VISIBILITY const char* aclGetRecentErrMsg(void);
 
 #ifdef __cplusplus

@@ -91,7 +91,7 @@ aclError aclrtDestroyContext(aclrtContext context) {
   std::shared_ptr<Context> found;
   RETURN_IF_FAILED(FindContext(context, &found));
   if (found->is_default()) {
-    return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
+    return Fail(ACL_ERROR_RT_CONTEXT_NULL, kWrongContext,
                 "context is a default context, which ends with aclrtResetDevice");
   }
   RETURN_IF_FAILED(found->device().CheckUsable());

@@ -20,18 +20,30 @@ aclError CheckRoom(size_t count, size_t room, std::string_view name) {
               Concat("count is ", count, ", must be at most ", name, ", which is ", room));
 }
 
-bool IsDeviceMemory(const void* address) {
-  const BlockPtr block = Runtime::Get().memory().FindOwned(address);
-  return block != nullptr && block->kind == MemoryBlock::Kind::kDevice &&
-         block->Contains(address, 1);
+// What the runtime knows of an address.
+enum class Place { kUnknown, kDevice, kPageLocked };
+
+Place PlaceOf(const void* address) {
+  MemoryTable& memory = Runtime::Get().memory();
+  const BlockPtr block = memory.FindOwned(address);
+  if (block != nullptr && block->kind == MemoryBlock::Kind::kDevice &&
+      block->Contains(address, 1)) {
+    return Place::kDevice;
+  }
+  return memory.IsPinned(address, 1) ? Place::kPageLocked : Place::kUnknown;
 }
 
-// The direction that the addresses say.
-aclrtMemcpyKind InferKind(const void* dst, const void* src) {
-  if (IsDeviceMemory(dst)) {
-    return IsDeviceMemory(src) ? ACL_MEMCPY_DEVICE_TO_DEVICE : ACL_MEMCPY_HOST_TO_DEVICE;
+// The direction of a copy: that of the addresses where `kind` leaves it to them, or where both are
+// known, which makes good a wrong `kind`.
+aclrtMemcpyKind ActualKind(aclrtMemcpyKind kind, const void* dst, const void* src) {
+  if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) return kind;
+  const Place to = PlaceOf(dst);
+  const Place from = PlaceOf(src);
+  if (kind != ACL_MEMCPY_DEFAULT && (to == Place::kUnknown || from == Place::kUnknown)) return kind;
+  if (to == Place::kDevice) {
+    return from == Place::kDevice ? ACL_MEMCPY_DEVICE_TO_DEVICE : ACL_MEMCPY_HOST_TO_DEVICE;
   }
-  return IsDeviceMemory(src) ? ACL_MEMCPY_DEVICE_TO_HOST : ACL_MEMCPY_HOST_TO_HOST;
+  return from == Place::kDevice ? ACL_MEMCPY_DEVICE_TO_HOST : ACL_MEMCPY_HOST_TO_HOST;
 }
 
 bool ToDevice(aclrtMemcpyKind kind) {
@@ -60,6 +72,16 @@ aclError UnsupportedKind(aclrtMemcpyKind kind, std::string_view allowed) {
               Concat("kind is ", static_cast<int>(kind), ", must be ", allowed));
 }
 
+// The arguments of a copy of at least one byte, addresses apart.
+aclError CheckCopy(void* dst, size_t room, const void* src, size_t count, aclrtMemcpyKind kind) {
+  RETURN_IF_FAILED(RequireNotNull(dst, "dst"));
+  RETURN_IF_FAILED(RequireNotNull(src, "src"));
+  if (kind < ACL_MEMCPY_HOST_TO_HOST || kind > ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) {
+    return UnsupportedKind(kind, "0 to 5");
+  }
+  return CheckRoom(count, room, "destMax");
+}
+
 // Whether the host side of the copy may be used after the call has returned.
 bool MayRunLater(const Copy& copy) {
   MemoryTable& memory = Runtime::Get().memory();
@@ -70,14 +92,15 @@ bool MayRunLater(const Copy& copy) {
 aclError Submit(Stream& stream, Copy copy) {
   copy.host_is_pinned = MayRunLater(copy);
   if (copy.host_is_pinned) return stream.Enqueue(MakeCopyTask(copy));
+  // The call waits for the stream, so it is the one that reports an earlier task's failure. It then
+  // copies nothing: the source may be what that task should have computed.
+  RETURN_IF_FAILED(stream.Wait(std::nullopt));
+  RETURN_IF_FAILED(stream.TakeError());
   return stream.RunInOrder(MakeCopyTask(copy));
 }
 
-// At once, on the calling thread. Reports an error of the default stream first, as a synchronising
-// call does.
+// At once, on the calling thread.
 aclError CopyNow(Context& context, const Copy& copy) {
-  const std::shared_ptr<Stream> stream = context.default_stream();
-  if (stream != nullptr) RETURN_IF_FAILED(stream->TakeError());
   const TaskResult result = CopyChecked(context.device(), copy);
   if (result.code != ACL_SUCCESS) return Fail(result.code, kInternal, result.text);
   return ACL_SUCCESS;
@@ -111,16 +134,12 @@ using namespace opserve::host_cann;
 aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
                      aclrtMemcpyKind kind) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  if (kind < ACL_MEMCPY_HOST_TO_HOST || kind > ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) {
-    return UnsupportedKind(kind, "0 to 5");
-  }
+  if (count == 0) return ACL_SUCCESS;
+  RETURN_IF_FAILED(CheckCopy(dst, destMax, src, count, kind));
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(UsableContext(&context));
-  if (count == 0) return ACL_SUCCESS;
-  RETURN_IF_FAILED(RequireNotNull(dst, "dst"));
-  RETURN_IF_FAILED(RequireNotNull(src, "src"));
-  RETURN_IF_FAILED(CheckRoom(count, destMax, "destMax"));
-  if (kind == ACL_MEMCPY_DEFAULT) kind = InferKind(dst, src);
+  if (dst == src) return ACL_SUCCESS;
+  kind = ActualKind(kind, dst, src);
   Copy copy = Copy::Bytes(dst, src, count);
   RETURN_IF_FAILED(ResolveSides(context->device(), kind, &copy));
   return CopyNow(*context, copy);
@@ -129,17 +148,12 @@ aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
 aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t count,
                           aclrtMemcpyKind kind, aclrtStream stream) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  if (kind < ACL_MEMCPY_HOST_TO_HOST || kind > ACL_MEMCPY_INNER_DEVICE_TO_DEVICE) {
-    return UnsupportedKind(kind, "0 to 6");
-  }
+  if (count == 0) return ACL_SUCCESS;
+  RETURN_IF_FAILED(CheckCopy(dst, destMax, src, count, kind));
   std::shared_ptr<Stream> target;
   RETURN_IF_FAILED(UsableStream(stream, &target));
-  if (kind == ACL_MEMCPY_INNER_DEVICE_TO_DEVICE) kind = ACL_MEMCPY_DEVICE_TO_DEVICE;
-  if (count == 0 && kind != ACL_MEMCPY_HOST_TO_HOST) return ACL_SUCCESS;
-  RETURN_IF_FAILED(RequireNotNull(dst, "dst"));
-  RETURN_IF_FAILED(RequireNotNull(src, "src"));
-  RETURN_IF_FAILED(CheckRoom(count, destMax, "destMax"));
-  if (kind == ACL_MEMCPY_DEFAULT) kind = InferKind(dst, src);
+  if (dst == src) return ACL_SUCCESS;
+  kind = ActualKind(kind, dst, src);
   if (kind == ACL_MEMCPY_HOST_TO_HOST) {
     return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
                 "copies from host to host are not asynchronous");
@@ -196,6 +210,7 @@ aclError aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src, size_t sp
 
 aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) {
   RETURN_IF_FAILED(EnterCall(__func__));
+  if (count == 0) return ACL_SUCCESS;
   RETURN_IF_FAILED(FillArguments(devPtr, maxCount, count));
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(UsableContext(&context));
@@ -207,6 +222,7 @@ aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count)
 aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t count,
                           aclrtStream stream) {
   RETURN_IF_FAILED(EnterCall(__func__));
+  if (count == 0) return ACL_SUCCESS;
   RETURN_IF_FAILED(FillArguments(devPtr, maxCount, count));
   std::shared_ptr<Stream> target;
   RETURN_IF_FAILED(UsableStream(stream, &target));

@@ -43,6 +43,7 @@ aclError Device::Reset() {
   }
   RETURN_IF_FAILED(CheckNotLost());
   if (--uses_ > 0) return ACL_SUCCESS;
+  force_allowed_ = false;
   for (const std::shared_ptr<Stream>& stream : AllStreams()) stream->Wait(std::nullopt);
   ReleaseEverything();
   return ACL_SUCCESS;
@@ -52,7 +53,7 @@ aclError Device::ResetForce() {
   MutexLock lifecycle(lifecycle_mutex_);
   if (!force_allowed_) {
     return Fail(ACL_ERROR_RT_CONTEXT_RELEASE_ERROR, kCallOrder,
-                Concat("device ", id_, " has not been set since its last forced reset"));
+                Concat("device ", id_, " has not been set since it was released"));
   }
   force_allowed_ = false;
   uses_ = 0;

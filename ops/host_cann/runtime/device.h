@@ -129,7 +129,7 @@ class Device {
   // Held over whole sets and resets, which wait for tasks: a set waits for a reset.
   Mutex lifecycle_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   uint64_t uses_ ABSL_GUARDED_BY(lifecycle_mutex_) = 0;
-  bool force_allowed_ ABSL_GUARDED_BY(lifecycle_mutex_) = false;  // set since the last forced reset
+  bool force_allowed_ ABSL_GUARDED_BY(lifecycle_mutex_) = false;  // set since its last release
 
   Mutex mutex_;
   std::shared_ptr<Context> default_context_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,6 @@
 #include "ops/host_cann/runtime/event.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ops/host_cann/runtime/text.h"
@@ -62,14 +63,45 @@ aclError EventRecord::TakeError() {
   return stream == nullptr ? ACL_SUCCESS : stream->TakeError(sequence);
 }
 
+void EventFlag::Set() {
+  std::vector<std::shared_ptr<Stream>> to_wake;
+  {
+    MutexLock lock(mutex_);
+    is_set_.store(true, std::memory_order_release);
+    to_wake.swap(to_wake_);
+  }
+  for (const std::shared_ptr<Stream>& stream : to_wake) stream->Wake();
+}
+
+void EventFlag::WakeWhenSet(std::shared_ptr<Stream> stream) {
+  {
+    MutexLock lock(mutex_);
+    if (!is_set()) {
+      if (std::find(to_wake_.begin(), to_wake_.end(), stream) == to_wake_.end()) {
+        to_wake_.push_back(std::move(stream));
+      }
+      return;
+    }
+  }
+  stream->Wake();
+}
+
+void Event::Reset() {
+  if (flag_ != nullptr) flag_->Clear();
+  MutexLock lock(mutex_);
+  if (latest_ != nullptr && latest_->state() != EventRecord::State::kPending) latest_ = nullptr;
+}
+
 namespace {
 
 class RecordTask final : public Task {
  public:
-  explicit RecordTask(std::shared_ptr<EventRecord> record) : record_(std::move(record)) {}
+  RecordTask(std::shared_ptr<EventRecord> record, std::shared_ptr<EventFlag> flag)
+      : record_(std::move(record)), flag_(std::move(flag)) {}
 
   TaskResult Run(Stream& stream) override {
     record_->Complete(stream.shared_from_this(), sequence());
+    if (flag_ != nullptr) flag_->Set();
     return {};
   }
   void Drop() override { record_->Abandon(); }
@@ -78,27 +110,58 @@ class RecordTask final : public Task {
 
  private:
   const std::shared_ptr<EventRecord> record_;
+  const std::shared_ptr<EventFlag> flag_;
 };
 
+class ResetTask final : public Task {
+ public:
+  explicit ResetTask(std::shared_ptr<Event> event) : event_(std::move(event)) {}
+
+  TaskResult Run(Stream&) override {
+    event_->Reset();
+    return {};
+  }
+  const char* name() const override { return "event reset"; }
+  bool needs_device() const override { return false; }
+
+ private:
+  const std::shared_ptr<Event> event_;
+};
+
+void WakeWhenOver(EventRecord& record, std::shared_ptr<Stream> stream) {
+  record.WakeWhenFinished(std::move(stream));
+}
+void WakeWhenOver(EventFlag& flag, std::shared_ptr<Stream> stream) {
+  flag.WakeWhenSet(std::move(stream));
+}
+
+// Whether the wait ends. One that can never end stands until the stream is ended, as on the device.
+bool IsOver(const EventRecord& record, bool releasing) {
+  const EventRecord::State state = record.state();
+  return state == EventRecord::State::kComplete ||
+         (releasing && state == EventRecord::State::kAbandoned);
+}
+bool IsOver(const EventFlag& flag, bool releasing) { return releasing || flag.is_set(); }
+
+// Waits for an EventRecord or an EventFlag.
+template <typename Awaited>
 class WaitTask final : public Task {
  public:
-  WaitTask(std::shared_ptr<EventRecord> record, std::shared_ptr<std::atomic<int>> pending_waits,
+  WaitTask(std::shared_ptr<Awaited> awaited, std::shared_ptr<std::atomic<int>> pending_waits,
            uint64_t limit_us)
-      : record_(std::move(record)), pending_waits_(std::move(pending_waits)), limit_us_(limit_us) {
+      : awaited_(std::move(awaited)),
+        pending_waits_(std::move(pending_waits)),
+        limit_us_(limit_us) {
     ++*pending_waits_;
   }
   ~WaitTask() override { --*pending_waits_; }
 
   TaskResult Run(Stream& stream) override {
-    record_->WakeWhenFinished(stream.shared_from_this());
+    WakeWhenOver(*awaited_, stream.shared_from_this());
     Deadline deadline;
     if (limit_us_ > 0) deadline = Clock::now() + std::chrono::microseconds(limit_us_);
-    // An abandoned record is waited for until someone ends the stream, as on the device.
-    const auto waited = stream.WaitInTask(deadline, [this](bool releasing) {
-      const EventRecord::State state = record_->state();
-      return state == EventRecord::State::kComplete ||
-             (releasing && state == EventRecord::State::kAbandoned);
-    });
+    const auto waited = stream.WaitInTask(
+        deadline, [this](bool releasing) { return IsOver(*awaited_, releasing); });
     switch (waited) {
       case Stream::Waited::kReady:
         return {};
@@ -115,21 +178,33 @@ class WaitTask final : public Task {
   bool runs_on_any_thread() const override { return false; }
 
  private:
-  const std::shared_ptr<EventRecord> record_;
+  const std::shared_ptr<Awaited> awaited_;
   const std::shared_ptr<std::atomic<int>> pending_waits_;
   const uint64_t limit_us_;
 };
 
 }  // namespace
 
-std::unique_ptr<Task> MakeRecordTask(std::shared_ptr<EventRecord> record) {
-  return std::make_unique<RecordTask>(std::move(record));
+std::unique_ptr<Task> MakeRecordTask(std::shared_ptr<EventRecord> record,
+                                     std::shared_ptr<EventFlag> flag) {
+  return std::make_unique<RecordTask>(std::move(record), std::move(flag));
+}
+
+std::unique_ptr<Task> MakeResetTask(std::shared_ptr<Event> event) {
+  return std::make_unique<ResetTask>(std::move(event));
 }
 
 std::unique_ptr<Task> MakeWaitTask(std::shared_ptr<EventRecord> record,
                                    std::shared_ptr<std::atomic<int>> pending_waits,
                                    uint64_t limit_us) {
-  return std::make_unique<WaitTask>(std::move(record), std::move(pending_waits), limit_us);
+  return std::make_unique<WaitTask<EventRecord>>(std::move(record), std::move(pending_waits),
+                                                 limit_us);
+}
+
+std::unique_ptr<Task> MakeWaitTask(std::shared_ptr<EventFlag> flag,
+                                   std::shared_ptr<std::atomic<int>> pending_waits,
+                                   uint64_t limit_us) {
+  return std::make_unique<WaitTask<EventFlag>>(std::move(flag), std::move(pending_waits), limit_us);
 }
 
 }  // namespace opserve::host_cann

@@ -21,6 +21,7 @@ struct Generation {
   uint64_t max_execution_us;        // the largest; 0: 254 intervals, or none if they are fine
   bool default_stream_has_failure_mode;  // aclrtSetStreamFailureMode takes null
   bool copies_rows_on_device;            // aclrtMemcpy2dAsync takes DEVICE_TO_DEVICE
+  bool waits_for_other_devices;          // aclrtStreamWaitEvent takes another device's event
 
   // Operators.
   bool computes_bf16;

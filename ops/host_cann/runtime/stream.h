@@ -52,8 +52,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   //   507046 deadline passed    107023 aborted meanwhile    107017 closed meanwhile
   aclError Wait(Deadline deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns and clears the first failure, if its task was queued no later than `sequence`. A lost
-  // device's and a stopped context's code come every time.
+  // Returns the last failure and clears all, if a task that failed was queued no later than
+  // `sequence`. A lost device's and a stopped context's code come every time.
   aclError TakeError(uint64_t sequence = UINT64_MAX) ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool IsIdle() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -141,8 +141,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Abort whose deadline has passed still holds for the task that it found.
   std::atomic<bool> is_interrupted_ = false;
   int waiters_ ABSL_GUARDED_BY(mutex_) = 0;   // on task_completed_
-  TaskResult error_ ABSL_GUARDED_BY(mutex_);  // first unreported failure
-  uint64_t error_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
+  TaskResult error_ ABSL_GUARDED_BY(mutex_);  // last of the unreported failures
+  uint64_t error_sequence_ ABSL_GUARDED_BY(mutex_) = 0;  // of the first of them
   std::shared_ptr<ReportSubscription> subscription_ ABSL_GUARDED_BY(mutex_);
   bool failure_mode_set_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_on_failure_ ABSL_GUARDED_BY(mutex_) = false;

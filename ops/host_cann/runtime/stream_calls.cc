@@ -1,4 +1,6 @@
 // The ABI's stream functions.
+#include <algorithm>
+
 #include "acl/acl.h"
 #include "ops/host_cann/runtime/binding.h"
 #include "ops/host_cann/runtime/error.h"
@@ -48,7 +50,7 @@ aclError TakeStream(aclrtStream handle, bool wait) {
 
 aclError Synchronize(aclrtStream handle, int32_t timeout) {
   std::shared_ptr<Stream> stream;
-  RETURN_IF_FAILED(UsableStream(handle, &stream));
+  RETURN_IF_FAILED(UsableStreamOfAnyContext(handle, &stream));
   RETURN_IF_FAILED(stream->Wait(DeadlineAfterMs(timeout)));
   return stream->TakeError();
 }
@@ -78,15 +80,9 @@ aclError aclrtCreateStream(aclrtStream* stream) {
 
 aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority, uint32_t flag) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  if (priority > kLeastPriority) {
-    return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
-                Concat("priority is ", priority, ", must be 0 to ", kLeastPriority));
-  }
-  if ((flag & ~kStreamFlags) != 0) {
-    return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
-                Concat("flag is ", flag, ", which has unknown bits"));
-  }
-  return CreateStream(stream, {.is_default = false, .priority = priority, .flags = flag});
+  return CreateStream(stream, {.is_default = false,
+                               .priority = std::min<uint32_t>(priority, kLeastPriority),
+                               .flags = flag & kStreamFlags});
 }
 
 aclError aclrtDeviceGetStreamPriorityRange(int32_t* leastPriority, int32_t* greatestPriority) {
@@ -125,7 +121,7 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status) {
   RETURN_IF_FAILED(EnterCall(__func__));
   RETURN_IF_FAILED(RequireNotNull(status, "status"));
   std::shared_ptr<Stream> found;
-  RETURN_IF_FAILED(UsableStream(stream, &found));
+  RETURN_IF_FAILED(UsableStreamOfAnyContext(stream, &found));
   *status = found->IsIdle() ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
   return ACL_SUCCESS;
 }

@@ -43,7 +43,8 @@ ACL_FUNC_VISIBILITY aclError aclrtSetDevice(int32_t deviceId);
 ACL_FUNC_VISIBILITY aclError aclrtResetDevice(int32_t deviceId);
 
 /* Releases the device whatever the number of uses, after unfinished tasks; hung ones are stopped.
- * 507007: the device has not been set since the last forced reset. */
+ * 507007: the device has not been set since it was released, by a forced reset or the last other
+ * one. */
 ACL_FUNC_VISIBILITY aclError aclrtResetDeviceForce(int32_t deviceId);
 
 /* Device of the current context. */
@@ -52,7 +53,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetDevice(int32_t* deviceId);
 /* ACL_HOST: the program runs beside the device, not on it. */
 ACL_FUNC_VISIBILITY aclError aclrtGetRunMode(aclrtRunMode* runMode);
 
-/* Waits for all streams of the current context and returns the first task error among them. */
+/* Waits for all streams of the current context and returns the error of one with a failed task. */
 ACL_FUNC_VISIBILITY aclError aclrtSynchronizeDevice(void);
 /* The same for at most `timeout` ms. 507046: not finished in time; the tasks continue. */
 ACL_FUNC_VISIBILITY aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout);
@@ -92,7 +93,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t*
 ACL_FUNC_VISIBILITY aclError aclrtCreateContext(aclrtContext* context, int32_t deviceId);
 
 /* Destroys a context made by aclrtCreateContext and, after their tasks, the streams left in it.
- * Threads bound to it have none afterwards. 107000: a default context. */
+ * Threads bound to it have none afterwards. 107002: a default context. */
 ACL_FUNC_VISIBILITY aclError aclrtDestroyContext(aclrtContext context);
 
 /* Binds the calling thread. 107000: not a live context. */

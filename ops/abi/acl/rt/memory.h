@@ -12,7 +12,8 @@ extern "C" {
 /* ---- device memory ---- */
 
 /* Allocates on the current device, 64-byte aligned, contents unspecified; takes `size` rounded up
- * to 32, plus 32, from the device. 100000: size 0. 207001: out of memory. */
+ * to 32, plus 32, from the device. An unknown `policy` counts as the first one. 100000: size 0.
+ * 207001: out of memory. */
 ACL_FUNC_VISIBILITY aclError aclrtMalloc(void** devPtr, size_t size, aclrtMemMallocPolicy policy);
 /* Without the additional 32 bytes. */
 ACL_FUNC_VISIBILITY aclError aclrtMallocAlign32(void** devPtr, size_t size,
@@ -36,7 +37,8 @@ ACL_FUNC_VISIBILITY aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsag
 ACL_FUNC_VISIBILITY aclError aclrtPointerGetAttributes(const void* ptr,
                                                        aclrtPtrAttributes* attributes);
 
-/* Sets `count` bytes of memory that has room for `maxCount`. 107000: count above maxCount. */
+/* Sets `count` bytes of memory that has room for `maxCount`. 107000: count above maxCount. A count
+ * of 0 succeeds whatever the other arguments. */
 ACL_FUNC_VISIBILITY aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value,
                                          size_t count);
 ACL_FUNC_VISIBILITY aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value,
@@ -67,13 +69,16 @@ ACL_FUNC_VISIBILITY aclError aclrtHostUnregister(void* ptr);
 /* ---- copies ---- */
 
 /* Copies `count` bytes to memory that has room for `destMax`, at once. Host memory may be any.
- * Not ordered with streams. 107000: count above destMax, or addresses that do not fit `kind`;
- * 100000: kinds 6 and 7. */
+ * Not ordered with streams, and reports no errors of theirs. A count of 0 succeeds whatever the
+ * other arguments, and so does a copy to itself. Where both addresses are device or page-locked
+ * memory they give the direction and not `kind`. 107000: count above destMax, or other addresses
+ * that do not fit `kind`; 100000: kinds 6 and 7. */
 ACL_FUNC_VISIBILITY aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
                                          aclrtMemcpyKind kind);
 /* In stream order. With page-locked host memory (aclrtMallocHost, or registered as pinned) the call
- * returns at once; with other host memory it returns when the copy has been done. 207000: host to
- * host. Both buffers must stay until the stream has passed the copy. */
+ * returns at once; with other host memory it waits for the stream and returns when the copy has been
+ * done, or, without a copy, with the error of an earlier task of the stream. Arguments as above.
+ * 207000: host to host. Both buffers must stay until the stream has passed the copy. */
 ACL_FUNC_VISIBILITY aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src,
                                               size_t count, aclrtMemcpyKind kind,
                                               aclrtStream stream);
