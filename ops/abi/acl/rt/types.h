@@ -103,6 +103,7 @@ typedef enum {
 typedef union {
   uint16_t moduleId;
   uint32_t deviceId;
+  uint32_t vaFlag;
   uint8_t rsv[8];
 } aclrtMallocAttrValue;
 
@@ -264,6 +265,7 @@ typedef enum {
   ACL_DEV_ATTR_L2_CACHE_SIZE = 302,
   ACL_DEV_ATTR_SMP_ID = 401,
   ACL_DEV_ATTR_PHY_CHIP_ID = 402,
+  ACL_DEV_ATTR_SUPER_POD_DEVIDE_ID = 403, /* former name of the next one */
   ACL_DEV_ATTR_SUPER_POD_DEVICE_ID = 403,
   ACL_DEV_ATTR_SUPER_POD_SERVER_ID = 404,
   ACL_DEV_ATTR_SUPER_POD_ID = 405,
