@@ -6,12 +6,60 @@
 #include "acl/acl.h"
 #include "ops/host_cann/runtime/access.h"
 #include "ops/host_cann/runtime/binding.h"
+#include "ops/host_cann/runtime/copy.h"
 #include "ops/host_cann/runtime/copy_task.h"
 #include "ops/host_cann/runtime/error.h"
 #include "ops/host_cann/runtime/launch.h"
 #include "ops/host_cann/runtime/text.h"
 
 namespace opserve::host_cann {
+namespace {
+
+bool ToDevice(aclrtMemcpyKind kind) {
+  return kind == ACL_MEMCPY_HOST_TO_DEVICE || kind == ACL_MEMCPY_DEVICE_TO_DEVICE ||
+         kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE;
+}
+
+bool FromDevice(aclrtMemcpyKind kind) {
+  return kind == ACL_MEMCPY_DEVICE_TO_HOST || kind == ACL_MEMCPY_DEVICE_TO_DEVICE;
+}
+
+// Whether the host side of the copy may be used after the call has returned.
+bool MayRunLater(const Copy& copy) {
+  MemoryTable& memory = Runtime::Get().memory();
+  return (copy.to_device || memory.IsPinned(copy.dst, copy.Span(copy.dst_pitch))) &&
+         (copy.from_device || memory.IsPinned(copy.src, copy.Span(copy.src_pitch)));
+}
+
+}  // namespace
+
+aclError ResolveSides(const Device& device, aclrtMemcpyKind kind, Copy* copy) {
+  copy->to_device = ToDevice(kind);
+  copy->from_device = FromDevice(kind);
+  const size_t dst_bytes = copy->Span(copy->dst_pitch);
+  const size_t src_bytes = copy->Span(copy->src_pitch);
+  RETURN_IF_FAILED(copy->to_device ? CheckDeviceMemory(device, copy->dst, dst_bytes, "dst")
+                                   : CheckHostMemory(copy->dst, dst_bytes, "dst"));
+  return copy->from_device ? CheckDeviceMemory(device, copy->src, src_bytes, "src")
+                           : CheckHostMemory(copy->src, src_bytes, "src");
+}
+
+aclError SubmitCopy(Stream& stream, Copy copy) {
+  copy.host_is_pinned = MayRunLater(copy);
+  if (copy.host_is_pinned) return stream.Enqueue(MakeCopyTask(copy));
+  // The call waits for the stream, so it is the one that reports an earlier task's failure. It then
+  // copies nothing: the source may be what that task should have computed.
+  RETURN_IF_FAILED(stream.Wait(std::nullopt));
+  RETURN_IF_FAILED(stream.TakeError());
+  return stream.RunInOrder(MakeCopyTask(copy));
+}
+
+aclError CopyNow(Context& context, const Copy& copy) {
+  const TaskResult result = CopyChecked(context.device(), copy);
+  if (result.code != ACL_SUCCESS) return Fail(result.code, kInternal, result.text);
+  return ACL_SUCCESS;
+}
+
 namespace {
 
 aclError CheckRoom(size_t count, size_t room, std::string_view name) {
@@ -46,27 +94,6 @@ aclrtMemcpyKind ActualKind(aclrtMemcpyKind kind, const void* dst, const void* sr
   return from == Place::kDevice ? ACL_MEMCPY_DEVICE_TO_HOST : ACL_MEMCPY_HOST_TO_HOST;
 }
 
-bool ToDevice(aclrtMemcpyKind kind) {
-  return kind == ACL_MEMCPY_HOST_TO_DEVICE || kind == ACL_MEMCPY_DEVICE_TO_DEVICE ||
-         kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE;
-}
-
-bool FromDevice(aclrtMemcpyKind kind) {
-  return kind == ACL_MEMCPY_DEVICE_TO_HOST || kind == ACL_MEMCPY_DEVICE_TO_DEVICE;
-}
-
-// Fills in which sides are device memory and checks both. `kind` is 0 to 3 or 5.
-aclError ResolveSides(const Device& device, aclrtMemcpyKind kind, Copy* copy) {
-  copy->to_device = ToDevice(kind);
-  copy->from_device = FromDevice(kind);
-  const size_t dst_bytes = copy->Span(copy->dst_pitch);
-  const size_t src_bytes = copy->Span(copy->src_pitch);
-  RETURN_IF_FAILED(copy->to_device ? CheckDeviceMemory(device, copy->dst, dst_bytes, "dst")
-                                   : CheckHostMemory(copy->dst, dst_bytes, "dst"));
-  return copy->from_device ? CheckDeviceMemory(device, copy->src, src_bytes, "src")
-                           : CheckHostMemory(copy->src, src_bytes, "src");
-}
-
 aclError UnsupportedKind(aclrtMemcpyKind kind, std::string_view allowed) {
   return Fail(ACL_ERROR_INVALID_PARAM, kBadValue,
               Concat("kind is ", static_cast<int>(kind), ", must be ", allowed));
@@ -82,28 +109,22 @@ aclError CheckCopy(void* dst, size_t room, const void* src, size_t count, aclrtM
   return CheckRoom(count, room, "destMax");
 }
 
-// Whether the host side of the copy may be used after the call has returned.
-bool MayRunLater(const Copy& copy) {
-  MemoryTable& memory = Runtime::Get().memory();
-  return (copy.to_device || memory.IsPinned(copy.dst, copy.Span(copy.dst_pitch))) &&
-         (copy.from_device || memory.IsPinned(copy.src, copy.Span(copy.src_pitch)));
-}
-
-aclError Submit(Stream& stream, Copy copy) {
-  copy.host_is_pinned = MayRunLater(copy);
-  if (copy.host_is_pinned) return stream.Enqueue(MakeCopyTask(copy));
-  // The call waits for the stream, so it is the one that reports an earlier task's failure. It then
-  // copies nothing: the source may be what that task should have computed.
-  RETURN_IF_FAILED(stream.Wait(std::nullopt));
-  RETURN_IF_FAILED(stream.TakeError());
-  return stream.RunInOrder(MakeCopyTask(copy));
-}
-
-// At once, on the calling thread.
-aclError CopyNow(Context& context, const Copy& copy) {
-  const TaskResult result = CopyChecked(context.device(), copy);
-  if (result.code != ACL_SUCCESS) return Fail(result.code, kInternal, result.text);
-  return ACL_SUCCESS;
+aclError CopyInStream(void* dst, size_t room, const void* src, size_t count, aclrtMemcpyKind kind,
+                      aclrtStream stream) {
+  if (count == 0) return ACL_SUCCESS;
+  RETURN_IF_FAILED(CheckCopy(dst, room, src, count, kind));
+  std::shared_ptr<Stream> target;
+  RETURN_IF_FAILED(UsableStream(stream, &target));
+  if (dst == src) return ACL_SUCCESS;
+  kind = ActualKind(kind, dst, src);
+  if (kind == ACL_MEMCPY_HOST_TO_HOST) {
+    return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
+                "copies from host to host are not asynchronous");
+  }
+  Copy copy = Copy::Bytes(dst, src, count);
+  RETURN_IF_FAILED(ResolveSides(target->device(), kind, &copy));
+  if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) return target->Enqueue(MakeBufferedCopyTask(copy));
+  return SubmitCopy(*target, copy);
 }
 
 aclError FillArguments(void* devPtr, size_t maxCount, size_t count) {
@@ -148,20 +169,13 @@ aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
 aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t count,
                           aclrtMemcpyKind kind, aclrtStream stream) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  if (count == 0) return ACL_SUCCESS;
-  RETURN_IF_FAILED(CheckCopy(dst, destMax, src, count, kind));
-  std::shared_ptr<Stream> target;
-  RETURN_IF_FAILED(UsableStream(stream, &target));
-  if (dst == src) return ACL_SUCCESS;
-  kind = ActualKind(kind, dst, src);
-  if (kind == ACL_MEMCPY_HOST_TO_HOST) {
-    return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
-                "copies from host to host are not asynchronous");
-  }
-  Copy copy = Copy::Bytes(dst, src, count);
-  RETURN_IF_FAILED(ResolveSides(target->device(), kind, &copy));
-  if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) return target->Enqueue(MakeBufferedCopyTask(copy));
-  return Submit(*target, copy);
+  return CopyInStream(dst, destMax, src, count, kind, stream);
+}
+
+aclError aclrtMemcpyAsyncWithCondition(void* dst, size_t destMax, const void* src, size_t count,
+                                       aclrtMemcpyKind kind, aclrtStream stream) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  return CopyInStream(dst, destMax, src, count, kind, stream);
 }
 
 aclError aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width,
@@ -205,7 +219,7 @@ aclError aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src, size_t sp
   if (width == 0 || height == 0) return ACL_SUCCESS;
   Copy copy{dst, src, dpitch, spitch, width, height};
   RETURN_IF_FAILED(ResolveSides(target->device(), kind, &copy));
-  return Submit(*target, copy);
+  return SubmitCopy(*target, copy);
 }
 
 aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) {

@@ -2,6 +2,7 @@
 
 #include "ops/host_cann/runtime/error.h"
 #include "ops/host_cann/runtime/runtime.h"
+#include "ops/host_cann/runtime/state_callbacks.h"
 #include "ops/host_cann/runtime/text.h"
 
 namespace opserve::host_cann {
@@ -44,8 +45,10 @@ aclError Device::Reset() {
   RETURN_IF_FAILED(CheckNotLost());
   if (--uses_ > 0) return ACL_SUCCESS;
   force_allowed_ = false;
+  ReportDeviceState(id_, ACL_RT_DEVICE_STATE_RESET_PRE);
   for (const std::shared_ptr<Stream>& stream : AllStreams()) stream->Wait(std::nullopt);
   ReleaseEverything();
+  ReportDeviceState(id_, ACL_RT_DEVICE_STATE_RESET_POST);
   return ACL_SUCCESS;
 }
 
@@ -57,10 +60,12 @@ aclError Device::ResetForce() {
   }
   force_allowed_ = false;
   uses_ = 0;
+  ReportDeviceState(id_, ACL_RT_DEVICE_STATE_RESET_PRE);
   const std::vector<std::shared_ptr<Stream>> streams = AllStreams();
   for (const std::shared_ptr<Stream>& stream : streams) stream->ReleaseHangs();
   for (const std::shared_ptr<Stream>& stream : streams) stream->Wait(std::nullopt);
   ReleaseEverything();
+  ReportDeviceState(id_, ACL_RT_DEVICE_STATE_RESET_POST);
   MutexLock lock(mutex_);
   if (resets_to_recover_ > 0 && --resets_to_recover_ == 0) lost_code_ = ACL_SUCCESS;
   return ACL_SUCCESS;
@@ -77,6 +82,8 @@ void Device::ReleaseEverything() {
   for (const std::shared_ptr<Context>& context : closed) context->Close();
   runtime.ForgetDevice(*this);
   last_fault_ = ACL_SUCCESS;
+  peers_ = 0;
+  core_limits.Reset();
 }
 
 std::shared_ptr<Context> Device::CreateContext() {

@@ -1,6 +1,5 @@
 #include "ops/host_cann/runtime/event.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "ops/host_cann/runtime/text.h"
@@ -63,31 +62,8 @@ aclError EventRecord::TakeError() {
   return stream == nullptr ? ACL_SUCCESS : stream->TakeError(sequence);
 }
 
-void EventFlag::Set() {
-  std::vector<std::shared_ptr<Stream>> to_wake;
-  {
-    MutexLock lock(mutex_);
-    is_set_.store(true, std::memory_order_release);
-    to_wake.swap(to_wake_);
-  }
-  for (const std::shared_ptr<Stream>& stream : to_wake) stream->Wake();
-}
-
-void EventFlag::WakeWhenSet(std::shared_ptr<Stream> stream) {
-  {
-    MutexLock lock(mutex_);
-    if (!is_set()) {
-      if (std::find(to_wake_.begin(), to_wake_.end(), stream) == to_wake_.end()) {
-        to_wake_.push_back(std::move(stream));
-      }
-      return;
-    }
-  }
-  stream->Wake();
-}
-
 void Event::Reset() {
-  if (flag_ != nullptr) flag_->Clear();
+  if (flag_ != nullptr) flag_->Take();
   MutexLock lock(mutex_);
   if (latest_ != nullptr && latest_->state() != EventRecord::State::kPending) latest_ = nullptr;
 }
@@ -96,7 +72,7 @@ namespace {
 
 class RecordTask final : public Task {
  public:
-  RecordTask(std::shared_ptr<EventRecord> record, std::shared_ptr<EventFlag> flag)
+  RecordTask(std::shared_ptr<EventRecord> record, std::shared_ptr<Flag> flag)
       : record_(std::move(record)), flag_(std::move(flag)) {}
 
   TaskResult Run(Stream& stream) override {
@@ -110,7 +86,7 @@ class RecordTask final : public Task {
 
  private:
   const std::shared_ptr<EventRecord> record_;
-  const std::shared_ptr<EventFlag> flag_;
+  const std::shared_ptr<Flag> flag_;
 };
 
 class ResetTask final : public Task {
@@ -128,65 +104,66 @@ class ResetTask final : public Task {
   const std::shared_ptr<Event> event_;
 };
 
-void WakeWhenOver(EventRecord& record, std::shared_ptr<Stream> stream) {
-  record.WakeWhenFinished(std::move(stream));
-}
-void WakeWhenOver(EventFlag& flag, std::shared_ptr<Stream> stream) {
-  flag.WakeWhenSet(std::move(stream));
-}
-
-// Whether the wait ends. One that can never end stands until the stream is ended, as on the device.
-bool IsOver(const EventRecord& record, bool releasing) {
-  const EventRecord::State state = record.state();
-  return state == EventRecord::State::kComplete ||
-         (releasing && state == EventRecord::State::kAbandoned);
-}
-bool IsOver(const EventFlag& flag, bool releasing) { return releasing || flag.is_set(); }
-
-// Waits for an EventRecord or an EventFlag.
-template <typename Awaited>
-class WaitTask final : public Task {
+// What both kinds of wait share.
+class WaitTask : public Task {
  public:
-  WaitTask(std::shared_ptr<Awaited> awaited, std::shared_ptr<std::atomic<int>> pending_waits,
-           uint64_t limit_us)
-      : awaited_(std::move(awaited)),
-        pending_waits_(std::move(pending_waits)),
-        limit_us_(limit_us) {
+  WaitTask(std::shared_ptr<std::atomic<int>> pending_waits, uint64_t limit_us)
+      : pending_waits_(std::move(pending_waits)), limit_us_(limit_us) {
     ++*pending_waits_;
   }
   ~WaitTask() override { --*pending_waits_; }
 
-  TaskResult Run(Stream& stream) override {
-    WakeWhenOver(*awaited_, stream.shared_from_this());
-    Deadline deadline;
-    if (limit_us_ > 0) deadline = Clock::now() + std::chrono::microseconds(limit_us_);
-    const auto waited = stream.WaitInTask(
-        deadline, [this](bool releasing) { return IsOver(*awaited_, releasing); });
-    switch (waited) {
-      case Stream::Waited::kReady:
-        return {};
-      case Stream::Waited::kCancelled:
-        return TaskResult::Cancelled();
-      case Stream::Waited::kTimeout:
-        break;
-    }
-    return TaskResult::Failure(
-        ACL_ERROR_RT_TASK_TIMEOUT,
-        Concat("waiting for an event took longer than ", limit_us_, " microseconds"));
-  }
   const char* name() const override { return "event wait"; }
   bool runs_on_any_thread() const override { return false; }
 
+ protected:
+  uint64_t limit_us() const { return limit_us_; }
+
  private:
-  const std::shared_ptr<Awaited> awaited_;
   const std::shared_ptr<std::atomic<int>> pending_waits_;
   const uint64_t limit_us_;
+};
+
+class RecordWaitTask final : public WaitTask {
+ public:
+  RecordWaitTask(std::shared_ptr<EventRecord> record,
+                 std::shared_ptr<std::atomic<int>> pending_waits, uint64_t limit_us)
+      : WaitTask(std::move(pending_waits), limit_us), record_(std::move(record)) {}
+
+  TaskResult Run(Stream& stream) override {
+    record_->WakeWhenFinished(stream.shared_from_this());
+    // An abandoned record is waited for until the stream is ended, as on the device.
+    return WaitAtMost(stream, limit_us(), "an event", [this](bool releasing) {
+      const EventRecord::State state = record_->state();
+      return state == EventRecord::State::kComplete ||
+             (releasing && state == EventRecord::State::kAbandoned);
+    });
+  }
+
+ private:
+  const std::shared_ptr<EventRecord> record_;
+};
+
+class FlagWaitTask final : public WaitTask {
+ public:
+  FlagWaitTask(std::shared_ptr<Flag> flag, std::shared_ptr<std::atomic<int>> pending_waits,
+               uint64_t limit_us)
+      : WaitTask(std::move(pending_waits), limit_us), flag_(std::move(flag)) {}
+
+  TaskResult Run(Stream& stream) override {
+    const Waiters::Scope waiter(flag_->waiters(), stream.shared_from_this());
+    return WaitAtMost(stream, limit_us(), "an event",
+                      [this](bool releasing) { return releasing || flag_->is_set(); });
+  }
+
+ private:
+  const std::shared_ptr<Flag> flag_;
 };
 
 }  // namespace
 
 std::unique_ptr<Task> MakeRecordTask(std::shared_ptr<EventRecord> record,
-                                     std::shared_ptr<EventFlag> flag) {
+                                     std::shared_ptr<Flag> flag) {
   return std::make_unique<RecordTask>(std::move(record), std::move(flag));
 }
 
@@ -197,14 +174,13 @@ std::unique_ptr<Task> MakeResetTask(std::shared_ptr<Event> event) {
 std::unique_ptr<Task> MakeWaitTask(std::shared_ptr<EventRecord> record,
                                    std::shared_ptr<std::atomic<int>> pending_waits,
                                    uint64_t limit_us) {
-  return std::make_unique<WaitTask<EventRecord>>(std::move(record), std::move(pending_waits),
-                                                 limit_us);
+  return std::make_unique<RecordWaitTask>(std::move(record), std::move(pending_waits), limit_us);
 }
 
-std::unique_ptr<Task> MakeWaitTask(std::shared_ptr<EventFlag> flag,
+std::unique_ptr<Task> MakeWaitTask(std::shared_ptr<Flag> flag,
                                    std::shared_ptr<std::atomic<int>> pending_waits,
                                    uint64_t limit_us) {
-  return std::make_unique<WaitTask<EventFlag>>(std::move(flag), std::move(pending_waits), limit_us);
+  return std::make_unique<FlagWaitTask>(std::move(flag), std::move(pending_waits), limit_us);
 }
 
 }  // namespace opserve::host_cann

@@ -9,6 +9,7 @@
 #include "acl/acl.h"
 #include "ops/host_cann/runtime/mutex.h"
 #include "ops/host_cann/runtime/stream.h"
+#include "ops/host_cann/runtime/waiters.h"
 
 namespace opserve::host_cann {
 
@@ -47,23 +48,6 @@ class EventRecord {
   std::vector<std::shared_ptr<Stream>> to_wake_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The flag of an event of aclrtCreateEventWithFlag: a record sets it, a reset clears it, a wait
-// stands until it is set. Thread-safe; shared by the event and its tasks.
-class EventFlag {
- public:
-  bool is_set() const { return is_set_.load(std::memory_order_acquire); }
-  void Set() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Clear() { is_set_.store(false, std::memory_order_release); }
-
-  // Wakes the stream's running task when the flag is set; at once if it is.
-  void WakeWhenSet(std::shared_ptr<Stream> stream) ABSL_LOCKS_EXCLUDED(mutex_);
-
- private:
-  std::atomic<bool> is_set_{false};
-  Mutex mutex_;
-  std::vector<std::shared_ptr<Stream>> to_wake_ ABSL_GUARDED_BY(mutex_);  // each once
-};
-
 // Thread-safe.
 class Event {
  public:
@@ -79,14 +63,14 @@ class Event {
         id_(id),
         flags_(flags),
         form_(form),
-        flag_(form == Form::kFlag ? std::make_shared<EventFlag>() : nullptr) {}
+        flag_(form == Form::kFlag ? std::make_shared<Flag>() : nullptr) {}
 
   Device& device() const { return device_; }
   uint32_t id() const { return id_; }
   bool has_flag(uint32_t flag) const { return (flags_ & flag) != 0; }
   Form form() const { return form_; }
-  // Null unless the form is kFlag.
-  const std::shared_ptr<EventFlag>& flag() const { return flag_; }
+  // Set by records, cleared by resets. Null unless the form is kFlag.
+  const std::shared_ptr<Flag>& flag() const { return flag_; }
 
   // Null: not recorded.
   std::shared_ptr<EventRecord> latest() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -109,7 +93,7 @@ class Event {
   const uint32_t id_;
   const uint32_t flags_;
   const Form form_;
-  const std::shared_ptr<EventFlag> flag_;
+  const std::shared_ptr<Flag> flag_;
   const std::shared_ptr<std::atomic<int>> pending_waits_ = std::make_shared<std::atomic<int>>(0);
   Mutex mutex_;
   std::shared_ptr<EventRecord> latest_ ABSL_GUARDED_BY(mutex_);
@@ -117,7 +101,7 @@ class Event {
 
 // Completes `record`, and sets `flag` unless it is null, when its turn comes.
 std::unique_ptr<Task> MakeRecordTask(std::shared_ptr<EventRecord> record,
-                                     std::shared_ptr<EventFlag> flag);
+                                     std::shared_ptr<Flag> flag);
 
 // Resets the event when its turn comes.
 std::unique_ptr<Task> MakeResetTask(std::shared_ptr<Event> event);
@@ -126,7 +110,7 @@ std::unique_ptr<Task> MakeResetTask(std::shared_ptr<Event> event);
 std::unique_ptr<Task> MakeWaitTask(std::shared_ptr<EventRecord> record,
                                    std::shared_ptr<std::atomic<int>> pending_waits,
                                    uint64_t limit_us);
-std::unique_ptr<Task> MakeWaitTask(std::shared_ptr<EventFlag> flag,
+std::unique_ptr<Task> MakeWaitTask(std::shared_ptr<Flag> flag,
                                    std::shared_ptr<std::atomic<int>> pending_waits,
                                    uint64_t limit_us);
 

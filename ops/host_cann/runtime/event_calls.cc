@@ -33,8 +33,7 @@ aclError CreateEvent(aclrtEvent* handle, uint32_t flags, Event::Form form) {
     return Fail(ACL_ERROR_RT_NO_EVENT_RESOURCE, kExhausted,
                 Concat("device ", device.id(), " has no event left of ", device.events().limit()));
   }
-  *handle =
-      Runtime::Get().events().Insert(std::make_shared<Event>(device, next_id++, flags, form));
+  *handle = Runtime::Get().events().Insert(std::make_shared<Event>(device, next_id++, flags, form));
   return ACL_SUCCESS;
 }
 
@@ -168,16 +167,26 @@ aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
   return ACL_SUCCESS;
 }
 
+aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  std::shared_ptr<Stream> target;
+  RETURN_IF_FAILED(UsableStream(stream, &target));
+  std::shared_ptr<Event> found;
+  RETURN_IF_FAILED(FindEvent(event, &found));
+  RETURN_IF_FAILED(RefuseEx(*found));
+  RETURN_IF_FAILED(RequireSync(*found));
+  RETURN_IF_FAILED(CheckSameDevice(*found, *target));
+  return target->Enqueue(MakeResetTask(std::move(found)));
+}
+
 aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* status) {
   RETURN_IF_FAILED(EnterCall(__func__));
   RETURN_IF_FAILED(RequireNotNull(status, "status"));
   std::shared_ptr<Event> found;
   RETURN_IF_FAILED(FindEvent(event, &found));
   RETURN_IF_FAILED(found->device().CheckUsable());
-  const bool is_complete =
-      IsComplete(*found, /*unrecorded=*/found->form() == Event::Form::kEx);
-  *status =
-      is_complete ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
+  const bool is_complete = IsComplete(*found, /*unrecorded=*/found->form() == Event::Form::kEx);
+  *status = is_complete ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
   return ACL_SUCCESS;
 }
 

@@ -82,8 +82,9 @@ TEST_F(BadCallsTest, Contexts) {
 
 TEST_F(BadCallsTest, Streams) {
   aclrtStreamStatus status;
-  aclrtStreamAttrValue on = {};
-  on.overflowSwitch = 1;
+  aclrtStreamAttrValue cached = {}, unknown = {};
+  cached.cacheOpInfoSwitch = 1;
+  unknown.overflowSwitch = 2;
   ExpectRefused({
       {"create null", 100000, [] { return aclrtCreateStream(nullptr); }},
       {"destroy null", 100000, [] { return aclrtDestroyStream(nullptr); }},
@@ -100,8 +101,12 @@ TEST_F(BadCallsTest, Streams) {
       {"query foreign", 107017, [&] { return aclrtStreamQuery(kForeign, &status); }},
       {"abort foreign", 107017, [] { return aclrtStreamAbort(kForeign); }},
       {"failure mode", 107000, [] { return aclrtSetStreamFailureMode(nullptr, 2); }},
-      {"overflow check", 207000,
-       [&] { return aclrtSetStreamAttribute(nullptr, ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, &on); }},
+      {"op info cache", 207000,
+       [&] { return aclrtSetStreamAttribute(nullptr, ACL_STREAM_ATTR_CACHE_OP_INFO, &cached); }},
+      {"overflow check", 107000,
+       [&] {
+         return aclrtSetStreamAttribute(nullptr, ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, &unknown);
+       }},
       {"host function null", 107000, [] { return aclrtLaunchHostFunc(nullptr, nullptr, nullptr); }},
   });
 }

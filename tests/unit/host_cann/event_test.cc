@@ -198,6 +198,31 @@ TEST_F(EventTest, AWaitForAFlaggedEventBlocksUntilItIsRecorded) {
   EXPECT_EQ(aclrtSynchronizeStream(consumer), ACL_SUCCESS);
 }
 
+TEST_F(EventTest, AResetTakesAFlaggedEventBackToItsBeginning) {
+  const aclrtStream stream = NewStream();
+  const aclrtStream consumer = NewStream();
+  aclrtEvent event = nullptr;
+  ASSERT_EQ(aclrtCreateEventWithFlag(&event, ACL_EVENT_SYNC), ACL_SUCCESS);
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_EQ(aclrtStreamWaitEvent(consumer, event), ACL_SUCCESS);
+    ASSERT_EQ(aclrtRecordEvent(event, stream), ACL_SUCCESS);
+    ASSERT_EQ(aclrtSynchronizeStream(consumer), ACL_SUCCESS);
+    EXPECT_EQ(EventStatusOf(event), ACL_EVENT_RECORDED_STATUS_COMPLETE);
+    ASSERT_EQ(aclrtResetEvent(event, stream), ACL_SUCCESS) << RecentMessage();
+    ASSERT_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+    EXPECT_EQ(EventStatusOf(event), ACL_EVENT_RECORDED_STATUS_NOT_READY);
+  }
+  ASSERT_EQ(aclrtStreamWaitEvent(consumer, event), ACL_SUCCESS);
+  EXPECT_EQ(aclrtSynchronizeStreamWithTimeout(consumer, 5), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
+  EXPECT_EQ(aclrtStreamAbort(consumer), ACL_SUCCESS);
+
+  aclrtEvent untied = nullptr;
+  ASSERT_EQ(aclrtCreateEventWithFlag(&untied, ACL_EVENT_TIME_LINE), ACL_SUCCESS);
+  EXPECT_EQ(aclrtResetEvent(untied, stream), ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+  EXPECT_EQ(aclrtResetEvent(NewEvent(), stream), ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+  EXPECT_EQ(aclrtResetEvent(nullptr, stream), ACL_ERROR_INVALID_PARAM);
+}
+
 TEST_F(EventTest, AnUnrecordedWaitIsAborted) {
   const aclrtStream stream = NewStream();
   aclrtEvent event = nullptr;

@@ -76,12 +76,36 @@ ACL_FUNC_VISIBILITY aclError aclrtHostUnregister(void* ptr);
 ACL_FUNC_VISIBILITY aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
                                          aclrtMemcpyKind kind);
 /* In stream order. With page-locked host memory (aclrtMallocHost, or registered as pinned) the call
- * returns at once; with other host memory it waits for the stream and returns when the copy has been
- * done, or, without a copy, with the error of an earlier task of the stream. Arguments as above.
- * 207000: host to host. Both buffers must stay until the stream has passed the copy. */
+ * returns at once; with other host memory it waits for the stream and returns when the copy has
+ * been done, or, without a copy, with the error of an earlier task of the stream. Arguments as
+ * above. 207000: host to host. Both buffers must stay until the stream has passed the copy. */
 ACL_FUNC_VISIBILITY aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src,
                                               size_t count, aclrtMemcpyKind kind,
                                               aclrtStream stream);
+/* The same; deprecated. */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpyAsyncWithCondition(void* dst, size_t destMax,
+                                                           const void* src, size_t count,
+                                                           aclrtMemcpyKind kind,
+                                                           aclrtStream stream);
+/* Many copies between host and device, all in one direction and in any order. Copy i moves sizes[i]
+ * bytes to memory that has room for destMaxs[i]. attrs[k] says for the copies from attrsIndexes[k]
+ * to before attrsIndexes[k + 1] where their memory is: the host, or the current device with its id.
+ * attrsIndexes begins with 0 and ascends. All is checked before anything is copied; `*failIndex`
+ * becomes the first copy that is wrong, SIZE_MAX if none is.
+ *   100000  a null array or `failIndex`
+ *   107000  numBatches 0, numAttrs not from 1 to numBatches, attrsIndexes out of order, memory that
+ *           is not where attrs says, both directions, sizes[i] above destMaxs[i]
+ *   207000  on the products of 910 and 310P */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatch(void** dsts, size_t* destMaxs, void** srcs,
+                                              size_t* sizes, size_t numBatches,
+                                              aclrtMemcpyBatchAttr* attrs, size_t* attrsIndexes,
+                                              size_t numAttrs, size_t* failIndex);
+/* In stream order; returns as aclrtMemcpyAsync does. */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatchAsync(void** dsts, size_t* destMaxs, void** srcs,
+                                                   size_t* sizes, size_t numBatches,
+                                                   aclrtMemcpyBatchAttr* attrs,
+                                                   size_t* attrsIndexes, size_t numAttrs,
+                                                   size_t* failIndex, aclrtStream stream);
 /* `height` rows of `width` bytes, `dpitch` and `spitch` bytes apart; width is at most either. Host
  * to device and back (100000: other kinds). */
 ACL_FUNC_VISIBILITY aclError aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, size_t spitch,

@@ -14,8 +14,8 @@ extern "C" {
 
 /* Creates a stream in the current context. 207008: the device has no more. */
 ACL_FUNC_VISIBILITY aclError aclrtCreateStream(aclrtStream* stream);
-/* `priority` from the range below, larger numbers are lowered to its end; `flag` is a combination of
- * ACL_STREAM_*, other bits are ignored. */
+/* `priority` from the range below, larger numbers are lowered to its end; `flag` is a combination
+ * of ACL_STREAM_*, other bits are ignored. */
 ACL_FUNC_VISIBILITY aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority,
                                                          uint32_t flag);
 /* Smaller numbers have priority over larger ones. */
@@ -44,8 +44,8 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamAbort(aclrtStream stream);
  * tasks and drop the queued ones, and every synchronise returns the error. Once per stream;
  * a second call gives 107000. 207000: a null stream, on the products of 910 and 310P. */
 ACL_FUNC_VISIBILITY aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode);
-/* The attribute's member of `value`. FAILURE_MODE as above; FLOAT_OVERFLOW_CHECK and CACHE_OP_INFO
- * can only be 0 here (207000); PRIORITY can only be read (207000). */
+/* The attribute's member of `value`. FAILURE_MODE as above; FLOAT_OVERFLOW_CHECK is the overflow
+ * switch; CACHE_OP_INFO can only be 0 here (207000); PRIORITY can only be read (207000). */
 ACL_FUNC_VISIBILITY aclError aclrtSetStreamAttribute(aclrtStream stream,
                                                      aclrtStreamAttr stmAttrType,
                                                      aclrtStreamAttrValue* value);
@@ -58,6 +58,43 @@ ACL_FUNC_VISIBILITY aclError aclrtGetStreamAvailableNum(uint32_t* streamCount);
 ACL_FUNC_VISIBILITY aclError aclrtStreamGetId(aclrtStream stream, int32_t* streamId);
 ACL_FUNC_VISIBILITY aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t* flags);
 ACL_FUNC_VISIBILITY aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t* priority);
+
+/* Whether overflow is detected, 1 or 0 (107000: other values). Kept and reported; where results may
+ * be infinite, which is the only mode here, there is none to detect. */
+ACL_FUNC_VISIBILITY aclError aclrtSetStreamOverflowSwitch(aclrtStream stream, uint32_t flag);
+ACL_FUNC_VISIBILITY aclError aclrtGetStreamOverflowSwitch(aclrtStream stream, uint32_t* flag);
+
+/* Calls `callback` after a stream has been created and before one is destroyed, by the functions
+ * above. Otherwise as aclrtRegDeviceStateCallback. */
+ACL_FUNC_VISIBILITY aclError aclrtRegStreamStateCallback(const char* regName,
+                                                         aclrtStreamStateCallback callback,
+                                                         void* args);
+
+/* ---- words in memory; 207000 on the products of 910 and 310P ---- */
+
+/* Queues a write of `value` to 8 bytes of device memory, aligned to 8. `flag` must be 0 (107000).
+ */
+ACL_FUNC_VISIBILITY aclError aclrtValueWrite(void* devAddr, uint64_t value, uint32_t flag,
+                                             aclrtStream stream);
+/* Queues a wait: later tasks of the stream start when the 8 bytes of device memory compare with
+ * `value` as `flag`, one of ACL_STREAM_WAIT_VALUE_*, says, whatever has written them. */
+ACL_FUNC_VISIBILITY aclError aclrtValueWait(void* devAddr, uint64_t value, uint32_t flag,
+                                            aclrtStream stream);
+
+/* ---- notifies: a record sets one, a wait takes it back; each record lets one wait pass ---- */
+
+/* `flag` is one of ACL_NOTIFY_* (107000). 207009: the device has no more. */
+ACL_FUNC_VISIBILITY aclError aclrtCreateNotify(aclrtNotify* notify, uint64_t flag);
+/* Returns at once; queued records and waits finish as queued. 107017: not a live notify. */
+ACL_FUNC_VISIBILITY aclError aclrtDestroyNotify(aclrtNotify notify);
+/* Queue a record, on a stream of any device, and a wait with reset. A wait beyond `timeout` seconds
+ * (0: none) fails as a task with 107020. */
+ACL_FUNC_VISIBILITY aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream);
+ACL_FUNC_VISIBILITY aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stream,
+                                                     uint32_t timeout);
+ACL_FUNC_VISIBILITY aclError aclrtGetNotifyId(aclrtNotify notify, uint32_t* notifyId);
+/* Resets notifies at once. */
+ACL_FUNC_VISIBILITY aclError aclrtNotifyBatchReset(aclrtNotify* notifies, size_t num);
 
 /* ---- events ---- */
 
@@ -80,6 +117,10 @@ ACL_FUNC_VISIBILITY aclError aclrtDestroyEvent(aclrtEvent event);
  * devices. */
 ACL_FUNC_VISIBILITY aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream);
 
+/* Queues a reset: the event is as before its first record. 207000: an event of
+ * aclrtCreateEventExWithFlag or without ACL_EVENT_SYNC. */
+ACL_FUNC_VISIBILITY aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream);
+
 /* State of the latest record, at once, from any device. */
 ACL_FUNC_VISIBILITY aclError aclrtQueryEventStatus(aclrtEvent event,
                                                    aclrtEventRecordedStatus* status);
@@ -96,8 +137,8 @@ ACL_FUNC_VISIBILITY aclError aclrtSynchronizeEvent(aclrtEvent event);
 ACL_FUNC_VISIBILITY aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout);
 
 /* Queues a wait: later tasks of the stream start after the event's latest record, seen from this
- * call, has completed; after any record if aclrtCreateEventWithFlag made the event. The event may be
- * another device's, except on the products of 910 and 310P (107000). 207000: an event without
+ * call, has completed; after any record if aclrtCreateEventWithFlag made the event. The event may
+ * be another device's, except on the products of 910 and 310P (107000). 207000: an event without
  * ACL_EVENT_SYNC. A wait beyond the limit of
  * aclrtSetOpWaitTimeout, or `timeout` seconds (0: none), fails as a task with 107020. */
 ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event);

@@ -118,6 +118,12 @@ typedef struct {
 } aclrtMallocConfig;
 
 typedef struct {
+  aclrtMemLocation dstLoc;
+  aclrtMemLocation srcLoc;
+  uint8_t rsv[16]; /* 0 */
+} aclrtMemcpyBatchAttr;
+
+typedef struct {
   char name[32];        /* component */
   uint64_t curMemSize;  /* bytes */
   uint64_t memPeakSize; /* bytes */
@@ -178,6 +184,11 @@ typedef enum {
 #define ACL_CONTINUE_ON_FAILURE 0x00000000U
 #define ACL_STOP_ON_FAILURE 0x00000001U
 
+#define ACL_NOTIFY_DEFAULT 0x00000000U
+#define ACL_NOTIFY_DEVICE_USE_ONLY 0x00000001U
+
+/* For aclrtValueWait: the word in memory, less the value, is not negative as a signed number;
+ * equals it; has a bit of it; or leaves out a bit that the value leaves out. */
 #define ACL_STREAM_WAIT_VALUE_GEQ 0x00000000U
 #define ACL_STREAM_WAIT_VALUE_EQ 0x00000001U
 #define ACL_STREAM_WAIT_VALUE_AND 0x00000002U
@@ -368,5 +379,7 @@ typedef struct aclrtExceptionInfo aclrtExceptionInfo;
 typedef void (*aclrtCallback)(void* userData);
 typedef void (*aclrtHostFunc)(void* args);
 typedef void (*aclrtExceptionInfoCallback)(aclrtExceptionInfo* exceptionInfo);
+typedef void (*aclrtDeviceStateCallback)(int32_t deviceId, aclrtDeviceState state, void* args);
+typedef void (*aclrtStreamStateCallback)(aclrtStream stm, aclrtStreamState state, void* args);
 
 #endif /* OPSERVE_ACL_RT_TYPES_H_ */
