@@ -44,9 +44,19 @@ bool Exists(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
+// Whether the library is there under that name, and not as a link to another one of `names` beside
+// it: one file has one name here, so that nothing is loaded and listed twice.
+bool Holds(const fs::path& directory, const char* name, absl::Span<const char* const> names) {
+  if (!Exists(directory / name)) return false;
+  std::error_code no_link;
+  const fs::path target = fs::read_symlink(directory / name, no_link);
+  if (no_link || target.has_parent_path() || target == name) return true;
+  return std::find(names.begin(), names.end(), target.string()) == names.end();
+}
+
 std::string FirstOf(const fs::path& directory, absl::Span<const char* const> names) {
   for (const char* name : names) {
-    if (Exists(directory / name)) return (directory / name).string();
+    if (Holds(directory, name, names)) return (directory / name).string();
   }
   return "";
 }
@@ -162,7 +172,8 @@ absl::StatusOr<CannLayout> FindCann(const std::string& where, EnvironmentVariabl
   }
   const size_t custom = layout.operators.size();
   for (const char* name : kOperatorLibraries) {
-    if (Exists(directory / name)) layout.operators.push_back((directory / name).string());
+    if (!Holds(directory, name, kOperatorLibraries)) continue;
+    layout.operators.push_back((directory / name).string());
   }
   if (layout.operators.size() == custom && Exists(fs::path(layout.opp) / kBuiltIn)) {
     layout.operators.push_back((fs::path(layout.opp) / kBuiltIn).string());

@@ -36,6 +36,9 @@ StreamLane::~StreamLane() {
 }
 
 uint64_t StreamLane::BeginTask() {
+  // CANN keeps all messages until they are read, those of failures that were expected too, such as
+  // the end of a limited wait. They must not stand in an answer to this task's client.
+  device_.acl().aclGetRecentErrMsg();
   absl::MutexLock lock(&mutex_);
   is_aborted_ = false;
   return ++task_;

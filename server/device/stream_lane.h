@@ -24,7 +24,8 @@ class StreamLane {
   uint32_t index() const { return index_; }  // within the device
   aclrtStream stream() const { return stream_; }
 
-  // Names what the lane does from now on, for AbortTask. Never 0, never the same twice.
+  // Names what the lane does from now on, for AbortTask. Never 0, never the same twice. Drops the
+  // runtime's unread messages of the calling thread, which runs the task.
   uint64_t BeginTask() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Waits until everything queued has run and returns its error, if any. If `timeout` or `deadline`

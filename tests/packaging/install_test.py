@@ -20,10 +20,13 @@ bin/opserved
 include/opserve/cann/acl/acl.h
 include/opserve/cann/aclnnop/aclnn_kl_div_backward.h
 include/opserve/cann/opserve/host_cann.h
+lib/opserve/host-cann/libacl_rt.so
 lib/opserve/host-cann/libascendcl.so
 lib/opserve/host-cann/libcust_opapi.so
 lib/opserve/host-cann/libnnopbase.so
 lib/opserve/host-cann/libopapi.so
+lib/opserve/host-cann/libopapi_math.so
+lib/opserve/host-cann/libopapi_nn.so
 lib/opserve/host-cann/libopserve_kernels.so
 lib/systemd/system/opserved.service
 share/bash-completion/completions/opserve

@@ -10,9 +10,12 @@
 extern "C" {
 #endif
 
-/* Starts ACL. `configPath`: a JSON file, or null or "" for none.
- *   100002  already started; harmless, but counted (aclFinalizeReference)
- *   100000  already started with another configuration, or the environment holds a malformed value
+/* Starts ACL. `configPath`: a JSON file, or null or "" for none. Of its keys err_msg_mode has an
+ * effect: "0", messages by thread (the default), or "1", messages of the process.
+ *   100002  already started; harmless, but counted (aclFinalizeReference). The configuration of the
+ *           first start stays
+ *   100000  the environment holds a malformed value
+ *   200006  another err_msg_mode
  *   100003  the file cannot be read      100006  it is not JSON of at most ten levels */
 ACL_FUNC_VISIBILITY aclError aclInit(const char* configPath);
 

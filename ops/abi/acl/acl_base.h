@@ -96,9 +96,29 @@ ACL_FUNC_VISIBILITY size_t aclDataTypeSize(aclDataType dataType);
 ACL_FUNC_VISIBILITY float aclFloat16ToFloat(aclFloat16 value);
 ACL_FUNC_VISIBILITY aclFloat16 aclFloatToFloat16(float value);
 
-/* Text of this thread's latest error, "EE1001: ..."; null if there was none since the last call.
- * Reading clears it. The text is valid until this thread's next call of this function. */
+/* Messages of this thread's errors since the last call, "EE1001: ...", newest first and a line
+ * each, at most 64; null if there are none. Reading clears them. The text is valid until this
+ * thread's next call of this function. With err_msg_mode "1" (aclInit) the messages of all threads.
+ */
 ACL_FUNC_VISIBILITY const char* aclGetRecentErrMsg(void);
+
+/* A pair of an address and a number of bytes, for interfaces that take both as one. The memory
+ * stays the caller's; it is not looked at. */
+ACL_FUNC_VISIBILITY aclDataBuffer* aclCreateDataBuffer(void* data, size_t size);
+/* 100000: null, or not a live data buffer. So for the next one. */
+ACL_FUNC_VISIBILITY aclError aclDestroyDataBuffer(const aclDataBuffer* dataBuffer);
+ACL_FUNC_VISIBILITY aclError aclUpdateDataBuffer(aclDataBuffer* dataBuffer, void* data,
+                                                 size_t size);
+/* The address, and the bytes; null and 0 for null and for what is not a live data buffer. */
+ACL_FUNC_VISIBILITY void* aclGetDataBufferAddr(const aclDataBuffer* dataBuffer);
+/* Deprecated: the low 32 bits of the size. */
+ACL_FUNC_VISIBILITY uint32_t aclGetDataBufferSize(const aclDataBuffer* dataBuffer);
+ACL_FUNC_VISIBILITY size_t aclGetDataBufferSizeV2(const aclDataBuffer* dataBuffer);
+
+/* Features that CANN and the chip have. The list is static and ascending. */
+ACL_FUNC_VISIBILITY aclError aclGetCannAttributeList(const aclCannAttr** cannAttrList, size_t* num);
+/* 1: in the list, 0: not. 100000: no such attribute. */
+ACL_FUNC_VISIBILITY aclError aclGetCannAttribute(aclCannAttr cannAttr, int32_t* value);
 
 #ifdef __cplusplus
 }

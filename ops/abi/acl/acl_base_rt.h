@@ -25,6 +25,8 @@ typedef int aclError;
 typedef void* aclrtStream;
 typedef void* aclrtEvent;
 typedef void* aclrtContext;
+typedef void* aclrtNotify;
+typedef struct aclDataBuffer aclDataBuffer;
 
 /* IEEE binary16 bits. */
 typedef uint16_t aclFloat16;

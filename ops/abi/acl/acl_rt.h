@@ -5,7 +5,8 @@
  * unless said otherwise. After an error the out parameters are unchanged and nothing has happened;
  *    aclGetRecentErrMsg says on the same thread what was wrong.
  *  - Most work on the calling thread's current context, bound by aclrtSetDevice or
- *    aclrtSetCurrentContext. Without one: 107002. A stream of another context: 107003. A stream,
+ *    aclrtSetCurrentContext. Without one: 107002. A stream of another context: 107003, but any
+ *    stream may be synchronised and queried. A null function to call back: 107000. A stream,
  *    event or context that does not exist (any more): 107017.
  *  - Calls may be made from any number of threads at once. Destroying a handle while another thread
  *    is in a call with it is the caller's mistake.

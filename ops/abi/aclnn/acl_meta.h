@@ -63,7 +63,8 @@ ACL_FUNC_VISIBILITY aclFloatArray* aclCreateFloatArray(const float* value, uint6
 ACL_FUNC_VISIBILITY aclBoolArray* aclCreateBoolArray(const bool* value, uint64_t size);
 
 /* Lists take their elements over: destroying the list destroys them. Null on failure, then the
- * elements still belong to the caller. */
+ * elements still belong to the caller. An element may be null; operators of this implementation
+ * refuse such a list with 161001. */
 ACL_FUNC_VISIBILITY aclTensorList* aclCreateTensorList(const aclTensor* const* value,
                                                        uint64_t size);
 ACL_FUNC_VISIBILITY aclScalarList* aclCreateScalarList(const aclScalar* const* value,
@@ -99,8 +100,8 @@ ACL_FUNC_VISIBILITY aclnnStatus aclGetTensorListSize(const aclTensorList* tensor
 ACL_FUNC_VISIBILITY aclnnStatus aclGetScalarListSize(const aclScalarList* scalarList,
                                                      uint64_t* size);
 
-/* The device address of a descriptor. Change it before stage one or after stage two, not between.
- */
+/* The device address of a descriptor, which may be null. Change it before stage one or after stage
+ * two, not between. */
 ACL_FUNC_VISIBILITY aclnnStatus aclSetRawTensorAddr(aclTensor* tensor, void* addr);
 ACL_FUNC_VISIBILITY aclnnStatus aclGetRawTensorAddr(const aclTensor* tensor, void** addr);
 
@@ -113,9 +114,10 @@ ACL_FUNC_VISIBILITY aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* exe
  * Work already queued is not affected. */
 ACL_FUNC_VISIBILITY aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor);
 
-/* Change a device address for the executor's next stage two. `index` counts the operator's inputs,
- * its outputs, or its inputs followed by its outputs. `tensor` is the descriptor given to stage
- * one for it. 561103: a null pointer, or the executor is not alive; 161002: no such index. */
+/* Change a device address for the executor's next stage two, and in the descriptor `tensor`.
+ * `index` counts the operator's inputs, its outputs, or its inputs followed by its outputs.
+ * `tensor` is the descriptor given to stage one for it, `addr` may be null. 561103: a null executor
+ * or tensor, or the executor is not alive; 161002: no such index, or the tensor is not alive. */
 ACL_FUNC_VISIBILITY aclnnStatus aclSetInputTensorAddr(aclOpExecutor* executor, const size_t index,
                                                       aclTensor* tensor, void* addr);
 ACL_FUNC_VISIBILITY aclnnStatus aclSetOutputTensorAddr(aclOpExecutor* executor, const size_t index,

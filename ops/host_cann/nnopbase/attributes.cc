@@ -1,6 +1,7 @@
 #include "ops/host_cann/nnopbase/attributes.h"
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -61,11 +62,10 @@ List* CreateList(const char* function, const Element* const* values, uint64_t si
   if (list == nullptr) return nullptr;
   const std::shared_ptr<const List> created = FindHandle(list);
   for (const Element* element : created->values) {
-    if (FindHandle(element) == nullptr) {
-      RemoveHandle(list);
-      Fail(ACLNN_ERR_PARAM_INVALID, absl::StrCat(function, ": an element is null or not alive"));
-      return nullptr;
-    }
+    if (element == nullptr || FindHandle(element) != nullptr) continue;
+    RemoveHandle(list);
+    Fail(ACLNN_ERR_PARAM_INVALID, absl::StrCat(function, ": an element is not alive"));
+    return nullptr;
   }
   return list;
 }
@@ -82,7 +82,9 @@ aclnnStatus DestroyList(const char* function, const List* handle) {
   const std::shared_ptr<List> list = FindHandle(handle);
   const aclnnStatus status = Destroy(function, handle);
   if (status != ACLNN_SUCCESS || list == nullptr) return status;
-  for (const auto* element : list->values) RemoveHandle(element);
+  for (const auto* element : list->values) {
+    if (element != nullptr) RemoveHandle(element);
+  }
   return ACLNN_SUCCESS;
 }
 
@@ -106,6 +108,13 @@ T Load(const aclScalar& scalar) {
   T value;
   std::memcpy(&value, scalar.bytes, sizeof(value));
   return value;
+}
+
+template <typename List>
+bool HasNull(const List* handle) {
+  const std::shared_ptr<List> list = FindHandle(handle);
+  return list != nullptr &&
+         std::find(list->values.begin(), list->values.end(), nullptr) != list->values.end();
 }
 
 // False: the handle is not alive.
@@ -191,6 +200,15 @@ bool ReadTensorList(const aclTensorList* handle, TensorGroup* tensors) {
   }
   return true;
 }
+
+std::shared_ptr<aclTensor> FindListTensor(const aclTensorList* handle, size_t index) {
+  const std::shared_ptr<aclTensorList> list = FindHandle(handle);
+  if (list == nullptr || index >= list->values.size()) return nullptr;
+  return FindHandle(list->values[index]);
+}
+
+bool HasNullElement(const aclTensorList* handle) { return HasNull(handle); }
+bool HasNullElement(const aclScalarList* handle) { return HasNull(handle); }
 
 }  // namespace opserve::host_cann
 

@@ -15,7 +15,7 @@ namespace opserve::host_cann {
 using TensorGroup = absl::InlinedVector<std::shared_ptr<const aclTensor>, 1>;
 
 // Each appends to its result, which is empty, and is false if the handle, or one in its list, is
-// not alive, or a scalar is of a dtype that no operator takes.
+// not alive or null, or a scalar is of a dtype that no operator takes.
 __attribute__((visibility("default"))) bool ReadScalar(const aclScalar* handle,
                                                        catalog::Scalar* scalar);
 __attribute__((visibility("default"))) bool ReadIntArray(const aclIntArray* handle,
@@ -28,5 +28,12 @@ __attribute__((visibility("default"))) bool ReadScalarList(const aclScalarList* 
                                                            std::vector<double>* values);
 __attribute__((visibility("default"))) bool ReadTensorList(const aclTensorList* handle,
                                                            TensorGroup* tensors);
+
+// The tensor at `index` of a list. Null: the list is not alive, or has no live tensor there.
+std::shared_ptr<aclTensor> FindListTensor(const aclTensorList* handle, size_t index);
+
+// Whether a live list has a null element.
+__attribute__((visibility("default"))) bool HasNullElement(const aclTensorList* handle);
+__attribute__((visibility("default"))) bool HasNullElement(const aclScalarList* handle);
 
 }  // namespace opserve::host_cann

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "aclnn/opdev/op_errno.h"
+#include "ops/host_cann/nnopbase/attributes.h"
 #include "ops/host_cann/nnopbase/executor_state.h"
 #include "ops/host_cann/nnopbase/live_handles.h"
 #include "ops/host_cann/nnopbase/status.h"
@@ -14,14 +15,14 @@ namespace {
 // The tensors that an index counts.
 enum class Operands { kInputs, kOutputs, kAll };
 
-// The executor of a call whose pointers must not be null; null with `*status` set if it cannot go
-// on.
+// The executor of a call whose executor and tensor must not be null; null with `*status` set if it
+// cannot go on.
 std::shared_ptr<aclOpExecutor> Enter(const char* function, aclOpExecutor* executor,
-                                     const void* tensor, const void* address, aclnnStatus* status) {
+                                     const void* tensor, aclnnStatus* status) {
   *status = EnterCall(function);
   if (*status != ACLNN_SUCCESS) return nullptr;
   std::shared_ptr<aclOpExecutor> live = FindHandle(executor);
-  if (live == nullptr || tensor == nullptr || address == nullptr) {
+  if (live == nullptr || tensor == nullptr) {
     *status = Fail(ACLNN_ERR_INNER_NULLPTR,
                    absl::StrCat(function, ": an argument is null, or the executor not alive"));
     return nullptr;
@@ -45,8 +46,12 @@ OperandGroup* FindParameter(aclOpExecutor& executor, Operands operands, size_t i
 aclnnStatus SetAddress(const char* function, aclOpExecutor* executor, Operands operands,
                        size_t index, const aclTensor* tensor, void* address) {
   aclnnStatus status;
-  const auto live = Enter(function, executor, tensor, address, &status);
+  const auto live = Enter(function, executor, tensor, &status);
   if (live == nullptr) return status;
+  const std::shared_ptr<aclTensor> descriptor = FindHandle(tensor);
+  if (descriptor == nullptr) {
+    return Fail(ACLNN_ERR_PARAM_INVALID, absl::StrCat(function, ": argument tensor is not alive"));
+  }
 
   MutexLock lock(live->mutex);
   OperandGroup* const parameter = FindParameter(*live, operands, index);
@@ -57,6 +62,7 @@ aclnnStatus SetAddress(const char* function, aclOpExecutor* executor, Operands o
                              " outputs, and this one is a list or null, or there is none"));
   }
   parameter->operands.front().data = address;
+  descriptor->data = address;
   return ACLNN_SUCCESS;
 }
 
@@ -64,7 +70,7 @@ aclnnStatus SetListAddress(const char* function, aclOpExecutor* executor, Operan
                            size_t parameter_index, size_t index, const aclTensorList* tensors,
                            void* address) {
   aclnnStatus status;
-  const auto live = Enter(function, executor, tensors, address, &status);
+  const auto live = Enter(function, executor, tensors, &status);
   if (live == nullptr) return status;
 
   MutexLock lock(live->mutex);
@@ -79,7 +85,13 @@ aclnnStatus SetListAddress(const char* function, aclOpExecutor* executor, Operan
                 absl::StrCat(function, ": argument relativeIndex: ", index, ", but the list has ",
                              parameter->operands.size(), " tensors"));
   }
+  const std::shared_ptr<aclTensor> descriptor = FindListTensor(tensors, index);
+  if (descriptor == nullptr) {
+    return Fail(ACLNN_ERR_PARAM_INVALID,
+                absl::StrCat(function, ": argument tensors: has no live tensor ", index));
+  }
   parameter->operands[index].data = address;
+  descriptor->data = address;
   return ACLNN_SUCCESS;
 }
 

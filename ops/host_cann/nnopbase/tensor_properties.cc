@@ -88,7 +88,7 @@ aclnnStatus aclGetRawTensorAddr(const aclTensor* tensor, void** addr) {
 
 aclnnStatus aclSetRawTensorAddr(aclTensor* tensor, void* addr) {
   aclnnStatus status;
-  const auto live = Enter(__func__, tensor, /*results_given=*/addr != nullptr, &status);
+  const auto live = Enter(__func__, tensor, /*results_given=*/true, &status);
   if (live == nullptr) return status;
   live->data = addr;
   return ACLNN_SUCCESS;

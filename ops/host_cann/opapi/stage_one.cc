@@ -118,6 +118,10 @@ class StageOne {
     return Refuse(ACLNN_ERR_PARAM_INVALID, name, text);
   }
 
+  bool NullElement(const ArgumentDescriptor& argument) {
+    return Refuse(ACLNN_ERR_PARAM_NULLPTR, argument.vendor, "an element of the list is null");
+  }
+
   bool RefuseAs(const catalog::Problem& problem) {
     return Refuse(problem.is_missing ? ACLNN_ERR_PARAM_NULLPTR : ACLNN_ERR_PARAM_INVALID,
                   problem.argument, problem.text);
@@ -178,7 +182,9 @@ class StageOne {
   bool ReadTensors(const ArgumentDescriptor& argument, const void* pointer) {
     TensorGroup group;
     if (argument.kind == ArgumentKind::kTensorList) {
-      if (!ReadTensorList(static_cast<const aclTensorList*>(pointer), &group)) {
+      const auto* const list = static_cast<const aclTensorList*>(pointer);
+      if (HasNullElement(list)) return NullElement(argument);
+      if (!ReadTensorList(list, &group)) {
         return Invalid(argument.vendor, "the list or one of its tensors is not alive");
       }
     } else {
@@ -217,6 +223,9 @@ class StageOne {
             ReadScalar(static_cast<const aclScalar*>(pointer), &value.emplace<catalog::Scalar>());
         break;
       case ArgumentKind::kScalarList:
+        if (HasNullElement(static_cast<const aclScalarList*>(pointer))) {
+          return NullElement(argument);
+        }
         is_alive = ReadScalarList(static_cast<const aclScalarList*>(pointer),
                                   &value.emplace<std::vector<double>>());
         break;

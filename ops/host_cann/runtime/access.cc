@@ -17,7 +17,7 @@ aclError Refuse(std::string_view argument, size_t bytes, std::string_view proble
 BlockPtr FindDeviceMemory(const Device& device, const void* address, size_t bytes) {
   BlockPtr block = Runtime::Get().memory().FindOwned(address);
   if (block == nullptr || block->kind != MemoryBlock::Kind::kDevice) return nullptr;
-  if (block->device != device.id() || !block->Contains(address, bytes)) return nullptr;
+  if (!device.Reaches(block->device) || !block->Contains(address, bytes)) return nullptr;
   return block;
 }
 
@@ -36,10 +36,10 @@ aclError CheckDeviceMemory(const Device& device, const void* address, size_t byt
   if (block == nullptr || block->kind != MemoryBlock::Kind::kDevice) {
     return Refuse(argument, bytes, "is not live device memory");
   }
-  if (block->device != device.id()) {
-    return Refuse(
-        argument, bytes,
-        Concat("is memory of device ", block->device, ", the current one is ", device.id()));
+  if (!device.Reaches(block->device)) {
+    return Refuse(argument, bytes,
+                  Concat("is memory of device ", block->device, ", the current one is ",
+                         device.id(), " and has no peer access to it"));
   }
   const size_t room = block->end() - reinterpret_cast<uintptr_t>(address);
   return Refuse(argument, bytes,

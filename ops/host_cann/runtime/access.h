@@ -9,7 +9,8 @@
 
 namespace opserve::host_cann {
 
-// Live device memory of `device` that holds all of [address, address + bytes); null otherwise.
+// Live memory of `device`, or of a peer that it may use, that holds all of
+// [address, address + bytes); null otherwise.
 BlockPtr FindDeviceMemory(const Device& device, const void* address, size_t bytes);
 
 // The same, or host memory registered for the device's kernels.

@@ -14,6 +14,16 @@ std::shared_ptr<Context>& BoundContext() {
   return context;
 }
 
+// The stream of a handle and the calling thread's context, which must exist.
+aclError FindStreamOfAnyContext(aclrtStream handle, std::shared_ptr<Context>* context,
+                                std::shared_ptr<Stream>* stream) {
+  RETURN_IF_FAILED(CurrentContext(context));
+  *stream =
+      handle == nullptr ? (*context)->default_stream() : Runtime::Get().streams().Find(handle);
+  if (*stream != nullptr) return ACL_SUCCESS;
+  return Fail(ACL_ERROR_RT_INVALID_HANDLE, kBadArgument, "stream is not a live stream");
+}
+
 }  // namespace
 
 void BindContext(std::shared_ptr<Context> context) { BoundContext() = std::move(context); }
@@ -42,17 +52,22 @@ aclError UsableContext(std::shared_ptr<Context>* context) {
 
 aclError FindStream(aclrtStream handle, std::shared_ptr<Stream>* stream) {
   std::shared_ptr<Context> context;
-  RETURN_IF_FAILED(CurrentContext(&context));
-  std::shared_ptr<Stream> found =
-      handle == nullptr ? context->default_stream() : Runtime::Get().streams().Find(handle);
-  if (found == nullptr) {
-    return Fail(ACL_ERROR_RT_INVALID_HANDLE, kBadArgument, "stream is not a live stream");
-  }
+  std::shared_ptr<Stream> found;
+  RETURN_IF_FAILED(FindStreamOfAnyContext(handle, &context, &found));
   if (found->context() != context) {
     return Fail(ACL_ERROR_RT_STREAM_CONTEXT, kWrongContext,
                 Concat("stream ", found->id(), " of device ", found->device().id(),
                        " does not belong to this thread's context"));
   }
+  *stream = std::move(found);
+  return ACL_SUCCESS;
+}
+
+aclError UsableStreamOfAnyContext(aclrtStream handle, std::shared_ptr<Stream>* stream) {
+  std::shared_ptr<Context> context;
+  std::shared_ptr<Stream> found;
+  RETURN_IF_FAILED(FindStreamOfAnyContext(handle, &context, &found));
+  RETURN_IF_FAILED(found->device().CheckUsable());
   *stream = std::move(found);
   return ACL_SUCCESS;
 }

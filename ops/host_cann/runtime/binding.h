@@ -19,6 +19,8 @@ aclError UsableContext(std::shared_ptr<Context>* context);
 // The stream of a handle (null: the default stream), to queue work on or wait for. 107017: no such
 // stream. 107003: of another context. Otherwise as UsableContext.
 aclError UsableStream(aclrtStream handle, std::shared_ptr<Stream>* stream);
+// The same to wait for a stream or to ask for its state, from any context.
+aclError UsableStreamOfAnyContext(aclrtStream handle, std::shared_ptr<Stream>* stream);
 // The same for questions that a lost device can answer too.
 aclError FindStream(aclrtStream handle, std::shared_ptr<Stream>* stream);
 

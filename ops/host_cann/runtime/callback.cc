@@ -94,7 +94,7 @@ aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream) {
 aclError aclrtLaunchCallback(aclrtCallback fn, void* userData, aclrtCallbackBlockType blockType,
                              aclrtStream stream) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  RETURN_IF_FAILED(RequireNotNull(reinterpret_cast<const void*>(fn), "fn"));
+  RETURN_IF_FAILED(RequireCallback(reinterpret_cast<const void*>(fn), "fn"));
   if (blockType != ACL_CALLBACK_NO_BLOCK && blockType != ACL_CALLBACK_BLOCK) {
     return Fail(ACL_ERROR_INVALID_PARAM, kBadValue,
                 Concat("blockType is ", static_cast<int>(blockType), ", must be 0 or 1"));
@@ -121,7 +121,7 @@ aclError aclrtProcessReport(int32_t timeout) {
 
 aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void* args) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  RETURN_IF_FAILED(RequireNotNull(reinterpret_cast<const void*>(fn), "fn"));
+  RETURN_IF_FAILED(RequireCallback(reinterpret_cast<const void*>(fn), "fn"));
   std::shared_ptr<Stream> target;
   RETURN_IF_FAILED(UsableStream(stream, &target));
   if (target->subscription() != nullptr) {

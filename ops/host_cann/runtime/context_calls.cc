@@ -3,6 +3,7 @@
 #include "ops/host_cann/runtime/binding.h"
 #include "ops/host_cann/runtime/error.h"
 #include "ops/host_cann/runtime/launch.h"
+#include "ops/host_cann/runtime/state_callbacks.h"
 #include "ops/host_cann/runtime/text.h"
 
 namespace opserve::host_cann {
@@ -33,9 +34,11 @@ aclError aclrtSetDevice(int32_t deviceId) {
   RETURN_IF_FAILED(EnterCall(__func__));
   Device* device = nullptr;
   RETURN_IF_FAILED(FindDevice(deviceId, &device));
+  ReportDeviceState(deviceId, ACL_RT_DEVICE_STATE_SET_PRE);
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(device->Set(&context));
   BindContext(std::move(context));
+  ReportDeviceState(deviceId, ACL_RT_DEVICE_STATE_SET_POST);
   return ACL_SUCCESS;
 }
 
@@ -91,7 +94,7 @@ aclError aclrtDestroyContext(aclrtContext context) {
   std::shared_ptr<Context> found;
   RETURN_IF_FAILED(FindContext(context, &found));
   if (found->is_default()) {
-    return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
+    return Fail(ACL_ERROR_RT_CONTEXT_NULL, kWrongContext,
                 "context is a default context, which ends with aclrtResetDevice");
   }
   RETURN_IF_FAILED(found->device().CheckUsable());

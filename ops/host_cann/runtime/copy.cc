@@ -6,6 +6,7 @@
 #include "acl/acl.h"
 #include "ops/host_cann/runtime/access.h"
 #include "ops/host_cann/runtime/binding.h"
+#include "ops/host_cann/runtime/copy.h"
 #include "ops/host_cann/runtime/copy_task.h"
 #include "ops/host_cann/runtime/error.h"
 #include "ops/host_cann/runtime/launch.h"
@@ -13,26 +14,6 @@
 
 namespace opserve::host_cann {
 namespace {
-
-aclError CheckRoom(size_t count, size_t room, std::string_view name) {
-  if (count <= room) return ACL_SUCCESS;
-  return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
-              Concat("count is ", count, ", must be at most ", name, ", which is ", room));
-}
-
-bool IsDeviceMemory(const void* address) {
-  const BlockPtr block = Runtime::Get().memory().FindOwned(address);
-  return block != nullptr && block->kind == MemoryBlock::Kind::kDevice &&
-         block->Contains(address, 1);
-}
-
-// The direction that the addresses say.
-aclrtMemcpyKind InferKind(const void* dst, const void* src) {
-  if (IsDeviceMemory(dst)) {
-    return IsDeviceMemory(src) ? ACL_MEMCPY_DEVICE_TO_DEVICE : ACL_MEMCPY_HOST_TO_DEVICE;
-  }
-  return IsDeviceMemory(src) ? ACL_MEMCPY_DEVICE_TO_HOST : ACL_MEMCPY_HOST_TO_HOST;
-}
 
 bool ToDevice(aclrtMemcpyKind kind) {
   return kind == ACL_MEMCPY_HOST_TO_DEVICE || kind == ACL_MEMCPY_DEVICE_TO_DEVICE ||
@@ -43,7 +24,15 @@ bool FromDevice(aclrtMemcpyKind kind) {
   return kind == ACL_MEMCPY_DEVICE_TO_HOST || kind == ACL_MEMCPY_DEVICE_TO_DEVICE;
 }
 
-// Fills in which sides are device memory and checks both. `kind` is 0 to 3 or 5.
+// Whether the host side of the copy may be used after the call has returned.
+bool MayRunLater(const Copy& copy) {
+  MemoryTable& memory = Runtime::Get().memory();
+  return (copy.to_device || memory.IsPinned(copy.dst, copy.Span(copy.dst_pitch))) &&
+         (copy.from_device || memory.IsPinned(copy.src, copy.Span(copy.src_pitch)));
+}
+
+}  // namespace
+
 aclError ResolveSides(const Device& device, aclrtMemcpyKind kind, Copy* copy) {
   copy->to_device = ToDevice(kind);
   copy->from_device = FromDevice(kind);
@@ -55,32 +44,87 @@ aclError ResolveSides(const Device& device, aclrtMemcpyKind kind, Copy* copy) {
                            : CheckHostMemory(copy->src, src_bytes, "src");
 }
 
+aclError SubmitCopy(Stream& stream, Copy copy) {
+  copy.host_is_pinned = MayRunLater(copy);
+  if (copy.host_is_pinned) return stream.Enqueue(MakeCopyTask(copy));
+  // The call waits for the stream, so it is the one that reports an earlier task's failure. It then
+  // copies nothing: the source may be what that task should have computed.
+  RETURN_IF_FAILED(stream.Wait(std::nullopt));
+  RETURN_IF_FAILED(stream.TakeError());
+  return stream.RunInOrder(MakeCopyTask(copy));
+}
+
+aclError CopyNow(Context& context, const Copy& copy) {
+  const TaskResult result = CopyChecked(context.device(), copy);
+  if (result.code != ACL_SUCCESS) return Fail(result.code, kInternal, result.text);
+  return ACL_SUCCESS;
+}
+
+namespace {
+
+aclError CheckRoom(size_t count, size_t room, std::string_view name) {
+  if (count <= room) return ACL_SUCCESS;
+  return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
+              Concat("count is ", count, ", must be at most ", name, ", which is ", room));
+}
+
+// What the runtime knows of an address.
+enum class Place { kUnknown, kDevice, kPageLocked };
+
+Place PlaceOf(const void* address) {
+  MemoryTable& memory = Runtime::Get().memory();
+  const BlockPtr block = memory.FindOwned(address);
+  if (block != nullptr && block->kind == MemoryBlock::Kind::kDevice &&
+      block->Contains(address, 1)) {
+    return Place::kDevice;
+  }
+  return memory.IsPinned(address, 1) ? Place::kPageLocked : Place::kUnknown;
+}
+
+// The direction of a copy: that of the addresses where `kind` leaves it to them, or where both are
+// known, which makes good a wrong `kind`.
+aclrtMemcpyKind ActualKind(aclrtMemcpyKind kind, const void* dst, const void* src) {
+  if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) return kind;
+  const Place to = PlaceOf(dst);
+  const Place from = PlaceOf(src);
+  if (kind != ACL_MEMCPY_DEFAULT && (to == Place::kUnknown || from == Place::kUnknown)) return kind;
+  if (to == Place::kDevice) {
+    return from == Place::kDevice ? ACL_MEMCPY_DEVICE_TO_DEVICE : ACL_MEMCPY_HOST_TO_DEVICE;
+  }
+  return from == Place::kDevice ? ACL_MEMCPY_DEVICE_TO_HOST : ACL_MEMCPY_HOST_TO_HOST;
+}
+
 aclError UnsupportedKind(aclrtMemcpyKind kind, std::string_view allowed) {
   return Fail(ACL_ERROR_INVALID_PARAM, kBadValue,
               Concat("kind is ", static_cast<int>(kind), ", must be ", allowed));
 }
 
-// Whether the host side of the copy may be used after the call has returned.
-bool MayRunLater(const Copy& copy) {
-  MemoryTable& memory = Runtime::Get().memory();
-  return (copy.to_device || memory.IsPinned(copy.dst, copy.Span(copy.dst_pitch))) &&
-         (copy.from_device || memory.IsPinned(copy.src, copy.Span(copy.src_pitch)));
+// The arguments of a copy of at least one byte, addresses apart.
+aclError CheckCopy(void* dst, size_t room, const void* src, size_t count, aclrtMemcpyKind kind) {
+  RETURN_IF_FAILED(RequireNotNull(dst, "dst"));
+  RETURN_IF_FAILED(RequireNotNull(src, "src"));
+  if (kind < ACL_MEMCPY_HOST_TO_HOST || kind > ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) {
+    return UnsupportedKind(kind, "0 to 5");
+  }
+  return CheckRoom(count, room, "destMax");
 }
 
-aclError Submit(Stream& stream, Copy copy) {
-  copy.host_is_pinned = MayRunLater(copy);
-  if (copy.host_is_pinned) return stream.Enqueue(MakeCopyTask(copy));
-  return stream.RunInOrder(MakeCopyTask(copy));
-}
-
-// At once, on the calling thread. Reports an error of the default stream first, as a synchronising
-// call does.
-aclError CopyNow(Context& context, const Copy& copy) {
-  const std::shared_ptr<Stream> stream = context.default_stream();
-  if (stream != nullptr) RETURN_IF_FAILED(stream->TakeError());
-  const TaskResult result = CopyChecked(context.device(), copy);
-  if (result.code != ACL_SUCCESS) return Fail(result.code, kInternal, result.text);
-  return ACL_SUCCESS;
+aclError CopyInStream(void* dst, size_t room, const void* src, size_t count, aclrtMemcpyKind kind,
+                      aclrtStream stream) {
+  if (count == 0) return ACL_SUCCESS;
+  RETURN_IF_FAILED(CheckCopy(dst, room, src, count, kind));
+  std::shared_ptr<Stream> target;
+  RETURN_IF_FAILED(UsableStream(stream, &target));
+  if (dst == src) return ACL_SUCCESS;
+  kind = ActualKind(kind, dst, src);
+  if (kind == ACL_MEMCPY_HOST_TO_HOST) {
+    return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
+                "copies from host to host are not asynchronous");
+  }
+  Copy copy = Copy::Bytes(dst, src, count);
+  RETURN_IF_FAILED(ResolveSides(target->device(), kind, &copy));
+  if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) return target->Enqueue(MakeBufferedCopyTask(copy));
+  return SubmitCopy(*target, copy);
 }
 
 aclError FillArguments(void* devPtr, size_t maxCount, size_t count) {
@@ -111,16 +155,12 @@ using namespace opserve::host_cann;
 aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
                      aclrtMemcpyKind kind) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  if (kind < ACL_MEMCPY_HOST_TO_HOST || kind > ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) {
-    return UnsupportedKind(kind, "0 to 5");
-  }
+  if (count == 0) return ACL_SUCCESS;
+  RETURN_IF_FAILED(CheckCopy(dst, destMax, src, count, kind));
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(UsableContext(&context));
-  if (count == 0) return ACL_SUCCESS;
-  RETURN_IF_FAILED(RequireNotNull(dst, "dst"));
-  RETURN_IF_FAILED(RequireNotNull(src, "src"));
-  RETURN_IF_FAILED(CheckRoom(count, destMax, "destMax"));
-  if (kind == ACL_MEMCPY_DEFAULT) kind = InferKind(dst, src);
+  if (dst == src) return ACL_SUCCESS;
+  kind = ActualKind(kind, dst, src);
   Copy copy = Copy::Bytes(dst, src, count);
   RETURN_IF_FAILED(ResolveSides(context->device(), kind, &copy));
   return CopyNow(*context, copy);
@@ -129,25 +169,13 @@ aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
 aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t count,
                           aclrtMemcpyKind kind, aclrtStream stream) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  if (kind < ACL_MEMCPY_HOST_TO_HOST || kind > ACL_MEMCPY_INNER_DEVICE_TO_DEVICE) {
-    return UnsupportedKind(kind, "0 to 6");
-  }
-  std::shared_ptr<Stream> target;
-  RETURN_IF_FAILED(UsableStream(stream, &target));
-  if (kind == ACL_MEMCPY_INNER_DEVICE_TO_DEVICE) kind = ACL_MEMCPY_DEVICE_TO_DEVICE;
-  if (count == 0 && kind != ACL_MEMCPY_HOST_TO_HOST) return ACL_SUCCESS;
-  RETURN_IF_FAILED(RequireNotNull(dst, "dst"));
-  RETURN_IF_FAILED(RequireNotNull(src, "src"));
-  RETURN_IF_FAILED(CheckRoom(count, destMax, "destMax"));
-  if (kind == ACL_MEMCPY_DEFAULT) kind = InferKind(dst, src);
-  if (kind == ACL_MEMCPY_HOST_TO_HOST) {
-    return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
-                "copies from host to host are not asynchronous");
-  }
-  Copy copy = Copy::Bytes(dst, src, count);
-  RETURN_IF_FAILED(ResolveSides(target->device(), kind, &copy));
-  if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) return target->Enqueue(MakeBufferedCopyTask(copy));
-  return Submit(*target, copy);
+  return CopyInStream(dst, destMax, src, count, kind, stream);
+}
+
+aclError aclrtMemcpyAsyncWithCondition(void* dst, size_t destMax, const void* src, size_t count,
+                                       aclrtMemcpyKind kind, aclrtStream stream) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  return CopyInStream(dst, destMax, src, count, kind, stream);
 }
 
 aclError aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width,
@@ -191,11 +219,12 @@ aclError aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src, size_t sp
   if (width == 0 || height == 0) return ACL_SUCCESS;
   Copy copy{dst, src, dpitch, spitch, width, height};
   RETURN_IF_FAILED(ResolveSides(target->device(), kind, &copy));
-  return Submit(*target, copy);
+  return SubmitCopy(*target, copy);
 }
 
 aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) {
   RETURN_IF_FAILED(EnterCall(__func__));
+  if (count == 0) return ACL_SUCCESS;
   RETURN_IF_FAILED(FillArguments(devPtr, maxCount, count));
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(UsableContext(&context));
@@ -207,6 +236,7 @@ aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count)
 aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t count,
                           aclrtStream stream) {
   RETURN_IF_FAILED(EnterCall(__func__));
+  if (count == 0) return ACL_SUCCESS;
   RETURN_IF_FAILED(FillArguments(devPtr, maxCount, count));
   std::shared_ptr<Stream> target;
   RETURN_IF_FAILED(UsableStream(stream, &target));

@@ -2,6 +2,7 @@
 
 #include "ops/host_cann/runtime/error.h"
 #include "ops/host_cann/runtime/runtime.h"
+#include "ops/host_cann/runtime/state_callbacks.h"
 #include "ops/host_cann/runtime/text.h"
 
 namespace opserve::host_cann {
@@ -43,8 +44,11 @@ aclError Device::Reset() {
   }
   RETURN_IF_FAILED(CheckNotLost());
   if (--uses_ > 0) return ACL_SUCCESS;
+  force_allowed_ = false;
+  ReportDeviceState(id_, ACL_RT_DEVICE_STATE_RESET_PRE);
   for (const std::shared_ptr<Stream>& stream : AllStreams()) stream->Wait(std::nullopt);
   ReleaseEverything();
+  ReportDeviceState(id_, ACL_RT_DEVICE_STATE_RESET_POST);
   return ACL_SUCCESS;
 }
 
@@ -52,14 +56,16 @@ aclError Device::ResetForce() {
   MutexLock lifecycle(lifecycle_mutex_);
   if (!force_allowed_) {
     return Fail(ACL_ERROR_RT_CONTEXT_RELEASE_ERROR, kCallOrder,
-                Concat("device ", id_, " has not been set since its last forced reset"));
+                Concat("device ", id_, " has not been set since it was released"));
   }
   force_allowed_ = false;
   uses_ = 0;
+  ReportDeviceState(id_, ACL_RT_DEVICE_STATE_RESET_PRE);
   const std::vector<std::shared_ptr<Stream>> streams = AllStreams();
   for (const std::shared_ptr<Stream>& stream : streams) stream->ReleaseHangs();
   for (const std::shared_ptr<Stream>& stream : streams) stream->Wait(std::nullopt);
   ReleaseEverything();
+  ReportDeviceState(id_, ACL_RT_DEVICE_STATE_RESET_POST);
   MutexLock lock(mutex_);
   if (resets_to_recover_ > 0 && --resets_to_recover_ == 0) lost_code_ = ACL_SUCCESS;
   return ACL_SUCCESS;
@@ -76,6 +82,8 @@ void Device::ReleaseEverything() {
   for (const std::shared_ptr<Context>& context : closed) context->Close();
   runtime.ForgetDevice(*this);
   last_fault_ = ACL_SUCCESS;
+  peers_ = 0;
+  core_limits.Reset();
 }
 
 std::shared_ptr<Context> Device::CreateContext() {

@@ -53,6 +53,7 @@ class Device {
         memory_(memory_bytes),
         streams_(generation.max_streams),
         events_(generation.max_events),
+        notifies_(generation.max_notifies),
         cores_(num_cores) {}
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -61,6 +62,7 @@ class Device {
   int32_t physical_id() const { return physical_id_; }
   Quota& memory() { return memory_; }
   Quota& events() { return events_; }
+  Quota& notifies() { return notifies_; }
   Quota& streams() { return streams_; }
   CorePool& cores() { return cores_; }
 
@@ -85,6 +87,19 @@ class Device {
   // Takes one of the device's streams and returns its id. None: they are used up.
   std::optional<int32_t> TakeStream();
   void ReturnStream() { streams_.Return(1); }
+
+  // ---- settings that end with a release ----
+
+  // Whether tasks of this device may use memory of the device with that id.
+  bool Reaches(int32_t device_id) const {
+    return device_id == id_ || (peers_.load(std::memory_order_relaxed) >> device_id & 1) != 0;
+  }
+  void SetPeer(int32_t device_id, bool enabled) {
+    const uint64_t bit = uint64_t{1} << device_id;
+    enabled ? peers_.fetch_or(bit) : peers_.fetch_and(~bit);
+  }
+
+  CoreLimits core_limits;
 
   // ---- health ----
 
@@ -119,17 +134,19 @@ class Device {
   Quota memory_;
   Quota streams_;  // default streams included
   Quota events_;
+  Quota notifies_;
   CorePool cores_;
 
   std::atomic<aclError> lost_code_{ACL_SUCCESS};
   std::atomic<aclError> last_fault_{ACL_SUCCESS};
   std::atomic<int> aborts_under_way_{0};
+  std::atomic<uint64_t> peers_{0};  // by device id, of which there are at most 64
   std::atomic<int32_t> next_stream_id_{0};
 
   // Held over whole sets and resets, which wait for tasks: a set waits for a reset.
   Mutex lifecycle_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   uint64_t uses_ ABSL_GUARDED_BY(lifecycle_mutex_) = 0;
-  bool force_allowed_ ABSL_GUARDED_BY(lifecycle_mutex_) = false;  // set since the last forced reset
+  bool force_allowed_ ABSL_GUARDED_BY(lifecycle_mutex_) = false;  // set since its last release
 
   Mutex mutex_;
   std::shared_ptr<Context> default_context_ ABSL_GUARDED_BY(mutex_);

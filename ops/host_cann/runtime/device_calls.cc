@@ -1,9 +1,12 @@
 // What devices are and how they are: attributes, identity, health.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 #include "acl/acl.h"
 #include "ops/host_cann/runtime/binding.h"
+#include "ops/host_cann/runtime/core_numbers.h"
 #include "ops/host_cann/runtime/error.h"
 #include "ops/host_cann/runtime/launch.h"
 #include "ops/host_cann/runtime/text.h"
@@ -12,8 +15,6 @@ namespace opserve::host_cann {
 namespace {
 
 // As on an Ascend910B3, whatever the host CANN stands in for.
-constexpr int64_t kCubeCores = 20;
-constexpr int64_t kVectorCores = 40;
 constexpr int64_t kL2Bytes = int64_t{192} << 20;
 
 struct Attribute {
@@ -56,6 +57,14 @@ aclError FindAttribute(Device& device, aclrtDevAttr attr, int64_t* value) {
   }
   return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
               Concat(CurrentSoc().name, " has no attribute ", static_cast<int>(attr)));
+}
+
+// Features of CANN with the newer chips. The documents name none for the others.
+constexpr aclCannAttr kCannAttributes[] = {ACL_CANN_ATTR_INF_NAN, ACL_CANN_ATTR_BF16,
+                                           ACL_CANN_ATTR_JIT_COMPILE};
+
+size_t NumCannAttributes() {
+  return CurrentSoc().generation->computes_bf16 ? std::size(kCannAttributes) : 0;
 }
 
 aclError FindHealthyDevice(int64_t id, Device** device) {
@@ -121,6 +130,27 @@ aclError aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo deviceInfo, int
   }
   return Fail(ACL_ERROR_INVALID_PARAM, kBadValue,
               Concat("deviceInfo is ", static_cast<int>(deviceInfo), ", must be 0 to 2"));
+}
+
+aclError aclGetCannAttributeList(const aclCannAttr** cannAttrList, size_t* num) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(cannAttrList, "cannAttrList"));
+  RETURN_IF_FAILED(RequireNotNull(num, "num"));
+  *cannAttrList = kCannAttributes;
+  *num = NumCannAttributes();
+  return ACL_SUCCESS;
+}
+
+aclError aclGetCannAttribute(aclCannAttr cannAttr, int32_t* value) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(value, "value"));
+  if (cannAttr < ACL_CANN_ATTR_INF_NAN || cannAttr > ACL_CANN_ATTR_JIT_COMPILE) {
+    return Fail(ACL_ERROR_INVALID_PARAM, kBadValue,
+                Concat("cannAttr is ", static_cast<int>(cannAttr), ", must be 0 to 2"));
+  }
+  const aclCannAttr* const end = kCannAttributes + NumCannAttributes();
+  *value = std::find(kCannAttributes, end, cannAttr) != end ? 1 : 0;
+  return ACL_SUCCESS;
 }
 
 aclError aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureType devFeatureType,

@@ -23,14 +23,20 @@ inline constexpr char kHostMemory[] = "EE1013";
 inline constexpr char kCallOrder[] = "EE1018";
 inline constexpr char kExhausted[] = "EE1023";
 inline constexpr char kBadValue[] = "EH0001";
-inline constexpr char kNullArgument[] = "EH0002";
+inline constexpr char kNullArgument[] = "EH0008";
 inline constexpr char kInternal[] = "EE9999";
 
-// Makes `code` and "LABEL: text" this thread's latest error, and returns `code`. Texts name the
-// argument, its value and what is allowed; they hold no addresses.
+// Makes `code` this thread's latest error, adds "LABEL: text" to its unread messages, and returns
+// `code`. Texts name the argument, its value and what is allowed; they hold no addresses.
 aclError Fail(aclError code, std::string_view label, std::string_view text);
 
 // 100000 for a required pointer that is null, 0 otherwise.
 aclError RequireNotNull(const void* pointer, std::string_view name);
+
+// 107000 for a function to call back that is null, 0 otherwise.
+aclError RequireCallback(const void* function, std::string_view name);
+
+// Whether all threads share one list of unread messages (err_msg_mode 1), or each has its own.
+void ShareMessages(bool share);
 
 }  // namespace opserve::host_cann

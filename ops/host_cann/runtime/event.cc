@@ -62,14 +62,22 @@ aclError EventRecord::TakeError() {
   return stream == nullptr ? ACL_SUCCESS : stream->TakeError(sequence);
 }
 
+void Event::Reset() {
+  if (flag_ != nullptr) flag_->Take();
+  MutexLock lock(mutex_);
+  if (latest_ != nullptr && latest_->state() != EventRecord::State::kPending) latest_ = nullptr;
+}
+
 namespace {
 
 class RecordTask final : public Task {
  public:
-  explicit RecordTask(std::shared_ptr<EventRecord> record) : record_(std::move(record)) {}
+  RecordTask(std::shared_ptr<EventRecord> record, std::shared_ptr<Flag> flag)
+      : record_(std::move(record)), flag_(std::move(flag)) {}
 
   TaskResult Run(Stream& stream) override {
     record_->Complete(stream.shared_from_this(), sequence());
+    if (flag_ != nullptr) flag_->Set();
     return {};
   }
   void Drop() override { record_->Abandon(); }
@@ -78,58 +86,101 @@ class RecordTask final : public Task {
 
  private:
   const std::shared_ptr<EventRecord> record_;
+  const std::shared_ptr<Flag> flag_;
 };
 
-class WaitTask final : public Task {
+class ResetTask final : public Task {
  public:
-  WaitTask(std::shared_ptr<EventRecord> record, std::shared_ptr<std::atomic<int>> pending_waits,
-           uint64_t limit_us)
-      : record_(std::move(record)), pending_waits_(std::move(pending_waits)), limit_us_(limit_us) {
+  explicit ResetTask(std::shared_ptr<Event> event) : event_(std::move(event)) {}
+
+  TaskResult Run(Stream&) override {
+    event_->Reset();
+    return {};
+  }
+  const char* name() const override { return "event reset"; }
+  bool needs_device() const override { return false; }
+
+ private:
+  const std::shared_ptr<Event> event_;
+};
+
+// What both kinds of wait share.
+class WaitTask : public Task {
+ public:
+  WaitTask(std::shared_ptr<std::atomic<int>> pending_waits, uint64_t limit_us)
+      : pending_waits_(std::move(pending_waits)), limit_us_(limit_us) {
     ++*pending_waits_;
   }
   ~WaitTask() override { --*pending_waits_; }
 
-  TaskResult Run(Stream& stream) override {
-    record_->WakeWhenFinished(stream.shared_from_this());
-    Deadline deadline;
-    if (limit_us_ > 0) deadline = Clock::now() + std::chrono::microseconds(limit_us_);
-    // An abandoned record is waited for until someone ends the stream, as on the device.
-    const auto waited = stream.WaitInTask(deadline, [this](bool releasing) {
-      const EventRecord::State state = record_->state();
-      return state == EventRecord::State::kComplete ||
-             (releasing && state == EventRecord::State::kAbandoned);
-    });
-    switch (waited) {
-      case Stream::Waited::kReady:
-        return {};
-      case Stream::Waited::kCancelled:
-        return TaskResult::Cancelled();
-      case Stream::Waited::kTimeout:
-        break;
-    }
-    return TaskResult::Failure(
-        ACL_ERROR_RT_TASK_TIMEOUT,
-        Concat("waiting for an event took longer than ", limit_us_, " microseconds"));
-  }
   const char* name() const override { return "event wait"; }
   bool runs_on_any_thread() const override { return false; }
 
+ protected:
+  uint64_t limit_us() const { return limit_us_; }
+
  private:
-  const std::shared_ptr<EventRecord> record_;
   const std::shared_ptr<std::atomic<int>> pending_waits_;
   const uint64_t limit_us_;
 };
 
+class RecordWaitTask final : public WaitTask {
+ public:
+  RecordWaitTask(std::shared_ptr<EventRecord> record,
+                 std::shared_ptr<std::atomic<int>> pending_waits, uint64_t limit_us)
+      : WaitTask(std::move(pending_waits), limit_us), record_(std::move(record)) {}
+
+  TaskResult Run(Stream& stream) override {
+    record_->WakeWhenFinished(stream.shared_from_this());
+    // An abandoned record is waited for until the stream is ended, as on the device.
+    return WaitAtMost(stream, limit_us(), "an event", [this](bool releasing) {
+      const EventRecord::State state = record_->state();
+      return state == EventRecord::State::kComplete ||
+             (releasing && state == EventRecord::State::kAbandoned);
+    });
+  }
+
+ private:
+  const std::shared_ptr<EventRecord> record_;
+};
+
+class FlagWaitTask final : public WaitTask {
+ public:
+  FlagWaitTask(std::shared_ptr<Flag> flag, std::shared_ptr<std::atomic<int>> pending_waits,
+               uint64_t limit_us)
+      : WaitTask(std::move(pending_waits), limit_us), flag_(std::move(flag)) {}
+
+  TaskResult Run(Stream& stream) override {
+    const Waiters::Scope waiter(flag_->waiters(), stream.shared_from_this());
+    return WaitAtMost(stream, limit_us(), "an event",
+                      [this](bool releasing) { return releasing || flag_->is_set(); });
+  }
+
+ private:
+  const std::shared_ptr<Flag> flag_;
+};
+
 }  // namespace
 
-std::unique_ptr<Task> MakeRecordTask(std::shared_ptr<EventRecord> record) {
-  return std::make_unique<RecordTask>(std::move(record));
+std::unique_ptr<Task> MakeRecordTask(std::shared_ptr<EventRecord> record,
+                                     std::shared_ptr<Flag> flag) {
+  return std::make_unique<RecordTask>(std::move(record), std::move(flag));
+}
+
+std::unique_ptr<Task> MakeResetTask(std::shared_ptr<Event> event) {
+  return std::make_unique<ResetTask>(std::move(event));
 }
 
 std::unique_ptr<Task> MakeWaitTask(std::shared_ptr<EventRecord> record,
                                    std::shared_ptr<std::atomic<int>> pending_waits,
                                    uint64_t limit_us) {
-  return std::make_unique<WaitTask>(std::move(record), std::move(pending_waits), limit_us);
+  return std::make_unique<RecordWaitTask>(std::move(record), std::move(pending_waits), limit_us);
+}
+
+std::unique_ptr<Task> MakeWaitTask(std::shared_ptr<Flag> flag,
+                                   std::shared_ptr<std::atomic<int>> pending_waits,
+                                   uint64_t limit_us) {
+  return std::make_unique<FlagWaitTask>(std::move(flag), std::move(pending_waits), limit_us);
 }
 
 }  // namespace opserve::host_cann

@@ -9,6 +9,7 @@
 #include "acl/acl.h"
 #include "ops/host_cann/runtime/mutex.h"
 #include "ops/host_cann/runtime/stream.h"
+#include "ops/host_cann/runtime/waiters.h"
 
 namespace opserve::host_cann {
 
@@ -50,14 +51,26 @@ class EventRecord {
 // Thread-safe.
 class Event {
  public:
-  Event(Device& device, uint32_t id, uint32_t flags, bool is_ex)
-      : device_(device), id_(id), flags_(flags), is_ex_(is_ex) {}
+  // The function that creates it. Events differ by it before they are recorded.
+  enum class Form {
+    kPlain,  // aclrtCreateEvent: not ready, cannot be waited for
+    kFlag,   // aclrtCreateEventWithFlag: not ready, a wait stands until the record
+    kEx,     // aclrtCreateEventExWithFlag: complete
+  };
+
+  Event(Device& device, uint32_t id, uint32_t flags, Form form)
+      : device_(device),
+        id_(id),
+        flags_(flags),
+        form_(form),
+        flag_(form == Form::kFlag ? std::make_shared<Flag>() : nullptr) {}
 
   Device& device() const { return device_; }
   uint32_t id() const { return id_; }
   bool has_flag(uint32_t flag) const { return (flags_ & flag) != 0; }
-  // Made by aclrtCreateEventExWithFlag.
-  bool is_ex() const { return is_ex_; }
+  Form form() const { return form_; }
+  // Set by records, cleared by resets. Null unless the form is kFlag.
+  const std::shared_ptr<Flag>& flag() const { return flag_; }
 
   // Null: not recorded.
   std::shared_ptr<EventRecord> latest() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -69,6 +82,9 @@ class Event {
     latest_ = std::move(record);
   }
 
+  // Back to the state before the first record. A record that is still queued stays.
+  void Reset() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Stream waits on this event that have not ended; shared with their tasks.
   const std::shared_ptr<std::atomic<int>>& pending_waits() const { return pending_waits_; }
 
@@ -76,17 +92,25 @@ class Event {
   Device& device_;
   const uint32_t id_;
   const uint32_t flags_;
-  const bool is_ex_;
+  const Form form_;
+  const std::shared_ptr<Flag> flag_;
   const std::shared_ptr<std::atomic<int>> pending_waits_ = std::make_shared<std::atomic<int>>(0);
   Mutex mutex_;
   std::shared_ptr<EventRecord> latest_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Completes `record` when its turn comes.
-std::unique_ptr<Task> MakeRecordTask(std::shared_ptr<EventRecord> record);
+// Completes `record`, and sets `flag` unless it is null, when its turn comes.
+std::unique_ptr<Task> MakeRecordTask(std::shared_ptr<EventRecord> record,
+                                     std::shared_ptr<Flag> flag);
 
-// Waits for `record`, at most `limit_us` microseconds from its start (0: for ever).
+// Resets the event when its turn comes.
+std::unique_ptr<Task> MakeResetTask(std::shared_ptr<Event> event);
+
+// Waits for `record`, or for `flag`, at most `limit_us` microseconds from its start (0: for ever).
 std::unique_ptr<Task> MakeWaitTask(std::shared_ptr<EventRecord> record,
+                                   std::shared_ptr<std::atomic<int>> pending_waits,
+                                   uint64_t limit_us);
+std::unique_ptr<Task> MakeWaitTask(std::shared_ptr<Flag> flag,
                                    std::shared_ptr<std::atomic<int>> pending_waits,
                                    uint64_t limit_us);
 

@@ -15,7 +15,7 @@ constexpr uint32_t kLoneFlags = ACL_EVENT_EXTERNAL | ACL_EVENT_IPC;
 constexpr uint32_t kEventFlags = ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS |
                                  ACL_EVENT_TIME_LINE | ACL_EVENT_DEVICE_USE_ONLY;
 
-aclError CreateEvent(aclrtEvent* handle, uint32_t flags, bool is_ex) {
+aclError CreateEvent(aclrtEvent* handle, uint32_t flags, Event::Form form) {
   static std::atomic<uint32_t> next_id{0};
   RETURN_IF_FAILED(RequireNotNull(handle, "event"));
   if (flags == 0 || (flags & ~(kEventFlags | kLoneFlags)) != 0) {
@@ -33,8 +33,7 @@ aclError CreateEvent(aclrtEvent* handle, uint32_t flags, bool is_ex) {
     return Fail(ACL_ERROR_RT_NO_EVENT_RESOURCE, kExhausted,
                 Concat("device ", device.id(), " has no event left of ", device.events().limit()));
   }
-  *handle =
-      Runtime::Get().events().Insert(std::make_shared<Event>(device, next_id++, flags, is_ex));
+  *handle = Runtime::Get().events().Insert(std::make_shared<Event>(device, next_id++, flags, form));
   return ACL_SUCCESS;
 }
 
@@ -46,15 +45,21 @@ aclError CheckSameDevice(const Event& event, const Stream& stream) {
 }
 
 aclError RefuseEx(const Event& event) {
-  if (!event.is_ex()) return ACL_SUCCESS;
+  if (event.form() != Event::Form::kEx) return ACL_SUCCESS;
   return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
               "event was made by aclrtCreateEventExWithFlag");
 }
 
-// Whether the latest record, if there is one, has completed.
-bool IsComplete(Event& event) {
+// Whether the latest record has completed; `unrecorded` if there is none.
+bool IsComplete(Event& event, bool unrecorded) {
   const std::shared_ptr<EventRecord> record = event.latest();
-  return record == nullptr || record->state() == EventRecord::State::kComplete;
+  return record == nullptr ? unrecorded : record->state() == EventRecord::State::kComplete;
+}
+
+aclError RequireSync(const Event& event) {
+  if (event.has_flag(ACL_EVENT_SYNC)) return ACL_SUCCESS;
+  return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
+              "event was made without ACL_EVENT_SYNC");
 }
 
 aclError SynchronizeEvent(aclrtEvent handle, int32_t timeout) {
@@ -81,26 +86,33 @@ aclError WaitEvent(aclrtStream stream, aclrtEvent handle, uint64_t limit_us) {
   RETURN_IF_FAILED(UsableStream(stream, &target));
   std::shared_ptr<Event> event;
   RETURN_IF_FAILED(FindEvent(handle, &event));
-  RETURN_IF_FAILED(CheckSameDevice(*event, *target));
-  if (!event->has_flag(ACL_EVENT_SYNC)) {
-    return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
-                "event was made without ACL_EVENT_SYNC");
+  if (!CurrentSoc().generation->waits_for_other_devices) {
+    RETURN_IF_FAILED(CheckSameDevice(*event, *target));
+  }
+  RETURN_IF_FAILED(RequireSync(*event));
+  if (event->flag() != nullptr) {
+    return target->Enqueue(MakeWaitTask(event->flag(), event->pending_waits(), limit_us));
   }
   std::shared_ptr<EventRecord> record = event->latest();
+  if (record == nullptr && event->form() == Event::Form::kPlain) {
+    return Fail(ACL_ERROR_RT_PARAM_INVALID, kCallOrder,
+                "event has not been recorded: call aclrtRecordEvent first");
+  }
   if (record == nullptr || record->state() == EventRecord::State::kComplete) return ACL_SUCCESS;
   return target->Enqueue(MakeWaitTask(std::move(record), event->pending_waits(), limit_us));
 }
 
-// When the event completed; 107006 if that is not known.
+// When the event completed. 507000: it has not been recorded. 107006: that is not known.
 aclError CompletionTime(aclrtEvent handle, std::string_view name, Clock::time_point* time) {
   std::shared_ptr<Event> event;
   RETURN_IF_FAILED(FindEvent(handle, &event));
   const std::shared_ptr<EventRecord> record = event->latest();
+  if (record == nullptr) {
+    return Fail(ACL_ERROR_RT_INTERNAL_ERROR, kCallOrder, Concat(name, " has not been recorded"));
+  }
   std::string_view problem;
   if (!event->has_flag(ACL_EVENT_TIME_LINE)) {
     problem = " was made without ACL_EVENT_TIME_LINE";
-  } else if (record == nullptr) {
-    problem = " has not been recorded";
   } else if (record->state() != EventRecord::State::kComplete) {
     problem = " is not complete";
   } else {
@@ -117,17 +129,17 @@ using namespace opserve::host_cann;
 
 aclError aclrtCreateEvent(aclrtEvent* event) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  return CreateEvent(event, ACL_EVENT_SYNC | ACL_EVENT_TIME_LINE, /*is_ex=*/false);
+  return CreateEvent(event, ACL_EVENT_SYNC | ACL_EVENT_TIME_LINE, Event::Form::kPlain);
 }
 
 aclError aclrtCreateEventWithFlag(aclrtEvent* event, uint32_t flag) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  return CreateEvent(event, flag, /*is_ex=*/false);
+  return CreateEvent(event, flag, Event::Form::kFlag);
 }
 
 aclError aclrtCreateEventExWithFlag(aclrtEvent* event, uint32_t flag) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  return CreateEvent(event, flag, /*is_ex=*/true);
+  return CreateEvent(event, flag, Event::Form::kEx);
 }
 
 aclError aclrtDestroyEvent(aclrtEvent event) {
@@ -150,9 +162,21 @@ aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
   RETURN_IF_FAILED(FindEvent(event, &found));
   RETURN_IF_FAILED(CheckSameDevice(*found, *target));
   auto record = std::make_shared<EventRecord>();
-  RETURN_IF_FAILED(target->Enqueue(MakeRecordTask(record)));
+  RETURN_IF_FAILED(target->Enqueue(MakeRecordTask(record, found->flag())));
   found->set_latest(std::move(record));
   return ACL_SUCCESS;
+}
+
+aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  std::shared_ptr<Stream> target;
+  RETURN_IF_FAILED(UsableStream(stream, &target));
+  std::shared_ptr<Event> found;
+  RETURN_IF_FAILED(FindEvent(event, &found));
+  RETURN_IF_FAILED(RefuseEx(*found));
+  RETURN_IF_FAILED(RequireSync(*found));
+  RETURN_IF_FAILED(CheckSameDevice(*found, *target));
+  return target->Enqueue(MakeResetTask(std::move(found)));
 }
 
 aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* status) {
@@ -161,8 +185,8 @@ aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* statu
   std::shared_ptr<Event> found;
   RETURN_IF_FAILED(FindEvent(event, &found));
   RETURN_IF_FAILED(found->device().CheckUsable());
-  *status =
-      IsComplete(*found) ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
+  const bool is_complete = IsComplete(*found, /*unrecorded=*/found->form() == Event::Form::kEx);
+  *status = is_complete ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
   return ACL_SUCCESS;
 }
 
@@ -173,7 +197,8 @@ aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus* status) {
   RETURN_IF_FAILED(FindEvent(event, &found));
   RETURN_IF_FAILED(RefuseEx(*found));
   RETURN_IF_FAILED(found->device().CheckUsable());
-  *status = IsComplete(*found) ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY;
+  *status = IsComplete(*found, /*unrecorded=*/true) ? ACL_EVENT_STATUS_COMPLETE
+                                                    : ACL_EVENT_STATUS_NOT_READY;
   return ACL_SUCCESS;
 }
 
@@ -220,10 +245,6 @@ aclError aclrtEventElapsedTime(float* ms, aclrtEvent startEvent, aclrtEvent endE
   Clock::time_point start, end;
   RETURN_IF_FAILED(CompletionTime(startEvent, "startEvent", &start));
   RETURN_IF_FAILED(CompletionTime(endEvent, "endEvent", &end));
-  if (end < start) {
-    return Fail(ACL_ERROR_RT_EVENT_TIMESTAMP_REVERSAL, kCallOrder,
-                "endEvent completed before startEvent");
-  }
   *ms = std::chrono::duration<float, std::milli>(end - start).count();
   return ACL_SUCCESS;
 }

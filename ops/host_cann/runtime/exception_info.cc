@@ -50,14 +50,12 @@ using namespace opserve::host_cann;
 
 aclError aclrtExceptionInfoCallbackRegister(aclrtExceptionInfoCallback callback) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  if (callback == nullptr) {
-    return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument, "callback must not be null");
-  }
+  RETURN_IF_FAILED(RequireCallback(reinterpret_cast<const void*>(callback), "callback"));
   Callbacks& callbacks = GetCallbacks();
   MutexLock lock(callbacks.mutex);
   std::vector<aclrtExceptionInfoCallback>& registered = callbacks.registered;
   if (std::find(registered.begin(), registered.end(), callback) != registered.end()) {
-    return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument, "callback is already registered");
+    return ACL_SUCCESS;
   }
   if (registered.size() >= kMaxCallbacks) {
     return Fail(ACL_ERROR_RT_OVER_LIMIT, kExhausted, "too many exception callbacks");
@@ -68,14 +66,10 @@ aclError aclrtExceptionInfoCallbackRegister(aclrtExceptionInfoCallback callback)
 
 aclError aclrtExceptionInfoCallbackUnregister(aclrtExceptionInfoCallback callback) {
   RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireCallback(reinterpret_cast<const void*>(callback), "callback"));
   Callbacks& callbacks = GetCallbacks();
   MutexLock lock(callbacks.mutex);
-  std::vector<aclrtExceptionInfoCallback>& registered = callbacks.registered;
-  const auto found = std::find(registered.begin(), registered.end(), callback);
-  if (callback == nullptr || found == registered.end()) {
-    return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument, "callback is not registered");
-  }
-  registered.erase(found);
+  std::erase(callbacks.registered, callback);
   return ACL_SUCCESS;
 }
 

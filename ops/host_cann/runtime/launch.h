@@ -20,7 +20,7 @@ namespace opserve::host_cann {
 // an injected fault wants this call to fail with, or 0. `function` is the exported name, a literal.
 __attribute__((visibility("default"))) int32_t EnterCall(const char* function);
 
-// Sets what aclGetRecentErrMsg returns on this thread: "CODE: text". `code` is a documented code
+// Adds "CODE: text" to the messages that aclGetRecentErrMsg returns. `code` is a documented code
 // such as "EZ1001" (operators) or "EE1001" (runtime). Texts carry no addresses.
 __attribute__((visibility("default"))) void SetErrorMessage(std::string_view code,
                                                             std::string_view text);

@@ -16,16 +16,7 @@ constexpr size_t kPadding = 32;
 // Beyond any capacity, and small enough that rounding cannot overflow.
 constexpr size_t kMaxBytes = size_t{1} << 62;
 
-aclError CheckPolicy(aclrtMemMallocPolicy policy) {
-  constexpr uint32_t kBits = ACL_MEM_TYPE_LOW_BAND_WIDTH | ACL_MEM_TYPE_HIGH_BAND_WIDTH |
-                             ACL_MEM_ACCESS_USER_SPACE_READONLY;
-  if ((static_cast<uint32_t>(policy) & ~kBits) <= ACL_MEM_MALLOC_HUGE1G_ONLY_P2P) {
-    return ACL_SUCCESS;
-  }
-  return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
-              Concat("policy is ", static_cast<uint32_t>(policy), ", which is no policy"));
-}
-
+// An unknown policy is taken for the first one.
 bool WantsHugePages(aclrtMemMallocPolicy policy) {
   const uint32_t pages = static_cast<uint32_t>(policy) & 0xFF;
   return pages != ACL_MEM_MALLOC_NORMAL_ONLY && pages != ACL_MEM_MALLOC_NORMAL_ONLY_P2P;
@@ -62,7 +53,6 @@ aclError AllocateOnCurrent(void** devPtr, size_t size, size_t padding, aclrtMemM
                            const aclrtMallocConfig* cfg) {
   RETURN_IF_FAILED(RequireNotNull(devPtr, "devPtr"));
   if (size == 0) return Fail(ACL_ERROR_INVALID_PARAM, kBadValue, "size is 0, must be at least 1");
-  RETURN_IF_FAILED(CheckPolicy(policy));
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(UsableContext(&context));
   Device* device = &context->device();

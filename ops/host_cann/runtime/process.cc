@@ -22,7 +22,6 @@ constexpr int kMaxConfigDepth = 10;
 struct Process {
   Mutex mutex;
   uint64_t starts ABSL_GUARDED_BY(mutex) = 0;
-  std::string config_path ABSL_GUARDED_BY(mutex);
 };
 
 Process& GetProcess() {
@@ -30,8 +29,10 @@ Process& GetProcess() {
   return *process;
 }
 
-// Refuses what cannot be read and what asks for behaviour there is not.
-aclError CheckConfig(const std::string& path) {
+// Reads a configuration file; refuses one that cannot be read and modes of messages that do not
+// exist. Of all keys only err_msg_mode has an effect here.
+aclError ReadConfig(const std::string& path, bool* shares_messages) {
+  *shares_messages = false;
   if (path.empty()) return ACL_SUCCESS;
   std::ifstream file(path, std::ios::binary);
   std::string text(kMaxConfigBytes + 1, '\0');
@@ -56,10 +57,19 @@ aclError CheckConfig(const std::string& path) {
         ACL_ERROR_PARSE_FILE, kBadValue,
         Concat("\"", path, "\" is not a JSON object of at most ", kMaxConfigDepth, " levels"));
   }
-  if (config.contains("err_msg_mode") && config["err_msg_mode"] != "0") {
-    return Fail(ACL_ERROR_FEATURE_UNSUPPORTED, kBadValue, "err_msg_mode must be \"0\"");
+  if (!config.contains("err_msg_mode")) return ACL_SUCCESS;
+  const auto& mode = config["err_msg_mode"];
+  if (mode != "0" && mode != "1") {
+    return Fail(ACL_ERROR_FEATURE_UNSUPPORTED, kBadValue,
+                Concat("err_msg_mode is ", mode.dump(), ", must be \"0\" or \"1\""));
   }
+  *shares_messages = mode == "1";
   return ACL_SUCCESS;
+}
+
+void EndProcess() {
+  Runtime::Get().StopWork();
+  ShareMessages(false);
 }
 
 struct Package {
@@ -109,17 +119,15 @@ aclError aclInit(const char* configPath) {
   Process& process = GetProcess();
   MutexLock lock(process.mutex);
   if (process.starts == 0) {
-    RETURN_IF_FAILED(CheckConfig(path));
-    process.config_path = path;
+    bool shares_messages = false;
+    RETURN_IF_FAILED(ReadConfig(path, &shares_messages));
+    ShareMessages(shares_messages);
     process.starts = 1;
     return ACL_SUCCESS;
   }
-  if (path != process.config_path) {
-    return Fail(ACL_ERROR_INVALID_PARAM, kBadValue,
-                "configPath differs from the configuration ACL was started with");
-  }
   ++process.starts;
-  return Fail(ACL_ERROR_REPEAT_INITIALIZE, kCallOrder, "ACL is already started");
+  return Fail(ACL_ERROR_REPEAT_INITIALIZE, kCallOrder,
+              "ACL is already started; the configuration of the first start stays");
 }
 
 aclError aclFinalize() {
@@ -130,7 +138,7 @@ aclError aclFinalize() {
     return Fail(ACL_ERROR_REPEAT_FINALIZE, kCallOrder, "ACL is not started");
   }
   process.starts = 0;
-  Runtime::Get().StopWork();
+  EndProcess();
   return ACL_SUCCESS;
 }
 
@@ -141,7 +149,7 @@ aclError aclFinalizeReference(uint64_t* refCount) {
   if (process.starts == 0) {
     return Fail(ACL_ERROR_REPEAT_FINALIZE, kCallOrder, "ACL is not started");
   }
-  if (--process.starts == 0) Runtime::Get().StopWork();
+  if (--process.starts == 0) EndProcess();
   if (refCount != nullptr) *refCount = process.starts;
   return ACL_SUCCESS;
 }

@@ -44,6 +44,9 @@ void Runtime::ForgetDevice(Device& device) {
   const size_t events =
       events_.RemoveIf([&](const Event& event) { return &event.device() == &device; }).size();
   device.events().Return(events);
+  const size_t notifies =
+      notifies_.RemoveIf([&](const Notify& notify) { return &notify.device() == &device; }).size();
+  device.notifies().Return(notifies);
   memory_.RemoveDevice(device.id());
 }
 

@@ -12,6 +12,7 @@
 #include "ops/host_cann/runtime/event.h"
 #include "ops/host_cann/runtime/handle_table.h"
 #include "ops/host_cann/runtime/memory_table.h"
+#include "ops/host_cann/runtime/notify.h"
 #include "ops/host_cann/runtime/settings.h"
 #include "ops/host_cann/runtime/stream.h"
 
@@ -35,12 +36,13 @@ class Runtime {
   HandleTable<Context>& contexts() { return contexts_; }
   HandleTable<Stream>& streams() { return streams_; }
   HandleTable<Event>& events() { return events_; }
+  HandleTable<Notify>& notifies() { return notifies_; }
   MemoryTable& memory() { return memory_; }
 
   // Ends what the streams of all devices run and drops what they have queued, without waiting.
   void StopWork();
 
-  // Drops every context, stream, event and memory of a device.
+  // Drops every context, stream, event, notify and memory of a device.
   void ForgetDevice(Device& device);
 
  private:
@@ -51,6 +53,7 @@ class Runtime {
   HandleTable<Context> contexts_;
   HandleTable<Stream> streams_;
   HandleTable<Event> events_;
+  HandleTable<Notify> notifies_;
   MemoryTable memory_;
 };
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "acl/acl.h"
+#include "ops/host_cann/runtime/core_limits.h"
 #include "ops/host_cann/runtime/mutex.h"
 #include "ops/host_cann/runtime/task.h"
 
@@ -52,8 +53,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   //   507046 deadline passed    107023 aborted meanwhile    107017 closed meanwhile
   aclError Wait(Deadline deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns and clears the first failure, if its task was queued no later than `sequence`. A lost
-  // device's and a stopped context's code come every time.
+  // Returns the last failure and clears all, if a task that failed was queued no later than
+  // `sequence`. A lost device's and a stopped context's code come every time.
   aclError TakeError(uint64_t sequence = UINT64_MAX) ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool IsIdle() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -102,6 +103,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   // Any number the user attached.
   std::atomic<uint32_t> custom_tag{0};
+  // Kept and reported: the kernels record no overflow.
+  std::atomic<uint32_t> overflow_switch{0};
+  CoreLimits core_limits;
 
  private:
   static constexpr size_t kMaxQueuedTasks = 65536;
@@ -140,9 +144,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // The running task is to end. Set with mutex_ held, and cleared when the next task begins: an
   // Abort whose deadline has passed still holds for the task that it found.
   std::atomic<bool> is_interrupted_ = false;
-  int waiters_ ABSL_GUARDED_BY(mutex_) = 0;   // on task_completed_
-  TaskResult error_ ABSL_GUARDED_BY(mutex_);  // first unreported failure
-  uint64_t error_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
+  int waiters_ ABSL_GUARDED_BY(mutex_) = 0;              // on task_completed_
+  TaskResult error_ ABSL_GUARDED_BY(mutex_);             // last of the unreported failures
+  uint64_t error_sequence_ ABSL_GUARDED_BY(mutex_) = 0;  // of the first of them
   std::shared_ptr<ReportSubscription> subscription_ ABSL_GUARDED_BY(mutex_);
   bool failure_mode_set_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_on_failure_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,8 +1,11 @@
 // The ABI's stream functions.
+#include <algorithm>
+
 #include "acl/acl.h"
 #include "ops/host_cann/runtime/binding.h"
 #include "ops/host_cann/runtime/error.h"
 #include "ops/host_cann/runtime/launch.h"
+#include "ops/host_cann/runtime/state_callbacks.h"
 #include "ops/host_cann/runtime/text.h"
 
 namespace opserve::host_cann {
@@ -26,6 +29,7 @@ aclError CreateStream(aclrtStream* handle, Stream::Config config) {
                        context->device().streams().limit()));
   }
   *handle = Runtime::Get().streams().Insert(std::move(stream));
+  ReportStreamState(*handle, ACL_RT_STREAM_STATE_CREATE_POST);
   return ACL_SUCCESS;
 }
 
@@ -38,6 +42,7 @@ aclError TakeStream(aclrtStream handle, bool wait) {
     return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
                 "stream is a default stream, which ends with its context");
   }
+  ReportStreamState(handle, ACL_RT_STREAM_STATE_DESTROY_PRE);
   if (wait) stream->Wait(std::nullopt);
   if (!Runtime::Get().streams().Remove(handle)) {
     return Fail(ACL_ERROR_RT_INVALID_HANDLE, kBadArgument, "stream is not a live stream");
@@ -48,7 +53,7 @@ aclError TakeStream(aclrtStream handle, bool wait) {
 
 aclError Synchronize(aclrtStream handle, int32_t timeout) {
   std::shared_ptr<Stream> stream;
-  RETURN_IF_FAILED(UsableStream(handle, &stream));
+  RETURN_IF_FAILED(UsableStreamOfAnyContext(handle, &stream));
   RETURN_IF_FAILED(stream->Wait(DeadlineAfterMs(timeout)));
   return stream->TakeError();
 }
@@ -59,6 +64,15 @@ aclError SetFailureMode(Stream& stream, uint64_t mode) {
   }
   return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
               Concat("mode is ", mode, ", must be ACL_CONTINUE_ON_FAILURE or ACL_STOP_ON_FAILURE"));
+}
+
+aclError SetOverflowSwitch(Stream& stream, uint32_t flag) {
+  if (flag > 1) {
+    return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
+                Concat("flag is ", flag, ", must be 0 or 1"));
+  }
+  stream.overflow_switch = flag;
+  return ACL_SUCCESS;
 }
 
 aclError UnknownAttribute(aclrtStreamAttr attribute) {
@@ -78,15 +92,9 @@ aclError aclrtCreateStream(aclrtStream* stream) {
 
 aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority, uint32_t flag) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  if (priority > kLeastPriority) {
-    return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
-                Concat("priority is ", priority, ", must be 0 to ", kLeastPriority));
-  }
-  if ((flag & ~kStreamFlags) != 0) {
-    return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
-                Concat("flag is ", flag, ", which has unknown bits"));
-  }
-  return CreateStream(stream, {.is_default = false, .priority = priority, .flags = flag});
+  return CreateStream(stream, {.is_default = false,
+                               .priority = std::min<uint32_t>(priority, kLeastPriority),
+                               .flags = flag & kStreamFlags});
 }
 
 aclError aclrtDeviceGetStreamPriorityRange(int32_t* leastPriority, int32_t* greatestPriority) {
@@ -125,7 +133,7 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status) {
   RETURN_IF_FAILED(EnterCall(__func__));
   RETURN_IF_FAILED(RequireNotNull(status, "status"));
   std::shared_ptr<Stream> found;
-  RETURN_IF_FAILED(UsableStream(stream, &found));
+  RETURN_IF_FAILED(UsableStreamOfAnyContext(stream, &found));
   *status = found->IsIdle() ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
   return ACL_SUCCESS;
 }
@@ -163,7 +171,7 @@ aclError aclrtSetStreamAttribute(aclrtStream stream, aclrtStreamAttr stmAttrType
     case ACL_STREAM_ATTR_FAILURE_MODE:
       return SetFailureMode(*found, value->failureMode);
     case ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK:
-      return value->overflowSwitch == 0 ? ACL_SUCCESS : unsupported();
+      return SetOverflowSwitch(*found, value->overflowSwitch);
     case ACL_STREAM_ATTR_USER_CUSTOM_TAG:
       found->custom_tag = value->userCustomTag;
       return 0;
@@ -187,6 +195,8 @@ aclError aclrtGetStreamAttribute(aclrtStream stream, aclrtStreamAttr stmAttrType
       read.failureMode = found->stop_on_failure() ? ACL_STOP_ON_FAILURE : ACL_CONTINUE_ON_FAILURE;
       break;
     case ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK:
+      read.overflowSwitch = found->overflow_switch;
+      break;
     case ACL_STREAM_ATTR_CACHE_OP_INFO:
       break;
     case ACL_STREAM_ATTR_USER_CUSTOM_TAG:
@@ -235,5 +245,21 @@ aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t* priority) {
   std::shared_ptr<Stream> found;
   RETURN_IF_FAILED(FindStream(stream, &found));
   *priority = found->config().priority;
+  return ACL_SUCCESS;
+}
+
+aclError aclrtSetStreamOverflowSwitch(aclrtStream stream, uint32_t flag) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  std::shared_ptr<Stream> found;
+  RETURN_IF_FAILED(UsableStream(stream, &found));
+  return SetOverflowSwitch(*found, flag);
+}
+
+aclError aclrtGetStreamOverflowSwitch(aclrtStream stream, uint32_t* flag) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(flag, "flag"));
+  std::shared_ptr<Stream> found;
+  RETURN_IF_FAILED(FindStream(stream, &found));
+  *flag = found->overflow_switch;
   return ACL_SUCCESS;
 }

@@ -82,11 +82,10 @@ TaskResult Stream::Execute(Task& task) {
 }
 
 void Stream::NoteFailure(const Task& task, const TaskResult& result) {
-  if (error_.code == ACL_SUCCESS) {
-    error_ = result;
-    error_.text = Concat("task ", task.sequence_, " of stream ", id_, ": ", result.text);
-    error_sequence_ = task.sequence_;
-  }
+  // The code of the last failure is reported, to synchronises from the first failed task on.
+  if (error_.code == ACL_SUCCESS) error_sequence_ = task.sequence_;
+  error_ = result;
+  error_.text = Concat("task ", task.sequence_, " of stream ", id_, ": ", result.text);
   if (stop_on_failure_) context_->Stop(result.code);
 }
 

@@ -51,6 +51,12 @@ class HostCannTest(unittest.TestCase):
                              {f.name for f in FUNCTIONS if f.library == library and f.cls != "stage"}
                              | OPERATORS.get(library, set()), library)
 
+    def test_newer_names_are_links_to_the_libraries(self):
+        for name, library in {"acl_rt": "ascendcl", "opapi_math": "opapi", "opapi_nn": "opapi"}.items():
+            path = HOST_CANN / f"lib{name}.so"
+            self.assertTrue(path.is_symlink(), path)
+            self.assertEqual(path.resolve(), (HOST_CANN / f"lib{library}.so").resolve())
+
     def test_what_is_exported_besides_cannot_be_taken_for_the_abi(self):
         header = (ROOT / "ops/host_cann/opserve/host_cann.h").read_text(encoding="utf-8")
         own = set(re.findall(r"\b(opserveHost\w+)\(", header))
@@ -74,7 +80,8 @@ class DaemonTest(unittest.TestCase):
     def test_nothing_is_imported(self):
         """All of ACL is looked up at run time, so that one program works with any CANN."""
         of_host_cann = {f"lib{library}.so" for library in LIBRARIES}
-        ours = [path for path in (BUILD / "lib").rglob("*.so*") if path.name not in of_host_cann]
+        ours = [path for path in (BUILD / "lib").rglob("*.so*")
+                if path.resolve().name not in of_host_cann]
         for path in [BUILD / "bin/opserved", *ours]:
             imported = symbols(path, "--undefined-only")
             self.assertGreater(len(imported), 5, path)

@@ -64,7 +64,7 @@ TEST_F(BadCallsTest, Contexts) {
       {"set foreign", 107000, [] { return aclrtSetCurrentContext(kForeign); }},
       {"destroy foreign", 107000, [] { return aclrtDestroyContext(kForeign); }},
       {"destroy null", 100000, [] { return aclrtDestroyContext(nullptr); }},
-      {"destroy default", 107000,
+      {"destroy default", 107002,
        [] {
          aclrtContext context = nullptr;
          aclrtGetCurrentContext(&context);
@@ -81,14 +81,12 @@ TEST_F(BadCallsTest, Contexts) {
 }
 
 TEST_F(BadCallsTest, Streams) {
-  aclrtStream stream = nullptr;
   aclrtStreamStatus status;
-  aclrtStreamAttrValue on = {};
-  on.overflowSwitch = 1;
+  aclrtStreamAttrValue cached = {}, unknown = {};
+  cached.cacheOpInfoSwitch = 1;
+  unknown.overflowSwitch = 2;
   ExpectRefused({
       {"create null", 100000, [] { return aclrtCreateStream(nullptr); }},
-      {"priority", 107000, [&] { return aclrtCreateStreamWithConfig(&stream, 8, 0); }},
-      {"flag", 107000, [&] { return aclrtCreateStreamWithConfig(&stream, 0, 0x80); }},
       {"destroy null", 100000, [] { return aclrtDestroyStream(nullptr); }},
       {"destroy foreign", 107017, [] { return aclrtDestroyStream(kForeign); }},
       {"destroy default", 107000,
@@ -103,9 +101,13 @@ TEST_F(BadCallsTest, Streams) {
       {"query foreign", 107017, [&] { return aclrtStreamQuery(kForeign, &status); }},
       {"abort foreign", 107017, [] { return aclrtStreamAbort(kForeign); }},
       {"failure mode", 107000, [] { return aclrtSetStreamFailureMode(nullptr, 2); }},
-      {"overflow check", 207000,
-       [&] { return aclrtSetStreamAttribute(nullptr, ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, &on); }},
-      {"host function null", 100000, [] { return aclrtLaunchHostFunc(nullptr, nullptr, nullptr); }},
+      {"op info cache", 207000,
+       [&] { return aclrtSetStreamAttribute(nullptr, ACL_STREAM_ATTR_CACHE_OP_INFO, &cached); }},
+      {"overflow check", 107000,
+       [&] {
+         return aclrtSetStreamAttribute(nullptr, ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, &unknown);
+       }},
+      {"host function null", 107000, [] { return aclrtLaunchHostFunc(nullptr, nullptr, nullptr); }},
   });
 }
 
@@ -128,7 +130,7 @@ TEST_F(BadCallsTest, EventsAndCallbacks) {
       {"elapsed foreign", 107017, [&] { return aclrtEventElapsedTime(&ms, kForeign, kForeign); }},
       {"launch unsubscribed", 107015,
        [&] { return aclrtLaunchCallback(callback, nullptr, ACL_CALLBACK_BLOCK, nullptr); }},
-      {"launch null", 100000,
+      {"launch null", 107000,
        [] { return aclrtLaunchCallback(nullptr, nullptr, ACL_CALLBACK_BLOCK, nullptr); }},
       {"process unsubscribed", 107012, [] { return aclrtProcessReport(1); }},
       {"process 0", 100000, [] { return aclrtProcessReport(0); }},
@@ -145,8 +147,6 @@ TEST_F(BadCallsTest, Memory) {
   ExpectRefused({
       {"malloc null", 100000, [] { return aclrtMalloc(nullptr, 1, ACL_MEM_MALLOC_HUGE_FIRST); }},
       {"malloc 0", 100000, [&] { return aclrtMalloc(&memory, 0, ACL_MEM_MALLOC_HUGE_FIRST); }},
-      {"malloc policy", 107000,
-       [&] { return aclrtMalloc(&memory, 1, static_cast<aclrtMemMallocPolicy>(8)); }},
       {"malloc host 0", 100000, [&] { return aclrtMallocHost(&memory, 0); }},
       {"free null", 100000, [] { return aclrtFree(nullptr); }},
       {"free foreign", 107000, [&] { return aclrtFree(host); }},

@@ -11,6 +11,24 @@ static const char* Message(void) {
   return message == NULL ? "" : message;
 }
 
+/* Calls that older products refuse. Device 0 is set; there is a device 1. */
+static void PrintNewerCalls(void* memory) {
+  uint64_t word = 1;
+  void* dst = memory;
+  void* src = &word;
+  size_t size = sizeof(word), first = 0, failed = 0;
+  aclrtMemcpyBatchAttr attr = {
+      {0, ACL_MEM_LOCATION_TYPE_DEVICE}, {0, ACL_MEM_LOCATION_TYPE_HOST}, {0}};
+  aclrtEvent event = NULL;
+  printf("value=%d", aclrtValueWrite(memory, 1, 0, NULL));
+  printf(" batch=%d", aclrtMemcpyBatch(&dst, &size, &src, &size, 1, &attr, &first, 1, &failed));
+  aclrtSetDevice(1);
+  aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC);
+  aclrtRecordEvent(event, NULL);
+  aclrtSetDevice(0);
+  printf(" other device's event=%d\n", aclrtStreamWaitEvent(NULL, event));
+}
+
 /* What differs between products. Device 0 is set. */
 static void PrintProduct(void) {
   int64_t arch = 0;
@@ -32,6 +50,7 @@ static void PrintProduct(void) {
   aclrtMalloc(&memory, 64, ACL_MEM_MALLOC_HUGE_FIRST);
   printf(" rows=%d\n", aclrtMemcpy2dAsync(memory, 8, (char*)memory + 32, 8, 4, 2,
                                           ACL_MEMCPY_DEVICE_TO_DEVICE, NULL));
+  PrintNewerCalls(memory);
 }
 
 int main(void) {

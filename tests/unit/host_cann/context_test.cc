@@ -57,7 +57,7 @@ TEST_F(ContextTest, ForcedResetIgnoresTheCount) {
   EXPECT_EQ(aclrtResetDevice(0), ACL_ERROR_RT_CONTEXT_RELEASE_ERROR);
   ASSERT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
   EXPECT_EQ(aclrtResetDevice(0), ACL_SUCCESS);
-  EXPECT_EQ(aclrtResetDeviceForce(0), ACL_SUCCESS);
+  EXPECT_EQ(aclrtResetDeviceForce(0), ACL_ERROR_RT_CONTEXT_RELEASE_ERROR);
 }
 
 TEST_F(ContextTest, ForcedResetWaitsForQueuedWorkAndEndsHungWork) {
@@ -81,14 +81,27 @@ TEST_F(ContextTest, StreamsBelongToTheirContext) {
   EXPECT_EQ(CurrentContext(), context);
 
   aclrtStreamStatus status;
-  EXPECT_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_STREAM_CONTEXT);
-  EXPECT_EQ(aclrtStreamQuery(stream, &status), ACL_ERROR_RT_STREAM_CONTEXT);
   EXPECT_EQ(aclrtDestroyStream(stream), ACL_ERROR_RT_STREAM_CONTEXT);
   EXPECT_EQ(Launch(stream, [] {}), ACL_ERROR_RT_STREAM_CONTEXT);
+  // Waiting and asking need no context of the stream's own.
+  EXPECT_EQ(aclrtStreamQuery(stream, &status), ACL_SUCCESS);
+  EXPECT_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+  EXPECT_EQ(aclrtSynchronizeStreamWithTimeout(stream, 60000), ACL_SUCCESS);
 
   ASSERT_EQ(aclrtSetCurrentContext(default_context), ACL_SUCCESS);
   EXPECT_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
   EXPECT_EQ(aclrtDestroyContext(context), ACL_SUCCESS);
+}
+
+TEST_F(ContextTest, AnotherContextsSynchroniseReportsTheStreamsError) {
+  ASSERT_EQ(opserveHostInjectFaults("kernel=aclnnBad,code=507035"), ACL_SUCCESS);
+  const aclrtStream stream = NewStream();
+  ASSERT_EQ(Launch(
+                stream, [] {}, "aclnnBad"),
+            ACL_SUCCESS);
+  ASSERT_EQ(aclrtSetDevice(1), ACL_SUCCESS);
+  EXPECT_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_VECTOR_CORE_EXCEPTION);
+  EXPECT_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
 }
 
 TEST_F(ContextTest, SwitchingTheContextSwitchesTheDevice) {

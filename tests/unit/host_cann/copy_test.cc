@@ -69,9 +69,10 @@ TEST_F(CopyTest, BadCopiesChangeNothing) {
       {"outside the block", true, kBytes + 64, 64, 8, 1, 107000, 107000},
       {"host as device", false, 0, 64, 8, 1, 107000, 107000},
       {"device as host", true, 0, 64, 8, 0, 107000, 207000},
+      {"nothing of no kind", true, 0, 0, 0, 9, 0, 0},
       {"source as device", true, 0, 64, 8, 3, 107000, 107000},
       {"kind -1", true, 0, 64, 8, -1, 100000, 100000},
-      {"kind 6", true, 0, 64, 8, 6, 100000, 107000},
+      {"kind 6", true, 0, 64, 8, 6, 100000, 100000},
       {"kind 7", true, 0, 64, 8, 7, 100000, 100000},
       {"kind 8", true, 0, 64, 8, 8, 100000, 100000},
       {"host to host", false, 0, 64, 8, 0, 0, 207000},
@@ -90,6 +91,80 @@ TEST_F(CopyTest, BadCopiesChangeNothing) {
     ASSERT_EQ(aclrtMemcpy(result_.data(), kBytes, device_, kBytes, ACL_MEMCPY_DEVICE_TO_HOST),
               ACL_SUCCESS);
     EXPECT_EQ(result_, std::vector<char>(kBytes)) << c.name;
+  }
+}
+
+TEST_F(CopyTest, NothingIsCopiedBeforeAnyOtherCheck) {
+  ASSERT_EQ(aclrtResetDevice(0), ACL_SUCCESS);  // no context, and the addresses are null
+  EXPECT_EQ(aclrtMemcpy(nullptr, 0, nullptr, 0, ACL_MEMCPY_HOST_TO_DEVICE), ACL_SUCCESS);
+  EXPECT_EQ(aclrtMemcpyAsync(nullptr, 0, nullptr, 0, ACL_MEMCPY_HOST_TO_HOST, nullptr),
+            ACL_SUCCESS);
+  EXPECT_EQ(aclrtMemset(nullptr, 0, 0, 0), ACL_SUCCESS);
+  EXPECT_EQ(aclrtMemsetAsync(nullptr, 0, 0, 0, nullptr), ACL_SUCCESS);
+  ASSERT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+}
+
+TEST_F(CopyTest, CopiesToItselfSucceed) {
+  for (const aclrtMemcpyKind kind : {ACL_MEMCPY_DEVICE_TO_DEVICE, ACL_MEMCPY_HOST_TO_DEVICE}) {
+    EXPECT_EQ(aclrtMemcpy(device_, kBytes, device_, kBytes, kind), ACL_SUCCESS);
+    EXPECT_EQ(aclrtMemcpyAsync(device_, kBytes, device_, kBytes, kind, nullptr), ACL_SUCCESS);
+  }
+  EXPECT_EQ(aclrtMemcpy(result_.data(), kBytes, result_.data(), kBytes, ACL_MEMCPY_HOST_TO_DEVICE),
+            ACL_SUCCESS);
+}
+
+// The runtime knows device and page-locked memory: there the addresses count, not the kind.
+TEST_F(CopyTest, AKindThatDoesNotFitKnownAddressesIsCorrected) {
+  char* const other = static_cast<char*>(NewDeviceMemory(kBytes));
+  const struct {
+    const char* name;
+    void* dst;
+    void* src;
+    aclrtMemcpyKind kind;
+  } kCases[] = {
+      {"page-locked to device as device to host", device_, pinned_, ACL_MEMCPY_DEVICE_TO_HOST},
+      {"page-locked to device as device to device", device_, pinned_, ACL_MEMCPY_DEVICE_TO_DEVICE},
+      {"device to page-locked as host to device", pinned_, device_, ACL_MEMCPY_HOST_TO_DEVICE},
+      {"device to device as host to device", other, device_, ACL_MEMCPY_HOST_TO_DEVICE},
+      {"device to device as device to host", other, device_, ACL_MEMCPY_DEVICE_TO_HOST},
+  };
+  for (const auto& c : kCases) {
+    for (const bool async : {false, true}) {
+      SCOPED_TRACE(c.name);
+      std::memcpy(pinned_, source_.data(), kBytes);
+      FillDevice();
+      ASSERT_EQ(aclrtMemset(c.dst, kBytes, 0, kBytes), ACL_SUCCESS);
+      ASSERT_EQ(async ? aclrtMemcpyAsync(c.dst, kBytes, c.src, kBytes, c.kind, nullptr)
+                      : aclrtMemcpy(c.dst, kBytes, c.src, kBytes, c.kind),
+                ACL_SUCCESS)
+          << RecentMessage();
+      ASSERT_EQ(aclrtSynchronizeStream(nullptr), ACL_SUCCESS);
+      ASSERT_EQ(aclrtMemcpy(result_.data(), kBytes, c.dst, kBytes, ACL_MEMCPY_DEFAULT), 0);
+      EXPECT_EQ(result_, source_);
+    }
+  }
+}
+
+TEST_F(CopyTest, PageableCopiesAfterAFailedTaskReturnItsErrorAndCopyNothing) {
+  const aclrtStream stream = NewStream();
+  for (const bool to_device : {false, true}) {
+    ASSERT_EQ(opserveHostInjectFaults("kernel=aclnnBad,code=507035"), ACL_SUCCESS);
+    ASSERT_EQ(aclrtMemset(device_, kBytes, 0, kBytes), ACL_SUCCESS);
+    std::fill(result_.begin(), result_.end(), '\x7f');
+    ASSERT_EQ(Launch(
+                  stream, [] {}, "aclnnBad"),
+              ACL_SUCCESS);
+    EXPECT_EQ(to_device ? aclrtMemcpyAsync(device_, kBytes, source_.data(), kBytes,
+                                           ACL_MEMCPY_HOST_TO_DEVICE, stream)
+                        : aclrtMemcpyAsync(result_.data(), kBytes, device_, kBytes,
+                                           ACL_MEMCPY_DEVICE_TO_HOST, stream),
+              ACL_ERROR_RT_VECTOR_CORE_EXCEPTION);
+    EXPECT_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS) << "reported twice";
+    if (to_device) {
+      ASSERT_EQ(aclrtMemcpy(result_.data(), kBytes, device_, kBytes, ACL_MEMCPY_DEVICE_TO_HOST),
+                ACL_SUCCESS);
+    }
+    EXPECT_EQ(result_, std::vector<char>(kBytes, to_device ? '\0' : '\x7f'));
   }
 }
 

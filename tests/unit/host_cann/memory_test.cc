@@ -27,7 +27,8 @@ TEST_F(MemoryTest, AllocationsAreAlignedAndCharged) {
                 {32, ACL_MEM_MALLOC_NORMAL_ONLY},
                 {33, ACL_MEM_MALLOC_HUGE_ONLY},
                 {1 << 20, ACL_MEM_MALLOC_HUGE_FIRST},
-                {(5 << 20) + 1, ACL_MEM_MALLOC_HUGE_FIRST_P2P}};
+                {(5 << 20) + 1, ACL_MEM_MALLOC_HUGE_FIRST_P2P},
+                {64, static_cast<aclrtMemMallocPolicy>(9)}};  // unknown: as the system likes
   for (const auto& c : kCases) {
     const size_t before = FreeBytes();
     const size_t rounded = (c.bytes + 31) / 32 * 32;

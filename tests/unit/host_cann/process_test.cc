@@ -1,6 +1,7 @@
 // Start and end of ACL, configuration files, versions.
 #include <cstdio>
 #include <fstream>
+#include <thread>
 
 #include "tests/unit/host_cann/support.h"
 
@@ -14,9 +15,9 @@ TEST(ProcessTest, StartsAreCounted) {
   EXPECT_EQ(starts, 99u);
   EXPECT_EQ(aclInit(nullptr), ACL_SUCCESS);
   EXPECT_EQ(aclInit(""), ACL_ERROR_REPEAT_INITIALIZE);
-  EXPECT_EQ(aclInit("/other.json"), ACL_ERROR_INVALID_PARAM);
+  EXPECT_EQ(aclInit("/other.json"), ACL_ERROR_REPEAT_INITIALIZE);
   EXPECT_EQ(aclFinalizeReference(&starts), ACL_SUCCESS);
-  EXPECT_EQ(starts, 1u);
+  EXPECT_EQ(starts, 2u);
   EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
   EXPECT_EQ(aclInit(nullptr), ACL_SUCCESS);
   EXPECT_EQ(aclInit(nullptr), ACL_ERROR_REPEAT_INITIALIZE);
@@ -32,7 +33,8 @@ TEST(ProcessTest, ConfigurationFiles) {
   } kCases[] = {
       {"{}", ACL_SUCCESS},
       {R"({"err_msg_mode": "0", "dump": {"dump_list": []}})", ACL_SUCCESS},
-      {R"({"err_msg_mode": "1"})", ACL_ERROR_FEATURE_UNSUPPORTED},
+      {R"({"err_msg_mode": "1"})", ACL_SUCCESS},
+      {R"({"err_msg_mode": "2"})", ACL_ERROR_FEATURE_UNSUPPORTED},
       {"", ACL_ERROR_PARSE_FILE},
       {"[]", ACL_ERROR_PARSE_FILE},
       {"{", ACL_ERROR_PARSE_FILE},
@@ -48,6 +50,23 @@ TEST(ProcessTest, ConfigurationFiles) {
   std::remove(path.c_str());
   EXPECT_EQ(aclInit(path.c_str()), ACL_ERROR_INVALID_FILE);
   EXPECT_EQ(aclInit(testing::TempDir().c_str()), ACL_ERROR_INVALID_FILE);
+}
+
+TEST(ProcessTest, MessagesOfTheProcessAreReadByAnyThread) {
+  const std::string path = testing::TempDir() + "host_cann_process_messages.json";
+  std::ofstream(path) << R"({"err_msg_mode": "1"})";
+  RecentMessage();
+  ASSERT_EQ(aclInit(path.c_str()), ACL_SUCCESS);
+  std::thread([] { aclrtSetDevice(77); }).join();
+  EXPECT_NE(RecentMessage().find("77"), std::string::npos);
+  EXPECT_EQ(aclGetRecentErrMsg(), nullptr);
+  ASSERT_EQ(aclFinalize(), ACL_SUCCESS);
+
+  ASSERT_EQ(aclInit(nullptr), ACL_SUCCESS);
+  std::thread([] { aclrtSetDevice(77); }).join();
+  EXPECT_EQ(aclGetRecentErrMsg(), nullptr) << "another thread's";
+  ASSERT_EQ(aclFinalize(), ACL_SUCCESS);
+  std::remove(path.c_str());
 }
 
 TEST(ProcessTest, Versions) {

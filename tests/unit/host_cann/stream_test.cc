@@ -215,6 +215,40 @@ TEST_F(StreamTest, ConfigAndAttributesAreKept) {
   EXPECT_EQ(value.userCustomTag, 17u);
 }
 
+TEST_F(StreamTest, PrioritiesAreClampedAndUnknownFlagsIgnored) {
+  const struct {
+    uint32_t priority, flags, expected_priority, expected_flags;
+  } kCases[] = {
+      {7, 0, 7, 0},
+      {8, ACL_STREAM_FAST_SYNC, 7, ACL_STREAM_FAST_SYNC},
+      {UINT32_MAX, 0, 7, 0},
+      {0, 0x80 | ACL_STREAM_FAST_LAUNCH, 0, ACL_STREAM_FAST_LAUNCH},
+  };
+  for (const auto& c : kCases) {
+    aclrtStream stream = nullptr;
+    ASSERT_EQ(aclrtCreateStreamWithConfig(&stream, c.priority, c.flags), ACL_SUCCESS);
+    uint32_t priority = 99, flags = 99;
+    EXPECT_EQ(aclrtStreamGetPriority(stream, &priority), ACL_SUCCESS);
+    EXPECT_EQ(aclrtStreamGetFlags(stream, &flags), ACL_SUCCESS);
+    EXPECT_EQ(priority, c.expected_priority);
+    EXPECT_EQ(flags, c.expected_flags);
+  }
+}
+
+TEST_F(StreamTest, OfSeveralFailuresTheLastCodeIsReported) {
+  ASSERT_EQ(opserveHostInjectFaults("kernel=aclnnFirst,code=507035;kernel=aclnnSecond,code=507034"),
+            ACL_SUCCESS)
+      << RecentMessage();
+  const aclrtStream stream = NewStream();
+  for (const char* name : {"aclnnFirst", "aclnnSecond", "aclnnFine"}) {
+    ASSERT_EQ(Launch(
+                  stream, [] {}, name),
+              ACL_SUCCESS);
+  }
+  EXPECT_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_VECTOR_CORE_TIMEOUT);
+  EXPECT_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+}
+
 TEST_F(StreamTest, ThreadsShareAStream) {
   const aclrtStream stream = NewStream();
   aclrtContext context = nullptr;

@@ -67,11 +67,33 @@ TEST(AttributesTest, TensorListsTakeTheirTensorsOver) {
 }
 
 TEST(AttributesTest, ARefusedListLeavesTheTensorsToTheCaller) {
-  const aclTensor* tensors[] = {CreateTensor(), nullptr};
+  const aclTensor* dead = CreateTensor();
+  ASSERT_EQ(aclDestroyTensor(dead), ACLNN_SUCCESS);
+  const aclTensor* tensors[] = {CreateTensor(), dead};
 
   EXPECT_EQ(aclCreateTensorList(tensors, 2), nullptr);
 
   EXPECT_EQ(aclDestroyTensor(tensors[0]), ACLNN_SUCCESS);
+}
+
+TEST(AttributesTest, ListsMayHaveNullElements) {
+  float value = 1;
+  const aclTensor* tensors[] = {nullptr, CreateTensor(), nullptr};
+  const aclScalar* scalars[] = {aclCreateScalar(&value, ACL_FLOAT), nullptr};
+  uint64_t size = 0;
+
+  aclTensorList* const tensor_list = aclCreateTensorList(tensors, 3);
+  ASSERT_NE(tensor_list, nullptr);
+  EXPECT_EQ(aclGetTensorListSize(tensor_list, &size), ACLNN_SUCCESS);
+  EXPECT_EQ(size, 3u);
+  EXPECT_EQ(aclDestroyTensorList(tensor_list), ACLNN_SUCCESS);
+  EXPECT_EQ(aclDestroyTensor(tensors[1]), ACLNN_ERR_PARAM_INVALID) << "the list owned it";
+
+  aclScalarList* const scalar_list = aclCreateScalarList(scalars, 2);
+  ASSERT_NE(scalar_list, nullptr);
+  EXPECT_EQ(aclGetScalarListSize(scalar_list, &size), ACLNN_SUCCESS);
+  EXPECT_EQ(size, 2u);
+  EXPECT_EQ(aclDestroyScalarList(scalar_list), ACLNN_SUCCESS);
 }
 
 TEST(AttributesTest, ScalarListsTakeTheirScalarsOver) {

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "aclnn/opdev/op_errno.h"
+#include "aclnnop/aclnn_cat.h"
+#include "aclnnop/aclnn_foreach_add_scalar_list.h"
 #include "aclnnop/aclnn_kl_div_backward.h"
 #include "aclnnop/aclnn_kl_div_target_backward.h"
 #include "aclnnop/aclnn_l1_loss_backward.h"
@@ -149,6 +151,37 @@ TEST_F(StageOneTest, NullPointersAreNamed) {
             ACLNN_ERR_PARAM_NULLPTR);
   EXPECT_STREQ(aclGetRecentErrMsg(),
                "EZ1001: KlDivTargetBackward: argument workspaceSize: the pointer is null");
+}
+
+TEST_F(StageOneTest, NullElementsOfListsAreRefused) {
+  const auto tensors_of = [&](bool with_null) {
+    const int64_t shape[] = {2, 3};
+    const aclTensor* elements[] = {aclCreateTensor(shape, 2, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND,
+                                                   shape, 2, reinterpret_cast<void*>(0x40)),
+                                   nullptr};
+    return aclCreateTensorList(elements, with_null ? 2 : 1);
+  };
+  const aclTensorList* const with_null = tensors_of(true);
+  const aclTensorList* const fine = tensors_of(false);
+  const aclTensorList* const out = tensors_of(false);
+  const aclScalar* no_scalar = nullptr;
+  const aclScalarList* const scalars = aclCreateScalarList(&no_scalar, 1);
+  uint64_t size = 0;
+  aclOpExecutor* executor = nullptr;
+
+  EXPECT_EQ(aclnnCatGetWorkspaceSize(with_null, 0, Create({}), &size, &executor),
+            ACLNN_ERR_PARAM_NULLPTR);
+  EXPECT_STREQ(aclGetRecentErrMsg(),
+               "EZ1001: Cat: argument tensors: an element of the list is null");
+  EXPECT_EQ(aclnnForeachAddScalarListGetWorkspaceSize(fine, scalars, out, &size, &executor),
+            ACLNN_ERR_PARAM_NULLPTR);
+  EXPECT_STREQ(aclGetRecentErrMsg(),
+               "EZ1001: ForeachAddScalarList: argument scalars: an element of the list is null");
+
+  EXPECT_EQ(aclDestroyScalarList(scalars), ACLNN_SUCCESS);
+  for (const aclTensorList* list : {with_null, fine, out}) {
+    EXPECT_EQ(aclDestroyTensorList(list), ACLNN_SUCCESS);
+  }
 }
 
 TEST_F(StageOneTest, KlDivTargetRefusesBlockedFormats) {

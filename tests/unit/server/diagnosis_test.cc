@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/device/cann_layout.h"
 #include "server/device/npu_signs.h"
 #include "server/diagnosis/machine.h"
 #include "server/diagnosis/report.h"
@@ -149,6 +150,21 @@ TEST_F(MachineTest, TheHostCannNeedsNoneAndSaysIfThereAreSome) {
               AllOf(HasSubstr("not used, though this machine has 2 NPUs"),
                     HasSubstr("--acl_library_dir=cann"), Not(HasSubstr("version 24"))));
   EXPECT_TRUE(healthy);
+}
+
+TEST_F(MachineTest, ALibraryWithSeveralNamesIsFoundOnce) {
+  for (const char* name : {"libascendcl.so", "libnnopbase.so", "libopapi.so"}) {
+    Write(absl::StrCat("links/", name), "");
+  }
+  const std::string directory = root_ + "links";
+  fs::create_symlink("libascendcl.so", directory + "/libacl_rt.so");
+  for (const char* name : {"libopapi_math.so", "libopapi_nn.so"}) {
+    fs::create_symlink("libopapi.so", directory + "/" + name);
+  }
+  const auto layout = FindCann(directory, [](const char*) -> const char* { return nullptr; });
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  EXPECT_EQ(layout->runtime, directory + "/libascendcl.so");
+  EXPECT_THAT(layout->operators, ::testing::ElementsAre(directory + "/libopapi.so"));
 }
 
 TEST_F(MachineTest, SignsOfNpusAreListed) {

@@ -145,6 +145,17 @@ TEST_F(ProgramRunnerTest, AbortTaskEndsAKernelInProgress) {
   EXPECT_TRUE(IsAllOnes(RunOnes(100), 100));
 }
 
+TEST_F(ProgramRunnerTest, MessagesOfEarlierTasksStayOutOfAnAnswer) {
+  acl_.aclrtSetDevice(77);  // fails, and nothing reads its message
+  lane_->BeginTask();
+  InjectFaults("kernel=aclnnL1LossBackward,code=507035");
+
+  const auto result = RunOnes(100);
+
+  EXPECT_THAT(result.status().message(), ::testing::HasSubstr("aclnnL1LossBackward"));
+  EXPECT_THAT(result.status().message(), ::testing::Not(::testing::HasSubstr("deviceId")));
+}
+
 TEST_F(ProgramRunnerTest, AbortTaskOfAnEarlierTaskHasNoEffect) {
   const uint64_t earlier = lane_->BeginTask();
   lane_->BeginTask();

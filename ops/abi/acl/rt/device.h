@@ -43,7 +43,8 @@ ACL_FUNC_VISIBILITY aclError aclrtSetDevice(int32_t deviceId);
 ACL_FUNC_VISIBILITY aclError aclrtResetDevice(int32_t deviceId);
 
 /* Releases the device whatever the number of uses, after unfinished tasks; hung ones are stopped.
- * 507007: the device has not been set since the last forced reset. */
+ * 507007: the device has not been set since it was released, by a forced reset or the last other
+ * one. */
 ACL_FUNC_VISIBILITY aclError aclrtResetDeviceForce(int32_t deviceId);
 
 /* Device of the current context. */
@@ -52,7 +53,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetDevice(int32_t* deviceId);
 /* ACL_HOST: the program runs beside the device, not on it. */
 ACL_FUNC_VISIBILITY aclError aclrtGetRunMode(aclrtRunMode* runMode);
 
-/* Waits for all streams of the current context and returns the first task error among them. */
+/* Waits for all streams of the current context and returns the error of one with a failed task. */
 ACL_FUNC_VISIBILITY aclError aclrtSynchronizeDevice(void);
 /* The same for at most `timeout` ms. 507046: not finished in time; the tasks continue. */
 ACL_FUNC_VISIBILITY aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout);
@@ -86,13 +87,67 @@ ACL_FUNC_VISIBILITY aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId
 ACL_FUNC_VISIBILITY aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t* flags,
                                                      int32_t* active);
 
+/* Calls `callback` when a device is set (before and after every aclrtSetDevice) and when it is
+ * released (before and after the reset that does it). `regName` tells callbacks apart; a null
+ * callback removes the one of that name. The callback must not set or reset devices. 107000: a
+ * callback of that name is registered; 207012: more than 1024. */
+ACL_FUNC_VISIBILITY aclError aclrtRegDeviceStateCallback(const char* regName,
+                                                         aclrtDeviceStateCallback callback,
+                                                         void* args);
+
+/* ---- peer access: copies between two devices ---- */
+
+/* Whether the devices can copy from each other: 1. 100000: they are the same. */
+ACL_FUNC_VISIBILITY aclError aclrtDeviceCanAccessPeer(int32_t* canAccessPeer, int32_t deviceId,
+                                                      int32_t peerDeviceId);
+/* Lets the current device use memory of `peerDeviceId`, until it is disabled or the current device
+ * is released. 100000: flags other than 0, or the current device itself. */
+ACL_FUNC_VISIBILITY aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags);
+ACL_FUNC_VISIBILITY aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId);
+/* Whether `deviceId` may use memory of `peerDeviceId`: 1 or 0. */
+ACL_FUNC_VISIBILITY aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId,
+                                                         int32_t* status);
+
+/* ---- overflow of floating-point numbers: kernels here compute infinities and NaN and record no
+ * overflow ---- */
+
+/* INFNAN is the mode, and the only one (207000 for SATURATION; 107000 for others). */
+ACL_FUNC_VISIBILITY aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode);
+ACL_FUNC_VISIBILITY aclError aclrtGetDeviceSatMode(aclrtFloatOverflowMode* mode);
+/* Queues a copy of the overflow status, 64 bytes of zeros, to device memory. 107000: outputSize is
+ * not 64. */
+ACL_FUNC_VISIBILITY aclError aclrtGetOverflowStatus(void* outputAddr, size_t outputSize,
+                                                    aclrtStream stream);
+ACL_FUNC_VISIBILITY aclError aclrtResetOverflowStatus(aclrtStream stream);
+
+/* ---- limits of cores: kept and reported; kernels on the CPU do not follow them ---- */
+
+/* Cores of a kind that the process's kernels may use on a device; at first all. 107000: an unknown
+ * kind, 0, or more than the device has. */
+ACL_FUNC_VISIBILITY aclError aclrtGetDeviceResLimit(int32_t deviceId, aclrtDevResLimitType type,
+                                                    uint32_t* value);
+ACL_FUNC_VISIBILITY aclError aclrtSetDeviceResLimit(int32_t deviceId, aclrtDevResLimitType type,
+                                                    uint32_t value);
+ACL_FUNC_VISIBILITY aclError aclrtResetDeviceResLimit(int32_t deviceId);
+/* The same for kernels of a stream; where none is set, the device's limit. */
+ACL_FUNC_VISIBILITY aclError aclrtGetStreamResLimit(aclrtStream stream, aclrtDevResLimitType type,
+                                                    uint32_t* value);
+ACL_FUNC_VISIBILITY aclError aclrtSetStreamResLimit(aclrtStream stream, aclrtDevResLimitType type,
+                                                    uint32_t value);
+ACL_FUNC_VISIBILITY aclError aclrtResetStreamResLimit(aclrtStream stream);
+/* Makes a stream's limits those of the calling thread, and ends that. */
+ACL_FUNC_VISIBILITY aclError aclrtUseStreamResInCurrentThread(aclrtStream stream);
+ACL_FUNC_VISIBILITY aclError aclrtUnuseStreamResInCurrentThread(aclrtStream stream);
+/* The limit of the stream that the thread uses, or of the current device. */
+ACL_FUNC_VISIBILITY aclError aclrtGetResInCurrentThread(aclrtDevResLimitType type, uint32_t* value);
+
 /* ---- contexts ---- */
 
 /* Creates a context with a default stream of its own and binds the calling thread to it. */
 ACL_FUNC_VISIBILITY aclError aclrtCreateContext(aclrtContext* context, int32_t deviceId);
 
 /* Destroys a context made by aclrtCreateContext and, after their tasks, the streams left in it.
- * Threads bound to it have none afterwards. 107000: a default context. */
+ * Threads bound to it have none afterwards. 107002: a default context. */
 ACL_FUNC_VISIBILITY aclError aclrtDestroyContext(aclrtContext context);
 
 /* Binds the calling thread. 107000: not a live context. */

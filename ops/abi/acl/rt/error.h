@@ -15,8 +15,9 @@ ACL_FUNC_VISIBILITY aclError aclrtPeekAtLastError(aclrtLastErrLevel level);
 ACL_FUNC_VISIBILITY aclError aclrtGetLastError(aclrtLastErrLevel level);
 
 /* Calls `callback` for every task that fails, on a thread of the runtime, possibly several at once.
- * Any number may be registered, each once. Unregistering does not wait for a running one. No
- * exception may leave it. 107000: null, registered twice, or not registered. */
+ * Up to 1024 may be registered (207012); one that is registered again is still called once, and
+ * unregistering an unknown one has no effect. Unregistering does not wait for a running one. No
+ * exception may leave it. 107000: null. */
 ACL_FUNC_VISIBILITY aclError
 aclrtExceptionInfoCallbackRegister(aclrtExceptionInfoCallback callback);
 ACL_FUNC_VISIBILITY aclError

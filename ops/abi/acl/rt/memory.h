@@ -12,7 +12,8 @@ extern "C" {
 /* ---- device memory ---- */
 
 /* Allocates on the current device, 64-byte aligned, contents unspecified; takes `size` rounded up
- * to 32, plus 32, from the device. 100000: size 0. 207001: out of memory. */
+ * to 32, plus 32, from the device. An unknown `policy` counts as the first one. 100000: size 0.
+ * 207001: out of memory. */
 ACL_FUNC_VISIBILITY aclError aclrtMalloc(void** devPtr, size_t size, aclrtMemMallocPolicy policy);
 /* Without the additional 32 bytes. */
 ACL_FUNC_VISIBILITY aclError aclrtMallocAlign32(void** devPtr, size_t size,
@@ -36,7 +37,8 @@ ACL_FUNC_VISIBILITY aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsag
 ACL_FUNC_VISIBILITY aclError aclrtPointerGetAttributes(const void* ptr,
                                                        aclrtPtrAttributes* attributes);
 
-/* Sets `count` bytes of memory that has room for `maxCount`. 107000: count above maxCount. */
+/* Sets `count` bytes of memory that has room for `maxCount`. 107000: count above maxCount. A count
+ * of 0 succeeds whatever the other arguments. */
 ACL_FUNC_VISIBILITY aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value,
                                          size_t count);
 ACL_FUNC_VISIBILITY aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value,
@@ -67,16 +69,43 @@ ACL_FUNC_VISIBILITY aclError aclrtHostUnregister(void* ptr);
 /* ---- copies ---- */
 
 /* Copies `count` bytes to memory that has room for `destMax`, at once. Host memory may be any.
- * Not ordered with streams. 107000: count above destMax, or addresses that do not fit `kind`;
- * 100000: kinds 6 and 7. */
+ * Not ordered with streams, and reports no errors of theirs. A count of 0 succeeds whatever the
+ * other arguments, and so does a copy to itself. Where both addresses are device or page-locked
+ * memory they give the direction and not `kind`. 107000: count above destMax, or other addresses
+ * that do not fit `kind`; 100000: kinds 6 and 7. */
 ACL_FUNC_VISIBILITY aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
                                          aclrtMemcpyKind kind);
 /* In stream order. With page-locked host memory (aclrtMallocHost, or registered as pinned) the call
- * returns at once; with other host memory it returns when the copy has been done. 207000: host to
- * host. Both buffers must stay until the stream has passed the copy. */
+ * returns at once; with other host memory it waits for the stream and returns when the copy has
+ * been done, or, without a copy, with the error of an earlier task of the stream. Arguments as
+ * above. 207000: host to host. Both buffers must stay until the stream has passed the copy. */
 ACL_FUNC_VISIBILITY aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src,
                                               size_t count, aclrtMemcpyKind kind,
                                               aclrtStream stream);
+/* The same; deprecated. */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpyAsyncWithCondition(void* dst, size_t destMax,
+                                                           const void* src, size_t count,
+                                                           aclrtMemcpyKind kind,
+                                                           aclrtStream stream);
+/* Many copies between host and device, all in one direction and in any order. Copy i moves sizes[i]
+ * bytes to memory that has room for destMaxs[i]. attrs[k] says for the copies from attrsIndexes[k]
+ * to before attrsIndexes[k + 1] where their memory is: the host, or the current device with its id.
+ * attrsIndexes begins with 0 and ascends. All is checked before anything is copied; `*failIndex`
+ * becomes the first copy that is wrong, SIZE_MAX if none is.
+ *   100000  a null array or `failIndex`
+ *   107000  numBatches 0, numAttrs not from 1 to numBatches, attrsIndexes out of order, memory that
+ *           is not where attrs says, both directions, sizes[i] above destMaxs[i]
+ *   207000  on the products of 910 and 310P */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatch(void** dsts, size_t* destMaxs, void** srcs,
+                                              size_t* sizes, size_t numBatches,
+                                              aclrtMemcpyBatchAttr* attrs, size_t* attrsIndexes,
+                                              size_t numAttrs, size_t* failIndex);
+/* In stream order; returns as aclrtMemcpyAsync does. */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatchAsync(void** dsts, size_t* destMaxs, void** srcs,
+                                                   size_t* sizes, size_t numBatches,
+                                                   aclrtMemcpyBatchAttr* attrs,
+                                                   size_t* attrsIndexes, size_t numAttrs,
+                                                   size_t* failIndex, aclrtStream stream);
 /* `height` rows of `width` bytes, `dpitch` and `spitch` bytes apart; width is at most either. Host
  * to device and back (100000: other kinds). */
 ACL_FUNC_VISIBILITY aclError aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, size_t spitch,

@@ -14,7 +14,8 @@ extern "C" {
 
 /* Creates a stream in the current context. 207008: the device has no more. */
 ACL_FUNC_VISIBILITY aclError aclrtCreateStream(aclrtStream* stream);
-/* `priority` from the range below; `flag` is a combination of ACL_STREAM_*. */
+/* `priority` from the range below, larger numbers are lowered to its end; `flag` is a combination
+ * of ACL_STREAM_*, other bits are ignored. */
 ACL_FUNC_VISIBILITY aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority,
                                                          uint32_t flag);
 /* Smaller numbers have priority over larger ones. */
@@ -26,7 +27,7 @@ ACL_FUNC_VISIBILITY aclError aclrtDestroyStream(aclrtStream stream);
 /* Drops the tasks that have not started and stops a hung one, then destroys the stream. */
 ACL_FUNC_VISIBILITY aclError aclrtDestroyStreamForce(aclrtStream stream);
 
-/* Waits until the stream has no tasks and returns the error of the first one that failed since the
+/* Waits until the stream has no tasks and returns the error of the last one that failed since the
  * last such call. 107023: the stream is being aborted. */
 ACL_FUNC_VISIBILITY aclError aclrtSynchronizeStream(aclrtStream stream);
 /* The same for at most `timeout` ms. 507046: not finished in time; the tasks continue. */
@@ -43,8 +44,8 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamAbort(aclrtStream stream);
  * tasks and drop the queued ones, and every synchronise returns the error. Once per stream;
  * a second call gives 107000. 207000: a null stream, on the products of 910 and 310P. */
 ACL_FUNC_VISIBILITY aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode);
-/* The attribute's member of `value`. FAILURE_MODE as above; FLOAT_OVERFLOW_CHECK and CACHE_OP_INFO
- * can only be 0 here (207000); PRIORITY can only be read (207000). */
+/* The attribute's member of `value`. FAILURE_MODE as above; FLOAT_OVERFLOW_CHECK is the overflow
+ * switch; CACHE_OP_INFO can only be 0 here (207000); PRIORITY can only be read (207000). */
 ACL_FUNC_VISIBILITY aclError aclrtSetStreamAttribute(aclrtStream stream,
                                                      aclrtStreamAttr stmAttrType,
                                                      aclrtStreamAttrValue* value);
@@ -58,13 +59,54 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamGetId(aclrtStream stream, int32_t* strea
 ACL_FUNC_VISIBILITY aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t* flags);
 ACL_FUNC_VISIBILITY aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t* priority);
 
+/* Whether overflow is detected, 1 or 0 (107000: other values). Kept and reported; where results may
+ * be infinite, which is the only mode here, there is none to detect. */
+ACL_FUNC_VISIBILITY aclError aclrtSetStreamOverflowSwitch(aclrtStream stream, uint32_t flag);
+ACL_FUNC_VISIBILITY aclError aclrtGetStreamOverflowSwitch(aclrtStream stream, uint32_t* flag);
+
+/* Calls `callback` after a stream has been created and before one is destroyed, by the functions
+ * above. Otherwise as aclrtRegDeviceStateCallback. */
+ACL_FUNC_VISIBILITY aclError aclrtRegStreamStateCallback(const char* regName,
+                                                         aclrtStreamStateCallback callback,
+                                                         void* args);
+
+/* ---- words in memory; 207000 on the products of 910 and 310P ---- */
+
+/* Queues a write of `value` to 8 bytes of device memory, aligned to 8. `flag` must be 0 (107000).
+ */
+ACL_FUNC_VISIBILITY aclError aclrtValueWrite(void* devAddr, uint64_t value, uint32_t flag,
+                                             aclrtStream stream);
+/* Queues a wait: later tasks of the stream start when the 8 bytes of device memory compare with
+ * `value` as `flag`, one of ACL_STREAM_WAIT_VALUE_*, says, whatever has written them. */
+ACL_FUNC_VISIBILITY aclError aclrtValueWait(void* devAddr, uint64_t value, uint32_t flag,
+                                            aclrtStream stream);
+
+/* ---- notifies: a record sets one, a wait takes it back; each record lets one wait pass ---- */
+
+/* `flag` is one of ACL_NOTIFY_* (107000). 207009: the device has no more. */
+ACL_FUNC_VISIBILITY aclError aclrtCreateNotify(aclrtNotify* notify, uint64_t flag);
+/* Returns at once; queued records and waits finish as queued. 107017: not a live notify. */
+ACL_FUNC_VISIBILITY aclError aclrtDestroyNotify(aclrtNotify notify);
+/* Queue a record, on a stream of any device, and a wait with reset. A wait beyond `timeout` seconds
+ * (0: none) fails as a task with 107020. */
+ACL_FUNC_VISIBILITY aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream);
+ACL_FUNC_VISIBILITY aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stream,
+                                                     uint32_t timeout);
+ACL_FUNC_VISIBILITY aclError aclrtGetNotifyId(aclrtNotify notify, uint32_t* notifyId);
+/* Resets notifies at once. */
+ACL_FUNC_VISIBILITY aclError aclrtNotifyBatchReset(aclrtNotify* notifies, size_t num);
+
 /* ---- events ---- */
 
 /* Creates an event for ordering streams and for timing (SYNC and TIME_LINE). 207007: no more. */
 ACL_FUNC_VISIBILITY aclError aclrtCreateEvent(aclrtEvent* event);
-/* With a combination of ACL_EVENT_* flags; the first form is the older one. 207000: EXTERNAL or
- * IPC. An event of the second form is complete before it is recorded, and aclrtQueryEvent and
- * aclrtQueryEventWaitStatus refuse it (207000). */
+/* With a combination of ACL_EVENT_* flags. 207000: EXTERNAL or IPC.
+ *
+ * The three functions' events differ before the first record. That of aclrtCreateEvent is not ready
+ * and no stream can wait for it (107000). That of aclrtCreateEventWithFlag is not ready, and a wait
+ * for it blocks until it is recorded; it then stays set until aclrtResetEvent. That of
+ * aclrtCreateEventExWithFlag is complete, and aclrtQueryEvent, aclrtQueryEventWaitStatus and
+ * aclrtResetEvent refuse it (207000). */
 ACL_FUNC_VISIBILITY aclError aclrtCreateEventWithFlag(aclrtEvent* event, uint32_t flag);
 ACL_FUNC_VISIBILITY aclError aclrtCreateEventExWithFlag(aclrtEvent* event, uint32_t flag);
 /* Returns at once, even if records or waits are pending; those finish as queued. */
@@ -75,10 +117,14 @@ ACL_FUNC_VISIBILITY aclError aclrtDestroyEvent(aclrtEvent event);
  * devices. */
 ACL_FUNC_VISIBILITY aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream);
 
+/* Queues a reset: the event is as before its first record. 207000: an event of
+ * aclrtCreateEventExWithFlag or without ACL_EVENT_SYNC. */
+ACL_FUNC_VISIBILITY aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream);
+
 /* State of the latest record, at once, from any device. */
 ACL_FUNC_VISIBILITY aclError aclrtQueryEventStatus(aclrtEvent event,
                                                    aclrtEventRecordedStatus* status);
-/* Deprecated; the opposite polarity. */
+/* Deprecated; the opposite polarity, and complete before the first record. */
 ACL_FUNC_VISIBILITY aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus* status);
 /* Whether all stream waits on the event have ended. */
 ACL_FUNC_VISIBILITY aclError aclrtQueryEventWaitStatus(aclrtEvent event,
@@ -91,17 +137,19 @@ ACL_FUNC_VISIBILITY aclError aclrtSynchronizeEvent(aclrtEvent event);
 ACL_FUNC_VISIBILITY aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout);
 
 /* Queues a wait: later tasks of the stream start after the event's latest record, seen from this
- * call, has completed. 207000: an event without ACL_EVENT_SYNC. A wait beyond the limit of
+ * call, has completed; after any record if aclrtCreateEventWithFlag made the event. The event may
+ * be another device's, except on the products of 910 and 310P (107000). 207000: an event without
+ * ACL_EVENT_SYNC. A wait beyond the limit of
  * aclrtSetOpWaitTimeout, or `timeout` seconds (0: none), fails as a task with 107020. */
 ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event);
 ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event,
                                                              int32_t timeout);
 
-/* Milliseconds between two completed events with ACL_EVENT_TIME_LINE. 107006: without that flag,
- * not recorded or not complete. 107007: `endEvent` completed first. */
+/* Milliseconds between two completed events with ACL_EVENT_TIME_LINE, negative if `endEvent`
+ * completed first. 507000: not recorded. 107006: without that flag, or not complete. */
 ACL_FUNC_VISIBILITY aclError aclrtEventElapsedTime(float* ms, aclrtEvent startEvent,
                                                    aclrtEvent endEvent);
-/* When the event completed, in microseconds. 107006 as above. */
+/* When the event completed, in microseconds. Codes as above. */
 ACL_FUNC_VISIBILITY aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t* timestamp);
 ACL_FUNC_VISIBILITY aclError aclrtGetEventId(aclrtEvent event, uint32_t* eventId);
 /* Events that can still be created on the current device. */

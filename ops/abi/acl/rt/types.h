@@ -103,6 +103,7 @@ typedef enum {
 typedef union {
   uint16_t moduleId;
   uint32_t deviceId;
+  uint32_t vaFlag;
   uint8_t rsv[8];
 } aclrtMallocAttrValue;
 
@@ -115,6 +116,12 @@ typedef struct {
   aclrtMallocAttribute* attrs;
   size_t numAttrs;
 } aclrtMallocConfig;
+
+typedef struct {
+  aclrtMemLocation dstLoc;
+  aclrtMemLocation srcLoc;
+  uint8_t rsv[16]; /* 0 */
+} aclrtMemcpyBatchAttr;
 
 typedef struct {
   char name[32];        /* component */
@@ -177,6 +184,11 @@ typedef enum {
 #define ACL_CONTINUE_ON_FAILURE 0x00000000U
 #define ACL_STOP_ON_FAILURE 0x00000001U
 
+#define ACL_NOTIFY_DEFAULT 0x00000000U
+#define ACL_NOTIFY_DEVICE_USE_ONLY 0x00000001U
+
+/* For aclrtValueWait: the word in memory, less the value, is not negative as a signed number;
+ * equals it; has a bit of it; or leaves out a bit that the value leaves out. */
 #define ACL_STREAM_WAIT_VALUE_GEQ 0x00000000U
 #define ACL_STREAM_WAIT_VALUE_EQ 0x00000001U
 #define ACL_STREAM_WAIT_VALUE_AND 0x00000002U
@@ -264,6 +276,7 @@ typedef enum {
   ACL_DEV_ATTR_L2_CACHE_SIZE = 302,
   ACL_DEV_ATTR_SMP_ID = 401,
   ACL_DEV_ATTR_PHY_CHIP_ID = 402,
+  ACL_DEV_ATTR_SUPER_POD_DEVIDE_ID = 403, /* former name of the next one */
   ACL_DEV_ATTR_SUPER_POD_DEVICE_ID = 403,
   ACL_DEV_ATTR_SUPER_POD_SERVER_ID = 404,
   ACL_DEV_ATTR_SUPER_POD_ID = 405,
@@ -366,5 +379,7 @@ typedef struct aclrtExceptionInfo aclrtExceptionInfo;
 typedef void (*aclrtCallback)(void* userData);
 typedef void (*aclrtHostFunc)(void* args);
 typedef void (*aclrtExceptionInfoCallback)(aclrtExceptionInfo* exceptionInfo);
+typedef void (*aclrtDeviceStateCallback)(int32_t deviceId, aclrtDeviceState state, void* args);
+typedef void (*aclrtStreamStateCallback)(aclrtStream stm, aclrtStreamState state, void* args);
 
 #endif /* OPSERVE_ACL_RT_TYPES_H_ */

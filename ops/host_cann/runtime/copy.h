@@ -1,0 +1,22 @@
+// Copies that a call asks for: what their addresses are, and the two ways to do them.
+#pragma once
+
+#include "acl/acl.h"
+#include "ops/host_cann/runtime/context.h"
+#include "ops/host_cann/runtime/copy_task.h"
+#include "ops/host_cann/runtime/stream.h"
+
+namespace opserve::host_cann {
+
+// Fills in which sides of the copy are device memory, and checks both (107000). `kind` is one of
+// those that name a direction.
+aclError ResolveSides(const Device& device, aclrtMemcpyKind kind, Copy* copy);
+
+// Copies in the stream's order. With host memory that is not page-locked the call waits for the
+// stream and returns the error of an earlier task instead of copying.
+aclError SubmitCopy(Stream& stream, Copy copy);
+
+// Copies at once, on the calling thread.
+aclError CopyNow(Context& context, const Copy& copy);
+
+}  // namespace opserve::host_cann
