@@ -108,19 +108,53 @@ TEST_F(CommandLineTest, RunShowsIntegersExactly) {
 TEST_F(CommandLineTest, StatusShowsTheDevices) {
   const Output text = RunHere("status");
   EXPECT_EQ(text.exit_code, ExitCode::kOk);
-  EXPECT_THAT(text.out,
-              AllOf(HasSubstr("opserved 1.2.3 on host CANN\n"),
-                    HasSubstr("started 2023-11-14 22:13:20 UTC\n"),
-                    HasSubstr("0  TestSoC  ready            4       7          0      "
-                              "12345"),
-                    HasSubstr("of 64 GiB"), HasSubstr("RESIDENT TENSORS  QUARANTINES\n"),
-                    HasSubstr("3 (1.5 KiB)            0\n"), HasSubstr("0 (0 B)            2\n"),
-                    HasSubstr("\ndevice 1 is quarantined: lost (507899)\n")));
+  EXPECT_THAT(
+      text.out,
+      AllOf(HasSubstr("opserved 1.2.3 on host CANN\n"),
+            HasSubstr("started 2023-11-14 22:13:20 UTC\n"),
+            HasSubstr("DEV  STATE        LANES  QUEUED  COMPLETED    MEMORY"),
+            HasSubstr("\n  0  ready          0/4       7      12345  "), HasSubstr("/64 GiB"),
+            HasSubstr("         3\n"), HasSubstr("\ndevice 1 is quarantined: lost (507899)\n"),
+            HasSubstr("\ndevice 1 was taken out of service for faults 2 times\n")));
 
   const auto json = nlohmann::json::parse(RunHere("status --format json").out);
   EXPECT_EQ(json["devices"][0]["state"], "READY");
   EXPECT_EQ(json["devices"][0]["resident_bytes"], 1536);
   EXPECT_EQ(json["devices"][1]["state_reason"], "lost (507899)");
+}
+
+TEST_F(CommandLineTest, StatusFitsEightyColumns) {
+  v1::GetServerStatusResponse status;
+  status.set_version("10.20.30");
+  status.set_runtime("host CANN (this machine's processor), as Ascend910B3 8.5.0.alpha001");
+  for (uint32_t id : {0u, 15u}) {
+    v1::DeviceStatus* device = status.add_devices();
+    device->set_device(id);
+    device->set_state(id == 0 ? v1::DeviceStatus::STATE_DRAINING
+                              : v1::DeviceStatus::STATE_QUARANTINED);
+    device->set_state_reason(
+        "a kernel of LogSoftmaxBackward did not end within 30s; the stream was "
+        "aborted, and the device is reset");
+    device->set_soc_name("Ascend910B3");
+    device->set_lanes(16);
+    device->set_executing_requests(16);
+    device->set_queued_requests(8192);
+    device->set_completed_requests(9876543210);
+    device->set_memory_used_bytes((uint64_t{63} << 30) + (uint64_t{1} << 29));
+    device->set_memory_total_bytes(uint64_t{64} << 30);
+    device->set_pool_allocated_bytes(uint64_t{30} << 30);
+    device->set_pool_reserved_bytes((uint64_t{31} << 30) + (uint64_t{1} << 29));
+    device->set_resident_tensors(16384);
+  }
+  server_.set_status(status);
+
+  const Output text = RunHere("status");
+
+  EXPECT_EQ(text.exit_code, ExitCode::kOk) << text.err;
+  for (const absl::string_view line : absl::StrSplit(text.out, '\n')) {
+    EXPECT_LE(line.size(), 80u) << line;
+  }
+  EXPECT_THAT(text.out, AllOf(HasSubstr("\n  0  draining "), HasSubstr("\n 15  quarantined ")));
 }
 
 TEST_F(RunCommandTest, RunSendsWhatItWasTold) {
