@@ -65,7 +65,8 @@ Terminal ProcessTerminal() {
                   .width = TerminalWidth(),
                   .err_is_terminal = isatty(STDERR_FILENO) != 0,
                   .out_is_terminal = isatty(STDOUT_FILENO) != 0,
-                  .answers = is_read_by_person ? &std::cin : nullptr};
+                  .answers = is_read_by_person ? &std::cin : nullptr,
+                  .input = isatty(STDIN_FILENO) == 0 ? &std::cin : nullptr};
 }
 
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {

@@ -1,6 +1,9 @@
 #include "client/cli/command_line.h"
 
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/npy.h"
@@ -234,6 +237,60 @@ TEST_F(RunCommandTest, RunWritesFilesThatNumpyReads) {
   EXPECT_TRUE(ReadNpy(named).ok());
 }
 
+class PipedTest : public CommandLineTest {
+ protected:
+  // Runs a command whose standard input has these bytes.
+  Output RunPiped(const std::string& command, const std::string& bytes) {
+    std::vector<std::string> arguments = absl::StrSplit(command, ' ', absl::SkipEmpty());
+    arguments.push_back("--target=" + server_.target());
+    std::ostringstream out;
+    std::ostringstream err;
+    std::istringstream input(bytes);
+    Terminal terminal{.out = out, .err = err, .out_is_terminal = is_terminal_, .input = &input};
+    const ExitCode exit_code = RunCommandLine(arguments, terminal);
+    return {exit_code, out.str(), err.str()};
+  }
+
+  static std::string Contents(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  bool is_terminal_ = false;
+};
+
+TEST_F(PipedTest, ArraysComeFromAndGoToOtherPrograms) {
+  const std::string array = Contents(Fixture("f4_vector"));
+  const std::string y = absl::StrCat(" --input y=", Fixture("f8_scalar"));
+
+  const Output run = RunPiped("run Scale --input x=- --output -" + y, array);
+  EXPECT_EQ(run.exit_code, ExitCode::kOk) << run.err;
+  EXPECT_EQ(run.out, array);
+  EXPECT_THAT(run.err, HasSubstr("out  FLOAT [3]  12 B\n"));
+
+  EXPECT_EQ(RunPiped("tensor upload -", array).exit_code, ExitCode::kOk);
+  const Output download = RunPiped("tensor download 74656e736f722d30 --output -", "");
+  EXPECT_EQ(download.out, array);
+  EXPECT_THAT(download.err, HasSubstr("FLOAT [3]  12 B\n"));
+}
+
+TEST_F(PipedTest, WhatCannotBePipedIsRefused) {
+  const std::string array = Contents(Fixture("f4_vector"));
+  const std::string run = absl::StrCat("run Scale --input x=- --input y=", Fixture("f8_scalar"));
+  for (const std::string& bytes : {std::string(), std::string("PK"), array.substr(0, 100)}) {
+    const Output output = RunPiped(run, bytes);
+    EXPECT_EQ(output.exit_code, ExitCode::kUsage);
+    EXPECT_THAT(output.err, HasSubstr("input \"x\": standard input: "));
+  }
+  EXPECT_THAT(RunPiped(run + " --output - --format=json", array).err,
+              HasSubstr("--output=- and --format=json would both write to standard output"));
+  is_terminal_ = true;
+  const Output shown = RunPiped(run + " --output -", array);
+  EXPECT_EQ(shown.exit_code, ExitCode::kUsage);
+  EXPECT_THAT(shown.err, HasSubstr("standard output is a terminal"));
+  EXPECT_THAT(shown.out, IsEmpty());
+}
+
 TEST_F(CommandLineTest, RunReadsTwoByteArraysAsBf16IfTold) {
   const Output output = RunHere(
       absl::StrCat("run Scale --input x=", Fixture("u2"), ":bf16", " --input y=", Fixture("f2")));
@@ -282,6 +339,15 @@ TEST_F(CommandLineTest, MistakesAreExplainedBeforeAnythingRuns) {
       {"status --format=yaml", "\"yaml\" is not text or json"},
       {"status --nope", "--nope"},
       {"status --target=nowhere", "--target"},
+      {"run Scale" + xy + " --output out.pt", "out.pt: arrays are written as .npy"},
+      {"run Scale" + xy + " --output out.npz", "out.npz: arrays are written as .npy"},
+      {"run Scale" + x + " --input y=y.pt", "input \"y\": y.pt: files of torch.save are not read"},
+      {"run Scale --input x=- --input y=-:bf16", "2 inputs are \"-\""},
+      {"run Scale" + x + " --input y=-", "input \"y\": -: standard input is a terminal"},
+      {"run Scale" + xy + " --output - --output -", "given twice"},
+      {"run Scale" + xy + " --output out=- --format=text --output=-", "given twice"},
+      {"tensor upload x.pth", "numpy.save(\"x.npy\", torch.load(\"x.pth\").numpy())"},
+      {"tensor download 00 --output x.safetensors", "x.safetensors: arrays are written as .npy"},
       {"", "no command"},
   };
   for (const Case& c : kCases) {
@@ -362,6 +428,16 @@ TEST(HelpTest, TeachesWithoutADaemon) {
     EXPECT_THAT(output.out, HasSubstr(c.text));
     EXPECT_THAT(output.err, IsEmpty());
   }
+}
+
+TEST(HelpTest, TheNameAloneListsTheCommands) {
+  const Output output = RunProgram({});
+  EXPECT_EQ(output.exit_code, ExitCode::kUsage);
+  for (const char* line : {"\nrun         Run an operator on arrays in files\n", "\nstatus ",
+                           "\nhelp ", "\"opserve help COMMAND\" tells more"}) {
+    EXPECT_THAT(output.err, HasSubstr(line));
+  }
+  EXPECT_THAT(output.err, AllOf(Not(HasSubstr("\ncomplete ")), Not(HasSubstr("\nmanual "))));
 }
 
 TEST(HelpTest, UsageErrorsAreJsonIfAsked) {
