@@ -1,6 +1,7 @@
 #include "client/cli/array_file.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -19,6 +20,28 @@ namespace {
 constexpr char kNpz[] = ".npz";
 constexpr char kSafetensors[] = ".safetensors";
 constexpr size_t kNamesShown = 16;
+constexpr char kStandardInput[] = "-";
+constexpr absl::string_view kBf16Suffix = ":bf16";
+// What torch.save makes: pickled programs, which are not run.
+constexpr absl::string_view kTorchEndings[] = {".pt", ".pth", ".ckpt", ".pkl"};
+
+bool IsTorchFile(absl::string_view path) {
+  return std::any_of(std::begin(kTorchEndings), std::end(kTorchEndings),
+                     [path](absl::string_view ending) { return absl::EndsWith(path, ending); });
+}
+
+// The .npy file that arrives on `input`.
+absl::StatusOr<Tensor> ReadFromStream(std::istream* input, NpyReading reading) {
+  if (input == nullptr) {
+    return absl::InvalidArgumentError(
+        "-: standard input is a terminal; name a file, or have another program write to it");
+  }
+  OPSERVE_ASSIGN_OR_RETURN(const OwnedBytes bytes, ReadStreamBytes(*input));
+  absl::StatusOr<Tensor> tensor = ParseNpy(bytes, reading);
+  if (tensor.ok()) return tensor;
+  return absl::Status(tensor.status().code(),
+                      absl::StrCat("standard input: ", tensor.status().message()));
+}
 
 struct Place {
   std::string path = {};
@@ -57,10 +80,31 @@ absl::StatusOr<std::string> Choose(const Place& place, const std::vector<std::st
 
 }  // namespace
 
-absl::StatusOr<Tensor> ReadArrayArgument(absl::string_view argument,
-                                         const std::string& usual_name) {
-  const bool is_bf16 = absl::ConsumeSuffix(&argument, ":bf16");
+bool IsStandardInput(absl::string_view argument) {
+  absl::ConsumeSuffix(&argument, kBf16Suffix);
+  return argument == kStandardInput;
+}
+
+absl::Status CheckOutputName(absl::string_view path) {
+  const bool is_other_kind =
+      absl::EndsWith(path, kNpz) || absl::EndsWith(path, kSafetensors) || IsTorchFile(path);
+  if (!is_other_kind) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": arrays are written as .npy; choose a name that ends so"));
+}
+
+absl::StatusOr<Tensor> ReadArrayArgument(absl::string_view argument, const std::string& usual_name,
+                                         std::istream* input) {
+  const bool is_bf16 = absl::ConsumeSuffix(&argument, kBf16Suffix);
   const NpyReading reading = is_bf16 ? NpyReading::kAsBf16 : NpyReading::kAsNamed;
+  if (IsStandardInput(argument)) return ReadFromStream(input, reading);
+  if (IsTorchFile(argument)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(argument,
+                     ": files of torch.save are not read; in Python: numpy.save(\"x.npy\", "
+                     "torch.load(\"",
+                     argument, "\").numpy())"));
+  }
   Place place;
   if (SplitAt(kNpz, argument, &place)) {
     OPSERVE_ASSIGN_OR_RETURN(const auto names, ListNpz(place.path));

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <type_traits>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "proto/dtypes/element.h"
@@ -15,15 +17,21 @@ namespace {
 
 constexpr int64_t kMaxElements = 1000;
 constexpr int64_t kEdgeElements = 3;  // shown at each end of an axis that is cut
-constexpr int kMaxDigits = 8;
+constexpr int kMaxDoubleDigits = 8;   // of a DOUBLE; more are no help to a reader
 constexpr char kCut[] = "...";
 
-// Significant digits that tell neighbouring values apart, but no more than a reader wants.
-int Digits(DataType dtype) {
-  return VisitElement(dtype, []<typename T>(std::type_identity<T>) {
-    constexpr int kDigits = std::numeric_limits<T>::max_digits10;  // 0 for integers
-    return kDigits == 0 ? kMaxDigits : std::min(kDigits, kMaxDigits);
-  });
+// The shortest decimal of at most `max_digits` significant digits that is read as `value` again.
+template <typename T>
+std::string ShortestText(T value, int max_digits) {
+  std::string text;
+  for (int digits = 1; digits <= max_digits; ++digits) {
+    text = absl::StrFormat("%.*g", digits, static_cast<double>(value));
+    double read = 0;
+    if (!absl::SimpleAtod(text, &read) || T(read) != value) continue;
+    // Few digits would have written 100000 as 1e+05.
+    return absl::StrFormat("%.*g", std::max(max_digits, kMaxDoubleDigits), read);
+  }
+  return text;
 }
 
 // What elements are computed with: themselves, or double.
@@ -155,7 +163,13 @@ ValueSummary Summarize(const Result& result) {
 std::string FormatValue(DataType dtype, double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  return absl::StrFormat("%.*g", Digits(dtype), value);
+  return VisitElement(dtype, [value]<typename T>(std::type_identity<T>) {
+    if constexpr (std::is_integral_v<T> || std::is_same_v<T, double>) {
+      return ShortestText(value, kMaxDoubleDigits);
+    } else {
+      return ShortestText(static_cast<T>(value), std::numeric_limits<T>::max_digits10);
+    }
+  });
 }
 
 std::string FormatElement(const Result& result, int64_t index) {
@@ -168,8 +182,12 @@ nlohmann::ordered_json ElementToJson(const Result& result, int64_t index) {
   if (result.dtype() == kBool) return IntegerAt(result, index) != 0;
   if (IsInteger(result.dtype())) return IntegerAt(result, index);
   const double value = ElementAt(result, index);
-  if (std::isfinite(value)) return value;
-  return FormatValue(result.dtype(), value);
+  const std::string text = FormatValue(result.dtype(), value);
+  if (!std::isfinite(value)) return text;
+  // As a double, -0.05 of a FLOAT would be written -0.05000000074505806.
+  double shortest = value;
+  if (result.dtype() != kDouble) shortest = std::strtod(text.c_str(), nullptr);
+  return shortest;
 }
 
 std::string FormatValues(const Result& result, size_t width) {

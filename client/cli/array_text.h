@@ -35,13 +35,14 @@ double ElementAt(const Result& result, int64_t index);
 // Likewise of a result that IsInteger, exactly.
 int64_t IntegerAt(const Result& result, int64_t index);
 
-// A number in as many digits as the dtype holds, 8 at most: "0.33325", "nan", "-inf".
+// The shortest text that the dtype reads as the same number, of DOUBLE in 8 digits at most:
+// "-0.05", "nan", "-inf". A number between two of the dtype is rounded to one of them.
 std::string FormatValue(DataType dtype, double value);
 
 // Element `index`, as FormatValue writes it; integers exactly, "true" and "false".
 std::string FormatElement(const Result& result, int64_t index);
 
-// Likewise; as a string if JSON has no number for it.
+// Likewise, DOUBLE in all of its digits; as a string if JSON has no number for it.
 nlohmann::ordered_json ElementToJson(const Result& result, int64_t index);
 
 // Nested brackets as NumPy prints them, in lines of at most `width` columns. Of more than 1000

@@ -121,6 +121,18 @@ std::optional<Failure> RunHelp(const CLI::App& app, const std::vector<std::strin
   return std::nullopt;
 }
 
+// For those who type "opserve" to see what there is.
+std::string CommandList(const CLI::App& app) {
+  std::vector<std::vector<std::string>> rows = {{"COMMAND", ""}};
+  for (const CLI::App* command : VisibleCommands(app)) {
+    rows.push_back({command->get_name(), command->get_description()});
+  }
+  return absl::StrCat(
+      FormatTable(rows),
+      "\n\"opserve help COMMAND\" tells more about a command, \"opserve help\" about "
+      "flags.\n");
+}
+
 void AddManualCommand(CLI::App& app, Command* command) {
   CLI::App* manual = app.add_subcommand("manual", "Print the manual page");
   manual->group("");  // for the build, which installs it
@@ -214,6 +226,9 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments, Terminal& ter
     if (app.get_option("--target")->count() > 0) session.target_source = TargetSource::kFlag;
     if (command != nullptr) {
       failure = command(session);
+    } else if (arguments.empty()) {
+      terminal.err << CommandList(app);
+      return ExitCode::kUsage;  // a script has lost its arguments
     } else {
       failure = UsageFailure(absl::InvalidArgumentError("no command"), "see \"opserve help\"");
     }

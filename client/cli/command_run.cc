@@ -1,5 +1,6 @@
 #include "client/cli/command_run.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,9 +12,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/substitute.h"
+#include "client/cli/array_file.h"
+#include "client/cli/array_output.h"
 #include "client/cli/array_text.h"
 #include "client/cli/find_operator.h"
-#include "client/cli/npy.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/receipt_text.h"
 #include "client/cli/reference_daemon.h"
@@ -28,6 +30,7 @@ constexpr char kRunFooter[] =
     R"(An input is one of
   FILE.npy                 an array of $0
                            from NumPy (bfloat16 as the ml_dtypes package saves it)
+  -                        a .npy file that another program writes to this one
   FILE.npz[:ARRAY]         the array of an archive, if not the only one or the one
                            with the input's name
   FILE.safetensors[:NAME]  likewise of $1
@@ -40,7 +43,8 @@ constexpr char kRunFooter[] =
   tensor:HANDLE            what the daemon has already, with the handle that
                            "opserve tensor upload" gave
 With :bf16 at its end, a NumPy array of uint16 is read as bfloat16. An output is
-written as .npy. The tensors of an input that is a list are NAME.0, NAME.1 and so
+written as .npy, with - to standard output (what else is said then goes to
+standard error). The tensors of an input that is a list are NAME.0, NAME.1 and so
 on, as are those of an output; optional inputs may be left out. Attributes that
 are lists are written [1,2], dtypes as BF16 or bfloat16, scalars as numbers, with
 a dtype where it matters (2:INT32). Operators, and the names of their inputs and
@@ -175,8 +179,8 @@ std::optional<Failure> Judge(const Comparisons& comparisons) {
 }
 
 void WriteResponse(const Response& response, const OutputFiles& files,
-                   const Comparisons& comparisons, Session& session) {
-  if (session.format == OutputFormat::kJson) {
+                   const Comparisons& comparisons, OutputFormat format, Terminal& terminal) {
+  if (format == OutputFormat::kJson) {
     Json results = Json::array();
     for (const Result& result : response.results) {
       results.push_back(ResultToJson(result, PathOf(result, files)));
@@ -186,16 +190,17 @@ void WriteResponse(const Response& response, const OutputFiles& files,
       document["verification"].push_back(ComparisonToJson(comparison));
     }
     if (response.receipt) document["receipt"] = ToJson(*response.receipt);
-    return WriteJson(session.terminal.out, document);
+    return WriteJson(terminal.out, document);
   }
   for (const Result& result : response.results) {
-    WriteResult(result, PathOf(result, files), session.terminal);
+    WriteResult(result, PathOf(result, files), terminal);
   }
-  for (const Comparison& comparison : comparisons) WriteComparison(comparison, session.terminal);
-  if (response.receipt) session.terminal.out << "\n" << FormatReceipt(*response.receipt);
+  for (const Comparison& comparison : comparisons) WriteComparison(comparison, terminal);
+  if (response.receipt) terminal.out << "\n" << FormatReceipt(*response.receipt);
 }
 
-std::optional<Failure> RunRun(const RunArguments& arguments, Session& session) {
+std::optional<Failure> RunRun(RunArguments arguments, Session& session) {
+  arguments.standard_input = session.terminal.input;
   const absl::StatusOr<v1::Priority> priority = ParsePriority(arguments);
   if (!priority.ok()) return UsageFailure(priority.status());
   auto connection = Connect(session);
@@ -208,6 +213,10 @@ std::optional<Failure> RunRun(const RunArguments& arguments, Session& session) {
   const std::string hint = absl::StrCat("see \"opserve ops ", descriptor.name(), "\"");
   const absl::StatusOr<OutputFiles> files = BuildOutputFiles(descriptor, arguments);
   if (!files.ok()) return UsageFailure(files.status(), hint);
+  for (const OutputFile& file : *files) {
+    absl::Status status = CheckOutputPath(file.path, session.format, session.terminal);
+    if (!status.ok()) return UsageFailure(status);
+  }
   absl::StatusOr<Invocation> invocation = BuildInvocation(descriptor, arguments);
   if (!invocation.ok()) return UsageFailure(invocation.status(), hint);
 
@@ -219,7 +228,8 @@ std::optional<Failure> RunRun(const RunArguments& arguments, Session& session) {
   for (const Result& result : response->results) {
     const std::string* path = PathOf(result, *files);
     if (path == nullptr) continue;
-    if (absl::Status status = WriteNpy(*path, result); !status.ok()) return UsageFailure(status);
+    absl::Status status = WriteOutput(*path, result, session.terminal);
+    if (!status.ok()) return UsageFailure(status);
   }
   Comparisons comparisons;
   if (arguments.should_verify) {
@@ -227,7 +237,11 @@ std::optional<Failure> RunRun(const RunArguments& arguments, Session& session) {
     if (auto* failure = std::get_if<Failure>(&compared)) return *failure;
     comparisons = std::get<Comparisons>(std::move(compared));
   }
-  WriteResponse(*response, *files, comparisons, session);
+  const bool has_array = std::any_of(files->begin(), files->end(), [](const OutputFile& file) {
+    return file.path == kStandardOutput;
+  });
+  Terminal reports = ReportsBeside(has_array ? std::string(kStandardOutput) : "", session.terminal);
+  WriteResponse(*response, *files, comparisons, session.format, reports);
   return Judge(comparisons);
 }
 
@@ -238,14 +252,14 @@ void AddRunCommand(CLI::App& app, Command* command) {
   CLI::App* run = app.add_subcommand("run", "Run an operator on arrays in files");
   run->add_option("OPERATOR", arguments->operator_name, "Operator to run")->required();
   run->add_option("--input", arguments->inputs, "An input; once for each of the operator's")
-      ->type_name("NAME=FILE[:ARRAY]|NAME=random:SHAPE[:DTYPE]|NAME=tensor:HANDLE")
+      ->type_name("NAME=FILE[:ARRAY]|NAME=-|NAME=random:SHAPE[:DTYPE]|NAME=tensor:HANDLE")
       ->allow_extra_args(false);
   run->add_option("--attr", arguments->attributes, "An attribute that is not to have its default")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   run->add_option("--output", arguments->outputs,
                   "Where to write an output (the first, if not named) instead of printing it")
-      ->type_name("[NAME=]FILE.npy")
+      ->type_name("[NAME=]FILE.npy|-")
       ->allow_extra_args(false);
   run->add_option("--output-dtype", arguments->output_dtypes,
                   absl::StrCat(DtypeNames(), " for an output, if not its default"))

@@ -9,42 +9,65 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/cli/device_state_text.h"
+#include "client/cli/output.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/time_text.h"
 
 namespace opserve::cli {
 namespace {
 
-constexpr char kStatusFooter[] = R"(Examples:
+constexpr char kStatusFooter[] = R"(LANES      requests that run, of those that can run at once
+COMPLETED  requests that ended, and chunks of uploads and downloads
+MEMORY     of the device, in use by any program
+POOL       memory lent to requests and tensors, of what the daemon's pool has
+RESIDENT   resident tensors
+
+--format=json has more, such as the chips and bytes of resident tensors.
+
+Examples:
   opserve status
   opserve status --target=npu-host:50051 --format=json)";
 
-void WriteStatus(const v1::GetServerStatusResponse& status, std::ostream& out) {
-  out << "opserved " << status.version() << " on " << status.runtime() << "\n";
+// Of a device, beyond its row of the table.
+std::vector<std::string> Remarks(const v1::DeviceStatus& device) {
+  const std::string name = absl::StrCat("device ", device.device());
+  std::vector<std::string> remarks;
+  if (!device.state_reason().empty()) {
+    remarks.push_back(
+        absl::StrCat(name, " is ", StateText(device.state()), ": ", device.state_reason()));
+  }
+  if (device.quarantines() > 0) {
+    remarks.push_back(absl::StrCat(name, " was taken out of service for faults ",
+                                   device.quarantines(),
+                                   device.quarantines() == 1 ? " time" : " times"));
+  }
+  return remarks;
+}
+
+void WriteStatus(const v1::GetServerStatusResponse& status, Terminal& terminal) {
+  std::ostream& out = terminal.out;
+  out << Wrap(absl::StrCat("opserved ", status.version(), " on ", status.runtime()), terminal.width,
+              /*indent=*/0);
   if (status.has_start_time()) {
     const absl::Time start = absl::FromUnixSeconds(status.start_time().seconds());
     out << "started " << TimeText(start) << "\n";
   }
-  std::vector<std::vector<std::string>> rows = {{"DEVICE", "SOC", "STATE", "LANES", "QUEUED",
-                                                 "EXECUTING", "COMPLETED", "MEMORY USED",
-                                                 "POOL LENT", "RESIDENT TENSORS", "QUARANTINES"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"DEV", "STATE", "LANES", "QUEUED", "COMPLETED", "MEMORY", "POOL", "RESIDENT"}};
   for (const v1::DeviceStatus& device : status.devices()) {
-    rows.push_back(
-        {absl::StrCat(device.device()), device.soc_name(), StateText(device.state()),
-         absl::StrCat(device.lanes()), absl::StrCat(device.queued_requests()),
-         absl::StrCat(device.executing_requests()), absl::StrCat(device.completed_requests()),
-         absl::StrCat(FormatBytes(device.memory_used_bytes()), " of ",
-                      FormatBytes(device.memory_total_bytes())),
-         absl::StrCat(FormatBytes(device.pool_allocated_bytes()), " of ",
-                      FormatBytes(device.pool_reserved_bytes())),
-         absl::StrCat(device.resident_tensors(), " (", FormatBytes(device.resident_bytes()), ")"),
-         absl::StrCat(device.quarantines())});
+    rows.push_back({absl::StrCat(device.device()), StateText(device.state()),
+                    absl::StrCat(device.executing_requests(), "/", device.lanes()),
+                    absl::StrCat(device.queued_requests()),
+                    absl::StrCat(device.completed_requests()),
+                    FormatPartOf(device.memory_used_bytes(), device.memory_total_bytes()),
+                    FormatPartOf(device.pool_allocated_bytes(), device.pool_reserved_bytes()),
+                    absl::StrCat(device.resident_tensors())});
   }
   out << "\n" << FormatTable(rows);
   for (const v1::DeviceStatus& device : status.devices()) {
-    if (device.state_reason().empty()) continue;
-    out << "device " << device.device() << " is " << StateText(device.state()) << ": "
-        << device.state_reason() << "\n";
+    for (const std::string& remark : Remarks(device)) {
+      out << Wrap(remark, terminal.width, /*indent=*/0);
+    }
   }
   for (const v1::DeviceStatus& device : status.devices()) {
     for (const v1::WrongOperator& wrong : device.wrong_operators()) {
@@ -64,7 +87,7 @@ std::optional<Failure> RunStatus(Session& session) {
   if (session.format == OutputFormat::kJson) {
     WriteJson(session.terminal.out, ToJson(*status));
   } else {
-    WriteStatus(*status, session.terminal.out);
+    WriteStatus(*status, session.terminal);
   }
   return std::nullopt;
 }

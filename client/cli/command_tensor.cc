@@ -124,7 +124,8 @@ void AddUpload(CLI::App* tensor, Command* command) {
   CLI::App* upload = tensor->add_subcommand("upload", "Put an array into a device's memory");
   upload
       ->add_option("FILE", arguments->file,
-                   "The array: FILE.npy[:bf16], FILE.npz:ARRAY or FILE.safetensors:ARRAY")
+                   "The array: FILE.npy[:bf16], FILE.npz:ARRAY, FILE.safetensors:ARRAY, or - for a "
+                   ".npy file that another program writes to this one")
       ->required();
   AddLeaseFlag(upload, &arguments->lease);
   upload->add_option("--device", arguments->device, "Number of the device to be on")
@@ -139,8 +140,8 @@ void AddDownload(CLI::App* tensor, Command* command) {
   auto arguments = std::make_shared<TensorDownload>();
   CLI::App* download = tensor->add_subcommand("download", "Write a resident tensor to a file");
   download->add_option("HANDLE", arguments->handle, "The tensor")->required();
-  download->add_option("--output", arguments->file, "Where to write it")
-      ->type_name("FILE.npy")
+  download->add_option("--output", arguments->file, "Where to write it; - for standard output")
+      ->type_name("FILE.npy|-")
       ->required();
   download->footer(kDownloadFooter);
   download->callback([arguments, command] {

@@ -43,4 +43,26 @@ absl::StatusOr<OwnedBytes> ReadFileBytes(const std::string& path, uint64_t offse
   return bytes;
 }
 
+absl::StatusOr<OwnedBytes> ReadStreamBytes(std::istream& stream, uint64_t limit) {
+  constexpr uint64_t kFirstBytes = 1 << 20;
+  OwnedBytes bytes;
+  OPSERVE_ASSIGN_OR_RETURN(OwnedBytes memory, OwnedBytes::Allocate(kFirstBytes));
+  for (;;) {
+    stream.read(reinterpret_cast<char*>(memory.owner.get()) + bytes.size,
+                static_cast<std::streamsize>(memory.size - bytes.size));
+    bytes.size += stream.gcount();
+    if (bytes.size > limit) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("standard input: more than ", limit, " bytes; give a file instead"));
+    }
+    if (stream.bad()) return absl::InvalidArgumentError("standard input: cannot be read");
+    if (bytes.size < memory.size) break;  // the end
+    OPSERVE_ASSIGN_OR_RETURN(OwnedBytes larger, OwnedBytes::Allocate(2 * memory.size));
+    std::copy_n(memory.owner.get(), bytes.size, larger.owner.get());
+    memory = std::move(larger);
+  }
+  bytes.owner = std::move(memory.owner);
+  return bytes;
+}
+
 }  // namespace opserve::cli

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <istream>
 #include <memory>
 #include <string>
 
@@ -27,5 +28,12 @@ struct OwnedBytes {
 // cannot be read. Messages begin with the path.
 absl::StatusOr<OwnedBytes> ReadFileBytes(const std::string& path, uint64_t offset = 0,
                                          uint64_t size = UINT64_MAX);
+
+// Of what a stream may hold that is read to its end.
+inline constexpr uint64_t kMaxStreamBytes = uint64_t{16} << 30;
+
+// All bytes up to the stream's end.
+// kInvalidArgument: more than `limit`, or reading failed. Messages begin with "standard input".
+absl::StatusOr<OwnedBytes> ReadStreamBytes(std::istream& stream, uint64_t limit = kMaxStreamBytes);
 
 }  // namespace opserve::cli

@@ -120,7 +120,7 @@ absl::StatusOr<Tensor> ReadNpy(const std::string& path, NpyReading reading) {
   return tensor;
 }
 
-absl::Status WriteNpy(const std::string& path, const Result& result) {
+void WriteNpy(std::ostream& stream, const Result& result) {
   std::string header = FormatNpyHeader(
       {.descr = std::string(FindDtype(result.dtype())->npy[0]), .shape = result.shape()});
   const size_t unpadded = kMagic.size() + 4 + header.size() + 1;
@@ -129,14 +129,18 @@ absl::Status WriteNpy(const std::string& path, const Result& result) {
   const std::array<char, 4> version_and_length = {1, 0, static_cast<char>(header.size() & 0xff),
                                                   static_cast<char>(header.size() >> 8)};
 
+  const absl::Span<const std::byte> bytes = result.bytes();
+  stream << kMagic;
+  stream.write(version_and_length.data(), version_and_length.size());
+  stream << header;
+  stream.write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+}
+
+absl::Status WriteNpy(const std::string& path, const Result& result) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   if (!file) return SystemError(path);
-  const absl::Span<const std::byte> bytes = result.bytes();
-  file << kMagic;
-  file.write(version_and_length.data(), version_and_length.size());
-  file << header;
-  file.write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
+  WriteNpy(file, result);
   file.close();
   return file ? absl::OkStatus() : SystemError(path);
 }

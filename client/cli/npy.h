@@ -1,6 +1,7 @@
 // Tensors from and to NumPy's .npy files, half types included.
 #pragma once
 
+#include <ostream>
 #include <string>
 
 #include "absl/status/status.h"
@@ -29,5 +30,8 @@ absl::StatusOr<Tensor> ParseNpy(const OwnedBytes& file, NpyReading reading);
 // Writes `result` in C order; BF16 as ml_dtypes does. An existing file is replaced.
 // Any error: the file cannot be written.
 absl::Status WriteNpy(const std::string& path, const Result& result);
+
+// The same to a stream, which tells by its state whether it was written.
+void WriteNpy(std::ostream& stream, const Result& result);
 
 }  // namespace opserve::cli

@@ -65,7 +65,8 @@ Terminal ProcessTerminal() {
                   .width = TerminalWidth(),
                   .err_is_terminal = isatty(STDERR_FILENO) != 0,
                   .out_is_terminal = isatty(STDOUT_FILENO) != 0,
-                  .answers = is_read_by_person ? &std::cin : nullptr};
+                  .answers = is_read_by_person ? &std::cin : nullptr,
+                  .input = isatty(STDIN_FILENO) == 0 ? &std::cin : nullptr};
 }
 
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
@@ -106,6 +107,18 @@ std::string FormatBytes(uint64_t bytes) {
   size_t unit = 0;
   for (; amount >= 1024; amount /= 1024) ++unit;
   return absl::StrFormat("%.4g %s", amount, kUnits[unit]);
+}
+
+std::string FormatPartOf(uint64_t part, uint64_t whole) {
+  constexpr std::array<const char*, 7> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  auto shown_part = static_cast<double>(part);
+  auto shown_whole = static_cast<double>(whole);
+  size_t unit = 0;
+  for (; shown_whole >= 1024 && unit + 1 < kUnits.size(); ++unit) {
+    shown_part /= 1024;
+    shown_whole /= 1024;
+  }
+  return absl::StrFormat("%.3g/%.4g %s", shown_part, shown_whole, kUnits[unit]);
 }
 
 void WriteJson(std::ostream& stream, const nlohmann::ordered_json& document) {

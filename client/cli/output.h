@@ -23,6 +23,7 @@ struct Terminal {
   bool err_is_terminal = false;  // may be coloured and written over
   bool out_is_terminal = false;
   std::istream* answers = nullptr;  // of a person who reads `err`; null: there is no person
+  std::istream* input = nullptr;    // bytes of another program or a file; null: there are none
 };
 
 // The terminal of this process.
@@ -38,6 +39,9 @@ std::string Wrap(absl::string_view text, size_t width, size_t indent);
 
 // "512 B", "1.5 KiB", "64 GiB"
 std::string FormatBytes(uint64_t bytes);
+
+// "1.5/64 GiB": narrower than two amounts with a unit each.
+std::string FormatPartOf(uint64_t part, uint64_t whole);
 
 // One document, then a line break. Bytes that are not UTF-8 are replaced.
 void WriteJson(std::ostream& stream, const nlohmann::ordered_json& document);

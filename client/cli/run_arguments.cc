@@ -150,7 +150,8 @@ absl::StatusOr<Tensor> MakeRandom(absl::string_view text, std::mt19937_64& rando
 }
 
 // Reads, makes or names an input. `random`: its own source of numbers.
-absl::StatusOr<NamedInput> ReadInput(const NameAndText& input, std::mt19937_64 random) {
+absl::StatusOr<NamedInput> ReadInput(const NameAndText& input, std::mt19937_64 random,
+                                     std::istream* standard_input) {
   absl::string_view text = input.text;
   NamedInput named{.name = input.name};
   absl::Status status;
@@ -161,7 +162,7 @@ absl::StatusOr<NamedInput> ReadInput(const NameAndText& input, std::mt19937_64 r
   } else {
     absl::StatusOr<Tensor> tensor = absl::ConsumePrefix(&text, "random:")
                                         ? MakeRandom(text, random)
-                                        : ReadArrayArgument(text, input.name);
+                                        : ReadArrayArgument(text, input.name, standard_input);
     status = tensor.status();
     if (tensor.ok()) named.value = *std::move(tensor);
   }
@@ -240,12 +241,20 @@ absl::Status AddInputs(const v1::OperatorDescriptor& descriptor, const RunArgume
       const auto inputs,
       SplitNamed("input", arguments.inputs, TensorNames(descriptor.inputs(), arguments.inputs)));
   OPSERVE_RETURN_IF_ERROR(CheckNoneIsMissing(descriptor, inputs));
+  const auto num_from_stream =
+      std::count_if(inputs.begin(), inputs.end(),
+                    [](const NameAndText& input) { return IsStandardInput(input.text); });
+  if (num_from_stream > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(num_from_stream, " inputs are \"-\"; standard input has one array"));
+  }
   for (const NameAndText& input : inputs) {
     const std::optional<ListPosition> place = FindInList(descriptor.inputs(), input.name);
     const auto number = FindNamed(descriptor.inputs(), place ? place->list : input.name) -
                         descriptor.inputs().begin();
-    OPSERVE_ASSIGN_OR_RETURN(NamedInput named,
-                             ReadInput(input, RandomOf(arguments.seed, number, place)));
+    OPSERVE_ASSIGN_OR_RETURN(
+        NamedInput named,
+        ReadInput(input, RandomOf(arguments.seed, number, place), arguments.standard_input));
     if (place) {
       AddToList(*place, named, invocation);
     } else {
@@ -350,7 +359,16 @@ absl::StatusOr<std::vector<OutputFile>> BuildOutputFiles(const v1::OperatorDescr
                            SplitOutputs("output", arguments.outputs,
                                         TensorNames(descriptor.outputs(), arguments.outputs)));
   std::vector<OutputFile> files;
-  for (const auto& [output, path] : outputs) files.push_back({.output = output, .path = path});
+  int num_to_stream = 0;
+  for (const auto& [output, path] : outputs) {
+    OPSERVE_RETURN_IF_ERROR(CheckOutputName(path));
+    num_to_stream += path == kStandardOutput ? 1 : 0;
+    files.push_back({.output = output, .path = path});
+  }
+  if (num_to_stream > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(num_to_stream, " outputs are \"-\"; standard output takes one array"));
+  }
   return files;
 }
 

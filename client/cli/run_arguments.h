@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <istream>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct RunArguments {
   std::string priority = "normal";          // low, normal or high
   bool want_receipt = false;
   bool should_verify = false;
-  uint64_t seed = 0;  // of random inputs
+  uint64_t seed = 0;                       // of random inputs
+  std::istream* standard_input = nullptr;  // of the input "-"; null: there is none
 };
 
 struct OutputFile {
@@ -49,7 +51,8 @@ absl::StatusOr<Invocation> BuildInvocation(const v1::OperatorDescriptor& descrip
 absl::StatusOr<v1::Priority> ParsePriority(const RunArguments& arguments);
 
 // Where the results are to be written.
-// kInvalidArgument: an output is given twice.
+// kInvalidArgument: an output is given twice, two go to standard output ("-"), or a file's name
+// says that it is of another kind than .npy.
 absl::StatusOr<std::vector<OutputFile>> BuildOutputFiles(const v1::OperatorDescriptor& descriptor,
                                                          const RunArguments& arguments);
 

@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <initializer_list>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -15,8 +17,14 @@ constexpr char kStartHint[] =
     "start the daemon with \"opserved\", or say where it listens with --target or OPSERVE_TARGET";
 
 constexpr char kHandshakeHint[] =
-    "see whom --tls-ca trusts, for which name the daemon's certificate is (--tls-server-name) and "
-    "until when";
+    "see which authorities --tls-ca trusts, for which name the daemon's certificate is "
+    "(--tls-server-name) and until when";
+
+constexpr char kPlaintextHint[] = "the daemon answers without TLS; leave --tls and --tls-... out";
+
+constexpr char kEncryptedHint[] =
+    "the connection is made and then ended by the other side; if the daemon expects TLS, say --tls "
+    "or --tls-ca";
 
 // Where the daemon's sockets are unless it is told otherwise.
 std::string DefaultDirectory() {
@@ -25,10 +33,21 @@ std::string DefaultDirectory() {
   return absl::StrCat("/tmp/opserve-", getuid());
 }
 
-// Whether someone answered who could not prove to be the daemon; gRPC tells only in words.
-bool FailedHandshake(const absl::Status& status) {
+bool HasAny(absl::string_view text, std::initializer_list<absl::string_view> parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [text](absl::string_view part) { return absl::StrContains(text, part); });
+}
+
+// The likely cause, which gRPC tells in words only.
+std::string UnreachableHint(const Session& session, const absl::Status& status) {
   const std::string text = absl::AsciiStrToLower(status.message());
-  return absl::StrContains(text, "handshake") || absl::StrContains(text, "hostname verification");
+  const bool is_encrypted = session.connection.tls.has_value();
+  if (is_encrypted && HasAny(text, {"wrong version number", "wrong_version_number"})) {
+    return kPlaintextHint;
+  }
+  if (HasAny(text, {"handshake", "hostname verification"})) return kHandshakeHint;
+  if (!is_encrypted && HasAny(text, {"socket closed", "connection reset"})) return kEncryptedHint;
+  return kStartHint;
 }
 
 }  // namespace
@@ -64,13 +83,11 @@ Failure CallFailure(const Session& session, const std::string& target, bool is_c
                     const absl::Status& status) {
   const std::optional<v1::ErrorDetail> detail = ErrorDetailOf(status);
   const bool is_from_daemon = detail.has_value();
-  const bool has_no_connection =
-      absl::IsUnavailable(status) || (absl::IsDeadlineExceeded(status) && !is_connected);
-  if (!is_from_daemon && has_no_connection) {
+  if (!is_from_daemon && absl::IsUnavailable(status)) {
     return {.exit_code = ExitCode::kUnreachable,
             .status = absl::Status(status.code(), absl::StrCat("cannot reach the daemon at ",
                                                                target, ": ", status.message())),
-            .hint = FailedHandshake(status) ? kHandshakeHint : kStartHint};
+            .hint = UnreachableHint(session, status)};
   }
   Failure failure{.exit_code = ExitCode::kFailed, .status = status};
   if (is_from_daemon) failure.hint = std::string(FactsOf(ReasonFromText(detail->reason())).advice);
@@ -80,7 +97,8 @@ Failure CallFailure(const Session& session, const std::string& target, bool is_c
   } else if (absl::IsUnauthenticated(status)) {
     failure.hint = "say who you are with --token-file, OPSERVE_TOKEN or --tls-cert and --tls-key";
   } else if (absl::IsDeadlineExceeded(status)) {
-    failure.hint = absl::StrCat("--timeout was ", absl::FormatDuration(session.timeout));
+    failure.hint = absl::StrCat("--timeout was ", absl::FormatDuration(session.timeout),
+                                is_connected ? "" : ", and there is no connection yet");
   } else if (absl::IsResourceExhausted(status) && !is_from_daemon) {
     // gRPC refused the message before the daemon's own code, which would say more, saw it.
     failure.hint = "the daemon takes messages up to its --max_message_bytes; start it with more";

@@ -7,14 +7,16 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "client/cli/array_file.h"
+#include "client/cli/array_output.h"
 #include "client/cli/handle_text.h"
-#include "client/cli/npy.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/time_text.h"
 
 namespace opserve::cli {
 namespace {
+
+constexpr char kDownloadHint[] = "see \"opserve help tensor download\"";
 
 // "FLOAT [2, 3]  24 B"
 std::string DescribeTensor(DataType dtype, const std::vector<int64_t>& shape, uint64_t num_bytes) {
@@ -46,8 +48,9 @@ void WriteDownloaded(const Result& tensor, const std::string& file, Session& ses
                                             {"bytes", tensor.num_bytes()},
                                             {"file", file}});
   }
-  session.terminal.out << DescribeTensor(tensor.dtype(), tensor.shape(), tensor.num_bytes())
-                       << "\nwritten to " << file << "\n";
+  ReportsBeside(file, session.terminal).out
+      << DescribeTensor(tensor.dtype(), tensor.shape(), tensor.num_bytes()) << "\nwritten to "
+      << file << "\n";
 }
 
 TransferProgress ShowOn(ProgressBar& bar) {
@@ -62,7 +65,8 @@ std::optional<Failure> RunUpload(const TensorUpload& upload, Session& session) {
   auto connection = Connect(session);
   if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
   Client& client = *std::get<std::unique_ptr<Client>>(connection);
-  const absl::StatusOr<Tensor> tensor = ReadArrayArgument(upload.file);
+  const absl::StatusOr<Tensor> tensor =
+      ReadArrayArgument(upload.file, /*usual_name=*/"", session.terminal.input);
   if (!tensor.ok()) return UsageFailure(tensor.status(), "see \"opserve help tensor upload\"");
 
   absl::StatusOr<ResidentTensor> resident;
@@ -82,8 +86,11 @@ std::optional<Failure> RunDownload(const TensorDownload& download, Session& sess
   auto connection = Connect(session);
   if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
   Client& client = *std::get<std::unique_ptr<Client>>(connection);
+  absl::Status status = CheckOutputName(download.file);
+  status.Update(CheckOutputPath(download.file, session.format, session.terminal));
+  if (!status.ok()) return UsageFailure(status, kDownloadHint);
   const absl::StatusOr<std::string> handle = ParseHandle(download.handle);
-  if (!handle.ok()) return UsageFailure(handle.status(), "see \"opserve help tensor download\"");
+  if (!handle.ok()) return UsageFailure(handle.status(), kDownloadHint);
 
   absl::StatusOr<Result> result;
   {
@@ -91,7 +98,7 @@ std::optional<Failure> RunDownload(const TensorDownload& download, Session& sess
     result = client.Download(*handle, {.timeout = session.timeout, .on_progress = ShowOn(bar)});
   }
   if (!result.ok()) return CallFailure(session, client, result.status());
-  absl::Status status = WriteNpy(download.file, *result);
+  status = WriteOutput(download.file, *result, session.terminal);
   if (!status.ok()) return UsageFailure(status);
   WriteDownloaded(*result, download.file, session);
   return std::nullopt;

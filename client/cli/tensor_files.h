@@ -18,7 +18,7 @@ struct TensorUpload {
 
 struct TensorDownload {
   std::string handle;  // as FormatHandle writes it
-  std::string file;
+  std::string file;    // "-": standard output
 };
 
 // Both show a progress bar, if they take long, and report what they did.

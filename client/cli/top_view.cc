@@ -39,19 +39,6 @@ double Ratio(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// "1.5/64 GiB": narrower than two amounts with a unit each.
-std::string BytesOf(uint64_t part, uint64_t whole) {
-  constexpr std::array<const char*, 7> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  auto shown_part = static_cast<double>(part);
-  auto shown_whole = static_cast<double>(whole);
-  size_t unit = 0;
-  for (; shown_whole >= 1024 && unit + 1 < kUnits.size(); ++unit) {
-    shown_part /= 1024;
-    shown_whole /= 1024;
-  }
-  return absl::StrFormat("%.3g/%.4g %s", shown_part, shown_whole, kUnits[unit]);
-}
-
 std::string RateText(double per_second) {
   return absl::StrFormat("%.*f", per_second < 10000 ? 1 : 0, per_second);
 }
@@ -99,9 +86,9 @@ Lines Header(const v1::AdminStatus& status, const StatusRates& rates) {
       rates.is_since_start
           ? "means since the start"
           : absl::StrFormat("rates over %.1f s", absl::ToDoubleSeconds(rates.interval));
-  return {std::move(daemon),
-          absl::StrCat(TimeText(now), ", ", period, ", pinned ",
-                       BytesOf(status.pinned_allocated_bytes(), status.pinned_reserved_bytes()))};
+  return {std::move(daemon), absl::StrCat(TimeText(now), ", ", period, ", pinned ",
+                                          FormatPartOf(status.pinned_allocated_bytes(),
+                                                       status.pinned_reserved_bytes()))};
 }
 
 std::string KeyHelp(TopOrder order) {
@@ -120,18 +107,19 @@ Lines Devices(const v1::AdminStatus& status, const StatusRates& rates, size_t wi
   for (int i = 0; i < status.devices_size(); ++i) {
     const v1::DeviceStatus& device = status.devices(i);
     const double pool_fill = Ratio(device.pool_allocated_bytes(), device.pool_reserved_bytes());
-    rows.push_back({{.text = absl::StrCat(device.device())},
-                    {.text = StateText(device.state()), .style = StyleOf(device.state())},
-                    {.text = absl::StrCat(device.executing_requests(), "/", device.lanes()),
-                     .style = Style::kGood,
-                     .fill = Ratio(device.executing_requests(), device.lanes())},
-                    {.text = absl::StrCat(device.queued_requests())},
-                    {.text = RateText(rates.device_requests_per_second[i])},
-                    {.text = BytesOf(device.pool_allocated_bytes(), device.pool_reserved_bytes()),
-                     .style = pool_fill < kNearlyFull ? Style::kGood : Style::kWarning,
-                     .fill = pool_fill},
-                    {.text = BytesOf(device.memory_used_bytes(), device.memory_total_bytes())},
-                    {.text = absl::StrCat(device.resident_tensors())}});
+    rows.push_back(
+        {{.text = absl::StrCat(device.device())},
+         {.text = StateText(device.state()), .style = StyleOf(device.state())},
+         {.text = absl::StrCat(device.executing_requests(), "/", device.lanes()),
+          .style = Style::kGood,
+          .fill = Ratio(device.executing_requests(), device.lanes())},
+         {.text = absl::StrCat(device.queued_requests())},
+         {.text = RateText(rates.device_requests_per_second[i])},
+         {.text = FormatPartOf(device.pool_allocated_bytes(), device.pool_reserved_bytes()),
+          .style = pool_fill < kNearlyFull ? Style::kGood : Style::kWarning,
+          .fill = pool_fill},
+         {.text = FormatPartOf(device.memory_used_bytes(), device.memory_total_bytes())},
+         {.text = absl::StrCat(device.resident_tensors())}});
   }
   return LayOut({{.title = "DEV", .is_number = true},
                  {.title = "STATE"},

@@ -1,6 +1,15 @@
 #include "client/cpp/credentials.h"
 
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include <climits>
 #include <fstream>
+#include <iterator>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -17,13 +26,55 @@ namespace {
 // How often the files are looked at.
 constexpr unsigned kRefreshSeconds = 5;
 
-// gRPC would take an unreadable file for one that is yet to come, and each call would wait for it.
-absl::Status CheckReadable(absl::string_view what, const std::string& path) {
+template <typename T, void (*kFree)(T*)>
+struct Freer {
+  void operator()(T* object) const { kFree(object); }
+};
+using Bio = std::unique_ptr<BIO, Freer<BIO, BIO_free_all>>;
+using Certificate = std::unique_ptr<X509, Freer<X509, X509_free>>;
+using PrivateKey = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY, EVP_PKEY_free>>;
+
+// OpenSSL would ask at the terminal.
+int NoPassphrase(char*, int, int, void*) { return -1; }
+
+// "" if the text has certificates and nothing broken among them, else what is wrong with it.
+std::string ProblemOfCertificates(BIO* text) {
+  int count = 0;
+  ERR_clear_error();
+  while (Certificate(PEM_read_bio_X509(text, nullptr, &NoPassphrase, nullptr))) ++count;
+  const unsigned long error = ERR_peek_last_error();
+  ERR_clear_error();
+  const bool is_at_end = ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+  if (count == 0 && is_at_end) return "has no certificate in PEM";
+  return is_at_end ? "" : absl::StrCat("has a broken certificate, number ", count + 1);
+}
+
+std::string ProblemOfKey(BIO* text) {
+  const PrivateKey key(PEM_read_bio_PrivateKey(text, nullptr, &NoPassphrase, nullptr));
+  ERR_clear_error();
+  return key != nullptr ? "" : "has no private key in PEM that can be read without a passphrase";
+}
+
+// gRPC would take an unusable file for one that is yet to come: each call would wait for it, and
+// then say that the daemon cannot be reached.
+absl::Status CheckFile(absl::string_view what, const std::string& path,
+                       std::string (*problem_of)(BIO*)) {
   if (path.empty()) return absl::OkStatus();
-  std::ifstream file(path);
-  if (file.peek() != std::ifstream::traits_type::eof()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(what, " \"", path, "\" ", file.is_open() ? "is empty" : "cannot be read"));
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string problem;
+  if (!file.is_open() || file.bad()) {
+    problem = "cannot be read";
+  } else if (text.empty()) {
+    problem = "is empty";
+  } else if (text.size() > INT_MAX) {
+    problem = "is too large";
+  } else {
+    const Bio bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+    problem = problem_of(bio.get());
+  }
+  if (problem.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(what, " \"", path, "\" ", problem));
 }
 
 absl::Status CheckTls(const Target& target, const TlsOptions& tls) {
@@ -33,9 +84,10 @@ absl::Status CheckTls(const Target& target, const TlsOptions& tls) {
             ? absl::StrCat("the certificate file \"", tls.cert_file, "\" without a key file")
             : absl::StrCat("the key file \"", tls.key_file, "\" without a certificate file"));
   }
-  absl::Status status = CheckReadable("the file of trusted certificates", tls.ca_file);
-  status.Update(CheckReadable("the certificate file", tls.cert_file));
-  status.Update(CheckReadable("the key file", tls.key_file));
+  absl::Status status =
+      CheckFile("the file of trusted certificates", tls.ca_file, &ProblemOfCertificates);
+  status.Update(CheckFile("the certificate file", tls.cert_file, &ProblemOfCertificates));
+  status.Update(CheckFile("the key file", tls.key_file, &ProblemOfKey));
   if (!status.ok()) return status;
   if (!target.authority.empty() && tls.server_name_override.empty()) {
     return absl::InvalidArgumentError(

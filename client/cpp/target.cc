@@ -26,6 +26,38 @@ absl::Status BadTarget(absl::string_view text, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("target \"", text, "\"", why));
 }
 
+// The host of "HOST:PORT"; nothing: it is not of that form.
+std::optional<absl::string_view> HostOf(absl::string_view text) {
+  const size_t colon = text.rfind(':');
+  int port = 0;
+  if (colon == absl::string_view::npos || colon == 0 ||
+      !absl::SimpleAtoi(text.substr(colon + 1), &port) || port < 1 || port > 65535) {
+    return std::nullopt;
+  }
+  return text.substr(0, colon);
+}
+
+// What is wrong with a text that is no target at all: the usual slips, with the target that was
+// probably meant.
+absl::Status NoTarget(absl::string_view text) {
+  constexpr absl::string_view kScheme = "://";
+  const size_t scheme = text.find(kScheme);
+  if (scheme != absl::string_view::npos && !absl::StartsWith(text, kDns)) {
+    absl::string_view rest = text.substr(scheme + kScheme.size());
+    rest = rest.substr(0, rest.find('/'));
+    const bool is_encrypted =
+        text.substr(0, scheme) == "https" || text.substr(0, scheme) == "grpcs";
+    return BadTarget(
+        text, absl::StrCat(" is a URL; write HOST:PORT, here ", rest, HostOf(rest) ? "" : ":PORT",
+                           is_encrypted ? ", and ask for TLS (--tls)" : ""));
+  }
+  if (absl::StartsWith(text, "/") || absl::StartsWith(text, "./") ||
+      absl::EndsWith(text, ".sock")) {
+    return BadTarget(text, absl::StrCat(" is a path; for a Unix socket write ", kUnix, text));
+  }
+  return BadTarget(text, " is neither unix:PATH nor HOST:PORT nor dns:///HOST:PORT");
+}
+
 // The path of "unix:PATH" or "unix://PATH".
 absl::StatusOr<absl::string_view> SocketPath(absl::string_view text) {
   absl::string_view path = absl::StripPrefix(text, kUnix);
@@ -37,17 +69,6 @@ absl::StatusOr<absl::string_view> SocketPath(absl::string_view text) {
                                         " bytes, this has ", path.size()));
   }
   return path;
-}
-
-// The host of "HOST:PORT"; nothing: it is not of that form.
-std::optional<absl::string_view> HostOf(absl::string_view text) {
-  const size_t colon = text.rfind(':');
-  int port = 0;
-  if (colon == absl::string_view::npos || colon == 0 ||
-      !absl::SimpleAtoi(text.substr(colon + 1), &port) || port < 1 || port > 65535) {
-    return std::nullopt;
-  }
-  return text.substr(0, colon);
 }
 
 enum class HostKind { kName, kIpv4, kIpv6 };
@@ -120,7 +141,7 @@ absl::StatusOr<Target> ParseTarget(absl::string_view text) {
   absl::string_view rest = text;
   const bool is_dns = absl::ConsumePrefix(&rest, kDns);
   const std::optional<absl::string_view> host = HostOf(rest);
-  if (!host) return BadTarget(text, " is neither unix:PATH nor HOST:PORT nor dns:///HOST:PORT");
+  if (!host || absl::StrContains(*host, "://")) return NoTarget(text);
   return Target{
       .uri = std::string(text), .is_balanced = is_dns, .is_local = Classify(*host).is_loopback};
 }

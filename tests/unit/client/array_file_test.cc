@@ -3,10 +3,12 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/file_bytes.h"
 #include "client/cpp/tensor_layout.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -111,6 +113,19 @@ TEST(ArrayFileTest, WhatCannotBeUsedIsRefused) {
     EXPECT_EQ(status.code(), c.code) << c.argument << ": " << status;
     EXPECT_THAT(status.message(), HasSubstr(c.complaint)) << c.argument;
   }
+}
+
+TEST(StreamBytesTest, AreReadToTheEndUpToALimit) {
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{1} << 20, (size_t{5} << 20) + 1}) {
+    const std::string text(size, 'a');
+    std::istringstream stream(text);
+    const absl::StatusOr<OwnedBytes> bytes = ReadStreamBytes(stream);
+    ASSERT_TRUE(bytes.ok()) << bytes.status();
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes->owner.get()), bytes->size), text);
+  }
+  std::istringstream stream(std::string(101, 'a'));
+  EXPECT_EQ(ReadStreamBytes(stream, /*limit=*/100).status().message(),
+            "standard input: more than 100 bytes; give a file instead");
 }
 
 class DamagedFileTest : public testing::Test {

@@ -83,6 +83,43 @@ TEST(FormatValuesTest, NestsAsNumpyDoes) {
   EXPECT_EQ(FormatValues(Iota({2, 1, 2}, 4).result(), 80), "[[[0, 1]],\n [[2, 3]]]");
 }
 
+TEST(FormatValueTest, IsTheShortestThatIsReadAsTheSame) {
+  struct Case {
+    DataType dtype;
+    double value;
+    const char* text;
+  };
+  const Case kCases[] = {
+      {kFloat, -0.05f, "-0.05"},
+      {kFloat, 0.1f, "0.1"},
+      {kFloat, 10, "10"},
+      {kFloat, 100000, "100000"},
+      {kFloat, 1e20f, "1e+20"},
+      {kFloat, 1.0f / 3, "0.33333334"},
+      {kFloat, 16777217.0, "16777216"},  // between two: to even
+      {kFloat, 1.17549435e-38f, "1.1754944e-38"},
+      {kFloat, 3.40282347e+38f, "3.4028235e+38"},
+      {kFloat, -0.0f, "-0"},
+      {kFloat, 1.0000001f, "1.0000001"},
+      {kFloat16, 0.0999755859375, "0.1"},
+      {kFloat16, 65504, "65500"},  // as NumPy has it
+      {kBf16, 0.10009765625, "0.1"},
+      {kBf16, 3.140625, "3.14"},
+      {kDouble, -0.05, "-0.05"},
+      {kDouble, 1.0 / 3, "0.33333333"},
+      {kInt64, 1.5, "1.5"},  // a mean
+  };
+  for (const Case& c : kCases) {
+    EXPECT_EQ(FormatValue(c.dtype, c.value), c.text) << DataTypeName(c.dtype) << " " << c.value;
+  }
+}
+
+TEST(ValuesToJsonTest, FloatsAreShortestAndReadAsTheSame) {
+  const Values<float> floats({3}, {-0.05f, 1.0f / 3, -0.0f});
+  EXPECT_EQ(ValuesToJson(floats.result()).dump(), "[-0.05,0.33333334,-0.0]");
+  EXPECT_EQ(ValuesToJson(Values<double>({1}, {1.0 / 3}).result()).dump(), "[0.3333333333333333]");
+}
+
 TEST(FormatValuesTest, IntegersAreExactAndBoolsAreWords) {
   EXPECT_EQ(FormatValues(Values<int64_t>({2}, {INT64_MIN, INT64_MAX}).result(), 80),
             "[-9223372036854775808,  9223372036854775807]");

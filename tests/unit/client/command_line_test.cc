@@ -1,6 +1,9 @@
 #include "client/cli/command_line.h"
 
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/npy.h"
@@ -108,22 +111,56 @@ TEST_F(CommandLineTest, RunShowsIntegersExactly) {
 TEST_F(CommandLineTest, StatusShowsTheDevices) {
   const Output text = RunHere("status");
   EXPECT_EQ(text.exit_code, ExitCode::kOk);
-  EXPECT_THAT(text.out,
-              AllOf(HasSubstr("opserved 1.2.3 on host CANN\n"),
-                    HasSubstr("started 2023-11-14 22:13:20 UTC\n"),
-                    HasSubstr("0  TestSoC  ready            4       7          0      "
-                              "12345"),
-                    HasSubstr("of 64 GiB"), HasSubstr("RESIDENT TENSORS  QUARANTINES\n"),
-                    HasSubstr("3 (1.5 KiB)            0\n"), HasSubstr("0 (0 B)            2\n"),
-                    HasSubstr("\ndevice 1 is quarantined: lost (507899)\n"),
-                    HasSubstr("\ndevice 0 does not offer Scale: golden case: element 0 is 3, must "
-                              "be 1\n")));
+  EXPECT_THAT(
+      text.out,
+      AllOf(HasSubstr("opserved 1.2.3 on host CANN\n"),
+            HasSubstr("started 2023-11-14 22:13:20 UTC\n"),
+            HasSubstr("DEV  STATE        LANES  QUEUED  COMPLETED    MEMORY"),
+            HasSubstr("\n  0  ready          0/4       7      12345  "), HasSubstr("/64 GiB"),
+            HasSubstr("         3\n"), HasSubstr("\ndevice 1 is quarantined: lost (507899)\n"),
+            HasSubstr("\ndevice 1 was taken out of service for faults 2 times\n"),
+            HasSubstr("\ndevice 0 does not offer Scale: golden case: element 0 is 3, must "
+                      "be 1\n")));
 
   const auto json = nlohmann::json::parse(RunHere("status --format json").out);
   EXPECT_EQ(json["devices"][0]["state"], "READY");
   EXPECT_EQ(json["devices"][0]["resident_bytes"], 1536);
   EXPECT_EQ(json["devices"][1]["state_reason"], "lost (507899)");
   EXPECT_EQ(json["devices"][0]["wrong_operators"][0]["operator"], "Scale");
+}
+
+TEST_F(CommandLineTest, StatusFitsEightyColumns) {
+  v1::GetServerStatusResponse status;
+  status.set_version("10.20.30");
+  status.set_runtime("host CANN (this machine's processor), as Ascend910B3 8.5.0.alpha001");
+  for (uint32_t id : {0u, 15u}) {
+    v1::DeviceStatus* device = status.add_devices();
+    device->set_device(id);
+    device->set_state(id == 0 ? v1::DeviceStatus::STATE_DRAINING
+                              : v1::DeviceStatus::STATE_QUARANTINED);
+    device->set_state_reason(
+        "a kernel of LogSoftmaxBackward did not end within 30s; the stream was "
+        "aborted, and the device is reset");
+    device->set_soc_name("Ascend910B3");
+    device->set_lanes(16);
+    device->set_executing_requests(16);
+    device->set_queued_requests(8192);
+    device->set_completed_requests(9876543210);
+    device->set_memory_used_bytes((uint64_t{63} << 30) + (uint64_t{1} << 29));
+    device->set_memory_total_bytes(uint64_t{64} << 30);
+    device->set_pool_allocated_bytes(uint64_t{30} << 30);
+    device->set_pool_reserved_bytes((uint64_t{31} << 30) + (uint64_t{1} << 29));
+    device->set_resident_tensors(16384);
+  }
+  server_.set_status(status);
+
+  const Output text = RunHere("status");
+
+  EXPECT_EQ(text.exit_code, ExitCode::kOk) << text.err;
+  for (const absl::string_view line : absl::StrSplit(text.out, '\n')) {
+    EXPECT_LE(line.size(), 80u) << line;
+  }
+  EXPECT_THAT(text.out, AllOf(HasSubstr("\n  0  draining "), HasSubstr("\n 15  quarantined ")));
 }
 
 TEST_F(RunCommandTest, RunSendsWhatItWasTold) {
@@ -203,6 +240,60 @@ TEST_F(RunCommandTest, RunWritesFilesThatNumpyReads) {
   EXPECT_TRUE(ReadNpy(named).ok());
 }
 
+class PipedTest : public CommandLineTest {
+ protected:
+  // Runs a command whose standard input has these bytes.
+  Output RunPiped(const std::string& command, const std::string& bytes) {
+    std::vector<std::string> arguments = absl::StrSplit(command, ' ', absl::SkipEmpty());
+    arguments.push_back("--target=" + server_.target());
+    std::ostringstream out;
+    std::ostringstream err;
+    std::istringstream input(bytes);
+    Terminal terminal{.out = out, .err = err, .out_is_terminal = is_terminal_, .input = &input};
+    const ExitCode exit_code = RunCommandLine(arguments, terminal);
+    return {exit_code, out.str(), err.str()};
+  }
+
+  static std::string Contents(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  bool is_terminal_ = false;
+};
+
+TEST_F(PipedTest, ArraysComeFromAndGoToOtherPrograms) {
+  const std::string array = Contents(Fixture("f4_vector"));
+  const std::string y = absl::StrCat(" --input y=", Fixture("f8_scalar"));
+
+  const Output run = RunPiped("run Scale --input x=- --output -" + y, array);
+  EXPECT_EQ(run.exit_code, ExitCode::kOk) << run.err;
+  EXPECT_EQ(run.out, array);
+  EXPECT_THAT(run.err, HasSubstr("out  FLOAT [3]  12 B\n"));
+
+  EXPECT_EQ(RunPiped("tensor upload -", array).exit_code, ExitCode::kOk);
+  const Output download = RunPiped("tensor download 74656e736f722d30 --output -", "");
+  EXPECT_EQ(download.out, array);
+  EXPECT_THAT(download.err, HasSubstr("FLOAT [3]  12 B\n"));
+}
+
+TEST_F(PipedTest, WhatCannotBePipedIsRefused) {
+  const std::string array = Contents(Fixture("f4_vector"));
+  const std::string run = absl::StrCat("run Scale --input x=- --input y=", Fixture("f8_scalar"));
+  for (const std::string& bytes : {std::string(), std::string("PK"), array.substr(0, 100)}) {
+    const Output output = RunPiped(run, bytes);
+    EXPECT_EQ(output.exit_code, ExitCode::kUsage);
+    EXPECT_THAT(output.err, HasSubstr("input \"x\": standard input: "));
+  }
+  EXPECT_THAT(RunPiped(run + " --output - --format=json", array).err,
+              HasSubstr("--output=- and --format=json would both write to standard output"));
+  is_terminal_ = true;
+  const Output shown = RunPiped(run + " --output -", array);
+  EXPECT_EQ(shown.exit_code, ExitCode::kUsage);
+  EXPECT_THAT(shown.err, HasSubstr("standard output is a terminal"));
+  EXPECT_THAT(shown.out, IsEmpty());
+}
+
 TEST_F(CommandLineTest, RunReadsTwoByteArraysAsBf16IfTold) {
   const Output output = RunHere(
       absl::StrCat("run Scale --input x=", Fixture("u2"), ":bf16", " --input y=", Fixture("f2")));
@@ -251,6 +342,15 @@ TEST_F(CommandLineTest, MistakesAreExplainedBeforeAnythingRuns) {
       {"status --format=yaml", "\"yaml\" is not text or json"},
       {"status --nope", "--nope"},
       {"status --target=nowhere", "--target"},
+      {"run Scale" + xy + " --output out.pt", "out.pt: arrays are written as .npy"},
+      {"run Scale" + xy + " --output out.npz", "out.npz: arrays are written as .npy"},
+      {"run Scale" + x + " --input y=y.pt", "input \"y\": y.pt: files of torch.save are not read"},
+      {"run Scale --input x=- --input y=-:bf16", "2 inputs are \"-\""},
+      {"run Scale" + x + " --input y=-", "input \"y\": -: standard input is a terminal"},
+      {"run Scale" + xy + " --output - --output -", "given twice"},
+      {"run Scale" + xy + " --output out=- --format=text --output=-", "given twice"},
+      {"tensor upload x.pth", "numpy.save(\"x.npy\", torch.load(\"x.pth\").numpy())"},
+      {"tensor download 00 --output x.safetensors", "x.safetensors: arrays are written as .npy"},
       {"", "no command"},
   };
   for (const Case& c : kCases) {
@@ -331,6 +431,16 @@ TEST(HelpTest, TeachesWithoutADaemon) {
     EXPECT_THAT(output.out, HasSubstr(c.text));
     EXPECT_THAT(output.err, IsEmpty());
   }
+}
+
+TEST(HelpTest, TheNameAloneListsTheCommands) {
+  const Output output = RunProgram({});
+  EXPECT_EQ(output.exit_code, ExitCode::kUsage);
+  for (const char* line : {"\nrun         Run an operator on arrays in files\n", "\nstatus ",
+                           "\nhelp ", "\"opserve help COMMAND\" tells more"}) {
+    EXPECT_THAT(output.err, HasSubstr(line));
+  }
+  EXPECT_THAT(output.err, AllOf(Not(HasSubstr("\ncomplete ")), Not(HasSubstr("\nmanual "))));
 }
 
 TEST(HelpTest, UsageErrorsAreJsonIfAsked) {

@@ -86,6 +86,11 @@ void TestServer::LetGo() {
   if (!let_go_.HasBeenNotified()) let_go_.Notify();
 }
 
+void TestServer::set_status(const v1::GetServerStatusResponse& status) {
+  absl::MutexLock lock(&mutex_);
+  status_ = status;
+}
+
 void TestServer::set_execute(Handler execute) {
   absl::MutexLock lock(&mutex_);
   execute_ = std::move(execute);
@@ -186,6 +191,13 @@ grpc::Status TestServer::ExecuteStream(grpc::ServerContext* context, Stream* str
 
 grpc::Status TestServer::GetServerStatus(grpc::ServerContext*, const v1::GetServerStatusRequest*,
                                          v1::GetServerStatusResponse* response) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (status_) {
+      *response = *status_;
+      return grpc::Status::OK;
+    }
+  }
   response->set_version("1.2.3");
   response->set_runtime("host CANN");
   response->mutable_start_time()->set_seconds(1700000000);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -55,6 +56,9 @@ class TestServer final : public v1::OperatorService::Service {
   // Lists another operator: an OperatorDescriptor, as text.
   void add_operator(const std::string& descriptor) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // What GetServerStatus answers; at first, two devices, of which one is quarantined.
+  void set_status(const v1::GetServerStatusResponse& status) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Makes Execute wait for LetGo, then echo. LetGo may be called once; the destructor does it too.
   void HoldCalls();
   void LetGo();
@@ -90,6 +94,7 @@ class TestServer final : public v1::OperatorService::Service {
   absl::Mutex mutex_;
   Handler execute_ ABSL_GUARDED_BY(mutex_) = &TestServer::Echo;
   StreamHandler stream_ ABSL_GUARDED_BY(mutex_);
+  std::optional<v1::GetServerStatusResponse> status_ ABSL_GUARDED_BY(mutex_);
   v1::ExecuteRequest last_request_ ABSL_GUARDED_BY(mutex_);
   std::vector<v1::OperatorDescriptor> added_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<grpc::Server> server_;

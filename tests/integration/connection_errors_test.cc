@@ -1,0 +1,87 @@
+// Errors of `opserve` that cannot connect say the likely cause.
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/integration/certificates.h"
+#include "tests/integration/scripted_server.h"
+#include "tests/unit/client/command_line_fixture.h"
+
+namespace opserve::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class ConnectionErrorsTest : public testing::Test {
+ protected:
+  static Output Status(const std::string& target, std::vector<std::string> flags = {}) {
+    flags.insert(flags.begin(), {"status", "--target=" + target});
+    return RunProgram(flags);
+  }
+
+  Certificates certificates_;
+};
+
+TEST_F(ConnectionErrorsTest, TlsOnOneSideAloneIsNamed) {
+  ScriptedServer encrypted("127.0.0.1:0", certificates_.ServerCredentials("server"));
+  ScriptedServer plain;
+
+  const Output without = Status(encrypted.target());
+  EXPECT_EQ(without.exit_code, ExitCode::kUnreachable);
+  EXPECT_THAT(without.err, HasSubstr("if the daemon expects TLS, say --tls or --tls-ca"));
+
+  const Output with = Status(plain.target(), {"--tls-ca=" + certificates_.File("ca")});
+  EXPECT_EQ(with.exit_code, ExitCode::kUnreachable);
+  EXPECT_THAT(with.err, HasSubstr("answers without TLS; leave --tls and --tls-... out"));
+}
+
+TEST_F(ConnectionErrorsTest, CertificatesThatDoNotFitAreNamed) {
+  ScriptedServer foreign("127.0.0.1:0", certificates_.ServerCredentials("foreign"));
+  ScriptedServer elsewhere("127.0.0.1:0", certificates_.ServerCredentials("elsewhere"));
+
+  for (const ScriptedServer* server : {&foreign, &elsewhere}) {
+    const Output output = Status(server->target(), {"--tls-ca=" + certificates_.File("ca")});
+    EXPECT_EQ(output.exit_code, ExitCode::kUnreachable);
+    EXPECT_THAT(output.err, HasSubstr("see which authorities --tls-ca trusts"));
+  }
+}
+
+TEST_F(ConnectionErrorsTest, ABrokenFileIsAMistakeOfTheCommandLine) {
+  const std::string file = certificates_.File("none");
+  std::ofstream(file) << "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+
+  const Output output = Status("127.0.0.1:1", {"--tls-ca=" + file});
+
+  EXPECT_EQ(output.exit_code, ExitCode::kUsage);
+  EXPECT_THAT(output.err, HasSubstr(file + "\" has a broken certificate, number 1"));
+}
+
+TEST_F(ConnectionErrorsTest, AShortTimeoutDoesNotMeanThatThereIsNoDaemon) {
+  ScriptedServer server;
+
+  const Output output = Status(server.target(), {"--timeout=1us"});
+
+  EXPECT_EQ(output.exit_code, ExitCode::kFailed);
+  EXPECT_THAT(output.err, AllOf(HasSubstr("DEADLINE_EXCEEDED"), HasSubstr("--timeout was 1us"),
+                                Not(HasSubstr("start the daemon"))));
+}
+
+TEST_F(ConnectionErrorsTest, WhereNobodyListensTheDaemonIsToBeStarted) {
+  std::string target;
+  { target = ScriptedServer().target(); }
+
+  const Output output = Status(target);
+
+  EXPECT_EQ(output.exit_code, ExitCode::kUnreachable);
+  EXPECT_THAT(output.err, HasSubstr("start the daemon with \"opserved\""));
+}
+
+}  // namespace
+}  // namespace opserve::cli
