@@ -233,8 +233,9 @@ def test_nodes_that_the_pool_lacks_are_named(client: opserve.Client) -> None:
         strict(x)
     torch._dynamo.reset()
     lenient = torch.compile(f, backend=opserve.torch.backend(client))
-    with pytest.warns(opserve.torch.LocalNodesWarning, match="special_bessel_j0"):
+    with pytest.warns(opserve.torch.LocalNodesWarning, match="special_bessel_j0") as seen_warnings:
         seen = lenient(x)
+    assert {one.filename for one in seen_warnings} == {__file__}
     torch.testing.assert_close(seen, f(x))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

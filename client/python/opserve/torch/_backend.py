@@ -19,6 +19,7 @@ from opserve.client import Client
 from opserve.prepared import PreparedProgram
 from opserve.resident import ResidentTensor
 from opserve.torch import _decompositions
+from opserve.torch._caller import level_of_caller
 from opserve.torch._graph import (
     At,
     LocalStep,
@@ -140,7 +141,7 @@ class Backend:
             warnings.warn(
                 f"these nodes run here, not on the pool: {named}",
                 LocalNodesWarning,
-                stacklevel=2,
+                stacklevel=level_of_caller(),
             )
 
 

@@ -34,9 +34,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import sys
 import threading
-import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
@@ -48,6 +46,7 @@ from opserve import _process, errors
 from opserve._operators import OPERATORS
 from opserve.client import Client
 from opserve.program import OutputOf, Program
+from opserve.torch._caller import level_of_caller
 
 Tensor = torch.Tensor
 
@@ -133,7 +132,7 @@ class Functions:
             warnings.warn(  # begins as torch's does, so that filters know it
                 f"Using a target size ({list(target.shape)}) that is different to the input size "
                 f"({list(input.shape)}): they are broadcast",
-                stacklevel=_level_of_caller(),
+                stacklevel=level_of_caller(),
             )
         either = input if input.requires_grad else target
         loss: Tensor
@@ -240,7 +239,7 @@ class Functions:
             warnings.warn(
                 f"computing gradients locally: {why}",
                 FallbackWarning,
-                stacklevel=_level_of_caller(),
+                stacklevel=level_of_caller(),
             )
 
 
@@ -593,21 +592,6 @@ def _l1_loss(input: Tensor, target: Tensor, reduction: str) -> Tensor:
     return functional.l1_loss(first, second, reduction=reduction)
 
 
-def _level_of_caller() -> int:
-    """The stacklevel, for a warning by the calling function, of the first line of neither package."""
-    level = 1
-    frame = sys._getframe(1)
-    while frame.f_back is not None and _package_of(frame) in ("opserve", "torch"):
-        frame = frame.f_back
-        level += 1
-    return level
-
-
-def _package_of(frame: types.FrameType) -> str:
-    name: str = frame.f_globals.get("__name__", "")
-    return name.partition(".")[0]
-
-
 def _is_transformed() -> bool:
     """Whether a transform of torch.func (in older versions functorch) is at work."""
     return bool(torch._C._are_functorch_transforms_active())
@@ -623,7 +607,7 @@ def _reduction(
     )
     warnings.warn(
         f'size_average and reduce are deprecated: pass reduction="{legacy}"',
-        stacklevel=_level_of_caller(),
+        stacklevel=level_of_caller(),
     )
     return legacy
 
