@@ -86,7 +86,7 @@ class WrongOperatorsTest : public ::testing::Test {
   }
 
   // `self` of L1LossBackward or, with another name, of an operator with the same inputs.
-  static Request WithResident(const ResidentTensor& self, const char* name) {
+  static Request WithResident(const opserve::ResidentTensor& self, const char* name) {
     Request request = OnesRequest(1);
     request.invocations[0].operator_name = name;
     request.invocations[0].inputs[1].value = self;
@@ -215,8 +215,9 @@ TEST_F(WrongOperatorsTest, AResetOfTheDeviceTriesItAgain) {
   Start({0});
   daemon_->daemon().scheduler().Find(0)->device().Quarantine(Fault::kDevice, "a test says so");
   daemon_->AwaitReady();
-  EXPECT_EQ(Gauge(0), 0);
+  EXPECT_EQ(StatusOf(0).wrong_operators_size(), 0);
   EXPECT_THAT(DevicesOf(OnesRequest(10)), ElementsAre(0, 1));
+  EXPECT_EQ(Gauge(0), 0);  // there since the first call
 }
 
 }  // namespace
