@@ -41,6 +41,10 @@ std::vector<std::string> Remarks(const v1::DeviceStatus& device) {
                                    device.quarantines(),
                                    device.quarantines() == 1 ? " time" : " times"));
   }
+  for (const v1::WrongOperator& wrong : device.wrong_operators()) {
+    remarks.push_back(
+        absl::StrCat(name, " does not offer ", wrong.operator_(), ": ", wrong.problem()));
+  }
   return remarks;
 }
 
@@ -67,12 +71,6 @@ void WriteStatus(const v1::GetServerStatusResponse& status, Terminal& terminal) 
   for (const v1::DeviceStatus& device : status.devices()) {
     for (const std::string& remark : Remarks(device)) {
       out << Wrap(remark, terminal.width, /*indent=*/0);
-    }
-  }
-  for (const v1::DeviceStatus& device : status.devices()) {
-    for (const v1::WrongOperator& wrong : device.wrong_operators()) {
-      out << "device " << device.device() << " does not offer " << wrong.operator_() << ": "
-          << wrong.problem() << "\n";
     }
   }
 }
