@@ -171,7 +171,7 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
   const bool has_effects = program.has_effects();
   if (run && has_effects &&
       !context.idempotency->Reserve(*run, program.results.size(), program.result_bytes,
-                                    absl::Now())) {
+                                    IdempotencyCache::Keeping::kForItsLifetime, absl::Now())) {
     return MakeError(Reason::kTenantMemory,
                      "there is no room to remember the answer of a request that changes resident "
                      "tensors; nothing was done");
@@ -214,9 +214,9 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
       context.metrics->RecordCopies(CopyPath::kShm, shared_to, shared_from);
       end.device = result->device;
       const bool is_remembered =
-          run && (has_effects ||
-                  context.idempotency->Reserve(*run, result->outputs.size(),
-                                               request.program().result_bytes, absl::Now()));
+          run && (has_effects || context.idempotency->Reserve(
+                                     *run, result->outputs.size(), request.program().result_bytes,
+                                     IdempotencyCache::Keeping::kWhileThereIsRoom, absl::Now()));
       // An answer that is remembered is kept for minutes, while the results' own buffers are
       // page-locked memory of a pool that all requests share.
       const AnswerMemory memory =

@@ -48,7 +48,7 @@ absl::StatusOr<IdempotencyCache::Begun> IdempotencyCache::Begin(const Repeatable
   return Begun{.answer = nullptr, .place = place, .is_first = is_new};
 }
 
-bool IdempotencyCache::Reserve(uint64_t run, size_t results, uint64_t result_bytes,
+bool IdempotencyCache::Reserve(uint64_t run, size_t results, uint64_t result_bytes, Keeping keeping,
                                absl::Time now) {
   absl::MutexLock lock(&mutex_);
   Expire(now);
@@ -56,28 +56,41 @@ bool IdempotencyCache::Reserve(uint64_t run, size_t results, uint64_t result_byt
   if (!IsKnown(reserving, run)) return false;  // nobody would ask for the answer
   const uint32_t tenant = reserving.key.first;
   const uint64_t bytes = kEntryBytes + results * kResultBytes + result_bytes;
-  if (result_bytes > options_.max_bytes / 4 || !MakeRoom(tenant, reserving.weight, bytes)) {
+  const bool is_pinned = keeping == Keeping::kForItsLifetime;
+  const auto own = accounts_.find(tenant);
+  const uint64_t pinned = own == accounts_.end() ? 0 : own->second.pinned_bytes;
+  const double room = Share(tenant, reserving.weight) * reserving.weight;
+  if (result_bytes > options_.max_bytes / 4 ||
+      (is_pinned && static_cast<double>(pinned + bytes) > room) ||
+      !MakeRoom(tenant, reserving.weight, bytes)) {
     unremembered_.Add(tenant, 1);
     return false;
   }
   Account& account = accounts_[tenant];
   account.weight = reserving.weight;
   account.bytes += bytes;
+  if (is_pinned) account.pinned_bytes += bytes;
   used_bytes_ += bytes;
   reserving.bytes = bytes;
+  reserving.keeping = keeping;
   return true;
+}
+
+double IdempotencyCache::Share(uint32_t tenant, uint32_t weight) const {
+  uint64_t weights = weight;
+  for (const auto& [id, account] : accounts_) weights += id == tenant ? 0 : account.weight;
+  return static_cast<double>(options_.max_bytes) / static_cast<double>(weights);
 }
 
 bool IdempotencyCache::MakeRoom(uint32_t tenant, uint32_t weight, uint64_t bytes) {
   if (bytes <= options_.max_bytes - used_bytes_) return true;
-  uint64_t weights = weight;
-  for (const auto& [id, account] : accounts_) weights += id == tenant ? 0 : account.weight;
-  const double share = static_cast<double>(options_.max_bytes) / static_cast<double>(weights);
+  const double share = Share(tenant, weight);
   // No answer is forgotten in vain: the tenant's own ones and what others have borrowed must do.
   double room = static_cast<double>(options_.max_bytes - used_bytes_);
   for (const auto& [id, account] : accounts_) {
     const double kept_for_sure = id == tenant ? 0 : share * account.weight;
-    room += std::max(static_cast<double>(account.bytes) - kept_for_sure, 0.0);
+    const auto stays = std::max(kept_for_sure, static_cast<double>(account.pinned_bytes));
+    room += std::max(static_cast<double>(account.bytes) - stays, 0.0);
   }
   if (static_cast<double>(bytes) > room) return false;
   while (bytes > options_.max_bytes - used_bytes_) {
@@ -126,13 +139,15 @@ void IdempotencyCache::End(uint64_t run, const ExecutionEnd& end, absl::Time now
       entry.run = 0;
       entry.bytes = ended.bytes;
       const uint32_t tenant = ended.key.first;
-      kept_.push_back({now + options_.lifetime, std::move(ended.key)});
-      accounts_[tenant].kept.push_back(std::prev(kept_.end()));
+      kept_.push_back({now + options_.lifetime, std::move(ended.key), ended.keeping});
+      if (ended.keeping == Keeping::kWhileThereIsRoom) {
+        accounts_[tenant].kept.push_back(std::prev(kept_.end()));
+      }
       entry_amounts_.Add(tenant, 1);
       byte_amounts_.Add(tenant, entry.bytes);
     } else {
       if (is_known) entries_.erase(ended.key);
-      if (ended.bytes > 0) Subtract(ended.key.first, ended.bytes);
+      if (ended.bytes > 0) Subtract(ended.key.first, ended.bytes, ended.keeping);
     }
   }
   for (const Waiter& waiter : waiters) waiter.on_end(end);
@@ -155,6 +170,7 @@ bool IdempotencyCache::Leave(const Place& place) {
       run.waiters.erase(waiter);
       return true;
     }
+    if (run.keeping == Keeping::kForItsLifetime) return false;
     if (IsKnown(run, place.run)) entries_.erase(run.key);
     abandoned = run.call;
   }
@@ -169,27 +185,37 @@ uint64_t IdempotencyCache::used_bytes() const {
 
 void IdempotencyCache::Expire(absl::Time now) {
   while (!kept_.empty() && kept_.front().until <= now) {
-    Forget(&accounts_.find(kept_.front().key.first)->second);
+    if (kept_.front().keeping == Keeping::kForItsLifetime) {
+      Erase(kept_.begin());
+    } else {
+      Forget(&accounts_.find(kept_.front().key.first)->second);
+    }
   }
 }
 
 void IdempotencyCache::Forget(Account* account) {
   const std::list<Kept>::const_iterator oldest = account->kept.front();
   account->kept.pop_front();
-  const auto entry = entries_.find(oldest->key);
-  const uint32_t tenant = oldest->key.first;
-  const uint64_t bytes = entry->second.bytes;
-  entries_.erase(entry);
-  kept_.erase(oldest);
-  entry_amounts_.Subtract(tenant, 1);
-  byte_amounts_.Subtract(tenant, bytes);
-  Subtract(tenant, bytes);
+  Erase(oldest);
 }
 
-void IdempotencyCache::Subtract(uint32_t tenant, uint64_t bytes) {
+void IdempotencyCache::Erase(std::list<Kept>::const_iterator kept) {
+  const auto entry = entries_.find(kept->key);
+  const uint32_t tenant = kept->key.first;
+  const uint64_t bytes = entry->second.bytes;
+  const Keeping keeping = kept->keeping;
+  entries_.erase(entry);
+  kept_.erase(kept);
+  entry_amounts_.Subtract(tenant, 1);
+  byte_amounts_.Subtract(tenant, bytes);
+  Subtract(tenant, bytes, keeping);
+}
+
+void IdempotencyCache::Subtract(uint32_t tenant, uint64_t bytes, Keeping keeping) {
   used_bytes_ -= bytes;
   const auto account = accounts_.find(tenant);
   account->second.bytes -= bytes;
+  if (keeping == Keeping::kForItsLifetime) account->second.pinned_bytes -= bytes;
   if (account->second.bytes == 0) accounts_.erase(account);
 }
 

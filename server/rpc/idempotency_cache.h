@@ -8,6 +8,10 @@
 // none, the tenant that has most for its weight loses its oldest answers: so a tenant that stays
 // within its share (of the tenants that have answers, by weight) keeps its own, whatever others
 // send. An answer for which no room can be made is not kept, and its receipt says so.
+//
+// A run that changes resident tensors must not be made twice. So room for its answer is taken
+// before it is launched, it goes on when all callers want to leave, and its answer is kept for its
+// whole lifetime. A tenant may have such answers within its share only.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +43,11 @@ class IdempotencyCache {
     absl::Duration lifetime = absl::Minutes(10);  // of an answer, from the request's success
   };
   static constexpr size_t kMaxKeyBytes = 64;
+
+  enum class Keeping {
+    kWhileThereIsRoom,
+    kForItsLifetime,  // of a run that changes tensors
+  };
 
   using Answer = std::shared_ptr<const ExecuteAnswer>;
 
@@ -72,10 +81,11 @@ class IdempotencyCache {
   absl::StatusOr<Begun> Begin(const Repeatable& request, std::shared_ptr<CallState> run_call,
                               OnExecutionEnd on_end, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Makes room for the answer of a run that succeeded with `results` results of `result_bytes` in
-  // all. Called at most once, before End. False: End will not keep the answer, which takes more
-  // than a quarter of the cache, or more room than can be made.
-  bool Reserve(uint64_t run, size_t results, uint64_t result_bytes, absl::Time now)
+  // Makes room for the answer of a run with `results` results of `result_bytes` in all. Called at
+  // most once, before End, and for kForItsLifetime before the launch. False: End will not keep the
+  // answer, which takes more than a quarter of the cache, or more room than can be made, or, for
+  // kForItsLifetime, more than is left of the tenant's share.
+  bool Reserve(uint64_t run, size_t results, uint64_t result_bytes, Keeping keeping, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The run has ended: tells all who wait, and keeps the answer if there is room reserved for it.
@@ -83,8 +93,8 @@ class IdempotencyCache {
   void End(uint64_t run, const ExecutionEnd& end, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The caller at `place` does not wait any more. True: it has left, and its on_end is never
-  // called. False: on_end was called or will be; the last one stays, so that somebody sees the run
-  // end, but the run is cancelled.
+  // called. False: on_end was called or will be; the last one stays, so that the run has a place to
+  // report its end, but the run is cancelled, unless its answer is kept for its lifetime.
   bool Leave(const Place& place) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Taken by answers, kept or about to be.
@@ -117,16 +127,19 @@ class IdempotencyCache {
     std::shared_ptr<CallState> call;
     std::vector<Waiter> waiters;
     uint64_t bytes = 0;  // reserved; 0: the answer is not to be kept
+    Keeping keeping = Keeping::kWhileThereIsRoom;
   };
   struct Kept {
     absl::Time until;
     TenantKey key;
+    Keeping keeping = Keeping::kWhileThereIsRoom;
   };
   // A tenant that has answers.
   struct Account {
     uint32_t weight = 1;
     uint64_t bytes = 0;                                // of kept answers and reserved ones
-    std::deque<std::list<Kept>::const_iterator> kept;  // the oldest first
+    uint64_t pinned_bytes = 0;                         // of these, kept for their lifetime
+    std::deque<std::list<Kept>::const_iterator> kept;  // while there is room; the oldest first
   };
 
   void Expire(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -137,10 +150,15 @@ class IdempotencyCache {
   // that a tenant has for each unit of its weight.
   Account* Victim(uint32_t tenant, uint32_t weight, uint64_t bytes, double share)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Forgets the oldest answer of an account, which has one.
+  // Bytes that a tenant has for each unit of its weight, if `tenant` has answers, too.
+  double Share(uint32_t tenant, uint32_t weight) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Forgets the oldest answer of an account, which has one that may go.
   void Forget(Account* account) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Forgets an answer that its account does not name any more.
+  void Erase(std::list<Kept>::const_iterator kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes from what a tenant has. No account may be used afterwards.
-  void Subtract(uint32_t tenant, uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Subtract(uint32_t tenant, uint64_t bytes, Keeping keeping)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the key's entry is this run's. Not so if everybody left it: then the next one with the
   // key begins anew.
   bool IsKnown(const Run& run, uint64_t number) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -150,9 +168,9 @@ class IdempotencyCache {
   //   (1) every entry either has an answer, and is in kept_ once, or names a run in runs_;
   //   (2) every run has a waiter;
   //   (3) used_bytes_ is the sum of the bytes of entries and runs, and of accounts; at most
-  //   max_bytes; (4) each element of kept_ is in the account of its tenant, in the same order; an
-  //   account has
-  //       bytes.
+  //       max_bytes;
+  //   (4) each element of kept_ that may go is in the account of its tenant, in the same order; an
+  //       account has bytes.
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<TenantKey, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint64_t, Run> runs_ ABSL_GUARDED_BY(mutex_);

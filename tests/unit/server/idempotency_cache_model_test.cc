@@ -87,7 +87,8 @@ class IdempotencyCacheModelTest : public ::testing::Test {
 
   void BeginRun(uint64_t number, const std::string& key, uint8_t body) {
     const uint64_t before = cache_.used_bytes();
-    ASSERT_TRUE(cache_.Reserve(number, /*results=*/1, /*result_bytes=*/100, now_));
+    ASSERT_TRUE(cache_.Reserve(number, /*results=*/1, /*result_bytes=*/100,
+                               IdempotencyCache::Keeping::kWhileThereIsRoom, now_));
     runs_[number] = {.key = key,
                      .body = body,
                      .is_known = true,

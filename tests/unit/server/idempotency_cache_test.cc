@@ -30,6 +30,8 @@ struct Caller {
   const IdempotencyCache::Answer& kept() const { return begun->answer; }
 };
 
+using Keeping = IdempotencyCache::Keeping;
+
 class IdempotencyCacheTest : public ::testing::Test {
  protected:
   static constexpr uint64_t kMaxBytes = 64 * kKiB;
@@ -62,8 +64,8 @@ class IdempotencyCacheTest : public ::testing::Test {
     end.status = absl::InternalError("it failed");
     cache_.End(caller.run(), end, now_);
   }
-  bool Reserve(const Caller& caller, uint64_t bytes) {
-    return cache_.Reserve(caller.run(), /*results=*/1, bytes, now_);
+  bool Reserve(const Caller& caller, uint64_t bytes, Keeping keeping = Keeping::kWhileThereIsRoom) {
+    return cache_.Reserve(caller.run(), /*results=*/1, bytes, keeping, now_);
   }
   // A request of a tenant that has run and left `bytes` of results; whether its answer was kept.
   bool Keep(const std::string& key, uint64_t bytes, uint32_t tenant = 0, uint32_t weight = 1) {
@@ -214,6 +216,61 @@ TEST_F(IdempotencyCacheTest, WhatEverybodyLeftIsBegunAnewAndForgotten) {
   EXPECT_EQ(Begin("key", /*body=*/1).kept(), answer);
 }
 
+TEST_F(IdempotencyCacheTest, ARunThatChangesTensorsGoesOnWhenItsCallersLeave) {
+  const Caller left = Begin("key");
+  ASSERT_TRUE(Reserve(left, kKiB, Keeping::kForItsLifetime));
+
+  EXPECT_FALSE(cache_.Leave(left.begun->place));
+
+  EXPECT_FALSE(left.run_call->is_cancelled());
+  const Caller again = Begin("key");
+  EXPECT_FALSE(again.is_first());
+  const IdempotencyCache::Answer answer = End(left);
+  EXPECT_EQ(again.ends->at(0).answer, answer);
+  EXPECT_EQ(Begin("key").kept(), answer);
+}
+
+TEST_F(IdempotencyCacheTest, AnAnswerKeptForItsLifetimeIsNotEvicted) {
+  const Caller changes = Begin("changes");
+  ASSERT_TRUE(Reserve(changes, kAnswer, Keeping::kForItsLifetime));
+  End(changes);
+
+  for (int i = 0; i < 20; ++i) Keep(absl::StrCat(i), kAnswer, /*tenant=*/i % 2);
+
+  EXPECT_TRUE(IsKept("changes"));
+  EXPECT_LE(cache_.used_bytes(), kMaxBytes);
+  now_ += absl::Minutes(10);
+  EXPECT_FALSE(IsKept("changes"));
+  EXPECT_EQ(cache_.used_bytes(), 0u);
+}
+
+TEST_F(IdempotencyCacheTest, AnswersKeptForTheirLifetimeStayWithinTheTenantsShare) {
+  const auto keep = [&](const std::string& key, uint32_t tenant) {
+    const Caller caller = Begin(key, /*body=*/0, tenant);
+    const bool is_kept = Reserve(caller, kAnswer, Keeping::kForItsLifetime);
+    End(caller);
+    return is_kept;
+  };
+  ASSERT_TRUE(Keep("other", kKiB, /*tenant=*/1));
+
+  // Two tenants: 32 KiB each.
+  EXPECT_TRUE(keep("0", 0));
+  EXPECT_TRUE(keep("1", 0));
+  EXPECT_FALSE(keep("2", 0));
+  EXPECT_TRUE(Keep("3", kAnswer, /*tenant=*/0));  // may go
+  EXPECT_TRUE(keep("0", 1));
+  EXPECT_TRUE(IsKept("0") && IsKept("1"));
+}
+
+TEST_F(IdempotencyCacheTest, ARunThatChangesTensorsAndFailsGivesItsRoomBack) {
+  const Caller fails = Begin("key");
+  ASSERT_TRUE(Reserve(fails, kAnswer, Keeping::kForItsLifetime));
+  Fail(fails);
+
+  EXPECT_EQ(cache_.used_bytes(), 0u);
+  EXPECT_TRUE(Begin("key").is_first());
+}
+
 TEST_F(IdempotencyCacheTest, NobodyLeavesTwiceOrAfterTheEnd) {
   const Caller first = Begin("key");
   const Caller second = Begin("key");
@@ -322,7 +379,7 @@ TEST_F(IdempotencyCacheTest, OfManyAtOnceOneRunsAndAllAreTold) {
       if (begun->answer != nullptr) ++told;
       if (!begun->is_first) return;
       ++first;
-      cache_.Reserve(begun->place.run, /*results=*/1, kKiB, now_);
+      cache_.Reserve(begun->place.run, /*results=*/1, kKiB, Keeping::kWhileThereIsRoom, now_);
       ExecutionEnd end;
       end.answer = std::make_shared<const ExecuteAnswer>();
       cache_.End(begun->place.run, end, now_);
