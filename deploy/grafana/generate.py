@@ -299,6 +299,12 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
         Query(of("opserve_log_queued_bytes") + " / 1024", "{{instance}} KiB waiting")]),
     Panel("Uploads ended", "Of resident tensors, in an hour, by result; stalled: the client sent too slowly.", [
         Query(f"increase({of('opserve_uploads_total')}[1h])", "{{instance}} {{result}}")]),
+    Panel("Resident tensors changed", "Results that became resident tensors (kept) or the content of one "
+          "(replaced), tensors that were given up (donated), and requests that failed to, in an hour.", [
+        Query(f"increase({of('opserve_tensor_changes_total')}[1h])", "{{instance}} {{result}}")]),
+    Panel("Waiting for a resident tensor", "Their turn comes when the request that changes the tensor has ended. A "
+          "number that stays says that one hangs.", [
+        Query(of("opserve_tensor_waiting_requests"), "{{instance}}")]),
     Panel("Booked by uploads, not written", "Device memory that uploads in progress keep for bytes that are "
           "still to come; and all that is booked.", [
         Query(total("device", "opserve_upload_unwritten_bytes"), "{{device}} not written"),

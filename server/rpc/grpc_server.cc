@@ -147,8 +147,10 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   execute_.limits.max_program_bytes = config.max_request_bytes;
   execute_.limits.max_output_ratio = config.max_output_ratio;
   execute_.limits.max_work = config.max_request_work;
-  execute_.limits.max_program_work =
-      std::min(config.max_program_work, config.queue_work_per_tenant);
+  // A request may have what one of its invocations may have.
+  execute_.limits.max_program_work = std::min(
+      std::max(config.max_program_work, config.max_request_work), config.queue_work_per_tenant);
+  execute_.limits.max_invocations = config.max_invocations;
   execute_.max_response_bytes = config.max_message_bytes;
   execute_.default_deadline = config.default_deadline;
   execute_.max_deadline = config.max_deadline;

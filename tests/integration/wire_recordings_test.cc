@@ -104,7 +104,9 @@ class Replay {
 class WireRecordingsTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(WireRecordingsTest, TheSameCallsGetTheSameAnswers) {
-  InProcessDaemon daemon(InProcessDaemon::OneLane());
+  Config config = InProcessDaemon::OneLane();
+  config.max_invocations = 16;  // the bound of then
+  InProcessDaemon daemon(config);
   Replay replay(daemon.target());
   FormerClient client;
   for (const RecordedCall& before : ReadRecording(absl::StrCat(GetParam(), ".jsonl"))) {
