@@ -59,7 +59,7 @@ class LaneFixture : public ::testing::Test {
     invocation.input_ends = {1, 2, 3};
     invocation.outputs.push_back({.spec = {v1::DATA_TYPE_FLOAT, {count}}, .is_result = true});
     invocation.output_ends = {1};
-    program.results = {{0, 0}};
+    program.results = {{.source = {0, 0}}};
     program.input_bytes = 3 * count * sizeof(float);
     program.ComputeFacts(std::vector<uint64_t>(3, count * sizeof(float)));
     return program;

@@ -231,7 +231,7 @@ TEST_F(ProgramRunnerTest, AWorkspaceAboveTheLimitIsRefused) {
   invocation.input_ends = {1, 2, 3};
   invocation.outputs.push_back({.spec = {v1::DATA_TYPE_FLOAT, {300}}, .is_result = true});
   invocation.output_ends = {1};
-  program.results = {{0, 0}};
+  program.results = {{.source = {0, 0}}};
   program.input_bytes = 300 * 2001 * 4 + 4;
   program.ComputeFacts({payloads[0].size, payloads[1].size, payloads[2].size});
   StageClock clock;
