@@ -149,7 +149,10 @@ absl::Status SubmitInTurn(ExecuteContext& context, const std::shared_ptr<CallSta
     if (!status.ok()) refuse(status);
   };
   if (claims.Claim(ticket, wishes, call->deadline(), on_end)) {
-    return context.scheduler->Submit(waiting.get());
+    absl::Status status = context.scheduler->Submit(waiting.get());
+    // The call refers to the task through `leave`, as the task refers to the call.
+    waiting->reset();
+    return status;
   }
   if (!can_be_cancelled) leave();
   return absl::OkStatus();
@@ -166,7 +169,7 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
   OPSERVE_ASSIGN_OR_RETURN(
       TensorEffects booked,
       TensorEffects::Book(*context.scheduler, *context.residents, input.tenant->id(), &program));
-  const auto effects = std::make_shared<TensorEffects>(std::move(booked));
+  auto effects = std::make_shared<TensorEffects>(std::move(booked));
   // What changes tensors is not run before there is room to remember that it was.
   const bool has_effects = program.has_effects();
   if (run && has_effects &&
@@ -187,7 +190,7 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
                                       if (ticket != 0) claims.Release(ticket);
                                     });
   input.clock.Book(Stage::kValidate);
-  auto done = [&context, run, effects, has_effects, claim,
+  auto done = [&context, run, effects = std::move(effects), has_effects, claim,
                want_receipt = input.header.want_receipt(),
                end = OpenEnd(input, OperatorOf(program)), on_end = std::move(on_end)](
                   ExecutionRequest& request, absl::StatusOr<ProgramResult> result) mutable {
@@ -200,6 +203,8 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
         result = committed.status();
       }
     }
+    // What was booked is free before the answer: a repetition may follow it at once.
+    if (!result.ok()) effects.reset();
     if (has_effects && !result.ok()) {
       context.residents->changes().failed.fetch_add(1, std::memory_order_relaxed);
     }

@@ -132,12 +132,14 @@ void ExecutionRequest::ReleaseSharedMemory() { program_.windows.clear(); }
 
 void ExecutionRequest::Answer() {
   ReleaseSharedMemory();
+  if (!result_->ok()) program_.kept.clear();
   done_(*this, *std::move(result_));
 }
 
 void ExecutionRequest::Refuse(const absl::Status& status) {
   clock_.Book(Stage::kQueue);
   ReleaseSharedMemory();
+  program_.kept.clear();
   done_(*this, status);
 }
 
