@@ -28,6 +28,7 @@ from opserve.torch._graph import (
     beyond_one_message,
     is_backward,
     lower,
+    metas_of,
 )
 from opserve.torch._residency import Residents
 
@@ -207,15 +208,9 @@ class _Runner:
         if found is not None:
             self._plans.move_to_end(signature)
             return found
-        metas = [
-            torch.empty(one.shape, dtype=one.dtype, device="meta")
-            if isinstance(one, Tensor)
-            else one
-            for one in arguments
-        ]
         is_sent = [isinstance(one, Tensor) for one in values]
         stays = [i >= self._returned for i in range(len(self._outputs))]
-        plan = lower(self._graph, metas, is_sent, stays)
+        plan = lower(self._graph, metas_of(arguments), is_sent, stays)
         self._backend.check(plan)
         prepared = PreparedPlan(plan, self._backend)
         self._plans[signature] = prepared

@@ -13,7 +13,7 @@ import torch
 from opserve.client import Client
 from opserve.torch._backend import Backend, PreparedPlan
 from opserve.torch._explain import graph_name, go_back
-from opserve.torch._graph import At, lower, where
+from opserve.torch._graph import lower, metas_of, where
 
 Tensor = torch.Tensor
 
@@ -154,13 +154,7 @@ class _Comparer(Backend):
         by_name = {node.name: node for node in changed.graph.nodes}
         [output] = [node for node in changed.graph.nodes if node.op == "output"]
         output.args = (tuple(by_name[name] for name in names),)
-        metas = [
-            torch.empty(one.shape, dtype=one.dtype, device="meta")
-            if isinstance(one, Tensor)
-            else one
-            for one in given
-        ]
-        plan = lower(changed, metas, [True] * len(given), [False] * len(names))
+        plan = lower(changed, metas_of(given), [True] * len(given), [False] * len(names))
         tensors = [one for one in given if isinstance(one, Tensor)]
         results = PreparedPlan(plan, self).run(self.residents(), tensors)
         return (self._download(one) for one in results)

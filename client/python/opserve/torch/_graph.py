@@ -68,6 +68,11 @@ def meta_like(meta: Tensor) -> Tensor:
     return torch.empty(meta.shape, dtype=meta.dtype, device="meta")
 
 
+def metas_of(arguments: Sequence[Any]) -> list[Any]:
+    """Of a graph's arguments, for lower(): meta tensors for tensors, numbers as they are."""
+    return [meta_like(one) if isinstance(one, Tensor) else one for one in arguments]
+
+
 class Builder:
     """A program under construction: what lowerings of nodes add to.
 
