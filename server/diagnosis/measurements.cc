@@ -65,7 +65,7 @@ absl::StatusOr<CopyRates> MeasureCopies(LaneContext& lane) {
 absl::StatusOr<LaunchTimes> MeasureLaunches(const LoadedOperator& op, LaneContext& lane) {
   OPSERVE_ASSIGN_OR_RETURN(const Program program, GoldenProgram(op, op.descriptor->golden.front()));
   const BoundInvocation& invocation = program.invocations[0];
-  OPSERVE_ASSIGN_OR_RETURN(const PlanCache::Lease lease, lane.plans.Acquire(invocation));
+  OPSERVE_ASSIGN_OR_RETURN(PlanCache::Lease lease, lane.plans.Acquire(invocation));
   // What is in the memory does not matter: nobody looks at the result.
   uint64_t bytes = 0;
   std::vector<uint64_t> offsets;
@@ -92,7 +92,7 @@ absl::StatusOr<LaunchTimes> MeasureLaunches(const LoadedOperator& op, LaneContex
   std::vector<absl::Duration> done;
   for (int i = 0; i < kLaunches; ++i) {
     const absl::Time start = absl::Now();
-    OPSERVE_RETURN_IF_ERROR(lease.plan->Launch(inputs, outputs, workspace, lane.lane.stream()));
+    OPSERVE_RETURN_IF_ERROR(lease.Launch(inputs, outputs, workspace, lane.lane.stream()));
     queued.push_back(absl::Now() - start);
     OPSERVE_RETURN_IF_ERROR(lane.lane.Synchronize(lane.execution_timeout));
     done.push_back(absl::Now() - start);

@@ -117,10 +117,11 @@ absl::Status Plan::Prepare() {
 }
 
 absl::Status Plan::LaunchOnce(absl::Span<void* const> inputs, absl::Span<void* const> outputs,
-                              void* workspace, aclrtStream stream) {
+                              void* workspace, aclrtStream stream,
+                              std::list<StageOneArguments>* launched) {
   OPSERVE_ASSIGN_OR_RETURN(StageOneArguments made,
                            StageOneArguments::Make(acl_, call_, inputs, outputs));
-  const StageOneArguments& arguments = launched_.emplace_back(std::move(made));
+  const StageOneArguments& arguments = launched->emplace_back(std::move(made));
   uint64_t bytes = 0;
   OPSERVE_ASSIGN_OR_RETURN(ExecutorHandle executor, RunStageOne(arguments, &bytes));
   if (bytes > workspace_bytes_) {
@@ -135,8 +136,9 @@ absl::Status Plan::LaunchOnce(absl::Span<void* const> inputs, absl::Span<void* c
 }
 
 absl::Status Plan::Launch(absl::Span<void* const> inputs, absl::Span<void* const> outputs,
-                          void* workspace, aclrtStream stream) {
-  if (executor_ == nullptr) return LaunchOnce(inputs, outputs, workspace, stream);
+                          void* workspace, aclrtStream stream,
+                          std::list<StageOneArguments>* launched) {
+  if (executor_ == nullptr) return LaunchOnce(inputs, outputs, workspace, stream, launched);
   absl::Status status = arguments_->SetAddresses(executor_.get(), inputs, outputs);
   if (status.ok()) {
     status = AclCallStatus(acl_, op().descriptor->stage_two.c_str(),
@@ -168,7 +170,6 @@ absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invoc
   }
   if (found != by_key_.end()) {
     entries_.splice(entries_.begin(), entries_, found->second);
-    found->second->plan->launched_.clear();
     // A plan that runs once remembers the workspace only.
     return Lease{found->second->plan, /*is_hit=*/found->second->plan->executor_ != nullptr};
   }

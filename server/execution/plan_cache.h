@@ -49,16 +49,6 @@ class Plan {
   const LoadedOperator& op() const { return *call_.op; }
   uint64_t workspace_bytes() const { return workspace_bytes_; }
 
-  // Stage two of the call with these addresses, by tensor (null only where one has no elements; an
-  // input that is written in place has its output's), queued
-  // on `stream`. `workspace`: workspace_bytes(), alive until the stream is past the call. The plan
-  // must stay leased until then, too.
-  //
-  // kResourceExhausted: a call without a repeatable executor asks for more workspace than before.
-  // Else AclCallStatus.
-  absl::Status Launch(absl::Span<void* const> inputs, absl::Span<void* const> outputs,
-                      void* workspace, aclrtStream stream);
-
  private:
   friend class PlanCache;
   Plan(const AclLibrary& acl, const BoundInvocation& call) : acl_(acl), call_(call) {}
@@ -69,17 +59,18 @@ class Plan {
                                              uint64_t* workspace_bytes) const;
   // Whether the libraries can give a repeatable executor other addresses.
   bool CanRepeat() const;
+  absl::Status Launch(absl::Span<void* const> inputs, absl::Span<void* const> outputs,
+                      void* workspace, aclrtStream stream, std::list<StageOneArguments>* launched);
   // Both stages, with an executor for this launch.
   absl::Status LaunchOnce(absl::Span<void* const> inputs, absl::Span<void* const> outputs,
-                          void* workspace, aclrtStream stream);
+                          void* workspace, aclrtStream stream,
+                          std::list<StageOneArguments>* launched);
 
   const AclLibrary& acl_;
   const BoundInvocation call_;
   std::optional<StageOneArguments> arguments_;  // of Prepare
-  std::list<StageOneArguments>
-      launched_;             // of launches that may still be running: until the next lease
-  ExecutorHandle executor_;  // null: stage one runs for each launch
-  bool is_broken_ = false;   // a launch failed: not to be used again
+  ExecutorHandle executor_;                     // null: stage one runs for each launch
+  bool is_broken_ = false;                      // a launch failed: not to be used again
   uint64_t workspace_bytes_ = 0;
 };
 
@@ -93,9 +84,25 @@ class PlanCache {
   PlanCache(const PlanCache&) = delete;
   PlanCache& operator=(const PlanCache&) = delete;
 
+  // The right to launch a plan. It keeps the plan, also when the cache evicts it, and what its
+  // launches use.
   struct Lease {
-    std::shared_ptr<Plan> plan;  // holding it keeps the plan, also when the cache evicts it
-    bool is_hit = false;         // stage one did not run, and need not for the launch
+    std::shared_ptr<Plan> plan;
+    bool is_hit = false;  // stage one did not run, and need not for the launch
+    // Of launches whose executor runs once.
+    std::list<StageOneArguments> launched = {};
+
+    // Queues stage two of the call with these addresses on `stream`. Addresses are by tensor: null
+    // only where a tensor has no elements; an input that is written in place has its output's.
+    // `workspace`: workspace_bytes(). It and the lease stay alive until the stream is past the
+    // call.
+    //
+    // kResourceExhausted: a call without a repeatable executor asks for more workspace than before.
+    // Else AclCallStatus.
+    absl::Status Launch(absl::Span<void* const> inputs, absl::Span<void* const> outputs,
+                        void* workspace, aclrtStream stream) {
+      return plan->Launch(inputs, outputs, workspace, stream, &launched);
+    }
   };
 
   // The plan of `invocation`, by running stage one if there is none or its launch failed. The least

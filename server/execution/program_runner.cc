@@ -357,7 +357,7 @@ absl::Status ProgramRun::Launch(uint32_t index) {
     }
     inputs.back() = copy;
   }
-  return leases_[index].plan->Launch(inputs, outputs, At(plan().workspaces[index]), stream_);
+  return leases_[index].Launch(inputs, outputs, At(plan().workspaces[index]), stream_);
 }
 
 void* ProgramRun::MemoryOfWindow(size_t window) const {

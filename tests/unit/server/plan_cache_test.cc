@@ -41,9 +41,9 @@ class PlanCacheTest : public ::testing::Test {
     return invocation;
   }
 
-  // Launches `plan` with grad_output 5, self 1 and target `target` in every element; element 0 of
-  // the output.
-  float Run(Plan& plan, int64_t count, float target) {
+  // Launches the plan of `lease` with grad_output 5, self 1 and target `target` in every element;
+  // element 0 of the output.
+  float Run(PlanCache::Lease& lease, int64_t count, float target) {
     const size_t bytes = count * sizeof(float);
     std::vector<void*> tensors;
     for (float value : {5.0f, 1.0f, target, 0.0f}) {
@@ -54,7 +54,7 @@ class PlanCacheTest : public ::testing::Test {
       tensors.push_back(memory);
     }
     const absl::Status status =
-        plan.Launch({tensors[0], tensors[1], tensors[2]}, {tensors[3]}, nullptr, stream_);
+        lease.Launch({tensors[0], tensors[1], tensors[2]}, {tensors[3]}, nullptr, stream_);
     EXPECT_TRUE(status.ok()) << status;
     EXPECT_EQ(acl_.aclrtSynchronizeStream(stream_), 0);
     float result = 0;
@@ -82,16 +82,16 @@ TEST_F(PlanCacheTest, AnEqualCallSavesStageOneAndGetsItsOwnAddresses) {
   PlanCache cache(acl_, 8, counters_);
   const uint64_t before = StageOneRuns();
 
-  const auto first = cache.Acquire(L1(100));
-  const auto second = cache.Acquire(L1(100));
+  auto first = cache.Acquire(L1(100));
+  auto second = cache.Acquire(L1(100));
 
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_FALSE(first->is_hit);
   EXPECT_TRUE(second->is_hit);
   EXPECT_EQ(StageOneRuns() - before, 1u);
-  EXPECT_EQ(Run(*first->plan, 100, 0.0f), 5.0f);
-  EXPECT_EQ(Run(*second->plan, 100, 2.0f), -5.0f);
-  EXPECT_EQ(Run(*first->plan, 100, 1.0f), 0.0f);
+  EXPECT_EQ(Run(*first, 100, 0.0f), 5.0f);
+  EXPECT_EQ(Run(*second, 100, 2.0f), -5.0f);
+  EXPECT_EQ(Run(*first, 100, 1.0f), 0.0f);
 }
 
 struct DifferenceCase {
@@ -128,7 +128,7 @@ TEST_F(PlanCacheTest, WhateverStageOneSeesMakesAnotherPlan) {
     BoundInvocation changed = L1(4);
     c.change(&changed);
 
-    const auto plan = cache.Acquire(changed);
+    auto plan = cache.Acquire(changed);
 
     ASSERT_TRUE(plan.ok()) << c.name << plan.status();
     EXPECT_FALSE(plan->is_hit) << c.name;
@@ -138,14 +138,14 @@ TEST_F(PlanCacheTest, WhateverStageOneSeesMakesAnotherPlan) {
 
 TEST_F(PlanCacheTest, TheLeastRecentlyUsedPlanMakesRoomButALeaseKeepsIt) {
   PlanCache cache(acl_, 2, counters_);
-  const auto leased = AcquireToRun(cache, L1(1));
+  auto leased = AcquireToRun(cache, L1(1));
   ASSERT_TRUE(AcquireToRun(cache, L1(2)).ok());
   ASSERT_TRUE(AcquireToRun(cache, L1(3)).ok());  // in the place of L1(1)
 
   EXPECT_TRUE(AcquireToRun(cache, L1(2))->is_hit);
   EXPECT_FALSE(AcquireToRun(cache, L1(1))->is_hit);  // in the place of L1(3)
   EXPECT_TRUE(AcquireToRun(cache, L1(2))->is_hit);
-  EXPECT_EQ(Run(*leased->plan, 1, 0.0f), 5.0f);
+  EXPECT_EQ(Run(*leased, 1, 0.0f), 5.0f);
   const PlanCacheCounters::Operator& counted = counters_.of[leased->plan->op().index];
   EXPECT_EQ(counted.evictions, 2u);
   EXPECT_EQ(counted.hits, 2u);
@@ -158,11 +158,11 @@ TEST_F(PlanCacheTest, ACallWithoutARepeatableExecutorRunsStageOneEachTime) {
   InjectFaults("call=aclSetAclOpExecutorRepeatable,code=561000,count=all");
   const uint64_t before = StageOneRuns();
 
-  const auto first = AcquireToRun(cache, L1(10));
+  auto first = AcquireToRun(cache, L1(10));
   ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_EQ(Run(*first->plan, 10, 0.0f), 5.0f);
-  const auto second = AcquireToRun(cache, L1(10));
-  EXPECT_EQ(Run(*second->plan, 10, 3.0f), -5.0f);
+  EXPECT_EQ(Run(*first, 10, 0.0f), 5.0f);
+  auto second = AcquireToRun(cache, L1(10));
+  EXPECT_EQ(Run(*second, 10, 3.0f), -5.0f);
 
   // Its workspace is known, but stage one was not saved.
   EXPECT_FALSE(second->is_hit);
@@ -217,14 +217,16 @@ TEST_F(PlanCacheTest, ACannWithoutRepeatableExecutorsRunsStageOneEachTime) {
       PlanCache cache(acl_, 8, counters_);
       const uint64_t before = StageOneRuns();
 
-      const auto first = cache.Acquire(call);
-      ASSERT_TRUE(first.ok()) << first.status();
-      EXPECT_EQ(Run(*first->plan, 10, 0.0f), 5.0f);
-      EXPECT_EQ(Run(*first->plan, 10, 2.0f), -5.0f);
-      EXPECT_EQ(HostCount(OPSERVE_HOST_TENSORS), 3 * 4) << "the plan's and both launches'";
-      const auto second = cache.Acquire(call);
-      EXPECT_EQ(HostCount(OPSERVE_HOST_TENSORS), 4);
-      EXPECT_EQ(Run(*second->plan, 10, 1.0f), 0.0f);
+      {
+        auto first = cache.Acquire(call);
+        ASSERT_TRUE(first.ok()) << first.status();
+        EXPECT_EQ(Run(*first, 10, 0.0f), 5.0f);
+        EXPECT_EQ(Run(*first, 10, 2.0f), -5.0f);
+        EXPECT_EQ(HostCount(OPSERVE_HOST_TENSORS), 3 * 4) << "the plan's and both launches'";
+      }
+      EXPECT_EQ(HostCount(OPSERVE_HOST_TENSORS), 4) << "launches go with their lease";
+      auto second = cache.Acquire(call);
+      EXPECT_EQ(Run(*second, 10, 1.0f), 0.0f);
 
       EXPECT_FALSE(second->is_hit);
       EXPECT_EQ(StageOneRuns() - before, 4u);
@@ -249,16 +251,15 @@ TEST_F(PlanCacheTest, NothingIsKeptOfACallThatFailed) {
 
 TEST_F(PlanCacheTest, APlanWhoseLaunchFailedIsMadeAnew) {
   PlanCache cache(acl_, 8, counters_);
-  const auto plan = cache.Acquire(L1(10));
+  auto plan = cache.Acquire(L1(10));
   InjectFaults("call=aclnnL1LossBackward,code=361001");
   void* const anywhere = reinterpret_cast<void*>(uintptr_t{64});
-  ASSERT_FALSE(
-      plan->plan->Launch({anywhere, anywhere, anywhere}, {anywhere}, nullptr, stream_).ok());
+  ASSERT_FALSE(plan->Launch({anywhere, anywhere, anywhere}, {anywhere}, nullptr, stream_).ok());
 
-  const auto next = cache.Acquire(L1(10));
+  auto next = cache.Acquire(L1(10));
 
   EXPECT_FALSE(next->is_hit);
-  EXPECT_EQ(Run(*next->plan, 10, 0.0f), 5.0f);
+  EXPECT_EQ(Run(*next, 10, 0.0f), 5.0f);
 }
 
 }  // namespace
