@@ -285,6 +285,7 @@ void ConnectionAcceptor::ShutDown(const Connection& connection, bool discards_un
   // one that is held.
   const int held = dup3(connection.socket.fd, hold_.get(), O_CLOEXEC);
   if (held >= 0 && IsOpen(connection.socket)) {
+    ledger_.Excuse(connection.socket.fd);
     if (discards_unsent) {
       // The buffer's contents would otherwise outlive the connection.
       const linger at_once = {.l_onoff = 1, .l_linger = 0};
@@ -355,8 +356,9 @@ void ConnectionAcceptor::Accept(int socket, size_t number, absl::Time now) {
 }
 
 ConnectionPacer::Turn ConnectionAcceptor::TurnOf(const std::string& peer, absl::Time now) {
-  for (const ConnectionLedger::Flooder& flooder : ledger_.TakeFlooders()) {
-    pacer_.Remember(flooder.peer, flooder.last);
+  for (const ConnectionLedger::Waste& waste : ledger_.TakeWaste()) {
+    if (waste.flooded_at > absl::InfinitePast()) pacer_.Remember(waste.peer, waste.flooded_at);
+    if (waste.unserved > 0) pacer_.Charge(waste.peer, waste.unserved, now);
   }
   const ConnectionPacer::Turn turn = pacer_.Ask(peer, now);
   if (turn != ConnectionPacer::Turn::kFull) return turn;

@@ -6,6 +6,13 @@
 #include "absl/time/clock.h"
 
 namespace opserve::server {
+namespace {
+
+// Roughly what a connection and a TLS handshake cost the daemon, in streams that it refuses.
+constexpr double kPriceOfConnection = 10;
+constexpr double kPriceOfHandshake = 40;
+
+}  // namespace
 
 void ConnectionGuard::Begin(std::shared_ptr<const GuardRules> rules, Connection connection) {
   absl::MutexLock lock(&mutex_);
@@ -15,6 +22,7 @@ void ConnectionGuard::Begin(std::shared_ptr<const GuardRules> rules, Connection 
     inspector_.emplace(connection_.is_paced ? rules_->paced_limits : rules_->limits,
                        absl::GetCurrentTimeNanos());
   }
+  is_excused_ = false;
   hello_ = ClientHelloReader();
   sent_bytes_.store(0, std::memory_order_relaxed);
   awaits_session_.store(false, std::memory_order_relaxed);
@@ -61,6 +69,23 @@ bool ConnectionGuard::Claims(const ClientRandom& random) {
   return awaits_session_.exchange(false);
 }
 
+void ConnectionGuard::Excuse() {
+  absl::MutexLock lock(&mutex_);
+  is_excused_ = true;
+}
+
+void ConnectionGuard::Closes(const ConnectionFacts& facts) {
+  absl::MutexLock lock(&mutex_);
+  if (rules_ == nullptr || has_ended() || is_excused_ || facts.is_identified()) return;
+  ReportUnserved();
+}
+
+void ConnectionGuard::ReportUnserved() {
+  rules_->unserved(connection_.peer, kPriceOfConnection +
+                                         (connection_.is_tls ? kPriceOfHandshake : 0) +
+                                         static_cast<double>(inspector_->streams()));
+}
+
 void ConnectionGuard::Advance(const ConnectionFacts& facts) {
   inspector_->Advance({.now_ns = absl::GetCurrentTimeNanos(),
                        .is_identified = facts.is_identified(),
@@ -72,6 +97,7 @@ bool ConnectionGuard::Judge(int fd, Flood flood) {
   if (flood == Flood::kNone) return true;
   has_ended_.store(true, std::memory_order_release);
   rules_->ended(fd, inspector_->has_preface() ? connection_.peer : "", flood);
+  if (!inspector_->has_preface()) ReportUnserved();
   // What waits in the socket's buffers is dropped, too.
   const linger at_once = {.l_onoff = 1, .l_linger = 0};
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));

@@ -27,6 +27,9 @@ struct GuardRules {
   // Told of each connection that is ended, by the thread that read from it. Must not block. `peer`:
   // as Begin was told; empty if the connection sent no HTTP/2 at all, as a misdirected probe does.
   std::function<void(int fd, const std::string& peer, Flood flood)> ended;
+  // Told of each other connection that is closed before a call of it was identified, and of those
+  // without HTTP/2, with the price in refused streams. The same holds.
+  std::function<void(const std::string& peer, double price)> unserved;
 };
 
 // Thread-safe. A connection is read by one thread at a time, but not always by the same one, and
@@ -56,6 +59,11 @@ class ConnectionGuard {
   // was before.
   bool Claims(const ClientRandom& random) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The daemon ends the connection for its own reasons, which is no waste of its peer's.
+  void Excuse() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The connection is about to be closed.
+  void Closes(const ConnectionFacts& facts) ABSL_LOCKS_EXCLUDED(mutex_);
+
   void Sent(size_t bytes) { sent_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
   bool has_ended() const { return has_ended_.load(std::memory_order_acquire); }
 
@@ -63,6 +71,7 @@ class ConnectionGuard {
   void Advance(const ConnectionFacts& facts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends the connection if there is a flood; whether there is none.
   bool Judge(int fd, Flood flood) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReportUnserved() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::atomic<uint64_t> sent_bytes_ = 0;
   std::atomic<bool> has_ended_ = false;
@@ -72,6 +81,7 @@ class ConnectionGuard {
   std::shared_ptr<const GuardRules> rules_ ABSL_GUARDED_BY(mutex_);
   std::optional<Http2Inspector> inspector_ ABSL_GUARDED_BY(mutex_);
   Connection connection_ ABSL_GUARDED_BY(mutex_);
+  bool is_excused_ ABSL_GUARDED_BY(mutex_) = false;
   ClientHelloReader hello_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -59,12 +59,19 @@ ConnectionLedger::ConnectionLedger(const Options& options)
       reports_(std::make_shared<Reports>()),
       rules_(options.trusts_peers
                  ? nullptr
-                 : std::make_shared<GuardRules>(GuardRules{
-                       .limits = options.limits,
-                       .paced_limits = PacedLimits(options.limits),
-                       .ended = [reports = reports_](
-                                    int fd, const std::string& peer,
-                                    Flood flood) { Report(*reports, fd, peer, flood); }})),
+                 : std::make_shared<GuardRules>(
+                       GuardRules{.limits = options.limits,
+                                  .paced_limits = PacedLimits(options.limits),
+                                  .ended = [reports = reports_](
+                                               int fd, const std::string& peer,
+                                               Flood flood) { Report(*reports, fd, peer, flood); },
+                                  .unserved =
+                                      [reports = reports_](const std::string& peer, double price) {
+                                        absl::MutexLock lock(&reports->mutex);
+                                        if (Waste* const waste = FindOrMakeWaste(*reports, peer)) {
+                                          waste->unserved += price;
+                                        }
+                                      }})),
       thread_([this] { Run(); }) {}
 
 ConnectionLedger::~ConnectionLedger() {
@@ -90,6 +97,10 @@ void ConnectionLedger::Register(int fd, std::string peer, bool is_paced) {
 
 void ConnectionLedger::Forget(int fd) {
   if (SocketEntry* const entry = socket_table::Find(fd)) entry->facts.End();
+}
+
+void ConnectionLedger::Excuse(int fd) {
+  if (SocketEntry* const entry = socket_table::Find(fd)) entry->guard.Excuse();
 }
 
 void ConnectionLedger::MarkIdentified(absl::string_view peer) {
@@ -124,21 +135,24 @@ uint64_t ConnectionLedger::ended(Flood flood) const {
   return reports_->ended[static_cast<size_t>(flood)].load(std::memory_order_relaxed);
 }
 
-std::vector<ConnectionLedger::Flooder> ConnectionLedger::TakeFlooders() {
+std::vector<ConnectionLedger::Waste> ConnectionLedger::TakeWaste() {
   absl::MutexLock lock(&reports_->mutex);
-  return std::exchange(reports_->flooders, {});
+  return std::exchange(reports_->waste, {});
+}
+
+ConnectionLedger::Waste* ConnectionLedger::FindOrMakeWaste(Reports& reports,
+                                                           const std::string& peer) {
+  const auto known = std::find_if(reports.waste.begin(), reports.waste.end(),
+                                  [&](const Waste& waste) { return waste.peer == peer; });
+  if (known != reports.waste.end()) return &*known;
+  if (peer.empty() || reports.waste.size() >= ConnectionPacer::kMaxPeers) return nullptr;
+  return &reports.waste.emplace_back(Waste{.peer = peer});
 }
 
 void ConnectionLedger::Report(Reports& reports, int fd, const std::string& peer, Flood flood) {
   reports.ended[static_cast<size_t>(flood)].fetch_add(1, std::memory_order_relaxed);
   absl::MutexLock lock(&reports.mutex);
-  const auto known = std::find_if(reports.flooders.begin(), reports.flooders.end(),
-                                  [&](const Flooder& flooder) { return flooder.peer == peer; });
-  if (known != reports.flooders.end()) {
-    known->last = absl::Now();
-  } else if (!peer.empty() && reports.flooders.size() < ConnectionPacer::kMaxPeers) {
-    reports.flooders.push_back({peer, absl::Now()});
-  }
+  if (Waste* const waste = FindOrMakeWaste(reports, peer)) waste->flooded_at = absl::Now();
   reports.has_news = true;
   if (reports.unlogged.size() < kMaxUnlogged) {
     reports.unlogged.push_back({flood, ClientOf(fd)});

@@ -45,6 +45,10 @@ class ConnectionLedger {
   // For a connection that gRPC does not get after all; close() does it for all others.
   void Forget(int fd);
 
+  // The daemon is about to end the connection of `fd`, which Register was told: it does not count
+  // as its peer's waste.
+  void Excuse(int fd);
+
   // A call was found to be a tenant's; a health check was answered. `peer`: of the call,
   // ServerContext::peer(). Nothing happens if the connection is over or is not in the ledger.
   void MarkIdentified(absl::string_view peer);
@@ -57,12 +61,14 @@ class ConnectionLedger {
   // The same as IsIdentified for a call's connection.
   bool IsIdentified(absl::string_view peer) const;
 
-  struct Flooder {
+  // Connections of a peer that got nothing.
+  struct Waste {
     std::string peer;
-    absl::Time last;  // when a connection was ended for it
+    absl::Time flooded_at = absl::InfinitePast();  // when one was last ended for a flood
+    double unserved = 0;  // price of those that it closed before a call was identified
   };
-  // The peers whose connections were ended since the last time, as far as there was room.
-  std::vector<Flooder> TakeFlooders();
+  // Since the last time, as far as there was room.
+  std::vector<Waste> TakeWaste();
 
   // Connections ended so far for `flood`.
   uint64_t ended(Flood flood) const;
@@ -77,13 +83,16 @@ class ConnectionLedger {
     std::array<std::atomic<uint64_t>, kNumFloods> ended = {};
     absl::Mutex mutex;
     std::vector<End> unlogged ABSL_GUARDED_BY(mutex);
-    std::vector<Flooder> flooders ABSL_GUARDED_BY(mutex);
+    std::vector<Waste> waste ABSL_GUARDED_BY(mutex);
     uint64_t suppressed ABSL_GUARDED_BY(mutex) = 0;
     bool has_news ABSL_GUARDED_BY(mutex) = false;
     bool is_closing ABSL_GUARDED_BY(mutex) = false;
   };
 
   static void Report(Reports& reports, int fd, const std::string& peer, Flood flood);
+  // The entry of `peer`, made if there is none; null: it has no name, or there is no room.
+  static Waste* FindOrMakeWaste(Reports& reports, const std::string& peer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(reports.mutex);
   // Logs what was ended, and gives its memory back.
   void Run();
 

@@ -1,6 +1,7 @@
 #include "server/access/connection_pacer.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace opserve::server {
 
@@ -10,23 +11,36 @@ ConnectionPacer::Peer* ConnectionPacer::Find(const std::string& name) {
   return found == peers_.end() ? nullptr : &*found;
 }
 
-void ConnectionPacer::Remember(const std::string& peer, absl::Time now) {
-  if (peer.empty()) return;
-  if (Peer* const known = Find(peer)) {
-    known->flooded_at = std::max(known->flooded_at, now);
-    return;
-  }
+ConnectionPacer::Peer* ConnectionPacer::FindOrMake(const std::string& name) {
+  if (name.empty()) return nullptr;
+  if (Peer* const known = Find(name)) return known;
   if (peers_.size() >= kMaxPeers) {
     const auto oldest =
         std::min_element(peers_.begin(), peers_.end(), [](const Peer& a, const Peer& b) {
           if (a.waiting.empty() != b.waiting.empty()) return a.waiting.empty();
-          return a.flooded_at < b.flooded_at;
+          return std::tie(a.flooded_at, a.charged_at) < std::tie(b.flooded_at, b.charged_at);
         });
     // Its connections would have to enter all at once.
-    if (!oldest->waiting.empty()) return;
+    if (!oldest->waiting.empty()) return nullptr;
     peers_.erase(oldest);
   }
-  peers_.push_back({.name = peer, .flooded_at = now, .next_turn = now, .waiting = {}});
+  return &peers_.emplace_back(Peer{.name = name});
+}
+
+void ConnectionPacer::Remember(const std::string& peer, absl::Time now) {
+  if (Peer* const known = FindOrMake(peer)) known->flooded_at = std::max(known->flooded_at, now);
+}
+
+void ConnectionPacer::Charge(const std::string& peer, double price, absl::Time now) {
+  Peer* const known = FindOrMake(peer);
+  if (known == nullptr) return;
+  // An account that is overdrawn is even again within a second, so that pacing ends soon after
+  // the flood does.
+  const double earned = absl::ToDoubleSeconds(now - known->charged_at) * kUnservedPerSecond;
+  known->account = std::min(known->account + std::max(earned, 0.0), kUnservedBurst) - price;
+  known->account = std::max(known->account, -kUnservedPerSecond);
+  known->charged_at = now;
+  if (known->account < 0) known->flooded_at = std::max(known->flooded_at, now);
 }
 
 ConnectionPacer::Turn ConnectionPacer::Ask(const std::string& peer, absl::Time now) {

@@ -1,11 +1,13 @@
 // Paces the new connections of peers whose connections had to be ended for a flood.
 //
 // Every connection begins with accounts for its first streams (access/http2_inspector.h), so a peer
-// that connects again as soon as it is ended has ever new ones. The pacer remembers such peers for
-// some seconds. Meanwhile their connections enter one at a time, at a steady rate, and the others
-// wait in the order in which they were made; a client that shares its address or user id with the
-// flood waits, too, and is served in its turn. The period does not grow with the flood: a longer
-// one would cost those clients their deadlines, and the flood nothing.
+// that connects again as soon as it is ended has ever new ones; so has a peer that hangs up before
+// they are used up, and what its connections cost is charged to an account of its own. The pacer
+// remembers peers whose connections are ended, or whose account is overdrawn, for some seconds.
+// Meanwhile their connections enter one at a time, at a steady rate, and the others wait in the
+// order in which they were made; a client that shares its address or user id with the flood waits,
+// too, and is served in its turn. The period does not grow with the flood: a longer one would cost
+// those clients their deadlines, and the flood nothing.
 //
 // The class has no clock, lock or thread, and its memory is bounded.
 #pragma once
@@ -35,6 +37,10 @@ class ConnectionPacer {
   // usual deadlines.
   static constexpr size_t kMaxWaiting = 100;
   static constexpr size_t kMaxPeers = 64;
+  // Of each peer's account, in refused streams, of which a connection counts as some: enough for
+  // the probes of load balancers, and for a large job with a wrong token that begins.
+  static constexpr double kUnservedBurst = 2000;
+  static constexpr double kUnservedPerSecond = 200;
 
   enum class Turn {
     kFree,   // the peer is not paced
@@ -47,6 +53,10 @@ class ConnectionPacer {
   // the peer that flooded the longest ago makes it; peers with waiting connections stay. The empty
   // name stands for no peer.
   void Remember(const std::string& peer, absl::Time now);
+
+  // Connections of `peer` were closed before a call of theirs was identified, at a price in refused
+  // streams. If its account is overdrawn, the peer flooded at `now`.
+  void Charge(const std::string& peer, double price, absl::Time now);
 
   // Of a new connection. kPaced uses the turn up.
   Turn Ask(const std::string& peer, absl::Time now);
@@ -67,12 +77,16 @@ class ConnectionPacer {
  private:
   struct Peer {
     std::string name;
-    absl::Time flooded_at;
-    absl::Time next_turn;
-    std::deque<Id> waiting;
+    absl::Time flooded_at = absl::InfinitePast();
+    absl::Time next_turn = absl::InfinitePast();
+    std::deque<Id> waiting = {};
+    double account = kUnservedBurst;
+    absl::Time charged_at = absl::InfinitePast();
   };
 
   Peer* Find(const std::string& name);
+  // Null: it has no name, or there is no room.
+  Peer* FindOrMake(const std::string& name);
 
   std::vector<Peer> peers_;  // few, so they are looked through
 };

@@ -88,6 +88,8 @@ class Http2Inspector {
 
   // Whether the client speaks HTTP/2, as far as its first bytes say.
   bool has_preface() const;
+  // Streams that the client began. (Trailers count as another one; gRPC's clients send none.)
+  uint64_t streams() const { return num_streams_; }
 
  private:
   static constexpr size_t kFrameHeaderBytes = 9;
@@ -111,6 +113,7 @@ class Http2Inspector {
 
   const Http2Limits* limits_;
   Account streams_;
+  uint64_t num_streams_ = 0;
   Account resets_;
   Account control_;
   Account data_;

@@ -136,7 +136,10 @@ OPSERVE_EXPORTED int getpeername(int fd, sockaddr* address, socklen_t* size) noe
 OPSERVE_EXPORTED int close(int fd) {
   using namespace opserve::server;
   static auto* const next = Next<int(int)>("close");
-  if (SocketEntry* const entry = OpenConnection(fd)) entry->facts.End();
+  if (SocketEntry* const entry = OpenConnection(fd)) {
+    entry->guard.Closes(entry->facts);
+    entry->facts.End();
+  }
   return next(fd);
 }
 

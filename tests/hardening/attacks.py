@@ -125,6 +125,19 @@ def open_streams(path, body=b""):
     return run
 
 
+def hang_ups(first_bytes):
+    """Connections that hang up before they have done enough to be ended, with others in their place."""
+
+    def run(target):
+        return _flood(target, lambda _: iter([first_bytes]), hangs_up=True)
+
+    return run
+
+
+CALLS_OF_ONE_CONNECTION = raw_peer.settings() + b"".join(
+    raw_peer.call(stream, EXECUTE) for stream in range(1, 240, 2))
+
+
 def pings(target):
     frames = raw_peer.frame(raw_peer.PING, 0, 0, b"attacker") * 1000
 
@@ -172,6 +185,12 @@ def _hold(target, make, count):
 
 def silent_connections(target):
     return _hold(target, lambda: target.address.connect(handshake=False), 1100)
+
+
+def silent_storm(target):
+    """As many silent connections as are let in; those that are ended are replaced."""
+    many = dataclasses.replace(target, connections=20 * target.connections)
+    return _flood(many, lambda _: iter([b"PRI"]))
 
 
 def half_handshakes(target):
@@ -313,8 +332,12 @@ ATTACKS = [
     Attack("rapid resets", rapid_reset, ("unix", "tcp", "tls"), is_flood=True),
     Attack("health watchers", open_streams(WATCH), ("unix", "tcp", "tls"), is_flood=True),
     Attack("calls without credentials", open_streams(EXECUTE), ("unix", "tcp", "tls"), is_flood=True),
+    Attack("calls that hang up", hang_ups(CALLS_OF_ONE_CONNECTION), ("unix", "tcp", "tls"), is_flood=True),
+    Attack("connections that hang up", hang_ups(raw_peer.settings()), ("unix", "tcp", "tls"), is_flood=True),
+    Attack("connections of another protocol", hang_ups(b"GET / HTTP/1.1\r\n\r\n"), ("unix", "tcp", "tls"), is_flood=True),
     Attack("pings", pings, ("unix", "tcp"), is_flood=True),
     Attack("empty frames", empty_frames, ("unix", "tcp"), is_flood=True),
+    Attack("ever new silent connections", silent_storm, ("unix", "tcp"), is_flood=True),
     Attack("silent connections", silent_connections, ("unix", "tcp"), fresh_connections=True),
     Attack("half TLS handshakes", half_handshakes, ("tls",), fresh_connections=True),
     Attack("half requests for metrics", half_metrics_requests, ("tcp",)),

@@ -31,10 +31,10 @@ def metrics_of(daemon):
 
 class PacingTest(unittest.TestCase):
 
-    def check(self, listener):
+    def check(self, listener, flood=attacks.rapid_reset):
         daemon = attack.Daemon(BUILD, listener)
         try:
-            metrics = self.flood(daemon)
+            metrics = self.flood(daemon, flood)
         finally:
             was_alive, end_seconds = daemon.close()
         kind = "unix" if listener == "unix" else "tcp"
@@ -42,12 +42,12 @@ class PacingTest(unittest.TestCase):
         self.assertTrue(was_alive)
         self.assertLess(end_seconds, 40)
 
-    def flood(self, daemon):
+    def flood(self, daemon, flood):
         """The daemon's metrics after a flood beside healthy clients."""
         attack.warm_up(daemon)
         # One client stays connected, the other makes a connection for each call.
         probers = [prober.Prober(daemon.address, "healthy", is_fresh) for is_fresh in (False, True)]
-        attacks.rapid_reset(target_of(daemon))
+        flood(target_of(daemon))
         for probe in probers:
             latencies, failures = probe.stop()
             self.assertTrue(latencies)
@@ -59,6 +59,9 @@ class PacingTest(unittest.TestCase):
 
     def test_address(self):
         self.check("tcp")
+
+    def test_hang_ups(self):
+        self.check("tcp", attacks.hang_ups(attacks.CALLS_OF_ONE_CONNECTION))
 
     def test_address_with_tls(self):
         self.check("tls")

@@ -140,16 +140,18 @@ class Flood:
         chunks: gives the bytes of connection i as an iterator; it may be endless.
         connections: open at once. One that the other end closes is replaced.
         reads: whether answers are read (and thrown away).
+        hangs_up: whether a connection is closed, and replaced, as soon as all its bytes are sent.
     """
 
-    def __init__(self, address, chunks, connections, reads=True):
+    def __init__(self, address, chunks, connections, reads=True, hangs_up=False):
         self._address = address
         self._chunks = chunks
         self._reads = reads
+        self._hangs_up = hangs_up
         self._selector = selectors.DefaultSelector()
         self._sockets = set()
         self.refused = 0
-        self.ended = 0  # by the other end
+        self.ended = 0  # by either end
         self.sent = 0
         self._missing = []  # numbers of connections to be made, from this time on:
         self._next_connect = 0
@@ -198,6 +200,8 @@ class Flood:
             self._read(connection.socket)
         if events & selectors.EVENT_WRITE:
             self.sent += connection.send(most=1 << 18)
+            if connection.is_done and self._hangs_up:
+                raise EOFError
             if connection.is_done:
                 self._stop_writing(key)
             elif connection.awaits_bytes:

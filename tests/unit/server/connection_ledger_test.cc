@@ -119,10 +119,39 @@ TEST(ConnectionLedgerTest, NamesThePeersThatFlood) {
     Receive(sockets, bytes);
   }
   std::vector<std::string> peers;
-  for (const auto& flooder : ledger.TakeFlooders()) peers.push_back(flooder.peer);
+  for (const auto& waste : ledger.TakeWaste()) {
+    if (waste.flooded_at > absl::InfinitePast()) peers.push_back(waste.peer);
+  }
   EXPECT_EQ(peers, (std::vector<std::string>{"uid 7", "192.0.2.1"}));
-  EXPECT_TRUE(ledger.TakeFlooders().empty());
+  EXPECT_TRUE(ledger.TakeWaste().empty());
   EXPECT_EQ(ledger.ended(Flood::kMalformed), 5);
+}
+
+TEST(ConnectionLedgerTest, AddsUpConnectionsThatEndUnserved) {
+  ConnectionLedger ledger;
+  const std::string call = Http2Frame(kHttp2Headers, kHttp2EndHeaders, 1, std::string(20, 'x'));
+  const auto price = [&](const std::string& bytes, int connections, bool is_identified = false,
+                         bool is_excused = false) {
+    for (int i = 0; i < connections; ++i) {
+      const SocketPair sockets;
+      ledger.Register(sockets.fds[0], "uid 7");
+      if (!bytes.empty()) Receive(sockets, bytes);
+      if (is_identified) ledger.MarkIdentified(PeerOf(sockets.fds[0]));
+      if (is_excused) ledger.Excuse(sockets.fds[0]);
+    }
+    double sum = 0;
+    for (const auto& waste : ledger.TakeWaste()) sum += waste.unserved;
+    return sum;
+  };
+  const double silent = price("", 1);
+  EXPECT_GT(silent, 0);
+  EXPECT_EQ(price("", 3), 3 * silent);
+  EXPECT_EQ(price(kHttp2Preface + call + call, 1), silent + 2);
+  EXPECT_EQ(price("GET / HTTP/1.1\r\n", 1), silent);
+  EXPECT_EQ(price(kHttp2Preface + call, 1, /*is_identified=*/true), 0) << "it was served";
+  EXPECT_EQ(price(kHttp2Preface + call, 1, false, /*is_excused=*/true), 0) << "the daemon's doing";
+  EXPECT_EQ(price(kHttp2Preface + Http2Frame(kHttp2Continuation, 0, 1, ""), 1), 0)
+      << "it was ended for a flood, which counts by itself";
 }
 
 TEST(ConnectionLedgerTest, PacedConnectionsMaySendLittle) {

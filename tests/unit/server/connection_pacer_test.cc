@@ -69,6 +69,58 @@ TEST(ConnectionPacerTest, AnotherFloodMakesTheMemoryLonger) {
   EXPECT_EQ(pacer.Ask("a", kFloodTime + kMemory * 3 / 2), Turn::kFree);
 }
 
+struct ChargeCase {
+  const char* name;
+  double price;  // of each of the connections that "a" closes
+  int connections;
+  absl::Duration between;
+  Turn turn;  // of the next, at the time of the last
+};
+
+class ConnectionPacerChargeTest : public testing::TestWithParam<ChargeCase> {};
+INSTANTIATE_TEST_SUITE_P(
+    All, ConnectionPacerChargeTest,
+    testing::Values(
+        ChargeCase{"OneAtAnyPrice", ConnectionPacer::kUnservedBurst, 1, {}, Turn::kFree},
+        ChargeCase{"TwoAtHalfThePriceAndOneMore",
+                   ConnectionPacer::kUnservedBurst / 2,
+                   3,
+                   {},
+                   Turn::kPaced},
+        ChargeCase{"ManyAtTheRate", ConnectionPacer::kUnservedPerSecond / 10, 10'000,
+                   absl::Milliseconds(100), Turn::kFree},
+        ChargeCase{"ManyAtTwiceTheRate", ConnectionPacer::kUnservedPerSecond / 10, 10'000,
+                   absl::Milliseconds(50), Turn::kPaced}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(ConnectionPacerChargeTest, PacesPeersWhoseAccountIsOverdrawn) {
+  const ChargeCase& c = GetParam();
+  ConnectionPacer pacer;
+  absl::Time now = kFloodTime;
+  for (int i = 0; i < c.connections; ++i) {
+    now += c.between;
+    pacer.Charge("a", c.price, now);
+  }
+  EXPECT_EQ(pacer.Ask("a", now), c.turn);
+  EXPECT_EQ(pacer.Ask("b", now), Turn::kFree);
+}
+
+TEST(ConnectionPacerTest, AnOverdrawnAccountIsEvenAfterASecond) {
+  ConnectionPacer pacer;
+  for (int i = 0; i < 100; ++i) pacer.Charge("a", ConnectionPacer::kUnservedBurst, kFloodTime);
+  pacer.Charge("a", 1, kFloodTime + absl::Seconds(1) + absl::Milliseconds(10));
+  EXPECT_EQ(pacer.Ask("a", kFloodTime + kMemory), Turn::kFree) << "the last was no flood";
+}
+
+TEST(ConnectionPacerTest, PeersThatWereChargedMakeRoomBeforeFloods) {
+  ConnectionPacer pacer;
+  pacer.Remember("flood", kFloodTime);
+  for (size_t i = 0; i < 2 * ConnectionPacer::kMaxPeers; ++i) {
+    pacer.Charge(absl::StrCat(i), 1, kFloodTime + static_cast<int>(i) * kMoment);
+  }
+  EXPECT_EQ(pacer.Ask("flood", kFloodTime), Turn::kPaced);
+}
+
 TEST(ConnectionPacerTest, ConnectionsEnterInTheirOrderAndAtTheRate) {
   ConnectionPacer pacer;
   pacer.Remember("a", kFloodTime);
