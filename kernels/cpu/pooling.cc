@@ -43,12 +43,19 @@ Images ImagesOf(const TensorRef& tensor) {
 
 template <typename C>
 void LoadRow(const Images& images, const void* const* addresses, int64_t plane, int64_t row,
-             C* numbers) {
-  const int64_t offset = AxisCursor(images.planes, plane).offset() + row * images.row_stride;
+             int64_t column, int64_t count, C* numbers) {
+  const int64_t offset = AxisCursor(images.planes, plane).offset() + row * images.row_stride +
+                         column * images.column_stride;
   VisitAnyElement(images.tensor.layout.dtype, [&]<typename Element>(Element) {
     LoadRun(static_cast<const Element*>(addresses[images.tensor.address]) + offset,
-            images.column_stride, images.width, numbers);
+            images.column_stride, count, numbers);
   });
+}
+
+template <typename C>
+void LoadRow(const Images& images, const void* const* addresses, int64_t plane, int64_t row,
+             C* numbers) {
+  LoadRow(images, addresses, plane, row, 0, images.width, numbers);
 }
 
 template <typename C>
@@ -111,6 +118,55 @@ Range WindowsAt(const Windows& windows, int axis, int64_t place, int64_t count) 
   return {begin, std::min(count, padded / stride + 1)};
 }
 
+// Columns of an image that are loaded at a time: few bytes may stand for a row of any length.
+constexpr int64_t kBlockColumns = int64_t{1} << 16;
+
+// Asks whether to stop once for each million elements or so.
+class StopCheck {
+ public:
+  explicit StopCheck(const TaskRunner& runner) : runner_(runner) {}
+
+  // Before the next `elements`.
+  bool MustStop(int64_t elements) {
+    left_ -= elements;
+    if (left_ > 0) return false;
+    left_ = int64_t{1} << 20;
+    return runner_.MustStop();
+  }
+
+ private:
+  const TaskRunner& runner_;
+  int64_t left_ = 0;
+};
+
+// Calls block(begin, count) for the columns of an image, and window(x, from, to) for each window
+// that has its elements from..to - 1 among them, where the windows' elements lie as `windows` says.
+// False: the kernel must stop.
+template <typename Block, typename Window>
+bool ForEachWindow(const Windows& windows, const Images& images, int64_t num_windows,
+                   StopCheck& check, const Block& block, const Window& window) {
+  const int64_t dilation = windows.dilation[1];
+  for (int64_t begin = 0; begin < images.width; begin += kBlockColumns) {
+    const int64_t count = std::min(kBlockColumns, images.width - begin);
+    if (check.MustStop(count)) return false;
+    block(begin, count);
+    const int64_t first = WindowsAt(windows, 1, begin, num_windows).begin;
+    const int64_t end = WindowsAt(windows, 1, begin + count - 1, num_windows).end;
+    for (int64_t x = first; x < end; ++x) {
+      const Range all = ElementsOf(windows, 1, x, images.width);
+      const int64_t left = x * windows.stride[1] - windows.padding[1];
+      const int64_t from =
+          begin > left ? std::max(all.begin, CeilDivide(begin - left, dilation)) : all.begin;
+      const int64_t past = begin + count - left;
+      const int64_t to = past > 0 ? std::min(all.end, CeilDivide(past, dilation)) : 0;
+      if (from >= to) continue;
+      if (check.MustStop(to - from)) return false;
+      window(x, from, to);
+    }
+  }
+  return true;
+}
+
 // Calls work(plane, row) for all rows of all images, in tasks of rows that cost `row_cost` each.
 template <typename Work>
 void ForEachRow(const Images& images, int64_t row_cost, TaskRunner& runner, const Work& work) {
@@ -121,7 +177,7 @@ void ForEachRow(const Images& images, int64_t row_cost, TaskRunner& runner, cons
     auto state = work.Begin();
     for (int64_t i = task * per_task; i < end; ++i) {
       if (runner.MustStop()) return;
-      work.Row(i / images.height, i % images.height, state);
+      work.Row(i / images.height, i % images.height, state, runner);
     }
   });
 }
@@ -164,25 +220,33 @@ struct MeanRows {
     std::vector<C> sums;
   };
   State Begin() const {
-    return {std::vector<C>(plan.images.width), std::vector<C>(plan.pooled.width)};
+    return {std::vector<C>(std::min(plan.images.width, kBlockColumns)),
+            std::vector<C>(plan.pooled.width)};
   }
 
-  void Row(int64_t plane, int64_t row, State& state) const {
+  void Row(int64_t plane, int64_t row, State& state, const TaskRunner& runner) const {
     const Windows& windows = plan.windows;
     const Images& images = plan.images;
     const Images& pooled = plan.pooled;
     std::fill(state.sums.begin(), state.sums.end(), C{0});
     const Range rows = ElementsOf(windows, 0, row, images.height);
     const int64_t top = row * windows.stride[0] - windows.padding[0];
+    StopCheck check(runner);
+    int64_t block = 0;
     for (int64_t i = rows.begin; i < rows.end; ++i) {
-      LoadRow(images, inputs, plane, top + i, state.row.data());
-      for (int64_t x = 0; x < pooled.width; ++x) {
-        const Range columns = ElementsOf(windows, 1, x, images.width);
-        const C* left = state.row.data() + x * windows.stride[1] - windows.padding[1];
-        C sum = 0;
-        for (int64_t j = columns.begin; j < columns.end; ++j) sum += left[j];
-        state.sums[x] += sum;
-      }
+      const bool goes_on = ForEachWindow(
+          windows, images, pooled.width, check,
+          [&](int64_t begin, int64_t count) {
+            block = begin;
+            LoadRow(images, inputs, plane, top + i, begin, count, state.row.data());
+          },
+          [&](int64_t x, int64_t from, int64_t to) {
+            const C* left = state.row.data() + x * windows.stride[1] - windows.padding[1] - block;
+            C sum = 0;
+            for (int64_t j = from; j < to; ++j) sum += left[j];
+            state.sums[x] += sum;
+          });
+      if (!goes_on) return;
     }
     for (int64_t x = 0; x < pooled.width; ++x) {
       const C divisor = static_cast<C>(plan.DivisorAt(row, x));
@@ -206,18 +270,20 @@ struct MeanGradientRows {
     return {std::vector<C>(plan.pooled.width), std::vector<C>(plan.images.width)};
   }
 
-  void Row(int64_t plane, int64_t row, State& state) const {
+  void Row(int64_t plane, int64_t row, State& state, const TaskRunner& runner) const {
     const Windows& windows = plan.windows;
     const Images& images = plan.images;
     const Images& pooled = plan.pooled;
     std::fill(state.sums.begin(), state.sums.end(), C{0});
     const Range places = WindowsAt(windows, 0, row, pooled.height);
+    StopCheck check(runner);
     for (int64_t y = places.begin; y < places.end; ++y) {
       LoadRow(pooled, inputs, plane, y, state.row.data());
       for (int64_t x = 0; x < pooled.width; ++x) {
         const C divisor = static_cast<C>(plan.DivisorAt(y, x));
         const C part = divisor == 0 ? C{0} : state.row[x] / divisor;
         const Range columns = ElementsOf(windows, 1, x, images.width);
+        if (check.MustStop(columns.end - columns.begin)) return;
         C* left = state.sums.data() + x * windows.stride[1] - windows.padding[1];
         for (int64_t j = columns.begin; j < columns.end; ++j) left[j] += part;
       }
@@ -287,35 +353,45 @@ struct MaximumRows {
     std::vector<int64_t> places;
   };
   State Begin() const {
-    return {std::vector<C>(plan.images.width), std::vector<C>(plan.pooled.width),
-            std::vector<int64_t>(plan.pooled.width)};
+    return {std::vector<C>(std::min(plan.images.width, kBlockColumns)),
+            std::vector<C>(plan.pooled.width), std::vector<int64_t>(plan.pooled.width)};
   }
 
-  void Row(int64_t plane, int64_t row, State& state) const {
+  void Row(int64_t plane, int64_t row, State& state, const TaskRunner& runner) const {
     const Windows& windows = plan.windows;
     const Images& images = plan.images;
     const Images& pooled = plan.pooled;
     std::fill(state.greatest.begin(), state.greatest.end(), -std::numeric_limits<C>::infinity());
     const Range rows = ElementsOf(windows, 0, row, images.height);
     const int64_t top = row * windows.stride[0] - windows.padding[0];
+    // Where nothing is larger than the least number, the first element counts.
+    for (int64_t x = 0; x < pooled.width; ++x) {
+      const int64_t left = x * windows.stride[1] - windows.padding[1];
+      state.places[x] = (top + rows.begin * windows.dilation[0]) * images.width + left +
+                        ElementsOf(windows, 1, x, images.width).begin * windows.dilation[1];
+    }
+    StopCheck check(runner);
+    int64_t block = 0;
     for (int64_t i = rows.begin; i < rows.end; ++i) {
       const int64_t y = top + i * windows.dilation[0];
-      LoadRow(images, inputs, plane, y, state.row.data());
-      for (int64_t x = 0; x < pooled.width; ++x) {
-        const Range columns = ElementsOf(windows, 1, x, images.width);
-        const int64_t left = x * windows.stride[1] - windows.padding[1];
-        if (i == rows.begin) {
-          state.places[x] = y * images.width + left + columns.begin * windows.dilation[1];
-        }
-        for (int64_t j = columns.begin; j < columns.end; ++j) {
-          const int64_t place = left + j * windows.dilation[1];
-          const C value = state.row[place];
-          if (value > state.greatest[x] || value != value) {
-            state.greatest[x] = value;
-            state.places[x] = y * images.width + place;
-          }
-        }
-      }
+      const bool goes_on = ForEachWindow(
+          windows, images, pooled.width, check,
+          [&](int64_t begin, int64_t count) {
+            block = begin;
+            LoadRow(images, inputs, plane, y, begin, count, state.row.data());
+          },
+          [&](int64_t x, int64_t from, int64_t to) {
+            const int64_t left = x * windows.stride[1] - windows.padding[1];
+            for (int64_t j = from; j < to; ++j) {
+              const int64_t place = left + j * windows.dilation[1];
+              const C value = state.row[place - block];
+              if (value > state.greatest[x] || value != value) {
+                state.greatest[x] = value;
+                state.places[x] = y * images.width + place;
+              }
+            }
+          });
+      if (!goes_on) return;
     }
     StoreRow(state.greatest.data(), pooled, outputs, plane, row);
     if (plan.indices.tensor.is_given()) {
@@ -340,13 +416,15 @@ struct MaximumGradientRows {
             std::vector<int64_t>(plan.pooled.width)};
   }
 
-  void Row(int64_t plane, int64_t row, State& state) const {
+  void Row(int64_t plane, int64_t row, State& state, const TaskRunner& runner) const {
     const Images& images = plan.images;
     const Images& pooled = plan.pooled;
     std::fill(state.sums.begin(), state.sums.end(), C{0});
     const Range places = WindowsAt(plan.windows, 0, row, pooled.height);
     const int64_t first = row * images.width;
+    StopCheck check(runner);
     for (int64_t y = places.begin; y < places.end; ++y) {
+      if (check.MustStop(pooled.width)) return;
       LoadRow(pooled, inputs, plane, y, state.row.data());
       LoadRow(plan.indices, inputs, plane, y, state.places.data());
       for (int64_t x = 0; x < pooled.width; ++x) {

@@ -34,6 +34,91 @@ bool IsBefore(const Entry<C>& a, const Entry<C>& b, bool descending) {
   return a.index < b.index;
 }
 
+// Entries that are sorted in one go. Longer rows are sorted in runs of so many and merged, so that
+// the kernel can stop on the way.
+constexpr int64_t kSortRun = int64_t{1} << 16;
+
+// Sorts whole rows of `extent` elements, or finds their first `count` in order.
+template <typename C>
+class RowSorter {
+ public:
+  // Entries that a row needs room for.
+  static int64_t NumEntries(int64_t extent, int64_t count) {
+    if (extent <= kSortRun) return extent;
+    return count <= kSortRun ? count + kSortRun : 2 * extent;
+  }
+
+  RowSorter(int64_t extent, int64_t count, bool descending, const TaskRunner& runner)
+      : extent_(extent), count_(count), descending_(descending), runner_(runner) {}
+
+  // `entries`: room for NumEntries. `load(begin, count, entries)` puts elements of the row there.
+  // Where the first `count` are; null: the kernel must stop.
+  template <typename Load>
+  const Entry<C>* Sort(Entry<C>* entries, const Load& load) const {
+    if (count_ < extent_ && count_ <= kSortRun) return SortFirst(entries, load);
+    for (int64_t begin = 0; begin < extent_; begin += kSortRun) {
+      if (runner_.MustStop()) return nullptr;
+      const int64_t count = std::min(kSortRun, extent_ - begin);
+      load(begin, count, entries + begin);
+      std::sort(entries + begin, entries + begin + count, Before());
+    }
+    Entry<C>* spare = entries + extent_;
+    for (int64_t run = kSortRun; run < extent_; run *= 2) {
+      for (int64_t begin = 0; begin < extent_; begin += 2 * run) {
+        if (!Merge(entries, begin, run, spare)) return nullptr;
+      }
+      std::swap(entries, spare);
+    }
+    return entries;
+  }
+
+ private:
+  auto Before() const {
+    return [descending = descending_](const Entry<C>& a, const Entry<C>& b) {
+      return IsBefore(a, b, descending);
+    };
+  }
+
+  // The first of what was seen so far stay at the beginning.
+  template <typename Load>
+  const Entry<C>* SortFirst(Entry<C>* entries, const Load& load) const {
+    int64_t held = 0;
+    for (int64_t begin = 0; begin < extent_; begin += kSortRun) {
+      if (runner_.MustStop()) return nullptr;
+      const int64_t count = std::min(kSortRun, extent_ - begin);
+      load(begin, count, entries + held);
+      const int64_t all = held + count;
+      held = std::min(count_, all);
+      if (held < all) std::nth_element(entries, entries + held, entries + all, Before());
+    }
+    std::sort(entries, entries + held, Before());
+    return entries;
+  }
+
+  // Two sorted runs of at most `run` entries from `begin` on, to the same place of `merged`.
+  bool Merge(const Entry<C>* entries, int64_t begin, int64_t run, Entry<C>* merged) const {
+    const int64_t middle = std::min(begin + run, extent_);
+    const int64_t end = std::min(begin + 2 * run, extent_);
+    int64_t first = begin;
+    int64_t second = middle;
+    for (int64_t to = begin; to < end;) {
+      if (runner_.MustStop()) return false;
+      for (const int64_t stop = std::min(to + kSortRun, end); to < stop; ++to) {
+        const bool takes_second =
+            first == middle ||
+            (second < end && IsBefore(entries[second], entries[first], descending_));
+        merged[to] = entries[takes_second ? second++ : first++];
+      }
+    }
+    return true;
+  }
+
+  const int64_t extent_;
+  const int64_t count_;
+  const bool descending_;
+  const TaskRunner& runner_;
+};
+
 // The first `count` of the sorted rows along `axis`.
 std::unique_ptr<Kernel> MakeSorted(const TensorRef& self, const TensorRef& values,
                                    const TensorRef& indices, int axis, bool descending) {
@@ -44,44 +129,46 @@ std::unique_ptr<Kernel> MakeSorted(const TensorRef& self, const TensorRef& value
   const AxisGroup value_rows = GroupOf(WithoutAxis(values.layout, axis));
   const AxisGroup index_rows = GroupOf(WithoutAxis(indices.layout, axis));
   const int64_t per_task = std::max<int64_t>(1, PiecesPerTask(extent) / 4);
+  const int64_t row_entries = RowSorter<double>::NumEntries(extent, count);
   return MakePlannedKernel(
-      num_rows * extent, static_cast<size_t>(num_rows * extent) * sizeof(Entry<double>),
+      num_rows * extent, static_cast<size_t>(num_rows * row_entries) * sizeof(Entry<double>),
       [=](const void* const* inputs, void* const* outputs, void* workspace, TaskRunner& runner) {
         RunTasks(runner, CeilDivide(num_rows, per_task), [&](int64_t task) {
           const int64_t end = std::min((task + 1) * per_task, num_rows);
           VisitNumber(self.layout.dtype, [&]<typename C>(C) {
             static_assert(sizeof(Entry<C>) <= sizeof(Entry<double>));
+            const RowSorter<C> sorter(extent, count, descending, runner);
             for (int64_t i = task * per_task; i < end; ++i) {
               if (runner.MustStop()) return;
-              auto* entries = static_cast<Entry<C>*>(workspace) + i * extent;
               const int64_t from = AxisCursor(self_rows, i).offset();
-              VisitAnyElement(self.layout.dtype, [&]<typename Element>(Element) {
-                const auto* elements = static_cast<const Element*>(inputs[self.address]) + from;
-                const int64_t stride = StrideOf(self.layout, axis);
-                for (int64_t j = 0; j < extent; ++j) {
-                  entries[j] = {NumberOf<C>(elements[j * stride]), j};
-                }
-              });
-              std::partial_sort(
-                  entries, entries + (count < extent ? count : 0), entries + extent,
-                  [&](const Entry<C>& a, const Entry<C>& b) { return IsBefore(a, b, descending); });
-              if (count == extent) {
-                std::sort(entries, entries + extent, [&](const Entry<C>& a, const Entry<C>& b) {
-                  return IsBefore(a, b, descending);
+              const auto load = [&](int64_t begin, int64_t number, Entry<C>* entries) {
+                VisitAnyElement(self.layout.dtype, [&]<typename Element>(Element) {
+                  const auto* elements = static_cast<const Element*>(inputs[self.address]) + from;
+                  const int64_t stride = StrideOf(self.layout, axis);
+                  for (int64_t j = begin; j < begin + number; ++j) {
+                    entries[j - begin] = {NumberOf<C>(elements[j * stride]), j};
+                  }
                 });
-              }
+              };
+              const Entry<C>* entries =
+                  sorter.Sort(static_cast<Entry<C>*>(workspace) + i * row_entries, load);
+              if (entries == nullptr) return;
               const int64_t to = AxisCursor(value_rows, i).offset();
-              VisitAnyElement(values.layout.dtype, [&]<typename Element>(Element) {
-                auto* elements = static_cast<Element*>(outputs[values.address]) + to;
-                const int64_t stride = StrideOf(values.layout, axis);
-                for (int64_t j = 0; j < count; ++j) {
-                  elements[j * stride] = ElementOf<Element>(entries[j].value);
-                }
-              });
               const int64_t place = AxisCursor(index_rows, i).offset();
-              for (int64_t j = 0; j < count; ++j) {
-                StoreNumber(entries[j].index, indices.layout.dtype, outputs[indices.address],
-                            place + j * StrideOf(indices.layout, axis));
+              for (int64_t begin = 0; begin < count; begin += kSortRun) {
+                if (runner.MustStop()) return;
+                const int64_t stop = std::min(begin + kSortRun, count);
+                VisitAnyElement(values.layout.dtype, [&]<typename Element>(Element) {
+                  auto* elements = static_cast<Element*>(outputs[values.address]) + to;
+                  const int64_t stride = StrideOf(values.layout, axis);
+                  for (int64_t j = begin; j < stop; ++j) {
+                    elements[j * stride] = ElementOf<Element>(entries[j].value);
+                  }
+                });
+                for (int64_t j = begin; j < stop; ++j) {
+                  StoreNumber(entries[j].index, indices.layout.dtype, outputs[indices.address],
+                              place + j * StrideOf(indices.layout, axis));
+                }
               }
             }
           });

@@ -1,7 +1,8 @@
 // Resizing of images and its gradients.
 //
-// Where an element of the result lies in the image is found once for all rows and all columns, in
-// float32 as PyTorch does. Rows are tasks; a row of a gradient gathers from the rows that took it.
+// Where an element of the result lies in the image is found in float32, as PyTorch does, and anew
+// for each: a table would take many times the memory of a tensor that few bytes stand for. Rows are
+// tasks; a row of a gradient gathers from the rows that took it.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -24,54 +25,100 @@ struct Tap {
   int64_t high = 0;
   float share = 0;
 };
-using Taps = std::vector<Tap>;
-
-float StepOf(int64_t extent, int64_t count, double scale) {
-  if (scale > 0) return static_cast<float>(1.0 / scale);
-  return static_cast<float>(extent) / static_cast<float>(count);
-}
 
 // An element of an image of `extent`, from a place that is not negative.
 int64_t ElementAt(float place, int64_t extent) {
   return std::clamp<int64_t>(TruncatedTo<int64_t>(place), 0, extent - 1);
 }
 
-Taps NearestTaps(int64_t extent, int64_t count, double scale) {
-  Taps taps(count);
-  const float step = StepOf(extent, count, scale);
-  for (int64_t i = 0; i < count; ++i) {
-    taps[i].low =
-        count == extent && scale <= 0 ? i : ElementAt(static_cast<float>(i) * step, extent);
-    taps[i].high = taps[i].low;
+// One axis of a result: where its elements lie in the image. Neither Tap::low nor Tap::high ever
+// goes back from one element to the next.
+class Axis {
+ public:
+  static Axis Nearest(int64_t extent, int64_t count, double scale) {
+    Axis axis;
+    axis.extent_ = extent;
+    axis.count_ = count;
+    axis.kind_ = count == extent && scale <= 0 ? Kind::kCopied : Kind::kNearest;
+    axis.step_ = StepOf(extent, count, scale);
+    return axis;
   }
-  return taps;
-}
 
-Taps LinearTaps(int64_t extent, int64_t count, double scale, bool aligns_corners) {
-  Taps taps(count);
-  float step = StepOf(extent, count, scale);
-  if (aligns_corners) {
-    step = count > 1 ? static_cast<float>(extent - 1) / static_cast<float>(count - 1) : 0.0f;
+  static Axis Linear(int64_t extent, int64_t count, double scale, bool aligns_corners) {
+    Axis axis;
+    axis.extent_ = extent;
+    axis.count_ = count;
+    axis.kind_ = aligns_corners ? Kind::kAligned : Kind::kLinear;
+    axis.step_ = StepOf(extent, count, scale);
+    if (aligns_corners) {
+      axis.step_ =
+          count > 1 ? static_cast<float>(extent - 1) / static_cast<float>(count - 1) : 0.0f;
+    }
+    return axis;
   }
-  for (int64_t i = 0; i < count; ++i) {
+
+  Tap At(int64_t i) const {
+    if (kind_ == Kind::kCopied) return {i, i, 0};
     const float index = static_cast<float>(i);
+    if (kind_ == Kind::kNearest) {
+      const int64_t element = ElementAt(index * step_, extent_);
+      return {element, element, 0};
+    }
     const float place =
-        aligns_corners ? index * step : std::max((index + 0.5f) * step - 0.5f, 0.0f);
-    Tap& tap = taps[i];
-    tap.low = ElementAt(place, extent);
-    tap.high = std::min(tap.low + 1, extent - 1);
+        kind_ == Kind::kAligned ? index * step_ : std::max((index + 0.5f) * step_ - 0.5f, 0.0f);
+    Tap tap;
+    tap.low = ElementAt(place, extent_);
+    tap.high = std::min(tap.low + 1, extent_ - 1);
     tap.share = std::clamp(place - static_cast<float>(tap.low), 0.0f, 1.0f);
+    return tap;
   }
-  return taps;
-}
+
+  // The first element that takes `element` of the image or one after it, and the first that takes
+  // only such after it.
+  int64_t BeginOf(int64_t element) const {
+    return First([&](int64_t i) { return At(i).high >= element; });
+  }
+  int64_t EndOf(int64_t element) const {
+    return First([&](int64_t i) { return At(i).low > element; });
+  }
+
+ private:
+  enum class Kind { kCopied, kNearest, kLinear, kAligned };
+
+  static float StepOf(int64_t extent, int64_t count, double scale) {
+    if (scale > 0) return static_cast<float>(1.0 / scale);
+    return static_cast<float>(extent) / static_cast<float>(count);
+  }
+
+  // The first of which `holds` is true, which then is true of all after it.
+  template <typename Condition>
+  int64_t First(const Condition& holds) const {
+    int64_t low = 0;
+    int64_t high = count_;
+    while (low < high) {
+      const int64_t middle = low + (high - low) / 2;
+      if (holds(middle)) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    return low;
+  }
+
+  int64_t extent_ = 1;
+  int64_t count_ = 1;
+  Kind kind_ = Kind::kCopied;
+  float step_ = 1;
+};
 
 struct ResizePlan {
   TensorRef images;
   TensorRef resized;
   AxisGroup image_planes;
   AxisGroup resized_planes;
-  Taps rows;
-  Taps columns;
+  Axis rows;
+  Axis columns;
   bool is_nearest = false;
 
   int64_t height() const { return images.layout.shape[2]; }
@@ -93,9 +140,9 @@ ResizePlan PlanResize(const Call& call, const TensorRef& images, const TensorRef
     const int64_t extent = images.layout.shape[2 + axis];
     const int64_t count = resized.layout.shape[2 + axis];
     const double scale = scales < 0 ? 0.0 : RealAttribute(call, static_cast<size_t>(scales + axis));
-    (axis == 0 ? plan.rows : plan.columns) = is_nearest
-                                                 ? NearestTaps(extent, count, scale)
-                                                 : LinearTaps(extent, count, scale, aligns_corners);
+    (axis == 0 ? plan.rows : plan.columns) =
+        is_nearest ? Axis::Nearest(extent, count, scale)
+                   : Axis::Linear(extent, count, scale, aligns_corners);
   }
   return plan;
 }
@@ -108,6 +155,18 @@ void ForEachRow(int64_t num_rows, int64_t height, int64_t cost, TaskRunner& runn
     const int64_t end = std::min((task + 1) * per_task, num_rows);
     for (int64_t i = task * per_task; i < end; ++i) row(i / height, i % height);
   });
+}
+
+// Calls column(x) for all of `width` columns, unless the kernel must stop; whether it need not.
+template <typename Column>
+bool ForEachColumn(int64_t width, const TaskRunner& runner, const Column& column) {
+  constexpr int64_t kColumnsPerLook = int64_t{1} << 16;
+  for (int64_t begin = 0; begin < width; begin += kColumnsPerLook) {
+    if (runner.MustStop()) return false;
+    const int64_t end = std::min(begin + kColumnsPerLook, width);
+    for (int64_t x = begin; x < end; ++x) column(x);
+  }
+  return true;
 }
 
 template <typename Element>
@@ -130,7 +189,7 @@ std::unique_ptr<Kernel> MakeResize(const ResizePlan& plan) {
         VisitAnyElement(plan.images.layout.dtype, [&]<typename Element>(Element) {
           ForEachRow(
               count / width, plan.resized_height(), width, runner, [&](int64_t plane, int64_t y) {
-                const Tap& row = plan.rows[y];
+                const Tap row = plan.rows.At(y);
                 const auto* low = RowOf<Element>(plan.images, plan.image_planes,
                                                  inputs[plan.images.address], plane, row.low);
                 const auto* high = RowOf<Element>(plan.images, plan.image_planes,
@@ -138,15 +197,15 @@ std::unique_ptr<Kernel> MakeResize(const ResizePlan& plan) {
                 auto* to = const_cast<Element*>(RowOf<Element>(
                     plan.resized, plan.resized_planes, outputs[plan.resized.address], plane, y));
                 if (plan.is_nearest) {
-                  for (int64_t x = 0; x < width; ++x) {
-                    to[x * to_stride] = low[plan.columns[x].low * from_stride];
-                  }
+                  ForEachColumn(width, runner, [&](int64_t x) {
+                    to[x * to_stride] = low[plan.columns.At(x).low * from_stride];
+                  });
                   return;
                 }
                 using C = std::conditional_t<std::is_same_v<Element, double>, double, float>;
                 const C down = row.share;
-                for (int64_t x = 0; x < width; ++x) {
-                  const Tap& column = plan.columns[x];
+                ForEachColumn(width, runner, [&](int64_t x) {
+                  const Tap column = plan.columns.At(x);
                   const C right = column.share;
                   const auto between = [&](const Element* line) {
                     return (1 - right) * NumberOf<C>(line[column.low * from_stride]) +
@@ -154,7 +213,7 @@ std::unique_ptr<Kernel> MakeResize(const ResizePlan& plan) {
                   };
                   to[x * to_stride] =
                       ElementOf<Element>((1 - down) * between(low) + down * between(high));
-                }
+                });
               });
         });
       });
@@ -163,15 +222,6 @@ std::unique_ptr<Kernel> MakeResize(const ResizePlan& plan) {
 // Backwards.
 std::unique_ptr<Kernel> MakeResizeGradient(const ResizePlan& plan) {
   const int64_t count = NumElements(plan.images.layout);
-  // The rows of the result that took a row of the image follow one another.
-  std::vector<int64_t> begins(plan.height(), 0);
-  std::vector<int64_t> ends(plan.height(), 0);
-  for (int64_t y = 0; y < plan.resized_height(); ++y) {
-    for (const int64_t row : {plan.rows[y].low, plan.rows[y].high}) {
-      if (ends[row] == 0) begins[row] = y;
-      ends[row] = y + 1;
-    }
-  }
   const int64_t cost =
       plan.width() + plan.resized_width() * CeilDivide(plan.resized_height(), plan.height());
   return MakePlannedKernel(
@@ -184,15 +234,16 @@ std::unique_ptr<Kernel> MakeResizeGradient(const ResizePlan& plan) {
           using C = std::conditional_t<std::is_same_v<Element, double>, double, float>;
           ForEachRow(count / width, plan.height(), cost, runner, [&](int64_t plane, int64_t y) {
             std::vector<C> sums(width);
-            for (int64_t i = begins[y]; i < ends[y]; ++i) {
-              if (runner.MustStop()) return;
-              const Tap& row = plan.rows[i];
+            // The rows of the result that took a row of the image follow one another.
+            const int64_t end = plan.rows.EndOf(y);
+            for (int64_t i = plan.rows.BeginOf(y); i < end; ++i) {
+              const Tap row = plan.rows.At(i);
               const auto* from = RowOf<Element>(plan.resized, plan.resized_planes,
                                                 inputs[plan.resized.address], plane, i);
               const C share = row.share;
               const C down = (row.low == y ? 1 - share : C{0}) + (row.high == y ? share : C{0});
-              for (int64_t x = 0; x < resized_width; ++x) {
-                const Tap& column = plan.columns[x];
+              const bool goes_on = ForEachColumn(resized_width, runner, [&](int64_t x) {
+                const Tap column = plan.columns.At(x);
                 const C gradient = NumberOf<C>(from[x * plan.resized.layout.strides[3]]);
                 if (plan.is_nearest) {
                   sums[column.low] += gradient;
@@ -201,7 +252,8 @@ std::unique_ptr<Kernel> MakeResizeGradient(const ResizePlan& plan) {
                   sums[column.low] += down * (1 - right) * gradient;
                   sums[column.high] += down * right * gradient;
                 }
-              }
+              });
+              if (!goes_on) return;
             }
             VisitAnyElement(plan.images.layout.dtype, [&]<typename Out>(Out) {
               auto* to = const_cast<Out*>(RowOf<Out>(plan.images, plan.image_planes,

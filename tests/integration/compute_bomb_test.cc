@@ -4,11 +4,13 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "tests/integration/await.h"
 #include "tests/integration/error_detail.h"
@@ -143,6 +145,70 @@ TEST_F(ComputeBombTest, DeadlinesStopTheKernel) {
     EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << status.error_message();
     ExpectServes(daemon);
     EXPECT_EQ(Timeouts(daemon), 0) << "no fault of the device";
+  }
+}
+
+// A call of `op` on tensors that stand for kLongWork elements or products, and have few results.
+struct LongCall {
+  const char* op;
+  std::vector<std::pair<const char*, std::vector<int64_t>>> inputs;  // names and shapes
+  const char* attributes = "";                                       // of v1.Invocation
+};
+
+v1::ExecuteRequest RequestOf(const LongCall& call) {
+  v1::ExecuteRequest request;
+  const float one = 1;
+  request.add_payloads(std::string(reinterpret_cast<const char*>(&one), sizeof(one)));
+  v1::Invocation* invocation = request.add_invocations();
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(call.attributes, invocation));
+  invocation->set_operator_(call.op);
+  for (const auto& [name, shape] : call.inputs) {
+    v1::NamedTensor* input = invocation->add_inputs();
+    input->set_name(name);
+    input->mutable_tensor()->set_dtype(v1::DATA_TYPE_FLOAT);
+    input->mutable_tensor()->set_payload(0);
+    for (const int64_t extent : shape) {
+      input->mutable_tensor()->add_shape(extent);
+      input->mutable_tensor()->add_strides(0);
+    }
+  }
+  return request;
+}
+
+// Few results must not be taken for little work, which a lane does itself and cannot stop.
+TEST_F(ComputeBombTest, KernelsOfFewResultsStop) {
+  constexpr int64_t kLongSide = int64_t{1} << 19;
+  const LongCall calls[] = {
+      {"Mm", {{"self", {1, kLongWork}}, {"mat2", {kLongWork, 1}}}},
+      {"Dot", {{"self", {kLongWork}}, {"tensor", {kLongWork}}}},
+      {"Max", {{"self", {kLongWork}}}},
+      {"Topk", {{"self", {kLongWork}}}, "attributes { name: 'k' value { int64_value: 1 } }"},
+      {"AvgPool2d",
+       {{"self", {1, 1, kLongSide, kLongSide}}},
+       "attributes { name: 'kernel_size' value { int64_list { values: [524288, 524288] } } }"
+       "attributes { name: 'strides' value { int64_list { values: [1, 1] } } }"
+       "attributes { name: 'paddings' value { int64_list { values: [0, 0] } } }"},
+      // Nor may they need memory for each element that they read.
+      {"AvgPool2d",
+       {{"self", {1, 1, 1, kLongWork}}},
+       "attributes { name: 'kernel_size' value { int64_list { values: [1, 1048576] } } }"
+       "attributes { name: 'strides' value { int64_list { values: [1, 1048576] } } }"
+       "attributes { name: 'paddings' value { int64_list { values: [0, 0] } } }"},
+      {"UpsampleNearest2dBackward",
+       {{"grad_out", {1, 1, kLongWork, 1}}},
+       "attributes { name: 'output_size' value { int64_list { values: [274877906944, 1] } } }"
+       "attributes { name: 'input_size' value { int64_list { values: [1, 1, 1, 1] } } }"},
+  };
+  InProcessDaemon daemon(PatientConfig());
+  const auto stub = NewStub(daemon.target());
+  for (const LongCall& call : calls) {
+    SCOPED_TRACE(call.op);
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(200));
+    v1::ExecuteResponse response;
+    const grpc::Status status = stub->Execute(&context, RequestOf(call), &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << status.error_message();
+    ExpectServes(daemon);
   }
 }
 

@@ -66,7 +66,7 @@ aclnnStatus Launch(const char* function, aclOpExecutor& executor, void* workspac
 
   KernelLaunch launch;
   launch.name = executor.function;
-  launch.num_elements = static_cast<uint64_t>(executor.kernel->num_elements());
+  launch.work = executor.work;
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   {

@@ -45,6 +45,7 @@ struct ExecutorPlan {
   std::vector<OperandGroup> inputs;
   std::vector<OperandGroup> outputs;
   std::shared_ptr<const kernels::Kernel> kernel = nullptr;  // null: stage two has nothing to do
+  uint64_t work = 0;                                        // of the kernel, in elements
 };
 
 // Ends a stage one with success: reports the workspace bytes that the plan needs and hands out an

@@ -15,6 +15,7 @@ struct aclOpExecutor {
   explicit aclOpExecutor(opserve::host_cann::ExecutorPlan plan)
       : function(plan.function),
         kernel(std::move(plan.kernel)),
+        work(plan.work),
         inputs(std::move(plan.inputs)),
         outputs(std::move(plan.outputs)) {}
 
@@ -22,6 +23,7 @@ struct aclOpExecutor {
 
   const char* const function;
   const std::shared_ptr<const opserve::kernels::Kernel> kernel;
+  const uint64_t work;
   std::atomic<bool> is_repeatable = false;
 
   opserve::host_cann::Mutex mutex;

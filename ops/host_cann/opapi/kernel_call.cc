@@ -98,13 +98,15 @@ kernels::Call CallOf(const catalog::OperatorDescriptor& op, absl::Span<const Ten
 
 ExecutorPlan MakePlan(const char* function, const catalog::OperatorDescriptor& op,
                       absl::Span<const TensorGroup> inputs, absl::Span<const TensorGroup> outputs,
-                      absl::Span<const catalog::AttributeValue> attributes, bool computes) {
+                      absl::Span<const catalog::AttributeValue> attributes,
+                      std::optional<int64_t> work) {
   ExecutorPlan plan;
   plan.function = function;
-  if (computes) {  // of any other call ranks and dtypes may not have been looked at
+  if (work) {  // of any other call ranks and dtypes may not have been looked at
     const kernels::Call call = CallOf(op, inputs, outputs, attributes);
     if (std::any_of(call.outputs.begin(), call.outputs.end(), HasElements)) {
       plan.kernel = kernels::MakeKernel(function, call);
+      plan.work = static_cast<uint64_t>(*work);
     }
   }
   for (size_t i = 0; i < inputs.size(); ++i) {

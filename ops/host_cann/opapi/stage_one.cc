@@ -104,7 +104,8 @@ class StageOne {
       if (!wanted_[i]) outputs_[i].clear();
     }
     computes = computes && !(op_.idle_if_empty && inputs_[*op_.idle_if_empty].front()->empty());
-    return CreateExecutor(MakePlan(function_, op_, inputs_, outputs_, attributes_, computes),
+    return CreateExecutor(MakePlan(function_, op_, inputs_, outputs_, attributes_,
+                                   computes ? std::optional<int64_t>(work_) : std::nullopt),
                           workspace_size, executor);
   }
 
@@ -337,7 +338,9 @@ class StageOne {
         results.tensors[begin + k].dtype = outputs_[i][k]->dtype;
       }
     }
-    return judge.CheckResults(results) || RefuseAs(judge.problem());
+    if (!judge.CheckResults(results)) return RefuseAs(judge.problem());
+    work_ = judge.CountWork(results);
+    return true;
   }
 
   bool CheckOutput(size_t index, absl::Span<const Spec> expected) {
@@ -380,6 +383,7 @@ class StageOne {
   std::vector<TensorGroup> outputs_;  // by output; none where it is written in place
   std::vector<AttributeValue> attributes_;
   std::vector<bool> wanted_;  // by output
+  int64_t work_ = 0;          // of Judge
 };
 
 }  // namespace

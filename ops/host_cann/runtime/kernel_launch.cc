@@ -41,7 +41,7 @@ class KernelTask final : public Task {
   const char* name() const override { return launch_.name; }
   bool is_prompt() const override {
     // Broadcasting lets few bytes stand for any number of elements.
-    if (launch_.num_elements > kPromptElements || fault_.hang || fault_.slow_us > 0) return false;
+    if (launch_.work > kPromptElements || fault_.hang || fault_.slow_us > 0) return false;
     size_t bytes = 0;
     for (const MemoryRange& range : launch_.ranges) bytes += range.bytes;
     return bytes <= kPromptBytes;

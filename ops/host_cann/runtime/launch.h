@@ -45,9 +45,10 @@ struct KernelLaunch {
   std::function<void(kernels::TaskRunner& cores)> run;
   void* output = nullptr;  // what it writes: the first of its outputs
   size_t output_bytes = 0;
-  // Elements that `run` computes. An idle stream runs it at once if they and the bytes of `ranges`
-  // are few. The default, for anything else: it is never run at once.
-  uint64_t num_elements = UINT64_MAX;
+  // In elements, as the operator's description counts it: a product or a window of few results may
+  // have much. An idle stream runs the kernel at once, on the thread that waits for it and cannot
+  // stop it, if this and the bytes of `ranges` are little. The default, for anything else: never.
+  uint64_t work = UINT64_MAX;
 };
 
 // Queues a kernel on `stream` (null: the current context's default stream) and returns at once.

@@ -101,18 +101,18 @@ TEST_F(InterruptionTest, EndOfAclEndsKernels) {
   EXPECT_TRUE(kernel.was_cut_short());
 }
 
-TEST_F(InterruptionTest, KernelsOfManyElementsDoNotRunOnTheCallersThread) {
-  for (const uint64_t elements : {uint64_t{2}, uint64_t{1} << 40}) {
+TEST_F(InterruptionTest, KernelsOfMuchWorkDoNotRunOnTheCallersThread) {
+  for (const uint64_t work : {uint64_t{2}, uint64_t{1} << 40}) {
     std::atomic<std::thread::id> thread;
     KernelLaunch launch;
     launch.name = "aclnnTest";
-    launch.num_elements = elements;
+    launch.work = work;
     launch.run = [&](kernels::TaskRunner&) { thread = std::this_thread::get_id(); };
     const aclrtStream stream = NewStream();
     ASSERT_EQ(LaunchKernel(stream, std::move(launch)), ACL_SUCCESS);
     // A wait with an end leaves the work to the stream's own thread.
     ASSERT_EQ(aclrtSynchronizeStreamWithTimeout(stream, 60000), ACL_SUCCESS);
-    EXPECT_EQ(thread == std::this_thread::get_id(), elements == 2) << elements;
+    EXPECT_EQ(thread == std::this_thread::get_id(), work == 2) << work;
   }
 }
 
