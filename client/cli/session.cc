@@ -1,7 +1,5 @@
 #include "client/cli/session.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <initializer_list>
@@ -26,13 +24,6 @@ constexpr char kEncryptedHint[] =
     "the connection is made and then ended by the other side; if the daemon expects TLS, say --tls "
     "or --tls-ca";
 
-// Where the daemon's sockets are unless it is told otherwise.
-std::string DefaultDirectory() {
-  const char* runtime_dir = std::getenv("XDG_RUNTIME_DIR");
-  if (runtime_dir != nullptr && *runtime_dir != '\0') return absl::StrCat(runtime_dir, "/opserve");
-  return absl::StrCat("/tmp/opserve-", getuid());
-}
-
 bool HasAny(absl::string_view text, std::initializer_list<absl::string_view> parts) {
   return std::any_of(parts.begin(), parts.end(),
                      [text](absl::string_view part) { return absl::StrContains(text, part); });
@@ -54,8 +45,8 @@ std::string UnreachableHint(const Session& session, const absl::Status& status) 
 
 DefaultTarget FindDefaultTarget() {
   const char* target = std::getenv("OPSERVE_TARGET");
-  if (target != nullptr && *target != '\0') return {target, TargetSource::kEnvironment};
-  return {absl::StrCat("unix:", DefaultDirectory(), "/opserve.sock"), TargetSource::kDefault};
+  const bool is_named = target != nullptr && *target != '\0';
+  return {Client::DefaultTarget(), is_named ? TargetSource::kEnvironment : TargetSource::kDefault};
 }
 
 std::string DefaultToken() {

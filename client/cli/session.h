@@ -34,8 +34,7 @@ struct DefaultTarget {
   TargetSource source;
 };
 
-// Where the daemon listens if no flag says otherwise: $OPSERVE_TARGET, or opserve/opserve.sock in
-// $XDG_RUNTIME_DIR, or /tmp/opserve-UID/opserve.sock.
+// Where the daemon listens if no flag says otherwise: Client::DefaultTarget, and its source.
 DefaultTarget FindDefaultTarget();
 
 // What $OPSERVE_TOKEN says, or nothing.

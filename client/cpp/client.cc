@@ -1,5 +1,8 @@
 #include "client/cpp/client.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -43,6 +46,16 @@ Client::Client(std::unique_ptr<Transport> transport)
     : transport_(std::move(transport)), calls_(std::make_unique<AsyncCalls>(transport_.get())) {}
 
 Client::~Client() = default;
+
+std::string Client::DefaultTarget() {
+  const char* target = std::getenv("OPSERVE_TARGET");
+  if (target != nullptr && *target != '\0') return target;
+  const char* runtime_dir = std::getenv("XDG_RUNTIME_DIR");
+  if (runtime_dir != nullptr && *runtime_dir != '\0') {
+    return absl::StrCat("unix:", runtime_dir, "/opserve/opserve.sock");
+  }
+  return absl::StrCat("unix:/tmp/opserve-", getuid(), "/opserve.sock");
+}
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& target,
                                                         const ConnectOptions& options) {

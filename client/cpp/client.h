@@ -1,12 +1,14 @@
 // Client of an opserve daemon.
 //
-//   auto client = opserve::Client::Connect("unix:/run/opserve/opserve.sock");
+//   auto client = opserve::Client::Connect(opserve::Client::DefaultTarget());
+//   if (!client.ok()) return client.status();
 //   auto response = (*client)->Execute({.operator_name = "L1LossBackward",
 //                                       .inputs = {{"grad_output", Tensor::Of<float>({}, one)},
 //                                                  {"self", Tensor::Of<float>({2, 3}, self)},
 //                                                  {"target", Tensor::Of<float>({2, 3}, target)}},
 //                                       .attributes = {{"reduction", "mean"}}});
-//   auto gradient = response->results[0].values<float>();
+//   if (!response.ok()) return response.status();
+//   absl::StatusOr<absl::Span<const float>> gradient = response->results[0].values<float>();
 #pragma once
 
 #include <cstdint>
@@ -73,6 +75,11 @@ class CallHandle {
 class Client {
  public:
   using Callback = absl::AnyInvocable<void(absl::StatusOr<Response>) &&>;
+
+  // The target of this user's programs: $OPSERVE_TARGET or, if it is empty or not set, the Unix
+  // socket on which a daemon serves this user by default: opserve/opserve.sock in
+  // $XDG_RUNTIME_DIR, else /tmp/opserve-UID/opserve.sock.
+  static std::string DefaultTarget();
 
   // `target`: "unix:PATH" or "HOST:PORT" for one daemon. For several: "dns:///HOST:PORT", a daemon
   // at each address of HOST, or a list with commas and no spaces, in which each is unix:PATH, each

@@ -38,7 +38,7 @@ class ReadmeTest(unittest.TestCase):
             self.environment.pop(name, None)
 
     def run_script(self, *commands):
-        script = "\n".join(["set -euo pipefail", "trap 'kill $(jobs -p)' EXIT", *commands])
+        script = "\n".join(["set -euo pipefail", "trap 'jobs -p | xargs -r kill' EXIT", *commands])
         run = subprocess.run(["bash", "-c", script], cwd=self.directory, env=self.environment,
                              capture_output=True, text=True, timeout=240)
         self.assertEqual(run.returncode, 0, f"{script}\n{run.stdout}\n{run.stderr}")
@@ -46,9 +46,29 @@ class ReadmeTest(unittest.TestCase):
 
     def test_using_it(self):
         printed = self.run_script(*blocks("README.md", "sh", "## Using it", "## Operating it"))
-        for text in ("KlDivBackward", " is right: ", "plan cache: ", "2 devices, SoC Ascend"):
+        for text in ("KlDivBackward", " is right: ", "plan cache: "):
             self.assertIn(text, printed)
         self.assertTrue((self.directory / "grad.npy").exists())
+        # The C++ program, built by CMake and by pkg-config: signs of differences.
+        self.assertEqual(printed.count("gradient: 1 -1 0 1 1 1"), 2, printed)
+
+    def test_programs_for_the_host_cann(self):
+        printed = self.run_script(
+            *blocks("ops/host_cann/README.md", "sh", "## Writing programs", "## Environment"))
+        # By pkg-config and by set_env.sh.
+        self.assertEqual(printed.count("2 devices, SoC Ascend"), 2, printed)
+
+    def test_dependencies_are_listed_by_the_names_that_cmake_looks_for(self):
+        text = (ROOT / "README.md").read_text()
+        section = text[text.index("\n### Building on other systems\n"):text.index("\n## Using it\n")]
+        wanted = set()
+        for room in (".", "client/cli", "proto"):
+            rules = (ROOT / room / "CMakeLists.txt").read_text()
+            wanted |= set(re.findall(r"find_package\(([\w-]+)", rules))
+            wanted |= set(re.findall(r"pkg_check_modules\(.* (lib\w+)\)", rules))
+        wanted -= {"PkgConfig", "Threads"}
+        self.assertGreater(len(wanted), 10)
+        self.assertEqual([name for name in sorted(wanted) if f"`{name}`" not in section], [])
 
     def test_python(self):
         page = "client/python/README.md"

@@ -1,17 +1,24 @@
 #!/usr/bin/env bash
-# The Debian package in a bare Debian 12: installed, checked, run as its unit runs it, used, removed, purged; then all of
-# it again where systemd runs (booted_root.sh).
+# The Debian packages in a bare Debian 12: installed, checked, run as the unit runs it, used, removed, purged; then the
+# daemon's again where systemd runs (booted_root.sh). libopserve-dev builds the README's program there.
 #
-# usage, as root: tests/packaging/debian_root.sh [PACKAGE.deb]      (none: deploy/package.sh builds it)
+# usage, as root: tests/packaging/debian_root.sh [PACKAGE.deb DEVELOPMENT_PACKAGE.deb]
+#                 (none: deploy/package.sh builds them)
 #
-# Takes minutes and 1 GiB in /tmp; OPSERVE_DEBIAN_ROOT names a root that debootstrap made before. In the chroot, where
+# Takes minutes and 2 GiB in /tmp; OPSERVE_DEBIAN_ROOT names a root that debootstrap made before. In the chroot, where
 # systemd does not run, the unit is verified by systemd-analyze and its command is started by its user. Booting it wants
 # systemd-nspawn; where that is not to be had, the script says so and passes without. Packages: debootstrap,
 # systemd-container.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-package=${1:-$("$here/../../deploy/package.sh")}
+case $# in
+  0) mapfile -t packages < <("$here/../../deploy/package.sh") ;;
+  2) packages=("$@") ;;
+  *) echo "usage: $0 [PACKAGE.deb DEVELOPMENT_PACKAGE.deb]" >&2; exit 2 ;;
+esac
+[ "${#packages[@]}" -eq 2 ] || { echo "deploy/package.sh made no packages" >&2; exit 1; }
+package=${packages[0]}
 work=$(mktemp -d /tmp/opserve-debian.XXXXXX)
 root=$work/root
 daemon=
@@ -55,14 +62,16 @@ inside apt-get install -y -qq --no-install-recommends systemd >/dev/null 2>&1
 list() { inside find / -xdev \( -path /proc -o -path /var/cache -o -path /var/lib/apt -o -path /var/log -o -path /tmp \
   -o -path /run/lock -o -path /run/systemd \) -prune -o -print | sort; }
 cp "$package" "$root/tmp/opserve.deb"
-# The dependencies first, so that what is compared is the package alone.
-inside apt-get install -y -qq --no-install-recommends /tmp/opserve.deb >/dev/null 2>&1
-inside apt-get purge -y -qq opserve >/dev/null 2>&1
+cp "${packages[1]}" "$root/tmp/libopserve-dev.deb"
+# The dependencies first, so that the packages alone are compared.
+inside apt-get install -y -qq --no-install-recommends /tmp/opserve.deb /tmp/libopserve-dev.deb g++ cmake make \
+  >/dev/null 2>&1
+inside apt-get purge -y -qq opserve libopserve-dev >/dev/null 2>&1
 list >"$work/before"
 cp "$root/etc/passwd" "$root/etc/group" "$work/"
 
 step "Install"
-inside apt-get install -y -qq --no-install-recommends /tmp/opserve.deb 2>&1 | grep opserve
+inside apt-get install -y -qq --no-install-recommends /tmp/opserve.deb /tmp/libopserve-dev.deb 2>&1 | grep opserve
 inside dpkg -s opserve | grep -E '^(Status|Version|Depends):'
 inside id opserve
 
@@ -98,6 +107,16 @@ as member run KlDivBackward --input grad_output=random:scalar --input self=rando
 if as stranger --timeout=2s status 2>/dev/null; then fail "a stranger got in"; fi
 inside userdel member && inside userdel stranger
 
+step "Write programs: the README's, by CMake and by pkg-config"
+# Of the section on C++ all commands but the first, which installs without a package.
+# shellcheck disable=SC2016  # the text is the README's
+sed -n '/^### From C++$/,/^### From other/p' "$here/../../README.md" | sed -n '/^```sh$/,/^```$/{/^```/!p}' |
+  grep -v '^cmake --install' >"$root/tmp/readme.sh"
+inside env HOME=/tmp OPSERVE_TARGET=unix:/run/opserve/opserve.sock bash -euo pipefail -c 'cd /tmp && . /tmp/readme.sh' \
+  >"$work/said" || fail "$(cat "$work/said")"
+[ "$(grep -c '^gradient: 1 -1 0 1 1 1$' "$work/said")" -eq 2 ] || fail "$(cat "$work/said")"
+rm -r "$root/tmp/l1_loss" "$root/tmp/readme.sh"
+
 step "The command line's helpers"
 gzip -dc "$root/usr/share/man/man8/opserved.8.gz" | head -n 2
 inside bash -n /usr/share/bash-completion/completions/opserve
@@ -110,7 +129,7 @@ rmdir "$root/run/opserve"  # as systemd does
 
 step "A changed configuration outlives a removal, and nothing a purge"
 echo '# changed' >>"$root/etc/opserve/opserved.textproto"
-inside apt-get remove -y -qq opserve >/dev/null 2>&1
+inside apt-get remove -y -qq opserve libopserve-dev >/dev/null 2>&1
 [ -f "$root/etc/opserve/opserved.textproto" ] || fail "remove took the configuration"
 [ ! -e "$root/usr/bin/opserved" ] || fail "remove left the program"
 inside apt-get purge -y -qq opserve >/dev/null 2>&1

@@ -20,6 +20,11 @@ bin/opserved
 include/opserve/cann/acl/acl.h
 include/opserve/cann/aclnnop/aclnn_kl_div_backward.h
 include/opserve/cann/opserve/host_cann.h
+include/opserve/client.h
+include/opserve/shared_memory.h
+include/opserve/v1/operator_service.pb.h
+lib/opserve/host-cann/include/acl/acl.h
+lib/opserve/host-cann/lib64/libascendcl.so
 lib/opserve/host-cann/libacl_rt.so
 lib/opserve/host-cann/libascendcl.so
 lib/opserve/host-cann/libcust_opapi.so
@@ -28,8 +33,13 @@ lib/opserve/host-cann/libopapi.so
 lib/opserve/host-cann/libopapi_math.so
 lib/opserve/host-cann/libopapi_nn.so
 lib/opserve/host-cann/libopserve_kernels.so
+lib/opserve/host-cann/runtime/include/acl/acl.h
+lib/opserve/host-cann/runtime/lib64/libopapi.so
+lib/opserve/host-cann/set_env.sh
 lib/systemd/system/opserved.service
 share/bash-completion/completions/opserve
+share/doc/opserve/FUNCTIONS.md
+share/doc/opserve/OPERATING.md
 share/doc/opserve/README.md
 share/doc/opserve/LICENSE
 share/doc/opserve/RUNBOOK.md
@@ -72,12 +82,76 @@ class InstallTest(unittest.TestCase):
     def test_everything_is_there(self):
         self.assertEqual([path for path in EXPECTED if not (self.prefix / path).is_file()], [])
         self.assertTrue(list(self.prefix.glob("share/zsh/*/_opserve")))
-        self.assertTrue(list(self.prefix.glob("lib/**/pkgconfig/opserve-cann.pc")))
+        for name in ("cmake/opserve/opserve-config-version.cmake", "cmake/opserve/opserve-config.cmake",
+                     "libopserve_client.a", "pkgconfig/opserve-cann.pc", "pkgconfig/opserve.pc"):
+            self.assertTrue(list(self.prefix.glob(f"lib/**/{name}")), name)
 
     def test_nothing_of_the_build_is_left_in_texts(self):
         for path in self.prefix.rglob("*"):
-            if path.is_file() and path.suffix not in (".so", "") and "bin" not in path.parts:
+            if path.is_file() and path.suffix not in (".a", ".so", "") and "bin" not in path.parts:
                 self.assertNotIn(str(BUILD), path.read_text(encoding="utf-8"), path)
+
+    def test_headers_of_the_client_include_no_header_that_is_not_installed(self):
+        include = self.prefix / "include"
+        headers = [path for path in (include / "opserve").rglob("*.h") if "cann" not in path.parts]
+        self.assertGreater(len(headers), 20)
+        for path in headers:
+            for name in re.findall(r'^#include "([^"]+)"', path.read_text(encoding="utf-8"), re.MULTILINE):
+                of_dependency = re.match("(absl|google|grpcpp)/", name)
+                self.assertTrue(of_dependency or (include / name).is_file(), f"{path} includes {name}")
+
+    def test_headers_of_the_client_compile_in_any_order(self):
+        headers = sorted(path.name for path in (self.prefix / "include/opserve").glob("*.h"))
+        self.assertIn("client.h", headers)
+        for order in (headers, headers[::-1]):
+            run = subprocess.run(
+                ["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Werror", "-x", "c++",
+                 f"-I{self.prefix}/include", "-"],
+                input="".join(f"#include <opserve/{name}>\n" for name in order),
+                capture_output=True, text=True, timeout=120, check=False)
+            self.assertEqual((run.returncode, run.stderr), (0, ""), order)
+
+    def test_paths_in_pages_exist(self):
+        pages = sorted((self.prefix / "share/doc/opserve").rglob("*.md"))
+        self.assertGreater(len(pages), 8)
+        of_tree = re.compile(r"(client|deploy|kernels|ops|proto|server|tests)/|\.\.?/|(?!SOURCE/).*\.md$|examples/")
+        checked = 0
+        for page in pages:
+            text = page.read_text(encoding="utf-8")
+            prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+            links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose)
+            quoted = re.findall(r"`([^`\s]+)`", prose)
+            in_source = re.findall(r"(?<!\w)SOURCE/([\w./*-]*[\w*])", text)
+            for place in [*links, *filter(of_tree.match, quoted)]:
+                self.assertTrue(list(page.parent.glob(place)) or (page.parent / place).exists(),
+                                f"{page} names {place}")
+                checked += 1
+            for place in in_source:
+                self.assertTrue(list(ROOT.glob(place)), f"{page} names SOURCE/{place}")
+            for header in (name for name in quoted if re.match(r"opserve/.*\.h$", name)):
+                self.assertTrue(list((self.prefix / "include").glob(header)) or
+                                (self.prefix / "include/opserve/cann" / header).is_file(), header)
+        self.assertGreater(checked, 20)
+
+    def test_a_vendor_style_build_finds_the_host_cann_by_set_env(self):
+        """As the samples of CANN are built: ASCEND_HOME_PATH, and its include and lib64."""
+        sample = pathlib.Path(__file__).parent / "vendor_sample"
+        with tempfile.TemporaryDirectory(prefix="opserve-test-") as directory:
+            script = "\n".join([
+                "set -euo pipefail",
+                f"source {self.prefix}/lib/opserve/host-cann/set_env.sh",
+                f"source {self.prefix}/lib/opserve/host-cann/set_env.sh",  # again: nothing twice
+                'echo "$ASCEND_HOME_PATH $ASCEND_TOOLKIT_HOME $LD_LIBRARY_PATH"',
+                f"cmake -S {sample} -B {directory} >&2",
+                f"cmake --build {directory} >&2",
+                f"{directory}/add_sample"])
+            environment = {name: value for name, value in os.environ.items()
+                           if not name.startswith("ASCEND_") and name != "LD_LIBRARY_PATH"}
+            run = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=240,
+                                 check=False, env=environment)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        home = f"{self.prefix}/lib/opserve/host-cann"
+        self.assertEqual(run.stdout.splitlines(), [f"{home} {home} {home}/lib64", "1.5 2.5 3.5 4.5"])
 
     def test_the_daemon_finds_its_libraries(self):
         code, text = self.run_installed("opserved", "--validate_config")
