@@ -70,6 +70,13 @@ class ReadmeTest(unittest.TestCase):
         self.assertGreater(len(wanted), 10)
         self.assertEqual([name for name in sorted(wanted) if f"`{name}`" not in section], [])
 
+    def test_descriptors_for_a_transcoding_proxy(self):
+        installed = self.directory / "opserve/share/opserve"
+        installed.mkdir(parents=True)
+        (installed / "proto").symlink_to(ROOT / "proto")
+        self.run_script(*blocks("server/rpc/inference/README.md", "sh", "## HTTP", "## What is what"))
+        self.assertIn(b"GRPCInferenceService", (self.directory / "inference.pb").read_bytes())
+
     def test_python(self):
         page = "client/python/README.md"
         [quick_start] = blocks(page, "sh", "## Quick start", "## Tensors")
