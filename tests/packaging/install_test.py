@@ -111,6 +111,17 @@ class InstallTest(unittest.TestCase):
                 capture_output=True, text=True, timeout=120, check=False)
             self.assertEqual((run.returncode, run.stderr), (0, ""), order)
 
+    def test_find_package_refuses_another_minor_version(self):
+        with tempfile.TemporaryDirectory(prefix="opserve-test-") as directory:
+            (pathlib.Path(directory) / "CMakeLists.txt").write_text(
+                "cmake_minimum_required(VERSION 3.16)\nproject(asks LANGUAGES NONE)\n"
+                "find_package(opserve 0.2 REQUIRED)\n", encoding="utf-8")
+            run = subprocess.run(["cmake", "-S", directory, "-B", f"{directory}/build",
+                                  f"-DCMAKE_PREFIX_PATH={self.prefix}"], capture_output=True, text=True,
+                                 timeout=60, check=False)
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("opserve-config.cmake, version: 0.1.0", run.stderr)
+
     def test_paths_in_pages_exist(self):
         pages = sorted((self.prefix / "share/doc/opserve").rglob("*.md"))
         self.assertGreater(len(pages), 8)
