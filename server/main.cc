@@ -71,7 +71,8 @@ ExitCode Fail(ExitCode code, const absl::Status& status) {
   return code;
 }
 
-ExitCode TestItself(const Config& config, absl::string_view format) {
+ExitCode TestItself(const Config& config, const config::Command& command) {
+  const absl::string_view format = command.self_test_format();
   if (format != "text" && format != "json") {
     return Fail(kBadFlags, absl::InvalidArgumentError(absl::StrCat("--self_test_format=", format,
                                                                    ": must be text or json")));
@@ -79,8 +80,11 @@ ExitCode TestItself(const Config& config, absl::string_view format) {
   // Its lanes, the polling threads' own, and that of golden values.
   const uint32_t streams = config.streams_per_device + GrpcServer::NumPollers() + 1;
   SetLogLevel("off").IgnoreError();  // the report says it better
-  const bool is_healthy = RunSelfTest(
-      config, streams, format == "json" ? Report::Format::kJson : Report::Format::kText, stdout);
+  const bool is_healthy = RunSelfTest(config, streams,
+                                      format == "json"              ? Report::Format::kJson
+                                      : command.self_test_verbose() ? Report::Format::kVerboseText
+                                                                    : Report::Format::kText,
+                                      stdout);
   return is_healthy ? kEndedWell : kCannotStart;
 }
 
@@ -112,7 +116,7 @@ ExitCode Run(const CommandLine& command_line) {
   for (const std::string& warning : TenantWarnings(config->values)) {
     LogWarning("config_warning", {{"warning", warning}});
   }
-  if (command.self_test()) return TestItself(*config, command.self_test_format());
+  if (command.self_test()) return TestItself(*config, command);
   const absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(*config, load_config);
   if (!daemon.ok()) return Fail(kCannotStart, daemon.status());
 

@@ -23,7 +23,8 @@ namespace {
 constexpr char kDoctorFooter[] =
     R"(Looks at this machine, as the daemon would use it: NPU drivers, CANN's libraries and
 versions, limits and permissions; then opens every device, compares every operator's result
-with a known one, and measures copies and launches. Says what is wrong and what to do.
+with a known one, and measures copies and launches. Says what is wrong and what to do;
+--format=json always has every operator.
 It needs no running daemon. Exit code 1: something is wrong.
 
 Examples:
@@ -35,6 +36,7 @@ Examples:
 struct DoctorArguments {
   std::string acl_library_dir;
   std::string config;
+  bool is_verbose = false;
 };
 
 // Copies what the program writes as it comes.
@@ -53,6 +55,7 @@ std::optional<Failure> RunDoctor(const DoctorArguments& arguments, Session& sess
   const std::string program = DaemonProgram();
   std::vector<std::string> words = {program, "--self_test"};
   if (session.format == OutputFormat::kJson) words.push_back("--self_test_format=json");
+  if (arguments.is_verbose) words.push_back("--self_test_verbose");
   if (!arguments.config.empty()) words.push_back(absl::StrCat("--config=", arguments.config));
   if (!arguments.acl_library_dir.empty()) {
     words.push_back(absl::StrCat("--acl_library_dir=", arguments.acl_library_dir));
@@ -103,6 +106,8 @@ void AddDoctorCommand(CLI::App& app, Command* command) {
       ->type_name("DIR");
   doctor->add_option("--config", arguments->config, "A configuration of opserved's to go by")
       ->type_name("FILE");
+  doctor->add_flag("--verbose", arguments->is_verbose,
+                   "A line for each operator, not only for those with something wrong");
   doctor->footer(kDoctorFooter);
   doctor->callback([arguments, command] {
     *command = [arguments](Session& session) { return RunDoctor(*arguments, session); };

@@ -2,8 +2,10 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -127,37 +129,47 @@ class Trial {
 
   // Whether the device is worth trying further.
   bool CheckOperators(LaneContext& context) {
-    bool has_any = false;
+    int tried = 0;
+    int right = 0;
     for (const LoadedOperator& op : trial_.operators.operators()) {
       if (!op.is_loaded()) continue;
       report_.SetStep(absl::StrCat("the golden value of ", op.descriptor->name));
       const absl::StatusOr<GoldenFinding> finding = CheckGoldenValue(op, context);
       if (finding.ok() && finding->verdict == GoldenVerdict::kUnsupported) {
-        report_.Add(Verdict::kWarning, op.descriptor->name,
-                    absl::StrCat("this product does not have it: ", finding->problem),
-                    "the others serve without");
+        report_.AddOneOfMany(Verdict::kWarning, op.descriptor->name,
+                             absl::StrCat("this product does not have it: ", finding->problem),
+                             "the others serve without");
         continue;
       }
-      has_any = true;
+      ++tried;
       if (finding.ok() && finding->verdict == GoldenVerdict::kWrong) {
-        report_.Add(Verdict::kProblem, op.descriptor->name, finding->problem, kComputesWrong);
+        report_.AddOneOfMany(Verdict::kProblem, op.descriptor->name, finding->problem,
+                             kComputesWrong);
+        continue;
+      }
+      if (finding.ok()) {
+        ++right;
+        report_.AddOneOfMany(Verdict::kOk, op.descriptor->name,
+                             absl::StrCat("right; types ", Types(op, context)));
         continue;
       }
       const absl::Status& status = finding.status();
-      report_.AddResult(status, op.descriptor->name,
-                        absl::StrCat("right; types ", status.ok() ? Types(op, context) : ""),
-                        AdviceOn(status));
+      report_.AddOneOfMany(Verdict::kProblem, op.descriptor->name, status.message(),
+                           AdviceOn(status));
       if (EndsTrial(status)) return false;
       if (device_.state() == DeviceState::kQuarantined) {
         report_.Add(Verdict::kProblem, "device", device_.state_reason(), kIsLost);
         return false;
       }
     }
-    if (!has_any) {
+    if (tried == 0) {
       report_.Add(Verdict::kProblem, "operators", "it has none of the catalogue's",
                   "install the operator package (ops or kernels) of this product");
+      return false;
     }
-    return has_any;
+    report_.Add(right == tried ? Verdict::kOk : Verdict::kNote, "operators",
+                absl::StrCat(right, " of ", tried, " right"));
+    return true;
   }
 
   // The types of its first input of which stage one takes the golden case, all inputs of the first
@@ -211,18 +223,40 @@ class Trial {
                    : "",
         AdviceOn(rates.status()));
     if (EndsTrial(rates.status())) return;
+    MeasureAllLaunches(context);
+  }
+
+  void MeasureAllLaunches(LaneContext& context) {
+    std::vector<absl::Duration> queued;
+    std::vector<std::pair<absl::Duration, absl::string_view>> done;
     for (const LoadedOperator& op : trial_.operators.operators()) {
       if (!op.is_available()) continue;
       report_.SetStep(absl::StrCat("measuring launches of ", op.descriptor->name));
       const absl::StatusOr<LaunchTimes> times = MeasureLaunches(op, context);
-      report_.AddResult(times.status(), absl::StrCat("launch of ", op.descriptor->name),
-                        times.ok() ? absl::StrFormat("%.1f us to queue, %.1f us until it is done",
-                                                     absl::ToDoubleMicroseconds(times->queued),
-                                                     absl::ToDoubleMicroseconds(times->done))
-                                   : "",
-                        AdviceOn(times.status()));
+      const std::string subject = absl::StrCat("launch of ", op.descriptor->name);
+      if (times.ok()) {
+        report_.AddOneOfMany(Verdict::kOk, subject, TimesText(times->queued, times->done));
+        queued.push_back(times->queued);
+        done.emplace_back(times->done, op.descriptor->name);
+        continue;
+      }
+      report_.AddOneOfMany(Verdict::kProblem, subject, times.status().message(),
+                           AdviceOn(times.status()));
       if (EndsTrial(times.status())) return;
     }
+    if (done.empty()) return;
+    std::sort(queued.begin(), queued.end());
+    std::sort(done.begin(), done.end());
+    report_.Add(
+        Verdict::kOk, "launches",
+        absl::StrFormat("of %d operators, half within %s; longest: %s, %.1f us", done.size(),
+                        TimesText(queued[queued.size() / 2], done[done.size() / 2].first),
+                        done.back().second, absl::ToDoubleMicroseconds(done.back().first)));
+  }
+
+  static std::string TimesText(absl::Duration queued, absl::Duration done) {
+    return absl::StrFormat("%.1f us to queue, %.1f us until it is done",
+                           absl::ToDoubleMicroseconds(queued), absl::ToDoubleMicroseconds(done));
   }
 
   const DeviceTrial& trial_;

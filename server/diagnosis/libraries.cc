@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -64,22 +65,28 @@ void CheckLibraries(const AclLibrary& acl, const OperatorTable& operators, Repor
                 absl::StrCat("these libraries cannot: ", functions.consequence),
                 "use a newer CANN");
   }
-  bool has_any = false;
+  absl::btree_map<std::string, int> found;  // operators by library
   for (const LoadedOperator& op : operators.operators()) {
-    has_any |= op.is_loaded();
     if (op.is_loaded()) {
-      report->Add(Verdict::kOk, op.descriptor->name,
-                  std::filesystem::path(op.library).filename().string());
+      const std::string library = std::filesystem::path(op.library).filename().string();
+      report->AddOneOfMany(Verdict::kOk, op.descriptor->name, library);
+      ++found[library];
     } else {
-      report->Add(Verdict::kWarning, op.descriptor->name,
-                  absl::StrCat("no operator library has ", op.descriptor->stage_one),
-                  "install the custom operator package that has it; the others serve without");
+      report->AddOneOfMany(
+          Verdict::kWarning, op.descriptor->name,
+          absl::StrCat("no operator library has ", op.descriptor->stage_one),
+          "install the custom operator package that has it; the others serve without");
     }
   }
-  if (!has_any) {
+  if (found.empty()) {
     report->Add(Verdict::kProblem, "operators", "the libraries have none of the catalogue's",
                 "install the operator package (ops or kernels) of this machine's NPU");
+    return;
   }
+  report->Add(Verdict::kOk, "operators",
+              absl::StrJoin(found, ", ", [](std::string* out, const auto& library) {
+                absl::StrAppend(out, library.second, " from ", library.first);
+              }));
 }
 
 }  // namespace opserve::server

@@ -32,15 +32,27 @@ void Write(std::FILE* out, absl::string_view text) {
 void Report::Begin(absl::string_view title) {
   absl::MutexLock lock(&mutex_);
   section_ = std::string(title);
-  if (format_ == Format::kText) Write(out_, absl::StrCat("\n", title, "\n"));
+  if (format_ != Format::kJson) Write(out_, absl::StrCat("\n", title, "\n"));
 }
 
 void Report::Add(Verdict verdict, absl::string_view subject, absl::string_view text,
                  absl::string_view advice) {
   absl::MutexLock lock(&mutex_);
+  Keep(verdict, subject, text, advice, /*has_line=*/format_ != Format::kJson);
+}
+
+void Report::AddOneOfMany(Verdict verdict, absl::string_view subject, absl::string_view text,
+                          absl::string_view advice) {
+  absl::MutexLock lock(&mutex_);
+  const bool is_left_out = format_ == Format::kText && verdict == Verdict::kOk;
+  Keep(verdict, subject, text, advice, /*has_line=*/format_ != Format::kJson && !is_left_out);
+}
+
+void Report::Keep(Verdict verdict, absl::string_view subject, absl::string_view text,
+                  absl::string_view advice, bool has_line) {
   findings_.push_back(
       {section_, verdict, std::string(subject), std::string(text), std::string(advice)});
-  if (format_ != Format::kText) return;
+  if (!has_line) return;
   Write(out_,
         absl::StrFormat("  %-8s %-*s %s\n", VerdictName(verdict), kSubjectWidth, subject, text));
   if (!advice.empty()) {
@@ -75,10 +87,10 @@ bool Report::Finish() {
     problems += finding.verdict == Verdict::kProblem;
     warnings += finding.verdict == Verdict::kWarning;
   }
-  if (format_ == Format::kText) {
-    WriteSummary(problems, warnings);
-  } else {
+  if (format_ == Format::kJson) {
     WriteJson(problems);
+  } else {
+    WriteSummary(problems, warnings);
   }
   return problems == 0;
 }

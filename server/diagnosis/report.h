@@ -23,7 +23,8 @@ enum class Verdict {
 // Thread-safe.
 class Report {
  public:
-  enum class Format { kText, kJson };
+  // kText leaves the good ones of many alike out, see AddOneOfMany; the others have all findings.
+  enum class Format { kText, kVerboseText, kJson };
   // Text is written to `out` as it comes, JSON by Finish.
   Report(Format format, std::FILE* out) : format_(format), out_(out) {}
   Report(const Report&) = delete;
@@ -36,6 +37,10 @@ class Report {
   // it, a sentence, or "".
   void Add(Verdict verdict, absl::string_view subject, absl::string_view text,
            absl::string_view advice = "") ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same for one of many subjects alike, such as operators: kText has no line for it if it is
+  // kOk. Follow the last with an Add that says how many there were.
+  void AddOneOfMany(Verdict verdict, absl::string_view subject, absl::string_view text,
+                    absl::string_view advice = "") ABSL_LOCKS_EXCLUDED(mutex_);
   // kOk with `text`, or kProblem with the error's message.
   void AddResult(const absl::Status& status, absl::string_view subject, absl::string_view text,
                  absl::string_view advice) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -55,6 +60,8 @@ class Report {
     std::string text;
     std::string advice;
   };
+  void Keep(Verdict verdict, absl::string_view subject, absl::string_view text,
+            absl::string_view advice, bool has_line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteSummary(int problems, int warnings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteJson(int problems) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -71,4 +71,4 @@ class Installation:
 def environment(**variables):
     """This process's, with no CANN in it but what `variables` say."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("ASCEND_")}
-    return dict(clean, OPSERVE_HOST_DEVICES="1", **variables)
+    return {**clean, "OPSERVE_HOST_DEVICES": "1", **variables}

@@ -6,6 +6,7 @@ usage: doctor_test.py BUILD_DIR
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -51,14 +52,43 @@ class Directory(unittest.TestCase):
 class HostCannTest(unittest.TestCase):
 
     def test_a_healthy_machine(self):
-        run = doctor()
+        run = doctor(OPSERVE_HOST_DEVICES="2")
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         self.assertIn("Healthy.", run.stdout)
+        self.assertRegex(run.stdout, r"ok +operators +\d+ from libopapi.so, \d+ from libcust_opapi.so|"
+                                     r"ok +operators +\d+ from libcust_opapi.so, \d+ from libopapi.so")
+        self.assertEqual(len(re.findall(r"(?m)^device ", run.stdout)), 2)
+        counts = re.findall(r"ok +operators +(\d+) of (\d+) right\n", run.stdout)
+        self.assertEqual(len(counts), 2)
+        for right, tried in counts:
+            self.assertEqual(right, tried)
+            self.assertGreater(int(right), 300)
+        self.assertEqual(len(re.findall(r"ok +launches +of \d+ operators, half within \S+ us to queue, "
+                                        r"\S+ us until it is done; longest: \w+, \S+ us\n", run.stdout)), 2)
+        for operator in OPERATORS:
+            self.assertNotRegex(run.stdout, rf"(?m)^ .*\b{operator} +right")
+        self.assertLess(run.stdout.count("\n"), 60)
+        self.assertRegex(run.stdout, r"ok +copies +\S+ GiB/s to the device")
+        self.assertEqual(run.stderr, "")
+
+    def test_every_operator_has_a_line_if_that_is_wanted(self):
+        run = doctor("--verbose", OPSERVE_HOST_DEVICES="2")
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         for operator in OPERATORS:
             self.assertRegex(run.stdout, rf"ok +{operator} +right; types FLOAT FLOAT16 BF16")
             self.assertRegex(run.stdout, rf"ok +launch of {operator} +\S+ us to queue")
-        self.assertRegex(run.stdout, r"ok +copies +\S+ GiB/s to the device")
-        self.assertEqual(run.stderr, "")
+        self.assertEqual(len(re.findall(r"ok +operators +\d+ of \d+ right\n", run.stdout)), 2)
+
+    def test_an_operator_that_failed_has_a_line_of_its_own(self):
+        run = doctor(OPSERVE_HOST_DEVICES="2",
+                     OPSERVE_HOST_FAULTS="kernel=aclnnL1LossBackward,on=1,wrong,count=all")
+        self.assertEqual(run.returncode, 1)
+        self.assertEqual(len(re.findall(r"PROBLEM +L1LossBackward +golden case: ", run.stdout)), 1)
+        self.assertRegex(run.stdout, r"Not healthy. 1 problem:\n  device 1, L1LossBackward: golden case")
+        counts = re.findall(r"(\w+) +operators +(\d+) of (\d+) right\n", run.stdout)
+        self.assertEqual([int(tried) - int(right) for _, right, tried in counts], [0, 1])
+        self.assertEqual([verdict for verdict, *_ in counts], ["ok", "note"])
+        self.assertLess(run.stdout.count("\n"), 60)
 
     def test_the_daemons_flag_says_the_same(self):
         run = subprocess.run([OPSERVED, "--self_test"], capture_output=True, text=True,

@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
@@ -39,6 +41,26 @@ class Output {
  private:
   std::FILE* const file_;
 };
+
+TEST(ReportTest, OfManyAlikeTextHasThoseThatAreNotWellUnlessAllAreWanted) {
+  const std::pair<Report::Format, bool> kCases[] = {{Report::Format::kText, false},
+                                                    {Report::Format::kVerboseText, true},
+                                                    {Report::Format::kJson, true}};
+  for (const auto& [format, has_all] : kCases) {
+    Output output;
+    Report report(format, output.file());
+    report.Begin("device 0");
+    report.AddOneOfMany(Verdict::kOk, "Good", "right");
+    report.AddOneOfMany(Verdict::kWarning, "Lacking", "not there");
+    report.AddOneOfMany(Verdict::kProblem, "Bad", "is wrong");
+    report.Add(Verdict::kNote, "operators", "1 of 2 right");
+    EXPECT_FALSE(report.Finish());
+
+    const std::string text = output.text();
+    EXPECT_EQ(absl::StrContains(text, "Good"), has_all) << text;
+    EXPECT_THAT(text, AllOf(HasSubstr("Lacking"), HasSubstr("Bad"), HasSubstr("1 of 2 right")));
+  }
+}
 
 TEST(ReportTest, TextComesAsItIsFoundAndEndsWithAllProblems) {
   Output output;
