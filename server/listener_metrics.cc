@@ -32,7 +32,8 @@ std::vector<prometheus::MetricFamily> CollectListenerMetrics(
   MetricFamilyBuilder ended(
       "opserve_ended_connections_total",
       "Connections that ended: by the client or for their age (closed), without a call in time "
-      "(silent), to make room for another (evicted), because the client took nothing (stalled).",
+      "(silent), to make room for another (evicted), likewise while they waited for their turn, "
+      "since their peer flooded (waiting), because the client took nothing (stalled).",
       MetricType::Counter);
   MetricFamilyBuilder paced(
       "opserve_paced_connections_total",
@@ -55,6 +56,7 @@ std::vector<prometheus::MetricFamily> CollectListenerMetrics(
     add(ended, "silent", counters.silent);
     add(ended, "evicted", counters.evicted);
     add(ended, "stalled", counters.stalled);
+    add(ended, "waiting", counters.evicted_waiting);
   }
   return {connections.Build(), rejected.Build(), ended.Build(), paced.Build()};
 }

@@ -286,8 +286,8 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
           unit="Bps"),
     Panel("Connections", "By listener and by what they had: answers to a tenant's calls (identified), to others' (answered), none "
           "(silent).", [Query(total("instance, listener, state", "opserve_connections"), "{{instance}} {{listener}} {{state}}")]),
-    Panel("Connections that ended", "Without a call in time (silent), to make room (evicted), since the client took nothing "
-          "(stalled), or otherwise (closed).", [
+    Panel("Connections that ended", "Without a call in time (silent), to make room (evicted), likewise while they waited for "
+          "their turn, since their peer flooded (waiting), since the client took nothing (stalled), or otherwise (closed).", [
         Query(rate("listener, reason", "opserve_ended_connections_total"), "{{listener}} {{reason}}")], unit="ops"),
     Panel("Connections refused, clients that stall", "In an hour: connections beyond a limit, and "
           "calls and connections ended after --write_stall_timeout.", [

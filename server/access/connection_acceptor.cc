@@ -298,7 +298,10 @@ void ConnectionAcceptor::ShutDown(const Connection& connection, bool discards_un
 
 void ConnectionAcceptor::End(Id id, std::atomic<uint64_t> ConnectionCounters::*reason) {
   if (const auto waiting = waiting_.find(id); waiting != waiting_.end()) {
-    ConnectionCounters::Count(waiting->second.door->counters.*reason);
+    // It was not read, so it had no chance to say anything.
+    const bool is_evicted = reason == &ConnectionCounters::evicted;
+    ConnectionCounters& counters = waiting->second.door->counters;
+    ConnectionCounters::Count(is_evicted ? counters.evicted_waiting : counters.*reason);
   } else {
     const Connection& connection = connections_.at(id);
     ConnectionCounters::Count(connection.door->counters.*reason);

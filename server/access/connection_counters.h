@@ -22,6 +22,8 @@ struct ConnectionCounters {
   std::atomic<uint64_t> silent = 0;
   std::atomic<uint64_t> evicted = 0;
   std::atomic<uint64_t> stalled = 0;
+  // Ended for the sake of a new one while they waited for their turn: a flood's, not silent ones.
+  std::atomic<uint64_t> evicted_waiting = 0;
   std::atomic<uint64_t> closed = 0;  // all other ends
 
   void SetNow(const std::array<uint32_t, ConnectionSlots::kNumRanks>& counts, uint32_t of_waiting) {

@@ -9,6 +9,7 @@ and has to be served at once. Beyond loopback and Unix sockets nothing is touche
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import socket
@@ -68,7 +69,7 @@ class ConnectionSlotsTest(unittest.TestCase):
             if entry["event"] == "ready":
                 self.tcp = entry["listen"][1]
                 self.metrics_port = entry["metrics_port"]
-                # gRPC writes a line for every half handshake itself, and waits for the reader.
+                # A log that is not read would be lost.
                 self.reader = threading.Thread(target=self.daemon.stderr.read)
                 self.reader.start()
                 return
@@ -103,11 +104,14 @@ class ConnectionSlotsTest(unittest.TestCase):
         begin = time.monotonic()
         self.serves(f"unix:{self.unix}")
         self.serves(self.tcp, *tls)
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=30) as page:
-            metrics = page.read().decode()
+        metrics = self.metrics()
         print(f"{self.id().split('.')[-1]}: served by three listeners in {time.monotonic() - begin:.2f} s",
               file=sys.stderr)
         return metrics
+
+    def metrics(self):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=30) as page:
+            return page.read().decode()
 
     def test_silent_connections_on_tcp(self):
         self.start()
@@ -126,6 +130,34 @@ class ConnectionSlotsTest(unittest.TestCase):
         self.hold(MOST, socket.AF_UNIX, str(self.unix))
         self.hold(MOST, socket.AF_INET, self.tcp_address())
         self.serves_all()
+
+    def test_a_flood_that_waits_for_its_turn_is_not_taken_for_silent_connections(self):
+        self.start()
+        # A CONTINUATION without its HEADERS, in more bytes than clients send before they are answered.
+        settings = bytes(3) + b"\x04" + bytes(5)
+        continuation = b"\0\0\1\x09\0\0\0\0\1"
+        flood = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings + continuation + bytes(5000)
+        with socket.socket(socket.AF_UNIX) as first:
+            first.settimeout(30)
+            first.connect(str(self.unix))
+            first.sendall(flood)
+            self.assertEqual(self.end_of(first), b"")
+        # From now on this user's connections enter in their turn; each of these is made while far more wait
+        # than may.
+        self.hold(400, socket.AF_UNIX, str(self.unix), flood)
+        ended = dict(re.findall(r'opserve_ended_connections_total\{listener="unix",reason="(\w+)"\} (\d+)',
+                                self.metrics()))
+        self.assertGreater(int(ended.get("waiting", 0)), 20, ended)
+        self.assertEqual(ended["evicted"], "0")
+
+    def end_of(self, connection):
+        """What remains to be read until the daemon ends the connection, however it does so."""
+        try:
+            while data := connection.recv(4096):
+                pass
+        except ConnectionResetError:
+            return b""
+        return data
 
     def test_half_tls_handshakes(self):
         tls = self.make_certificate()
