@@ -20,6 +20,7 @@
 #include "server/device/device_ids.h"
 #include "server/device/npu_signs.h"
 #include "server/listener_metrics.h"
+#include "server/observability/line_limiter.h"
 #include "server/observability/log.h"
 #include "server/observability/process_metrics.h"
 #include "server/observability/tenant_series.h"
@@ -450,6 +451,15 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
                                          prometheus::MetricType::Gauge)
                          .Add({}, static_cast<double>(QueuedLogBytes()))
                          .Build());
+  MetricFamilyBuilder left_out("opserve_log_lines_left_out_total",
+                               "Lines that the bounds on the log left out, by event (request: "
+                               "request_failed, request_slow, request_sampled).",
+                               prometheus::MetricType::Counter);
+  for (size_t i = 0; i < std::size(kLimitedEvents); ++i) {
+    left_out.Add({{"event", kLimitedEvents[i]}},
+                 static_cast<double>(LeftOutLogLines(static_cast<LimitedEvent>(i))));
+  }
+  families.push_back(left_out.Build());
   families.push_back(
       MetricFamilyBuilder("opserve_config_reloads_total",
                           "Reloads of the configuration, by how they ended.",

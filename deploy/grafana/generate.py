@@ -294,8 +294,10 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
         Query(f"sum by (instance, reason) (increase({of('opserve_rejected_connections_total')}[1h]))",
               "{{instance}} refused for {{reason}}"),
         Query(f"increase({of('opserve_write_stalls_total')}[1h])", "{{instance}} stalled {{kind}}")]),
-    Panel("Log lines lost, and waiting", "In an hour, and KiB that wait: the log's reader is slow or has stopped.", [
+    Panel("Log lines lost, left out, and waiting", "In an hour, and KiB that wait. Lost: the log's reader is slow or has "
+          "stopped; left out by the bounds on what clients can cause, by event.", [
         Query(f"increase({of('opserve_log_lines_dropped_total')}[1h])", "{{instance}} lost"),
+        Query(f"increase({of('opserve_log_lines_left_out_total')}[1h])", "{{instance}} {{event}} left out"),
         Query(of("opserve_log_queued_bytes") + " / 1024", "{{instance}} KiB waiting")]),
     Panel("Uploads ended", "Of resident tensors, in an hour, by result; stalled: the client sent too slowly.", [
         Query(f"increase({of('opserve_uploads_total')}[1h])", "{{instance}} {{result}}")]),

@@ -12,8 +12,8 @@
 
 namespace opserve::server {
 
-// At most ten lines a second, so that strangers cannot fill the disk; the next one that is written
-// says how many were not. Thread-safe.
+// A line a second on average and ten at once, so that strangers cannot fill the disk; the next one
+// that is written says how many were left out. Thread-safe.
 void AuditDenied(absl::string_view method, const absl::Status& why, std::optional<uint32_t> uid,
                  const std::vector<std::string>& certificate_names);
 

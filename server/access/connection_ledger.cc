@@ -14,17 +14,16 @@
 #include "server/access/connection_pacer.h"
 #include "server/access/socket_functions.h"
 #include "server/access/socket_table.h"
+#include "server/observability/line_limiter.h"
 #include "server/observability/log.h"
-#include "server/observability/rate_limiter.h"
 
 namespace opserve::server {
 namespace {
 
 // gRPC frees what a connection held soon after its end, on threads of its own.
 constexpr absl::Duration kUntilMemoryIsFree = absl::Seconds(5);
-constexpr absl::Duration kBetweenLines = absl::Milliseconds(200);
 // As many lines as the limiter may admit at once; what is beyond them is only counted.
-constexpr size_t kMaxUnlogged = RateLimiter::kBurst;
+constexpr size_t kMaxUnlogged = LineLimiter::kBurst;
 
 bool IsUnix(int fd) {
   int domain = 0;
@@ -162,7 +161,7 @@ void ConnectionLedger::Report(Reports& reports, int fd, const std::string& peer,
 }
 
 void ConnectionLedger::Run() {
-  RateLimiter lines;
+  LineLimiter lines(LimitedEvent::kConnectionEnded);
   absl::Time trim_at = absl::InfiniteFuture();
   const auto has_work = [this]() ABSL_SHARED_LOCKS_REQUIRED(reports_->mutex) {
     return reports_->has_news || reports_->is_closing;
@@ -179,12 +178,11 @@ void ConnectionLedger::Run() {
       ends.swap(reports_->unlogged);
       suppressed = std::exchange(reports_->suppressed, 0);
     }
+    lines.AddLeftOut(suppressed);
     for (const End& end : ends) {
-      if (!lines.Admit(absl::Now(), kBetweenLines)) continue;
-      LogWarning("connection_ended", {{"flood", std::string(FloodName(end.flood))},
-                                      {"client", end.client},
-                                      {"suppressed", lines.TakeRefused() + suppressed}});
-      suppressed = 0;
+      if (!lines.Admit(LogSeverity::kWarning, absl::Now())) continue;
+      lines.Write(LogSeverity::kWarning, "connection_ended",
+                  {{"flood", std::string(FloodName(end.flood))}, {"client", end.client}});
     }
     if (absl::Now() >= trim_at) {
       // The daemon keeps freed memory for its next messages; what a flood took is not for that.

@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 #include "proto/status/error.h"
 #include "server/device/acl_status.h"
+#include "server/observability/line_limiter.h"
 #include "server/observability/log.h"
 
 namespace opserve::server {
@@ -147,7 +148,11 @@ bool StreamLane::Abort(StreamAbort why) const {
     return false;
   }
   device_.NoteStreamAbort(why);
-  LogWarning("stream_aborted", {{"device", device_.id()}, {"lane", index_}});
+  static LineLimiter lines(LimitedEvent::kStreamAborted);
+  if (lines.Admit(LogSeverity::kWarning, absl::Now())) {
+    lines.Write(LogSeverity::kWarning, "stream_aborted",
+                {{"device", device_.id()}, {"lane", index_}});
+  }
   return true;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -89,8 +90,12 @@ bool IsLogged(LogSeverity severity) {
   return LevelOf(severity) >= lowest_level.load(std::memory_order_relaxed);
 }
 
-void Log(LogSeverity severity, absl::string_view event, const nlohmann::ordered_json& fields) {
-  if (IsLogged(severity)) Queue().Push(ToLine(severity, event, fields));
+size_t Log(LogSeverity severity, absl::string_view event, const nlohmann::ordered_json& fields) {
+  if (!IsLogged(severity)) return 0;
+  std::string line = ToLine(severity, event, fields);
+  const size_t bytes = line.size() + 1;  // and its end
+  Queue().Push(std::move(line));
+  return bytes;
 }
 
 void LogInfo(absl::string_view event, LogFields fields) { Log(LogSeverity::kInfo, event, fields); }

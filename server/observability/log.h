@@ -31,8 +31,8 @@ enum class LogSeverity { kInfo, kWarning, kError };
 bool IsLogged(LogSeverity severity);
 
 // Thread-safe, and safe to call after the program's end has begun.
-// `fields`: an object.
-void Log(LogSeverity severity, absl::string_view event, const nlohmann::ordered_json& fields);
+// `fields`: an object. Gives the line's bytes; 0: lines of that severity are not written.
+size_t Log(LogSeverity severity, absl::string_view event, const nlohmann::ordered_json& fields);
 void LogInfo(absl::string_view event, LogFields fields = {});
 void LogWarning(absl::string_view event, LogFields fields = {});
 void LogError(absl::string_view event, LogFields fields = {});

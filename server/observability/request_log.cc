@@ -96,19 +96,16 @@ void RequestLog::Record(const LoggedRequest& request, absl::Time now) {
   const LogSeverity level = kind == Kind::kFault  ? LogSeverity::kError
                             : kind == Kind::kSlow ? LogSeverity::kWarning
                                                   : LogSeverity::kInfo;
-  if (!IsLogged(level)) return;
   Limits& limits = limits_[request.tenant ? TenantSlot(*request.tenant) : kNobody];
-  RateLimiter& limiter = kind == Kind::kFault ? limits.faults : limits.others;
-  if (!limiter.Admit(now, absl::Seconds(1) / lines_per_second_.load(std::memory_order_relaxed))) {
-    return;
-  }
-  nlohmann::ordered_json line = LineOf(request);
-  if (const uint64_t left_out = limiter.TakeRefused()) line["left_out"] = left_out;
-  Log(level,
-      kind == Kind::kSlow     ? "request_slow"
-      : kind == Kind::kSample ? "request_sampled"
-                              : "request_failed",
-      line);
+  LineLimiter& limiter = kind == Kind::kFault ? limits.faults : limits.others;
+  const absl::Duration interval =
+      absl::Seconds(1) / lines_per_second_.load(std::memory_order_relaxed);
+  if (!limiter.Admit(level, now, interval)) return;
+  limiter.Write(level,
+                kind == Kind::kSlow     ? "request_slow"
+                : kind == Kind::kSample ? "request_sampled"
+                                        : "request_failed",
+                LineOf(request), interval);
 }
 
 }  // namespace opserve::server

@@ -5,8 +5,8 @@
 //    "tenant":"default","operator":"KlDivBackward","program":"KlDivBackward(FLOAT [256, 1024],
 //    ...)", "device":0,"lane":2,"code":"OK","seconds":{"read":1.1e-05,...,"total":1.3},...}
 //
-// Lines never hold tensor contents, tokens or addresses. Their number is bounded for each tenant,
-// so that none can bury another's; what was left out is counted in the tenant's next line.
+// Lines never hold tensor contents, tokens or addresses. Their number and bytes are bounded for
+// each tenant, so that none can bury another's; the tenant's next line counts those left out.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/observability/rate_limiter.h"
+#include "server/observability/line_limiter.h"
 #include "server/observability/stage_clock.h"
 #include "server/observability/tenant_slot.h"
 #include "server/observability/trace_context.h"
@@ -71,8 +71,9 @@ class RequestLog {
  private:
   enum class Kind { kUnwanted, kFault, kRefusal, kSlow, kSample };
   struct Limits {
-    RateLimiter faults;  // of the daemon or a device: others must not crowd them out
-    RateLimiter others;
+    // Of the daemon or a device: others must not crowd them out.
+    LineLimiter faults{LimitedEvent::kRequest};
+    LineLimiter others{LimitedEvent::kRequest};
   };
 
   Kind KindOf(const TraceContext& trace, const absl::Status& status, const StageClock& clock) const;

@@ -3,9 +3,10 @@
 
 namespace opserve::server {
 
-// From now on what gRPC has to say goes to the log: event "grpc", one line a second on average and
-// ten at once, since strangers can make it say something for every connection. The next line says
-// how many were left out. To be called before gRPC is used.
+// From now on gRPC's messages go to the log: event "grpc", one line a second on average and ten at
+// once, since strangers can cause a message for every connection; of one place in gRPC's sources a
+// line in ten seconds, and three at once. A place's next line says how many of it were left out.
+// To be called before gRPC is used.
 void LogGrpcMessages();
 
 }  // namespace opserve::server

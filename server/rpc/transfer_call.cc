@@ -9,6 +9,7 @@
 #include "grpc/support/time.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
+#include "server/observability/line_limiter.h"
 #include "server/observability/log.h"
 #include "server/rpc/connection_key.h"
 #include "server/rpc/refusal.h"
@@ -114,8 +115,11 @@ void TransferCall::EndStep(const absl::Status& status) {
 grpc::Status TransferCall::End(const absl::Status& status, absl::string_view method) {
   deadline_alarm_.Cancel();
   if (absl::IsInternal(status)) {
-    LogError("transfer_failed",
-             {{"method", std::string(method)}, {"error", std::string(status.message())}});
+    static LineLimiter lines(LimitedEvent::kTransferFailed);
+    if (lines.Admit(LogSeverity::kError, absl::Now())) {
+      lines.Write(LogSeverity::kError, "transfer_failed",
+                  {{"method", std::string(method)}, {"error", std::string(status.message())}});
+    }
   }
   context_.metrics->RecordPushback(status);
   return ToGrpcStatus(status, &rpc_);

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "proto/status/status_macros.h"
 #include "server/execution/program_runner.h"
+#include "server/observability/line_limiter.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
 #include "server/observability/tenant_slot.h"
@@ -114,9 +115,13 @@ void ShadowChecks::End(const Repetition& repetition, const absl::Status& status)
                         : repetition.is_equal ? Result::kMatch
                                               : Result::kMismatch;
   if (result == Result::kMismatch) {
-    LogError("shadow_mismatch", {{"operator", operators_[repetition.op]},
-                                 {"device", repetition.first_device},
-                                 {"other_device", repetition.device}});
+    static LineLimiter lines(LimitedEvent::kShadowMismatch);
+    if (lines.Admit(LogSeverity::kError, absl::Now())) {
+      lines.Write(LogSeverity::kError, "shadow_mismatch",
+                  {{"operator", operators_[repetition.op]},
+                   {"device", repetition.first_device},
+                   {"other_device", repetition.device}});
+    }
   }
   is_checking_.store(false);
   Count(repetition.op, result);

@@ -143,7 +143,7 @@ TEST_F(RequestLogTest, SamplesAreChosenByTheirTrace) {
 
 TEST_F(RequestLogTest, EachTenantHasItsOwnBoundOnLines) {
   const absl::Status refusal = absl::InvalidArgumentError("no");
-  EXPECT_THAT(LinesOf(refusal, /*tenant=*/0, /*times=*/1000), SizeIs(RateLimiter::kBurst));
+  EXPECT_THAT(LinesOf(refusal, /*tenant=*/0, /*times=*/1000), SizeIs(LineLimiter::kBurst));
   EXPECT_THAT(LinesOf(refusal, /*tenant=*/1), SizeIs(1));
   EXPECT_THAT(LinesOf(refusal, std::nullopt), SizeIs(1));
   EXPECT_THAT(LinesOf(absl::InternalError("device"), /*tenant=*/0), SizeIs(1))
@@ -151,7 +151,7 @@ TEST_F(RequestLogTest, EachTenantHasItsOwnBoundOnLines) {
 
   const auto later = LinesOf(refusal, /*tenant=*/0, /*times=*/2, kNow + absl::Seconds(1));
   ASSERT_THAT(later, SizeIs(1));
-  EXPECT_EQ(later[0]["left_out"], 1000 - RateLimiter::kBurst);
+  EXPECT_EQ(later[0]["left_out"], 1000 - LineLimiter::kBurst);
 }
 
 TEST_F(RequestLogTest, ThreadsTogetherKeepToTheBound) {
@@ -164,7 +164,7 @@ TEST_F(RequestLogTest, ThreadsTogetherKeepToTheBound) {
     }
     for (std::thread& thread : threads) thread.join();
   });
-  EXPECT_THAT(lines, SizeIs(RateLimiter::kBurst));
+  EXPECT_THAT(lines, SizeIs(LineLimiter::kBurst));
 }
 
 TEST_F(RequestLogTest, ALevelThatIsNotLoggedUsesNothingUp) {
