@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "google/protobuf/util/time_util.h"
 #include "proto/status/status_macros.h"
@@ -134,11 +135,12 @@ Daemon::Daemon(const Config& config, std::function<absl::StatusOr<Config>()> loa
       values_(config.values) {}
 
 Daemon::~Daemon() {
+  history_.Stop();
   metrics_listener_.reset();
   admin_.reset();
   {
     absl::MutexLock lock(&health_mutex_);
-    is_in_service_ = false;
+    service_ = Service::kEnding;
   }
   // Regions go with their connections and their last calls, while the devices that have them
   // registered are there.
@@ -260,7 +262,20 @@ absl::StatusOr<std::vector<std::string>> Daemon::TryReload(const absl::StatusOr<
 
 void Daemon::UpdateHealth() {
   absl::MutexLock lock(&health_mutex_);
-  if (is_in_service_) grpc_->SetServing(scheduler_->HasReadyDevice());
+  if (service_ == Service::kOffered) grpc_->SetServing(scheduler_->HasReadyDevice());
+}
+
+absl::Status Daemon::Readiness() {
+  absl::MutexLock lock(&health_mutex_);
+  if (grpc_->is_serving()) return absl::OkStatus();
+  if (service_ == Service::kStarting) return absl::UnavailableError("the daemon is starting");
+  if (service_ == Service::kEnding) return absl::UnavailableError("the daemon is draining");
+  return absl::UnavailableError(absl::StrCat(
+      "no device is ready: ",
+      absl::StrJoin(scheduler_->devices(), ", ", [](std::string* out, const auto& service) {
+        absl::StrAppend(out, "device ", service->device().id(), " is ",
+                        DeviceStateName(service->device().state()));
+      })));
 }
 
 absl::Status Daemon::StartListeners() {
@@ -291,9 +306,11 @@ absl::Status Daemon::StartListeners() {
   }
   {
     absl::MutexLock lock(&health_mutex_);
-    is_in_service_ = true;
+    service_ = Service::kOffered;
   }
   UpdateHealth();
+  // Last, since its thread reads the counters of all listeners.
+  if (metrics_listener_ != nullptr) history_.Start([this] { return CollectMetrics(); });
   LogInfo("ready", {{"listen", grpc_->addresses()},
                     {"metrics_port", metrics_listener_ != nullptr ? metrics_listener_->port() : 0},
                     {"devices", scheduler_->devices().size()},
@@ -308,10 +325,19 @@ absl::Status Daemon::StartListeners() {
 
 absl::Status Daemon::StartMetricsListener() {
   const auto start = [this](const ListenAddress& address) {
-    return MetricsListener::Start(address, config_.metrics_hosts,
-                                  {.collect = [this] { return CollectMetrics(); },
-                                   .is_alive = [this] { return IsAlive(kProbePatience); },
-                                   .is_ready = [this] { return grpc_->is_serving(); }});
+    return MetricsListener::Start(
+        address, config_.metrics_hosts,
+        {.collect = [this] { return CollectMetrics(); },
+         .history = [this] { return history_.ToJson(absl::Now()); },
+         .health =
+             [this] {
+               return IsAlive(kProbePatience) ? absl::OkStatus()
+                                              : absl::UnavailableError(absl::StrCat(
+                                                    "a polling thread has not answered within ",
+                                                    absl::FormatDuration(kProbePatience)));
+             },
+         .readiness = [this] { return Readiness(); },
+         .runbook_url = config_.values.runbook_url()});
   };
   ListenAddress address = *config_.metrics_listen;
   auto listener = start(address);
@@ -342,7 +368,7 @@ absl::StatusOr<v1::ReloadResponse> Daemon::AdminReload() {
 int64_t Daemon::Drain() {
   {
     absl::MutexLock lock(&health_mutex_);
-    is_in_service_ = false;
+    service_ = Service::kEnding;
     grpc_->SetServing(false);
   }
   LogInfo("draining", {{"delay_seconds", absl::ToDoubleSeconds(config_.drain_delay)}});
@@ -460,6 +486,16 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
                  static_cast<double>(LeftOutLogLines(static_cast<LimitedEvent>(i))));
   }
   families.push_back(left_out.Build());
+  families.push_back(MetricFamilyBuilder("opserve_status_history_bytes",
+                                         "Memory of the status page's history; at most 4 MiB.",
+                                         prometheus::MetricType::Gauge)
+                         .Add({}, static_cast<double>(history_.bytes()))
+                         .Build());
+  families.push_back(MetricFamilyBuilder("opserve_status_history_left_out_series",
+                                         "Series for which the status page's history has no room.",
+                                         prometheus::MetricType::Gauge)
+                         .Add({}, static_cast<double>(history_.left_out_series()))
+                         .Build());
   families.push_back(
       MetricFamilyBuilder("opserve_config_reloads_total",
                           "Reloads of the configuration, by how they ended.",

@@ -22,6 +22,7 @@
 #include "server/metrics_listener.h"
 #include "server/observability/request_log.h"
 #include "server/observability/request_metrics.h"
+#include "server/observability/status_history.h"
 #include "server/rpc/admin_server.h"
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/shared_memory_server.h"
@@ -86,6 +87,8 @@ class Daemon {
 
   // Health says what the devices allow, from the start of service to the drain.
   void UpdateHealth() ABSL_LOCKS_EXCLUDED(health_mutex_);
+  // The answer to probes: OK as long as health says so, else the reason, in one line.
+  absl::Status Readiness() ABSL_LOCKS_EXCLUDED(health_mutex_);
 
   const Config config_;
   const std::function<absl::StatusOr<Config>()> load_config_;
@@ -108,6 +111,7 @@ class Daemon {
   std::unique_ptr<GrpcServer> grpc_;
   std::unique_ptr<SharedMemoryServer> shared_memory_;  // null likewise
   std::unique_ptr<AdminServer> admin_;
+  StatusHistory history_;
   std::unique_ptr<MetricsListener> metrics_listener_;
 
   absl::Mutex reload_mutex_;                                    // one reload at a time
@@ -117,7 +121,8 @@ class Daemon {
   std::atomic<uint64_t> dangerous_reloads_ = 0;  // refused, since tenants would have been lost
 
   absl::Mutex health_mutex_;  // makes what health says follow the states in their order
-  bool is_in_service_ ABSL_GUARDED_BY(health_mutex_) = false;
+  enum class Service { kStarting, kOffered, kEnding };
+  Service service_ ABSL_GUARDED_BY(health_mutex_) = Service::kStarting;
 };
 
 }  // namespace opserve::server

@@ -10,13 +10,24 @@
 namespace opserve::server {
 namespace {
 
-HttpListener::Page ProbePage(std::string path, std::function<bool()> holds) {
+HttpListener::Page ProbePage(std::string path, std::function<absl::Status()> probe) {
   return {.path = std::move(path),
           .content_type = "text/plain; charset=utf-8",
-          .content = [holds = std::move(holds)]() -> HttpListener::Content {
-            return holds() ? HttpListener::Content{200, "ok\n"}
-                           : HttpListener::Content{503, "not ok\n"};
+          .content = [probe = std::move(probe)]() -> HttpListener::Content {
+            const absl::Status status = probe();
+            if (status.ok()) return {200, "ok\n"};
+            return {503, absl::StrCat(status.message(), "\n")};
           }};
+}
+
+HttpListener::Page RunbookPage(const std::string& url) {
+  return {.path = "/runbook",
+          .content_type = "text/html; charset=utf-8",
+          .content = [url]() -> HttpListener::Content {
+            if (url.empty()) return {200, std::string(kRunbookPage)};
+            return {302, "", url};
+          },
+          .security_policy = kRunbookPagePolicy};
 }
 
 }  // namespace
@@ -37,8 +48,14 @@ absl::StatusOr<std::unique_ptr<MetricsListener>> MetricsListener::Start(
        .content = [collect = std::move(sources.collect)] {
          return HttpListener::Content{200, prometheus::TextSerializer().Serialize(collect())};
        }});
-  pages.push_back(ProbePage("/healthz", std::move(sources.is_alive)));
-  pages.push_back(ProbePage("/readyz", std::move(sources.is_ready)));
+  pages.push_back({.path = "/history",
+                   .content_type = "application/json",
+                   .content = [history = std::move(sources.history)] {
+                     return HttpListener::Content{200, history()};
+                   }});
+  pages.push_back(RunbookPage(sources.runbook_url));
+  pages.push_back(ProbePage("/healthz", std::move(sources.health)));
+  pages.push_back(ProbePage("/readyz", std::move(sources.readiness)));
   // Programs of other machines have many names for this one, and no list of them would be known.
   const HttpHosts allowed(hosts, /*allows_all=*/!address.is_local());
   if (allowed.allows_all()) {

@@ -1,5 +1,5 @@
-// What a daemon shows over HTTP: /metrics for Prometheus, / for people, a page that draws /metrics,
-// and /healthz and /readyz for probes.
+// What a daemon shows over HTTP: /metrics for Prometheus; / for people, a page that draws /metrics
+// and /history; /runbook for those an alert has woken; /healthz and /readyz for probes.
 #pragma once
 
 #include <functional>
@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "prometheus/metric_family.h"
 #include "server/access/http_listener.h"
@@ -20,8 +21,12 @@ class MetricsListener {
   // Called on the listener's thread, for every request; must not block on requests to the daemon.
   struct Sources {
     std::function<std::vector<prometheus::MetricFamily>()> collect;
-    std::function<bool()> is_alive;  // /healthz answers 200, or 503
-    std::function<bool()> is_ready;  // /readyz likewise
+    std::function<std::string()> history;  // StatusHistory::ToJson
+    // An error is answered with 503 and its message, a line.
+    std::function<absl::Status()> health;     // /healthz
+    std::function<absl::Status()> readiness;  // /readyz
+    // Where /runbook leads; empty: the listener shows the runbook itself.
+    std::string runbook_url = {};
   };
 
   // Serves on `address` (port 0 chooses one) to requests that name an address, localhost or one of

@@ -40,6 +40,8 @@ const char* ReasonPhrase(int status) {
   switch (status) {
     case 200:
       return "OK";
+    case 302:
+      return "Found";
     case 400:
       return "Bad Request";
     case 403:
@@ -80,6 +82,7 @@ std::string ToText(Response response, bool has_body, bool is_compressed) {
       "\r\nContent-Security-Policy: ", response.security_policy,
       "\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer"
       "\r\nCache-Control: no-store",
+      status == 302 ? absl::StrCat("\r\nLocation: ", response.content.location) : "",
       status == 405 ? "\r\nAllow: GET, HEAD" : "",
       is_compressed ? "\r\nContent-Encoding: gzip" : "",
       "\r\nContent-Length: ", response.content.body.size(), "\r\n\r\n");

@@ -34,6 +34,7 @@ class HttpListener {
   struct Content {
     int status = 200;
     std::string body;
+    std::string location = {};  // where a status of 302 leads
   };
   struct Page {
     std::string path;

@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/status/status_macros.h"
 #include "server/config/config_text.h"
@@ -72,6 +74,21 @@ absl::StatusOr<std::vector<std::string>> MetricsHosts(const config::ServerConfig
                                                 "\" is no host's name; give it without a port"));
   }
   return std::vector<std::string>(values.metrics_host().begin(), values.metrics_host().end());
+}
+
+// It is put into a header of HTTP as it is.
+absl::Status CheckRunbookUrl(const config::ServerConfig& values) {
+  const std::string& url = values.runbook_url();
+  if (url.empty()) return absl::OkStatus();
+  const bool is_printable = std::all_of(url.begin(), url.end(), [](char c) {
+    return absl::ascii_isgraph(static_cast<unsigned char>(c));
+  });
+  if (is_printable && (absl::StartsWith(url, "https://") || absl::StartsWith(url, "http://"))) {
+    return absl::OkStatus();
+  }
+  return Invalid("runbook_url",
+                 absl::StrCat("\"", absl::CHexEscape(url.substr(0, 63)),
+                              "\" is no address of a page; begin with https:// or http://"));
 }
 
 absl::StatusOr<std::optional<ListenAddress>> AdminAddress(
@@ -176,6 +193,7 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   OPSERVE_ASSIGN_OR_RETURN(config.metrics_listen, MetricsAddress(values));
   config.metrics_max_tenants = values.metrics_max_tenants();
   OPSERVE_ASSIGN_OR_RETURN(config.metrics_hosts, MetricsHosts(values));
+  OPSERVE_RETURN_IF_ERROR(CheckRunbookUrl(values));
   OPSERVE_ASSIGN_OR_RETURN(config.admin_listen, AdminAddress(values, config.listen));
   config.enable_shm = values.enable_shm();
   if (config.enable_shm) OPSERVE_RETURN_IF_ERROR(CheckSharedMemory(config.listen));

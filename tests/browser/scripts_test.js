@@ -91,9 +91,53 @@ const TESTS = {
 
   "a history forgets": () => {
     const history = new ReadingHistory();
-    for (let i = 0; i < MAX_READINGS + 5; ++i) history.add(read(i * READ_EVERY));
-    same(history.readings.length, MAX_READINGS);
-    same(history.readings[0].time, 5 * READ_EVERY);
+    const end = 2 * LONGEST_SPAN;
+    for (let time = 0; time <= end; time += READ_EVERY) history.add(read(time));
+    const times = history.readings.map(({ time }) => time);
+    same(times[0] >= end - LONGEST_SPAN && times[0] <= end - LONGEST_SPAN + COARSE, true);
+    const gaps = times.slice(1).map((time, i) => time - times[i]);
+    same(gaps.slice(-FINE_READINGS + 1).every((gap) => gap === READ_EVERY), true);
+    const coarse = gaps.slice(0, -FINE_READINGS - 1);
+    same(coarse.every((gap) => gap === COARSE), true);
+    same(coarse.length > 50, true);
+  },
+
+  "rates are not over a moment": () => {
+    const history = new ReadingHistory();
+    [[0, 10], [10_000, 30], [10_050, 31], [12_050, 35]].forEach(([time, count]) =>
+      history.add(read(time, `opserve_requests_total{code="OK"} ${count}`)));
+    same(history.readings.map(({ time }) => time), [0, 10_050, 12_050]);
+    same(history.rates("requestsByCode")[0].points.at(-1).value, 2);
+  },
+
+  "the daemon's history is readings": () => {
+    const answer = { now: 1_000_000, times: [980_000, 990_000], series: [
+      ["requestsByCode", "OK", [5, 25]], ["waiting", "0", 7], ["waiting", "1", [null, 3]],
+      ["states", "0", "ready", [null, 1]], ["states", "0", "starting", [1, null]],
+      ["wrongOperators", "0", "Add", [null, 1]], ["wrongOperators", "0", "Mul", 1],
+      ["durations", "Add", "1", [0, 10]], ["durations", "Add", "+Inf", [0, 20]],
+      ["stageDurations", "queue", "1", 4], ["stageDurations", "queue", "+Inf", 5],
+      ["stageDurations", "total", "1", 0], ["stageDurations", "total", "+Inf", [0, 20]]] };
+    const [first, second] = readingsOf(answer, 2_000_000);
+    same([first.time, second.time], [1_980_000, 1_990_000]);
+    same([[...first.waiting], [...second.waiting]], [[["0", 7]], [["0", 7], ["1", 3]]]);
+    same([[...first.states], [...second.states]], [[["0", "starting"]], [["0", "ready"]]]);
+    same([first, second].map(({ wrongOperators }) => wrongOperators.get("0")), [["Mul"], ["Add", "Mul"]]);
+    same(second.durations.get("Add").get("total"), { bounds: [1, Infinity], counts: [10, 20] });
+    same(allOperators(second, "total").counts, [10, 20]);
+    same(allOperators(second, "queue").counts, [4, 5]);
+    const history = new ReadingHistory();
+    [first, second].forEach((reading) => history.add(reading));
+    history.add(read(1_992_000, 'opserve_requests_total{code="OK"} 27',
+      'opserve_request_duration_seconds_bucket{operator="Add",stage="total",le="1"} 10',
+      'opserve_request_duration_seconds_bucket{operator="Add",stage="total",le="+Inf"} 30'));
+    same(history.rates("requestsByCode")[0].points.map(({ value }) => value), [null, 2, 1]);
+    same(history.recent(({ durations }) => durations.get("Add")?.get("total")).counts, [10, 30]);
+    same(operatorsOf(history), ["Add"]);
+  },
+
+  "a daemon without a history has no readings": () => {
+    same(readingsOf({ now: 5, times: [], series: [] }, 7), []);
   },
 
   "quantiles are of the last moments only": () => {
@@ -189,7 +233,7 @@ const TESTS = {
     const history = new ReadingHistory();
     history.add(read(0));
     same([10_000, 90_000, 900_000].map((now) => history.span(now).milliseconds),
-      [60_000, 120_000, MAX_READINGS * READ_EVERY]);
+      [60_000, 120_000, LONGEST_SPAN]);
     same([-20_000, 10_000, 40_000].map(history.span(40_000).x), [0, 0.5, 1]);
   },
 

@@ -7,6 +7,7 @@ Screenshots are left in BUILD_DIR/screenshots.
 
 import hashlib
 import http.server
+import json
 import os
 import pathlib
 import re
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import urllib.request
 
 import numpy
 
@@ -114,7 +116,7 @@ class StatusPageTest(unittest.TestCase):
                     + figure.querySelector("h3").innerText === {caption!r})
               .querySelectorAll("tbody tr").values().toArray()
               .map((row) => [row.querySelector("th").innerText,
-                             [...row.querySelectorAll("td")].map((cell) => cell.innerText.trim())]))""")
+                             [...row.querySelectorAll("td")].map((cell) => cell.innerText.trim().replaceAll("\\u00a0", " "))]))""")
 
     def hold(self, page):
         """Keeps the page from reading on, and returns the last two answers that it has read."""
@@ -172,8 +174,60 @@ class StatusPageTest(unittest.TestCase):
                 if median != "–":
                     self.assertLessEqual(number(median), number(high), text)
         # Nothing but the page and what it draws was asked for, and nothing was refused by its policy.
-        self.assertEqual(set(page.requests()), {address, f"{address}metrics"})
+        self.assertEqual(set(page.requests()), {address, f"{address}history", f"{address}metrics"})
         self.assertEqual(page.complaints(), [])
+
+    def test_those_who_come_late_see_what_was_before(self):
+        daemon, address = self.start_under_load()
+        while len((history := self.ask(f"{address}history"))["times"]) < 3:
+            self.assertIsNone(daemon.process.poll())
+        page = self.browser.open(address, width=1280)
+        page.wait_until(f"{LIVE} && document.querySelector('.line') !== null")
+        times = page.evaluate("recentHistory.readings.map(({ time }) => time)")
+        self.assertGreaterEqual(times[-1] - times[0], history["times"][-1] - history["times"][0])
+        # Its readings of that time are the daemon's.
+        index, code = 1, "OK"
+        expected = next(values for key, *labels, values in history["series"]
+                        if key == "requestsByCode" and labels == [code])
+        shown = page.evaluate(f"recentHistory.readings.map((r) => r.requestsByCode.get({code!r}) ?? null)")
+        self.assertIn(expected[index] if isinstance(expected, list) else expected, shown)
+        # Lines go back to before the page was opened: 20 seconds of the minute that is drawn are a third.
+        spans = page.evaluate("""[...document.querySelectorAll("figure .plot")].map((plot) => {
+            const xs = [...plot.querySelectorAll("path.line")]
+              .flatMap((line) => [...line.getAttribute("d").matchAll(/[ML]([\\d.]+) /g)].map((m) => +m[1]));
+            return { title: plot.closest("figure").querySelector("h3").innerText,
+                     part: (Math.max(...xs) - Math.min(...xs)) / plot.viewBox.baseVal.width };
+        })""")
+        parts = {span["title"]: span["part"] for span in spans}
+        for title in ("Answers by outcome", "Latency by operator", "Latency by stage", "In flight", "Pressure",
+                      "Share of device time"):
+            self.assertGreater(parts[title], 0.15, title)
+        shot = page.screenshot(SCREENSHOTS / "late.png")
+        self.check_charts(page, shot)
+
+    def test_it_leads_to_the_metrics_and_the_runbook(self):
+        _, address = self.start()
+        page = self.browser.open(address)
+        page.wait_until(LIVE)
+        links = page.evaluate("[...document.querySelectorAll('footer a')].map(({ href }) => href)")
+        self.assertEqual(links, [f"{address}metrics", f"{address}runbook"])
+        page = self.browser.open(f"{address}runbook#opservedown")
+        self.assertEqual(page.text(":target"), "OpserveDown")
+        self.assertIn("Prometheus cannot read the metrics", page.text())
+        background = page.evaluate("getComputedStyle(document.querySelector(':target')).backgroundColor")
+        self.assertEqual(background, "rgb(255, 224, 138)", "its style is kept out by its policy")
+        self.assertEqual(page.complaints(), [])
+
+    def test_the_runbook_may_be_elsewhere(self):
+        elsewhere, asked = self.serve("")
+        _, address = self.start(f"--runbook_url={elsewhere}book")
+        page = self.browser.open(f"{address}runbook#opservedown")
+        self.assertEqual(page.evaluate("location.href"), f"{elsewhere}book#opservedown")
+        self.assertIn("/book", asked)
+
+    def ask(self, address):
+        with urllib.request.urlopen(address, timeout=30) as answer:
+            return json.loads(answer.read())
 
     def assert_shows(self, text, expected):
         """To the three digits that are shown."""
@@ -207,13 +261,18 @@ class StatusPageTest(unittest.TestCase):
 
     def test_it_can_be_read_in_the_dark_and_on_a_telephone(self):
         _, address = self.start_under_load()
-        for name, width, is_dark in (("dark", 1400, True), ("narrow", 360, False)):
+        for name, width, is_dark in (("dark", 1400, True), ("laptop", 1280, False), ("narrow", 360, False)):
             page = self.browser.open(address, width=width, is_dark=is_dark)
             page.wait_until(SEVERAL_READINGS)
             shot = page.screenshot(SCREENSHOTS / f"{name}.png")
             self.check_charts(page, shot)
             self.assertEqual(shot[5, 5].mean() < 64, is_dark)
             self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), width)
+            if width >= 1280:
+                wide = page.evaluate("""[...document.querySelectorAll("body *")]
+                    .filter((e) => e.scrollWidth > e.clientWidth && getComputedStyle(e).overflowX === "auto")
+                    .map((e) => e.closest("figure")?.querySelector("h3").innerText ?? e.className)""")
+                self.assertEqual(wide, [], "scrolls sideways")
 
     def test_a_device_that_is_not_ready_is_seen_first(self):
         _, address = self.start("--recovery_wait=1h", "--longest_recovery_wait=1h",
@@ -264,7 +323,7 @@ class StatusPageTest(unittest.TestCase):
             def do_GET(self):
                 asked.append(self.path)
                 body = (html if self.path == "/" else exposition).encode()
-                self.send_response(200)
+                self.send_response(404 if self.path == "/history" else 200)
                 self.send_header("Content-Type", "text/html" if self.path == "/" else "text/plain")
                 self.send_header("Content-Security-Policy", policy)
                 self.send_header("Content-Length", str(len(body)))
@@ -295,7 +354,7 @@ opserve_request_duration_seconds_bucket{{operator="{name}",stage="total",le="+In
             self.assertIn(HOSTILE, page.text(place))
         self.assertEqual(page.evaluate('document.querySelectorAll("img, main script").length'), 0)
         self.assertTrue(page.evaluate("document.title").startswith("✕ opserved"))
-        self.assertEqual(set(asked), {"/", "/metrics"})
+        self.assertEqual(set(asked), {"/", "/history", "/metrics"})
         self.assertEqual(page.complaints(), [])
 
     def test_the_policy_stops_what_got_in_nevertheless(self):
@@ -308,7 +367,7 @@ opserve_request_duration_seconds_bucket{{operator="{name}",stage="total",le="+In
         self.assertTrue(page.evaluate("document.title").startswith("✕ opserved"))
         refused = page.evaluate("fetch('http://localhost:1/').then(() => '', (error) => error.name)")
         self.assertEqual(refused, "TypeError")
-        self.assertEqual(set(asked), {"/", "/metrics"})
+        self.assertEqual(set(asked), {"/", "/history", "/metrics"})
         self.assertTrue(page.complaints())
 
     def test_an_answer_that_is_none_is_said_to_be(self):

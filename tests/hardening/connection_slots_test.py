@@ -151,7 +151,7 @@ class ConnectionSlotsTest(unittest.TestCase):
         self.assertEqual(ended["evicted"], "0")
 
     def end_of(self, connection):
-        """What remains to be read until the daemon ends the connection, however it does so."""
+        """Reads until the daemon ends the connection; the last bytes are none."""
         try:
             while data := connection.recv(4096):
                 pass

@@ -1,20 +1,32 @@
 // The readings of the last minutes, and lines to draw of them: {name, points}, a point being
 // {time, value}; null where there is no value.
 
-// As long as the daemon bounds its labels, so is the memory of these readings.
-const MAX_READINGS = 150;
 const READ_EVERY = 2000; // milliseconds
-const LONGEST_SPAN = MAX_READINGS * READ_EVERY;
 const SHORTEST_SPAN = 60_000;
+const LONGEST_SPAN = 15 * 60_000; // as the daemon's own history
+// The latest readings are all kept, earlier ones as far apart as the daemon's history has them. As
+// long as the daemon bounds its labels, so is the memory of these readings.
+const FINE_READINGS = 150;
+const COARSE = 10_000; // milliseconds
 // Quantiles are of what came within this time: less would be few requests, more old news.
 const QUANTILE_WINDOW = 30_000;
 
 class ReadingHistory {
   readings = [];
 
+  // `reading` is later than those before.
   add(reading) {
-    this.readings.push(reading);
-    if (this.readings.length > MAX_READINGS) this.readings.shift();
+    const { readings } = this;
+    // Of two that are close together the earlier goes: rates over so short a time say little.
+    if (reading.time - this.latest?.time < READ_EVERY / 2) readings.pop();
+    readings.push(reading);
+    while (readings[0].time < reading.time - LONGEST_SPAN) readings.shift();
+    // The one that is no longer among the latest stays only if the one before it is long ago; times
+    // differ by some milliseconds.
+    const i = readings.length - 1 - FINE_READINGS;
+    if (i > 0 && readings[i].time - readings[i - 1].time < COARSE - READ_EVERY / 2) {
+      readings.splice(i, 1);
+    }
   }
 
   get latest() {

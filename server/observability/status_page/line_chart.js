@@ -5,7 +5,7 @@ const WIDTH = 400; // in the drawing's own units: it is stretched to the place t
 const HEIGHT = 120;
 const MARGIN = 2; // for half of a line at the bottom and at the top
 // Longer without a reading: the line is interrupted.
-const MAX_GAP = 3 * READ_EVERY;
+const MAX_GAP = 3 * COARSE;
 
 class LineChart {
   #options;

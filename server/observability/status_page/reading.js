@@ -1,53 +1,69 @@
 // What one answer of /metrics says, reduced to what the page shows.
 
-// Sums of a metric's samples by the value of a label; of those with other labels as given.
-const SUMS = {
-  inFlight: ["opserve_requests_in_flight", "device"],
-  waiting: ["opserve_queue_depth", "device"],
-  oldestAge: ["opserve_queue_oldest_age_seconds", "device"],
-  memoryUsed: ["opserve_device_memory_used_bytes", "device"],
-  memoryTotal: ["opserve_device_memory_total_bytes", "device"],
-  poolReserved: ["opserve_workspace_pool_reserved_bytes", "device"],
-  poolAllocated: ["opserve_workspace_pool_allocated_bytes", "device"],
-  poolRetired: ["opserve_workspace_pool_retired_bytes", "device"],
-  poolIdle: ["opserve_workspace_pool_idle_bytes", "device"],
-  utilization: ["opserve_device_utilization_ratio", "device"],
-  laneSeconds: ["opserve_tenant_device_seconds_total", "device"],
-  requestsByDevice: ["opserve_requests_total", "device"],
-  requestsByCode: ["opserve_requests_total", "code"],
-  requestsByTenant: ["opserve_requests_total", "tenant"],
-  refusalsByReason: ["opserve_admission_rejections_total", "reason"],
-  refusalsByTenant: ["opserve_admission_rejections_total", "tenant"],
-  tenantSeconds: ["opserve_tenant_device_seconds_total", "tenant"],
-  tenantDeviceMemory: ["opserve_tenant_memory_bytes", "tenant", { kind: "hbm" }],
-  tenantPinnedMemory: ["opserve_tenant_memory_bytes", "tenant", { kind: "pinned" }],
-  pressure: ["opserve_overload_pressure_ratio", "monitor"],
-  overloadActions: ["opserve_overload_action_active", "action"],
-  reloads: ["opserve_config_reloads_total", "result"],
-  certificateExpiry: ["opserve_tls_certificate_expiry_timestamp_seconds", "listener"],
-};
+// FIGURES (figures.json) with one label are sums of a metric's samples by that label's value.
+const SUMS = Object.entries(FIGURES).filter(([, { labels }]) => labels.length === 1);
+// The operator whose histograms are sums of all operators', in readings of the daemon's history.
+const ALL_OPERATORS = "";
 
 // `time`: when it was read, in milliseconds. Each of SUMS is a map; `states` has the state of each
 // device, `wrongOperators` the operators of a device that it does not offer, `durations` histograms by operator and stage.
 function readingOf(samples, time) {
   const reading = { time, build: samples.get("opserve_build_info")?.[0]?.labels ?? {} };
-  for (const [key, [name, label, others = {}]] of Object.entries(SUMS)) {
-    reading[key] = sumBy(samples.get(name) ?? [], label, others);
+  for (const [key, { metric, labels: [label], where = [] }] of SUMS) {
+    reading[key] = sumBy(samples.get(metric) ?? [], label, where);
   }
   const ofClients = (samples.get("opserve_connections") ?? []).filter(
     ({ labels }) => labels.listener === "unix" || labels.listener === "tcp");
   reading.connections =
     ofClients.length > 0 ? ofClients.reduce((sum, { value }) => sum + value, 0) : null;
-  reading.states = statesOf(samples.get("opserve_device_state") ?? []);
-  reading.wrongOperators = wrongOperatorsOf(samples.get("opserve_operator_unavailable") ?? []);
-  reading.durations = durationsOf(samples.get("opserve_request_duration_seconds_bucket") ?? []);
+  reading.states = statesOf(samples.get(FIGURES.states.metric) ?? []);
+  reading.wrongOperators = wrongOperatorsOf(samples.get(FIGURES.wrongOperators.metric) ?? []);
+  reading.durations = durationsOf(samples.get(`${FIGURES.durations.metric}_bucket`) ?? []);
   return reading;
 }
 
-function sumBy(samples, label, others) {
+// Readings of an answer of /history, the oldest first, as far as the page draws them over time: of
+// single operators only the total durations. `now`: this page's time when it was read.
+function readingsOf({ now: daemonNow, times, series }, now) {
+  const readings = times.map((time) => {
+    const reading = readingOf(new Map(), now - (daemonNow - time));
+    reading.buckets = [];
+    return reading;
+  });
+  for (const [key, ...rest] of series) {
+    const values = rest.pop();
+    readings.forEach((reading, i) => {
+      const value = Array.isArray(values) ? values[i] : values;
+      if (value !== null) addToReading(reading, key, rest, value);
+    });
+  }
+  for (const reading of readings) {
+    reading.durations = durationsOf(reading.buckets);
+    delete reading.buckets;
+  }
+  return readings;
+}
+
+function addToReading(reading, key, [first, second], value) {
+  if (key === "states") {
+    reading.states.set(first, second);
+  } else if (key === "wrongOperators") {
+    reading.wrongOperators.set(first, [...(reading.wrongOperators.get(first) ?? []), second]);
+  } else if (key === "durations") {
+    reading.buckets.push({ labels: { operator: first, stage: "total", le: second }, value });
+  } else if (key === "stageDurations") {
+    // The sum of the operators' totals is there already.
+    if (first === "total") return;
+    reading.buckets.push({ labels: { operator: ALL_OPERATORS, stage: first, le: second }, value });
+  } else {
+    reading[key].set(first, value);
+  }
+}
+
+function sumBy(samples, label, [name, wanted]) {
   const sums = new Map();
   for (const { labels, value } of samples) {
-    if (Object.entries(others).some(([name, wanted]) => labels[name] !== wanted)) continue;
+    if (name !== undefined && labels[name] !== wanted) continue;
     sums.set(labels[label], (sums.get(labels[label]) ?? 0) + value);
   }
   return sums;

@@ -123,7 +123,7 @@ function latencyRows(history) {
     return { name, cells: [
       { text: countText(recent[0] && histogramCount(recent[0])) },
       ...recent.map((histogram) => ({
-        text: `${secondsText(median(histogram))} / ${secondsText(histogram && quantile(0.99, histogram))}`,
+        text: [median(histogram), histogram && quantile(0.99, histogram)].map(firmSecondsText).join(" / "),
         part: total ? median(histogram) / total : undefined })),
     ] };
   };
@@ -132,6 +132,11 @@ function latencyRows(history) {
     ...operatorsOf(history).map((operator) =>
       row(operator, ({ durations }, stage) => durations.get(operator)?.get(stage))),
   ];
+}
+
+// A number stays with its unit where a narrow column breaks the text.
+function firmSecondsText(seconds) {
+  return secondsText(seconds).replace(" ", "\u00a0");
 }
 
 // The last value of each line, by name.

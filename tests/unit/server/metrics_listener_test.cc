@@ -42,6 +42,14 @@ std::vector<prometheus::MetricFamily> OneFamily() {
               .Build()};
 }
 
+MetricsListener::Sources HealthySources() {
+  const auto is_well = [] { return absl::OkStatus(); };
+  return {.collect = &OneFamily,
+          .history = [] { return std::string("{}\n"); },
+          .health = is_well,
+          .readiness = is_well};
+}
+
 ListenAddress Loopback(int port) {
   return {.is_unix = false, .path = "", .host = "127.0.0.1", .port = port};
 }
@@ -121,15 +129,20 @@ class MetricsListenerTest : public testing::Test {
     return AnswerOf(connection.ReadToEnd());
   }
 
+  static absl::Status StatusIf(bool holds, const char* problem) {
+    return holds ? absl::OkStatus() : absl::UnavailableError(problem);
+  }
+
   static constexpr int kHalfRequests = 295;
 
   std::atomic<bool> is_alive_ = true;
   std::atomic<bool> is_ready_ = false;
-  std::unique_ptr<MetricsListener> listener_ =
-      *MetricsListener::Start(Loopback(0), {"metrics.test"},
-                              {.collect = &OneFamily,
-                               .is_alive = [this] { return is_alive_.load(); },
-                               .is_ready = [this] { return is_ready_.load(); }});
+  std::unique_ptr<MetricsListener> listener_ = *MetricsListener::Start(
+      Loopback(0), {"metrics.test"},
+      {.collect = &OneFamily,
+       .history = [] { return std::string("{}\n"); },
+       .health = [this] { return StatusIf(is_alive_, "it hangs"); },
+       .readiness = [this] { return StatusIf(is_ready_, "no device is ready"); }});
 };
 
 std::string Decompressed(const std::string& gzip) {
@@ -153,6 +166,10 @@ TEST_F(MetricsListenerTest, ServesItsPagesAndNothingElse) {
       {"GET /metrics?name=value", "200 OK"},
       {"HEAD /", "200 OK"},
       {"HEAD /metrics", "200 OK"},
+      {"GET /history", "200 OK"},
+      {"GET /runbook", "200 OK"},
+      {"GET /healthz", "200 OK"},
+      {"GET /readyz", "503 Service Unavailable"},
       {"GET /metrics/", "404 Not Found"},
       {"GET /metrics/more", "404 Not Found"},
       {"GET /index.html", "404 Not Found"},
@@ -267,26 +284,63 @@ TEST_F(MetricsListenerTest, AnswersWithBodiesAreNotCutOff) {
 }
 
 TEST_F(MetricsListenerTest, UnknownHostsAreRefused) {
-  const auto ask = [&](const std::string& host) {
+  const auto ask = [&](const char* path, const char* host) {
     Connection connection("127.0.0.1", listener_->port());
-    connection.Send(absl::StrCat("GET /metrics HTTP/1.1\r\nHost: ", host, "\r\n\r\n"));
+    connection.Send(absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: ", host, "\r\n\r\n"));
     return AnswerOf(connection.ReadToEnd());
   };
   for (const char* host : {"127.0.0.1:1", "localhost", "metrics.test"}) {
-    EXPECT_EQ(ask(host).body, kExposition) << host;
+    EXPECT_EQ(ask("/metrics", host).body, kExposition) << host;
   }
-  const Answer refused = ask("rebound.test");
-  EXPECT_THAT(refused.head, StartsWith("HTTP/1.1 403 Forbidden\r\n"));
-  EXPECT_THAT(refused.body, HasSubstr("--metrics_host"));
+  for (const char* path : {"/metrics", "/history", "/runbook", "/healthz", "/readyz"}) {
+    const Answer refused = ask(path, "rebound.test");
+    EXPECT_THAT(refused.head, StartsWith("HTTP/1.1 403 Forbidden\r\n")) << path;
+    EXPECT_THAT(refused.body, HasSubstr("--metrics_host"));
+  }
 }
 
 TEST_F(MetricsListenerTest, AnswersProbes) {
   EXPECT_THAT(Ask("GET /healthz").head, StartsWith("HTTP/1.1 200 "));
+  EXPECT_EQ(Ask("GET /healthz").body, "ok\n");
   EXPECT_THAT(Ask("GET /readyz").head, StartsWith("HTTP/1.1 503 "));
+  EXPECT_EQ(Ask("GET /readyz").body, "no device is ready\n");
   is_alive_ = false;
   is_ready_ = true;
   EXPECT_THAT(Ask("GET /healthz").head, StartsWith("HTTP/1.1 503 "));
+  EXPECT_EQ(Ask("GET /healthz").body, "it hangs\n");
   EXPECT_THAT(Ask("HEAD /readyz").head, StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(MetricsListenerTest, ProbesAreServedBesideHalfRequests) {
+  std::vector<std::unique_ptr<Connection>> half;
+  for (int i = 0; i < kHalfRequests; ++i) {
+    half.push_back(std::make_unique<Connection>("127.0.0.1", listener_->port()));
+    half.back()->Send("GET /readyz HTTP/1.1\r\nHost:");
+  }
+  EXPECT_EQ(Ask("GET /healthz").body, "ok\n");
+  for (const auto& connection : half) EXPECT_THAT(connection->ReadToEnd(), IsEmpty());
+}
+
+TEST_F(MetricsListenerTest, ServesTheHistoryAndTheRunbook) {
+  const Answer history = Ask("GET /history");
+  EXPECT_THAT(history.head, HasSubstr("\r\nContent-Type: application/json\r\n"));
+  EXPECT_EQ(history.body, "{}\n");
+  const Answer runbook = Ask("GET /runbook");
+  EXPECT_THAT(runbook.head, HasSubstr("\r\nContent-Type: text/html; charset=utf-8\r\n"));
+  EXPECT_THAT(runbook.body, StartsWith("<!doctype html>\n"));
+  EXPECT_THAT(runbook.body, HasSubstr("<h3 id=\"opservedown\">OpserveDown</h3>"));
+}
+
+TEST(MetricsListenerRunbookTest, LeadsWhereTheConfigurationSays) {
+  MetricsListener::Sources sources = HealthySources();
+  sources.runbook_url = "https://wiki.test/opserve?v=1";
+  const auto listener = MetricsListener::Start(Loopback(0), {}, std::move(sources));
+  Connection connection("127.0.0.1", (*listener)->port());
+  connection.Send("GET /runbook HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const Answer answer = AnswerOf(connection.ReadToEnd());
+  EXPECT_THAT(answer.head, StartsWith("HTTP/1.1 302 Found\r\n"));
+  EXPECT_THAT(answer.head, HasSubstr("\r\nLocation: https://wiki.test/opserve?v=1\r\n"));
+  EXPECT_THAT(answer.body, IsEmpty());
 }
 
 TEST_F(MetricsListenerTest, EndsAlthoughClientsAreConnected) {
@@ -301,8 +355,7 @@ TEST_F(MetricsListenerTest, EndsAlthoughClientsAreConnected) {
 
 TEST(MetricsListenerStartTest, SaysWhyItCannot) {
   const auto start = [](int port) {
-    return MetricsListener::Start(
-        Loopback(port), {}, {.collect = &OneFamily, .is_alive = nullptr, .is_ready = nullptr});
+    return MetricsListener::Start(Loopback(port), {}, HealthySources());
   };
   const auto first = start(0);
   const std::string address = absl::StrCat("127.0.0.1:", (*first)->port());
