@@ -3,6 +3,7 @@
 usage: kubernetes_test.py BUILD_DIR
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -40,6 +41,20 @@ def build(place):
     return result
 
 
+@contextlib.contextmanager
+def metrics_port():
+    """That of a daemon, which ends afterwards."""
+    with tempfile.TemporaryDirectory() as directory:
+        daemon = subprocess.Popen(
+            [BUILD / "bin/opserved", f"--listen=unix:{directory}/s", "--drain_delay=0s", "--metrics_listen=127.0.0.1:0"],
+            stderr=subprocess.PIPE, text=True, env=dict(os.environ, OPSERVE_HOST_DEVICES="1"))
+        try:
+            yield next(entry for entry in map(json.loads, daemon.stderr) if entry["event"] == "ready")["metrics_port"]
+        finally:
+            daemon.terminate()
+            daemon.communicate(timeout=60)
+
+
 @unittest.skipIf(shutil.which("kubectl") is None,
                  "kubectl is not installed: deploy/install_packages.sh --tests")
 class KubernetesTest(unittest.TestCase):
@@ -66,15 +81,10 @@ class KubernetesTest(unittest.TestCase):
         return run.stdout
 
     def test_every_flag_exists(self):
-        known = {"opserved": output(BUILD / "bin/opserved", "--help"),
-                 "opserve": output(BUILD / "bin/opserve", "--help")}
+        known = output(BUILD / "bin/opserved", "--help")
         for _, _, container in self.each():
-            probes = [container[probe]["exec"]["command"] for probe in container
-                      if probe.endswith("Probe") and "exec" in container[probe]]
-            for program, *arguments in [["opserved", *container["args"]], *probes]:
-                for argument in arguments:
-                    if argument.startswith("--"):
-                        self.assertRegex(known[program], rf"\s{argument.split('=')[0]}\s")
+            for argument in container["args"]:
+                self.assertRegex(known, rf"\s{argument.split('=')[0]}\s")
 
     def test_the_configuration_is_valid_and_what_the_pod_has(self):
         for objects, pod, container in self.each():
@@ -101,13 +111,6 @@ class KubernetesTest(unittest.TestCase):
             self.assertEqual({rule["ports"][0]["port"] for rule in
                               objects["NetworkPolicy"]["spec"]["ingress"]}, set(ports.values()))
             self.assertIn(objects["ServiceMonitor"]["spec"]["endpoints"][0]["port"], ports)
-            for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
-                if "exec" in container[probe]:
-                    sockets = re.findall("unix:[^,\"']+", str(container[probe]["exec"]["command"]))
-                    self.assertIn(f'listen: "{sockets[0]}"', config)
-                else:
-                    kind = "grpc" if "grpc" in container[probe] else "tcpSocket"
-                    self.assertEqual(container[probe][kind]["port"], ports["grpc"])
 
     def test_a_pod_has_the_time_to_drain(self):
         for objects, pod, _ in self.each():
@@ -130,15 +133,26 @@ class KubernetesTest(unittest.TestCase):
             self.assertEqual(objects["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]["name"],
                              objects["Deployment"]["metadata"]["name"])
 
-    def test_the_user_is_that_of_the_image_and_of_the_probes(self):
+    def test_probes_ask_what_the_daemon_answers(self):
+        paths = {"startupProbe": "/readyz", "readinessProbe": "/readyz", "livenessProbe": "/healthz"}
+        for _, _, container in self.each():
+            for probe, path in paths.items():
+                self.assertEqual(container[probe]["httpGet"], {"path": path, "port": "metrics"})
+        with metrics_port() as port:
+            for path in paths.values():
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
+                    self.assertEqual(answer.read(), b"ok\n")
+
+    def test_the_user_is_that_of_the_image_and_of_the_tenant_inside(self):
         for name in ("Dockerfile", "Dockerfile.cann"):
             text = (ROOT / "deploy/container" / name).read_text(encoding="utf-8")
             user, = re.findall(r"^USER (\d+):", text, re.M)
             for objects, pod, container in self.each():
                 self.assertEqual(pod["spec"]["securityContext"]["runAsUser"], int(user))
                 self.assertTrue(container["securityContext"]["readOnlyRootFilesystem"])
-                if "exec" in container["readinessProbe"]:
-                    self.assertIn(f"uid: {user}\n", self.effective_config(objects))
+                config = self.effective_config(objects)
+                if "tenant {" in config:
+                    self.assertIn(f"uid: {user}\n", config)
 
     def test_npus_are_requested_where_there_are_some(self):
         for place, objects in self.built.items():
@@ -148,20 +162,9 @@ class KubernetesTest(unittest.TestCase):
                                  1 if place == "overlays/ascend" else None)
 
     def test_the_autoscaler_looks_at_a_metric_that_is_served(self):
-        with tempfile.TemporaryDirectory() as directory:
-            daemon = subprocess.Popen(
-                [BUILD / "bin/opserved", f"--listen=unix:{directory}/s", "--drain_delay=0s",
-                 "--metrics_listen=127.0.0.1:0"], stderr=subprocess.PIPE, text=True,
-                env=dict(os.environ, OPSERVE_HOST_DEVICES="1"))
-            try:
-                ready = next(entry for entry in map(json.loads, daemon.stderr)
-                             if entry["event"] == "ready")
-                address = f"http://127.0.0.1:{ready['metrics_port']}/metrics"
-                with urllib.request.urlopen(address) as page:
-                    metrics = page.read().decode()
-            finally:
-                daemon.terminate()
-                daemon.communicate(timeout=60)
+        with metrics_port() as port:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as page:
+                metrics = page.read().decode()
         for objects, _, _ in self.each():
             metric = objects["HorizontalPodAutoscaler"]["spec"]["metrics"][0]["pods"]["metric"]["name"]
             self.assertRegex(metrics, rf"(?m)^{metric}\{{")

@@ -1,0 +1,76 @@
+"""/healthz and /readyz of the metrics listener say what the gRPC health service says, and why.
+
+usage: probes_test.py BUILD_DIR
+"""
+
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+import urllib.error
+import urllib.request
+
+from process_test import OPSERVE, Daemon
+
+
+class ProbesTest(unittest.TestCase):
+
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="opserve-test-"))
+        self.addCleanup(shutil.rmtree, self.directory)
+
+    def start(self, *flags, **options):
+        daemon = Daemon(self.directory / "s", *flags, **options)
+        self.addCleanup(daemon.process.wait)
+        self.addCleanup(daemon.process.kill)
+        self.addCleanup(daemon.process.stderr.close)
+        return daemon
+
+    def ask(self, daemon, path):
+        address = f"http://127.0.0.1:{daemon.ready['metrics_port']}{path}"
+        try:
+            with urllib.request.urlopen(address, timeout=60) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as answer:
+            with answer:
+                return answer.code, answer.read().decode()
+
+    def check_ready(self, daemon, *expected):
+        self.assertEqual(self.ask(daemon, "/readyz"), expected)
+        self.assertEqual(self.ask(daemon, "/healthz"), (200, "ok\n"))
+        # From a pool only daemons whose health is SERVING get calls.
+        pool = subprocess.run([OPSERVE, f"--target={daemon.target},{daemon.target}", "--timeout=2s", "status"],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(pool.returncode == 0, expected[0] == 200, pool.stderr)
+
+    def test_a_daemon_is_ready_while_a_device_is(self):
+        daemon = self.start()
+        self.check_ready(daemon, 200, "ok\n")
+        self.assertEqual(daemon.admin("drain", "0").returncode, 0)
+        self.check_ready(daemon, 200, "ok\n")
+        self.assertEqual(daemon.admin("drain", "1", "--yes").returncode, 0)
+        self.check_ready(daemon, 503, "no device is ready: device 0 is draining, device 1 is draining\n")
+        self.assertEqual(daemon.admin("resume", "1").returncode, 0)
+        while "READY" not in daemon.device_states():
+            self.assertIsNone(daemon.process.poll())
+        self.check_ready(daemon, 200, "ok\n")
+
+    def test_a_daemon_without_a_device_says_so(self):
+        daemon = self.start("--recovery_wait=1h", "--longest_recovery_wait=1h",
+                            faults="kernel=*,code=507015,count=all")
+        while set(daemon.device_states()) != {"QUARANTINED"}:
+            self.assertIsNone(daemon.process.poll())
+        self.check_ready(daemon, 503, "no device is ready: device 0 is quarantined, device 1 is quarantined\n")
+
+    def test_a_daemon_that_ends_is_not_ready(self):
+        daemon = self.start("--drain_delay=1h")
+        daemon.process.send_signal(signal.SIGTERM)
+        daemon.wait_for("draining")
+        self.check_ready(daemon, 503, "the daemon is draining\n")
+        self.assertEqual(daemon.stop(signal.SIGINT), 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
