@@ -255,3 +255,26 @@ def test_the_table_of_operators_says_what_they_take():
     assert info.method == "kl_div_backward"
     assert info.inputs["self"] == ("float32", "float16", "bfloat16", "float64")
     assert info.output == "out"
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_out_where_the_dtype_follows_from_the_inputs(client, is_shared):
+    """SoftmaxBackward's result has the dtype of its inputs, and that cannot be asked for."""
+    y = np.full((2, 3), 0.5, "f4")
+    with client.create_region(1 << 16) as region:
+        empty = region.empty if is_shared else np.empty
+        out = empty((2, 3), np.float32)
+        assert client.softmax_backward(y, y, out=out) is out
+        np.testing.assert_allclose(out, np.full((2, 3), -0.125))
+        for wrong in (empty((3, 2), np.float32), empty((2, 3), np.int32)):
+            with pytest.raises(
+                ValueError, match=r"out is .*; the result is FLOAT \[2, 3\]"
+            ):
+                client.softmax_backward(y, y, out=wrong)
+
+
+def test_zeros_of_torch_without_memory(client):
+    torch = pytest.importorskip("torch")
+    zeros = torch._efficientzerotensor((2, 3))
+    result = client.l1_loss_backward(1, zeros, torch.ones(2, 3), reduction="sum")
+    torch.testing.assert_close(result, torch.full((2, 3), -1.0))

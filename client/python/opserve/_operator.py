@@ -43,11 +43,13 @@ class OutputInfo:
     Attributes:
         is_list: it is a list of tensors.
         is_masked: it may be left out (Parameters.outputs).
+        is_dtype_fixed: its dtype follows from the inputs, and cannot be asked for.
     """
 
     name: str
     is_list: bool = False
     is_masked: bool = False
+    is_dtype_fixed: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

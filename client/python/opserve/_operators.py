@@ -16232,7 +16232,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Acos": OperatorInfo(
         "Acos",
@@ -16318,10 +16318,10 @@ OPERATORS: dict[str, OperatorInfo] = {
         },
         {"epsilon": "float", "additional_output": "bool"},
         (
-            OutputInfo("y_out"),
-            OutputInfo("mean_out"),
-            OutputInfo("rstd_out"),
-            OutputInfo("x_out"),
+            OutputInfo("y_out", is_dtype_fixed=True),
+            OutputInfo("mean_out", is_dtype_fixed=True),
+            OutputInfo("rstd_out", is_dtype_fixed=True),
+            OutputInfo("x_out", is_dtype_fixed=True),
         ),
     ),
     "AddLayerNormGrad": OperatorInfo(
@@ -16337,7 +16337,11 @@ OPERATORS: dict[str, OperatorInfo] = {
             "dsum": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("dx_out"), OutputInfo("dgamma_out"), OutputInfo("dbeta_out")),
+        (
+            OutputInfo("dx_out", is_dtype_fixed=True),
+            OutputInfo("dgamma_out", is_dtype_fixed=True),
+            OutputInfo("dbeta_out", is_dtype_fixed=True),
+        ),
     ),
     "AddRmsNorm": OperatorInfo(
         "AddRmsNorm",
@@ -16349,9 +16353,9 @@ OPERATORS: dict[str, OperatorInfo] = {
         },
         {"epsilon": "float"},
         (
-            OutputInfo("y_out"),
-            OutputInfo("rstd_out"),
-            OutputInfo("x_out", is_masked=True),
+            OutputInfo("y_out", is_dtype_fixed=True),
+            OutputInfo("rstd_out", is_dtype_fixed=True),
+            OutputInfo("x_out", is_masked=True, is_dtype_fixed=True),
         ),
     ),
     "Addbmm": OperatorInfo(
@@ -16363,7 +16367,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "batch2": ("float32", "float16", "bfloat16"),
         },
         {"beta": "scalar", "alpha": "scalar", "cube_math_type": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Addcdiv": OperatorInfo(
         "Addcdiv",
@@ -16423,7 +16427,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "mat2": ("float32", "float16", "bfloat16"),
         },
         {"beta": "scalar", "alpha": "scalar", "cube_math_type": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Addmv": OperatorInfo(
         "Addmv",
@@ -16467,7 +16471,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"alpha": "scalar", "beta": "scalar", "cube_math_type": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Adds": OperatorInfo(
         "Adds",
@@ -16527,7 +16531,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dim": "ints", "keep_dim": "bool"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Amin": OperatorInfo(
         "Amin",
@@ -16547,7 +16551,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dim": "ints", "keep_dim": "bool"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "AmpUpdateScale": OperatorInfo(
         "AmpUpdateScale",
@@ -16558,7 +16562,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             "found_inf": ("float32", "float16", "bfloat16"),
         },
         {"growth_factor": "float", "backoff_factor": "float", "growth_interval": "int"},
-        (OutputInfo("updated_scale"), OutputInfo("updated_growth_tracker")),
+        (
+            OutputInfo("updated_scale", is_dtype_fixed=True),
+            OutputInfo("updated_growth_tracker", is_dtype_fixed=True),
+        ),
     ),
     "Any": OperatorInfo(
         "Any",
@@ -16578,7 +16585,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dim": "ints", "keepdim": "bool"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "ApplyAdamWV2": OperatorInfo(
         "ApplyAdamWV2",
@@ -16601,10 +16608,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             "maximize": "bool",
         },
         (
-            OutputInfo("var"),
-            OutputInfo("m"),
-            OutputInfo("v"),
-            OutputInfo("max_grad_norm"),
+            OutputInfo("var", is_dtype_fixed=True),
+            OutputInfo("m", is_dtype_fixed=True),
+            OutputInfo("v", is_dtype_fixed=True),
+            OutputInfo("max_grad_norm", is_dtype_fixed=True),
         ),
     ),
     "ApplyFusedEmaAdam": OperatorInfo(
@@ -16628,7 +16635,12 @@ OPERATORS: dict[str, OperatorInfo] = {
             "bias_correction": "bool",
             "weight_decay": "float",
         },
-        (OutputInfo("var"), OutputInfo("m"), OutputInfo("v"), OutputInfo("s")),
+        (
+            OutputInfo("var", is_dtype_fixed=True),
+            OutputInfo("m", is_dtype_fixed=True),
+            OutputInfo("v", is_dtype_fixed=True),
+            OutputInfo("s", is_dtype_fixed=True),
+        ),
     ),
     "Arange": OperatorInfo(
         "Arange",
@@ -16802,7 +16814,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "divisor_override": "int",
             "cube_math_type": "int",
         },
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "AvgPool2dBackward": OperatorInfo(
         "AvgPool2dBackward",
@@ -16820,7 +16832,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "divisor_override": "int",
             "cube_math_type": "int",
         },
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "Baddbmm": OperatorInfo(
         "Baddbmm",
@@ -16831,7 +16843,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "batch2": ("float32", "float16", "bfloat16"),
         },
         {"beta": "scalar", "alpha": "scalar", "cube_math_type": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "BatchMatMul": OperatorInfo(
         "BatchMatMul",
@@ -16841,7 +16853,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "mat2": ("float32", "float16", "bfloat16"),
         },
         {"cube_math_type": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "BatchNorm": OperatorInfo(
         "BatchNorm",
@@ -16855,11 +16867,11 @@ OPERATORS: dict[str, OperatorInfo] = {
         },
         {"training": "bool", "momentum": "float", "eps": "float"},
         (
-            OutputInfo("running_mean"),
-            OutputInfo("running_var"),
-            OutputInfo("output"),
-            OutputInfo("save_mean"),
-            OutputInfo("save_invstd"),
+            OutputInfo("running_mean", is_dtype_fixed=True),
+            OutputInfo("running_var", is_dtype_fixed=True),
+            OutputInfo("output", is_dtype_fixed=True),
+            OutputInfo("save_mean", is_dtype_fixed=True),
+            OutputInfo("save_invstd", is_dtype_fixed=True),
         ),
     ),
     "BatchNormBackward": OperatorInfo(
@@ -16876,9 +16888,9 @@ OPERATORS: dict[str, OperatorInfo] = {
         },
         {"training": "bool", "eps": "float"},
         (
-            OutputInfo("grad_input", is_masked=True),
-            OutputInfo("grad_weight", is_masked=True),
-            OutputInfo("grad_bias", is_masked=True),
+            OutputInfo("grad_input", is_masked=True, is_dtype_fixed=True),
+            OutputInfo("grad_weight", is_masked=True, is_dtype_fixed=True),
+            OutputInfo("grad_bias", is_masked=True, is_dtype_fixed=True),
         ),
     ),
     "BatchNormElemt": OperatorInfo(
@@ -16892,7 +16904,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "invstd": ("float32", "float16", "bfloat16"),
         },
         {"eps": "float"},
-        (OutputInfo("output"),),
+        (OutputInfo("output", is_dtype_fixed=True),),
     ),
     "BatchNormElemtBackward": OperatorInfo(
         "BatchNormElemtBackward",
@@ -16908,7 +16920,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "counter": ("float32", "float16", "int32"),
         },
         {},
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "BatchNormReduceBackward": OperatorInfo(
         "BatchNormReduceBackward",
@@ -16922,10 +16934,10 @@ OPERATORS: dict[str, OperatorInfo] = {
         },
         {"input_g": "bool", "weight_g": "bool", "bias_g": "bool"},
         (
-            OutputInfo("sum_dy", is_masked=True),
-            OutputInfo("sum_dy_xmu", is_masked=True),
-            OutputInfo("grad_weight", is_masked=True),
-            OutputInfo("grad_bias", is_masked=True),
+            OutputInfo("sum_dy", is_masked=True, is_dtype_fixed=True),
+            OutputInfo("sum_dy_xmu", is_masked=True, is_dtype_fixed=True),
+            OutputInfo("grad_weight", is_masked=True, is_dtype_fixed=True),
+            OutputInfo("grad_bias", is_masked=True, is_dtype_fixed=True),
         ),
     ),
     "BatchNormStats": OperatorInfo(
@@ -16935,7 +16947,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             "input": ("float32", "float16"),
         },
         {"eps": "float"},
-        (OutputInfo("mean"), OutputInfo("invstd")),
+        (
+            OutputInfo("mean", is_dtype_fixed=True),
+            OutputInfo("invstd", is_dtype_fixed=True),
+        ),
     ),
     "BinaryCrossEntropy": OperatorInfo(
         "BinaryCrossEntropy",
@@ -16946,7 +16961,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "weight": ("float32", "float16", "bfloat16"),
         },
         {"reduction": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "BinaryCrossEntropyBackward": OperatorInfo(
         "BinaryCrossEntropyBackward",
@@ -16958,7 +16973,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "weight": ("float32", "float16", "bfloat16"),
         },
         {"reduction": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "BinaryCrossEntropyWithLogits": OperatorInfo(
         "BinaryCrossEntropyWithLogits",
@@ -16970,7 +16985,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "pos_weight": ("float32", "float16", "bfloat16"),
         },
         {"reduction": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "BinaryCrossEntropyWithLogitsBackward": OperatorInfo(
         "BinaryCrossEntropyWithLogitsBackward",
@@ -16983,7 +16998,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "pos_weight": ("float32", "float16", "bfloat16"),
         },
         {"reduction": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "BinaryCrossEntropyWithLogitsTargetBackward": OperatorInfo(
         "BinaryCrossEntropyWithLogitsTargetBackward",
@@ -16996,7 +17011,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "pos_weight": ("float32", "float16", "bfloat16"),
         },
         {"reduction": "int"},
-        (OutputInfo("grad_target"),),
+        (OutputInfo("grad_target", is_dtype_fixed=True),),
     ),
     "BitwiseAndScalar": OperatorInfo(
         "BitwiseAndScalar",
@@ -17024,7 +17039,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("int8", "uint8", "int16", "int32", "int64", "bool"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "BitwiseOrScalar": OperatorInfo(
         "BitwiseOrScalar",
@@ -17082,7 +17097,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dtype": "dtype"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Cat": OperatorInfo(
         "Cat",
@@ -17112,7 +17127,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "float64"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Celu": OperatorInfo(
         "Celu",
@@ -17121,7 +17136,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"alpha": "scalar"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Clamp": OperatorInfo(
         "Clamp",
@@ -17301,7 +17316,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"pad": "ints", "value": "scalar"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Convolution": OperatorInfo(
         "Convolution",
@@ -17320,7 +17335,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "groups": "int",
             "cube_math_type": "int",
         },
-        (OutputInfo("output"),),
+        (OutputInfo("output", is_dtype_fixed=True),),
     ),
     "ConvolutionBackward": OperatorInfo(
         "ConvolutionBackward",
@@ -17341,9 +17356,9 @@ OPERATORS: dict[str, OperatorInfo] = {
             "cube_math_type": "int",
         },
         (
-            OutputInfo("grad_input", is_masked=True),
-            OutputInfo("grad_weight", is_masked=True),
-            OutputInfo("grad_bias", is_masked=True),
+            OutputInfo("grad_input", is_masked=True, is_dtype_fixed=True),
+            OutputInfo("grad_weight", is_masked=True, is_dtype_fixed=True),
+            OutputInfo("grad_bias", is_masked=True, is_dtype_fixed=True),
         ),
     ),
     "Cos": OperatorInfo(
@@ -17402,10 +17417,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             "return_zloss": "bool",
         },
         (
-            OutputInfo("loss_out"),
-            OutputInfo("log_prob_out"),
-            OutputInfo("zloss_out"),
-            OutputInfo("lse_for_zloss_out"),
+            OutputInfo("loss_out", is_dtype_fixed=True),
+            OutputInfo("log_prob_out", is_dtype_fixed=True),
+            OutputInfo("zloss_out", is_dtype_fixed=True),
+            OutputInfo("lse_for_zloss_out", is_dtype_fixed=True),
         ),
     ),
     "CrossEntropyLossGrad": OperatorInfo(
@@ -17425,7 +17440,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "label_smoothing": "float",
             "lse_square_scale_for_zloss": "float",
         },
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Cumprod": OperatorInfo(
         "Cumprod",
@@ -17444,7 +17459,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dim": "scalar", "dtype": "dtype"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Cumsum": OperatorInfo(
         "Cumsum",
@@ -17463,7 +17478,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dim": "int", "dtype": "dtype"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "CumsumV2": OperatorInfo(
         "CumsumV2",
@@ -17482,7 +17497,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dim": "int", "exclusive": "bool", "reverse": "bool"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "DeepNorm": OperatorInfo(
         "DeepNorm",
@@ -17494,7 +17509,11 @@ OPERATORS: dict[str, OperatorInfo] = {
             "gamma": ("float32", "float16", "bfloat16"),
         },
         {"alpha": "float", "epsilon": "float"},
-        (OutputInfo("mean_out"), OutputInfo("rstd_out"), OutputInfo("y_out")),
+        (
+            OutputInfo("mean_out", is_dtype_fixed=True),
+            OutputInfo("rstd_out", is_dtype_fixed=True),
+            OutputInfo("y_out", is_dtype_fixed=True),
+        ),
     ),
     "DeepNormGrad": OperatorInfo(
         "DeepNormGrad",
@@ -17509,10 +17528,10 @@ OPERATORS: dict[str, OperatorInfo] = {
         },
         {"alpha": "float"},
         (
-            OutputInfo("dx_out"),
-            OutputInfo("dgx_out"),
-            OutputInfo("dbeta_out"),
-            OutputInfo("dgamma_out"),
+            OutputInfo("dx_out", is_dtype_fixed=True),
+            OutputInfo("dgx_out", is_dtype_fixed=True),
+            OutputInfo("dbeta_out", is_dtype_fixed=True),
+            OutputInfo("dgamma_out", is_dtype_fixed=True),
         ),
     ),
     "Div": OperatorInfo(
@@ -17627,7 +17646,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "tensor": ("float32", "float16", "bfloat16", "int8", "uint8", "int32"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Dropout": OperatorInfo(
         "Dropout",
@@ -17636,7 +17655,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             "input": ("float32", "float16", "bfloat16"),
         },
         {"p": "float", "train": "bool", "seed": "int", "offset": "int"},
-        (OutputInfo("out"), OutputInfo("mask_out")),
+        (
+            OutputInfo("out", is_dtype_fixed=True),
+            OutputInfo("mask_out", is_dtype_fixed=True),
+        ),
     ),
     "DropoutBackward": OperatorInfo(
         "DropoutBackward",
@@ -17646,7 +17668,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "mask": ("uint8",),
         },
         {"scale": "float"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "DropoutDoMask": OperatorInfo(
         "DropoutDoMask",
@@ -17656,14 +17678,14 @@ OPERATORS: dict[str, OperatorInfo] = {
             "mask": ("uint8",),
         },
         {"prob": "float"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "DropoutGenMask": OperatorInfo(
         "DropoutGenMask",
         "dropout_gen_mask",
         {},
         {"shape": "ints", "prob": "float", "seed": "int", "offset": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Elu": OperatorInfo(
         "Elu",
@@ -17672,7 +17694,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"alpha": "scalar", "scale": "scalar", "input_scale": "scalar"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "EluBackward": OperatorInfo(
         "EluBackward",
@@ -17687,7 +17709,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "input_scale": "scalar",
             "is_result": "bool",
         },
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "Embedding": OperatorInfo(
         "Embedding",
@@ -17708,7 +17730,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "indices": ("int32", "int64"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "EmbeddingDenseBackward": OperatorInfo(
         "EmbeddingDenseBackward",
@@ -17718,7 +17740,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "indices": ("int8", "uint8", "int16", "int32", "int64"),
         },
         {"num_weights": "int", "padding_idx": "int", "scale_grad_by_freq": "bool"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "EqScalar": OperatorInfo(
         "EqScalar",
@@ -17835,7 +17857,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"size": "ints"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Expm1": OperatorInfo(
         "Expm1",
@@ -17871,7 +17893,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "FastGeluBackward": OperatorInfo(
         "FastGeluBackward",
@@ -17881,7 +17903,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "FastLayerNorm": OperatorInfo(
         "FastLayerNorm",
@@ -17893,7 +17915,7 @@ OPERATORS: dict[str, OperatorInfo] = {
         },
         {"normalized_shape": "ints", "eps": "float"},
         (
-            OutputInfo("out"),
+            OutputInfo("out", is_dtype_fixed=True),
             OutputInfo("mean_out", is_masked=True),
             OutputInfo("rstd_out", is_masked=True),
         ),
@@ -17916,7 +17938,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dims": "ints"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Floor": OperatorInfo(
         "Floor",
@@ -17935,7 +17957,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "FloorDivide": OperatorInfo(
         "FloorDivide",
@@ -18044,7 +18066,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "alpha": ("float32", "float16", "int32"),
         },
         {},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x1", "x2"),
     ),
     "ForeachAddListV2": OperatorInfo(
@@ -18055,7 +18077,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "x2": ("float32", "float16", "bfloat16", "int8", "uint8", "int16", "int32"),
         },
         {"alpha": "scalar"},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x1", "x2"),
     ),
     "ForeachAddScalar": OperatorInfo(
@@ -18066,7 +18088,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "scalar": ("float32", "float16", "int32"),
         },
         {},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x",),
     ),
     "ForeachAddScalarList": OperatorInfo(
@@ -18076,7 +18098,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "x": ("float32", "float16", "bfloat16", "int32"),
         },
         {"scalars": "floats"},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x",),
     ),
     "ForeachAddScalarV2": OperatorInfo(
@@ -18086,7 +18108,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "x": ("float32", "float16", "bfloat16", "int8", "uint8", "int16", "int32"),
         },
         {"scalar": "scalar"},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x",),
     ),
     "ForeachAddcdivScalar": OperatorInfo(
@@ -18099,7 +18121,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "scalar": ("float32", "float16"),
         },
         {},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x1", "x2", "x3"),
     ),
     "ForeachAddcdivScalarList": OperatorInfo(
@@ -18112,7 +18134,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "scalars": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x1", "x2", "x3"),
     ),
     "ForeachAddcdivScalarV2": OperatorInfo(
@@ -18124,7 +18146,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "x3": ("float32", "float16", "bfloat16"),
         },
         {"scalar": "scalar"},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x1", "x2", "x3"),
     ),
     "ForeachAddcmulScalar": OperatorInfo(
@@ -18137,7 +18159,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "scalar": ("float32", "float16", "int32"),
         },
         {},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x1", "x2", "x3"),
     ),
     "ForeachAddcmulScalarV2": OperatorInfo(
@@ -18149,7 +18171,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "x3": ("float32", "float16", "bfloat16", "int32"),
         },
         {"scalar": "scalar"},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x1", "x2", "x3"),
     ),
     "ForeachCopy": OperatorInfo(
@@ -18181,7 +18203,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "scalar": ("float32", "float16"),
         },
         {},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x",),
     ),
     "ForeachLerpScalar": OperatorInfo(
@@ -18192,7 +18214,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "x2": ("float32", "float16", "bfloat16"),
         },
         {"weight": "scalar"},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x1", "x2"),
     ),
     "ForeachMaximumList": OperatorInfo(
@@ -18203,7 +18225,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "x2": ("float32", "float16", "bfloat16", "int32"),
         },
         {},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x1", "x2"),
     ),
     "ForeachMulList": OperatorInfo(
@@ -18214,7 +18236,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "x2": ("float32", "float16", "bfloat16", "int8", "uint8", "int16", "int32"),
         },
         {},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x1", "x2"),
     ),
     "ForeachMulScalar": OperatorInfo(
@@ -18225,7 +18247,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "scalar": ("float32", "float16", "int32"),
         },
         {},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x",),
     ),
     "ForeachMulScalarList": OperatorInfo(
@@ -18235,7 +18257,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "x": ("float32", "float16", "bfloat16", "int32"),
         },
         {"scalars": "floats"},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x",),
     ),
     "ForeachMulScalarV2": OperatorInfo(
@@ -18245,7 +18267,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "x": ("float32", "float16", "bfloat16", "int32"),
         },
         {"scalar": "scalar"},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x",),
     ),
     "ForeachNeg": OperatorInfo(
@@ -18255,7 +18277,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "x": ("float32", "float16", "bfloat16", "int8", "uint8", "int16", "int32"),
         },
         {},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x",),
     ),
     "ForeachNonFiniteCheckAndUnscale": OperatorInfo(
@@ -18267,7 +18289,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             "inv_scale": ("float32",),
         },
         {},
-        (OutputInfo("scaled_grads", is_list=True), OutputInfo("found_inf")),
+        (
+            OutputInfo("scaled_grads", is_list=True, is_dtype_fixed=True),
+            OutputInfo("found_inf", is_dtype_fixed=True),
+        ),
         ("scaled_grads",),
     ),
     "ForeachNorm": OperatorInfo(
@@ -18277,7 +18302,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "x": ("float32", "float16", "bfloat16"),
         },
         {"scalar": "scalar"},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x",),
     ),
     "ForeachPowScalar": OperatorInfo(
@@ -18288,7 +18313,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "scalar": ("float32", "float16", "int32"),
         },
         {},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x",),
     ),
     "ForeachReciprocal": OperatorInfo(
@@ -18298,7 +18323,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "x": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x",),
     ),
     "ForeachSqrt": OperatorInfo(
@@ -18308,7 +18333,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "x": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
         ("x",),
     ),
     "ForeachZeroInplace": OperatorInfo(
@@ -18318,7 +18343,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "x": ("float32", "float16", "bfloat16", "int16", "int32"),
         },
         {},
-        (OutputInfo("x", is_list=True),),
+        (OutputInfo("x", is_list=True, is_dtype_fixed=True),),
         ("x",),
     ),
     "Frac": OperatorInfo(
@@ -18328,7 +18353,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "float64"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "FusedAdamw": OperatorInfo(
         "FusedAdamw",
@@ -18353,10 +18378,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             "maximize": "bool",
         },
         (
-            OutputInfo("params", is_list=True),
-            OutputInfo("exp_avgs", is_list=True),
-            OutputInfo("exp_avg_sqs", is_list=True),
-            OutputInfo("max_exp_avg_sqs", is_list=True),
+            OutputInfo("params", is_list=True, is_dtype_fixed=True),
+            OutputInfo("exp_avgs", is_list=True, is_dtype_fixed=True),
+            OutputInfo("exp_avg_sqs", is_list=True, is_dtype_fixed=True),
+            OutputInfo("max_exp_avg_sqs", is_list=True, is_dtype_fixed=True),
         ),
         (
             "params",
@@ -18386,9 +18411,9 @@ OPERATORS: dict[str, OperatorInfo] = {
             "is_first_step": "bool",
         },
         (
-            OutputInfo("params", is_list=True),
-            OutputInfo("grads", is_list=True),
-            OutputInfo("momentum_buffers", is_list=True),
+            OutputInfo("params", is_list=True, is_dtype_fixed=True),
+            OutputInfo("grads", is_list=True, is_dtype_fixed=True),
+            OutputInfo("momentum_buffers", is_list=True, is_dtype_fixed=True),
         ),
         ("params", "grads", "momentum_buffers"),
     ),
@@ -18411,7 +18436,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "index": ("int32", "int64"),
         },
         {"dim": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "GatherNd": OperatorInfo(
         "GatherNd",
@@ -18430,7 +18455,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "indices": ("int32", "int64"),
         },
         {"negative_index_support": "bool"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "GatherV2": OperatorInfo(
         "GatherV2",
@@ -18451,7 +18476,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "index": ("int32", "int64"),
         },
         {"dim": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "GeGlu": OperatorInfo(
         "GeGlu",
@@ -18460,7 +18485,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"dim": "int", "approximate": "int"},
-        (OutputInfo("out"), OutputInfo("out_gelu")),
+        (
+            OutputInfo("out", is_dtype_fixed=True),
+            OutputInfo("out_gelu", is_dtype_fixed=True),
+        ),
     ),
     "GeGluBackward": OperatorInfo(
         "GeGluBackward",
@@ -18471,7 +18499,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "gelu": ("float32", "float16", "bfloat16"),
         },
         {"dim": "int", "approximate": "int"},
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "GeScalar": OperatorInfo(
         "GeScalar",
@@ -18532,7 +18560,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "GeluBackward": OperatorInfo(
         "GeluBackward",
@@ -18542,7 +18570,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "GeluBackwardV2": OperatorInfo(
         "GeluBackwardV2",
@@ -18552,7 +18580,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"approximate": "text"},
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "GeluV2": OperatorInfo(
         "GeluV2",
@@ -18561,7 +18589,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "x": ("float32", "float16", "bfloat16"),
         },
         {"approximate": "int"},
-        (OutputInfo("y"),),
+        (OutputInfo("y", is_dtype_fixed=True),),
     ),
     "Gemm": OperatorInfo(
         "Gemm",
@@ -18578,7 +18606,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "trans_b": "int",
             "cube_math_type": "int",
         },
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Ger": OperatorInfo(
         "Ger",
@@ -18610,7 +18638,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Glu": OperatorInfo(
         "Glu",
@@ -18619,7 +18647,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "float64"),
         },
         {"dim": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "GluBackward": OperatorInfo(
         "GluBackward",
@@ -18629,7 +18657,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "float64"),
         },
         {"dim": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "GroupNorm": OperatorInfo(
         "GroupNorm",
@@ -18640,7 +18668,11 @@ OPERATORS: dict[str, OperatorInfo] = {
             "beta": ("float32", "float16", "bfloat16"),
         },
         {"n": "int", "c": "int", "hxw": "int", "group": "int", "eps": "float"},
-        (OutputInfo("out"), OutputInfo("mean_out"), OutputInfo("rstd_out")),
+        (
+            OutputInfo("out", is_dtype_fixed=True),
+            OutputInfo("mean_out", is_dtype_fixed=True),
+            OutputInfo("rstd_out", is_dtype_fixed=True),
+        ),
     ),
     "GroupNormBackward": OperatorInfo(
         "GroupNormBackward",
@@ -18654,9 +18686,9 @@ OPERATORS: dict[str, OperatorInfo] = {
         },
         {"n": "int", "c": "int", "hxw": "int", "group": "int"},
         (
-            OutputInfo("grad_input", is_masked=True),
-            OutputInfo("grad_gamma_out", is_masked=True),
-            OutputInfo("grad_beta_out", is_masked=True),
+            OutputInfo("grad_input", is_masked=True, is_dtype_fixed=True),
+            OutputInfo("grad_gamma_out", is_masked=True, is_dtype_fixed=True),
+            OutputInfo("grad_beta_out", is_masked=True, is_dtype_fixed=True),
         ),
     ),
     "GtScalar": OperatorInfo(
@@ -18718,7 +18750,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"lambd": "scalar"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "HardshrinkBackward": OperatorInfo(
         "HardshrinkBackward",
@@ -18728,7 +18760,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"lambd": "scalar"},
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "Hardsigmoid": OperatorInfo(
         "Hardsigmoid",
@@ -18737,7 +18769,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "int32"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "HardsigmoidBackward": OperatorInfo(
         "HardsigmoidBackward",
@@ -18747,7 +18779,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Hardswish": OperatorInfo(
         "Hardswish",
@@ -18756,7 +18788,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "HardswishBackward": OperatorInfo(
         "HardswishBackward",
@@ -18766,7 +18798,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "HardswishBackwardV2": OperatorInfo(
         "HardswishBackwardV2",
@@ -18776,7 +18808,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Hardtanh": OperatorInfo(
         "Hardtanh",
@@ -18795,7 +18827,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"clip_value_min": "scalar", "clip_value_max": "scalar"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "HardtanhBackward": OperatorInfo(
         "HardtanhBackward",
@@ -18805,7 +18837,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"min": "scalar", "max": "scalar"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Index": OperatorInfo(
         "Index",
@@ -18826,7 +18858,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "indices": ("int32", "int64"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
         ("indices",),
     ),
     "IndexAdd": OperatorInfo(
@@ -18860,7 +18892,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dim": "int", "alpha": "scalar"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "IndexPutImpl": OperatorInfo(
         "IndexPutImpl",
@@ -18893,7 +18925,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"accumulate": "bool", "unsafe": "bool"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
         ("indices",),
     ),
     "IndexSelect": OperatorInfo(
@@ -18915,7 +18947,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "index": ("int32", "int64"),
         },
         {"dim": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "InplaceAdd": OperatorInfo(
         "InplaceAdd",
@@ -18947,7 +18979,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"alpha": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceAddcdiv": OperatorInfo(
         "InplaceAddcdiv",
@@ -18958,7 +18990,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "tensor2": ("float32", "float16", "bfloat16", "float64", "int64"),
         },
         {"value": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceAddcmul": OperatorInfo(
         "InplaceAddcmul",
@@ -18996,7 +19028,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"value": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceAddmm": OperatorInfo(
         "InplaceAddmm",
@@ -19007,7 +19039,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "mat2": ("float32", "float16", "bfloat16"),
         },
         {"beta": "scalar", "alpha": "scalar", "cube_math_type": "int"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceAdds": OperatorInfo(
         "InplaceAdds",
@@ -19027,7 +19059,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"other": "scalar", "alpha": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceBaddbmm": OperatorInfo(
         "InplaceBaddbmm",
@@ -19038,7 +19070,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "batch2": ("float32", "float16", "bfloat16"),
         },
         {"beta": "scalar", "alpha": "scalar", "cube_math_type": "int"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceCeil": OperatorInfo(
         "InplaceCeil",
@@ -19047,7 +19079,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "float64"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceCelu": OperatorInfo(
         "InplaceCelu",
@@ -19056,7 +19088,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"alpha": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceClampMax": OperatorInfo(
         "InplaceClampMax",
@@ -19075,7 +19107,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"clip_value_max": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceClampMaxTensor": OperatorInfo(
         "InplaceClampMaxTensor",
@@ -19105,7 +19137,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceClampMinTensor": OperatorInfo(
         "InplaceClampMinTensor",
@@ -19135,7 +19167,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceCopy": OperatorInfo(
         "InplaceCopy",
@@ -19167,7 +19199,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceCos": OperatorInfo(
         "InplaceCos",
@@ -19176,7 +19208,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceDiv": OperatorInfo(
         "InplaceDiv",
@@ -19208,7 +19240,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceDivMod": OperatorInfo(
         "InplaceDivMod",
@@ -19240,7 +19272,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"mode": "int"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceDivMods": OperatorInfo(
         "InplaceDivMods",
@@ -19260,7 +19292,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"other": "scalar", "mode": "int"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceDivs": OperatorInfo(
         "InplaceDivs",
@@ -19280,7 +19312,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"other": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceElu": OperatorInfo(
         "InplaceElu",
@@ -19289,7 +19321,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"alpha": "scalar", "scale": "scalar", "input_scale": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceEqScalar": OperatorInfo(
         "InplaceEqScalar",
@@ -19309,7 +19341,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"other": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceEqTensor": OperatorInfo(
         "InplaceEqTensor",
@@ -19341,7 +19373,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceErf": OperatorInfo(
         "InplaceErf",
@@ -19350,7 +19382,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceExp": OperatorInfo(
         "InplaceExp",
@@ -19359,7 +19391,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceFillScalar": OperatorInfo(
         "InplaceFillScalar",
@@ -19379,7 +19411,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"value": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceFillTensor": OperatorInfo(
         "InplaceFillTensor",
@@ -19411,7 +19443,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceFloor": OperatorInfo(
         "InplaceFloor",
@@ -19420,7 +19452,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "float64"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceGeScalar": OperatorInfo(
         "InplaceGeScalar",
@@ -19440,7 +19472,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"other": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceGeTensor": OperatorInfo(
         "InplaceGeTensor",
@@ -19472,7 +19504,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceGtScalar": OperatorInfo(
         "InplaceGtScalar",
@@ -19492,7 +19524,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"other": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceGtTensor": OperatorInfo(
         "InplaceGtTensor",
@@ -19524,7 +19556,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceHardsigmoid": OperatorInfo(
         "InplaceHardsigmoid",
@@ -19533,7 +19565,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "int32"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceHardswish": OperatorInfo(
         "InplaceHardswish",
@@ -19542,7 +19574,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceHardtanh": OperatorInfo(
         "InplaceHardtanh",
@@ -19561,7 +19593,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"clip_value_min": "scalar", "clip_value_max": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceLeScalar": OperatorInfo(
         "InplaceLeScalar",
@@ -19581,7 +19613,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"other": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceLeTensor": OperatorInfo(
         "InplaceLeTensor",
@@ -19613,7 +19645,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceLeakyRelu": OperatorInfo(
         "InplaceLeakyRelu",
@@ -19622,7 +19654,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "float64"),
         },
         {"negative_slope": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceLerp": OperatorInfo(
         "InplaceLerp",
@@ -19633,7 +19665,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "weight": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceLerps": OperatorInfo(
         "InplaceLerps",
@@ -19643,7 +19675,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "end": ("float32", "float16", "bfloat16"),
         },
         {"weight": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceLog": OperatorInfo(
         "InplaceLog",
@@ -19652,7 +19684,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceLogicalAnd": OperatorInfo(
         "InplaceLogicalAnd",
@@ -19684,7 +19716,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceLogicalNot": OperatorInfo(
         "InplaceLogicalNot",
@@ -19704,7 +19736,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceLogicalOr": OperatorInfo(
         "InplaceLogicalOr",
@@ -19736,7 +19768,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceLtScalar": OperatorInfo(
         "InplaceLtScalar",
@@ -19756,7 +19788,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"other": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceLtTensor": OperatorInfo(
         "InplaceLtTensor",
@@ -19788,7 +19820,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceMaskedFillScalar": OperatorInfo(
         "InplaceMaskedFillScalar",
@@ -19806,7 +19838,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "mask": ("bool",),
         },
         {"value": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceMaskedFillTensor": OperatorInfo(
         "InplaceMaskedFillTensor",
@@ -19833,7 +19865,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceMaskedScatter": OperatorInfo(
         "InplaceMaskedScatter",
@@ -19866,7 +19898,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceMish": OperatorInfo(
         "InplaceMish",
@@ -19875,7 +19907,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceMul": OperatorInfo(
         "InplaceMul",
@@ -19907,7 +19939,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceMuls": OperatorInfo(
         "InplaceMuls",
@@ -19927,7 +19959,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"other": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceNeScalar": OperatorInfo(
         "InplaceNeScalar",
@@ -19947,7 +19979,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"other": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceNeTensor": OperatorInfo(
         "InplaceNeTensor",
@@ -19979,7 +20011,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceNeg": OperatorInfo(
         "InplaceNeg",
@@ -19988,7 +20020,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "float64"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceOne": OperatorInfo(
         "InplaceOne",
@@ -20008,7 +20040,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplacePowTensorScalar": OperatorInfo(
         "InplacePowTensorScalar",
@@ -20028,7 +20060,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"exponent": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplacePowTensorTensor": OperatorInfo(
         "InplacePowTensorTensor",
@@ -20060,7 +20092,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceReciprocal": OperatorInfo(
         "InplaceReciprocal",
@@ -20069,7 +20101,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceRelu": OperatorInfo(
         "InplaceRelu",
@@ -20086,7 +20118,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceRound": OperatorInfo(
         "InplaceRound",
@@ -20095,7 +20127,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "float64"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceRsqrt": OperatorInfo(
         "InplaceRsqrt",
@@ -20104,7 +20136,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceScatter": OperatorInfo(
         "InplaceScatter",
@@ -20137,7 +20169,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dim": "int", "reduce": "int"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceScatterUpdate": OperatorInfo(
         "InplaceScatterUpdate",
@@ -20148,7 +20180,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "updates": ("float32", "float16", "bfloat16", "int8", "uint8", "int32"),
         },
         {"axis": "int"},
-        (OutputInfo("data"),),
+        (OutputInfo("data", is_dtype_fixed=True),),
     ),
     "InplaceScatterValue": OperatorInfo(
         "InplaceScatterValue",
@@ -20169,7 +20201,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "index": ("int32", "int64"),
         },
         {"dim": "int", "value": "scalar", "reduce": "int"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceSelu": OperatorInfo(
         "InplaceSelu",
@@ -20178,7 +20210,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "int8", "int32"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceSigmoid": OperatorInfo(
         "InplaceSigmoid",
@@ -20187,7 +20219,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceSin": OperatorInfo(
         "InplaceSin",
@@ -20196,7 +20228,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceSqrt": OperatorInfo(
         "InplaceSqrt",
@@ -20205,7 +20237,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceSub": OperatorInfo(
         "InplaceSub",
@@ -20237,7 +20269,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"alpha": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceSubs": OperatorInfo(
         "InplaceSubs",
@@ -20257,7 +20289,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"other": "scalar", "alpha": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceTanh": OperatorInfo(
         "InplaceTanh",
@@ -20266,7 +20298,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceThreshold": OperatorInfo(
         "InplaceThreshold",
@@ -20284,7 +20316,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"threshold": "scalar", "value": "scalar"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceTril": OperatorInfo(
         "InplaceTril",
@@ -20304,7 +20336,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"diagonal": "int"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceTriu": OperatorInfo(
         "InplaceTriu",
@@ -20324,7 +20356,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"diagonal": "int"},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceTrunc": OperatorInfo(
         "InplaceTrunc",
@@ -20333,7 +20365,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "InplaceZero": OperatorInfo(
         "InplaceZero",
@@ -20353,7 +20385,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "IsFinite": OperatorInfo(
         "IsFinite",
@@ -20373,7 +20405,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "IsInf": OperatorInfo(
         "IsInf",
@@ -20393,7 +20425,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "IsNegInf": OperatorInfo(
         "IsNegInf",
@@ -20413,7 +20445,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "IsPosInf": OperatorInfo(
         "IsPosInf",
@@ -20433,7 +20465,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "KlDiv": OperatorInfo(
         "KlDiv",
@@ -20443,7 +20475,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "target": ("float32", "float16", "bfloat16"),
         },
         {"reduction": "int", "log_target": "bool"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "KlDivBackward": OperatorInfo(
         "KlDivBackward",
@@ -20475,7 +20507,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "target": ("float32", "float16", "bfloat16", "int64"),
         },
         {"reduction": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "L1LossBackward": OperatorInfo(
         "L1LossBackward",
@@ -20498,7 +20530,7 @@ OPERATORS: dict[str, OperatorInfo] = {
         },
         {"normalized_shape": "ints", "eps": "float"},
         (
-            OutputInfo("out"),
+            OutputInfo("out", is_dtype_fixed=True),
             OutputInfo("mean_out", is_masked=True),
             OutputInfo("rstd_out", is_masked=True),
         ),
@@ -20516,9 +20548,9 @@ OPERATORS: dict[str, OperatorInfo] = {
         },
         {"normalized_shape": "ints"},
         (
-            OutputInfo("grad_input_out", is_masked=True),
-            OutputInfo("grad_weight_out", is_masked=True),
-            OutputInfo("grad_bias_out", is_masked=True),
+            OutputInfo("grad_input_out", is_masked=True, is_dtype_fixed=True),
+            OutputInfo("grad_weight_out", is_masked=True, is_dtype_fixed=True),
+            OutputInfo("grad_bias_out", is_masked=True, is_dtype_fixed=True),
         ),
     ),
     "LayerNormWithImplMode": OperatorInfo(
@@ -20531,7 +20563,7 @@ OPERATORS: dict[str, OperatorInfo] = {
         },
         {"normalized_shape": "ints", "eps": "float", "impl_mode": "int"},
         (
-            OutputInfo("out"),
+            OutputInfo("out", is_dtype_fixed=True),
             OutputInfo("mean_out", is_masked=True),
             OutputInfo("rstd_out", is_masked=True),
         ),
@@ -20595,7 +20627,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "float64"),
         },
         {"negative_slope": "scalar"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "LeakyReluBackward": OperatorInfo(
         "LeakyReluBackward",
@@ -20605,7 +20637,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "float64"),
         },
         {"negative_slope": "scalar", "self_is_result": "bool"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Lerp": OperatorInfo(
         "Lerp",
@@ -20616,7 +20648,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "weight": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Lerps": OperatorInfo(
         "Lerps",
@@ -20635,7 +20667,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"ord": "scalar", "dims": "ints", "keep_dims": "bool", "dtype": "dtype"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Linspace": OperatorInfo(
         "Linspace",
@@ -20731,7 +20763,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "LogSigmoidBackward": OperatorInfo(
         "LogSigmoidBackward",
@@ -20742,7 +20774,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "buffer": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "LogSigmoidForward": OperatorInfo(
         "LogSigmoidForward",
@@ -20751,7 +20783,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("out"), OutputInfo("buffer")),
+        (
+            OutputInfo("out", is_dtype_fixed=True),
+            OutputInfo("buffer", is_dtype_fixed=True),
+        ),
     ),
     "LogSoftmax": OperatorInfo(
         "LogSoftmax",
@@ -20760,7 +20795,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "float64"),
         },
         {"dim": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "LogSoftmaxBackward": OperatorInfo(
         "LogSoftmaxBackward",
@@ -20914,7 +20949,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "input": ("float32", "float16", "bfloat16"),
         },
         {"eps": "float"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "LogitGrad": OperatorInfo(
         "LogitGrad",
@@ -20924,7 +20959,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "dy": ("float32", "float16", "bfloat16"),
         },
         {"eps": "float"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "LtScalar": OperatorInfo(
         "LtScalar",
@@ -20986,7 +21021,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "mat2": ("float32", "float16", "bfloat16"),
         },
         {"cube_math_type": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Max": OperatorInfo(
         "Max",
@@ -21006,7 +21041,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "MaxDim": OperatorInfo(
         "MaxDim",
@@ -21015,7 +21050,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "int64", "bool"),
         },
         {"dim": "int", "keepdim": "bool"},
-        (OutputInfo("out"), OutputInfo("indices")),
+        (OutputInfo("out", is_dtype_fixed=True), OutputInfo("indices")),
     ),
     "MaxPool2dWithIndices": OperatorInfo(
         "MaxPool2dWithIndices",
@@ -21030,7 +21065,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "dilation": "ints",
             "ceil_mode": "bool",
         },
-        (OutputInfo("out"), OutputInfo("indices")),
+        (OutputInfo("out", is_dtype_fixed=True), OutputInfo("indices")),
     ),
     "MaxPool2dWithIndicesBackward": OperatorInfo(
         "MaxPool2dWithIndicesBackward",
@@ -21047,7 +21082,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "dilation": "ints",
             "ceil_mode": "bool",
         },
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "Maximum": OperatorInfo(
         "Maximum",
@@ -21098,7 +21133,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dim": "ints", "keep_dim": "bool", "dtype": "dtype"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "MeanV2": OperatorInfo(
         "MeanV2",
@@ -21117,7 +21152,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dim": "ints", "keep_dim": "bool", "noop_with_empty_axes": "bool"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Min": OperatorInfo(
         "Min",
@@ -21137,7 +21172,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "MinDim": OperatorInfo(
         "MinDim",
@@ -21146,7 +21181,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "int64", "bool"),
         },
         {"dim": "int", "keepdim": "bool"},
-        (OutputInfo("out"), OutputInfo("indices")),
+        (
+            OutputInfo("out", is_dtype_fixed=True),
+            OutputInfo("indices", is_dtype_fixed=True),
+        ),
     ),
     "Minimum": OperatorInfo(
         "Minimum",
@@ -21187,7 +21225,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "MishBackward": OperatorInfo(
         "MishBackward",
@@ -21197,7 +21235,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "Mm": OperatorInfo(
         "Mm",
@@ -21207,7 +21245,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "mat2": ("float32", "float16", "bfloat16"),
         },
         {"cube_math_type": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "MseLoss": OperatorInfo(
         "MseLoss",
@@ -21217,7 +21255,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "target": ("float32", "float16", "bfloat16"),
         },
         {"reduction": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "MseLossBackward": OperatorInfo(
         "MseLossBackward",
@@ -21290,7 +21328,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             "target": ("int32", "int64"),
         },
         {"reduction": "int"},
-        (OutputInfo("out"), OutputInfo("is_target")),
+        (
+            OutputInfo("out", is_dtype_fixed=True),
+            OutputInfo("is_target", is_dtype_fixed=True),
+        ),
     ),
     "Mv": OperatorInfo(
         "Mv",
@@ -21300,7 +21341,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "vec": ("float32", "float16", "bfloat16"),
         },
         {"cube_math_type": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "NanToNum": OperatorInfo(
         "NanToNum",
@@ -21319,7 +21360,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"nan": "float", "posinf": "float", "neginf": "float"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "NeScalar": OperatorInfo(
         "NeScalar",
@@ -21388,7 +21429,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "NllLoss": OperatorInfo(
         "NllLoss",
@@ -21399,7 +21440,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             "weight": ("float32", "float16", "bfloat16"),
         },
         {"reduction": "int", "ignore_index": "int"},
-        (OutputInfo("out"), OutputInfo("total_weight_out")),
+        (
+            OutputInfo("out", is_dtype_fixed=True),
+            OutputInfo("total_weight_out", is_dtype_fixed=True),
+        ),
     ),
     "NllLoss2d": OperatorInfo(
         "NllLoss2d",
@@ -21410,7 +21454,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             "weight": ("float32", "float16", "bfloat16"),
         },
         {"reduction": "int", "ignore_index": "int"},
-        (OutputInfo("out"), OutputInfo("total_weight_out")),
+        (
+            OutputInfo("out", is_dtype_fixed=True),
+            OutputInfo("total_weight_out", is_dtype_fixed=True),
+        ),
     ),
     "NllLoss2dBackward": OperatorInfo(
         "NllLoss2dBackward",
@@ -21423,7 +21470,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "total_weight": ("float32", "float16", "bfloat16"),
         },
         {"reduction": "int", "ignore_index": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "NllLossBackward": OperatorInfo(
         "NllLossBackward",
@@ -21436,7 +21483,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "total_weight": ("float32", "float16", "bfloat16"),
         },
         {"reduction": "int", "ignore_index": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Norm": OperatorInfo(
         "Norm",
@@ -21445,7 +21492,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"p_scalar": "scalar", "dim": "ints", "keepdim": "bool"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "OneHot": OperatorInfo(
         "OneHot",
@@ -21456,7 +21503,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "off_value": ("float32", "float16", "int8", "uint8", "int32", "int64"),
         },
         {"num_classes": "int", "axis": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Permute": OperatorInfo(
         "Permute",
@@ -21476,7 +21523,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dims": "ints"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "PowScalarTensor": OperatorInfo(
         "PowScalarTensor",
@@ -21557,7 +21604,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "weight": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "PreluBackward": OperatorInfo(
         "PreluBackward",
@@ -21568,7 +21615,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             "weight": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("grad_input"), OutputInfo("grad_weight")),
+        (
+            OutputInfo("grad_input", is_dtype_fixed=True),
+            OutputInfo("grad_weight", is_dtype_fixed=True),
+        ),
     ),
     "Prod": OperatorInfo(
         "Prod",
@@ -21588,7 +21638,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dtype": "dtype"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "ProdDim": OperatorInfo(
         "ProdDim",
@@ -21608,7 +21658,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dim": "int", "keep_dim": "bool", "dtype": "dtype"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Reciprocal": OperatorInfo(
         "Reciprocal",
@@ -21647,7 +21697,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dim": "ints", "keep_dim": "bool", "dtype": "dtype"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "ReduceSum": OperatorInfo(
         "ReduceSum",
@@ -21667,7 +21717,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dims": "ints", "keep_dims": "bool", "dtype": "dtype"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Relu": OperatorInfo(
         "Relu",
@@ -21684,7 +21734,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "RemainderScalarTensor": OperatorInfo(
         "RemainderScalarTensor",
@@ -21761,7 +21811,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"p": "scalar", "dim": "int", "max_norm": "scalar"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Repeat": OperatorInfo(
         "Repeat",
@@ -21781,7 +21831,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"repeats": "ints"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "RmsNorm": OperatorInfo(
         "RmsNorm",
@@ -21791,7 +21841,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             "gamma": ("float32", "float16", "bfloat16"),
         },
         {"epsilon": "float"},
-        (OutputInfo("y_out"), OutputInfo("rstd_out")),
+        (
+            OutputInfo("y_out", is_dtype_fixed=True),
+            OutputInfo("rstd_out", is_dtype_fixed=True),
+        ),
     ),
     "RmsNormGrad": OperatorInfo(
         "RmsNormGrad",
@@ -21803,7 +21856,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             "gamma": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("dx_out"), OutputInfo("dgamma_out")),
+        (
+            OutputInfo("dx_out", is_dtype_fixed=True),
+            OutputInfo("dgamma_out", is_dtype_fixed=True),
+        ),
     ),
     "Roll": OperatorInfo(
         "Roll",
@@ -21821,7 +21877,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"shifts": "ints", "dims": "ints"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Round": OperatorInfo(
         "Round",
@@ -21830,7 +21886,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "float64", "int32", "int64"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Rsqrt": OperatorInfo(
         "Rsqrt",
@@ -21942,7 +21998,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "mask": ("bool",),
         },
         {"scale": "float", "fixed_triu_mask": "bool"},
-        (OutputInfo("y"),),
+        (OutputInfo("y", is_dtype_fixed=True),),
     ),
     "ScaledMaskedSoftmaxBackward": OperatorInfo(
         "ScaledMaskedSoftmaxBackward",
@@ -21953,7 +22009,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "mask": ("bool",),
         },
         {"scale": "float", "fix_triu_mask": "bool"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Scatter": OperatorInfo(
         "Scatter",
@@ -21986,7 +22042,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dim": "int", "reduce": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "ScatterAdd": OperatorInfo(
         "ScatterAdd",
@@ -22019,7 +22075,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dim": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "ScatterNdUpdate": OperatorInfo(
         "ScatterNdUpdate",
@@ -22030,7 +22086,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "updates": ("float32", "float16", "bfloat16", "int8", "int64", "bool"),
         },
         {},
-        (OutputInfo("self"),),
+        (OutputInfo("self", is_dtype_fixed=True),),
     ),
     "ScatterValue": OperatorInfo(
         "ScatterValue",
@@ -22051,7 +22107,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "index": ("int32", "int64"),
         },
         {"dim": "int", "value": "scalar", "reduce": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Selu": OperatorInfo(
         "Selu",
@@ -22060,7 +22116,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "int8", "int32"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "SeluBackward": OperatorInfo(
         "SeluBackward",
@@ -22070,7 +22126,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "result": ("float32", "float16", "bfloat16", "int8", "int32"),
         },
         {},
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "Sigmoid": OperatorInfo(
         "Sigmoid",
@@ -22099,7 +22155,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "output": ("float32", "float16", "bfloat16", "float64"),
         },
         {},
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "Sign": OperatorInfo(
         "Sign",
@@ -22116,7 +22172,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {},
-        (OutputInfo("result"),),
+        (OutputInfo("result", is_dtype_fixed=True),),
     ),
     "Silu": OperatorInfo(
         "Silu",
@@ -22125,7 +22181,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "SiluBackward": OperatorInfo(
         "SiluBackward",
@@ -22135,7 +22191,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "Sin": OperatorInfo(
         "Sin",
@@ -22193,7 +22249,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"dim": "int", "start": "int", "end": "int", "step": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "SmoothL1Loss": OperatorInfo(
         "SmoothL1Loss",
@@ -22203,7 +22259,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "target": ("float32", "float16", "bfloat16"),
         },
         {"reduction": "int", "beta": "float"},
-        (OutputInfo("result"),),
+        (OutputInfo("result", is_dtype_fixed=True),),
     ),
     "SmoothL1LossBackward": OperatorInfo(
         "SmoothL1LossBackward",
@@ -22214,7 +22270,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "target": ("float32", "float16", "bfloat16"),
         },
         {"reduction": "int", "beta": "float"},
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "SoftMarginLoss": OperatorInfo(
         "SoftMarginLoss",
@@ -22224,7 +22280,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "target": ("float32", "float16", "bfloat16"),
         },
         {"reduction": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "SoftMarginLossBackward": OperatorInfo(
         "SoftMarginLossBackward",
@@ -22235,7 +22291,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "target": ("float32", "float16", "bfloat16"),
         },
         {"reduction": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Softmax": OperatorInfo(
         "Softmax",
@@ -22244,7 +22300,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "float64"),
         },
         {"dim": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "SoftmaxBackward": OperatorInfo(
         "SoftmaxBackward",
@@ -22254,7 +22310,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "output": ("float32", "float16", "bfloat16"),
         },
         {"dim": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "SoftmaxCrossEntropyWithLogits": OperatorInfo(
         "SoftmaxCrossEntropyWithLogits",
@@ -22264,7 +22320,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             "labels": ("float32", "float16", "bfloat16"),
         },
         {},
-        (OutputInfo("loss"), OutputInfo("backprop")),
+        (
+            OutputInfo("loss", is_dtype_fixed=True),
+            OutputInfo("backprop", is_dtype_fixed=True),
+        ),
     ),
     "Softplus": OperatorInfo(
         "Softplus",
@@ -22273,7 +22332,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"beta": "scalar", "threshold": "scalar"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "SoftplusBackward": OperatorInfo(
         "SoftplusBackward",
@@ -22294,7 +22353,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"beta": "scalar", "threshold": "scalar"},
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "Softshrink": OperatorInfo(
         "Softshrink",
@@ -22303,7 +22362,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"lambd": "scalar"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "SoftshrinkBackward": OperatorInfo(
         "SoftshrinkBackward",
@@ -22313,7 +22372,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"lambd": "scalar"},
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "Sort": OperatorInfo(
         "Sort",
@@ -22332,7 +22391,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"stable": "bool", "dim": "int", "descending": "bool"},
-        (OutputInfo("values_out"), OutputInfo("indices_out")),
+        (
+            OutputInfo("values_out", is_dtype_fixed=True),
+            OutputInfo("indices_out", is_dtype_fixed=True),
+        ),
     ),
     "SplitTensor": OperatorInfo(
         "SplitTensor",
@@ -22352,7 +22414,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"split_sections": "int", "dim": "int"},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
     ),
     "SplitWithSize": OperatorInfo(
         "SplitWithSize",
@@ -22372,7 +22434,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"split_size": "ints", "dim": "int"},
-        (OutputInfo("out", is_list=True),),
+        (OutputInfo("out", is_list=True, is_dtype_fixed=True),),
     ),
     "Sqrt": OperatorInfo(
         "Sqrt",
@@ -22422,7 +22484,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"dim": "ints", "correction": "int", "keepdim": "bool"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "StdMeanCorrection": OperatorInfo(
         "StdMeanCorrection",
@@ -22431,7 +22493,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"dim": "ints", "correction": "int", "keepdim": "bool"},
-        (OutputInfo("std_out"), OutputInfo("mean_out")),
+        (
+            OutputInfo("std_out", is_dtype_fixed=True),
+            OutputInfo("mean_out", is_dtype_fixed=True),
+        ),
     ),
     "Sub": OperatorInfo(
         "Sub",
@@ -22492,7 +22557,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "tensors": ("float32", "float16", "int8", "uint8", "int32"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
         ("tensors",),
     ),
     "SwiGlu": OperatorInfo(
@@ -22502,7 +22567,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "x": ("float32", "float16", "bfloat16"),
         },
         {"dim": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "SwiGluGrad": OperatorInfo(
         "SwiGluGrad",
@@ -22512,7 +22577,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "x": ("float32", "float16", "bfloat16"),
         },
         {"dim": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Swish": OperatorInfo(
         "Swish",
@@ -22521,7 +22586,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"beta": "scalar"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "SwishBackward": OperatorInfo(
         "SwishBackward",
@@ -22531,7 +22596,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"beta": "scalar"},
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "Tan": OperatorInfo(
         "Tan",
@@ -22580,7 +22645,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "output": ("float32", "float16", "bfloat16", "float64"),
         },
         {},
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "Threshold": OperatorInfo(
         "Threshold",
@@ -22598,7 +22663,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"threshold": "scalar", "value": "scalar"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "ThresholdBackward": OperatorInfo(
         "ThresholdBackward",
@@ -22608,7 +22673,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "int8", "uint8", "int32"),
         },
         {"threshold": "scalar"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Topk": OperatorInfo(
         "Topk",
@@ -22627,7 +22692,10 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"k": "int", "dim": "int", "largest": "bool", "sorted": "bool"},
-        (OutputInfo("values_out"), OutputInfo("indices_out")),
+        (
+            OutputInfo("values_out", is_dtype_fixed=True),
+            OutputInfo("indices_out", is_dtype_fixed=True),
+        ),
     ),
     "Tril": OperatorInfo(
         "Tril",
@@ -22647,7 +22715,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"diagonal": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Triu": OperatorInfo(
         "Triu",
@@ -22667,7 +22735,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             ),
         },
         {"diagonal": "int"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Trunc": OperatorInfo(
         "Trunc",
@@ -22676,7 +22744,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "float64"),
         },
         {},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "UnfoldGrad": OperatorInfo(
         "UnfoldGrad",
@@ -22685,7 +22753,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "grad_out": ("float32", "float16", "bfloat16"),
         },
         {"input_sizes": "ints", "dim": "int", "size": "int", "step": "int"},
-        (OutputInfo("grad_in"),),
+        (OutputInfo("grad_in", is_dtype_fixed=True),),
     ),
     "UpsampleBilinear2d": OperatorInfo(
         "UpsampleBilinear2d",
@@ -22699,7 +22767,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "scales_h": "float",
             "scales_w": "float",
         },
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "UpsampleBilinear2dBackward": OperatorInfo(
         "UpsampleBilinear2dBackward",
@@ -22714,7 +22782,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "scales_h": "float",
             "scales_w": "float",
         },
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "UpsampleNearest2d": OperatorInfo(
         "UpsampleNearest2d",
@@ -22723,7 +22791,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "float64", "uint8"),
         },
         {"output_size": "ints"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "UpsampleNearest2dBackward": OperatorInfo(
         "UpsampleNearest2dBackward",
@@ -22737,7 +22805,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "scales_h": "float",
             "scales_w": "float",
         },
-        (OutputInfo("grad_input"),),
+        (OutputInfo("grad_input", is_dtype_fixed=True),),
     ),
     "UpsampleNearest2dV2": OperatorInfo(
         "UpsampleNearest2dV2",
@@ -22746,7 +22814,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16", "float64", "uint8"),
         },
         {"output_size": "ints", "scales_h": "float", "scales_w": "float"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "Var": OperatorInfo(
         "Var",
@@ -22755,7 +22823,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"dim": "ints", "unbiased": "bool", "keepdim": "bool"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "VarCorrection": OperatorInfo(
         "VarCorrection",
@@ -22764,7 +22832,7 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16", "bfloat16"),
         },
         {"dim": "ints", "correction": "int", "keepdim": "bool"},
-        (OutputInfo("out"),),
+        (OutputInfo("out", is_dtype_fixed=True),),
     ),
     "VarMean": OperatorInfo(
         "VarMean",
@@ -22773,6 +22841,9 @@ OPERATORS: dict[str, OperatorInfo] = {
             "self": ("float32", "float16"),
         },
         {"dim": "ints", "correction": "int", "keepdim": "bool"},
-        (OutputInfo("var_out"), OutputInfo("mean_out")),
+        (
+            OutputInfo("var_out", is_dtype_fixed=True),
+            OutputInfo("mean_out", is_dtype_fixed=True),
+        ),
     ),
 }

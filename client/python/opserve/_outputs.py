@@ -49,8 +49,9 @@ def wishes(info: Optional[OperatorInfo], parameters: Parameters) -> Wishes:
         name: Destination(out, _tensors.destination_view(out))
         for name, out in _outs(info, parameters.out).items()
     }
+    fixed = [one.name for one in info.outputs if one.is_dtype_fixed] if info else []
     for name, destination in destinations.items():
-        requests.setdefault(name, destination.view.dtype)
+        requests.setdefault(name, None if name in fixed else destination.view.dtype)
     if info is not None:
         known = [output.name for output in info.outputs]
         for name in requests:

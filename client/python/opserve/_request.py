@@ -67,10 +67,9 @@ class Request:
         self.changes_tensors = bool(donated)
         self._make = program.make_result
         self._fill_range = fill_range
-        self._in_place: dict[
-            int, Any
-        ] = {}  # results that the device writes, by position
-        # Those that are copied here, with the operator.
+        # Positions of results that the device writes to their destinations.
+        self._in_place: set[int] = set()
+        # Of results, by position, with the operator.
         self._destinations: dict[int, tuple[str, _outputs.Destination]] = {}
         # Whether the results are the outputs of the last invocation, and its operator.
         self._gathers = results is None and bool(program.invocations)
@@ -199,10 +198,9 @@ class Request:
             destination = invocation.wishes.destinations.get(output)
             if destination is None:
                 continue
+            self._destinations[position] = invocation.operator, destination
             if self._fill_range(destination.view, message):
-                self._in_place[position] = destination.out
-            else:
-                self._destinations[position] = invocation.operator, destination
+                self._in_place.add(position)
 
     def _stays(self, result: Result, message: Any) -> bool:
         """Says in `message` that the result stays on the device, if it does."""
@@ -222,23 +220,22 @@ class Request:
     def _result(
         self, position: int, result: Any, payloads: Sequence[memoryview]
     ) -> Any:
-        if position in self._in_place:
-            return self._in_place[position]
         tensor = result.tensor
         try:
             dtype = DataType(tensor.dtype)
             if result.HasField("kept"):
                 return _kept_tensor(result, dtype)
-            data = payloads[tensor.payload]
+            is_in_place = position in self._in_place
+            data = None if is_in_place else payloads[tensor.payload]
         except (ValueError, IndexError) as error:
             raise errors.bad_answer(error) from error
         shape = tuple(tensor.shape)
         view = TensorView(0, dtype, shape, ())
-        if len(data) != view.element_bytes:
+        if data is not None and len(data) != view.element_bytes:
             raise errors.bad_answer(
                 f"a result of {len(data)} bytes for {shape} {dtype.name}"
             )
-        if position not in self._destinations:
+        if data is not None and position not in self._destinations:
             return self._make(dtype, shape, data)
         operator, destination = self._destinations[position]
         if destination.view.shape != shape or destination.view.dtype != dtype:
@@ -246,7 +243,8 @@ class Request:
                 f"{operator}: out is {destination.view.dtype.name} "
                 f"{list(destination.view.shape)}; the result is {dtype.name} {list(shape)}"
             )
-        _tensors.copy_bytes(destination.view.address, data)
+        if data is not None:
+            _tensors.copy_bytes(destination.view.address, data)
         return destination.out
 
 

@@ -205,6 +205,8 @@ def _view_of_torch(tensor: Any) -> TensorView:
             f"a torch tensor of layout {tensor.layout}; expected torch.strided"
         )
     tensor = tensor.detach().resolve_neg()
+    if tensor._is_zerotensor():  # zeros without memory, as automatic derivatives make them
+        tensor = tensor.clone()
     dtype = _TORCH_DTYPES.get(str(tensor.dtype))
     if dtype is None:
         raise TypeError(

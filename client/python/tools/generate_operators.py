@@ -318,6 +318,7 @@ def output_info(output) -> str:
     facts = [f'"{output.name}"']
     facts += ["is_list=True"] if output.list else []
     facts += ["is_masked=True"] if output.masked else []
+    facts += [] if output.dtypes else ["is_dtype_fixed=True"]
     return f"OutputInfo({', '.join(facts)})"
 
 
