@@ -6,7 +6,6 @@ import warnings
 import weakref
 
 import pytest
-from formulas import normal
 
 import opserve
 
@@ -14,47 +13,21 @@ torch = pytest.importorskip("torch")
 
 import torch.nn.functional as local  # noqa: E402
 
+import torch_helpers  # noqa: E402
+from torch_helpers import assert_same_gradients, counting  # noqa: E402
+from torch_helpers import gradients, tensor  # noqa: E402
+
 import opserve.torch  # noqa: E402
 
 
 pytestmark = pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")
 
 
-class CountingClient(opserve.Client):
-    """Remembers the programs that it ran."""
-
-    def execute(self, program, *arguments, **options):
-        self.programs.append([step.operator for step in program.invocations])
-        return super().execute(program, *arguments, **options)
-
-
 @pytest.fixture
 def pool(daemon):
     """The functions, and what they asked the daemon for."""
-    with CountingClient(daemon.target) as client:
-        client.programs = []
-        functions = opserve.torch.Functions(client)
-        functions.programs = client.programs
+    with counting(daemon.target) as functions:
         yield functions
-
-
-def tensor(*shape, seed=0, dtype=torch.float32, positive=False):
-    values = torch.from_numpy(normal(*shape, seed=seed, dtype="f8")).to(dtype)
-    return values.abs() + 0.1 if positive else values
-
-
-def gradients(function, *inputs):
-    """Of the sum of what `function` gives, weighted unevenly."""
-    leaves = [one.clone().requires_grad_() for one in inputs]
-    output = function(*leaves)
-    weights = torch.linspace(1, 2, output.numel(), dtype=output.dtype)
-    return torch.autograd.grad(output, leaves, weights.reshape(output.shape))
-
-
-def assert_same_gradients(remote, here, *inputs, rtol=1e-5, atol=1e-6):
-    for got, expected in zip(gradients(remote, *inputs), gradients(here, *inputs)):
-        assert got.dtype == expected.dtype
-        torch.testing.assert_close(got, expected, rtol=rtol, atol=atol)
 
 
 REDUCTIONS = ["none", "mean", "sum"]
@@ -359,24 +332,18 @@ def test_the_first_gradient_of_a_penalty_comes_from_the_pool(pool):
     assert pool.programs[1:] == [["LogSoftmaxBackward"]]
 
 
-@pytest.fixture
-def transforms():
-    try:
-        import torch.func as module
-    except ImportError:  # before 2.0
-        module = pytest.importorskip("functorch")
-    return module
-
-
 @pytest.mark.filterwarnings("ignore:.*functorch:UserWarning")
-def test_transforms_of_torch_func(pool, transforms):
+@pytest.mark.skipif(hasattr(torch, "func"), reason="torch_transforms_test.py")
+def test_transforms_before_torch_func(pool):
+    transforms = pytest.importorskip("functorch")
     x, t = tensor(3, 4), tensor(3, 4, seed=1, positive=True)
     here = opserve.torch.Functions(pool._client, fallback="local")
-    twice = lambda function: transforms.jacrev(
-        transforms.jacrev(function)
-    )  # noqa: E731
+
+    def twice(function):
+        return transforms.jacrev(transforms.jacrev(function))
+
     for transform in (transforms.grad, transforms.jacrev, twice):
-        with pytest.raises(NotImplementedError, match="a transform of torch.func .*"):
+        with pytest.raises(NotImplementedError, match="a transform of functorch .*"):
             transform(lambda x: pool.kl_div(pool.log_softmax(x, -1), t))(x)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -434,18 +401,6 @@ def test_nothing_is_sent_where_no_gradient_is_wanted(pool):
     assert pool.programs == []
 
 
-def test_signatures_are_torchs():
-    import inspect
-
-    for name in ("kl_div", "l1_loss", "log_softmax"):
-        ours = inspect.signature(getattr(opserve.torch, name)).parameters
-        theirs = inspect.signature(getattr(local, name)).parameters
-        # Newer versions of torch have a further one, `weight`, in l1_loss.
-        assert list(ours) == list(theirs)[: len(ours)]
-        for one in ours:
-            assert ours[one].default == theirs[one].default
-
-
 @pytest.mark.filterwarnings("ignore:size_average")
 def test_arguments_of_old(pool):
     x, t = tensor(3, 4), tensor(3, 4, seed=1, positive=True)
@@ -493,7 +448,7 @@ def test_without_a_daemon(tmp_path):
         )
     ours = [one for one in caught if one.category is opserve.torch.FallbackWarning]
     assert len(ours) == 1 and "computing gradients locally" in str(ours[0].message)
-    assert ours[0].filename == __file__  # the line that asked for gradients
+    assert ours[0].filename == torch_helpers.__file__  # the line that asked for gradients
     assert functions.fallbacks == 5
     with pytest.raises(ValueError, match="expected None or"):
         opserve.torch.Functions(lost, fallback="cuda")

@@ -15,6 +15,7 @@ import numpy as np
 from opserve import _frame, _process, _reachability, _tensors, _wire, errors
 from opserve._data_type import DataType
 from opserve._retry import Attempts, Repeat, Retry, RetryPolicy
+from opserve._shared_results import SharedResults
 from opserve._target import Keepalive, Target, Tls, channel_arguments, parse_target
 from opserve._views import TensorView, memory
 from opserve.resident import ResidentTensor
@@ -144,6 +145,7 @@ class SharedMemory:
         self._options = options
         self._lock = threading.Lock()
         self._connection: Optional[SharedMemoryConnection] = None  # guarded by _lock
+        self.results = SharedResults(lambda size: self.create_region(size, False))
 
     def create_region(self, size: int, read_only: bool) -> SharedRegion:
         path = self._options.target.socket_path
@@ -166,6 +168,13 @@ class SharedMemory:
         if connection is None or connection.is_over():
             return False
         return connection.regions.fill_range(view, message)
+
+    def holds(self, address: int) -> bool:
+        """Whether memory at `address` lies in a region that the daemon has."""
+        connection = self._connection
+        if connection is None or connection.is_over():
+            return False
+        return connection.regions.hold(address)
 
     def close(self) -> None:
         if _process.is_forked():

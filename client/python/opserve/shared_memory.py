@@ -199,6 +199,11 @@ class SharedRegion:
         part = self._bytes[start : start + needed]
         return part.view(kind.numpy).reshape(shape)
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether the daemon still has it."""
+        return self._finalizer.alive and not self._connection.is_over()
+
     def close(self) -> None:
         """Unregisters it; calls in progress keep what they use of it."""
         self._finalizer()
@@ -239,6 +244,14 @@ class Regions:
         with self._lock:
             position = self._starts.index(address)
             del self._starts[position], self._entries[position]
+
+    def hold(self, address: int) -> bool:
+        """Whether `address` lies in one of them."""
+        with self._lock:
+            position = bisect.bisect(self._starts, address) - 1
+            if position < 0:
+                return False
+            return address - self._starts[position] < self._entries[position][0]
 
     def fill_range(self, view: TensorView, message: Any) -> bool:
         """Says in `message.shared_memory` where `view` lies; False: in no region."""
