@@ -267,16 +267,33 @@ def answer_once(answer):
     ],
     ids=["http", "tls", "plaintext"],
 )
-def test_likely_mistakes_are_named(answer, tls, remedy):
+def test_likely_mistakes_are_named_at_once(waiting, answer, tls, remedy):
     listener, thread, target = answer_once(answer)
     try:
         with pytest.raises(opserve.UnavailableError, match=remedy) as raised:
-            status_of(target, tls=tls, timeout=2)
+            status_of(target, tls=tls)
         assert target in str(raised.value)
+        assert not waiting.is_set()
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
         thread.join(30)
+
+
+def test_tls_against_a_plaintext_daemon_fails_at_once(start_daemon, waiting):
+    daemon = start_daemon(listen=",127.0.0.1:0")
+    target = daemon.ready["listen"][1]
+    with pytest.raises(opserve.UnavailableError, match="speak TLS: leave tls= out"):
+        status_of(target, tls=opserve.Tls())
+    assert not waiting.is_set()
+
+
+@pytest.mark.parametrize(
+    "target", ["http://127.0.0.1:50051", "https://HOST:1", "unix:/a,grpc://HOST:1"]
+)
+def test_urls_are_no_targets(target):
+    with pytest.raises(ValueError, match='is a URL; expected (HOST|127.0.0.1):'):
+        opserve.Client(target)
 
 
 def test_a_daemon_that_does_not_answer_in_time_is_named():

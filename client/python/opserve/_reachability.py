@@ -21,6 +21,14 @@ _NO_CONNECTION = (
 )
 # Causes that no restart of a daemon has: TLS against plaintext, certificates, other servers.
 _MISTAKES = ("handshake failed", "http1.x", "Expected SETTINGS frame")
+# Causes that a restart may have for a moment; of an address that never answered, they are mistakes:
+# a server of another kind ends connections, a name or a permission is wrong.
+_MISTAKES_AT_FIRST = (
+    "Socket closed",
+    "reset by peer",
+    "Domain name not found",
+    "Permission denied",
+)
 
 _START = (
     "start opserved there, or name another daemon: Client(target) or OPSERVE_TARGET"
@@ -59,6 +67,19 @@ def has_not_run(error: OpserveError) -> bool:
     )
 
 
+def is_mistake(error: OpserveError, was_reached: bool) -> bool:
+    """Whether it is of no use to try again: the target or the protocol is wrong.
+
+    `was_reached`: whether the target has answered before.
+    """
+    if error.code is not grpc.StatusCode.UNAVAILABLE or error.from_daemon:
+        return False
+    if not error.message.startswith(_NO_CONNECTION):
+        return False
+    causes = _MISTAKES if was_reached else _MISTAKES + _MISTAKES_AT_FIRST
+    return any(cause in error.message for cause in causes)
+
+
 def explain(
     error: OpserveError, target: Target, uses_tls: bool, timeout: Optional[float]
 ) -> None:
@@ -83,6 +104,8 @@ def explain(
         remedy = next((text for part, text in _REMEDIES if part in cause), _START)
         # A TLS port ends a connection that begins with anything else.
         is_ended = "Socket closed" in cause or "reset by peer" in cause
-        if is_ended and not uses_tls and not target.uri.startswith("unix:"):
+        if is_ended and uses_tls:
+            remedy = "it may not speak TLS: leave tls= out, or name its TLS port"
+        elif is_ended and not target.uri.startswith("unix:"):
             remedy = "it may expect TLS: Client(target, tls=opserve.Tls(...))"
         error.message = f"cannot reach the daemon at {target.uri} ({cause}); {remedy}"

@@ -82,9 +82,11 @@ class RetryPolicy:
         self._uniform = uniform  # numbers in [0, 1)
         self._lock = threading.Lock()
         self._budget = options.budget  # guarded by _lock
+        self.was_reached = False  # whether a daemon has ever answered
 
     def record_success(self) -> None:
         """Tells of a call that succeeded."""
+        self.was_reached = True
         with self._lock:
             self._budget = min(self._budget + _GAIN, self._options.budget)
 
@@ -184,9 +186,13 @@ class Attempts:
 
     def wait_after(self, error: OpserveError) -> Optional[float]:
         """Seconds to wait before the next attempt; None: `error` is the outcome."""
+        self._policy.was_reached |= error.from_daemon
+        is_mistake = _reachability.is_mistake(error, self._policy.was_reached)
         is_away = _reachability.has_not_run(error)
         cause = error.message
         self._explain(error)
+        if is_mistake:
+            return None
         if is_away:
             if not self._repeat.waits_for_daemon:
                 return None

@@ -116,6 +116,10 @@ def parse_target(text: str) -> Target:
     ValueError: it is none of these.
     """
     parts = text.split(",")
+    for part in parts:
+        scheme, separator, rest = part.partition("://")
+        if separator and scheme not in ("unix", "dns"):
+            raise ValueError(f'target "{text}": "{part}" is a URL; expected {rest}')
     if all(part.startswith("unix:") for part in parts):
         paths = [part[len("unix:") :] for part in parts]
         paths = [path[2:] if path.startswith("//") else path for path in paths]
