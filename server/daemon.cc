@@ -119,8 +119,9 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
   if (config.tls) {
     OPSERVE_ASSIGN_OR_RETURN(daemon->tls_, TlsFiles::Open(*config.tls));
   }
+  OPSERVE_ASSIGN_OR_RETURN(BoundAddresses bound, BindAddresses(config));
   OPSERVE_RETURN_IF_ERROR(daemon->OpenDevices());
-  OPSERVE_RETURN_IF_ERROR(daemon->StartListeners());
+  OPSERVE_RETURN_IF_ERROR(daemon->Serve(std::move(bound)));
   return daemon;
 }
 
@@ -262,69 +263,57 @@ void Daemon::UpdateHealth() {
   if (is_in_service_) grpc_->SetServing(scheduler_->HasReadyDevice());
 }
 
-absl::Status Daemon::StartListeners() {
-  OPSERVE_ASSIGN_OR_RETURN(grpc_,
-                           GrpcServer::Start(config_, {.operators = operators_.get(),
-                                                       .scheduler = scheduler_.get(),
-                                                       .residents = residents_.get(),
-                                                       .shared_regions = shared_regions_.get(),
-                                                       .named_regions = named_regions_.get(),
-                                                       .metrics = metrics_.get(),
-                                                       .request_log = &request_log_,
-                                                       .shadow_checks = shadow_checks_.get(),
-                                                       .tenants = tenants_.get(),
-                                                       .tls = tls_.get(),
-                                                       .status = [this] { return Status(); }}));
+absl::Status Daemon::Serve(BoundAddresses bound) {
+  OPSERVE_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start(config_, std::move(bound.clients),
+                                                    {.operators = operators_.get(),
+                                                     .scheduler = scheduler_.get(),
+                                                     .residents = residents_.get(),
+                                                     .shared_regions = shared_regions_.get(),
+                                                     .named_regions = named_regions_.get(),
+                                                     .metrics = metrics_.get(),
+                                                     .request_log = &request_log_,
+                                                     .shadow_checks = shadow_checks_.get(),
+                                                     .tenants = tenants_.get(),
+                                                     .tls = tls_.get(),
+                                                     .status = [this] { return Status(); }}));
   if (config_.enable_shm) {
     OPSERVE_ASSIGN_OR_RETURN(
         shared_memory_,
         SharedMemoryServer::Start(
-            config_, {.tenants = *tenants_, .regions = *shared_regions_, .metrics = *metrics_}));
+            config_, std::move(bound.shared_memory),
+            {.tenants = *tenants_, .regions = *shared_regions_, .metrics = *metrics_}));
   }
-  if (config_.metrics_listen) OPSERVE_RETURN_IF_ERROR(StartMetricsListener());
-  if (config_.admin_listen) {
-    OPSERVE_ASSIGN_OR_RETURN(admin_,
-                             AdminServer::Start(config_, *scheduler_,
-                                                {.status = [this] { return AdminStatus(); },
-                                                 .reload = [this] { return AdminReload(); }}));
+  if (bound.metrics) {
+    OPSERVE_ASSIGN_OR_RETURN(
+        metrics_listener_,
+        MetricsListener::Start(*std::move(bound.metrics), config_.metrics_hosts,
+                               {.collect = [this] { return CollectMetrics(); },
+                                .is_alive = [this] { return IsAlive(kProbePatience); },
+                                .is_ready = [this] { return grpc_->is_serving(); }}));
+  }
+  if (bound.admin) {
+    OPSERVE_ASSIGN_OR_RETURN(
+        admin_,
+        AdminServer::Start(
+            config_, *std::move(bound.admin), *scheduler_,
+            {.status = [this] { return AdminStatus(); },
+             .reload = [this] { return AdminReload(); }}));
   }
   {
     absl::MutexLock lock(&health_mutex_);
     is_in_service_ = true;
   }
   UpdateHealth();
-  LogInfo("ready", {{"listen", grpc_->addresses()},
-                    {"metrics_port", metrics_listener_ != nullptr ? metrics_listener_->port() : 0},
-                    {"devices", scheduler_->devices().size()},
-                    {"runtime", acl_->runtime_name()},
-                    {"soc", acl_->soc_name()},
-                    {"runtime_version", acl_->version()},
-                    {"acl_library_dir", acl_->layout().library_dir},
-                    {"version", OPSERVE_VERSION},
-                    {"config", config_.file}});
-  return absl::OkStatus();
-}
-
-absl::Status Daemon::StartMetricsListener() {
-  const auto start = [this](const ListenAddress& address) {
-    return MetricsListener::Start(address, config_.metrics_hosts,
-                                  {.collect = [this] { return CollectMetrics(); },
-                                   .is_alive = [this] { return IsAlive(kProbePatience); },
-                                   .is_ready = [this] { return grpc_->is_serving(); }});
-  };
-  ListenAddress address = *config_.metrics_listen;
-  auto listener = start(address);
-  // Nobody asked for this port: another daemon of this machine has it, most likely.
-  if (absl::IsUnavailable(listener.status()) && !config_.values.has_metrics_listen()) {
-    address.port = 0;
-    listener = start(address);
-    if (listener.ok()) {
-      address.port = (*listener)->port();
-      LogWarning("metrics_port_taken",
-                 {{"wanted", config_.metrics_listen->ToString()}, {"served", address.ToString()}});
-    }
-  }
-  OPSERVE_ASSIGN_OR_RETURN(metrics_listener_, std::move(listener));
+  LogInfo("ready",
+          {{"listen", grpc_->addresses()},
+           {"metrics_port", metrics_listener_ != nullptr ? metrics_listener_->address().port : 0},
+           {"devices", scheduler_->devices().size()},
+           {"runtime", acl_->runtime_name()},
+           {"soc", acl_->soc_name()},
+           {"runtime_version", acl_->version()},
+           {"acl_library_dir", acl_->layout().library_dir},
+           {"version", OPSERVE_VERSION},
+           {"config", config_.file}});
   return absl::OkStatus();
 }
 

@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/access/tls_files.h"
+#include "server/bound_addresses.h"
 #include "server/config/config.h"
 #include "server/device/acl_library.h"
 #include "server/device/pinned_pool.h"
@@ -80,8 +81,7 @@ class Daemon {
   v1::AdminStatus AdminStatus() const;
   absl::StatusOr<v1::ReloadResponse> AdminReload();
   absl::Status OpenDevices();
-  absl::Status StartListeners();
-  absl::Status StartMetricsListener();
+  absl::Status Serve(BoundAddresses bound);
   v1::GetServerStatusResponse Status() const;
 
   // Health says what the devices allow, from the start of service to the drain.

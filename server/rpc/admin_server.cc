@@ -212,21 +212,16 @@ class AdminService final : public v1::AdminService::Service {
 };
 
 absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(const Config& config,
+                                                                Listener bound,
                                                                 Scheduler& scheduler, Hooks hooks) {
   auto server = std::unique_ptr<AdminServer>(
       new AdminServer(std::make_unique<AdminService>(config, scheduler, std::move(hooks)),
                       config.write_stall_timeout));
-  OPSERVE_RETURN_IF_ERROR(server->Listen(*config.admin_listen));
+  OPSERVE_RETURN_IF_ERROR(server->Listen(std::move(bound)));
   return server;
 }
 
-absl::Status AdminServer::Listen(const ListenAddress& address) {
-  if (!address.is_unix) {
-    return absl::InvalidArgumentError(absl::StrCat("administration on ", address.ToString(),
-                                                   ": must be a Unix socket (--admin_listen)"));
-  }
-  // Only the owner may connect.
-  OPSERVE_ASSIGN_OR_RETURN(Listener listener, Listener::Bind(address, /*unix_mode=*/0600));
+absl::Status AdminServer::Listen(Listener listener) {
   address_ = listener.address().ToString();
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;

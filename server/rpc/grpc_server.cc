@@ -105,9 +105,11 @@ uint32_t GrpcServer::NumPollers() {
   return std::clamp<uint32_t>(std::thread::hardware_concurrency() / 4, 1, 8);
 }
 
-absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Config& config, Parts parts) {
+absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Config& config,
+                                                              std::vector<Listener> listeners,
+                                                              Parts parts) {
   auto server = std::unique_ptr<GrpcServer>(new GrpcServer(config, std::move(parts)));
-  OPSERVE_RETURN_IF_ERROR(server->Listen(config));
+  OPSERVE_RETURN_IF_ERROR(server->Listen(config, std::move(listeners)));
   return server;
 }
 
@@ -205,7 +207,7 @@ void GrpcServer::DescribeUnaryMethods() {
   release_.authenticator = &authenticator_;
 }
 
-absl::Status GrpcServer::Listen(const Config& config) {
+absl::Status GrpcServer::Listen(const Config& config, std::vector<Listener> listeners) {
   OPSERVE_RETURN_IF_ERROR(CheckSocketFunctions());
   grpc::EnableDefaultHealthCheckService(false);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -216,9 +218,7 @@ absl::Status GrpcServer::Listen(const Config& config) {
   builder.RegisterService(&inference_.service());
   builder.RegisterService(&health_.service());
   builder.RegisterAsyncGenericService(&unknown_methods_);
-  for (const ListenAddress& address : config.listen) {
-    // Owner and group may connect, nobody else.
-    OPSERVE_ASSIGN_OR_RETURN(Listener listener, Listener::Bind(address, /*unix_mode=*/0660));
+  for (Listener& listener : listeners) {
     addresses_.push_back(listener.address().ToString());
     auto gate = GateFor(listener.address(), &builder);
     acceptor_.Add(std::move(listener), std::move(gate));

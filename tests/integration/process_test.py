@@ -350,6 +350,28 @@ class ProcessTest(unittest.TestCase):
             self.assertIn("opserve_build_info", daemon.metrics())
             self.assertEqual(daemon.stop(), 0)
 
+    def test_an_address_that_is_taken_is_found_before_a_device_is_touched(self):
+        daemon = self.start("--listen=127.0.0.1:0")
+        port = daemon.ready["listen"][1].rpartition(":")[2]
+        metrics_port = daemon.ready["metrics_port"]
+        other = f"--listen=unix:{self.directory}/other.sock"
+        cases = {
+            (f"--listen={daemon.target}", "--metrics_listen=none"): f"another daemon serves on {self.socket}",
+            (other, f"--listen=127.0.0.1:{port}", "--metrics_listen=none"): f"cannot listen on 127.0.0.1:{port}",
+            (other, f"--metrics_listen=127.0.0.1:{metrics_port}"):
+                f"cannot serve metrics on 127.0.0.1:{metrics_port}",
+            (other, f"--admin_listen={daemon.admin_target}", "--metrics_listen=none"):
+                f"another daemon serves on {self.socket}.admin",
+        }
+        for flags, message in cases.items():
+            with self.subTest(flags):
+                run = self.run_opserved(*flags, "--acl_library_dir=/nonexistent")
+                self.assertEqual(run.returncode, 1, run.stderr)
+                self.assertIn(message, run.stderr)
+                self.assertNotIn("/nonexistent", run.stderr)
+                self.assertFalse((self.directory / "other.sock").exists())
+        self.assertEqual(daemon.stop(), 0)
+
     def test_what_keeps_it_from_starting_exits_with_1(self):
         listen = f"--listen=unix:{self.socket}"
         cases = {
