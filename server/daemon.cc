@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,9 @@ namespace {
 
 // Beside connections of clients: those for metrics and administrators, files, the devices' own.
 constexpr uint64_t kOtherDescriptors = 1024;
+
+// Of a handle, for administrators: enough to talk about a tensor, not to use it.
+constexpr size_t kShownHandleBytes = 4;
 
 constexpr absl::Duration kDefaultLease = absl::Minutes(10);
 // How long /healthz waits for the polling threads; probes wait for a second unless told otherwise.
@@ -297,7 +301,8 @@ absl::Status Daemon::Serve(BoundAddresses bound) {
         AdminServer::Start(
             config_, *std::move(bound.admin), *scheduler_,
             {.status = [this] { return AdminStatus(); },
-             .reload = [this] { return AdminReload(); }}));
+             .reload = [this] { return AdminReload(); },
+             .list_tensors = [this](const std::string& tenant) { return AdminTensors(tenant); }}));
   }
   {
     absl::MutexLock lock(&health_mutex_);
@@ -327,7 +332,33 @@ absl::StatusOr<v1::ReloadResponse> Daemon::AdminReload() {
   return response;
 }
 
+absl::StatusOr<v1::ListTensorsResponse> Daemon::AdminTensors(const std::string& name) const {
+  const std::vector<std::string> names = tenants_->Names();
+  std::optional<uint32_t> id;
+  if (!name.empty()) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      return absl::NotFoundError(absl::StrCat("there is no tenant \"", name, "\""));
+    }
+    id = static_cast<uint32_t>(found - names.begin());
+  }
+  const absl::Time now = absl::Now();
+  const ResidentTensors::Largest largest = residents_->ListLargest(id, kMaxListedTensors, now);
+  v1::ListTensorsResponse response;
+  for (const ResidentTensors::Listed& tensor : largest.tensors) {
+    v1::ListTensorsResponse::Tensor* to = response.add_tensors();
+    to->set_tenant(tensor.tenant < names.size() ? names[tensor.tenant] : "");
+    ToProto(tensor, to->mutable_tensor());
+    to->mutable_tensor()->mutable_handle()->resize(kShownHandleBytes);
+  }
+  response.set_total_tensors(largest.all.tensors);
+  response.set_total_bytes(largest.all.bytes);
+  *response.mutable_time() = ToTimestamp(now);
+  return response;
+}
+
 int64_t Daemon::Drain() {
+  is_stopping_.store(true, std::memory_order_relaxed);
   {
     absl::MutexLock lock(&health_mutex_);
     is_in_service_ = false;
@@ -348,6 +379,7 @@ v1::GetServerStatusResponse Daemon::Status() const {
   *status.mutable_start_time() =
       google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(start_time_));
   for (v1::DeviceStatus& device : monitor_->Status()) *status.add_devices() = std::move(device);
+  status.set_stopping(is_stopping_.load(std::memory_order_relaxed));
   return status;
 }
 
@@ -391,6 +423,7 @@ v1::AdminStatus Daemon::AdminStatus() const {
   status.set_pinned_allocated_bytes(pinned.allocated_bytes);
   status.set_log_level(LogLevel());
   status.set_daemon(HostName());
+  status.set_stopping(is_stopping_.load(std::memory_order_relaxed));
   return status;
 }
 

@@ -80,6 +80,8 @@ class Daemon {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(reload_mutex_);
   v1::AdminStatus AdminStatus() const;
   absl::StatusOr<v1::ReloadResponse> AdminReload();
+  // kNotFound: there never was such a tenant.
+  absl::StatusOr<v1::ListTensorsResponse> AdminTensors(const std::string& name) const;
   absl::Status OpenDevices();
   absl::Status Serve(BoundAddresses bound);
   v1::GetServerStatusResponse Status() const;
@@ -112,6 +114,7 @@ class Daemon {
 
   absl::Mutex reload_mutex_;                                    // one reload at a time
   config::ServerConfig values_ ABSL_GUARDED_BY(reload_mutex_);  // as of the last reload
+  std::atomic<bool> is_stopping_ = false;
   std::atomic<uint64_t> reloads_ = 0;
   std::atomic<uint64_t> failed_reloads_ = 0;
   std::atomic<uint64_t> dangerous_reloads_ = 0;  // refused, since tenants would have been lost

@@ -62,6 +62,7 @@ Style StyleOf(v1::DeviceStatus::State state) {
       return Style::kGood;
     case v1::DeviceStatus::STATE_STARTING:
     case v1::DeviceStatus::STATE_DRAINING:
+    case v1::DeviceStatus::STATE_DRAINED:
       return Style::kWarning;
     default:
       return Style::kBad;
@@ -82,6 +83,7 @@ Lines Header(const v1::AdminStatus& status, const StatusRates& rates) {
     absl::StrAppend(&daemon, " (", status.rejected_connections(), " refused)");
   }
   absl::StrAppend(&daemon, ", log level ", status.log_level());
+  if (status.stopping()) absl::StrAppend(&daemon, ", STOPPING");
   const std::string period =
       rates.is_since_start
           ? "means since the start"

@@ -123,6 +123,14 @@ class AdminService final : public v1::AdminService::Service {
     return Audited("Reload", "", rpc, outcome.status());
   }
 
+  grpc::Status ListTensors(grpc::ServerContext* rpc, const v1::ListTensorsRequest* request,
+                           v1::ListTensorsResponse* response) override {
+    const std::string tenant = request->tenant().substr(0, kMaxArgumentBytes);
+    absl::StatusOr<v1::ListTensorsResponse> outcome = hooks_.list_tensors(tenant);
+    if (outcome.ok()) *response = *std::move(outcome);
+    return Audited("ListTensors", tenant, rpc, outcome.status());
+  }
+
   grpc::Status DrainDevice(grpc::ServerContext* rpc, const v1::DrainDeviceRequest* request,
                            v1::DrainDeviceResponse* response) override {
     return Serve("DrainDevice", rpc, request->device(), [&](DeviceService& device) -> absl::Status {

@@ -22,10 +22,12 @@ class AdminService;
 // deadline (default_deadline if it has none, max_deadline at most). Every call is logged.
 class AdminServer {
  public:
-  // What the daemon does for administrators. Both may be called by several threads at once.
+  // What the daemon does for administrators. All may be called by several threads at once.
   struct Hooks {
     std::function<v1::AdminStatus()> status;
     std::function<absl::StatusOr<v1::ReloadResponse>()> reload;
+    // Of the tenant with this name, or of all tenants if it is "".
+    std::function<absl::StatusOr<v1::ListTensorsResponse>(const std::string& tenant)> list_tensors;
   };
 
   // Serves on `bound`, a Unix socket that only its owner may connect to. `scheduler` outlives the

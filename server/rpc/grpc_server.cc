@@ -201,6 +201,13 @@ void GrpcServer::DescribeUnaryMethods() {
   release_.answer = [this](const Caller& caller, const auto& request, auto* response) {
     return Release(tensors_, caller.tenant, request, response);
   };
+  list_tensors_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue, void* tag) {
+    tensor_service_.RequestList(rpc, request, writer, queue, queue, tag);
+  };
+  list_tensors_.answer = [this](const Caller& caller, const auto& request, auto* response) {
+    return List(tensors_, caller.tenant, request, response);
+  };
+  list_tensors_.authenticator = &authenticator_;
   list_operators_.authenticator = &authenticator_;
   get_server_status_.authenticator = &authenticator_;
   renew_.authenticator = &authenticator_;
@@ -267,6 +274,7 @@ void GrpcServer::ListenForCalls(grpc::ServerCompletionQueue* queue) {
   UnknownMethodCall::Listen(unknown_methods_, calls_, queue);
   UnaryCall<v1::RenewRequest, v1::RenewResponse>::Listen(renew_, calls_, queue);
   UnaryCall<v1::ReleaseRequest, v1::ReleaseResponse>::Listen(release_, calls_, queue);
+  UnaryCall<v1::ListRequest, v1::ListResponse>::Listen(list_tensors_, calls_, queue);
   UnaryCall<v1::ListOperatorsRequest, v1::ListOperatorsResponse>::Listen(list_operators_, calls_,
                                                                          queue);
   UnaryCall<v1::GetServerStatusRequest, v1::GetServerStatusResponse>::Listen(get_server_status_,

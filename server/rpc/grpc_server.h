@@ -118,6 +118,7 @@ class GrpcServer {
   UnaryMethod<v1::GetServerStatusRequest, v1::GetServerStatusResponse> get_server_status_;
   UnaryMethod<v1::RenewRequest, v1::RenewResponse> renew_;
   UnaryMethod<v1::ReleaseRequest, v1::ReleaseResponse> release_;
+  UnaryMethod<v1::ListRequest, v1::ListResponse> list_tensors_;
   std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues_;
   std::vector<std::string> addresses_;
   std::unique_ptr<grpc::Server> server_;

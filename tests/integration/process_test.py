@@ -439,7 +439,7 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(refused.returncode, 1)
         self.assertIn("1 resident tensor (1 KiB) cannot be used", refused.stderr)
         self.assertIn("nothing has changed", refused.stderr)
-        self.assertEqual(daemon.device_states(), ["DRAINING", "READY"])
+        self.assertEqual(daemon.device_states(), ["DRAINED", "READY"])
 
         person, terminal = pty.openpty()
         self.addCleanup(os.close, person)
@@ -449,7 +449,7 @@ class ProcessTest(unittest.TestCase):
             drained = daemon.admin("drain", "1", stdin=terminal, stderr=terminal, stdout=subprocess.PIPE,
                                    capture_output=False)
             self.assertEqual(drained.returncode, code, drained.stdout)
-        self.assertEqual(daemon.device_states(), ["DRAINING", "DRAINING"])
+        self.assertEqual(daemon.device_states(), ["DRAINED", "DRAINED"])
         self.assertEqual(daemon.admin("resume", "1").returncode, 0)
         self.assertEqual(daemon.admin("drain", "1", "--yes").returncode, 0)
         self.assertEqual(daemon.stop(), 0)
@@ -552,6 +552,15 @@ class ProcessTest(unittest.TestCase):
         second = self.start()
         self.assertEqual(self.run_l1(second).returncode, 0)
         self.assertEqual(second.stop(), 0)
+
+    def test_status_says_that_the_daemon_stops(self):
+        daemon = self.start("--drain_delay=1h")
+        self.assertNotIn("STOPPING", daemon.opserve("status").stdout)
+        daemon.process.send_signal(signal.SIGTERM)
+        daemon.wait_for("draining")
+        self.assertIn("\nSTOPPING: the daemon drains", daemon.opserve("status").stdout)
+        self.assertIn(", STOPPING\n", daemon.admin("status").stdout)
+        self.assertEqual(daemon.stop(), 3, "the second signal")
 
     def test_a_file_in_the_sockets_place_is_left_alone(self):
         self.socket.write_text("precious")

@@ -85,6 +85,23 @@ TEST_F(AdminCommandTest, SnapshotShowsEveryBlock) {
   EXPECT_EQ(json["regions"][0]["blocks"][2]["state"], "RETIRED");
 }
 
+TEST_F(AdminCommandTest, TensorsSayWhoHasTheMemory) {
+  EXPECT_EQ(RunAdmin("tensors").out,
+            Who() +
+                "TENANT    HANDLE  TENSOR        SIZE  DEVICE    AGE  LEASE LEFT\n"
+                "batch   5f1c09a2  BF16 [8, 4]  512 B       1  1m40s  over\n"
+                "... and 2 smaller ones\n"
+                "3 resident tensors (1 KiB)\n");
+  EXPECT_EQ(RunAdmin("tensors --tenant=online").out, Who() + "0 resident tensors (0 B)\n");
+  const Output unknown = RunAdmin("tensors --tenant none");
+  EXPECT_EQ(unknown.exit_code, ExitCode::kFailed);
+  EXPECT_THAT(unknown.err, HasSubstr("NOT_FOUND: there is no tenant none"));
+  const auto json = nlohmann::json::parse(RunAdmin("tensors --format=json").out);
+  EXPECT_EQ(json["total_bytes"], 1024);
+  EXPECT_EQ(json["tensors"][0]["handle_start"], "5f1c09a2");
+  EXPECT_EQ(json["tensors"][0]["age_seconds"], 100);
+}
+
 TEST_F(AdminCommandTest, StatusIsOneSampleWithMeansSinceTheStart) {
   EXPECT_EQ(RunAdmin("status").out,
             Who() +

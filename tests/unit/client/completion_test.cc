@@ -36,7 +36,7 @@ TEST_F(CompletionTest, TheLastWordIsCompleted) {
       {"", "admin bench completion doctor help ops run status tensor top"},
       {"te", "tensor"},
       {"x", ""},
-      {"tensor ", "download release renew upload"},
+      {"tensor ", "download list release renew upload"},
       {"tensor upload ", ""},  // a file
       {"--format json tensor re", "release renew"},
       {"--for", "--format"},
