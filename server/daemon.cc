@@ -66,6 +66,16 @@ void WarnOfUnusedNpus(const AclLibrary& acl) {
                                {"advice", "to compute on NPUs: --acl_library_dir=cann"}});
 }
 
+// To a TenantStatus or an OperatorStatus.
+template <typename Message>
+void CopyTotals(const RequestTotals& totals, Message* to) {
+  to->set_requests(totals.requests);
+  to->set_failed_requests(totals.failed);
+  to->set_success_seconds(totals.success_seconds);
+  to->set_request_bytes(totals.request_bytes);
+  to->set_response_bytes(totals.response_bytes);
+}
+
 RequestLogOptions LogOptions(const Config& config) {
   return {.slow = config.log_slow_requests,
           .sample_one_in = config.log_sample_one_in,
@@ -399,11 +409,15 @@ v1::AdminStatus Daemon::AdminStatus() const {
     to->set_name(tenant->name());
     to->set_weight(tenant->config()->weight);
     to->set_pending_requests(tenant->pending());
-    to->set_requests(tenant->ended());
-    to->set_failed_requests(tenant->failed());
+    CopyTotals(tenant->totals(), to);
     const ResidentTensors::Usage residents = residents_->UsageOfTenant(tenant->id());
     to->set_resident_tensors(residents.tensors);
     to->set_resident_bytes(residents.bytes);
+  }
+  for (const auto& [name, totals] : metrics_->Totals()) {
+    v1::OperatorStatus* to = status.add_operators();
+    to->set_name(name);
+    CopyTotals(totals, to);
   }
   for (const auto& service : scheduler_->devices()) {
     const std::vector<DeviceQueue::TenantState> states = service->queue().TenantStates(ids);

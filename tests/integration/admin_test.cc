@@ -106,6 +106,32 @@ TEST_F(AdminTest, ATransferIsOneRequestHoweverManyChunksItHas) {
   EXPECT_EQ(daemon_.client().GetServerStatus()->devices(1).completed_requests(), 2u);
 }
 
+TEST_F(AdminTest, StatusAddsUpRequestsByTenantAndOperator) {
+  ASSERT_TRUE(Executes());
+  Request wrong = OnesRequest(10);
+  wrong.invocations[0].inputs.clear();
+  ASSERT_FALSE(daemon_.client().Execute(wrong).ok());
+
+  grpc::ClientContext context;
+  v1::AdminStatus status;
+  ASSERT_TRUE(stub_->GetStatus(&context, v1::GetStatusRequest(), &status).ok());
+
+  ASSERT_EQ(status.tenants_size(), 1);
+  const v1::TenantStatus& tenant = status.tenants(0);
+  ASSERT_EQ(status.operators_size(), 1);
+  const v1::OperatorStatus& op = status.operators(0);
+  EXPECT_EQ(op.name(), "L1LossBackward");
+  EXPECT_EQ(op.requests(), 2u);
+  EXPECT_EQ(op.failed_requests(), 1u);
+  EXPECT_GT(op.success_seconds(), 0);
+  EXPECT_GT(op.request_bytes(), 80u);
+  EXPECT_GT(op.response_bytes(), 40u);
+  EXPECT_EQ(tenant.requests(), 2u);
+  EXPECT_NEAR(tenant.success_seconds(), op.success_seconds(), 1e-6);
+  EXPECT_EQ(tenant.request_bytes(), op.request_bytes());
+  EXPECT_EQ(tenant.response_bytes(), op.response_bytes());
+}
+
 TEST_F(AdminTest, TensorsAreListedForTheirTenantAndForAdministrators) {
   for (const int64_t count : {100, 1000}) {
     ASSERT_TRUE(calls_.Upload({.bytes = CountingBytes(count), .device = 1}).status.ok());

@@ -103,17 +103,18 @@ TEST_F(AdminCommandTest, TensorsSayWhoHasTheMemory) {
 }
 
 TEST_F(AdminCommandTest, StatusIsOneSampleWithMeansSinceTheStart) {
-  EXPECT_EQ(RunAdmin("status").out,
-            Who() +
-                "opserved 1.2.3 on host CANN, up 00:01:40, 0 connections, log level info\n"
-                "2023-11-14 22:15:00 UTC, means since the start, pinned 0/0 B\n"
-                "\n"
-                "DEV  STATE  LANES  QUEUED  REQ/S   POOL  MEMORY  RESIDENT\n"
-                "  0  ready    0/4       0   10.0  0/0 B   0/0 B         2\n"
-                "\n"
-                "TENANT  WEIGHT  PENDING  QUEUED  REQ/S  FAIL/S  SHARE  MEMORY  LAG\n"
-                "batch        1        0       0    5.0     0.0  50.0%     0 B  0ms\n"
-                "online       1        0       0    5.0     0.0  50.0%     0 B  0ms\n");
+  EXPECT_EQ(
+      RunAdmin("status").out,
+      Who() +
+          "opserved 1.2.3 on host CANN, up 00:01:40, 0 connections, log level info\n"
+          "2023-11-14 22:15:00 UTC, means since the start, pinned 0/0 B\n"
+          "\n"
+          "DEV  STATE  LANES  QUEUED  REQ/S   POOL  MEMORY  RESIDENT\n"
+          "  0  ready    0/4       0   10.0  0/0 B   0/0 B         2\n"
+          "\n"
+          "TENANT  PENDING  QUEUED  REQ/S  FAIL/S  SHARE  MEMORY  LATENCY  BYTES/S  LAG  WEIGHT\n"
+          "batch         0       0    5.0     0.0  50.0%     0 B        -      0 B  0ms       1\n"
+          "online        0       0    5.0     0.0  50.0%     0 B        -      0 B  0ms       1\n");
   const auto json = nlohmann::json::parse(RunAdmin("status --format=json").out);
   EXPECT_EQ(json["tenants"][0]["requests"], 510);
   EXPECT_EQ(json["daemon"], "npu7");
