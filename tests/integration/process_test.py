@@ -481,11 +481,29 @@ class ProcessTest(unittest.TestCase):
 
     def test_bash_completes_by_it(self):
         daemon = self.start()
-        script = (f'export OPSERVE_TARGET={daemon.target} PATH={OPSERVE.parent}:$PATH; '
-                  'eval "$(opserve completion bash)"; COMP_WORDS=(opserve run Kl); COMP_CWORD=2; '
-                  '_opserve; echo "${COMPREPLY[@]}"')
-        run = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
-        self.assertEqual(run.stdout, "KlDiv KlDivBackward KlDivTargetBackward\n", run.stderr)
+        path = self.directory / "tensor.npy"
+        save_array(path, [1.0] * 100)
+        upload = daemon.opserve("--format=json", "tensor", "upload", str(path))
+        handle = json.loads(upload.stdout)["handle"]
+        # Of the last word, the part after the last "=" or ":", at which bash ends words.
+        cases = {
+            "run Kl": "KlDiv KlDivBackward KlDivTargetBackward",
+            "run KlDiv --input s": "self=",
+            "run KlDiv --attr reduction=batch": "batchmean",
+            "--format=j": "json",
+            f"run KlDiv --input self=tensor:{handle[:4]}": handle[:8],
+            "tensor rm ": handle[:8],
+            "admin drain ": "0 1",
+            "run KlDiv --input self=ten": "tensor: tensor.npy",
+        }
+        for line, completions in cases.items():
+            with self.subTest(line):
+                script = (f'cd {self.directory}; PATH={OPSERVE.parent}:$PATH; export OPSERVE_TARGET={daemon.target}; '
+                          'eval "$(opserve completion bash)"; COMP_LINE="opserve $1"; '
+                          'COMP_POINT=${#COMP_LINE}; _opserve; echo "${COMPREPLY[@]}"')
+                run = subprocess.run(["bash", "-c", script, "bash", line], capture_output=True,
+                                     text=True, timeout=60)
+                self.assertEqual(run.stdout, completions + "\n", run.stderr)
         self.assertEqual(daemon.stop(), 0)
 
     def verify(self, daemon, *flags):
