@@ -332,6 +332,23 @@ absl::Status Daemon::Serve(BoundAddresses bound) {
   return absl::OkStatus();
 }
 
+std::string Daemon::Summary() const {
+  const size_t devices = scheduler_->devices().size();
+  std::string text =
+      absl::StrCat("opserved ", OPSERVE_VERSION, ", ", devices,
+                   devices == 1 ? " device" : " devices", " of ", acl_->runtime_name(), "\n");
+  const auto add = [&text](absl::string_view part, absl::string_view where) {
+    absl::StrAppend(&text, "  ", part, std::string(16 - part.size(), ' '), where, "\n");
+  };
+  for (const std::string& address : grpc_->addresses()) add("clients", address);
+  if (admin_ != nullptr) add("administrators", admin_->address());
+  if (metrics_listener_ != nullptr) {
+    add("status page", absl::StrCat("http://", metrics_listener_->address().ToString(), "/"));
+  }
+  add("configuration", config_.file.empty() ? "no file; see opserved --help" : config_.file);
+  return text;
+}
+
 absl::StatusOr<v1::ReloadResponse> Daemon::AdminReload() {
   OPSERVE_ASSIGN_OR_RETURN(
       const std::vector<std::string> changes,

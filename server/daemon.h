@@ -63,6 +63,9 @@ class Daemon {
   // Whether calls are still taken up, found out within `timeout`. Thread-safe.
   bool IsAlive(absl::Duration timeout) const { return grpc_->IsPolling(timeout); }
 
+  // Addresses, devices and configuration as text for people, a line each.
+  std::string Summary() const;
+
   // Addresses served, with the ports the system chose.
   const std::vector<std::string>& addresses() const { return grpc_->addresses(); }
 

@@ -9,6 +9,7 @@ import os
 import pathlib
 import pty
 import re
+import select
 import shutil
 import signal
 import socket
@@ -611,6 +612,32 @@ class ProcessTest(unittest.TestCase):
         daemon = self.start()
         daemon.process.send_signal(signal.SIGHUP)
         self.assertEqual(self.run_l1(daemon).returncode, 0)
+
+    def test_it_introduces_itself_on_a_terminal(self):
+        master, slave = os.openpty()
+        process = subprocess.Popen(
+            [OPSERVED, f"--listen=unix:{self.socket}", "--metrics_listen=127.0.0.1:0",
+             "--drain_delay=0s"], stdout=slave, stderr=subprocess.DEVNULL,
+            env=dict(os.environ, OPSERVE_HOST_DEVICES="2"))
+        os.close(slave)
+        self.addCleanup(process.kill)
+        with os.fdopen(master, "rb", buffering=0) as terminal:
+            def read_until(end):
+                text = b""
+                while end not in text:
+                    self.assertTrue(select.select([terminal], [], [], 60)[0], text)
+                    text += terminal.read(4096)
+                return text.decode().replace("\r\n", "\n")
+
+            said = read_until(b"standard error.")
+            self.assertRegex(said, r"^opserved [\d.]+, 2 devices of host CANN \(this machine's processor\)")
+            self.assertIn(f"\n  clients         unix:{self.socket}\n", said)
+            self.assertIn(f"\n  administrators  unix:{self.socket}.admin\n", said)
+            self.assertRegex(said, r"\n  status page     http://127.0.0.1:\d+/\n")
+            self.assertIn("\n  configuration   no file", said)
+            process.send_signal(signal.SIGINT)
+            self.assertIn("Ctrl-C again cuts them off", read_until(b"cuts them off"))
+        self.assertEqual(process.wait(timeout=60), 0)
 
     def test_a_device_that_crashes_on_a_golden_case_is_not_ready(self):
         daemon = self.start("--device=0", "--recovery_wait=1h", "--longest_recovery_wait=1h",
