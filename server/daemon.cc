@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,9 @@ namespace {
 // Beside connections of clients: those for metrics and administrators, files, the devices' own.
 constexpr uint64_t kOtherDescriptors = 1024;
 
+// Of a handle, for administrators: enough to talk about a tensor, not to use it.
+constexpr size_t kShownHandleBytes = 4;
+
 constexpr absl::Duration kDefaultLease = absl::Minutes(10);
 // How long /healthz waits for the polling threads; probes wait for a second unless told otherwise.
 constexpr absl::Duration kProbePatience = absl::Milliseconds(500);
@@ -62,6 +66,16 @@ void WarnOfUnusedNpus(const AclLibrary& acl) {
   LogWarning("npus_not_used", {{"found", signs},
                                {"runtime", acl.runtime_name()},
                                {"advice", "to compute on NPUs: --acl_library_dir=cann"}});
+}
+
+// To a TenantStatus or an OperatorStatus.
+template <typename Message>
+void CopyTotals(const RequestTotals& totals, Message* to) {
+  to->set_requests(totals.requests);
+  to->set_failed_requests(totals.failed);
+  to->set_success_seconds(totals.success_seconds);
+  to->set_request_bytes(totals.request_bytes);
+  to->set_response_bytes(totals.response_bytes);
 }
 
 RequestLogOptions LogOptions(const Config& config) {
@@ -121,8 +135,9 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
   if (config.tls) {
     OPSERVE_ASSIGN_OR_RETURN(daemon->tls_, TlsFiles::Open(*config.tls));
   }
+  OPSERVE_ASSIGN_OR_RETURN(BoundAddresses bound, BindAddresses(config));
   OPSERVE_RETURN_IF_ERROR(daemon->OpenDevices());
-  OPSERVE_RETURN_IF_ERROR(daemon->StartListeners());
+  OPSERVE_RETURN_IF_ERROR(daemon->Serve(std::move(bound)));
   return daemon;
 }
 
@@ -265,6 +280,12 @@ void Daemon::UpdateHealth() {
   if (service_ == Service::kOffered) grpc_->SetServing(scheduler_->HasReadyDevice());
 }
 
+absl::Status Daemon::Liveness() const {
+  if (IsAlive(kProbePatience)) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("a polling thread has not answered within ",
+                                             absl::FormatDuration(kProbePatience)));
+}
+
 absl::Status Daemon::Readiness() {
   absl::MutexLock lock(&health_mutex_);
   if (grpc_->is_serving()) return absl::OkStatus();
@@ -273,36 +294,50 @@ absl::Status Daemon::Readiness() {
   return absl::UnavailableError(absl::StrCat(
       "no device is ready: ",
       absl::StrJoin(scheduler_->devices(), ", ", [](std::string* out, const auto& service) {
-        absl::StrAppend(out, "device ", service->device().id(), " is ",
-                        DeviceStateName(service->device().state()));
+        absl::StrAppend(
+            out, "device ", service->device().id(), " is ",
+            service->is_drained() ? "drained" : DeviceStateName(service->device().state()));
       })));
 }
 
-absl::Status Daemon::StartListeners() {
-  OPSERVE_ASSIGN_OR_RETURN(grpc_,
-                           GrpcServer::Start(config_, {.operators = operators_.get(),
-                                                       .scheduler = scheduler_.get(),
-                                                       .residents = residents_.get(),
-                                                       .shared_regions = shared_regions_.get(),
-                                                       .named_regions = named_regions_.get(),
-                                                       .metrics = metrics_.get(),
-                                                       .request_log = &request_log_,
-                                                       .shadow_checks = shadow_checks_.get(),
-                                                       .tenants = tenants_.get(),
-                                                       .tls = tls_.get(),
-                                                       .status = [this] { return Status(); }}));
+absl::Status Daemon::Serve(BoundAddresses bound) {
+  OPSERVE_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start(config_, std::move(bound.clients),
+                                                    {.operators = operators_.get(),
+                                                     .scheduler = scheduler_.get(),
+                                                     .residents = residents_.get(),
+                                                     .shared_regions = shared_regions_.get(),
+                                                     .named_regions = named_regions_.get(),
+                                                     .metrics = metrics_.get(),
+                                                     .request_log = &request_log_,
+                                                     .shadow_checks = shadow_checks_.get(),
+                                                     .tenants = tenants_.get(),
+                                                     .tls = tls_.get(),
+                                                     .status = [this] { return Status(); }}));
   if (config_.enable_shm) {
     OPSERVE_ASSIGN_OR_RETURN(
         shared_memory_,
         SharedMemoryServer::Start(
-            config_, {.tenants = *tenants_, .regions = *shared_regions_, .metrics = *metrics_}));
+            config_, std::move(bound.shared_memory),
+            {.tenants = *tenants_, .regions = *shared_regions_, .metrics = *metrics_}));
   }
-  if (config_.metrics_listen) OPSERVE_RETURN_IF_ERROR(StartMetricsListener());
-  if (config_.admin_listen) {
-    OPSERVE_ASSIGN_OR_RETURN(admin_,
-                             AdminServer::Start(config_, *scheduler_,
-                                                {.status = [this] { return AdminStatus(); },
-                                                 .reload = [this] { return AdminReload(); }}));
+  if (bound.metrics) {
+    OPSERVE_ASSIGN_OR_RETURN(
+        metrics_listener_,
+        MetricsListener::Start(*std::move(bound.metrics), config_.metrics_hosts,
+                               {.collect = [this] { return CollectMetrics(); },
+                                .history = [this] { return history_.ToJson(absl::Now()); },
+                                .health = [this] { return Liveness(); },
+                                .readiness = [this] { return Readiness(); },
+                                .runbook_url = config_.values.runbook_url()}));
+  }
+  if (bound.admin) {
+    OPSERVE_ASSIGN_OR_RETURN(
+        admin_,
+        AdminServer::Start(
+            config_, *std::move(bound.admin), *scheduler_,
+            {.status = [this] { return AdminStatus(); },
+             .reload = [this] { return AdminReload(); },
+             .list_tensors = [this](const std::string& tenant) { return AdminTensors(tenant); }}));
   }
   {
     absl::MutexLock lock(&health_mutex_);
@@ -311,48 +346,34 @@ absl::Status Daemon::StartListeners() {
   UpdateHealth();
   // Last, since its thread reads the counters of all listeners.
   if (metrics_listener_ != nullptr) history_.Start([this] { return CollectMetrics(); });
-  LogInfo("ready", {{"listen", grpc_->addresses()},
-                    {"metrics_port", metrics_listener_ != nullptr ? metrics_listener_->port() : 0},
-                    {"devices", scheduler_->devices().size()},
-                    {"runtime", acl_->runtime_name()},
-                    {"soc", acl_->soc_name()},
-                    {"runtime_version", acl_->version()},
-                    {"acl_library_dir", acl_->layout().library_dir},
-                    {"version", OPSERVE_VERSION},
-                    {"config", config_.file}});
+  LogInfo("ready",
+          {{"listen", grpc_->addresses()},
+           {"metrics_port", metrics_listener_ != nullptr ? metrics_listener_->address().port : 0},
+           {"devices", scheduler_->devices().size()},
+           {"runtime", acl_->runtime_name()},
+           {"soc", acl_->soc_name()},
+           {"runtime_version", acl_->version()},
+           {"acl_library_dir", acl_->layout().library_dir},
+           {"version", OPSERVE_VERSION},
+           {"config", config_.file}});
   return absl::OkStatus();
 }
 
-absl::Status Daemon::StartMetricsListener() {
-  const auto start = [this](const ListenAddress& address) {
-    return MetricsListener::Start(
-        address, config_.metrics_hosts,
-        {.collect = [this] { return CollectMetrics(); },
-         .history = [this] { return history_.ToJson(absl::Now()); },
-         .health =
-             [this] {
-               return IsAlive(kProbePatience) ? absl::OkStatus()
-                                              : absl::UnavailableError(absl::StrCat(
-                                                    "a polling thread has not answered within ",
-                                                    absl::FormatDuration(kProbePatience)));
-             },
-         .readiness = [this] { return Readiness(); },
-         .runbook_url = config_.values.runbook_url()});
+std::string Daemon::Summary() const {
+  const size_t devices = scheduler_->devices().size();
+  std::string text =
+      absl::StrCat("opserved ", OPSERVE_VERSION, ", ", devices,
+                   devices == 1 ? " device" : " devices", " of ", acl_->runtime_name(), "\n");
+  const auto add = [&text](absl::string_view part, absl::string_view where) {
+    absl::StrAppend(&text, "  ", part, std::string(16 - part.size(), ' '), where, "\n");
   };
-  ListenAddress address = *config_.metrics_listen;
-  auto listener = start(address);
-  // Nobody asked for this port: another daemon of this machine has it, most likely.
-  if (absl::IsUnavailable(listener.status()) && !config_.values.has_metrics_listen()) {
-    address.port = 0;
-    listener = start(address);
-    if (listener.ok()) {
-      address.port = (*listener)->port();
-      LogWarning("metrics_port_taken",
-                 {{"wanted", config_.metrics_listen->ToString()}, {"served", address.ToString()}});
-    }
+  for (const std::string& address : grpc_->addresses()) add("clients", address);
+  if (admin_ != nullptr) add("administrators", admin_->address());
+  if (metrics_listener_ != nullptr) {
+    add("status page", absl::StrCat("http://", metrics_listener_->address().ToString(), "/"));
   }
-  OPSERVE_ASSIGN_OR_RETURN(metrics_listener_, std::move(listener));
-  return absl::OkStatus();
+  add("configuration", config_.file.empty() ? "no file; see opserved --help" : config_.file);
+  return text;
 }
 
 absl::StatusOr<v1::ReloadResponse> Daemon::AdminReload() {
@@ -365,7 +386,33 @@ absl::StatusOr<v1::ReloadResponse> Daemon::AdminReload() {
   return response;
 }
 
+absl::StatusOr<v1::ListTensorsResponse> Daemon::AdminTensors(const std::string& name) const {
+  const std::vector<std::string> names = tenants_->Names();
+  std::optional<uint32_t> id;
+  if (!name.empty()) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      return absl::NotFoundError(absl::StrCat("there is no tenant \"", name, "\""));
+    }
+    id = static_cast<uint32_t>(found - names.begin());
+  }
+  const absl::Time now = absl::Now();
+  const ResidentTensors::Largest largest = residents_->ListLargest(id, kMaxListedTensors, now);
+  v1::ListTensorsResponse response;
+  for (const ResidentTensors::Listed& tensor : largest.tensors) {
+    v1::ListTensorsResponse::Tensor* to = response.add_tensors();
+    to->set_tenant(tensor.tenant < names.size() ? names[tensor.tenant] : "");
+    ToProto(tensor, to->mutable_tensor());
+    to->mutable_tensor()->mutable_handle()->resize(kShownHandleBytes);
+  }
+  response.set_total_tensors(largest.all.tensors);
+  response.set_total_bytes(largest.all.bytes);
+  *response.mutable_time() = ToTimestamp(now);
+  return response;
+}
+
 int64_t Daemon::Drain() {
+  is_stopping_.store(true, std::memory_order_relaxed);
   {
     absl::MutexLock lock(&health_mutex_);
     service_ = Service::kEnding;
@@ -386,6 +433,7 @@ v1::GetServerStatusResponse Daemon::Status() const {
   *status.mutable_start_time() =
       google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(start_time_));
   for (v1::DeviceStatus& device : monitor_->Status()) *status.add_devices() = std::move(device);
+  status.set_stopping(is_stopping_.load(std::memory_order_relaxed));
   return status;
 }
 
@@ -405,11 +453,15 @@ v1::AdminStatus Daemon::AdminStatus() const {
     to->set_name(tenant->name());
     to->set_weight(tenant->config()->weight);
     to->set_pending_requests(tenant->pending());
-    to->set_requests(tenant->ended());
-    to->set_failed_requests(tenant->failed());
+    CopyTotals(tenant->totals(), to);
     const ResidentTensors::Usage residents = residents_->UsageOfTenant(tenant->id());
     to->set_resident_tensors(residents.tensors);
     to->set_resident_bytes(residents.bytes);
+  }
+  for (const auto& [name, totals] : metrics_->Totals()) {
+    v1::OperatorStatus* to = status.add_operators();
+    to->set_name(name);
+    CopyTotals(totals, to);
   }
   for (const auto& service : scheduler_->devices()) {
     const std::vector<DeviceQueue::TenantState> states = service->queue().TenantStates(ids);
@@ -429,6 +481,7 @@ v1::AdminStatus Daemon::AdminStatus() const {
   status.set_pinned_allocated_bytes(pinned.allocated_bytes);
   status.set_log_level(LogLevel());
   status.set_daemon(HostName());
+  status.set_stopping(is_stopping_.load(std::memory_order_relaxed));
   return status;
 }
 

@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/access/tls_files.h"
+#include "server/bound_addresses.h"
 #include "server/config/config.h"
 #include "server/device/acl_library.h"
 #include "server/device/pinned_pool.h"
@@ -63,6 +64,9 @@ class Daemon {
   // Whether calls are still taken up, found out within `timeout`. Thread-safe.
   bool IsAlive(absl::Duration timeout) const { return grpc_->IsPolling(timeout); }
 
+  // Addresses, devices and configuration as text for people, a line each.
+  std::string Summary() const;
+
   // Addresses served, with the ports the system chose.
   const std::vector<std::string>& addresses() const { return grpc_->addresses(); }
 
@@ -80,14 +84,17 @@ class Daemon {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(reload_mutex_);
   v1::AdminStatus AdminStatus() const;
   absl::StatusOr<v1::ReloadResponse> AdminReload();
+  // kNotFound: there never was such a tenant.
+  absl::StatusOr<v1::ListTensorsResponse> AdminTensors(const std::string& name) const;
   absl::Status OpenDevices();
-  absl::Status StartListeners();
-  absl::Status StartMetricsListener();
+  absl::Status Serve(BoundAddresses bound);
   v1::GetServerStatusResponse Status() const;
 
   // Health says what the devices allow, from the start of service to the drain.
   void UpdateHealth() ABSL_LOCKS_EXCLUDED(health_mutex_);
-  // The answer to probes: OK as long as health says so, else the reason, in one line.
+  // The answers to probes, whose messages are the reason in one line: whether calls are answered at
+  // all, and whether health says that they are served.
+  absl::Status Liveness() const;
   absl::Status Readiness() ABSL_LOCKS_EXCLUDED(health_mutex_);
 
   const Config config_;
@@ -116,6 +123,7 @@ class Daemon {
 
   absl::Mutex reload_mutex_;                                    // one reload at a time
   config::ServerConfig values_ ABSL_GUARDED_BY(reload_mutex_);  // as of the last reload
+  std::atomic<bool> is_stopping_ = false;
   std::atomic<uint64_t> reloads_ = 0;
   std::atomic<uint64_t> failed_reloads_ = 0;
   std::atomic<uint64_t> dangerous_reloads_ = 0;  // refused, since tenants would have been lost

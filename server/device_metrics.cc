@@ -159,12 +159,16 @@ void AddHealth(const Scheduler& scheduler, DeviceMetrics& metrics) {
   MetricFamilyBuilder states("opserve_device_state", "1 for the state a device is in.",
                              MetricType::Gauge);
   for (const auto& service : scheduler.devices()) {
+    const bool is_drained = service->is_drained();
+    const auto add = [&](absl::string_view name, bool is_in_it) {
+      states.Add({{"device", DeviceMetrics::Label(*service)}, {"state", std::string(name)}},
+                 is_in_it ? 1 : 0);
+    };
     for (int i = 0; i < kDeviceStates; ++i) {
       const auto state = static_cast<DeviceState>(i);
-      states.Add({{"device", DeviceMetrics::Label(*service)},
-                  {"state", std::string(DeviceStateName(state))}},
-                 service->device().state() == state ? 1 : 0);
+      add(DeviceStateName(state), !is_drained && service->device().state() == state);
     }
+    add("drained", is_drained);
   }
   metrics.AddFamily(std::move(states));
   metrics.Add(

@@ -52,7 +52,8 @@ std::vector<v1::DeviceStatus> DeviceMonitor::Status() const {
     v1::DeviceStatus& status = all.emplace_back();
     status.set_device(device.id());
     status.set_soc_name(device.acl().soc_name());
-    status.set_state(ToProto(device.state()));
+    status.set_state(service->is_drained() ? v1::DeviceStatus::STATE_DRAINED
+                                           : ToProto(device.state()));
     status.set_state_reason(device.state_reason());
     status.set_quarantines(device.quarantines().total());
     status.set_lanes(service->lanes());

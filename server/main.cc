@@ -88,6 +88,13 @@ ExitCode TestItself(const Config& config, const config::Command& command) {
   return is_healthy ? kEndedWell : kCannotStart;
 }
 
+// Tells a person at a terminal; the log has it for programs.
+void Tell(const std::string& text) {
+  if (isatty(STDOUT_FILENO) == 0) return;
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
 ExitCode Run(const CommandLine& command_line) {
   const sigset_t signals = BlockSignals();
   const auto flush =
@@ -120,10 +127,14 @@ ExitCode Run(const CommandLine& command_line) {
   const absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(*config, load_config);
   if (!daemon.ok()) return Fail(kCannotStart, daemon.status());
 
+  Tell(absl::StrCat((*daemon)->Summary(),
+                    "It serves until Ctrl-C, and then lets the calls that run end. The log (JSON "
+                    "lines) is on standard error.\n"));
   ServiceManager manager([&daemon](absl::Duration timeout) { return (*daemon)->IsAlive(timeout); });
   const auto reload = [&] { (*daemon)->Reload(load_config()).IgnoreError(); };  // logged, counted
   LogInfo("signal", {{"number", AwaitEnd(signals, reload)}});
   manager.TellStopping();
+  Tell("opserved ends as soon as the calls that run have ended; Ctrl-C again cuts them off.\n");
   std::thread([signals] {
     LogWarning("ended_at_once", {{"number", AwaitEnd(signals, nullptr)}});
     FlushLog();

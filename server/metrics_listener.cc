@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "prometheus/text_serializer.h"
+#include "proto/status/status_macros.h"
 #include "server/observability/log.h"
 #include "server/observability/status_page/status_page.h"
 
@@ -33,7 +33,7 @@ HttpListener::Page RunbookPage(const std::string& url) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MetricsListener>> MetricsListener::Start(
-    const ListenAddress& address, const std::vector<std::string>& hosts, Sources sources) {
+    Listener bound, const std::vector<std::string>& hosts, Sources sources) {
   std::vector<HttpListener::Page> pages;
   pages.push_back({.path = "/",
                    .content_type = "text/html; charset=utf-8",
@@ -57,17 +57,14 @@ absl::StatusOr<std::unique_ptr<MetricsListener>> MetricsListener::Start(
   pages.push_back(ProbePage("/healthz", std::move(sources.health)));
   pages.push_back(ProbePage("/readyz", std::move(sources.readiness)));
   // Programs of other machines have many names for this one, and no list of them would be known.
-  const HttpHosts allowed(hosts, /*allows_all=*/!address.is_local());
+  const HttpHosts allowed(hosts, /*allows_all=*/!bound.address().is_local());
   if (allowed.allows_all()) {
-    LogInfo("metrics_accept_all_hosts",
-            {{"listen", address.ToString()}, {"advice", "name the hosts in --metrics_host"}});
+    LogInfo("metrics_accept_all_hosts", {{"listen", bound.address().ToString()},
+                                         {"advice", "name the hosts in --metrics_host"}});
   }
-  auto http = HttpListener::Start(address, allowed, std::move(pages));
-  if (!http.ok()) {
-    return absl::UnavailableError(absl::StrCat("cannot serve metrics on ", address.ToString(), ": ",
-                                               http.status().message()));
-  }
-  return std::unique_ptr<MetricsListener>(new MetricsListener(*std::move(http)));
+  OPSERVE_ASSIGN_OR_RETURN(auto http,
+                           HttpListener::Start(std::move(bound), allowed, std::move(pages)));
+  return std::unique_ptr<MetricsListener>(new MetricsListener(std::move(http)));
 }
 
 }  // namespace opserve::server

@@ -29,13 +29,13 @@ class MetricsListener {
     std::string runbook_url = {};
   };
 
-  // Serves on `address` (port 0 chooses one) to requests that name an address, localhost or one of
-  // `hosts`; if there are no `hosts` and other machines can reach the address, to all. What
-  // `sources` use must outlive the listener. kUnavailable: the address cannot be bound.
+  // Serves on `bound` to requests that name an address, localhost or one of `hosts`; if there are
+  // no `hosts` and other machines can reach the address, to all. What `sources` use must outlive
+  // the listener. kResourceExhausted: no more file descriptors.
   static absl::StatusOr<std::unique_ptr<MetricsListener>> Start(
-      const ListenAddress& address, const std::vector<std::string>& hosts, Sources sources);
+      Listener bound, const std::vector<std::string>& hosts, Sources sources);
 
-  int port() const { return http_->port(); }
+  const ListenAddress& address() const { return http_->address(); }
   const ConnectionCounters& connections() const { return http_->connections(); }
 
  private:

@@ -15,8 +15,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/cli/admin_connection.h"
+#include "client/cli/handle_text.h"
 #include "client/cli/proto_json.h"
+#include "client/cli/tensor_text.h"
 #include "client/cli/top_view.h"
+#include "client/cpp/time_message.h"
 #include "proto/status/status_macros.h"
 
 namespace opserve::cli {
@@ -31,6 +34,7 @@ Examples:
   opserve admin drain 0 --timeout=5m     before the device is serviced
   opserve admin resume 0                 afterwards, or to end a quarantine
   opserve admin snapshot 0 --format=json
+  opserve admin tensors --tenant=batch   which resident tensors it has
   opserve admin reload                   after a change of the configuration file
 
 "opserve help admin COMMAND" tells more about each.)";
@@ -57,6 +61,12 @@ constexpr char kSnapshotFooter[] =
 allocated (lent), idle (free for any lane) or retired (free for the lane that
 used it last).)";
 
+constexpr char kTensorsFooter[] =
+    R"(Resident tensors of all tenants, or those of --tenant, the largest first, with the
+first digits of the handles by which their owners know them: enough to talk about
+a tensor, not to use it. A lease that is over can still be renewed for a short
+while (--resident_grace).)";
+
 constexpr char kAdminStatusFooter[] =
     R"(Devices, tenants, memory and connections at this moment, with rates and shares
 as means since the daemon's start. "opserve top" shows them as they change and
@@ -82,6 +92,7 @@ struct AdminArguments {
   uint32_t device = 0;
   bool is_confirmed = false;  // whatever draining means for the daemon
   std::string log_level = {};
+  std::string tenant = {};  // "": all
 };
 
 // The result of a command: a sentence for people, a document for programs.
@@ -114,10 +125,13 @@ bool IsReady(const v1::DeviceStatus& device) {
 }
 
 // "3 resident tensors (1.5 KiB)"
+std::string TensorCount(uint64_t tensors, uint64_t bytes) {
+  return absl::StrCat(tensors, " resident tensor", tensors == 1 ? "" : "s", " (",
+                      FormatBytes(bytes), ")");
+}
+
 std::string ResidentText(const v1::DeviceStatus& device) {
-  return absl::StrCat(device.resident_tensors(), " resident tensor",
-                      device.resident_tensors() == 1 ? "" : "s", " (",
-                      FormatBytes(device.resident_bytes()), ")");
+  return TensorCount(device.resident_tensors(), device.resident_bytes());
 }
 
 // Asks for the daemon's name before its last ready device is drained. kFailedPrecondition: the
@@ -211,6 +225,40 @@ absl::StatusOr<Outcome> Snapshot(const AdminCall& call) {
   return Outcome{FormatSnapshot(snapshot), ToJson(snapshot)};
 }
 
+absl::StatusOr<Outcome> Tensors(const AdminCall& call) {
+  OPSERVE_ASSIGN_OR_RETURN(const v1::ListTensorsResponse response,
+                           call.client.ListTensors(call.arguments.tenant, call.timeout()));
+  Outcome outcome{.text = "", .json = {{"tensors", nlohmann::ordered_json::array()}}};
+  const absl::Time now = DecodeTime(response.time());
+  std::vector<std::vector<std::string>> rows = {
+      {"TENANT", "HANDLE", "TENSOR", "SIZE", "DEVICE", "AGE", "LEASE LEFT"}};
+  for (const v1::ListTensorsResponse::Tensor& listed : response.tensors()) {
+    const v1::TensorSummary& tensor = listed.tensor();
+    const std::vector<int64_t> shape(tensor.shape().begin(), tensor.shape().end());
+    const absl::Duration age = now - DecodeTime(tensor.creation_time());
+    const absl::Time lease_end = DecodeTime(tensor.lease_end());
+    rows.push_back({listed.tenant(), FormatHandle(tensor.handle()),
+                    TensorText(tensor.dtype(), shape), FormatBytes(tensor.bytes()),
+                    absl::StrCat(tensor.device()), AgeText(age), LeaseText(lease_end - now)});
+    outcome.json["tensors"].push_back({{"tenant", listed.tenant()},
+                                       {"handle_start", FormatHandle(tensor.handle())},
+                                       {"dtype", std::string(DataTypeName(tensor.dtype()))},
+                                       {"shape", shape},
+                                       {"bytes", tensor.bytes()},
+                                       {"device", tensor.device()},
+                                       {"age_seconds", absl::ToDoubleSeconds(age)},
+                                       {"lease_end", TimeToJson(lease_end)}});
+  }
+  outcome.json["total_tensors"] = response.total_tensors();
+  outcome.json["total_bytes"] = response.total_bytes();
+  if (!response.tensors().empty()) outcome.text = FormatTable(rows);
+  const uint64_t unlisted = response.total_tensors() - response.tensors_size();
+  if (unlisted > 0) absl::StrAppend(&outcome.text, "... and ", unlisted, " smaller ones\n");
+  absl::StrAppend(&outcome.text, TensorCount(response.total_tensors(), response.total_bytes()),
+                  "\n");
+  return outcome;
+}
+
 absl::StatusOr<Outcome> Status(const AdminCall& call) {
   return Outcome{RenderTop(/*earlier=*/nullptr, call.status, {}, {}), ToJson(call.status)};
 }
@@ -263,7 +311,7 @@ std::optional<Failure> RunAdmin(Action action, const AdminArguments& arguments, 
   return std::nullopt;
 }
 
-enum class Operand { kNone, kDevice, kLogLevel };
+enum class Operand { kNone, kDevice, kLogLevel, kTenant };
 
 struct AdminCommand {
   const char* name;
@@ -282,6 +330,8 @@ constexpr AdminCommand kCommands[] = {
     {"trim", "Give the idle memory of a device's pool back", kTrimFooter, Operand::kDevice, &Trim},
     {"snapshot", "Show the memory of a device's pool, block by block", kSnapshotFooter,
      Operand::kDevice, &Snapshot},
+    {"tensors", "Show the resident tensors of all tenants, or one", kTensorsFooter,
+     Operand::kTenant, &Tensors},
     {"log-level", "Set what the daemon logs", kLogLevelFooter, Operand::kLogLevel, &LogLevel},
     {"reload", "Have the daemon read its configuration again", kReloadFooter, Operand::kNone,
      &Reload},
@@ -299,6 +349,10 @@ void AddOperand(Operand operand, CLI::App* command, AdminArguments* arguments) {
     case Operand::kLogLevel:
       command->add_option("LEVEL", arguments->log_level, "debug, info, warning, error or off")
           ->required();
+      return;
+    case Operand::kTenant:
+      command->add_option("--tenant", arguments->tenant, "Those of this tenant only")
+          ->type_name("NAME");
       return;
   }
 }

@@ -111,11 +111,15 @@ std::optional<Failure> RunHelp(const CLI::App& app, const std::vector<std::strin
                                Session& session) {
   const CLI::App* command = &app;
   for (const std::string& name : names) {
-    const std::vector<std::string> known = CommandNames(*command);
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      return UsageFailure(absl::NotFoundError(UnknownName("command", name, known)));
+    const std::vector<const CLI::App*> known = VisibleCommands(*command);
+    const auto found = std::find_if(known.begin(), known.end(), [&name](const CLI::App* app) {
+      return app->check_name(name);  // aliases included
+    });
+    if (found == known.end()) {
+      return UsageFailure(
+          absl::NotFoundError(UnknownName("command", name, CommandNames(*command))));
     }
-    command = command->get_subcommand(name);
+    command = *found;
   }
   session.terminal.out << HelpOn(*command);
   return std::nullopt;

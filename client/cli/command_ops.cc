@@ -208,7 +208,7 @@ std::optional<Failure> RunOps(const Names& names, Session& session) {
 void AddOpsCommand(CLI::App& app, Command* command) {
   auto names = std::make_shared<Names>();
   CLI::App* ops = app.add_subcommand("ops", "List the operators, or describe some");
-  ops->add_option("NAME", *names, "Operators to describe");
+  ops->add_option("OPERATOR", *names, "Operators to describe");
   ops->footer(kOpsFooter);
   ops->callback([names, command] {
     *command = [names](Session& session) { return RunOps(*names, session); };

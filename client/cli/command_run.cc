@@ -16,6 +16,7 @@
 #include "client/cli/array_output.h"
 #include "client/cli/array_text.h"
 #include "client/cli/find_operator.h"
+#include "client/cli/handle_lookup.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/receipt_text.h"
 #include "client/cli/reference_daemon.h"
@@ -41,7 +42,7 @@ constexpr char kRunFooter[] =
                            not said, such as class indices: random:ints(0,10):64
                            (in quotes, as shells have their own use for brackets)
   tensor:HANDLE            what the daemon has already, with the handle that
-                           "opserve tensor upload" gave
+                           "opserve tensor upload" gave, or its first digits
 With :bf16 at its end, a NumPy array of uint16 is read as bfloat16. An output is
 written as .npy, with - to standard output (what else is said then goes to
 standard error). The tensors of an input that is a list are NAME.0, NAME.1 and so
@@ -217,6 +218,7 @@ std::optional<Failure> RunRun(RunArguments arguments, Session& session) {
     absl::Status status = CheckOutputPath(file.path, session.format, session.terminal);
     if (!status.ok()) return UsageFailure(status);
   }
+  if (auto failure = CompleteHandles(&arguments.inputs, client, session)) return failure;
   absl::StatusOr<Invocation> invocation = BuildInvocation(descriptor, arguments);
   if (!invocation.ok()) return UsageFailure(invocation.status(), hint);
 

@@ -16,12 +16,16 @@
 namespace opserve::cli {
 namespace {
 
+constexpr char kStopping[] =
+    "STOPPING: the daemon drains, and ends once the calls that run have ended";
+
 constexpr char kStatusFooter[] = R"(LANES      requests that run, of those that can run at once
-COMPLETED  requests that ended, and chunks of uploads and downloads
+COMPLETED  requests that ended; an upload or a download is one
 MEMORY     of the device, in use by any program
 POOL       memory lent to requests and tensors, of what the daemon's pool has
-RESIDENT   resident tensors
+RESIDENT   resident tensors; see "opserve tensor list"
 
+A device is draining while requests are left on it, and drained without any.
 --format=json has more, such as the chips and bytes of resident tensors.
 
 Examples:
@@ -56,6 +60,7 @@ void WriteStatus(const v1::GetServerStatusResponse& status, Terminal& terminal) 
     const absl::Time start = absl::FromUnixSeconds(status.start_time().seconds());
     out << "started " << TimeText(start) << "\n";
   }
+  if (status.stopping()) out << kStopping << "\n";
   std::vector<std::vector<std::string>> rows = {
       {"DEV", "STATE", "LANES", "QUEUED", "COMPLETED", "MEMORY", "POOL", "RESIDENT"}};
   for (const v1::DeviceStatus& device : status.devices()) {

@@ -9,9 +9,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "client/cli/handle_lookup.h"
 #include "client/cli/handle_text.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/tensor_files.h"
+#include "client/cli/tensor_text.h"
 #include "client/cli/time_text.h"
 
 namespace opserve::cli {
@@ -20,15 +22,18 @@ namespace {
 constexpr char kTensorFooter[] =
     R"(A resident tensor is uploaded once and stays in a device's memory, where any
 number of calls use it ("opserve run ... --input NAME=tensor:HANDLE"). It lives
-as long as its lease and belongs to who uploaded it: keep the handle.
+as long as its lease and belongs to the tenant that uploaded it.
+
+The first digits of a handle are enough where no other begins with them.
 
 Examples:
   opserve tensor upload x.npy --lease=1h
+  opserve tensor list
   opserve run L1LossBackward --input grad_output=g.npy \
       --input self=tensor:5f1c09a2 --input target=t.npy --output out.npy
   opserve tensor renew 5f1c09a2 --lease=1h
   opserve tensor download 5f1c09a2 --output x.npy
-  opserve tensor release 5f1c09a2
+  opserve tensor rm 5f1c09a2
 
 "opserve help tensor COMMAND" tells more about each.)";
 
@@ -57,9 +62,12 @@ constexpr char kReleaseFooter[] =
 are passed over, and the exit code is then 1.
 
 Example:
-  opserve tensor release 5f1c09a2 77e0b4d1)";
+  opserve tensor rm 5f1c09a2 77e0b4d1)";
 
-constexpr char kHandleHint[] = "see \"opserve help tensor\"";
+constexpr char kListFooter[] =
+    R"(All resident tensors of your tenant, with as many digits of their handles as tell
+them apart (--format=json: whole ones). A lease that is over can still be renewed
+for a short while (--resident_grace).)";
 
 struct LeaseArguments {
   std::vector<std::string> handles;
@@ -70,13 +78,13 @@ void WriteRenewed(const std::vector<std::string>& handles, const std::vector<abs
                   Session& session) {
   auto list = nlohmann::ordered_json::array();
   for (size_t i = 0; i < handles.size(); ++i) {
-    list.push_back({{"handle", handles[i]}, {"lease_end", TimeToJson(ends[i])}});
+    list.push_back({{"handle", FormatHandle(handles[i])}, {"lease_end", TimeToJson(ends[i])}});
   }
   if (session.format == OutputFormat::kJson) {
     return WriteJson(session.terminal.out, {{"tensors", list}});
   }
   for (size_t i = 0; i < handles.size(); ++i) {
-    session.terminal.out << handles[i] << "  lease end " << TimeText(ends[i]) << "\n";
+    session.terminal.out << FormatHandle(handles[i]) << "  lease end " << TimeText(ends[i]) << "\n";
   }
 }
 
@@ -84,11 +92,12 @@ std::optional<Failure> RunRenew(const LeaseArguments& arguments, Session& sessio
   auto connection = Connect(session);
   if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
   Client& client = *std::get<std::unique_ptr<Client>>(connection);
-  const auto handles = ParseHandles(arguments.handles);
-  if (!handles.ok()) return UsageFailure(handles.status(), kHandleHint);
-  const auto lease_ends = client.Renew(*handles, arguments.lease, session.timeout);
+  auto found = FindHandles(arguments.handles, client, session);
+  if (auto* failure = std::get_if<Failure>(&found)) return *failure;
+  const auto& handles = std::get<std::vector<std::string>>(found);
+  const auto lease_ends = client.Renew(handles, arguments.lease, session.timeout);
   if (!lease_ends.ok()) return CallFailure(session, client, lease_ends.status());
-  WriteRenewed(arguments.handles, *lease_ends, session);
+  WriteRenewed(handles, *lease_ends, session);
   return std::nullopt;
 }
 
@@ -96,20 +105,62 @@ std::optional<Failure> RunRelease(const LeaseArguments& arguments, Session& sess
   auto connection = Connect(session);
   if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
   Client& client = *std::get<std::unique_ptr<Client>>(connection);
-  const auto handles = ParseHandles(arguments.handles);
-  if (!handles.ok()) return UsageFailure(handles.status(), kHandleHint);
-  const absl::StatusOr<uint32_t> released = client.Release(*handles, session.timeout);
+  auto found = FindHandles(arguments.handles, client, session);
+  if (auto* failure = std::get_if<Failure>(&found)) return *failure;
+  const auto& handles = std::get<std::vector<std::string>>(found);
+  const absl::StatusOr<uint32_t> released = client.Release(handles, session.timeout);
   if (!released.ok()) return CallFailure(session, client, released.status());
   if (session.format == OutputFormat::kJson) {
     WriteJson(session.terminal.out, {{"released", *released}});
   } else {
-    session.terminal.out << "released " << *released << " of " << handles->size() << "\n";
+    session.terminal.out << "released " << *released << " of " << handles.size() << "\n";
   }
-  if (*released == handles->size()) return std::nullopt;
+  if (*released == handles.size()) return std::nullopt;
   // A mistyped handle leaves a tensor in the device's memory, which a script must notice.
-  return Failure{.status = absl::NotFoundError(absl::StrCat(handles->size() - *released, " of ",
-                                                            handles->size(), " handles unknown")),
+  return Failure{.status = absl::NotFoundError(absl::StrCat(handles.size() - *released, " of ",
+                                                            handles.size(), " handles unknown")),
                  .hint = "their leases may have ended, or the handles are not yours"};
+}
+
+void WriteList(const std::vector<TensorInfo>& tensors, Terminal& terminal) {
+  uint64_t num_bytes = 0;
+  const size_t digits = DistinctDigits(tensors);
+  std::vector<std::vector<std::string>> rows = {
+      {"HANDLE", "TENSOR", "SIZE", "DEVICE", "AGE", "LEASE LEFT"}};
+  for (const TensorInfo& listed : tensors) {
+    rows.push_back({FormatHandle(listed.tensor.handle).substr(0, digits),
+                    TensorText(listed.tensor.dtype, listed.tensor.shape),
+                    FormatBytes(listed.num_bytes), absl::StrCat(listed.tensor.device),
+                    AgeText(listed.age), LeaseText(listed.lease_left)});
+    num_bytes += listed.num_bytes;
+  }
+  if (!tensors.empty()) terminal.out << FormatTable(rows);
+  terminal.out << tensors.size() << " resident tensor" << (tensors.size() == 1 ? "" : "s") << ", "
+               << FormatBytes(num_bytes) << "\n";
+}
+
+std::optional<Failure> RunList(Session& session) {
+  auto connection = Connect(session);
+  if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
+  Client& client = *std::get<std::unique_ptr<Client>>(connection);
+  const absl::StatusOr<std::vector<TensorInfo>> tensors = client.ListTensors(session.timeout);
+  if (!tensors.ok()) return CallFailure(session, client, tensors.status());
+  if (session.format == OutputFormat::kText) {
+    WriteList(*tensors, session.terminal);
+    return std::nullopt;
+  }
+  auto list = nlohmann::ordered_json::array();
+  for (const TensorInfo& listed : *tensors) {
+    list.push_back({{"handle", FormatHandle(listed.tensor.handle)},
+                    {"dtype", std::string(DataTypeName(listed.tensor.dtype))},
+                    {"shape", listed.tensor.shape},
+                    {"bytes", listed.num_bytes},
+                    {"device", listed.tensor.device},
+                    {"age_seconds", absl::ToDoubleSeconds(listed.age)},
+                    {"lease_end", TimeToJson(listed.tensor.lease_end)}});
+  }
+  WriteJson(session.terminal.out, {{"tensors", list}});
+  return std::nullopt;
 }
 
 void AddLeaseFlag(CLI::App* command, absl::Duration* lease) {
@@ -134,6 +185,12 @@ void AddUpload(CLI::App* tensor, Command* command) {
   upload->callback([arguments, command] {
     *command = [arguments](Session& session) { return RunUpload(*arguments, session); };
   });
+}
+
+void AddList(CLI::App* tensor, Command* command) {
+  CLI::App* list = tensor->add_subcommand("list", "Show your resident tensors");
+  list->footer(kListFooter);
+  list->callback([command] { *command = RunList; });
 }
 
 void AddDownload(CLI::App* tensor, Command* command) {
@@ -163,6 +220,7 @@ void AddRenew(CLI::App* tensor, Command* command) {
 void AddRelease(CLI::App* tensor, Command* command) {
   auto arguments = std::make_shared<LeaseArguments>();
   CLI::App* release = tensor->add_subcommand("release", "Free resident tensors");
+  release->alias("rm");
   release->add_option("HANDLE", arguments->handles, "The tensors")->required();
   release->footer(kReleaseFooter);
   release->callback([arguments, command] {
@@ -176,6 +234,7 @@ void AddTensorCommand(CLI::App& app, Command* command) {
   CLI::App* tensor = app.add_subcommand("tensor", "Keep tensors in a device's memory");
   tensor->require_subcommand(1);
   AddUpload(tensor, command);
+  AddList(tensor, command);
   AddDownload(tensor, command);
   AddRenew(tensor, command);
   AddRelease(tensor, command);

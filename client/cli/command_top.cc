@@ -35,6 +35,8 @@ REQ/S     requests ended between two samples; in the first, since the start
 SHARE     a tenant's part of the lane time that all tenants had; under load it
           comes close to its part of the weights of those that want lanes
 PENDING   requests let in and not answered, of which QUEUED wait for a lane
+LATENCY   mean time from receipt to answer of requests with success
+BYTES/S   of requests and of their answers
 LAG       lane time that a tenant is behind its share; negative: ahead
 
 Examples:

@@ -1,12 +1,14 @@
 // Completion of commands in shells.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/cli/session.h"
+#include "opserve/v1/operator.pb.h"
 
 namespace CLI {
 class App;
@@ -14,14 +16,21 @@ class App;
 
 namespace opserve::cli {
 
-// Names of the operators, or nothing if that takes long.
-using OperatorNames = std::function<std::vector<std::string>()>;
+// Where the words come from that only a daemon knows. Each gives nothing if that takes long.
+struct CompletionSource {
+  // The operators of these names, or all.
+  std::function<std::vector<v1::OperatorDescriptor>(const std::vector<std::string>& names)>
+      operators;
+  std::function<std::vector<std::string>()> devices;
+  // As many digits of each of the caller's tensors as tell them apart, and at least `digits`.
+  std::function<std::vector<std::string>(size_t digits)> handles;
+};
 
 // What the last of `words` (those behind "opserve"; it may be empty) may be meant to be: flags and
-// commands that begin with it, a flag's choices, names of operators. Sorted; nothing where a file
-// or a free text is expected.
+// commands that begin with it, a flag's choices, operators, their inputs and attributes, devices,
+// handles. Sorted; nothing where only a file or a free text is expected.
 std::vector<std::string> Complete(const CLI::App& app, const std::vector<std::string>& words,
-                                  const OperatorNames& operators);
+                                  const CompletionSource& source);
 
 // The script that makes a shell complete by `opserve complete`. kInvalidArgument: not bash, zsh or
 // fish.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -14,8 +13,5 @@ std::string FormatHandle(absl::string_view handle);
 
 // The reverse, in upper or lower case. kInvalidArgument: anything else.
 absl::StatusOr<std::string> ParseHandle(absl::string_view text);
-
-// All of them. kInvalidArgument: one is none.
-absl::StatusOr<std::vector<std::string>> ParseHandles(const std::vector<std::string>& texts);
 
 }  // namespace opserve::cli

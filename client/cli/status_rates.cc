@@ -21,6 +21,13 @@ const v1::TenantStatus& TenantIn(const v1::AdminStatus& status, const std::strin
   return v1::TenantStatus::default_instance();
 }
 
+const v1::OperatorStatus& OperatorIn(const v1::AdminStatus& status, const std::string& name) {
+  for (const v1::OperatorStatus& op : status.operators()) {
+    if (op.name() == name) return op;
+  }
+  return v1::OperatorStatus::default_instance();
+}
+
 double LaneSeconds(const v1::TenantStatus& tenant) {
   double seconds = 0;
   for (const v1::TenantOnDevice& device : tenant.devices()) seconds += device.lane_seconds();
@@ -32,6 +39,27 @@ double LaneSeconds(const v1::TenantStatus& tenant) {
 template <typename Count>
 double Growth(Count before, Count now) {
   return now < before ? static_cast<double>(now) : static_cast<double>(now - before);
+}
+
+template <typename Message>
+uint64_t Successes(const Message& status) {
+  return status.requests() - std::min(status.requests(), status.failed_requests());
+}
+
+// From one sample of a TenantStatus or an OperatorStatus to the next.
+template <typename Message>
+RequestRates RequestRatesOf(const Message& before, const Message& now, double seconds) {
+  const auto per_second = [seconds](double growth) { return seconds == 0 ? 0 : growth / seconds; };
+  RequestRates rates = {
+      .requests_per_second = per_second(Growth(before.requests(), now.requests())),
+      .failures_per_second = per_second(Growth(before.failed_requests(), now.failed_requests())),
+      .bytes_per_second = per_second(Growth(before.request_bytes(), now.request_bytes()) +
+                                     Growth(before.response_bytes(), now.response_bytes()))};
+  const double successes = Growth(Successes(before), Successes(now));
+  const double took = Growth(before.success_seconds(), now.success_seconds());
+  // A daemon of before does not tell the time.
+  if (successes > 0 && took > 0) rates.latency = absl::Seconds(took / successes);
+  return rates;
 }
 
 TenantRates SumOverDevices(const v1::TenantStatus& tenant) {
@@ -72,13 +100,16 @@ StatusRates RatesOf(const v1::AdminStatus* earlier, const v1::AdminStatus& statu
   for (const v1::TenantStatus& tenant : status.tenants()) {
     const v1::TenantStatus& before = TenantIn(from, tenant.name());
     TenantRates& to = rates.tenants.emplace_back(SumOverDevices(tenant));
-    to.requests_per_second = per_second(Growth(before.requests(), tenant.requests()));
-    to.failures_per_second = per_second(Growth(before.failed_requests(), tenant.failed_requests()));
+    to.requests = RequestRatesOf(before, tenant, seconds);
     to.lane_share = Growth(LaneSeconds(before), LaneSeconds(tenant));
     all_lane_seconds += to.lane_share;
   }
   if (all_lane_seconds > 0) {
     for (TenantRates& tenant : rates.tenants) tenant.lane_share /= all_lane_seconds;
+  }
+  for (const v1::OperatorStatus& op : status.operators()) {
+    rates.operators.push_back(
+        {.name = op.name(), .requests = RequestRatesOf(OperatorIn(from, op.name()), op, seconds)});
   }
   return rates;
 }

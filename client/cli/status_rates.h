@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,15 @@
 
 namespace opserve::cli {
 
+// Requests of a tenant or an operator.
+struct RequestRates {
+  double requests_per_second = 0;
+  double failures_per_second = 0;
+  double bytes_per_second = 0;  // received and sent
+  // Mean from receipt to answer of those with success; none: there were none.
+  std::optional<absl::Duration> latency = std::nullopt;
+};
+
 // A tenant over all devices.
 struct TenantRates {
   std::string name = {};
@@ -17,10 +27,14 @@ struct TenantRates {
   uint32_t pending_requests = 0;
   uint32_t queued_requests = 0;
   uint64_t device_bytes = 0;
-  double requests_per_second = 0;
-  double failures_per_second = 0;
+  RequestRates requests = {};
   double lane_share = 0;   // of the lane time that all tenants had, 0 to 1; 0 if they had none
   double lag_seconds = 0;  // on the device where it is furthest behind; negative: ahead
+};
+
+struct OperatorRates {
+  std::string name = {};
+  RequestRates requests = {};
 };
 
 struct StatusRates {
@@ -28,6 +42,7 @@ struct StatusRates {
   bool is_since_start = false;
   std::vector<double> device_requests_per_second = {};  // as status.devices()
   std::vector<TenantRates> tenants = {};                // as status.tenants()
+  std::vector<OperatorRates> operators = {};            // as status.operators()
 };
 
 // The rates from `earlier` to `status`. With earlier == nullptr, or if the daemon was restarted

@@ -4,13 +4,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "client/cli/array_file.h"
 #include "client/cli/array_output.h"
+#include "client/cli/handle_lookup.h"
 #include "client/cli/handle_text.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/proto_json.h"
+#include "client/cli/tensor_text.h"
 #include "client/cli/time_text.h"
 
 namespace opserve::cli {
@@ -20,8 +21,7 @@ constexpr char kDownloadHint[] = "see \"opserve help tensor download\"";
 
 // "FLOAT [2, 3]  24 B"
 std::string DescribeTensor(DataType dtype, const std::vector<int64_t>& shape, uint64_t num_bytes) {
-  return absl::StrCat(DataTypeName(dtype), " [", absl::StrJoin(shape, ", "), "]  ",
-                      FormatBytes(num_bytes));
+  return absl::StrCat(TensorText(dtype, shape), "  ", FormatBytes(num_bytes));
 }
 
 void WriteUploaded(const ResidentTensor& tensor, uint64_t num_bytes, Session& session) {
@@ -89,13 +89,14 @@ std::optional<Failure> RunDownload(const TensorDownload& download, Session& sess
   absl::Status status = CheckOutputName(download.file);
   status.Update(CheckOutputPath(download.file, session.format, session.terminal));
   if (!status.ok()) return UsageFailure(status, kDownloadHint);
-  const absl::StatusOr<std::string> handle = ParseHandle(download.handle);
-  if (!handle.ok()) return UsageFailure(handle.status(), kDownloadHint);
+  auto found = FindHandles({download.handle}, client, session);
+  if (auto* failure = std::get_if<Failure>(&found)) return *failure;
+  const std::string& handle = std::get<std::vector<std::string>>(found).front();
 
   absl::StatusOr<Result> result;
   {
     ProgressBar bar(session.terminal, "download", absl::Now());
-    result = client.Download(*handle, {.timeout = session.timeout, .on_progress = ShowOn(bar)});
+    result = client.Download(handle, {.timeout = session.timeout, .on_progress = ShowOn(bar)});
   }
   if (!result.ok()) return CallFailure(session, client, result.status());
   status = WriteOutput(download.file, *result, session.terminal);

@@ -48,6 +48,14 @@ std::string LagText(double seconds) {
                                : absl::StrFormat("%.1fs", seconds);
 }
 
+// "0.25ms", "31.4ms", "2.5s"
+std::string LatencyText(std::optional<absl::Duration> latency) {
+  if (!latency) return "-";
+  const double milliseconds = absl::ToDoubleMilliseconds(*latency);
+  if (milliseconds >= 1000) return absl::StrFormat("%.1fs", milliseconds / 1000);
+  return absl::StrFormat("%.*fms", milliseconds < 10 ? 2 : 1, milliseconds);
+}
+
 // "3d 04:05:06"
 std::string UptimeText(absl::Duration up) {
   const int64_t seconds = absl::ToInt64Seconds(up);
@@ -62,6 +70,7 @@ Style StyleOf(v1::DeviceStatus::State state) {
       return Style::kGood;
     case v1::DeviceStatus::STATE_STARTING:
     case v1::DeviceStatus::STATE_DRAINING:
+    case v1::DeviceStatus::STATE_DRAINED:
       return Style::kWarning;
     default:
       return Style::kBad;
@@ -82,6 +91,7 @@ Lines Header(const v1::AdminStatus& status, const StatusRates& rates) {
     absl::StrAppend(&daemon, " (", status.rejected_connections(), " refused)");
   }
   absl::StrAppend(&daemon, ", log level ", status.log_level());
+  if (status.stopping()) absl::StrAppend(&daemon, ", STOPPING");
   const std::string period =
       rates.is_since_start
           ? "means since the start"
@@ -156,44 +166,100 @@ bool ComesFirst(TopOrder order, const TenantRates& a, const TenantRates& b) {
   return a.name < b.name;
 }
 
+BarCell RequestRateCell(const RequestRates& rates) {
+  return {.text = RateText(rates.requests_per_second)};
+}
+
+BarCell FailureRateCell(const RequestRates& rates) {
+  return {.text = RateText(rates.failures_per_second),
+          .style = rates.failures_per_second > 0 ? Style::kBad : Style::kPlain};
+}
+
+BarCell ByteRateCell(const RequestRates& rates) {
+  return {.text = FormatBytes(static_cast<uint64_t>(rates.bytes_per_second))};
+}
+
 Lines Tenants(std::vector<TenantRates> tenants, size_t width, const TopOptions& options) {
   std::sort(tenants.begin(), tenants.end(),
             [&options](const auto& a, const auto& b) { return ComesFirst(options.order, a, b); });
   std::vector<std::vector<BarCell>> rows;
   for (const TenantRates& tenant : tenants) {
     rows.push_back({{.text = tenant.name},
-                    {.text = absl::StrCat(tenant.weight)},
                     {.text = absl::StrCat(tenant.pending_requests)},
                     {.text = absl::StrCat(tenant.queued_requests)},
-                    {.text = RateText(tenant.requests_per_second)},
-                    {.text = RateText(tenant.failures_per_second),
-                     .style = tenant.failures_per_second > 0 ? Style::kBad : Style::kPlain},
+                    RequestRateCell(tenant.requests),
+                    FailureRateCell(tenant.requests),
                     {.text = absl::StrFormat("%.1f%%", 100 * tenant.lane_share),
                      .style = Style::kAccent,
                      .fill = tenant.lane_share},
                     {.text = FormatBytes(tenant.device_bytes)},
-                    {.text = LagText(tenant.lag_seconds)}});
+                    {.text = LatencyText(tenant.requests.latency)},
+                    ByteRateCell(tenant.requests),
+                    {.text = LagText(tenant.lag_seconds)},
+                    {.text = absl::StrCat(tenant.weight)}});
   }
+  // On a narrow screen the last ones are left out, not those that tenants are sorted by.
   return LayOut({{.title = "TENANT"},
-                 {.title = "WEIGHT", .is_number = true},
                  {.title = "PENDING", .is_number = true},
                  {.title = "QUEUED", .is_number = true},
                  {.title = "REQ/S", .is_number = true},
                  {.title = "FAIL/S", .is_number = true},
                  {.title = "SHARE", .is_number = true, .has_bar = true},
                  {.title = "MEMORY", .is_number = true},
-                 {.title = "LAG", .is_number = true}},
+                 {.title = "LATENCY", .is_number = true},
+                 {.title = "BYTES/S", .is_number = true},
+                 {.title = "LAG", .is_number = true},
+                 {.title = "WEIGHT", .is_number = true}},
                 rows, width, options.has_colors);
 }
 
+// Those that were called, the busiest first; nothing if there are none.
+Lines Operators(std::vector<OperatorRates> operators, size_t width, bool has_colors) {
+  if (operators.empty()) return {};
+  std::sort(operators.begin(), operators.end(), [](const auto& a, const auto& b) {
+    return std::tie(b.requests.requests_per_second, a.name) <
+           std::tie(a.requests.requests_per_second, b.name);
+  });
+  std::vector<std::vector<BarCell>> rows;
+  for (const OperatorRates& op : operators) {
+    rows.push_back({{.text = op.name},
+                    RequestRateCell(op.requests),
+                    FailureRateCell(op.requests),
+                    {.text = LatencyText(op.requests.latency)},
+                    ByteRateCell(op.requests)});
+  }
+  return LayOut({{.title = "OPERATOR"},
+                 {.title = "REQ/S", .is_number = true},
+                 {.title = "FAIL/S", .is_number = true},
+                 {.title = "LATENCY", .is_number = true},
+                 {.title = "BYTES/S", .is_number = true}},
+                rows, width, has_colors);
+}
+
+struct Table {
+  Lines lines;
+  const char* row;  // "device": of its rows
+};
+
 // Leaves at most `room` lines of a table, the last of which counts the rows that are missing.
-void Shorten(ScreenSize room, const char* what, Lines* table) {
-  if (table->size() <= room.height) return;
+void Shorten(ScreenSize room, Table* table) {
+  Lines& lines = table->lines;
+  if (lines.size() <= room.height) return;
   const size_t kept = room.height > 0 ? room.height - 1 : 0;
-  const size_t missing = table->size() - std::max<size_t>(kept, 1);  // the title is no row
-  table->resize(kept);
+  const size_t missing = lines.size() - std::max<size_t>(kept, 1);  // the title is no row
+  lines.resize(kept);
   if (room.height == 0) return;
-  table->push_back(Clip(absl::StrCat("... and ", Count(missing, what), " more"), room.width));
+  lines.push_back(Clip(absl::StrCat("... and ", Count(missing, table->row), " more"), room.width));
+}
+
+// Shares `room` lines out: equal parts, and more for a table if others need less.
+void ShortenAll(ScreenSize room, std::vector<Table*> tables) {
+  std::sort(tables.begin(), tables.end(),
+            [](const Table* a, const Table* b) { return a->lines.size() < b->lines.size(); });
+  for (size_t i = 0; i < tables.size(); ++i) {
+    Shorten({room.width, room.height / (tables.size() - i)}, tables[i]);
+    room.height -= tables[i]->lines.size();
+  }
 }
 
 void Append(const Lines& from, Lines* to) { to->insert(to->end(), from.begin(), from.end()); }
@@ -226,23 +292,26 @@ std::string RenderTop(const v1::AdminStatus* earlier, const v1::AdminStatus& sta
   for (std::string& line : lines) line = Clip(line, size.width);
   if (options.has_colors) lines[0] = Styled(lines[0], Style::kTitle);
 
-  Lines devices = Devices(status, rates, size.width, options.has_colors);
+  Table devices = {Devices(status, rates, size.width, options.has_colors), "device"};
   Lines reasons = Reasons(status);
   for (std::string& line : reasons) line = Clip(line, size.width);
-  Lines tenants = Tenants(rates.tenants, size.width, options);
+  Table tenants = {Tenants(rates.tenants, size.width, options), "tenant"};
+  Table operators = {Operators(rates.operators, size.width, options.has_colors), "operator"};
   if (is_watched) {
-    // The tenants get half of what the header and the two empty lines leave, or more.
-    const size_t used = lines.size() + reasons.size() + 2;
+    // Of the lines that the header, the reasons and an empty line before each table leave.
+    const size_t used = lines.size() + reasons.size() + (operators.lines.empty() ? 2 : 3);
     const size_t room = size.height - std::min(size.height, used);
-    const size_t for_tenants = std::min(tenants.size(), room / 2);
-    Shorten({size.width, room - for_tenants}, "device", &devices);
-    Shorten({size.width, room - devices.size()}, "tenant", &tenants);
+    ShortenAll({size.width, room}, {&devices, &tenants, &operators});
   }
   lines.emplace_back();
-  Append(devices, &lines);
+  Append(devices.lines, &lines);
   Append(reasons, &lines);
   lines.emplace_back();
-  Append(tenants, &lines);
+  Append(tenants.lines, &lines);
+  if (!operators.lines.empty()) {
+    lines.emplace_back();
+    Append(operators.lines, &lines);
+  }
   if (lines.size() > size.height) lines.resize(size.height);
   return absl::StrCat(absl::StrJoin(lines, "\n"), "\n");
 }

@@ -34,10 +34,10 @@ struct ScreenSize {
   size_t height = kUnlimited;
 };
 
-// The daemon, its devices and its tenants, with rates from `earlier` to `status`; earlier ==
-// nullptr: means since the daemon's start. Each line ends with a line break and none is wider than
-// the screen. A limited height is for people who watch: it names the keys, and where not all
-// devices or tenants find room, a last line counts the others.
+// The daemon, its devices, its tenants and the operators that were called, with rates from
+// `earlier` to `status`; earlier == nullptr: means since the daemon's start. Each line ends with a
+// line break and none is wider than the screen. A limited height is for people who watch: it names
+// the keys, and where not all devices or tenants find room, a last line counts the others.
 std::string RenderTop(const v1::AdminStatus* earlier, const v1::AdminStatus& status,
                       ScreenSize size, const TopOptions& options);
 

@@ -89,6 +89,13 @@ absl::Status AdminClient::Watch(absl::Duration interval,
   return absl::UnavailableError("the daemon stops");  // it ends the call for no other reason
 }
 
+absl::StatusOr<v1::ListTensorsResponse> AdminClient::ListTensors(const std::string& tenant,
+                                                                 absl::Duration timeout) {
+  v1::ListTensorsRequest request;
+  request.set_tenant(tenant);
+  return Call(&Stub::ListTensors, request, timeout);
+}
+
 absl::Status AdminClient::SetLogLevel(const std::string& level, absl::Duration timeout) {
   v1::SetLogLevelRequest request;
   request.set_level(level);

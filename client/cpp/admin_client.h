@@ -50,6 +50,11 @@ class AdminClient {
   absl::StatusOr<v1::PoolSnapshot> GetPoolSnapshot(uint32_t device,
                                                    absl::Duration timeout = kDefaultTimeout);
 
+  // The resident tensors of the tenant with this name, or of all if it is "", the largest first,
+  // with the first bytes of their handles. kNotFound: there is no such tenant.
+  absl::StatusOr<v1::ListTensorsResponse> ListTensors(const std::string& tenant,
+                                                      absl::Duration timeout = kDefaultTimeout);
+
   // What the daemon does right now: devices, tenants, memory, connections.
   absl::StatusOr<v1::AdminStatus> GetStatus(absl::Duration timeout = kDefaultTimeout);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client/cpp/async_calls.h"
 #include "client/cpp/message.h"
 #include "client/cpp/stream_call.h"
@@ -25,6 +26,19 @@ constexpr char kListOperators[] = "/opserve.v1.OperatorService/ListOperators";
 constexpr char kGetServerStatus[] = "/opserve.v1.OperatorService/GetServerStatus";
 constexpr char kRenew[] = "/opserve.v1.TensorService/Renew";
 constexpr char kRelease[] = "/opserve.v1.TensorService/Release";
+constexpr char kListTensors[] = "/opserve.v1.TensorService/List";
+
+TensorInfo ToTensorInfo(const v1::TensorSummary& summary, absl::Time now) {
+  TensorInfo listed{.tensor = {.handle = summary.handle(),
+                               .dtype = summary.dtype(),
+                               .shape = {summary.shape().begin(), summary.shape().end()},
+                               .lease_end = DecodeTime(summary.lease_end()),
+                               .device = summary.device()},
+                    .num_bytes = summary.bytes(),
+                    .age = now - DecodeTime(summary.creation_time())};
+  listed.lease_left = listed.tensor.lease_end - now;
+  return listed;
+}
 
 // A call whose messages have no payloads.
 absl::Status CallWithoutPayloads(Transport& transport, const char* method,
@@ -142,6 +156,26 @@ absl::StatusOr<uint32_t> Client::Release(const std::vector<std::string>& handles
   absl::Status status = CallWithoutPayloads(*transport_, kRelease, request, timeout, &response);
   if (!status.ok()) return status;
   return response.released();
+}
+
+absl::StatusOr<std::vector<TensorInfo>> Client::ListTensors(absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  std::vector<TensorInfo> tensors;
+  v1::ListRequest request;
+  v1::ListResponse response;
+  do {
+    absl::Status status =
+        CallWithoutPayloads(*transport_, kListTensors, request, deadline - absl::Now(), &response);
+    if (!status.ok()) return status;
+    for (const v1::TensorSummary& summary : response.tensors()) {
+      if (summary.handle() <= request.after()) return BadAnswer("tensors out of their order");
+      request.set_after(summary.handle());
+      tensors.push_back(ToTensorInfo(summary, DecodeTime(response.time())));
+    }
+    if (response.has_more() && response.tensors().empty())
+      return BadAnswer("a part without tensors");
+  } while (response.has_more());
+  return tensors;
 }
 
 absl::StatusOr<std::vector<v1::OperatorDescriptor>> Client::ListOperators(

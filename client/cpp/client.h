@@ -63,12 +63,12 @@ class CallHandle {
 // kFailedPrecondition (a result's region of shared memory was destroyed meanwhile).
 //
 // Operators are pure: repeating a call is always safe. So Execute, ExecuteAsync, Renew, Release,
-// ListOperators and GetServerStatus repeat it themselves after kUnavailable (which a broken
-// connection gives too) and kResourceExhausted, unless the daemon says that it is of no use: after
-// the wait that the daemon asks for or, if it has no opinion, up to 50 ms, 100 ms, 200 ms and so on
-// up to 5 s, drawn at random. The timeout is that of all attempts; what cannot begin before it
-// passes is not waited for. A daemon that falls silent is noticed too (ConnectOptions::keepalive).
-// ConnectOptions::retry bounds how often a call, and all calls of the
+// ListTensors, ListOperators and GetServerStatus repeat it themselves after kUnavailable (which a
+// broken connection gives too) and kResourceExhausted, unless the daemon says that it is of no use:
+// after the wait that the daemon asks for or, if it has no opinion, up to 50 ms, 100 ms, 200 ms and
+// so on up to 5 s, drawn at random. The timeout is that of all attempts; what cannot begin before
+// it passes is not waited for. A daemon that falls silent is noticed too
+// (ConnectOptions::keepalive). ConnectOptions::retry bounds how often a call, and all calls of the
 // client together, are repeated. The error is then that of the last attempt, and its message tells
 // how many there were. All attempts send the caller's bytes from where they are. Upload, Download
 // and the requests of a stream are not repeated.
@@ -141,6 +141,10 @@ class Client {
   // passed over, so that it may be repeated; calls in progress still use the tensors.
   absl::StatusOr<uint32_t> Release(const std::vector<std::string>& handles,
                                    absl::Duration timeout = kDefaultTimeout);
+
+  // The caller's resident tensors, in the order of their handles. One that is created or released
+  // meanwhile may be among them or not.
+  absl::StatusOr<std::vector<TensorInfo>> ListTensors(absl::Duration timeout = kDefaultTimeout);
 
   // The operators of these names, or all. kNotFound: one is unknown.
   absl::StatusOr<std::vector<v1::OperatorDescriptor>> ListOperators(

@@ -26,4 +26,12 @@ struct ResidentTensor {
   uint32_t device = 0;
 };
 
+// A resident tensor as the daemon has it in its books.
+struct TensorInfo {
+  ResidentTensor tensor = {};
+  uint64_t num_bytes = 0;
+  absl::Duration age = absl::ZeroDuration();         // by the daemon's clock, as
+  absl::Duration lease_left = absl::ZeroDuration();  // that; negative: in its grace
+};
+
 }  // namespace opserve

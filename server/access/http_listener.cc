@@ -92,10 +92,8 @@ std::string ToText(Response response, bool has_body, bool is_compressed) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(const ListenAddress& address,
-                                                                  HttpHosts hosts,
+absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(Listener bound, HttpHosts hosts,
                                                                   std::vector<Page> pages) {
-  OPSERVE_ASSIGN_OR_RETURN(Listener bound, Listener::Bind(address, /*unix_mode=*/0));
   auto listener = std::unique_ptr<HttpListener>(
       new HttpListener(std::move(bound), std::move(hosts), std::move(pages)));
   OPSERVE_RETURN_IF_ERROR(listener->Watch());

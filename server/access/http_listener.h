@@ -45,16 +45,15 @@ class HttpListener {
   };
 
   // Serves `pages` to requests for `hosts`. What their functions use must outlive the listener.
-  // kUnavailable: the address cannot be bound.  kResourceExhausted: no more file descriptors.
-  static absl::StatusOr<std::unique_ptr<HttpListener>> Start(const ListenAddress& address,
-                                                             HttpHosts hosts,
+  // kResourceExhausted: no more file descriptors.
+  static absl::StatusOr<std::unique_ptr<HttpListener>> Start(Listener bound, HttpHosts hosts,
                                                              std::vector<Page> pages);
   // Closes all connections.
   ~HttpListener();
   HttpListener(const HttpListener&) = delete;
   HttpListener& operator=(const HttpListener&) = delete;
 
-  int port() const { return listener_.address().port; }
+  const ListenAddress& address() const { return listener_.address(); }
   const ConnectionCounters& connections() const { return counters_; }
 
  private:

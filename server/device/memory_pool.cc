@@ -20,7 +20,7 @@ absl::Status NeverFits(size_t bytes, uint64_t max_bytes) {
   return opserve::NeverFits(
       Reason::kDeviceMemory,
       absl::StrCat("device memory: ", bytes, " bytes can never fit the limit of ", max_bytes,
-                   " bytes"));
+                   " bytes (--workspace_max_bytes)"));
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ absl::StatusOr<DeviceMemoryPool::Lease> DeviceMemoryPool::Grow(Attempt& attempt)
       MakeError(Reason::kDeviceMemory,
                 absl::StrCat("device memory: ", attempt.allocation.bytes, " bytes do not fit now; ",
                              counters_.allocated_bytes.load(), " of ", options_.max_bytes,
-                             " bytes are lent"));
+                             " bytes (--workspace_max_bytes) are lent"));
   if (BeginGrowth(attempt, wanted)) lease = FinishGrowth(attempt, wanted, kGrow);
   if (absl::IsResourceExhausted(lease.status()) && least < wanted && BeginGrowth(attempt, least)) {
     lease = FinishGrowth(attempt, least, kGrow);

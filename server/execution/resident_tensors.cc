@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "proto/status/error.h"
@@ -15,12 +16,13 @@
 namespace opserve::server {
 namespace {
 
-// A handle: the run, the device (16 bits), its generation (32 bits), the tensor itself.
+// A handle: the tensor itself, the run, the device (16 bits), its generation (32 bits). The random
+// part comes first, so that a few of its digits are enough to name a tensor on a command line.
+constexpr size_t kRandomBytes = 16;
 constexpr size_t kRunBytes = 8;
 constexpr size_t kDeviceBytes = 2;
 constexpr size_t kGenerationBytes = 4;
-constexpr size_t kRandomBytes = 16;
-constexpr size_t kHandleBytes = kRunBytes + kDeviceBytes + kGenerationBytes + kRandomBytes;
+constexpr size_t kHandleBytes = kRandomBytes + kRunBytes + kDeviceBytes + kGenerationBytes;
 
 // A quota has room again when the tenant itself makes some, which nobody can foretell.
 constexpr int64_t kQuotaPushbackMs = 1000;
@@ -142,6 +144,7 @@ absl::StatusOr<std::vector<ResidentTensors::Added>> ResidentTensors::Add(std::ve
     reservation.owner_ = nullptr;  // the entry is what counts from now on
     entries_.emplace(added[i].handle, Entry{.tenant = reservation.tenant_,
                                             .bytes = reservation.bytes_,
+                                            .creation = now,
                                             .lease_end = added[i].lease_end,
                                             .tensor = std::move(tensors[i].tensor)});
   }
@@ -234,6 +237,51 @@ ResidentTensors::Usage ResidentTensors::UsageOfDevice(int32_t device) const {
   return total;
 }
 
+std::vector<ResidentTensors::Listed> ResidentTensors::List(uint32_t tenant, absl::string_view after,
+                                                           size_t count, absl::Time now) const {
+  std::vector<const Entries::value_type*> found;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& entry : entries_) {
+    if (entry.first > after && IsUsable(entry.second, tenant, now)) found.push_back(&entry);
+  }
+  count = std::min(count, found.size());
+  std::partial_sort(found.begin(), found.begin() + count, found.end(),
+                    [](const auto* a, const auto* b) { return a->first < b->first; });
+  std::vector<Listed> listed;
+  for (size_t i = 0; i < count; ++i) listed.push_back(ToListed(*found[i]));
+  return listed;
+}
+
+ResidentTensors::Largest ResidentTensors::ListLargest(std::optional<uint32_t> tenant, size_t count,
+                                                      absl::Time now) const {
+  Largest largest;
+  std::vector<const Entries::value_type*> found;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& entry : entries_) {
+    if (!IsUsable(entry.second, tenant.value_or(entry.second.tenant), now)) continue;
+    found.push_back(&entry);
+    ++largest.all.tensors;
+    largest.all.bytes += entry.second.bytes;
+  }
+  count = std::min(count, found.size());
+  std::partial_sort(
+      found.begin(), found.begin() + count, found.end(), [](const auto* a, const auto* b) {
+        return std::tie(b->second.bytes, a->first) < std::tie(a->second.bytes, b->first);
+      });
+  for (size_t i = 0; i < count; ++i) largest.tensors.push_back(ToListed(*found[i]));
+  return largest;
+}
+
+ResidentTensors::Listed ResidentTensors::ToListed(const Entries::value_type& entry) {
+  return {.handle = entry.first,
+          .tenant = entry.second.tenant,
+          .spec = entry.second.tensor->spec,
+          .device = entry.second.tensor->device,
+          .bytes = entry.second.bytes,
+          .creation = entry.second.creation,
+          .lease_end = entry.second.lease_end};
+}
+
 bool ResidentTensors::IsUsable(const Entry& entry, uint32_t tenant, absl::Time now) const {
   return entry.tenant == tenant && now < entry.lease_end + limits_.grace;
 }
@@ -249,6 +297,7 @@ absl::StatusOr<ResidentTensors::Entries::const_iterator> ResidentTensors::FindEn
   const absl::Status unknown = MakeError(
       Reason::kTensorUnknown, "no resident tensor has this handle, or its lease has ended");
   if (handle.size() != kHandleBytes) return unknown;
+  handle.remove_prefix(kRandomBytes);
   if (handle.substr(0, kRunBytes) != run_) return Lost("the daemon restarted");
   handle.remove_prefix(kRunBytes);
   const auto device = static_cast<int32_t>(TakeNumber(kDeviceBytes, &handle));
@@ -261,10 +310,10 @@ absl::Duration ResidentTensors::Lease(absl::Duration asked) const {
 }
 
 std::string ResidentTensors::NewHandle(const ResidentTensor& tensor) const {
-  std::string handle = run_;
+  std::string handle = RandomBytes(kRandomBytes) + run_;
   AppendNumber(static_cast<uint64_t>(tensor.device), kDeviceBytes, &handle);
   AppendNumber(tensor.device_generation, kGenerationBytes, &handle);
-  return handle + RandomBytes(kRandomBytes);
+  return handle;
 }
 
 bool ResidentTensors::WasReset(int32_t device, uint64_t generation) const {

@@ -1,8 +1,8 @@
 // Tensors that stay in device memory between calls, each the property of a tenant.
 //
-// A handle names the run of the daemon and the device's generation it belongs to, followed by 128
-// random bits: so one from before a restart or a reset is told apart from one that never was,
-// without remembering any.
+// A handle is 128 random bits, followed by the run of the daemon and the device's generation it
+// belongs to: so one from before a restart or a reset is told apart from one that never was,
+// without remembering any. Its first bytes are enough to tell it from the tenant's others.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +68,17 @@ class ResidentTensors {
     absl::Time lease_end;
   };
 
+  // A tensor as it is in the books.
+  struct Listed {
+    std::string handle;
+    uint32_t tenant = 0;
+    TensorSpec spec;
+    int32_t device = 0;
+    uint64_t bytes = 0;  // as reserved
+    absl::Time creation;
+    absl::Time lease_end;
+  };
+
   explicit ResidentTensors(const ResidentLimits& limits);
 
   // kResourceExhausted (reason "tenant_memory", pushback -1 if the tensor alone exceeds the quota):
@@ -104,6 +115,18 @@ class ResidentTensors {
   uint32_t Release(uint32_t tenant, absl::Span<const std::string> handles)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The tenant's usable tensors with handles above `after`, in their order, at most `count`.
+  std::vector<Listed> List(uint32_t tenant, absl::string_view after, size_t count,
+                           absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  struct Largest {
+    std::vector<Listed> tensors;
+    Usage all;  // those beyond `count` included
+  };
+  // The usable tensors of `tenant`, or of all tenants, from the largest on, at most `count`.
+  Largest ListLargest(std::optional<uint32_t> tenant, size_t count, absl::Time now) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Forgets tensors whose lease and grace have passed, and ends waits for claims that have expired.
   void Expire(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -131,6 +154,7 @@ class ResidentTensors {
   struct Entry {
     uint32_t tenant = 0;
     uint64_t bytes = 0;  // as reserved
+    absl::Time creation;
     absl::Time lease_end;
     std::shared_ptr<ResidentTensor> tensor;
   };
@@ -139,6 +163,7 @@ class ResidentTensors {
   using Forgotten = std::vector<std::shared_ptr<ResidentTensor>>;
   using TenantAndDevice = std::pair<uint32_t, int32_t>;
 
+  static Listed ToListed(const Entries::value_type& entry);
   bool IsUsable(const Entry& entry, uint32_t tenant, absl::Time now) const;
   absl::StatusOr<Entries::const_iterator> FindEntry(uint32_t tenant, absl::string_view handle,
                                                     absl::Time now) const

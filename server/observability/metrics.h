@@ -43,6 +43,7 @@ class Histogram {
 
   void Observe(double value);
   uint64_t count() const;
+  double sum() const { return sum_.load(std::memory_order_relaxed); }
   prometheus::ClientMetric::Histogram Collect() const;
 
  private:

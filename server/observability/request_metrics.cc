@@ -12,6 +12,8 @@ using prometheus::MetricType;
 
 ReasonFacts FactsAt(size_t index) { return FactsOf(static_cast<Reason>(index)); }
 
+uint64_t Bytes(const Histogram& histogram) { return static_cast<uint64_t>(histogram.sum()); }
+
 double Seconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
 }  // namespace
@@ -147,6 +149,23 @@ void RequestMetrics::RecordCopies(CopyPath path, uint64_t to_device_bytes,
   Copies& copies = copies_[static_cast<size_t>(path)];
   copies.to_device.fetch_add(to_device_bytes, std::memory_order_relaxed);
   copies.from_device.fetch_add(from_device_bytes, std::memory_order_relaxed);
+}
+
+std::vector<std::pair<std::string, RequestTotals>> RequestMetrics::Totals() const {
+  std::vector<std::pair<std::string, RequestTotals>> all;
+  for (const auto& op : operators_) {
+    const Histogram& success = *op->stages[kStages];
+    const uint64_t requests = op->request_bytes.count();
+    if (requests == 0) continue;  // most operators are never called
+    // A request that ends between the two counts must not make the failures negative.
+    all.emplace_back(op->name,
+                     RequestTotals{.requests = requests,
+                                   .failed = requests - std::min(success.count(), requests),
+                                   .success_seconds = success.sum(),
+                                   .request_bytes = Bytes(op->request_bytes),
+                                   .response_bytes = Bytes(op->response_bytes)});
+  }
+  return all;
 }
 
 void RequestMetrics::CollectTenants(const TenantSeries& tenants,

@@ -7,12 +7,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "proto/status/reason.h"
 #include "server/observability/metrics.h"
+#include "server/observability/request_totals.h"
 #include "server/observability/stage_clock.h"
 #include "server/observability/tenant_series.h"
 #include "server/observability/tenant_slot.h"
@@ -61,6 +63,10 @@ class RequestMetrics {
   void RecordCopies(CopyPath path, uint64_t to_device_bytes, uint64_t from_device_bytes);
 
   std::vector<prometheus::MetricFamily> Collect(const TenantSeries& tenants) const;
+
+  // By operator, in the order of the catalogue, of those that were called; then "program" and
+  // "unknown".
+  std::vector<std::pair<std::string, RequestTotals>> Totals() const;
 
  private:
   static constexpr int kCodes = 17;

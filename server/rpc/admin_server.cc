@@ -123,6 +123,14 @@ class AdminService final : public v1::AdminService::Service {
     return Audited("Reload", "", rpc, outcome.status());
   }
 
+  grpc::Status ListTensors(grpc::ServerContext* rpc, const v1::ListTensorsRequest* request,
+                           v1::ListTensorsResponse* response) override {
+    const std::string tenant = request->tenant().substr(0, kMaxArgumentBytes);
+    absl::StatusOr<v1::ListTensorsResponse> outcome = hooks_.list_tensors(tenant);
+    if (outcome.ok()) *response = *std::move(outcome);
+    return Audited("ListTensors", tenant, rpc, outcome.status());
+  }
+
   grpc::Status DrainDevice(grpc::ServerContext* rpc, const v1::DrainDeviceRequest* request,
                            v1::DrainDeviceResponse* response) override {
     return Serve("DrainDevice", rpc, request->device(), [&](DeviceService& device) -> absl::Status {
@@ -212,21 +220,16 @@ class AdminService final : public v1::AdminService::Service {
 };
 
 absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(const Config& config,
+                                                                Listener bound,
                                                                 Scheduler& scheduler, Hooks hooks) {
   auto server = std::unique_ptr<AdminServer>(
       new AdminServer(std::make_unique<AdminService>(config, scheduler, std::move(hooks)),
                       config.write_stall_timeout));
-  OPSERVE_RETURN_IF_ERROR(server->Listen(*config.admin_listen));
+  OPSERVE_RETURN_IF_ERROR(server->Listen(std::move(bound)));
   return server;
 }
 
-absl::Status AdminServer::Listen(const ListenAddress& address) {
-  if (!address.is_unix) {
-    return absl::InvalidArgumentError(absl::StrCat("administration on ", address.ToString(),
-                                                   ": must be a Unix socket (--admin_listen)"));
-  }
-  // Only the owner may connect.
-  OPSERVE_ASSIGN_OR_RETURN(Listener listener, Listener::Bind(address, /*unix_mode=*/0600));
+absl::Status AdminServer::Listen(Listener listener) {
   address_ = listener.address().ToString();
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;

@@ -22,17 +22,17 @@ class AdminService;
 // deadline (default_deadline if it has none, max_deadline at most). Every call is logged.
 class AdminServer {
  public:
-  // What the daemon does for administrators. Both may be called by several threads at once.
+  // What the daemon does for administrators. All may be called by several threads at once.
   struct Hooks {
     std::function<v1::AdminStatus()> status;
     std::function<absl::StatusOr<v1::ReloadResponse>()> reload;
+    // Of the tenant with this name, or of all tenants if it is "".
+    std::function<absl::StatusOr<v1::ListTensorsResponse>(const std::string& tenant)> list_tensors;
   };
 
-  // Serves on `config.admin_listen`, which must be set: a Unix socket that only its owner may
-  // connect to. `scheduler` outlives the server.
-  //
-  // kInvalidArgument: it is no Unix socket.  kUnavailable, kFailedPrecondition: it cannot be bound.
-  static absl::StatusOr<std::unique_ptr<AdminServer>> Start(const Config& config,
+  // Serves on `bound`, a Unix socket that only its owner may connect to. `scheduler` outlives the
+  // server. kResourceExhausted: no more file descriptors.
+  static absl::StatusOr<std::unique_ptr<AdminServer>> Start(const Config& config, Listener bound,
                                                             Scheduler& scheduler, Hooks hooks);
 
   // Ends those who watch, and waits for the other calls in progress.
@@ -47,7 +47,7 @@ class AdminServer {
   static constexpr uint32_t kMaxConnections = 64;
 
   AdminServer(std::unique_ptr<AdminService> service, absl::Duration write_stall_timeout);
-  absl::Status Listen(const ListenAddress& address);
+  absl::Status Listen(Listener listener);
 
   const std::unique_ptr<AdminService> service_;
   std::string address_;

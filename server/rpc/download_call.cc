@@ -115,10 +115,12 @@ absl::Status DownloadCall::CopyNext() {
   const uint64_t offset = copied_bytes_;
   const uint64_t bytes = std::min(chunk_bytes_, total_bytes_ - offset);
   copied_bytes_ += bytes;
-  return Submit(tensor_->device, bytes, [this, offset, bytes](LaneContext& lane) -> absl::Status {
-    OPSERVE_ASSIGN_OR_RETURN(chunk_, CopyFromDevice(*tensor_, *content_, offset, bytes, lane));
-    return absl::OkStatus();
-  });
+  const bool is_last = copied_bytes_ == total_bytes_;
+  return Submit(
+      tensor_->device, bytes, is_last, [this, offset, bytes](LaneContext& lane) -> absl::Status {
+        OPSERVE_ASSIGN_OR_RETURN(chunk_, CopyFromDevice(*tensor_, *content_, offset, bytes, lane));
+        return absl::OkStatus();
+      });
 }
 
 void DownloadCall::OnStepEnded(const absl::Status& status) {

@@ -402,7 +402,10 @@ void RecordExecution(const ExecuteContext& context, const ExecutionEnd& end,
   const absl::Time now = absl::Now();
   const auto tenant = end.tenant != nullptr ? std::optional(end.tenant->id()) : std::nullopt;
   absl::string_view op;
-  if (end.tenant != nullptr) end.tenant->CountEnded(end.status.ok());
+  if (end.tenant != nullptr) {
+    end.tenant->CountEnded(end.status.ok(), absl::Nanoseconds(end.clock.total_nanoseconds()),
+                           end.request_bytes, response_bytes);
+  }
   if (end.op >= 0) {
     const auto index = static_cast<size_t>(end.op);
     context.statistics->Record(index, end.status.ok(), end.clock, now);

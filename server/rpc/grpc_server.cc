@@ -105,9 +105,11 @@ uint32_t GrpcServer::NumPollers() {
   return std::clamp<uint32_t>(std::thread::hardware_concurrency() / 4, 1, 8);
 }
 
-absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Config& config, Parts parts) {
+absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Config& config,
+                                                              std::vector<Listener> listeners,
+                                                              Parts parts) {
   auto server = std::unique_ptr<GrpcServer>(new GrpcServer(config, std::move(parts)));
-  OPSERVE_RETURN_IF_ERROR(server->Listen(config));
+  OPSERVE_RETURN_IF_ERROR(server->Listen(config, std::move(listeners)));
   return server;
 }
 
@@ -199,13 +201,20 @@ void GrpcServer::DescribeUnaryMethods() {
   release_.answer = [this](const Caller& caller, const auto& request, auto* response) {
     return Release(tensors_, caller.tenant, request, response);
   };
+  list_tensors_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue, void* tag) {
+    tensor_service_.RequestList(rpc, request, writer, queue, queue, tag);
+  };
+  list_tensors_.answer = [this](const Caller& caller, const auto& request, auto* response) {
+    return List(tensors_, caller.tenant, request, response);
+  };
+  list_tensors_.authenticator = &authenticator_;
   list_operators_.authenticator = &authenticator_;
   get_server_status_.authenticator = &authenticator_;
   renew_.authenticator = &authenticator_;
   release_.authenticator = &authenticator_;
 }
 
-absl::Status GrpcServer::Listen(const Config& config) {
+absl::Status GrpcServer::Listen(const Config& config, std::vector<Listener> listeners) {
   OPSERVE_RETURN_IF_ERROR(CheckSocketFunctions());
   grpc::EnableDefaultHealthCheckService(false);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -216,9 +225,7 @@ absl::Status GrpcServer::Listen(const Config& config) {
   builder.RegisterService(&inference_.service());
   builder.RegisterService(&health_.service());
   builder.RegisterAsyncGenericService(&unknown_methods_);
-  for (const ListenAddress& address : config.listen) {
-    // Owner and group may connect, nobody else.
-    OPSERVE_ASSIGN_OR_RETURN(Listener listener, Listener::Bind(address, /*unix_mode=*/0660));
+  for (Listener& listener : listeners) {
     addresses_.push_back(listener.address().ToString());
     auto gate = GateFor(listener.address(), &builder);
     acceptor_.Add(std::move(listener), std::move(gate));
@@ -267,6 +274,7 @@ void GrpcServer::ListenForCalls(grpc::ServerCompletionQueue* queue) {
   UnknownMethodCall::Listen(unknown_methods_, calls_, queue);
   UnaryCall<v1::RenewRequest, v1::RenewResponse>::Listen(renew_, calls_, queue);
   UnaryCall<v1::ReleaseRequest, v1::ReleaseResponse>::Listen(release_, calls_, queue);
+  UnaryCall<v1::ListRequest, v1::ListResponse>::Listen(list_tensors_, calls_, queue);
   UnaryCall<v1::ListOperatorsRequest, v1::ListOperatorsResponse>::Listen(list_operators_, calls_,
                                                                          queue);
   UnaryCall<v1::GetServerStatusRequest, v1::GetServerStatusResponse>::Listen(get_server_status_,

@@ -53,9 +53,11 @@ class GrpcServer {
   // Polling threads, which are Visitors 0 and up.
   static uint32_t NumPollers();
 
-  // Binds the listeners and serves; health says NOT_SERVING until SetServing. kUnavailable: an
-  // address cannot be bound, or another daemon answers on that socket.
-  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const Config& config, Parts parts);
+  // Serves on `listeners`; health says NOT_SERVING until SetServing. kResourceExhausted: no more
+  // file descriptors.
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const Config& config,
+                                                           std::vector<Listener> listeners,
+                                                           Parts parts);
 
   // Ends the connections, cancels what is left, waits until the devices have let go of it, and ends
   // the threads. Clients see UNAVAILABLE: with reason "draining" where there was time to answer,
@@ -89,7 +91,7 @@ class GrpcServer {
  private:
   GrpcServer(const Config& config, Parts parts);
   void DescribeUnaryMethods();
-  absl::Status Listen(const Config& config);
+  absl::Status Listen(const Config& config, std::vector<Listener> listeners);
   std::unique_ptr<ConnectionGate> GateFor(const ListenAddress& address,
                                           grpc::ServerBuilder* builder) const;
   void ListenForCalls(grpc::ServerCompletionQueue* queue);
@@ -116,6 +118,7 @@ class GrpcServer {
   UnaryMethod<v1::GetServerStatusRequest, v1::GetServerStatusResponse> get_server_status_;
   UnaryMethod<v1::RenewRequest, v1::RenewResponse> renew_;
   UnaryMethod<v1::ReleaseRequest, v1::ReleaseResponse> release_;
+  UnaryMethod<v1::ListRequest, v1::ListResponse> list_tensors_;
   std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues_;
   std::vector<std::string> addresses_;
   std::unique_ptr<grpc::Server> server_;

@@ -65,20 +65,11 @@ Received Receive(int socket, std::array<char, SharedMemorySession::kMaxPacketByt
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SharedMemoryServer>> SharedMemoryServer::Start(
-    const Config& config, const SharedMemorySession::Parts& parts) {
-  const auto unix_listeners = static_cast<size_t>(
-      std::count_if(config.listen.begin(), config.listen.end(),
-                    [](const ListenAddress& address) { return address.is_unix; }));
+    const Config& config, std::vector<Listener> listeners,
+    const SharedMemorySession::Parts& parts) {
+  const ConnectionSlots::Limits limits = ConnectionLimits(config, listeners.size());
   auto server = std::unique_ptr<SharedMemoryServer>(
-      new SharedMemoryServer(parts, ConnectionLimits(config, unix_listeners)));
-  for (ListenAddress address : config.listen) {
-    if (!address.is_unix) continue;
-    address.path = SharedMemoryPath(address.path);
-    // As for the sockets for calls.
-    OPSERVE_ASSIGN_OR_RETURN(Listener listener,
-                             Listener::Bind(address, /*unix_mode=*/0660, SOCK_SEQPACKET));
-    server->listeners_.push_back(std::move(listener));
-  }
+      new SharedMemoryServer(std::move(listeners), parts, limits));
   OPSERVE_RETURN_IF_ERROR(server->Watch());
   server->thread_ = std::thread([server = server.get()] { server->Run(); });
   return server;

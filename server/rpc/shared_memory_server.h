@@ -22,12 +22,11 @@ namespace opserve::server {
 // does not take its answers, or does not say in time who it is, is disconnected.
 class SharedMemoryServer {
  public:
-  // Listens at SharedMemoryPath of each Unix socket of `config.listen`, with the limits on
-  // connections that `config` has for calls.
-  // kUnavailable, kFailedPrecondition: as Listener::Bind.  kResourceExhausted: the system has no
-  // more file descriptors.
+  // Serves on `listeners`, sockets of SOCK_SEQPACKET, with the limits on connections that `config`
+  // has for calls. kResourceExhausted: the system has no more file descriptors.
   static absl::StatusOr<std::unique_ptr<SharedMemoryServer>> Start(
-      const Config& config, const SharedMemorySession::Parts& parts);
+      const Config& config, std::vector<Listener> listeners,
+      const SharedMemorySession::Parts& parts);
 
   // Ends the thread and all connections, and with them their regions.
   ~SharedMemoryServer();
@@ -41,8 +40,9 @@ class SharedMemoryServer {
     ConnectionSlots::Id id = 0;
   };
 
-  SharedMemoryServer(const SharedMemorySession::Parts& parts, const ConnectionSlots::Limits& limits)
-      : parts_(parts), slots_(limits) {}
+  SharedMemoryServer(std::vector<Listener> listeners, const SharedMemorySession::Parts& parts,
+                     const ConnectionSlots::Limits& limits)
+      : parts_(parts), listeners_(std::move(listeners)), slots_(limits) {}
   absl::Status Watch();
   bool Await(int fd);
 

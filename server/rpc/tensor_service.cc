@@ -78,4 +78,26 @@ absl::Status Release(const TensorContext& context, const Tenant& tenant,
   return absl::OkStatus();
 }
 
+void ToProto(const ResidentTensors::Listed& tensor, v1::TensorSummary* to) {
+  to->set_handle(tensor.handle);
+  to->set_dtype(tensor.spec.dtype);
+  to->mutable_shape()->Add(tensor.spec.shape.begin(), tensor.spec.shape.end());
+  to->set_bytes(tensor.bytes);
+  to->set_device(static_cast<uint32_t>(tensor.device));
+  *to->mutable_creation_time() = ToTimestamp(tensor.creation);
+  *to->mutable_lease_end() = ToTimestamp(tensor.lease_end);
+}
+
+absl::Status List(const TensorContext& context, const Tenant& tenant,
+                  const v1::ListRequest& request, v1::ListResponse* response) {
+  const absl::Time now = absl::Now();
+  std::vector<ResidentTensors::Listed> tensors =
+      context.residents->List(tenant.id(), request.after(), kMaxListedTensors + 1, now);
+  response->set_has_more(tensors.size() > kMaxListedTensors);
+  if (response->has_more()) tensors.pop_back();
+  for (const ResidentTensors::Listed& tensor : tensors) ToProto(tensor, response->add_tensors());
+  *response->mutable_time() = ToTimestamp(now);
+  return absl::OkStatus();
+}
+
 }  // namespace opserve::server

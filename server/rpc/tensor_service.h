@@ -21,9 +21,10 @@
 namespace opserve::server {
 
 // Chunks travel as raw slices, as Execute's payloads do, and the messages of small calls as theirs.
-using AsyncTensorService = v1::TensorService::WithRawMethod_Upload<
-    v1::TensorService::WithRawMethod_Download<v1::TensorService::WithRawMethod_Renew<
-        v1::TensorService::WithRawMethod_Release<v1::TensorService::Service>>>>;
+using AsyncTensorService =
+    v1::TensorService::WithRawMethod_Upload<v1::TensorService::WithRawMethod_Download<
+        v1::TensorService::WithRawMethod_Renew<v1::TensorService::WithRawMethod_Release<
+            v1::TensorService::WithRawMethod_List<v1::TensorService::Service>>>>>;
 
 // All pointers outlive the calls.
 struct TensorContext {
@@ -59,11 +60,18 @@ absl::StatusOr<absl::Duration> ReadLease(const TensorContext& context,
 
 google::protobuf::Timestamp ToTimestamp(absl::Time time);
 
-// The two small calls; thread-safe, do not block. Errors: ResidentTensors::Renew's, and
+// Of a list of tensors in one answer.
+inline constexpr size_t kMaxListedTensors = 1024;
+
+void ToProto(const ResidentTensors::Listed& tensor, v1::TensorSummary* to);
+
+// The small calls; thread-safe, do not block. Errors: ResidentTensors::Renew's, and
 // kInvalidArgument.
 absl::Status Renew(const TensorContext& context, const Tenant& tenant,
                    const v1::RenewRequest& request, v1::RenewResponse* response);
 absl::Status Release(const TensorContext& context, const Tenant& tenant,
                      const v1::ReleaseRequest& request, v1::ReleaseResponse* response);
+absl::Status List(const TensorContext& context, const Tenant& tenant,
+                  const v1::ListRequest& request, v1::ListResponse* response);
 
 }  // namespace opserve::server

@@ -55,7 +55,8 @@ void TransferCall::EventEnded() {
   delete this;
 }
 
-absl::Status TransferCall::Submit(int32_t device, uint64_t result_bytes, TransferTask::Step step) {
+absl::Status TransferCall::Submit(int32_t device, uint64_t result_bytes, bool is_last,
+                                  TransferTask::Step step) {
   // Another thread sets the alarm, after which the call may be gone; the alarm bears that. A time
   // that has passed for ever rings at once, others are rounded up to a millisecond.
   std::unique_ptr<LaneTask> task = std::make_unique<TransferTask>(
@@ -63,7 +64,7 @@ absl::Status TransferCall::Submit(int32_t device, uint64_t result_bytes, Transfe
       TaskDemand{.tenant = tenant_,
                  .pinned_bytes = PinnedPool::BlockBytes(result_bytes),
                  .connection = result_bytes > 0 ? ConnectionKey(rpc_, tenant_) : 0},
-      std::move(step), [this](const absl::Status& status) { EndStep(status); });
+      is_last, std::move(step), [this](const absl::Status& status) { EndStep(status); });
   BeginStep();
   absl::Status status = context_.scheduler->Submit(&task);
   if (!status.ok()) TakeBackStep();

@@ -38,8 +38,9 @@ class TransferCall {
   void EventEnded();
 
   // Hands a step to the device; OnStepEnded follows unless this fails (as Scheduler::Submit does).
-  // One at a time. `result_bytes`: page-locked memory that it takes for what it gives.
-  absl::Status Submit(int32_t device, uint64_t result_bytes, TransferTask::Step step);
+  // One at a time. `result_bytes`: page-locked memory that it takes for what it gives. `is_last`:
+  // no other step follows.
+  absl::Status Submit(int32_t device, uint64_t result_bytes, bool is_last, TransferTask::Step step);
   bool step_is_running() const { return step_is_running_; }
 
   // Claims the tensor for reading, until EndReading. False: it waits for requests that change it,

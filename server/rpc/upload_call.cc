@@ -230,7 +230,8 @@ void UploadCall::Proceed() {
 
 absl::Status UploadCall::CopyNext() {
   copying_ = std::exchange(next_, std::nullopt);
-  return Submit(tensor_->device, /*result_bytes=*/0, [this](LaneContext& lane) {
+  const bool is_last = copying_->offset + copying_->message.payloads()[0].size == total_bytes_;
+  return Submit(tensor_->device, /*result_bytes=*/0, is_last, [this](LaneContext& lane) {
     const UploadChunk chunk = {.payload = copying_->message.payloads()[0],
                                .offset = copying_->offset,
                                .crc32c = copying_->crc32c};

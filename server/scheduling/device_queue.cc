@@ -261,9 +261,20 @@ absl::StatusOr<std::shared_ptr<void>> DeviceQueue::TakeMemory(uint32_t tenant, u
     });
   }
   const bool is_own_limit = tasks_.IsAboveHardLimit(tenant, bytes);
-  return MakeError(is_own_limit ? Reason::kTenantMemory : Reason::kDeviceMemory,
-                   absl::StrCat("the tenant cannot get ", bytes, " bytes of device memory now"),
-                   kMemoryPushbackMs);
+  const MemoryZones& memory = tasks_.memory();
+  return MakeError(
+      is_own_limit ? Reason::kTenantMemory : Reason::kDeviceMemory,
+      is_own_limit
+          ? absl::StrCat("the tenant cannot get ", bytes, " bytes more of the device: it has ",
+                         memory.used(tenant), " of its limit of ", memory.limits(tenant).hard,
+                         " bytes (device_memory.hard_bytes)")
+          : absl::StrCat(
+                "the tenant cannot get ", bytes, " bytes of the device now: the ",
+                memory.capacity(),
+                " bytes that the daemon may take of it "
+                "(--workspace_max_bytes) are in use or reserved for others; the tenant has ",
+                memory.used(tenant)),
+      kMemoryPushbackMs);
 }
 
 absl::Status DeviceQueue::CheckCanEverHold(uint32_t tenant, uint64_t bytes) {

@@ -68,8 +68,11 @@ DeviceService::~DeviceService() {
 absl::Status DeviceService::NotServing() const {
   const DeviceState state = device_.state();
   if (state == DeviceState::kDraining) {
-    return MakeError(Reason::kDraining, absl::StrCat("device ", device_.id(), " is being drained"),
-                     absl::ToInt64Milliseconds(kDrainRetry));
+    return MakeError(
+        Reason::kDraining,
+        absl::StrCat("device ", device_.id(), " is ", is_drained() ? "drained" : "being drained",
+                     ": it serves again when an administrator resumes it"),
+        absl::ToInt64Milliseconds(kDrainRetry));
   }
   return MakeError(Reason::kDeviceUnavailable,
                    absl::StrCat("device ", device_.id(), " is ", DeviceStateName(state)));
@@ -138,10 +141,10 @@ void DeviceService::OnExpired(std::unique_ptr<LaneTask> task) {
   Wake();  // it may be the last one of a device that drains
 }
 
-void DeviceService::OnTaskEnded(uint32_t tenant, absl::Duration took) {
-  tenant_time_ns_[TenantSlot(tenant)].fetch_add(absl::ToInt64Nanoseconds(took),
-                                                std::memory_order_relaxed);
-  completed_.fetch_add(1, std::memory_order_relaxed);
+void DeviceService::OnTaskEnded(const LaneTask& task, absl::Duration took) {
+  tenant_time_ns_[TenantSlot(task.demand().tenant)].fetch_add(absl::ToInt64Nanoseconds(took),
+                                                              std::memory_order_relaxed);
+  if (task.ends_request()) completed_.fetch_add(1, std::memory_order_relaxed);
   if (device_.state() == DeviceState::kDraining) Wake();
 }
 

@@ -111,6 +111,11 @@ class DeviceService final : private LaneEvents {
   // Lets go of `object` on the supervisor's thread, which is bound to the device; never waits.
   void DestroyOnDevice(std::shared_ptr<const void> object);
 
+  // Whether it drains, and nothing is queued or runs any more.
+  bool is_drained() const {
+    return device_.state() == DeviceState::kDraining && queued() + executing() == 0;
+  }
+
   Device& device() { return device_; }
   const Device& device() const { return device_; }
   uint32_t lanes() const { return options_.lanes; }
@@ -126,6 +131,7 @@ class DeviceService final : private LaneEvents {
     const absl::Time now = absl::Now();
     return utilization_.RatioUntil(queue_.BusyTimeUntil(now), now);
   }
+  // Requests; a transfer counts with its last chunk.
   uint64_t completed() const { return completed_.load(std::memory_order_relaxed); }
   const PlanCacheCounters& plan_counters() const { return plan_counters_; }
   // What tenants have of the device, and memory beside that of tasks.
@@ -175,7 +181,7 @@ class DeviceService final : private LaneEvents {
   void OnCancelled(uint32_t lane, uint64_t task) override;
   void OnGivenBack(std::unique_ptr<LaneTask> task) override;
   void OnExpired(std::unique_ptr<LaneTask> task) override;
-  void OnTaskEnded(uint32_t tenant, absl::Duration took) override;
+  void OnTaskEnded(const LaneTask& task, absl::Duration took) override;
 
   bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return is_closing_ || is_awake_ || !commands_.empty();

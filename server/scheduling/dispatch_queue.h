@@ -151,9 +151,16 @@ template <typename Payload>
 absl::Status DispatchQueue<Payload>::CheckCanEverFit(uint32_t tenant, uint64_t bytes) const {
   if (memory_.CanEverFit(tenant, bytes)) return absl::OkStatus();
   const bool is_own_limit = memory_.IsAboveHardLimit(tenant, bytes);
-  return NeverFits(is_own_limit ? Reason::kTenantMemory : Reason::kDeviceMemory,
-                   absl::StrCat(bytes, " bytes of device memory are needed, more than ",
-                                is_own_limit ? "the tenant's limit" : "the tenant can ever get"));
+  return NeverFits(
+      is_own_limit ? Reason::kTenantMemory : Reason::kDeviceMemory,
+      is_own_limit
+          ? absl::StrCat(bytes,
+                         " bytes of device memory are needed, more than the tenant's limit of ",
+                         memory_.limits(tenant).hard, " (device_memory.hard_bytes)")
+          : absl::StrCat(bytes,
+                         " bytes of device memory are needed, more than the tenant can ever "
+                         "get of the daemon's ",
+                         memory_.capacity(), " (--workspace_max_bytes)"));
 }
 
 template <typename Payload>

@@ -179,7 +179,7 @@ void LaneGroup::Finish(Lane& lane) {
   // Counted before the answer leaves, so that a caller that has it sees it counted. From here on
   // the group may be gone, but not its owner.
   parts_.queue.TaskEnded(dispatched.lease, took, lane.visitor);
-  events.OnTaskEnded(dispatched.task->demand().tenant, took);
+  events.OnTaskEnded(*dispatched.task, took);
   dispatched.task->Answer();
 }
 

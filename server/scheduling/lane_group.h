@@ -33,7 +33,7 @@ class LaneEvents {
   // A task that waited in vain.
   virtual void OnExpired(std::unique_ptr<LaneTask> task) = 0;
   // A task of this tenant has ended, after this time on the lane.
-  virtual void OnTaskEnded(uint32_t tenant, absl::Duration took) = 0;
+  virtual void OnTaskEnded(const LaneTask& task, absl::Duration took) = 0;
 };
 
 class LaneGroup {

@@ -45,6 +45,10 @@ class LaneTask {
   // the result. Leaves the lane idle, or its device not ready. The context of Queue is still there.
   virtual void Finish() = 0;
 
+  // Whether a request ends with it. False: more tasks of the same request follow, or the daemon
+  // runs it on its own account.
+  virtual bool ends_request() const { return true; }
+
   // Tells whoever waits, when the task has been counted as ended. Must not block.
   virtual void Answer() = 0;
   // Ends the task without running it: it was cancelled while queued, or its device broke and no

@@ -30,7 +30,9 @@ class ResidentShares {
         absl::StrCat(bytes,
                      " bytes more for resident tensors exceed the tenant's part of the "
                      "device, ",
-                     known.limit, " bytes, of which ", known.used, " are in use"),
+                     known.limit, " bytes, of which ", known.used,
+                     " are in use; it is the tenant's device_memory.soft_bytes or, without "
+                     "that, its part of --workspace_max_bytes by its weight"),
         can_fit ? kPushbackMs : -1);
   }
   void Add(uint32_t tenant, uint64_t bytes) { tenants_[tenant].used += bytes; }

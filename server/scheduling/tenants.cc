@@ -74,6 +74,28 @@ void Tenant::Set(TenantConfig config) {
   settings_ = std::move(settings);
 }
 
+void Tenant::CountEnded(bool is_ok, absl::Duration took, uint64_t request_bytes,
+                        uint64_t response_bytes) {
+  ended_.fetch_add(1, std::memory_order_relaxed);
+  if (is_ok) {
+    success_ns_.fetch_add(absl::ToInt64Nanoseconds(took), std::memory_order_relaxed);
+  } else {
+    failed_.fetch_add(1, std::memory_order_relaxed);
+  }
+  request_bytes_.fetch_add(request_bytes, std::memory_order_relaxed);
+  response_bytes_.fetch_add(response_bytes, std::memory_order_relaxed);
+}
+
+RequestTotals Tenant::totals() const {
+  const absl::Duration success = absl::Nanoseconds(success_ns_.load(std::memory_order_relaxed));
+  const uint64_t failed = failed_.load(std::memory_order_relaxed);
+  return {.requests = std::max(failed, ended_.load(std::memory_order_relaxed)),
+          .failed = failed,
+          .success_seconds = absl::ToDoubleSeconds(success),
+          .request_bytes = request_bytes_.load(std::memory_order_relaxed),
+          .response_bytes = response_bytes_.load(std::memory_order_relaxed)};
+}
+
 absl::Status Tenant::BeginRequest(uint64_t message_bytes, absl::Time now) {
   const std::shared_ptr<Settings> settings = this->settings();
   const TenantConfig& config = settings->config;

@@ -14,8 +14,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "server/config/tenant_config.h"
+#include "server/observability/request_totals.h"
 #include "server/scheduling/tenant_settings.h"
 #include "server/scheduling/token_bucket.h"
 
@@ -40,13 +42,9 @@ class Tenant {
   // How many may be. Takes no lock.
   uint32_t max_pending() const { return max_pending_.load(std::memory_order_relaxed); }
 
-  // Every request that ended, let in or not.
-  void CountEnded(bool is_ok) {
-    ended_.fetch_add(1, std::memory_order_relaxed);
-    if (!is_ok) failed_.fetch_add(1, std::memory_order_relaxed);
-  }
-  uint64_t ended() const { return ended_.load(std::memory_order_relaxed); }
-  uint64_t failed() const { return failed_.load(std::memory_order_relaxed); }
+  // Every request that ended, let in or not. `took`: from receipt to answer.
+  void CountEnded(bool is_ok, absl::Duration took, uint64_t request_bytes, uint64_t response_bytes);
+  RequestTotals totals() const;
 
   // kPermissionDenied (reason "forbidden"): it may not call this operator.
   absl::Status CheckMayCall(absl::string_view operator_name) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -69,6 +67,9 @@ class Tenant {
   std::atomic<uint32_t> max_pending_;  // as in settings_
   std::atomic<uint64_t> ended_ = 0;
   std::atomic<uint64_t> failed_ = 0;
+  std::atomic<int64_t> success_ns_ = 0;  // of those with success
+  std::atomic<uint64_t> request_bytes_ = 0;
+  std::atomic<uint64_t> response_bytes_ = 0;
   mutable absl::Mutex mutex_;
   std::shared_ptr<Settings> settings_ ABSL_GUARDED_BY(mutex_);
 };

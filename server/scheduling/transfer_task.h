@@ -19,9 +19,13 @@ class TransferTask final : public LaneTask {
   // cancelled; `status` is the step's, or why it was not taken. Must not block.
   using Done = std::function<void(const absl::Status& status)>;
 
-  TransferTask(std::shared_ptr<CallState> call, int32_t device, const TaskDemand& demand, Step step,
-               Done done)
-      : LaneTask(std::move(call), device, demand), step_(std::move(step)), done_(std::move(done)) {}
+  // `ends_request`: as LaneTask::ends_request.
+  TransferTask(std::shared_ptr<CallState> call, int32_t device, const TaskDemand& demand,
+               bool ends_request, Step step, Done done)
+      : LaneTask(std::move(call), device, demand),
+        ends_request_(ends_request),
+        step_(std::move(step)),
+        done_(std::move(done)) {}
 
   // Copies are over when they return.
   bool Queue(LaneContext& lane) override {
@@ -31,10 +35,12 @@ class TransferTask final : public LaneTask {
   }
   bool IsOver() const override { return true; }
   void Finish() override {}
+  bool ends_request() const override { return ends_request_; }
   void Answer() override { done_(status_); }
   void Refuse(const absl::Status& status) override { done_(status); }
 
  private:
+  const bool ends_request_;
   const Step step_;
   const Done done_;
   absl::Status status_;

@@ -244,6 +244,11 @@ const TESTS = {
       { state: "ready", from: 2000, to: 4000 }, { state: "ready", from: 90_000, to: 90_000 }]);
   },
 
+  "each state has a sign of its own": () => {
+    const states = ["starting", "ready", "draining", "drained", "quarantined", "failed"];
+    same(new Set(states.map((state) => STATE_SIGNS[state] ?? "?")).size, states.length);
+  },
+
   "a chart draws few lines of many": () => {
     const line = (i) => ({ name: `tenant ${i}`, points: [{ time: 0, value: i }, { time: 1, value: i }] });
     const chart = new LineChart("Title", "Explanation.", { text: String, stacked: true });

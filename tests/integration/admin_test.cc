@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
@@ -13,6 +14,7 @@
 #include "server/rpc/admin_server.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
+#include "tests/integration/metric_value.h"
 #include "tests/integration/requests.h"
 #include "tests/integration/tensor_calls.h"
 
@@ -65,6 +67,11 @@ class AdminTest : public ::testing::Test {
     return daemon_.client().GetServerStatus()->devices(device).state();
   }
 
+  double StateMetric(uint32_t device, const std::string& state) {
+    return MetricValue(daemon_.daemon(), "opserve_device_state",
+                       {{"device", absl::StrCat(device)}, {"state", state}});
+  }
+
   const Config config_;
   InProcessDaemon daemon_;
   TensorCalls calls_;
@@ -73,7 +80,10 @@ class AdminTest : public ::testing::Test {
 
 TEST_F(AdminTest, ADrainedDeviceTakesNothingUntilItIsResumed) {
   ASSERT_TRUE(Drain(0).ok());
-  EXPECT_EQ(StateOf(0), v1::DeviceStatus::STATE_DRAINING);
+  EXPECT_EQ(StateOf(0), v1::DeviceStatus::STATE_DRAINED);
+  EXPECT_EQ(StateMetric(0, "drained"), 1);
+  EXPECT_EQ(StateMetric(0, "draining"), 0);
+  EXPECT_EQ(StateMetric(1, "drained"), 0);
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(Executes());
   EXPECT_EQ(daemon_.client().GetServerStatus()->devices(0).completed_requests(), 0u);
   EXPECT_TRUE(Drain(0).ok());  // it is empty already
@@ -84,6 +94,72 @@ TEST_F(AdminTest, ADrainedDeviceTakesNothingUntilItIsResumed) {
   ASSERT_TRUE(Drain(1).ok());
   EXPECT_TRUE(Executes());
   EXPECT_EQ(daemon_.client().GetServerStatus()->devices(0).completed_requests(), 1u);
+}
+
+TEST_F(AdminTest, ATransferIsOneRequestHoweverManyChunksItHas) {
+  const auto uploaded =
+      calls_.Upload({.bytes = CountingBytes(1000), .chunk_bytes = 100, .device = 1});
+  ASSERT_TRUE(uploaded.status.ok()) << ToStatus(uploaded.status);
+  EXPECT_EQ(daemon_.client().GetServerStatus()->devices(1).completed_requests(), 1u);
+  const auto downloaded = calls_.Download(uploaded.response.handle(), /*chunk_bytes=*/100);
+  EXPECT_EQ(downloaded.chunks.size(), 40u);
+  EXPECT_EQ(daemon_.client().GetServerStatus()->devices(1).completed_requests(), 2u);
+}
+
+TEST_F(AdminTest, StatusAddsUpRequestsByTenantAndOperator) {
+  ASSERT_TRUE(Executes());
+  Request wrong = OnesRequest(10);
+  wrong.invocations[0].inputs.clear();
+  ASSERT_FALSE(daemon_.client().Execute(wrong).ok());
+
+  grpc::ClientContext context;
+  v1::AdminStatus status;
+  ASSERT_TRUE(stub_->GetStatus(&context, v1::GetStatusRequest(), &status).ok());
+
+  ASSERT_EQ(status.tenants_size(), 1);
+  const v1::TenantStatus& tenant = status.tenants(0);
+  ASSERT_EQ(status.operators_size(), 1);
+  const v1::OperatorStatus& op = status.operators(0);
+  EXPECT_EQ(op.name(), "L1LossBackward");
+  EXPECT_EQ(op.requests(), 2u);
+  EXPECT_EQ(op.failed_requests(), 1u);
+  EXPECT_GT(op.success_seconds(), 0);
+  EXPECT_GT(op.request_bytes(), 80u);
+  EXPECT_GT(op.response_bytes(), 40u);
+  EXPECT_EQ(tenant.requests(), 2u);
+  EXPECT_NEAR(tenant.success_seconds(), op.success_seconds(), 1e-6);
+  EXPECT_EQ(tenant.request_bytes(), op.request_bytes());
+  EXPECT_EQ(tenant.response_bytes(), op.response_bytes());
+}
+
+TEST_F(AdminTest, TensorsAreListedForTheirTenantAndForAdministrators) {
+  for (const int64_t count : {100, 1000}) {
+    ASSERT_TRUE(calls_.Upload({.bytes = CountingBytes(count), .device = 1}).status.ok());
+  }
+
+  const auto own = daemon_.client().ListTensors();
+  v1::ListTensorsResponse all;
+  grpc::ClientContext context;
+  ASSERT_TRUE(stub_->ListTensors(&context, v1::ListTensorsRequest(), &all).ok());
+  v1::ListTensorsRequest unknown;
+  unknown.set_tenant("nobody");
+  grpc::ClientContext other;
+  const grpc::Status refused = stub_->ListTensors(&other, unknown, &all);
+
+  ASSERT_TRUE(own.ok()) << own.status();
+  ASSERT_EQ(own->size(), 2u);
+  EXPECT_LT((*own)[0].tensor.handle, (*own)[1].tensor.handle);
+  EXPECT_EQ((*own)[0].num_bytes + (*own)[1].num_bytes, 4400u);
+  EXPECT_EQ((*own)[0].tensor.device, 1u);
+  EXPECT_GE((*own)[0].age, absl::ZeroDuration());
+  EXPECT_GT((*own)[0].lease_left, absl::ZeroDuration());
+  ASSERT_EQ(all.tensors_size(), 2);
+  EXPECT_EQ(all.total_bytes(), 4400u);
+  const v1::TensorSummary& largest = all.tensors(0).tensor();
+  EXPECT_EQ(largest.bytes(), 4000u);
+  EXPECT_EQ(largest.handle().size(), 4u);
+  EXPECT_NE(all.tensors(0).tenant(), "");
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
 TEST_F(AdminTest, ResidentTensorsWaitForTheirDrainedDevice) {
@@ -123,6 +199,8 @@ TEST_F(AdminTest, DrainingWaitsForWhatRunsUntilItsDeadline) {
 
   EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_EQ(StateOf(0), v1::DeviceStatus::STATE_DRAINING);
+  EXPECT_EQ(StateMetric(0, "draining"), 1);
+  EXPECT_EQ(StateMetric(0, "drained"), 0);
   hanging.Cancel();
   EXPECT_EQ(ended.get_future().get().code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE(Drain(0).ok());

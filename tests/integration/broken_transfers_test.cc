@@ -6,8 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/integration/await.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
+#include "tests/integration/metric_value.h"
 #include "tests/integration/tensor_calls.h"
 
 namespace opserve::server {
@@ -130,10 +132,11 @@ TEST_F(BrokenTransfersTest, BadChunkSizesOfADownloadAreRefused) {
 // An upload whose first chunk is on the device, and which waits for the next.
 class HalfUpload {
  public:
-  explicit HalfUpload(TensorCalls& calls) : messages_(UploadMessages(kPlan)) {
+  HalfUpload(const InProcessDaemon& daemon, TensorCalls& calls) : messages_(UploadMessages(kPlan)) {
+    const double copied = CopiedBytes(daemon);
     writer_ = calls.tensors().Upload(&context_, &response_);
     writer_->Write(messages_[0]);
-    calls.Await(0, [](const v1::DeviceStatus& device) { return device.completed_requests() > 0; });
+    EXPECT_TRUE(Await([&] { return CopiedBytes(daemon) > copied; }));
   }
 
   void Cancel() { context_.TryCancel(); }
@@ -144,6 +147,11 @@ class HalfUpload {
   grpc::Status Finish() { return writer_->Finish(); }
 
  private:
+  static double CopiedBytes(const InProcessDaemon& daemon) {
+    return MetricValue(daemon.daemon(), "opserve_host_copy_bytes_total",
+                       {{"direction", "h2d"}, {"path", "grpc"}});
+  }
+
   const Messages messages_;
   grpc::ClientContext context_;
   v1::UploadResponse response_;
@@ -153,7 +161,7 @@ class HalfUpload {
 TEST_F(BrokenTransfersTest, AnUploadCancelledInTheMiddleLeavesNothing) {
   InProcessDaemon daemon(OneDevice());
   TensorCalls calls(daemon.target());
-  HalfUpload upload(calls);
+  HalfUpload upload(daemon, calls);
   ASSERT_GT(daemon.HeldByRequests(), 0);
   ASSERT_EQ(calls.CountTensors(), 1u);
 
@@ -169,7 +177,7 @@ TEST_F(BrokenTransfersTest, AnUploadThatNeverGoesOnEndsWithItsTime) {
   config.max_deadline = absl::Milliseconds(300);
   InProcessDaemon daemon(config);
   TensorCalls calls(daemon.target());
-  HalfUpload upload(calls);
+  HalfUpload upload(daemon, calls);
 
   const grpc::Status status = upload.Finish();
 
@@ -208,7 +216,7 @@ TEST_F(BrokenTransfersTest, ADownloadThatNobodyReadsEndsWithItsTime) {
 TEST_F(BrokenTransfersTest, ADeviceLostDuringAnUploadIsUnavailableAndServesAgain) {
   InProcessDaemon daemon(OneDevice());
   TensorCalls calls(daemon.target());
-  HalfUpload upload(calls);
+  HalfUpload upload(daemon, calls);
 
   InjectFaults("device=0,lost");
   upload.WriteRest();
@@ -229,8 +237,7 @@ TEST_F(BrokenTransfersTest, AResetBetweenTwoChunksLosesTheUpload) {
   TensorCalls calls(daemon.target());
   const auto victim = calls.Upload(kPlan);
   ASSERT_TRUE(victim.status.ok()) << ToStatus(victim.status);
-  HalfUpload upload(calls);
-  calls.Await(0, [](const v1::DeviceStatus& device) { return device.completed_requests() == 4; });
+  HalfUpload upload(daemon, calls);
 
   InjectFaults("device=0,lost");
   EXPECT_FALSE(calls.Download(victim.response.handle()).status.ok());

@@ -9,6 +9,7 @@ import os
 import pathlib
 import pty
 import re
+import select
 import shutil
 import signal
 import socket
@@ -350,6 +351,28 @@ class ProcessTest(unittest.TestCase):
             self.assertIn("opserve_build_info", daemon.metrics())
             self.assertEqual(daemon.stop(), 0)
 
+    def test_an_address_that_is_taken_is_found_before_a_device_is_touched(self):
+        daemon = self.start("--listen=127.0.0.1:0")
+        port = daemon.ready["listen"][1].rpartition(":")[2]
+        metrics_port = daemon.ready["metrics_port"]
+        other = f"--listen=unix:{self.directory}/other.sock"
+        cases = {
+            (f"--listen={daemon.target}", "--metrics_listen=none"): f"another daemon serves on {self.socket}",
+            (other, f"--listen=127.0.0.1:{port}", "--metrics_listen=none"): f"cannot listen on 127.0.0.1:{port}",
+            (other, f"--metrics_listen=127.0.0.1:{metrics_port}"):
+                f"cannot serve metrics on 127.0.0.1:{metrics_port}",
+            (other, f"--admin_listen={daemon.admin_target}", "--metrics_listen=none"):
+                f"another daemon serves on {self.socket}.admin",
+        }
+        for flags, message in cases.items():
+            with self.subTest(flags):
+                run = self.run_opserved(*flags, "--acl_library_dir=/nonexistent")
+                self.assertEqual(run.returncode, 1, run.stderr)
+                self.assertIn(message, run.stderr)
+                self.assertNotIn("/nonexistent", run.stderr)
+                self.assertFalse((self.directory / "other.sock").exists())
+        self.assertEqual(daemon.stop(), 0)
+
     def test_what_keeps_it_from_starting_exits_with_1(self):
         listen = f"--listen=unix:{self.socket}"
         cases = {
@@ -417,7 +440,7 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(refused.returncode, 1)
         self.assertIn("1 resident tensor (1 KiB) cannot be used", refused.stderr)
         self.assertIn("nothing has changed", refused.stderr)
-        self.assertEqual(daemon.device_states(), ["DRAINING", "READY"])
+        self.assertEqual(daemon.device_states(), ["DRAINED", "READY"])
 
         person, terminal = pty.openpty()
         self.addCleanup(os.close, person)
@@ -427,7 +450,7 @@ class ProcessTest(unittest.TestCase):
             drained = daemon.admin("drain", "1", stdin=terminal, stderr=terminal, stdout=subprocess.PIPE,
                                    capture_output=False)
             self.assertEqual(drained.returncode, code, drained.stdout)
-        self.assertEqual(daemon.device_states(), ["DRAINING", "DRAINING"])
+        self.assertEqual(daemon.device_states(), ["DRAINED", "DRAINED"])
         self.assertEqual(daemon.admin("resume", "1").returncode, 0)
         self.assertEqual(daemon.admin("drain", "1", "--yes").returncode, 0)
         self.assertEqual(daemon.stop(), 0)
@@ -459,11 +482,29 @@ class ProcessTest(unittest.TestCase):
 
     def test_bash_completes_by_it(self):
         daemon = self.start()
-        script = (f'export OPSERVE_TARGET={daemon.target} PATH={OPSERVE.parent}:$PATH; '
-                  'eval "$(opserve completion bash)"; COMP_WORDS=(opserve run Kl); COMP_CWORD=2; '
-                  '_opserve; echo "${COMPREPLY[@]}"')
-        run = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
-        self.assertEqual(run.stdout, "KlDiv KlDivBackward KlDivTargetBackward\n", run.stderr)
+        path = self.directory / "tensor.npy"
+        save_array(path, [1.0] * 100)
+        upload = daemon.opserve("--format=json", "tensor", "upload", str(path))
+        handle = json.loads(upload.stdout)["handle"]
+        # Of the last word, the part after the last "=" or ":", at which bash ends words.
+        cases = {
+            "run Kl": "KlDiv KlDivBackward KlDivTargetBackward",
+            "run KlDiv --input s": "self=",
+            "run KlDiv --attr reduction=batch": "batchmean",
+            "--format=j": "json",
+            f"run KlDiv --input self=tensor:{handle[:4]}": handle[:8],
+            "tensor rm ": handle[:8],
+            "admin drain ": "0 1",
+            "run KlDiv --input self=ten": "tensor: tensor.npy",
+        }
+        for line, completions in cases.items():
+            with self.subTest(line):
+                script = (f'cd {self.directory}; PATH={OPSERVE.parent}:$PATH; export OPSERVE_TARGET={daemon.target}; '
+                          'eval "$(opserve completion bash)"; COMP_LINE="opserve $1"; '
+                          'COMP_POINT=${#COMP_LINE}; _opserve; echo "${COMPREPLY[@]}"')
+                run = subprocess.run(["bash", "-c", script, "bash", line], capture_output=True,
+                                     text=True, timeout=60)
+                self.assertEqual(run.stdout, completions + "\n", run.stderr)
         self.assertEqual(daemon.stop(), 0)
 
     def verify(self, daemon, *flags):
@@ -531,6 +572,15 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(self.run_l1(second).returncode, 0)
         self.assertEqual(second.stop(), 0)
 
+    def test_status_says_that_the_daemon_stops(self):
+        daemon = self.start("--drain_delay=1h")
+        self.assertNotIn("STOPPING", daemon.opserve("status").stdout)
+        daemon.process.send_signal(signal.SIGTERM)
+        daemon.wait_for("draining")
+        self.assertIn("\nSTOPPING: the daemon drains", daemon.opserve("status").stdout)
+        self.assertIn(", STOPPING\n", daemon.admin("status").stdout)
+        self.assertEqual(daemon.stop(), 3, "the second signal")
+
     def test_a_file_in_the_sockets_place_is_left_alone(self):
         self.socket.write_text("precious")
         run = self.run_opserved(f"--listen=unix:{self.socket}", "--metrics_listen=none")
@@ -562,6 +612,32 @@ class ProcessTest(unittest.TestCase):
         daemon = self.start()
         daemon.process.send_signal(signal.SIGHUP)
         self.assertEqual(self.run_l1(daemon).returncode, 0)
+
+    def test_it_introduces_itself_on_a_terminal(self):
+        master, slave = os.openpty()
+        process = subprocess.Popen(
+            [OPSERVED, f"--listen=unix:{self.socket}", "--metrics_listen=127.0.0.1:0",
+             "--drain_delay=0s"], stdout=slave, stderr=subprocess.DEVNULL,
+            env=dict(os.environ, OPSERVE_HOST_DEVICES="2"))
+        os.close(slave)
+        self.addCleanup(process.kill)
+        with os.fdopen(master, "rb", buffering=0) as terminal:
+            def read_until(end):
+                text = b""
+                while end not in text:
+                    self.assertTrue(select.select([terminal], [], [], 60)[0], text)
+                    text += terminal.read(4096)
+                return text.decode().replace("\r\n", "\n")
+
+            said = read_until(b"standard error.")
+            self.assertRegex(said, r"^opserved [\d.]+, 2 devices of host CANN \(this machine's processor\)")
+            self.assertIn(f"\n  clients         unix:{self.socket}\n", said)
+            self.assertIn(f"\n  administrators  unix:{self.socket}.admin\n", said)
+            self.assertRegex(said, r"\n  status page     http://127.0.0.1:\d+/\n")
+            self.assertIn("\n  configuration   no file", said)
+            process.send_signal(signal.SIGINT)
+            self.assertIn("Ctrl-C again cuts them off", read_until(b"cuts them off"))
+        self.assertEqual(process.wait(timeout=60), 0)
 
     def test_a_device_that_crashes_on_a_golden_case_is_not_ready(self):
         daemon = self.start("--device=0", "--recovery_wait=1h", "--longest_recovery_wait=1h",

@@ -206,6 +206,9 @@ TEST(ResidentTensorsTest, AFullDeviceSendsTheNextTensorToTheOther) {
   EXPECT_NE(first.response.device(), second.response.device());
   EXPECT_EQ(third.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(DetailOf(third.status).reason(), "device_memory");
+  EXPECT_THAT(third.status.error_message(),
+              testing::HasSubstr("the 33554432 bytes that the daemon may take of it "
+                                 "(--workspace_max_bytes) are in use or reserved"));
   EXPECT_EQ(calls.CountTensors(), 2u);
 }
 

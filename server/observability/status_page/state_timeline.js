@@ -1,6 +1,8 @@
 // The states of devices over time: a bar per device, and the state in words.
 
-const STATE_SIGNS = { ready: "✓", starting: "…", draining: "↓", quarantined: "!", failed: "✕" };
+const STATE_SIGNS = {
+  ready: "✓", starting: "…", draining: "↓", drained: "□", quarantined: "!", failed: "✕",
+};
 
 class StateTimeline {
   #rows = element("tbody");

@@ -85,18 +85,36 @@ TEST_F(AdminCommandTest, SnapshotShowsEveryBlock) {
   EXPECT_EQ(json["regions"][0]["blocks"][2]["state"], "RETIRED");
 }
 
-TEST_F(AdminCommandTest, StatusIsOneSampleWithMeansSinceTheStart) {
-  EXPECT_EQ(RunAdmin("status").out,
+TEST_F(AdminCommandTest, TensorsSayWhoHasTheMemory) {
+  EXPECT_EQ(RunAdmin("tensors").out,
             Who() +
-                "opserved 1.2.3 on host CANN, up 00:01:40, 0 connections, log level info\n"
-                "2023-11-14 22:15:00 UTC, means since the start, pinned 0/0 B\n"
-                "\n"
-                "DEV  STATE  LANES  QUEUED  REQ/S   POOL  MEMORY  RESIDENT\n"
-                "  0  ready    0/4       0   10.0  0/0 B   0/0 B         2\n"
-                "\n"
-                "TENANT  WEIGHT  PENDING  QUEUED  REQ/S  FAIL/S  SHARE  MEMORY  LAG\n"
-                "batch        1        0       0    5.0     0.0  50.0%     0 B  0ms\n"
-                "online       1        0       0    5.0     0.0  50.0%     0 B  0ms\n");
+                "TENANT    HANDLE  TENSOR        SIZE  DEVICE    AGE  LEASE LEFT\n"
+                "batch   5f1c09a2  BF16 [8, 4]  512 B       1  1m40s  over\n"
+                "... and 2 smaller ones\n"
+                "3 resident tensors (1 KiB)\n");
+  EXPECT_EQ(RunAdmin("tensors --tenant=online").out, Who() + "0 resident tensors (0 B)\n");
+  const Output unknown = RunAdmin("tensors --tenant none");
+  EXPECT_EQ(unknown.exit_code, ExitCode::kFailed);
+  EXPECT_THAT(unknown.err, HasSubstr("NOT_FOUND: there is no tenant none"));
+  const auto json = nlohmann::json::parse(RunAdmin("tensors --format=json").out);
+  EXPECT_EQ(json["total_bytes"], 1024);
+  EXPECT_EQ(json["tensors"][0]["handle_start"], "5f1c09a2");
+  EXPECT_EQ(json["tensors"][0]["age_seconds"], 100);
+}
+
+TEST_F(AdminCommandTest, StatusIsOneSampleWithMeansSinceTheStart) {
+  EXPECT_EQ(
+      RunAdmin("status").out,
+      Who() +
+          "opserved 1.2.3 on host CANN, up 00:01:40, 0 connections, log level info\n"
+          "2023-11-14 22:15:00 UTC, means since the start, pinned 0/0 B\n"
+          "\n"
+          "DEV  STATE  LANES  QUEUED  REQ/S   POOL  MEMORY  RESIDENT\n"
+          "  0  ready    0/4       0   10.0  0/0 B   0/0 B         2\n"
+          "\n"
+          "TENANT  PENDING  QUEUED  REQ/S  FAIL/S  SHARE  MEMORY  LATENCY  BYTES/S  LAG  WEIGHT\n"
+          "batch         0       0    5.0     0.0  50.0%     0 B        -      0 B  0ms       1\n"
+          "online        0       0    5.0     0.0  50.0%     0 B        -      0 B  0ms       1\n");
   const auto json = nlohmann::json::parse(RunAdmin("status --format=json").out);
   EXPECT_EQ(json["tenants"][0]["requests"], 510);
   EXPECT_EQ(json["daemon"], "npu7");

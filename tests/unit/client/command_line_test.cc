@@ -120,7 +120,8 @@ TEST_F(CommandLineTest, StatusShowsTheDevices) {
             HasSubstr("         3\n"), HasSubstr("\ndevice 1 is quarantined: lost (507899)\n"),
             HasSubstr("\ndevice 1 was taken out of service for faults 2 times\n"),
             HasSubstr("\ndevice 0 does not offer Scale: golden case: element 0 is 3, must "
-                      "be 1\n")));
+                      "be 1\n"),
+            Not(HasSubstr("STOPPING"))));
 
   const auto json = nlohmann::json::parse(RunHere("status --format json").out);
   EXPECT_EQ(json["devices"][0]["state"], "READY");
@@ -129,14 +130,15 @@ TEST_F(CommandLineTest, StatusShowsTheDevices) {
   EXPECT_EQ(json["devices"][0]["wrong_operators"][0]["operator"], "Scale");
 }
 
-TEST_F(CommandLineTest, StatusFitsEightyColumns) {
+TEST_F(CommandLineTest, StatusFitsEightyColumnsAndTellsADaemonThatStops) {
   v1::GetServerStatusResponse status;
   status.set_version("10.20.30");
   status.set_runtime("host CANN (this machine's processor), as Ascend910B3 8.5.0.alpha001");
+  status.set_stopping(true);
   for (uint32_t id : {0u, 15u}) {
     v1::DeviceStatus* device = status.add_devices();
     device->set_device(id);
-    device->set_state(id == 0 ? v1::DeviceStatus::STATE_DRAINING
+    device->set_state(id == 0 ? v1::DeviceStatus::STATE_DRAINED
                               : v1::DeviceStatus::STATE_QUARANTINED);
     device->set_state_reason(
         "a kernel of LogSoftmaxBackward did not end within 30s; the stream was "
@@ -160,7 +162,8 @@ TEST_F(CommandLineTest, StatusFitsEightyColumns) {
   for (const absl::string_view line : absl::StrSplit(text.out, '\n')) {
     EXPECT_LE(line.size(), 80u) << line;
   }
-  EXPECT_THAT(text.out, AllOf(HasSubstr("\n  0  draining "), HasSubstr("\n 15  quarantined ")));
+  EXPECT_THAT(text.out, AllOf(HasSubstr("\nSTOPPING: the daemon drains"),
+                              HasSubstr("\n  0  drained "), HasSubstr("\n 15  quarantined ")));
 }
 
 TEST_F(RunCommandTest, RunSendsWhatItWasTold) {
@@ -325,14 +328,14 @@ TEST_F(CommandLineTest, MistakesAreExplainedBeforeAnythingRuns) {
       {"statsu", "unknown command \"statsu\"; did you mean status?"},
       {"help statsu", "unknown command \"statsu\"; did you mean status?"},
       {"help tensor uplaod", "unknown command \"uplaod\"; did you mean upload?"},
-      {"tensor", "\"opserve tensor\" takes a command: upload, download, renew, release"},
+      {"tensor", "\"opserve tensor\" takes a command: upload, list, download, renew, release"},
       {"tensor uplaod a.npy", "unknown command \"uplaod\"; did you mean upload?"},
       {"tensor upload", "FILE is required"},
       {"tensor upload none.npy", "none.npy: no such file"},
       {"tensor upload a.npy --lease=long", "\"long\" is not a time"},
       {"tensor download 00", "--output is required"},
       {"tensor download xy --output a.npy", "\"xy\" is not a handle"},
-      {"tensor renew 00 000", "\"000\" is not a handle"},
+      {"tensor renew 00 000", "has a handle that begins with \"000\""},
       {"tensor release", "HANDLE is required"},
       {"run Scale" + x + " --input y=tensor:none", "input \"y\": \"none\" is not a handle"},
       {"admin drian 0", "unknown command \"drian\"; did you mean drain?"},
@@ -417,6 +420,7 @@ TEST(HelpTest, TeachesWithoutADaemon) {
       {{"help", "ops"}, "opserve ops KlDivBackward"},
       {{"help", "tensor"}, "opserve tensor renew"},
       {{"help", "tensor", "upload"}, "Usage: opserve tensor upload"},
+      {{"help", "tensor", "rm"}, "Usage: opserve tensor release"},
       {{"tensor", "renew", "--help"}, "Usage: opserve tensor renew"},
       {{"help", "admin", "drain"}, "repeat the command to wait"},
       {{"admin", "--help"}, "Usage: opserve admin"},

@@ -36,15 +36,32 @@ TEST_F(CompletionTest, TheLastWordIsCompleted) {
       {"", "admin bench completion doctor help ops run status tensor top"},
       {"te", "tensor"},
       {"x", ""},
-      {"tensor ", "download release renew upload"},
+      {"tensor ", "download list release renew rm upload"},
       {"tensor upload ", ""},  // a file
       {"--format json tensor re", "release renew"},
+      {"tensor r", "release renew rm"},
       {"--for", "--format"},
       {"--format ", "json text"},
       {"run --input x=y.npy --output-", "--output-dtype"},
       {"run --priority ", "high low normal"},
       {"run Scale --forma", "--format"},
+      {"--format=", "--format=json --format=text"},
       {"run --input ", ""},
+      {"run Scale --input ", "x= y="},
+      {"run Scale --input=", "--input=x= --input=y="},
+      {"run Scale --input x=x.npy --input y", "y="},
+      {"run Scale --input x=", "x=random: x=tensor:"},
+      {"run Scale --input x=t", "x=tensor:"},
+      {"run Scale --input x=file", ""},
+      {"run Scale --attr f", "factor="},
+      {"run Scale --attr mode=", "mode=mean mode=none"},
+      {"run Scale --attr negate=", "negate=false negate=true"},
+      {"run Nonsense --attr ", ""},
+      {"run Scale ", ""},
+      {"bench Scale --attr mode=m", "mode=mean"},
+      {"tensor upload x.npy --device ", "0 1"},
+      {"admin drain ", "0 1"},
+      {"admin drain 0 ", ""},
       {"run ", "Absent Scale"},
       {"ops Sc", "Scale"},
       {"bench --transport s", "shm stream"},
@@ -56,6 +73,21 @@ TEST_F(CompletionTest, TheLastWordIsCompleted) {
       {"admin status --admin", "--admin-target"},
   };
   for (const Case& c : kCases) EXPECT_EQ(Complete(c.line), c.candidates) << c.line;
+}
+
+TEST_F(CompletionTest, HandlesAreCompletedWhereTheyAreTaken) {
+  RunHere(absl::StrCat("tensor upload ", Fixture("f2")));
+  EXPECT_EQ(Complete("tensor download 7"), "74656e73");
+  EXPECT_EQ(Complete("tensor download 74656e736f"), "74656e736f");
+  EXPECT_EQ(Complete("tensor download 75"), "");
+  RunHere(absl::StrCat("tensor upload ", Fixture("f2")));
+
+  const std::string both = "74656e736f722d30 74656e736f722d31";
+  for (const char* line : {"tensor download ", "tensor rm ", "tensor renew 00 74"}) {
+    EXPECT_EQ(Complete(line), both) << line;
+  }
+  EXPECT_EQ(Complete("run Scale --input x=tensor:74"),
+            "x=tensor:74656e736f722d30 x=tensor:74656e736f722d31");
 }
 
 TEST_F(CompletionTest, WithoutADaemonThereAreNoOperators) {

@@ -91,6 +91,49 @@ TEST_F(TensorCommandTest, RenewShowsTheNewEnds) {
   EXPECT_EQ(json["tensors"][1]["lease_end"], "2023-11-14T22:23:20Z");
 }
 
+TEST_F(TensorCommandTest, ListShowsWhatThereIs) {
+  EXPECT_EQ(RunHere("tensor list").out, "0 resident tensors, 0 B\n");
+  RunHere(absl::StrCat("tensor upload ", Fixture("f2"), " --lease=30s"));
+  RunHere(absl::StrCat("tensor upload ", Fixture("f4_vector"), " --device=1"));
+
+  // As many digits as tell them apart.
+  EXPECT_EQ(RunHere("tensor list").out,
+            "          HANDLE  TENSOR          SIZE  DEVICE  AGE  LEASE LEFT\n"
+            "74656e736f722d30  FLOAT16 [2, 3]  12 B       3   1m        over\n"
+            "74656e736f722d31  FLOAT [3]       12 B       1   1m          9m\n"
+            "2 resident tensors, 24 B\n");
+  const auto json = nlohmann::json::parse(RunHere("tensor list --format=json").out);
+  EXPECT_EQ(json["tensors"][1].dump(),
+            R"({"age_seconds":60.0,"bytes":12,"device":1,"dtype":"FLOAT","handle":)"
+            R"("74656e736f722d31","lease_end":"2023-11-14T22:23:20Z","shape":[3]})");
+}
+
+TEST_F(TensorCommandTest, TheFirstDigitsOfAHandleAreEnoughIfNoOtherBeginsSo) {
+  RunHere(absl::StrCat("tensor upload ", Fixture("f4_vector")));
+  const std::string path = directory_.File("out.npy");
+  for (const char* handle : {"7", "746", "74656E73", kFirst}) {
+    EXPECT_EQ(RunHere(absl::StrCat("tensor download ", handle, " --output ", path)).exit_code,
+              ExitCode::kOk)
+        << handle;
+  }
+  EXPECT_EQ(RunHere("tensor renew 74").out,
+            absl::StrCat(kFirst, "  lease end 2023-11-14 22:23:20 UTC\n"));
+  EXPECT_EQ(RunHere(absl::StrCat("run Scale --input x=tensor:746 --input y=", Fixture("f4_vector")))
+                .exit_code,
+            ExitCode::kOk);
+  EXPECT_EQ(server_.last_request().invocations(0).inputs(0).tensor().resident_tensor(), "tensor-0");
+
+  RunHere(absl::StrCat("tensor upload ", Fixture("f4_vector")));
+  const Output ambiguous = RunHere("tensor rm 746");
+  EXPECT_EQ(ambiguous.exit_code, ExitCode::kUsage);
+  EXPECT_THAT(ambiguous.err, HasSubstr(absl::StrCat("2 handles begin with \"746\": ", kFirst, ", ",
+                                                    kSecond, "; more digits are needed")));
+  const Output unknown = RunHere("tensor rm 745");
+  EXPECT_EQ(unknown.exit_code, ExitCode::kUsage);
+  EXPECT_THAT(unknown.err, HasSubstr("has a handle that begins with \"745\""));
+  EXPECT_EQ(RunHere(absl::StrCat("tensor rm ", kSecond)).out, "released 1 of 1\n");
+}
+
 TEST_F(TensorCommandTest, ReleaseCounts) {
   for (int i = 0; i < 2; ++i) RunHere(absl::StrCat("tensor upload ", Fixture("f2")));
 

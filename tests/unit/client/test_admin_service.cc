@@ -59,6 +59,28 @@ grpc::Status TestAdminService::WatchStatus(grpc::ServerContext*,
   return grpc::Status::OK;
 }
 
+grpc::Status TestAdminService::ListTensors(grpc::ServerContext* context,
+                                           const v1::ListTensorsRequest* request,
+                                           v1::ListTensorsResponse* response) {
+  if (request->tenant() == "none") return {grpc::StatusCode::NOT_FOUND, "there is no tenant none"};
+  response->mutable_time()->set_seconds(1700000100);
+  if (request->tenant() == "online") return Check(*context, /*device=*/0);
+  response->set_total_tensors(3);
+  response->set_total_bytes(1024);
+  v1::ListTensorsResponse::Tensor* listed = response->add_tensors();
+  listed->set_tenant("batch");
+  v1::TensorSummary* tensor = listed->mutable_tensor();
+  tensor->set_handle("\x5f\x1c\x09\xa2");
+  tensor->set_dtype(v1::DATA_TYPE_BF16);
+  tensor->add_shape(8);
+  tensor->add_shape(4);
+  tensor->set_bytes(512);
+  tensor->set_device(1);
+  tensor->mutable_creation_time()->set_seconds(1700000000);
+  tensor->mutable_lease_end()->set_seconds(1700000090);
+  return Check(*context, /*device=*/0);
+}
+
 grpc::Status TestAdminService::SetLogLevel(grpc::ServerContext* context,
                                            const v1::SetLogLevelRequest* request,
                                            v1::SetLogLevelResponse*) {

@@ -13,7 +13,9 @@ namespace opserve {
 // refused. The only log level is debug, and the configuration cannot be reloaded. Draining moves 3
 // requests, unless the last ready device, which device 0 is, is to be spared; trimming gives 4096
 // bytes, the pool has one region of three blocks, resuming succeeds. Device 1 never ends draining.
-// NOT_FOUND for any other; INVALID_ARGUMENT for a call without deadline.
+// NOT_FOUND for any other; INVALID_ARGUMENT for a call without deadline. Of the resident tensors,
+// three of 1 KiB altogether, one of the tenant "batch" is listed; "online" has none, and there is
+// no "none".
 class TestAdminService final : public v1::AdminService::Service {
  public:
   // Times that device 0 was drained.
@@ -24,6 +26,8 @@ class TestAdminService final : public v1::AdminService::Service {
                          v1::AdminStatus* response) override;
   grpc::Status WatchStatus(grpc::ServerContext* context, const v1::WatchStatusRequest* request,
                            grpc::ServerWriter<v1::AdminStatus>* writer) override;
+  grpc::Status ListTensors(grpc::ServerContext* context, const v1::ListTensorsRequest* request,
+                           v1::ListTensorsResponse* response) override;
   grpc::Status SetLogLevel(grpc::ServerContext* context, const v1::SetLogLevelRequest* request,
                            v1::SetLogLevelResponse* response) override;
   grpc::Status Reload(grpc::ServerContext* context, const v1::ReloadRequest* request,

@@ -1,6 +1,7 @@
 #include "tests/unit/client/test_tensor_service.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -138,6 +139,25 @@ grpc::Status TestTensorService::Release(grpc::ServerContext*, const v1::ReleaseR
   for (const std::string& handle : request->handles()) {
     response->set_released(response->released() + tensors_.erase(handle));
   }
+  return grpc::Status::OK;
+}
+
+grpc::Status TestTensorService::List(grpc::ServerContext*, const v1::ListRequest* request,
+                                     v1::ListResponse* response) {
+  absl::MutexLock lock(&mutex_);
+  response->mutable_time()->set_seconds(kFirstLeaseStart + 60);
+  const auto next = tensors_.upper_bound(request->after());
+  if (next == tensors_.end()) return grpc::Status::OK;
+  response->set_has_more(std::next(next) != tensors_.end());
+  const auto& [handle, tensor] = *next;
+  v1::TensorSummary* summary = response->add_tensors();
+  summary->set_handle(handle);
+  summary->set_dtype(tensor.header.dtype());
+  *summary->mutable_shape() = tensor.header.shape();
+  summary->set_bytes(tensor.elements.size());
+  summary->set_device(tensor.header.has_device() ? tensor.header.device() : 3);
+  summary->mutable_creation_time()->set_seconds(kFirstLeaseStart);
+  summary->mutable_lease_end()->set_seconds(LeaseEnd(tensor.header.lease()));
   return grpc::Status::OK;
 }
 

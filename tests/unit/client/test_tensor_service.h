@@ -15,7 +15,7 @@ namespace opserve {
 
 // Checks what it is sent by the protocol's rules. Handles are "tensor-0", "tensor-1", ...; every
 // device asked for exists, 3 is the one chosen else. Leases end at 1700000000 s plus what was asked
-// for, or 600 s.
+// for, or 600 s. Lists say that it is 60 s later than that, and have one tensor each.
 class TestTensorService final : public v1::TensorService::Service {
  public:
   using UploadHandler = std::function<grpc::Status(
@@ -45,6 +45,8 @@ class TestTensorService final : public v1::TensorService::Service {
                      v1::RenewResponse* response) override;
   grpc::Status Release(grpc::ServerContext* context, const v1::ReleaseRequest* request,
                        v1::ReleaseResponse* response) override;
+  grpc::Status List(grpc::ServerContext* context, const v1::ListRequest* request,
+                    v1::ListResponse* response) override;
 
   grpc::Status Store(grpc::ServerReader<v1::UploadRequest>* reader, v1::UploadResponse* response)
       ABSL_LOCKS_EXCLUDED(mutex_);

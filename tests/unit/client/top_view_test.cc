@@ -43,6 +43,7 @@ constexpr char kSample[] = R"pb(
     weight: 1
     pending_requests: 30
     requests: 5000
+    success_seconds: 12.5
     devices { queued_requests: 6 device_bytes: 1024 lag_seconds: -0.25 }
   }
   tenants {
@@ -52,6 +53,7 @@ constexpr char kSample[] = R"pb(
     devices { device_bytes: 4096 lag_seconds: 1.5 }
   }
   tenants { name: "admin" weight: 1 }
+  operators { name: "Add" requests: 3000 success_seconds: 1.2 }
 )pb";
 
 // The daemon `second` seconds after the first sample.
@@ -64,6 +66,15 @@ v1::AdminStatus Sample(int second) {
   v1::TenantStatus& online = *status.mutable_tenants(1);
   online.set_requests(700 + 200 * second);
   online.set_failed_requests(3 * second);
+  online.set_success_seconds(9 + 0.5 * second);
+  online.set_request_bytes((100 + second) << 20);
+  online.set_response_bytes((50 + second) << 20);
+  v1::OperatorStatus& kl = *status.add_operators();
+  kl.set_name("KlDivBackward");
+  kl.set_requests(700 + 200 * second);
+  kl.set_failed_requests(3 * second);
+  kl.set_success_seconds(9 + 0.5 * second);
+  kl.set_response_bytes(4096 * second);
   online.mutable_devices(0)->set_lane_seconds(20 + 3 * second);
   return status;
 }
@@ -80,10 +91,14 @@ TEST(TopViewTest, PlainTextShowsEverything) {
       "  1  quarantined    0/4       0    0.0      0/0 B      0/0 B         0\n"
       "device 1 is quarantined: lost (507899)\n"
       "\n"
-      "TENANT  WEIGHT  PENDING  QUEUED  REQ/S  FAIL/S  SHARE  MEMORY     LAG\n"
-      "online       3        2       0  200.0     3.0  75.0%   4 KiB    1.5s\n"
-      "batch        1       30       6    0.0     0.0  25.0%   1 KiB  -250ms\n"
-      "admin        1        0       0    0.0     0.0   0.0%     0 B     0ms\n");
+      "TENANT  PENDING  QUEUED  REQ/S  FAIL/S  SHARE  MEMORY  LATENCY  BYTES/S     LAG  WEIGHT\n"
+      "online        2       0  200.0     3.0  75.0%   4 KiB   2.54ms    2 MiB    1.5s       3\n"
+      "batch        30       6    0.0     0.0  25.0%   1 KiB        -      0 B  -250ms       1\n"
+      "admin         0       0    0.0     0.0   0.0%     0 B        -      0 B     0ms       1\n"
+      "\n"
+      "OPERATOR       REQ/S  FAIL/S  LATENCY  BYTES/S\n"
+      "KlDivBackward  200.0     3.0   2.54ms    4 KiB\n"
+      "Add              0.0     0.0        -      0 B\n");
 }
 
 TEST(TopViewTest, AWatchedScreenHasBarsAndNamesTheKeys) {
@@ -113,7 +128,7 @@ TEST(TopViewTest, TenantsStandInTheOrderAskedFor) {
   for (const Case& c : kCases) {
     const std::vector<std::string> lines =
         absl::StrSplit(RenderTop(nullptr, Sample(0), {}, {.order = c.order}), '\n');
-    ASSERT_EQ(lines.size(), 13u);
+    ASSERT_EQ(lines.size(), 17u);
     for (size_t i = 0; i < 3; ++i) EXPECT_THAT(lines[9 + i], StartsWith(c.names[i]));
   }
 }
@@ -133,6 +148,7 @@ TEST(TopViewTest, FitsAnyScreen) {
   v1::AdminStatus status = Sample(0);
   for (int i = 0; i < 40; ++i) status.add_tenants()->set_name(absl::StrCat("tenant-", i));
   for (int i = 2; i < 16; ++i) status.add_devices()->set_device(i);
+  for (int i = 0; i < 30; ++i) status.add_operators()->set_name(absl::StrCat("Operator", i));
   for (size_t width = 1; width <= 130; width += 3) {
     for (size_t height = 1; height <= 70; height += 3) {
       const std::string text = RenderTop(nullptr, status, {.width = width, .height = height}, {});
@@ -157,8 +173,8 @@ TEST(TopViewTest, WhatFindsNoRoomIsCounted) {
   const Case kCases[] = {
       {35, "", ""},
       {34, "", "... and 2 tenants more"},
-      {20, "... and 2 devices more", "... and 15 tenants more"},
-      {10, "... and 7 devices more", "... and 20 tenants more"},
+      {20, "... and 3 devices more", "... and 14 tenants more"},
+      {10, "... and 8 devices more", "... and 19 tenants more"},
   };
   for (const Case& c : kCases) {
     const std::string text = RenderTop(nullptr, status, {.width = 80, .height = c.height}, {});
@@ -166,6 +182,19 @@ TEST(TopViewTest, WhatFindsNoRoomIsCounted) {
     EXPECT_EQ(testing::Matches(HasSubstr("tenants more"))(text), *c.tenants != '\0') << text;
     EXPECT_THAT(text, AllOf(HasSubstr(c.devices), HasSubstr(c.tenants)));
   }
+}
+
+TEST(TopViewTest, TablesShareTheRoomAndOneThatNeedsLessLeavesIt) {
+  v1::AdminStatus status;
+  for (int i = 0; i < 20; ++i) status.add_tenants()->set_name(absl::StrCat("tenant-", 10 + i));
+  for (int i = 0; i < 40; ++i) status.add_operators()->set_name(absl::StrCat("Operator", 10 + i));
+  status.add_devices();
+
+  // Of 25 lines for tables 2 are the device's.
+  const std::string text = RenderTop(nullptr, status, {.width = 80, .height = 31}, {});
+
+  EXPECT_THAT(text, AllOf(HasSubstr("... and 11 tenants more\n"),
+                          HasSubstr("... and 30 operators more\n")));
 }
 
 TEST(TopViewTest, StatesAndFailuresAreColored) {

@@ -80,11 +80,15 @@ TEST_F(DispatchQueueTest, RefusesWhatCanNeverFit) {
     uint32_t tenant;
     uint64_t bytes;
     const char* reason;
+    const char* limit;
   };
-  for (const Case& c : {Case{1, 301, "tenant_memory"}, {2, 901, "device_memory"}}) {
+  for (const Case& c :
+       {Case{1, 301, "tenant_memory", "the tenant's limit of 300 (device_memory.hard_bytes)"},
+        {2, 901, "device_memory", "of the daemon's 1000 (--workspace_max_bytes)"}}) {
     const absl::Status status = Push("x", c.tenant, c.bytes);
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_EQ(ErrorDetailOf(status)->reason(), c.reason);
+    EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(c.limit));
     EXPECT_EQ(ErrorDetailOf(status)->retry_pushback_ms(), -1);
   }
 }

@@ -123,7 +123,7 @@ Answer AnswerOf(const std::string& text) {
 class MetricsListenerTest : public testing::Test {
  protected:
   Answer Ask(const std::string& request_line, const std::string& headers = "") const {
-    Connection connection("127.0.0.1", listener_->port());
+    Connection connection("127.0.0.1", listener_->address().port);
     connection.Send(
         absl::StrCat(request_line, " HTTP/1.1\r\nHost: 127.0.0.1\r\n", headers, "\r\n"));
     return AnswerOf(connection.ReadToEnd());
@@ -138,7 +138,7 @@ class MetricsListenerTest : public testing::Test {
   std::atomic<bool> is_alive_ = true;
   std::atomic<bool> is_ready_ = false;
   std::unique_ptr<MetricsListener> listener_ = *MetricsListener::Start(
-      Loopback(0), {"metrics.test"},
+      *Listener::Bind(Loopback(0), /*unix_mode=*/0), {"metrics.test"},
       {.collect = &OneFamily,
        .history = [] { return std::string("{}\n"); },
        .health = [this] { return StatusIf(is_alive_, "it hangs"); },
@@ -244,8 +244,8 @@ TEST_F(MetricsListenerTest, CompressesForThoseWhoAsk) {
 TEST_F(MetricsListenerTest, SlowClientsKeepNobodyWaiting) {
   std::vector<std::unique_ptr<Connection>> slow;
   for (int i = 0; i < 5; ++i) {
-    slow.push_back(std::make_unique<Connection>("127.0.0.1", listener_->port()));
-    slow.push_back(std::make_unique<Connection>("127.0.0.1", listener_->port()));
+    slow.push_back(std::make_unique<Connection>("127.0.0.1", listener_->address().port));
+    slow.push_back(std::make_unique<Connection>("127.0.0.1", listener_->address().port));
     slow.back()->Send("GET /metrics HTTP/1.1\r\nHost:");
   }
   EXPECT_EQ(Ask("GET /metrics").body, kExposition);
@@ -258,7 +258,7 @@ TEST_F(MetricsListenerTest, SlowClientsKeepNobodyWaiting) {
 TEST_F(MetricsListenerTest, HalfRequestsKeepNobodyWaiting) {
   std::vector<std::unique_ptr<Connection>> half;
   for (int i = 0; i < kHalfRequests; ++i) {
-    half.push_back(std::make_unique<Connection>("127.0.0.1", listener_->port()));
+    half.push_back(std::make_unique<Connection>("127.0.0.1", listener_->address().port));
     half.back()->Send("GET /metrics HTTP/1.1\r\nHost:");
   }
   EXPECT_EQ(Ask("GET /metrics").body, kExposition);
@@ -269,7 +269,7 @@ TEST_F(MetricsListenerTest, HalfRequestsKeepNobodyWaiting) {
 }
 
 TEST_F(MetricsListenerTest, AHeadHasADeadline) {
-  Connection half("127.0.0.1", listener_->port());
+  Connection half("127.0.0.1", listener_->address().port);
   half.Send("GET /metrics HTTP/1.1\r\nHost:");
   EXPECT_THAT(half.ReadToEnd(), IsEmpty());
   EXPECT_EQ(listener_->connections().silent.load(), 1u);
@@ -285,7 +285,7 @@ TEST_F(MetricsListenerTest, AnswersWithBodiesAreNotCutOff) {
 
 TEST_F(MetricsListenerTest, UnknownHostsAreRefused) {
   const auto ask = [&](const char* path, const char* host) {
-    Connection connection("127.0.0.1", listener_->port());
+    Connection connection("127.0.0.1", listener_->address().port);
     connection.Send(absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: ", host, "\r\n\r\n"));
     return AnswerOf(connection.ReadToEnd());
   };
@@ -314,7 +314,7 @@ TEST_F(MetricsListenerTest, AnswersProbes) {
 TEST_F(MetricsListenerTest, ProbesAreServedBesideHalfRequests) {
   std::vector<std::unique_ptr<Connection>> half;
   for (int i = 0; i < kHalfRequests; ++i) {
-    half.push_back(std::make_unique<Connection>("127.0.0.1", listener_->port()));
+    half.push_back(std::make_unique<Connection>("127.0.0.1", listener_->address().port));
     half.back()->Send("GET /readyz HTTP/1.1\r\nHost:");
   }
   EXPECT_EQ(Ask("GET /healthz").body, "ok\n");
@@ -334,8 +334,9 @@ TEST_F(MetricsListenerTest, ServesTheHistoryAndTheRunbook) {
 TEST(MetricsListenerRunbookTest, LeadsWhereTheConfigurationSays) {
   MetricsListener::Sources sources = HealthySources();
   sources.runbook_url = "https://wiki.test/opserve?v=1";
-  const auto listener = MetricsListener::Start(Loopback(0), {}, std::move(sources));
-  Connection connection("127.0.0.1", (*listener)->port());
+  const auto listener =
+      MetricsListener::Start(*Listener::Bind(Loopback(0), /*unix_mode=*/0), {}, std::move(sources));
+  Connection connection("127.0.0.1", (*listener)->address().port);
   connection.Send("GET /runbook HTTP/1.1\r\nHost: localhost\r\n\r\n");
   const Answer answer = AnswerOf(connection.ReadToEnd());
   EXPECT_THAT(answer.head, StartsWith("HTTP/1.1 302 Found\r\n"));
@@ -344,26 +345,13 @@ TEST(MetricsListenerRunbookTest, LeadsWhereTheConfigurationSays) {
 }
 
 TEST_F(MetricsListenerTest, EndsAlthoughClientsAreConnected) {
-  const int port = listener_->port();
+  const int port = listener_->address().port;
   Connection silent("127.0.0.1", port);
   silent.Send("GET");  // and no more
   silent.AwaitRead();
   listener_.reset();
   EXPECT_THAT(silent.ReadToEnd(), IsEmpty());
   EXPECT_FALSE(Connection("127.0.0.1", port).is_connected());
-}
-
-TEST(MetricsListenerStartTest, SaysWhyItCannot) {
-  const auto start = [](int port) {
-    return MetricsListener::Start(Loopback(port), {}, HealthySources());
-  };
-  const auto first = start(0);
-  const std::string address = absl::StrCat("127.0.0.1:", (*first)->port());
-  const absl::Status status = start((*first)->port()).status();
-  const std::string message(status.message());
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(message, StartsWith(absl::StrCat("cannot serve metrics on ", address, ": ")));
-  EXPECT_THAT(message, HasSubstr("Address already in use"));
 }
 
 }  // namespace

@@ -79,6 +79,38 @@ TEST(RequestMetricsTest, CountsByTenantOperatorDeviceCodeAndReason) {
       1u);
 }
 
+TEST(RequestMetricsTest, AddsUpTheRequestsOfEachOperatorThatWasCalled) {
+  RequestMetrics metrics({"A", "B"}, {0});
+  const StageClock clock = ClockUpTo(Stage::kRead);
+  for (const uint64_t bytes : {100, 50}) {
+    metrics.Record({.tenant = 0,
+                    .op = 1,
+                    .device = 0,
+                    .status = {},
+                    .clock = &clock,
+                    .request_bytes = bytes,
+                    .response_bytes = 8});
+  }
+  metrics.Record({.tenant = 0,
+                  .op = 1,
+                  .status = absl::InternalError("x"),
+                  .clock = &clock,
+                  .request_bytes = 1});
+  metrics.Record({.op = RequestMetrics::kProgram, .status = {}, .clock = &clock});
+
+  const auto totals = metrics.Totals();
+
+  ASSERT_EQ(totals.size(), 2u);
+  EXPECT_EQ(totals[0].first, "B");
+  EXPECT_EQ(totals[0].second.requests, 3u);
+  EXPECT_EQ(totals[0].second.failed, 1u);
+  EXPECT_DOUBLE_EQ(totals[0].second.success_seconds, 2e-9 * clock.total_nanoseconds());
+  EXPECT_EQ(totals[0].second.request_bytes, 151u);
+  EXPECT_EQ(totals[0].second.response_bytes, 16u);
+  EXPECT_EQ(totals[1].first, "program");
+  EXPECT_EQ(totals[1].second.requests, 1u);
+}
+
 TEST(RequestMetricsTest, TenantsBeyondTheFirstAreCountedTogether) {
   RequestMetrics metrics({"A"}, {0});
   const StageClock clock = ClockUpTo(Stage::kRead);

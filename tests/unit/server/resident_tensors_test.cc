@@ -145,7 +145,7 @@ TEST_F(ResidentTensorsTest, RenewingChangesNothingIfOneHandleIsUnknown) {
 TEST_F(ResidentTensorsTest, AForeignHandleIsAnsweredLikeOneThatNeverWas) {
   const std::string foreign = Add(10, kOtherTenant);
   std::string never = foreign;
-  never.back() ^= 1;
+  never.front() ^= 1;
 
   EXPECT_EQ(Find(foreign), Find(never));
   EXPECT_EQ(DetailOf(Find(foreign)).reason(), "tensor_unknown");
@@ -205,6 +205,45 @@ TEST_F(ResidentTensorsTest, AResetDuringAnUploadRefusesItAndGivesTheQuotaBack) {
   EXPECT_EQ(added.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(DetailOf(added.status()).reason(), "tensor_lost");
   EXPECT_EQ(tensors_.UsageOfTenant(kTenant).tensors, 0u);
+}
+
+TEST_F(ResidentTensorsTest, ListsTheTenantsOwnInTheOrderOfHandlesAndPartByPart) {
+  const std::vector<std::string> added = {Add(10), Add(30), Add(20)};
+  Add(40, kOtherTenant);
+  Add(50, kTenant, /*device=*/0, /*lease=*/absl::Seconds(1));
+  std::vector<std::string> expected = added;
+  std::sort(expected.begin(), expected.end());
+
+  const auto first = tensors_.List(kTenant, "", 2, At(20));
+  ASSERT_EQ(first.size(), 2u);
+  const auto rest = tensors_.List(kTenant, first.back().handle, 2, At(20));
+  ASSERT_EQ(rest.size(), 1u);
+
+  EXPECT_THAT((std::vector{first[0].handle, first[1].handle, rest[0].handle}),
+              ::testing::ElementsAreArray(expected));
+  EXPECT_EQ(first[0].creation, At(0));
+  EXPECT_EQ(first[0].lease_end, At(100));
+}
+
+TEST_F(ResidentTensorsTest, ListsTheLargestOfOneTenantOrOfAll) {
+  Add(10);
+  Add(30);
+  Add(20, kOtherTenant);
+
+  const auto all = tensors_.ListLargest(std::nullopt, 2, At(0));
+  EXPECT_EQ(all.all.tensors, 3u);
+  EXPECT_EQ(all.all.bytes, 60u);
+  ASSERT_EQ(all.tensors.size(), 2u);
+  EXPECT_EQ(all.tensors[0].bytes, 30u);
+  EXPECT_EQ(all.tensors[1].tenant, kOtherTenant);
+  const auto one = tensors_.ListLargest(kTenant, 10, At(0));
+  EXPECT_EQ(one.tensors.size(), 2u);
+  EXPECT_EQ(one.all.bytes, 40u);
+}
+
+// Their first digits name them on the command line.
+TEST_F(ResidentTensorsTest, HandlesDifferInTheirFirstBytes) {
+  EXPECT_NE(Add(1).substr(0, 8), Add(1).substr(0, 8));
 }
 
 TEST_F(ResidentTensorsTest, TheQuotaBoundsBytesAndTensors) {

@@ -116,6 +116,23 @@ TEST(TenantsTest, ATenantSendsNoMoreThanItMay) {
   EXPECT_TRUE(pending.BeginRequest(1, now).ok());
 }
 
+TEST(TenantsTest, AddsUpTheRequestsOfATenant) {
+  Tenants tenants(TenantsOf("tenant { name: 'a' uid: 1 }"));
+  Tenant& tenant = **tenants.Identify({.uid = 1});
+
+  tenant.CountEnded(/*is_ok=*/true, absl::Milliseconds(250), /*request_bytes=*/10,
+                    /*response_bytes=*/3);
+  tenant.CountEnded(/*is_ok=*/true, absl::Milliseconds(500), 20, 4);
+  tenant.CountEnded(/*is_ok=*/false, absl::Seconds(9), 40, 0);
+
+  const RequestTotals totals = tenant.totals();
+  EXPECT_EQ(totals.requests, 3u);
+  EXPECT_EQ(totals.failed, 1u);
+  EXPECT_EQ(totals.success_seconds, 0.75);
+  EXPECT_EQ(totals.request_bytes, 70u);
+  EXPECT_EQ(totals.response_bytes, 7u);
+}
+
 TEST(TenantsTest, ATenantCallsOnlyWhatItMay) {
   Tenants tenants(
       TenantsOf("tenant { name: 'a' uid: 1 operator: 'L1LossBackward' }"
