@@ -320,6 +320,16 @@ absl::Status Daemon::Serve(BoundAddresses bound) {
             config_, std::move(bound.shared_memory),
             {.tenants = *tenants_, .regions = *shared_regions_, .metrics = *metrics_}));
   }
+  if (bound.admin) {
+    OPSERVE_ASSIGN_OR_RETURN(
+        admin_,
+        AdminServer::Start(
+            config_, *std::move(bound.admin), *scheduler_,
+            {.status = [this] { return AdminStatus(); },
+             .reload = [this] { return AdminReload(); },
+             .list_tensors = [this](const std::string& tenant) { return AdminTensors(tenant); }}));
+  }
+  // Its thread collects from all that was started before.
   if (bound.metrics) {
     OPSERVE_ASSIGN_OR_RETURN(
         metrics_listener_,
@@ -329,15 +339,7 @@ absl::Status Daemon::Serve(BoundAddresses bound) {
                                 .health = [this] { return Liveness(); },
                                 .readiness = [this] { return Readiness(); },
                                 .runbook_url = config_.values.runbook_url()}));
-  }
-  if (bound.admin) {
-    OPSERVE_ASSIGN_OR_RETURN(
-        admin_,
-        AdminServer::Start(
-            config_, *std::move(bound.admin), *scheduler_,
-            {.status = [this] { return AdminStatus(); },
-             .reload = [this] { return AdminReload(); },
-             .list_tensors = [this](const std::string& tenant) { return AdminTensors(tenant); }}));
+    metrics_source_.store(metrics_listener_.get(), std::memory_order_release);
   }
   {
     absl::MutexLock lock(&health_mutex_);
@@ -508,8 +510,8 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
   std::vector<ListenerConnections> listeners = {{"unix", grpc_->acceptor().unix_counters()},
                                                 {"tcp", grpc_->acceptor().tcp_counters()}};
   if (admin_ != nullptr) listeners.push_back({"admin", admin_->acceptor().unix_counters()});
-  if (metrics_listener_ != nullptr) {
-    listeners.push_back({"metrics", metrics_listener_->connections()});
+  if (const auto* listener = metrics_source_.load(std::memory_order_acquire)) {
+    listeners.push_back({"metrics", listener->connections()});
   }
   add(CollectListenerMetrics(listeners));
   families.push_back(

@@ -120,6 +120,9 @@ class Daemon {
   std::unique_ptr<AdminServer> admin_;
   StatusHistory history_;
   std::unique_ptr<MetricsListener> metrics_listener_;
+  // The same for those who collect: its own thread may before it is stored above, and until it is
+  // gone.
+  std::atomic<const MetricsListener*> metrics_source_ = nullptr;
 
   absl::Mutex reload_mutex_;                                    // one reload at a time
   config::ServerConfig values_ ABSL_GUARDED_BY(reload_mutex_);  // as of the last reload
