@@ -179,6 +179,7 @@ std::optional<Failure> Select(const Names& names, const Operators& operators, Op
 }
 
 std::optional<Failure> RunOps(const Names& names, Session& session) {
+  session.connection.retry.waits_for_daemon = false;  // people look at this, no job needs it
   auto connection = Connect(session);
   if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
   Client& client = *std::get<std::unique_ptr<Client>>(connection);

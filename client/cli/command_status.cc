@@ -81,6 +81,7 @@ void WriteStatus(const v1::GetServerStatusResponse& status, Terminal& terminal) 
 }
 
 std::optional<Failure> RunStatus(Session& session) {
+  session.connection.retry.waits_for_daemon = false;  // whether it is there is the question
   auto connection = Connect(session);
   if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
   Client& client = *std::get<std::unique_ptr<Client>>(connection);

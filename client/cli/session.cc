@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <initializer_list>
 
 #include "absl/strings/ascii.h"
@@ -41,6 +42,17 @@ std::string UnreachableHint(const Session& session, const absl::Status& status) 
   return kStartHint;
 }
 
+// A word about a daemon that is away, for people who would wonder why nothing happens.
+std::function<void(const absl::Status&)> WordOfWaiting(const Session& session) {
+  if (!session.terminal.err_is_terminal) return {};
+  return [&err = session.terminal.err, target = session.target,
+          timeout = session.timeout](const absl::Status& cause) {
+    err << "opserve: waiting for the daemon at " << target
+        << ", at most --timeout=" << absl::FormatDuration(timeout) << " (" << cause.message()
+        << ")\n";
+  };
+}
+
 }  // namespace
 
 DefaultTarget FindDefaultTarget() {
@@ -60,8 +72,9 @@ std::string DefaultTraceParent() {
 }
 
 std::variant<std::unique_ptr<Client>, Failure> Connect(const Session& session) {
-  absl::StatusOr<std::unique_ptr<Client>> client =
-      Client::Connect(session.target, session.connection);
+  ConnectOptions options = session.connection;
+  options.retry.waiting = WordOfWaiting(session);
+  absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(session.target, options);
   if (!client.ok()) return UsageFailure(client.status(), "see \"opserve --help\"");
   return *std::move(client);
 }

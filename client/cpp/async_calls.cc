@@ -24,7 +24,6 @@ void AsyncCall::Cancel() {
 
 void AsyncCall::StartAttempt(Transport& transport, grpc::CompletionQueue* queue) {
   stage_ = Stage::kAttempt;
-  ++attempts_;
   call_.Start(transport, method_, request_, deadline_, queue, this);
 }
 
@@ -47,7 +46,8 @@ bool AsyncCall::Advance(Transport& transport, grpc::CompletionQueue* queue) {
       transport.retry_policy().RecordSuccess();
     } else if (!is_cancelled_) {
       const absl::Duration time_left = deadline_ - absl::Now();
-      if (const auto wait = transport.retry_policy().WaitAfter(attempts_, time_left, &status_)) {
+      if (!attempts_) attempts_.emplace(&transport.retry_policy());
+      if (const auto wait = attempts_->WaitAfter(time_left, &status_)) {
         StartWait(*wait, queue);
         return true;
       }

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "client/cpp/borrow.h"
 #include "client/cpp/message.h"
+#include "client/cpp/retry_policy.h"
 #include "client/cpp/transport.h"
 #include "grpcpp/alarm.h"
 #include "grpcpp/completion_queue.h"
@@ -57,8 +58,8 @@ class AsyncCall {
   const absl::Time deadline_;
 
   // Used by the polling thread only, after the call was started.
-  grpc::ByteBuffer request_;  // shared by all attempts
-  int attempts_ = 0;
+  grpc::ByteBuffer request_;              // shared by all attempts
+  std::optional<CallAttempts> attempts_;  // once one has failed
   Done done_;
   Borrow borrow_;
   absl::Status status_;

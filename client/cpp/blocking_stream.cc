@@ -8,7 +8,7 @@ namespace opserve {
 
 BlockingStream::BlockingStream(Transport& transport, const std::string& method,
                                absl::Duration timeout)
-    : lease_(&transport.queues()), context_(transport.NewContext(absl::Now() + timeout)) {
+    : lease_(&transport.queues()), context_(transport.NewStreamContext(absl::Now() + timeout)) {
   // The start of the call goes out with the first message and has no event of its own.
   context_->set_initial_metadata_corked(true);
   call_ = transport.stub().PrepareCall(context_.get(), method, &lease_.queue());

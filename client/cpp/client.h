@@ -68,10 +68,11 @@ class CallHandle {
 // after the wait that the daemon asks for or, if it has no opinion, up to 50 ms, 100 ms, 200 ms and
 // so on up to 5 s, drawn at random. The timeout is that of all attempts; what cannot begin before
 // it passes is not waited for. A daemon that falls silent is noticed too
-// (ConnectOptions::keepalive). ConnectOptions::retry bounds how often a call, and all calls of the
-// client together, are repeated. The error is then that of the last attempt, and its message tells
-// how many there were. All attempts send the caller's bytes from where they are. Upload, Download
-// and the requests of a stream are not repeated.
+// (ConnectOptions::keepalive). A call that has run nowhere, because the daemon is away, waits for
+// it until the timeout; so do Upload, Download and streams. ConnectOptions::retry bounds how often
+// a call, and all calls of the client together, are repeated. The error is then that of the last
+// attempt, and its message tells how many there were. All attempts send the caller's bytes from
+// where they are. Upload, Download and the requests of a stream are not repeated.
 class Client {
  public:
   using Callback = absl::AnyInvocable<void(absl::StatusOr<Response>) &&>;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 
 namespace opserve {
@@ -27,9 +28,22 @@ struct TlsOptions {
 };
 
 // How often calls that nothing but their repetition can help are repeated: see Client.
+//
+// A call that has certainly run nowhere, since no connection could be made or the daemon drains,
+// waits for the daemon instead, until its timeout: that counts neither as an attempt nor against
+// the budget. So the restart of a daemon costs time only. What no restart mends (TLS on one side
+// alone, a certificate, a server of another kind, a host without an address) fails at once.
 struct RetryOptions {
-  // Attempts of one call, the first included, at least 1: 1 means never to repeat.
+  // Attempts of one call, the first included, at least 1: 1 means never to repeat, nor to wait for
+  // a daemon that is away.
   int max_attempts = 5;
+
+  // Whether calls wait for a daemon that is away; else that counts as a lost attempt.
+  bool waits_for_daemon = true;
+
+  // Told when a call begins to wait, and why, from the thread that makes the call (of ExecuteAsync:
+  // the client's). Must not block. Nothing: nobody is told.
+  std::function<void(const absl::Status& cause)> waiting = {};
 
   // What the calls of a client may repeat together, so that it does not multiply an overload. A
   // repetition takes 1 from the budget, a success gives 0.1 back, up to this, from which it starts;

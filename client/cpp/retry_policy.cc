@@ -2,22 +2,58 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "absl/random/random.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "client/cpp/error.h"
+#include "proto/status/reason.h"
 
 namespace opserve {
 namespace {
 
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
 constexpr absl::Duration kLongestBackoff = absl::Seconds(5);
+// To ask whether a daemon is back costs this process's time alone.
+constexpr absl::Duration kLongestWaitForDaemon = absl::Milliseconds(500);
 
 constexpr int64_t kThousandths = 1000;
 constexpr int64_t kCost = 1 * kThousandths;
 constexpr int64_t kGain = kThousandths / 10;
+
+// How gRPC's texts begin where a call found no connection on which to leave this process. All other
+// texts mean that it may have arrived.
+constexpr absl::string_view kNoConnection[] = {"failed to connect to all addresses",
+                                               "connections to all backends failing",
+                                               "empty address list", "DNS resolution failed"};
+// Causes that no restart of a daemon has: TLS against plaintext, certificates, other servers.
+constexpr absl::string_view kMistakes[] = {"andshake failed", "Verification Check failed",
+                                           "http1.x", "Expected SETTINGS frame",
+                                           "WRONG_VERSION_NUMBER"};
+// Causes that a restart may have for a moment; of a target that never answered, they are mistakes.
+constexpr absl::string_view kMistakesAtFirst[] = {"Socket closed", "reset by peer",
+                                                  "Domain name not found", "Permission denied"};
+
+bool HasAny(absl::string_view text, absl::Span<const absl::string_view> parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [text](absl::string_view part) { return absl::StrContains(text, part); });
+}
+
+bool FoundNoConnection(absl::string_view message) {
+  return std::any_of(std::begin(kNoConnection), std::end(kNoConnection),
+                     [message](absl::string_view text) { return absl::StartsWith(message, text); });
+}
+
+// Exponential, and random.
+absl::Duration Backoff(int doublings, absl::Duration longest, double random) {
+  constexpr int kMostDoublings = 10;  // more than any longest one needs
+  return std::min(kFirstBackoff * (int64_t{1} << std::min(doublings, kMostDoublings)), longest) *
+         random;
+}
 
 // Which errors may pass: the request did not run, or it does no harm to run it again.
 bool MayPass(const absl::Status& status) {
@@ -56,6 +92,8 @@ absl::Status RetryPolicy::Check(const RetryOptions& options) {
 
 RetryPolicy::RetryPolicy(const RetryOptions& options, Random random)
     : max_attempts_(options.max_attempts),
+      waits_for_daemon_(options.waits_for_daemon && options.max_attempts > 1),
+      waiting_(options.waiting),
       full_budget_(std::llround(options.budget * kThousandths)),
       random_(std::move(random)),
       budget_(full_budget_) {}
@@ -66,6 +104,7 @@ double RetryPolicy::UniformRandom() {
 }
 
 void RetryPolicy::RecordSuccess() {
+  was_reached_.store(true, std::memory_order_relaxed);
   int64_t budget = budget_.load(std::memory_order_relaxed);
   while (budget < full_budget_ &&
          !budget_.compare_exchange_weak(budget, std::min(budget + kGain, full_budget_))) {
@@ -88,10 +127,29 @@ std::optional<absl::Duration> RetryPolicy::WishedWait(int attempts,
     // Those who were refused together and told the same are not to come back together.
     return *pushback * (1 + random_() / 4);
   }
-  constexpr int kMostDoublings = 10;  // more than kLongestBackoff needs
-  const absl::Duration backoff =
-      kFirstBackoff * (int64_t{1} << std::min(attempts - 1, kMostDoublings));
-  return std::min(backoff, kLongestBackoff) * random_();
+  return Backoff(attempts - 1, kLongestBackoff, random_());
+}
+
+bool RetryPolicy::WaitsForDaemon(const absl::Status& status) {
+  const std::optional<v1::ErrorDetail> detail = ErrorDetailOf(status);
+  if (detail) was_reached_.store(true, std::memory_order_relaxed);
+  if (!waits_for_daemon_ || !absl::IsUnavailable(status)) return false;
+  if (detail) return ReasonFromText(detail->reason()) == Reason::kDraining;
+  if (!FoundNoConnection(status.message()) || HasAny(status.message(), kMistakes)) return false;
+  return was_reached_.load(std::memory_order_relaxed) ||
+         !HasAny(status.message(), kMistakesAtFirst);
+}
+
+std::optional<absl::Duration> RetryPolicy::WaitForDaemon(int waits, absl::Duration time_left,
+                                                         absl::Status* status) {
+  if (waits == 0) TellOfWait(*status);
+  const std::optional<absl::Duration> pushback = RetryPushbackOf(*status);
+  const bool is_told = pushback && *pushback != absl::InfiniteDuration();
+  const absl::Duration wait =
+      is_told ? *pushback * (1 + random_() / 4) : Backoff(waits, kLongestWaitForDaemon, random_());
+  if (wait < time_left) return wait;
+  *status = WithNote(*status, "waited for it until the deadline");
+  return std::nullopt;
 }
 
 std::optional<absl::Duration> RetryPolicy::WaitAfter(int attempts, absl::Duration time_left,
@@ -112,6 +170,12 @@ std::optional<absl::Duration> RetryPolicy::WaitAfter(int attempts, absl::Duratio
     return std::nullopt;
   }
   return wait;
+}
+
+std::optional<absl::Duration> CallAttempts::WaitAfter(absl::Duration time_left,
+                                                      absl::Status* status) {
+  if (policy_.WaitsForDaemon(*status)) return policy_.WaitForDaemon(waits_++, time_left, status);
+  return policy_.WaitAfter(++attempts_, time_left, status);
 }
 
 }  // namespace opserve

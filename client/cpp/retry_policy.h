@@ -28,6 +28,22 @@ class RetryPolicy {
   // Tells of a call that succeeded.
   void RecordSuccess();
 
+  // As RetryOptions says: whether calls wait for a daemon that is away; tells of the first wait.
+  bool waits_for_daemon() const { return waits_for_daemon_; }
+  void TellOfWait(const absl::Status& cause) const {
+    if (waiting_) waiting_(cause);
+  }
+
+  // Whether a call that failed with `status` can wait for the daemon, since it has run nowhere.
+  // Remembers which target has ever answered: of one that never did, a connection that is closed
+  // or forbidden is a mistake of the caller's.
+  bool WaitsForDaemon(const absl::Status& status);
+
+  // How long to wait for the daemon after a call has waited for it `waits` times, now because of
+  // *status, as WaitAfter. Nothing: its time is up.
+  std::optional<absl::Duration> WaitForDaemon(int waits, absl::Duration time_left,
+                                              absl::Status* status);
+
   // How long to wait before the next attempt of a call that has failed `attempts` times, now with
   // *status, and has `time_left` until its deadline; what is so repeated is paid for, but
   // for the first repetition of a call that no daemon answered.
@@ -46,9 +62,27 @@ class RetryPolicy {
   bool TakeFromBudget();
 
   const int max_attempts_;
+  const bool waits_for_daemon_;
+  const std::function<void(const absl::Status&)> waiting_;
   const int64_t full_budget_;  // in thousandths, as budget_
   const Random random_;
   std::atomic<int64_t> budget_;
+  std::atomic<bool> was_reached_ = false;
+};
+
+// The failures of one call. Not thread-safe.
+class CallAttempts {
+ public:
+  // `policy` outlives it.
+  explicit CallAttempts(RetryPolicy* policy) : policy_(*policy) {}
+
+  // As RetryPolicy::WaitAfter or WaitForDaemon, whichever *status asks for.
+  std::optional<absl::Duration> WaitAfter(absl::Duration time_left, absl::Status* status);
+
+ private:
+  RetryPolicy& policy_;
+  int attempts_ = 0;
+  int waits_ = 0;
 };
 
 }  // namespace opserve

@@ -19,7 +19,7 @@ void* Tag(Event event) { return reinterpret_cast<void*>(event); }
 }  // namespace
 
 StreamCall::StreamCall(Transport& transport, const StreamOptions& options)
-    : window_(options.window), context_(transport.NewContext(absl::Now() + options.timeout)) {
+    : window_(options.window), context_(transport.NewStreamContext(absl::Now() + options.timeout)) {
   call_ = transport.stub().PrepareCall(context_.get(), kExecuteStream, &queue_);
   call_->StartCall(Tag(Event::kWritten));
   call_->Read(&answer_, Tag(Event::kAnswered));

@@ -58,7 +58,7 @@ grpc::ChannelArguments ArgumentsFor(const Target& target, const ConnectOptions& 
   // gRPC would wait a second, later up to two minutes, to try a restarted daemon again; attempts
   // made in between fail without having tried.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   SetKeepalive(options.keepalive, &arguments);
   // A connection of its own for each client; gRPC would share one between equal channels.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -157,6 +157,17 @@ std::unique_ptr<grpc::ClientContext> Transport::NewContext(absl::Time deadline) 
   return context;
 }
 
+std::unique_ptr<grpc::ClientContext> Transport::NewStreamContext(absl::Time deadline) {
+  std::unique_ptr<grpc::ClientContext> context = NewContext(deadline);
+  if (!retry_policy_.waits_for_daemon()) return context;
+  context->set_wait_for_ready(true);
+  if (IsConnected()) return context;
+  const absl::Time told_at = std::min(absl::Now() + kUntilTold, deadline);
+  const absl::Status status = WaitForConnection(told_at - absl::Now());
+  if (!status.ok() && told_at < deadline) retry_policy_.TellOfWait(status);
+  return context;
+}
+
 absl::Status Transport::Call(const std::string& method, grpc::ByteBuffer* request,
                              absl::Duration timeout, grpc::ByteBuffer* response,
                              const Borrow* borrow) {
@@ -167,7 +178,8 @@ absl::Status Transport::Call(const std::string& method, grpc::ByteBuffer* reques
   void* tag = nullptr;
   bool ok = false;
   absl::Status status;
-  for (int attempts = 1;; ++attempts) {
+  CallAttempts attempts(&retry_policy_);
+  for (;;) {
     call.Start(*this, method, *request, deadline, &queue, &call);
     queue.Next(&tag, &ok);
     status = call.Finish(response);
@@ -175,7 +187,7 @@ absl::Status Transport::Call(const std::string& method, grpc::ByteBuffer* reques
       retry_policy_.RecordSuccess();
       break;
     }
-    const auto wait = retry_policy_.WaitAfter(attempts, deadline - absl::Now(), &status);
+    const auto wait = attempts.WaitAfter(deadline - absl::Now(), &status);
     if (!wait) break;
     // Nothing comes; but gRPC gets this thread to end what it still writes.
     queue.AsyncNext(&tag, &ok, DeadlineAfter(*wait));

@@ -64,6 +64,10 @@ class Transport {
   // Every call of this client begins with one of these.
   std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline) const;
 
+  // The same for a call that is not repeated: it waits for a daemon that is away as the retry
+  // policy says, and fails with kDeadlineExceeded then.
+  std::unique_ptr<grpc::ClientContext> NewStreamContext(absl::Time deadline);
+
   // Makes a call, as often as the retry policy wants within `timeout`; the calling thread itself
   // waits for gRPC's events. Takes what `request` holds, which all attempts share. Returns only
   // once `borrow`, if given, is released.
@@ -77,6 +81,8 @@ class Transport {
 
  private:
   static constexpr absl::Duration kSettleTime = absl::Seconds(1);
+  // A connection that takes longer is a wait to tell of.
+  static constexpr absl::Duration kUntilTold = absl::Milliseconds(500);
 
   Transport(std::string target, const ConnectOptions& options,
             std::shared_ptr<grpc::Channel> channel);

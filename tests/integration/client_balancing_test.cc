@@ -86,7 +86,8 @@ TEST(BalancingTest, NobodyThatServesIsUnavailable) {
   ScriptedServer b;
   a.SetServing(false);
   b.SetServing(false);
-  const auto client = *Client::Connect(absl::StrCat(a.target(), ",", b.target()));
+  const auto client = *Client::Connect(absl::StrCat(a.target(), ",", b.target()),
+                                       {.retry = {.waits_for_daemon = false}});
 
   const absl::Status status = client->Execute(SmallRequest()).status();
 

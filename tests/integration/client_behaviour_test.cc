@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "client/cpp/admin_client.h"
 #include "client/cpp/client.h"
@@ -112,6 +113,25 @@ TEST_P(RetryTest, TheLastErrorTellsHowManyAttemptsThereWere) {
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(status.message(), "refused (after 5 attempts)");
   EXPECT_EQ(server_.num_calls(), 5);
+}
+
+TEST_P(RetryTest, WaitsForADaemonThatIsAway) {
+  const TemporaryDirectory directory;
+  const std::string target = "unix:" + directory.File("socket");
+  absl::Notification waits[2];
+  int number = 0;
+  const auto client = *Client::Connect(
+      target, {.retry = {.waiting = [&](const absl::Status&) { waits[number].Notify(); }}});
+  // Before its first start, and between two.
+  for (number = 0; number < 2; ++number) {
+    absl::Status status;
+    std::thread caller([&] { status = Execute(*client, SmallRequest()).status(); });
+    waits[number].WaitForNotification();
+    ScriptedServer server(target);
+    caller.join();
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(server.num_calls(), 1);
+  }
 }
 
 TEST_P(RetryTest, WaitsAsLongAsTheDaemonAsks) {

@@ -20,7 +20,12 @@ _NO_CONNECTION = (
     "Name resolution failure",
 )
 # Causes that no restart of a daemon has: TLS against plaintext, certificates, other servers.
-_MISTAKES = ("handshake failed", "http1.x", "Expected SETTINGS frame")
+_MISTAKES = (
+    "handshake failed",
+    "Verification Check failed",
+    "http1.x",
+    "Expected SETTINGS frame",
+)
 # Causes that a restart may have for a moment; of an address that never answered, they are mistakes:
 # a server of another kind ends connections, a name or a permission is wrong.
 _MISTAKES_AT_FIRST = (

@@ -215,7 +215,8 @@ TEST_F(BrokenStreamTest, AnEndWithoutAnswersIsNoSuccess) {
 
 TEST(StreamToNobodyTest, IsUnavailable) {
   const TemporaryDirectory directory;
-  const auto client = *Client::Connect("unix:" + directory.File("nobody"));
+  const std::string target = "unix:" + directory.File("nobody");
+  const auto client = *Client::Connect(target, {.retry = {.waits_for_daemon = false}});
   const auto stream = *client->OpenStream();
 
   EXPECT_EQ(stream->Execute(Scale()).get().status().code(), absl::StatusCode::kUnavailable);

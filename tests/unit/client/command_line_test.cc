@@ -406,6 +406,26 @@ TEST(UnreachableTest, SaysWhereItLookedAndHowToStartTheDaemon) {
   EXPECT_EQ(nlohmann::json::parse(json.err)["error"]["exit_code"], 3);
 }
 
+TEST(UnreachableTest, SaysOnATerminalThatItWaits) {
+  const TemporaryDirectory directory;
+  const std::string target = "unix:" + directory.File("none");
+  for (const bool is_terminal : {true, false}) {
+    std::ostringstream out;
+    std::ostringstream err;
+    Terminal terminal{.out = out, .err = err, .err_is_terminal = is_terminal};
+    EXPECT_EQ(RunCommandLine({"tensor", "list", "--target", target, "--timeout=100ms"}, terminal),
+              ExitCode::kUnreachable);
+    const std::string word =
+        absl::StrCat("opserve: waiting for the daemon at ", target, ", at most --timeout=100ms (");
+    if (is_terminal) {
+      EXPECT_THAT(err.str(), HasSubstr(word));
+    } else {
+      EXPECT_THAT(err.str(), Not(HasSubstr("waiting for the daemon")));
+    }
+    EXPECT_THAT(err.str(), HasSubstr("waited for it until the deadline"));
+  }
+}
+
 TEST(HelpTest, TeachesWithoutADaemon) {
   struct Case {
     std::vector<std::string> arguments;

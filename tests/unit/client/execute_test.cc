@@ -283,7 +283,8 @@ TEST(ConnectTest, WaitsOnlyIfAsked) {
   const auto client = Client::Connect(target);
   ASSERT_TRUE(client.ok());
 
-  EXPECT_EQ((*client)->GetServerStatus().status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ((*client)->GetServerStatus(absl::Milliseconds(20)).status().code(),
+            absl::StatusCode::kUnavailable);
   EXPECT_FALSE((*client)->IsConnected());
   EXPECT_EQ(Client::Connect(target, {.wait_for_ready = absl::Milliseconds(20)}).status().code(),
             absl::StatusCode::kUnavailable);

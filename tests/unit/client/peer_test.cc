@@ -80,7 +80,7 @@ Request RequestWith(Tensor tensor) {
 
 TEST(StalledPeerTest, OwnedBytesAreReleasedWhenTheConnectionBreaks) {
   StalledPeer peer;
-  const auto client = *Client::Connect(peer.target());
+  const auto client = *Client::Connect(peer.target(), {.retry = {.waits_for_daemon = false}});
   Request request = RequestWith(Tensor::Owning<float>({kLarge}, std::vector<float>(kLarge)));
   const std::weak_ptr<const void> owner =
       std::get<Tensor>(request.invocations[0].inputs[0].value).owner();
@@ -111,7 +111,7 @@ TEST(StalledPeerTest, BorrowedBytesAreFreeWhenTheCallHasEnded) {
   };
   for (const Send send : kWays) {
     StalledPeer peer;
-    const auto client = *Client::Connect(peer.target());
+    const auto client = *Client::Connect(peer.target(), {.retry = {.waits_for_daemon = false}});
     auto borrowed = std::make_unique<std::vector<float>>(kLarge);
     absl::Status status;
     std::thread caller([&] {

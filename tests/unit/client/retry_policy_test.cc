@@ -1,14 +1,18 @@
 #include "client/cpp/retry_policy.h"
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
 #include "client/cpp/error.h"
 #include "client/cpp/grpc_status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/status/error.h"
 
 namespace opserve {
 namespace {
@@ -174,6 +178,61 @@ TEST(RetryPolicyTest, LostCallsAreRepeatedOnceForNothing) {
   EXPECT_EQ(policy.WaitAfter(1, kForever, &refused), std::nullopt) << "a daemon said so";
   absl::Status lost_again = absl::UnavailableError("connection reset");
   EXPECT_EQ(policy.WaitAfter(2, kForever, &lost_again), std::nullopt);
+}
+
+TEST(RetryPolicyTest, CallsThatHaveRunNowhereWaitForTheDaemon) {
+  const absl::Status away = absl::UnavailableError("failed to connect to all addresses; refused");
+  const absl::Status closed =
+      absl::UnavailableError("failed to connect to all addresses; Socket closed");
+  const absl::Status draining = MakeError(Reason::kDraining, "the daemon drains", 20);
+  const struct {
+    absl::Status status;
+    bool was_reached;
+    RetryOptions options;
+    bool waits;
+  } cases[] = {
+      {away, false, {}, true},
+      {away, true, {}, true},
+      {away, true, {.max_attempts = 1}, false},
+      {away, true, {.waits_for_daemon = false}, false},
+      {closed, true, {}, true},
+      {closed, false, {}, false},
+      {absl::UnavailableError("connections to all backends failing; refused"), false, {}, true},
+      {absl::UnavailableError("failed to connect to all addresses; Ssl handshake failed"),
+       true,
+       {},
+       false},
+      {absl::UnavailableError("Connection reset by peer"), true, {}, false},  // it may have run
+      {draining, false, {}, true},
+      {MakeError(Reason::kQueueFull, "no room", 20), true, {}, false},
+      {absl::InternalError("failed to connect to all addresses"), true, {}, false},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(absl::StrCat(c.status.ToString(), c.was_reached ? ", reached before" : ""));
+    RetryPolicy policy = PolicyWith(0.5, c.options);
+    if (c.was_reached) policy.RecordSuccess();
+    EXPECT_EQ(policy.WaitsForDaemon(c.status), c.waits);
+  }
+}
+
+TEST(RetryPolicyTest, WaitsCostNothingAndEndWithTheDeadline) {
+  std::vector<std::string> told;
+  RetryPolicy policy = PolicyWith(
+      0.5, {.waiting = [&](const absl::Status& cause) { told.emplace_back(cause.message()); }});
+  CallAttempts attempts(&policy);
+  for (int i = 0; i < 100; ++i) {
+    absl::Status away = absl::UnavailableError("failed to connect to all addresses");
+    const std::optional<absl::Duration> wait = attempts.WaitAfter(absl::Seconds(1), &away);
+    ASSERT_TRUE(wait.has_value());
+    EXPECT_EQ(*wait, std::min(absl::Milliseconds(25) * (int64_t{1} << std::min(i, 10)),
+                              absl::Milliseconds(250)));
+  }
+  EXPECT_EQ(told.size(), 1u) << "once for a call";
+  absl::Status away = absl::UnavailableError("failed to connect to all addresses");
+  EXPECT_EQ(attempts.WaitAfter(absl::Milliseconds(250), &away), std::nullopt);
+  EXPECT_EQ(away.message(),
+            "failed to connect to all addresses (waited for it until the deadline)");
+  EXPECT_EQ(Repeated(policy, 100), 6) << "the budget is untouched";
 }
 
 TEST(RetryPolicyTest, SmallBudgets) {

@@ -191,7 +191,8 @@ TEST_F(UploadTest, DeadlinesHold) {
 
 TEST(UploadToNobodyTest, IsUnavailable) {
   const TemporaryDirectory directory;
-  const auto client = *Client::Connect("unix:" + directory.File("nobody"));
+  const std::string target = "unix:" + directory.File("nobody");
+  const auto client = *Client::Connect(target, {.retry = {.waits_for_daemon = false}});
 
   EXPECT_EQ(client->Upload(Tensor::Owning<float>({}, {1})).status().code(),
             absl::StatusCode::kUnavailable);
