@@ -51,7 +51,7 @@ class ProbesTest(unittest.TestCase):
         self.assertEqual(daemon.admin("drain", "0").returncode, 0)
         self.check_ready(daemon, 200, "ok\n")
         self.assertEqual(daemon.admin("drain", "1", "--yes").returncode, 0)
-        self.check_ready(daemon, 503, "no device is ready: device 0 is draining, device 1 is draining\n")
+        self.check_ready(daemon, 503, "no device is ready: device 0 is drained, device 1 is drained\n")
         self.assertEqual(daemon.admin("resume", "1").returncode, 0)
         while "READY" not in daemon.device_states():
             self.assertIsNone(daemon.process.poll())
