@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 import torch.nn.functional as local  # noqa: E402
 from torch_helpers import assert_same_gradients, counting, tensor  # noqa: E402
+from torch_helpers import either  # noqa: E402,F401; a fixture
 
 import opserve.torch  # noqa: E402
 
@@ -29,15 +30,6 @@ def pool(daemon):
     """The functions, and what they asked the daemon for."""
     with counting(daemon.target) as functions:
         yield functions
-
-
-@pytest.fixture(params=["pool", "local"])
-def either(request, daemon, tmp_path):
-    """The functions by way of the daemon, and as computed here without one."""
-    target = daemon.target if request.param == "pool" else f"unix:{tmp_path}/none"
-    with opserve.Client(target, retry=opserve.Retry(max_attempts=1)) as client:
-        fallback = None if request.param == "pool" else "local"
-        yield opserve.torch.Functions(client, fallback=fallback)
 
 
 pytestmark = [

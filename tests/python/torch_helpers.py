@@ -2,6 +2,7 @@
 
 import contextlib
 
+import pytest
 import torch
 from formulas import normal
 
@@ -25,6 +26,15 @@ def counting(target):
         functions = opserve.torch.Functions(client)
         functions.programs = client.programs
         yield functions
+
+
+@pytest.fixture(params=["pool", "local"])
+def either(request, daemon, tmp_path):
+    """The functions by way of the daemon, and as computed here without one."""
+    target = daemon.target if request.param == "pool" else f"unix:{tmp_path}/none"
+    with opserve.Client(target, retry=opserve.Retry(max_attempts=1)) as client:
+        fallback = None if request.param == "pool" else "local"
+        yield opserve.torch.Functions(client, fallback=fallback)
 
 
 def tensor(*shape, seed=0, dtype=torch.float32, positive=False):

@@ -16,6 +16,7 @@ import torch.nn.functional as local  # noqa: E402
 import torch_helpers  # noqa: E402
 from torch_helpers import assert_same_gradients, counting  # noqa: E402
 from torch_helpers import gradients, tensor  # noqa: E402
+from torch_helpers import either  # noqa: E402,F401; a fixture
 
 import opserve.torch  # noqa: E402
 
@@ -206,15 +207,6 @@ def distillation(functions, log_target=False, reduction="batchmean"):
         )
 
     return compute
-
-
-@pytest.fixture(params=["pool", "local"])
-def either(request, daemon, tmp_path):
-    """The functions by way of the daemon, and as computed here without one."""
-    target = daemon.target if request.param == "pool" else f"unix:{tmp_path}/none"
-    with opserve.Client(target, retry=opserve.Retry(max_attempts=1)) as client:
-        fallback = None if request.param == "pool" else "local"
-        yield opserve.torch.Functions(client, fallback=fallback)
 
 
 @pytest.mark.filterwarnings("ignore::opserve.torch.FallbackWarning")

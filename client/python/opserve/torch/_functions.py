@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
 import torch
@@ -104,9 +104,9 @@ class Functions:
     ) -> Tensor:
         """As torch.nn.functional.l1_loss."""
         reduction = _reduction(size_average, reduce, reduction)
-        kept = reduction if weight is None else "none"
-        loss = self._distance(_losses.L1Loss(kept), input, target)
-        return loss if weight is None else _weighted(loss, input, weight, reduction)
+        return self._weighted_distance(
+            _losses.L1Loss, input, target, weight, reduction
+        )
 
     @not_compiled
     def mse_loss(
@@ -120,9 +120,9 @@ class Functions:
     ) -> Tensor:
         """As torch.nn.functional.mse_loss."""
         reduction = _reduction(size_average, reduce, reduction)
-        kept = reduction if weight is None else "none"
-        loss = self._distance(_losses.MseLoss(kept), input, target)
-        return loss if weight is None else _weighted(loss, input, weight, reduction)
+        return self._weighted_distance(
+            _losses.MseLoss, input, target, weight, reduction
+        )
 
     @not_compiled
     def smooth_l1_loss(
@@ -198,6 +198,19 @@ class Functions:
         if dtype is not None:
             input = input.to(dtype)
         return self._apply(Softmax(dim, is_log=True), input)
+
+    def _weighted_distance(
+        self,
+        kind: Callable[[str], _losses.Distance],
+        input: Tensor,
+        target: Tensor,
+        weight: Optional[Tensor],
+        reduction: str,
+    ) -> Tensor:
+        if weight is None:
+            return self._distance(kind(reduction), input, target)
+        loss = self._distance(kind("none"), input, target)
+        return _weighted(loss, input, weight, reduction)
 
     def _distance(
         self, loss: _losses.Distance, input: Tensor, target: Tensor
