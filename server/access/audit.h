@@ -1,5 +1,5 @@
-// The audit log: calls that were refused for who made them, and calls of administrators. Lines of
-// the daemon's log whose event is "denied" or "admin_call".
+// The audit log: calls refused because of their caller's identity, and calls of administrators, as
+// lines of the daemon's log with the event "denied" or "admin_call".
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace opserve::server {
 void AuditDenied(absl::string_view method, const absl::Status& why, std::optional<uint32_t> uid,
                  const std::vector<std::string>& certificate_names);
 
-// Every call. `arguments`: what it was about, without secrets. Thread-safe.
+// Logs every call. `arguments`: the call's subject, without secrets. Thread-safe.
 void AuditAdminCall(absl::string_view method, absl::string_view arguments,
                     std::optional<uint32_t> uid, const absl::Status& outcome);
 

@@ -32,7 +32,7 @@ absl::string_view Find(const Metadata& metadata, const char* key) {
 
 std::vector<std::string> CertificateNames(const grpc::AuthContext& context) {
   std::vector<std::string> names;
-  // Without one the identity is that of the connection, or nobody's.
+  // Without a certificate the caller's identity is that of the connection, or unknown.
   if (!absl::StartsWith(context.GetPeerIdentityPropertyName(), "x509_")) return names;
   for (const grpc::string_ref& name : context.FindPropertyValues("peer_dns")) {
     names.push_back(CanonicalDnsName(View(name)));
@@ -70,8 +70,8 @@ absl::StatusOr<Tenant*> Identify(const Tenants& tenants, const grpc::AuthContext
   credentials.certificate_names = names;
   credentials.uid = RememberedUid(context);
   if (!authorization.empty()) {
-    // An unknown scheme is not "no credentials": its sender believes to be somebody. It is no token
-    // either: what other schemes send is not meant to be compared with tokens.
+    // A client with an unknown scheme claims an identity, so it is not treated as anonymous. Nor is
+    // its credential compared with tokens: it may be a secret of another system.
     if (!absl::StartsWithIgnoreCase(authorization, kBearer)) {
       return MakeError(Reason::kUnauthenticated, "authorization must be: Bearer TOKEN");
     }
@@ -123,8 +123,8 @@ class Processor final : public grpc::AuthMetadataProcessor {
     return static_cast<uint32_t>(uid);
   }
 
-  // The context belongs to the connection, whose calls come here side by side: what is added once
-  // is there for all of them, and never changes again.
+  // All calls of a connection share its context and arrive here concurrently: a property is added
+  // once, visible to all of them, and never changes again.
   void Remember(uint32_t uid, grpc::AuthContext* context) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     if (context->FindPropertyValues(kUidProperty).empty()) {

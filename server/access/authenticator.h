@@ -1,8 +1,8 @@
-// Says of each call whose it is, and lets those in that may.
+// Identifies the tenant of each call, and admits the calls that are allowed.
 //
-// gRPC runs a processor for each call when its headers are there, before its message is read; what
-// it refuses costs no body. Every listener has processors, except for plaintext to other machines,
-// for which gRPC offers none: there the calls themselves find out whose they are, by the same
+// gRPC runs a processor for each call once its headers are there, before its message is read, so a
+// refused call costs no body. Every listener has processors, except for plaintext to other
+// machines, for which gRPC offers none: those calls identify their tenant themselves, by the same
 // rules.
 #pragma once
 
@@ -23,8 +23,8 @@ namespace opserve::server {
 // Outlived by tenants, metrics and ledger; outlives the server. Thread-safe.
 class Authenticator {
  public:
-  // What processors refuse is counted in `metrics`; connections of calls whose tenant was found are
-  // marked in `ledger`.
+  // Refusals by processors are counted in `metrics`; the connection of a call with a known tenant
+  // is marked in `ledger`.
   Authenticator(const Tenants& tenants, RequestMetrics& metrics, ConnectionLedger& ledger)
       : tenants_(tenants), metrics_(metrics), ledger_(ledger) {}
 
@@ -33,8 +33,8 @@ class Authenticator {
   std::shared_ptr<grpc::AuthMetadataProcessor> ForClients(SharedUid uid) const;
   static std::shared_ptr<grpc::AuthMetadataProcessor> ForAdministrators(SharedUid uid);
 
-  // Whose call this is. The context may not be used by others meanwhile.
-  // kUnauthenticated (reason "unauthenticated"): nobody's.
+  // The tenant that makes the call. The caller has the context to itself meanwhile.
+  // kUnauthenticated (reason "unauthenticated"): no tenant.
   absl::StatusOr<Tenant*> TenantOf(const grpc::ServerContextBase& rpc) const;
 
   // The user id of the connection, where a processor knew it.

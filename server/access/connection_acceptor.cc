@@ -26,11 +26,11 @@ namespace {
 constexpr int kUnixSendBufferBytes = 1 << 20;
 
 constexpr absl::Duration kTakenPeriod = absl::Milliseconds(1);
-// How often connections are looked at whose end may have passed without an event.
+// Period of the search for connections that may have ended without an event.
 constexpr absl::Duration kSweepPeriod = absl::Seconds(1);
 
-// Connections of one listener that were ended while gRPC still has them. It lags behind in a flood;
-// what it has to catch up with must not grow without end.
+// Limit on connections of one listener that were ended here but not yet closed by gRPC. gRPC lags
+// behind in a flood, and its backlog must not grow without end.
 constexpr size_t kMaxLeaving = 256;
 
 // A client of gRPC's awaits the daemon's settings before its first call: until then it sends its
@@ -42,7 +42,7 @@ bool IsQuiet(int fd) {
   return ioctl(fd, SIOCINQ, &unread) == 0 && unread <= kQuietBytes;
 }
 
-// What an event is about, beside connections' ids, which count from 1.
+// Ids of events that concern no connection; connections' ids count from 1.
 constexpr uint64_t kStopEvent = UINT64_MAX;
 constexpr uint64_t kFirstSocketEvent = uint64_t{1} << 63;
 
@@ -116,7 +116,7 @@ void ConnectionAcceptor::AwaitTaken(absl::Time deadline) const {
   while (!IsTaken() && absl::Now() < deadline) absl::SleepFor(kTakenPeriod);
 }
 
-// The system counts what a Unix socket's peer has not read, and what a TCP peer has not confirmed.
+// SIOCOUTQ counts bytes a Unix socket's peer has not read, or a TCP peer has not confirmed.
 bool ConnectionAcceptor::IsTaken() const {
   return std::all_of(connections_.begin(), connections_.end(), [](const auto& connection) {
     const SocketName& socket = connection.second.socket;
@@ -365,8 +365,8 @@ ConnectionPacer::Turn ConnectionAcceptor::TurnOf(const std::string& peer, absl::
   }
   const ConnectionPacer::Turn turn = pacer_.Ask(peer, now);
   if (turn != ConnectionPacer::Turn::kFull) return turn;
-  // Quiet connections enter first, so the oldest is usually a flood's. To look at one is enough: a
-  // search through all of them for each new connection would be what a flood wants.
+  // Quiet connections enter first, so the oldest is usually a flood's. One look is enough: if each
+  // new connection caused a search through all others, a flood would gain by it.
   const Id oldest = pacer_.OldestOf(peer);
   if (IsQuiet(waiting_.at(oldest).fd.get())) return turn;
   End(oldest, &ConnectionCounters::evicted);

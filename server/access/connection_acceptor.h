@@ -1,12 +1,12 @@
-// Accepts the connections of listeners and hands them to a gRPC server, as far as there are slots
-// (access/connection_slots.h), and ends those whose peers say nothing or have stopped reading.
+// Accepts the connections of listeners, hands them to a gRPC server while slots are free
+// (access/connection_slots.h), and ends those with silent peers or peers that stopped reading.
 //
-// gRPC does neither: while the socket takes no more bytes, what it has to write stays, and calls
-// that are over, too. Whether the socket takes more is what tells: it does as soon as the peer has
-// read a part of what is in the socket's buffer. That holds for every kind of socket, while how
-// many bytes wait there (SIOCOUTQ) stays the same for a peer that reads as fast as gRPC writes, and
-// TCP_USER_TIMEOUT helps TCP alone. A socket is watched for it only after it was found full, so a
-// busy connection costs a look now and then.
+// gRPC does neither: while the socket takes no more bytes, it keeps its unsent bytes, and finished
+// calls with them. A full socket has room again as soon as the peer has read part of its buffer, so
+// room is the sign of a reader. The sign works for every kind of socket. The number of waiting
+// bytes (SIOCOUTQ) does not: it stays the same for a peer that reads as fast as gRPC writes; and
+// TCP_USER_TIMEOUT helps TCP alone. A socket is watched only after it was found full, so a busy
+// connection costs an occasional look.
 //
 // A connection has one descriptor, and it is gRPC's: the acceptor remembers its number and asks the
 // socket table whether the connection is still there. So a connection costs the process one
@@ -111,7 +111,7 @@ class ConnectionAcceptor {
   // Whether the connection may enter now, or may wait for it.
   ConnectionPacer::Turn TurnOf(const std::string& peer, absl::Time now);
   void Enqueue(Id id, NewConnection connection);
-  // Those whose turn has come enter.
+  // Lets connections enter that have reached their turn.
   void AdmitDue(absl::Time now);
   // Takes a connection out of the queue; it keeps its slot.
   NewConnection Dequeue(Id id);

@@ -1,4 +1,4 @@
-// What the connections of one kind of listener came to. Counted by one thread, read by others.
+// Counts the fates of connections of one kind of listener. One thread counts, others read.
 #pragma once
 
 #include <array>

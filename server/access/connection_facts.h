@@ -1,4 +1,4 @@
-// What calls have shown of a connection.
+// Facts about a connection, learned from its calls.
 #pragma once
 
 #include <atomic>
@@ -6,8 +6,8 @@
 
 namespace opserve::server {
 
-// What is known of a connection, in one word, so that facts about a connection that is over never
-// reach its successor. Thread-safe, without locks.
+// All facts about a connection fit one word, so that facts about a finished connection never reach
+// its successor. Thread-safe, without locks.
 class ConnectionFacts {
  public:
   // Begins the next connection; the facts of the last are gone. Returns its generation.

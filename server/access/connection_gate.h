@@ -23,7 +23,7 @@ inline constexpr int64_t kNoUid = -1;
 class ConnectionGate {
  public:
   virtual ~ConnectionGate() = default;
-  // Who takes the connection `fd`. Lives as long as the gate.
+  // The acceptor that takes the connection `fd`. Lives as long as the gate.
   virtual GrpcAcceptor& For(int fd) = 0;
 };
 
@@ -38,16 +38,16 @@ class CommonGate final : public ConnectionGate {
   const std::unique_ptr<GrpcAcceptor> acceptor_;
 };
 
-// Of Unix sockets: connections of users who matter enter through a way of their own, so that calls
-// know the user. gRPC lets calls know of their connection only what its way in says, and ways in
-// are made before the server starts: there are kMaxUsers, each given to a user at the first
-// connection, for good. Users beyond that enter as users who do not matter.
+// For Unix sockets. A connection of a user that matters enters through an acceptor reserved for
+// that user, so that its calls know the user. gRPC lets calls know of their connection only its
+// acceptor, and acceptors are made before the server starts: there are kMaxUsers, each given to a
+// user for good at the first connection. Later users enter as users that do not matter.
 class UserGate final : public ConnectionGate {
  public:
   static constexpr int kMaxUsers = 64;
 
-  // `processor`: makes what checks the calls of one way in. `matters`: whether this user's calls
-  // have to know the user.
+  // `processor`: makes the processor that checks calls of one acceptor. `matters`: whether calls of
+  // this user have to know the user.
   UserGate(const std::function<std::shared_ptr<grpc::AuthMetadataProcessor>(SharedUid)>& processor,
            std::function<bool(uint32_t uid)> matters, grpc::ServerBuilder* builder);
   GrpcAcceptor& For(int fd) override;
@@ -57,7 +57,7 @@ class UserGate final : public ConnectionGate {
     SharedUid uid;
     std::unique_ptr<GrpcAcceptor> acceptor;
   };
-  std::vector<Way> ways_;  // the last: of users who do not matter
+  std::vector<Way> ways_;  // the last: for users that do not matter
   const std::function<bool(uint32_t uid)> matters_;
 };
 

@@ -8,7 +8,7 @@
 namespace opserve::server {
 namespace {
 
-// Roughly what a connection and a TLS handshake cost the daemon, in streams that it refuses.
+// Rough costs of a connection and of a TLS handshake, in refused streams.
 constexpr double kPriceOfConnection = 10;
 constexpr double kPriceOfHandshake = 40;
 
@@ -98,7 +98,7 @@ bool ConnectionGuard::Judge(int fd, Flood flood) {
   has_ended_.store(true, std::memory_order_release);
   rules_->ended(fd, inspector_->has_preface() ? connection_.peer : "", flood);
   if (!inspector_->has_preface()) ReportUnserved();
-  // What waits in the socket's buffers is dropped, too.
+  // A reset also drops the data waiting in the socket's buffers.
   const linger at_once = {.l_onoff = 1, .l_linger = 0};
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
   shutdown(fd, SHUT_RDWR);

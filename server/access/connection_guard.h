@@ -1,4 +1,4 @@
-// Looks at what one connection receives, in plaintext or decrypted, and ends it when it is a flood.
+// Inspects the bytes that a connection receives, in plaintext or decrypted, and ends floods.
 #pragma once
 
 #include <sys/socket.h>
@@ -20,10 +20,10 @@
 
 namespace opserve::server {
 
-// What the guards of a ledger's connections share. They may outlive the ledger.
+// Shared by the guards of a ledger's connections. They may outlive the ledger.
 struct GuardRules {
   Http2Limits limits;
-  Http2Limits paced_limits;  // of connections whose peer flooded before
+  Http2Limits paced_limits;  // for connections of peers that flooded before
   // Told of each connection that is ended, by the thread that read from it. Must not block. `peer`:
   // as Begin was told; empty if the connection sent no HTTP/2 at all, as a misdirected probe does.
   std::function<void(int fd, const std::string& peer, Flood flood)> ended;
@@ -37,7 +37,7 @@ struct GuardRules {
 class ConnectionGuard {
  public:
   struct Connection {
-    bool is_tls = false;    // what is received has to be decrypted first
+    bool is_tls = false;    // received bytes have to be decrypted first
     bool is_paced = false;  // its peer flooded before
     std::string peer;       // ConnectionSlots::Peer::name
   };
@@ -46,12 +46,12 @@ class ConnectionGuard {
   void Begin(std::shared_ptr<const GuardRules> rules, Connection connection)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What recvmsg has put into `message`, `size` bytes of it. False: the connection is ended, nobody
-  // may see the bytes.
+  // `message` has `size` bytes from recvmsg. False: the connection is ended, and the bytes must be
+  // dropped unread.
   bool Received(int fd, const ConnectionFacts& facts, const msghdr& message, size_t size)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What was decrypted of it; the same.
+  // The same for bytes that were decrypted.
   bool Decrypted(int fd, const ConnectionFacts& facts, absl::string_view bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -20,9 +20,9 @@
 namespace opserve::server {
 namespace {
 
-// gRPC frees what a connection held soon after its end, on threads of its own.
+// gRPC frees a connection's memory soon after its end, on threads of its own.
 constexpr absl::Duration kUntilMemoryIsFree = absl::Seconds(5);
-// As many lines as the limiter may admit at once; what is beyond them is only counted.
+// As many lines as the limiter may admit at once; further ones are only counted.
 constexpr size_t kMaxUnlogged = LineLimiter::kBurst;
 
 bool IsUnix(int fd) {
@@ -185,7 +185,7 @@ void ConnectionLedger::Run() {
                   {{"flood", std::string(FloodName(end.flood))}, {"client", end.client}});
     }
     if (absl::Now() >= trim_at) {
-      // The daemon keeps freed memory for its next messages; what a flood took is not for that.
+      // The daemon keeps freed memory for its next messages; memory for a flood goes back instead.
       malloc_trim(0);
       trim_at = absl::InfiniteFuture();
     }

@@ -1,5 +1,5 @@
-// What the daemon knows of clients' connections: whether a call of theirs was identified, and
-// whether what they send stays in bounds. Connections that flood are ended, logged and counted.
+// Keeps watch over clients' connections: whether a call was identified on them, and whether their
+// input stays in bounds. Connections that flood are ended, logged and counted.
 #pragma once
 
 #include <array>
@@ -78,7 +78,7 @@ class ConnectionLedger {
     Flood flood = Flood::kNone;
     std::string client;  // its address or user id
   };
-  // What guards report to, as long as there is a ledger.
+  // Receives the reports of guards, as long as there is a ledger.
   struct Reports {
     std::array<std::atomic<uint64_t>, kNumFloods> ended = {};
     absl::Mutex mutex;
@@ -93,7 +93,7 @@ class ConnectionLedger {
   // The entry of `peer`, made if there is none; null: it has no name, or there is no room.
   static Waste* FindOrMakeWaste(Reports& reports, const std::string& peer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(reports.mutex);
-  // Logs what was ended, and gives its memory back.
+  // Logs ended connections, and gives their memory back.
   void Run();
 
   const bool has_tls_;

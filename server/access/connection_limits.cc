@@ -10,7 +10,7 @@ ConnectionSlots::Limits ConnectionLimits(const Config& config, size_t listeners)
     return configured != 0 ? configured : std::max<uint32_t>(otherwise, 1);
   };
   return {.total = most,
-          // The others always have room, whatever comes to one.
+          // The other listeners always have room, even if a flood fills one.
           .per_listener =
               limit(config.max_connections_per_listener, listeners > 1 ? most - most / 4 : most),
           .per_user = limit(config.max_connections_per_user, most / 2),

@@ -6,8 +6,8 @@
 
 namespace opserve::server {
 
-// `listeners`: how many share max_connections. Limits that are 0 in `config` are what
-// server_config.proto says of that.
+// `listeners`: the number that share max_connections. A limit of 0 in `config` becomes its default,
+// which server_config.proto describes.
 ConnectionSlots::Limits ConnectionLimits(const Config& config, size_t listeners);
 
 }  // namespace opserve::server

@@ -1,13 +1,13 @@
-// Paces the new connections of peers whose connections had to be ended for a flood.
+// Paces the new connections of peers that flooded before.
 //
-// Every connection begins with accounts for its first streams (access/http2_inspector.h), so a peer
-// that connects again as soon as it is ended has ever new ones; so has a peer that hangs up before
-// they are used up, and what its connections cost is charged to an account of its own. The pacer
-// remembers peers whose connections are ended, or whose account is overdrawn, for some seconds.
-// Meanwhile their connections enter one at a time, at a steady rate, and the others wait in the
-// order in which they were made; a client that shares its address or user id with the flood waits,
-// too, and is served in its turn. The period does not grow with the flood: a longer one would cost
-// those clients their deadlines, and the flood nothing.
+// Every connection begins with accounts for its first streams (access/http2_inspector.h). A peer
+// that connects again after each end would always have new accounts, and so would a peer that hangs
+// up before they are used up; therefore the costs of its connections are charged to an account of
+// the peer as well. The pacer remembers peers with ended connections or an overdrawn account for
+// some seconds. Meanwhile their connections enter one at a time, at a steady rate, and the others
+// wait in the order in which they were made; a client that shares its address or user id with the
+// flood waits, too, and is served in its turn. The period does not grow with the flood: a longer
+// one would cost those clients their deadlines, and the flood nothing.
 //
 // The class has no clock, lock or thread, and its memory is bounded.
 #pragma once
@@ -68,7 +68,7 @@ class ConnectionPacer {
   // The connection waits no longer. One that does not wait is ignored.
   void Remove(const std::string& peer, Id id);
 
-  // The next connection whose turn has come, no longer waiting; nullopt: there is none. Those of
+  // Removes and returns the next connection that may enter; nullopt: there is none. Connections for
   // which `is_quiet` holds come first.
   std::optional<Id> TakeDue(absl::Time now, absl::FunctionRef<bool(Id)> is_quiet);
   // When there will be one; InfiniteFuture: nothing waits.

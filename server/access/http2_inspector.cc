@@ -185,7 +185,7 @@ Flood Http2Inspector::JudgeHeaderBlock(bool is_first, uint32_t length, bool is_l
   if (is_in_block_) return Flood::kNone;
   ++num_streams_;
   const double cost = 1 + static_cast<double>(block_bytes_) / kHeaderBytesOfOneStream;
-  // What is a part of a stream's price does not matter, as an identified call pays one.
+  // Fractions of a stream's price are not charged, as an identified call pays a whole one.
   return streams_.Spend(static_cast<double>(static_cast<uint64_t>(cost))) ? Flood::kNone
                                                                           : Flood::kStreams;
 }

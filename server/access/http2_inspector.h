@@ -22,10 +22,10 @@ namespace opserve::server {
 enum class Flood : uint8_t {
   kNone,
   kHeaders,        // a header block of too many bytes or frames
-  kStreams,        // streams of calls that nobody was identified for
+  kStreams,        // streams of calls without an identified caller
   kResets,         // streams that were reset before they were answered
   kControlFrames,  // frames that carry nothing
-  kData,           // bytes for calls that nobody was identified for
+  kData,           // bytes for calls without an identified caller
   kMalformed,      // not HTTP/2, or not TLS
 };
 inline constexpr size_t kNumFloods = 7;
@@ -65,7 +65,7 @@ struct Http2Limits {
 // client's first call beside its health watch, each of them repeated.
 Http2Limits PacedLimits(Http2Limits limits);
 
-// What the daemon did for the connection since it began.
+// The daemon's work for the connection since it began.
 struct ConnectionProgress {
   int64_t now_ns = 0;             // of any clock that does not go back
   bool is_identified = false;     // by one call at least
@@ -79,7 +79,7 @@ class Http2Inspector {
   // `limits` outlives the inspector.
   Http2Inspector(const Http2Limits& limits, int64_t now_ns);
 
-  // Fills the accounts with what happened until now; before each Read or a few of them.
+  // Fills the accounts by the progress until now; call it before each Read or a few of them.
   void Advance(const ConnectionProgress& progress);
 
   // The next bytes of the connection, cut anywhere. After another answer than kNone the rest of the
@@ -94,7 +94,7 @@ class Http2Inspector {
  private:
   static constexpr size_t kFrameHeaderBytes = 9;
 
-  // What may be spent.
+  // A budget that is filled and spent.
   struct Account {
     double left = 0;
     void Add(double amount, double most) { left = left + amount > most ? most : left + amount; }
@@ -106,7 +106,7 @@ class Http2Inspector {
   };
 
   Flood ReadPreface(absl::string_view* bytes);
-  // The frame whose header is complete.
+  // Judges the frame from its complete header.
   Flood Judge();
   Flood JudgeData(uint32_t length, bool ends_stream);
   Flood JudgeHeaderBlock(bool is_first, uint32_t length, bool is_last);

@@ -30,7 +30,7 @@ constexpr ConnectionSlots::Limits kConnections = {
 constexpr ConnectionSlots::Limits kAnswers = {
     .total = 16, .per_listener = 16, .per_user = 16, .per_address = 8, .silence = kAnswerTimeout};
 
-// What an event is about, beside connections' ids, which count from 1.
+// Ids of events that concern no connection; connections' ids count from 1.
 constexpr uint64_t kStop = UINT64_MAX;
 constexpr uint64_t kFirstSocket = uint64_t{1} << 63;
 

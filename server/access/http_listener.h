@@ -40,11 +40,11 @@ class HttpListener {
     std::string path;
     std::string content_type;
     std::function<Content()> content;  // called for each request, on the listener's thread
-    // Content-Security-Policy; what is no HTML needs nothing.
+    // Content-Security-Policy; answers other than HTML need nothing.
     std::string security_policy = "default-src 'none'; frame-ancestors 'none'";
   };
 
-  // Serves `pages` to requests for `hosts`. What their functions use must outlive the listener.
+  // Serves `pages` to requests for `hosts`. Objects used by their functions outlive the listener.
   // kResourceExhausted: no more file descriptors.
   static absl::StatusOr<std::unique_ptr<HttpListener>> Start(Listener bound, HttpHosts hosts,
                                                              std::vector<Page> pages);
@@ -64,7 +64,7 @@ class HttpListener {
     std::string answer = {};                     // empty: none, or sent
     size_t sent = 0;                             // bytes of the answer
     ConnectionSlots::Id answer_id = 0;           // of the answer's place in memory; 0: it has none
-    bool is_answered = false;                    // the rest of what the client sends is thrown away
+    bool is_answered = false;                    // further input of the client is thrown away
     absl::Time end_by = absl::InfiniteFuture();  // once it is answered
   };
 

@@ -16,8 +16,8 @@ struct HttpRequest {
   bool takes_gzip = false;
 };
 
-// Parses what stands before the empty line. None: it is no request of HTTP/1.0 or 1.1, or one of
-// 1.1 that does not name exactly one host.
+// Parses the text before the empty line. None: it is no request of HTTP/1.0 or 1.1, or one of 1.1
+// that does not name exactly one host.
 std::optional<HttpRequest> ParseHttpRequest(absl::string_view head);
 
 // Which hosts requests may name. A web site can give its own name this machine's address (DNS

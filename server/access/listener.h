@@ -1,9 +1,9 @@
-// One address the daemon serves on: its sockets, who may connect, and how connections come into a
-// gRPC server.
+// One address the daemon serves on: its sockets, the users that may connect, and the acceptors that
+// bring connections into a gRPC server.
 //
 // The daemon accepts connections itself, which gRPC allows: so it knows the user at the other end
-// of a Unix socket, bounds the number of connections, and decides per connection what its calls
-// have to show.
+// of a Unix socket, bounds the number of connections, and decides per connection which credentials
+// its calls have to show.
 #pragma once
 
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
-// Who may call which method. Every method of every listener has a rule here; one without a rule is
-// answered as if it did not exist, so that forgetting a rule opens nothing.
+// Maps every method of every listener to the callers it admits. A method without a rule is answered
+// as if it did not exist, so that forgetting a rule opens nothing.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace opserve::server {
 
 enum class Access {
   kAnybody,        // also callers without credentials: balancers that ask for the daemon's health
-  kCaller,         // whoever the listener is for
+  kCaller,         // any caller the listener is for
   kTenant,         // callers that belong to a tenant, on the listeners for clients
   kAdministrator,  // the daemon's own user and root, on the admin listener
 };

@@ -6,7 +6,7 @@
 namespace opserve::server {
 namespace {
 
-// Nobody is there to type a passphrase.
+// The daemon has no terminal at which to type a passphrase.
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
 Bio ReadOnly(absl::string_view text) {

@@ -25,8 +25,8 @@ using Certificate = std::unique_ptr<X509, OpensslDelete<&X509_free>>;
 using PrivateKey = std::unique_ptr<EVP_PKEY, OpensslDelete<&EVP_PKEY_free>>;
 using RevocationList = std::unique_ptr<X509_CRL, OpensslDelete<&X509_CRL_free>>;
 
-// All of a kind that `text` has, in order, passing over other blocks; what cannot be read ends the
-// list.
+// All blocks of one kind in `text`, in order, passing over other blocks; an unreadable block ends
+// the list.
 std::vector<Certificate> ReadCertificates(absl::string_view text);
 std::vector<RevocationList> ReadRevocationLists(absl::string_view text);
 

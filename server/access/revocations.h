@@ -20,7 +20,7 @@ class Revocations {
 
   // Reads revocation lists in PEM, one after the other, each signed by one of the authorities in
   // `client_ca`. An empty text has none. Lists that are out of date still count: revoked stays
-  // revoked. kInvalidArgument: says what is wrong.
+  // revoked. kInvalidArgument: the message names the fault.
   static absl::StatusOr<List> Parse(const std::string& crl, const std::string& client_ca);
 
   void Set(List list) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -52,7 +52,7 @@ int SessionIndex() {
   return index;
 }
 
-// The connection whose bytes `session` decrypts; found by the number that its client began with.
+// The connection that `session` decrypts; found by the random number of its client's hello.
 std::optional<SocketName> ConnectionOf(SSL* session) {
   const auto word = reinterpret_cast<uintptr_t>(SSL_get_ex_data(session, SessionIndex()));
   static_assert(sizeof(word) == sizeof(uint64_t));
@@ -143,15 +143,15 @@ OPSERVE_EXPORTED int close(int fd) {
   return next(fd);
 }
 
-// Bytes that nobody may see are decrypted and dropped, so that the session then asks for more,
+// Bytes that must not be seen are decrypted and dropped, so that the session then asks for more,
 // which gRPC takes as it is; it would write a line to the log for each failure.
 OPSERVE_EXPORTED int SSL_read(SSL* session, void* buffer, int capacity) {
   using namespace opserve::server;
   static auto* const next = Next<int(SSL*, void*, int)>("SSL_read");
   if (SSL_is_server(session) == 0) return next(session, buffer, capacity);
   const std::optional<SocketName> name = ConnectionOf(session);
-  // A session without a connection has hidden its number; its bytes could not be looked at. One
-  // whose connection is closed has nothing more to say.
+  // A session without a connection has hidden its number; its bytes could not be inspected. If the
+  // connection is closed, its remaining bytes are of no use.
   SocketEntry* const entry = name ? OpenConnection(name->fd) : nullptr;
   const bool is_known = entry != nullptr && entry->facts.generation() == name->generation;
   for (;;) {

@@ -1,4 +1,4 @@
-// Descriptors of clients' connections, and what the daemon knows of each.
+// Descriptors of clients' connections, and the daemon's facts about each.
 //
 // gRPC reads its sockets by functions of the C library and of OpenSSL that the dynamic linker
 // resolves. socket_table.cc defines functions of these names; those of the executable come first,
@@ -51,7 +51,7 @@ std::string PeerText(const SocketName& name, bool is_unix);
 // nullopt: no such text.
 std::optional<SocketName> ParsePeer(absl::string_view peer);
 
-// The connection whose TLS client began with this number, and whose session is not known yet.
+// The connection that received this number from its TLS client, and has no known session yet.
 std::optional<SocketName> FindSession(const ClientRandom& random);
 
 }  // namespace socket_table

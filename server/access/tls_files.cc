@@ -26,7 +26,7 @@ namespace {
 using grpc::experimental::ExternalCertificateVerifier;
 using grpc::experimental::TlsCustomVerificationCheckRequest;
 
-// How often gRPC looks at what we wrote; its shortest.
+// Period at which gRPC rereads the files that we wrote; the shortest it allows.
 constexpr unsigned kProviderIntervalSeconds = 1;
 
 // After gRPC has verified a client's chain: not if it was revoked.

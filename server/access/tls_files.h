@@ -22,14 +22,14 @@ namespace opserve::server {
 // Thread-safe.
 class TlsFiles {
  public:
-  // Reads and checks the files, and looks at them again every files.reload_interval in a thread of
-  // its own. kInvalidArgument: names the file and what is wrong with it.
+  // Reads and checks the files, and rereads them every files.reload_interval in a thread of its
+  // own. kInvalidArgument: names the file and its fault.
   static absl::StatusOr<std::unique_ptr<TlsFiles>> Open(const TlsFilesConfig& files);
   ~TlsFiles();
   TlsFiles(const TlsFiles&) = delete;
   TlsFiles& operator=(const TlsFiles&) = delete;
 
-  // Credentials that always use what was read last; they may outlive the files' object. New
+  // Credentials that always use the files as last read; they may outlive this object. New
   // connections see new files within two seconds of their reading.
   std::shared_ptr<grpc::ServerCredentials> Credentials() const;
 
@@ -53,7 +53,7 @@ class TlsFiles {
   void Watch();
 
   const TlsFilesConfig files_;
-  // What gRPC reads, as files in memory: certificate and key as one, so that they always match.
+  // The files for gRPC, in memory: certificate and key as one, so that they always match.
   FileDescriptor identity_;
   FileDescriptor roots_;
   const std::shared_ptr<Revocations> revocations_;

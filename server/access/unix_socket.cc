@@ -33,8 +33,8 @@ bool SomebodyAnswers(const std::string& path, int type) {
   return result == 0 || errno == EAGAIN || errno == EINPROGRESS || errno == EPROTOTYPE;
 }
 
-// The directory's owner can replace the socket with one of their own, and would get what clients
-// send: only root and this user are trusted with that.
+// The directory's owner can replace the socket with one of their own, and would receive the
+// clients' requests: only root and this user are trusted with that.
 absl::Status CheckOwner(const std::string& directory) {
   struct stat info = {};
   if (stat(directory.c_str(), &info) == 0 && info.st_uid != 0 && info.st_uid != geteuid()) {
@@ -78,7 +78,7 @@ absl::StatusOr<FileDescriptor> ListenOnPath(const std::string& path, unsigned mo
   OPSERVE_RETURN_IF_ERROR(PrepareSocketPath(path, type));
   FileDescriptor fd(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const sockaddr_un address = AddressOf(path);
-  // Nobody can connect before listen, by which time the mode is what it should be.
+  // Connections are possible only after listen, by which time the mode is right.
   if (fd.get() < 0 ||
       bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
       chmod(path.c_str(), mode) != 0 || listen(fd.get(), SOMAXCONN) != 0) {
