@@ -24,13 +24,13 @@ void* Resolve(const std::vector<void*>& handles, const char* name) {
   return nullptr;
 }
 
-// What set_env.sh says; aclnn does not find its kernels without it.
+// As set_env.sh would: aclnn does not find its kernels without these variables.
 void CompleteEnvironment(const CannLayout& layout) {
   if (!layout.home.empty()) setenv("ASCEND_HOME_PATH", layout.home.c_str(), /*overwrite=*/0);
   if (!layout.opp.empty()) setenv("ASCEND_OPP_PATH", layout.opp.c_str(), /*overwrite=*/0);
 }
 
-// What to do about a failed aclInit.
+// Advice for the operator after a failed aclInit.
 absl::string_view InitAdvice(int code) {
   switch (code) {
     case ACL_ERROR_COMPILING_STUB_MODE:

@@ -34,14 +34,14 @@ class AclLibrary {
   // cannot be loaded is among `problems`, and the others serve.
   //
   // kNotFound: a library, one that it needs, or a core function is missing; the message names it
-  // and what to do.  kInternal: the loader or aclInit failed.
+  // and the remedy. kInternal: the loader or aclInit failed.
   static absl::StatusOr<std::unique_ptr<AclLibrary>> Load(const std::string& where);
 
   ~AclLibrary();
   AclLibrary(const AclLibrary&) = delete;
   AclLibrary& operator=(const AclLibrary&) = delete;
 
-  // An operator by the names of its functions. Custom packages come before what CANN brings.
+  // An operator by its functions' names. Custom packages come before CANN's own libraries.
   Operator FindOperator(const char* stage_one, const char* stage_two) const;
 
   // Limits how long one kernel may run on the hardware; returns the limit that holds, which is the
@@ -50,7 +50,7 @@ class AclLibrary {
   absl::StatusOr<absl::Duration> SetExecutionLimit(absl::Duration limit) const;
 
   // How many devices there are, at least 1. kFailedPrecondition: there is none; the message says
-  // what to look at.
+  // where to look for the cause.
   absl::StatusOr<uint32_t> CountDevices() const;
 
   // Whether these are the host CANN's, which computes on this machine's processor whatever chip it
@@ -58,8 +58,8 @@ class AclLibrary {
   bool is_host_cann() const { return is_host_cann_; }
   // "Ascend910B3"; of the host CANN, the chip that it stands in for.
   const std::string& soc_name() const { return soc_name_; }
-  // What computes, for people: "Ascend910B3 8.5.0", or "host CANN (this machine's processor), as
-  // Ascend910B3 8.5.0".
+  // The computing runtime, for people: "Ascend910B3 8.5.0", or "host CANN (this machine's
+  // processor), as Ascend910B3 8.5.0".
   std::string runtime_name() const;
   // The runtime's version as far as it tells ("" if it does not), and that of another package
   // ("driver").
@@ -73,7 +73,7 @@ class AclLibrary {
   }
 
   const CannLayout& layout() const { return layout_; }
-  // What is wrong with the installation, and serves all the same; a sentence each.
+  // Faults of the installation that do not keep it from serving; a sentence each.
   const std::vector<std::string>& problems() const { return problems_; }
 
 #define OPSERVE_ACL_CORE(function) decltype(&::function) function = nullptr;

@@ -14,7 +14,7 @@
 namespace opserve::server {
 namespace {
 
-// Codes by what they ask for, in ranges; what is in none is kInternal.
+// Codes by the response they need, in ranges; codes in none of them are kInternal.
 struct CodeRange {
   int first;
   int last;
@@ -63,7 +63,7 @@ constexpr CodeRange kRanges[] = {
     {507899, 507899, AclFault::kDevice},
     {507901, 507901, AclFault::kDevice},
     {507914, 507916, AclFault::kDevice},
-    // What is known of the same range and is no fault of the device.
+    // Known codes of the same range that are no fault of the device.
     {507000, 507041, AclFault::kInternal},
     {507900, 507913, AclFault::kInternal},
     {507000, 507999, AclFault::kDevice},

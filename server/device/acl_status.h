@@ -8,7 +8,7 @@ namespace opserve::server {
 
 class AclLibrary;
 
-// What a code asks the daemon to do.
+// The response that a code needs from the daemon.
 enum class AclFault {
   kNone,         // from aclInit or a wait for a stream: all is well
   kCaller,       // the request is wrong
@@ -29,8 +29,8 @@ bool IsMemoryDamage(int code);
 // Whether `status` comes from a code that means a lost device: kUnavailable may mean less.
 bool IsDeviceLoss(const absl::Status& status);
 
-// Whether `status` is what a stage one answers for a call that is right, on a product that does not
-// have the operator or whose kernels are not installed.
+// Whether `status` is stage one's answer to a correct call on a product that lacks the operator or
+// has no kernels for it installed.
 bool SaysUnsupported(const absl::Status& status);
 
 // OK for 0; otherwise a status for `code` returned by `call` ("aclrtMalloc") on this thread:

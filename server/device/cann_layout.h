@@ -21,7 +21,7 @@ struct CannLayout {
   std::vector<std::string> operators;  // in the order of the search: custom packages first
   // Where to look for libraries that these need and the system's loader does not find.
   std::vector<std::string> dependency_dirs;
-  // What looks like a mistake in the installation, a sentence each.
+  // Likely mistakes in the installation, a sentence each.
   std::vector<std::string> oddities;
 };
 
@@ -29,12 +29,12 @@ struct CannLayout {
 using EnvironmentVariable = absl::FunctionRef<const char*(const char*)>;
 
 // `where`: an installation, its lib64, a directory that has all libraries (as the host CANN's), or
-// "cann": what ASCEND_HOME_PATH or ASCEND_TOOLKIT_HOME names, else where CANN is installed by
-// default. Custom packages are those of ASCEND_CUSTOM_OPP_PATH, then those that vendors/config.ini
-// of ASCEND_OPP_PATH (else of the installation) lists, in that order. A directory with a
-// libcust_opapi.so of its own has everything, and the environment is not asked.
+// "cann": the installation in ASCEND_HOME_PATH or ASCEND_TOOLKIT_HOME, else the one in CANN's
+// default place. Custom packages are those of ASCEND_CUSTOM_OPP_PATH, then those that
+// vendors/config.ini of ASCEND_OPP_PATH (else of the installation) lists, in that order. A
+// directory with a libcust_opapi.so of its own has everything; the environment is not asked.
 //
-// kNotFound: a library is missing; the message names it and what to do.
+// kNotFound: a library is missing; the message names it and the remedy.
 absl::StatusOr<CannLayout> FindCann(const std::string& where, EnvironmentVariable environment);
 
 }  // namespace opserve::server

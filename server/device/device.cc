@@ -47,7 +47,7 @@ Device::Device(const AclLibrary& acl, int32_t id, DeviceMemoryPool::Options pool
     AskIdentity();
   }
   if (pool.max_bytes == 0) {
-    // A device that does not tell refuses by itself what it does not have.
+    // A device that does not tell its size refuses excessive allocations by itself.
     pool.max_bytes = memory_total_bytes_ > 0 ? memory_total_bytes_ / 2 : UINT64_MAX;
   }
   memory_ = std::make_unique<DeviceMemoryPool>(acl_, pool);

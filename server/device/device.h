@@ -1,4 +1,4 @@
-// A device: what the daemon owns of the hardware, and the state it is in.
+// A device: the hardware resources that the daemon owns, and their state.
 #pragma once
 
 #include <atomic>
@@ -39,14 +39,14 @@ class Device {
     uint64_t used_bytes = 0;
   };
 
-  // What the driver calls the device; "" where it does not tell.
+  // The driver's names for the device; "" where it does not tell them.
   struct Identity {
     std::string physical_id;  // "3": of the machine, whatever part of it the process may see
     std::string pci_bus_id;   // "0000:C1:00.0"
   };
 
   // Asks for nothing but the memory's size and names, so a broken device can be created, too; it is
-  // kStarting until somebody opens it. A pool limit of 0 means half of the device's memory.
+  // kStarting until it is opened. A pool limit of 0 means half of the device's memory.
   Device(const AclLibrary& acl, int32_t id, DeviceMemoryPool::Options pool = {});
 
   // Frees the pool and releases the device. Every lane and buffer must be gone.
@@ -62,11 +62,11 @@ class Device {
   // be using the device, and its lanes must be gone.
   absl::Status Reset();
 
-  // Ends what runs on a device in quarantine, and has the driver repair its memory where it says
-  // that it can. To be called before the lanes are waited for: calls that wait for the device
-  // return. Logs what the driver says of the fault. The calling thread must be bound.
+  // Ends the work of a device in quarantine, and has the driver repair its memory where it reports
+  // that it can. Call it before waiting for the lanes: it makes calls return that wait for the
+  // device. Logs the driver's findings about the fault. The calling thread must be bound.
   void StopWork();
-  // How often that was done. What a stream has done is not to be trusted if it was done meanwhile.
+  // Number of StopWork calls. Do not trust the results of a stream if the number changed meanwhile.
   uint64_t stops() const { return stops_.load(std::memory_order_acquire); }
 
   // Keeps `object`, which work that could not be stopped may still use, until the device has been
@@ -89,8 +89,8 @@ class Device {
   // Moves to `to` if the state is `from`; whether it was.
   bool Transition(DeviceState from, DeviceState to, absl::string_view reason = "")
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes the device out of service for a fault, which is counted, unless it is already. Whoever
-  // sees a fault calls it; the listener does the rest.
+  // Takes the device out of service for a fault, and counts the fault, unless the device is out
+  // already. Called by the thread that sees the fault; the listener does the rest.
   void Quarantine(Fault fault, absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
   // The same for a device that is lost, as the error of a call on it says.
   void QuarantineLost(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -108,7 +108,7 @@ class Device {
   // An attempt to bring a device in quarantine back failed; the state's reason says so.
   void NoteFailedRecovery(Fault fault, const absl::Status& error) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Since the start. What is seen of a device that is in quarantine already is not counted again.
+  // Since the start. Faults of a device that is in quarantine already are not counted again.
   const FaultCounts& errors() const { return errors_; }
   const FaultCounts& quarantines() const { return quarantines_; }  // by the fault they were for
   const StreamAbortCounts& stream_aborts() const { return stream_aborts_; }
@@ -134,7 +134,7 @@ class Device {
   std::function<void()> state_listener_;
   mutable absl::Mutex mutex_;
   std::string state_reason_ ABSL_GUARDED_BY(mutex_);
-  std::string recovery_reason_ ABSL_GUARDED_BY(mutex_);     // what became of attempts, if any
+  std::string recovery_reason_ ABSL_GUARDED_BY(mutex_);     // the result of attempts, if any
   uint32_t failed_recoveries_ ABSL_GUARDED_BY(mutex_) = 0;  // since it was taken out
   std::vector<std::shared_ptr<const void>> kept_ ABSL_GUARDED_BY(mutex_);  // until the reset
   std::atomic<DeviceState> state_ = DeviceState::kStarting;  // written with mutex_ held

@@ -1,4 +1,4 @@
-// What goes wrong with a device, as far as it is told apart.
+// The kinds of device faults that the daemon tells apart.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ enum class Fault {
   kMemory,     // the device's memory is damaged, and the device lost with it
   kDevice,     // the device is lost
   kSelfCheck,  // a golden case could not be run, or none came out right
-  kSetUp,      // the device could not be opened, or not given what serving needs
+  kSetUp,      // the device could not be opened, or lacks something that serving needs
 };
 inline constexpr size_t kFaults = 7;
 inline constexpr std::array<absl::string_view, kFaults> kFaultNames = {
@@ -26,7 +26,7 @@ inline constexpr std::array<absl::string_view, kFaults> kFaultNames = {
 // Why a stream was stopped.
 enum class StreamAbort {
   kTimeout,    // its kernel did not end in time
-  kCancelled,  // nobody waited for it any more
+  kCancelled,  // its call was cancelled or past its deadline
   kError,      // it did not become idle after an error
   kAbandoned,  // one of these, but it could not be stopped and was given up
 };

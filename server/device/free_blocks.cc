@@ -23,8 +23,8 @@ FreeBlocks::Entries::iterator FreeBlocks::Choose(const BlockRequest& request) {
     if (candidate->tenant == request.tenant) return candidate;
     if (candidate->tenant == kUnknownTenant && chosen->tenant != kUnknownTenant) chosen = candidate;
   }
-  // However many tenants have blocks of this size: a newcomer takes no one's while there is memory
-  // that nobody is known to have used.
+  // Even if many tenants have blocks of this size, a newcomer takes none of theirs while there is
+  // memory that no known tenant has used.
   if (chosen != entries_.end() && chosen->tenant != kUnknownTenant) {
     auto largest = std::prev(entries_.end());
     if (largest->tenant == kUnknownTenant) chosen = largest;

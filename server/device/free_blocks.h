@@ -9,7 +9,7 @@
 
 namespace opserve::server {
 
-// Does not own the blocks, whose size and tenant must not change while they are inside. Not
+// Does not own the blocks. Their size and tenant must not change while they are inside. Not
 // thread-safe.
 class FreeBlocks {
  public:
@@ -19,7 +19,7 @@ class FreeBlocks {
 
   // Removes and returns a block of at least `request.least_bytes`, one of the smallest; null if
   // there is none. Among those that fit about as well it prefers one that the same tenant used,
-  // then one that has to be scrubbed for anybody, so that tenants which take turns keep to their
+  // then one that any tenant would have to scrub, so that tenants which take turns keep to their
   // own blocks.
   MemoryBlock* Take(const BlockRequest& request);
 

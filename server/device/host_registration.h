@@ -11,7 +11,7 @@
 namespace opserve::server {
 
 // Whether devices can map memory that a program allocated itself under the Linux of that release
-// ("6.1.0-18-amd64"): up to 5.10 it has to come from aclrtMallocHost, or what is read is wrong
+// ("6.1.0-18-amd64"): up to 5.10 it has to come from aclrtMallocHost, or devices read wrong data
 // (CANN's documentation of aclrtHostRegister). Callers copy instead.
 bool KernelMapsHostMemory(const char* release);
 

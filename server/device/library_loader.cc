@@ -17,7 +17,7 @@ namespace {
 // glibc: "libx.so.1: cannot open shared object file: No such file or directory".
 constexpr absl::string_view kMissing = ": cannot open shared object file";
 
-// The library that the loader did not find, "" if that is not what it says.
+// The library that the loader did not find, "" if the error has another cause.
 std::string MissingLibrary(absl::string_view error) {
   const size_t end = error.find(kMissing);
   if (end == absl::string_view::npos) return "";

@@ -1,4 +1,4 @@
-// Loading shared libraries whose dependencies the system's loader may not find by itself.
+// Loads shared libraries with dependencies that the system's loader may not find by itself.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace opserve::server {
 
-// Loads the library at `path` for good, and with it those it needs: what the system's loader does
-// not find (without CANN's set_env.sh it knows none of CANN's directories) is taken from
+// Loads the library at `path` for good, and with it those it needs. Libraries unknown to the
+// system's loader (without CANN's set_env.sh it knows none of CANN's directories) are taken from
 // `directories`, the first first. All are loaded globally, so that libraries that come later find
 // them by their names.
 //
-// kNotFound: a library that it needs is in none of them; the message names it and what to do.
+// kNotFound: a library that it needs is in none of them; the message names it and the remedy.
 // kInternal: the loader refuses for another reason, which the message has.
 absl::StatusOr<void*> LoadLibrary(const std::string& path,
                                   absl::Span<const std::string> directories);

@@ -73,7 +73,7 @@ MemoryHeap::Lent MemoryHeap::TakeMerged(const BlockRequest& request) {
   }
   if (best == nullptr) return {};
 
-  // No more than is needed: what stays apart need not be scrubbed for its own tenant.
+  // Merges as few blocks as possible: a separate block need not be scrubbed for its own tenant.
   idle_.Erase(best);
   while (best->bytes < request.least_bytes) {
     idle_.Erase(best->next);

@@ -1,4 +1,4 @@
-// The books of a device memory pool: regions, their blocks, and which of them are free for whom.
+// The books of a device memory pool: regions, their blocks, and the users each block is free for.
 //
 // Free blocks that lie side by side are one block if the same streams may have them and the same
 // tenant used them. Idle ones of different tenants stay apart, because a merged one would have to
@@ -31,7 +31,7 @@ class MemoryHeap {
     uint64_t retired = 0;
   };
 
-  // A block that was lent, and what it was before: its `tenant` is still the former one.
+  // A block that was lent, and its former state: `tenant` is still the former one.
   struct Lent {
     MemoryBlock* block = nullptr;
     aclrtStream last_stream = nullptr;
@@ -58,9 +58,9 @@ class MemoryHeap {
   // A lent block is used in no stream's order from now on.
   void LeaveStream(MemoryBlock* block);
 
-  // What `stream` retired becomes idle.
+  // Blocks that `stream` retired become idle.
   void StreamIsIdle(aclrtStream stream);
-  // Likewise, and nobody knows any more what its blocks hold, the lent ones included.
+  // Likewise, but the contents of its blocks, the lent ones included, are unknown from now on.
   void StreamWasAborted(aclrtStream stream);
 
   // Regions without a lent or retired block.
@@ -90,7 +90,7 @@ class MemoryHeap {
   // Lends `block`, which is free and in no FreeBlocks, after splitting it if that is worth it.
   Lent Lend(MemoryBlock* block, const BlockRequest& request);
   void SplitOff(MemoryBlock* block, size_t bytes);
-  // Makes `block`, which is in no FreeBlocks, free, merged with what it merges with.
+  // Marks `block`, which is in no FreeBlocks, free, and merges it with neighbours of its kind.
   void AddFree(MemoryBlock* block, MemoryBlock::State state);
   void AddIdle(MemoryBlock* block);
   FreeBlocks& ListOf(const MemoryBlock& block);

@@ -48,7 +48,7 @@ BlockRequest DeviceMemoryPool::RequestFor(const Allocation& allocation) const {
   request.requested_bytes = bytes;
   request.least_bytes = RoundUp(bytes + kSlack, kBlockAlignment);
   request.class_bytes = RoundUp(SizeClass(bytes + kSlack), kBlockAlignment);
-  // Splitting for less than an eighth would leave splinters that nobody can use.
+  // Splitting for less than an eighth would leave splinters too small for any request.
   request.most_bytes = std::max(request.class_bytes, bytes + bytes / 8 + kBlockAlignment);
   request.stream = allocation.stream;
   if (options_.scrub == Scrub::kCrossTenant) request.tenant = allocation.tenant;
@@ -129,7 +129,7 @@ DeviceMemoryPool::Lease DeviceMemoryPool::Lend(const MemoryHeap::Lent& lent, con
   Lease lease{&block, outcome};
   lease.must_scrub =
       attempt.request.stream != nullptr && (is_strange || options_.scrub == Scrub::kAlways);
-  // What is lent without a stream is not scrubbed, and its user may leave bytes as they were.
+  // Memory lent without a stream is not scrubbed, and its user may leave bytes as they were.
   block.tenant = is_strange && !lease.must_scrub ? kUnknownTenant : tenant;
   counters_.allocations[outcome].fetch_add(1, std::memory_order_relaxed);
   Publish();

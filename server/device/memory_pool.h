@@ -2,11 +2,11 @@
 //
 // Memory is taken from the device in regions and lent in blocks, which are split from idle ones and
 // merge with their idle neighbours when they come back. A block released on a stream serves that
-// stream again at once, since what is queued there later runs later; other streams get it once its
-// owner has seen the stream idle (until then it is "retired"). Asking the device for memory (slow,
-// and a hidden synchronisation on some drivers) happens only when no block fits, outside the lock.
+// stream again at once, since later work on it runs later; other streams get it once its owner has
+// seen the stream idle (until then it is "retired"). Asking the device for memory (slow, and a
+// hidden synchronisation on some drivers) happens only when no block fits, outside the lock.
 //
-// What the pool promises is listed as W1 to W13 in server/device/README.md, with the test of each.
+// The pool's guarantees are W1 to W13 in server/device/README.md, each with its test.
 #pragma once
 
 #include <atomic>
@@ -69,7 +69,7 @@ class DeviceMemoryPool {
 
   // When a block is overwritten with zeros before it is lent.
   enum class Scrub {
-    kCrossTenant,  // another tenant used any of its bytes before, or nobody knows who
+    kCrossTenant,  // another tenant used any of its bytes before, or an unknown one
     kAlways,
     kNever
   };
@@ -90,7 +90,7 @@ class DeviceMemoryPool {
     aclrtStream stream = nullptr;
     uint32_t tenant = 0;  // for scrubbing
     // If the memory is there but lent to requests, waits for it until then, first come, first
-    // served. InfinitePast: never waits. What cannot come back is not waited for: memory lent
+    // served. InfinitePast: never waits. No wait for memory that cannot come back: memory lent
     // without a stream, and that of streams which wait themselves (so one thread uses a stream).
     absl::Time wait_until = absl::InfinitePast();
     // If not null: the wait ends (kCancelled) when this is true and WakeWaiters is called.
@@ -144,8 +144,8 @@ class DeviceMemoryPool {
   // alone.
   //
   // While others wait, an allocation that may wait queues behind them, unless its own stream's
-  // retired memory serves it, which nobody else could have now. One that may not wait takes what is
-  // free, but nothing new.
+  // retired memory serves it, which no other stream could have now. One that may not wait takes
+  // free memory, but none from the device.
   //
   // kFailedPrecondition (reason "device_memory", pushback -1): more than the limit can ever give.
   // kResourceExhausted (reason "device_memory"): not there now, nor by `wait_until`, even after
@@ -154,7 +154,7 @@ class DeviceMemoryPool {
   absl::StatusOr<DeviceBuffer> Allocate(const Allocation& allocation, Outcome* outcome = nullptr)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // As Allocate, of what is free now: neither waits nor asks the device. `wait_until` says nothing.
+  // As Allocate, but of free memory only: never waits nor asks the device. Ignores `wait_until`.
   std::optional<DeviceBuffer> TryAllocate(const Allocation& allocation, Outcome* outcome)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -165,8 +165,8 @@ class DeviceMemoryPool {
   // Says that everything queued on `stream` so far has run: blocks released on it serve any stream.
   void StreamIsIdle(aclrtStream stream) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Likewise if some of it was dropped, by an abort or after an error: scrubs may have been, so
-  // nobody knows whose bytes are in the blocks used on the stream since it was last idle.
+  // Likewise if some of it was dropped, by an abort or after an error. Dropped scrubs leave the
+  // blocks used on the stream since it was last idle with unknown contents.
   void StreamWasAborted(aclrtStream stream) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Makes allocations that wait look at their `is_cancelled`.
@@ -197,7 +197,7 @@ class DeviceMemoryPool {
  private:
   friend class DeviceBuffer;
 
-  // A block just lent, and what is left to do with it.
+  // A block just lent, and the steps left to do with it.
   struct Lease {
     MemoryBlock* block = nullptr;
     Outcome outcome = kOutOfMemory;
@@ -217,10 +217,10 @@ class DeviceMemoryPool {
     bool is_cancelled() const {
       return allocation.is_cancelled != nullptr && *allocation.is_cancelled;
     }
-    bool IsDue() const;  // what it waits for
+    bool IsDue() const;  // the event that it waits for
   };
 
-  // As Statistics. What the heap knows is written with mutex_ held; all is read without.
+  // As Statistics. Members about the heap are written with mutex_ held; all are read without it.
   struct Counters {
     std::atomic<uint64_t> reserved_bytes = 0, allocated_bytes = 0, requested_bytes = 0;
     std::atomic<uint64_t> idle_bytes = 0, retired_bytes = 0, largest_free_bytes = 0, peak_bytes = 0;
@@ -232,7 +232,7 @@ class DeviceMemoryPool {
 
   BlockRequest RequestFor(const Allocation& allocation) const;
 
-  // memory_pool.cc: what is free, without asking the device.
+  // memory_pool.cc: lends free memory, without asking the device.
   //
   // The lease is without a block if nothing free serves the attempt, or it has to queue first.
   Lease TakeFree(Attempt& attempt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -245,13 +245,13 @@ class DeviceMemoryPool {
   void Return(MemoryBlock* block) ABSL_LOCKS_EXCLUDED(mutex_);
   void Publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // memory_pool_waiting.cc: what happens if nothing was free.
+  // memory_pool_waiting.cc: the path of an attempt for which nothing was free.
   absl::StatusOr<Lease> AllocateSlowly(Attempt& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether nobody else has a better claim to memory that anybody could have.
+  // Whether no other attempt has a better claim to memory that any attempt could have.
   bool IsFirst(const Attempt& attempt) const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return waiters_.empty() || waiters_.front() == &attempt;
   }
-  // Whether it need not wait: it is cancelled, or nobody is before it and something has changed.
+  // Whether it need not wait: it is cancelled, or it is first and something has changed.
   bool IsDue(const Attempt& attempt) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Waits, if that makes sense, until the attempt should be made again: OK. Otherwise `refusal`, or
   // kCancelled.
@@ -280,8 +280,8 @@ class DeviceMemoryPool {
   const Options options_;
   mutable absl::Mutex mutex_;
   MemoryHeap heap_ ABSL_GUARDED_BY(mutex_);
-  // Of the limit: the heap's regions with what aligning them costs, growths under way, and regions
-  // that are being freed.
+  // Counts against the limit: the heap's regions with their alignment, growths under way, and
+  // regions that are being freed.
   uint64_t taken_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint32_t device_calls_ ABSL_GUARDED_BY(mutex_) = 0;  // growths under way, and Free
   uint64_t changes_ ABSL_GUARDED_BY(mutex_) =

@@ -1,5 +1,5 @@
-// DeviceMemoryPool: memory to and from the device. All ACL calls are made without the lock; what
-// they take or give back counts against the limit from before they take until after they gave.
+// DeviceMemoryPool: memory to and from the device. All ACL calls are made without the lock; their
+// memory counts against the limit from before it is taken until after it was given back.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -25,8 +25,8 @@ DeviceMemoryPool::~DeviceMemoryPool() {
 }
 
 absl::StatusOr<DeviceMemoryPool::Lease> DeviceMemoryPool::Grow(Attempt& attempt) {
-  // A region takes region_bytes from the device with what it costs to align it, because drivers
-  // hand out whole huge pages.
+  // A region takes region_bytes from the device, its alignment included, because drivers hand out
+  // whole huge pages.
   const uint64_t usual = std::max<uint64_t>(options_.region_bytes, 2 * kRegionOverhead) /
                              kBlockAlignment * kBlockAlignment -
                          kRegionOverhead;
@@ -64,7 +64,7 @@ bool DeviceMemoryPool::TrimAndBeginGrowth(Attempt& attempt) {
     const std::vector<MemoryRegion*> regions = heap_.IdleRegions();
     uint64_t taken_after = taken_bytes_;
     for (const MemoryRegion* region : regions) taken_after -= TakenBy(region->bytes);
-    // What does not help is not given away: others would have to get it again.
+    // Idle memory that is too little is kept: others would have to fetch it again.
     if (regions.empty() || TakenBy(least) > options_.max_bytes - taken_after) return false;
     idle = TakeOut(regions);
   }

@@ -1,4 +1,4 @@
-// DeviceMemoryPool: what happens to an allocation that nothing free could serve.
+// DeviceMemoryPool: the slow path of an allocation that no free memory could serve.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -82,7 +82,7 @@ bool DeviceMemoryPool::CanComeBack(const Attempt& attempt) const {
 }
 
 void DeviceMemoryPool::WakeWaiters() {
-  // Giving the lock back is what makes those that wait look.
+  // Waiters check their conditions when the lock is released.
   absl::MutexLock lock(&mutex_);
 }
 

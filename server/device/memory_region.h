@@ -1,5 +1,5 @@
-// What a device memory pool keeps books of: regions, as the device gave them, and the blocks that
-// each is divided into. Plain data; MemoryHeap changes it.
+// The entities in a device memory pool's books: regions, as the device gave them, and the blocks
+// that each is divided into. Plain data; MemoryHeap changes it.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ namespace opserve::server {
 inline constexpr size_t kBlockAlignment = 512;
 
 // aclrtMalloc promises an alignment of 64 bytes, so a region asks for room to align its first
-// block. What it takes from the device beyond its blocks is that and the 32 bytes aclrtMalloc adds,
-// at most.
+// block. Beyond its blocks it takes from the device at most this room and the 32 bytes that
+// aclrtMalloc adds.
 inline constexpr size_t kAlignmentRoom = kBlockAlignment - 64;
 inline constexpr size_t kRegionOverhead = 512;
 
-// Whose bytes a block holds: a tenant's number, or this: several tenants', or nobody knows whose.
+// A block's bytes belong to a tenant, by number, or to this: to several tenants or an unknown one.
 inline constexpr uint64_t kUnknownTenant = UINT64_MAX;
 
 struct MemoryRegion;
@@ -38,7 +38,7 @@ struct MemoryBlock {
   size_t bytes = 0;
   size_t requested_bytes = 0;        // 0 unless allocated
   aclrtStream stream = nullptr;      // which used it last; null: none, several, or without an order
-  uint64_t tenant = kUnknownTenant;  // nobody else can have written any of its bytes
+  uint64_t tenant = kUnknownTenant;  // no other tenant can have written any of its bytes
   State state = State::kIdle;
 };
 
@@ -60,10 +60,10 @@ struct MemoryRegion {
 struct BlockRequest {
   size_t requested_bytes = 0;
   size_t least_bytes = 0;  // the smallest block that will do
-  size_t class_bytes = 0;  // what is cut off a larger block
+  size_t class_bytes = 0;  // cut off a larger block
   size_t most_bytes = 0;   // a block up to this size is lent whole
   aclrtStream stream = nullptr;
-  uint64_t tenant = kUnknownTenant;  // whose former blocks are preferred
+  uint64_t tenant = kUnknownTenant;  // preferred: blocks that it used before
 };
 
 }  // namespace opserve::server

@@ -1,4 +1,4 @@
-// What on a machine says that it has NPUs, seen without loading any library.
+// Signs that a machine has NPUs, found without loading any library.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ namespace opserve::server {
 // The device files of NPUs in `dev`, without the driver's other ones: "davinci0", in order.
 std::vector<std::string> NpuFiles(const std::string& dev);
 
-// The version of the NPU's driver on the machine whose file system is at `root`; "" if there is
+// The version of the NPU driver on the machine with its root file system at `root`; "" if there is
 // none.
 std::string NpuDriverVersion(const std::string& root);
 
-// What of an NPU's software and hardware is on the machine at `root`, for people, each as "the
-// device files davinci0, davinci1": device files, the driver, and the CANN that FindCann finds by
-// default, unless its runtime is the file `runtime`, which is in use already.
+// Signs of an NPU's software and hardware on the machine at `root`, for people, each as "the device
+// files davinci0, davinci1": device files, the driver, and the CANN that FindCann finds by default,
+// unless its runtime is the file `runtime`, which is in use already.
 std::vector<std::string> NpuSigns(const std::string& root, const std::string& runtime,
                                   EnvironmentVariable environment);
 

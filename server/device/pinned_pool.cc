@@ -35,7 +35,7 @@ void PinnedBuffer::Release() {
   }
   pool_.reset();
   data_ = nullptr;
-  charge_.reset();  // after the block is back: who waits for it may take it at once
+  charge_.reset();  // after the block is back: a waiting request may take it at once
 }
 
 std::shared_ptr<PinnedPool> PinnedPool::Create(const AclLibrary& acl, size_t limit_bytes,

@@ -70,12 +70,12 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   PinnedPool(const PinnedPool&) = delete;
   PinnedPool& operator=(const PinnedPool&) = delete;
 
-  // What a buffer of `bytes` bytes takes of the limit.
+  // The share of the limit that a buffer of `bytes` bytes takes.
   static size_t BlockBytes(size_t bytes);
 
   // Lends at least `bytes` bytes, 64-byte aligned, contents unspecified. The calling thread must be
-  // bound to a device. While what is lent stays within what was booked, and that within the limit,
-  // it is there.
+  // bound to a device. Never refused while lent bytes stay within booked ones, and these within the
+  // limit.
   //
   // kFailedPrecondition: more than the limit; it can never be had.
   // kResourceExhausted: the limit is reached now, even if idle blocks were given back, and

@@ -24,7 +24,7 @@ bool IsPathByte(unsigned char c) {
 }
 bool IsBetweenNameAndNumber(unsigned char c) { return c == ' ' || c == ':' || c == '='; }
 
-// What to take from the front of a text, and what to write for it.
+// A part at the front of a text, and its replacement.
 struct Replacement {
   size_t taken = 0;  // 0: nothing is to be replaced here
   std::string written;

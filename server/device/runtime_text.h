@@ -7,9 +7,9 @@
 
 namespace opserve::server {
 
-// CANN's texts tell people who debug CANN where they are: addresses, files by their whole paths,
-// ids of processes and threads. The same text with addresses as "0x...", files by their names
-// alone, and ids as "...".
+// CANN's texts carry details for those that debug CANN: addresses, files by their whole paths, ids
+// of processes and threads. Returns the text with addresses as "0x...", files by their names alone,
+// and ids as "...".
 std::string WithoutInternals(absl::string_view text);
 
 }  // namespace opserve::server

@@ -12,7 +12,7 @@
 namespace opserve::server {
 namespace {
 
-// How long a stream that was aborted, or whose task failed, may take to become idle.
+// The time for a stream to become idle after an abort or a failed task.
 constexpr absl::Duration kSettleTimeout = absl::Seconds(5);
 
 }  // namespace
@@ -87,7 +87,7 @@ absl::Status StreamLane::Synchronize(absl::Duration timeout, absl::Time deadline
   if (fault == AclFault::kNone) {
     device_.NoteSuccess();
   } else if (code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT && left < timeout) {
-    // Nobody waits for the result any more; the kernel may have needed no longer than it may.
+    // The call is past its deadline; the kernel may have needed no longer than it may.
     if (!Abort(StreamAbort::kCancelled)) ReplaceStream(status);
     is_aborted = true;
   } else if (code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT) {

@@ -24,8 +24,8 @@ class StreamLane {
   uint32_t index() const { return index_; }  // within the device
   aclrtStream stream() const { return stream_; }
 
-  // Names what the lane does from now on, for AbortTask. Never 0, never the same twice. Drops the
-  // runtime's unread messages of the calling thread, which runs the task.
+  // Names the lane's next task, for AbortTask. Never 0, never the same twice. Drops the runtime's
+  // unread messages of the calling thread, which runs the task.
   uint64_t BeginTask() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Waits until everything queued has run and returns its error, if any. If `timeout` or `deadline`
@@ -33,9 +33,9 @@ class StreamLane {
   // gets another stream, and the old one keeps its memory until the device is reset. So afterwards
   // the lane's stream is idle, or the device is not ready any more.
   //
-  // kCancelled: AbortTask, or `deadline` passed, which is no fault of the device.  kInternal: the
-  // timeout passed.  kUnavailable: the device's work was stopped meanwhile, whatever became of the
-  // task.  Else AclCallStatus.
+  // kCancelled: AbortTask, or `deadline` passed, which is no fault of the device. kInternal: the
+  // timeout passed. kUnavailable: the device's work was stopped meanwhile; the task may have run or
+  // not. Else AclCallStatus.
   absl::Status Synchronize(absl::Duration timeout, absl::Time deadline = absl::InfiniteFuture())
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -55,7 +55,7 @@ class StreamLane {
       : device_(device), index_(index), stops_before_(device.stops()), stream_(stream) {}
   int SynchronizeFor(absl::Duration timeout) const;
   bool BecomesIdle() const;
-  // Ends what the stream runs and drops what it has queued; whether it is idle after it.
+  // Ends the stream's running work and drops its queue; returns whether it is idle after it.
   bool Abort(StreamAbort why) const;
   // Takes another stream instead of one that cannot be made idle; reports a device where that does
   // not work, or that has lost too many streams.
