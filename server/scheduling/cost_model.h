@@ -1,4 +1,4 @@
-// What executions cost, learned from those that have ended.
+// The costs of executions, learned from earlier ones.
 #pragma once
 
 #include <atomic>
@@ -59,8 +59,8 @@ class CostModel {
 // Estimates from fewer executions than this are too uncertain to refuse a request for.
 inline constexpr uint32_t kSamplesForRefusal = 8;
 
-// The estimate if it is certain enough to refuse requests for it, else zero. (An estimate that is
-// scaled up from small executions, most of whose time is overhead, may be thousands of times too
+// The estimate if it is certain enough to refuse requests for it, else zero. (An estimate scaled
+// up from small executions, which consist mostly of overhead, may be thousands of times too
 // high.)
 absl::Duration KnownTime(const CostModel::Estimate& estimate);
 
@@ -68,14 +68,14 @@ absl::Duration KnownTime(const CostModel::Estimate& estimate);
 // itself if its cost is not known well enough.
 absl::Time LatestStart(absl::Time deadline, const CostModel::Estimate& own);
 
-// Whether a request of `own` cost can end by `deadline` if nobody but its tenant, which has
+// Whether a request of `own` cost can end by `deadline` if only its tenant, which has
 // `queued_before` of known time queued for `lanes` lanes, uses the device. True if its own cost is
 // not known well enough.
 bool IsDeadlineFeasible(absl::Time now, absl::Time deadline, const CostModel::Estimate& own,
                         absl::Duration queued_before, uint32_t lanes);
 
-// The refusal of what would not (kDeadlineExceeded, reason "deadline_infeasible", pushback -1): it
-// takes `cost`, and has `left`.
+// The refusal of a request that would not (kDeadlineExceeded, reason "deadline_infeasible",
+// pushback -1): it takes `cost`, and has `left`.
 absl::Status DeadlineInfeasible(absl::Duration cost, absl::Duration left);
 
 }  // namespace opserve::server

@@ -32,7 +32,7 @@ void SetResidentBytes(uint64_t capacity, std::vector<TenantSettings>* tenants) {
   for (TenantSettings& tenant : *tenants) {
     tenant.resident_bytes = tenant.memory.soft;
     if (tenant.memory.soft != kNotConfigured || !is_shared) continue;
-    // A tenant that a reload has removed may keep what it has, but gets no more.
+    // A tenant that a reload has removed may keep its tensors, but gets no more memory.
     tenant.resident_bytes = tenant.is_configured
                                 ? tenant.memory.reserved + Part(unreserved, tenant.weight, weights)
                                 : 0;

@@ -175,7 +175,7 @@ DeviceQueue::Popped DeviceQueue::PopTasks(absl::Time now) {
     executing_.fetch_add(1);
     busy_.Begin(now);
     tenant_bytes_.Add(started.entry.tenant, started.lease.device_bytes);
-    // Until it ends; Leaves takes it from what waits.
+    // Counted as executing until it ends; Leaves subtracts it from the waiting work.
     tenant_work_ns_.Add(started.entry.tenant, WorkNs(started.lease.charge.estimate));
     result.next = {Leaves(std::move(started.entry)), started.lease, std::move(started.pinned)};
   }

@@ -1,9 +1,9 @@
 // Tasks that wait for a lane of one device, and the lanes' threads that wait for tasks: the locks
-// and threads around a DispatchQueue, which decides who goes next.
+// and threads around a DispatchQueue, which decides the order.
 //
 // Waking a lane's thread costs about as much as a small task. So a thread that brings one may run
 // it itself, if nothing waits and the task may start at once: it is then a visitor, and has a lane
-// of its own for that time. What it would have to wait for, it hands over to a lane's thread.
+// of its own for that time. If the task would have to wait, a lane's thread takes it over.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ namespace opserve::server {
 
 struct DeviceQueueOptions {
   FairQueueOptions fairness;
-  uint64_t device_bytes = 0;                   // what tenants' zones are parts of
+  uint64_t device_bytes = 0;                   // divided into the tenants' zones
   absl::Duration max_age = absl::Seconds(30);  // longest a task may wait
 };
 
@@ -61,7 +61,7 @@ class DeviceQueue final : private PinnedZones::Queue {
     bool is_over = false;                            // paused or closed: the lane should end
   };
 
-  // Paused until Open. `pinned`: what tasks take page-locked memory of.
+  // Paused until Open. `pinned`: lends tasks their page-locked memory.
   DeviceQueue(DeviceQueueOptions options, std::shared_ptr<PinnedZones> pinned);
   ~DeviceQueue() override;
 
@@ -88,7 +88,7 @@ class DeviceQueue final : private PinnedZones::Queue {
   absl::StatusOr<Visit> PushOrStart(std::unique_ptr<LaneTask>* task, uint32_t visitor)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Has a lane's thread go on with what the visitor began, whose lane stays in use.
+  // Has a lane's thread go on with the visitor's task; the visitor's lane stays in use.
   void HandOver(uint32_t visitor) ABSL_LOCKS_EXCLUDED(mutex_);
   // The visitor's lane is free again, and its task goes on on another one.
   void LeaveVisit(uint32_t visitor) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -104,19 +104,19 @@ class DeviceQueue final : private PinnedZones::Queue {
   // Takes the task of this call, if it waits here.
   std::unique_ptr<LaneTask> Remove(const CallState* call) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Everything that waits, in order of arrival, which waits no more; of TakeExpired only what has
+  // Takes all waiting tasks out of the queue, in order of arrival; TakeExpired only those that have
   // waited in vain.
   std::vector<std::unique_ptr<LaneTask>> TakeAll() ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::unique_ptr<LaneTask>> TakeExpired() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Hands tasks out and takes new ones; neither, and what waited is the caller's now.
+  // Open hands tasks out and takes new ones. Pause ends both, and gives the waiting tasks back.
   void Open() ABSL_LOCKS_EXCLUDED(mutex_);
   // Until it pauses: `lanes` has lanes for this many visitors. Lanes' threads are not told that it
   // is paused before all visits have ended.
   void AllowVisits(LaneGroup* lanes, uint32_t visitors) ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::unique_ptr<LaneTask>> Pause() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Refuses what comes from now on; what waits is still handed out.
+  // Refuses new tasks from now on; waiting ones are still handed out.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Books device memory for a tenant's resident tensor, until the last owner of the result is gone,
@@ -127,18 +127,18 @@ class DeviceQueue final : private PinnedZones::Queue {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // kFailedPrecondition: as TakeMemory, which would never succeed.
   absl::Status CheckCanEverHold(uint32_t tenant, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // About what TakeMemory would book for the tenant now.
+  // An estimate of the bytes TakeMemory would book for the tenant now.
   uint64_t RoomFor(uint32_t tenant) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Booked memory of uploads that is not written yet, for watching; takes no lock. An upload adds
-  // what it has booked and subtracts what it has written, or never will.
+  // its booked bytes, and subtracts those that it has written or never will.
   void AddUnwritten(uint64_t bytes) { unwritten_bytes_.fetch_add(bytes); }
   void SubtractUnwritten(uint64_t bytes) { unwritten_bytes_.fetch_sub(bytes); }
   uint64_t unwritten_bytes() const { return unwritten_bytes_.load(); }
   // All device memory that is booked: of tasks that execute, resident tensors and uploads.
   uint64_t booked_bytes() const { return booked_bytes_.load(std::memory_order_relaxed); }
 
-  // What a tenant has here now.
+  // A tenant's tasks and memory here now.
   struct TenantState {
     size_t queued = 0;
     uint64_t device_bytes = 0;
@@ -147,7 +147,7 @@ class DeviceQueue final : private PinnedZones::Queue {
   std::vector<TenantState> TenantStates(absl::Span<const uint32_t> tenants)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Looks at every tenant that waits; LagOfSlot then says what it saw.
+  // Measures the lag of every tenant that waits, for LagOfSlot.
   void SampleLags() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The following take no lock. Device memory that tenants have; tasks that wait, by tenant and all
@@ -184,10 +184,10 @@ class DeviceQueue final : private PinnedZones::Queue {
   // Makes *task wait, if it may.
   absl::Status Enqueue(std::unique_ptr<LaneTask>* task, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What starts next, now counted as executing.
+  // The next task to start, now counted as executing.
   Popped PopTasks(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndVisit(uint32_t visitor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What waits no more.
+  // Take entries out of the counts of waiting tasks.
   std::unique_ptr<LaneTask> Leaves(Tasks::Entry entry);
   std::vector<std::unique_ptr<LaneTask>> Leave(std::vector<Tasks::Entry> entries);
   void CollectLags() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -88,7 +88,7 @@ absl::Status DeviceService::Submit(std::unique_ptr<LaneTask>* task) {
     call->OnCancel(nullptr);
     return status;
   }
-  // Cancelled before it was queued: what cancelling did found nothing.
+  // Cancelled before it was queued, when the cancellation could not find it yet.
   if (call->is_cancelled()) CancelQueued(call.get());
   return absl::OkStatus();
 }

@@ -1,9 +1,9 @@
 // One device in service: its queue, a thread per lane that takes tasks from it, and a supervisor.
 //
-// The lanes' threads are what waits for the device, so no gRPC thread ever does. Copies, both
-// stages and result copies of different requests overlap, one request per lane. The supervisor is
-// the one thread that brings the device up, sees to it when it breaks, aborts what was cancelled
-// and trims the memory pool.
+// Only the lanes' threads wait for the device, so no gRPC thread ever does. Copies, both stages and
+// result copies of different requests overlap, one request per lane. The supervisor is the one
+// thread that brings the device up, repairs it when it breaks, aborts cancelled tasks and trims the
+// memory pool.
 #pragma once
 
 #include <array>
@@ -61,22 +61,22 @@ struct DeviceServiceOptions {
 // Thread-safe.
 class DeviceService final : private LaneEvents {
  public:
-  // What the service needs of its surroundings; called on its threads, must not block.
+  // The service's calls to its surroundings, on its own threads; they must not block.
   struct Hooks {
     // Hands *task to another device; takes it if and only if one takes it.
     std::function<bool(std::unique_ptr<LaneTask>* task)> move;
-    // The device was reset; what was in its memory is lost.
+    // The device was reset; its memory has lost its contents.
     std::function<void(int32_t device, uint64_t generation)> was_reset;
     std::function<void()> state_changed;
   };
 
   // Starts the supervisor, which opens the device, checks every operator's golden values on it and
-  // serves. What `operators` and `acl` refer to outlives the service.
+  // serves. Objects that `operators` and `acl` refer to outlive the service.
   DeviceService(const AclLibrary& acl, int32_t id, const OperatorTable& operators,
                 std::shared_ptr<PinnedPool> pinned, std::shared_ptr<PinnedZones> pinned_zones,
                 const DeviceServiceOptions& options, Hooks hooks);
 
-  // Serves what is queued, then ends the threads and closes the device.
+  // Serves the queued tasks, then ends the threads and closes the device.
   ~DeviceService() override;
   DeviceService(const DeviceService&) = delete;
   DeviceService& operator=(const DeviceService&) = delete;
@@ -91,9 +91,9 @@ class DeviceService final : private LaneEvents {
   // Else DeviceQueue::Push's.
   absl::Status Submit(std::unique_ptr<LaneTask>* task);
 
-  // Takes the device out of service: what is queued moves to other devices or ends here, what runs
-  // ends. Never waits; returns how many requests moved, 0 if it drains already.
-  // kFailedPrecondition: it is not ready.
+  // Takes the device out of service: queued tasks move to other devices or end here, running ones
+  // end. Never waits; returns how many requests moved, 0 if it drains already. kFailedPrecondition:
+  // it is not ready.
   absl::StatusOr<uint32_t> BeginDrain();
 
   // Waits until nothing is queued or runs. kDeadlineExceeded: something still does.
@@ -134,7 +134,7 @@ class DeviceService final : private LaneEvents {
   // Requests; a transfer counts with its last chunk.
   uint64_t completed() const { return completed_.load(std::memory_order_relaxed); }
   const PlanCacheCounters& plan_counters() const { return plan_counters_; }
-  // What tenants have of the device, and memory beside that of tasks.
+  // Tenants' tasks and memory on this device, and memory beside that of tasks.
   DeviceQueue& queue() { return queue_; }
   const DeviceQueue& queue() const { return queue_; }
   // Lane time a tenant has had, by TenantSlot.
@@ -149,15 +149,15 @@ class DeviceService final : private LaneEvents {
   void Supervise();
   void OpenDevice();
   void AttendToQuarantine();
-  // Takes the device out of service whose lanes are all held for too long; puts it on its way back
-  // when they have let go of it.
+  // Takes the device out of service if all its lanes have been held for too long; starts its return
+  // when the lanes are free again.
   void CheckLanes();
   absl::Status Recover();
   void KeepHouse();
   // Checks golden values, starts the lanes if they are not there and opens the queue. After an
-  // error *fault is what is wrong.
+  // error *fault is its kind.
   absl::Status BringUp(Fault* fault);
-  // Runs every operator's golden cases, which says what the device offers. As BringUp.
+  // Runs every operator's golden cases, which decide the operators on offer. As BringUp.
   absl::Status ProveItself(Fault* fault);
   // A ready device, which may have computed operators wrong, proves itself again.
   absl::Status TryOperatorsAgain();
@@ -196,7 +196,7 @@ class DeviceService final : private LaneEvents {
   Device device_;
   DeviceQueue queue_;
   PlanCacheCounters plan_counters_;
-  PlanCacheCounters probe_counters_;  // of golden values, which nobody asked for
+  PlanCacheCounters probe_counters_;  // of golden values, apart from the clients' plans
   std::atomic<uint64_t> completed_ = 0;
   std::array<std::atomic<int64_t>, kTenantSlots> tenant_time_ns_ = {};
   Utilization utilization_;

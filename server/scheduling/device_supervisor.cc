@@ -13,8 +13,8 @@
 namespace opserve::server {
 namespace {
 
-// How often the driver is asked for its memory, the pool for what it need not keep, and the queue
-// for what metrics show of it.
+// Period at which the supervisor samples the device's memory and the tenants' lags, gives idle
+// memory of the pool back, and refuses expired tasks.
 constexpr absl::Duration kHousekeepingPeriod = absl::Seconds(1);
 // More than the largest golden result.
 constexpr size_t kProbePinnedBytes = 1 << 20;
@@ -94,7 +94,7 @@ absl::Status DeviceService::ProveItself(Fault* fault) {
   OPSERVE_ASSIGN_OR_RETURN(std::unique_ptr<StreamLane> probe,
                            StreamLane::Create(device_, options_.lanes + options_.visitors));
   PlanCache plans(device_.acl(), /*capacity=*/1, probe_counters_);
-  // A pool of its own: results that nobody fetches must not keep a device from coming back.
+  // A pool of its own: results that clients do not fetch must not keep a device from returning.
   const auto pinned = PinnedPool::Create(device_.acl(), kProbePinnedBytes);
   LaneContext context{*probe, plans, *pinned, workspace_limits_, options_.execution_timeout};
   const absl::Status status = CheckGoldenValues(operators_, context);

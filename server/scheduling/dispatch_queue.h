@@ -1,7 +1,7 @@
-// What waits for a device, in the order in which it may start: fairly between tenants
+// The entries that wait for a device, in the order in which they may start: fairly between tenants
 // (fair_queue.h), each within its device memory (memory_zones.h) and its page-locked memory
-// (pinned_zones.h). A tenant whose next entry has no memory is passed over until it has, so a lane
-// stays idle only if nothing that waits could run. An entry whose connection has too many unread
+// (pinned_zones.h). A tenant without memory for its next entry is passed over until it has some, so
+// a lane is idle only if no waiting entry could run. An entry for a connection with too many unread
 // results is set aside, so that it holds up no other connection of its tenant.
 #pragma once
 
@@ -22,14 +22,14 @@
 
 namespace opserve::server {
 
-// Not thread-safe: whoever has it guards it. Every call takes O(log n) of what waits on average,
-// except those which hand out many entries.
+// Not thread-safe: its owner guards it. Every call takes O(log n) of the waiting entries on
+// average, except those which hand out many entries.
 template <typename Payload>
 class DispatchQueue {
  public:
   using Entry = QueueEntry<Payload>;
 
-  // What an entry that was started has until it ends.
+  // An entry's resources, from its start to its end.
   struct Lease {
     TenantShares::Charge charge;
     uint64_t device_bytes = 0;
@@ -44,8 +44,8 @@ class DispatchQueue {
     std::vector<Entry> expired;  // their deadlines have passed: to be refused
   };
 
-  // `pinned`: what entries take their page-locked memory of, and what waits for it there; both
-  // null: there is any amount.
+  // `pinned`: lends entries their page-locked memory; `self` waits there for it. Both null: any
+  // amount is there.
   DispatchQueue(FairQueueOptions options, uint64_t device_bytes, PinnedZones* pinned = nullptr,
                 PinnedZones::Queue* self = nullptr)
       : queue_(std::move(options)), memory_(device_bytes), pinned_(pinned), self_(self) {}
@@ -66,16 +66,16 @@ class DispatchQueue {
   // again"): its memory could not be had even if nothing else ran.
   absl::Status Push(Entry* entry, absl::Time now);
 
-  // What starts next, if anything can, and what waited in vain.
+  // Takes the next entry that can start, if any, and the entries that waited in vain.
   Popped Pop(absl::Time now);
-  // What was started has ended, one way or the other, after it had a lane for `actual`.
+  // An entry that was started has ended, well or badly, after it had a lane for `actual`.
   void Ended(const Lease& lease, absl::Duration actual);
 
   // Device memory beside that of entries. As MemoryZones.
   // kFailedPrecondition (reason "tenant_memory" or "device_memory", "never try again"): it could
   // not be had even if nothing else ran.
   absl::Status CheckCanEverFit(uint32_t tenant, uint64_t bytes) const;
-  // Whether what the tenant has and `bytes` more are above its own hard limit.
+  // Whether `bytes` more would put the tenant above its own hard limit.
   bool IsAboveHardLimit(uint32_t tenant, uint64_t bytes) const {
     return memory_.IsAboveHardLimit(tenant, memory_.used(tenant) + bytes);
   }
@@ -86,7 +86,7 @@ class DispatchQueue {
   // be true when Pop finds nothing, but not again after that.
   bool MayStart() const { return queue_.Next() != nullptr || memory_.NextThatFits().has_value(); }
 
-  // PinnedZones has told that what the tenant waits for may fit.
+  // From PinnedZones: the memory that the tenant waits for may fit.
   void PinnedMemoryMayFit(uint32_t tenant) { LookAgain(tenant); }
   // Likewise of the first entry of a connection.
   void ConnectionMayFit(uint64_t connection) { PutBack(connection); }
@@ -106,7 +106,7 @@ class DispatchQueue {
   const MemoryZones& memory() const { return memory_; }
 
  private:
-  // What the tenant would start next has changed, or is gone.
+  // The tenant's next entry is another one, or gone.
   void LookAgain(uint32_t tenant) {
     if (!queue_.HasOrdered(tenant)) {
       memory_.StopWaiting(tenant);
@@ -180,8 +180,8 @@ template <typename Payload>
 typename DispatchQueue<Payload>::Popped DispatchQueue<Payload>::Pop(absl::Time now) {
   Popped popped;
   popped.expired = TakeExpired(now);
-  // One at a time: who is told and then finds the memory taken is parked again, which must not cost
-  // more than what brought it here.
+  // One at a time: a tenant that is told in vain is parked again. This must not cost more than the
+  // event that led here.
   if (const std::optional<uint32_t> tenant = memory_.NextThatFits()) {
     memory_.Tell(*tenant);
     queue_.Unpark(*tenant);

@@ -74,8 +74,8 @@ void RecordCosts(const Program& program, absl::Duration took, CostModel* costs) 
   });
 }
 
-// What a thread that has other things to do may start itself: little to copy, and executions like
-// it were over soon.
+// Whether a thread with other duties may start it itself: there is little to copy, and executions
+// like it were short.
 bool IsPrompt(const Program& program, const CostModel::Estimate& cost) {
   constexpr uint64_t kMostBytes = 64 << 10;
   constexpr uint32_t kLeastSamples = 4;
@@ -126,8 +126,8 @@ void ExecutionRequest::Finish() {
   if (result_->ok()) RecordCosts(program_, absl::Now() - start_, &costs_);
 }
 
-// Before the answer: who has it may expect that nothing of the request uses the memory any more,
-// and the daemon that nothing has to be unregistered after its last call.
+// Released before the answer: after it, the client may expect that no device uses the memory any
+// more, and the daemon that no memory has to be unregistered after its last call.
 void ExecutionRequest::ReleaseSharedMemory() { program_.windows.clear(); }
 
 void ExecutionRequest::Answer() {

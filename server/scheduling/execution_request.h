@@ -21,8 +21,8 @@ class ExecutionRequest final : public LaneTask {
   // cancelled. Must not block. The request is destroyed after it returns.
   using Done = std::function<void(ExecutionRequest& request, absl::StatusOr<ProgramResult> result)>;
 
-  // `tenant`: whose memory and time it uses; `connection`: as in TaskDemand. What it takes is
-  // estimated from `costs` and, if it has one invocation, recorded there.
+  // `tenant`: the one charged for memory and time; `connection`: as in TaskDemand. The cost is
+  // estimated from `costs` and, if there is one invocation, recorded there.
   ExecutionRequest(codec::PayloadMessage message, Program program, std::shared_ptr<CallState> call,
                    uint32_t tenant, uint64_t connection, Priority priority, CostModel& costs,
                    const StageClock& clock, Done done);
@@ -39,7 +39,7 @@ class ExecutionRequest final : public LaneTask {
 
   StageClock& clock() { return clock_; }
   const Program& program() const { return program_; }
-  // What was run, for the taking when it has been answered.
+  // The request's message and program, to be taken once it has been answered.
   codec::PayloadMessage TakeMessage() { return std::move(message_); }
   Program TakeProgram() { return std::move(program_); }
 

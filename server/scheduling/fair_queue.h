@@ -38,7 +38,7 @@ struct FairQueueOptions {
 template <typename Payload>
 struct QueueEntry {
   Payload payload;
-  const void* key = nullptr;  // to remove it by: unique among what waits; null: never removed
+  const void* key = nullptr;  // to remove it by: unique among waiting entries; null: never removed
   uint32_t tenant = 0;
   Priority priority = Priority::kNormal;
   absl::Time deadline = absl::InfiniteFuture();
@@ -54,8 +54,8 @@ struct QueueEntry {
   absl::Time arrival = absl::InfinitePast();  // set by Push
 };
 
-// Not thread-safe. Every call takes O(log n) of what waits, except those which hand out many
-// entries.
+// Not thread-safe. Every call takes O(log n) of the waiting entries, except those which hand out
+// many entries.
 //
 // Entries of a connection that cannot start now may be set aside, so that others of their tenant go
 // before them; the connection's later entries join them.
@@ -89,10 +89,10 @@ class FairQueue {
   // its connection are set aside.
   absl::Status Push(Entry* entry, absl::Time now);
 
-  // What goes next; null: nothing that could start waits. Valid until the next call that is not
+  // The next entry; null: no waiting entry could start. Valid until the next call that is not
   // const.
   const Entry* Next() const;
-  // Takes what goes next, which there is, and charges its tenant for it.
+  // Takes the next entry, which must exist, and charges its tenant for it.
   Started PopNext();
   // Once for everything that PopNext returned: it had a lane for `actual`.
   void Ended(const TenantShares::Charge& charge, absl::Duration actual) {
@@ -103,7 +103,7 @@ class FairQueue {
   void Park(uint32_t tenant);
   void Unpark(uint32_t tenant);
 
-  // Sets aside what goes next, which there is and has a connection.
+  // Sets the next entry aside; it must exist and have a connection.
   void SetNextAside();
   // Puts the first of the connection's entries that are set aside, if any, back into the order;
   // returns its tenant.
@@ -118,7 +118,7 @@ class FairQueue {
   std::optional<Entry> Remove(const void* key);
   // Takes everything, in order of arrival.
   std::vector<Entry> TakeAll();
-  // Takes what waits in vain, in order of expiries: those are `now` or earlier.
+  // Takes the expired entries, in order of their expiries: `now` or earlier.
   std::vector<Entry> TakeExpired(absl::Time now);
 
   size_t depth() const { return arrivals_.size(); }
@@ -153,7 +153,7 @@ class FairQueue {
   size_t known_tenants() const { return shares_.known_tenants(); }
 
  private:
-  // A decision costs about this; work that claims to cost nothing would never be somebody else's
+  // A decision costs about this; a tenant with work at no cost would never let another take its
   // turn.
   static constexpr absl::Duration kLeastEstimate = absl::Microseconds(1);
 
@@ -207,7 +207,7 @@ class FairQueue {
 
   FairQueueOptions options_;
   TenantShares shares_;
-  Arrivals arrivals_;                                   // owns what waits, in order of arrival
+  Arrivals arrivals_;                                   // owns waiting entries, in order of arrival
   absl::flat_hash_map<uint32_t, TenantQueue> waiting_;  // tenants that have entries
   absl::flat_hash_map<uint64_t, Order> aside_;          // by connection; none is empty
   absl::btree_map<Expiry, typename Arrivals::iterator> expiries_;
@@ -231,8 +231,8 @@ absl::Status FairQueue<Payload>::CheckRoom(const Entry& entry) {
                      absl::StrCat("the tenant's queue is full with ", depth(tenant), " requests"),
                      TenantPushback(tenant));
   }
-  // Few requests can be more work than their count tells. Without overflow: what waits is within
-  // the bound.
+  // Few requests can be more work than their count tells. The subtraction cannot overflow: the
+  // waiting work is within the bound.
   if (entry.work > options_.work_per_tenant - queued_work(tenant)) {
     return MakeError(Reason::kWorkLimit,
                      absl::StrCat("the request computes ", entry.work,

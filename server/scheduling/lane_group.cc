@@ -10,7 +10,7 @@
 namespace opserve::server {
 namespace {
 
-// For the payloads of a prompt task and what lies between them.
+// For the payloads of a prompt task and the gaps between them.
 constexpr size_t kStagingBytes = 80 << 10;
 
 bool IsUp(const Device& device) {

@@ -21,8 +21,8 @@
 
 namespace opserve::server {
 
-// What lanes tell their owner, on their threads or those of callers. Nothing may block. Outlives
-// the calls whose tasks the lanes run.
+// The lanes' messages to their owner, on their threads or those of callers. Nothing may block.
+// Outlives the calls with tasks on the lanes.
 class LaneEvents {
  public:
   virtual ~LaneEvents() = default;
@@ -38,7 +38,7 @@ class LaneEvents {
 
 class LaneGroup {
  public:
-  // What the lanes work with; all of it outlives the group.
+  // Borrowed by the lanes; all of it outlives the group.
   struct Parts {
     Device& device;
     DeviceQueue& queue;
@@ -59,8 +59,8 @@ class LaneGroup {
   // calling thread must be bound to the device. Errors: AclCallStatus.
   static absl::StatusOr<std::unique_ptr<LaneGroup>> Start(const Parts& parts, const Size& size);
 
-  // Runs what DeviceQueue::PushOrStart handed out, on the calling thread, which is the visitor;
-  // what would have to wait goes on on a lane's thread.
+  // Runs the task that DeviceQueue::PushOrStart handed out, on the calling thread, which is the
+  // visitor; a task that would have to wait continues on a lane's thread.
   void RunVisit(uint32_t visitor, DeviceQueue::Dispatched dispatched);
 
   // Waits for the threads; destroys plans and streams. The calling thread must be bound to the
@@ -90,7 +90,7 @@ class LaneGroup {
     LaneHold hold;                    // of its thread
     std::thread thread;
     std::optional<DeviceQueue::Dispatched> dispatched;
-    std::optional<LaneContext> context;  // of a task whose first half was taken
+    std::optional<LaneContext> context;  // of a task after its first half
     absl::Time start;                    // of that half
     uint64_t task = 0;                   // for AbortTask
   };

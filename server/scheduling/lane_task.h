@@ -49,7 +49,7 @@ class LaneTask {
   // runs it on its own account.
   virtual bool ends_request() const { return true; }
 
-  // Tells whoever waits, when the task has been counted as ended. Must not block.
+  // Gives the caller its answer, when the task has been counted as ended. Must not block.
   virtual void Answer() = 0;
   // Ends the task without running it: it was cancelled while queued, or its device broke and no
   // other can take it. Must not block.

@@ -150,7 +150,7 @@ void MemoryZones::StopWaiting(uint32_t id) {
 std::optional<uint32_t> MemoryZones::NextThatFits() const {
   for (const Class& list : classes_) {
     if (list.untold.empty()) continue;
-    // Who has waited longest, if it fits; else who needs least: if that does not fit, nobody does.
+    // The longest waiter, if it fits; else the least need: if that does not fit, none does.
     for (const uint32_t id : {list.turns.begin()->tenant, list.untold.begin()->tenant}) {
       const Tenant& tenant = tenants_.find(id)->second;
       if (!tenant.waiting->was_told && Fits(id, tenant, tenant.waiting->bytes)) return id;

@@ -1,12 +1,12 @@
 // How much of one memory (a device's, page-locked or shared) each tenant may have at a time.
 //
-// A tenant has three limits: what is reserved for it, which nobody else gets even while it is idle;
-// a soft one, up to which it shares what is not reserved with everybody; and a hard one. Between
-// soft and hard it gets only what nobody waits for who is within the soft one. A tenant that has
-// nothing yet counts as within, so everybody gets on.
+// A tenant has three limits: a reservation, which no other tenant gets even while it is idle; a
+// soft limit, up to which it shares the unreserved memory with all others; and a hard one. Between
+// soft and hard it gets only memory for which no tenant within its soft limit waits. A tenant
+// without any memory counts as within, so every tenant makes progress.
 //
-// Who waits is passed by others that need less, so that a lane does not stay idle for it, but not
-// for ever: after kMostPasses the memory that is not reserved is held for it.
+// A waiting tenant is passed by others that need less, so that a lane does not stay idle for it,
+// but not for ever: after kMostPasses the unreserved memory is held for it.
 #pragma once
 
 #include <cstddef>
@@ -26,11 +26,11 @@ struct MemoryLimits {
   uint64_t hard = UINT64_MAX;
 };
 
-// Counts bytes; it has no memory itself. Not thread-safe. Every call takes O(log n) of the tenants
-// that wait, except those which change what is reserved: O(n log n).
+// Counts bytes; it has no memory itself. Not thread-safe. Every call takes O(log n) of the waiting
+// tenants, except those which change reservations: O(n log n).
 //
 // Invariants: used() <= capacity; used(t) <= its hard limit when it was taken; the sum over all
-// tenants of max(used, reserved) <= capacity, except after a reservation grew into what is lent,
+// tenants of max(used, reserved) <= capacity, except after a reservation grew into lent memory,
 // until that is given back.
 class MemoryZones {
  public:
@@ -38,32 +38,32 @@ class MemoryZones {
 
   explicit MemoryZones(uint64_t capacity) : capacity_(capacity) {}
 
-  // A tenant without them has the default limits. Those of tenants that are above them hold for
-  // what is taken from now on.
+  // A tenant without them has the default limits. A tenant above its new limits keeps its memory;
+  // they hold for later requests.
   // kInvalidArgument: not in order.  kFailedPrecondition: more would be reserved than there is.
   absl::Status SetLimits(uint32_t tenant, const MemoryLimits& limits);
 
-  // Drops what is known of a tenant, its limits as well. False, and nothing happens: it has memory
-  // or waits.
+  // Drops a tenant's account and limits. False, and nothing happens: it has memory or
+  // waits.
   bool Forget(uint32_t tenant);
 
   // Whether TryTake would succeed.
   bool WouldFit(uint32_t tenant, uint64_t bytes) const;
   // False: not now, and nothing happens.
   bool TryTake(uint32_t tenant, uint64_t bytes);
-  // Gives back what was taken.
+  // Gives back bytes that TryTake took.
   void Give(uint32_t tenant, uint64_t bytes);
 
-  // Whether a tenant could have so much if nobody else used more than is reserved for it.
+  // Whether a tenant could have so much if the others used no more than their reservations.
   bool CanEverFit(uint32_t tenant, uint64_t bytes) const;
-  // Whether its hard limit is what keeps it from ever having so much.
+  // Whether it could never have so much because of its hard limit.
   bool IsAboveHardLimit(uint32_t tenant, uint64_t bytes) const;
 
   // The tenant waits for memory for one thing of `bytes`, until StopWaiting. Called again, it keeps
   // its turn.
   void Wait(uint32_t tenant, uint64_t bytes);
   void StopWaiting(uint32_t tenant);
-  // A tenant which would get now what it waits for, and was not yet told since it called Wait.
+  // A tenant that could have the bytes it waits for now, and was not told since its Wait.
   std::optional<uint32_t> NextThatFits() const;
   void Tell(uint32_t tenant);
 
@@ -102,11 +102,11 @@ class MemoryZones {
       return bytes != other.bytes ? bytes < other.bytes : turn < other.turn;
     }
   };
-  // Who waits for memory that others have. (Who is at its hard limit waits for itself alone; who
-  // can never be served any more, because limits changed, must not keep others from it.)
+  // Waiting tenants that other tenants' memory could serve. (A tenant at its hard limit waits for
+  // itself alone. One that changed limits have shut out must not keep others from memory.)
   struct Class {
     absl::btree_set<Turn> turns;
-    absl::btree_set<Need> untold;  // by what they need of the memory that is not reserved
+    absl::btree_set<Need> untold;  // by their need of unreserved memory
   };
 
   // Classes of asks: within the soft limit, or above it.
@@ -124,11 +124,11 @@ class MemoryZones {
   bool MustLeaveToOthers(uint32_t id, const Tenant& tenant, uint64_t bytes) const;
   void CountPass(uint32_t taker, size_t class_index);
 
-  // A tenant's place among those that wait depends on what it has: taken out before that changes.
+  // A waiting tenant's order depends on its memory: it is delisted while that changes.
   void Enlist(uint32_t id, const Tenant& tenant);
   void Delist(uint32_t id, const Tenant& tenant);
   void Change(uint32_t id, Tenant* tenant, const MemoryLimits& limits, uint64_t used);
-  // What can ever be served depends on it, for everybody who waits.
+  // Changes which waiting requests can ever be served, of all tenants.
   void SetReserved(uint64_t reserved);
 
   const uint64_t capacity_;

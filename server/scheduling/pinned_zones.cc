@@ -100,7 +100,7 @@ void PinnedZones::GiveToConnection(uint64_t id, uint64_t bytes) {
   Connection& connection = found->second;
   connection.bytes -= bytes;
   if (!connection.waiting.empty()) {
-    // Whether it is enough for what waits, the queue finds out by trying.
+    // Whether this is enough for waiting entries, the queue finds out by trying.
     for (Queue* queue : connection.waiting) freed_.emplace_back(id, queue);
     any_freed_.store(true, std::memory_order_release);
     connection.waiting.clear();
@@ -203,7 +203,7 @@ void PinnedZones::Detach(Queue* queue) {
                  freed_.end());
   }
   TellWaiting();
-  // Whoever is telling it has ended then.
+  // After this, no thread is in a call on it any more.
   absl::MutexLock telling(&tell_mutex_);
 }
 

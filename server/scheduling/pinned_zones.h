@@ -1,14 +1,14 @@
-// How much each tenant may have of the page-locked memory that results are in until gRPC has sent
+// How much each tenant may have of the page-locked memory that holds results until gRPC has sent
 // them. The devices share that memory (device/pinned_pool.h), so there is one account for all their
-// queues, and what a queue waits for may be given back by a result of any device.
+// queues, and a result of any device may give back the memory that a queue waits for.
 //
 // A tenant waits for the least that any of the queues needs for it, in one turn. A queue is told
 // once that it should try again; to try in vain is to wait again, without losing the turn.
 //
 // A connection of a tenant may have a quarter of the tenant's memory, or a single task's results if
 // these are more. So a reader that takes nothing stops its own requests and leaves the tenant's
-// other connections the rest. Who waits for a connection's results to be read has no turn: the
-// connection alone can give way to itself.
+// other connections the rest. A wait for a connection's results to be read has no turn: only the
+// same connection can end it.
 #pragma once
 
 #include <atomic>
@@ -38,14 +38,14 @@ namespace opserve::server {
 // there it waits for the least that is untold, or has been told.
 class PinnedZones : public std::enable_shared_from_this<PinnedZones> {
  public:
-  // Who takes memory for tasks, and can wait for it.
+  // A queue that takes memory for tasks, and can wait for it.
   class Queue {
    public:
     virtual ~Queue() = default;
-    // What the tenant waits for here would fit now. Called on any thread with no lock of the
-    // queue's held; must not block, nor call back.
+    // The memory that the tenant waits for here would fit now. Called on any thread with no lock of
+    // the queue's held; must not block, nor call back.
     virtual void PinnedMemoryMayFit(uint32_t tenant) = 0;
-    // Likewise of what waits here until this connection reads some of its results.
+    // Likewise for entries that wait here until this connection reads some of its results.
     virtual void ConnectionMayFit(uint64_t connection) = 0;
   };
 
@@ -55,16 +55,16 @@ class PinnedZones : public std::enable_shared_from_this<PinnedZones> {
     bool is_connection_full = false;
   };
 
-  // `overflows`: what has no room gets ordinary memory instead of waiting.
+  // `overflows`: entries without room get ordinary memory instead of waiting.
   static std::shared_ptr<PinnedZones> Create(uint64_t capacity, bool overflows);
   PinnedZones(const PinnedZones&) = delete;
   PinnedZones& operator=(const PinnedZones&) = delete;
 
-  // As MemoryZones::SetLimits, for all of them; what is waited for is not looked at again.
+  // As MemoryZones::SetLimits, for all of them; waiting requests are not judged again.
   absl::Status SetTenants(absl::Span<const TenantSettings> tenants) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // kFailedPrecondition (reason "tenant_memory" or "too_large", pushback -1): it could not be had
-  // even if nobody else had anything.
+  // even if no other tenant had any memory.
   absl::Status CheckCanEverFit(uint32_t tenant, uint64_t bytes) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // No allowance: not now, and `queue` is told when it is worth trying again. `connection`: that
@@ -83,7 +83,7 @@ class PinnedZones : public std::enable_shared_from_this<PinnedZones> {
   bool AnybodyWaits() const { return anybody_waits_.load(std::memory_order_relaxed); }
   // Whether requests wait until their connections read earlier results; takes no lock.
   bool WaitsForReaders() const { return full_connections_.load(std::memory_order_relaxed) > 0; }
-  // What tenants have now, without a lock.
+  // The tenants' memory now, read without a lock.
   const TenantAmounts& tenant_bytes() const { return tenant_bytes_; }
 
  private:
@@ -114,7 +114,7 @@ class PinnedZones : public std::enable_shared_from_this<PinnedZones> {
   void Remove(Queue* queue, uint32_t tenant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // After every change of a tenant's waits.
   void Register(uint32_t tenant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Who is to be told now, and of which tenant.
+  // The queues to be told now, and the tenant they are told of.
   Told TakeNextToTell(uint32_t* tenant) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const uint64_t capacity_;

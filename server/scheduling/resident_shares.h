@@ -14,7 +14,7 @@ namespace opserve::server {
 // Counts bytes; it has no memory itself. Not thread-safe.
 class ResidentShares {
  public:
-  // Holds for what is taken from now on. A tenant without a limit has none.
+  // Holds for bytes taken from now on. A tenant without a limit may take any number.
   void SetLimit(uint32_t tenant, uint64_t bytes) { tenants_[tenant].limit = bytes; }
 
   // OK: the tenant may add `bytes`.
@@ -38,7 +38,7 @@ class ResidentShares {
   void Add(uint32_t tenant, uint64_t bytes) { tenants_[tenant].used += bytes; }
   void Subtract(uint32_t tenant, uint64_t bytes) { tenants_[tenant].used -= bytes; }
 
-  // What the tenant may still add.
+  // The bytes that the tenant may still add.
   uint64_t Left(uint32_t tenant) const { return Left(Of(tenant)); }
 
  private:

@@ -13,7 +13,7 @@ constexpr double kSpread = 0.1;
 int64_t PushbackMilliseconds(absl::Duration drain_time, std::mt19937_64& random) {
   const double shortest = absl::ToDoubleMilliseconds(kShortestPushback);
   const double longest = absl::ToDoubleMilliseconds(kLongestPushback);
-  // Values at a bound are spread too: what is spread keeps its distance from the bounds.
+  // Values at a bound are spread too, so the middle keeps its distance from the bounds.
   const double middle = std::clamp(absl::ToDoubleMilliseconds(drain_time), shortest / (1 - kSpread),
                                    longest / (1 + kSpread));
   const double factor = std::uniform_real_distribution<double>(1 - kSpread, 1 + kSpread)(random);

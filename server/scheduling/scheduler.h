@@ -31,7 +31,7 @@ class Scheduler {
   // Starts a service for every one of `ids` (at least one) and waits for their first attempts.
   Scheduler(const AclLibrary& acl, absl::Span<const int32_t> ids, const OperatorTable& operators,
             std::shared_ptr<PinnedPool> pinned, const DeviceServiceOptions& options, Hooks hooks);
-  // Serves what is queued, then closes the devices.
+  // Serves the queued tasks, then closes the devices.
   ~Scheduler();
 
   // Hands *task to the device it names, else to the ready one that is best for its tenant
@@ -46,11 +46,11 @@ class Scheduler {
   // kFailedPrecondition: some device cannot lend so many bytes, or there is less page-locked
   // memory.
   absl::Status CheckReservations(uint64_t device_bytes, uint64_t pinned_bytes) const;
-  // Gives tenants their weights and zones on every device, and of the page-locked memory, where
-  // weights make up for what is not configured (default_zones.h). As DeviceQueue::SetTenants.
+  // Gives tenants their weights and zones on every device, and of the page-locked memory. Weights
+  // decide where no zone is configured (default_zones.h). As DeviceQueue::SetTenants.
   absl::Status SetTenants(absl::Span<const TenantSettings> tenants);
 
-  // What executions cost, learned on all devices together.
+  // The costs of executions, learned on all devices together.
   CostModel& costs() { return costs_; }
 
   // Page-locked memory of results, on all devices together.

@@ -24,7 +24,7 @@ constexpr const char* kResultNames[] = {"match", "mismatch", "skipped"};
 constexpr absl::Duration kQueuePatience = absl::Seconds(1);
 constexpr absl::Duration kMemoryPatience = absl::Seconds(1);
 
-// What is in the memory of a device, or of the caller, may be another thing by now.
+// False if its memory, on a device or of the client, may have changed since the first run.
 bool CanBeRepeated(const Program& program) {
   return program.residents.empty() && program.windows.empty() && !program.has_effects();
 }

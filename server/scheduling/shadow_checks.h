@@ -1,7 +1,7 @@
 // Runs a part of the requests a second time, on another device, and compares the results bit for
 // bit: a device that computes wrong without knowing it gives itself away.
 //
-// A check is in nobody's way. It begins after the answer was sent, on a device where nothing waits
+// A check delays no request. It begins after the answer was sent, on a device where nothing waits
 // and a lane is free, one check at a time; it hardly waits for memory; it is on no tenant's
 // account. Where that cannot be, it is skipped.
 #pragma once

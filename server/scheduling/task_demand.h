@@ -1,4 +1,4 @@
-// What a task asks for, for a device's queue to judge by.
+// A task's needs, by which a device's queue orders and admits it.
 #pragma once
 
 #include <cstdint>

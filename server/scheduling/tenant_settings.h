@@ -1,4 +1,4 @@
-// What a tenant may have of each device, and of the page-locked memory that the devices share.
+// A tenant's share of each device, and of the page-locked memory that the devices share.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct TenantSettings {
   uint32_t weight = 1;  // of its share of lane time
   MemoryLimits memory = {};
   MemoryLimits pinned = {};
-  // Of `memory`, what its resident tensors and uploads may have: nobody can take it back.
+  // The part of `memory` for its resident tensors and uploads, which cannot be taken back.
   uint64_t resident_bytes = UINT64_MAX;
   bool is_configured = true;  // false: a reload has removed it, and its last requests may still run
 };

@@ -1,14 +1,14 @@
 // Which tenant goes next: start-time fair queueing of the time that tasks have a lane of one
 // device.
 //
-// A tenant's virtual time is the lane time that it had, divided by its weight. The tenant that has
-// had least goes next. What a task costs is known only when it has ended, so an estimate is charged
-// when it starts and put right when it ends.
+// A tenant's virtual time is the lane time that it had, divided by its weight. The tenant with the
+// least goes next. A task's cost is known only when it has ended, so an estimate is charged when it
+// starts and put right when it ends.
 //
 // The system's virtual time is that of the tenant which is served now. A tenant which comes back
-// from being idle starts there: it cannot save up what it did not use, and it need not make up for
-// what others lent it. Until its first task starts it goes before everybody else, so it waits for
-// the first lane that becomes free, whatever the others' estimates turn out to be.
+// from being idle starts there: it cannot save up unused time, and it need not make up for the time
+// that others lent it. Until its first task starts it goes before all others, so it waits for the
+// first lane that becomes free, however the others' estimates turn out.
 #pragma once
 
 #include <cstddef>
@@ -24,13 +24,13 @@
 
 namespace opserve::server {
 
-// Knows who waits, not what for. Not thread-safe. Each call takes O(log n) of the tenants that
-// wait.
+// Knows which tenants wait, but not for which tasks. Not thread-safe. Each call takes O(log n) of
+// the waiting tenants.
 class TenantShares {
  public:
   static constexpr uint32_t kMaxWeight = 1000;
 
-  // What a task was charged when it started.
+  // The amount charged to a tenant for a task at its start.
   struct Charge {
     uint32_t tenant = 0;
     uint32_t weight = 1;
@@ -46,7 +46,7 @@ class TenantShares {
   void StartWaiting(uint32_t tenant);
   void StopWaiting(uint32_t tenant);
 
-  // Who goes next; nothing: nobody waits.
+  // The tenant that goes next; nullopt: none waits.
   std::optional<uint32_t> Next() const;
 
   // A task of a tenant that waits starts; `waits_on`: it has another that could start. The charge
@@ -54,12 +54,12 @@ class TenantShares {
   Charge Start(uint32_t tenant, absl::Duration estimate, bool waits_on);
   void End(const Charge& charge, absl::Duration actual);
 
-  // Drops what is known of a tenant, its weight as well. False, and nothing happens: it waits, has
-  // tasks running, or is ahead of the others, which it would get away with.
+  // Drops a tenant's account and weight. False, and nothing happens: it waits, has tasks running,
+  // or is ahead of the others: dropping its account would excuse it from the excess.
   bool Forget(uint32_t tenant);
 
-  // Lane time by which the tenant is behind (negative: ahead of) what its weight gives it beside
-  // the others that wait. Zero if it does not wait or is about to be served first.
+  // Lane time by which the tenant is behind (negative: ahead of) its share by weight among the
+  // tenants that wait. Zero if it does not wait or is about to be served first.
   absl::Duration Lag(uint32_t tenant) const;
   // Tells the lag of each tenant for which it is not zero for one of these reasons; O(n) of them.
   using LagVisitor = absl::FunctionRef<void(uint32_t tenant, absl::Duration lag)>;
@@ -82,7 +82,7 @@ class TenantShares {
     uint32_t running = 0;
     Place place = Place::kAbsent;
     uint64_t turn = 0;       // of its place; first come, first served among equals
-    VirtualTime finish = 0;  // what it has had
+    VirtualTime finish = 0;  // the virtual time that it has had
     VirtualTime floor = 0;   // the system's time when it began to wait
     VirtualTime start() const { return finish > floor ? finish : floor; }
   };
@@ -107,7 +107,7 @@ class TenantShares {
   absl::Duration LagOf(const Account& account) const;  // which is ordered
   void Insert(uint32_t tenant, Account* account, Place place);
   void Erase(uint32_t tenant, Account* account);
-  // Nobody has had more than anybody else any more.
+  // Once no tenant waits or runs, past shares no longer count.
   void SettleIfIdle();
 
   absl::flat_hash_map<uint32_t, Account> accounts_;

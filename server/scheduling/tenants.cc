@@ -181,8 +181,8 @@ absl::StatusOr<Tenant*> Tenants::Identify(const Credentials& credentials) const 
     return MakeError(Reason::kUnauthenticated, problem);
   };
   if (credentials.token) {
-    // What a guess of a token changes in the time this takes, it changes through its digest, which
-    // nobody can steer; the last comparison takes the same time for any two digests.
+    // The time for this depends on a guessed token only through its digest, which no client can
+    // steer; the last comparison takes the same time for any two digests.
     const std::string digest = DigestOf(*credentials.token);
     const auto found = directory->by_token_digest.find(digest);
     if (found != directory->by_token_digest.end() &&

@@ -1,4 +1,4 @@
-// Who the daemon serves, and what is counted of each.
+// The tenants that the daemon serves, with the counters of each.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@
 
 namespace opserve::server {
 
-// A tenant, for as long as the daemon runs; a reload changes what it may do. Thread-safe.
+// A tenant, for as long as the daemon runs; a reload changes its permissions. Thread-safe.
 class Tenant {
  public:
   Tenant(uint32_t id, TenantConfig config);
@@ -51,7 +51,7 @@ class Tenant {
 
  private:
   friend class Tenants;
-  // Rates and what is left of them.
+  // The tenant's rates, with the tokens left.
   struct Settings {
     explicit Settings(TenantConfig config);
     const TenantConfig config;
@@ -74,7 +74,7 @@ class Tenant {
   std::shared_ptr<Settings> settings_ ABSL_GUARDED_BY(mutex_);
 };
 
-// What a caller shows of itself.
+// The identification that a caller offers.
 struct Credentials {
   std::optional<absl::string_view> token = std::nullopt;
   // Of a certificate that was verified; canonical, as server/config/certificate_name.h says.
@@ -92,9 +92,9 @@ class Tenants {
   // kFailedPrecondition: more tenants than a daemon can ever have known; nothing is changed.
   absl::Status Set(const TenantsConfig& config) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whose caller this is: by its token if it shows one, else by its certificate, else by its user
-  // id, else the anonymous one. Lives as long as the Tenants.
-  // kUnauthenticated (reason "unauthenticated"): nobody's.
+  // The tenant of a caller: by its token if it shows one, else by its certificate, else by its user
+  // id, else the anonymous one. Lives as long as the Tenants. kUnauthenticated (reason
+  // "unauthenticated"): there is none.
   absl::StatusOr<Tenant*> Identify(const Credentials& credentials) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -104,12 +104,12 @@ class Tenants {
   // Those of now. Names of every tenant there ever was, by id.
   std::vector<Tenant*> Current() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::string> Names() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // What each of them may have of every device and of page-locked memory; those that are no more
-  // are not configured.
+  // Each tenant's share of every device and of page-locked memory; removed tenants are marked as
+  // not configured.
   std::vector<TenantSettings> Settings() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Whom each credential belongs to; never changed once it is made.
+  // Maps each credential to its tenant; never changed once it is made.
   struct Directory {
     absl::flat_hash_map<std::string, Tenant*> by_token_digest;
     absl::flat_hash_map<std::string, Tenant*> by_certificate_name;

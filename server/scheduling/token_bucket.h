@@ -16,7 +16,7 @@ class TokenBucket {
   // `rate` a second and `burst` at once, both above zero. Starts full.
   TokenBucket(double rate, double burst);
 
-  // Takes `amount`, and returns nothing; or takes nothing, and returns after what time it could
+  // Takes `amount`, and returns nothing; or takes nothing, and returns the time until it could
   // succeed (InfiniteDuration: never, it is more than the burst).
   std::optional<absl::Duration> TryTake(double amount, absl::Time now);
 

@@ -13,7 +13,7 @@ namespace opserve::server {
 
 class TransferTask final : public LaneTask {
  public:
-  // Does the copying, on a thread of the device. Not called if nobody waits for the call any more.
+  // Copies, on a thread of the device. Not called if the call was cancelled or its deadline passed.
   using Step = std::function<absl::Status(LaneContext& lane)>;
   // Called once, unless Submit refused the task, on a thread of the device or the one that
   // cancelled; `status` is the step's, or why it was not taken. Must not block.
