@@ -1,5 +1,5 @@
-// The metric families of connections that were ended for what they sent, and of streams that
-// anybody may open.
+// The metric families of connections that were ended for their input, and of streams that any
+// client may open.
 #pragma once
 
 #include <vector>

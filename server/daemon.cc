@@ -248,7 +248,7 @@ absl::StatusOr<std::vector<std::string>> Daemon::Reload(const absl::StatusOr<Con
     LogInfo("config_reloaded", {{"changes", *changes}});
     return changes;
   }
-  // Counted apart from ordinary mistakes: a restart with this file would serve everybody.
+  // Counted apart from ordinary mistakes: a restart with this file would serve all clients.
   const bool is_dangerous = absl::IsDataLoss(changes.status()) && !values_.tenant().empty();
   (is_dangerous ? dangerous_reloads_ : failed_reloads_).fetch_add(1, std::memory_order_relaxed);
   LogError("config_not_reloaded", {{"error", std::string(changes.status().message())},

@@ -38,13 +38,13 @@ namespace opserve::server {
 
 class Daemon {
  public:
-  // Loads the libraries, opens the devices and serves. The error says what to do about it.
-  // `load_config` is asked for the configuration when an administrator wants it read again; none:
-  // that is not possible.
+  // Loads the libraries, opens the devices and serves. The error says how to mend its cause.
+  // `load_config` reads the configuration again when an administrator asks for it; none: that is
+  // not possible.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(
       const Config& config, std::function<absl::StatusOr<Config>()> load_config = nullptr);
 
-  // Cancels what is still in flight and waits until the devices have let go of it.
+  // Cancels the calls in flight and waits until the devices have let go of them.
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
@@ -54,10 +54,10 @@ class Daemon {
   // that long at most; returns how many calls did not end.
   int64_t Drain();
 
-  // Takes over what `config` may change without a restart: tenants, log level, TLS files. Gives
-  // what has changed, as Changes does. Thread-safe. On an error everything is as it was.
-  // kFailedPrecondition, kInvalidArgument: why not. kDataLoss: tenants would be lost, see
-  // CheckKeepsTenants, or the file is empty.
+  // Takes over the settings in `config` that need no restart: tenants, log level, TLS files.
+  // Returns the changes, as Changes does. Thread-safe. On an error everything is as it was.
+  // kFailedPrecondition, kInvalidArgument: the message has the reason. kDataLoss: tenants would be
+  // lost, see CheckKeepsTenants, or the file is empty.
   absl::StatusOr<std::vector<std::string>> Reload(const absl::StatusOr<Config>& config)
       ABSL_LOCKS_EXCLUDED(reload_mutex_);
 
@@ -70,7 +70,7 @@ class Daemon {
   // Addresses served, with the ports the system chose.
   const std::vector<std::string>& addresses() const { return grpc_->addresses(); }
 
-  // What a scrape gives; thread-safe.
+  // The metrics of a scrape; thread-safe.
   std::vector<prometheus::MetricFamily> CollectMetrics() const;
 
   const TlsFiles* tls() const { return tls_.get(); }  // null: there are none
@@ -90,9 +90,9 @@ class Daemon {
   absl::Status Serve(BoundAddresses bound);
   v1::GetServerStatusResponse Status() const;
 
-  // Health says what the devices allow, from the start of service to the drain.
+  // Health follows the devices' states, from the start of service to the drain.
   void UpdateHealth() ABSL_LOCKS_EXCLUDED(health_mutex_);
-  // The answers to probes, whose messages are the reason in one line: whether calls are answered at
+  // The answers to probes, with the reason in one line as message: whether calls are answered at
   // all, and whether health says that they are served.
   absl::Status Liveness() const;
   absl::Status Readiness() ABSL_LOCKS_EXCLUDED(health_mutex_);
@@ -120,8 +120,8 @@ class Daemon {
   std::unique_ptr<AdminServer> admin_;
   StatusHistory history_;
   std::unique_ptr<MetricsListener> metrics_listener_;
-  // The same for those who collect: its own thread may before it is stored above, and until it is
-  // gone.
+  // The same pointer for scrapes: the listener's own thread may scrape before it is stored above,
+  // and until it is gone.
   std::atomic<const MetricsListener*> metrics_source_ = nullptr;
 
   absl::Mutex reload_mutex_;                                    // one reload at a time
@@ -131,7 +131,7 @@ class Daemon {
   std::atomic<uint64_t> failed_reloads_ = 0;
   std::atomic<uint64_t> dangerous_reloads_ = 0;  // refused, since tenants would have been lost
 
-  absl::Mutex health_mutex_;  // makes what health says follow the states in their order
+  absl::Mutex health_mutex_;  // keeps changes of health in the order of the states
   enum class Service { kStarting, kOffered, kEnding };
   Service service_ ABSL_GUARDED_BY(health_mutex_) = Service::kStarting;
 };

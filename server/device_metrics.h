@@ -1,4 +1,4 @@
-// The metric families about devices, their pools and what stays in them.
+// The metric families about devices, their pools and their resident tensors.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What the daemon says about its devices, and the housekeeping that belongs to no device.
+// The daemon's status of its devices, and the housekeeping that belongs to no device.
 #pragma once
 
 #include <thread>
@@ -14,7 +14,7 @@
 
 namespace opserve::server {
 
-// Thread-safe. Reads only what the devices' own threads have published, so it never blocks.
+// Thread-safe. Reads only values published by the devices' own threads, so it never blocks.
 class DeviceMonitor {
  public:
   // All outlive the monitor. Starts the thread that ends leases.

@@ -53,8 +53,8 @@ int AwaitEnd(const sigset_t& signals, const std::function<void()>& on_reload) {
 
 // Message buffers are large and come again at once: memory that went back to the system would have
 // to be mapped and zeroed anew, which costs more than copying the message. Of the arenas only the
-// main one keeps it: others unmap each 64 MiB that are free. What is small comes from the threads'
-// own caches, so they seldom meet there.
+// main one keeps it: others unmap each 64 MiB that are free. Small allocations come from the
+// threads' own caches, so threads seldom meet there.
 void KeepFreedMemory() {
   mallopt(M_ARENA_MAX, 1);
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -66,7 +66,7 @@ void KeepFreedMemory() {
 void TrustMutexes() { absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore); }
 
 ExitCode Fail(ExitCode code, const absl::Status& status) {
-  FlushLog();  // what led to it comes first
+  FlushLog();  // the lines that led to it come first
   std::fprintf(stderr, "opserved: %s\n", std::string(status.message()).c_str());
   return code;
 }
@@ -98,10 +98,10 @@ void Tell(const std::string& text) {
 ExitCode Run(const CommandLine& command_line) {
   const sigset_t signals = BlockSignals();
   const auto flush =
-      absl::MakeCleanup([] { FlushLog(); });  // after what the daemon's end has to say
+      absl::MakeCleanup([] { FlushLog(); });  // after the last lines of the daemon's end
   KeepFreedMemory();
   TrustMutexes();
-  // What protobuf would print of malformed messages, their senders are told; the log stays JSON.
+  // Senders of malformed messages are told; protobuf's own text is no JSON for the log.
   google::protobuf::SetLogHandler(nullptr);
   LogGrpcMessages();
   const auto load_config = [&command_line] { return LoadConfig(command_line); };
@@ -140,8 +140,8 @@ ExitCode Run(const CommandLine& command_line) {
     FlushLog();
     _exit(kCutOff);
   }).detach();
-  // What did not end in time would not end soon either: the process goes, and callers see their
-  // connection break, which tells them to repeat the call elsewhere.
+  // A call that did not end in time would not end soon either: the process goes, and callers see
+  // their connection break, which tells them to repeat the call elsewhere.
   if ((*daemon)->Drain() > 0) {
     FlushLog();
     _exit(kCutOff);

@@ -1,5 +1,5 @@
-// What a daemon shows over HTTP: /metrics for Prometheus; / for people, a page that draws /metrics
-// and /history; /runbook for those an alert has woken; /healthz and /readyz for probes.
+// The daemon's pages over HTTP: /metrics for Prometheus; / for people, a page that draws /metrics
+// and /history; /runbook for readers that an alert has woken; /healthz and /readyz for probes.
 #pragma once
 
 #include <functional>
@@ -30,8 +30,8 @@ class MetricsListener {
   };
 
   // Serves on `bound` to requests that name an address, localhost or one of `hosts`; if there are
-  // no `hosts` and other machines can reach the address, to all. What `sources` use must outlive
-  // the listener. kResourceExhausted: no more file descriptors.
+  // no `hosts` and other machines can reach the address, to all. Objects that `sources` use must
+  // outlive the listener. kResourceExhausted: no more file descriptors.
   static absl::StatusOr<std::unique_ptr<MetricsListener>> Start(
       Listener bound, const std::vector<std::string>& hosts, Sources sources);
 

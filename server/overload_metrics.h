@@ -1,4 +1,4 @@
-// The metric families that say how near the daemon is to its bounds, and what it does at them.
+// The metric families about the daemon's distance from its bounds, and its refusals at them.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace opserve::server {
 
-// What is bounded. All outlives the call.
+// The resources with bounds. All outlives the call.
 struct OverloadSources {
   const Scheduler& scheduler;
   const PinnedPool& pinned;

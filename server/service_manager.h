@@ -1,4 +1,4 @@
-// systemd, where it started the daemon: what it is told about how the daemon is.
+// Reports the daemon's state to systemd, where systemd started it.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ class ServiceManager {
   // of which it hears nothing.
   explicit ServiceManager(IsAlive is_alive);
 
-  // Ends the thread; what `is_alive` needs has to live until then.
+  // Ends the thread; objects that `is_alive` uses have to live until then.
   ~ServiceManager();
   ServiceManager(const ServiceManager&) = delete;
   ServiceManager& operator=(const ServiceManager&) = delete;

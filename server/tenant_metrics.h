@@ -1,4 +1,4 @@
-// The metric families about tenants: what waits, and what they have of devices and memory.
+// The metric families about tenants: their waiting tasks, and their shares of devices and memory.
 #pragma once
 
 #include <vector>

@@ -11,7 +11,7 @@
 namespace opserve::server {
 namespace {
 
-// Functions that not every CANN has, and what the daemon does without one.
+// Functions that some versions of CANN lack, and the daemon's way to do without them.
 struct OptionalFunctions {
   bool has;
   absl::string_view subject;

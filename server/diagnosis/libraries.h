@@ -1,4 +1,4 @@
-// The ACL libraries that were loaded: which, of what version, and what they lack.
+// The loaded ACL libraries: their paths and versions, and the functions they lack.
 #pragma once
 
 #include "server/device/acl_library.h"

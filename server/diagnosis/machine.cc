@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 // Beside connections: listeners, shared memory, libraries, the device's own.
 constexpr uint64_t kOtherDescriptors = 256;
 constexpr std::array<const char*, 3> kDeviceFiles = {"davinci_manager", "devmm_svm", "hisi_hdc"};
-// What CANN's set_env.sh sets, and what changes which devices a process sees.
+// Variables of CANN's set_env.sh, and those that change the devices visible to a process.
 constexpr std::array<const char*, 8> kVariables = {
     "ASCEND_HOME_PATH",          "ASCEND_TOOLKIT_HOME",
     "ASCEND_OPP_PATH",           "ASCEND_CUSTOM_OPP_PATH",

@@ -1,4 +1,4 @@
-// The machine a daemon is to run on: what can be seen of it without loading any library.
+// The machine a daemon is to run on, as seen without loading any library.
 #pragma once
 
 #include <string>

@@ -66,7 +66,7 @@ absl::StatusOr<LaunchTimes> MeasureLaunches(const LoadedOperator& op, LaneContex
   OPSERVE_ASSIGN_OR_RETURN(const Program program, GoldenProgram(op, op.descriptor->golden.front()));
   const BoundInvocation& invocation = program.invocations[0];
   OPSERVE_ASSIGN_OR_RETURN(PlanCache::Lease lease, lane.plans.Acquire(invocation));
-  // What is in the memory does not matter: nobody looks at the result.
+  // The memory is left as it is: only times are measured, and the results are discarded.
   uint64_t bytes = 0;
   std::vector<uint64_t> offsets;
   const auto add = [&](uint64_t size) {

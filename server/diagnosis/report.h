@@ -1,4 +1,4 @@
-// What a self-test finds, as it finds it: text for people, or one JSON document.
+// The findings of a self-test, printed at once: text for people, or one JSON document.
 #pragma once
 
 #include <cstdio>
@@ -30,11 +30,11 @@ class Report {
   Report(const Report&) = delete;
   Report& operator=(const Report&) = delete;
 
-  // What follows is about `title` ("device 0").
+  // Begins the findings about `title` ("device 0").
   void Begin(absl::string_view title) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // `subject`: what was looked at ("memory"); `text`: what was found; `advice`: what to do about
-  // it, a sentence, or "".
+  // `subject`: the thing examined ("memory"); `text`: the finding; `advice`: the remedy, a
+  // sentence, or "".
   void Add(Verdict verdict, absl::string_view subject, absl::string_view text,
            absl::string_view advice = "") ABSL_LOCKS_EXCLUDED(mutex_);
   // The same for one of many subjects alike, such as operators: kText has no line for it if it is
@@ -45,7 +45,7 @@ class Report {
   void AddResult(const absl::Status& status, absl::string_view subject, absl::string_view text,
                  absl::string_view advice) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What is being done now, in case it never ends ("golden value of KlDivBackward").
+  // Names the step under way, in case it never ends ("golden value of KlDivBackward").
   void SetStep(absl::string_view step) ABSL_LOCKS_EXCLUDED(mutex_);
   std::string step() const ABSL_LOCKS_EXCLUDED(mutex_);
 

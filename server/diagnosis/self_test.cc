@@ -23,7 +23,7 @@
 namespace opserve::server {
 namespace {
 
-// Of one call: nobody waits half a minute for a report about a kernel that hangs.
+// Limit of one call: a report about a hanging kernel should not take half a minute.
 constexpr absl::Duration kLongestCall = absl::Seconds(10);
 // Opening an NPU takes seconds; a device that hangs in every call takes several times kLongestCall.
 constexpr absl::Duration kDeviceTime = absl::Minutes(3);

@@ -1,5 +1,5 @@
-// opserved --self_test: what this machine has for a daemon, tried out, with what to do about what
-// is wrong.
+// opserved --self_test: tries this machine's equipment for a daemon, and gives advice on each
+// fault.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Compression of what is sent over HTTP.
+// Compression of answers over HTTP.
 #pragma once
 
 #include <string>

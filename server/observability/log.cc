@@ -55,8 +55,8 @@ nlohmann::ordered_json Bounded(const nlohmann::ordered_json& value, size_t max_t
   return bounded;
 }
 
-// At most kMaxLineBytes of JSON. Texts may come from anywhere: what is not UTF-8 is replaced, not
-// thrown at.
+// At most kMaxLineBytes of JSON. Texts may come from anywhere: bytes that are not UTF-8 are
+// replaced, since they would make dump throw.
 std::string ToLine(LogSeverity severity, absl::string_view event,
                    const nlohmann::ordered_json& fields) {
   const nlohmann::ordered_json head = {

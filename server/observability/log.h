@@ -37,8 +37,8 @@ void LogInfo(absl::string_view event, LogFields fields = {});
 void LogWarning(absl::string_view event, LogFields fields = {});
 void LogError(absl::string_view event, LogFields fields = {});
 
-// Waits until what was logged before has been written, a second at the most. To be called before
-// the process ends.
+// Waits until all earlier lines have been written, a second at the most. To be called before the
+// process ends.
 void FlushLog();
 
 // Lines that were lost since the start.

@@ -16,7 +16,7 @@ constexpr size_t kLineOverheadBytes = 64;
 
 size_t Cost(const std::string& line) { return line.capacity() + kLineOverheadBytes; }
 
-// Waits for the reader. What cannot be written at all, to a closed descriptor, is given up.
+// Waits for the reader. Gives text up that cannot be written at all, to a closed descriptor.
 void WriteToStandardError(absl::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(STDERR_FILENO, text.data(), text.size());

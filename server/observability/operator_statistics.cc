@@ -23,7 +23,7 @@ OperatorStatistics::OperatorStatistics(size_t operators) : places_(new Place[kPl
 }
 
 void OperatorStatistics::Record(size_t op, bool is_ok, const StageClock& clock, absl::Time now) {
-  // What never came to a queue was refused, not tried.
+  // A request that never came to a queue was refused, not tried.
   if (!is_ok && clock.nanoseconds(Stage::kQueue) == 0) return;
   Place& place = places_[PlaceOfThread(kPlaces)];
   absl::MutexLock lock(&place.mutex);

@@ -17,7 +17,7 @@
 namespace opserve::server {
 
 // Thread-safe. Threads that record have places of their own, so that they do not wait for each
-// other; who asks looks at all places in turn.
+// other; a reader adds up all places in turn.
 class OperatorStatistics {
  public:
   struct Totals {

@@ -25,8 +25,8 @@ std::string Contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// What follows the program's name, which may hold anything, in /proc/self/stat: fields from the
-// third of proc(5) on.
+// The fields of /proc/self/stat from the third of proc(5) on: those after the program's name, which
+// may hold any character.
 class StatFields {
  public:
   explicit StatFields(const std::string& stat) {
@@ -64,7 +64,7 @@ std::optional<double> OpenDescriptors(const std::string& proc) {
   std::error_code error;
   const std::filesystem::directory_iterator descriptors(proc + "/self/fd", error);
   if (error) return std::nullopt;
-  // One of them is what reads the directory.
+  // One of them is the descriptor that reads the directory.
   return static_cast<double>(std::distance(begin(descriptors), end(descriptors)) - 1);
 }
 

@@ -1,5 +1,5 @@
 // The log of requests: a line for each that failed or was slow, and for samples of the others, with
-// what explains it.
+// the facts that explain it.
 //
 //   {"time":...,"level":"warning","event":"request_slow","trace_id":"4bf9...","span_id":"00f0...",
 //    "tenant":"default","operator":"KlDivBackward","program":"KlDivBackward(FLOAT [256, 1024],
@@ -32,7 +32,7 @@ struct RequestLogOptions {
   uint32_t lines_per_second = 1;           // of one tenant, on average; at least 1
 };
 
-// What only the request itself can tell.
+// Facts that only the request itself can tell.
 struct RequestDetails {
   std::string program;  // operators with their inputs' dtypes and shapes
   // Of requests that succeeded, as in the receipt.
@@ -44,7 +44,7 @@ struct RequestDetails {
 
 struct LoggedRequest {
   TraceContext trace;
-  std::optional<uint32_t> tenant;  // its id; none: nobody knows whose it was
+  std::optional<uint32_t> tenant;  // its id; none: its tenant is unknown
   absl::string_view tenant_name;
   absl::string_view op;  // empty: several, or unknown
   std::optional<int32_t> device;

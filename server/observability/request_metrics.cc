@@ -52,7 +52,7 @@ size_t RequestMetrics::OperatorIndex(int op) const {
 
 namespace {
 
-// What `slot` holds, made by `make` if it is null. Thread-safe: of several threads one makes it.
+// The value in `slot`, made by `make` if it is null. Thread-safe: of several threads one makes it.
 template <typename T, typename Make>
 T& GetOrMake(std::atomic<T*>& slot, const Make& make) {
   T* found = slot.load(std::memory_order_acquire);

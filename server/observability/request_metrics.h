@@ -1,4 +1,4 @@
-// What is counted of every request.
+// The counters of requests.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ class RequestMetrics {
   static constexpr int kUnknown = -2;
 
   struct Request {
-    std::optional<uint32_t> tenant = std::nullopt;  // its id; none: nobody knows whose it was
+    std::optional<uint32_t> tenant = std::nullopt;  // its id; none: its tenant is unknown
     int op = kUnknown;
     std::optional<int32_t> device = std::nullopt;  // none: it did not get to one
     absl::Status status = {};
@@ -85,7 +85,7 @@ class RequestMetrics {
     std::array<std::atomic<uint64_t>, kStages> deadline_misses = {};
   };
 
-  // What is counted of one tenant (or of those that share a slot).
+  // The counters of one tenant (or of those that share a slot).
   struct PerTenant {
     // Requests of one operator by device (the last: none) and code.
     using Cells = std::vector<std::array<std::atomic<uint64_t>, kCodes>>;
@@ -97,7 +97,7 @@ class RequestMetrics {
     std::array<std::atomic<uint64_t>, kReasonCount> rejections = {};
   };
 
-  // What a refusal says about itself.
+  // A refusal's own details.
   struct Refusal {
     size_t reason;  // a Reason but kNone
     int64_t pushback_ms;

@@ -15,7 +15,7 @@ inline constexpr int kStages = 8;
 inline constexpr std::array<absl::string_view, kStages> kStageNames = {
     "read", "validate", "queue", "h2d", "prepare", "execute", "d2h", "write"};
 
-// A stopwatch that is always in exactly one stage's time: what passes between two calls is booked
+// A stopwatch that is always in exactly one stage's time: the time between two calls is booked
 // once, so the stages sum to the total. Used by one thread at a time.
 class StageClock {
  public:
@@ -30,7 +30,7 @@ class StageClock {
     last_stage_ = stage;
   }
 
-  // Whose time was booked last, which is how far the request has come; before that the first.
+  // The stage booked last, which is how far the request has come; before that the first.
   Stage last_stage() const { return last_stage_; }
 
   int64_t nanoseconds(Stage stage) const { return nanoseconds_[static_cast<int>(stage)]; }

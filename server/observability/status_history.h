@@ -1,5 +1,5 @@
-// The figures that the status page draws, over the last quarter of an hour: those who open the page
-// after something has happened see it all the same.
+// The figures that the status page draws, over the last quarter of an hour: a page opened after an
+// incident shows it all the same.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // Tenants as a scrape shows them: the first have series of their own, the others share those of
-// `_other`, and calls that are nobody's are `_nobody`.
+// `_other`, and calls without a tenant are `_nobody`.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class TenantSeries {
   absl::Span<const Series> tenants() const {
     return absl::MakeConstSpan(all_).first(all_.size() - 1);
   }
-  // With calls that are nobody's.
+  // With calls without a tenant.
   absl::Span<const Series> all() const { return all_; }
 
   // Tenants that have no series of their own. Never fewer than for names that came before.
@@ -44,7 +44,7 @@ class TenantSeries {
   }
 
  private:
-  std::vector<Series> all_;  // nobody's is the last
+  std::vector<Series> all_;  // calls without a tenant come last
   size_t dropped_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// W3C Trace Context: what lets a request be found again in the logs of everything it passed.
+// W3C Trace Context: finds a request again in the logs of every program that it passed.
 #pragma once
 
 #include <cstdint>

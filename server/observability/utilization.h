@@ -59,7 +59,7 @@ class Utilization {
     absl::Duration busy;
   };
   mutable absl::Mutex mutex_;  // of the sampler and scrapes alone
-  // The first is what the window began with at the last sample.
+  // The first is the window's beginning at the last sample.
   std::deque<Point> points_ ABSL_GUARDED_BY(mutex_);
 };
 

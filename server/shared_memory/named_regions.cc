@@ -62,14 +62,14 @@ absl::Status NamedRegions::Register(uint32_t tenant, const std::string& name, co
                                     uid_t owner, const SharedMemoryLimits& limits) {
   OPSERVE_RETURN_IF_ERROR(CheckRegionName(name));
   OPSERVE_ASSIGN_OR_RETURN(const std::string object, ObjectName(spec.key));
-  // No more than this is said of what is wrong with an object: its size is its owner's affair.
+  // The only error about an object's contents: its size is its owner's affair.
   const absl::Status invalid_part = InvalidRegion(
       absl::StrCat("failed to register shared memory region '", name, "': invalid args"));
   uint64_t end = 0;
   if (spec.byte_size == 0 || __builtin_add_overflow(spec.offset, spec.byte_size, &end)) {
     return invalid_part;
   }
-  // Not waiting for the other end of what turns out to be a pipe.
+  // O_NONBLOCK: the object may be a pipe, and opening it must not wait for the other end.
   const int fd = shm_open(object.c_str(), O_RDWR | O_NONBLOCK, 0);
   absl::Cleanup close_file = [fd] {
     if (fd >= 0) close(fd);

@@ -1,11 +1,11 @@
 // Regions that clients register by the name of a POSIX shared memory object, as the Open Inference
 // Protocol has it. The client made the object, may cut it off or remove it, and the daemon opens it
 // by a name that a stranger chose. So an object is never mapped, only read and written
-// (SharedRegion::Open), and it is opened only if it belongs to the user who asks, or where that
-// user is unknown, to the daemon's own. The daemon itself makes no such objects, so none of its own
-// has a name.
+// (SharedRegion::Open), and it is opened only if it belongs to the calling user, or where that user
+// is unknown, to the daemon's own. The daemon itself makes no such objects, so none of its own has
+// a name.
 //
-// Each tenant has names of its own: what another has registered cannot be seen, used or removed.
+// Each tenant has names of its own: another tenant's regions cannot be seen, used or removed.
 #pragma once
 
 #include <sys/types.h>
@@ -41,7 +41,7 @@ class NamedRegions {
   NamedRegions(const NamedRegions&) = delete;
   NamedRegions& operator=(const NamedRegions&) = delete;
 
-  // `owner`: whose the object must be. Makes only system calls that do not wait.
+  // `owner`: the user that the object must belong to. Makes only system calls that do not wait.
   //
   // kInvalidArgument (reason "shm_invalid"): no name or key for a region, or a part that is not in
   // the object.
@@ -56,7 +56,7 @@ class NamedRegions {
   void Unregister(uint32_t tenant, const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
   void UnregisterAll(uint32_t tenant) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What the tenant has registered, by name.
+  // The regions that the tenant has registered, by name.
   std::map<std::string, Spec> List(uint32_t tenant) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // kNotFound (reason "shm_invalid").

@@ -1,4 +1,4 @@
-// What tenants have of memory that they share with the daemon, all doors together.
+// Accounts for the memory that tenants share with the daemon, through either interface.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct SharedMemoryLimits {
   uint32_t max_regions = 0;
 };
 
-// Thread-safe. Outlives what is taken.
+// Thread-safe. Outlives the charges it gives out.
 class SharedMemoryQuota {
  public:
   SharedMemoryQuota() = default;
@@ -31,7 +31,7 @@ class SharedMemoryQuota {
                                              const SharedMemoryLimits& limits)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What tenants have, without a lock.
+  // The tenants' bytes, without a lock.
   const TenantAmounts& tenant_bytes() const { return tenant_bytes_; }
   const TenantAmounts& tenant_regions() const { return tenant_regions_; }  // their number
 

@@ -18,7 +18,7 @@
 namespace opserve::server {
 namespace {
 
-// What aclnn asks of the address of a tensor's data, and CANN's kernels may touch behind it.
+// aclnn's alignment of a tensor's data, and the bytes behind it that CANN's kernels may touch.
 constexpr uint64_t kInPlaceAlignment = 32;
 constexpr uint64_t kInPlaceSlack = 32;
 
@@ -71,7 +71,7 @@ absl::Status CheckPart(const SharedRegionSpec& spec, uint64_t file_size) {
 
 absl::Status CutOff() { return Invalid("the shared memory has become smaller"); }
 
-// Calls `copy`, a system call that copies what is left after so many bytes, until all is done.
+// Calls `copy`, a system call that copies the rest after `done` bytes, until all is done.
 absl::Status CopyAll(uint64_t bytes, absl::FunctionRef<ssize_t(uint64_t done)> copy) {
   for (uint64_t done = 0; done < bytes;) {
     const ssize_t copied = copy(done);

@@ -37,14 +37,14 @@ class SharedRegion {
   using Retire =
       std::function<void(int32_t device, std::shared_ptr<const HostRegistration> registration)>;
 
-  // Takes what the region needs of a quota; given back when it is destroyed. Errors become Map's.
+  // Charges the region to a quota; given back when it is destroyed. Errors become Map's.
   using TakeCharge = absl::FunctionRef<absl::StatusOr<std::shared_ptr<void>>()>;
 
   // Maps a part of the file `fd`, which stays the caller's. `retire` outlives the region.
   // `take_charge` is called when everything has been checked, before the mapping.
   //
-  // What is accepted can neither disappear nor shrink under the mapping, or a thread that reads it
-  // would die of SIGBUS: memory of memfd_create, with its seals.
+  // Accepts only memory of memfd_create, with its seals: it can neither disappear nor shrink under
+  // the mapping, which would kill a reading thread by SIGBUS.
   //
   // kInvalidArgument (reason "shm_invalid"): `fd` is no such file, or the part is not in it.
   // kPermissionDenied (reason "forbidden"): it may not be read, or written to.

@@ -27,7 +27,7 @@ std::string RandomKey() {
 }  // namespace
 
 SharedRegions::~SharedRegions() {
-  // They give back what they take of a quota.
+  // Destroyed after the lock is released: regions give their charges back to a quota.
   absl::flat_hash_map<std::string, Connection> removed;
   absl::MutexLock lock(&mutex_);
   removed.swap(connections_);

@@ -1,8 +1,8 @@
 // The regions that clients have registered, by the connection that did so and the id it chose.
 //
 // A connection is known by a random key. A region is found only with the key of its connection, by
-// its tenant; whatever else is asked for, the answers for what exists elsewhere and for what exists
-// nowhere are the same.
+// its tenant; for any other request the answer is the same whether the region exists elsewhere or
+// nowhere.
 #pragma once
 
 #include <cstdint>

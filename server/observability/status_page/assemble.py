@@ -14,7 +14,7 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Each uses only what stands before it, but in functions. main.js is what starts.
+# Each uses only scripts before it, except inside functions. main.js starts the page.
 SCRIPTS = ("exposition", "histogram", "reading", "history", "text", "findings", "elements", "line_chart",
            "state_timeline", "bar_table", "sections", "status_page", "main")
 RUNBOOK_STYLE = ":root{color-scheme:light dark}body{max-width:60rem;margin:0 auto;padding:0 1rem 50vh;" \
