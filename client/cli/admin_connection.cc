@@ -21,7 +21,7 @@ bool IsOneSocket(const std::string& target) {
 
 std::string SocketBeside(const std::string& target) { return absl::StrCat(target, ".admin"); }
 
-// What to say instead of `target`.
+// Advice on the target to name instead of `target`.
 std::string AdminTargetHint(const std::string& target) {
   if (IsOneSocket(target)) return absl::StrCat("say ", kFlag, "=", SocketBeside(target));
   return absl::StrCat("run it on the daemon's own machine, or say ", kFlag,

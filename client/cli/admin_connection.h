@@ -32,7 +32,7 @@ struct AdminConnection {
   std::string daemon = {};  // its name, as soon as it is known
 };
 
-// `target` is what --admin-target says; if "", AdminTargetOf decides. The connection is made with
+// `target`: the value of --admin-target; if "", AdminTargetOf decides. The connection is made with
 // the first call.
 std::variant<AdminConnection, Failure> ConnectAdmin(const Session& session,
                                                     const std::string& target);

@@ -22,7 +22,7 @@ constexpr char kSafetensors[] = ".safetensors";
 constexpr size_t kNamesShown = 16;
 constexpr char kStandardInput[] = "-";
 constexpr absl::string_view kBf16Suffix = ":bf16";
-// What torch.save makes: pickled programs, which are not run.
+// Files of torch.save: pickled programs, which are not run.
 constexpr absl::string_view kTorchEndings[] = {".pt", ".pth", ".ckpt", ".pkl"};
 
 bool IsTorchFile(absl::string_view path) {

@@ -34,7 +34,7 @@ std::string ShortestText(T value, int max_digits) {
   return text;
 }
 
-// What elements are computed with: themselves, or double.
+// The type for computing with elements: their own, or double.
 template <typename T>
 using Wide = std::conditional_t<std::is_integral_v<T>, T, double>;
 

@@ -10,7 +10,7 @@
 
 namespace opserve::cli {
 
-// What the values look like as a whole.
+// Summary of all values of a tensor.
 struct ValueSummary {
   int64_t num_elements = 0;
   int64_t num_finite = 0;

@@ -7,8 +7,8 @@
 
 namespace opserve::cli {
 
-// Arrivals of a Poisson process, as those of many users who know nothing of each other; the same
-// with every run. Knows no clock. Not thread-safe.
+// Arrivals of a Poisson process, as those of many independent users; the same with every run. Knows
+// no clock. Not thread-safe.
 class ArrivalSchedule {
  public:
   // `rate` is the mean number of requests per second, above 0.

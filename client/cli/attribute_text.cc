@@ -112,7 +112,7 @@ std::optional<AttributeValue> ParseScalar(const Attribute& attribute, absl::stri
   return number;
 }
 
-// [TEXT,TEXT,...], whose elements `parse` reads.
+// [TEXT,TEXT,...], each element read by `parse`.
 template <typename T>
 std::optional<AttributeValue> ParseList(const Attribute& attribute, absl::string_view text,
                                         std::optional<T> (*parse)(const Attribute&,
@@ -156,7 +156,7 @@ std::optional<AttributeValue> ParseValue(const Attribute& attribute, absl::strin
   }
 }
 
-// `what`, with the bounds that there are.
+// `what`, followed by the attribute's bounds, if any.
 std::string Integers(const Attribute& attribute, absl::string_view what) {
   std::string integers(what);
   if (attribute.has_minimum()) absl::StrAppend(&integers, " from ", attribute.minimum());

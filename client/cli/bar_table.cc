@@ -87,7 +87,7 @@ class Layout {
     return total;
   }
 
-  // Shares out what is left of the line. All bars or none: a reader compares them.
+  // Divides the rest of the line. All bars or none: a reader compares them.
   void MakeRoomForBars(size_t room) {
     const size_t bars = std::count_if(columns_.begin(), columns_.end(),
                                       [](const BarColumn& column) { return column.has_bar; });

@@ -35,9 +35,9 @@ struct BarCell {
 };
 
 // The title and the rows, one string for each, without line breaks; no string takes more than
-// `width` columns of a terminal. What does not fit is left out: first the bars, then columns from
-// the right. An unlimited width is for programs and files: no bars. Each row has a cell for each
-// column.
+// `width` columns of a terminal. Parts that do not fit are left out: first the bars, then columns
+// from the right. An unlimited width is for programs and files: no bars. Each row has a cell for
+// each column.
 std::vector<std::string> LayOut(std::vector<BarColumn> columns,
                                 const std::vector<std::vector<BarCell>>& rows, size_t width,
                                 bool has_colors);

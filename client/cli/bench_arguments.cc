@@ -40,7 +40,7 @@ struct InputSpec {
   std::vector<int64_t> shape;
 };
 
-// What the arguments of a flag say.
+// The texts of a flag's arguments.
 struct InputTexts {
   std::vector<std::string> named = {};  // of each input, in the operator's order; empty: not named
   std::string others = {};              // of all that are not; empty: not said
@@ -149,7 +149,7 @@ std::string ReadConcurrency(const std::string& text, std::vector<uint32_t>* conc
 
 std::string ReadRate(const std::string& text, std::optional<double>* rate) {
   double number = 0;
-  // The negation also finds what is not a number.
+  // The negation also catches NaN.
   if (!absl::SimpleAtod(text, &number) || !(number > 0 && number <= kMaxRate)) {
     return absl::StrCat("\"", text, "\" is not a number of requests per second above 0 and up to ",
                         static_cast<int64_t>(kMaxRate));

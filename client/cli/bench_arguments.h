@@ -13,8 +13,8 @@
 
 namespace opserve::cli {
 
-// How requests are sent: each as a call of its own, or all in one stream, or each as a call whose
-// tensors are in shared memory.
+// Transports of requests: each a call of its own, or all in one stream, or each a call with tensors
+// in shared memory.
 enum class BenchTransport { kUnary, kStream, kSharedMemory };
 
 struct BenchArguments {
@@ -29,7 +29,7 @@ struct BenchArguments {
   absl::Duration duration = absl::Seconds(10);
 };
 
-// Readers of flags, as CLI11 wants them: nothing if the text is understood, else what is wrong.
+// Readers of flags, as CLI11 wants them: they return "" for a valid text, else the complaint.
 std::string ReadConcurrency(const std::string& text, std::vector<uint32_t>* concurrency);
 std::string ReadRate(const std::string& text, std::optional<double>* rate);
 std::string ReadTransport(const std::string& text, BenchTransport* transport);
@@ -44,7 +44,7 @@ struct BenchTensor {
 };
 std::vector<BenchTensor> TensorsOf(const std::vector<NamedInput>& inputs);
 
-// What --concurrency says, or its default.
+// The value of --concurrency, or its default.
 std::vector<uint32_t> ConcurrencyOf(const BenchArguments& arguments);
 
 // "unary", "stream", "shm"

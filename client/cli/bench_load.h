@@ -1,4 +1,4 @@
-// Load on a daemon, and what is measured under it.
+// Puts a load on a daemon, and measures it.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ struct LoadOptions {
   std::optional<double> rate = std::nullopt;
 
   absl::Duration warmup = absl::Seconds(1);     // before anything is measured
-  absl::Duration duration = absl::Seconds(10);  // of what is measured
+  absl::Duration duration = absl::Seconds(10);  // of the measurement
 };
 
 // Makes a request and waits for its outcome. Thread-safe.
@@ -65,7 +65,7 @@ struct LoadResult {
   // or the load ended early. Only with a rate.
   uint64_t unsent = 0;
 
-  // What came in the measured time, no matter when it was asked for.
+  // Answers that came in the measured time, no matter when their requests were sent.
   uint64_t answers_in_time = 0;
   uint64_t received_bytes = 0;  // tensors of those answers
 

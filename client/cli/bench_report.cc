@@ -40,7 +40,7 @@ double PerSecond(uint64_t amount, absl::Duration time) {
   return seconds > 0 ? static_cast<double>(amount) / seconds : 0;
 }
 
-// Of requests whose answers came in the measured time.
+// Of requests that were answered in the measured time.
 struct Throughput {
   double requests;
   double sent_bytes;
@@ -161,7 +161,7 @@ std::string StageTable(const BenchReport& report) {
   return FormatTable(rows);
 }
 
-// What else there is to know of a run.
+// Further facts about a run.
 std::string Remarks(const BenchRun& run) {
   std::string remarks;
   const auto add = [&](const auto&... parts) {

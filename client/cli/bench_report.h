@@ -1,4 +1,4 @@
-// What `opserve bench` found, for people and for programs.
+// The findings of `opserve bench`, for people and for programs.
 #pragma once
 
 #include <cstddef>

@@ -25,8 +25,8 @@ struct Forms {
   Request with_receipt;
 };
 
-// Requests whose tensors are in shared memory: all read the same inputs, and each that is in flight
-// has a place of its own for its result.
+// Requests with tensors in shared memory: all read the same inputs, and each one in flight has a
+// place of its own for its result.
 class SharedRequests {
  public:
   static absl::StatusOr<std::shared_ptr<SharedRequests>> Make(const BenchPlan& plan,

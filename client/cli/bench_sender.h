@@ -19,9 +19,9 @@ struct BenchPlan {
   BenchTransport transport = BenchTransport::kUnary;
 };
 
-// Sends `plan.request` with up to `concurrency` calls of what is returned at once; the request, or
-// the shared memory that has its inputs, lives as long as that. `client` is session's and outlives
-// it.
+// Returns a function that sends `plan.request`, up to `concurrency` calls at once; the request, or
+// the shared memory that has its inputs, lives as long as the function. `client` is session's and
+// outlives it.
 //
 // Errors: those of opening a stream or of sharing memory.
 absl::StatusOr<SendRequest> MakeSender(const BenchPlan& plan, uint32_t concurrency,

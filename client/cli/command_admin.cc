@@ -101,7 +101,7 @@ struct Outcome {
   nlohmann::ordered_json json;
 };
 
-// What an action has to work with.
+// The arguments of an action.
 struct AdminCall {
   AdminClient& client;
   const AdminArguments& arguments;

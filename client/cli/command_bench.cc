@@ -92,7 +92,7 @@ std::optional<Failure> RunLoads(const BenchArguments& arguments, const BenchPlan
   return std::nullopt;
 }
 
-// What is wrong with the runs as a whole, if anything is.
+// The failure of the runs as a whole, if there is one.
 std::optional<Failure> Judge(const std::vector<BenchRun>& runs, const Session& session,
                              const Client& client) {
   bool has_answers = false;

@@ -54,7 +54,7 @@ Any --tls-... implies --tls. Without --tls a token goes to Unix sockets and
 loopback addresses only. Calls that a busy or restarting daemon refuses are
 repeated a few times, within --timeout.)";
 
-// A reader of flags, as CLI11 wants them: nothing if the text is understood, else what is wrong.
+// A reader of flags, as CLI11 wants them: returns "" for a valid text, else the complaint.
 std::string ReadFormat(const std::string& text, OutputFormat* format) {
   if (text != "text" && text != "json") return absl::StrCat("\"", text, "\" is not text or json");
   *format = text == "json" ? OutputFormat::kJson : OutputFormat::kText;
@@ -90,7 +90,7 @@ const CLI::App& ChosenCommand(const CLI::App& app) {
   return *chosen;
 }
 
-// What a command is called by: "opserve", "opserve tensor renew".
+// A command's name with those of its parents: "opserve", "opserve tensor renew".
 std::string FullName(const CLI::App& command) {
   if (command.get_parent() == nullptr) return command.get_name();
   return absl::StrCat(FullName(*command.get_parent()), " ", command.get_name());
@@ -125,7 +125,7 @@ std::optional<Failure> RunHelp(const CLI::App& app, const std::vector<std::strin
   return std::nullopt;
 }
 
-// For those who type "opserve" to see what there is.
+// The commands, for users that type "opserve" alone.
 std::string CommandList(const CLI::App& app) {
   std::vector<std::vector<std::string>> rows = {{"COMMAND", ""}};
   for (const CLI::App* command : VisibleCommands(app)) {
@@ -157,7 +157,7 @@ void AddHelpCommand(CLI::App& app, Command* command) {
   });
 }
 
-// What CLI11 found wrong, in our words where these are better.
+// CLI11's complaint, in our words where these are better.
 Failure ParseFailure(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& chosen = ChosenCommand(app);
   const std::vector<std::string> commands = CommandNames(chosen);

@@ -20,7 +20,7 @@
 namespace opserve::cli {
 namespace {
 
-// Whoever waits at a prompt does not want to wait for a daemon that is far or gone.
+// A user at a prompt does not want to wait for a daemon that is far or gone.
 constexpr absl::Duration kPatience = absl::Milliseconds(300);
 
 // Values of inputs that are no files.
@@ -122,11 +122,11 @@ std::vector<std::string> BeginningWith(absl::string_view prefix,
   return candidates;
 }
 
-// What a command line says before its last word.
+// A command line up to its last word.
 struct Line {
   const CLI::App* command = nullptr;
   const CLI::App* explained = nullptr;   // the command that "help" explains
-  const CLI::Option* waiting = nullptr;  // the flag whose value is the last word
+  const CLI::Option* waiting = nullptr;  // the last word is its value
   std::vector<std::string> operands = {};
 };
 
@@ -227,7 +227,7 @@ std::vector<std::string> OperatorNames(const CompletionSource& source) {
   return names;
 }
 
-// What `text`, the value of a flag, may be meant to be.
+// Possible completions of `text`, the value of a flag.
 std::vector<std::string> FlagValues(const CLI::Option& flag, absl::string_view text,
                                     const Line& line, const CompletionSource& source) {
   if (flag.check_lname("input")) return InputArguments(text, line, source);

@@ -26,9 +26,9 @@ struct CompletionSource {
   std::function<std::vector<std::string>(size_t digits)> handles;
 };
 
-// What the last of `words` (those behind "opserve"; it may be empty) may be meant to be: flags and
+// Possible completions of the last of `words` (those behind "opserve"; it may be empty): flags and
 // commands that begin with it, a flag's choices, operators, their inputs and attributes, devices,
-// handles. Sorted; nothing where only a file or a free text is expected.
+// handles. Sorted; empty where only a file or a free text is expected.
 std::vector<std::string> Complete(const CLI::App& app, const std::vector<std::string>& words,
                                   const CompletionSource& source);
 

@@ -19,7 +19,7 @@ TlsOptions& TlsOf(Session* session) {
   return tls ? *tls : tls.emplace();
 }
 
-// Readers of flags, as CLI11 wants them: nothing if the text is understood, else what is wrong.
+// Readers of flags, as CLI11 wants them: they return "" for a valid text, else the complaint.
 
 std::string ReadTokenFile(const std::string& path, Session* session) {
   std::ifstream file(path);

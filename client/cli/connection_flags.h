@@ -1,4 +1,4 @@
-// The flags that say how the daemon is trusted and who asks.
+// The flags about trust in the daemon and the caller's credentials.
 #pragma once
 
 #include "CLI/CLI.hpp"

@@ -13,7 +13,7 @@
 namespace opserve::cli {
 namespace {
 
-// What the daemon tells beyond its message, for people.
+// The daemon's details beyond its message, for people.
 std::string DescribeDetail(const v1::ErrorDetail& detail) {
   std::vector<std::string> facts;
   if (!detail.reason().empty()) facts.push_back(absl::StrCat("reason: ", detail.reason()));

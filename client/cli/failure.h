@@ -18,7 +18,7 @@ enum class ExitCode {
 struct Failure {
   ExitCode exit_code = ExitCode::kFailed;
   absl::Status status = {};
-  std::string hint = {};    // what to do; may be empty
+  std::string hint = {};    // advice; may be empty
   std::string source = {};  // which daemon refused, where that matters; may be empty
 };
 

@@ -12,7 +12,7 @@
 
 namespace opserve::cli {
 
-// Bytes that live as long as somebody has `owner`, aligned for elements of any dtype.
+// Bytes that live as long as a copy of `owner`, aligned for elements of any dtype.
 struct OwnedBytes {
   std::shared_ptr<std::byte[]> owner = {};
   size_t size = 0;
@@ -29,7 +29,7 @@ struct OwnedBytes {
 absl::StatusOr<OwnedBytes> ReadFileBytes(const std::string& path, uint64_t offset = 0,
                                          uint64_t size = UINT64_MAX);
 
-// Of what a stream may hold that is read to its end.
+// Limit on the contents of a stream that is read to its end.
 inline constexpr uint64_t kMaxStreamBytes = uint64_t{16} << 30;
 
 // All bytes up to the stream's end.

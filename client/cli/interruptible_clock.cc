@@ -15,7 +15,7 @@
 namespace opserve::cli {
 namespace {
 
-// What the signal handler needs to know; written before it is installed.
+// Read by the signal handler; written before it is installed.
 std::atomic<int> interrupted_fd = -1;
 static_assert(std::atomic<int>::is_always_lock_free);
 

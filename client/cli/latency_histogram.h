@@ -10,7 +10,7 @@
 namespace opserve::cli {
 
 // Counts latencies in buckets: one for each nanosecond at first, then 128 for each doubling, so
-// that no bucket is wider than 1/128 of what it holds. Takes 58 KiB. Not thread-safe.
+// that no bucket is wider than 1/128 of its values. Takes 58 KiB. Not thread-safe.
 class LatencyHistogram {
  public:
   LatencyHistogram();

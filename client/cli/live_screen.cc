@@ -17,7 +17,7 @@ namespace {
 constexpr char kEnter[] = "\x1b[?1049h\x1b[?25l";  // alternate screen, no cursor
 constexpr char kLeave[] = "\x1b[?25h\x1b[?1049l";
 
-// What a signal handler needs to know; written before the handlers are installed.
+// State for the signal handlers; written before they are installed.
 struct {
   int in = -1;
   int out = -1;
@@ -30,7 +30,7 @@ void WriteAll(int fd, const char* bytes, size_t size) {
   while (size > 0) {
     const ssize_t written = write(fd, bytes, size);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;  // nobody looks
+    if (written < 0) return;  // the terminal is gone
     bytes += written;
     size -= static_cast<size_t>(written);
   }

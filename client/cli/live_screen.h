@@ -29,7 +29,7 @@ class LiveScreen {
   // As it is now; people change it. 80 x 24 if the terminal does not know.
   ScreenSize size() const;
 
-  // Replaces what is shown by `text`, whose lines fit the screen.
+  // Replaces the screen's contents by `text`; its lines must fit the screen.
   void Draw(absl::string_view text);
 
   // Waits for at most `timeout`. Nothing: no key was pressed, or the size of the screen changed

@@ -9,7 +9,7 @@ class App;
 
 namespace opserve::cli {
 
-// A page for man(1), in roff: what --help says of the program and of all its commands.
+// A page for man(1), in roff: the --help texts of the program and of all its commands.
 std::string FormatManual(const CLI::App& app);
 
 }  // namespace opserve::cli

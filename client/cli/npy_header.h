@@ -1,4 +1,4 @@
-// The header of NumPy's .npy files: a Python literal that says what the array is.
+// The header of NumPy's .npy files: a Python literal that describes the array.
 #pragma once
 
 #include <cstdint>

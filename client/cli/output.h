@@ -22,7 +22,7 @@ struct Terminal {
   size_t width = 80;             // columns of `out`
   bool err_is_terminal = false;  // may be coloured and written over
   bool out_is_terminal = false;
-  std::istream* answers = nullptr;  // of a person who reads `err`; null: there is no person
+  std::istream* answers = nullptr;  // of a person at `err`; null: there is no person
   std::istream* input = nullptr;    // bytes of another program or a file; null: there are none
 };
 

@@ -11,21 +11,21 @@
 namespace opserve::cli {
 
 // A line on standard error that is written over as a transfer or a measurement proceeds, and erased
-// at its end. Shown only if standard error is a terminal, and only of what takes more than a
+// at its end. Shown only if standard error is a terminal, and only for operations of more than a
 // second.
 class ProgressBar {
  public:
-  // `what` is what goes on ("upload"), since `start`. `terminal` outlives the bar.
+  // `what`: names the operation ("upload"), under way since `start`. `terminal` outlives the bar.
   ProgressBar(Terminal& terminal, std::string what, absl::Time start);
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // Tells that at `now` `done_bytes` of `total_bytes` are moved. Most calls write nothing: what
-  // changes faster than ten times a second, nobody reads.
+  // Tells that at `now` `done_bytes` of `total_bytes` are moved. Most calls write nothing: more
+  // than ten updates a second cannot be read.
   void Update(uint64_t done_bytes, uint64_t total_bytes, absl::Time now);
 
-  // The same for what has come to `share`, 0 to 1, of its end; `facts` are worth knowing of it.
+  // The same for an operation of which `share`, 0 to 1, is done; `facts` are shown beside it.
   void Update(double share, absl::string_view facts, absl::Time now);
 
  private:

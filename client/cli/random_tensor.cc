@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMaxAxes = 8;
 
-// A tensor of elements of type T, each what `next` gives.
+// A tensor of elements of type T, each from a call of `next`.
 template <typename T, typename Next>
 Tensor Fill(DataType dtype, const std::vector<int64_t>& shape, const Next& next) {
   size_t elements = 1;

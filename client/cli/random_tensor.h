@@ -13,7 +13,7 @@
 namespace opserve::cli {
 
 // Reads "256,1024", or "scalar" for no axis. kInvalidArgument: anything else, extents below 1, more
-// than 8 axes; the message says what was expected.
+// than 8 axes; the message tells the expected form.
 absl::StatusOr<std::vector<int64_t>> ParseShape(absl::string_view text);
 
 // Integers from `low` on, below `high`.
@@ -22,8 +22,8 @@ struct IntegerRange {
   int64_t high = 0;
 };
 
-// Reads "(0,10)". kInvalidArgument: anything else, no integer in between; the message says what was
-// expected.
+// Reads "(0,10)". kInvalidArgument: anything else, no integer in between; the message tells the
+// expected form.
 absl::StatusOr<IntegerRange> ParseIntegerRange(absl::string_view text);
 
 // Whether elements of the dtype hold all of the range, BOOL being 0 and 1. Requires: a known dtype.
@@ -31,7 +31,7 @@ bool Holds(DataType dtype, const IntegerRange& range);
 
 // A contiguous tensor of numbers from 0.25 to 1, of which no operator makes NaN, nor anything
 // infinite or subnormal that would take another time to compute with; of integers and BOOL, of 0
-// and 1. Requires: a known dtype, and a shape whose elements fit in memory.
+// and 1. Requires: a known dtype, and a shape with elements that fit in memory.
 Tensor RandomTensor(DataType dtype, const std::vector<int64_t>& shape, std::mt19937_64& random);
 
 // Likewise of integers of a range that the dtype Holds.

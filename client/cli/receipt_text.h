@@ -7,7 +7,7 @@
 
 namespace opserve::cli {
 
-// A table of the stages' times and shares, then where the call ran and what it took.
+// A table of the stages' times and shares, then the call's device and its costs.
 std::string FormatReceipt(const v1::Receipt& receipt);
 
 }  // namespace opserve::cli

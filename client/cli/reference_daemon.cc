@@ -26,7 +26,7 @@ namespace {
 constexpr absl::Duration kStartTime = absl::Seconds(20);
 constexpr absl::Duration kAttempt = absl::Milliseconds(200);
 
-// This process's environment, but for what makes the host CANN other than it is (slow, faulty).
+// This process's environment, without settings that make the host CANN slow or faulty.
 std::vector<char*> CleanEnvironment() {
   std::vector<char*> variables;
   for (char** variable = environ; *variable != nullptr; ++variable) {

@@ -50,7 +50,7 @@ absl::StatusOr<TensorList> ReadTensorList(const std::string& path) {
   return list;
 }
 
-// What the header says of one tensor.
+// The header's description of one tensor.
 struct Entry {
   DataType dtype;
   std::vector<int64_t> shape = {};

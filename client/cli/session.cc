@@ -42,7 +42,7 @@ std::string UnreachableHint(const Session& session, const absl::Status& status) 
   return kStartHint;
 }
 
-// A word about a daemon that is away, for people who would wonder why nothing happens.
+// A notice that the daemon is away, so that people know why the command waits.
 std::function<void(const absl::Status&)> WordOfWaiting(const Session& session) {
   if (!session.terminal.err_is_terminal) return {};
   return [&err = session.terminal.err, target = session.target,

@@ -1,4 +1,4 @@
-// What all commands share: the flags, the terminal and the daemon.
+// The state that all commands share: the flags, the terminal and the daemon.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace opserve::cli {
 
-// What says where the daemon is.
+// The source of the daemon's address.
 enum class TargetSource { kDefault, kEnvironment, kFlag };
 
 struct Session {
@@ -37,10 +37,10 @@ struct DefaultTarget {
 // Where the daemon listens if no flag says otherwise: Client::DefaultTarget, and its source.
 DefaultTarget FindDefaultTarget();
 
-// What $OPSERVE_TOKEN says, or nothing.
+// The value of $OPSERVE_TOKEN, or "".
 std::string DefaultToken();
 
-// What $TRACEPARENT says, or nothing: the trace that the calling script or pipeline is part of.
+// The value of $TRACEPARENT, or "": the trace that the calling script or pipeline is part of.
 std::string DefaultTraceParent();
 
 // A client of session.target; it connects with its first call.

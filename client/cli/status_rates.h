@@ -1,4 +1,4 @@
-// What two samples of the daemon's status tell together: how fast things go between them.
+// Rates of the daemon's work, from two samples of its status.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct OperatorRates {
 };
 
 struct StatusRates {
-  absl::Duration interval = absl::ZeroDuration();  // what the rates are means over
+  absl::Duration interval = absl::ZeroDuration();  // the rates are means over this time
   bool is_since_start = false;
   std::vector<double> device_requests_per_second = {};  // as status.devices()
   std::vector<TenantRates> tenants = {};                // as status.tenants()
@@ -46,7 +46,7 @@ struct StatusRates {
 };
 
 // The rates from `earlier` to `status`. With earlier == nullptr, or if the daemon was restarted
-// between them, from the daemon's start. What `earlier` does not have was zero then.
+// between them, from the daemon's start. Counters missing in `earlier` were zero then.
 StatusRates RatesOf(const v1::AdminStatus* earlier, const v1::AdminStatus& status);
 
 }  // namespace opserve::cli

@@ -21,7 +21,7 @@ struct TensorDownload {
   std::string file;    // "-": standard output
 };
 
-// Both show a progress bar, if they take long, and report what they did.
+// Both show a progress bar if they take long, and report the result.
 std::optional<Failure> RunUpload(const TensorUpload& upload, Session& session);
 std::optional<Failure> RunDownload(const TensorDownload& download, Session& session);
 

@@ -7,8 +7,8 @@
 
 namespace opserve::cli {
 
-// A reader of flags, as CLI11 wants them: nothing if `text` is a positive time such as "30s", which
-// *time then is, else what is wrong.
+// A reader of flags, as CLI11 wants them: puts a positive time such as "30s" into *time and returns
+// "", else the complaint.
 std::string ReadTime(const std::string& text, absl::Duration* time);
 
 // "2023-11-14 22:13:20 UTC"

@@ -1,4 +1,4 @@
-// What `opserve top` shows.
+// The view of `opserve top`.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace opserve::cli {
 
-// What tenants are sorted by: names upwards, all else downwards.
+// Sort keys of tenants: names upwards, all else downwards.
 enum class TopOrder { kShare, kName, kPending, kMemory };
 
 inline constexpr char kQuitKey = 'q';
@@ -19,7 +19,7 @@ inline constexpr char kQuitKey = 'q';
 // The order named "share", "name", "pending" or "memory"; nothing for any other.
 std::optional<TopOrder> TopOrderNamed(absl::string_view name);
 
-// The order whose key is pressed: the first letter of its name.
+// The order for a pressed key: the first letter of the order's name.
 std::optional<TopOrder> TopOrderOfKey(char key);
 
 struct TopOptions {
@@ -36,8 +36,8 @@ struct ScreenSize {
 
 // The daemon, its devices, its tenants and the operators that were called, with rates from
 // `earlier` to `status`; earlier == nullptr: means since the daemon's start. Each line ends with a
-// line break and none is wider than the screen. A limited height is for people who watch: it names
-// the keys, and where not all devices or tenants find room, a last line counts the others.
+// line break and none is wider than the screen. A limited height is for people at a terminal: it
+// names the keys, and if devices or tenants lack room, a last line counts them.
 std::string RenderTop(const v1::AdminStatus* earlier, const v1::AdminStatus& status,
                       ScreenSize size, const TopOptions& options);
 

@@ -1,4 +1,4 @@
-// Whether results are what a reference says: `opserve run --verify`.
+// Whether results agree with a reference: `opserve run --verify`.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ absl::StatusOr<Comparison> Compare(const Result& result, const Result& reference
 absl::StatusOr<Invocation> Widened(const v1::OperatorDescriptor& descriptor,
                                    const Invocation& invocation);
 
-// Runs `invocation`, widened, on `reference`, and compares `results` with what comes back.
+// Runs `invocation`, widened, on `reference`, and compares `results` with the response.
 absl::StatusOr<std::vector<Comparison>> Verify(const v1::OperatorDescriptor& descriptor,
                                                const Invocation& invocation,
                                                const std::vector<Result>& results,
