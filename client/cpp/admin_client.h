@@ -20,8 +20,8 @@ namespace opserve {
 class Transport;
 
 // A connection to one daemon's admin listener, made when first needed and remade after it broke.
-// Thread-safe; calls wait in the calling thread and are not repeated: who administers decides that.
-// Errors are as a Client's; kNotFound: the daemon has no such device.
+// Thread-safe; calls wait in the calling thread and are not repeated: that is the administrator's
+// decision. Errors are as a Client's; kNotFound: the daemon has no such device.
 class AdminClient {
  public:
   // `target` and errors: as for Client::Connect. Devices are those of one daemon, so there should
@@ -55,7 +55,7 @@ class AdminClient {
   absl::StatusOr<v1::ListTensorsResponse> ListTensors(const std::string& tenant,
                                                       absl::Duration timeout = kDefaultTimeout);
 
-  // What the daemon does right now: devices, tenants, memory, connections.
+  // The daemon's state right now: devices, tenants, memory, connections.
   absl::StatusOr<v1::AdminStatus> GetStatus(absl::Duration timeout = kDefaultTimeout);
 
   // Gives the status to `go_on` at once and then after each `interval` (100 ms to 1 hour), in the
@@ -70,8 +70,8 @@ class AdminClient {
   absl::Status SetLogLevel(const std::string& level, absl::Duration timeout = kDefaultTimeout);
 
   // Has the daemon read its configuration and TLS files again. After an error all is as it was.
-  // kInvalidArgument: a file is wrong. kFailedPrecondition: it changes what only a restart can.
-  // kDataLoss: it is empty, or would take all tenants away.
+  // kInvalidArgument: a file is wrong. kFailedPrecondition: it changes a setting that needs a
+  // restart. kDataLoss: it is empty, or would take all tenants away.
   absl::StatusOr<v1::ReloadResponse> Reload(absl::Duration timeout = kDefaultTimeout);
 
   // Whether there is a connection right now.

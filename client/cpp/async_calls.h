@@ -30,7 +30,7 @@ class AsyncCall {
   // Gets the response if the status is OK.
   using Done = absl::AnyInvocable<void(const absl::Status&, const grpc::ByteBuffer&) &&>;
 
-  // Takes what request->buffer holds.
+  // Takes the contents of request->buffer.
   AsyncCall(std::string method, EncodedRequest* request, absl::Time deadline, Done done);
 
   // No effect once the call has ended. Thread-safe.
@@ -51,7 +51,7 @@ class AsyncCall {
   void StartWait(absl::Duration wait, grpc::CompletionQueue* queue)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Takes the event; begins what comes next. False: nothing does, and the outcome is known.
+  // Takes the event and begins the next step. False: there is none, and the outcome is known.
   bool Advance(Transport& transport, grpc::CompletionQueue* queue) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string method_;
@@ -75,13 +75,13 @@ class AsyncCall {
 // All calls in flight and the one thread that ends them. The thread starts with the first call, so
 // that a client of blocking calls has none: it would take their events and have to hand them over.
 //
-// Thread-safe. The destructor cancels what is in flight and waits until every `done` has returned.
+// Thread-safe. The destructor cancels calls in flight and waits until every `done` has returned.
 class AsyncCalls {
  public:
   explicit AsyncCalls(Transport* transport) : transport_(*transport) {}
   ~AsyncCalls();
 
-  // Starts a call, taking what request->buffer holds, and repeats it as the transport's policy
+  // Starts a call, taking the contents of request->buffer, and repeats it as the transport's policy
   // wants; `done` runs on the polling thread once the call has ended and `borrow` is released.
   // While the client is being destroyed no call starts: `done` runs at once with kCancelled.
   std::shared_ptr<AsyncCall> Start(std::string method, EncodedRequest* request,

@@ -1,4 +1,4 @@
-// Internal: streaming calls whose caller waits for each step.
+// Internal: streaming calls with a caller that waits for each step.
 #pragma once
 
 #include <memory>
@@ -29,8 +29,8 @@ class BlockingStream {
   BlockingStream(const BlockingStream&) = delete;
   BlockingStream& operator=(const BlockingStream&) = delete;
 
-  // Sends what `message` holds and leaves it empty; waits until the peer's flow control has let it
-  // pass, not until it is sent.
+  // Sends the contents of `message` and leaves it empty; waits until the peer's flow control has
+  // let it pass, not until it is sent.
   bool Write(grpc::ByteBuffer* message, bool is_last);
 
   bool Read(grpc::ByteBuffer* message);

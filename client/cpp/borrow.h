@@ -15,7 +15,7 @@ namespace opserve {
 // Tells when gRPC has let go of the borrowed storages of a call.
 class Borrow {
  public:
-  // What a slice holds as long as it refers to borrowed bytes.
+  // A token that a slice holds as long as it refers to borrowed bytes.
   std::shared_ptr<const void> Hold();
 
   // Whether all holders are gone (or there never were any); if so, the storages may be changed.

@@ -40,7 +40,7 @@ TensorInfo ToTensorInfo(const v1::TensorSummary& summary, absl::Time now) {
   return listed;
 }
 
-// A call whose messages have no payloads.
+// A call with messages that have no payloads.
 absl::Status CallWithoutPayloads(Transport& transport, const char* method,
                                  const google::protobuf::MessageLite& request,
                                  absl::Duration timeout, google::protobuf::MessageLite* response) {
@@ -79,7 +79,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& targe
 }
 
 absl::StatusOr<Response> Client::Execute(const Request& request) {
-  // Used where it is: a copy of its buffer would hold the slices whose return Call awaits.
+  // Not copied: a copy of its buffer would hold the slices, and Call awaits their return.
   absl::StatusOr<EncodedRequest> encoded = EncodeRequest(request);
   if (!encoded.ok()) return encoded.status();
   grpc::ByteBuffer response;

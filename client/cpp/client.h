@@ -51,8 +51,8 @@ class CallHandle {
 };
 
 // A connection to one daemon, or one to each of several between which calls go round; made when
-// first needed and remade after it broke. Tensors are in the memory of one daemon: who uses
-// resident tensors connects to that one.
+// first needed and remade after it broke. Tensors are in the memory of one daemon: to use resident
+// tensors, connect to that one alone.
 //
 // Thread-safe. Blocking calls wait in the calling thread; asynchronous ones share one thread, which
 // starts with the first of them.
@@ -66,8 +66,8 @@ class CallHandle {
 // ListTensors, ListOperators and GetServerStatus repeat it themselves after kUnavailable (which a
 // broken connection gives too) and kResourceExhausted, unless the daemon says that it is of no use:
 // after the wait that the daemon asks for or, if it has no opinion, up to 50 ms, 100 ms, 200 ms and
-// so on up to 5 s, drawn at random. The timeout is that of all attempts; what cannot begin before
-// it passes is not waited for. A daemon that falls silent is noticed too
+// so on up to 5 s, drawn at random. The timeout is that of all attempts; if the next one cannot
+// begin before it passes, the call ends at once. A daemon that falls silent is noticed too
 // (ConnectOptions::keepalive). A call that has run nowhere, because the daemon is away, waits for
 // it until the timeout; so do Upload, Download and streams. ConnectOptions::retry bounds how often
 // a call, and all calls of the client together, are repeated. The error is then that of the last
@@ -85,7 +85,7 @@ class Client {
   // `target`: "unix:PATH" or "HOST:PORT" for one daemon. For several: "dns:///HOST:PORT", a daemon
   // at each address of HOST, or a list with commas and no spaces, in which each is unix:PATH, each
   // IPV4:PORT or each [IPV6]:PORT. Calls then go in turn to those daemons that are connected and
-  // whose health service says that they serve.
+  // that report themselves as serving (gRPC's health service).
   //
   // kInvalidArgument: it is none of these, or `options` cannot be met: see ConnectOptions.
   // kUnavailable: no connection within options.wait_for_ready.
@@ -108,17 +108,17 @@ class Client {
   // the calling thread.
   CallHandle ExecuteAsync(const Request& request, Callback callback);
 
-  // The same for those who would rather wait for a future.
+  // The same, with the response in a future.
   std::future<absl::StatusOr<Response>> ExecuteAsync(const Request& request);
 
-  // Opens a stream for requests that are to be pipelined. Does not wait: what is wrong with the
-  // connection or the daemon, the requests tell. They are not repeated, since their order and the
-  // place of their resident tensors are the caller's. kInvalidArgument: options.window is 0.
+  // Opens a stream for requests that are to be pipelined. Does not wait: faults of the connection
+  // or the daemon show in the requests. They are not repeated, since their order and the place of
+  // their resident tensors are the caller's. kInvalidArgument: options.window is 0.
   absl::StatusOr<std::unique_ptr<ExecuteStream>> OpenStream(const StreamOptions& options = {});
 
   // Puts a tensor into the memory of a device, where it stays for its lease, and waits until it is
   // there. Elements that are not contiguous are copied first; others are sent from where they are,
-  // and who keeps them is as in Tensor. Nothing remains of an upload that does not end well; it is
+  // and kept alive as Tensor describes. Nothing remains of an upload that does not end well; it is
   // not repeated.
   //
   // kInvalidArgument: a view that does not fit its storage, or the daemon's refusal. kDataLoss: it

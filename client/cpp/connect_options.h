@@ -10,9 +10,9 @@
 
 namespace opserve {
 
-// Whom a connection trusts and as whom it introduces itself. Files are in PEM form. They are read
-// again every few seconds, so that certificates can be renewed while the client lives; certificate
-// and key must then be replaced together, for example by renaming a link to their directory.
+// The authorities a connection trusts, and its own certificate. Files are in PEM form. They are
+// reread every few seconds, so that certificates can be renewed while the client lives; certificate
+// and key must then be replaced together, as by renaming a link to their directory.
 struct TlsOptions {
   // Certificates of the authorities that may have signed the daemon's. Empty: the system's.
   std::string ca_file = {};
@@ -31,8 +31,8 @@ struct TlsOptions {
 //
 // A call that has certainly run nowhere, since no connection could be made or the daemon drains,
 // waits for the daemon instead, until its timeout: that counts neither as an attempt nor against
-// the budget. So the restart of a daemon costs time only. What no restart mends (TLS on one side
-// alone, a certificate, a server of another kind, a host without an address) fails at once.
+// the budget. So the restart of a daemon costs time only. Faults that no restart mends (TLS on one
+// side alone, a certificate, a server of another kind, a host without an address) fail at once.
 struct RetryOptions {
   // Attempts of one call, the first included, at least 1: 1 means never to repeat, nor to wait for
   // a daemon that is away.
@@ -42,28 +42,28 @@ struct RetryOptions {
   bool waits_for_daemon = true;
 
   // Told when a call begins to wait, and why, from the thread that makes the call (of ExecuteAsync:
-  // the client's). Must not block. Nothing: nobody is told.
+  // the client's). Must not block. Nothing: calls wait without notice.
   std::function<void(const absl::Status& cause)> waiting = {};
 
-  // What the calls of a client may repeat together, so that it does not multiply an overload. A
-  // repetition takes 1 from the budget, a success gives 0.1 back, up to this, from which it starts;
-  // while less than half is left, nothing is repeated. A call that no daemon answered, since its
-  // connection broke or there was none, is repeated once for nothing: that is no overload. At least
-  // 0.
+  // The repetitions that all calls of a client may make together, so that it does not multiply an
+  // overload. A repetition takes 1 from the budget, a success gives 0.1 back, up to this, from
+  // which it starts; while less than half is left, nothing is repeated. A call that no daemon
+  // answered, since its connection broke or there was none, is repeated once for nothing: that is
+  // no overload. At least 0.
   double budget = 10;
 };
 
 // How a client notices that a daemon is gone without a word, as when its machine lost power or a
-// link was cut: nothing else tells it, and calls would wait until their deadlines. Once it has
-// noticed, they fail with kUnavailable, and what may be repeated goes to another daemon. The
-// defaults together are less than the default timeout of a call, so that there is time for that.
+// link was cut: nothing else tells it, and calls would wait until their deadlines. Then they fail
+// with kUnavailable, and calls that may be repeated go to another daemon. The defaults together are
+// less than the default timeout of a call, so that there is time for that.
 struct KeepaliveOptions {
   // How long nothing may come from a daemon that has calls of this client before it is asked
   // whether it is there. At least 1 ms; infinite: never asked.
   absl::Duration time = absl::Seconds(10);
 
-  // How long it has to answer, and what was sent to it to arrive; then the connection counts as
-  // broken. At least 1 ms.
+  // The daemon's time to answer, and that of sent bytes to arrive; after it the connection counts
+  // as broken. At least 1 ms.
   absl::Duration timeout = absl::Seconds(10);
 };
 
@@ -83,8 +83,8 @@ struct ConnectOptions {
 
   KeepaliveOptions keepalive = {};
 
-  // Gives the W3C traceparent of what the calling thread is about, to be sent with a call, so that
-  // the daemon's log and receipts name its trace; an empty text, or one of other characters than a
+  // Gives the W3C traceparent of the calling thread's work, to be sent with a call, so that the
+  // daemon's log and receipts name its trace; an empty text, or one of other characters than a
   // traceparent has, is not sent. Called from the thread that starts the call, and again for each
   // repetition, which of ExecuteAsync comes from the client's thread. Nothing: no traces.
   std::function<std::string()> traceparent = {};

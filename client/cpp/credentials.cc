@@ -37,7 +37,7 @@ using PrivateKey = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY, EVP_PKEY_free>>;
 // OpenSSL would ask at the terminal.
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
-// "" if the text has certificates and nothing broken among them, else what is wrong with it.
+// "" if the text has certificates and nothing broken among them, else the fault.
 std::string ProblemOfCertificates(BIO* text) {
   int count = 0;
   ERR_clear_error();

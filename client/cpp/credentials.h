@@ -10,7 +10,7 @@
 
 namespace opserve {
 
-// What a channel to `target` needs for options.tls.
+// The credentials that a channel to `target` needs for options.tls.
 //
 // kInvalidArgument: a file cannot be read or lacks its counterpart; the daemons have no name that
 // their certificates could be checked for; or options.token is not one, or would cross a network in

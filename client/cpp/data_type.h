@@ -35,7 +35,7 @@ size_t DataTypeBytes(DataType dtype);
 
 // IEEE binary16, as bits.
 struct Float16 {
-  // Rounds to nearest, ties to even; what is too large becomes infinite.
+  // Rounds to nearest, ties to even; values that are too large become infinite.
   static Float16 FromFloat(float value);
   float ToFloat() const;
 
@@ -44,7 +44,7 @@ struct Float16 {
 
 // The upper half of an IEEE binary32, as bits.
 struct Bf16 {
-  // Rounds to nearest, ties to even; what is too large becomes infinite.
+  // Rounds to nearest, ties to even; values that are too large become infinite.
   static Bf16 FromFloat(float value);
   float ToFloat() const;
 

@@ -28,8 +28,8 @@ absl::Status Damaged(absl::string_view what) {
 // The elements that have arrived, in one block.
 class ArrivingTensor {
  public:
-  // Takes the first message, which says what will come.
-  // kInternal: it does not. kResourceExhausted: there is no memory for it.
+  // Takes the first message, which announces the tensor. kInternal: it does not.
+  // kResourceExhausted: there is no memory for it.
   absl::Status Begin(const grpc::ByteBuffer& first) {
     v1::DownloadResponse message;
     OPSERVE_RETURN_IF_ERROR(DecodeMessage(first, &message));

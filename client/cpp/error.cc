@@ -16,7 +16,7 @@ constexpr absl::string_view kPushbackUrl = "opserve/retry-pushback-ms";
 
 constexpr char kPushbackTrailer[] = "grpc-retry-pushback-ms";
 
-// Puts what `details` tells into `status`, where ErrorDetailOf finds it.
+// Puts the error detail in `details` into `status`, where ErrorDetailOf finds it.
 void AddDetail(const v1::StatusDetails& details, absl::Status* status) {
   v1::ErrorDetail detail;
   for (const google::protobuf::Any& any : details.details()) {

@@ -22,8 +22,8 @@ namespace opserve {
 class StreamCall;
 
 struct StreamOptions {
-  // Requests in progress at once, at least 1: what the stream may hold of them and their answers.
-  // The daemon has a window of its own, and reads no further while that is full.
+  // The most requests in progress at once, at least 1: it bounds the stream's memory for them and
+  // their answers. The daemon has a window of its own, and reads no further while that is full.
   uint32_t window = 64;
 
   // From OpenStream on. When it is over the stream ends, whatever is in progress.
@@ -43,13 +43,13 @@ class ExecuteStream {
   // For Client::OpenStream.
   explicit ExecuteStream(std::unique_ptr<StreamCall> call);
 
-  // Cancels what is in progress and waits until all callbacks have returned. Not to be called from
+  // Cancels requests in progress and waits until all callbacks have returned. Not to be called from
   // a callback, nor while a method runs.
   ~ExecuteStream();
 
   // Runs a program; waits only while the window is full. `callback` is called exactly once, from
   // the stream's thread in the order in which requests end, and holds up the others while it runs.
-  // What cannot be sent is reported before Execute returns, from the calling thread:
+  // If the request cannot be sent, it is called before Execute returns, from the calling thread:
   //
   // kInvalidArgument      as from Client::Execute
   // kFailedPrecondition   after Finish
@@ -57,10 +57,10 @@ class ExecuteStream {
   //                       cannot wait; a callback always finds room for one request
   // of the stream         it has ended
   //
-  // Who keeps the tensors: see Tensor; the call has ended when the callback runs.
+  // Tensors have to be kept as Tensor says; the call has ended when the callback runs.
   void Execute(const Request& request, Callback callback);
 
-  // The same for those who would rather wait for a future.
+  // The same, with the response in a future.
   std::future<absl::StatusOr<Response>> Execute(const Request& request);
 
   // Takes no more requests, waits for all answers and their callbacks, and gives the stream's

@@ -261,7 +261,7 @@ absl::StatusOr<Result> DecodeShared(const v1::Result& result) {
                 absl::MakeConstSpan(&kept->bytes, 1), kept);
 }
 
-// The response of `header`, whose payloads are those of `message`.
+// The response of `header`, with the payloads of `message`.
 absl::StatusOr<Response> DecodeResults(
     const v1::ExecuteResponse& header,
     const std::shared_ptr<const codec::PayloadMessage>& message) {

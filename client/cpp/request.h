@@ -1,4 +1,4 @@
-// What a call asks for and what it gives: plain structures, to be filled in by name.
+// A call's request and response: plain structures, to be filled in by name.
 #pragma once
 
 #include <cstdint>
@@ -59,8 +59,8 @@ struct OutputDataType {
 struct Invocation {
   std::string operator_name = {};
   std::vector<NamedInput> inputs = {};             // in any order; optional ones may be left out
-  std::vector<NamedAttribute> attributes = {};     // what is left out has its default
-  std::vector<OutputDataType> output_dtypes = {};  // what is left out has its default
+  std::vector<NamedAttribute> attributes = {};     // those left out have their defaults
+  std::vector<OutputDataType> output_dtypes = {};  // those left out have their defaults
   // Of the masked outputs, those to compute; each that is named here or above is, and if any is,
   // the others are left out. None named: all are computed.
   std::vector<std::string> masked_outputs = {};

@@ -19,7 +19,7 @@ namespace opserve {
 //
 // A value type.
 struct ResidentTensor {
-  std::string handle = {};  // opaque bytes; who knows them may use the tensor, within the tenant
+  std::string handle = {};  // opaque bytes; they alone give access to the tensor, within the tenant
   DataType dtype = v1::DATA_TYPE_UNSPECIFIED;
   std::vector<int64_t> shape = {};
   absl::Time lease_end = absl::InfinitePast();  // as of the upload

@@ -19,7 +19,7 @@
 namespace opserve {
 namespace {
 
-// What a device may touch behind a tensor, so that one at the very end is used in place, too.
+// Bytes that a device may touch behind a tensor; so a tensor at the very end is used in place.
 constexpr size_t kSlackBytes = 32;
 
 // A file in memory of whole pages that cannot change its size any more. The caller closes it.

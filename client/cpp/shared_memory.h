@@ -47,14 +47,14 @@ struct SharedRegionOptions {
 // Memory that both sides have. Thread-safe; its bytes are the caller's to protect.
 class SharedRegion {
  public:
-  // Unregisters the region; calls in progress keep what they use of it. Results that are in it stay
-  // readable as long as they live.
+  // Unregisters the region; calls in progress keep the parts that they use. Results that are in it
+  // stay readable as long as they live.
   ~SharedRegion();
   SharedRegion(const SharedRegion&) = delete;
   SharedRegion& operator=(const SharedRegion&) = delete;
 
-  // Begins a page; zeros at first. A call that was cancelled, or whose deadline passed, may write
-  // its results here until it has left the device.
+  // Begins on a page boundary; zeros at first. A call that was cancelled, or has passed its
+  // deadline, may write its results here until it has left the device.
   absl::Span<std::byte> bytes() const;
 
   // `size` bytes from `offset` on, for tensors. Whether they are in the region is checked by the
@@ -104,7 +104,7 @@ class SharedMemory {
   absl::StatusOr<std::unique_ptr<SharedRegion>> CreateRegion(
       size_t bytes, const SharedRegionOptions& options = {});
 
-  // What the daemon knows of this connection.
+  // The regions of this connection that the daemon knows.
   absl::StatusOr<std::vector<RegionStatus>> ListRegions();
 
  private:

@@ -15,7 +15,7 @@ namespace opserve {
 // Thread-safe.
 class SharedMemoryConnection {
  public:
-  // `path`: of the daemon's socket for calls. kUnavailable: nobody answers beside it.
+  // `path`: of the daemon's socket for calls. kUnavailable: no daemon answers beside it.
   static absl::StatusOr<std::shared_ptr<SharedMemoryConnection>> Open(
       const std::string& path, const SharedMemoryOptions& options);
   ~SharedMemoryConnection();

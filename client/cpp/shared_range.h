@@ -18,8 +18,8 @@ struct SharedRange {
   uint64_t size = 0;    // in bytes
 };
 
-// An input whose storage is shared memory. Its region must be there until the call has ended, and
-// the elements must not change until then: the daemon, or a device, reads them where they are.
+// An input stored in shared memory. Its region must be there until the call has ended, and the
+// elements must not change until then: the daemon, or a device, reads them where they are.
 struct SharedTensor {
   DataType dtype = v1::DATA_TYPE_UNSPECIFIED;
   std::vector<int64_t> shape = {};

@@ -6,7 +6,7 @@
 #include "grpcpp/version_info.h"
 
 // gRPC lets its users set options of the sockets it makes (ChannelArguments::SetSocketMutator), but
-// installs no header that says what a mutator is. This is how these versions have it.
+// installs no header that defines a mutator. These versions have this definition.
 #if GRPC_CPP_VERSION_MAJOR == 1 && GRPC_CPP_VERSION_MINOR >= 44 && GRPC_CPP_VERSION_MINOR <= 51
 
 struct grpc_mutate_socket_info;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kExecuteStream[] = "/opserve.v1.OperatorService/ExecuteStream";
 
-// What the queue's events are about; their numbers are gRPC's tags.
+// The kinds of events in the queue; their numbers are gRPC's tags.
 enum class Event : intptr_t { kWritten = 1, kAnswered, kStatus };
 
 void* Tag(Event event) { return reinterpret_cast<void*>(event); }
@@ -188,7 +188,7 @@ void StreamCall::HandleStatus() {
     unsent.swap(unsent_);
     unanswered.swap(outstanding_);
   }
-  // All that refers to the requests' bytes, but for what gRPC needs to finish a write.
+  // Drops all references to the requests' bytes, except for gRPC's own in an unfinished write.
   call_ = nullptr;
   context = nullptr;
   unsent.clear();

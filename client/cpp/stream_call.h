@@ -25,12 +25,12 @@
 
 namespace opserve {
 
-// Whoever finds nothing being written writes next; the thread sees the end of each write, reads
-// answers and runs callbacks. Thread-safe.
+// A thread that finds no write in progress writes next; the stream's own thread sees the end of
+// each write, reads answers and runs callbacks. Thread-safe.
 //
 // Invariants, whenever mutex_ is free:
-//   (1) in_flight_ counts the requests in outstanding_, those in ended_ and the one whose callback
-//       runs; it is at most window_, or one more while that callback has started another
+//   (1) in_flight_ counts the requests in outstanding_, those in ended_ and the one in its
+//       callback; it is at most window_, or one more while that callback has started another
 //   (2) at most one write is with gRPC: is_writing_
 //   (3) stage_ only advances; no write begins after kOpen, and no request enters in kEnded
 class StreamCall {
@@ -69,11 +69,11 @@ class StreamCall {
   // Takes the request in, waiting for room; an error if it is refused, and `done` not called.
   absl::Status Enter(uint64_t id, EncodedRequest* request, Done* done) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Writes what is next, unless something is being written or there is nothing.
+  // Begins the next write, unless one is in progress or there is none to make.
   void Write() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What Write is to do: send *message or, if it is left invalid, close the sending side. False:
-  // nothing.
+  // The next write: send *message or, if it is left invalid, close the sending side. False: there
+  // is nothing to write.
   bool TakeNextWrite(grpc::ByteBuffer* message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Steps of the thread.
@@ -84,7 +84,7 @@ class StreamCall {
   void HandleLastAnswer() ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleStatus() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Calls back for ended requests in their order, up to one whose bytes gRPC still holds.
+  // Calls back for ended requests in their order, up to one with bytes that gRPC still holds.
   void CallBack() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Breaks the call off for an answer that the protocol does not allow.
@@ -93,8 +93,8 @@ class StreamCall {
   bool IsFull() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return in_flight_ >= window_ && !is_finishing_ && stage_ != Stage::kEnded;
   }
-  // What those wait for who found it full: waking them for each answer would cost more than the
-  // answer, and half a window keeps the daemon busy meanwhile.
+  // Threads that found the window full await this: waking them for each answer would cost more than
+  // the answer, and half a window keeps the daemon busy meanwhile.
   bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return in_flight_ <= window_ / 2 || is_finishing_ || stage_ == Stage::kEnded;
   }

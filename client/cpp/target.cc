@@ -37,7 +37,7 @@ std::optional<absl::string_view> HostOf(absl::string_view text) {
   return text.substr(0, colon);
 }
 
-// What is wrong with a text that is no target at all: the usual slips, with the target that was
+// The error for a text that is no target at all: names the usual slips, with the target that was
 // probably meant.
 absl::Status NoTarget(absl::string_view text) {
   constexpr absl::string_view kScheme = "://";

@@ -21,7 +21,7 @@ struct Target {
   // Of one daemon's Unix socket; empty: it is something else.
   std::string socket_path = {};
 
-  // What the daemon is called in requests, if gRPC cannot tell it from the target.
+  // The daemon's name in requests, if gRPC cannot tell it from the target.
   std::string authority = {};
 };
 

@@ -32,7 +32,7 @@ struct Result::State {
   std::shared_ptr<const void> owner;
   size_t num_bytes = 0;
 
-  std::once_flag gather_once;  // guards what follows
+  std::once_flag gather_once;  // guards the members below
   std::unique_ptr<std::byte[]> gathered;
   absl::Span<const std::byte> block;
 

@@ -20,12 +20,12 @@ namespace opserve {
 // A tensor to send: a view (dtype, shape, strides and offset in elements) of a storage, which is
 // memory of this process. Never copies a large storage; the bytes are read while the call runs.
 //
-// Who keeps the storage alive and unchanged until the call has ended (the blocking call has
-// returned, the callback runs): the caller if it is borrowed, gRPC itself if the tensor has an
-// owner. A call that ends early (deadline, cancellation) is reported only when gRPC has let go of
-// borrowed bytes. If the peer has stopped reading its connection in the middle of a message, calls
-// on it end only when it reads on or the connection breaks: gRPC does not abandon a write that it
-// has begun.
+// The storage must stay alive and unchanged until the call has ended (the blocking call has
+// returned, the callback runs): the caller sees to that if it is borrowed, gRPC itself if the
+// tensor has an owner. A call that ends early (deadline, cancellation) is reported only when gRPC
+// has let go of borrowed bytes. If the peer has stopped reading its connection in the middle of a
+// message, calls on it end only when it reads on or the connection breaks: gRPC does not abandon a
+// write that it has begun.
 //
 // A value type; copies share the storage. Whether view and storage fit is checked by the daemon,
 // and before an upload here.
@@ -40,7 +40,7 @@ class Tensor {
   // Contiguous, row-major, owns its elements.
   template <Element T>
   static Tensor Owning(std::vector<int64_t> shape, std::vector<T> elements) {
-    if constexpr (std::is_same_v<T, bool>) {  // whose vector has no elements to point to
+    if constexpr (std::is_same_v<T, bool>) {  // vector<bool> has no elements to point to
       const std::vector<uint8_t> bytes(elements.begin(), elements.end());
       Tensor tensor = Owning<uint8_t>(std::move(shape), bytes);
       tensor.dtype_ = kBool;
@@ -90,12 +90,12 @@ struct OutputOf {
 
 // A tensor that came back: contiguous, row-major. That of a call refers to the memory in which gRPC
 // received the response, shared by all results of that response and freed with the last of them;
-// one in shared memory refers to the region's memory, and shows what is written there later.
+// one in shared memory refers to the region's memory, and shows later writes to it.
 //
 // A value type; copies share the bytes. Thread-safe.
 class Result {
  public:
-  // A result of `shape` whose bytes are `pieces` in order, kept valid by `owner`.
+  // A result of `shape` with the bytes of `pieces` in order, kept valid by `owner`.
   Result(OutputOf source, DataType dtype, std::vector<int64_t> shape,
          absl::Span<const absl::string_view> pieces, std::shared_ptr<const void> owner);
 
@@ -116,7 +116,7 @@ class Result {
     return absl::MakeConstSpan(reinterpret_cast<const T*>(bytes().data()), num_elements());
   }
 
-  // Copies the elements to `destination`, whose size is num_bytes(), without the detour of bytes().
+  // Copies the elements to `destination`, of num_bytes() bytes, without the detour of bytes().
   // kInvalidArgument: another size; nothing is written.
   absl::Status CopyTo(absl::Span<std::byte> destination) const;
 

@@ -14,7 +14,7 @@ namespace opserve {
 using TransferProgress = std::function<void(uint64_t done_bytes, uint64_t total_bytes)>;
 
 // Bytes of a chunk of an upload. Over a Unix socket the rate is the same from 256 KiB to 8 MiB:
-// below, what each message costs shows; above, chunks fall out of the caches between checksum and
+// below, the cost of each message shows; above, chunks fall out of the caches between checksum and
 // socket, and they pile up in the daemon's memory. 1 MiB is far from both ends.
 inline constexpr uint64_t kDefaultChunkBytes = 1 << 20;
 

@@ -40,7 +40,7 @@ int Milliseconds(absl::Duration duration) {
   return static_cast<int>(std::min<int64_t>(absl::ToInt64Milliseconds(duration), INT_MAX));
 }
 
-// The timeout is also TCP's for what was sent and not acknowledged.
+// The timeout is also TCP's limit for bytes that were sent and not acknowledged.
 void SetKeepalive(const KeepaliveOptions& options, grpc::ChannelArguments* arguments) {
   arguments->SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.time));
   arguments->SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(options.timeout));
@@ -72,7 +72,7 @@ grpc::ChannelArguments ArgumentsFor(const Target& target, const ConnectOptions& 
   return arguments;
 }
 
-// gRPC fails calls whose metadata have characters that HTTP/2 does not allow.
+// gRPC fails calls that have metadata with characters that HTTP/2 does not allow.
 void AddTraceParent(const std::string& text, grpc::ClientContext* context) {
   constexpr char kCharacters[] = "0123456789abcdef-";
   if (text.empty() || text.find_first_not_of(kCharacters) != std::string::npos) return;
@@ -189,7 +189,7 @@ absl::Status Transport::Call(const std::string& method, grpc::ByteBuffer* reques
     }
     const auto wait = attempts.WaitAfter(deadline - absl::Now(), &status);
     if (!wait) break;
-    // Nothing comes; but gRPC gets this thread to end what it still writes.
+    // No event comes; but gRPC uses this thread to finish its writes.
     queue.AsyncNext(&tag, &ok, DeadlineAfter(*wait));
   }
   request->Clear();

@@ -69,8 +69,8 @@ class Transport {
   std::unique_ptr<grpc::ClientContext> NewStreamContext(absl::Time deadline);
 
   // Makes a call, as often as the retry policy wants within `timeout`; the calling thread itself
-  // waits for gRPC's events. Takes what `request` holds, which all attempts share. Returns only
-  // once `borrow`, if given, is released.
+  // waits for gRPC's events. Takes the contents of `request`, which all attempts share. Returns
+  // only once `borrow`, if given, is released.
   absl::Status Call(const std::string& method, grpc::ByteBuffer* request, absl::Duration timeout,
                     grpc::ByteBuffer* response, const Borrow* borrow = nullptr);
 

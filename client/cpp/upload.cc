@@ -18,7 +18,7 @@ namespace opserve {
 namespace {
 
 constexpr char kUpload[] = "/opserve.v1.TensorService/Upload";
-// What a gRPC message can have, less what surrounds a chunk.
+// The limit of a gRPC message, less the parts around a chunk.
 constexpr uint64_t kMaxChunkBytes = std::numeric_limits<uint32_t>::max() - (64 << 10);
 
 void FillHeader(const Tensor& tensor, const UploadOptions& options, v1::UploadHeader* header) {
