@@ -5,7 +5,7 @@
     with opserve.Client() as client:
         gradient = client.kl_div_backward(g, x, t, reduction="batchmean")
 
-opserve.torch has differentiable functions whose backward pass runs there.
+opserve.torch has differentiable functions with a backward pass that runs there.
 """
 
 from opserve._data_type import DataType

@@ -17,7 +17,7 @@ def encode(kind: Optional[str], value: object) -> Any:
     """The message AttributeValue of an attribute of this kind (OperatorInfo.attributes).
 
     None: the kind is not known, and told from the value. TypeError: it is no such value; the
-    message says what was expected.
+    message tells the expected kind.
     """
     message = _wire.AttributeValue()
     _ENCODERS[kind or _kind_of(value)](message, value)

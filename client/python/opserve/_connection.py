@@ -1,4 +1,4 @@
-"""What the clients have in common: options, requests as messages, answers as values."""
+"""Shared by the clients: options, requests as messages, answers as values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from opserve.resident import ResidentTensor
 from opserve.shared_memory import SharedMemoryConnection, SharedRegion
 
 DEFAULT_TIMEOUT = 30.0
-# Below, what each message costs shows; above, chunks fall out of the caches.
+# Below, the cost of each message shows; above, chunks fall out of the caches.
 DEFAULT_CHUNK_BYTES = 1 << 20
 
 OnReceipt = Callable[[Any], None]
@@ -88,7 +88,7 @@ class Options:
         return tuple(metadata)
 
     def explain(self, error: errors.OpserveError, timeout: Optional[float]) -> None:
-        """Says in an error of a call which daemon it concerns, and what helps."""
+        """Adds to an error of a call the daemon it concerns, and the remedy."""
         _reachability.explain(error, self.target, self.tls is not None, timeout)
 
 
@@ -224,7 +224,7 @@ class Upload:
             message = _wire.UploadRequest()
 
     def read(self, answer: bytes) -> ResidentTensor:
-        """What the daemon made of it."""
+        """The tensor that the daemon made of it."""
         response = _wire.UploadResponse.FromString(answer)
         return ResidentTensor(
             response.handle,
@@ -245,7 +245,7 @@ class Download:
         self._arrived = 0
 
     def add(self, message: bytes) -> None:
-        """Takes the next message. DataLossError: a chunk is not what was sent."""
+        """Takes the next message. DataLossError: a chunk differs from the one sent."""
         try:
             response, chunks = _frame.split(message, _wire.DownloadResponse)
         except _frame.FrameError as error:

@@ -36,7 +36,7 @@ _get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 def view_of(tensor: Any) -> TensorView:
-    """What an object with `__dlpack__` shows.
+    """The view that an object with `__dlpack__` offers.
 
     The capsule is not consumed: it keeps the memory as long as the view lives, and gives it
     back itself. TypeError: its elements have no such type on the wire. ValueError: they are

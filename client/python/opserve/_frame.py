@@ -1,4 +1,4 @@
-"""Messages whose tensor bytes stay out of protobuf.
+"""Messages that keep tensor bytes out of protobuf.
 
 The protocol puts tensor bytes into a bytes field of number 15 at the top level, written last
 (`payloads`, or `data` of chunks). protobuf would copy them when they are set, when the
@@ -32,7 +32,7 @@ def join(header: Any, payloads: Iterable[Buffer]) -> bytes:
 
 
 def split(message: bytes, kind: Any) -> tuple[Any, Sequence[memoryview]]:
-    """What `message` holds beside its payloads, as `kind`, and views of its payloads.
+    """`message` without its payloads, as `kind`, and views of its payloads.
 
     FrameError: it is not such a message.
     """

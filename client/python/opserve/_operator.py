@@ -1,4 +1,4 @@
-"""What the generated methods of operators have in common."""
+"""Shared by the generated methods of operators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Scalar = Union[bool, int, float, "np.generic"]
 
 @dataclasses.dataclass(frozen=True)
 class Parameters:
-    """What every operator's method takes beside inputs and attributes.
+    """Parameters of every operator's method beside inputs and attributes.
 
     Attributes:
         out: a writable, contiguous tensor of the result's shape and dtype: the result is
@@ -58,7 +58,7 @@ class OperatorInfo:
 
     Attributes:
         inputs: dtypes accepted, by input, as numpy names them.
-        attributes: what each is: "int", "bool", "float", "text", "dtype", "scalar", or a list:
+        attributes: the kind of each: "int", "bool", "float", "text", "dtype", "scalar", or a list:
             "ints", "bools", "floats".
         lists: inputs that are lists of tensors.
     """

@@ -17,7 +17,7 @@ from opserve._views import TensorView
 
 @dataclasses.dataclass(frozen=True)
 class Destination:
-    """Where a result is to be written: a tensor of the caller's, and what it shows."""
+    """Where a result is to be written: a tensor of the caller's, and its view."""
 
     out: Any
     view: TensorView
@@ -25,7 +25,7 @@ class Destination:
 
 @dataclasses.dataclass(frozen=True)
 class Wishes:
-    """What is wanted of the outputs of one invocation.
+    """The caller's wishes for the outputs of one invocation.
 
     Attributes:
         requests: named to the daemon, with the dtype, if it is not to be the default.
@@ -130,7 +130,7 @@ def computed(info: OperatorInfo, requests: Mapping[str, object]) -> list[str]:
 
 
 def arrange(info: OperatorInfo, give: Callable[[str, bool], Any]) -> Any:
-    """What a call of the operator gives: one output as it is, several as a named tuple.
+    """The result of an operator's call: one output as it is, several as a named tuple.
 
     `give` has the value of an output: its name, and whether it is a list.
     """

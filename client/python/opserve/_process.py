@@ -64,7 +64,7 @@ def _after_fork_in_child() -> None:
     global _is_forked
     if _is_connected:
         _is_forked = True
-        gc.freeze()  # the collector would free what calls of the parent have left
+        gc.freeze()  # the collector would free objects left by calls of the parent
     for watched in list(_watched):
         watched._after_fork_in_child()
 

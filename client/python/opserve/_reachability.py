@@ -1,4 +1,4 @@
-"""Errors of connections: whether the call may have run, and what the caller can do."""
+"""Errors of connections: whether the call may have run, and the caller's remedies."""
 
 from __future__ import annotations
 

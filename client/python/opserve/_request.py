@@ -32,7 +32,7 @@ PRIORITIES = {"low": 1, "normal": 2, "high": 3}
 
 
 class Request:
-    """A program with what is wanted of it, ready to be sent; reads answers to it."""
+    """A program with the results wanted, ready to be sent; reads answers to it."""
 
     def __init__(
         self,
@@ -59,8 +59,8 @@ class Request:
             idempotency_key=idempotency_key,
         )
         self.payloads: Sequence[Buffer] = ()
-        self._keep: object = None  # whose memory the payloads are
-        # What names an input that is given when the program runs, by its number.
+        self._keep: object = None  # owns the payloads' memory
+        # Messages that name an input given when the program runs, by its number.
         self.inputs: list[list[Any]] = [[] for _ in program.inputs]
         self.replaced: list[list[Any]] = [[] for _ in program.inputs]
         # Whether running it twice is not the same as running it once.
@@ -191,7 +191,7 @@ class Request:
             if results is not None and self._stays(results[position], message):
                 continue
             if not program.invocations:
-                continue  # the daemon says what is wrong
+                continue  # the daemon names the mistake
             invocation = program.invocations[number]
             if not output and invocation.info is not None:
                 output = invocation.info.output

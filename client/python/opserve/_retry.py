@@ -52,7 +52,7 @@ class Retry:
     Attributes:
         max_attempts: of one call, the first included; 1 means never to repeat, nor to wait for
             a daemon that is away.
-        budget: what the calls of a client may repeat together, so that it does not multiply an
+        budget: repetitions of all calls of a client together, so that it does not multiply an
             overload. A repetition takes 1 from it, a success gives 0.1 back, up to this, from
             which it starts; while less than half is left, nothing is repeated. A call that was
             lost with its connection is repeated once for nothing: that is no overload.
@@ -134,7 +134,7 @@ class RetryPolicy:
         if error.retry_after is not None:
             if math.isinf(error.retry_after):
                 return None
-            # Those who were refused together are not to come back together.
+            # Callers refused together should not come back together.
             return error.retry_after * (1 + self._uniform() / 4)
         return self._backoff(attempts - 1, _LONGEST_BACKOFF)
 
@@ -153,8 +153,8 @@ class RetryPolicy:
 class Attempts:
     """The attempts of one call, until its deadline. Waits for nothing itself.
 
-    A loop makes an attempt with time_left(), and ends with succeed(), or sleeps for what
-    wait_after() gives and begins again.
+    A loop makes an attempt with time_left(), and ends with succeed(), or sleeps for the
+    time of wait_after() and begins again.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class Attempts:
     ) -> None:
         """
         Args:
-            explain: says in an error which daemon it concerns, and what helps.
+            explain: adds to an error the daemon it concerns, and the remedy.
         """
         self._policy = policy
         self._deadline = time.monotonic() + timeout

@@ -1,4 +1,4 @@
-"""Shared memory for results whose place the caller has not chosen.
+"""Shared memory for results without a place chosen by the caller.
 
 Each result has a region of its own, which is used again after the result has gone.
 """
@@ -29,7 +29,7 @@ class SharedResults:
         self._create_region = create_region
         self._lock = threading.Lock()
         self._free: list[SharedRegion] = []  # the oldest first; guarded by _lock
-        # Regions whose result has gone. It is filled when results are freed, which can be at any
+        # Regions of freed results. It is filled when results are freed, which can be at any
         # time, under any lock: so without one.
         self._returned: collections.deque[SharedRegion] = collections.deque()
         _process.watch(self)

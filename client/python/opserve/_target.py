@@ -18,7 +18,7 @@ _INT_MAX = 2**31 - 1  # as a time: never
 
 @dataclasses.dataclass(frozen=True)
 class Tls:
-    """Whom a connection trusts and as whom it introduces itself; files in PEM form.
+    """The authorities a connection trusts, and its own certificate; files in PEM form.
 
     They are read when the client is made: one for which certificates were renewed is to be
     made anew.
@@ -50,13 +50,13 @@ class Tls:
 class Keepalive:
     """How a client notices that a daemon is gone without a word (lost power, a cut link).
 
-    Once it has noticed, calls fail with UnavailableError, and what may be repeated goes to another
+    Then calls fail with UnavailableError, and calls that may be repeated go to another
     daemon. The defaults together are less than the default timeout of a call.
 
     Attributes:
         time: seconds for which nothing may come from a daemon that has calls of this client
             before it is asked whether it is there; math.inf: never asked.
-        timeout: seconds it has to answer, and what was sent to it to arrive; then the connection
+        timeout: seconds it has to answer, and sent bytes to arrive; then the connection
             counts as broken.
     """
 
@@ -90,7 +90,7 @@ class Target:
         is_balanced: whether there may be several.
         is_local: whether nothing of a connection leaves this machine.
         socket_path: of one daemon's Unix socket, or None.
-        authority: what the daemon is called if gRPC cannot tell it from the URI.
+        authority: the daemon's name if gRPC cannot tell it from the URI.
     """
 
     uri: str

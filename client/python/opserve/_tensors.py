@@ -1,6 +1,7 @@
 """Tensors of the caller: numpy arrays, torch tensors, whatever speaks DLPack, and numbers.
 
-None of these libraries but numpy is imported here: who passes a torch tensor has imported it.
+None of these libraries but numpy is imported here: a caller with a torch tensor has
+imported torch already.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Maker = Callable[[DataType, "tuple[int, ...]", memoryview], Any]
 
 @runtime_checkable
 class SupportsDLPack(Protocol):
-    """What torch.Tensor, jax.Array and others are to this package."""
+    """The interface of torch.Tensor, jax.Array and others that this package uses."""
 
     def __dlpack__(self, *, stream: Any = None) -> Any: ...
 
@@ -47,7 +48,7 @@ def view_of(
     like: Optional[DataType] = None,
     accepted: Collection[DataType] = tuple(DataType),
 ) -> TensorView:
-    """What `tensor` shows, without a copy where the wire can say how its elements lie.
+    """A view of `tensor`, without a copy where the wire can say how its elements lie.
 
     Copied are numpy arrays that lie backwards, in another byte order, or at distances that are
     no multiple of an element, and numbers. TypeError, ValueError: it is nothing that can be sent.
@@ -100,7 +101,7 @@ def make_numpy(dtype: DataType, shape: tuple[int, ...], data: memoryview) -> Any
 
 
 def destination_view(tensor: object) -> TensorView:
-    """What a result can be written to.
+    """A view that a result can be written to.
 
     TypeError: it is no tensor. ValueError: it is read-only or not contiguous.
     """

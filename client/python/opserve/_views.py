@@ -62,7 +62,7 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def memory(address: int, size: int) -> memoryview:
-    """`size` bytes at `address`, writable; whoever owns them is to be kept by the caller."""
+    """`size` bytes at `address`, writable; the caller keeps their owner alive."""
     if size == 0:
         return memoryview(b"")
     return memoryview((ctypes.c_char * size).from_address(address)).cast("B")

@@ -74,14 +74,14 @@ class Client(_connection.ClientBase, Operators[Any]):
                 HOST), or a list of unix:PATH, IPV4:PORT or [IPV6]:PORT with commas. None:
                 OPSERVE_TARGET, else the Unix socket on which `opserved` serves this user.
             tls: None: not encrypted.
-            token: says who the caller is; without TLS it goes only to Unix sockets and loopback
+            token: identifies the caller; without TLS it goes only to Unix sockets and loopback
                 addresses.
             timeout: of calls that are given none, in seconds.
             retry: how often calls are repeated.
             keepalive: when a silent daemon counts as gone.
             on_receipt: called with the receipt of each call, in the thread that made it; asks
                 for one in each call.
-            traceparent: gives the W3C traceparent of what the calling thread is about, which is
+            traceparent: gives the W3C traceparent of the calling thread's work, which is
                 sent with each call, so that the daemon's log and receipts name its trace; None
                 or "": none.
 
@@ -305,7 +305,7 @@ class Client(_connection.ClientBase, Operators[Any]):
         return list(_wire.ListOperatorsResponse.FromString(answer).operators)
 
     def server_status(self, *, timeout: Optional[float] = None) -> Any:
-        """What the daemon is and how its devices do: a GetServerStatusResponse message."""
+        """The daemon's version and devices: a GetServerStatusResponse message."""
         message = _wire.GetServerStatusRequest().SerializeToString()
         answer = self._call(_wire.GET_SERVER_STATUS, message, timeout)
         return _wire.GetServerStatusResponse.FromString(answer)
@@ -376,9 +376,9 @@ class Client(_connection.ClientBase, Operators[Any]):
 
 
 def _with_typed_errors(call: Callable[[], T]) -> T:
-    """Makes a call, whose errors it gives as OpserveError.
+    """Makes a call, and turns its errors into OpserveError.
 
-    What is raised refers to nothing of gRPC, not even as its context: errors may be kept longer
+    The error refers to nothing of gRPC, not even as its context: errors may be kept longer
     than the calls they came from.
     """
     try:

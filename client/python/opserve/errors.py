@@ -1,7 +1,7 @@
-"""What a call raises when it fails.
+"""The errors that calls raise.
 
 Every error of a call is an OpserveError. Its class follows the gRPC status code; its
-attributes carry what the daemon said for programs (ErrorDetail in
+attributes carry the daemon's details for programs (ErrorDetail in
 `grpc-status-details-bin`). Mistakes that are found before anything is sent (a dtype that no
 operator has, a tensor that is not in the CPU's memory) are TypeError or ValueError.
 """
@@ -193,7 +193,7 @@ def from_rpc_error(error: Any) -> OpserveError:
     if _PUSHBACK_TRAILER in trailers:
         try:
             retry_after = _seconds(int(trailers[_PUSHBACK_TRAILER]))
-        except ValueError:  # gRPC's rule: what is not a number means "never"
+        except ValueError:  # gRPC's rule: anything but a number means "never"
             retry_after = _seconds(-1)
     if detail is None and error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
         sizes = _TOO_LARGE.search(error.details() or "")

@@ -18,15 +18,15 @@ Send = Callable[[bytes, bool, Optional[float]], bytes]
 
 
 class PreparedProgram:
-    """A program whose message is made: a call gives it inputs and runs it.
+    """A program with its message already made: a call gives it inputs and runs it.
 
         program = opserve.Program()
         x = program.input("float32", (64, 10))
         step = client.prepare(program, [program.keep(program.tanh(x))])
         [activations] = step(batch).results
 
-    Tensors that the program has beside its inputs are sent with what they held when it was
-    prepared. Thread-safe.
+    Tensors that the program has beside its inputs are sent with their contents at the time
+    of prepare(). Thread-safe.
     """
 
     def __init__(self, program: Program, request: Request, send: Send) -> None:

@@ -91,7 +91,7 @@ Input = Union[TensorView, ResidentTensor, OutputOf, InputOf, Literal, View]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Keep:
-    """A result that stays on the device: what comes back is a ResidentTensor."""
+    """A result that stays on the device: the response has a ResidentTensor."""
 
     output: OutputOf
     lease: float = 0
@@ -138,8 +138,8 @@ class Program(Operators[Any]):
         program.log_softmax_backward(gradient, log_q)
         [logits_gradient] = client.execute(program).results
 
-    What an invocation gives never leaves the device unless it is asked for as a result. A
-    program can be run any number of times: tensors are sent with what they hold then. Results
+    The outputs of an invocation never leave the device unless asked for as results. A
+    program can be run any number of times: tensors are sent with their contents then. Results
     are of the kind of the first tensor. Not thread-safe while it is built.
     """
 
@@ -323,7 +323,7 @@ class Program(Operators[Any]):
 
 
 def _begins_with_number(value: Any) -> bool:
-    """Whether an input is a number, or a list whose first element is one."""
+    """Whether an input is a number, or a list that begins with one."""
     while isinstance(value, (list, tuple)) and value:
         value = value[0]
     return _tensors.are_numbers(value)
@@ -350,11 +350,11 @@ def _encode_attribute(
 
 @dataclasses.dataclass(frozen=True)
 class Response:
-    """What a program gave.
+    """The results of a program.
 
     Attributes:
         results: in the order asked for; of the kind of the program's first tensor, or `out`.
-        receipt: what the call cost and where it ran (Receipt of operator_service.proto), if
+        receipt: the call's costs and device (Receipt of operator_service.proto), if
             it was asked for.
         outputs: unless results were chosen, those of the last invocation as a call of its
             operator gives them: one as it is, several as a named tuple, in which those that

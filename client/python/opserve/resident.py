@@ -20,7 +20,7 @@ class ResidentTensor:
     Immutable; may be pickled and used by other processes of the same tenant.
 
     Attributes:
-        handle: opaque; who knows it may use the tensor, within the tenant.
+        handle: opaque; it alone gives access to the tensor, within the tenant.
         shape: of the tensor, which is contiguous.
         lease_end: as of the upload.
         device: where it is.

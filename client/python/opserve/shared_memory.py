@@ -9,9 +9,9 @@ Arrays of a region are ordinary numpy arrays (torch.from_numpy makes tensors of 
 the client that made the region notice that an input, or `out`, lies in it: the device uses it
 where it is, or copies it once if it cannot map host memory.
 
-The daemon must allow it (--enable_shm). Who writes to what a call uses while it runs may get a
-wrong result; a call that was cancelled, or whose deadline passed, may write its results until
-it has left the device.
+The daemon must allow it (--enable_shm). A client that writes to memory while a call uses it
+may get a wrong result; a call that was cancelled, or has passed its deadline, may write its
+results until it has left the device.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from opserve import _dtypes, _process, _wire, errors
 from opserve._views import TensorView
 
 _MOST_ANSWER_BYTES = 64 << 10
-# What a device may touch behind a tensor, and where tensors should begin to be used in place.
+# Bytes a device may touch behind a tensor, and the alignment for use in place.
 _SLACK = 32
 _ALIGNMENT = 64
 # linux/fcntl.h
@@ -105,7 +105,7 @@ class SharedMemoryConnection:
             pass
 
     def list_regions(self) -> list[Any]:
-        """What the daemon knows of this connection: SharedRegionStatus messages."""
+        """The regions of this connection that the daemon knows: SharedRegionStatus messages."""
         request = _wire.SharedMemoryRequest()
         request.list_regions.SetInParent()
         return list(self._call(request).regions)
@@ -205,7 +205,7 @@ class SharedRegion:
         return self._finalizer.alive and not self._connection.is_over()
 
     def close(self) -> None:
-        """Unregisters it; calls in progress keep what they use of it."""
+        """Unregisters it; calls in progress keep the parts that they use."""
         self._finalizer()
 
     def __enter__(self) -> SharedRegion:

@@ -137,7 +137,7 @@ class ExecuteStream(Operators["Future[Any]"]):
             raise self._error
 
     def cancel(self) -> None:
-        """Ends it at once; what is in progress gets CancelledError."""
+        """Ends it at once; requests in progress get CancelledError."""
         if _process.is_forked():
             return
         self._call.cancel()

@@ -3,7 +3,7 @@
 usage: generate_operators.py [--target TARGET] [--check]
 
 Run it against a daemon after an operator was added or changed. --check writes nothing and
-exits with 1 if the file is not what it would write.
+exits with 1 if the file is out of date.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from opserve import AsyncClient, Client, ExecuteStream, Program  # noqa: E402
 
 TARGET = HERE.parent / "opserve" / "_operators.py"
 WIDTH = 88
-# What attributes are, by AttributeDescriptor.Type: as OperatorInfo names it, and in Python.
+# Kinds of attributes, by AttributeDescriptor.Type: OperatorInfo's name, and Python's type.
 KINDS = {
     1: ("int", "int"),
     2: ("bool", "bool"),
@@ -81,7 +81,7 @@ def snake(name: str) -> str:
 
 
 def method_name(operator) -> str:
-    """SystemExit: those who have the operators as methods have another one of this name."""
+    """SystemExit: a class with the operators as methods has another one of this name."""
     name = snake(operator.name)
     if keyword.iskeyword(name):
         return f"{name}_"
@@ -116,7 +116,7 @@ def fill_paragraph(text: str, indent: str) -> str:
 
 
 def argument_names(operator) -> dict:
-    """What the method calls each input and attribute."""
+    """The method's names for inputs and attributes."""
     taken = {"client", "timeout", "outputs"}
     return {
         entry.name: f"{entry.name}_"
@@ -164,7 +164,7 @@ def scalar(value) -> str:
 
 
 def default(attribute) -> str:
-    """What the method has for an attribute that is left out; "None" leaves it to the daemon."""
+    """The method's default for an attribute; "None" leaves it to the daemon."""
     kind = attribute.default_value.WhichOneof("value")
     if kind is None:
         return "None"
@@ -243,7 +243,7 @@ def masked(operator) -> list:
 
 
 def parameters(operator) -> dict:
-    """What the method takes beside the operator's own arguments: types by name.
+    """The method's parameters beside the operator's own arguments: types by name.
 
     An argument that is called `out` or `dtype` has the name for itself.
     """

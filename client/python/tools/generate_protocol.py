@@ -1,10 +1,10 @@
-"""Writes what the package carries of the wire protocol (proto/): opserve/protocol.binpb, and
+"""Writes the package's part of the wire protocol (proto/): opserve/protocol.binpb, and
 opserve/_data_type.py, its element types, from the rows of proto/dtypes/table.inc.
 
 usage: generate_protocol.py [--check]
 
 Run it after a change of proto/. Needs protoc. --check writes nothing and exits with 1
-if a file is not what it would write.
+if a file is out of date.
 """
 
 import pathlib
@@ -58,7 +58,7 @@ NUMPY: dict[DataType, np.dtype[Any]] = {
 
 
 def compile_protocol() -> bytes:
-    """All of opserve.v1 and what it imports, as a serialised FileDescriptorSet."""
+    """All of opserve.v1 and its imports, as a serialised FileDescriptorSet."""
     files = sorted(
         str(path.relative_to(PROTO)) for path in PROTO.glob("opserve/v1/*.proto")
     )
