@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Writes proto/API.md from the comments of proto/opserve/v1: usage reference.py [--check].
 
---check writes nothing, and fails if the page is not what the protos say now.
+--check writes nothing, and fails if the page is out of date.
 """
 
 import pathlib
@@ -20,7 +20,7 @@ METHOD, FIELD, NESTED, NESTED_ENUM, VALUE = 2, 2, 3, 4, 2
 HEAD = """# Protocol reference
 
 Made by `proto/reference.py` from the comments in `proto/opserve/v1`: change those, not this. gRPC's health and reflection services
-and the Open Inference Protocol are served beside it. What operators there are, and what they take, is data (`ListOperators`): see
+and the Open Inference Protocol are served beside it. The operators and their arguments are data (`ListOperators`): see
 `ops/OPERATORS.md`.
 """
 

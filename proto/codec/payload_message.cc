@@ -101,7 +101,7 @@ class SliceCursor {
   std::string* const header_;
 };
 
-// Copies the value of a field whose tag has been copied. A group is copied tag by tag by the
+// Copies the value of a field; its tag has been copied already. A group is copied tag by tag by the
 // caller.
 bool CopyValue(SliceCursor& cursor, WireFormatLite::WireType type, std::string* header) {
   uint64_t value = 0;
@@ -186,20 +186,20 @@ struct MessageSizes {
     }
     if (place.wrapper_field != 0) wrapper = PrefixBytes(place.wrapper_field, inner);
   }
-  size_t header;             // without what wraps it
-  size_t payload_bytes = 0;  // without what precedes each
+  size_t header;             // without the wrapper's tag and length
+  size_t payload_bytes = 0;  // without the tag and length of each
   size_t inner = 0;          // the message itself
-  size_t wrapper = 0;        // what precedes it
+  size_t wrapper = 0;        // its tag and length, which precede the message
 };
 
-// Writes what comes before the first payload; returns where it ends.
+// Writes the part before the first payload; returns its end.
 uint8_t* WriteHeader(const google::protobuf::MessageLite& header, const MessageSizes& sizes,
                      const PayloadPlace& place, uint8_t* to) {
   if (place.wrapper_field != 0) to = WritePrefix(place.wrapper_field, sizes.inner, to);
   return header.SerializeWithCachedSizesToArray(to);
 }
 
-// Nobody else has the slice yet.
+// The slice was just made, and has no other owner yet.
 uint8_t* Writable(const grpc::Slice& slice) { return const_cast<uint8_t*>(slice.begin()); }
 
 grpc::ByteBuffer BuildMerged(const google::protobuf::MessageLite& header, const MessageSizes& sizes,

@@ -1,4 +1,4 @@
-// Messages whose tensor bytes stay out of protobuf.
+// Messages that keep tensor bytes out of protobuf.
 //
 // A payload message is an ordinary protobuf message with one top-level `repeated bytes` field, the
 // payloads: kPayloadsField in the messages of opserve.v1. Everything else, the header, is small and
@@ -44,8 +44,8 @@ struct Payload {
 // lives, also after a move.
 class PayloadMessage {
  public:
-  // Takes `buffer` apart. Accepts exactly what the stock parser of the full message would accept,
-  // as far as framing goes: the header is parsed by ParseHeader.
+  // Takes `buffer` apart. Accepts the same framing as the stock parser of the full message: the
+  // header is parsed by ParseHeader.
   //
   // kInvalidArgument: a truncated or malformed field; more than `max_payloads` payloads.
   // kInternal: gRPC could not give its slices.
@@ -85,7 +85,7 @@ inline bool IsMerged(size_t header_bytes, size_t payloads, size_t payload_bytes)
          header_bytes + payloads * kMaxPrefixBytes + payload_bytes <= kLargest;
 }
 
-// Serialises `header` (whose payloads field must be empty) followed by `payloads`. These are not
+// Serialises `header` (its payloads field must be empty) followed by `payloads`. These are not
 // copied, unless the message is small (IsMerged): the buffer refers to their slices.
 grpc::ByteBuffer BuildPayloadMessage(const google::protobuf::MessageLite& header,
                                      absl::Span<const grpc::Slice> payloads,

@@ -28,8 +28,8 @@ struct TensorSpec {
 // "[2,3]".
 std::string ShapeText(absl::Span<const int64_t> shape);
 
-// kInvalidArgument, saying what is wrong, unless `shape` has at most kMaxRank extents, none
-// negative, and its elements of `dtype` take less than 2^63 bytes even if extents of 0 were 1.
+// kInvalidArgument, with the fault, unless `shape` has at most kMaxRank extents, none negative, and
+// its elements of `dtype` take less than 2^63 bytes even if extents of 0 were 1.
 absl::Status CheckShape(Dtype dtype, absl::Span<const int64_t> shape);
 
 // Elements in a shape that CheckShape accepts. 1 for a 0-d shape.
