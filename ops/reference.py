@@ -2,7 +2,7 @@
 """Writes ops/OPERATORS.md from the catalogue: usage reference.py [--check] BUILD_DIRECTORY.
 
 Asks an opserved of that build for its catalogue, as any client does. --check writes nothing, and fails if
-the page is not what the catalogue says now.
+the page is out of date.
 """
 
 import json
@@ -44,7 +44,7 @@ def dtypes(part):
 
 
 def input_types(part):
-    """Its dtypes, and what is special about it."""
+    """Its dtypes and its special properties."""
     notes = [word for word in ("optional", "list", "in_place") if part.get(word)]
     return ", ".join([dtypes(part), *(note.replace("_", " ") for note in notes)])
 

@@ -1,4 +1,4 @@
-// Attributes of a call: from what the caller wrote to values in the descriptor's order, and back.
+// Attributes of a call: from the caller's form to values in the descriptor's order, and back.
 #pragma once
 
 #include "absl/container/inlined_vector.h"

@@ -1,4 +1,4 @@
-// Descriptors as they travel: what ListOperators answers.
+// Descriptors in their wire form, the answer of ListOperators.
 #pragma once
 
 #include "ops/catalog/operator_descriptor.h"

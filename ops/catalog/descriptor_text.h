@@ -11,8 +11,8 @@
 
 namespace opserve::catalog {
 
-// Reads the JSON of one Operator. kInvalidArgument: what is wrong, with the operator's name and the
-// argument or rule.
+// Reads the JSON of one Operator. kInvalidArgument: the message has the fault, the operator's name
+// and the argument or rule.
 absl::StatusOr<OperatorDescriptor> ReadDescriptor(absl::string_view json);
 
 }  // namespace opserve::catalog

@@ -24,10 +24,10 @@ using DtypeRule = bool (*)(Judge& judge, absl::Span<const Expression> arguments,
 using NumberRule = bool (*)(Judge& judge, absl::Span<const Expression> arguments, int64_t* result);
 using CheckRule = bool (*)(Judge& judge, absl::Span<const Expression> arguments);
 
-// The alternative tells what a rule gives.
+// The alternative tells the kind of a rule's result.
 using RuleFunction = std::variant<std::monostate, ShapeRule, DtypeRule, NumberRule, CheckRule>;
 
-// A rule whose names are resolved.
+// A rule with resolved names.
 struct Expression {
   enum class Kind { kNothing, kCall, kInput, kOutput, kAttribute, kNumber, kDtype };
 
@@ -43,10 +43,10 @@ struct Expression {
 
 struct OperatorDescriptor;
 
-// Reads `text`, whose names are arguments of `descriptor` (complete but for its rules), numbers,
-// dtypes and functions. T: what it must give, ShapeRule and so on; a shape may also be the name of
-// a tensor, a number that of an attribute, a dtype its name. kInvalidArgument: what is wrong, with
-// the text.
+// Reads `text`; its names are arguments of `descriptor` (complete but for its rules), numbers,
+// dtypes and functions. T: the kind of result, ShapeRule and so on; a shape may also be the name of
+// a tensor, a number that of an attribute, a dtype its name. kInvalidArgument: the message has the
+// fault and the text.
 template <typename T>
 absl::StatusOr<Expression> ParseRule(absl::string_view text, const OperatorDescriptor& descriptor);
 

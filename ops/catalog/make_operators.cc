@@ -1,4 +1,4 @@
-// Part of the build: reads the descriptions and writes what is compiled of them.
+// Part of the build: reads the descriptions and writes the sources made from them.
 //
 // usage: make_operators OUTPUT_DIRECTORY DESCRIPTION...
 //

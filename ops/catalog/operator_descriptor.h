@@ -1,4 +1,4 @@
-// What an operator is, to everything generic: the daemon, the command line, bindings of other
+// Describes an operator to all generic code: the daemon, the command line, bindings of other
 // languages, documentation and the host CANN's stage one read descriptors and know no operator by
 // name. A descriptor is made from a description (description.proto) by descriptor_text.h.
 #pragma once
@@ -37,7 +37,7 @@ struct AttributeDescriptor {
   AttributeType type = AttributeType::kInt64;
   AttributeValue default_value;     // std::monostate: it is required, or left out if optional
   bool is_optional = false;         // a null pointer stands for one that is left out
-  std::vector<Name> names;          // integers: what may be said instead of the number
+  std::vector<Name> names;          // integers: names allowed instead of the number
   std::vector<std::string> texts;   // texts: the values there are; empty: any
   std::vector<aclDataType> dtypes;  // dtypes: the values there are; empty: any
   std::optional<double> minimum, maximum;  // numbers, also those of lists; inclusive
@@ -49,7 +49,7 @@ struct OutputDescriptor {
   std::string name;  // "out"
   std::string vendor;
   std::string documentation;
-  std::vector<aclDataType> dtypes;  // what a caller may ask for; empty: nothing
+  std::vector<aclDataType> dtypes;  // dtypes a caller may ask for; empty: none
   bool is_optional = false;         // may be null
   bool is_list = false;
   bool is_unwritten = false;    // the function may leave it as it is: the daemon clears it first
@@ -82,8 +82,8 @@ enum class ArgumentKind {
   kUint64,
 };
 
-// What an argument of stage one is, in the order of the declaration. One that is written in place
-// is an input and an output; the mask is none of the three.
+// The role of an argument of stage one, in the order of the declaration. One that is written in
+// place is an input and an output; the mask is none of the three.
 struct ArgumentDescriptor {
   ArgumentKind kind = ArgumentKind::kTensor;
   std::string vendor;
@@ -91,7 +91,7 @@ struct ArgumentDescriptor {
   bool is_mask() const { return !input && !output && !attribute; }
 };
 
-// A small call of the operator and what it gives: a device must get it right before it serves.
+// A small call of the operator and its result: a device must get it right before it serves.
 struct GoldenCase {
   struct Tensor {
     Spec spec;
@@ -120,7 +120,7 @@ struct OperatorDescriptor {
   Expression work;                        // without a function: the largest tensor's elements
   std::vector<GoldenCase> golden;         // at least one
   bool is_custom = false;                 // in libcust_opapi.so
-  // What stage one does otherwise than for most operators, see description.proto.
+  // Ways in which stage one differs from that of most operators, see description.proto.
   bool empty_first = false;
   std::optional<size_t> idle_if_empty;  // an input
   bool bf16_promotes = false;

@@ -52,14 +52,14 @@ bool PromoteScalar(Judge& judge, Arguments arguments, aclDataType* result) {
   return true;
 }
 
-// float_of(x): FLOAT for what has no fractions.
+// float_of(x): FLOAT for dtypes without fractions.
 bool FloatOf(Judge& judge, Arguments arguments, aclDataType* result) {
   if (!judge.DtypeOf(arguments[0], result)) return false;
   *result = LiftToKind(*result, DtypeKind::kFloating);
   return true;
 }
 
-// sum_of(x): INT64 for what has no fractions.
+// sum_of(x): INT64 for dtypes without fractions.
 bool SumOf(Judge& judge, Arguments arguments, aclDataType* result) {
   if (!judge.DtypeOf(arguments[0], result)) return false;
   if (!IsFloating(*result)) *result = ACL_INT64;
@@ -89,7 +89,7 @@ bool LikeOr(Judge& judge, Arguments arguments, aclDataType* result) {
   return judge.DtypeOf(arguments[judge.IsAbsent(arguments[0]) ? 1 : 0], result);
 }
 
-// attr(dtype): what the attribute says; the dtype of a further argument if it is left out.
+// attr(dtype): the attribute's dtype; if it is left out, that of a further argument.
 bool AttributeDtype(Judge& judge, Arguments arguments, aclDataType* result) {
   const AttributeValue& value = judge.ValueOf(arguments[0]);
   if (const auto* dtype = std::get_if<aclDataType>(&value)) {

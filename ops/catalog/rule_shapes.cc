@@ -417,7 +417,7 @@ bool Split(Judge& judge, Arguments arguments, Shape* result) {
   return true;
 }
 
-// split_equal(a, size, dim): pieces of `size`, the last one of what is left.
+// split_equal(a, size, dim): pieces of `size`, the last one takes the rest.
 bool SplitEqual(Judge& judge, Arguments arguments, Shape* result) {
   int64_t size = 0;
   int64_t dim = 0;

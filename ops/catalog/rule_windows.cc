@@ -1,4 +1,4 @@
-// Rules that give the shape of what windows slide over.
+// Rules for the shapes of tensors that windows slide over.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -85,7 +85,7 @@ bool Conv(Judge& judge, Arguments arguments, Shape* result) {
     return judge.Fail(arguments[1], absl::StrCat("rank ", weight.size(), " of shape ",
                                                  ShapeText(weight), "; it must be ", input.size()));
   }
-  // Far above what memory holds, and products of two of them fit int64.
+  // Far more than fits in memory, and products of two of them fit int64.
   constexpr int64_t kMostExtent = int64_t{1} << 40;
   constexpr int64_t kMostNumber = int64_t{1} << 20;
   for (size_t i = 0; i < 2; ++i) {
@@ -120,7 +120,7 @@ bool Conv(Judge& judge, Arguments arguments, Shape* result) {
                                                  groups, " groups takes ", channels));
   }
   *result = {input[0], transposed != 0 ? weight[1] * groups : weight[0]};
-  // Of the wider images with their padding and what windows reach beyond.
+  // Of the wider images, with their padding and the room windows need beyond it.
   Shape padded = {input[0], std::max(input[1], (*result)[1])};
   for (size_t i = 0; i < axes; ++i) {
     const int64_t taps = lists[2][i] * (weight[2 + i] - 1) + 1;

@@ -1,5 +1,5 @@
 // The judge of calls: evaluates an operator's rules on a call's metadata. The daemon makes precise
-// errors of what it finds, the host CANN's stage one its status and text.
+// errors of its findings, the host CANN's stage one its status and text.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct CallSpec {
   }
 };
 
-// What a call gives: the specs of all wanted outputs' tensors, laid out as CallSpec's inputs.
+// The results of a call: the specs of all wanted outputs' tensors, laid out as CallSpec's inputs.
 struct Results {
   absl::InlinedVector<Spec, 2> tensors;
   absl::InlinedVector<uint32_t, 2> ends;
@@ -67,7 +67,7 @@ class Judge {
   // * n * k, windows outputs times taps. INT64_MAX if it is more. Requires `results` of Infer.
   int64_t CountWork(const Results& results);
 
-  // What Check, Infer or CheckForDaemon found when it returned false.
+  // The fault found by Check, Infer or CheckForDaemon when it returned false.
   const Problem& problem() const { return problem_; }
 
   // For rule functions.

@@ -1,4 +1,4 @@
-// What calls are made of, to rules: dtypes by their ACL numbers, shapes, values of attributes.
+// The parts of calls, as rules see them: dtypes by their ACL numbers, shapes, values of attributes.
 // Nothing here knows protobuf, as the host CANN's stage one reads it too.
 #pragma once
 
