@@ -9,9 +9,9 @@ namespace opserve::server {
 std::vector<prometheus::MetricFamily> CollectConnectionMetrics(const ConnectionLedger& ledger,
                                                                const HealthService& health) {
   MetricFamilyBuilder floods("opserve_flooding_connections_total",
-                             "Connections ended because of what they sent: header blocks without "
-                             "end (headers), calls of nobody (streams), resets, control frames, "
-                             "bytes for calls of nobody (data), no HTTP/2 or TLS (malformed).",
+                             "Connections ended for their input: header blocks without end "
+                             "(headers), calls of no known caller (streams), resets, control "
+                             "frames, bytes for such calls (data), no HTTP/2 or TLS (malformed).",
                              prometheus::MetricType::Counter);
   for (size_t i = 1; i < kNumFloods; ++i) {
     const auto flood = static_cast<Flood>(i);

@@ -567,7 +567,7 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
             .Build());
   }
   families.push_back(
-      MetricFamilyBuilder("opserve_build_info", "What is running.", prometheus::MetricType::Gauge)
+      MetricFamilyBuilder("opserve_build_info", "Running version.", prometheus::MetricType::Gauge)
           .Add({{"version", OPSERVE_VERSION},
                 {"commit", kBuildCommit},
                 {"backend", acl_->is_host_cann() ? "host-cann" : "cann"},

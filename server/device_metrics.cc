@@ -75,7 +75,7 @@ void AddPools(const Scheduler& scheduler, DeviceMetrics& metrics) {
               "uploads take it from the pool with their first chunk.",
               MetricType::Gauge, [](const DeviceService& s) { return s.queue().booked_bytes(); });
   metrics.Add("opserve_upload_unwritten_bytes",
-              "Of the booked, what uploads in progress have not written yet.", MetricType::Gauge,
+              "Of the booked bytes, those that uploads have not written yet.", MetricType::Gauge,
               [](const DeviceService& s) { return s.queue().unwritten_bytes(); });
   metrics.AddPool("requested_bytes", "Lent to requests, as asked for.", &Pool::requested_bytes);
   metrics.AddPool("idle_bytes", "Kept for later requests.", &Pool::idle_bytes);
@@ -120,7 +120,7 @@ void AddKinds(const Scheduler& scheduler, DeviceMetrics& metrics, const char* na
 void AddFaults(const Scheduler& scheduler, DeviceMetrics& metrics) {
   AddKinds<Fault>(
       scheduler, metrics, "opserve_device_errors_total",
-      "What went wrong with a device: a kernel crashed (kernel) or did not end in time "
+      "Faults of a device: a kernel crashed (kernel) or did not end in time "
       "(timeout), a stream could not be stopped (stream), its memory is damaged "
       "(memory), it was lost (device), did not end a golden case or computed none right "
       "(self_check) or could not be brought up (set_up).",
@@ -130,8 +130,8 @@ void AddFaults(const Scheduler& scheduler, DeviceMetrics& metrics) {
                   [](const Device& device, Fault kind) { return device.quarantines().of(kind); });
   AddKinds<StreamAbort>(
       scheduler, metrics, "opserve_stream_aborts_total",
-      "Streams stopped, since a kernel did not end in time (timeout), nobody waited for it any "
-      "more "
+      "Streams stopped, since a kernel did not end in time (timeout), its call was cancelled or "
+      "past its deadline "
       "(cancelled) or it did not become idle after an error (error); or that could not be stopped "
       "and were given up (abandoned).",
       kStreamAbortNames,
@@ -141,7 +141,7 @@ void AddFaults(const Scheduler& scheduler, DeviceMetrics& metrics) {
 void AddIdentities(const Scheduler& scheduler, DeviceMetrics& metrics) {
   MetricFamilyBuilder family(
       "opserve_device_info",
-      "What a device is, with the labels of Ascend's npu-exporter; empty: ACL does not tell.",
+      "Identity of a device, with the labels of Ascend's npu-exporter; empty: ACL does not tell.",
       MetricType::Gauge);
   for (const auto& service : scheduler.devices()) {
     const Device& device = service->device();
@@ -200,14 +200,14 @@ void AddPlanCaches(const Scheduler& scheduler, const OperatorTable& operators,
     }
     metrics.AddFamily(std::move(family));
   };
-  add("opserve_executor_cache_hits_total", "Invocations whose stage one was saved.",
+  add("opserve_executor_cache_hits_total", "Invocations that needed no stage one.",
       MetricType::Counter, [](const Counters& c) { return c.hits.load(); });
   add("opserve_executor_cache_misses_total", "Invocations for which stage one ran.",
       MetricType::Counter, [](const Counters& c) { return c.misses.load(); });
   add("opserve_executor_cache_evictions_total", "Plans dropped to make room for others.",
       MetricType::Counter, [](const Counters& c) { return c.evictions.load(); });
   add("opserve_executor_cache_uncacheable_total",
-      "Of the misses, those whose executor can run only once, so that stage one is never saved.",
+      "Misses with an executor that can run only once, so that stage one is never saved.",
       MetricType::Counter, [](const Counters& c) { return c.uncacheable.load(); });
   add("opserve_executor_cache_entries", "Plans kept.", MetricType::Gauge,
       [](const Counters& c) { return c.entries.load(); });

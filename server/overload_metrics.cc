@@ -96,7 +96,7 @@ std::vector<prometheus::MetricFamily> CollectOverloadMetrics(const OverloadSourc
            Ratio(sources.pinned.statistics().allocated_bytes, sources.pinned.limit_bytes()));
   MetricFamilyBuilder actions(
       "opserve_overload_action_active",
-      "1 while a bound is reached, for what is done about it: new requests are refused since every "
+      "1 while a bound is reached, for each measure taken: new requests are refused since every "
       "queue is full (refuse_requests), those of a tenant that has as many as it may "
       "(refuse_tenant_requests), new connections are closed (refuse_connections), requests that "
       "need memory wait in the queue or on a lane (wait_for_device_memory, "

@@ -106,9 +106,9 @@ std::vector<prometheus::MetricFamily> CollectTenantMetrics(const TenantSeries& t
                         return TenantMetrics::Of(tenant, service.queue().tenant_work());
                       });
   metrics.AddByDevice("opserve_tenant_fairness_lag_seconds",
-                      "Lane time by which a tenant that waits is behind what its weight gives it "
-                      "beside the others that wait (negative: ahead); 0 if it does not wait. Taken "
-                      "once a second; of _other, that of whoever is furthest behind.",
+                      "Lane time by which a tenant that waits is behind its share by weight "
+                      "among the tenants that wait (negative: ahead); 0 if it does not wait. Taken "
+                      "once a second; of _other, that of the tenant furthest behind.",
                       MetricType::Gauge, LagSeconds);
   metrics.AddByDevice(
       "opserve_tenant_device_seconds_total", "Time that tenants' requests had a lane.",
@@ -131,7 +131,7 @@ std::vector<prometheus::MetricFamily> CollectTenantMetrics(const TenantSeries& t
                      "Answers forgotten before their time, to make room for others.",
                      idempotency.evictions(), MetricType::Counter);
   metrics.AddAmounts("opserve_idempotency_unremembered_total",
-                     "Requests with an idempotency key for whose answers there was no room.",
+                     "Requests with an idempotency key and an answer for which there was no room.",
                      idempotency.unremembered(), MetricType::Counter);
   metrics.AddDropped();
   return metrics.Take();

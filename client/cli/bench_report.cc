@@ -174,8 +174,8 @@ std::string Remarks(const BenchRun& run) {
   if (result.gave_up) add("given up, as nothing but failures came; measured ", measured);
   if (result.unsent > 0) {
     add(result.unsent,
-        " requests were due and never sent; they count with what they waited to the end, and would "
-        "have waited longer");
+        " requests were due and never sent; they count with their waits until the end, and "
+        "would have waited longer");
   }
   for (const LoadError& error : result.errors) {
     add(error.count, " x ", absl::StatusCodeToString(error.first.code()),

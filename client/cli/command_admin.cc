@@ -332,7 +332,7 @@ constexpr AdminCommand kCommands[] = {
      Operand::kDevice, &Snapshot},
     {"tensors", "Show the resident tensors of all tenants, or one", kTensorsFooter,
      Operand::kTenant, &Tensors},
-    {"log-level", "Set what the daemon logs", kLogLevelFooter, Operand::kLogLevel, &LogLevel},
+    {"log-level", "Set the daemon's log level", kLogLevelFooter, Operand::kLogLevel, &LogLevel},
     {"reload", "Have the daemon read its configuration again", kReloadFooter, Operand::kNone,
      &Reload},
 };

@@ -180,7 +180,7 @@ std::optional<Failure> RunBench(const BenchArguments& arguments, Session& sessio
 
 void AddBenchCommand(CLI::App& app, Command* command) {
   auto arguments = std::make_shared<BenchArguments>();
-  CLI::App* bench = app.add_subcommand("bench", "Measure what the daemon does under load");
+  CLI::App* bench = app.add_subcommand("bench", "Measure the daemon under load");
   bench->add_option("OPERATOR", arguments->operator_name, "Operator to run")->required();
   bench
       ->add_option("--shape", arguments->shapes,
@@ -191,7 +191,7 @@ void AddBenchCommand(CLI::App& app, Command* command) {
       ->add_option("--dtype", arguments->dtypes,
                    absl::StrCat(DtypeNames(),
                                 " for an input (all, if not named); default FLOAT, or "
-                                "what an input takes"))
+                                "a dtype of the input"))
       ->type_name("[NAME=]DTYPE")
       ->allow_extra_args(false);
   bench->add_option("--attr", arguments->attributes, "An attribute that is not to have its default")
@@ -213,8 +213,8 @@ void AddBenchCommand(CLI::App& app, Command* command) {
       {"--rate", "R", "Requests that are due per second, instead of one when another has ended",
        [arguments](const std::string& text) { return ReadRate(text, &arguments->rate); }},
       {"--transport", "unary|stream|shm",
-       "Each request as a call of its own, or all in one stream, or each as a call whose tensors "
-       "are in memory shared with the daemon; default unary",
+       "Each request as a call of its own, or all in one stream, or each as a call with tensors "
+       "in memory shared with the daemon; default unary",
        [arguments](const std::string& text) { return ReadTransport(text, &arguments->transport); }},
       {"--duration", "TIME", "How long to measure, for each number of --concurrency; default 10s",
        [arguments](const std::string& text) { return ReadDuration(text, &arguments->duration); }},

@@ -278,7 +278,7 @@ void AddRunCommand(CLI::App& app, Command* command) {
       ->type_name("N");
   run->add_flag("--verify", arguments->should_verify,
                 "Compute it on this machine's processor too, and fail if the results differ");
-  run->add_flag("--receipt", arguments->want_receipt, "Show what the call cost, stage by stage");
+  run->add_flag("--receipt", arguments->want_receipt, "Show the costs of the call, stage by stage");
   run->footer(RunFooter());
   run->callback([arguments, command] {
     *command = [arguments](Session& session) { return RunRun(*arguments, session); };

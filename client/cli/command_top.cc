@@ -156,7 +156,7 @@ std::optional<Failure> RunTop(const TopArguments& arguments, Session& session) {
 void AddTopCommand(CLI::App& app, Command* command) {
   auto arguments = std::make_shared<TopArguments>();
   CLI::App* top = app.add_subcommand("top", "Watch devices and tenants at work");
-  top->add_option("--sort", "What tenants are sorted by; default share")
+  top->add_option("--sort", "Order of the tenants; default share")
       ->type_name("share|name|pending|memory")
       ->check([arguments](const std::string& text) { return ReadOrder(text, &arguments->order); });
   top->add_option("--interval", "Time between two samples, 100ms to 1h; default 1s")

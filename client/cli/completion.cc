@@ -334,9 +334,9 @@ void AddCompletionCommands(CLI::App& app, Command* command) {
   });
 
   auto words = std::make_shared<std::vector<std::string>>();
-  CLI::App* complete = app.add_subcommand("complete", "Print what the last word may be");
+  CLI::App* complete = app.add_subcommand("complete", "Print completions of the last word");
   complete->group("");  // for scripts
-  complete->add_option("WORD", *words, "What is written behind \"opserve\"");
+  complete->add_option("WORD", *words, "The words behind \"opserve\"");
   complete->callback([&app, words, command] {
     *command = [&app, words](Session& session) -> std::optional<Failure> {
       for (const std::string& candidate : Complete(app, *words, AskDaemon(session))) {

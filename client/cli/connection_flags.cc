@@ -67,7 +67,7 @@ void AddConnectionFlags(CLI::App& app, Session* session) {
         ->group(kGroup);
   }
   app.add_option("--token-file",
-                 "A file, of yours alone, with the token that says who you are; default: the token "
+                 "A file, of yours alone, with the token that identifies you; default: the token "
                  "in OPSERVE_TOKEN")
       ->type_name("FILE")
       ->check([session](const std::string& path) { return ReadTokenFile(path, session); })

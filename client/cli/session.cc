@@ -99,7 +99,7 @@ Failure CallFailure(const Session& session, const std::string& target, bool is_c
   if (pushback && *pushback != absl::InfiniteDuration()) {
     failure.hint = absl::StrCat("try again in ", absl::FormatDuration(*pushback));
   } else if (absl::IsUnauthenticated(status)) {
-    failure.hint = "say who you are with --token-file, OPSERVE_TOKEN or --tls-cert and --tls-key";
+    failure.hint = "identify yourself with --token-file, OPSERVE_TOKEN or --tls-cert and --tls-key";
   } else if (absl::IsDeadlineExceeded(status)) {
     failure.hint = absl::StrCat("--timeout was ", absl::FormatDuration(session.timeout),
                                 is_connected ? "" : ", and there is no connection yet");

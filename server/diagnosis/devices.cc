@@ -110,7 +110,7 @@ class Trial {
     const bool is_short = free_bytes < memory.total_bytes / 2;
     report_.Add(is_short ? Verdict::kWarning : Verdict::kOk, "memory",
                 absl::StrCat(SizeText(free_bytes), " of ", SizeText(memory.total_bytes), " free"),
-                is_short ? "the daemon may take half of it: see what else uses the device "
+                is_short ? "the daemon may take half of it: see which programs use the device "
                            "(npu-smi info), or set --workspace_max_bytes"
                          : "");
   }

@@ -229,7 +229,7 @@ void RequestMetrics::CollectOperators(std::vector<prometheus::MetricFamily>* fam
       MetricType::Counter);
   MetricFamilyBuilder cancelled(
       "opserve_cancelled_requests_total",
-      "Requests whose callers left before the answer, by the last stage they had got to.",
+      "Requests that their callers left before the answer, by the last stage they had reached.",
       MetricType::Counter);
   for (const auto& op : operators_) {
     if (op->request_bytes.count() == 0) continue;  // most operators are never called

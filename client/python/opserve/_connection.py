@@ -257,7 +257,7 @@ class Download:
         chunk = chunks[0] if chunks else memoryview(b"")
         end = self._arrived + len(chunk)
         if end > len(self._data) or _crc32c(chunk) != response.crc32c:
-            raise _data_loss(f"the chunk at byte {self._arrived} is not what was sent")
+            raise _data_loss(f"the chunk at byte {self._arrived} differs from the one sent")
         self._data[self._arrived : end] = chunk
         self._arrived = end
         if self._on_progress is not None:
