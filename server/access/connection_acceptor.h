@@ -1,12 +1,12 @@
 // Accepts the connections of listeners, hands them to a gRPC server while slots are free
 // (access/connection_slots.h), and ends those with silent peers or peers that stopped reading.
 //
-// gRPC does neither: while the socket takes no more bytes, it keeps its unsent bytes, and finished
-// calls with them. A full socket has room again as soon as the peer has read part of its buffer, so
-// room is the sign of a reader. The sign works for every kind of socket. The number of waiting
-// bytes (SIOCOUTQ) does not: it stays the same for a peer that reads as fast as gRPC writes; and
-// TCP_USER_TIMEOUT helps TCP alone. A socket is watched only after it was found full, so a busy
-// connection costs an occasional look.
+// gRPC does neither: while the socket takes no more bytes, gRPC keeps the unsent bytes, and
+// finished calls with them. A full socket has room again as soon as the peer has read part of its
+// buffer, so room is the sign of a reader. The sign works for every kind of socket. The number of
+// waiting bytes (SIOCOUTQ) does not: it stays the same for a peer that reads as fast as gRPC
+// writes; and TCP_USER_TIMEOUT helps TCP alone. A socket is watched only after it was found full,
+// so a busy connection costs an occasional look.
 //
 // A connection has one descriptor, and it is gRPC's: the acceptor remembers its number and asks the
 // socket table whether the connection is still there. So a connection costs the process one

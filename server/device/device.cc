@@ -193,7 +193,7 @@ void Device::NoteFailedRecovery(Fault fault, const absl::Status& error) {
                    " to bring it back failed, the last: ", error.message(),
                    failed_recoveries_ < kRecoveriesUntilAdvice
                        ? ""
-                       : "; restart the daemon, which clears the driver's memory of the fault");
+                       : "; restart the daemon, which clears the driver's state of the fault");
 }
 
 void Device::NoteSuccess() {

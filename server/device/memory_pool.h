@@ -2,9 +2,9 @@
 //
 // Memory is taken from the device in regions and lent in blocks, which are split from idle ones and
 // merge with their idle neighbours when they come back. A block released on a stream serves that
-// stream again at once, since later work on it runs later; other streams get it once its owner has
-// seen the stream idle (until then it is "retired"). Asking the device for memory (slow, and a
-// hidden synchronisation on some drivers) happens only when no block fits, outside the lock.
+// stream again at once, since work queued on it later runs later; other streams get it once its
+// owner has seen the stream idle (until then it is "retired"). Asking the device for memory (slow,
+// and a hidden synchronisation on some drivers) happens only when no block fits, outside the lock.
 //
 // The pool's guarantees are W1 to W13 in server/device/README.md, each with its test.
 #pragma once

@@ -87,7 +87,7 @@ absl::Status StreamLane::Synchronize(absl::Duration timeout, absl::Time deadline
   if (fault == AclFault::kNone) {
     device_.NoteSuccess();
   } else if (code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT && left < timeout) {
-    // The call is past its deadline; the kernel may have needed no longer than it may.
+    // The call is past its deadline, but the kernel may still be within its own timeout.
     if (!Abort(StreamAbort::kCancelled)) ReplaceStream(status);
     is_aborted = true;
   } else if (code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT) {

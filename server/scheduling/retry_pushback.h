@@ -11,7 +11,7 @@ namespace opserve::server {
 inline constexpr absl::Duration kShortestPushback = absl::Milliseconds(10);
 inline constexpr absl::Duration kLongestPushback = absl::Seconds(10);
 
-// Milliseconds until the queue of now will have been served, if that takes `drain_time`; spread by
+// Milliseconds until the present queue will have been served, if that takes `drain_time`; spread by
 // 10 % either way, so that callers refused together do not come back together. Always between the
 // two bounds; never smaller for a longer `drain_time` and the same random numbers.
 int64_t PushbackMilliseconds(absl::Duration drain_time, std::mt19937_64& random);
