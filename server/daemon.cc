@@ -28,6 +28,7 @@
 #include "server/observability/tenant_series.h"
 #include "server/observability/tenant_slot.h"
 #include "server/overload_metrics.h"
+#include "server/prepared_metrics.h"
 #include "server/resident_metrics.h"
 #include "server/tenant_metrics.h"
 
@@ -185,6 +186,11 @@ absl::Status Daemon::OpenDevices() {
                      .default_lease = std::min(kDefaultLease, config_.resident_max_lease),
                      .max_lease = config_.resident_max_lease,
                      .grace = config_.resident_grace});
+  prepared_ = std::make_unique<PreparedPrograms>(
+      PreparedLimits{.max_programs_per_tenant = config_.prepared_max_programs_per_tenant,
+                     .max_bytes_per_tenant = config_.prepared_max_bytes_per_tenant,
+                     .default_lease = std::min(kDefaultLease, config_.resident_max_lease),
+                     .max_lease = config_.resident_max_lease});
 
   if (config_.enable_shm) {
     shared_regions_ = std::make_unique<SharedRegions>(
@@ -206,7 +212,8 @@ absl::Status Daemon::OpenDevices() {
                        .state_changed = [this] { UpdateHealth(); }});
   OPSERVE_RETURN_IF_ERROR(CheckTenants(config_.tenants));
   OPSERVE_RETURN_IF_ERROR(scheduler_->SetTenants(tenants_->Settings()));
-  monitor_ = std::make_unique<DeviceMonitor>(*scheduler_, *operators_, *pinned_, *residents_);
+  monitor_ =
+      std::make_unique<DeviceMonitor>(*scheduler_, *operators_, *pinned_, *residents_, *prepared_);
 
   std::vector<std::string> names;
   for (const LoadedOperator& op : operators_->operators()) {
@@ -305,6 +312,7 @@ absl::Status Daemon::Serve(BoundAddresses bound) {
                                                     {.operators = operators_.get(),
                                                      .scheduler = scheduler_.get(),
                                                      .residents = residents_.get(),
+                                                     .prepared = prepared_.get(),
                                                      .shared_regions = shared_regions_.get(),
                                                      .named_regions = named_regions_.get(),
                                                      .metrics = metrics_.get(),
@@ -459,6 +467,9 @@ v1::AdminStatus Daemon::AdminStatus() const {
     const ResidentTensors::Usage residents = residents_->UsageOfTenant(tenant->id());
     to->set_resident_tensors(residents.tensors);
     to->set_resident_bytes(residents.bytes);
+    const PreparedPrograms::Usage prepared = prepared_->UsageOfTenant(tenant->id());
+    to->set_prepared_programs(prepared.handles);
+    to->set_prepared_bytes(prepared.bytes);
   }
   for (const auto& [name, totals] : metrics_->Totals()) {
     v1::OperatorStatus* to = status.add_operators();
@@ -506,6 +517,7 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
   families.push_back(shadow_checks_->Collect());
   families.push_back(grpc_->uploads().Collect());
   add(CollectResidentMetrics(*residents_));
+  add(CollectPreparedMetrics(*prepared_));
   add(CollectProcessMetrics());
   std::vector<ListenerConnections> listeners = {{"unix", grpc_->acceptor().unix_counters()},
                                                 {"tcp", grpc_->acceptor().tcp_counters()}};

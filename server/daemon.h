@@ -76,6 +76,7 @@ class Daemon {
   const TlsFiles* tls() const { return tls_.get(); }  // null: there are none
   Scheduler& scheduler() { return *scheduler_; }
   ResidentTensors& residents() { return *residents_; }
+  PreparedPrograms& prepared() { return *prepared_; }
 
  private:
   Daemon(const Config& config, std::function<absl::StatusOr<Config>()> load_config);
@@ -106,6 +107,7 @@ class Daemon {
   std::unique_ptr<Tenants> tenants_;
   std::unique_ptr<TlsFiles> tls_;
   std::shared_ptr<PinnedPool> pinned_;
+  std::unique_ptr<PreparedPrograms> prepared_;
   std::unique_ptr<ResidentTensors> residents_;
   SharedMemoryQuota shared_memory_quota_;
   std::unique_ptr<SharedRegions> shared_regions_;  // null: shared memory is not enabled

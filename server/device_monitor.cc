@@ -30,10 +30,18 @@ v1::DeviceStatus::State ToProto(DeviceState state) {
 }  // namespace
 
 DeviceMonitor::DeviceMonitor(const Scheduler& scheduler, const OperatorTable& operators,
-                             const PinnedPool& pinned, ResidentTensors& residents)
-    : scheduler_(scheduler), operators_(operators), pinned_(pinned), residents_(residents) {
+                             const PinnedPool& pinned, ResidentTensors& residents,
+                             PreparedPrograms& prepared)
+    : scheduler_(scheduler),
+      operators_(operators),
+      pinned_(pinned),
+      residents_(residents),
+      prepared_(prepared) {
   lease_keeper_ = std::thread([this] {
-    while (!stop_.WaitForNotificationWithTimeout(kLeasePeriod)) residents_.Expire(absl::Now());
+    while (!stop_.WaitForNotificationWithTimeout(kLeasePeriod)) {
+      residents_.Expire(absl::Now());
+      prepared_.Expire(absl::Now());
+    }
   });
 }
 

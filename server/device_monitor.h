@@ -9,6 +9,7 @@
 #include "prometheus/metric_family.h"
 #include "server/device/pinned_pool.h"
 #include "server/execution/operator_table.h"
+#include "server/execution/prepared_programs.h"
 #include "server/execution/resident_tensors.h"
 #include "server/scheduling/scheduler.h"
 
@@ -19,7 +20,7 @@ class DeviceMonitor {
  public:
   // All outlive the monitor. Starts the thread that ends leases.
   DeviceMonitor(const Scheduler& scheduler, const OperatorTable& operators,
-                const PinnedPool& pinned, ResidentTensors& residents);
+                const PinnedPool& pinned, ResidentTensors& residents, PreparedPrograms& prepared);
   ~DeviceMonitor();
 
   std::vector<v1::DeviceStatus> Status() const;
@@ -30,6 +31,7 @@ class DeviceMonitor {
   const OperatorTable& operators_;
   const PinnedPool& pinned_;
   ResidentTensors& residents_;
+  PreparedPrograms& prepared_;
   absl::Notification stop_;
   std::thread lease_keeper_;  // last: uses the others
 };

@@ -164,6 +164,20 @@ struct SetValue {
   }
 };
 
+absl::StatusOr<size_t> IndexOf(const OperatorDescriptor& descriptor, const std::string& name) {
+  const auto& attributes = descriptor.attributes;
+  size_t index = 0;
+  while (index < attributes.size() && attributes[index].name != name) ++index;
+  if (index < attributes.size()) return index;
+  return InvalidCall(
+      descriptor.name, name,
+      absl::StrCat("no such attribute; there are: ",
+                   absl::StrJoin(attributes, ", ",
+                                 [](std::string* out, const AttributeDescriptor& attribute) {
+                                   absl::StrAppend(out, attribute.name);
+                                 })));
+}
+
 }  // namespace
 
 absl::StatusOr<AttributeValues> ResolveAttributes(
@@ -175,17 +189,7 @@ absl::StatusOr<AttributeValues> ResolveAttributes(
   }
   absl::InlinedVector<bool, 4> is_given(values.size(), false);
   for (const v1::NamedAttribute& named : given) {
-    size_t index = 0;
-    while (index < values.size() && descriptor.attributes[index].name != named.name()) ++index;
-    if (index == values.size()) {
-      return InvalidCall(
-          descriptor.name, named.name(),
-          absl::StrCat("no such attribute; there are: ",
-                       absl::StrJoin(descriptor.attributes, ", ",
-                                     [](std::string* out, const AttributeDescriptor& attribute) {
-                                       absl::StrAppend(out, attribute.name);
-                                     })));
-    }
+    OPSERVE_ASSIGN_OR_RETURN(const size_t index, IndexOf(descriptor, named.name()));
     if (is_given[index]) return InvalidCall(descriptor.name, named.name(), "given twice");
     is_given[index] = true;
     OPSERVE_RETURN_IF_ERROR(
@@ -197,6 +201,13 @@ absl::StatusOr<AttributeValues> ResolveAttributes(
                        absl::StrCat("is missing; it is ", TypeText(descriptor.attributes[i].type)));
   }
   return values;
+}
+
+absl::Status ChangeAttribute(const OperatorDescriptor& descriptor,
+                             const v1::NamedAttribute& changed, AttributeValues* values) {
+  OPSERVE_ASSIGN_OR_RETURN(const size_t index, IndexOf(descriptor, changed.name()));
+  return ResolveValue(descriptor.name, descriptor.attributes[index], changed.value(),
+                      &(*values)[index]);
 }
 
 v1::AttributeValue ToProto(const AttributeValue& value) {

@@ -19,6 +19,11 @@ absl::StatusOr<AttributeValues> ResolveAttributes(
     const OperatorDescriptor& descriptor,
     const google::protobuf::RepeatedPtrField<v1::NamedAttribute>& given);
 
+// Puts the value of `changed` in place of the one in `values`, which ResolveAttributes made.
+// kInvalidArgument as there.
+absl::Status ChangeAttribute(const OperatorDescriptor& descriptor,
+                             const v1::NamedAttribute& changed, AttributeValues* values);
+
 // Most entries of an attribute that is a list, and most tensors of an input that is one.
 inline constexpr int kMaxListLength = 4096;
 

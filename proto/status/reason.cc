@@ -50,6 +50,8 @@ constexpr ReasonFacts kFacts[] = {
      true, false,
      "the devices that may run the request compute the operator wrong; try another daemon, or, if "
      "the request uses resident tensors, upload them to another device"},
+    {Reason::kProgramUnknown, "program_unknown", StatusCode::kNotFound, Passing::kNo, false, false,
+     "its lease may have ended, or the daemon was restarted; prepare the program again"},
     {Reason::kNone, "", StatusCode::kInternal, Passing::kNo, false, false, ""},
 };
 

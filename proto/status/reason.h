@@ -34,6 +34,7 @@ enum class Reason : uint8_t {
   kTensorVersion,
   kUploadStalled,
   kOperatorUnavailable,
+  kProgramUnknown,
   kNone,  // a fault of the device or of the daemon
 };
 

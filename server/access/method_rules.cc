@@ -38,6 +38,8 @@ constexpr Rule kRules[] = {
     {"/opserve.v1.OperatorService/Execute", Access::kTenant},
     {"/opserve.v1.OperatorService/ExecuteStream", Access::kTenant},
     {"/opserve.v1.OperatorService/ListOperators", Access::kTenant},
+    {"/opserve.v1.OperatorService/Prepare", Access::kTenant},
+    {"/opserve.v1.OperatorService/ReleasePrograms", Access::kTenant},
     {"/opserve.v1.OperatorService/GetServerStatus", Access::kTenant},
     {"/opserve.v1.TensorService/Upload", Access::kTenant},
     {"/opserve.v1.TensorService/Download", Access::kTenant},

@@ -78,6 +78,8 @@ struct Config {
   bool allow_host_fallback = false;
   uint64_t resident_max_bytes_per_tenant = uint64_t{4} << 30;
   uint32_t resident_max_tensors_per_tenant = 16384;
+  uint32_t prepared_max_programs_per_tenant = 1024;
+  uint64_t prepared_max_bytes_per_tenant = uint64_t{256} << 20;
   absl::Duration resident_max_lease = absl::Hours(1);
   absl::Duration resident_grace = absl::Seconds(30);
   uint32_t stream_window = 64;

@@ -190,8 +190,8 @@ class Trial {
           if (tensor.spec.dtype == own) tensor.spec.dtype = dtype;
         }
       }
-      const absl::StatusOr<Program> program = GoldenProgram(op, golden);
-      if (program.ok() && context.plans.Acquire(program->invocations[0]).ok()) {
+      const absl::StatusOr<ProgramCall> call = GoldenProgram(op, golden);
+      if (call.ok() && context.plans.Acquire(call->invocation(0)).ok()) {
         names.emplace_back(catalog::DtypeName(dtype));
       }
     }

@@ -63,8 +63,9 @@ absl::StatusOr<CopyRates> MeasureCopies(LaneContext& lane) {
 }
 
 absl::StatusOr<LaunchTimes> MeasureLaunches(const LoadedOperator& op, LaneContext& lane) {
-  OPSERVE_ASSIGN_OR_RETURN(const Program program, GoldenProgram(op, op.descriptor->golden.front()));
-  const BoundInvocation& invocation = program.invocations[0];
+  OPSERVE_ASSIGN_OR_RETURN(const ProgramCall call,
+                           GoldenProgram(op, op.descriptor->golden.front()));
+  const BoundInvocation& invocation = call.invocation(0);
   OPSERVE_ASSIGN_OR_RETURN(PlanCache::Lease lease, lane.plans.Acquire(invocation));
   // The memory is left as it is: only times are measured, and the results are discarded.
   uint64_t bytes = 0;

@@ -42,21 +42,37 @@ absl::Status AtArgument(absl::string_view operator_name, absl::string_view argum
       WithMessage(absl::StrCat(operator_name, ": ", argument, ": ", status.message()), status));
 }
 
+absl::Status InvalidRange(absl::string_view problem) {
+  return MakeError(Reason::kShmInvalid, problem);
+}
+
+absl::Status CheckAlignment(const SharedRegion& region, const v1::SharedMemoryRange& range,
+                            Dtype dtype) {
+  if (!region.is_mapped()) return absl::OkStatus();  // nobody computes in it
+  const auto element_bytes = static_cast<uint64_t>(DtypeBytes(dtype));
+  if (range.offset() % element_bytes == 0) return absl::OkStatus();
+  return InvalidRange(absl::StrCat("the range of shared memory begins at ", range.offset(),
+                                   ", must be a multiple of ", element_bytes, " for ",
+                                   DtypeName(dtype)));
+}
+
 // Binds the invocations of one request in order.
 class Binder {
  public:
   Binder(const v1::ExecuteRequest& request, absl::Span<const uint64_t> payload_bytes,
-         const OperatorTable& operators, const ProgramLimits& limits, ResidentLookup find_resident,
-         RegionLookup find_region)
+         absl::Span<const ProgramInput> inputs, const OperatorTable& operators,
+         const ProgramLimits& limits, ResidentLookup find_resident, RegionLookup find_region)
       : request_(request),
         payload_bytes_(payload_bytes),
         payload_is_used_(payload_bytes.size(), false),
+        inputs_(inputs),
+        input_is_used_(inputs.size(), false),
         operators_(operators),
         limits_(limits),
         find_resident_(find_resident),
         find_region_(find_region) {}
 
-  absl::StatusOr<Program> Bind() {
+  absl::StatusOr<ProgramCall> Bind() {
     if (request_.invocations().empty()) return InvalidCall("", "invocations", "there is none");
     if (static_cast<uint32_t>(request_.invocations_size()) > limits_.max_invocations) {
       return TooLarge("", "invocations",
@@ -66,6 +82,7 @@ class Binder {
     for (size_t i = 0; i < payload_bytes_.size(); ++i) {
       OPSERVE_RETURN_IF_ERROR(CountInput(absl::StrCat("payload ", i), payload_bytes_[i]));
     }
+    OPSERVE_RETURN_IF_ERROR(PlaceInputs());
     program_.invocations.reserve(static_cast<size_t>(request_.invocations_size()));
     for (const v1::Invocation& invocation : request_.invocations()) {
       if (absl::Status status = BindInvocation(invocation); !status.ok()) {
@@ -79,13 +96,75 @@ class Binder {
     }
     OPSERVE_RETURN_IF_ERROR(BindResults());
     OPSERVE_RETURN_IF_ERROR(BindDonated());
+    for (size_t i = 0; i < input_is_used_.size(); ++i) {
+      if (!input_is_used_[i]) {
+        return InvalidCall("", "inputs",
+                           absl::StrCat("input ", i, " of the program is used by no invocation"));
+      }
+    }
     FindTensorsWorkedIn();
     program_.ComputeFacts(payload_bytes_);
     OPSERVE_RETURN_IF_ERROR(CheckMemory());
-    return std::move(program_);
+    call_.kept.resize(program_.kept.size());
+    call_.program = std::make_shared<const Program>(std::move(program_));
+    return std::move(call_);
   }
 
  private:
+  // Sets aside what the inputs that are given with each call stand for.
+  absl::Status PlaceInputs() {
+    uint32_t payloads = 0;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const TensorSpec& spec = inputs_[i].spec;
+      const std::string name = absl::StrCat("input ", i, " of the program");
+      if (inputs_[i].kind == ProgramInput::kPayload) {
+        input_places_.push_back(payloads++);
+        continue;
+      }
+      OPSERVE_RETURN_IF_ERROR(CountInput(name, static_cast<uint64_t>(NumBytes(spec))));
+      if (inputs_[i].kind == ProgramInput::kResident) {
+        auto placeholder = std::make_shared<ResidentTensor>();
+        placeholder->spec = spec;
+        input_places_.push_back(AddResident(std::move(placeholder), ""));
+      } else {
+        input_places_.push_back(static_cast<uint32_t>(program_.windows.size()));
+        program_.windows.push_back({.bytes = static_cast<uint64_t>(NumBytes(spec))});
+        call_.windows.emplace_back();
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  uint32_t AddResident(std::shared_ptr<ResidentTensor> tensor, const std::string& handle) {
+    program_.residents.emplace_back();
+    call_.residents.push_back({.tensor = std::move(tensor), .handle = handle});
+    last_uses_.emplace_back();
+    return static_cast<uint32_t>(program_.residents.size() - 1);
+  }
+
+  const TensorSpec& SpecOfResident(uint32_t resident) const {
+    return call_.residents[resident].tensor->spec;
+  }
+
+  // The resident tensor that an input of the program stands for.
+  absl::StatusOr<uint32_t> ResidentInput(uint32_t input) {
+    OPSERVE_RETURN_IF_ERROR(CheckInput(input));
+    if (inputs_[input].kind != ProgramInput::kResident) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input ", input, " of the program is no resident tensor"));
+    }
+    input_is_used_[input] = true;
+    return input_places_[input];
+  }
+
+  absl::Status CheckInput(uint32_t input) const {
+    if (input < inputs_.size()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("input ", input,
+                     inputs_.empty() ? " of a request that is no prepared program"
+                                     : absl::StrCat(" of a program with ", inputs_.size())));
+  }
+
   absl::Status CheckTensorBytes(absl::string_view operator_name, absl::string_view argument,
                                 uint64_t bytes) const {
     if (bytes <= limits_.max_tensor_bytes) return absl::OkStatus();
@@ -309,12 +388,14 @@ class Binder {
         return BindShared(tensor, bound);
       case v1::Tensor::kLiteral:
         return BindLiteral(tensor, bound);
+      case v1::Tensor::kProgramInput:
+        return BindProgramInput(tensor, bound);
       case v1::Tensor::STORAGE_NOT_SET:
         break;
     }
     return absl::InvalidArgumentError(
-        "has no storage: set payload, invocation_output, resident_tensor, shared_memory or "
-        "literal");
+        "has no storage: set payload, invocation_output, resident_tensor, shared_memory, "
+        "literal or program_input");
   }
 
   absl::Status BindPayload(const v1::Tensor& tensor, BoundInput* bound) {
@@ -331,12 +412,37 @@ class Binder {
 
   absl::Status BindResident(const v1::Tensor& tensor, BoundInput* bound) {
     OPSERVE_ASSIGN_OR_RETURN(const uint32_t index, FindResident(tensor.resident_tensor()));
+    return BindResidentAt(index, "resident tensor", tensor, bound);
+  }
+
+  absl::Status BindResidentAt(uint32_t index, absl::string_view kind, const v1::Tensor& tensor,
+                              BoundInput* bound) {
     bound->source = ResidentSource{index};
     const auto now = static_cast<uint32_t>(program_.invocations.size());
     LastUse& last = last_uses_[index];
     last.inputs = last.invocation == now ? last.inputs + 1 : 1;
     last.invocation = now;
-    return BindViewOf(program_.residents[index].tensor->spec, "resident tensor", tensor, bound);
+    return BindViewOf(SpecOfResident(index), kind, tensor, bound);
+  }
+
+  absl::Status BindProgramInput(const v1::Tensor& tensor, BoundInput* bound) {
+    constexpr absl::string_view kKind = "program's input";
+    const uint32_t number = tensor.program_input();
+    OPSERVE_RETURN_IF_ERROR(CheckInput(number));
+    input_is_used_[number] = true;
+    const uint32_t place = input_places_[number];
+    switch (inputs_[number].kind) {
+      case ProgramInput::kResident:
+        return BindResidentAt(place, kKind, tensor, bound);
+      case ProgramInput::kPayload:
+        payload_is_used_[place] = true;
+        bound->source = PayloadSource{place};
+        break;
+      case ProgramInput::kSharedMemory:
+        bound->source = SharedSource{place};
+        break;
+    }
+    return BindViewOf(inputs_[number].spec, kKind, tensor, bound);
   }
 
   // Reads the view of a contiguous tensor of `spec`; a message that says nothing means all of it.
@@ -391,7 +497,7 @@ class Binder {
     OPSERVE_RETURN_IF_ERROR(ReadView(tensor, bound));
     const v1::SharedMemoryRange& range = tensor.shared_memory();
     OPSERVE_RETURN_IF_ERROR(CheckRangeSize(range, StorageBytes(*bound), IsPlain(tensor)));
-    auto& windows = program_.windows;
+    auto& windows = call_.windows;
     const auto known =
         std::find_if(windows.begin(), windows.end(),
                      [&](const SharedWindow& window) { return IsSame(window.range, range); });
@@ -401,6 +507,7 @@ class Binder {
     OPSERVE_ASSIGN_OR_RETURN(SharedWindow window,
                              WindowIn(std::move(region), range, bound->spec.dtype));
     OPSERVE_RETURN_IF_ERROR(CountInput("shared memory", range.size()));
+    program_.windows.push_back({.bytes = range.size()});
     windows.push_back(std::move(window));
     return absl::OkStatus();
   }
@@ -408,10 +515,6 @@ class Binder {
   static bool IsSame(const v1::SharedMemoryRange& a, const v1::SharedMemoryRange& b) {
     return a.region() == b.region() && a.offset() == b.offset() && a.size() == b.size() &&
            a.connection() == b.connection();
-  }
-
-  static absl::Status InvalidRange(absl::string_view problem) {
-    return MakeError(Reason::kShmInvalid, problem);
   }
 
   static absl::Status RangeTooSmall(const v1::SharedMemoryRange& range, uint64_t needed) {
@@ -428,44 +531,16 @@ class Binder {
                                      needed));
   }
 
-  static absl::Status CheckAlignment(const SharedRegion& region, const v1::SharedMemoryRange& range,
-                                     Dtype dtype) {
-    if (!region.is_mapped()) return absl::OkStatus();  // nobody computes in it
-    const auto element_bytes = static_cast<uint64_t>(DtypeBytes(dtype));
-    if (range.offset() % element_bytes == 0) return absl::OkStatus();
-    return InvalidRange(absl::StrCat("the range of shared memory begins at ", range.offset(),
-                                     ", must be a multiple of ", element_bytes, " for ",
-                                     DtypeName(dtype)));
-  }
-
-  // The window of elements of `dtype` that `range` is in `region`.
-  static absl::StatusOr<SharedWindow> WindowIn(std::shared_ptr<SharedRegion> region,
-                                               const v1::SharedMemoryRange& range, Dtype dtype) {
-    OPSERVE_RETURN_IF_ERROR(CheckAlignment(*region, range, dtype));
-    if (range.offset() > region->size() || range.size() > region->size() - range.offset()) {
-      return InvalidRange(absl::StrCat("the range of ", range.size(), " bytes from ",
-                                       range.offset(), " on leaves its region of ", region->size(),
-                                       " bytes"));
-    }
-    return SharedWindow{std::move(region), range};
-  }
-
   absl::StatusOr<uint32_t> FindResident(const std::string& handle) {
     if (auto known = resident_of_handle_.find(handle); known != resident_of_handle_.end()) {
       return known->second;
     }
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<ResidentTensor> resident, find_resident_(handle));
-    if (program_.device().value_or(resident->device) != resident->device) {
-      return MakeError(Reason::kInvalid, absl::StatusCode::kFailedPrecondition,
-                       absl::StrCat("the resident tensor is on device ", resident->device,
-                                    ", another one of the request on device ", *program_.device(),
-                                    "; upload them to one device"));
-    }
+    OPSERVE_RETURN_IF_ERROR(CheckSameDevice(device_, *resident));
+    device_ = resident->device;
     OPSERVE_RETURN_IF_ERROR(
         CountInput("resident tensor", static_cast<uint64_t>(NumBytes(resident->spec))));
-    const auto index = static_cast<uint32_t>(program_.residents.size());
-    program_.residents.push_back({.tensor = std::move(resident), .handle = handle});
-    last_uses_.emplace_back();
+    const uint32_t index = AddResident(std::move(resident), handle);
     resident_of_handle_.emplace(handle, index);
     return index;
   }
@@ -601,19 +676,25 @@ class Binder {
       return absl::InvalidArgumentError("the lease is negative");
     }
     const v1::ReplaceTensor& replace = result.replace();
-    OPSERVE_ASSIGN_OR_RETURN(const uint32_t index, FindResident(replace.handle()));
+    if (replace.has_program_input() && !replace.handle().empty()) {
+      return absl::InvalidArgumentError("set one of handle and program_input");
+    }
+    OPSERVE_ASSIGN_OR_RETURN(const uint32_t index, replace.has_program_input()
+                                                       ? ResidentInput(replace.program_input())
+                                                       : FindResident(replace.handle()));
     kept.replaced = index;
-    BoundResident& resident = program_.residents[index];
-    if (resident.is_replaced) {
+    ResidentUse& use = program_.residents[index];
+    if (use.is_replaced) {
       return absl::InvalidArgumentError("the resident tensor is replaced twice");
     }
-    resident.is_replaced = true;
-    if (replace.has_version()) resident.version = replace.version();
-    if (resident.tensor->spec == output.spec) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        DtypeName(output.spec.dtype), " ", ShapeText(output.spec.shape),
-        " cannot replace a resident tensor of ", DtypeName(resident.tensor->spec.dtype), " ",
-        ShapeText(resident.tensor->spec.shape)));
+    use.is_replaced = true;
+    if (replace.has_version()) call_.residents[index].version = replace.version();
+    const TensorSpec& spec = SpecOfResident(index);
+    if (spec == output.spec) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(DtypeName(output.spec.dtype), " ", ShapeText(output.spec.shape),
+                     " cannot replace a resident tensor of ", DtypeName(spec.dtype), " ",
+                     ShapeText(spec.shape)));
   }
 
   absl::Status BindDonated() {
@@ -623,11 +704,21 @@ class Binder {
         OPSERVE_RETURN_IF_ERROR(find_resident_(handle).status());
         return InvalidCall("", "donated", "a resident tensor that the request does not use");
       }
-      BoundResident& resident = program_.residents[known->second];
-      if (resident.is_donated) return InvalidCall("", "donated", "a resident tensor twice");
-      resident.is_donated = true;
-      program_.has_donations = true;
+      OPSERVE_RETURN_IF_ERROR(Donate(known->second));
     }
+    for (const uint32_t input : request_.donated_inputs()) {
+      const absl::StatusOr<uint32_t> resident = ResidentInput(input);
+      if (!resident.ok()) return InvalidCall("", "donated_inputs", resident.status().message());
+      OPSERVE_RETURN_IF_ERROR(Donate(*resident));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Donate(uint32_t resident) {
+    ResidentUse& use = program_.residents[resident];
+    if (use.is_donated) return InvalidCall("", "donated", "a resident tensor twice");
+    use.is_donated = true;
+    program_.has_donations = true;
     return absl::OkStatus();
   }
 
@@ -641,9 +732,9 @@ class Binder {
       for (const BoundInput& input : program_.invocations[kept.source.invocation].inputs) {
         const auto* resident = std::get_if<ResidentSource>(&input.source);
         if (input.output != kept.source.output || resident == nullptr) continue;
-        kept.is_in_place = resident->resident == *kept.replaced && input.offset == 0 &&
-                           NumElements(input.spec.shape) ==
-                               NumElements(program_.residents[*kept.replaced].tensor->spec.shape);
+        kept.is_in_place =
+            resident->resident == *kept.replaced && input.offset == 0 &&
+            NumElements(input.spec.shape) == NumElements(SpecOfResident(*kept.replaced).shape);
       }
     }
   }
@@ -661,12 +752,11 @@ class Binder {
     }
     OPSERVE_ASSIGN_OR_RETURN(SharedWindow window,
                              WindowIn(std::move(region), range, output.spec.dtype));
-    window.writer = source;
     window.range.set_size(bytes);  // a region that is not mapped may offer more
     if (window.region->is_read_only()) {
       return MakeError(Reason::kForbidden, "the region of shared memory is read-only");
     }
-    auto& windows = program_.windows;
+    auto& windows = call_.windows;
     for (size_t i = 0; i < windows.size(); ++i) {
       const v1::SharedMemoryRange& other = windows[i].range;
       if (window.region->Overlaps(range.offset(), bytes, *windows[i].region, other.offset(),
@@ -676,6 +766,7 @@ class Binder {
       }
     }
     output.window = static_cast<uint32_t>(windows.size());
+    program_.windows.push_back({.bytes = bytes, .writer = source});
     windows.push_back(std::move(window));
     return absl::OkStatus();
   }
@@ -683,6 +774,10 @@ class Binder {
   const v1::ExecuteRequest& request_;
   const absl::Span<const uint64_t> payload_bytes_;
   std::vector<bool> payload_is_used_;
+  const absl::Span<const ProgramInput> inputs_;
+  std::vector<bool> input_is_used_;
+  // By input: its position among the payloads, resident tensors or windows.
+  std::vector<uint32_t> input_places_;
   const OperatorTable& operators_;
   const ProgramLimits& limits_;
   const ResidentLookup find_resident_;
@@ -694,7 +789,9 @@ class Binder {
     uint32_t inputs = 0;
   };
   std::vector<LastUse> last_uses_;  // as program_.residents
+  std::optional<int32_t> device_;   // of the resident tensors that were found
   Program program_;
+  ProgramCall call_;
 };
 
 }  // namespace
@@ -704,11 +801,45 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> NoSharedMemory(
   return MakeError(Reason::kShmDisabled, "the daemon takes no shared memory (--enable_shm)");
 }
 
-absl::StatusOr<Program> BindProgram(const v1::ExecuteRequest& request,
-                                    absl::Span<const uint64_t> payload_bytes,
-                                    const OperatorTable& operators, const ProgramLimits& limits,
-                                    ResidentLookup find_resident, RegionLookup find_region) {
-  return Binder(request, payload_bytes, operators, limits, find_resident, find_region).Bind();
+absl::StatusOr<SharedWindow> WindowIn(std::shared_ptr<SharedRegion> region,
+                                      const v1::SharedMemoryRange& range, Dtype dtype) {
+  OPSERVE_RETURN_IF_ERROR(CheckAlignment(*region, range, dtype));
+  if (range.offset() > region->size() || range.size() > region->size() - range.offset()) {
+    return InvalidRange(absl::StrCat("the range of ", range.size(), " bytes from ", range.offset(),
+                                     " on leaves its region of ", region->size(), " bytes"));
+  }
+  return SharedWindow{std::move(region), range};
+}
+
+absl::Status CheckSameDevice(std::optional<int32_t> device, const ResidentTensor& tensor) {
+  if (device.value_or(tensor.device) == tensor.device) return absl::OkStatus();
+  return MakeError(Reason::kInvalid, absl::StatusCode::kFailedPrecondition,
+                   absl::StrCat("the resident tensor is on device ", tensor.device,
+                                ", another one of the request on device ", *device,
+                                "; upload them to one device"));
+}
+
+absl::StatusOr<ProgramCall> BindProgram(const v1::ExecuteRequest& request,
+                                        absl::Span<const uint64_t> payload_bytes,
+                                        const OperatorTable& operators, const ProgramLimits& limits,
+                                        ResidentLookup find_resident, RegionLookup find_region) {
+  return Binder(request, payload_bytes, /*inputs=*/{}, operators, limits, find_resident,
+                find_region)
+      .Bind();
+}
+
+absl::StatusOr<ProgramCall> BindTemplate(const v1::ExecuteRequest& request,
+                                         absl::Span<const ProgramInput> inputs,
+                                         const OperatorTable& operators,
+                                         const ProgramLimits& limits,
+                                         ResidentLookup find_resident) {
+  std::vector<uint64_t> payload_bytes;
+  for (const ProgramInput& input : inputs) {
+    if (input.kind != ProgramInput::kPayload) continue;
+    payload_bytes.push_back(static_cast<uint64_t>(NumBytes(input.spec)));
+  }
+  return Binder(request, payload_bytes, inputs, operators, limits, find_resident, NoSharedMemory)
+      .Bind();
 }
 
 }  // namespace opserve::server

@@ -1,8 +1,9 @@
-// From a request's message to a checked program.
+// From a request's message to a checked program and a call of it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
@@ -57,10 +58,34 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> NoSharedMemory(const v1::SharedMem
 // kOutOfRange          the range for a result is too small, in a region that is not mapped (for
 //                      others a range has exactly the result's size)
 // kUnimplemented       the ACL libraries lack the operator
-absl::StatusOr<Program> BindProgram(const v1::ExecuteRequest& request,
-                                    absl::Span<const uint64_t> payload_bytes,
-                                    const OperatorTable& operators, const ProgramLimits& limits,
-                                    ResidentLookup find_resident,
-                                    RegionLookup find_region = NoSharedMemory);
+absl::StatusOr<ProgramCall> BindProgram(const v1::ExecuteRequest& request,
+                                        absl::Span<const uint64_t> payload_bytes,
+                                        const OperatorTable& operators, const ProgramLimits& limits,
+                                        ResidentLookup find_resident,
+                                        RegionLookup find_region = NoSharedMemory);
+
+// An input that is given with each call of a prepared program.
+struct ProgramInput {
+  enum Kind { kPayload, kResident, kSharedMemory };
+  TensorSpec spec;  // valid, by CheckShape
+  Kind kind = kPayload;
+};
+
+// The same for a program whose `inputs` are named by Tensor.program_input and come later: those
+// that are payloads are the payloads of each call, in their order. The call has tensors of the
+// inputs' specs in place of the resident ones, and empty windows; shared memory cannot be named
+// otherwise. kInvalidArgument also: an input that nothing uses.
+absl::StatusOr<ProgramCall> BindTemplate(const v1::ExecuteRequest& request,
+                                         absl::Span<const ProgramInput> inputs,
+                                         const OperatorTable& operators,
+                                         const ProgramLimits& limits, ResidentLookup find_resident);
+
+// kFailedPrecondition unless `tensor` is on `device`, if there is one.
+absl::Status CheckSameDevice(std::optional<int32_t> device, const ResidentTensor& tensor);
+
+// The part of shared memory that `range` is in `region`, for elements of `dtype`.
+// kInvalidArgument (reason "shm_invalid"): it leaves the region, or is not aligned.
+absl::StatusOr<SharedWindow> WindowIn(std::shared_ptr<SharedRegion> region,
+                                      const v1::SharedMemoryRange& range, Dtype dtype);
 
 }  // namespace opserve::server

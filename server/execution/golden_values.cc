@@ -23,7 +23,8 @@ constexpr absl::Duration kTimeout = absl::Seconds(30);
 
 }  // namespace
 
-absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op, const catalog::GoldenCase& golden) {
+absl::StatusOr<ProgramCall> GoldenProgram(const LoadedOperator& op,
+                                          const catalog::GoldenCase& golden) {
   BoundInvocation invocation;
   invocation.op = &op;
   invocation.attributes.assign(golden.attributes.begin(), golden.attributes.end());
@@ -60,7 +61,9 @@ absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op, const catalog::G
   program.input_bytes = payload_bytes;
   program.invocations.push_back(std::move(invocation));
   program.ComputeFacts(payload_sizes);
-  return program;
+  ProgramCall call;
+  call.program = std::make_shared<const Program>(std::move(program));
+  return call;
 }
 
 std::string GoldenBytes(const catalog::GoldenCase::Tensor& tensor) {
@@ -122,7 +125,7 @@ std::string Difference(const LoadedOperator& op, const catalog::GoldenCase& gold
 
 absl::StatusOr<GoldenFinding> RunGoldenCase(const LoadedOperator& op,
                                             const catalog::GoldenCase& golden, LaneContext& lane) {
-  OPSERVE_ASSIGN_OR_RETURN(const Program program, GoldenProgram(op, golden));
+  OPSERVE_ASSIGN_OR_RETURN(const ProgramCall program, GoldenProgram(op, golden));
   std::vector<std::string> bytes;
   for (const auto& tensors : golden.inputs) {
     for (const catalog::GoldenCase::Tensor& tensor : tensors) bytes.push_back(GoldenBytes(tensor));

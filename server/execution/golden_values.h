@@ -13,7 +13,8 @@ namespace opserve::server {
 
 // The catalogue's golden case as a program of one invocation: its payloads are the tensors of its
 // inputs, in their order. kInvalidArgument: the operator's own rules refuse it.
-absl::StatusOr<Program> GoldenProgram(const LoadedOperator& op, const catalog::GoldenCase& golden);
+absl::StatusOr<ProgramCall> GoldenProgram(const LoadedOperator& op,
+                                          const catalog::GoldenCase& golden);
 
 // The elements of a golden case's tensor.
 std::string GoldenBytes(const catalog::GoldenCase::Tensor& tensor);

@@ -75,13 +75,24 @@ MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload
   add(program.literals.size(), 0, last_literal_reader, &plan.literals);
   for (size_t i = 0; i < program.windows.size(); ++i) {
     if (!last_window_reader[i] || !is_copied(i)) continue;
-    add(program.windows[i].range.size(), 0, *last_window_reader[i], &plan.windows[i]);
+    add(program.windows[i].bytes, 0, *last_window_reader[i], &plan.windows[i]);
   }
 
   absl::InlinedVector<uint64_t, 8> offsets(pieces.size());
   plan.total_bytes = PlaceIntervals(pieces, absl::MakeSpan(offsets));
   for (size_t i = 0; i < places.size(); ++i) *places[i] = offsets[i];
   return plan;
+}
+
+std::shared_ptr<const MemoryPlan> WorkspacePlan::For(const Program& program,
+                                                     absl::Span<const uint64_t> workspace_bytes) {
+  absl::MutexLock lock(&mutex_);
+  if (plan_ == nullptr || workspace_bytes_ != workspace_bytes) {
+    workspace_bytes_.assign(workspace_bytes.begin(), workspace_bytes.end());
+    plan_ = std::make_shared<const MemoryPlan>(
+        PlanMemory(program, program.payload_sizes, workspace_bytes));
+  }
+  return plan_;
 }
 
 }  // namespace opserve::server

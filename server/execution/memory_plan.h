@@ -6,9 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/inlined_vector.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 
 namespace opserve::server {
@@ -34,5 +37,20 @@ struct MemoryPlan {
 MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload_bytes,
                       absl::Span<const uint64_t> workspace_bytes,
                       const std::vector<bool>& copied_windows = {});
+
+// A memory plan with workspaces, remembered for runs of the same program. Thread-safe.
+class WorkspacePlan {
+ public:
+  // PlanMemory of `program`, whose windows are all used in place, with payloads of the program's
+  // own sizes: as it was made before if the workspaces are the same.
+  std::shared_ptr<const MemoryPlan> For(const Program& program,
+                                        absl::Span<const uint64_t> workspace_bytes)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<uint64_t> workspace_bytes_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const MemoryPlan> plan_ ABSL_GUARDED_BY(mutex_);
+};
 
 }  // namespace opserve::server

@@ -56,7 +56,9 @@ class KeyWriter {
   std::string& key_;
 };
 
-std::string KeyOf(const BoundInvocation& invocation) {
+}  // namespace
+
+std::string PlanKeyOf(const BoundInvocation& invocation) {
   std::string key;
   key.reserve(512);
   KeyWriter writer(&key);
@@ -80,8 +82,6 @@ std::string KeyOf(const BoundInvocation& invocation) {
   }
   return key;
 }
-
-}  // namespace
 
 absl::StatusOr<ExecutorHandle> Plan::RunStageOne(const StageOneArguments& arguments,
                                                  uint64_t* workspace_bytes) const {
@@ -162,7 +162,9 @@ void PlanCache::Remove(std::list<Entry>::iterator entry) {
 }
 
 absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invocation) {
-  std::string key = KeyOf(invocation);
+  std::string made;
+  if (invocation.plan_key.empty()) made = PlanKeyOf(invocation);
+  const std::string& key = made.empty() ? invocation.plan_key : made;
   auto found = by_key_.find(key);
   if (found != by_key_.end() && found->second->plan->is_broken_) {
     Remove(found->second);
@@ -183,7 +185,7 @@ absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invoc
     counters_.of[entries_.back().op].evictions.fetch_add(1, std::memory_order_relaxed);
     Remove(std::prev(entries_.end()));
   }
-  entries_.push_front({std::move(key), invocation.op->index, plan});
+  entries_.push_front({key, invocation.op->index, plan});
   by_key_.emplace(entries_.front().key, entries_.begin());
   counters.entries.fetch_add(1, std::memory_order_relaxed);
   counters.objects.fetch_add(static_cast<int64_t>(plan->arguments_->size()),

@@ -74,6 +74,9 @@ class Plan {
   uint64_t workspace_bytes_ = 0;
 };
 
+// Everything of a call that its plan depends on, as bytes: equal for equal plans only.
+std::string PlanKeyOf(const BoundInvocation& invocation);
+
 // Used by its lane's thread.
 class PlanCache {
  public:
@@ -106,7 +109,8 @@ class PlanCache {
   };
 
   // The plan of `invocation`, by running stage one if there is none or its launch failed. The least
-  // recently used plan makes room. Errors: AclCallStatus of stage one, which counts as a miss.
+  // recently used plan makes room. `invocation` may have its key (BoundInvocation::plan_key).
+  // Errors: AclCallStatus of stage one, which counts as a miss.
   absl::StatusOr<Lease> Acquire(const BoundInvocation& invocation);
 
   // Counts the invocation that a lease was acquired for: once, when it is certain to be run here.

@@ -104,10 +104,6 @@ void Program::ComputeFacts(absl::Span<const uint64_t> sizes) {
   for (const uint64_t bytes : sizes) payload_bytes += bytes;
   result_bytes = 0;
   pinned_bytes = 0;
-  // A window that is not mapped has one buffer, be it an input or the place of a result.
-  for (const SharedWindow& window : windows) {
-    if (window.IsStaged()) pinned_bytes += PinnedPool::BlockBytes(window.range.size());
-  }
   kept_bytes = 0;
   for (const KeptOutput& one : kept) {
     if (!one.is_in_place) kept_bytes += KeptBytes(one);
@@ -120,6 +116,15 @@ void Program::ComputeFacts(absl::Span<const uint64_t> sizes) {
   }
   const absl::InlinedVector<uint64_t, 4> no_workspaces(invocations.size());
   memory_plan = PlanMemory(*this, payload_sizes, no_workspaces);
+}
+
+uint64_t ProgramCall::PinnedBytes() const {
+  uint64_t bytes = program->pinned_bytes;
+  // A window that is not mapped has one buffer, be it an input or the place of a result.
+  for (const SharedWindow& window : windows) {
+    if (window.IsStaged()) bytes += PinnedPool::BlockBytes(window.range.size());
+  }
+  return bytes;
 }
 
 bool IsInProportion(uint64_t bytes, uint64_t input_bytes, uint64_t ratio) {

@@ -1,5 +1,6 @@
-// A checked program: what an ExecuteRequest asks for, with every name resolved, every shape known
-// and every size counted before any device memory is taken.
+// A checked program: the invocations of an ExecuteRequest, with every name resolved, every shape
+// known and every size counted before any device memory is taken; and a call of it, which adds the
+// tensors that one request brings. A prepared program is bound once and called by many requests.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
@@ -27,10 +29,10 @@ struct PayloadSource {
   uint32_t payload;  // position in the message
 };
 struct ResidentSource {
-  uint32_t resident;  // position in Program::residents
+  uint32_t resident;  // position in Program::residents and ProgramCall::residents
 };
 struct SharedSource {
-  uint32_t window;  // position in Program::windows
+  uint32_t window;  // position in Program::windows and ProgramCall::windows
 };
 struct LiteralSource {
   uint64_t offset;  // in Program::literals, in bytes
@@ -55,12 +57,17 @@ struct BoundInput {
   std::optional<uint32_t> output;
 };
 
-// A part of memory that the caller shares: an input, or where a result goes.
+// An input in memory that the caller shares, or the place of a result there.
+struct WindowUse {
+  uint64_t bytes = 0;
+  // The output that goes there; none: an input lies there.
+  std::optional<OutputRef> writer = std::nullopt;
+};
+
+// The part of shared memory that a call has for a WindowUse.
 struct SharedWindow {
   std::shared_ptr<SharedRegion> region;
   v1::SharedMemoryRange range;  // inside the region
-  // The output that goes there; none: an input lies there.
-  std::optional<OutputRef> writer = std::nullopt;
 
   // Whether its bytes go through page-locked memory, because the region is not mapped.
   bool IsStaged() const { return !region->is_mapped(); }
@@ -87,16 +94,20 @@ struct BoundOutput {
   std::optional<uint32_t> kept = std::nullopt;  // position in Program::kept, if it stays
 };
 
-// A resident tensor that the program uses.
+// How the program uses a resident tensor.
+struct ResidentUse {
+  bool is_donated = false;
+  bool is_replaced = false;
+
+  // Whether no other request may use it during the run.
+  bool is_alone() const { return is_donated || is_replaced; }
+};
+
+// The resident tensor that a call has for a ResidentUse.
 struct BoundResident {
   std::shared_ptr<ResidentTensor> tensor;
   std::string handle;
-  bool is_donated = false;
-  bool is_replaced = false;
   std::optional<uint64_t> version = std::nullopt;  // that it must have
-
-  // Whether nobody else may use it during the run.
-  bool is_alone() const { return is_donated || is_replaced; }
 };
 
 // An output that stays on the device: as a new resident tensor, or as the new content of one.
@@ -106,8 +117,6 @@ struct KeptOutput {
   // Works in the memory of the tensor that it replaces, if nobody else has kept the content.
   bool is_in_place = false;
   absl::Duration lease = absl::ZeroDuration();  // of a new tensor; zero: the default
-  // The new tensor or, of a replaced one, what becomes its content. Set before the run.
-  std::shared_ptr<ResidentTensor> tensor = nullptr;
 };
 
 // A result, in the order in which they were asked for.
@@ -140,6 +149,7 @@ struct BoundInvocation {
   ArgumentEnds output_ends;                     // by output
   uint32_t first_output = 0;  // position of the first output among all of the program
   uint64_t work = 0;          // in elements, as the operator counts it
+  std::string plan_key;       // PlanKeyOf, if it was made beforehand; else empty
 };
 
 // Judges a call by its metadata, once inputs and attributes are bound: sets outputs, output_ends
@@ -153,12 +163,6 @@ struct Program {
   // `payload_sizes`: bytes of each payload of the message.
   void ComputeFacts(absl::Span<const uint64_t> payload_sizes);
 
-  // The only device it can run on: where resident tensors are that it uses or keeps.
-  std::optional<int32_t> device() const {
-    if (!residents.empty()) return residents.front().tensor->device;
-    if (!kept.empty() && kept.front().tensor != nullptr) return kept.front().tensor->device;
-    return std::nullopt;
-  }
   // Whether running it twice is not the same as running it once.
   bool has_effects() const { return !kept.empty() || has_donations; }
   uint64_t KeptBytes(const KeptOutput& one) const {
@@ -180,9 +184,9 @@ struct Program {
 
   std::vector<BoundInvocation> invocations;
   std::vector<BoundResult> results;
-  std::vector<BoundResident> residents;  // all on one device
+  std::vector<ResidentUse> residents;
   std::vector<KeptOutput> kept;
-  std::vector<SharedWindow> windows;
+  std::vector<WindowUse> windows;
   std::string literals;  // elements that came with the request's header, each at a multiple of 64
   bool has_donations = false;
   uint64_t input_bytes = 0;   // payloads, resident tensors and windows, each counted once
@@ -195,14 +199,43 @@ struct Program {
   uint64_t payload_bytes = 0;                               // of all payloads
   uint64_t kept_bytes = 0;                                  // of new device memory for what is kept
   uint64_t result_bytes = 0;                                // of results that travel as payloads
-  // Page-locked memory, in whole blocks: for these results, and for windows that are not mapped.
-  uint64_t pinned_bytes = 0;
-  // A long program is waited for in between, after so many invocations each time, ascending. Set by
-  // who knows how long they take; empty: only at the end.
-  std::vector<uint32_t> slice_ends;
+  uint64_t pinned_bytes = 0;                                // for these results, in whole blocks
   // Places in device memory if no invocation needs a workspace and the device uses every window in
   // place. The device tells either only when the program runs; then it is planned anew.
   MemoryPlan memory_plan;
+  // Of a prepared program: the plan for the workspaces that its first run found out. Null: none is
+  // remembered.
+  std::shared_ptr<WorkspacePlan> workspace_plan;
+};
+
+// One run of a program: what differs from one request to the next.
+struct ProgramCall {
+  // The only device it can run on: where resident tensors are that it uses or keeps.
+  std::optional<int32_t> device() const {
+    if (!residents.empty()) return residents.front().tensor->device;
+    if (!kept.empty()) return kept.front()->device;
+    return std::nullopt;
+  }
+  // Page-locked memory, in whole blocks: for results that travel, and windows that are not mapped.
+  uint64_t PinnedBytes() const;
+  // An invocation as it is in this call.
+  const BoundInvocation& invocation(uint32_t index) const {
+    if (changed.empty()) return program->invocations[index];
+    const auto found = changed.find(index);
+    return found != changed.end() ? found->second : program->invocations[index];
+  }
+
+  std::shared_ptr<const Program> program;
+  std::vector<BoundResident> residents;  // by position in Program::residents; all on one device
+  // By position in Program::kept: the new tensor or, of a replaced one, what becomes its content.
+  // Set before the run.
+  std::vector<std::shared_ptr<ResidentTensor>> kept;
+  std::vector<SharedWindow> windows;  // by position in Program::windows
+  // Invocations that have other attributes than in the program, by position.
+  absl::flat_hash_map<uint32_t, BoundInvocation> changed;
+  // A long program is waited for in between, after so many invocations each time, ascending. Set
+  // where it is known how long they take; empty: only at the end.
+  std::vector<uint32_t> slice_ends;
 };
 
 // The amplification guard: whether `bytes` are at most `ratio` (>= 1) times `input_bytes`, and 1

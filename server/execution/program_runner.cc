@@ -23,10 +23,11 @@ absl::Status InInvocation(const Program& program, uint32_t index, const absl::St
 
 }  // namespace
 
-ProgramRun::ProgramRun(const Program& program, absl::Span<const codec::Payload> payloads,
+ProgramRun::ProgramRun(const ProgramCall& bound, absl::Span<const codec::Payload> payloads,
                        const CallState& call, uint32_t tenant, LaneContext& context,
                        StageClock& clock)
-    : program_(program),
+    : bound_(bound),
+      program_(*bound.program),
       payloads_(payloads),
       call_(call),
       tenant_(tenant),
@@ -36,8 +37,10 @@ ProgramRun::ProgramRun(const Program& program, absl::Span<const codec::Payload> 
       stream_(context.lane.stream()) {
   result_.device = context.lane.device().id();
   result_.lane = context.lane.index();
-  windows_.reserve(program.windows.size());
-  for (const SharedWindow& window : program.windows) windows_.emplace_back(window, context);
+  windows_.reserve(bound.windows.size());
+  for (size_t i = 0; i < bound.windows.size(); ++i) {
+    windows_.emplace_back(bound.windows[i], program_.windows[i].writer.has_value(), context);
+  }
 }
 
 bool ProgramRun::Queue() {
@@ -87,7 +90,7 @@ absl::StatusOr<ProgramResult> ProgramRun::Finish() {
 }
 
 absl::Status ProgramRun::CheckResidents() const {
-  for (const BoundResident& resident : program_.residents) {
+  for (const BoundResident& resident : bound_.residents) {
     const ResidentTensor& tensor = *resident.tensor;
     if (tensor.device_generation != context_.lane.device().generation()) {
       return MakeError(
@@ -105,8 +108,8 @@ absl::Status ProgramRun::CheckResidents() const {
                                     *resident.version));
     }
   }
-  for (const KeptOutput& kept : program_.kept) {
-    if (kept.tensor->device_generation != context_.lane.device().generation()) {
+  for (const std::shared_ptr<ResidentTensor>& kept : bound_.kept) {
+    if (kept->device_generation != context_.lane.device().generation()) {
       return MakeError(Reason::kTensorLost, "the device was reset since the request came");
     }
   }
@@ -115,7 +118,7 @@ absl::Status ProgramRun::CheckResidents() const {
 
 absl::Status ProgramRun::FindPlans() {
   for (uint32_t i = 0; i < program_.invocations.size(); ++i) {
-    auto lease = context_.plans.Acquire(program_.invocations[i]);
+    auto lease = context_.plans.Acquire(bound_.invocation(i));
     if (!lease.ok()) return InInvocation(program_, i, lease.status());
     ++(lease->is_hit ? result_.plan_hits : result_.plan_misses);
     const uint64_t bytes = lease->plan->workspace_bytes();
@@ -162,7 +165,7 @@ absl::StatusOr<bool> ProgramRun::TakeMemory() {
       continue;
     }
     if (bound.window) {
-      output.range = program_.windows[*bound.window].range;
+      output.range = bound_.windows[*bound.window].range;
       continue;
     }
     OPSERVE_ASSIGN_OR_RETURN(std::optional<PinnedBuffer> buffer, TakePinned(NumBytes(bound.spec)));
@@ -178,32 +181,34 @@ absl::StatusOr<bool> ProgramRun::TakeMemory() {
 }
 
 absl::Status ProgramRun::TakeKeptMemory() {
-  for (const KeptOutput& kept : program_.kept) {
+  for (size_t i = 0; i < program_.kept.size(); ++i) {
+    const KeptOutput& kept = program_.kept[i];
+    ResidentTensor& tensor = *bound_.kept[i];
     if (kept.is_in_place) {
       const std::shared_ptr<ResidentContent>& old =
-          program_.residents[*kept.replaced].tensor->content;
-      // Nobody can come to keep it: this request has the tensor alone.
+          bound_.residents[*kept.replaced].tensor->content;
+      // No other request can come to keep it: this one has the tensor alone.
       if (old.use_count() == 1) {
-        kept.tensor->content = old;
+        tensor.content = old;
         continue;
       }
     }
     // In the order of the stream, which the program's work may outlast: see Conclude.
-    OPSERVE_ASSIGN_OR_RETURN(
-        kept.tensor->content->memory,
-        context_.lane.device().memory().Allocate({.bytes = program_.KeptBytes(kept),
-                                                  .stream = stream_,
-                                                  .tenant = tenant_,
-                                                  .wait_until = call_.deadline(),
-                                                  .is_cancelled = &call_.is_cancelled()}));
+    OPSERVE_ASSIGN_OR_RETURN(tensor.content->memory, context_.lane.device().memory().Allocate(
+                                                         {.bytes = program_.KeptBytes(kept),
+                                                          .stream = stream_,
+                                                          .tenant = tenant_,
+                                                          .wait_until = call_.deadline(),
+                                                          .is_cancelled = &call_.is_cancelled()}));
     result_.device_memory_bytes += program_.KeptBytes(kept);
   }
   return absl::OkStatus();
 }
 
-bool ProgramRun::IsWorkedIn(const KeptOutput& kept) const {
-  return kept.is_in_place &&
-         kept.tensor->content == program_.residents[*kept.replaced].tensor->content;
+bool ProgramRun::IsWorkedIn(size_t kept) const {
+  const KeptOutput& one = program_.kept[kept];
+  return one.is_in_place &&
+         bound_.kept[kept]->content == bound_.residents[*one.replaced].tensor->content;
 }
 
 absl::StatusOr<std::optional<PinnedBuffer>> ProgramRun::TakePinned(uint64_t bytes) {
@@ -231,7 +236,12 @@ void ProgramRun::PlanPieces() {
   const bool copies_any =
       std::find(copied_windows.begin(), copied_windows.end(), true) != copied_windows.end();
   if (result_.workspace_bytes == 0 && !copies_any) return;
-  own_plan_ = PlanMemory(program_, program_.payload_sizes, workspace_bytes_, copied_windows);
+  if (program_.workspace_plan != nullptr && !copies_any) {
+    own_plan_ = program_.workspace_plan->For(program_, workspace_bytes_);
+    return;
+  }
+  own_plan_ = std::make_shared<const MemoryPlan>(
+      PlanMemory(program_, program_.payload_sizes, workspace_bytes_, copied_windows));
 }
 
 absl::Status ProgramRun::CopyInputs() {
@@ -308,10 +318,10 @@ absl::Status ProgramRun::CopyToDevice(absl::string_view bytes, void* to) {
 }
 
 absl::Status ProgramRun::LaunchAll() {
-  auto slice_end = program_.slice_ends.begin();
+  auto slice_end = bound_.slice_ends.begin();
   for (uint32_t i = 0; i < program_.invocations.size(); ++i) {
     OPSERVE_RETURN_IF_ERROR(InInvocation(program_, i, Launch(i)));
-    if (slice_end == program_.slice_ends.end() || *slice_end != i + 1) continue;
+    if (slice_end == bound_.slice_ends.end() || *slice_end != i + 1) continue;
     OPSERVE_RETURN_IF_ERROR(AwaitSlice());
     ++slice_end;
   }
@@ -370,7 +380,7 @@ void* ProgramRun::AddressOf(const BoundInput& input) const {
     return At(plan().payloads[payload->payload]);
   }
   if (const auto* resident = std::get_if<ResidentSource>(&input.source)) {
-    return program_.residents[resident->resident].tensor->content->memory.data();
+    return bound_.residents[resident->resident].tensor->content->memory.data();
   }
   if (const auto* literal = std::get_if<LiteralSource>(&input.source)) {
     return At(plan().literals + literal->offset);
@@ -383,7 +393,7 @@ void* ProgramRun::AddressOf(const BoundInput& input) const {
 
 void* ProgramRun::OutputAddress(const OutputRef& output) const {
   const BoundOutput& bound = program_.output(output);
-  if (bound.kept) return program_.kept[*bound.kept].tensor->content->memory.data();
+  if (bound.kept) return bound_.kept[*bound.kept]->content->memory.data();
   const std::optional<uint32_t> window = bound.window;
   return window ? windows_[*window].Address() : At(plan().outputs[program_.position(output)]);
 }
@@ -421,10 +431,11 @@ absl::Status ProgramRun::CopyResults() {
 
 // Before the stream is said to be idle, or to have been aborted.
 void ProgramRun::GiveUpKept() {
-  for (const KeptOutput& kept : program_.kept) {
-    if (IsWorkedIn(kept) && is_launched_)
-      program_.residents[*kept.replaced].tensor->is_broken = true;
-    kept.tensor->content = std::make_shared<ResidentContent>();
+  for (size_t i = 0; i < bound_.kept.size(); ++i) {
+    if (IsWorkedIn(i) && is_launched_) {
+      bound_.residents[*program_.kept[i].replaced].tensor->is_broken = true;
+    }
+    bound_.kept[i]->content = std::make_shared<ResidentContent>();
   }
 }
 
@@ -439,8 +450,8 @@ void ProgramRun::Conclude() {
   const bool is_idle =
       context_.lane.stream() == stream_ && device.state() != DeviceState::kQuarantined;
   if (is_idle && status_.ok()) {
-    for (const KeptOutput& kept : program_.kept) {
-      device.memory().LeaveStream(kept.tensor->content->memory);
+    for (const std::shared_ptr<ResidentTensor>& kept : bound_.kept) {
+      device.memory().LeaveStream(kept->content->memory);
     }
     device.memory().StreamIsIdle(stream_);
   }
@@ -451,11 +462,11 @@ void ProgramRun::Conclude() {
   }
 }
 
-absl::StatusOr<ProgramResult> RunProgram(const Program& program,
+absl::StatusOr<ProgramResult> RunProgram(const ProgramCall& bound,
                                          absl::Span<const codec::Payload> payloads,
                                          const CallState& call, uint32_t tenant,
                                          LaneContext& context, StageClock& clock) {
-  ProgramRun run(program, payloads, call, tenant, context, clock);
+  ProgramRun run(bound, payloads, call, tenant, context, clock);
   run.Queue();
   return run.Finish();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -51,7 +52,7 @@ class ProgramRun {
  public:
   // All outlive the run. Time is booked in `clock` from the end of kQueue on; waiting for memory is
   // queueing, too. `tenant`: the owner of the request, for scrubbing.
-  ProgramRun(const Program& program, absl::Span<const codec::Payload> payloads,
+  ProgramRun(const ProgramCall& bound, absl::Span<const codec::Payload> payloads,
              const CallState& call, uint32_t tenant, LaneContext& context, StageClock& clock);
   ProgramRun(const ProgramRun&) = delete;
   ProgramRun& operator=(const ProgramRun&) = delete;
@@ -71,8 +72,8 @@ class ProgramRun {
 
   // Waits for the device and copies the results back. Whatever the outcome, the lane is idle
   // afterwards (or its device not ready) and all device memory is back in its pool, but for that of
-  // outputs that stay: Program::kept has it. A resident tensor whose memory was worked in is broken
-  // if the run fails after that.
+  // outputs that stay: ProgramCall::kept has it. A resident tensor whose memory was worked in is
+  // broken if the run fails after that.
   //
   // Errors: those of CallState::Check, DeviceMemoryPool::Allocate, PinnedPool::Allocate,
   // AclCallStatus and StreamLane::Synchronize, with operator and invocation added;
@@ -105,7 +106,9 @@ class ProgramRun {
   absl::Status CheckWorkspace(uint64_t bytes) const;
   // Plans memory anew if the program's own plan does not hold on this device.
   void PlanPieces();
-  const MemoryPlan& plan() const { return own_plan_ ? *own_plan_ : program_.memory_plan; }
+  const MemoryPlan& plan() const {
+    return own_plan_ != nullptr ? *own_plan_ : program_.memory_plan;
+  }
   // The bytes of device memory from the first payload to the end of the last one.
   struct Extent {
     uint64_t begin = 0;
@@ -127,8 +130,9 @@ class ProgramRun {
   void* MemoryOfWindow(size_t window) const;  // of one that is copied
   void* AddressOf(const BoundInput& input) const;
   void* OutputAddress(const OutputRef& output) const;
-  bool IsWorkedIn(const KeptOutput& kept) const;
+  bool IsWorkedIn(size_t kept) const;
 
+  const ProgramCall& bound_;
   const Program& program_;
   const absl::Span<const codec::Payload> payloads_;
   const CallState& call_;
@@ -143,13 +147,13 @@ class ProgramRun {
   absl::InlinedVector<PlanCache::Lease, 1> leases_;   // by invocation
   absl::InlinedVector<uint64_t, 1> workspace_bytes_;  // likewise
   std::vector<WindowTransfer> windows_;               // by window
-  std::optional<MemoryPlan> own_plan_;                // none: the program's holds
+  std::shared_ptr<const MemoryPlan> own_plan_;        // null: the program's holds
   DeviceBuffer memory_;
   ProgramResult result_;
 };
 
 // Both halves on the calling thread.
-absl::StatusOr<ProgramResult> RunProgram(const Program& program,
+absl::StatusOr<ProgramResult> RunProgram(const ProgramCall& bound,
                                          absl::Span<const codec::Payload> payloads,
                                          const CallState& call, uint32_t tenant,
                                          LaneContext& context, StageClock& clock);

@@ -1,17 +1,12 @@
 #include "server/execution/resident_tensors.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
-#include "server/observability/log.h"
+#include "server/execution/random_bytes.h"
 
 namespace opserve::server {
 namespace {
@@ -26,21 +21,6 @@ constexpr size_t kHandleBytes = kRandomBytes + kRunBytes + kDeviceBytes + kGener
 
 // A quota has room again when the tenant itself makes some, which nobody can foretell.
 constexpr int64_t kQuotaPushbackMs = 1000;
-
-// Bytes that nobody can foretell. Without them handles would protect nothing, so there is no going
-// on: the kernel gives them to every process since its early boot.
-std::string RandomBytes(size_t count) {
-  std::string bytes(count, '\0');
-  ssize_t got = 0;
-  do {
-    got = getrandom(bytes.data(), bytes.size(), 0);
-  } while (got < 0 && errno == EINTR);
-  if (got != static_cast<ssize_t>(count)) {
-    LogError("no_random_bytes", {{"error", std::strerror(errno)}});
-    std::abort();
-  }
-  return bytes;
-}
 
 void AppendNumber(uint64_t value, size_t bytes, std::string* to) {
   for (size_t i = 0; i < bytes; ++i) to->push_back(static_cast<char>(value >> (8 * i)));

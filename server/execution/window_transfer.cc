@@ -20,7 +20,7 @@ absl::Status WindowTransfer::Prepare(absl::Time deadline) {
 absl::StatusOr<uint64_t> WindowTransfer::CopyToDevice(void* memory) {
   memory_ = memory;
   const uint64_t bytes = window_.range.size();
-  if (!is_copied() || window_.writer || bytes == 0) return 0;
+  if (!is_copied() || is_result_ || bytes == 0) return 0;
   if (window_.IsStaged()) {
     OPSERVE_RETURN_IF_ERROR(
         window_.region->Read(window_.range.offset(), absl::MakeSpan(HostBytes(), bytes)));
@@ -40,7 +40,7 @@ void* WindowTransfer::Address() const {
 
 absl::StatusOr<uint64_t> WindowTransfer::Finish() {
   const uint64_t bytes = window_.range.size();
-  if (!is_copied() || !window_.writer.has_value() || bytes == 0) return 0;
+  if (!is_copied() || !is_result_ || bytes == 0) return 0;
   const AclLibrary& acl = lane_.lane.device().acl();
   OPSERVE_RETURN_IF_ERROR(AclCallStatus(
       acl, "aclrtMemcpy",

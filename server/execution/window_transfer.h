@@ -23,8 +23,9 @@ namespace opserve::server {
 // this order. `window` and `lane` outlive it.
 class WindowTransfer {
  public:
-  WindowTransfer(const SharedWindow& window, const LaneContext& lane)
-      : window_(window), lane_(lane) {}
+  // `is_result`: the device writes to the window; else it reads from it.
+  WindowTransfer(const SharedWindow& window, bool is_result, const LaneContext& lane)
+      : window_(window), is_result_(is_result), lane_(lane) {}
 
   // Shows the region to the device if the window can be used in place, or takes the page-locked
   // memory to stage it. Waits until `deadline` for another request that shows the region.
@@ -55,6 +56,7 @@ class WindowTransfer {
   char* HostBytes() const;
 
   const SharedWindow& window_;
+  const bool is_result_;
   const LaneContext& lane_;
   std::shared_ptr<const HostRegistration> registration_;  // null: copied
   PinnedBuffer staging_;                                  // empty unless it is staged

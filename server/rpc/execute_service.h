@@ -9,6 +9,7 @@
 #include "server/access/authenticator.h"
 #include "server/execution/bind_program.h"
 #include "server/execution/operator_table.h"
+#include "server/execution/prepared_programs.h"
 #include "server/execution/resident_tensors.h"
 #include "server/observability/operator_statistics.h"
 #include "server/observability/request_log.h"
@@ -26,9 +27,12 @@ class IdempotencyCache;
 // All methods take and give raw slices: Execute and ExecuteStream so that tensor bytes never become
 // a protobuf string, the small calls so that a malformed message has our answer (unary_call.h).
 // Reflection still sees the ordinary service.
-using AsyncOperatorService = v1::OperatorService::WithRawMethod_ListOperators<
-    v1::OperatorService::WithRawMethod_Execute<v1::OperatorService::WithRawMethod_ExecuteStream<
-        v1::OperatorService::WithRawMethod_GetServerStatus<v1::OperatorService::Service>>>>;
+using AsyncOperatorService =
+    v1::OperatorService::WithRawMethod_ListOperators<v1::OperatorService::WithRawMethod_Execute<
+        v1::OperatorService::WithRawMethod_ExecuteStream<v1::OperatorService::WithRawMethod_Prepare<
+            v1::OperatorService::WithRawMethod_ReleasePrograms<
+                v1::OperatorService::WithRawMethod_GetServerStatus<
+                    v1::OperatorService::Service>>>>>>;
 
 // All pointers outlive the calls.
 struct ExecuteContext {
@@ -37,6 +41,7 @@ struct ExecuteContext {
   const OperatorTable* operators = nullptr;
   Scheduler* scheduler = nullptr;
   ResidentTensors* residents = nullptr;
+  PreparedPrograms* prepared = nullptr;
   const SharedRegions* shared_regions = nullptr;  // null: shared memory is not enabled
   IdempotencyCache* idempotency = nullptr;
   RequestMetrics* metrics = nullptr;

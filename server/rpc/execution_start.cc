@@ -14,6 +14,7 @@
 #include "server/rpc/connection_key.h"
 #include "server/rpc/execute_response.h"
 #include "server/rpc/idempotency_cache.h"
+#include "server/rpc/program_calls.h"
 #include "server/rpc/refusal.h"
 #include "server/rpc/request_trace.h"
 #include "server/rpc/tensor_effects.h"
@@ -29,7 +30,7 @@ constexpr size_t kMaxHeaderFields = 65536;
 
 // For metrics: of a request that is not bound, or not yet, and of one that is.
 int OperatorOf(const ExecuteContext& context, const v1::ExecuteRequest& request) {
-  if (request.invocations_size() > 1) return RequestMetrics::kProgram;
+  if (request.invocations_size() > 1 || request.has_prepared()) return RequestMetrics::kProgram;
   if (request.invocations().empty()) return RequestMetrics::kUnknown;
   const LoadedOperator* op = context.operators->Find(request.invocations(0).operator_());
   return op != nullptr ? op->index : RequestMetrics::kUnknown;
@@ -63,13 +64,10 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> FindRegion(const ExecuteContext& c
   return context.shared_regions->Find(input.tenant->id(), range.connection(), range.region());
 }
 
-absl::StatusOr<Program> Bind(const ExecuteContext& context, const ExecutionInput& input) {
+absl::StatusOr<ProgramCall> Bind(const ExecuteContext& context, const ExecutionInput& input) {
   std::vector<uint64_t> payload_bytes;
   for (const codec::Payload& payload : input.message.payloads()) {
     payload_bytes.push_back(payload.size);
-  }
-  for (const v1::Invocation& invocation : input.header.invocations()) {
-    OPSERVE_RETURN_IF_ERROR(input.tenant->CheckMayCall(invocation.operator_()));
   }
   const auto find_resident = [&](absl::string_view handle) {
     return context.residents->Find(input.tenant->id(), handle, absl::Now());
@@ -77,11 +75,18 @@ absl::StatusOr<Program> Bind(const ExecuteContext& context, const ExecutionInput
   const auto find_region = [&](const v1::SharedMemoryRange& range) {
     return FindRegion(context, input, range);
   };
-  OPSERVE_ASSIGN_OR_RETURN(
-      Program program, BindProgram(input.header, payload_bytes, *context.operators, context.limits,
-                                   find_resident, find_region));
-  OPSERVE_RETURN_IF_ERROR(CheckResponseFits(program, context.max_response_bytes));
-  return program;
+  if (input.header.has_prepared()) {
+    return BindPrepared(context, *input.tenant, input.header, payload_bytes, find_resident,
+                        find_region);
+  }
+  for (const v1::Invocation& invocation : input.header.invocations()) {
+    OPSERVE_RETURN_IF_ERROR(input.tenant->CheckMayCall(invocation.operator_()));
+  }
+  OPSERVE_ASSIGN_OR_RETURN(ProgramCall bound,
+                           BindProgram(input.header, payload_bytes, *context.operators,
+                                       context.limits, find_resident, find_region));
+  OPSERVE_RETURN_IF_ERROR(CheckResponseFits(*bound.program, context.max_response_bytes));
+  return bound;
 }
 
 Priority ToPriority(v1::Priority priority) {
@@ -160,7 +165,7 @@ absl::Status SubmitInTurn(ExecuteContext& context, const std::shared_ptr<CallSta
 
 // Hands the program to a device; `on_end` is called if and only if the result is OK.
 // `run`: of the idempotency cache, if the request has a key.
-absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program program,
+absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall bound,
                     std::shared_ptr<CallState> call, std::optional<uint64_t> run,
                     OnExecutionEnd on_end) {
   // The results count against the connection until their memory is free: once an answer to be
@@ -168,8 +173,9 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
   const uint64_t connection = ConnectionKey(*input.rpc, input.tenant->id());
   OPSERVE_ASSIGN_OR_RETURN(
       TensorEffects booked,
-      TensorEffects::Book(*context.scheduler, *context.residents, input.tenant->id(), &program));
+      TensorEffects::Book(*context.scheduler, *context.residents, input.tenant->id(), &bound));
   auto effects = std::make_shared<TensorEffects>(std::move(booked));
+  const Program& program = *bound.program;
   // What changes tensors is not run before there is room to remember that it was.
   const bool has_effects = program.has_effects();
   if (run && has_effects &&
@@ -180,8 +186,8 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
                      "tensors; nothing was done");
   }
   std::vector<TensorClaims::Wish> wishes;
-  for (const BoundResident& resident : program.residents) {
-    wishes.push_back({resident.tensor.get(), resident.is_alone()});
+  for (size_t i = 0; i < bound.residents.size(); ++i) {
+    wishes.push_back({bound.residents[i].tensor.get(), program.residents[i].is_alone()});
   }
   const TensorClaims::Ticket ticket = wishes.empty() ? 0 : context.residents->claims().NewTicket();
   // Ends with the task, which is when nobody needs the tensors any more.
@@ -196,7 +202,7 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
                   ExecutionRequest& request, absl::StatusOr<ProgramResult> result) mutable {
     std::vector<KeptTensor> kept;
     if (result.ok() && has_effects) {
-      auto committed = effects->Commit(request.program(), absl::Now());
+      auto committed = effects->Commit(request.bound(), absl::Now());
       if (committed.ok()) {
         kept = *std::move(committed);
       } else {
@@ -242,7 +248,7 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
     if (end.status.ok() && checks.Draw()) CheckAgain(checks, request, end);
   };
   std::unique_ptr<LaneTask> task = std::make_unique<ExecutionRequest>(
-      std::move(input.message), std::move(program), call, input.tenant->id(), connection,
+      std::move(input.message), std::move(bound), call, input.tenant->id(), connection,
       ToPriority(input.header.priority()), context.scheduler->costs(), input.clock,
       std::move(done));
   if (wishes.empty()) return context.scheduler->Submit(&task);
@@ -250,10 +256,10 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, Program prog
 }
 
 void StartOnce(ExecuteContext& context, ExecutionInput input, const OnExecutionEnd& on_end) {
-  absl::StatusOr<Program> program = Bind(context, input);
-  absl::Status status = program.status();
+  absl::StatusOr<ProgramCall> bound = Bind(context, input);
+  absl::Status status = bound.status();
   if (status.ok()) {
-    status = Submit(context, input, *std::move(program), input.call, /*run=*/std::nullopt, on_end);
+    status = Submit(context, input, *std::move(bound), input.call, /*run=*/std::nullopt, on_end);
   }
   if (!status.ok()) on_end(Refusal(context, input, status));
 }
@@ -293,10 +299,10 @@ void MakeRun(ExecuteContext& context, ExecutionInput input, uint64_t run,
              std::shared_ptr<CallState> run_call) {
   IdempotencyCache& cache = *context.idempotency;
   const auto end_run = [&cache, run](const ExecutionEnd& end) { cache.End(run, end, absl::Now()); };
-  absl::StatusOr<Program> program = Bind(context, input);
-  absl::Status status = program.status();
+  absl::StatusOr<ProgramCall> bound = Bind(context, input);
+  absl::Status status = bound.status();
   if (status.ok()) {
-    status = Submit(context, input, *std::move(program), std::move(run_call), run, end_run);
+    status = Submit(context, input, *std::move(bound), std::move(run_call), run, end_run);
   }
   if (!status.ok()) end_run(Refusal(context, input, status));
 }

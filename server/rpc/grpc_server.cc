@@ -18,6 +18,7 @@
 #include "server/rpc/execute_call.h"
 #include "server/rpc/execute_stream_call.h"
 #include "server/rpc/poll_probe.h"
+#include "server/rpc/program_calls.h"
 #include "server/rpc/unknown_method_call.h"
 #include "server/rpc/upload_call.h"
 #include "server/scheduling/visitor.h"
@@ -138,6 +139,7 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   execute_.operators = parts_.operators;
   execute_.scheduler = parts_.scheduler;
   execute_.residents = parts_.residents;
+  execute_.prepared = parts_.prepared;
   execute_.shared_regions = parts_.shared_regions;
   execute_.idempotency = &idempotency_;
   execute_.metrics = parts_.metrics;
@@ -189,6 +191,21 @@ void GrpcServer::DescribeUnaryMethods() {
     *response = parts_.status();
     return absl::OkStatus();
   };
+  prepare_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue, void* tag) {
+    operator_service_.RequestPrepare(rpc, request, writer, queue, queue, tag);
+  };
+  prepare_.answer = [this](const Caller& caller, const auto& request, auto* response) {
+    return Prepare(execute_, caller.tenant, request, response);
+  };
+  release_programs_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue,
+                                     void* tag) {
+    operator_service_.RequestReleasePrograms(rpc, request, writer, queue, queue, tag);
+  };
+  release_programs_.answer = [this](const Caller& caller, const auto& request, auto* response) {
+    return ReleasePrograms(execute_, caller.tenant, request, response);
+  };
+  prepare_.authenticator = &authenticator_;
+  release_programs_.authenticator = &authenticator_;
   renew_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue, void* tag) {
     tensor_service_.RequestRenew(rpc, request, writer, queue, queue, tag);
   };
@@ -277,6 +294,9 @@ void GrpcServer::ListenForCalls(grpc::ServerCompletionQueue* queue) {
   UnaryCall<v1::ListRequest, v1::ListResponse>::Listen(list_tensors_, calls_, queue);
   UnaryCall<v1::ListOperatorsRequest, v1::ListOperatorsResponse>::Listen(list_operators_, calls_,
                                                                          queue);
+  UnaryCall<v1::PrepareRequest, v1::PrepareResponse>::Listen(prepare_, calls_, queue);
+  UnaryCall<v1::ReleaseProgramsRequest, v1::ReleaseProgramsResponse>::Listen(release_programs_,
+                                                                             calls_, queue);
   UnaryCall<v1::GetServerStatusRequest, v1::GetServerStatusResponse>::Listen(get_server_status_,
                                                                              calls_, queue);
 }

@@ -39,6 +39,7 @@ class GrpcServer {
     const OperatorTable* operators = nullptr;
     Scheduler* scheduler = nullptr;
     ResidentTensors* residents = nullptr;
+    PreparedPrograms* prepared = nullptr;
     const SharedRegions* shared_regions = nullptr;  // null: shared memory is not enabled
     NamedRegions* named_regions = nullptr;          // null: regions by name are not allowed
     RequestMetrics* metrics = nullptr;
@@ -116,6 +117,8 @@ class GrpcServer {
   TensorContext tensors_;
   UnaryMethod<v1::ListOperatorsRequest, v1::ListOperatorsResponse> list_operators_;
   UnaryMethod<v1::GetServerStatusRequest, v1::GetServerStatusResponse> get_server_status_;
+  UnaryMethod<v1::PrepareRequest, v1::PrepareResponse> prepare_;
+  UnaryMethod<v1::ReleaseProgramsRequest, v1::ReleaseProgramsResponse> release_programs_;
   UnaryMethod<v1::RenewRequest, v1::RenewResponse> renew_;
   UnaryMethod<v1::ReleaseRequest, v1::ReleaseResponse> release_;
   UnaryMethod<v1::ListRequest, v1::ListResponse> list_tensors_;

@@ -37,7 +37,7 @@ class Sha256 {
 
 }  // namespace
 
-RequestDigest DigestOf(const v1::ExecuteRequest& header,
+RequestDigest DigestOf(const google::protobuf::MessageLite& header,
                        absl::Span<const codec::Payload> payloads) {
   Sha256 sha;
   // Written anew rather than as it came: a client may order and encode the same fields otherwise.

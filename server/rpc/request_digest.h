@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "opserve/v1/operator_service.pb.h"
+#include "google/protobuf/message_lite.h"
 #include "proto/codec/payload_message.h"
 
 namespace opserve::server {
@@ -15,6 +15,7 @@ using RequestDigest = std::array<uint8_t, 32>;
 // SHA-256 over the request's fields and its payloads. Equal requests have equal digests however
 // they were encoded and whatever message they came in, within one run of the daemon. Reads every
 // payload once, at about 1 ms per MiB without SHA instructions.
-RequestDigest DigestOf(const v1::ExecuteRequest& header, absl::Span<const codec::Payload> payloads);
+RequestDigest DigestOf(const google::protobuf::MessageLite& header,
+                       absl::Span<const codec::Payload> payloads);
 
 }  // namespace opserve::server

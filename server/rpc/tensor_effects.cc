@@ -11,8 +11,10 @@ namespace {
 
 absl::StatusOr<DeviceService*> ChooseDevice(const Scheduler& scheduler,
                                             const ResidentTensors& residents, uint32_t tenant,
-                                            const Program& program) {
-  const std::optional<int32_t> device = program.device();
+                                            const ProgramCall& bound) {
+  const Program& program = *bound.program;
+  // What is kept has no place yet.
+  const std::optional<int32_t> device = bound.residents.empty() ? std::nullopt : bound.device();
   DeviceService* service =
       device ? scheduler.Find(*device)
              : scheduler.BestForTensors(residents, tenant, program.kept_bytes, &program);
@@ -30,52 +32,58 @@ absl::StatusOr<DeviceService*> ChooseDevice(const Scheduler& scheduler,
 
 absl::StatusOr<TensorEffects> TensorEffects::Book(const Scheduler& scheduler,
                                                   ResidentTensors& residents, uint32_t tenant,
-                                                  Program* program) {
+                                                  ProgramCall* bound) {
+  const Program& program = *bound->program;
   TensorEffects effects(residents, tenant);
-  if (program->kept.empty()) return effects;
+  if (program.kept.empty()) return effects;
   OPSERVE_ASSIGN_OR_RETURN(DeviceService* const service,
-                           ChooseDevice(scheduler, residents, tenant, *program));
+                           ChooseDevice(scheduler, residents, tenant, *bound));
   const Device& device = service->device();
-  OPSERVE_RETURN_IF_ERROR(service->queue().CheckCanEverHold(tenant, program->kept_bytes));
-  for (KeptOutput& kept : program->kept) {
-    const uint64_t bytes = program->KeptBytes(kept);
-    kept.tensor = std::make_shared<ResidentTensor>();
-    kept.tensor->spec = program->output(kept.source).spec;
-    kept.tensor->device = device.id();
-    kept.tensor->device_generation = device.generation();
+  OPSERVE_RETURN_IF_ERROR(service->queue().CheckCanEverHold(tenant, program.kept_bytes));
+  for (size_t i = 0; i < program.kept.size(); ++i) {
+    const KeptOutput& kept = program.kept[i];
+    const uint64_t bytes = program.KeptBytes(kept);
+    const auto tensor = std::make_shared<ResidentTensor>();
+    bound->kept[i] = tensor;
+    tensor->spec = program.output(kept.source).spec;
+    tensor->device = device.id();
+    tensor->device_generation = device.generation();
     if (!kept.is_in_place) {
-      OPSERVE_ASSIGN_OR_RETURN(kept.tensor->content->zone_share,
+      OPSERVE_ASSIGN_OR_RETURN(tensor->content->zone_share,
                                service->queue().TakeMemory(tenant, bytes));
     }
     if (kept.replaced) continue;
     OPSERVE_ASSIGN_OR_RETURN(ResidentTensors::Reservation reservation,
                              residents.Reserve(tenant, device.id(), bytes));
-    effects.new_.push_back({std::move(reservation), kept.tensor, kept.lease});
+    effects.new_.push_back({std::move(reservation), tensor, kept.lease});
   }
   return effects;
 }
 
-absl::StatusOr<std::vector<KeptTensor>> TensorEffects::Commit(const Program& program,
+absl::StatusOr<std::vector<KeptTensor>> TensorEffects::Commit(const ProgramCall& bound,
                                                               absl::Time now) {
   OPSERVE_ASSIGN_OR_RETURN(std::vector<ResidentTensors::Added> added,
                            residents_->Add(std::move(new_), now));
   std::vector<KeptTensor> kept_tensors;
   size_t next_new = 0;
-  for (const KeptOutput& kept : program.kept) {
+  const Program& program = *bound.program;
+  for (size_t i = 0; i < program.kept.size(); ++i) {
+    const KeptOutput& kept = program.kept[i];
     if (!kept.replaced) {
       ResidentTensors::Added& one = added[next_new++];
       kept_tensors.push_back(
           {.handle = std::move(one.handle), .is_new = true, .lease_end = one.lease_end});
       continue;
     }
-    const BoundResident& resident = program.residents[*kept.replaced];
-    resident.tensor->content = kept.tensor->content;
+    const BoundResident& resident = bound.residents[*kept.replaced];
+    resident.tensor->content = bound.kept[i]->content;
     ++resident.tensor->version;
     kept_tensors.push_back({.handle = resident.handle, .version = resident.tensor->version});
   }
   std::vector<std::string> given_up;
-  for (const BoundResident& resident : program.residents) {
-    if (resident.is_donated && !resident.is_replaced) given_up.push_back(resident.handle);
+  for (size_t i = 0; i < program.residents.size(); ++i) {
+    const ResidentUse& use = program.residents[i];
+    if (use.is_donated && !use.is_replaced) given_up.push_back(bound.residents[i].handle);
   }
   residents_->Release(tenant_, given_up);
   TensorChanges& changes = residents_->changes();

@@ -19,20 +19,20 @@ namespace opserve::server {
 // holds when it is destroyed was not kept. Used by one thread at a time.
 class TensorEffects {
  public:
-  // Books the memory of all that `program` keeps: on the device of its resident tensors, else on
-  // the one that Scheduler::BestForTensors names. Sets KeptOutput::tensor.
+  // Books the memory of all that `bound` keeps: on the device of its resident tensors, else on
+  // the one that Scheduler::BestForTensors names. Sets ProgramCall::kept.
   //
   // Errors: those of ResidentTensors::Reserve and DeviceQueue::TakeMemory; kUnavailable (reason
   // "device_unavailable"): no device is ready; (reason "operator_unavailable"): none of them offers
   // the program's operators.
   static absl::StatusOr<TensorEffects> Book(const Scheduler& scheduler, ResidentTensors& residents,
-                                            uint32_t tenant, Program* program);
+                                            uint32_t tenant, ProgramCall* bound);
 
   // After the run has succeeded: new tensors are known, replaced ones have their content, donated
   // ones are gone. All or, on an error, none. Returns what the answer says of each KeptOutput.
   //
   // Errors: those of ResidentTensors::Add.
-  absl::StatusOr<std::vector<KeptTensor>> Commit(const Program& program, absl::Time now);
+  absl::StatusOr<std::vector<KeptTensor>> Commit(const ProgramCall& bound, absl::Time now);
 
  private:
   TensorEffects(ResidentTensors& residents, uint32_t tenant)

@@ -39,15 +39,14 @@ absl::Status CheckChunkBytes(const TensorContext& context, uint64_t chunk_bytes)
                       absl::StrCat("is ", chunk_bytes, ", must be 1 to ", context.max_chunk_bytes));
 }
 
-absl::StatusOr<absl::Duration> ReadLease(const TensorContext& context,
-                                         const google::protobuf::Duration& lease) {
+absl::StatusOr<absl::Duration> ReadLease(const google::protobuf::Duration& lease,
+                                         absl::Duration longest) {
   const absl::Duration asked = absl::Seconds(lease.seconds()) + absl::Nanoseconds(lease.nanos());
   if (asked < absl::ZeroDuration()) {
     return InvalidField("lease",
                         absl::StrCat("is ", absl::FormatDuration(asked), ", must not be negative"));
   }
   // Refused, not cut: a caller that is not told would come back to a tensor that is gone.
-  const absl::Duration longest = context.residents->limits().max_lease;
   if (asked > longest) {
     return InvalidField("lease", absl::StrCat("is ", absl::FormatDuration(asked), ", at most ",
                                               absl::FormatDuration(longest),
@@ -63,7 +62,8 @@ google::protobuf::Timestamp ToTimestamp(absl::Time time) {
 absl::Status Renew(const TensorContext& context, const Tenant& tenant,
                    const v1::RenewRequest& request, v1::RenewResponse* response) {
   OPSERVE_RETURN_IF_ERROR(CheckCount(request.handles()));
-  OPSERVE_ASSIGN_OR_RETURN(const absl::Duration lease, ReadLease(context, request.lease()));
+  OPSERVE_ASSIGN_OR_RETURN(const absl::Duration lease,
+                           ReadLease(request.lease(), context.residents->limits().max_lease));
   OPSERVE_ASSIGN_OR_RETURN(
       const std::vector<absl::Time> lease_ends,
       context.residents->Renew(tenant.id(), ToVector(request.handles()), lease, absl::Now()));

@@ -54,9 +54,9 @@ absl::Status InvalidField(absl::string_view field, absl::string_view problem,
 // kInvalidArgument unless it is 1 to the context's limit.
 absl::Status CheckChunkBytes(const TensorContext& context, uint64_t chunk_bytes);
 
-// Zero: none is asked for. kInvalidArgument: negative.
-absl::StatusOr<absl::Duration> ReadLease(const TensorContext& context,
-                                         const google::protobuf::Duration& lease);
+// Zero: none is asked for. kInvalidArgument: negative, or above `longest`.
+absl::StatusOr<absl::Duration> ReadLease(const google::protobuf::Duration& lease,
+                                         absl::Duration longest);
 
 google::protobuf::Timestamp ToTimestamp(absl::Time time);
 

@@ -23,7 +23,7 @@ namespace opserve::server {
 
 // Whose call it is.
 struct Caller {
-  const Tenant& tenant;
+  Tenant& tenant;
   std::optional<uint32_t> uid;  // of the connection, where a processor knew it
 };
 

@@ -168,7 +168,8 @@ absl::Status UploadCall::Start(const v1::UploadHeader& header) {
   }
   OPSERVE_RETURN_IF_ERROR(CheckChunkBytes(context_, header.chunk_bytes()));
   chunk_bytes_ = header.chunk_bytes();
-  OPSERVE_ASSIGN_OR_RETURN(lease_, ReadLease(context_, header.lease()));
+  OPSERVE_ASSIGN_OR_RETURN(lease_,
+                           ReadLease(header.lease(), context_.residents->limits().max_lease));
   OPSERVE_ASSIGN_OR_RETURN(device_, ChooseDevice(context_, tenant_, header, total_bytes_));
   OPSERVE_RETURN_IF_ERROR(device_->queue().CheckCanEverHold(tenant_, total_bytes_));
   const int32_t device = device_->device().id();

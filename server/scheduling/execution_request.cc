@@ -37,18 +37,19 @@ class KindEstimates {
 };
 
 // Sets also where to wait in between, so that no wait is for much more than 50 ms of work.
-CostModel::Estimate EstimateCost(Program* program, const CostModel& costs) {
+CostModel::Estimate EstimateCost(ProgramCall* bound, const CostModel& costs) {
   constexpr absl::Duration kSlice = absl::Milliseconds(50);
+  const std::vector<BoundInvocation>& invocations = bound->program->invocations;
   KindEstimates estimates(costs);
   CostModel::Estimate total{.time = absl::ZeroDuration(), .samples = UINT32_MAX};
   absl::Duration slice;
-  for (uint32_t i = 0; i < program->invocations.size(); ++i) {
-    const CostModel::Estimate& one = estimates[program->invocations[i].cost_key()];
+  for (uint32_t i = 0; i < invocations.size(); ++i) {
+    const CostModel::Estimate& one = estimates[invocations[i].cost_key()];
     total.time += one.time;
     total.samples = std::min(total.samples, one.samples);
     slice += one.time;
-    if (slice < kSlice || i + 1 == program->invocations.size()) continue;
-    program->slice_ends.push_back(i + 1);
+    if (slice < kSlice || i + 1 == invocations.size()) continue;
+    bound->slice_ends.push_back(i + 1);
     slice = absl::ZeroDuration();
   }
   return total;
@@ -88,29 +89,29 @@ bool IsPrompt(const Program& program, const CostModel::Estimate& cost) {
 
 }  // namespace
 
-ExecutionRequest::ExecutionRequest(codec::PayloadMessage message, Program program,
+ExecutionRequest::ExecutionRequest(codec::PayloadMessage message, ProgramCall bound,
                                    std::shared_ptr<CallState> call, uint32_t tenant,
                                    uint64_t connection, Priority priority, CostModel& costs,
                                    const StageClock& clock, Done done)
-    : LaneTask(std::move(call), program.device(),
+    : LaneTask(std::move(call), bound.device(),
                TaskDemand{.tenant = tenant,
                           .priority = priority,
-                          .cost = EstimateCost(&program, costs),
-                          .work = program.work,
-                          .device_bytes = program.memory_plan.total_bytes,
-                          .pinned_bytes = program.pinned_bytes,
+                          .cost = EstimateCost(&bound, costs),
+                          .work = bound.program->work,
+                          .device_bytes = bound.program->memory_plan.total_bytes,
+                          .pinned_bytes = bound.PinnedBytes(),
                           .connection = connection}),
       message_(std::move(message)),
-      program_(std::move(program)),
+      bound_(std::move(bound)),
       costs_(costs),
-      is_prompt_(IsPrompt(program_, demand().cost)),
+      is_prompt_(IsPrompt(program(), demand().cost)),
       clock_(clock),
       done_(std::move(done)) {}
 
 bool ExecutionRequest::Queue(LaneContext& lane) {
   clock_.Book(Stage::kQueue);
   start_ = absl::Now();
-  run_.emplace(program_, message_.payloads(), *call(), demand().tenant, lane, clock_);
+  run_.emplace(bound_, message_.payloads(), *call(), demand().tenant, lane, clock_);
   if (run_->Queue()) return true;
   run_.reset();
   return false;
@@ -123,23 +124,23 @@ void ExecutionRequest::Finish() {
     // It may have been the deadline for which the caller left.
     if (absl::Status why = call()->Check(); !why.ok()) result_ = why;
   }
-  if (result_->ok()) RecordCosts(program_, absl::Now() - start_, &costs_);
+  if (result_->ok()) RecordCosts(program(), absl::Now() - start_, &costs_);
 }
 
 // Released before the answer: after it, the client may expect that no device uses the memory any
 // more, and the daemon that no memory has to be unregistered after its last call.
-void ExecutionRequest::ReleaseSharedMemory() { program_.windows.clear(); }
+void ExecutionRequest::ReleaseSharedMemory() { bound_.windows.clear(); }
 
 void ExecutionRequest::Answer() {
   ReleaseSharedMemory();
-  if (!result_->ok()) program_.kept.clear();
+  if (!result_->ok()) bound_.kept.clear();
   done_(*this, *std::move(result_));
 }
 
 void ExecutionRequest::Refuse(const absl::Status& status) {
   clock_.Book(Stage::kQueue);
   ReleaseSharedMemory();
-  program_.kept.clear();
+  bound_.kept.clear();
   done_(*this, status);
 }
 

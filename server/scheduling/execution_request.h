@@ -23,12 +23,12 @@ class ExecutionRequest final : public LaneTask {
 
   // `tenant`: the one charged for memory and time; `connection`: as in TaskDemand. The cost is
   // estimated from `costs` and, if there is one invocation, recorded there.
-  ExecutionRequest(codec::PayloadMessage message, Program program, std::shared_ptr<CallState> call,
-                   uint32_t tenant, uint64_t connection, Priority priority, CostModel& costs,
-                   const StageClock& clock, Done done);
+  ExecutionRequest(codec::PayloadMessage message, ProgramCall bound,
+                   std::shared_ptr<CallState> call, uint32_t tenant, uint64_t connection,
+                   Priority priority, CostModel& costs, const StageClock& clock, Done done);
 
   const LoadedOperator* MissingOn(int32_t device) const override {
-    return program_.MissingOn(device);
+    return program().MissingOn(device);
   }
   bool is_prompt() const override { return is_prompt_; }
   bool Queue(LaneContext& lane) override;
@@ -38,16 +38,17 @@ class ExecutionRequest final : public LaneTask {
   void Refuse(const absl::Status& status) override;
 
   StageClock& clock() { return clock_; }
-  const Program& program() const { return program_; }
+  const ProgramCall& bound() const { return bound_; }
+  const Program& program() const { return *bound_.program; }
   // The request's message and program, to be taken once it has been answered.
   codec::PayloadMessage TakeMessage() { return std::move(message_); }
-  Program TakeProgram() { return std::move(program_); }
+  ProgramCall TakeProgram() { return std::move(bound_); }
 
  private:
   void ReleaseSharedMemory();
 
   codec::PayloadMessage message_;  // owns the payloads' bytes
-  Program program_;
+  ProgramCall bound_;
   CostModel& costs_;
   const bool is_prompt_;
   StageClock clock_;

@@ -33,7 +33,7 @@ bool CanBeRepeated(const Program& program) {
 
 struct ShadowChecks::Repetition {
   codec::PayloadMessage message;
-  Program program;
+  ProgramCall program;
   size_t op;
   int32_t first_device;
   int32_t device;
@@ -43,7 +43,7 @@ struct ShadowChecks::Repetition {
   // On a lane of the other device.
   absl::Status Run(LaneContext& lane) {
     // It may have come out since that the device computes an operator wrong: no news then.
-    if (const LoadedOperator* missing = program.MissingOn(device)) {
+    if (const LoadedOperator* missing = program.program->MissingOn(device)) {
       return missing->CheckOfferedBy(device);
     }
     const CallState call(absl::Now() + kMemoryPatience);
@@ -81,12 +81,12 @@ size_t ShadowChecks::OperatorOf(const Program& program) const {
 }
 
 void ShadowChecks::Check(Answered request) {
-  const size_t op = OperatorOf(request.program);
+  const Program& program = *request.program.program;
+  const size_t op = OperatorOf(program);
   absl::MutexLock lock(&mutex_);
   if (is_stopped_) return;
-  const DeviceService* other = CanBeRepeated(request.program)
-                                   ? scheduler_.IdleDevice(request.device, request.program)
-                                   : nullptr;
+  const DeviceService* other =
+      CanBeRepeated(program) ? scheduler_.IdleDevice(request.device, program) : nullptr;
   if (other == nullptr || is_checking_.exchange(true)) {
     Count(op, Result::kSkipped);
     return;

@@ -36,7 +36,7 @@ class ShadowChecks {
   // A request that has been answered.
   struct Answered {
     codec::PayloadMessage message;
-    Program program;
+    ProgramCall program;
     TaskDemand demand;  // which it had
     int32_t device = 0;
     std::vector<absl::string_view>

@@ -45,6 +45,10 @@ def enum_names(name: str) -> dict[int, str]:
 AttributeValue = _message("AttributeValue")
 ExecuteRequest = _message("ExecuteRequest")
 ExecuteResponse = _message("ExecuteResponse")
+PrepareRequest = _message("PrepareRequest")
+PrepareResponse = _message("PrepareResponse")
+ReleaseProgramsRequest = _message("ReleaseProgramsRequest")
+Tensor = _message("Tensor")
 ExecuteStreamRequest = _message("ExecuteStreamRequest")
 ExecuteStreamResponse = _message("ExecuteStreamResponse")
 Receipt = _message("Receipt")
@@ -66,6 +70,8 @@ StatusDetails = _message("StatusDetails")
 ErrorDetail = _message("ErrorDetail")
 
 EXECUTE = "/opserve.v1.OperatorService/Execute"
+PREPARE = "/opserve.v1.OperatorService/Prepare"
+RELEASE_PROGRAMS = "/opserve.v1.OperatorService/ReleasePrograms"
 EXECUTE_STREAM = "/opserve.v1.OperatorService/ExecuteStream"
 LIST_OPERATORS = "/opserve.v1.OperatorService/ListOperators"
 GET_SERVER_STATUS = "/opserve.v1.OperatorService/GetServerStatus"

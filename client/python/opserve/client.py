@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import datetime
 import threading
 import time
@@ -99,6 +101,8 @@ class Client(_connection.ClientBase, Operators[Any]):
             traceparent,
         )
         super().__init__(options)
+        # Handles of prepared programs for the daemon to forget; bounded, as it forgets them anyway.
+        self._given_up_programs: collections.deque[bytes] = collections.deque(maxlen=1024)
         self._lock = threading.Lock()  # guards _channel and _is_closed
 
     def execute(
@@ -155,7 +159,7 @@ class Client(_connection.ClientBase, Operators[Any]):
         *,
         donated: Sequence[Union[ResidentTensor, InputOf]] = (),
     ) -> PreparedProgram:
-        """Makes the program's message once, to be run often: see PreparedProgram.
+        """Lets the daemon check, bind and plan a program once, to be run often: see PreparedProgram.
 
         Args:
             results, donated: as in execute(); inputs of the program may be replaced and
@@ -164,12 +168,35 @@ class Client(_connection.ClientBase, Operators[Any]):
         request = Request(
             program, self._shared_memory.fill_range, results=results, donated=donated
         )
+        self._release_programs()
 
-        def send(message: bytes, may_repeat: bool, timeout: Optional[float]) -> bytes:
+        def send(
+            method: str, message: bytes, may_repeat: bool, timeout: Optional[float]
+        ) -> bytes:
             repeat = Repeat(after_losses=may_repeat)
-            return self._call(_wire.EXECUTE, message, timeout, repeat)
+            return self._call(method, message, timeout, repeat)
 
-        return PreparedProgram(program, request, send)
+        return PreparedProgram(
+            program,
+            request,
+            self._shared_memory.fill_range,
+            send,
+            self._given_up_programs.extend,
+        )
+
+    def _release_programs(self) -> None:
+        """Lets the daemon forget programs that were given up. It forgets them in time anyway."""
+        handles = []
+        with contextlib.suppress(IndexError):  # when there are no more
+            while True:
+                handles.append(self._given_up_programs.popleft())
+        if not handles:
+            return
+        message = _wire.ReleaseProgramsRequest(handles=handles).SerializeToString()
+        try:
+            self._call(_wire.RELEASE_PROGRAMS, message, None, _TRANSFER)
+        except errors.OpserveError:
+            pass
 
     def _call_operator(
         self,

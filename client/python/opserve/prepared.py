@@ -1,4 +1,4 @@
-"""Prepared programs: encoded once, run any number of times with other inputs."""
+"""Prepared programs: sent once, run any number of times with other inputs."""
 
 from __future__ import annotations
 
@@ -6,36 +6,59 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Optional, Union
 
-from opserve import _frame, _tensors
+from opserve import _frame, _tensors, _wire, errors
+from opserve._data_type import DataType
 from opserve._frame import Buffer
-from opserve._request import Request
+from opserve._request import FillRange, Request
 from opserve._views import TensorView, memory
 from opserve.program import InputOf, Program, Response
 from opserve.resident import ResidentTensor
 
-# Sends the message of a request, which may be repeated or not, and gives the answer.
-Send = Callable[[bytes, bool, Optional[float]], bytes]
+# Sends the message of a method, which may be repeated or not, and gives the answer.
+Send = Callable[[str, bytes, bool, Optional[float]], bytes]
+
+# Takes handles that nothing refers to any more. Called at any time, in any thread.
+GiveUp = Callable[[Sequence[bytes]], None]
+
+# How an input comes with a call: a kind of ProgramInput.
+_PAYLOAD, _RESIDENT, _SHARED_MEMORY = 1, 2, 3
 
 
 class PreparedProgram:
-    """A program with its message already made: a call gives it inputs and runs it.
+    """A program that the daemon has checked, bound and planned; a call gives it inputs and runs it.
 
         program = opserve.Program()
         x = program.input("float32", (64, 10))
         step = client.prepare(program, [program.keep(program.tanh(x))])
         [activations] = step(batch).results
 
-    Tensors that the program has beside its inputs are sent with their contents at the time
-    of prepare(). Thread-safe.
+    Only the inputs travel with a call, and those tensors of the program that are no literals,
+    with what they held when it was prepared. The daemon prepares it at the first call; inputs that
+    come in another way (as a tensor, a resident tensor, in shared memory) make it prepare the
+    program for that way, too. A daemon that has lost the program, since it was restarted or
+    the lease ended, is made to prepare it again, once for each call. Thread-safe.
+
+    Attributes:
+        prepared_again: how often that was necessary.
     """
 
-    def __init__(self, program: Program, request: Request, send: Send) -> None:
+    def __init__(
+        self,
+        program: Program,
+        request: Request,
+        fill_range: FillRange,
+        send: Send,
+        give_up: GiveUp,
+    ) -> None:
         self.inputs: Sequence[InputOf] = tuple(program.inputs)
+        self.prepared_again = 0
         self._request = request
-        self._constants = [bytes(buffer) for buffer in request.payloads]
-        request.forget_payloads()
+        self._constants = _Constants(request)
+        self._fill_range = fill_range
         self._send = send
-        self._lock = threading.Lock()  # guards the request's header
+        self._give_up = give_up
+        self._lock = threading.Lock()  # guards _handles and prepared_again
+        self._handles: dict[tuple[int, ...], bytes] = {}  # by the inputs' kinds
 
     def __call__(
         self,
@@ -47,7 +70,8 @@ class PreparedProgram:
 
         Args:
             inputs: in the order of Program.input, each of its dtype and shape.
-            attributes: integers to set anew, by invocation and name: those of random operators.
+            attributes: integers that are others in this run, by invocation and name: seeds of
+                random operators.
             timeout: in seconds; None: the client's.
 
         Raises:
@@ -58,15 +82,44 @@ class PreparedProgram:
                 f"{len(inputs)} inputs given; the program has {len(self.inputs)}"
             )
         views = [_check(wanted, value) for wanted, value in zip(self.inputs, inputs)]
-        with self._lock:
-            payloads = self._place(views)
-            for number, values in (attributes or {}).items():
-                for attribute in self._request.header.invocations[number].attributes:
-                    if attribute.name in values:
-                        attribute.value.int64_value = values[attribute.name]
-            message = _frame.join(self._request.header, payloads)
-        answer = self._send(message, not self._request.changes_tensors, timeout)
+        call = _wire.ExecuteRequest()
+        payloads: list[Buffer] = []
+        kinds = tuple(
+            self._place(number, view, call.prepared, payloads)
+            for number, view in enumerate(views)
+        )
+        payloads += self._constants.buffers
+        for invocation, values in (attributes or {}).items():
+            for name, value in values.items():
+                change = call.prepared.attributes.add(invocation=invocation)
+                change.attribute.name = name
+                change.attribute.value.int64_value = value
+        handle = self._handle(kinds, timeout)
+        may_repeat = not self._request.changes_tensors
+        try:
+            call.prepared.program = handle
+            message = _frame.join(call, payloads)
+            answer = self._send(_wire.EXECUTE, message, may_repeat, timeout)
+        except errors.NotFoundError as error:
+            if error.reason != "program_unknown":
+                raise
+            call.prepared.program = self._handle(kinds, timeout, lost=handle)
+            message = _frame.join(call, payloads)
+            answer = self._send(_wire.EXECUTE, message, may_repeat, timeout)
         return self._request.decode(answer)
+
+    def release(self) -> None:
+        """Lets the daemon forget the program when the client prepares another one, or ends."""
+        with self._lock:
+            handles = list(self._handles.values())
+            self._handles.clear()
+        if handles:
+            self._give_up(handles)
+
+    def __del__(self) -> None:
+        # Of an object whose __init__ failed there is nothing to give up.
+        if getattr(self, "_handles", None):
+            self._give_up(list(self._handles.values()))
 
     def __repr__(self) -> str:
         inputs = ", ".join(
@@ -82,29 +135,110 @@ class PreparedProgram:
         )
 
     def _place(
-        self, views: Sequence[Union[TensorView, ResidentTensor]]
-    ) -> list[Buffer]:
-        """Names the inputs in the header; the payloads to send."""
+        self,
+        number: int,
+        view: Union[TensorView, ResidentTensor],
+        call: Any,
+        payloads: list[Buffer],
+    ) -> int:
+        """Puts an input into the message of a call; how it comes with it. 0: nothing uses it."""
         request = self._request
-        payloads: list[Buffer] = list(self._constants)
-        for number, view in enumerate(views):
+        if not (
+            request.inputs[number]
+            or request.replaced[number]
+            or number in request.donated
+        ):
+            return 0
+        if isinstance(view, ResidentTensor):
+            call.residents.append(view.handle)
+            return _RESIDENT
+        shared = _wire.Tensor()
+        if self._fill_range(view, shared):
+            call.ranges.append(shared.shared_memory)
+            return _SHARED_MEMORY
+        payloads.append(memory(view.address, view.span_bytes))
+        return _PAYLOAD
+
+    def _handle(
+        self,
+        kinds: tuple[int, ...],
+        timeout: Optional[float],
+        lost: Optional[bytes] = None,
+    ) -> bytes:
+        """The daemon's handle of the program for inputs of these kinds; not `lost`."""
+        with self._lock:
+            handle = self._handles.get(kinds)
+            if handle is not None and handle != lost:
+                return handle
+            answer = self._send(
+                _wire.PREPARE, self._message(kinds).SerializeToString(), True, timeout
+            )
+            self.prepared_again += lost is not None
+            handle = bytes(_wire.PrepareResponse.FromString(answer).handle)
+            self._handles[kinds] = handle
+            return handle
+
+    def _message(self, kinds: Sequence[int]) -> Any:
+        """The message Prepare. Requires _lock: it names inputs in the request's header."""
+        request = self._request
+        message = _wire.PrepareRequest()
+        places: dict[int, int] = {}
+        for number, kind in enumerate(kinds):
+            if kind == 0:
+                continue
+            wanted = self.inputs[number]
+            places[number] = len(message.inputs)
+            message.inputs.add(
+                dtype=wanted.data_type, shape=wanted.shape, kind=kind
+            )
             for tensor in request.inputs[number]:
-                if isinstance(view, ResidentTensor):
-                    tensor.resident_tensor = view.handle
-                else:
-                    tensor.payload = len(payloads)
-            if isinstance(view, ResidentTensor):
-                for replaced in request.replaced[number]:
-                    replaced.handle = view.handle
-            elif request.inputs[number]:
-                payloads.append(memory(view.address, view.span_bytes))
-        if request.donated:
-            del request.header.donated[:]
-            for number in request.donated:
-                donated = views[number]
-                if isinstance(donated, ResidentTensor):
-                    request.header.donated.append(donated.handle)
-        return payloads
+                tensor.program_input = places[number]
+            for replaced in request.replaced[number]:
+                replaced.program_input = places[number]
+        self._constants.add_inputs(message.inputs)
+        header = request.header
+        message.program.invocations.extend(header.invocations)
+        message.program.results.extend(header.results)
+        message.program.donated.extend(header.donated)
+        message.program.donated_inputs.extend(places[one] for one in request.donated)
+        return message
+
+
+class _Constants:
+    """Tensors that the program has beside its inputs, as further inputs of the same content."""
+
+    def __init__(self, request: Request) -> None:
+        self.buffers: list[bytes] = []
+        self._dtypes: list[int] = []
+        self._tensors: list[list[Any]] = []  # that are views of the buffer
+        numbers: dict[tuple[int, int], int] = {}
+        for tensor in _payload_tensors(request.header):
+            key = tensor.payload, tensor.dtype
+            if key not in numbers:
+                numbers[key] = len(self.buffers)
+                self.buffers.append(bytes(request.payloads[tensor.payload]))
+                self._dtypes.append(tensor.dtype)
+                self._tensors.append([])
+            self._tensors[numbers[key]].append(tensor)
+        request.forget_payloads()
+
+    def add_inputs(self, inputs: Any) -> None:
+        """Declares the buffers in PrepareRequest.inputs, and names them in their tensors."""
+        for buffer, dtype, tensors in zip(self.buffers, self._dtypes, self._tensors):
+            count = len(buffer) // DataType(dtype).itemsize
+            for tensor in tensors:
+                tensor.program_input = len(inputs)
+            inputs.add(dtype=dtype, shape=[count], kind=_PAYLOAD)
+
+
+def _payload_tensors(header: Any) -> list[Any]:
+    tensors = []
+    for invocation in header.invocations:
+        for named in invocation.inputs:
+            for tensor in named.list.tensors if named.HasField("list") else [named.tensor]:
+                if tensor.HasField("payload"):
+                    tensors.append(tensor)
+    return tensors
 
 
 def _check(wanted: InputOf, value: Any) -> Union[TensorView, ResidentTensor]:

@@ -43,7 +43,7 @@ class Lane {
 
   const OperatorTable& operators() const { return operators_; }
 
-  absl::StatusOr<ProgramResult> Run(const Program& program,
+  absl::StatusOr<ProgramResult> Run(const ProgramCall& program,
                                     absl::Span<const codec::Payload> payloads) {
     const CallState call(absl::InfiniteFuture());
     StageClock clock;
@@ -121,14 +121,15 @@ std::string Answer(const Program& program, absl::StatusOr<ProgramResult> result)
   return bytes;
 }
 
-void Run(Program& program, const codec::PayloadMessage& message) {
+void Run(ProgramCall& bound, const codec::PayloadMessage& message) {
+  const Program& program = *bound.program;
   const uint64_t needed = std::min(program.output_bytes, program.memory_plan.total_bytes);
   Check(program.input_bytes + needed <= kMaxProgramBytes, "sizes are bounded");
   Lane& lane = Lane::Get();
   const auto run = [&] {
-    for (KeptOutput& kept : program.kept) kept.tensor = std::make_shared<ResidentTensor>();
-    std::string answer = Answer(program, lane.Run(program, message.payloads()));
-    for (KeptOutput& kept : program.kept) kept.tensor.reset();
+    for (auto& kept : bound.kept) kept = std::make_shared<ResidentTensor>();
+    std::string answer = Answer(program, lane.Run(bound, message.payloads()));
+    for (auto& kept : bound.kept) kept.reset();
     lane.CheckNothingStaysBehind();
     return answer;
   };
@@ -146,13 +147,13 @@ void Execute(const grpc::ByteBuffer& bytes) {
   for (const codec::Payload& payload : message->payloads()) payload_bytes.push_back(payload.size);
   const ProgramLimits limits = {.max_tensor_bytes = kMaxTensorBytes,
                                 .max_program_bytes = kMaxProgramBytes};
-  absl::StatusOr<Program> program =
+  absl::StatusOr<ProgramCall> bound =
       BindProgram(header, payload_bytes, Lane::Get().operators(), limits,
                   [](absl::string_view) { return MakeError(Reason::kTensorUnknown, "unknown"); });
-  absl::Status status = program.status();
-  if (status.ok()) status = CheckResponseFits(*program, kMaxResponseBytes);
+  absl::Status status = bound.status();
+  if (status.ok()) status = CheckResponseFits(*bound->program, kMaxResponseBytes);
   if (!status.ok()) return CheckIsRefusal(status);
-  Run(*program, *message);
+  Run(*bound, *message);
 }
 
 }  // namespace

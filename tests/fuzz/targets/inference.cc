@@ -132,7 +132,7 @@ void Translate(const ModelInferRequest& request, codec::PayloadMessage message) 
   Check(translated.invocations_size() == 1, "one invocation");
   std::vector<uint64_t> payload_bytes;
   for (const codec::Payload& payload : message.payloads()) payload_bytes.push_back(payload.size);
-  const absl::StatusOr<Program> program = BindProgram(
+  const absl::StatusOr<ProgramCall> bound = BindProgram(
       translated, payload_bytes, *operators,
       {.max_tensor_bytes = kMaxTensorBytes, .max_program_bytes = kMaxProgramBytes},
       [](absl::string_view) -> absl::StatusOr<std::shared_ptr<ResidentTensor>> {
@@ -143,18 +143,18 @@ void Translate(const ModelInferRequest& request, codec::PayloadMessage message) 
         Check(range.region() < task->regions.size(), "only regions that were found");
         return task->regions[range.region()];
       });
-  if (!program.ok()) return CheckRefusal(request.id(), program.status());
-  for (const BoundInput& input : program->invocations[0].inputs) {
+  if (!bound.ok()) return CheckRefusal(request.id(), bound.status());
+  for (const BoundInput& input : bound->invocation(0).inputs) {
     const auto bytes = static_cast<uint64_t>(NumBytes(input.spec));
     if (const auto* payload = std::get_if<PayloadSource>(&input.source)) {
       Check(payload_bytes[payload->payload] == bytes, "an input has the bytes of its shape");
     } else {
-      const SharedWindow& window = program->windows[std::get<SharedSource>(input.source).window];
+      const SharedWindow& window = bound->windows[std::get<SharedSource>(input.source).window];
       Check(window.range.size() == bytes, "an input has the bytes of its shape");
       Check(window.range.offset() + bytes <= kRegionBytes, "inside its region");
     }
   }
-  CheckAnswers(request, *program);
+  CheckAnswers(request, *bound->program);
 }
 
 void Receive(absl::string_view bytes, size_t slice_bytes) {

@@ -46,6 +46,12 @@ class LaneFixture : public ::testing::Test {
   LaneContext context() { return {*lane_, *plans_, *pinned_, limits_, timeout_}; }
 
   // L1LossBackward of `count` FLOATs from payloads 0 to 2; the result is all ones for Payloads.
+  static ProgramCall CallOf(Program program) {
+    ProgramCall call;
+    call.program = std::make_shared<const Program>(std::move(program));
+    return call;
+  }
+
   Program OnesProgram(int64_t count) {
     Program program;
     BoundInvocation& invocation = program.invocations.emplace_back();
@@ -80,7 +86,7 @@ class LaneFixture : public ::testing::Test {
   absl::StatusOr<ProgramResult> RunOnes(int64_t count, const CallState& call) {
     StageClock clock;
     LaneContext lane = context();
-    return RunProgram(OnesProgram(count), Payloads(count), call, /*tenant=*/0, lane, clock);
+    return RunProgram(CallOf(OnesProgram(count)), Payloads(count), call, /*tenant=*/0, lane, clock);
   }
   absl::StatusOr<ProgramResult> RunOnes(int64_t count) {
     const CallState call(absl::Now() + absl::Seconds(60));

@@ -60,7 +60,7 @@ TEST(PlanMemoryTest, ALongChainTakesNoMoreThanItsWidestPlace) {
 TEST(PlanMemoryTest, WindowsTakeMemoryOnlyIfTheyAreCopied) {
   Program program;
   program.windows.resize(2);
-  for (SharedWindow& window : program.windows) window.range.set_size(4000);
+  for (WindowUse& window : program.windows) window.bytes = 4000;
   BoundInvocation& invocation = Add(program, 1000, {From(SharedSource{0}), From(PayloadSource{0})});
   invocation.outputs[0].is_result = true;
   invocation.outputs[0].window = 1;

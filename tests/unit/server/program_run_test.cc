@@ -23,7 +23,7 @@ class ProgramRunTest : public LaneFixture {
     absl::StatusOr<ProgramResult> result = absl::UnknownError("not started");
   };
   Attempt TryOnes(int64_t count, absl::Time deadline = absl::InfiniteFuture()) {
-    const Program program = OnesProgram(count);
+    const ProgramCall program = CallOf(OnesProgram(count));
     const std::vector<codec::Payload> payloads = Payloads(count);
     const CallState call(deadline);
     StageClock clock;
@@ -87,7 +87,8 @@ TEST_F(ProgramRunTest, PayloadsGoThroughTheStagingBufferWhereTheyFit) {
     StageClock clock;
     const uint64_t before = HostCalls("aclrtMemcpyAsync");
 
-    const auto result = RunProgram(OnesProgram(count), Payloads(count), call, 0, lane, clock);
+    const auto result =
+        RunProgram(CallOf(OnesProgram(count)), Payloads(count), call, 0, lane, clock);
 
     EXPECT_TRUE(IsAllOnes(result, count)) << result.status();
     EXPECT_EQ(HostCalls("aclrtMemcpyAsync") - before, static_cast<uint64_t>(copies));

@@ -201,13 +201,15 @@ TEST_F(ProgramRunnerTest, AResidentTensorFromBeforeAResetIsNotRead) {
   resident->spec = {v1::DATA_TYPE_FLOAT, {100}};
   resident->device_generation = 7;
   Program program = OnesProgram(100);
-  program.residents.push_back({resident, "handle"});
+  program.residents.emplace_back();
   program.invocations[0].inputs[1].source = ResidentSource{0};
+  ProgramCall bound = CallOf(std::move(program));
+  bound.residents.push_back({resident, "handle"});
   StageClock clock;
   LaneContext lane = context();
   const CallState call(absl::InfiniteFuture());
 
-  const auto result = RunProgram(program, Payloads(100), call, 0, lane, clock);
+  const auto result = RunProgram(bound, Payloads(100), call, 0, lane, clock);
 
   EXPECT_EQ(result.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ReasonOf(result.status()), "tensor_lost");
@@ -234,16 +236,17 @@ TEST_F(ProgramRunnerTest, AWorkspaceAboveTheLimitIsRefused) {
   program.results = {{.source = {0, 0}}};
   program.input_bytes = 300 * 2001 * 4 + 4;
   program.ComputeFacts({payloads[0].size, payloads[1].size, payloads[2].size});
+  const ProgramCall bound = CallOf(std::move(program));
   StageClock clock;
   LaneContext lane = context();
   const CallState call(absl::InfiniteFuture());
 
-  const auto refused = RunProgram(program, payloads, call, 0, lane, clock);
+  const auto refused = RunProgram(bound, payloads, call, 0, lane, clock);
 
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ReasonOf(refused.status()), "amplification");
   limits_.max_bytes = UINT64_MAX;
-  const auto allowed = RunProgram(program, payloads, call, 0, lane, clock);
+  const auto allowed = RunProgram(bound, payloads, call, 0, lane, clock);
   ASSERT_TRUE(allowed.ok()) << allowed.status();
   EXPECT_GT(allowed->workspace_bytes, 0u);
 }

@@ -11,18 +11,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/status/error.h"
-#include "tests/unit/server/acl_environment.h"
 #include "tests/unit/server/error_detail.h"
+#include "tests/unit/server/test_operators.h"
 
 namespace opserve::server {
 namespace {
 
 using ::testing::HasSubstr;
-
-const OperatorTable& Operators() {
-  static const auto* const table = new OperatorTable(TestAcl());
-  return *table;
-}
 
 v1::NamedTensor* AddInput(v1::Invocation* invocation, const char* name,
                           const std::vector<int64_t>& shape, uint32_t payload) {
@@ -72,37 +67,37 @@ absl::StatusOr<std::shared_ptr<ResidentTensor>> FindNamedResident(absl::string_v
   return tensor;
 }
 
-absl::StatusOr<Program> Bind(const v1::ExecuteRequest& request,
-                             const std::vector<uint64_t>& payload_bytes) {
+absl::StatusOr<ProgramCall> Bind(const v1::ExecuteRequest& request,
+                                 const std::vector<uint64_t>& payload_bytes) {
   ProgramLimits limits;
   limits.max_invocations = 3;
   limits.max_tensor_bytes = 1000;
   limits.max_program_bytes = 2000;
-  return BindProgram(request, payload_bytes, Operators(), limits, FindNamedResident);
+  return BindProgram(request, payload_bytes, TestOperators(), limits, FindNamedResident);
 }
 
 TEST(BindProgramTest, OneInvocation) {
-  const auto program = Bind(L1Request(), {24, 24, 24});
+  const auto bound = Bind(L1Request(), {24, 24, 24});
 
-  ASSERT_TRUE(program.ok()) << program.status();
-  ASSERT_EQ(program->invocations.size(), 1u);
-  const BoundInvocation& invocation = program->invocations[0];
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  ASSERT_EQ(bound->program->invocations.size(), 1u);
+  const BoundInvocation& invocation = bound->program->invocations[0];
   EXPECT_EQ(invocation.op->descriptor->name, "L1LossBackward");
   EXPECT_EQ(invocation.outputs.at(0).spec, (TensorSpec{v1::DATA_TYPE_FLOAT, {2, 3}}));
   EXPECT_EQ(invocation.inputs[1].strides, (Shape{3, 1}));
-  EXPECT_EQ(program->results, (std::vector<BoundResult>{{{0, 0}}}));
-  EXPECT_EQ(program->input_bytes, 3 * 24u);
-  EXPECT_EQ(program->output_bytes, 24u);
-  EXPECT_EQ(program->device(), std::nullopt);
+  EXPECT_EQ(bound->program->results, (std::vector<BoundResult>{{{0, 0}}}));
+  EXPECT_EQ(bound->program->input_bytes, 3 * 24u);
+  EXPECT_EQ(bound->program->output_bytes, 24u);
+  EXPECT_EQ(bound->device(), std::nullopt);
 }
 
 TEST(BindProgramTest, AnOutputIsReadByALaterInvocation) {
-  const auto program = Bind(TwoStepRequest(), {24, 24, 24, 24});
+  const auto bound = Bind(TwoStepRequest(), {24, 24, 24, 24});
 
-  ASSERT_TRUE(program.ok()) << program.status();
-  EXPECT_EQ(program->invocations[0].outputs.at(0).last_reader, 1u);
-  EXPECT_FALSE(program->invocations[0].outputs.at(0).is_result);
-  EXPECT_EQ(program->results, (std::vector<BoundResult>{{{1, 0}}}));
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_EQ(bound->program->invocations[0].outputs.at(0).last_reader, 1u);
+  EXPECT_FALSE(bound->program->invocations[0].outputs.at(0).is_result);
+  EXPECT_EQ(bound->program->results, (std::vector<BoundResult>{{{1, 0}}}));
 }
 
 TEST(BindProgramTest, AStridedViewMayBeSmallerThanItsPayload) {
@@ -112,10 +107,10 @@ TEST(BindProgramTest, AStridedViewMayBeSmallerThanItsPayload) {
   tensor->add_strides(2);
   tensor->set_offset(4);
 
-  const auto program = Bind(request, {24, 100, 24});
+  const auto bound = Bind(request, {24, 100, 24});
 
-  ASSERT_TRUE(program.ok()) << program.status();
-  EXPECT_EQ(program->invocations[0].inputs[1].storage_elements, 4 + 1 + 2 * 2 + 1);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_EQ(bound->program->invocations[0].inputs[1].storage_elements, 4 + 1 + 2 * 2 + 1);
 }
 
 struct RefusedCase {
@@ -228,11 +223,11 @@ TEST(BindProgramTest, MistakesAreNamed) {
     v1::ExecuteRequest request = L1Request();
     c.change(&request);
 
-    const auto program = Bind(request, {24, 24, 24});
+    const auto bound = Bind(request, {24, 24, 24});
 
-    EXPECT_EQ(program.status().code(), absl::StatusCode::kInvalidArgument) << c.name;
-    EXPECT_THAT(std::string(program.status().message()), HasSubstr(c.message)) << c.name;
-    const auto detail = ErrorDetailOf(program.status());
+    EXPECT_EQ(bound.status().code(), absl::StatusCode::kInvalidArgument) << c.name;
+    EXPECT_THAT(std::string(bound.status().message()), HasSubstr(c.message)) << c.name;
+    const auto detail = ErrorDetailOf(bound.status());
     ASSERT_TRUE(detail.has_value()) << c.name;
     EXPECT_EQ(detail->reason(), c.reason) << c.name;
   }
@@ -246,10 +241,10 @@ TEST(BindProgramTest, TheErrorSaysWhichInvocation) {
       ->mutable_invocation_output()
       ->set_invocation(1);
 
-  const auto program = Bind(request, {24, 24, 24, 24});
+  const auto bound = Bind(request, {24, 24, 24, 24});
 
-  EXPECT_THAT(std::string(program.status().message()), HasSubstr("which is not before it"));
-  EXPECT_EQ(ErrorDetailOf(program.status())->invocation(), 1u);
+  EXPECT_THAT(std::string(bound.status().message()), HasSubstr("which is not before it"));
+  EXPECT_EQ(ErrorDetailOf(bound.status())->invocation(), 1u);
 }
 
 TEST(BindProgramTest, PayloadsAboveTheLimitAreRefused) {
@@ -269,13 +264,13 @@ v1::ExecuteRequest ResidentRequest(const char* self, const char* target) {
 }
 
 TEST(BindProgramTest, AResidentTensorIsCountedOnceAndNamesTheDevice) {
-  const auto program = Bind(ResidentRequest("a", "a"), {24});
+  const auto bound = Bind(ResidentRequest("a", "a"), {24});
 
-  ASSERT_TRUE(program.ok()) << program.status();
-  EXPECT_EQ(program->residents.size(), 1u);
-  EXPECT_EQ(program->device(), 0);
-  EXPECT_EQ(program->input_bytes, 24u + 24u);
-  EXPECT_EQ(program->invocations[0].inputs[1].spec.shape, (Shape{2, 3}));
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_EQ(bound->residents.size(), 1u);
+  EXPECT_EQ(bound->device(), 0);
+  EXPECT_EQ(bound->program->input_bytes, 24u + 24u);
+  EXPECT_EQ(bound->program->invocations[0].inputs[1].spec.shape, (Shape{2, 3}));
 }
 
 TEST(BindProgramTest, AViewOfAResidentTensorStaysInside) {
@@ -323,7 +318,7 @@ TEST(BindProgramTest, OutputsOutOfProportionAreRefused) {
       input.mutable_tensor()->set_shape(0, elements);
       input.mutable_tensor()->add_strides(0);
     }
-    return BindProgram(request, {4, 4, 4}, Operators(), limits, FindNamedResident).status();
+    return BindProgram(request, {4, 4, 4}, TestOperators(), limits, FindNamedResident).status();
   };
 
   EXPECT_TRUE(bind(((1 << 20) + 1200) / 4).ok());
@@ -338,12 +333,12 @@ TEST(BindProgramTest, MoreWorkThanARequestMayAskForIsRefused) {
   ProgramLimits limits;
   const auto bind = [&](const v1::ExecuteRequest& request, uint64_t max_work) {
     limits.max_program_work = max_work;
-    return BindProgram(request, {24, 24, 24, 24}, Operators(), limits, FindNamedResident);
+    return BindProgram(request, {24, 24, 24, 24}, TestOperators(), limits, FindNamedResident);
   };
-  const auto program = bind(TwoStepRequest(), 12);
-  ASSERT_TRUE(program.ok()) << program.status();
-  EXPECT_EQ(program->work, 12u);
-  EXPECT_EQ(program->invocations[1].work, 6u);
+  const auto bound = bind(TwoStepRequest(), 12);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_EQ(bound->program->work, 12u);
+  EXPECT_EQ(bound->program->invocations[1].work, 6u);
 
   const absl::Status refused = bind(TwoStepRequest(), 11).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
@@ -363,7 +358,7 @@ TEST(BindProgramTest, MoreWorkThanARequestMayAskForIsRefused) {
   for (const int64_t stride : {0, 3, 1}) target->add_strides(stride);
   limits.max_work = 1000;
   const absl::Status too_much =
-      BindProgram(repeated, {24, 24, 24}, Operators(), limits, FindNamedResident).status();
+      BindProgram(repeated, {24, 24, 24}, TestOperators(), limits, FindNamedResident).status();
   EXPECT_EQ(ReasonOf(too_much), "work_limit") << too_much;
   EXPECT_THAT(std::string(too_much.message()),
               HasSubstr("KlDivBackward: computes 6755399441055744 elements, at most 1000"));
@@ -394,15 +389,15 @@ TEST(BindProgramTest, ViewsWithoutElementsStayInTheirStorageToo) {
       input.mutable_tensor()->set_offset(c.offset);
     }
     const uint64_t bytes = c.strides.empty() ? 0 : 24;
-    const auto program = Bind(request, {bytes, bytes, bytes});
+    const auto bound = Bind(request, {bytes, bytes, bytes});
     SCOPED_TRACE(absl::StrCat(c.offset, " ", c.message));
     if (*c.message != '\0') {
-      EXPECT_EQ(program.status().code(), absl::StatusCode::kInvalidArgument);
-      EXPECT_THAT(std::string(program.status().message()), HasSubstr(c.message));
+      EXPECT_EQ(bound.status().code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(std::string(bound.status().message()), HasSubstr(c.message));
       continue;
     }
-    ASSERT_TRUE(program.ok()) << program.status();
-    for (const BoundInput& input : program->invocations[0].inputs) {
+    ASSERT_TRUE(bound.ok()) << bound.status();
+    for (const BoundInput& input : bound->program->invocations[0].inputs) {
       EXPECT_EQ(input.strides, ContiguousStrides(input.spec.shape)) << "nothing is reached by them";
       EXPECT_EQ(input.offset, c.offset);
     }
@@ -417,9 +412,9 @@ TEST(BindProgramTest, StridesOfSingleElementsDoNotReachTheLibraries) {
     for (const int64_t extent : {1, 6}) tensor->add_shape(extent);
     for (const int64_t stride : {INT64_MAX, int64_t{1}}) tensor->add_strides(stride);
   }
-  const auto program = Bind(request, {24, 24, 24});
-  ASSERT_TRUE(program.ok()) << program.status();
-  EXPECT_EQ(program->invocations[0].inputs[0].strides, (Shape{6, 1}));
+  const auto bound = Bind(request, {24, 24, 24});
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_EQ(bound->program->invocations[0].inputs[0].strides, (Shape{6, 1}));
 }
 
 }  // namespace

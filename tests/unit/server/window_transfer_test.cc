@@ -59,7 +59,7 @@ TEST_F(WindowTransferTest, TheDeviceFindsTheBytesOfAnInput) {
     const SharedWindow window = WindowOf(kind, file);
     const LaneContext lane = context();
     const DeviceBuffer memory = DeviceMemory();
-    WindowTransfer transfer(window, lane);
+    WindowTransfer transfer(window, /*is_result=*/false, lane);
 
     ASSERT_TRUE(transfer.Prepare(absl::InfiniteFuture()).ok());
     EXPECT_EQ(transfer.is_copied(), kind.is_copied);
@@ -76,11 +76,10 @@ TEST_F(WindowTransferTest, AResultGetsToItsWindow) {
   for (const Kind& kind : kKinds) {
     SCOPED_TRACE(kind.name);
     const FileDescriptor file = SealedFile(kPageBytes);
-    SharedWindow window = WindowOf(kind, file);
-    window.writer = OutputRef{0, 0};
+    const SharedWindow window = WindowOf(kind, file);
     const LaneContext lane = context();
     const DeviceBuffer memory = DeviceMemory();
-    WindowTransfer transfer(window, lane);
+    WindowTransfer transfer(window, /*is_result=*/true, lane);
 
     ASSERT_TRUE(transfer.Prepare(absl::InfiniteFuture()).ok());
     EXPECT_EQ(*transfer.CopyToDevice(memory.data()), 0u);

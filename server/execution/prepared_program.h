@@ -1,0 +1,62 @@
+// A program that was checked, bound and planned once, to be called by many requests.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "opserve/v1/operator_service.pb.h"
+#include "server/execution/bind_program.h"
+#include "server/execution/operator_table.h"
+#include "server/execution/program.h"
+
+namespace opserve::server {
+
+// Never changes, so any number of threads may call it at once.
+class PreparedProgram {
+ public:
+  // Errors: kInvalidArgument for a field that belongs to the calls, else those of BindProgram.
+  static absl::StatusOr<PreparedProgram> Make(const v1::PrepareRequest& request,
+                                              const OperatorTable& operators,
+                                              const ProgramLimits& limits,
+                                              ResidentLookup find_resident);
+
+  // Binds what one call brings. `payload_bytes`: the size of each payload of its message. Looks at
+  // no operator, infers no shape but for invocations whose attributes change, and plans no memory.
+  //
+  // kInvalidArgument    an input is missing, is one too many or has not its size; an attribute that
+  //                     does not exist, or changes what the program gives
+  // kFailedPrecondition resident tensors on different devices
+  // Errors of the lookups, too.
+  absl::StatusOr<ProgramCall> Bind(const v1::PreparedCall& call,
+                                   absl::Span<const uint64_t> payload_bytes,
+                                   ResidentLookup find_resident, RegionLookup find_region) const;
+
+  const Program& program() const { return *program_; }
+  // Host memory that the program takes, executors aside: these are in the lanes' plan caches, which
+  // have limits of their own.
+  uint64_t host_bytes() const { return host_bytes_; }
+
+ private:
+  // A resident tensor that calls use.
+  struct Resident {
+    TensorSpec spec;
+    std::string handle;  // empty: it comes with each call
+  };
+
+  PreparedProgram() = default;
+  absl::Status BindResidents(const v1::PreparedCall& call, ResidentLookup find_resident,
+                             ProgramCall* bound) const;
+  absl::Status BindWindows(const v1::PreparedCall& call, RegionLookup find_region,
+                           ProgramCall* bound) const;
+  absl::Status BindAttributes(const v1::PreparedCall& call, ProgramCall* bound) const;
+
+  std::shared_ptr<const Program> program_;
+  std::vector<Resident> residents_;   // by position in Program::residents
+  std::vector<Dtype> window_dtypes_;  // by position in Program::windows
+  uint64_t host_bytes_ = 0;
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,260 @@
+"""Prepared programs against opserved: what travels, who shares them, and how they end."""
+
+from __future__ import annotations
+
+import threading
+import urllib.request
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opserve
+from opserve import _wire
+
+
+def chain(length: int = 3) -> tuple[opserve.Program, Any]:
+    """tanh(x @ w) and so on, of an input x and an input w."""
+    program = opserve.Program()
+    x = program.input("float32", (4, 8))
+    w = program.input("float32", (8, 8))
+    value: Any = x
+    for _ in range(length):
+        value = program.tanh(program.matmul(value, w))
+    return program, value
+
+
+def expected(x: np.ndarray, w: np.ndarray, length: int = 3) -> np.ndarray:
+    for _ in range(length):
+        x = np.tanh(x @ w)
+    return x
+
+
+class Traffic:
+    """The messages of a client's calls, by method."""
+
+    def __init__(self, client: opserve.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.messages: list[tuple[str, bytes]] = []
+        call = client._call
+
+        def recording(method: str, message: bytes, *arguments: Any) -> bytes:
+            self.messages.append((method, message))
+            return call(method, message, *arguments)
+
+        monkeypatch.setattr(client, "_call", recording)
+
+    def count(self, method: str) -> int:
+        return sum(one == method for one, _ in self.messages)
+
+
+def arrays() -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(1)
+    return (
+        random.standard_normal((4, 8), np.float32),
+        random.standard_normal((8, 8), np.float32),
+    )
+
+
+def test_a_call_carries_its_inputs_and_little_more(client, monkeypatch):
+    traffic = Traffic(client, monkeypatch)
+    program, value = chain(length=200)
+    run = client.prepare(program, [value])
+    x, w = arrays()
+
+    for _ in range(3):
+        [result] = run(x, w).results
+        np.testing.assert_allclose(result, expected(x, w, 200), rtol=1e-4, atol=1e-5)
+        x = x + 1
+
+    assert traffic.count(_wire.PREPARE) == 1
+    sizes = [len(message) for method, message in traffic.messages if method == _wire.EXECUTE]
+    assert len(sizes) == 3
+    assert max(sizes) < x.nbytes + w.nbytes + 64
+
+
+def test_each_way_of_an_input_gives_the_same(client, monkeypatch):
+    traffic = Traffic(client, monkeypatch)
+    program, value = chain()
+    run = client.prepare(program, [value])
+    x, w = arrays()
+    resident = client.upload(w)
+    with client.create_region(w.nbytes) as region:
+        shared = region.empty((8, 8), "float32")
+        shared[...] = w
+        ways = [w, resident, shared, w, resident, shared]
+        for way in ways:
+            [result] = run(x, way).results
+            np.testing.assert_allclose(result, expected(x, w), rtol=1e-5, atol=1e-6)
+        last = traffic.messages[-1]
+    client.release([resident])
+
+    assert traffic.count(_wire.PREPARE) == 3
+    assert last[0] == _wire.EXECUTE
+    assert len(last[1]) < x.nbytes + 128  # w is in shared memory
+
+
+def test_tensors_of_the_program_keep_what_they_held(client):
+    x, w = arrays()
+    program = opserve.Program()
+    given = program.input("float32", (4, 8))
+    program.add(program.matmul(given, w.T), w[0])
+    run = client.prepare(program)
+    right = x @ w.T + w[0]
+    w[...] = 0
+
+    np.testing.assert_allclose(run(x).results[0], right, rtol=1e-5, atol=1e-6)
+
+
+def test_an_attribute_has_another_value_in_one_call(client):
+    program = opserve.Program()
+    x = program.input("float32", (3, 5))
+    program.log_softmax(x, dim=1)
+    run = client.prepare(program)
+    values = np.arange(15, dtype=np.float32).reshape(3, 5)
+
+    def of(axis: int) -> np.ndarray:
+        shifted = values - values.max(axis, keepdims=True)
+        return shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))
+
+    np.testing.assert_allclose(run(values).results[0], of(1), atol=1e-5)
+    np.testing.assert_allclose(
+        run(values, attributes={0: {"dim": 0}}).results[0], of(0), atol=1e-5
+    )
+    np.testing.assert_allclose(run(values).results[0], of(1), atol=1e-5)
+    with pytest.raises(opserve.InvalidArgumentError, match="dim"):
+        run(values, attributes={0: {"dim": 7}})
+    with pytest.raises(opserve.InvalidArgumentError, match="no such attribute"):
+        run(values, attributes={0: {"width": 7}})
+
+
+def test_a_program_that_the_daemon_lost_is_prepared_again(start_daemon):
+    daemon = start_daemon()
+    x, w = arrays()
+    with opserve.Client(daemon.target) as client:
+        program, value = chain()
+        run = client.prepare(program, [value])
+        first = run(x, w).results[0]
+        daemon.stop()
+        daemon.start()
+
+        again = run(x, w).results[0]
+
+        np.testing.assert_array_equal(first, again)
+        assert run.prepared_again == 1
+        run(x, w)
+        assert run.prepared_again == 1
+
+
+def test_programs_that_were_not_used_for_longest_make_room(start_daemon):
+    daemon = start_daemon("--prepared_max_programs_per_tenant=2")
+    x, w = arrays()
+    with opserve.Client(daemon.target) as client:
+        runs = []
+        for length in (1, 2, 3):
+            program, value = chain(length)
+            runs.append((length, client.prepare(program, [value])))
+        for _ in range(2):
+            for length, run in runs:
+                [result] = run(x, w).results
+                np.testing.assert_allclose(result, expected(x, w, length), rtol=1e-5, atol=1e-6)
+        assert [run.prepared_again for _, run in runs] == [1, 1, 1]
+
+
+def test_a_program_without_room_says_which_setting(start_daemon):
+    daemon = start_daemon("--prepared_max_bytes_per_tenant=0")
+    with opserve.Client(daemon.target) as client:
+        program, value = chain()
+        run = client.prepare(program, [value])
+        with pytest.raises(
+            opserve.ResourceExhaustedError, match="--prepared_max_bytes_per_tenant"
+        ) as raised:
+            run(*arrays())
+        assert raised.value.reason == "tenant_memory"
+
+
+def test_holders_share_a_program_and_none_takes_it_from_another(start_daemon):
+    daemon = start_daemon("--metrics_listen=127.0.0.1:0")
+    x, w = arrays()
+    with opserve.Client(daemon.target) as one, opserve.Client(daemon.target) as other:
+        holders = []
+        for client in (one, other):
+            program, value = chain()
+            holders.append(client.prepare(program, [value]))
+            holders[-1](x, w)
+        assert metric(daemon, "opserve_prepared_programs") == 2
+        assert events(daemon, "shared") == 1
+
+        holders[0].release()
+        one.prepare(chain()[0])  # tells the daemon what was given up
+        holders[1](x, w)
+
+        assert events(daemon, "released") == 1
+        assert holders[1].prepared_again == 0
+        # It can be used again, which prepares it.
+        holders[0](x, w)
+        assert events(daemon, "shared") == 2
+
+
+def test_a_program_nothing_refers_to_is_given_up(start_daemon):
+    daemon = start_daemon("--metrics_listen=127.0.0.1:0")
+    x, w = arrays()
+    with opserve.Client(daemon.target) as client:
+        for _ in range(4):
+            program, value = chain()
+            client.prepare(program, [value])(x, w)
+        assert metric(daemon, "opserve_prepared_programs") == 1
+        assert events(daemon, "released") == 3
+
+
+def test_threads_share_a_prepared_program(client, monkeypatch):
+    traffic = Traffic(client, monkeypatch)
+    program, value = chain()
+    run = client.prepare(program, [value])
+    x, w = arrays()
+    failures: list[object] = []
+
+    def work(number: int) -> None:
+        try:
+            for _ in range(20):
+                [result] = run(x + number, w).results
+                np.testing.assert_allclose(
+                    result, expected(x + number, w), rtol=1e-4, atol=1e-5
+                )
+        except BaseException as error:  # noqa: BLE001  (told below)
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+    assert not failures
+    assert traffic.count(_wire.PREPARE) == 1
+
+
+def test_what_is_wrong_with_a_call_is_told_and_leaves_the_program(client):
+    x, w = arrays()
+    program, value = chain()
+    run = client.prepare(program, [value])
+    run(x, w)
+    resident = client.upload(w)
+    client.release([resident])
+
+    with pytest.raises(opserve.NotFoundError) as unknown:
+        run(x, resident)
+    assert unknown.value.reason == "tensor_unknown"
+    assert run.prepared_again == 0
+    np.testing.assert_allclose(run(x, w).results[0], expected(x, w), rtol=1e-5, atol=1e-6)
+
+
+def metric(daemon, name: str) -> float:
+    address = f"http://127.0.0.1:{daemon.ready['metrics_port']}/metrics"
+    text = urllib.request.urlopen(address, timeout=30).read().decode()
+    for line in text.splitlines():
+        if line.startswith(name + " "):
+            return float(line.split()[-1])
+    raise AssertionError(f"no metric {name}")
+
+
+def events(daemon, event: str) -> float:
+    return metric(daemon, f'opserve_prepared_program_events_total{{event="{event}"}}')

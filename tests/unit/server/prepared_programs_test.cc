@@ -1,0 +1,164 @@
+// Handles of prepared programs: leases, sharing, whose they are, and which go when there are too
+// many. Time is what the tests say it is.
+#include "server/execution/prepared_programs.h"
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "proto/status/error.h"
+#include "tests/unit/server/error_detail.h"
+#include "tests/unit/server/test_operators.h"
+
+namespace opserve::server {
+namespace {
+
+constexpr uint32_t kTenant = 1;
+constexpr uint32_t kOtherTenant = 2;
+
+absl::Time At(int64_t second) { return absl::UnixEpoch() + absl::Seconds(second); }
+
+// A chain of `count` invocations of Relu on one input of two elements.
+absl::StatusOr<PreparedProgram> Chain(uint32_t count) {
+  v1::PrepareRequest request;
+  v1::ProgramInput* input = request.add_inputs();
+  input->set_dtype(v1::DATA_TYPE_FLOAT);
+  input->add_shape(2);
+  for (uint32_t i = 0; i < count; ++i) {
+    v1::Invocation* invocation = request.mutable_program()->add_invocations();
+    invocation->set_operator_("Relu");
+    v1::NamedTensor* self = invocation->add_inputs();
+    self->set_name("self");
+    if (i == 0) {
+      self->mutable_tensor()->set_program_input(0);
+    } else {
+      self->mutable_tensor()->mutable_invocation_output()->set_invocation(i - 1);
+    }
+  }
+  return PreparedProgram::Make(request, TestOperators(), ProgramLimits(),
+                               [](absl::string_view) { return absl::NotFoundError(""); });
+}
+
+class PreparedProgramsTest : public ::testing::Test {
+ protected:
+  static constexpr PreparedLimits kLimits = {.max_programs_per_tenant = 3,
+                                             .max_bytes_per_tenant = 1 << 20,
+                                             .default_lease = absl::Seconds(100),
+                                             .max_lease = absl::Seconds(500)};
+
+  absl::StatusOr<PreparedPrograms::Added> Prepare(const std::string& digest, int64_t now = 0,
+                                                  uint32_t tenant = kTenant, uint32_t count = 1) {
+    return programs_.Prepare(tenant, digest, absl::ZeroDuration(), At(now),
+                             [count] { return Chain(count); });
+  }
+  bool Has(const std::string& handle, int64_t now = 0, uint32_t tenant = kTenant) {
+    const auto found = programs_.Find(tenant, handle, At(now));
+    if (!found.ok()) {
+      EXPECT_EQ(ReasonOf(found.status()), "program_unknown");
+      EXPECT_EQ(found.status().code(), absl::StatusCode::kNotFound);
+    }
+    return found.ok();
+  }
+
+  PreparedPrograms programs_{kLimits};
+};
+
+TEST_F(PreparedProgramsTest, AHandleIsItsTenantsAlone) {
+  const auto added = Prepare("a");
+  ASSERT_TRUE(added.ok()) << added.status();
+
+  EXPECT_TRUE(Has(added->handle));
+  EXPECT_FALSE(Has(added->handle, 0, kOtherTenant));
+  EXPECT_FALSE(Has("another"));
+  EXPECT_EQ(programs_.Release(kOtherTenant, {added->handle}), 0u);
+  EXPECT_EQ(programs_.Release(kTenant, {added->handle, "another"}), 1u);
+  EXPECT_FALSE(Has(added->handle));
+  EXPECT_EQ(programs_.UsageOfAll().bytes, 0u);
+  EXPECT_EQ(programs_.count(PreparedPrograms::kUnknown), 3u);
+}
+
+TEST_F(PreparedProgramsTest, EveryUseBeginsTheLeaseAnew) {
+  const auto added = Prepare("a");
+  EXPECT_EQ(added->lease_end, At(100));
+  EXPECT_TRUE(Has(added->handle, 99));
+  EXPECT_TRUE(Has(added->handle, 198));
+  programs_.Expire(At(200));
+  EXPECT_TRUE(Has(added->handle, 201));
+
+  EXPECT_FALSE(Has(added->handle, 301));  // ended, though not swept yet
+  programs_.Expire(At(301));
+  EXPECT_EQ(programs_.UsageOfTenant(kTenant).handles, 0u);
+  EXPECT_EQ(programs_.count(PreparedPrograms::kExpired), 1u);
+}
+
+TEST_F(PreparedProgramsTest, EqualProgramsOfATenantAreOneAndNoHolderTakesItFromAnother) {
+  const auto first = Prepare("a");
+  const uint64_t bytes = programs_.UsageOfTenant(kTenant).bytes;
+  const auto second = Prepare("a", 50);
+  const auto foreign = Prepare("a", 0, kOtherTenant);
+
+  EXPECT_FALSE(first->is_shared);
+  EXPECT_TRUE(second->is_shared);
+  EXPECT_FALSE(foreign->is_shared);
+  EXPECT_NE(first->handle, second->handle);
+  EXPECT_EQ(programs_.UsageOfTenant(kTenant).bytes, bytes);
+  EXPECT_EQ(programs_.UsageOfTenant(kTenant).handles, 2u);
+  EXPECT_EQ(*programs_.Find(kTenant, first->handle, At(50)),
+            *programs_.Find(kTenant, second->handle, At(50)));
+
+  EXPECT_EQ(programs_.Release(kTenant, {first->handle}), 1u);
+  EXPECT_TRUE(Has(second->handle, 51));
+  const auto third = Prepare("a", 51);
+  programs_.Expire(At(151));  // the third's lease has ended; the second's was begun anew at 51, too
+  EXPECT_EQ(programs_.UsageOfTenant(kTenant).bytes, 0u);
+}
+
+TEST_F(PreparedProgramsTest, TheLeastRecentlyUsedHandleMakesRoom) {
+  const std::string a = Prepare("a")->handle;
+  const std::string b = Prepare("b")->handle;
+  const std::string c = Prepare("c")->handle;
+  EXPECT_TRUE(Has(a));
+  const std::string d = Prepare("d")->handle;
+
+  EXPECT_FALSE(Has(b));
+  EXPECT_TRUE(Has(a));
+  EXPECT_TRUE(Has(c));
+  EXPECT_TRUE(Has(d));
+  EXPECT_EQ(programs_.count(PreparedPrograms::kEvicted), 1u);
+  EXPECT_TRUE(Has(Prepare("a", 0, kOtherTenant)->handle, 0, kOtherTenant));
+  EXPECT_EQ(programs_.count(PreparedPrograms::kEvicted), 1u);
+}
+
+TEST_F(PreparedProgramsTest, BytesMakeRoomTooAndAProgramThatIsTooLargeIsRefused) {
+  const uint64_t one = Chain(100)->host_bytes();
+  PreparedPrograms programs({.max_programs_per_tenant = 100, .max_bytes_per_tenant = 2 * one});
+  const auto prepare = [&](const std::string& digest, uint32_t count) {
+    return programs.Prepare(kTenant, digest, absl::ZeroDuration(), At(0),
+                            [count] { return Chain(count); });
+  };
+  const auto a = prepare("a", 100);
+  const auto b = prepare("b", 100);
+  const auto c = prepare("c", 100);
+  ASSERT_TRUE(c.ok()) << c.status();
+
+  EXPECT_FALSE(programs.Find(kTenant, a->handle, At(0)).ok());
+  EXPECT_TRUE(programs.Find(kTenant, b->handle, At(0)).ok());
+  EXPECT_EQ(programs.UsageOfTenant(kTenant).bytes, 2 * one);
+
+  const auto large = prepare("large", 300);
+  EXPECT_EQ(large.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ReasonOf(large.status()), "tenant_memory");
+  EXPECT_EQ(programs.UsageOfTenant(kTenant).handles, 2u);
+}
+
+TEST_F(PreparedProgramsTest, AProgramThatCannotBeMadeLeavesNothing) {
+  const auto refused =
+      programs_.Prepare(kTenant, "a", absl::ZeroDuration(), At(0), [] { return Chain(0); });
+
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(programs_.UsageOfAll().handles, 0u);
+  EXPECT_EQ(programs_.UsageOfAll().bytes, 0u);
+}
+
+}  // namespace
+}  // namespace opserve::server
