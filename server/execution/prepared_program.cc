@@ -48,8 +48,8 @@ absl::StatusOr<std::vector<ProgramInput>> ReadInputs(const v1::PrepareRequest& r
     input.spec.shape.assign(given.shape().begin(), given.shape().end());
     const auto at = absl::StrCat("inputs[", inputs.size() - 1, "]");
     if (FindDtype(input.spec.dtype) == nullptr) {
-      return InvalidField(at, absl::StrCat("dtype ", static_cast<int>(given.dtype()),
-                                           " is no element type"));
+      return InvalidField(
+          at, absl::StrCat("dtype ", static_cast<int>(given.dtype()), " is no element type"));
     }
     if (absl::Status status = CheckShape(input.spec.dtype, input.spec.shape); !status.ok()) {
       return InvalidField(at, status.message());
@@ -210,7 +210,13 @@ absl::Status PreparedProgram::BindResidents(const v1::PreparedCall& call,
     if (is_input && next == call.residents_size()) break;  // counted below
     const std::string& handle = is_input ? call.residents(next++) : resident.handle;
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<ResidentTensor> tensor, find_resident(handle));
-    if (tensor->spec != resident.spec) {
+    // A tensor may be looked at in another shape, but its handle keeps its own.
+    const bool is_right =
+        tensor->spec.dtype == resident.spec.dtype &&
+        (program_->residents[i].is_replaced
+             ? tensor->spec.shape == resident.spec.shape
+             : NumElements(tensor->spec.shape) == NumElements(resident.spec.shape));
+    if (!is_right) {
       return InvalidField(
           "residents",
           absl::StrCat("resident tensor ", next - 1, " is ", DtypeName(tensor->spec.dtype), " ",

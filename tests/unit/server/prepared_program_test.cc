@@ -161,7 +161,7 @@ TEST(PreparedProgramTest, ACallBringsExactlyTheInputs) {
       {"a long payload", {28}, {"a"}, "payload 0 has 28 bytes; the prepared program takes 24"},
       {"no tensor", {24}, {}, "residents: 0 given; the prepared program takes 1"},
       {"two tensors", {24}, {"a", "b"}, "residents: 2 given"},
-      {"another shape", {24}, {"long"}, "FLOAT [4]; the prepared program takes FLOAT [2,3]"},
+      {"another size", {24}, {"long"}, "FLOAT [4]; the prepared program takes FLOAT [2,3]"},
       {"an unknown one", {24}, {"x"}, "unknown"},
   };
   for (const auto& c : cases) {
