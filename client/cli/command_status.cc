@@ -32,6 +32,11 @@ Examples:
   opserve status
   opserve status --target=npu-host:50051 --format=json)";
 
+// "1 resident tensor", "2 resident tensors"
+std::string Count(uint64_t count, absl::string_view name) {
+  return absl::StrCat(count, " ", name, count == 1 ? "" : "s");
+}
+
 // Of a device, beyond its row of the table.
 std::vector<std::string> Remarks(const v1::DeviceStatus& device) {
   const std::string name = absl::StrCat("device ", device.device());
@@ -73,6 +78,14 @@ void WriteStatus(const v1::GetServerStatusResponse& status, Terminal& terminal) 
                     absl::StrCat(device.resident_tensors())});
   }
   out << "\n" << FormatTable(rows);
+  if (status.resident_tensors() > 0 || status.prepared_programs() > 0) {
+    out << Wrap(
+        absl::StrCat("your tenant has ", Count(status.resident_tensors(), "resident tensor"), " (",
+                     FormatBytes(status.resident_bytes()), ") and ",
+                     Count(status.prepared_programs(), "prepared program"), " (",
+                     FormatBytes(status.prepared_bytes()), ")"),
+        terminal.width, /*indent=*/0);
+  }
   for (const v1::DeviceStatus& device : status.devices()) {
     for (const std::string& remark : Remarks(device)) {
       out << Wrap(remark, terminal.width, /*indent=*/0);

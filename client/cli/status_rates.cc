@@ -65,7 +65,9 @@ RequestRates RequestRatesOf(const Message& before, const Message& now, double se
 TenantRates SumOverDevices(const v1::TenantStatus& tenant) {
   TenantRates rates{.name = tenant.name(),
                     .weight = tenant.weight(),
-                    .pending_requests = tenant.pending_requests()};
+                    .pending_requests = tenant.pending_requests(),
+                    .resident_bytes = tenant.resident_bytes(),
+                    .prepared_programs = tenant.prepared_programs()};
   for (int i = 0; i < tenant.devices_size(); ++i) {
     const v1::TenantOnDevice& device = tenant.devices(i);
     rates.queued_requests += device.queued_requests();

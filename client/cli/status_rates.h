@@ -27,6 +27,8 @@ struct TenantRates {
   uint32_t pending_requests = 0;
   uint32_t queued_requests = 0;
   uint64_t device_bytes = 0;
+  uint64_t resident_bytes = 0;     // of these, of resident tensors
+  uint32_t prepared_programs = 0;  // handles
   RequestRates requests = {};
   double lane_share = 0;   // of the lane time that all tenants had, 0 to 1; 0 if they had none
   double lag_seconds = 0;  // on the device where it is furthest behind; negative: ahead

@@ -196,7 +196,9 @@ Lines Tenants(std::vector<TenantRates> tenants, size_t width, const TopOptions& 
                     {.text = LatencyText(tenant.requests.latency)},
                     ByteRateCell(tenant.requests),
                     {.text = LagText(tenant.lag_seconds)},
-                    {.text = absl::StrCat(tenant.weight)}});
+                    {.text = absl::StrCat(tenant.weight)},
+                    {.text = FormatBytes(tenant.resident_bytes)},
+                    {.text = absl::StrCat(tenant.prepared_programs)}});
   }
   // On a narrow screen the last ones are left out, not those that tenants are sorted by.
   return LayOut({{.title = "TENANT"},
@@ -209,7 +211,9 @@ Lines Tenants(std::vector<TenantRates> tenants, size_t width, const TopOptions& 
                  {.title = "LATENCY", .is_number = true},
                  {.title = "BYTES/S", .is_number = true},
                  {.title = "LAG", .is_number = true},
-                 {.title = "WEIGHT", .is_number = true}},
+                 {.title = "WEIGHT", .is_number = true},
+                 {.title = "RESIDENT", .is_number = true},
+                 {.title = "PREPARED", .is_number = true}},
                 rows, width, options.has_colors);
 }
 

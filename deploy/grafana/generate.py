@@ -304,6 +304,13 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
     Panel("Resident tensors changed", "Results that became resident tensors (kept) or the content of one "
           "(replaced), tensors that were given up (donated), and requests that failed to, in an hour.", [
         Query(f"increase({of('opserve_tensor_changes_total')}[1h])", "{{instance}} {{result}}")]),
+    Panel("Prepared programs", "Handles, and the host memory of their programs, which callers of a tenant share.", [
+        Query(of("opserve_prepared_programs"), "{{instance}} handles"),
+        Query(of("opserve_prepared_program_bytes") + " / 1048576", "{{instance}} MiB")]),
+    Panel("Handles of prepared programs", "In an hour: made for a new program (prepared) or one that was there (shared), "
+          "given up (released), ended by their lease (expired) or a tenant's limit (evicted), and calls that named "
+          "one that is not known (unknown).", [
+        Query(f"increase({of('opserve_prepared_program_events_total')}[1h])", "{{instance}} {{event}}")]),
     Panel("Waiting for a resident tensor", "Their turn comes when the request that changes the tensor has ended. A "
           "number that stays says that one hangs.", [
         Query(of("opserve_tensor_waiting_requests"), "{{instance}}")]),

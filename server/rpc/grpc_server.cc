@@ -187,8 +187,15 @@ void GrpcServer::DescribeUnaryMethods() {
                                       void* tag) {
     operator_service_.RequestGetServerStatus(rpc, request, writer, queue, queue, tag);
   };
-  get_server_status_.answer = [this](const Caller&, const auto& /*request*/, auto* response) {
+  get_server_status_.answer = [this](const Caller& caller, const auto& /*request*/,
+                                     auto* response) {
     *response = parts_.status();
+    const ResidentTensors::Usage residents = parts_.residents->UsageOfTenant(caller.tenant.id());
+    response->set_resident_tensors(residents.tensors);
+    response->set_resident_bytes(residents.bytes);
+    const PreparedPrograms::Usage prepared = parts_.prepared->UsageOfTenant(caller.tenant.id());
+    response->set_prepared_programs(prepared.handles);
+    response->set_prepared_bytes(prepared.bytes);
     return absl::OkStatus();
   };
   prepare_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue, void* tag) {

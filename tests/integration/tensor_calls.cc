@@ -103,6 +103,18 @@ grpc::Status TensorCalls::Execute(const v1::ExecuteRequest& request,
   return operators_->Execute(&context, request, response);
 }
 
+grpc::Status TensorCalls::Prepare(const v1::PrepareRequest& request,
+                                  v1::PrepareResponse* response) {
+  grpc::ClientContext context;
+  return operators_->Prepare(&context, request, response);
+}
+
+grpc::Status TensorCalls::ReleasePrograms(const v1::ReleaseProgramsRequest& request,
+                                          v1::ReleaseProgramsResponse* response) {
+  grpc::ClientContext context;
+  return operators_->ReleasePrograms(&context, request, response);
+}
+
 v1::GetServerStatusResponse TensorCalls::Status() {
   grpc::ClientContext context;
   v1::GetServerStatusResponse response;

@@ -61,6 +61,10 @@ class TensorCalls {
   uint32_t Release(const std::string& handle);
   grpc::Status Execute(const v1::ExecuteRequest& request, v1::ExecuteResponse* response);
 
+  grpc::Status Prepare(const v1::PrepareRequest& request, v1::PrepareResponse* response);
+  grpc::Status ReleasePrograms(const v1::ReleaseProgramsRequest& request,
+                               v1::ReleaseProgramsResponse* response);
+
   // Asks for the daemon's status until `is_so` holds for that of `device`.
   void Await(uint32_t device, const std::function<bool(const v1::DeviceStatus&)>& is_so);
   // Resident tensors on all devices, uploads in progress included.

@@ -112,9 +112,12 @@ TEST_F(AdminCommandTest, StatusIsOneSampleWithMeansSinceTheStart) {
           "DEV  STATE  LANES  QUEUED  REQ/S   POOL  MEMORY  RESIDENT\n"
           "  0  ready    0/4       0   10.0  0/0 B   0/0 B         2\n"
           "\n"
-          "TENANT  PENDING  QUEUED  REQ/S  FAIL/S  SHARE  MEMORY  LATENCY  BYTES/S  LAG  WEIGHT\n"
-          "batch         0       0    5.0     0.0  50.0%     0 B        -      0 B  0ms       1\n"
-          "online        0       0    5.0     0.0  50.0%     0 B        -      0 B  0ms       1\n");
+          "TENANT  PENDING  QUEUED  REQ/S  FAIL/S  SHARE  MEMORY  LATENCY  BYTES/S  LAG  WEIGHT"
+          "  RESIDENT  PREPARED\n"
+          "batch         0       0    5.0     0.0  50.0%     0 B        -      0 B  0ms       1"
+          "       0 B         0\n"
+          "online        0       0    5.0     0.0  50.0%     0 B        -      0 B  0ms       1"
+          "       0 B         0\n");
   const auto json = nlohmann::json::parse(RunAdmin("status --format=json").out);
   EXPECT_EQ(json["tenants"][0]["requests"], 510);
   EXPECT_EQ(json["daemon"], "npu7");

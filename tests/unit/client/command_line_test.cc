@@ -130,6 +130,20 @@ TEST_F(CommandLineTest, StatusShowsTheDevices) {
   EXPECT_EQ(json["devices"][0]["wrong_operators"][0]["operator"], "Scale");
 }
 
+TEST_F(CommandLineTest, StatusShowsTheCallersTensorsAndPrograms) {
+  EXPECT_THAT(RunHere("status").out, Not(HasSubstr("your tenant")));
+  v1::GetServerStatusResponse status;
+  status.set_resident_tensors(1);
+  status.set_resident_bytes(1536);
+  status.set_prepared_programs(2);
+  status.set_prepared_bytes(3 << 20);
+  server_.set_status(status);
+
+  EXPECT_THAT(RunHere("status").out,
+              HasSubstr("\nyour tenant has 1 resident tensor (1.5 KiB) and 2 prepared programs "
+                        "(3 MiB)\n"));
+}
+
 TEST_F(CommandLineTest, StatusFitsEightyColumnsAndTellsADaemonThatStops) {
   v1::GetServerStatusResponse status;
   status.set_version("10.20.30");

@@ -50,6 +50,8 @@ constexpr char kSample[] = R"pb(
     name: "online"
     weight: 3
     pending_requests: 2
+    resident_bytes: 2048
+    prepared_programs: 5
     devices { device_bytes: 4096 lag_seconds: 1.5 }
   }
   tenants { name: "admin" weight: 1 }
@@ -91,10 +93,14 @@ TEST(TopViewTest, PlainTextShowsEverything) {
       "  1  quarantined    0/4       0    0.0      0/0 B      0/0 B         0\n"
       "device 1 is quarantined: lost (507899)\n"
       "\n"
-      "TENANT  PENDING  QUEUED  REQ/S  FAIL/S  SHARE  MEMORY  LATENCY  BYTES/S     LAG  WEIGHT\n"
-      "online        2       0  200.0     3.0  75.0%   4 KiB   2.54ms    2 MiB    1.5s       3\n"
-      "batch        30       6    0.0     0.0  25.0%   1 KiB        -      0 B  -250ms       1\n"
-      "admin         0       0    0.0     0.0   0.0%     0 B        -      0 B     0ms       1\n"
+      "TENANT  PENDING  QUEUED  REQ/S  FAIL/S  SHARE  MEMORY  LATENCY  BYTES/S     LAG  WEIGHT  "
+      "RESIDENT  PREPARED\n"
+      "online        2       0  200.0     3.0  75.0%   4 KiB   2.54ms    2 MiB    1.5s       3     "
+      "2 KiB         5\n"
+      "batch        30       6    0.0     0.0  25.0%   1 KiB        -      0 B  -250ms       1  "
+      "     0 B         0\n"
+      "admin         0       0    0.0     0.0   0.0%     0 B        -      0 B     0ms       1  "
+      "     0 B         0\n"
       "\n"
       "OPERATOR       REQ/S  FAIL/S  LATENCY  BYTES/S\n"
       "KlDivBackward  200.0     3.0   2.54ms    4 KiB\n"

@@ -1,0 +1,229 @@
+// Prepared programs over a real socket: replaced tensors, device resets, tenants' limits, and many
+// callers at once.
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/integration/await.h"
+#include "tests/integration/error_detail.h"
+#include "tests/integration/in_process_daemon.h"
+#include "tests/integration/tensor_calls.h"
+
+namespace opserve::server {
+namespace {
+
+using ::testing::Each;
+
+constexpr int64_t kElements = 64;
+
+std::string Filled(float value) {
+  const std::vector<float> values(kElements, value);
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+std::vector<float> ElementsOf(const std::string& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+// Adds the payload of each call to its resident tensor `count` times, and replaces it: in the
+// tensor's own memory if it is donated.
+v1::PrepareRequest Step(int count, bool is_donated = false) {
+  v1::PrepareRequest request;
+  for (const auto kind : {v1::ProgramInput::KIND_PAYLOAD, v1::ProgramInput::KIND_RESIDENT}) {
+    v1::ProgramInput* input = request.add_inputs();
+    input->set_dtype(v1::DATA_TYPE_FLOAT);
+    input->add_shape(kElements);
+    input->set_kind(kind);
+  }
+  v1::ExecuteRequest* program = request.mutable_program();
+  for (int i = 0; i < count; ++i) {
+    v1::Invocation* add = program->add_invocations();
+    add->set_operator_(is_donated ? "InplaceAdd" : "Add");
+    for (const char* name : {"self", "other"}) {
+      v1::NamedTensor* input = add->add_inputs();
+      input->set_name(name);
+      if (i > 0 && input->name() == "self") {
+        input->mutable_tensor()->mutable_invocation_output()->set_invocation(i - 1);
+      } else {
+        input->mutable_tensor()->set_program_input(input->name() == "self" ? 1 : 0);
+      }
+    }
+  }
+  v1::WantedResult* result = program->add_results();
+  result->set_invocation(count - 1);
+  result->mutable_replace()->set_program_input(1);
+  program->add_results()->set_invocation(count - 1);
+  if (is_donated) program->add_donated_inputs(1);
+  return request;
+}
+
+v1::ExecuteRequest CallOf(const std::string& program, const std::string& tensor, float value) {
+  v1::ExecuteRequest request;
+  request.mutable_prepared()->set_program(program);
+  request.mutable_prepared()->add_residents(tensor);
+  request.add_payloads(Filled(value));
+  return request;
+}
+
+class PreparedProgramsTest : public ::testing::Test {
+ protected:
+  static Config Limited() {
+    Config config = InProcessDaemon::DefaultConfig();
+    config.prepared_max_programs_per_tenant = 2;
+    return config;
+  }
+  ~PreparedProgramsTest() override {
+    ClearFaults();
+    daemon_.EndLeases();
+    EXPECT_TRUE(Await([this] { return daemon_.HeldByRequests() == 0; }))
+        << daemon_.HeldByRequests() << " held";
+  }
+
+  std::string Upload(float value) {
+    const auto uploaded = calls_.Upload({.bytes = Filled(value)});
+    EXPECT_TRUE(uploaded.status.ok()) << ToStatus(uploaded.status);
+    return uploaded.response.handle();
+  }
+  std::string Prepare(const v1::PrepareRequest& request) {
+    v1::PrepareResponse response;
+    const grpc::Status status = calls_.Prepare(request, &response);
+    EXPECT_TRUE(status.ok()) << ToStatus(status);
+    return response.handle();
+  }
+  std::string ReasonOfCall(const v1::ExecuteRequest& request) {
+    v1::ExecuteResponse response;
+    return DetailOf(calls_.Execute(request, &response)).reason();
+  }
+
+  InProcessDaemon daemon_{Limited()};
+  TensorCalls calls_{daemon_.target()};
+};
+
+TEST_F(PreparedProgramsTest, EachCallWorksOnItsOwnTensors) {
+  for (const bool is_donated : {false, true}) {
+    SCOPED_TRACE(is_donated ? "in place" : "anew");
+    const std::string program = Prepare(Step(is_donated ? 1 : 3, is_donated));
+    const float times = is_donated ? 1 : 3;
+    const std::string a = Upload(0);
+    const std::string b = Upload(100);
+    for (int i = 1; i <= 3; ++i) {
+      for (const auto& [tensor, start] : {std::pair(a, 0.0f), std::pair(b, 100.0f)}) {
+        v1::ExecuteResponse response;
+        const grpc::Status status = calls_.Execute(CallOf(program, tensor, 2), &response);
+        ASSERT_TRUE(status.ok()) << ToStatus(status);
+        EXPECT_EQ(response.results(0).kept().version(), 1u + static_cast<unsigned>(i));
+        EXPECT_THAT(ElementsOf(response.payloads(0)),
+                    Each(start + 2 * times * static_cast<float>(i)));
+      }
+    }
+    EXPECT_THAT(ElementsOf(calls_.Download(a).bytes), Each(6 * times));
+  }
+}
+
+TEST_F(PreparedProgramsTest, WhatIsWrongIsToldAndNothingIsDone) {
+  const std::string program = Prepare(Step(1));
+  const std::string tensor = Upload(1);
+  v1::ExecuteRequest both = CallOf(program, tensor, 2);
+  both.add_invocations()->set_operator_("Relu");
+  v1::ExecuteRequest keyed = CallOf(program, tensor, 2);
+  keyed.add_payloads("more");
+
+  EXPECT_EQ(ReasonOfCall(CallOf("no such handle", tensor, 2)), "program_unknown");
+  EXPECT_EQ(ReasonOfCall(CallOf(program, "no such handle", 2)), "tensor_unknown");
+  EXPECT_EQ(ReasonOfCall(both), "invalid");
+  EXPECT_EQ(ReasonOfCall(keyed), "invalid");
+  EXPECT_THAT(ElementsOf(calls_.Download(tensor).bytes), Each(1));
+}
+
+TEST_F(PreparedProgramsTest, ARepeatedCallWithAKeyRunsOnce) {
+  const std::string program = Prepare(Step(1));
+  const std::string tensor = Upload(1);
+  v1::ExecuteRequest request = CallOf(program, tensor, 2);
+  request.set_idempotency_key("step 1");
+  for (int i = 0; i < 3; ++i) {
+    v1::ExecuteResponse response;
+    ASSERT_TRUE(calls_.Execute(request, &response).ok());
+    EXPECT_EQ(response.results(0).kept().version(), 2u);
+  }
+  EXPECT_THAT(ElementsOf(calls_.Download(tensor).bytes), Each(3));
+}
+
+TEST_F(PreparedProgramsTest, AProgramOutlivesAFailureAndAResetOfItsDevice) {
+  const std::string program = Prepare(Step(1));
+  const std::string lost = Upload(1);
+  v1::ExecuteResponse response;
+  InjectFaults("device=0,lost");
+  EXPECT_FALSE(calls_.Execute(CallOf(program, lost, 2), &response).ok());
+  ClearFaults();
+  daemon_.AwaitReady();
+
+  EXPECT_EQ(ReasonOfCall(CallOf(program, lost, 2)), "tensor_lost");
+  const std::string tensor = Upload(5);
+  const grpc::Status status = calls_.Execute(CallOf(program, tensor, 2), &response);
+  ASSERT_TRUE(status.ok()) << ToStatus(status);
+  EXPECT_THAT(ElementsOf(response.payloads(0)), Each(7));
+}
+
+// More programs than the limit allows, so that handles are evicted while others use them.
+TEST_F(PreparedProgramsTest, CallersPrepareRunAndReleaseAtOnce) {
+  constexpr int kThreads = 4;
+  constexpr int kSteps = 40;
+  std::vector<std::thread> threads;
+  for (int number = 0; number < kThreads; ++number) {
+    threads.emplace_back([this, number] {
+      TensorCalls calls{daemon_.target()};
+      std::mt19937 random(static_cast<uint32_t>(number));
+      const auto uploaded = calls.Upload({.bytes = Filled(0)});
+      ASSERT_TRUE(uploaded.status.ok());
+      const std::string& tensor = uploaded.response.handle();
+      float expected = 0;
+      std::string program;
+      int count = 1;
+      for (int step = 0; step < kSteps; ++step) {
+        if (program.empty() || random() % 4 == 0) {
+          count = 1 + static_cast<int>(random() % 3);
+          v1::PrepareResponse prepared;
+          ASSERT_TRUE(calls.Prepare(Step(count), &prepared).ok());
+          program = prepared.handle();
+        }
+        v1::ExecuteResponse response;
+        const grpc::Status status = calls.Execute(CallOf(program, tensor, 1), &response);
+        if (status.ok()) {
+          expected += static_cast<float>(count);
+          EXPECT_THAT(ElementsOf(response.payloads(0)), Each(expected));
+        } else {
+          EXPECT_EQ(DetailOf(status).reason(), "program_unknown") << ToStatus(status);
+          program.clear();
+        }
+        if (random() % 5 == 0 && !program.empty()) {
+          v1::ReleaseProgramsRequest release;
+          release.add_handles(program);
+          v1::ReleaseProgramsResponse released;
+          EXPECT_TRUE(calls.ReleasePrograms(release, &released).ok());
+          program.clear();
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  PreparedPrograms& programs = daemon_.daemon().prepared();
+  EXPECT_LE(programs.UsageOfAll().handles, 2u);
+  programs.Expire(absl::InfiniteFuture());
+  EXPECT_EQ(programs.UsageOfAll().handles, 0u);
+  EXPECT_EQ(programs.UsageOfAll().bytes, 0u);
+  EXPECT_EQ(programs.count(PreparedPrograms::kPrepared) + programs.count(PreparedPrograms::kShared),
+            programs.count(PreparedPrograms::kReleased) +
+                programs.count(PreparedPrograms::kEvicted) +
+                programs.count(PreparedPrograms::kExpired));
+}
+
+}  // namespace
+}  // namespace opserve::server
