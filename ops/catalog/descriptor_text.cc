@@ -2,17 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
+#include "ops/catalog/description_values.h"
 #include "ops/catalog/dtypes.h"
+#include "ops/catalog/golden_rules.h"
 #include "ops/catalog/rules.h"
 #include "proto/status/status_macros.h"
 
@@ -25,7 +27,29 @@ absl::Status Wrong(absl::string_view at, absl::string_view problem) {
   return absl::InvalidArgumentError(absl::StrCat(at, ": ", problem));
 }
 
-std::string Text(const Json& message, const char* field) { return message.value(field, ""); }
+// Names of operators and arguments are words of metrics, log lines and command lines.
+constexpr size_t kMaxNameBytes = 64;
+constexpr size_t kMaxArguments = 64;
+// Integers that a double holds exactly.
+constexpr double kMaxIntegerBound = 0x1p53;
+
+// "" if the field is left out, or is a number as an enumerator without a name.
+std::string Text(const Json& message, const char* field) {
+  const auto found = message.find(field);
+  return found != message.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// The name of an enumerator; `otherwise` if the field is left out.
+std::string Enumerator(const Json& message, const char* field, const char* otherwise) {
+  return message.contains(field) ? Text(message, field) : otherwise;
+}
+
+bool IsName(absl::string_view name, bool has_upper_case) {
+  if (name.empty() || name.size() > kMaxNameBytes || absl::ascii_isdigit(name[0])) return false;
+  return std::all_of(name.begin(), name.end(), [&](char c) {
+    return absl::ascii_isalnum(c) ? has_upper_case || !absl::ascii_isupper(c) : c == '_';
+  });
+}
 
 // "grad_output" -> "gradOutput".
 std::string CamelCase(absl::string_view name) {
@@ -86,6 +110,22 @@ absl::StatusOr<ArgumentKind> ReadKind(absl::string_view at, const std::string& n
   return Wrong(at, absl::StrCat("kind: \"", name, "\" is none"));
 }
 
+bool IsPassedByValue(ArgumentKind kind) {
+  switch (kind) {
+    case ArgumentKind::kInt64:
+    case ArgumentKind::kUint64:
+    case ArgumentKind::kInt32:
+    case ArgumentKind::kInt8:
+    case ArgumentKind::kBool:
+    case ArgumentKind::kDouble:
+    case ArgumentKind::kFloat:
+    case ArgumentKind::kDtype:
+      return true;
+    default:
+      return false;
+  }
+}
+
 AttributeType TypeOf(ArgumentKind kind) {
   switch (kind) {
     case ArgumentKind::kBool:
@@ -111,113 +151,33 @@ AttributeType TypeOf(ArgumentKind kind) {
   }
 }
 
-// A scalar's text: "2" is INT64, "0.5" FLOAT, "true" BOOL; "DOUBLE 0.5" names its dtype.
-absl::StatusOr<Scalar> ReadScalar(absl::string_view at, absl::string_view text) {
-  Scalar scalar;
-  aclDataType dtype = ACL_DT_UNDEFINED;
-  if (const size_t blank = text.find(' '); blank != absl::string_view::npos) {
-    dtype = DtypeOfName(text.substr(0, blank));
-    if (dtype == ACL_DT_UNDEFINED) return Wrong(at, absl::StrCat("\"", text, "\" names no dtype"));
-    text = text.substr(blank + 1);
-  }
-  int64_t integer = 0;
-  double real = 0;
-  if (text == "true" || text == "false") {
-    scalar = {ACL_BOOL, int64_t{text == "true"}};
-  } else if (absl::SimpleAtoi(text, &integer)) {
-    scalar = {ACL_INT64, integer};
-  } else if (absl::SimpleAtod(text, &real)) {
-    scalar = {ACL_FLOAT, real};
-  } else {
-    return Wrong(at, absl::StrCat("\"", text, "\" is no number"));
-  }
-  if (dtype == ACL_DT_UNDEFINED) return scalar;
-  scalar.dtype = dtype;
-  if (IsFloating(dtype)) {
-    scalar.value = scalar.AsDouble();
-  } else if (!std::holds_alternative<int64_t>(scalar.value)) {
-    return Wrong(at, absl::StrCat("\"", text, "\" is no ", DtypeName(dtype)));
-  }
-  return scalar;
-}
-
-template <typename T>
-absl::StatusOr<AttributeValue> ReadList(absl::string_view at, absl::string_view text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_array()) return Wrong(at, absl::StrCat("\"", text, "\" is no list"));
-  std::vector<T> values;
-  for (const Json& entry : json) {
-    const bool fits = std::is_same_v<T, bool>      ? entry.is_boolean()
-                      : std::is_same_v<T, int64_t> ? entry.is_number_integer()
-                                                   : entry.is_number();
-    if (!fits) return Wrong(at, absl::StrCat("\"", text, "\" has an entry of another type"));
-    values.push_back(entry.get<T>());
-  }
-  return AttributeValue(std::move(values));
-}
-
-// The value that `text` means for an attribute.
-absl::StatusOr<AttributeValue> ReadValue(absl::string_view at, const AttributeDescriptor& attribute,
-                                         absl::string_view text) {
-  const auto is_no = [&](absl::string_view what) {
-    return Wrong(at, absl::StrCat("\"", text, "\" is no ", what));
-  };
-  switch (attribute.type) {
-    case AttributeType::kInt64: {
-      for (const AttributeDescriptor::Name& name : attribute.names) {
-        if (name.name == text) return AttributeValue(name.value);
-      }
-      int64_t value = 0;
-      if (!absl::SimpleAtoi(text, &value)) return is_no("integer");
-      return AttributeValue(value);
-    }
-    case AttributeType::kBool:
-      if (text != "true" && text != "false") return is_no("bool");
-      return AttributeValue(text == "true");
-    case AttributeType::kDouble: {
-      double value = 0;
-      if (!absl::SimpleAtod(text, &value)) return is_no("number");
-      return AttributeValue(value);
-    }
-    case AttributeType::kText:
-      return AttributeValue(std::string(text));
-    case AttributeType::kDtype: {
-      const aclDataType dtype = DtypeOfName(text);
-      if (dtype == ACL_DT_UNDEFINED) return is_no("dtype");
-      return AttributeValue(dtype);
-    }
-    case AttributeType::kScalar: {
-      OPSERVE_ASSIGN_OR_RETURN(Scalar scalar, ReadScalar(at, text));
-      return AttributeValue(scalar);
-    }
-    case AttributeType::kInt64s:
-      return ReadList<int64_t>(at, text);
-    case AttributeType::kBools:
-      return ReadList<bool>(at, text);
-    case AttributeType::kDoubles:
-      return ReadList<double>(at, text);
-  }
-  return is_no("value");
-}
-
 absl::Status ReadBound(absl::string_view at, const Json& argument, const char* field,
-                       std::optional<double>* bound) {
+                       const AttributeDescriptor& attribute, std::optional<double>* bound) {
   if (!argument.contains(field)) return absl::OkStatus();
   double value = 0;
-  if (!absl::SimpleAtod(Text(argument, field), &value)) {
+  if (!absl::SimpleAtod(Text(argument, field), &value) || std::isnan(value)) {
     return Wrong(at, absl::StrCat(field, ": \"", Text(argument, field), "\" is no number"));
+  }
+  const bool is_integer =
+      attribute.type == AttributeType::kInt64 || attribute.type == AttributeType::kInt64s;
+  if (is_integer && !(std::abs(value) <= kMaxIntegerBound)) {
+    return Wrong(at, absl::StrCat(field, ": ", value, " is beyond 2^53"));
   }
   *bound = value;
   return absl::OkStatus();
 }
 
 absl::Status ReadAttribute(absl::string_view at, const Json& argument, ArgumentKind kind,
-                           AttributeDescriptor* attribute) {
+                           AttributeDescriptor* attribute, DescriptionPlace* place) {
   attribute->type = TypeOf(kind);
   attribute->is_optional = argument.value("optional", false);
+  place->part = "dtypes";
   OPSERVE_RETURN_IF_ERROR(ReadDtypes(at, Text(argument, "dtypes"), &attribute->dtypes));
-  OPSERVE_RETURN_IF_ERROR(ReadBound(at, argument, "minimum", &attribute->minimum));
-  OPSERVE_RETURN_IF_ERROR(ReadBound(at, argument, "maximum", &attribute->maximum));
+  place->part = "minimum";
+  OPSERVE_RETURN_IF_ERROR(ReadBound(at, argument, "minimum", *attribute, &attribute->minimum));
+  place->part = "maximum";
+  OPSERVE_RETURN_IF_ERROR(ReadBound(at, argument, "maximum", *attribute, &attribute->maximum));
+  place->part = "names";
   const std::string names = Text(argument, "names");
   for (const absl::string_view word : absl::StrSplit(names, ' ', absl::SkipEmpty())) {
     if (attribute->type == AttributeType::kText) {
@@ -231,6 +191,7 @@ absl::Status ReadAttribute(absl::string_view at, const Json& argument, ArgumentK
     }
     attribute->names.push_back(std::move(name));
   }
+  place->part = "default";
   if (argument.contains("default")) {
     OPSERVE_ASSIGN_OR_RETURN(
         attribute->default_value,
@@ -248,80 +209,36 @@ absl::Status ReadRule(absl::string_view at, const std::string& text,
   return absl::OkStatus();
 }
 
-absl::Status ReadElements(absl::string_view at, const Json& value, size_t axis,
-                          GoldenCase::Tensor* tensor) {
-  if (value.is_array()) {
-    if (tensor->spec.shape.size() == axis) {
-      tensor->spec.shape.push_back(static_cast<int64_t>(value.size()));
-    }
-    if (tensor->spec.shape[axis] != static_cast<int64_t>(value.size())) {
-      return Wrong(at, "rows differ in length");
-    }
-    for (const Json& entry : value) {
-      OPSERVE_RETURN_IF_ERROR(ReadElements(at, entry, axis + 1, tensor));
-    }
-    return absl::OkStatus();
-  }
-  if (axis != tensor->spec.shape.size()) return Wrong(at, "rows differ in depth");
-  double number = 0;
-  if (value.is_boolean()) {
-    number = value.get<bool>();
-  } else if (value.is_number()) {
-    number = value.get<double>();
-  } else if (!value.is_string() || !absl::SimpleAtod(value.get<std::string>(), &number)) {
-    return Wrong(at, "an element is no number");
-  }
-  tensor->values.push_back(number);
-  return absl::OkStatus();
-}
-
-// "FLOAT [[1, 2], [3, 4]]", "INT64 empty[2,0]".
-absl::StatusOr<GoldenCase::Tensor> ReadTensor(absl::string_view at, absl::string_view text) {
-  const std::pair<absl::string_view, absl::string_view> parts =
-      absl::StrSplit(text, absl::MaxSplits(' ', 1));
-  GoldenCase::Tensor tensor;
-  tensor.spec.dtype = DtypeOfName(parts.first);
-  if (tensor.spec.dtype == ACL_DT_UNDEFINED) {
-    return Wrong(at, absl::StrCat("\"", parts.first, "\" is no dtype"));
-  }
-  absl::string_view elements = absl::StripAsciiWhitespace(parts.second);
-  const bool is_empty = absl::ConsumePrefix(&elements, "empty");
-  const Json json = Json::parse(elements, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return Wrong(at, absl::StrCat("\"", elements, "\" are no elements"));
-  if (!is_empty) {
-    OPSERVE_RETURN_IF_ERROR(ReadElements(at, json, 0, &tensor));
-    return tensor;
-  }
-  for (const Json& extent : json) tensor.spec.shape.push_back(extent.get<int64_t>());
-  return tensor;
-}
-
 class DescriptorReader {
  public:
-  explicit DescriptorReader(const Json& json) : json_(json) {}
+  DescriptorReader(const Json& json, DescriptionPlace* place) : json_(json), place_(*place) {}
 
   absl::StatusOr<OperatorDescriptor> Read() {
-    d_.name = Text(json_, "name");
-    d_.summary = Text(json_, "summary");
-    d_.documentation = Text(json_, "documentation");
-    d_.stage_two = Text(json_, "function");
-    d_.stage_one = absl::StrCat(d_.stage_two, "GetWorkspaceSize");
-    d_.header = Text(json_, "header");
-    if (d_.name.empty()) return Wrong("operator", "name: is missing");
-    if (d_.stage_two.empty()) return Wrong(d_.name, "function: is missing");
-    if (d_.summary.empty()) return Wrong(d_.name, "summary: is missing");
+    OPSERVE_RETURN_IF_ERROR(ReadNames());
     const Json none = Json::array();
     const Json& arguments = json_.contains("argument") ? json_["argument"] : none;
-    for (const Json& argument : arguments) OPSERVE_RETURN_IF_ERROR(ReadArgument(argument));
+    if (arguments.size() > kMaxArguments) {
+      return Wrong(d_.name, absl::StrCat("has ", arguments.size(), " arguments, at most ",
+                                         kMaxArguments, " allowed"));
+    }
+    int number = 0;
+    for (const Json& argument : arguments) {
+      place_ = {.field = "argument", .index = number++};
+      OPSERVE_RETURN_IF_ERROR(ReadArgument(argument));
+    }
+    place_ = {};
     if (d_.outputs.empty()) return Wrong(d_.name, "has no output");
     // Rules name arguments, so these come first.
     size_t output = 0;
+    number = 0;
     for (const Json& argument : arguments) {
-      const std::string role = argument.value("role", "INPUT");
+      place_ = {.field = "argument", .index = number++};
+      const std::string role = Enumerator(argument, "role", "INPUT");
       if (role == "IN_PLACE") ++output;
       if (role == "OUTPUT")
         OPSERVE_RETURN_IF_ERROR(ReadOutputRules(argument, &d_.outputs[output++]));
     }
+    OPSERVE_RETURN_IF_ERROR(CheckMask());
     OPSERVE_RETURN_IF_ERROR(ReadChecks("check", &d_.checks));
     const auto of_results = std::stable_partition(
         d_.checks.begin(), d_.checks.end(), [](const Expression& e) { return !NamesOutput(e); });
@@ -329,6 +246,7 @@ class DescriptorReader {
     d_.checks.erase(of_results, d_.checks.end());
     OPSERVE_RETURN_IF_ERROR(ReadChecks("daemon_check", &d_.daemon_checks));
     if (json_.contains("work")) {
+      place_ = {.field = "work"};
       OPSERVE_RETURN_IF_ERROR(ReadRule<NumberRule>(At("work"), Text(json_, "work"), d_, &d_.work));
     }
     d_.is_custom = json_.value("custom", false);
@@ -336,28 +254,69 @@ class DescriptorReader {
     d_.bf16_promotes = json_.value("bf16_promotes", false);
     d_.plain_format = json_.value("plain_format", false);
     if (json_.contains("idle_if_empty")) {
+      place_ = {.field = "idle_if_empty"};
       size_t input = 0;
       while (input < d_.inputs.size() && d_.inputs[input].name != Text(json_, "idle_if_empty"))
         ++input;
       if (input == d_.inputs.size()) return Wrong(At("idle_if_empty"), "names no input");
       d_.idle_if_empty = input;
     }
+    place_ = {};
     if (!json_.contains("golden")) return Wrong(d_.name, "has no golden case");
-    for (const Json& golden : json_["golden"]) OPSERVE_RETURN_IF_ERROR(ReadGolden(golden));
+    number = 0;
+    for (const Json& golden : json_["golden"]) {
+      place_ = {.field = "golden", .index = number++};
+      OPSERVE_RETURN_IF_ERROR(ReadGolden(golden));
+    }
     return std::move(d_);
   }
 
  private:
   std::string At(absl::string_view place) const { return absl::StrCat(d_.name, ": ", place); }
 
+  absl::Status ReadNames() {
+    d_.name = Text(json_, "name");
+    d_.summary = Text(json_, "summary");
+    d_.documentation = Text(json_, "documentation");
+    d_.stage_two = Text(json_, "function");
+    d_.stage_one = absl::StrCat(d_.stage_two, "GetWorkspaceSize");
+    d_.header = Text(json_, "header");
+    place_ = {.field = "name"};
+    if (d_.name.empty()) return Wrong("operator", "name: is missing");
+    if (!IsName(d_.name, /*has_upper_case=*/true)) {
+      return Wrong("operator", absl::StrCat("name: \"", absl::CHexEscape(d_.name),
+                                            "\" must be letters, digits and _, at most ",
+                                            kMaxNameBytes, " of them"));
+    }
+    place_ = {.field = "function"};
+    if (d_.stage_two.empty()) return Wrong(d_.name, "function: is missing");
+    if (!IsName(d_.stage_two, /*has_upper_case=*/true)) {
+      return Wrong(d_.name, absl::StrCat("function: \"", absl::CHexEscape(d_.stage_two),
+                                         "\" is no name of a function"));
+    }
+    place_ = {.field = "summary"};
+    if (d_.summary.empty()) return Wrong(d_.name, "summary: is missing");
+    place_ = {};
+    return absl::OkStatus();
+  }
+
   absl::Status ReadArgument(const Json& argument) {
     const std::string name = Text(argument, "name");
+    place_.part = "name";
     if (name.empty()) return Wrong(At("argument"), "has no name");
+    if (!IsName(name, /*has_upper_case=*/false)) {
+      return Wrong(At("argument"), absl::StrCat("name: \"", absl::CHexEscape(name),
+                                                "\" must be small letters, digits and _, at most ",
+                                                kMaxNameBytes, " of them"));
+    }
     const std::string at = At(name);
+    if (!names_.insert(name).second) return Wrong(at, "two arguments have this name");
     ArgumentDescriptor declared;
-    OPSERVE_ASSIGN_OR_RETURN(declared.kind, ReadKind(at, argument.value("kind", "TENSOR")));
-    declared.vendor = argument.value("vendor", CamelCase(name));
-    const std::string role = argument.value("role", "INPUT");
+    place_.part = "kind";
+    OPSERVE_ASSIGN_OR_RETURN(declared.kind, ReadKind(at, Enumerator(argument, "kind", "TENSOR")));
+    declared.vendor = argument.contains("vendor") ? Text(argument, "vendor") : CamelCase(name);
+    place_.part = "role";
+    const std::string role = Enumerator(argument, "role", "INPUT");
     const bool is_list = declared.kind == ArgumentKind::kTensorList;
     const bool is_tensor = declared.kind == ArgumentKind::kTensor || is_list;
     const auto describe = [&](auto* part) {
@@ -365,16 +324,26 @@ class DescriptorReader {
       part->vendor = declared.vendor;
       part->documentation = Text(argument, "documentation");
     };
+    if (role != "INPUT" && role != "OUTPUT" && role != "IN_PLACE" && role != "MASK") {
+      return Wrong(at, absl::StrCat("role: \"", role, "\" is none"));
+    }
     if (role == "MASK" ? declared.kind != ArgumentKind::kBoolArray
                        : role != "INPUT" && !is_tensor) {
       return Wrong(at, absl::StrCat("role ", role, " does not go with its kind"));
+    }
+    if (role == "MASK" && std::exchange(has_mask_, true)) return Wrong(at, "is a second mask");
+    place_.part = "optional";
+    const bool is_optional = argument.value("optional", false);
+    if (is_optional && IsPassedByValue(declared.kind)) {
+      return Wrong(at, "optional: no null pointer stands for an argument of its kind");
     }
     if (is_tensor && role != "OUTPUT") {
       declared.input = d_.inputs.size();
       InputDescriptor& input = d_.inputs.emplace_back();
       describe(&input);
       input.is_list = is_list;
-      input.is_optional = argument.value("optional", false);
+      input.is_optional = is_optional;
+      place_.part = "dtypes";
       OPSERVE_RETURN_IF_ERROR(ReadDtypes(at, Text(argument, "dtypes"), &input.dtypes));
       if (input.dtypes.empty()) return Wrong(at, "dtypes: is missing");
       if (role == "IN_PLACE") input.output = d_.outputs.size();
@@ -387,18 +356,39 @@ class DescriptorReader {
       output.input = declared.input;
       output.is_unwritten = argument.value("unwritten", false);
       if (role == "OUTPUT") {
-        output.is_optional = argument.value("optional", false);
+        output.is_optional = is_optional;
+        place_.part = "dtypes";
         OPSERVE_RETURN_IF_ERROR(ReadDtypes(at, Text(argument, "dtypes"), &output.dtypes));
       }
-      if (argument.contains("mask")) output.mask = argument["mask"].get<size_t>();
+      place_.part = "mask";
+      if (argument.contains("mask")) {
+        const int64_t mask = argument.value("mask", int64_t{-1});
+        if (mask < 0 || mask >= static_cast<int64_t>(kMaxArguments)) {
+          return Wrong(at,
+                       absl::StrCat("mask: ", mask, " is outside [0, ", kMaxArguments - 1, "]"));
+        }
+        output.mask = static_cast<size_t>(mask);
+      }
     }
     if (!is_tensor && role == "INPUT") {
       declared.attribute = d_.attributes.size();
       AttributeDescriptor& attribute = d_.attributes.emplace_back();
       describe(&attribute);
-      OPSERVE_RETURN_IF_ERROR(ReadAttribute(at, argument, declared.kind, &attribute));
+      OPSERVE_RETURN_IF_ERROR(ReadAttribute(at, argument, declared.kind, &attribute, &place_));
     }
+    place_.part = nullptr;
     d_.arguments.push_back(std::move(declared));
+    return absl::OkStatus();
+  }
+
+  // Masked outputs need an argument that says which of them are wanted.
+  absl::Status CheckMask() {
+    place_ = {};
+    for (const OutputDescriptor& output : d_.outputs) {
+      if (output.mask && !has_mask_) {
+        return Wrong(At(output.name), "mask: no argument has the role MASK");
+      }
+    }
     return absl::OkStatus();
   }
 
@@ -407,16 +397,22 @@ class DescriptorReader {
     if (!argument.contains("dtype") || !argument.contains("shape")) {
       return Wrong(at, "an output needs dtype and shape");
     }
+    place_.part = "dtype";
     OPSERVE_RETURN_IF_ERROR(ReadRule<DtypeRule>(at, Text(argument, "dtype"), d_, &output->dtype));
+    place_.part = "shape";
     OPSERVE_RETURN_IF_ERROR(ReadRule<ShapeRule>(at, Text(argument, "shape"), d_, &output->shape));
+    place_.part = nullptr;
     if (!output->is_list) return absl::OkStatus();
     if (!argument.contains("count")) return Wrong(at, "a list needs count");
+    place_.part = "count";
     return ReadRule<NumberRule>(at, Text(argument, "count"), d_, &output->count);
   }
 
   absl::Status ReadChecks(const char* field, std::vector<Expression>* checks) {
     if (!json_.contains(field)) return absl::OkStatus();
+    int number = 0;
     for (const Json& text : json_[field]) {
+      place_ = {.field = field, .index = number++};
       OPSERVE_RETURN_IF_ERROR(
           ReadRule<CheckRule>(At(field), text.get<std::string>(), d_, &checks->emplace_back()));
     }
@@ -429,6 +425,8 @@ class DescriptorReader {
                            std::vector<std::vector<GoldenCase::Tensor>>* tensors) {
     tensors->resize(descriptors.size());
     if (!golden.contains(field)) return absl::OkStatus();
+    place_.part = field;
+    place_.part_index = 0;
     for (const Json& line : golden[field]) {
       const std::string text = line.get<std::string>();
       const std::pair<absl::string_view, absl::string_view> parts =
@@ -441,19 +439,26 @@ class DescriptorReader {
       OPSERVE_ASSIGN_OR_RETURN(GoldenCase::Tensor tensor, ReadTensor(at, parts.second));
       if (!descriptors[index].is_list && !(*tensors)[index].empty())
         return Wrong(at, "given twice");
+      // Outputs without a choice of dtypes have that of their rule, which the judge knows.
+      const std::vector<aclDataType>& dtypes = descriptors[index].dtypes;
+      if (!dtypes.empty() &&
+          std::find(dtypes.begin(), dtypes.end(), tensor.spec.dtype) == dtypes.end()) {
+        return Wrong(at, absl::StrCat("dtype ", DtypeName(tensor.spec.dtype), "; it may be ",
+                                      DtypeList(dtypes)));
+      }
       (*tensors)[index].push_back(std::move(tensor));
+      ++place_.part_index;
     }
     return absl::OkStatus();
   }
 
-  absl::Status ReadGolden(const Json& json) {
-    GoldenCase golden;
-    OPSERVE_RETURN_IF_ERROR(ReadTensors(json, "input", d_.inputs, &golden.inputs));
-    OPSERVE_RETURN_IF_ERROR(ReadTensors(json, "output", d_.outputs, &golden.outputs));
+  absl::Status ReadGoldenAttributes(const Json& json, GoldenCase* golden) {
     for (const AttributeDescriptor& attribute : d_.attributes) {
-      golden.attributes.push_back(attribute.default_value);
+      golden->attributes.push_back(attribute.default_value);
     }
     const Json none = Json::array();
+    place_.part = "attribute";
+    place_.part_index = 0;
     for (const Json& line : json.contains("attribute") ? json["attribute"] : none) {
       const std::string text = line.get<std::string>();
       const std::pair<absl::string_view, absl::string_view> parts =
@@ -462,28 +467,70 @@ class DescriptorReader {
       size_t index = 0;
       while (index < d_.attributes.size() && d_.attributes[index].name != parts.first) ++index;
       if (index == d_.attributes.size()) return Wrong(at, "no such attribute");
-      OPSERVE_ASSIGN_OR_RETURN(golden.attributes[index],
+      OPSERVE_ASSIGN_OR_RETURN(golden->attributes[index],
                                ReadValue(at, d_.attributes[index], parts.second));
+      ++place_.part_index;
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadGolden(const Json& json) {
+    GoldenCase golden;
+    OPSERVE_RETURN_IF_ERROR(ReadTensors(json, "input", d_.inputs, &golden.inputs));
+    OPSERVE_RETURN_IF_ERROR(ReadTensors(json, "output", d_.outputs, &golden.outputs));
+    OPSERVE_RETURN_IF_ERROR(ReadGoldenAttributes(json, &golden));
+    place_.part = nullptr;
+    const auto is_missing = [this](absl::string_view kind, absl::string_view name) {
+      return Wrong(At("golden"), absl::StrCat(kind, " ", name, " is missing"));
+    };
     for (size_t i = 0; i < d_.attributes.size(); ++i) {
       if (golden.attributes[i].index() != 0 || d_.attributes[i].is_optional) continue;
-      return Wrong(At("golden"), absl::StrCat("attribute ", d_.attributes[i].name, " is missing"));
+      return is_missing("attribute", d_.attributes[i].name);
     }
-    golden.tolerance = json.value("tolerance", 1e-3);
+    for (size_t i = 0; i < d_.inputs.size(); ++i) {
+      const InputDescriptor& input = d_.inputs[i];
+      if (!golden.inputs[i].empty() || input.is_optional || input.is_list) continue;
+      return is_missing("input", input.name);
+    }
+    for (size_t i = 0; i < d_.outputs.size(); ++i) {
+      const OutputDescriptor& output = d_.outputs[i];
+      const bool is_left_out = output.input && golden.inputs[*output.input].empty();
+      if (!golden.outputs[i].empty() || output.is_masked() || output.is_list || is_left_out)
+        continue;
+      return is_missing("output", output.name);
+    }
+    if (json.contains("tolerance")) {
+      place_.part = "tolerance";
+      place_.part_index = -1;
+      const Json& tolerance = json["tolerance"];
+      golden.tolerance = tolerance.is_number() ? tolerance.get<double>() : -1;
+      // More would let any result of the right sign pass.
+      if (!(golden.tolerance >= 0 && golden.tolerance < 1)) {
+        return Wrong(At("golden"),
+                     absl::StrCat("tolerance: ", tolerance.dump(), " must be from 0 to below 1"));
+      }
+    }
+    place_.part = nullptr;
+    const std::string contradiction = ContradictionOf(d_, golden);
+    if (!contradiction.empty()) return Wrong(At("golden"), contradiction);
     d_.golden.push_back(std::move(golden));
     return absl::OkStatus();
   }
 
   const Json& json_;
+  DescriptionPlace& place_;
   OperatorDescriptor d_;
+  std::set<std::string> names_;  // of arguments
+  bool has_mask_ = false;
 };
 
 }  // namespace
 
-absl::StatusOr<OperatorDescriptor> ReadDescriptor(absl::string_view json) {
+absl::StatusOr<OperatorDescriptor> ReadDescriptor(absl::string_view json, DescriptionPlace* place) {
+  DescriptionPlace unused;
   const Json parsed = Json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (!parsed.is_object()) return Wrong("operator", "is no JSON object");
-  return DescriptorReader(parsed).Read();
+  return DescriptorReader(parsed, place != nullptr ? place : &unused).Read();
 }
 
 }  // namespace opserve::catalog

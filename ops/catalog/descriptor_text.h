@@ -11,8 +11,19 @@
 
 namespace opserve::catalog {
 
-// Reads the JSON of one Operator. kInvalidArgument: the message has the fault, the operator's name
-// and the argument or rule.
-absl::StatusOr<OperatorDescriptor> ReadDescriptor(absl::string_view json);
+// A field of a description: one of Operator, and in it one of Argument or Golden. Names are those
+// of description.proto; an index is -1 where the field is not repeated.
+struct DescriptionPlace {
+  const char* field = nullptr;  // null: the description as a whole
+  int index = -1;
+  const char* part = nullptr;  // null: the field as a whole
+  int part_index = -1;
+};
+
+// Reads the JSON of one Operator, whoever wrote it: rules, bounds, defaults and golden cases fit
+// the arguments they are of. kInvalidArgument: the problem, with the operator's name and the
+// argument or rule; then *place, if it is not null, is the field that has it.
+absl::StatusOr<OperatorDescriptor> ReadDescriptor(absl::string_view json,
+                                                  DescriptionPlace* place = nullptr);
 
 }  // namespace opserve::catalog

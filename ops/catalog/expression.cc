@@ -96,9 +96,23 @@ class Parser {
     const absl::string_view name = rest_.substr(0, size);
     rest_.remove_prefix(size);
     if (name.empty()) return Error("a name or number is missing");
-    return Take('(') ? ParseCall<T>(name, depth) : ParseName(name);
+    return Take('(') ? ParseCall<T>(name, depth) : ParseName<T>(name);
   }
 
+  // Whether an expression without a function can give a T.
+  template <typename T>
+  static bool Gives(Expression::Kind kind) {
+    const bool is_tensor = kind == Expression::Kind::kInput || kind == Expression::Kind::kOutput;
+    if constexpr (std::is_same_v<T, ShapeRule>) return is_tensor;
+    if constexpr (std::is_same_v<T, DtypeRule>)
+      return is_tensor || kind == Expression::Kind::kDtype;
+    if constexpr (std::is_same_v<T, NumberRule>) {
+      return kind == Expression::Kind::kNumber || kind == Expression::Kind::kAttribute;
+    }
+    return std::is_void_v<T>;
+  }
+
+  template <typename T>
   absl::StatusOr<Expression> ParseName(absl::string_view name) const {
     Expression found;
     if (FindNamed(descriptor_.inputs, name, &found.index)) {
@@ -116,6 +130,13 @@ class Parser {
       found.kind = Expression::Kind::kDtype;
     } else {
       return Error(absl::StrCat("\"", name, "\" is no argument, number or dtype"));
+    }
+    if (!Gives<T>(found.kind)) {
+      return Error(absl::StrCat("\"", name, "\" alone is no ",
+                                std::is_same_v<T, CheckRule>   ? "check"
+                                : std::is_same_v<T, ShapeRule> ? "shape"
+                                : std::is_same_v<T, DtypeRule> ? "dtype"
+                                                               : "number"));
     }
     return found;
   }

@@ -5,11 +5,6 @@
 //   builtin_operators.cc   the descriptions as JSON
 //   opapi_entries.cc       the exported functions of libopapi.so, each a call of the generic stage
 //   one cust_opapi_entries.cc  likewise of libcust_opapi.so
-#include <google/protobuf/io/tokenizer.h>
-#include <google/protobuf/text_format.h>
-#include <google/protobuf/util/json_util.h>
-
-#include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -20,8 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "description.pb.h"
-#include "ops/catalog/descriptor_text.h"
+#include "ops/catalog/description_text.h"
 
 namespace {
 
@@ -29,26 +23,12 @@ using opserve::catalog::ArgumentDescriptor;
 using opserve::catalog::ArgumentKind;
 using opserve::catalog::OperatorDescriptor;
 
-// Says where in a description an error is.
-class ErrorPrinter final : public google::protobuf::io::ErrorCollector {
- public:
-  explicit ErrorPrinter(std::string path) : path_(std::move(path)) {}
-  void AddError(int line, int column, const std::string& message) override {
-    std::cerr << path_ << ":" << line + 1 << ":" << column + 1 << ": " << message << "\n";
-  }
-
- private:
-  const std::string path_;
-};
-
-bool ReadFile(const std::string& path, opserve::description::Operators* operators) {
+absl::StatusOr<opserve::catalog::Descriptions> ReadFile(const std::string& path) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
-  ErrorPrinter errors(path);
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&errors);
-  return file && parser.ParseFromString(text.str(), operators);
+  if (!file) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
+  return opserve::catalog::ReadDescriptions(text.str(), path);
 }
 
 // The type of a parameter, as the ABI passes it. Constness does not matter to a C function's
@@ -132,25 +112,25 @@ bool Make(const std::string& directory, const std::vector<std::string>& paths) {
   std::vector<OperatorDescriptor> descriptors;
   std::set<std::string> functions;
   for (const std::string& path : paths) {
-    opserve::description::Operators operators;
-    if (!ReadFile(path, &operators)) return false;
-    for (const opserve::description::Operator& described : operators.operator_()) {
-      std::string text;
-      google::protobuf::util::JsonPrintOptions options;
-      options.preserve_proto_field_names = true;
-      if (!google::protobuf::util::MessageToJsonString(described, &text, options).ok())
-        return false;
-      absl::StatusOr<OperatorDescriptor> descriptor = opserve::catalog::ReadDescriptor(text);
-      if (!descriptor.ok()) {
-        std::cerr << path << ": " << descriptor.status().message() << "\n";
+    absl::StatusOr<opserve::catalog::Descriptions> descriptions = ReadFile(path);
+    if (!descriptions.ok()) {
+      std::cerr << descriptions.status().message() << "\n";
+      return false;
+    }
+    if (!descriptions->library.empty()) {
+      std::cerr << path << ":" << descriptions->library_line
+                << ": library: is for operator packs\n";
+      return false;
+    }
+    for (opserve::catalog::DescribedOperator& described : descriptions->operators) {
+      OperatorDescriptor& descriptor = described.descriptor;
+      if (!functions.insert(descriptor.stage_two).second ||
+          !json.emplace(descriptor.name, std::move(described.json)).second) {
+        std::cerr << path << ":" << described.line << ": " << descriptor.name
+                  << ": is described twice\n";
         return false;
       }
-      if (!functions.insert(descriptor->stage_two).second ||
-          !json.emplace(described.name(), std::move(text)).second) {
-        std::cerr << path << ": " << described.name() << " is described twice\n";
-        return false;
-      }
-      descriptors.push_back(*std::move(descriptor));
+      descriptors.push_back(std::move(descriptor));
     }
   }
   return WriteTexts(directory + "/builtin_operators.cc", json) &&

@@ -12,6 +12,32 @@ namespace {
 
 // Elements of the largest shape: any dtype's bytes then fit int64.
 constexpr int64_t kMaxElements = INT64_MAX / 8;
+constexpr size_t kMaxRank = 8;
+// Tensors of a list.
+constexpr int64_t kMaxCount = 1 << 16;
+
+// Why a tensor cannot be as its rules say; "": it can. The rules of an operator pack may give what
+// its calls cannot have.
+std::string ProblemOf(const Spec& spec) {
+  const absl::string_view problem =
+      spec.dtype == ACL_DT_UNDEFINED ? "has no dtype"
+      : spec.shape.size() > kMaxRank ? "has more than 8 axes"
+      : std::any_of(spec.shape.begin(), spec.shape.end(), [](int64_t n) { return n < 0; })
+          ? "has a negative extent"
+      : CountElements(spec.shape) > kMaxElements ? "takes 2^63 bytes or more"
+                                                 : "";
+  if (problem.empty()) return "";
+  return spec.dtype == ACL_DT_UNDEFINED
+             ? std::string(problem)
+             : absl::StrCat("shape ", ShapeText(spec.shape), " ", problem);
+}
+
+Expression OutputAt(size_t index) {
+  Expression at;
+  at.kind = Expression::Kind::kOutput;
+  at.index = index;
+  return at;
+}
 
 template <typename Descriptor>
 const std::string& NameIn(const Descriptor& descriptor, Names names) {
@@ -53,18 +79,17 @@ bool Judge::Infer(absl::Span<const bool> wanted, absl::Span<const std::optional<
     } else if (wanted[i]) {
       int64_t count = 1;
       if (output.is_list && !NumberOf(output.count, &count)) return false;
+      if (count < 0 || count > kMaxCount) {
+        return Fail(OutputAt(i),
+                    absl::StrCat(count, " tensors; there may be from 0 to ", kMaxCount));
+      }
       for (item_ = 0; item_ < static_cast<size_t>(count); ++item_) {
         Spec& spec = results->tensors.emplace_back();
         if (!DtypeOf(output.dtype, &spec.dtype) || !ShapeOf(output.shape, &spec.shape)) {
           return false;
         }
-        if (CountElements(spec.shape) > kMaxElements) {
-          Expression at;
-          at.kind = Expression::Kind::kOutput;
-          at.index = i;
-          return Fail(at,
-                      absl::StrCat("shape ", ShapeText(spec.shape), " takes 2^63 bytes or more"));
-        }
+        std::string problem = ProblemOf(spec);
+        if (!problem.empty()) return Fail(OutputAt(i), std::move(problem));
         if (asked[i]) spec.dtype = *asked[i];
       }
       item_ = 0;
@@ -77,7 +102,8 @@ bool Judge::Infer(absl::Span<const bool> wanted, absl::Span<const std::optional<
 int64_t Judge::CountWork(const Results& results) {
   results_ = &results;
   int64_t work = 0;
-  if (op_.work && NumberOf(op_.work, &work)) return work;
+  if (op_.work && NumberOf(op_.work, &work)) return std::max<int64_t>(work, 0);
+  work = 0;
   for (const Spec& spec : call_.tensors) work = std::max(work, CountElements(spec.shape));
   for (const Spec& spec : results.tensors) work = std::max(work, CountElements(spec.shape));
   return work;
