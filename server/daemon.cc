@@ -130,14 +130,14 @@ void MakeRoomForConnections(const Config& config) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
-    const Config& config, std::function<absl::StatusOr<Config>()> load_config) {
+    const Config& config, std::function<absl::StatusOr<Config>()> load_config, PacksToServe packs) {
   auto daemon = std::unique_ptr<Daemon>(new Daemon(config, std::move(load_config)));
   MakeRoomForConnections(config);
   if (config.tls) {
     OPSERVE_ASSIGN_OR_RETURN(daemon->tls_, TlsFiles::Open(*config.tls));
   }
   OPSERVE_ASSIGN_OR_RETURN(BoundAddresses bound, BindAddresses(config));
-  OPSERVE_RETURN_IF_ERROR(daemon->OpenDevices());
+  OPSERVE_RETURN_IF_ERROR(daemon->OpenDevices(std::move(packs)));
   OPSERVE_RETURN_IF_ERROR(daemon->Serve(std::move(bound)));
   return daemon;
 }
@@ -170,7 +170,11 @@ Daemon::~Daemon() {
   scheduler_.reset();
 }
 
-absl::Status Daemon::OpenDevices() {
+absl::Status Daemon::OpenDevices(PacksToServe to_serve) {
+  // Before this process has the devices, which may be short of memory for two.
+  for (OperatorPack& pack : to_serve.packs) {
+    if (to_serve.try_pack != nullptr) to_serve.try_pack(&pack);
+  }
   OPSERVE_ASSIGN_OR_RETURN(acl_, AclLibrary::Load(config_.acl_library_dir));
   for (const std::string& problem : acl_->problems()) {
     LogWarning("acl_library_problem", {{"problem", problem}});
@@ -178,7 +182,8 @@ absl::Status Daemon::OpenDevices() {
   // A directory in the configuration is a decision; without one, nothing was decided.
   if (acl_->is_host_cann() && config_.values.acl_library_dir().empty()) WarnOfUnusedNpus(*acl_);
   LimitExecutions(*acl_, config_.execution_timeout);
-  operators_ = std::make_unique<OperatorTable>(*acl_);
+  operators_ = std::make_unique<OperatorTable>(*acl_, std::move(to_serve.packs));
+  for (const OperatorPack& pack : operators_->packs()) LogPack(pack);
   pinned_ = PinnedPool::Create(*acl_, config_.pinned_pool_bytes, config_.allow_host_fallback);
   residents_ = std::make_unique<ResidentTensors>(
       ResidentLimits{.max_bytes_per_tenant = config_.resident_max_bytes_per_tenant,
@@ -444,6 +449,12 @@ v1::GetServerStatusResponse Daemon::Status() const {
       google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(start_time_));
   for (v1::DeviceStatus& device : monitor_->Status()) *status.add_devices() = std::move(device);
   status.set_stopping(is_stopping_.load(std::memory_order_relaxed));
+  for (const OperatorPack& pack : operators_->packs()) {
+    v1::OperatorPackStatus* to = status.add_operator_packs();
+    to->set_name(pack.name);
+    to->set_operators(static_cast<uint32_t>(pack.operators.size()));
+    if (pack.is_refused()) to->set_refusal(std::string(PackRefusalName(pack.refusal)));
+  }
   return status;
 }
 

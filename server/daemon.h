@@ -36,13 +36,20 @@
 
 namespace opserve::server {
 
+// The packs to serve, and how one is tried before it is loaded: it is refused if that fails.
+struct PacksToServe {
+  std::vector<OperatorPack> packs = {};
+  std::function<void(OperatorPack*)> try_pack = nullptr;  // null: they are not tried
+};
+
 class Daemon {
  public:
   // Loads the libraries, opens the devices and serves. The error says how to mend its cause.
   // `load_config` reads the configuration again when an administrator asks for it; none: that is
   // not possible.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(
-      const Config& config, std::function<absl::StatusOr<Config>()> load_config = nullptr);
+      const Config& config, std::function<absl::StatusOr<Config>()> load_config = nullptr,
+      PacksToServe packs = {});
 
   // Cancels the calls in flight and waits until the devices have let go of them.
   ~Daemon();
@@ -87,7 +94,7 @@ class Daemon {
   absl::StatusOr<v1::ReloadResponse> AdminReload();
   // kNotFound: there never was such a tenant.
   absl::StatusOr<v1::ListTensorsResponse> AdminTensors(const std::string& name) const;
-  absl::Status OpenDevices();
+  absl::Status OpenDevices(PacksToServe packs);
   absl::Status Serve(BoundAddresses bound);
   v1::GetServerStatusResponse Status() const;
 

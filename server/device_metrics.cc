@@ -236,6 +236,23 @@ void AddOperators(const Scheduler& scheduler, const OperatorTable& operators,
   metrics.AddFamily(std::move(family));
 }
 
+void AddPacks(const OperatorTable& operators, DeviceMetrics& metrics) {
+  if (operators.packs().empty()) return;
+  MetricFamilyBuilder served("opserve_operator_pack_operators",
+                             "Operators of the pack; 0: the pack was refused.", MetricType::Gauge);
+  MetricFamilyBuilder refused("opserve_operator_pack_refused",
+                              "1: the pack was refused at the start, and why.", MetricType::Gauge);
+  for (const OperatorPack& pack : operators.packs()) {
+    served.Add({{"pack", pack.name}},
+               pack.is_refused() ? 0 : static_cast<double>(pack.operators.size()));
+    if (pack.is_refused()) {
+      refused.Add({{"pack", pack.name}, {"reason", std::string(PackRefusalName(pack.refusal))}}, 1);
+    }
+  }
+  metrics.AddFamily(std::move(served));
+  metrics.AddFamily(std::move(refused));
+}
+
 void AddHostMemory(const PinnedPool& pinned, DeviceMetrics& metrics) {
   const PinnedPool::Statistics pool = pinned.statistics();
   const MetricLabels any_node = {{"numa_node", "any"}};
@@ -262,6 +279,7 @@ std::vector<prometheus::MetricFamily> CollectDeviceMetrics(const Scheduler& sche
   AddIdentities(scheduler, metrics);
   AddPlanCaches(scheduler, operators, metrics);
   AddOperators(scheduler, operators, metrics);
+  AddPacks(operators, metrics);
   AddHostMemory(pinned, metrics);
   return metrics.Take();
 }

@@ -18,7 +18,9 @@
 #include "server/config/flags.h"
 #include "server/config/flags_help.h"
 #include "server/daemon.h"
+#include "server/diagnosis/pack_trial.h"
 #include "server/diagnosis/self_test.h"
+#include "server/execution/operator_pack.h"
 #include "server/observability/log.h"
 #include "server/rpc/grpc_log.h"
 #include "server/rpc/grpc_server.h"
@@ -71,7 +73,32 @@ ExitCode Fail(ExitCode code, const absl::Status& status) {
   return code;
 }
 
-ExitCode TestItself(const Config& config, const config::Command& command) {
+// The program of this process, even if another one is at its path by now.
+constexpr char kOwnProgram[] = "/proc/self/exe";
+
+void TryPack(const Config& config, OperatorPack* pack) {
+  TryPackInChild(kOwnProgram, config, kPackTrialTime + absl::Seconds(2), pack);
+}
+
+// Ends without taking down what a library of a stranger has set up in this process.
+[[noreturn]] void EndCheck(ExitCode code) {
+  std::fflush(stdout);
+  FlushLog();
+  _exit(code);
+}
+
+[[noreturn]] void CheckPack(const Config& config, const std::string& path) {
+  SetLogLevel("off").IgnoreError();  // the last line says it better
+  absl::StatusOr<std::vector<OperatorPack>> packs =
+      ReadOperatorPacks({path}, config.max_pack_operators);
+  if (!packs.ok()) EndCheck(Fail(kBadFlags, packs.status()));
+  const absl::Status status = TryPacks(config, *std::move(packs), stdout);
+  if (status.ok()) EndCheck(kEndedWell);
+  EndCheck(Fail(absl::IsInvalidArgument(status) ? kBadFlags : kCannotStart, status));
+}
+
+ExitCode TestItself(const Config& config, std::vector<OperatorPack> packs,
+                    const config::Command& command) {
   const absl::string_view format = command.self_test_format();
   if (format != "text" && format != "json") {
     return Fail(kBadFlags, absl::InvalidArgumentError(absl::StrCat("--self_test_format=", format,
@@ -80,7 +107,8 @@ ExitCode TestItself(const Config& config, const config::Command& command) {
   // Its lanes, the polling threads' own, and that of golden values.
   const uint32_t streams = config.streams_per_device + GrpcServer::NumPollers() + 1;
   SetLogLevel("off").IgnoreError();  // the report says it better
-  const bool is_healthy = RunSelfTest(config, streams,
+  for (OperatorPack& pack : packs) TryPack(config, &pack);
+  const bool is_healthy = RunSelfTest(config, std::move(packs), streams,
                                       format == "json"              ? Report::Format::kJson
                                       : command.self_test_verbose() ? Report::Format::kVerboseText
                                                                     : Report::Format::kText,
@@ -108,6 +136,10 @@ ExitCode Run(const CommandLine& command_line) {
   const config::Command& command = command_line.command();
   const absl::StatusOr<Config> config = load_config();
   if (!config.ok()) return Fail(kBadFlags, config.status());
+  if (command.has_check_operator_pack()) CheckPack(*config, command.check_operator_pack());
+  absl::StatusOr<std::vector<OperatorPack>> packs =
+      ReadOperatorPacks(config->operator_packs, config->max_pack_operators);
+  if (!packs.ok()) return Fail(kBadFlags, packs.status());
   if (command.validate_config()) {
     config::ServerConfig values = config->values;
     FillDefaults(&values);
@@ -123,8 +155,11 @@ ExitCode Run(const CommandLine& command_line) {
   for (const std::string& warning : TenantWarnings(config->values)) {
     LogWarning("config_warning", {{"warning", warning}});
   }
-  if (command.self_test()) return TestItself(*config, command);
-  const absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(*config, load_config);
+  if (command.self_test()) return TestItself(*config, *std::move(packs), command);
+  const absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(
+      *config, load_config, {.packs = *std::move(packs), .try_pack = [&config](OperatorPack* pack) {
+                               TryPack(*config, pack);
+                             }});
   if (!daemon.ok()) return Fail(kCannotStart, daemon.status());
 
   Tell(absl::StrCat((*daemon)->Summary(),

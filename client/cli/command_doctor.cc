@@ -1,15 +1,11 @@
 #include "client/cli/command_doctor.h"
 
-#include <fcntl.h>
-#include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -39,51 +35,17 @@ struct DoctorArguments {
   bool is_verbose = false;
 };
 
-// Copies the program's output as it comes.
-void CopyOutput(int descriptor, std::ostream& out) {
-  std::array<char, 4096> buffer;
-  while (true) {
-    const ssize_t size = read(descriptor, buffer.data(), buffer.size());
-    if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) return;
-    out.write(buffer.data(), size);
-    out.flush();
-  }
-}
-
 std::optional<Failure> RunDoctor(const DoctorArguments& arguments, Session& session) {
-  const std::string program = DaemonProgram();
-  std::vector<std::string> words = {program, "--self_test"};
+  std::vector<std::string> words = {"--self_test"};
   if (session.format == OutputFormat::kJson) words.push_back("--self_test_format=json");
   if (arguments.is_verbose) words.push_back("--self_test_verbose");
   if (!arguments.config.empty()) words.push_back(absl::StrCat("--config=", arguments.config));
   if (!arguments.acl_library_dir.empty()) {
     words.push_back(absl::StrCat("--acl_library_dir=", arguments.acl_library_dir));
   }
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return Failure{.status = absl::ErrnoToStatus(errno, "pipe2")};
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  pid_t process = 0;
-  const int error =
-      posix_spawnp(&process, program.c_str(), &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
-  if (error != 0) {
-    close(ends[0]);
-    return UsageFailure(absl::ErrnoToStatus(error, program),
-                        "install the daemon on this machine, or add it to $PATH");
-  }
-  CopyOutput(ends[0], session.terminal.out);
-  close(ends[0]);
-  int status = 0;
-  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
-  }
+  const std::variant<int, Failure> end = RunDaemonProgram(words, session.terminal.out);
+  if (const auto* failure = std::get_if<Failure>(&end)) return *failure;
+  const int status = std::get<int>(end);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return std::nullopt;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 2) {
     return UsageFailure(absl::InvalidArgumentError("opserved does not understand these settings"));

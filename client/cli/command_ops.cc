@@ -1,9 +1,13 @@
 #include "client/cli/command_ops.h"
 
+#include <sys/wait.h>
+
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -11,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/attribute_text.h"
 #include "client/cli/closest_name.h"
+#include "client/cli/daemon_program.h"
 #include "client/cli/proto_json.h"
 
 namespace opserve::cli {
@@ -19,7 +24,15 @@ namespace {
 constexpr char kOpsFooter[] = R"(Examples:
   opserve ops                      all operators, one line each
   opserve ops KlDivBackward        inputs, attributes, outputs and formula of one
-  opserve ops --format=json        the whole catalogue for a program)";
+  opserve ops --format=json        the whole catalogue for a program
+  opserve ops --check pack.textproto
+                                   try an operator pack on this machine; needs no daemon)";
+
+struct OpsArguments {
+  std::vector<std::string> names;
+  std::string pack;             // to check; empty: none
+  std::string acl_library_dir;  // for it
+};
 
 using Names = std::vector<std::string>;
 using Operators = std::vector<v1::OperatorDescriptor>;
@@ -36,9 +49,16 @@ std::string Availability(const v1::OperatorDescriptor& descriptor) {
 }
 
 void WriteTable(const Operators& operators, Terminal& terminal) {
-  std::vector<std::vector<std::string>> rows = {{"OPERATOR", "AVAILABLE", "SUMMARY"}};
+  const bool has_packs = std::any_of(operators.begin(), operators.end(),
+                                     [](const auto& op) { return !op.pack().empty(); });
+  std::vector<std::vector<std::string>> rows = {{"OPERATOR", "AVAILABLE"}};
+  if (has_packs) rows.front().push_back("PACK");
+  rows.front().push_back("SUMMARY");
   for (const v1::OperatorDescriptor& descriptor : operators) {
-    rows.push_back({descriptor.name(), Availability(descriptor), descriptor.summary()});
+    std::vector<std::string>& row =
+        rows.emplace_back(std::vector<std::string>{descriptor.name(), Availability(descriptor)});
+    if (has_packs) row.push_back(descriptor.pack().empty() ? "-" : descriptor.pack());
+    row.push_back(descriptor.summary());
   }
   terminal.out << FormatTable(rows) << "\nSee \"opserve ops NAME\" for details.\n";
 }
@@ -135,11 +155,15 @@ std::string ExampleCall(const v1::OperatorDescriptor& descriptor) {
 void WriteDetails(const v1::OperatorDescriptor& descriptor, Terminal& terminal) {
   std::ostream& out = terminal.out;
   out << descriptor.name() << "\n" << Wrap(descriptor.summary(), terminal.width, /*indent=*/2);
+  if (!descriptor.pack().empty()) {
+    out << Wrap(absl::StrCat("From the operator pack ", descriptor.pack(), "."), terminal.width,
+                /*indent=*/2);
+  }
   if (!descriptor.available()) {
     out << Wrap(
-        "Not available: the daemon's ACL libraries or NPUs lack this operator, or no device "
-        "computes "
-        "it right, which \"opserve status\" tells.",
+        "Not available: the daemon's ACL libraries or NPUs lack this operator, its operator pack "
+        "was "
+        "refused, or no device computes it right; \"opserve status\" tells of the last two.",
         terminal.width, /*indent=*/2);
   }
   if (descriptor.forbidden()) {
@@ -204,15 +228,49 @@ std::optional<Failure> RunOps(const Names& names, Session& session) {
   return std::nullopt;
 }
 
+// Tries a pack as the daemon would at its start.
+std::optional<Failure> CheckPack(const OpsArguments& arguments, Session& session) {
+  std::vector<std::string> words = {absl::StrCat("--check_operator_pack=", arguments.pack)};
+  if (!arguments.acl_library_dir.empty()) {
+    words.push_back(absl::StrCat("--acl_library_dir=", arguments.acl_library_dir));
+  }
+  const std::variant<int, Failure> end = RunDaemonProgram(words, session.terminal.out);
+  if (const auto* failure = std::get_if<Failure>(&end)) return *failure;
+  const int status = std::get<int>(end);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return std::nullopt;
+  if (WIFSIGNALED(status)) {
+    return Failure{.status = absl::InvalidArgumentError(absl::StrCat(
+                       "the pack cannot be served: the last of these steps was ended by signal ",
+                       WTERMSIG(status), ", ", strsignal(WTERMSIG(status))))};
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 2) {
+    return Failure{.status = absl::InvalidArgumentError("the pack cannot be served")};
+  }
+  return Failure{.status = absl::FailedPreconditionError("the pack could not be tried")};
+}
+
 }  // namespace
 
 void AddOpsCommand(CLI::App& app, Command* command) {
-  auto names = std::make_shared<Names>();
+  auto arguments = std::make_shared<OpsArguments>();
   CLI::App* ops = app.add_subcommand("ops", "List the operators, or describe some");
-  ops->add_option("OPERATOR", *names, "Operators to describe");
+  CLI::Option* names = ops->add_option("OPERATOR", arguments->names, "Operators to describe");
+  CLI::Option* check = ops->add_option("--check", arguments->pack,
+                                       "Try this operator pack, a file or a directory, on this "
+                                       "machine: text, library and golden cases")
+                           ->type_name("FILE")
+                           ->excludes(names);
+  ops->add_option("--acl-library-dir", arguments->acl_library_dir,
+                  "For --check, as opserved's: cann, an installation of CANN, or nothing for the "
+                  "host CANN")
+      ->type_name("DIR")
+      ->needs(check);
   ops->footer(kOpsFooter);
-  ops->callback([names, command] {
-    *command = [names](Session& session) { return RunOps(*names, session); };
+  ops->callback([arguments, command] {
+    *command = [arguments](Session& session) {
+      return arguments->pack.empty() ? RunOps(arguments->names, session)
+                                     : CheckPack(*arguments, session);
+    };
   });
 }
 

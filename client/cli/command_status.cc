@@ -57,6 +57,14 @@ std::vector<std::string> Remarks(const v1::DeviceStatus& device) {
   return remarks;
 }
 
+std::string PackRemark(const v1::OperatorPackStatus& pack) {
+  const std::string subject = absl::StrCat("operator pack ", pack.name(), ": ", pack.operators(),
+                                           pack.operators() == 1 ? " operator" : " operators");
+  if (pack.refusal().empty()) return subject;
+  return absl::StrCat(subject, ", not served: refused (", pack.refusal(),
+                      "); the daemon's log says why, or opserve ops --check");
+}
+
 void WriteStatus(const v1::GetServerStatusResponse& status, Terminal& terminal) {
   std::ostream& out = terminal.out;
   out << Wrap(absl::StrCat("opserved ", status.version(), " on ", status.runtime()), terminal.width,
@@ -85,6 +93,9 @@ void WriteStatus(const v1::GetServerStatusResponse& status, Terminal& terminal) 
                      Count(status.prepared_programs(), "prepared program"), " (",
                      FormatBytes(status.prepared_bytes()), ")"),
         terminal.width, /*indent=*/0);
+  }
+  for (const v1::OperatorPackStatus& pack : status.operator_packs()) {
+    out << Wrap(PackRemark(pack), terminal.width, /*indent=*/0);
   }
   for (const v1::DeviceStatus& device : status.devices()) {
     for (const std::string& remark : Remarks(device)) {

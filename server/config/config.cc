@@ -205,6 +205,8 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   OPSERVE_ASSIGN_OR_RETURN(config.devices, Devices(values));
   config.acl_library_dir = values.acl_library_dir();
   if (config.acl_library_dir.empty()) config.acl_library_dir = EmbeddedLibraryDir();
+  config.operator_packs.assign(values.operator_pack().begin(), values.operator_pack().end());
+  config.max_pack_operators = values.max_pack_operators();
   config.max_connections = values.max_connections();
   config.max_connections_per_listener = values.max_connections_per_listener();
   config.max_connections_per_user = values.max_connections_per_user();

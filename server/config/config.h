@@ -54,6 +54,8 @@ struct Config {
   TenantsConfig tenants;
   std::string acl_library_dir;
   std::vector<int32_t> devices;  // ids; empty: all there are
+  std::vector<std::string> operator_packs;  // files and directories
+  uint32_t max_pack_operators = 256;
   uint32_t streams_per_device = 4;
   double shadow_check_ratio = 0;
   uint32_t queue_capacity_total = 4096;

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "proto/status/status_macros.h"
 
@@ -34,11 +35,18 @@ absl::string_view Advice(absl::string_view library) {
   return "run CANN's set_env.sh before, or add its directory to LD_LIBRARY_PATH";
 }
 
-absl::StatusOr<void*> Load(const std::string& path, absl::Span<const std::string> directories,
+// A library, its name in errors, and RTLD_GLOBAL or RTLD_LOCAL.
+struct Library {
+  std::string file;
+  std::string name;
+  int scope;
+};
+
+absl::StatusOr<void*> Load(const Library& library, absl::Span<const std::string> directories,
                            std::set<std::string>* tried) {
   while (true) {
-    if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return handle;
-    const std::string error = dlerror();
+    if (void* handle = dlopen(library.file.c_str(), RTLD_NOW | library.scope)) return handle;
+    const std::string error = absl::StrReplaceAll(dlerror(), {{library.file, library.name}});
     const std::string missing = MissingLibrary(error);
     if (missing.empty()) return absl::InternalError(absl::StrCat("cannot load ", error));
     std::string found;
@@ -48,10 +56,10 @@ absl::StatusOr<void*> Load(const std::string& path, absl::Span<const std::string
       if (found.empty() && std::filesystem::exists(candidate, ignored)) found = candidate.string();
     }
     if (found.empty() || !tried->insert(missing).second) {
-      return absl::NotFoundError(
-          absl::StrCat(path, " needs ", missing, ", which is not found; ", Advice(missing)));
+      return absl::NotFoundError(absl::StrCat(library.name, " needs ", missing,
+                                              ", which is not found; ", Advice(missing)));
     }
-    OPSERVE_RETURN_IF_ERROR(Load(found, directories, tried).status());
+    OPSERVE_RETURN_IF_ERROR(Load({found, found, RTLD_GLOBAL}, directories, tried).status());
   }
 }
 
@@ -60,7 +68,13 @@ absl::StatusOr<void*> Load(const std::string& path, absl::Span<const std::string
 absl::StatusOr<void*> LoadLibrary(const std::string& path,
                                   absl::Span<const std::string> directories) {
   std::set<std::string> tried;
-  return Load(path, directories, &tried);
+  return Load({path, path, RTLD_GLOBAL}, directories, &tried);
+}
+
+absl::StatusOr<void*> LoadPrivateLibrary(int file, const std::string& path,
+                                         absl::Span<const std::string> directories) {
+  std::set<std::string> tried;
+  return Load({absl::StrCat("/proc/self/fd/", file), path, RTLD_LOCAL}, directories, &tried);
 }
 
 }  // namespace opserve::server

@@ -19,4 +19,11 @@ namespace opserve::server {
 absl::StatusOr<void*> LoadLibrary(const std::string& path,
                                   absl::Span<const std::string> directories);
 
+// The same of a library that is open as `file`, but for itself: its symbols are found by its handle
+// alone, so they take no other library's place. The libraries that it needs are loaded globally.
+// On success the descriptor is the loader's and stays open, which keeps its number to this file.
+// `path` is its name in errors.
+absl::StatusOr<void*> LoadPrivateLibrary(int file, const std::string& path,
+                                         absl::Span<const std::string> directories);
+
 }  // namespace opserve::server

@@ -71,11 +71,22 @@ void CheckLibraries(const AclLibrary& acl, const OperatorTable& operators, Repor
       const std::string library = std::filesystem::path(op.library).filename().string();
       report->AddOneOfMany(Verdict::kOk, op.descriptor->name, library);
       ++found[library];
+    } else if (!op.pack.empty()) {
+      report->AddOneOfMany(Verdict::kWarning, op.descriptor->name, op.lack);
     } else {
       report->AddOneOfMany(
           Verdict::kWarning, op.descriptor->name,
           absl::StrCat("no operator library has ", op.descriptor->stage_one),
           "install the custom operator package that has it; the others serve without");
+    }
+  }
+  for (const OperatorPack& pack : operators.packs()) {
+    if (pack.is_refused()) {
+      report->Add(Verdict::kProblem, absl::StrCat("pack ", pack.name), pack.problem,
+                  "the others serve; correct it and try it by opserve ops --check");
+    } else {
+      report->Add(Verdict::kOk, absl::StrCat("pack ", pack.name),
+                  absl::StrCat(pack.operators.size(), " operators"));
     }
   }
   if (found.empty()) {

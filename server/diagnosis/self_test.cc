@@ -49,7 +49,8 @@ void RunWithin(absl::Duration time, Report* report, Step step) {
 
 }  // namespace
 
-bool RunSelfTest(const Config& config, uint32_t streams, Report::Format format, std::FILE* out) {
+bool RunSelfTest(const Config& config, std::vector<OperatorPack> packs, uint32_t streams,
+                 Report::Format format, std::FILE* out) {
   Report report(format, out);
   report.Begin("opserved");
   report.Add(Verdict::kOk, "version", absl::StrCat(OPSERVE_VERSION, ", commit ", kBuildCommit));
@@ -68,7 +69,7 @@ bool RunSelfTest(const Config& config, uint32_t streams, Report::Format format, 
     report.AddResult(acl.status(), "load", "", "");
     return report.Finish();
   }
-  const OperatorTable operators(**acl);
+  const OperatorTable operators(**acl, std::move(packs));
   CheckLibraries(**acl, operators, &report);
   const absl::StatusOr<std::vector<int32_t>> ids = DeviceIds(**acl, config.devices);
   report.AddResult(ids.status(), "devices", ids.ok() ? absl::StrJoin(*ids, " ") : "", "");

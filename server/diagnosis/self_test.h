@@ -4,17 +4,20 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <vector>
 
 #include "server/config/config.h"
 #include "server/diagnosis/report.h"
+#include "server/execution/operator_pack.h"
 
 namespace opserve::server {
 
 // Looks at the machine, loads the ACL libraries and tries every device that `config` names, beside
 // whatever else uses them; the daemon takes `streams` of each. Writes the findings to `out` as they
-// come; whether nothing is wrong.
+// come; whether nothing is wrong. `packs` have been tried.
 //
 // Ends the process with exit code 1, the report written, if a call of a driver does not return.
-bool RunSelfTest(const Config& config, uint32_t streams, Report::Format format, std::FILE* out);
+bool RunSelfTest(const Config& config, std::vector<OperatorPack> packs, uint32_t streams,
+                 Report::Format format, std::FILE* out);
 
 }  // namespace opserve::server

@@ -23,7 +23,7 @@ absl::Status NotOffered(const LoadedOperator& op, GoldenVerdict verdict,
 }  // namespace
 
 std::string LoadedOperator::unavailable_reason() const {
-  return is_loaded() ? offer->Lack().problem : "the daemon's ACL libraries lack this operator";
+  return is_loaded() ? offer->Lack().problem : lack;
 }
 
 absl::Status LoadedOperator::CheckAvailable() const {
@@ -43,18 +43,45 @@ absl::Status LoadedOperator::CheckOfferedBy(int32_t device) const {
                     absl::StrCat("device ", device, " does not offer it: ", finding->problem));
 }
 
-OperatorTable::OperatorTable(const AclLibrary& acl) {
+OperatorTable::OperatorTable(const AclLibrary& acl, std::vector<OperatorPack> packs)
+    : packs_(std::move(packs)) {
   for (const catalog::OperatorDescriptor* descriptor : catalog::AllOperators()) {
-    AclLibrary::Operator functions =
-        acl.FindOperator(descriptor->stage_one.c_str(), descriptor->stage_two.c_str());
-    operators_.push_back(
-        {.descriptor = descriptor,
-         .stage_one = functions.stage_one,
-         .call = std::make_shared<StageOneFunction>(*descriptor, functions.stage_one),
-         .stage_two = reinterpret_cast<catalog::StageTwoFunction>(functions.stage_two),
-         .library = std::move(functions.library),
-         .index = static_cast<int>(operators_.size())});
-    by_name_.emplace(descriptor->name, operators_.size() - 1);
+    Add(*descriptor, acl.FindOperator(descriptor->stage_one.c_str(), descriptor->stage_two.c_str()),
+        /*pack=*/"", "the daemon's ACL libraries lack this operator");
+  }
+  for (OperatorPack& pack : packs_) AddPack(acl, &pack);
+}
+
+void OperatorTable::Add(const catalog::OperatorDescriptor& descriptor,
+                        AclLibrary::Operator functions, std::string pack, std::string lack) {
+  operators_.push_back(
+      {.descriptor = &descriptor,
+       .stage_one = functions.stage_one,
+       .call = std::make_shared<StageOneFunction>(descriptor, functions.stage_one),
+       .stage_two = reinterpret_cast<catalog::StageTwoFunction>(functions.stage_two),
+       .library = std::move(functions.library),
+       .pack = std::move(pack),
+       .lack = std::move(lack),
+       .index = static_cast<int>(operators_.size())});
+  by_name_.emplace(descriptor.name, operators_.size() - 1);
+}
+
+void OperatorTable::AddPack(const AclLibrary& acl, OperatorPack* pack) {
+  std::vector<AclLibrary::Operator> functions;
+  if (!pack->is_refused()) {
+    absl::StatusOr<std::vector<AclLibrary::Operator>> loaded = LoadPack(acl, *pack);
+    if (loaded.ok()) {
+      functions = *std::move(loaded);
+    } else {
+      pack->Refuse(PackRefusal::kLibrary, std::string(loaded.status().message()));
+    }
+  }
+  functions.resize(pack->operators.size());
+  // Callers learn the reason; paths of the daemon's machine are for its log.
+  const std::string lack = absl::StrCat("the daemon refused its operator pack ", pack->name,
+                                        " at its start (", PackRefusalName(pack->refusal), ")");
+  for (size_t i = 0; i < functions.size(); ++i) {
+    Add(*pack->operators[i].descriptor, std::move(functions[i]), pack->name, lack);
   }
 }
 

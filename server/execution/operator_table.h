@@ -1,4 +1,4 @@
-// The catalogue's operators with their stage functions in the loaded ACL libraries.
+// The catalogue's operators and those of packs, with their stage functions in the loaded libraries.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "ops/catalog/operator_descriptor.h"
 #include "server/device/acl_library.h"
 #include "server/execution/operator_offer.h"
+#include "server/execution/operator_pack.h"
 #include "server/execution/stage_one_function.h"
 
 namespace opserve::server {
@@ -24,6 +25,8 @@ struct LoadedOperator {
   std::shared_ptr<const StageOneFunction> call;  // calls stage_one
   catalog::StageTwoFunction stage_two;
   std::string library;  // path of the library that has both
+  std::string pack;     // the name of its operator pack; "": it is built in
+  std::string lack;     // why it is not loaded
   int index;            // position in the table, for metrics
   std::shared_ptr<OperatorOffer> offer = std::make_shared<OperatorOffer>();
 
@@ -42,15 +45,23 @@ struct LoadedOperator {
 // Immutable but for the devices' offers; thread-safe.
 class OperatorTable {
  public:
-  explicit OperatorTable(const AclLibrary& acl);
+  // Loads the packs' libraries; each process may do that once. The operators of a pack that is
+  // refused, before or now, are in the table as not loaded.
+  explicit OperatorTable(const AclLibrary& acl, std::vector<OperatorPack> packs = {});
 
   absl::Span<const LoadedOperator> operators() const { return operators_; }
-  // Null if the catalogue does not have it.
+  // Null if there is none of that name.
   const LoadedOperator* Find(absl::string_view name) const;
+  absl::Span<const OperatorPack> packs() const { return packs_; }
 
  private:
+  void Add(const catalog::OperatorDescriptor& descriptor, AclLibrary::Operator functions,
+           std::string pack, std::string lack);
+  void AddPack(const AclLibrary& acl, OperatorPack* pack);
+
+  std::vector<OperatorPack> packs_;  // own their operators' descriptors
   std::vector<LoadedOperator> operators_;
-  absl::flat_hash_map<absl::string_view, size_t> by_name_;  // positions; names are the catalogue's
+  absl::flat_hash_map<absl::string_view, size_t> by_name_;  // positions; names are the descriptors'
 };
 
 }  // namespace opserve::server

@@ -355,6 +355,7 @@ absl::Status GrpcServer::ListOperators(const Tenant& tenant,
   const auto add = [this, &tenant, response](const LoadedOperator& op) {
     v1::OperatorDescriptor* descriptor = response->add_operators();
     *descriptor = catalog::ToProto(*op.descriptor);
+    descriptor->set_pack(op.pack);
     descriptor->set_available(parts_.scheduler->IsOffered(op));
     descriptor->set_forbidden(!tenant.CheckMayCall(op.descriptor->name).ok());
   };

@@ -51,7 +51,21 @@ class ConfinementTest(unittest.TestCase):
     def start(self):
         self.make_certificate()
         self.config = self.directory / "opserved.textproto"
-        self.config.write_text(f'tenant {{ name: "me" uid: {os.getuid()} }} anonymous_tenant: "me"')
+        # One pack is served, one is refused: their trials are processes under the profile.
+        packs = self.directory / "packs"
+        packs.mkdir(mode=0o755)
+        for name, fault in (("good", ""), ("crash", "*(volatile int*)16 = 1;")):
+            source = (ROOT / "ops/examples/weighted_sum.cc").read_text()
+            subprocess.run(["g++", "-shared", "-fPIC", "-x", "c++", "-", "-o",
+                            packs / f"lib{name}.so", "-I", ROOT / "ops/abi"], check=True, text=True,
+                           input=source.replace("  aclScalar* alpha", f"  {fault} aclScalar* alpha"))
+            text = (ROOT / "ops/examples/weighted_sum.textproto").read_text()
+            (packs / f"{name}.textproto").write_text(
+                text.replace("libweighted_sum", f"lib{name}").replace('"WeightedSum"', f'"Op_{name}"'))
+        for path in (packs, *packs.iterdir()):
+            path.chmod(0o755)
+        self.config.write_text(f'tenant {{ name: "me" uid: {os.getuid()} }} anonymous_tenant: "me" '
+                               f'operator_pack: "{packs}"')
         # Whoever runs this test may have put the build where nobody else can read.
         self.bin = self.directory / "build/bin"
         shutil.copytree(BUILD / "lib", self.directory / "build/lib")
@@ -108,6 +122,9 @@ class ConfinementTest(unittest.TestCase):
         self.assertEqual(self.socket.stat().st_mode & 0o777, 0o660)
 
         self.assertIn("L1LossBackward", self.opserve("ops"))
+        self.assertRegex(self.opserve("ops"), r"Op_good +yes +good ")
+        self.assertIn("operator pack crash: 1 operator, not served: refused (crash)",
+                      self.opserve("status"))
         self.assertEqual(len(json.loads(self.opserve("--format=json", "status"))["devices"]), 2)
         self.assertRegex(self.run_l1(), r"\[ 1, -1,  0\]")
         self.assertRegex(self.run_l1(f"--tls-ca={self.directory}/cert.pem",

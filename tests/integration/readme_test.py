@@ -58,6 +58,16 @@ class ReadmeTest(unittest.TestCase):
         # By pkg-config and by set_env.sh.
         self.assertEqual(printed.count("2 devices, SoC Ascend"), 2, printed)
 
+    def test_an_operator_of_your_own(self):
+        (self.directory / "ops").symlink_to(ROOT / "ops")
+        heading, end = "## Serve your own operator", "## Coming from CANN"
+        build, serve = blocks("ops/README.md", "sh", heading, end)
+        [call] = blocks("ops/README.md", "python", heading, end)
+        (self.directory / "call.py").write_text(call)
+        printed = self.run_script(build, serve, f"PYTHONPATH=client/python {sys.executable} call.py")
+        self.assertIn("weighted_sum.textproto: 1 operators can be served\n", printed)
+        self.assertIn("[[1.5 1.5]\n [1.5 1.5]]", printed)
+
     def test_dependencies_are_listed_by_the_names_that_cmake_looks_for(self):
         text = (ROOT / "README.md").read_text()
         section = text[text.index("\n### Building on other systems\n"):text.index("\n## Using it\n")]

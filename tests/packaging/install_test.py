@@ -52,6 +52,8 @@ share/doc/opserve/examples/prometheus/rules/alerts.yml
 share/doc/opserve/examples/proxy/haproxy.cfg
 share/doc/opserve/examples/proxy/haproxy_hardened.cfg
 share/doc/opserve/examples/shared_pool.textproto
+share/doc/opserve/examples/weighted_sum.cc
+share/doc/opserve/examples/weighted_sum.textproto
 share/fish/vendor_completions.d/opserve.fish
 share/man/man1/opserve.1
 share/man/man8/opserved.8

@@ -15,6 +15,7 @@ ALLOWED = {
     "proto/dtypes": ["proto/opserve/v1/tensor.pb.h"],
     "ops/abi": ["acl/", "aclnn/", "aclnn_util.h"],
     "ops/catalog": ["proto/", "acl/", "aclnn/", "aclnnop/"],
+    "ops/examples": [],
     "ops/host_cann": ["acl/", "aclnn/", "aclnnop/", "aclnn_util.h", "opserve/host_cann.h",
                       "kernels/cpu/kernel.h", "ops/catalog/"],
     "kernels/cpu": [],

@@ -97,3 +97,32 @@ class OperatorCalls(abc.ABC, Generic[R]):
         parameters: Parameters,
     ) -> R:
         ...
+
+    def op(
+        client,
+        name: str,
+        /,
+        inputs: Optional[Mapping[str, Any]] = None,
+        attributes: Optional[Mapping[str, Any]] = None,
+        *,
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+        outputs: Optional[Sequence[str]] = None,
+    ) -> R:
+        """Calls an operator by its name, also one that has no method of its own: those of
+        operator packs, and of daemons that are newer than this package.
+
+        Args:
+            name: as `opserve ops` lists it, such as "WeightedSum".
+            inputs: tensors by the names of inputs; of those that are None, nothing is sent.
+            attributes: values by the names of attributes.
+            out, dtype, timeout, outputs: as for every operator, see Parameters.
+
+        Returns:
+            The operator's results, as its own method would give them; of an operator without a
+            method always as the daemon gives them, see Response.outputs.
+        """
+        return client._call_operator(
+            name, inputs or {}, attributes or {}, Parameters(out, dtype, timeout, outputs)
+        )

@@ -40,6 +40,11 @@ def wishes(info: Optional[OperatorInfo], parameters: Parameters) -> Wishes:
     """TypeError, ValueError: there are no such outputs, or they cannot be given so."""
     first = info.output if info is not None else ""
     dtypes = parameters.dtype
+    if info is None and dtypes is not None and not isinstance(dtypes, Mapping):
+        raise ValueError(
+            f"dtype is {dtypes!r}; expected a dict by outputs, as this package does not know "
+            "those of the operator"
+        )
     if not isinstance(dtypes, Mapping):
         dtypes = {} if dtypes is None else {first: dtypes}
     requests: dict[str, Optional[DataType]] = {
@@ -51,6 +56,8 @@ def wishes(info: Optional[OperatorInfo], parameters: Parameters) -> Wishes:
     }
     fixed = [one.name for one in info.outputs if one.is_dtype_fixed] if info else []
     for name, destination in destinations.items():
+        if info is None:  # the daemon's choice, which must then be the destination's
+            continue
         requests.setdefault(name, None if name in fixed else destination.view.dtype)
     if info is not None:
         known = [output.name for output in info.outputs]
