@@ -267,6 +267,21 @@ void AddFiles(Seeds& seeds, const fs::path& root) {
   }
 }
 
+// Each operator's description, and the example of a pack.
+void AddDescriptions(Seeds& seeds, const fs::path& root) {
+  constexpr absl::string_view kBegin = "\noperator {";
+  seeds.Add("description_text", ReadFile(root / "ops/examples/weighted_sum.textproto"));
+  for (const auto& entry : fs::directory_iterator(root / "ops/catalog")) {
+    if (entry.path().extension() != ".textproto") continue;
+    const std::string text = ReadFile(entry.path());
+    for (size_t at = text.find(kBegin); at != std::string::npos;) {
+      const size_t next = text.find(kBegin, at + 1);
+      seeds.Add("description_text", text.substr(at, next - at));
+      at = next;
+    }
+  }
+}
+
 // Each kind of frame, alone and many times, and the start of a TLS connection.
 void AddConnections(Seeds& seeds) {
   const std::string head("\1\7\3", 3);
@@ -304,6 +319,7 @@ int main(int argc, char** argv) {
   opserve::fuzz::AddSharedMemory(seeds);
   opserve::fuzz::AddTexts(seeds, root);
   opserve::fuzz::AddFiles(seeds, root);
+  opserve::fuzz::AddDescriptions(seeds, root);
   opserve::fuzz::AddConnections(seeds);
   return 0;
 }
