@@ -53,7 +53,7 @@ struct Config {
   uint64_t upload_min_bytes_per_second = 1;
   TenantsConfig tenants;
   std::string acl_library_dir;
-  std::vector<int32_t> devices;  // ids; empty: all there are
+  std::vector<int32_t> devices;             // ids; empty: all there are
   std::vector<std::string> operator_packs;  // files and directories
   uint32_t max_pack_operators = 256;
   uint32_t streams_per_device = 4;
