@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "ops/catalog/description.pb.h"
 #include "ops/catalog/descriptor_text.h"
@@ -32,10 +34,10 @@ absl::Status Wrong(absl::string_view path, int line, absl::string_view problem) 
 // Keeps the first error of the parser, which goes on after it.
 class FirstError final : public google::protobuf::io::ErrorCollector {
  public:
-  void AddError(int line, int column, const std::string& message) override {
+  void AddError(int line, int /*column*/, const std::string& message) override {
     if (!message_.empty()) return;
     line_ = std::max(line, 0) + 1;
-    message_ = absl::StrCat("column ", std::max(column, 0) + 1, ": ", message);
+    message_ = message;
   }
   int line() const { return line_; }
   const std::string& message() const { return message_; }
@@ -44,6 +46,20 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
   int line_ = 1;
   std::string message_;
 };
+
+// The parser sees some mistakes only at the next token: then the line is that of the last word
+// before it which the message quotes.
+int LineOfMistake(absl::string_view text, const FirstError& error) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(error.message(), '"');
+  if (parts.size() < 3 || !absl::StrContains(parts[0], "Unknown enumeration value")) {
+    return error.line();
+  }
+  const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
+  for (int line = std::min(error.line(), static_cast<int>(lines.size())); line > 0; --line) {
+    if (absl::StrContains(lines[static_cast<size_t>(line - 1)], parts[1])) return line;
+  }
+  return error.line();
+}
 
 // The line of a field; that of the message around it if the parser has not noted one.
 int LineOf(const TextFormat::ParseInfoTree& tree, const FieldDescriptor* field, int index,
@@ -132,7 +148,9 @@ absl::StatusOr<Descriptions> ReadDescriptions(const std::string& text, absl::str
   parser.RecordErrorsTo(&error);
   parser.WriteLocationsTo(&tree);
   parser.SetRecursionLimit(kMaxDepth);
-  if (!parser.ParseFromString(text, &message)) return Wrong(path, error.line(), error.message());
+  if (!parser.ParseFromString(text, &message)) {
+    return Wrong(path, LineOfMistake(text, error), error.message());
+  }
   OPSERVE_RETURN_IF_ERROR(CheckTexts(message, tree, path, 1));
 
   Descriptions descriptions;

@@ -128,6 +128,7 @@ class GoodPackTest(PackTest):
         self.path = write_pack(self.packs)
 
     def test_it_is_served_metered_and_called_like_any_other(self):
+        import grpc
         import numpy as np
         import opserve
 
@@ -167,6 +168,13 @@ class GoodPackTest(PackTest):
             # A built-in operator, by its name.
             self.assertEqual(client.op("Add", inputs).tolist(), [[5, 5, 5], [5, 5, 5]])
 
+        # A model of the Open Inference Protocol.
+        with grpc.insecure_channel(f"unix:{daemon.socket}") as channel:
+            ready = channel.unary_unary("/inference.GRPCInferenceService/ModelReady")
+            self.assertEqual(ready(b"\n\x0bWeightedSum", timeout=60), b"\x08\x01")
+            index = channel.unary_unary("/inference.GRPCInferenceService/RepositoryIndex")
+            self.assertIn(b"WeightedSum", index(b"", timeout=60))
+
         metrics = daemon.metrics()
         self.assertIn('opserve_operator_pack_operators{pack="weighted_sum"} 1\n', metrics)
         self.assertNotIn("opserve_operator_pack_refused{", metrics)
@@ -183,7 +191,7 @@ class GoodPackTest(PackTest):
     def test_mistakes_of_the_text_end_the_daemon(self):
         for text, said in (
                 (TEXT.replace("kind: DOUBLE", "kind: DUOBLE"),
-                 ":27: column 5: Unknown enumeration value of \"DUOBLE\" for field \"kind\"."),
+                 ":26: Unknown enumeration value of \"DUOBLE\" for field \"kind\"."),
                 (TEXT.replace('"like(self)"', '"lik(self)"'),
                  ":35: WeightedSum: out: rule \"lik(self)\": there is no such rule as lik here"),
                 (TEXT.replace('"WeightedSum"', '"Add"'),
@@ -311,6 +319,14 @@ class RefusedPackTest(PackTest):
                       daemon.metrics())
         self.assertIn('opserve_operator_pack_operators{pack="wrong"} 0\n', daemon.metrics())
         # The same without a daemon.
+        config = self.directory / "opserved.textproto"
+        config.write_text(f'operator_pack: "{self.packs}/wrong.textproto" '
+                          f'operator_pack: "{self.packs}/good.textproto"\n')
+        doctor = subprocess.run([OPSERVE, "doctor", f"--config={config}"], capture_output=True,
+                                text=True, env=ENVIRONMENT, timeout=100, check=False)
+        self.assertEqual(doctor.returncode, 1, doctor.stdout)
+        self.assertRegex(" ".join(doctor.stdout.split()),
+                         r"pack wrong .*element 0 is 16, must be 6.* pack good 1 operators")
         for name, said in (("crash", "signal 11, Segmentation fault"),
                            ("hang", "did not end within 10s"),
                            ("wrong", "element 0 is 16, must be 6")):

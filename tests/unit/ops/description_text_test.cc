@@ -35,10 +35,9 @@ struct MistakeCase {
 };
 
 const MistakeCase kMistakes[] = {
-    {"Grammar", "summary: \"Scales.\"", "summary: Scales.",
-     "4: column 12: Expected string, got: Scales"},
+    {"Grammar", "summary: \"Scales.\"", "summary: Scales.", "4: Expected string, got: Scales"},
     {"UnknownField", "summary:", "sumary:",
-     "4: column 9: Message type \"opserve.description.Operator\" has no field named \"sumary\"."},
+     "4: Message type \"opserve.description.Operator\" has no field named \"sumary\"."},
     {"ControlCharacter", "Scales.", "Sc\\033[2Jales.",
      "4: summary: has a control character or is no UTF-8"},
     {"BrokenUtf8", "Scales.", "Scales\\377.", "4: summary: has a control character or is no UTF-8"},
@@ -51,6 +50,8 @@ const MistakeCase kMistakes[] = {
      "them"},
     {"SameArgumentName", "\"factor\" kind", "\"self\" kind",
      "6: Scale: self: two arguments have this name"},
+    {"Kind", "kind: DOUBLE default", "kind: DUOBLE\ndefault",
+     "6: Unknown enumeration value of \"DUOBLE\" for field \"kind\"."},
     {"KindAsNumber", "kind: DOUBLE", "kind: 77", "6: Scale: factor: kind: \"\" is none"},
     {"RoleOfAttribute", "kind: DOUBLE", "kind: DOUBLE role: OUTPUT",
      "6: Scale: factor: role OUTPUT does not go with its kind"},
