@@ -22,6 +22,7 @@ PAGES = {
     "deploy/BRINGUP.md": "BRINGUP.md",
     "deploy/proxy/README.md": "examples/proxy/README.md",
     "ops/OPERATORS.md": "OPERATORS.md",
+    "ops/PACKS.md": "OPERATOR_PACKS.md",
     "ops/host_cann/README.md": "HOST_CANN.md",
     "ops/host_cann/FUNCTIONS.md": "FUNCTIONS.md",
     "proto/API.md": "PROTOCOL.md",
@@ -36,6 +37,7 @@ FILES = {
     "deploy/proxy": "examples/proxy",
     "deploy/seccomp/opserved.json": "examples/opserved.json",
     "deploy/systemd/ascend.conf": "examples/ascend.conf",
+    "ops/examples": "examples/operator_pack",
     "ops/host_cann/opserve/host_cann.h": "../../../include/opserve/cann/opserve/host_cann.h",
     "proto/opserve/v1": "../../opserve/proto/opserve/v1",
 }

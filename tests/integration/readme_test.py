@@ -60,9 +60,9 @@ class ReadmeTest(unittest.TestCase):
 
     def test_an_operator_of_your_own(self):
         (self.directory / "ops").symlink_to(ROOT / "ops")
-        heading, end = "## Serve your own operator", "## Coming from CANN"
-        build, serve = blocks("ops/README.md", "sh", heading, end)
-        [call] = blocks("ops/README.md", "python", heading, end)
+        heading, end = "## Serve your own operator", "## What holds for packs"
+        build, serve = blocks("ops/PACKS.md", "sh", heading, end)
+        [call] = blocks("ops/PACKS.md", "python", heading, end)
         (self.directory / "call.py").write_text(call)
         printed = self.run_script(build, serve, f"PYTHONPATH=client/python {sys.executable} call.py")
         self.assertIn("weighted_sum.textproto: 1 operators can be served\n", printed)

@@ -40,20 +40,21 @@ lib/systemd/system/opserved.service
 share/bash-completion/completions/opserve
 share/doc/opserve/FUNCTIONS.md
 share/doc/opserve/OPERATING.md
+share/doc/opserve/OPERATOR_PACKS.md
 share/doc/opserve/README.md
 share/doc/opserve/LICENSE
 share/doc/opserve/RUNBOOK.md
 share/doc/opserve/examples/ascend.conf
 share/doc/opserve/examples/grafana/overview.json
 share/doc/opserve/examples/one_machine.textproto
+share/doc/opserve/examples/operator_pack/weighted_sum.cc
+share/doc/opserve/examples/operator_pack/weighted_sum.textproto
 share/doc/opserve/examples/opserved.json
 share/doc/opserve/examples/prometheus/prometheus.yml
 share/doc/opserve/examples/prometheus/rules/alerts.yml
 share/doc/opserve/examples/proxy/haproxy.cfg
 share/doc/opserve/examples/proxy/haproxy_hardened.cfg
 share/doc/opserve/examples/shared_pool.textproto
-share/doc/opserve/examples/weighted_sum.cc
-share/doc/opserve/examples/weighted_sum.textproto
 share/fish/vendor_completions.d/opserve.fish
 share/man/man1/opserve.1
 share/man/man8/opserved.8
@@ -223,6 +224,13 @@ class InstallTest(unittest.TestCase):
                 file.flush()
                 self.assertEqual(
                     self.run_installed("opserved", f"--config={file.name}", "--validate_config")[0], 0, path)
+
+    def test_the_example_of_an_operator_pack_is_valid(self):
+        pack = self.prefix / "share/doc/opserve/examples/operator_pack/weighted_sum.textproto"
+        for path in (pack, pack.parent):
+            path.chmod(path.stat().st_mode & ~0o022)
+        self.assertEqual(
+            self.run_installed("opserved", f"--operator_pack={pack}", "--validate_config")[0], 0)
 
     def test_completions_are_scripts(self):
         for path, shell in (("share/bash-completion/completions/opserve", "bash"),
