@@ -77,8 +77,8 @@ absl::StatusOr<AttributeValue> ReadList(absl::string_view at, absl::string_view 
 absl::StatusOr<AttributeValue> ReadAnyValue(absl::string_view at,
                                             const AttributeDescriptor& attribute,
                                             absl::string_view text) {
-  const auto is_no = [&](absl::string_view what) {
-    return Wrong(at, absl::StrCat("\"", text, "\" is no ", what));
+  const auto is_no = [&](absl::string_view kind) {
+    return Wrong(at, absl::StrCat("\"", text, "\" is no ", kind));
   };
   switch (attribute.type) {
     case AttributeType::kInt64: {

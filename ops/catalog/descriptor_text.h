@@ -20,7 +20,7 @@ struct DescriptionPlace {
   int part_index = -1;
 };
 
-// Reads the JSON of one Operator, whoever wrote it: rules, bounds, defaults and golden cases fit
+// Reads the JSON of one Operator, of any origin: rules, bounds, defaults and golden cases fit
 // the arguments they are of. kInvalidArgument: the problem, with the operator's name and the
 // argument or rule; then *place, if it is not null, is the field that has it.
 absl::StatusOr<OperatorDescriptor> ReadDescriptor(absl::string_view json,

@@ -112,7 +112,7 @@ absl::Status Judge(const OperatorPack& pack, const PackOperator& op,
   return Refused(PackRefusal::kUnsupported, absl::StrCat(place, finding->problem));
 }
 
-// The end of what a process writes, and how the process ended.
+// The end of a process's output, and how the process ended.
 struct ChildEnd {
   std::string output;
   bool is_late = false;

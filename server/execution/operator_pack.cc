@@ -46,7 +46,7 @@ absl::Status Wrong(absl::string_view path, int line, absl::string_view problem) 
   return absl::InvalidArgumentError(absl::StrCat(path, ":", line, ": ", problem));
 }
 
-// Collects packs, whose operators have names of their own.
+// Collects packs. Each operator and each pack has a name of its own.
 class PackReader {
  public:
   explicit PackReader(size_t max_operators) : max_operators_(max_operators) {}
@@ -143,7 +143,7 @@ class PackReader {
   std::map<std::string, std::string> operators_by_name_;  // to places
 };
 
-// Loads the pack's library from the very file whose rights were checked.
+// Loads the pack's library from the very file that was found to have the right rights.
 absl::StatusOr<void*> OpenPackLibrary(const AclLibrary& acl, const OperatorPack& pack) {
   OPSERVE_ASSIGN_OR_RETURN(const TrustedFolder folder, TrustedFolder::Open(pack.folder));
   OPSERVE_ASSIGN_OR_RETURN(const int file, folder.OpenFile(pack.library));

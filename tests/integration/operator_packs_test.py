@@ -348,7 +348,7 @@ class MutationTest(PackTest):
                                                                "[[21, 0], [23, 2]]"))
 
     def mutate(self, rng):
-        """A text with a change or two, of what stands behind its name."""
+        """A text with a change or two, behind the operator's name."""
         begin = self.TEXT.index("  summary")
         head, lines = self.TEXT[:begin], self.TEXT[begin:].splitlines()
         for _ in range(rng.randint(1, 2)):
