@@ -1,8 +1,8 @@
 #include "kernels/cpu/map.h"
 
 #include <algorithm>
-#include <optional>
 
+#include "kernels/cpu/slots.h"
 #include "kernels/cpu/tasks.h"
 #include "kernels/cpu/tile.h"
 
@@ -67,14 +67,13 @@ class MapKernel final : public Kernel {
                void* const* outputs) const {
     const size_t num_inputs = sources_.size();
     const size_t num_outputs = destinations_.size();
-    std::optional<TileReader<T>> readers[kMaxMapInputs];
-    std::optional<TileWriter<T>> writers[kMaxMapOutputs];
+    Slots<TileReader<T>, kMaxMapInputs> readers;
+    Slots<TileWriter<T>, kMaxMapOutputs> writers;
     for (size_t i = 0; i < num_inputs; ++i) {
-      readers[i].emplace(matrix_.operands[i], inputs[sources_[i]]);
+      readers.Add(matrix_.operands[i], inputs[sources_[i]]);
     }
     for (size_t i = 0; i < num_outputs; ++i) {
-      writers[i].emplace(matrix_.operands[num_inputs + i], /*num_elements=*/0,
-                         outputs[destinations_[i]]);
+      writers.Add(matrix_.operands[num_inputs + i], /*num_elements=*/0, outputs[destinations_[i]]);
     }
     const int64_t row_begin = task / column_tasks_ * matrix_.task_row_tiles;
     const int64_t row_end = std::min(row_begin + matrix_.task_row_tiles, matrix_.num_row_tiles());
@@ -86,10 +85,10 @@ class MapKernel final : public Kernel {
         const Tile tile = matrix_.TileAt(row, column);
         const T* values[kMaxMapInputs] = {};
         T* results[kMaxMapOutputs] = {};
-        for (size_t i = 0; i < num_inputs; ++i) values[i] = readers[i]->Read(tile);
-        for (size_t i = 0; i < num_outputs; ++i) results[i] = writers[i]->Place(tile);
+        for (size_t i = 0; i < num_inputs; ++i) values[i] = readers[i].Read(tile);
+        for (size_t i = 0; i < num_outputs; ++i) results[i] = writers[i].Place(tile);
         loop_(values, parameters, tile.num_elements(), results);
-        for (size_t i = 0; i < num_outputs; ++i) writers[i]->Store(tile);
+        for (size_t i = 0; i < num_outputs; ++i) writers[i].Store(tile);
       }
     }
   }

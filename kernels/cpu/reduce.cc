@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 
 #include "kernels/cpu/formula.h"
+#include "kernels/cpu/slots.h"
 #include "kernels/cpu/tasks.h"
 #include "kernels/cpu/tile.h"
 
@@ -136,7 +136,7 @@ class ReduceKernel final : public Kernel {
     RunTasks(runner, CeilDivide(num_units_, units_per_task_), [&](int64_t task) {
       Readers readers;
       for (size_t i = 0; i < sources_.size(); ++i) {
-        readers[i].emplace(matrix_.operands[i], inputs[sources_[i]]);
+        readers.Add(matrix_.operands[i], inputs[sources_[i]]);
       }
       TileWriter<T> writer(out(), /*num_elements=*/0, outputs[destination_]);
       alignas(64) T results[kTileElements];
@@ -168,7 +168,7 @@ class ReduceKernel final : public Kernel {
   }
 
  private:
-  using Readers = std::optional<TileReader<T>>[kMaxMapInputs];
+  using Readers = Slots<TileReader<T>, kMaxMapInputs>;
 
   const Operand& out() const { return matrix_.operands[sources_.size()]; }
 
@@ -202,7 +202,7 @@ class ReduceKernel final : public Kernel {
     for (int64_t i = begin; i < end; ++i) {
       const Tile tile = TileOf(panel, i);
       const T* values[kMaxMapInputs] = {};
-      for (size_t k = 0; k < sources_.size(); ++k) values[k] = readers[k]->Read(tile);
+      for (size_t k = 0; k < sources_.size(); ++k) values[k] = readers[k].Read(tile);
       if (term_ != nullptr) {
         T* const destination = terms;
         term_(values, parameters_.data(), tile.num_elements(), &destination);
