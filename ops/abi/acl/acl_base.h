@@ -102,6 +102,15 @@ ACL_FUNC_VISIBILITY aclFloat16 aclFloatToFloat16(float value);
  */
 ACL_FUNC_VISIBILITY const char* aclGetRecentErrMsg(void);
 
+/* A line of the program's own for CANN's log. Here it goes to the standard output if
+ * ASCEND_LOG_PRINT_TO_STDOUT or ASCEND_SLOG_PRINT_TO_STDOUT is 1 and `logLevel` is at least
+ * ASCEND_GLOBAL_LOG_LEVEL (0 to 4; 3, errors, if unset), and nowhere else: there are no log files.
+ * The text, formatted as by printf, is cut to 1023 bytes. Thread-safe. */
+ACL_FUNC_VISIBILITY void aclAppLog(aclLogLevel logLevel, const char* func, const char* file,
+                                   uint32_t line, const char* fmt, ...);
+#define ACL_APP_LOG(level, fmt, ...) \
+  aclAppLog(level, __func__, __FILE__, __LINE__, fmt, ##__VA_ARGS__)
+
 /* A pair of an address and a number of bytes, for interfaces that take both as one. The memory
  * stays the caller's; it is not looked at. */
 ACL_FUNC_VISIBILITY aclDataBuffer* aclCreateDataBuffer(void* data, size_t size);

@@ -101,6 +101,11 @@ aclError FindDevice(int64_t id, Device** device) {
   return ACL_SUCCESS;
 }
 
+aclError FindHealthyDevice(int64_t id, Device** device) {
+  RETURN_IF_FAILED(FindDevice(id, device));
+  return (*device)->CheckNotLost();
+}
+
 aclError CheckTimeoutMs(int32_t timeout) {
   if (timeout == -1 || timeout > 0) return ACL_SUCCESS;
   return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,

@@ -29,6 +29,8 @@ aclError FindEvent(aclrtEvent handle, std::shared_ptr<Event>* event);
 
 // 107001: no such device.
 aclError FindDevice(int64_t id, Device** device);
+// The same for questions that only a device that is not lost can answer; its code otherwise.
+aclError FindHealthyDevice(int64_t id, Device** device);
 
 // 107000: 0 or below -1.
 aclError CheckTimeoutMs(int32_t timeout);

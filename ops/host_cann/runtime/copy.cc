@@ -138,6 +138,21 @@ aclError CheckFillable(const Device& device, void* devPtr, size_t count) {
   return CheckDeviceMemory(device, devPtr, count, "devPtr");
 }
 
+// The arguments of a fill with words; `*bytes` is its size.
+aclError WordFillArguments(void* ptr, size_t room, size_t words, size_t* bytes) {
+  RETURN_IF_FAILED(RequireNotNull(ptr, "ptr"));
+  if (!CurrentSoc().generation->fills_words) {
+    return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
+                Concat(CurrentSoc().name, " does not fill memory with words"));
+  }
+  if (words == 0 || words > room / sizeof(uint32_t)) {
+    return Fail(ACL_ERROR_INVALID_PARAM, kBadValue,
+                Concat("N is ", words, ", must be 1 to a quarter of memSize, which is ", room));
+  }
+  *bytes = words * sizeof(uint32_t);
+  return ACL_SUCCESS;
+}
+
 aclError CheckRows(size_t dpitch, size_t spitch, size_t width, size_t height) {
   if (width <= dpitch && width <= spitch) {
     if (height == 0 || std::max(dpitch, spitch) <= SIZE_MAX / height) return ACL_SUCCESS;
@@ -229,7 +244,7 @@ aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count)
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(UsableContext(&context));
   RETURN_IF_FAILED(CheckFillable(context->device(), devPtr, count));
-  std::memset(devPtr, value, count);
+  Fill(devPtr, RepeatByte(value), count);
   return ACL_SUCCESS;
 }
 
@@ -241,5 +256,31 @@ aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t c
   std::shared_ptr<Stream> target;
   RETURN_IF_FAILED(UsableStream(stream, &target));
   RETURN_IF_FAILED(CheckFillable(target->device(), devPtr, count));
-  return target->Enqueue(MakeFillTask(devPtr, value, count));
+  return target->Enqueue(MakeFillTask(devPtr, RepeatByte(value), count));
+}
+
+aclError aclrtMemsetD32(void* ptr, size_t memSize, uint32_t value, size_t N) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  size_t bytes = 0;
+  RETURN_IF_FAILED(WordFillArguments(ptr, memSize, N, &bytes));
+  std::shared_ptr<Context> context;
+  RETURN_IF_FAILED(UsableContext(&context));
+  RETURN_IF_FAILED(CheckFillable(context->device(), ptr, bytes));
+  Fill(ptr, value, bytes);
+  return ACL_SUCCESS;
+}
+
+aclError aclrtMemsetD32Async(void* ptr, size_t memSize, uint32_t value, size_t N,
+                             aclrtStream stream) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  size_t bytes = 0;
+  RETURN_IF_FAILED(WordFillArguments(ptr, memSize, N, &bytes));
+  std::shared_ptr<Stream> target;
+  RETURN_IF_FAILED(UsableStream(stream, &target));
+  RETURN_IF_FAILED(CheckFillable(target->device(), ptr, bytes));
+  if (!Runtime::Get().memory().IsPinned(ptr, bytes)) {
+    return target->Enqueue(MakeFillTask(ptr, value, bytes));
+  }
+  Fill(ptr, value, bytes);
+  return ACL_SUCCESS;
 }

@@ -22,7 +22,7 @@ struct Batch {
   aclrtMemcpyBatchAttr* attrs;
   size_t* attrs_indexes;
   size_t num_attrs;
-  size_t* fail_index;
+  size_t* fail_index;  // of the caller, or of a call that drops it
 };
 
 aclError Refuse(std::string_view text) {
@@ -116,6 +116,24 @@ aclError FindCopies(const Device& device, const Batch& batch, std::vector<Copy>*
   return ACL_SUCCESS;
 }
 
+aclError CopyBatchNow(const Batch& batch) {
+  std::shared_ptr<Context> context;
+  RETURN_IF_FAILED(UsableContext(&context));
+  std::vector<Copy> copies;
+  RETURN_IF_FAILED(FindCopies(context->device(), batch, &copies));
+  for (const Copy& copy : copies) RETURN_IF_FAILED(CopyNow(*context, copy));
+  return ACL_SUCCESS;
+}
+
+aclError CopyBatchInStream(const Batch& batch, aclrtStream stream) {
+  std::shared_ptr<Stream> target;
+  RETURN_IF_FAILED(UsableStream(stream, &target));
+  std::vector<Copy> copies;
+  RETURN_IF_FAILED(FindCopies(target->device(), batch, &copies));
+  for (const Copy& copy : copies) RETURN_IF_FAILED(SubmitCopy(*target, copy));
+  return ACL_SUCCESS;
+}
+
 }  // namespace
 }  // namespace opserve::host_cann
 
@@ -125,26 +143,33 @@ aclError aclrtMemcpyBatch(void** dsts, size_t* destMaxs, void** srcs, size_t* si
                           size_t numBatches, aclrtMemcpyBatchAttr* attrs, size_t* attrsIndexes,
                           size_t numAttrs, size_t* failIndex) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  std::shared_ptr<Context> context;
-  RETURN_IF_FAILED(UsableContext(&context));
-  const Batch batch{dsts,  destMaxs,     srcs,     sizes,    numBatches,
-                    attrs, attrsIndexes, numAttrs, failIndex};
-  std::vector<Copy> copies;
-  RETURN_IF_FAILED(FindCopies(context->device(), batch, &copies));
-  for (const Copy& copy : copies) RETURN_IF_FAILED(CopyNow(*context, copy));
-  return ACL_SUCCESS;
+  return CopyBatchNow(
+      {dsts, destMaxs, srcs, sizes, numBatches, attrs, attrsIndexes, numAttrs, failIndex});
+}
+
+aclError aclrtMemcpyBatchV2(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes,
+                            size_t numBatches, aclrtMemcpyBatchAttr* attrs, size_t* attrsIndexes,
+                            size_t numAttrs) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  size_t fail_index = 0;
+  return CopyBatchNow(
+      {dsts, destMaxs, srcs, sizes, numBatches, attrs, attrsIndexes, numAttrs, &fail_index});
 }
 
 aclError aclrtMemcpyBatchAsync(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes,
                                size_t numBatches, aclrtMemcpyBatchAttr* attrs, size_t* attrsIndexes,
                                size_t numAttrs, size_t* failIndex, aclrtStream stream) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  std::shared_ptr<Stream> target;
-  RETURN_IF_FAILED(UsableStream(stream, &target));
-  const Batch batch{dsts,  destMaxs,     srcs,     sizes,    numBatches,
-                    attrs, attrsIndexes, numAttrs, failIndex};
-  std::vector<Copy> copies;
-  RETURN_IF_FAILED(FindCopies(target->device(), batch, &copies));
-  for (const Copy& copy : copies) RETURN_IF_FAILED(SubmitCopy(*target, copy));
-  return ACL_SUCCESS;
+  return CopyBatchInStream(
+      {dsts, destMaxs, srcs, sizes, numBatches, attrs, attrsIndexes, numAttrs, failIndex}, stream);
+}
+
+aclError aclrtMemcpyBatchAsyncV2(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes,
+                                 size_t numBatches, aclrtMemcpyBatchAttr* attrs,
+                                 size_t* attrsIndexes, size_t numAttrs, aclrtStream stream) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  size_t fail_index = 0;
+  return CopyBatchInStream(
+      {dsts, destMaxs, srcs, sizes, numBatches, attrs, attrsIndexes, numAttrs, &fail_index},
+      stream);
 }

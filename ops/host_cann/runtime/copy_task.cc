@@ -149,28 +149,28 @@ class BufferedCopyTask final : public Task {
 
 class FillTask final : public Task {
  public:
-  FillTask(void* address, int32_t value, size_t count)
-      : address_(address), value_(value), count_(count) {}
+  FillTask(void* address, uint32_t word, size_t bytes)
+      : address_(address), word_(word), bytes_(bytes) {}
 
   TaskResult Run(Stream& stream) override {
     Runtime& runtime = Runtime::Get();
     // The block is held until it has been filled.
-    const BlockPtr device_memory = FindDeviceMemory(stream.device(), address_, count_);
+    const BlockPtr device_memory = FindDeviceMemory(stream.device(), address_, bytes_);
     const BlockPtr host_memory = runtime.memory().FindOwned(address_);
     if (runtime.settings().checked && device_memory == nullptr &&
-        !runtime.memory().IsPinned(address_, count_)) {
+        !runtime.memory().IsPinned(address_, bytes_)) {
       return TaskResult::Failure(ACL_ERROR_RT_SYS_DMA,
                                  "memset: devPtr is not live memory any more");
     }
-    std::memset(address_, value_, count_);
+    Fill(address_, word_, bytes_);
     return {};
   }
   const char* name() const override { return "memset"; }
 
  private:
   void* const address_;
-  const int32_t value_;
-  const size_t count_;
+  const uint32_t word_;
+  const size_t bytes_;
 };
 
 }  // namespace
@@ -194,8 +194,19 @@ std::unique_ptr<Task> MakeBufferedCopyTask(const Copy& copy) {
   return std::make_unique<BufferedCopyTask>(copy);
 }
 
-std::unique_ptr<Task> MakeFillTask(void* address, int32_t value, size_t count) {
-  return std::make_unique<FillTask>(address, value, count);
+void Fill(void* address, uint32_t word, size_t bytes) {
+  if (word == RepeatByte(static_cast<int32_t>(word))) {
+    std::memset(address, static_cast<int>(word & 0xFF), bytes);
+    return;
+  }
+  auto* const start = static_cast<char*>(address);
+  for (size_t done = 0; done < bytes; done += sizeof(word)) {
+    std::memcpy(start + done, &word, std::min(sizeof(word), bytes - done));
+  }
+}
+
+std::unique_ptr<Task> MakeFillTask(void* address, uint32_t word, size_t bytes) {
+  return std::make_unique<FillTask>(address, word, bytes);
 }
 
 }  // namespace opserve::host_cann

@@ -37,7 +37,11 @@ TaskResult CopyChecked(Device& device, const Copy& copy);
 std::unique_ptr<Task> MakeCopyTask(const Copy& copy);
 // Takes the source's bytes at once. One row only.
 std::unique_ptr<Task> MakeBufferedCopyTask(const Copy& copy);
-// Sets `count` bytes at `address` to `value`.
-std::unique_ptr<Task> MakeFillTask(void* address, int32_t value, size_t count);
+
+// Sets `bytes` bytes to the four bytes of `word`, again and again.
+void Fill(void* address, uint32_t word, size_t bytes);
+std::unique_ptr<Task> MakeFillTask(void* address, uint32_t word, size_t bytes);
+// The word of four equal bytes, as memset takes one.
+inline uint32_t RepeatByte(int32_t value) { return 0x01010101u * static_cast<uint8_t>(value); }
 
 }  // namespace opserve::host_cann

@@ -1,4 +1,4 @@
-// What devices are and how they are: attributes, identity, health.
+// Attributes and health of devices.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -9,6 +9,7 @@
 #include "ops/host_cann/runtime/core_numbers.h"
 #include "ops/host_cann/runtime/error.h"
 #include "ops/host_cann/runtime/launch.h"
+#include "ops/host_cann/runtime/state_callbacks.h"
 #include "ops/host_cann/runtime/text.h"
 
 namespace opserve::host_cann {
@@ -67,11 +68,6 @@ size_t NumCannAttributes() {
   return CurrentSoc().generation->computes_bf16 ? std::size(kCannAttributes) : 0;
 }
 
-aclError FindHealthyDevice(int64_t id, Device** device) {
-  RETURN_IF_FAILED(FindDevice(id, device));
-  return (*device)->CheckNotLost();
-}
-
 }  // namespace
 }  // namespace opserve::host_cann
 
@@ -80,6 +76,19 @@ using namespace opserve::host_cann;
 const char* aclrtGetSocName() {
   if (EnterCall(__func__) != ACL_SUCCESS) return nullptr;
   return CurrentSoc().name;
+}
+
+aclError aclrtCheckArchCompatibility(const char* socVersion, int32_t* canCompatible) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(socVersion, "socVersion"));
+  RETURN_IF_FAILED(RequireNotNull(canCompatible, "canCompatible"));
+  Soc soc{};
+  if (!FindSoc(socVersion, &soc)) {
+    return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
+                Concat("socVersion is \"", socVersion, "\", must be one of ", SocNames()));
+  }
+  *canCompatible = soc.generation->npu_arch == CurrentSoc().generation->npu_arch ? 1 : 0;
+  return ACL_SUCCESS;
 }
 
 aclError aclrtGetDeviceCount(uint32_t* count) {
@@ -195,42 +204,6 @@ aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDeviceStatus* deviceStatu
   return ACL_SUCCESS;
 }
 
-aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid* uuid) {
-  RETURN_IF_FAILED(EnterCall(__func__));
-  RETURN_IF_FAILED(RequireNotNull(uuid, "uuid"));
-  Device* device = nullptr;
-  RETURN_IF_FAILED(FindHealthyDevice(deviceId, &device));
-  *uuid = {};
-  std::memcpy(uuid->bytes, "opserve-host", 12);
-  uuid->bytes[15] = static_cast<char>(device->physical_id());
-  return ACL_SUCCESS;
-}
-
-aclError aclrtDeviceGetPCIBusId(int32_t deviceId, char* pciBusId, int32_t len) {
-  RETURN_IF_FAILED(EnterCall(__func__));
-  RETURN_IF_FAILED(RequireNotNull(pciBusId, "pciBusId"));
-  Device* device = nullptr;
-  RETURN_IF_FAILED(FindHealthyDevice(deviceId, &device));
-  char text[16];
-  const int length = std::snprintf(text, sizeof(text), "0000:%02x:00.0",
-                                   0x81u + static_cast<uint32_t>(device->physical_id()));
-  if (len <= length) {
-    return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
-                Concat("len is ", len, ", must be at least ", length + 1));
-  }
-  std::memcpy(pciBusId, text, static_cast<size_t>(length) + 1);
-  return ACL_SUCCESS;
-}
-
-aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId, int32_t* const phyDevId) {
-  RETURN_IF_FAILED(EnterCall(__func__));
-  RETURN_IF_FAILED(RequireNotNull(phyDevId, "phyDevId"));
-  Device* device = nullptr;
-  RETURN_IF_FAILED(FindDevice(userDevId, &device));
-  *phyDevId = device->physical_id();
-  return ACL_SUCCESS;
-}
-
 aclError aclrtGetErrorVerbose(int32_t deviceId, aclrtErrorInfo* errorInfo) {
   RETURN_IF_FAILED(EnterCall(__func__));
   RETURN_IF_FAILED(RequireNotNull(errorInfo, "errorInfo"));
@@ -278,7 +251,10 @@ aclError aclrtDeviceTaskAbort(int32_t deviceId, uint32_t timeout) {
   Device* device = nullptr;
   RETURN_IF_FAILED(FindHealthyDevice(deviceId, &device));
   const Deadline deadline = DeadlineAfterMs(timeout == 0 ? -1 : static_cast<int32_t>(timeout));
-  if (device->AbortTasks(deadline)) return ACL_SUCCESS;
-  return Fail(ACL_ERROR_RT_TASK_TIMEOUT, kInternal,
-              Concat("device ", deviceId, " still runs a task ", timeout, " ms after the abort"));
+  RETURN_IF_FAILED(ReportTaskAbort(deviceId, ACL_RT_DEVICE_TASK_ABORT_PRE, timeout));
+  if (!device->AbortTasks(deadline)) {
+    return Fail(ACL_ERROR_RT_TASK_TIMEOUT, kInternal,
+                Concat("device ", deviceId, " still runs a task ", timeout, " ms after the abort"));
+  }
+  return ReportTaskAbort(deviceId, ACL_RT_DEVICE_TASK_ABORT_POST, timeout);
 }

@@ -15,6 +15,8 @@ constexpr uint32_t kLoneFlags = ACL_EVENT_EXTERNAL | ACL_EVENT_IPC;
 constexpr uint32_t kEventFlags = ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS |
                                  ACL_EVENT_TIME_LINE | ACL_EVENT_DEVICE_USE_ONLY;
 
+constexpr uint64_t kMicrosecondsPerSecond = 1000000;
+
 aclError CreateEvent(aclrtEvent* handle, uint32_t flags, Event::Form form) {
   static std::atomic<uint32_t> next_id{0};
   RETURN_IF_FAILED(RequireNotNull(handle, "event"));
@@ -60,6 +62,36 @@ aclError RequireSync(const Event& event) {
   if (event.has_flag(ACL_EVENT_SYNC)) return ACL_SUCCESS;
   return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
               "event was made without ACL_EVENT_SYNC");
+}
+
+aclError RecordEvent(aclrtEvent handle, aclrtStream stream) {
+  std::shared_ptr<Stream> target;
+  RETURN_IF_FAILED(UsableStream(stream, &target));
+  std::shared_ptr<Event> event;
+  RETURN_IF_FAILED(FindEvent(handle, &event));
+  RETURN_IF_FAILED(CheckSameDevice(*event, *target));
+  auto record = std::make_shared<EventRecord>();
+  RETURN_IF_FAILED(target->Enqueue(MakeRecordTask(record, event->flag())));
+  event->set_latest(std::move(record));
+  return ACL_SUCCESS;
+}
+
+// The flag of one record or wait: 0, the default, or 1, external to a captured stream.
+aclError CheckUseFlag(uint32_t flag) {
+  static_assert(ACL_EVENT_RECORD_EXTERNAL == ACL_EVENT_WAIT_EXTERNAL);
+  if (!CurrentSoc().generation->flags_event_uses) {
+    return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
+                Concat(CurrentSoc().name, " has no flags for records and waits"));
+  }
+  if (flag > ACL_EVENT_RECORD_EXTERNAL) {
+    return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
+                Concat("flag is ", flag, ", must be 0 or 1"));
+  }
+  if (flag == ACL_EVENT_RECORD_EXTERNAL) {
+    return Fail(ACL_ERROR_RT_STREAM_NOT_CAPTURED, kCallOrder,
+                "flag is 1, external, and the stream is not being captured");
+  }
+  return ACL_SUCCESS;
 }
 
 aclError SynchronizeEvent(aclrtEvent handle, int32_t timeout) {
@@ -156,15 +188,13 @@ aclError aclrtDestroyEvent(aclrtEvent event) {
 
 aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  std::shared_ptr<Stream> target;
-  RETURN_IF_FAILED(UsableStream(stream, &target));
-  std::shared_ptr<Event> found;
-  RETURN_IF_FAILED(FindEvent(event, &found));
-  RETURN_IF_FAILED(CheckSameDevice(*found, *target));
-  auto record = std::make_shared<EventRecord>();
-  RETURN_IF_FAILED(target->Enqueue(MakeRecordTask(record, found->flag())));
-  found->set_latest(std::move(record));
-  return ACL_SUCCESS;
+  return RecordEvent(event, stream);
+}
+
+aclError aclrtRecordEventWithFlag(aclrtEvent event, aclrtStream stream, uint32_t flag) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(CheckUseFlag(flag));
+  return RecordEvent(event, stream);
 }
 
 aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
@@ -236,7 +266,14 @@ aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event, i
     return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
                 Concat("timeout is ", timeout, ", must be at least 0"));
   }
-  return WaitEvent(stream, event, uint64_t{static_cast<uint32_t>(timeout)} * 1000000);
+  return WaitEvent(stream, event, static_cast<uint64_t>(timeout) * kMicrosecondsPerSecond);
+}
+
+aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event, uint32_t timeout,
+                                      uint32_t flag) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(CheckUseFlag(flag));
+  return WaitEvent(stream, event, uint64_t{timeout} * kMicrosecondsPerSecond);
 }
 
 aclError aclrtEventElapsedTime(float* ms, aclrtEvent startEvent, aclrtEvent endEvent) {

@@ -25,6 +25,8 @@ struct Generation {
   bool waits_for_other_devices;          // aclrtStreamWaitEvent takes another device's event
   bool has_value_tasks;                  // aclrtValueWrite, aclrtValueWait
   bool copies_batches;                   // aclrtMemcpyBatch
+  bool fills_words;                      // aclrtMemsetD32
+  bool flags_event_uses;                 // aclrtRecordEventWithFlag
 
   // Operators.
   bool computes_bf16;

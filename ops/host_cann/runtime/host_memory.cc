@@ -26,6 +26,31 @@ aclError FreeHost(void* hostPtr) {
   return Fail(ACL_ERROR_RT_PARAM_INVALID, kHostMemory, "hostPtr has been freed by another thread");
 }
 
+aclError AllocateHost(void** hostPtr, size_t size) {
+  RETURN_IF_FAILED(RequireNotNull(hostPtr, "hostPtr"));
+  if (size == 0) return Fail(ACL_ERROR_INVALID_PARAM, kBadValue, "size is 0, must be at least 1");
+  std::shared_ptr<Context> context;
+  RETURN_IF_FAILED(UsableContext(&context));
+  // Whole pages, so that the memory can be registered.
+  constexpr size_t kLargest = SIZE_MAX / 4;
+  std::unique_ptr<SystemMemory> memory;
+  if (size <= kLargest) memory = SystemMemory::AllocatePages(size);
+  if (memory == nullptr) {
+    return Fail(ACL_ERROR_RT_MEMORY_ALLOCATION, kHostMemory,
+                Concat("the system has no ", size, " bytes"));
+  }
+  auto block = std::make_shared<MemoryBlock>();
+  block->kind = MemoryBlock::Kind::kPinned;
+  block->device = context->device().id();
+  block->start = reinterpret_cast<uintptr_t>(memory->address());
+  block->bytes = size;
+  block->pinned = true;
+  block->memory = std::move(memory);
+  *hostPtr = block->memory->address();
+  Runtime::Get().memory().InsertOwned(std::move(block));
+  return ACL_SUCCESS;
+}
+
 aclError Register(void* ptr, uint64_t size, bool mapped, bool pinned) {
   RETURN_IF_FAILED(RequireNotNull(ptr, "ptr"));
   const auto start = reinterpret_cast<uintptr_t>(ptr);
@@ -62,28 +87,22 @@ using namespace opserve::host_cann;
 
 aclError aclrtMallocHost(void** hostPtr, size_t size) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  RETURN_IF_FAILED(RequireNotNull(hostPtr, "hostPtr"));
-  if (size == 0) return Fail(ACL_ERROR_INVALID_PARAM, kBadValue, "size is 0, must be at least 1");
-  std::shared_ptr<Context> context;
-  RETURN_IF_FAILED(UsableContext(&context));
-  // Whole pages, so that the memory can be registered.
-  constexpr size_t kLargest = SIZE_MAX / 4;
-  std::unique_ptr<SystemMemory> memory;
-  if (size <= kLargest) memory = SystemMemory::AllocatePages(size);
-  if (memory == nullptr) {
-    return Fail(ACL_ERROR_RT_MEMORY_ALLOCATION, kHostMemory,
-                Concat("the system has no ", size, " bytes"));
+  return AllocateHost(hostPtr, size);
+}
+
+aclError aclrtMallocHostWithCfg(void** ptr, uint64_t size, aclrtMallocConfig* cfg) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  for (size_t i = 0; cfg != nullptr && i < cfg->numAttrs; ++i) {
+    RETURN_IF_FAILED(RequireNotNull(cfg->attrs, "cfg->attrs"));
+    const aclrtMallocAttrType attr = cfg->attrs[i].attr;
+    if (attr != ACL_RT_MEM_ATTR_RSV && attr != ACL_RT_MEM_ATTR_MODULE_ID &&
+        attr != ACL_RT_MEM_ATTR_VA_FLAG) {
+      return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
+                  Concat("cfg->attrs[", i, "].attr is ", static_cast<int>(attr),
+                         ", must be a module id or VA_FLAG"));
+    }
   }
-  auto block = std::make_shared<MemoryBlock>();
-  block->kind = MemoryBlock::Kind::kPinned;
-  block->device = context->device().id();
-  block->start = reinterpret_cast<uintptr_t>(memory->address());
-  block->bytes = size;
-  block->pinned = true;
-  block->memory = std::move(memory);
-  *hostPtr = block->memory->address();
-  Runtime::Get().memory().InsertOwned(std::move(block));
-  return ACL_SUCCESS;
+  return AllocateHost(ptr, size);
 }
 
 aclError aclrtFreeHost(void* hostPtr) {

@@ -1,8 +1,10 @@
 // Device memory: allocation and questions about it.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
 #include "acl/acl.h"
+#include "ops/host_cann/runtime/access.h"
 #include "ops/host_cann/runtime/binding.h"
 #include "ops/host_cann/runtime/error.h"
 #include "ops/host_cann/runtime/launch.h"
@@ -76,6 +78,25 @@ aclError AllocateOnCurrent(void** devPtr, size_t size, size_t padding, aclrtMemM
   return AllocateOn(*device, devPtr, size, padding, policy);
 }
 
+// The arguments of calls that maintain a cache, which the host CANN has no need of.
+aclError CheckCached(void* devPtr, size_t size) {
+  RETURN_IF_FAILED(RequireNotNull(devPtr, "devPtr"));
+  if (size == 0) return Fail(ACL_ERROR_INVALID_PARAM, kBadValue, "size is 0, must be at least 1");
+  std::shared_ptr<Context> context;
+  RETURN_IF_FAILED(UsableContext(&context));
+  return CheckDeviceMemory(context->device(), devPtr, size, "devPtr");
+}
+
+// The device block that an address lies in; null for other addresses.
+BlockPtr FindDeviceBlock(const void* address) {
+  BlockPtr block = Runtime::Get().memory().FindOwned(address);
+  if (block == nullptr || block->kind != MemoryBlock::Kind::kDevice ||
+      !block->Contains(address, 1)) {
+    return nullptr;
+  }
+  return block;
+}
+
 aclError Free(void* devPtr) {
   const BlockPtr block = Runtime::Get().memory().TakeOwned(devPtr, MemoryBlock::Kind::kDevice);
   if (block != nullptr) return ACL_SUCCESS;
@@ -115,6 +136,21 @@ aclError aclrtMallocWithCfg(void** devPtr, size_t size, aclrtMemMallocPolicy pol
                             aclrtMallocConfig* cfg) {
   RETURN_IF_FAILED(EnterCall(__func__));
   return AllocateOnCurrent(devPtr, size, kPadding, policy, cfg);
+}
+
+aclError aclrtMallocCached(void** devPtr, size_t size, aclrtMemMallocPolicy policy) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  return AllocateOnCurrent(devPtr, size, kPadding, policy, nullptr);
+}
+
+aclError aclrtMemFlush(void* devPtr, size_t size) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  return CheckCached(devPtr, size);
+}
+
+aclError aclrtMemInvalidate(void* devPtr, size_t size) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  return CheckCached(devPtr, size);
 }
 
 aclError aclrtFree(void* devPtr) {
@@ -172,18 +208,35 @@ aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsageInfo* memUsageInfo,
   return ACL_SUCCESS;
 }
 
+aclError aclrtCheckMemType(void** addrList, uint32_t size, uint32_t memType, uint32_t* checkResult,
+                           uint32_t reserve) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(addrList, "addrList"));
+  RETURN_IF_FAILED(RequireNotNull(checkResult, "checkResult"));
+  constexpr uint32_t kKinds = ACL_RT_MEM_TYPE_DEV | ACL_RT_MEM_TYPE_DVPP | ACL_RT_MEM_TYPE_RSVD;
+  if (size == 0 || memType == 0 || (memType & ~kKinds) != 0 || reserve != 0) {
+    return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
+                Concat("size is ", size, ", memType ", memType, ", reserve ", reserve,
+                       ": must be at least 1, a combination of ACL_RT_MEM_TYPE flags, and 0"));
+  }
+  const bool all_on_devices = std::all_of(addrList, addrList + size, [](const void* address) {
+    return FindDeviceBlock(address) != nullptr;
+  });
+  *checkResult = (memType & ACL_RT_MEM_TYPE_DEV) != 0 && all_on_devices ? 1 : 0;
+  return ACL_SUCCESS;
+}
+
 aclError aclrtPointerGetAttributes(const void* ptr, aclrtPtrAttributes* attributes) {
   RETURN_IF_FAILED(EnterCall(__func__));
   RETURN_IF_FAILED(RequireNotNull(ptr, "ptr"));
   RETURN_IF_FAILED(RequireNotNull(attributes, "attributes"));
   constexpr uint32_t kPageBytes = 4096;
-  MemoryTable& memory = Runtime::Get().memory();
-  const BlockPtr block = memory.FindOwned(ptr);
+  const BlockPtr block = FindDeviceBlock(ptr);
   *attributes = {};
   attributes->pageSize = kPageBytes;
-  if (block != nullptr && block->Contains(ptr, 1) && block->kind == MemoryBlock::Kind::kDevice) {
+  if (block != nullptr) {
     attributes->location = {static_cast<uint32_t>(block->device), ACL_MEM_LOCATION_TYPE_DEVICE};
-  } else if (memory.IsPinned(ptr, 1)) {
+  } else if (Runtime::Get().memory().IsPinned(ptr, 1)) {
     attributes->location = {0, ACL_MEM_LOCATION_TYPE_HOST};
   } else {
     attributes->location = {0, ACL_MEM_LOCATION_TYPE_UNREGISTERED};

@@ -46,7 +46,7 @@ aclError aclrtGetOverflowStatus(void* outputAddr, size_t outputSize, aclrtStream
   std::shared_ptr<Stream> target;
   RETURN_IF_FAILED(UsableStream(stream, &target));
   RETURN_IF_FAILED(CheckDeviceMemory(target->device(), outputAddr, outputSize, "outputAddr"));
-  return target->Enqueue(MakeFillTask(outputAddr, /*value=*/0, outputSize));
+  return target->Enqueue(MakeFillTask(outputAddr, /*word=*/0, outputSize));
 }
 
 aclError aclrtResetOverflowStatus(aclrtStream stream) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "acl/acl.h"
+#include "ops/host_cann/runtime/callbacks_by_type.h"
 #include "ops/host_cann/runtime/error.h"
 #include "ops/host_cann/runtime/launch.h"
 #include "ops/host_cann/runtime/mutex.h"
@@ -19,9 +20,14 @@ namespace {
 constexpr size_t kMaxConfigBytes = 1 << 20;
 constexpr int kMaxConfigDepth = 10;
 
+// Callbacks run with the mutex held, so that no start or end happens between their registration and
+// their calls.
 struct Process {
   Mutex mutex;
   uint64_t starts ABSL_GUARDED_BY(mutex) = 0;
+  std::string config ABSL_GUARDED_BY(mutex);  // the file that the first start was given
+  CallbacksByType<aclInitCallbackFunc> at_start ABSL_GUARDED_BY(mutex);
+  CallbacksByType<aclFinalizeCallbackFunc> at_end ABSL_GUARDED_BY(mutex);
 };
 
 Process& GetProcess() {
@@ -29,10 +35,11 @@ Process& GetProcess() {
   return *process;
 }
 
-// Reads a configuration file; refuses one that cannot be read and modes of messages that do not
-// exist. Of all keys only err_msg_mode has an effect here.
-aclError ReadConfig(const std::string& path, bool* shares_messages) {
+// Reads a configuration file into `*config`; refuses one that cannot be read and modes of messages
+// that do not exist. Of all keys only err_msg_mode has an effect here.
+aclError ReadConfig(const std::string& path, std::string* config, bool* shares_messages) {
   *shares_messages = false;
+  config->clear();
   if (path.empty()) return ACL_SUCCESS;
   std::ifstream file(path, std::ios::binary);
   std::string text(kMaxConfigBytes + 1, '\0');
@@ -51,14 +58,15 @@ aclError ReadConfig(const std::string& path, bool* shares_messages) {
     too_deep |= depth > kMaxConfigDepth;
     return true;
   };
-  const auto config = nlohmann::json::parse(text, on_event, /*allow_exceptions=*/false);
-  if (too_deep || !config.is_object()) {
+  const auto parsed = nlohmann::json::parse(text, on_event, /*allow_exceptions=*/false);
+  if (too_deep || !parsed.is_object()) {
     return Fail(
         ACL_ERROR_PARSE_FILE, kBadValue,
         Concat("\"", path, "\" is not a JSON object of at most ", kMaxConfigDepth, " levels"));
   }
-  if (!config.contains("err_msg_mode")) return ACL_SUCCESS;
-  const auto& mode = config["err_msg_mode"];
+  *config = std::move(text);
+  if (!parsed.contains("err_msg_mode")) return ACL_SUCCESS;
+  const auto& mode = parsed["err_msg_mode"];
   if (mode != "0" && mode != "1") {
     return Fail(ACL_ERROR_FEATURE_UNSUPPORTED, kBadValue,
                 Concat("err_msg_mode is ", mode.dump(), ", must be \"0\" or \"1\""));
@@ -67,9 +75,30 @@ aclError ReadConfig(const std::string& path, bool* shares_messages) {
   return ACL_SUCCESS;
 }
 
-void EndProcess() {
+aclError CallWithConfig(const CallbacksByType<aclInitCallbackFunc>& callbacks,
+                        const std::string& config) {
+  return callbacks.CallUntilFailure([&](aclInitCallbackFunc callback, void* user_data) {
+    return callback(config.c_str(), config.size(), user_data);
+  });
+}
+
+aclError StartProcess(Process& process, const std::string& path)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(process.mutex) {
+  bool shares_messages = false;
+  RETURN_IF_FAILED(ReadConfig(path, &process.config, &shares_messages));
+  RETURN_IF_FAILED(CallWithConfig(process.at_start, process.config));
+  ShareMessages(shares_messages);
+  process.starts = 1;
+  return ACL_SUCCESS;
+}
+
+// Ends all work. The code: that of a callback that failed.
+aclError EndProcess(const Process& process) ABSL_EXCLUSIVE_LOCKS_REQUIRED(process.mutex) {
+  const aclError code = process.at_end.CallUntilFailure(
+      [](aclFinalizeCallbackFunc callback, void* user_data) { return callback(user_data); });
   Runtime::Get().StopWork();
   ShareMessages(false);
+  return code;
 }
 
 struct Package {
@@ -118,13 +147,7 @@ aclError aclInit(const char* configPath) {
   const std::string path = configPath == nullptr ? "" : configPath;
   Process& process = GetProcess();
   MutexLock lock(process.mutex);
-  if (process.starts == 0) {
-    bool shares_messages = false;
-    RETURN_IF_FAILED(ReadConfig(path, &shares_messages));
-    ShareMessages(shares_messages);
-    process.starts = 1;
-    return ACL_SUCCESS;
-  }
+  if (process.starts == 0) return StartProcess(process, path);
   ++process.starts;
   return Fail(ACL_ERROR_REPEAT_INITIALIZE, kCallOrder,
               "ACL is already started; the configuration of the first start stays");
@@ -138,8 +161,7 @@ aclError aclFinalize() {
     return Fail(ACL_ERROR_REPEAT_FINALIZE, kCallOrder, "ACL is not started");
   }
   process.starts = 0;
-  EndProcess();
-  return ACL_SUCCESS;
+  return EndProcess(process);
 }
 
 aclError aclFinalizeReference(uint64_t* refCount) {
@@ -149,9 +171,42 @@ aclError aclFinalizeReference(uint64_t* refCount) {
   if (process.starts == 0) {
     return Fail(ACL_ERROR_REPEAT_FINALIZE, kCallOrder, "ACL is not started");
   }
-  if (--process.starts == 0) EndProcess();
+  --process.starts;
   if (refCount != nullptr) *refCount = process.starts;
+  return process.starts == 0 ? EndProcess(process) : ACL_SUCCESS;
+}
+
+aclError aclInitCallbackRegister(aclRegisterCallbackType type, aclInitCallbackFunc cbFunc,
+                                 void* userData) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  Process& process = GetProcess();
+  MutexLock lock(process.mutex);
+  RETURN_IF_FAILED(process.at_start.Add(type, cbFunc, userData));
+  if (process.starts > 0) cbFunc(process.config.c_str(), process.config.size(), userData);
   return ACL_SUCCESS;
+}
+
+aclError aclInitCallbackUnRegister(aclRegisterCallbackType type, aclInitCallbackFunc cbFunc) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  Process& process = GetProcess();
+  MutexLock lock(process.mutex);
+  return process.at_start.Remove(type, cbFunc);
+}
+
+aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type, aclFinalizeCallbackFunc cbFunc,
+                                     void* userData) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  Process& process = GetProcess();
+  MutexLock lock(process.mutex);
+  return process.at_end.Add(type, cbFunc, userData);
+}
+
+aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type,
+                                       aclFinalizeCallbackFunc cbFunc) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  Process& process = GetProcess();
+  MutexLock lock(process.mutex);
+  return process.at_end.Remove(type, cbFunc);
 }
 
 aclError aclsysGetVersionNum(char* pkgName, int32_t* versionNum) {

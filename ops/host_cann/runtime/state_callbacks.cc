@@ -72,6 +72,11 @@ Registry<aclrtStreamStateCallback>& StreamCallbacks() {
   return *registry;
 }
 
+Registry<aclrtDeviceTaskAbortCallback>& AbortCallbacks() {
+  static auto* const registry = new Registry<aclrtDeviceTaskAbortCallback>;
+  return *registry;
+}
+
 }  // namespace
 
 void ReportDeviceState(int32_t device_id, aclrtDeviceState state) {
@@ -82,6 +87,15 @@ void ReportDeviceState(int32_t device_id, aclrtDeviceState state) {
 void ReportStreamState(aclrtStream stream, aclrtStreamState state) {
   StreamCallbacks().ForEach(
       [&](aclrtStreamStateCallback callback, void* args) { callback(stream, state, args); });
+}
+
+aclError ReportTaskAbort(int32_t device_id, aclrtDeviceTaskAbortStage stage, uint32_t timeout_ms) {
+  aclError code = ACL_SUCCESS;
+  AbortCallbacks().ForEach([&](aclrtDeviceTaskAbortCallback callback, void* args) {
+    if (code == ACL_SUCCESS) code = callback(device_id, stage, timeout_ms, args);
+  });
+  if (code == ACL_SUCCESS) return ACL_SUCCESS;
+  return Fail(code, kInternal, Concat("a callback for aborts of device ", device_id, " failed"));
 }
 
 }  // namespace opserve::host_cann
@@ -98,4 +112,10 @@ aclError aclrtRegStreamStateCallback(const char* regName, aclrtStreamStateCallba
                                      void* args) {
   RETURN_IF_FAILED(EnterCall(__func__));
   return StreamCallbacks().Register(regName, callback, args);
+}
+
+aclError aclrtSetDeviceTaskAbortCallback(const char* regName, aclrtDeviceTaskAbortCallback callback,
+                                         void* args) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  return AbortCallbacks().Register(regName, callback, args);
 }

@@ -33,6 +33,13 @@ aclError CreateStream(aclrtStream* handle, Stream::Config config) {
   return ACL_SUCCESS;
 }
 
+// Larger priorities become the least one, unknown flags have no effect.
+aclError CreateConfigured(aclrtStream* handle, uint32_t priority, uint32_t flags) {
+  return CreateStream(handle, {.is_default = false,
+                               .priority = std::min<uint32_t>(priority, kLeastPriority),
+                               .flags = flags & kStreamFlags});
+}
+
 // The stream of a handle that may be destroyed; no longer known to anyone afterwards.
 aclError TakeStream(aclrtStream handle, bool wait) {
   RETURN_IF_FAILED(RequireNotNull(handle, "stream"));
@@ -92,9 +99,13 @@ aclError aclrtCreateStream(aclrtStream* stream) {
 
 aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority, uint32_t flag) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  return CreateStream(stream, {.is_default = false,
-                               .priority = std::min<uint32_t>(priority, kLeastPriority),
-                               .flags = flag & kStreamFlags});
+  return CreateConfigured(stream, priority, flag);
+}
+
+aclError aclrtCreateStreamV2(aclrtStream* stream, const aclrtStreamConfigHandle* handle) {
+  RETURN_IF_FAILED(EnterCall(__func__));
+  RETURN_IF_FAILED(RequireNotNull(handle, "handle"));
+  return CreateConfigured(stream, handle->priority, static_cast<uint32_t>(handle->flag));
 }
 
 aclError aclrtDeviceGetStreamPriorityRange(int32_t* leastPriority, int32_t* greatestPriority) {

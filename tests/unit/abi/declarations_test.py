@@ -13,6 +13,8 @@ PATTERNS = {
     "guard": r"^#(?:ifndef|endif|define OPSERVE_\w+_H_$|include|if\b|ifdef|else)[^\n]*",
     "linkage": r'extern "C" \{',
     "visibility": r"^#define (?:ACL_FUNC_VISIBILITY|ACLNN_API)\b[^\n]*",
+    # With arguments, so without a value to compare.
+    "logging": r"^#define ACL_APP_LOG\((?:[^\n]*\\\n)*[^\n]*",
     "macro": r"^#define (\w+) [^\n]*",
     "enumeration": r"typedef enum \{([^}]*)\}\s*(\w+);",
     "struct": r"typedef (?:struct|union) \{([^}]*)\}\s*(\w+);",

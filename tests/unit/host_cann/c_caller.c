@@ -27,6 +27,10 @@ static void PrintNewerCalls(void* memory) {
   aclrtRecordEvent(event, NULL);
   aclrtSetDevice(0);
   printf(" other device's event=%d\n", aclrtStreamWaitEvent(NULL, event));
+  aclrtMemset(memory, 64, 0, 64);
+  printf("words=%d", aclrtMemsetD32(memory, 64, 0, 1));
+  aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC);
+  printf(" flag=%d\n", aclrtRecordEventWithFlag(event, NULL, ACL_EVENT_RECORD_DEFAULT));
 }
 
 /* What differs between products. Device 0 is set. */
@@ -73,6 +77,8 @@ int main(void) {
     printf("malloc=%d\n", aclrtMalloc(&memory, 64, ACL_MEM_MALLOC_HUGE_FIRST));
     PrintProduct();
   }
+  ACL_APP_LOG(ACL_INFO, "devices: %u", num_devices);
+  ACL_APP_LOG(ACL_ERROR, "%s", "an error");
   /* Ends with work of the device left, and without aclFinalize. */
   return 0;
 }

@@ -30,6 +30,13 @@ class CopyBatchTest : public RuntimeTest {
 
   // Copies the batch at once, or in the order of a stream.
   aclError Copy(aclrtStream stream = nullptr) {
+    if (v2_) {
+      fail_index_ = SIZE_MAX;
+      return stream == nullptr ? aclrtMemcpyBatchV2(dsts_, dest_maxs_, srcs_, sizes_, kCopies,
+                                                    attrs_, indexes_, num_attrs_)
+                               : aclrtMemcpyBatchAsyncV2(dsts_, dest_maxs_, srcs_, sizes_, kCopies,
+                                                         attrs_, indexes_, num_attrs_, stream);
+    }
     return stream == nullptr
                ? aclrtMemcpyBatch(dsts_, dest_maxs_, srcs_, sizes_, kCopies, attrs_, indexes_,
                                   num_attrs_, &fail_index_)
@@ -64,32 +71,35 @@ class CopyBatchTest : public RuntimeTest {
   size_t indexes_[kCopies] = {};
   size_t num_attrs_ = 1;
   size_t fail_index_ = 99;
+  bool v2_ = false;  // by the functions without failIndex
 };
 
 TEST_F(CopyBatchTest, ThereAndBack) {
-  for (const bool async : {false, true}) {
-    for (const bool pinned : {false, true}) {
-      const aclrtStream stream = async ? NewStream() : nullptr;
-      ToDevice(pinned);
-      sizes_[1] = async ? 0 : kBytes;  // a copy of nothing is left out
-      ASSERT_EQ(Copy(stream), ACL_SUCCESS) << RecentMessage();
-      EXPECT_EQ(fail_index_, SIZE_MAX);
-      if (async) {
-        ASSERT_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
-      }
-      FromDevice(pinned);
-      ASSERT_EQ(Copy(stream), ACL_SUCCESS) << RecentMessage();
-      if (async) {
-        ASSERT_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
-      }
-      for (size_t i = 0; i < kCopies; ++i) {
-        const char expected = sizes_[i] == 0 ? '\0' : static_cast<char>('a' + i);
-        const char* const result = pinned ? static_cast<char*>(pinned_[i]) : host_[i].data();
-        EXPECT_EQ(std::string(result, kBytes), std::string(kBytes, expected)) << i;
-        host_[i].assign(kBytes, static_cast<char>('a' + i));
-      }
-      sizes_[1] = kBytes;
+  for (const int form : {0, 1, 2, 3, 4, 5, 6, 7}) {
+    const bool async = (form & 1) != 0;
+    const bool pinned = (form & 2) != 0;
+    v2_ = (form & 4) != 0;
+    SCOPED_TRACE(form);
+    const aclrtStream stream = async ? NewStream() : nullptr;
+    ToDevice(pinned);
+    sizes_[1] = async ? 0 : kBytes;  // a copy of nothing is left out
+    ASSERT_EQ(Copy(stream), ACL_SUCCESS) << RecentMessage();
+    EXPECT_EQ(fail_index_, SIZE_MAX);
+    if (async) {
+      ASSERT_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
     }
+    FromDevice(pinned);
+    ASSERT_EQ(Copy(stream), ACL_SUCCESS) << RecentMessage();
+    if (async) {
+      ASSERT_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+    }
+    for (size_t i = 0; i < kCopies; ++i) {
+      const char expected = sizes_[i] == 0 ? '\0' : static_cast<char>('a' + i);
+      const char* const result = pinned ? static_cast<char*>(pinned_[i]) : host_[i].data();
+      EXPECT_EQ(std::string(result, kBytes), std::string(kBytes, expected)) << i;
+      host_[i].assign(kBytes, static_cast<char>('a' + i));
+    }
+    sizes_[1] = kBytes;
   }
 }
 
@@ -133,8 +143,11 @@ TEST_F(CopyBatchTest, RefusesTheWholeBatchAndNamesTheCopy) {
     ASSERT_EQ(aclrtMemset(device_[0], kBytes, 0, kBytes), ACL_SUCCESS);
     c.spoil();
     for (const aclrtStream stream : {aclrtStream{nullptr}, NewStream()}) {
+      v2_ = false;
       EXPECT_EQ(Copy(stream), c.expected);
       EXPECT_EQ(fail_index_, c.fail_index);
+      v2_ = true;
+      EXPECT_EQ(Copy(stream), c.expected);
     }
     char first = 1;
     ASSERT_EQ(aclrtMemcpy(&first, 1, device_[0], 1, ACL_MEMCPY_DEVICE_TO_HOST), ACL_SUCCESS);

@@ -104,6 +104,37 @@ TEST_F(CopyTest, NothingIsCopiedBeforeAnyOtherCheck) {
   ASSERT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
 }
 
+TEST_F(CopyTest, WordsFillDeviceAndPageLockedMemory) {
+  constexpr uint32_t kWord = 0xDEADBEEF;
+  constexpr size_t kWords = kBytes / sizeof(uint32_t);
+  for (const bool async : {false, true}) {
+    for (void* const memory : {static_cast<void*>(device_), pinned_}) {
+      for (const uint32_t word : {kWord, 0x07070707u}) {
+        ASSERT_EQ(aclrtMemset(memory, kBytes, 0, kBytes), ACL_SUCCESS);
+        ASSERT_EQ(async ? aclrtMemsetD32Async(memory, kBytes, word, kWords - 1, nullptr)
+                        : aclrtMemsetD32(memory, kBytes, word, kWords - 1),
+                  ACL_SUCCESS)
+            << RecentMessage();
+        ASSERT_EQ(aclrtSynchronizeStream(nullptr), ACL_SUCCESS);
+        std::vector<uint32_t> words(kWords);
+        ASSERT_EQ(aclrtMemcpy(words.data(), kBytes, memory, kBytes, ACL_MEMCPY_DEFAULT), 0);
+        std::vector<uint32_t> expected(kWords, word);
+        expected.back() = 0;
+        EXPECT_EQ(words, expected);
+      }
+    }
+    const auto fill = [&](void* memory, size_t bytes, size_t words) {
+      return async ? aclrtMemsetD32Async(memory, bytes, 1, words, nullptr)
+                   : aclrtMemsetD32(memory, bytes, 1, words);
+    };
+    EXPECT_EQ(fill(nullptr, kBytes, 1), ACL_ERROR_INVALID_PARAM);
+    EXPECT_EQ(fill(device_, kBytes, 0), ACL_ERROR_INVALID_PARAM);
+    EXPECT_EQ(fill(device_, 15, 4), ACL_ERROR_INVALID_PARAM);
+    EXPECT_EQ(fill(device_, SIZE_MAX, SIZE_MAX / 4), ACL_ERROR_RT_PARAM_INVALID);
+    EXPECT_EQ(fill(source_.data(), kBytes, 1), ACL_ERROR_RT_PARAM_INVALID) << "pageable";
+  }
+}
+
 TEST_F(CopyTest, CopiesToItselfSucceed) {
   for (const aclrtMemcpyKind kind : {ACL_MEMCPY_DEVICE_TO_DEVICE, ACL_MEMCPY_HOST_TO_DEVICE}) {
     EXPECT_EQ(aclrtMemcpy(device_, kBytes, device_, kBytes, kind), ACL_SUCCESS);

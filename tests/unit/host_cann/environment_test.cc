@@ -51,13 +51,17 @@ TEST(EnvironmentTest, ValuesAreObeyed) {
 TEST(EnvironmentTest, EachGenerationHasItsLimitsAndRefusals) {
   const std::string a2 =
       "arch=2201 streams=1983 events=65536\nlimit=1090921ms largest=1091s two intervals=1\n"
-      "null stream=0 rows=0\nvalue=0 batch=0 other device's event=0\n";
+      "null stream=0 rows=0\nvalue=0 batch=0 other device's event=0\n"
+      "words=0 flag=0\n";
+  const std::string refusals =
+      "null stream=207000 rows=100000\nvalue=207000 batch=207000 other device's event=107000\n"
+      "words=207000 flag=207000\n";
   const std::string ascend910 =
-      "arch=1001 streams=2047 events=65535\nlimit=68000ms largest=2176s two intervals=1\n"
-      "null stream=207000 rows=100000\nvalue=207000 batch=207000 other device's event=107000\n";
+      "arch=1001 streams=2047 events=65535\nlimit=68000ms largest=2176s two intervals=1\n" +
+      refusals;
   const std::string ascend310p =
-      "arch=2002 streams=1023 events=1023\nlimit=547000ms largest=547s two intervals=1\n"
-      "null stream=207000 rows=100000\nvalue=207000 batch=207000 other device's event=107000\n";
+      "arch=2002 streams=1023 events=1023\nlimit=547000ms largest=547s two intervals=1\n" +
+      refusals;
   const struct {
     const char* soc;
     const std::string& expected;
@@ -73,6 +77,34 @@ TEST(EnvironmentTest, EachGenerationHasItsLimitsAndRefusals) {
         << c.soc << '\n'
         << output;
   }
+}
+
+TEST(EnvironmentTest, LinesOfTheProgramAreLoggedAsCannsVariablesSay) {
+  const std::string error = " main: an error\n";
+  const std::string information = " main: devices: 2\n";
+  const struct {
+    const char* variables;
+    bool has_error, has_information;
+  } kCases[] = {
+      {"", false, false},
+      {"ASCEND_LOG_PRINT_TO_STDOUT=0", false, false},
+      {"ASCEND_LOG_PRINT_TO_STDOUT=1", true, false},
+      {"ASCEND_SLOG_PRINT_TO_STDOUT=1 ASCEND_GLOBAL_LOG_LEVEL=1", true, true},
+      {"ASCEND_SLOG_PRINT_TO_STDOUT=1 ASCEND_GLOBAL_LOG_LEVEL=2", true, false},
+      {"ASCEND_SLOG_PRINT_TO_STDOUT=1 ASCEND_GLOBAL_LOG_LEVEL=4", false, false},
+      {"ASCEND_SLOG_PRINT_TO_STDOUT=1 ASCEND_GLOBAL_LOG_LEVEL=x", true, false},
+  };
+  for (const auto& c : kCases) {
+    const std::string output = RunWith(
+        "-u ASCEND_LOG_PRINT_TO_STDOUT -u ASCEND_SLOG_PRINT_TO_STDOUT "
+        "-u ASCEND_GLOBAL_LOG_LEVEL " +
+        std::string(c.variables));
+    EXPECT_EQ(output.find(error) != std::string::npos, c.has_error) << c.variables << output;
+    EXPECT_EQ(output.find(information) != std::string::npos, c.has_information) << c.variables;
+  }
+  const std::string output = RunWith("ASCEND_SLOG_PRINT_TO_STDOUT=1");
+  EXPECT_NE(output.find("[ERROR] "), std::string::npos) << output;
+  EXPECT_NE(output.find("c_caller.c:"), std::string::npos) << output;
 }
 
 // Only the newer products have no limit where the largest one would be fine-grained.

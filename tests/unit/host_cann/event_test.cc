@@ -30,6 +30,25 @@ TEST_F(EventTest, CompletesAfterTheTasksBeforeIt) {
   EXPECT_EQ(EventStatusOf(event), ACL_EVENT_RECORDED_STATUS_COMPLETE);
 }
 
+TEST_F(EventTest, FlagsOfRecordsAndWaits) {
+  const aclrtStream producer = NewStream();
+  const aclrtStream consumer = NewStream();
+  const aclrtEvent event = NewEvent();
+  Gate gate;
+  gate.Close(producer);
+  ASSERT_EQ(aclrtRecordEventWithFlag(event, producer, ACL_EVENT_RECORD_DEFAULT), ACL_SUCCESS);
+  ASSERT_EQ(aclrtStreamWaitEventWithFlag(consumer, event, 60, ACL_EVENT_WAIT_DEFAULT), 0);
+  EXPECT_EQ(aclrtSynchronizeStreamWithTimeout(consumer, 5), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
+  gate.Open();
+  EXPECT_EQ(aclrtSynchronizeStream(consumer), ACL_SUCCESS);
+
+  const uint32_t unknown = 2;
+  EXPECT_EQ(aclrtRecordEventWithFlag(event, producer, ACL_EVENT_RECORD_EXTERNAL), 107029);
+  EXPECT_EQ(aclrtStreamWaitEventWithFlag(consumer, event, 0, ACL_EVENT_WAIT_EXTERNAL), 107029);
+  EXPECT_EQ(aclrtRecordEventWithFlag(event, producer, unknown), ACL_ERROR_RT_PARAM_INVALID);
+  EXPECT_EQ(aclrtStreamWaitEventWithFlag(consumer, event, 0, unknown), ACL_ERROR_RT_PARAM_INVALID);
+}
+
 TEST_F(EventTest, TheOldQueryHasTheOppositePolarity) {
   const aclrtStream stream = NewStream();
   aclrtEvent event = nullptr;

@@ -45,6 +45,55 @@ TEST_F(MemoryTest, AllocationsAreAlignedAndCharged) {
   }
 }
 
+TEST_F(MemoryTest, ConfiguredAndCachedMemory) {
+  aclrtMallocAttribute attributes[2] = {};
+  attributes[0].attr = ACL_RT_MEM_ATTR_MODULE_ID;
+  attributes[0].value.moduleId = 33;
+  attributes[1].attr = ACL_RT_MEM_ATTR_VA_FLAG;
+  attributes[1].value.vaFlag = 1;
+  aclrtMallocConfig config = {attributes, 2};
+  void* host = nullptr;
+  void* cached = nullptr;
+  ASSERT_EQ(aclrtMallocHostWithCfg(&host, 64, &config), ACL_SUCCESS);
+  EXPECT_EQ(aclrtFreeHost(host), ACL_SUCCESS);
+  ASSERT_EQ(aclrtMallocHostWithCfg(&host, 64, nullptr), ACL_SUCCESS);
+  ASSERT_EQ(aclrtMallocCached(&cached, 64, ACL_MEM_MALLOC_NORMAL_ONLY), ACL_SUCCESS);
+  EXPECT_EQ(aclrtMemFlush(cached, 64), ACL_SUCCESS);
+  EXPECT_EQ(aclrtMemInvalidate(cached, 64), ACL_SUCCESS);
+  EXPECT_EQ(aclrtMemFlush(cached, 65), ACL_ERROR_RT_PARAM_INVALID);
+  EXPECT_EQ(aclrtMemInvalidate(cached, 0), ACL_ERROR_INVALID_PARAM);
+  attributes[1].attr = ACL_RT_MEM_ATTR_DEVICE_ID;
+  void* none = nullptr;
+  EXPECT_EQ(aclrtMallocHostWithCfg(&none, 64, &config), ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+  EXPECT_EQ(none, nullptr);
+  EXPECT_EQ(aclrtFree(cached), ACL_SUCCESS);
+  EXPECT_EQ(aclrtFreeHost(host), ACL_SUCCESS);
+}
+
+TEST_F(MemoryTest, KindsOfMemoryAreTold) {
+  char* const device = static_cast<char*>(NewDeviceMemory(64));
+  void* host = nullptr;
+  ASSERT_EQ(aclrtMallocHost(&host, 64), ACL_SUCCESS);
+  void* addresses[] = {device, device + 63, host};
+  const struct {
+    uint32_t size, kinds, reserve;
+    aclError expected;
+    uint32_t result;
+  } kCases[] = {{2, ACL_RT_MEM_TYPE_DEV, 0, ACL_SUCCESS, 1},
+                {3, ACL_RT_MEM_TYPE_DEV, 0, ACL_SUCCESS, 0},
+                {2, ACL_RT_MEM_TYPE_DVPP, 0, ACL_SUCCESS, 0},
+                {2, ACL_RT_MEM_TYPE_DEV | ACL_RT_MEM_TYPE_RSVD, 0, ACL_SUCCESS, 1},
+                {0, ACL_RT_MEM_TYPE_DEV, 0, ACL_ERROR_RT_PARAM_INVALID, 7},
+                {2, 1, 0, ACL_ERROR_RT_PARAM_INVALID, 7},
+                {2, ACL_RT_MEM_TYPE_DEV, 1, ACL_ERROR_RT_PARAM_INVALID, 7}};
+  for (const auto& c : kCases) {
+    uint32_t result = 7;
+    EXPECT_EQ(aclrtCheckMemType(addresses, c.size, c.kinds, &result, c.reserve), c.expected);
+    EXPECT_EQ(result, c.result);
+  }
+  EXPECT_EQ(aclrtFreeHost(host), ACL_SUCCESS);
+}
+
 TEST_F(MemoryTest, CapacityIsALimit) {
   void* most = nullptr;
   void* more = nullptr;

@@ -1,4 +1,6 @@
-// Callbacks about devices and streams that come and go.
+// Callbacks about devices and streams that come and go, and about aborts.
+#include <tuple>
+
 #include "tests/unit/host_cann/support.h"
 
 namespace opserve::host_cann {
@@ -9,6 +11,7 @@ class StateCallbackTest : public RuntimeTest {
   void TearDown() override {
     EXPECT_EQ(aclrtRegDeviceStateCallback("test", nullptr, nullptr), ACL_SUCCESS);
     EXPECT_EQ(aclrtRegStreamStateCallback("test", nullptr, nullptr), ACL_SUCCESS);
+    EXPECT_EQ(aclrtSetDeviceTaskAbortCallback("test", nullptr, nullptr), ACL_SUCCESS);
     RuntimeTest::TearDown();
   }
 
@@ -22,9 +25,35 @@ class StateCallbackTest : public RuntimeTest {
     static_cast<StateCallbackTest*>(args)->streams_.push_back({stream, state});
   }
 
+  static int32_t NoteAbort(int32_t device, aclrtDeviceTaskAbortStage stage, uint32_t timeout,
+                           void* args) {
+    auto& self = *static_cast<StateCallbackTest*>(args);
+    self.aborts_.push_back({device, stage, timeout});
+    return stage == self.failing_stage_ ? 123 : 0;
+  }
+
   std::vector<std::pair<int32_t, aclrtDeviceState>> devices_;
   std::vector<std::pair<aclrtStream, aclrtStreamState>> streams_;
+  using Abort = std::tuple<int32_t, aclrtDeviceTaskAbortStage, uint32_t>;
+  std::vector<Abort> aborts_;
+  int failing_stage_ = -1;
 };
+
+TEST_F(StateCallbackTest, AbortsAreAnnouncedBeforeAndAfter) {
+  ASSERT_EQ(aclrtSetDeviceTaskAbortCallback("test", &NoteAbort, this), ACL_SUCCESS);
+  EXPECT_EQ(aclrtSetDeviceTaskAbortCallback("test", &NoteAbort, this), ACL_ERROR_RT_PARAM_INVALID);
+  const Abort before = {0, ACL_RT_DEVICE_TASK_ABORT_PRE, 500};
+  const Abort after = {0, ACL_RT_DEVICE_TASK_ABORT_POST, 500};
+  EXPECT_EQ(aclrtDeviceTaskAbort(0, 500), ACL_SUCCESS);
+  EXPECT_EQ(aborts_, (std::vector<Abort>{before, after}));
+
+  for (const auto stage : {ACL_RT_DEVICE_TASK_ABORT_PRE, ACL_RT_DEVICE_TASK_ABORT_POST}) {
+    aborts_.clear();
+    failing_stage_ = stage;
+    EXPECT_EQ(aclrtDeviceTaskAbort(0, 500), 123);
+    EXPECT_EQ(aborts_.back(), stage == ACL_RT_DEVICE_TASK_ABORT_PRE ? before : after);
+  }
+}
 
 TEST_F(StateCallbackTest, DevicesAreSetAndReleased) {
   ASSERT_EQ(aclrtRegDeviceStateCallback("test", &NoteDevice, this), ACL_SUCCESS);

@@ -235,6 +235,35 @@ TEST_F(StreamTest, PrioritiesAreClampedAndUnknownFlagsIgnored) {
   }
 }
 
+TEST_F(StreamTest, AConfigurationMakesStreams) {
+  aclrtStreamConfigHandle* const config = aclrtCreateStreamConfigHandle();
+  ASSERT_NE(config, nullptr);
+  const uint32_t priority = 9, short_flag = ACL_STREAM_FAST_SYNC;
+  const size_t flag = ACL_STREAM_FAST_LAUNCH;
+  aclrtStream streams[2] = {};
+  ASSERT_EQ(aclrtCreateStreamV2(&streams[0], config), ACL_SUCCESS);
+  EXPECT_EQ(aclrtSetStreamConfigOpt(config, ACL_RT_STREAM_FLAG, &flag, sizeof(flag)), ACL_SUCCESS);
+  EXPECT_EQ(aclrtSetStreamConfigOpt(config, ACL_RT_STREAM_FLAG, &short_flag, 4), ACL_SUCCESS);
+  EXPECT_EQ(aclrtSetStreamConfigOpt(config, ACL_RT_STREAM_PRIORITY, &priority, 4), ACL_SUCCESS);
+  EXPECT_EQ(config->flag, ACL_STREAM_FAST_SYNC);
+  ASSERT_EQ(aclrtCreateStreamV2(&streams[1], config), ACL_SUCCESS);
+  for (const bool configured : {false, true}) {
+    uint32_t value = 99;
+    EXPECT_EQ(aclrtStreamGetPriority(streams[configured], &value), ACL_SUCCESS);
+    EXPECT_EQ(value, configured ? 7u : 0u);
+    EXPECT_EQ(aclrtStreamGetFlags(streams[configured], &value), ACL_SUCCESS);
+    EXPECT_EQ(value, configured ? ACL_STREAM_FAST_SYNC : 0u);
+  }
+
+  const auto unknown = static_cast<aclrtStreamConfigAttr>(4);
+  EXPECT_EQ(aclrtSetStreamConfigOpt(config, unknown, &flag, 8), ACL_ERROR_INVALID_PARAM);
+  EXPECT_EQ(aclrtSetStreamConfigOpt(config, ACL_RT_STREAM_PRIORITY, &flag, 8), 100000);
+  EXPECT_EQ(aclrtSetStreamConfigOpt(nullptr, ACL_RT_STREAM_FLAG, &flag, 8), 100000);
+  EXPECT_EQ(aclrtCreateStreamV2(&streams[0], nullptr), ACL_ERROR_INVALID_PARAM);
+  EXPECT_EQ(aclrtDestroyStreamConfigHandle(config), ACL_SUCCESS);
+  EXPECT_EQ(aclrtDestroyStreamConfigHandle(nullptr), ACL_ERROR_INVALID_PARAM);
+}
+
 TEST_F(StreamTest, OfSeveralFailuresTheLastCodeIsReported) {
   ASSERT_EQ(opserveHostInjectFaults("kernel=aclnnFirst,code=507035;kernel=aclnnSecond,code=507034"),
             ACL_SUCCESS)

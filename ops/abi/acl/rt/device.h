@@ -77,11 +77,30 @@ ACL_FUNC_VISIBILITY aclError aclrtQueryDeviceStatus(int32_t deviceId,
                                                     aclrtDeviceStatus* deviceStatus);
 
 ACL_FUNC_VISIBILITY aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid* uuid);
+/* 1: operators compiled for the chip named `socVersion` run on this one, 0: they do not. 107000: no
+ * such chip. */
+ACL_FUNC_VISIBILITY aclError aclrtCheckArchCompatibility(const char* socVersion,
+                                                         int32_t* canCompatible);
 /* "0000:c1:00.0", terminated, into `len` bytes (at least 13). */
 ACL_FUNC_VISIBILITY aclError aclrtDeviceGetPCIBusId(int32_t deviceId, char* pciBusId, int32_t len);
+/* Id of the visible device with that address. 107001: there is none. */
+ACL_FUNC_VISIBILITY aclError aclrtDeviceGetByPCIBusId(const char* pciBusId, int32_t* deviceId);
 /* Number of the device before ASCEND_RT_VISIBLE_DEVICES renumbers it. */
 ACL_FUNC_VISIBILITY aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId,
                                                          int32_t* const phyDevId);
+/* Between the ids of this process (user), of the machine (logic), which are those before
+ * ASCEND_RT_VISIBLE_DEVICES, and of the hardware (phy); the last two are the same here. 107001: no
+ * visible device has that id. */
+ACL_FUNC_VISIBILITY aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid,
+                                                           int32_t* const logicDevId);
+ACL_FUNC_VISIBILITY aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId,
+                                                           int32_t* const userDevid);
+ACL_FUNC_VISIBILITY aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId,
+                                                          int32_t* const logicDevId);
+ACL_FUNC_VISIBILITY aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId,
+                                                          int32_t* const phyDevId);
+ACL_FUNC_VISIBILITY aclError aclrtGetUserDevIdByPhyDevId(const int32_t phyDevId,
+                                                         int32_t* const userDevid);
 /* Whether the default context of the device lives (`active` 1 or 0). `flags`, set to 0, may be
  * null. */
 ACL_FUNC_VISIBILITY aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t* flags,

@@ -39,6 +39,11 @@ ACL_FUNC_VISIBILITY aclError aclrtGetErrorVerbose(int32_t deviceId, aclrtErrorIn
 /* Aborts all streams of the device. `timeout` in ms, 0 for ever, at most 2160000. Other calls that
  * queue or wait return 107022 meanwhile. 107020: the running tasks did not end in time. */
 ACL_FUNC_VISIBILITY aclError aclrtDeviceTaskAbort(int32_t deviceId, uint32_t timeout);
+/* Calls `callback` before and after such an abort, on its thread, by name as
+ * aclrtRegDeviceStateCallback. The first code that is not 0 ends the abort and is its result. */
+ACL_FUNC_VISIBILITY aclError aclrtSetDeviceTaskAbortCallback(const char* regName,
+                                                             aclrtDeviceTaskAbortCallback callback,
+                                                             void* args);
 /* After the abort, with what aclrtGetErrorVerbose gave before it. 207000: nothing that can be
  * repaired. */
 ACL_FUNC_VISIBILITY aclError aclrtRepairError(int32_t deviceId, const aclrtErrorInfo* errorInfo);

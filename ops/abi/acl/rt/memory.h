@@ -22,6 +22,12 @@ ACL_FUNC_VISIBILITY aclError aclrtMallocAlign32(void** devPtr, size_t size,
 ACL_FUNC_VISIBILITY aclError aclrtMallocWithCfg(void** devPtr, size_t size,
                                                 aclrtMemMallocPolicy policy,
                                                 aclrtMallocConfig* cfg);
+/* Memory that a program on the device may cache, and the calls that keep its cache true. Nothing
+ * runs on the device here, so there is nothing to flush. 100000: size 0. */
+ACL_FUNC_VISIBILITY aclError aclrtMallocCached(void** devPtr, size_t size,
+                                               aclrtMemMallocPolicy policy);
+ACL_FUNC_VISIBILITY aclError aclrtMemFlush(void* devPtr, size_t size);
+ACL_FUNC_VISIBILITY aclError aclrtMemInvalidate(void* devPtr, size_t size);
 /* Frees at once, without waiting for tasks that use the block. `devPtr` is what an allocation
  * returned; anything else, and a second free, gives 107000. */
 ACL_FUNC_VISIBILITY aclError aclrtFree(void* devPtr);
@@ -37,17 +43,33 @@ ACL_FUNC_VISIBILITY aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsag
 ACL_FUNC_VISIBILITY aclError aclrtPointerGetAttributes(const void* ptr,
                                                        aclrtPtrAttributes* attributes);
 
+/* Whether each of `size` addresses is device memory of a kind in `memType`, a combination of
+ * ACL_RT_MEM_TYPE_*: 1 or 0. All device memory here is ACL_RT_MEM_TYPE_DEV. 107000: size 0, no
+ * kind, or `reserve` other than 0. */
+ACL_FUNC_VISIBILITY aclError aclrtCheckMemType(void** addrList, uint32_t size, uint32_t memType,
+                                               uint32_t* checkResult, uint32_t reserve);
+
 /* Sets `count` bytes of memory that has room for `maxCount`. 107000: count above maxCount. A count
  * of 0 succeeds whatever the other arguments. */
 ACL_FUNC_VISIBILITY aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value,
                                          size_t count);
 ACL_FUNC_VISIBILITY aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value,
                                               size_t count, aclrtStream stream);
+/* Sets `N` words of 4 bytes of device or page-locked memory that has room for `memSize` bytes; the
+ * second one in stream order, but for page-locked memory at once. 100000: N 0, or memSize below
+ * 4 * N. 207000: on the products of 910 and 310P. */
+ACL_FUNC_VISIBILITY aclError aclrtMemsetD32(void* ptr, size_t memSize, uint32_t value, size_t N);
+ACL_FUNC_VISIBILITY aclError aclrtMemsetD32Async(void* ptr, size_t memSize, uint32_t value,
+                                                 size_t N, aclrtStream stream);
 
 /* ---- host memory ---- */
 
 /* Allocates page-locked host memory, 64-byte aligned. 100000: size 0. 207001: out of memory. */
 ACL_FUNC_VISIBILITY aclError aclrtMallocHost(void** hostPtr, size_t size);
+/* The same; `cfg` (may be null) names the accounting module and VA_FLAG, which has no effect.
+ * 207000: other attributes. */
+ACL_FUNC_VISIBILITY aclError aclrtMallocHostWithCfg(void** ptr, uint64_t size,
+                                                    aclrtMallocConfig* cfg);
 /* Frees it at once. 107000: not such memory, or still registered. */
 ACL_FUNC_VISIBILITY aclError aclrtFreeHost(void* hostPtr);
 /* Synchronises the current device first. */
@@ -106,6 +128,16 @@ ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatchAsync(void** dsts, size_t* destMaxs
                                                    aclrtMemcpyBatchAttr* attrs,
                                                    size_t* attrsIndexes, size_t numAttrs,
                                                    size_t* failIndex, aclrtStream stream);
+/* The two without `failIndex`. */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatchV2(void** dsts, size_t* destMaxs, void** srcs,
+                                                size_t* sizes, size_t numBatches,
+                                                aclrtMemcpyBatchAttr* attrs, size_t* attrsIndexes,
+                                                size_t numAttrs);
+ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatchAsyncV2(void** dsts, size_t* destMaxs, void** srcs,
+                                                     size_t* sizes, size_t numBatches,
+                                                     aclrtMemcpyBatchAttr* attrs,
+                                                     size_t* attrsIndexes, size_t numAttrs,
+                                                     aclrtStream stream);
 /* `height` rows of `width` bytes, `dpitch` and `spitch` bytes apart; width is at most either. Host
  * to device and back (100000: other kinds). */
 ACL_FUNC_VISIBILITY aclError aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, size_t spitch,

@@ -18,6 +18,17 @@ ACL_FUNC_VISIBILITY aclError aclrtCreateStream(aclrtStream* stream);
  * of ACL_STREAM_*, other bits are ignored. */
 ACL_FUNC_VISIBILITY aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority,
                                                          uint32_t flag);
+/* The same with a configuration: made with zeros, filled in by attribute, and usable for any number
+ * of streams until it is destroyed. WORK_ADDR_PTR and WORK_SIZE are kept without effect. 100000: a
+ * null pointer, an unknown attribute, or a value of another size than its member; FLAG may have 4
+ * bytes too. */
+ACL_FUNC_VISIBILITY aclrtStreamConfigHandle* aclrtCreateStreamConfigHandle(void);
+ACL_FUNC_VISIBILITY aclError aclrtDestroyStreamConfigHandle(aclrtStreamConfigHandle* handle);
+ACL_FUNC_VISIBILITY aclError aclrtSetStreamConfigOpt(aclrtStreamConfigHandle* handle,
+                                                     aclrtStreamConfigAttr attr,
+                                                     const void* attrValue, size_t valueSize);
+ACL_FUNC_VISIBILITY aclError aclrtCreateStreamV2(aclrtStream* stream,
+                                                 const aclrtStreamConfigHandle* handle);
 /* Smaller numbers have priority over larger ones. */
 ACL_FUNC_VISIBILITY aclError aclrtDeviceGetStreamPriorityRange(int32_t* leastPriority,
                                                                int32_t* greatestPriority);
@@ -144,6 +155,13 @@ ACL_FUNC_VISIBILITY aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, 
 ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event);
 ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event,
                                                              int32_t timeout);
+/* aclrtRecordEvent, and the wait with a timeout, with a flag: ACL_EVENT_RECORD_DEFAULT or
+ * ACL_EVENT_WAIT_DEFAULT. 107029: the EXTERNAL ones, for streams that are captured, which none is
+ * here. 207000: on the products of 910 and 310P. */
+ACL_FUNC_VISIBILITY aclError aclrtRecordEventWithFlag(aclrtEvent event, aclrtStream stream,
+                                                      uint32_t flag);
+ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event,
+                                                          uint32_t timeout, uint32_t flag);
 
 /* Milliseconds between two completed events with ACL_EVENT_TIME_LINE, negative if `endEvent`
  * completed first. 507000: not recorded. 107006: without that flag, or not complete. */

@@ -117,6 +117,11 @@ typedef struct {
   size_t numAttrs;
 } aclrtMallocConfig;
 
+/* Kinds of device memory, for aclrtCheckMemType. */
+#define ACL_RT_MEM_TYPE_DEV 0x2U
+#define ACL_RT_MEM_TYPE_DVPP 0x8U
+#define ACL_RT_MEM_TYPE_RSVD 0x10U
+
 typedef struct {
   aclrtMemLocation dstLoc;
   aclrtMemLocation srcLoc;
@@ -215,6 +220,20 @@ typedef enum {
   ACL_RT_STREAM_STATE_CREATE_POST = 1,
   ACL_RT_STREAM_STATE_DESTROY_PRE = 2
 } aclrtStreamState;
+
+typedef enum {
+  ACL_RT_STREAM_WORK_ADDR_PTR = 0,
+  ACL_RT_STREAM_WORK_SIZE = 1,
+  ACL_RT_STREAM_FLAG = 2,
+  ACL_RT_STREAM_PRIORITY = 3
+} aclrtStreamConfigAttr;
+
+typedef struct {
+  void* workptr;
+  size_t workSize;
+  size_t flag;
+  uint32_t priority;
+} aclrtStreamConfigHandle;
 
 typedef enum { ACL_CALLBACK_NO_BLOCK = 0, ACL_CALLBACK_BLOCK = 1 } aclrtCallbackBlockType;
 
@@ -381,5 +400,8 @@ typedef void (*aclrtHostFunc)(void* args);
 typedef void (*aclrtExceptionInfoCallback)(aclrtExceptionInfo* exceptionInfo);
 typedef void (*aclrtDeviceStateCallback)(int32_t deviceId, aclrtDeviceState state, void* args);
 typedef void (*aclrtStreamStateCallback)(aclrtStream stm, aclrtStreamState state, void* args);
+/* `timeout`: the ms that the callback may take, 0 for any. Not 0 returned: the abort fails. */
+typedef int32_t (*aclrtDeviceTaskAbortCallback)(int32_t deviceId, aclrtDeviceTaskAbortStage stage,
+                                                uint32_t timeout, void* args);
 
 #endif /* OPSERVE_ACL_RT_TYPES_H_ */
