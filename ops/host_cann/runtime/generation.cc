@@ -1,5 +1,8 @@
 #include "ops/host_cann/runtime/generation.h"
 
+#include <initializer_list>
+
+#include "acl/acl.h"
 #include "ops/host_cann/runtime/runtime.h"
 #include "ops/host_cann/runtime/text.h"
 
@@ -7,6 +10,15 @@ namespace opserve::host_cann {
 namespace {
 
 constexpr uint64_t kSecond = 1000000;
+
+constexpr uint64_t TypeSet(std::initializer_list<aclDataType> types) {
+  uint64_t set = 0;
+  for (const aclDataType type : types) set |= uint64_t{1} << type;
+  return set;
+}
+
+constexpr uint64_t kNewReducedTypes =
+    TypeSet({ACL_INT8, ACL_INT16, ACL_INT32, ACL_FLOAT16, ACL_BF16, ACL_FLOAT});
 
 // The interval of the newer products makes 254 of them 1091 s, their default. The documents give
 // none for the older ones: a 254th of their largest limit agrees with what is known.
@@ -27,8 +39,11 @@ constexpr Generation kGenerations[] = {
         .waits_for_other_devices = true,
         .has_value_tasks = true,
         .copies_batches = true,
+        .copies_with_offsets = true,
+        .copies_by_description = true,
         .fills_words = true,
         .flags_event_uses = true,
+        .reduced_types = kNewReducedTypes,
         .computes_bf16 = true,
         .computes_double = true,
         .has_kl_div_target_backward = true,
@@ -49,8 +64,11 @@ constexpr Generation kGenerations[] = {
         .waits_for_other_devices = true,
         .has_value_tasks = true,
         .copies_batches = true,
+        .copies_with_offsets = true,
+        .copies_by_description = true,
         .fills_words = true,
         .flags_event_uses = true,
+        .reduced_types = kNewReducedTypes,
         .computes_bf16 = true,
         .computes_double = true,
         .has_kl_div_target_backward = true,
@@ -70,8 +88,11 @@ constexpr Generation kGenerations[] = {
         .waits_for_other_devices = false,
         .has_value_tasks = false,
         .copies_batches = false,
+        .copies_with_offsets = true,
+        .copies_by_description = false,
         .fills_words = false,
         .flags_event_uses = false,
+        .reduced_types = TypeSet({ACL_FLOAT}),
         .computes_bf16 = false,
         .computes_double = false,
         .has_kl_div_target_backward = false,
@@ -91,8 +112,11 @@ constexpr Generation kGenerations[] = {
         .waits_for_other_devices = false,
         .has_value_tasks = false,
         .copies_batches = false,
+        .copies_with_offsets = false,
+        .copies_by_description = false,
         .fills_words = false,
         .flags_event_uses = false,
+        .reduced_types = TypeSet({ACL_FLOAT, ACL_FLOAT16, ACL_INT16}),
         .computes_bf16 = false,
         .computes_double = false,
         .has_kl_div_target_backward = false,

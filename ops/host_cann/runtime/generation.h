@@ -25,8 +25,11 @@ struct Generation {
   bool waits_for_other_devices;          // aclrtStreamWaitEvent takes another device's event
   bool has_value_tasks;                  // aclrtValueWrite, aclrtValueWait
   bool copies_batches;                   // aclrtMemcpyBatch
+  bool copies_with_offsets;              // aclrtMemcpyAsyncWithOffset
+  bool copies_by_description;            // aclrtMemcpyAsyncWithDesc
   bool fills_words;                      // aclrtMemsetD32
   bool flags_event_uses;                 // aclrtRecordEventWithFlag
+  uint64_t reduced_types;                // of aclrtReduceAsync: bit n is the type of value n
 
   // Operators.
   bool computes_bf16;

@@ -29,8 +29,18 @@ static void PrintNewerCalls(void* memory) {
   printf(" other device's event=%d\n", aclrtStreamWaitEvent(NULL, event));
   aclrtMemset(memory, 64, 0, 64);
   printf("words=%d", aclrtMemsetD32(memory, 64, 0, 1));
+  printf(" offset=%d", aclrtMemcpyAsyncWithOffset((void**)memory, 0, 0, (const void**)memory, 0, 0,
+                                                  ACL_MEMCPY_INNER_DEVICE_TO_DEVICE, NULL));
+  printf(" description=%d", aclrtGetMemcpyDescSize(ACL_MEMCPY_INNER_DEVICE_TO_DEVICE, &size));
   aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC);
-  printf(" flag=%d\n", aclrtRecordEventWithFlag(event, NULL, ACL_EVENT_RECORD_DEFAULT));
+  printf(" flag=%d\nreduced:", aclrtRecordEventWithFlag(event, NULL, ACL_EVENT_RECORD_DEFAULT));
+  for (int type = 0; type <= 41; ++type) {
+    if (aclrtReduceAsync(memory, memory, 8, ACL_RT_MEMCPY_SDMA_AUTOMATIC_MAX, (aclDataType)type,
+                         NULL, NULL) == ACL_SUCCESS) {
+      printf(" %d", type);
+    }
+  }
+  printf("\n");
 }
 
 /* What differs between products. Device 0 is set. */

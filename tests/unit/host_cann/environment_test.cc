@@ -52,16 +52,16 @@ TEST(EnvironmentTest, EachGenerationHasItsLimitsAndRefusals) {
   const std::string a2 =
       "arch=2201 streams=1983 events=65536\nlimit=1090921ms largest=1091s two intervals=1\n"
       "null stream=0 rows=0\nvalue=0 batch=0 other device's event=0\n"
-      "words=0 flag=0\n";
+      "words=0 offset=0 description=0 flag=0\nreduced: 0 1 2 3 6 27\n";
   const std::string refusals =
       "null stream=207000 rows=100000\nvalue=207000 batch=207000 other device's event=107000\n"
-      "words=207000 flag=207000\n";
+      "words=207000 ";
   const std::string ascend910 =
       "arch=1001 streams=2047 events=65535\nlimit=68000ms largest=2176s two intervals=1\n" +
-      refusals;
+      refusals + "offset=0 description=207000 flag=207000\nreduced: 0\n";
   const std::string ascend310p =
       "arch=2002 streams=1023 events=1023\nlimit=547000ms largest=547s two intervals=1\n" +
-      refusals;
+      refusals + "offset=207000 description=207000 flag=207000\nreduced: 0 1 6\n";
   const struct {
     const char* soc;
     const std::string& expected;

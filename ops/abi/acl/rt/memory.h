@@ -148,6 +148,38 @@ ACL_FUNC_VISIBILITY aclError aclrtMemcpy2dAsync(void* dst, size_t dpitch, const 
                                                 size_t spitch, size_t width, size_t height,
                                                 aclrtMemcpyKind kind, aclrtStream stream);
 
+/* ---- copies that read their addresses from device memory when they run; `kind` must be
+ * ACL_MEMCPY_INNER_DEVICE_TO_DEVICE (100000). Memory that is not live then: 507013 ---- */
+
+/* Queues a copy of `count` bytes. `dst` and `src` are in device memory and hold the addresses that
+ * the offsets, in bytes, are added to. 107000: count above destMax. 207000: on the products of
+ * 310P. */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpyAsyncWithOffset(void** dst, size_t destMax,
+                                                        size_t dstDataOffset, const void** src,
+                                                        size_t count, size_t srcDataOffset,
+                                                        aclrtMemcpyKind kind, aclrtStream stream);
+/* Bytes of device memory that a description of a copy takes; writes one into such memory, at once;
+ * queues the copy. The memory stays the caller's, `config` must be null (107000). 207000: on the
+ * products of 910 and 310P. */
+ACL_FUNC_VISIBILITY aclError aclrtGetMemcpyDescSize(aclrtMemcpyKind kind, size_t* descSize);
+ACL_FUNC_VISIBILITY aclError aclrtSetMemcpyDesc(void* desc, aclrtMemcpyKind kind, void* srcAddr,
+                                                void* dstAddr, size_t count, void* config);
+ACL_FUNC_VISIBILITY aclError aclrtMemcpyAsyncWithDesc(void* desc, aclrtMemcpyKind kind,
+                                                      aclrtStream stream);
+
+/* ---- arithmetic between memory ---- */
+
+/* Queues dst[i] = dst[i] + src[i], or their larger or smaller one, for `count` bytes of elements of
+ * `type` in memory of the stream's device. Half-precision sums are rounded once, to nearest even;
+ * integers wrap; the larger and the smaller of a number and NaN are NaN. `reserve` must be null.
+ *   107000  count is 0 or no whole number of elements, memory that is not the device's
+ *   207000  ACL_RT_MEMCPY_SDMA_AUTOMATIC_EQUAL; a type that the product does not reduce. A2 and A3
+ *           have INT8, INT16, INT32, FLOAT16, BF16 and FLOAT, 310P has INT16, FLOAT16 and FLOAT,
+ *           910 has FLOAT */
+ACL_FUNC_VISIBILITY aclError aclrtReduceAsync(void* dst, const void* src, uint64_t count,
+                                              aclrtReduceKind kind, aclDataType type,
+                                              aclrtStream stream, void* reserve);
+
 #ifdef __cplusplus
 }
 #endif
