@@ -26,6 +26,11 @@ typedef void* aclrtStream;
 typedef void* aclrtEvent;
 typedef void* aclrtContext;
 typedef void* aclrtNotify;
+typedef void* aclrtAllocatorDesc;
+/* The caller's: an allocator, its blocks, and addresses. */
+typedef void* aclrtAllocator;
+typedef void* aclrtAllocatorBlock;
+typedef void* aclrtAllocatorAddr;
 typedef struct aclDataBuffer aclDataBuffer;
 
 /* IEEE binary16 bits. */

@@ -19,6 +19,7 @@
 #ifndef OPSERVE_ACL_ACL_RT_H_
 #define OPSERVE_ACL_ACL_RT_H_
 
+#include "acl/acl_rt_allocator.h"
 #include "acl/rt/device.h"
 #include "acl/rt/error.h"
 #include "acl/rt/memory.h"

@@ -223,6 +223,16 @@ std::shared_ptr<ReportSubscription> Stream::subscription() {
   return subscription_;
 }
 
+void Stream::SetAllocator(std::shared_ptr<const Allocator> allocator) {
+  MutexLock lock(mutex_);
+  allocator_ = std::move(allocator);
+}
+
+std::shared_ptr<const Allocator> Stream::allocator() {
+  MutexLock lock(mutex_);
+  return allocator_;
+}
+
 aclError Stream::SetStopOnFailure(bool stop) {
   MutexLock lock(mutex_);
   if (failure_mode_set_) {

@@ -24,6 +24,7 @@ namespace opserve::host_cann {
 class Context;
 class Device;
 class ReportSubscription;
+struct Allocator;
 
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
@@ -97,6 +98,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void Unsubscribe() ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<ReportSubscription> subscription() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The program's allocator for this stream; null: none.
+  void SetAllocator(std::shared_ptr<const Allocator> allocator) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<const Allocator> allocator() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Once per stream; 107000 the second time.
   aclError SetStopOnFailure(bool stop) ABSL_LOCKS_EXCLUDED(mutex_);
   bool stop_on_failure() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -148,6 +153,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   TaskResult error_ ABSL_GUARDED_BY(mutex_);             // last of the unreported failures
   uint64_t error_sequence_ ABSL_GUARDED_BY(mutex_) = 0;  // of the first of them
   std::shared_ptr<ReportSubscription> subscription_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const Allocator> allocator_ ABSL_GUARDED_BY(mutex_);
   bool failure_mode_set_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_on_failure_ ABSL_GUARDED_BY(mutex_) = false;
 };
