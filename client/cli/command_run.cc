@@ -17,11 +17,14 @@
 #include "client/cli/array_text.h"
 #include "client/cli/find_operator.h"
 #include "client/cli/handle_lookup.h"
+#include "client/cli/lease_flag.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/receipt_text.h"
 #include "client/cli/reference_daemon.h"
 #include "client/cli/run_arguments.h"
+#include "client/cli/tensor_text.h"
 #include "client/cli/verification.h"
+#include "client/cpp/tensor_layout.h"
 #include "proto/dtypes/dtype.h"
 
 namespace opserve::cli {
@@ -51,6 +54,12 @@ are lists are written [1,2], dtypes as BF16 or bfloat16, scalars as numbers, wit
 a dtype where it matters (2:INT32). Operators, and the names of their inputs and
 attributes, are listed by "opserve ops".
 
+An output named by --keep is not sent: it stays in the device's memory for --lease,
+as a resident tensor, for "opserve tensor download" and --input NAME=tensor:HANDLE.
+Of the others, those named by --output are sent then. All named outputs are kept or,
+if the call fails, none. So inputs and outputs may be beyond the daemon's
+--max_message_bytes.
+
 --verify starts an opserved of its own on this machine's processor, which computes
 in float64, or float32 for operators without it. A result is right if each element
 is within a tolerance of that, relative to the element and to the largest one:
@@ -66,7 +75,10 @@ Examples:
   opserve run L1LossBackward --input grad_output=g.npy --input self=x.npy:bf16 \
       --input target=t.npy:bf16 --output-dtype BF16 --output out.npy
   opserve run KlDivBackward --input grad_output=g.npy \
-      --input self=tensor:5f1c09a2 --input target=t.npy --output out.npy)";
+      --input self=tensor:5f1c09a2 --input target=t.npy --output out.npy
+  opserve run KlDivBackward --input grad_output=random:scalar \
+      --input self=tensor:5f1c09a2 --input target=tensor:77aa0b31 \
+      --keep out --lease=1h)";
 
 std::string RunFooter() {
   std::vector<std::string> tolerances;
@@ -155,6 +167,19 @@ void WriteComparison(const Comparison& comparison, Terminal& terminal) {
 }
 
 using Comparisons = std::vector<Comparison>;
+using KeptOutputs = std::vector<KeptOutput>;
+
+uint64_t BytesOf(const ResidentTensor& tensor) {
+  return ContiguousBytes(tensor.dtype, tensor.shape).value_or(0);
+}
+
+// The results to be sent: all, or beside outputs that are kept only those that go to a file.
+std::vector<OutputOf> ResultsBeside(const KeptOutputs& kept, const OutputFiles& files) {
+  std::vector<OutputOf> results;
+  if (kept.empty()) return results;
+  for (const OutputFile& file : files) results.push_back({.output = file.output});
+  return results;
+}
 
 // Compares with a daemon on this machine's processor. A failure: it cannot be done.
 std::variant<Comparisons, Failure> CompareWithReference(const v1::OperatorDescriptor& descriptor,
@@ -179,7 +204,7 @@ std::optional<Failure> Judge(const Comparisons& comparisons) {
   return std::nullopt;
 }
 
-void WriteResponse(const Response& response, const OutputFiles& files,
+void WriteResponse(const Response& response, const OutputFiles& files, const KeptOutputs& kept,
                    const Comparisons& comparisons, OutputFormat format, Terminal& terminal) {
   if (format == OutputFormat::kJson) {
     Json results = Json::array();
@@ -187,6 +212,11 @@ void WriteResponse(const Response& response, const OutputFiles& files,
       results.push_back(ResultToJson(result, PathOf(result, files)));
     }
     Json document = {{"results", results}};
+    for (size_t i = 0; i < kept.size(); ++i) {
+      Json tensor = {{"output", kept[i].output.output}};
+      tensor.update(ResidentTensorToJson(response.kept[i], BytesOf(response.kept[i])));
+      document["kept"].push_back(tensor);
+    }
     for (const Comparison& comparison : comparisons) {
       document["verification"].push_back(ComparisonToJson(comparison));
     }
@@ -195,6 +225,10 @@ void WriteResponse(const Response& response, const OutputFiles& files,
   }
   for (const Result& result : response.results) {
     WriteResult(result, PathOf(result, files), terminal);
+  }
+  for (size_t i = 0; i < kept.size(); ++i) {
+    terminal.out << "output     " << kept[i].output.output << ", kept by the daemon\n";
+    WriteResidentTensor(response.kept[i], BytesOf(response.kept[i]), terminal.out);
   }
   for (const Comparison& comparison : comparisons) WriteComparison(comparison, terminal);
   if (response.receipt) terminal.out << "\n" << FormatReceipt(*response.receipt);
@@ -214,6 +248,8 @@ std::optional<Failure> RunRun(RunArguments arguments, Session& session) {
   const std::string hint = absl::StrCat("see \"opserve ops ", descriptor.name(), "\"");
   const absl::StatusOr<OutputFiles> files = BuildOutputFiles(descriptor, arguments);
   if (!files.ok()) return UsageFailure(files.status(), hint);
+  const absl::StatusOr<KeptOutputs> kept = BuildKeptOutputs(descriptor, arguments);
+  if (!kept.ok()) return UsageFailure(kept.status(), hint);
   for (const OutputFile& file : *files) {
     absl::Status status = CheckOutputPath(file.path, session.format, session.terminal);
     if (!status.ok()) return UsageFailure(status);
@@ -223,10 +259,16 @@ std::optional<Failure> RunRun(RunArguments arguments, Session& session) {
   if (!invocation.ok()) return UsageFailure(invocation.status(), hint);
 
   const absl::StatusOr<Response> response = client.Execute({.invocations = {*invocation},
+                                                            .results = ResultsBeside(*kept, *files),
+                                                            .kept = *kept,
                                                             .want_receipt = arguments.want_receipt,
                                                             .priority = *priority,
                                                             .timeout = session.timeout});
   if (!response.ok()) return CallFailure(session, client, response.status());
+  if (response->kept.size() != kept->size()) {
+    return Failure{.status = absl::InternalError(absl::StrCat(
+                       "the daemon kept ", response->kept.size(), " outputs of ", kept->size()))};
+  }
   for (const Result& result : response->results) {
     const std::string* path = PathOf(result, *files);
     if (path == nullptr) continue;
@@ -243,7 +285,7 @@ std::optional<Failure> RunRun(RunArguments arguments, Session& session) {
     return file.path == kStandardOutput;
   });
   Terminal reports = ReportsBeside(has_array ? std::string(kStandardOutput) : "", session.terminal);
-  WriteResponse(*response, *files, comparisons, session.format, reports);
+  WriteResponse(*response, *files, *kept, comparisons, session.format, reports);
   return Judge(comparisons);
 }
 
@@ -263,6 +305,12 @@ void AddRunCommand(CLI::App& app, Command* command) {
                   "Where to write an output (the first, if not named) instead of printing it")
       ->type_name("[NAME=]FILE.npy|-")
       ->allow_extra_args(false);
+  run->add_option(
+         "--keep", arguments->kept_outputs,
+         "An output that stays on the daemon, as a resident tensor whose handle is printed")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  AddLeaseFlag(run, &arguments->lease);
   run->add_option("--output-dtype", arguments->output_dtypes,
                   absl::StrCat(DtypeNames(), " for an output, if not its default"))
       ->type_name("[NAME=]DTYPE")

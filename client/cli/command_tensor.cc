@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "client/cli/handle_lookup.h"
 #include "client/cli/handle_text.h"
+#include "client/cli/lease_flag.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/tensor_files.h"
 #include "client/cli/tensor_text.h"
@@ -161,13 +162,6 @@ std::optional<Failure> RunList(Session& session) {
   }
   WriteJson(session.terminal.out, {{"tensors", list}});
   return std::nullopt;
-}
-
-void AddLeaseFlag(CLI::App* command, absl::Duration* lease) {
-  command
-      ->add_option("--lease", "How long the tensor is kept: 90s, 12h; default: the daemon's (10m)")
-      ->type_name("TIME")
-      ->check([lease](const std::string& text) { return ReadTime(text, lease); });
 }
 
 void AddUpload(CLI::App* tensor, Command* command) {

@@ -201,6 +201,16 @@ std::vector<std::string> AttributeArguments(absl::string_view text, const Line& 
   return arguments;
 }
 
+// NAME of each output.
+std::vector<std::string> OutputNames(const Line& line, const CompletionSource& source) {
+  std::vector<std::string> names;
+  const v1::OperatorDescriptor op = OperatorOf(line, source);
+  for (const v1::OutputDescriptor& output : op.outputs()) {
+    names.push_back(absl::StrCat(output.name(), output.list() ? ".0" : ""));
+  }
+  return names;
+}
+
 // NAME= of each input, or the values it may have that are no files.
 std::vector<std::string> InputArguments(absl::string_view text, const Line& line,
                                         const CompletionSource& source) {
@@ -232,6 +242,7 @@ std::vector<std::string> FlagValues(const CLI::Option& flag, absl::string_view t
                                     const Line& line, const CompletionSource& source) {
   if (flag.check_lname("input")) return InputArguments(text, line, source);
   if (flag.check_lname("attr")) return AttributeArguments(text, line, source);
+  if (flag.check_lname("keep")) return OutputNames(line, source);
   if (flag.check_lname("device")) return source.devices();
   return ChoicesOf(flag);
 }

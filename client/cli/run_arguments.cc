@@ -353,6 +353,31 @@ absl::StatusOr<v1::Priority> ParsePriority(const RunArguments& arguments) {
       absl::StrCat("--priority \"", arguments.priority, "\": expected low, normal or high"));
 }
 
+absl::StatusOr<std::vector<KeptOutput>> BuildKeptOutputs(const v1::OperatorDescriptor& descriptor,
+                                                         const RunArguments& arguments) {
+  if (arguments.kept_outputs.empty() && arguments.lease != absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("--lease is that of outputs that stay; name one with --keep");
+  }
+  if (!arguments.kept_outputs.empty() && arguments.should_verify) {
+    return absl::InvalidArgumentError(
+        "--verify compares results that are sent; --keep leaves them with the daemon");
+  }
+  const std::vector<std::string> names = TensorNames(descriptor.outputs(), arguments.kept_outputs);
+  std::vector<KeptOutput> kept;
+  for (const std::string& name : arguments.kept_outputs) {
+    if (!IsAmong(name, names)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--keep: ", UnknownName("output", name, names)));
+    }
+    for (const KeptOutput& other : kept) {
+      if (other.output.output != name) continue;
+      return absl::InvalidArgumentError(absl::StrCat("--keep \"", name, "\" is given twice"));
+    }
+    kept.push_back({.output = {.output = name}, .lease = arguments.lease});
+  }
+  return kept;
+}
+
 absl::StatusOr<std::vector<OutputFile>> BuildOutputFiles(const v1::OperatorDescriptor& descriptor,
                                                          const RunArguments& arguments) {
   OPSERVE_ASSIGN_OR_RETURN(const auto outputs,

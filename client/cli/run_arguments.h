@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "client/cpp/request.h"
 #include "opserve/v1/operator.pb.h"
 
@@ -15,12 +16,14 @@ namespace opserve::cli {
 // As written on the command line.
 struct RunArguments {
   std::string operator_name;
-  std::vector<std::string> inputs;          // NAME=VALUE, of a list NAME.0=VALUE and so on
-  std::vector<std::string> attributes;      // NAME=VALUE
-  std::vector<std::string> outputs;         // [NAME=]FILE.npy
-  std::vector<std::string> output_dtypes;   // [NAME=]DTYPE
-  std::vector<std::string> wanted_outputs;  // masked ones; empty: all
-  std::string priority = "normal";          // low, normal or high
+  std::vector<std::string> inputs;              // NAME=VALUE, of a list NAME.0=VALUE and so on
+  std::vector<std::string> attributes;          // NAME=VALUE
+  std::vector<std::string> outputs;             // [NAME=]FILE.npy
+  std::vector<std::string> output_dtypes;       // [NAME=]DTYPE
+  std::vector<std::string> wanted_outputs;      // masked ones; empty: all
+  std::vector<std::string> kept_outputs;        // NAME, of a list NAME.0 and so on
+  absl::Duration lease = absl::ZeroDuration();  // of kept outputs; zero: the daemon's default
+  std::string priority = "normal";              // low, normal or high
   bool want_receipt = false;
   bool should_verify = false;
   uint64_t seed = 0;                       // of random inputs
@@ -49,6 +52,12 @@ absl::StatusOr<Invocation> BuildInvocation(const v1::OperatorDescriptor& descrip
 
 // kInvalidArgument: none of the three.
 absl::StatusOr<v1::Priority> ParsePriority(const RunArguments& arguments);
+
+// Outputs that stay on the daemon.
+// kInvalidArgument: a name that the operator does not have or that is given twice; a lease or a
+// verification that fits no kept output.
+absl::StatusOr<std::vector<KeptOutput>> BuildKeptOutputs(const v1::OperatorDescriptor& descriptor,
+                                                         const RunArguments& arguments);
 
 // Where the results are to be written.
 // kInvalidArgument: an output is given twice, two go to standard output ("-"), or a file's name

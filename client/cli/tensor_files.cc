@@ -3,42 +3,23 @@
 #include <memory>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/cli/array_file.h"
 #include "client/cli/array_output.h"
 #include "client/cli/handle_lookup.h"
-#include "client/cli/handle_text.h"
 #include "client/cli/progress_bar.h"
-#include "client/cli/proto_json.h"
 #include "client/cli/tensor_text.h"
-#include "client/cli/time_text.h"
 
 namespace opserve::cli {
 namespace {
 
 constexpr char kDownloadHint[] = "see \"opserve help tensor download\"";
 
-// "FLOAT [2, 3]  24 B"
-std::string DescribeTensor(DataType dtype, const std::vector<int64_t>& shape, uint64_t num_bytes) {
-  return absl::StrCat(TensorText(dtype, shape), "  ", FormatBytes(num_bytes));
-}
-
 void WriteUploaded(const ResidentTensor& tensor, uint64_t num_bytes, Session& session) {
-  const std::string handle = FormatHandle(tensor.handle);
   if (session.format == OutputFormat::kJson) {
-    return WriteJson(session.terminal.out, {{"handle", handle},
-                                            {"dtype", std::string(DataTypeName(tensor.dtype))},
-                                            {"shape", tensor.shape},
-                                            {"bytes", num_bytes},
-                                            {"device", tensor.device},
-                                            {"lease_end", TimeToJson(tensor.lease_end)}});
+    return WriteJson(session.terminal.out, ResidentTensorToJson(tensor, num_bytes));
   }
-  session.terminal.out << "handle     " << handle << "\n"
-                       << "tensor     " << DescribeTensor(tensor.dtype, tensor.shape, num_bytes)
-                       << "\n"
-                       << "device     " << tensor.device << "\n"
-                       << "lease end  " << TimeText(tensor.lease_end) << "\n";
+  WriteResidentTensor(tensor, num_bytes, session.terminal.out);
 }
 
 void WriteDownloaded(const Result& tensor, const std::string& file, Session& session) {
@@ -49,7 +30,7 @@ void WriteDownloaded(const Result& tensor, const std::string& file, Session& ses
                                             {"file", file}});
   }
   ReportsBeside(file, session.terminal).out
-      << DescribeTensor(tensor.dtype(), tensor.shape(), tensor.num_bytes()) << "\nwritten to "
+      << SizedTensorText(tensor.dtype(), tensor.shape(), tensor.num_bytes()) << "\nwritten to "
       << file << "\n";
 }
 

@@ -4,11 +4,35 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/handle_text.h"
+#include "client/cli/output.h"
+#include "client/cli/proto_json.h"
+#include "client/cli/time_text.h"
 
 namespace opserve::cli {
 
 std::string TensorText(DataType dtype, const std::vector<int64_t>& shape) {
   return absl::StrCat(DataTypeName(dtype), " [", absl::StrJoin(shape, ", "), "]");
+}
+
+std::string SizedTensorText(DataType dtype, const std::vector<int64_t>& shape, uint64_t num_bytes) {
+  return absl::StrCat(TensorText(dtype, shape), "  ", FormatBytes(num_bytes));
+}
+
+nlohmann::ordered_json ResidentTensorToJson(const ResidentTensor& tensor, uint64_t num_bytes) {
+  return {{"handle", FormatHandle(tensor.handle)},
+          {"dtype", std::string(DataTypeName(tensor.dtype))},
+          {"shape", tensor.shape},
+          {"bytes", num_bytes},
+          {"device", tensor.device},
+          {"lease_end", TimeToJson(tensor.lease_end)}};
+}
+
+void WriteResidentTensor(const ResidentTensor& tensor, uint64_t num_bytes, std::ostream& out) {
+  out << "handle     " << FormatHandle(tensor.handle) << "\n"
+      << "tensor     " << SizedTensorText(tensor.dtype, tensor.shape, num_bytes) << "\n"
+      << "device     " << tensor.device << "\n"
+      << "lease end  " << TimeText(tensor.lease_end) << "\n";
 }
 
 std::string LeaseText(absl::Duration left) {

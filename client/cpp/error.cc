@@ -1,10 +1,14 @@
 #include "client/cpp/error.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "client/cpp/grpc_status.h"
 
@@ -26,13 +30,47 @@ void AddDetail(const v1::StatusDetails& details, absl::Status* status) {
   }
 }
 
+struct Sizes {
+  uint64_t bytes = 0;
+  uint64_t limit = 0;
+};
+
+// What gRPC tells when it refuses a message in the daemon's place: "Received message larger than
+// max (BYTES vs. LIMIT)". Nothing: it tells something else.
+std::optional<Sizes> SizesOfRefusedMessage(absl::string_view text) {
+  constexpr absl::string_view kBeginning = "Received message larger than max (";
+  const size_t begin = text.find(kBeginning);
+  if (begin == absl::string_view::npos) return std::nullopt;
+  const std::string numbers(text.substr(begin + kBeginning.size()));
+  const std::vector<std::string> parts =
+      absl::StrSplit(numbers.substr(0, numbers.find(')')), " vs. ");
+  Sizes sizes;
+  const bool is_understood = parts.size() == 2 && absl::SimpleAtoi(parts[0], &sizes.bytes) &&
+                             absl::SimpleAtoi(parts[1], &sizes.limit);
+  return is_understood ? std::optional(sizes) : std::nullopt;
+}
+
 }  // namespace
+
+absl::Status TooLargeToSend(uint64_t bytes, uint64_t limit, absl::string_view rule) {
+  return MakeError(
+      Reason::kTooLarge,
+      absl::StrCat("the message has ", bytes, " bytes; ", rule, " ", limit,
+                   ": upload large inputs (opserve tensor upload, Client::Upload), then name them "
+                   "by their handles (--input NAME=tensor:HANDLE), and keep large outputs there "
+                   "(--keep, Request::kept); on one machine, tensors may be in shared memory"));
+}
 
 absl::Status FromGrpcStatus(const grpc::Status& status, const grpc::ClientContext& context) {
   if (status.ok()) return absl::OkStatus();
   absl::Status result(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   v1::StatusDetails details;
   if (details.ParseFromString(status.error_details())) AddDetail(details, &result);
+  if (absl::IsResourceExhausted(result) && !ErrorDetailOf(result)) {
+    if (const std::optional<Sizes> sizes = SizesOfRefusedMessage(status.error_message())) {
+      return TooLargeToSend(sizes->bytes, sizes->limit, "the daemon's --max_message_bytes is");
+    }
+  }
   const auto& trailers = context.GetServerTrailingMetadata();
   if (const auto pushback = trailers.find(kPushbackTrailer); pushback != trailers.end()) {
     result.SetPayload(kPushbackUrl, absl::Cord(absl::string_view(pushback->second.data(),

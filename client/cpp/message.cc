@@ -195,6 +195,12 @@ void EncodeResults(const Request& request, v1::ExecuteRequest* message) {
     Encode(*request.destinations[i],
            message->mutable_results(static_cast<int>(i))->mutable_shared_memory());
   }
+  for (const KeptOutput& kept : request.kept) {
+    v1::WantedResult* wanted = message->add_results();
+    Encode(kept.output, wanted);
+    v1::KeepResult* keep = wanted->mutable_keep();
+    if (kept.lease != absl::ZeroDuration()) EncodeDuration(kept.lease, keep->mutable_lease());
+  }
 }
 
 // Before anything is encoded of it.
@@ -219,9 +225,7 @@ absl::Status FillBuffer(const google::protobuf::MessageLite& message, PayloadLis
                         grpc::ByteBuffer* buffer) {
   *buffer = codec::BuildPayloadMessage(message, payloads.Slices(message.ByteSizeLong()));
   if (buffer->Length() <= kMaxMessageBytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the request's tensors have ",
-                                                 payloads.num_bytes(),
-                                                 " bytes; a message can have ", kMaxMessageBytes));
+  return TooLargeToSend(buffer->Length(), kMaxMessageBytes, "a message can have at most");
 }
 
 // A message apart from its payloads, parsed into `header`; shared by all results that lie in it.
@@ -261,6 +265,17 @@ absl::StatusOr<Result> DecodeShared(const v1::Result& result) {
                 absl::MakeConstSpan(&kept->bytes, 1), kept);
 }
 
+// A result that stayed on the device.
+absl::StatusOr<ResidentTensor> DecodeKept(const v1::Result& result) {
+  const v1::Tensor& tensor = result.tensor();
+  if (!tensor.has_resident_tensor()) return BadAnswer("a kept result has no handle");
+  return ResidentTensor{.handle = tensor.resident_tensor(),
+                        .dtype = tensor.dtype(),
+                        .shape = {tensor.shape().begin(), tensor.shape().end()},
+                        .lease_end = DecodeTime(result.kept().lease_end()),
+                        .device = result.kept().device()};
+}
+
 // The response of `header`, with the payloads of `message`.
 absl::StatusOr<Response> DecodeResults(
     const v1::ExecuteResponse& header,
@@ -268,6 +283,11 @@ absl::StatusOr<Response> DecodeResults(
   Response response;
   for (const v1::Result& result : header.results()) {
     const v1::Tensor& tensor = result.tensor();
+    if (result.has_kept()) {
+      OPSERVE_ASSIGN_OR_RETURN(ResidentTensor kept, DecodeKept(result));
+      response.kept.push_back(std::move(kept));
+      continue;
+    }
     if (tensor.has_shared_memory()) {
       OPSERVE_ASSIGN_OR_RETURN(Result shared, DecodeShared(result));
       response.results.push_back(std::move(shared));

@@ -66,17 +66,33 @@ struct Invocation {
   std::vector<std::string> masked_outputs = {};
 };
 
+// An output that stays with the daemon as a new resident tensor.
+struct KeptOutput {
+  OutputOf output = {};
+
+  // How long it is kept from the end of the call on; zero: the daemon's default. One that is longer
+  // than the daemon allows is refused with kInvalidArgument.
+  absl::Duration lease = absl::ZeroDuration();
+};
+
 struct Request {
   // The program, in order. An input may be the output of an earlier invocation.
   std::vector<Invocation> invocations = {};
 
-  // Results wanted, in this order. Empty: the outputs of the last invocation.
+  // Results wanted, in this order. Empty: the outputs of the last invocation, or none if any output
+  // is kept.
   std::vector<OutputOf> results = {};
 
   // Where results go, in the order of `results` (one, if that is empty): shared memory, or nothing
   // for one that is sent. May be shorter; the others are sent. A range has exactly the result's
   // size and overlaps no other and no input; its contents are undefined unless the call ends well.
   std::vector<std::optional<SharedRange>> destinations = {};
+
+  // Outputs that stay on the device and do not travel, each named once. Each becomes a tensor or,
+  // if the call fails, none. One that is among `results` too is sent as well. A call that is
+  // repeated after a lost connection may leave tensors behind that are freed at the end of their
+  // lease only.
+  std::vector<KeptOutput> kept = {};
 
   bool want_receipt = false;
 
@@ -94,7 +110,8 @@ struct Request {
 };
 
 struct Response {
-  std::vector<Result> results = {};  // in the order asked for
+  std::vector<Result> results = {};       // in the order asked for
+  std::vector<ResidentTensor> kept = {};  // in the order of Request::kept
   std::optional<v1::Receipt> receipt = {};
 };
 

@@ -22,7 +22,7 @@ struct ResidentTensor {
   std::string handle = {};  // opaque bytes; they alone give access to the tensor, within the tenant
   DataType dtype = v1::DATA_TYPE_UNSPECIFIED;
   std::vector<int64_t> shape = {};
-  absl::Time lease_end = absl::InfinitePast();  // as of the upload
+  absl::Time lease_end = absl::InfinitePast();  // as of its creation
   uint32_t device = 0;
 };
 

@@ -80,9 +80,12 @@ void FillReceipt(const ProgramResult& result, const TraceContext& trace, const S
 absl::Status CheckResponseFits(const Program& program, uint64_t limit) {
   const uint64_t bytes = kHeaderBytes + program.result_bytes;
   if (bytes <= limit) return absl::OkStatus();
-  return MakeError(Reason::kTooLarge,
-                   absl::StrCat("the results make a message of about ", bytes, " bytes, at most ",
-                                limit, " allowed (--max_message_bytes)"));
+  return MakeError(
+      Reason::kTooLarge,
+      absl::StrCat("the results make a message of about ", bytes, " bytes, at most ", limit,
+                   " allowed (--max_message_bytes); keep large results on the "
+                   "device (opserve run --keep) and download them, or take them in "
+                   "shared memory"));
 }
 
 v1::Receipt::PoolOutcome PoolOutcomeOf(const ProgramResult& result) {

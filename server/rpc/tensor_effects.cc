@@ -5,6 +5,7 @@
 
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
+#include "server/rpc/tensor_service.h"
 
 namespace opserve::server {
 namespace {
@@ -36,6 +37,9 @@ absl::StatusOr<TensorEffects> TensorEffects::Book(const Scheduler& scheduler,
   const Program& program = *bound->program;
   TensorEffects effects(residents, tenant);
   if (program.kept.empty()) return effects;
+  for (const KeptOutput& kept : program.kept) {
+    OPSERVE_RETURN_IF_ERROR(CheckLease(kept.lease, residents.limits().max_lease));
+  }
   OPSERVE_ASSIGN_OR_RETURN(DeviceService* const service,
                            ChooseDevice(scheduler, residents, tenant, *bound));
   const Device& device = service->device();

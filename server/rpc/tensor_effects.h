@@ -22,9 +22,9 @@ class TensorEffects {
   // Books the memory of all that `bound` keeps: on the device of its resident tensors, else on
   // the one that Scheduler::BestForTensors names. Sets ProgramCall::kept.
   //
-  // Errors: those of ResidentTensors::Reserve and DeviceQueue::TakeMemory; kUnavailable (reason
-  // "device_unavailable"): no device is ready; (reason "operator_unavailable"): none of them offers
-  // the program's operators.
+  // Errors: those of CheckLease, ResidentTensors::Reserve and DeviceQueue::TakeMemory; kUnavailable
+  // (reason "device_unavailable"): no device is ready; (reason "operator_unavailable"): none of
+  // them offers the program's operators.
   static absl::StatusOr<TensorEffects> Book(const Scheduler& scheduler, ResidentTensors& residents,
                                             uint32_t tenant, ProgramCall* bound);
 

@@ -39,6 +39,13 @@ absl::Status CheckChunkBytes(const TensorContext& context, uint64_t chunk_bytes)
                       absl::StrCat("is ", chunk_bytes, ", must be 1 to ", context.max_chunk_bytes));
 }
 
+absl::Status CheckLease(absl::Duration lease, absl::Duration longest) {
+  if (lease <= longest) return absl::OkStatus();
+  return InvalidField("lease", absl::StrCat("is ", absl::FormatDuration(lease), ", at most ",
+                                            absl::FormatDuration(longest),
+                                            " allowed (--resident_max_lease); renew it instead"));
+}
+
 absl::StatusOr<absl::Duration> ReadLease(const google::protobuf::Duration& lease,
                                          absl::Duration longest) {
   const absl::Duration asked = absl::Seconds(lease.seconds()) + absl::Nanoseconds(lease.nanos());
@@ -46,12 +53,7 @@ absl::StatusOr<absl::Duration> ReadLease(const google::protobuf::Duration& lease
     return InvalidField("lease",
                         absl::StrCat("is ", absl::FormatDuration(asked), ", must not be negative"));
   }
-  // Refused, not cut: a caller that is not told would come back to a tensor that is gone.
-  if (asked > longest) {
-    return InvalidField("lease", absl::StrCat("is ", absl::FormatDuration(asked), ", at most ",
-                                              absl::FormatDuration(longest),
-                                              " allowed (--resident_max_lease); renew it instead"));
-  }
+  OPSERVE_RETURN_IF_ERROR(CheckLease(asked, longest));
   return asked;
 }
 

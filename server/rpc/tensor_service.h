@@ -54,7 +54,11 @@ absl::Status InvalidField(absl::string_view field, absl::string_view problem,
 // kInvalidArgument unless it is 1 to the context's limit.
 absl::Status CheckChunkBytes(const TensorContext& context, uint64_t chunk_bytes);
 
-// Zero: none is asked for. kInvalidArgument: negative, or above `longest`.
+// kInvalidArgument: above `longest`. Refused, not cut: a caller that is not told would come back to
+// a tensor that is gone.
+absl::Status CheckLease(absl::Duration lease, absl::Duration longest);
+
+// Zero: none is asked for. kInvalidArgument: negative, or refused by CheckLease.
 absl::StatusOr<absl::Duration> ReadLease(const google::protobuf::Duration& lease,
                                          absl::Duration longest);
 

@@ -257,6 +257,88 @@ TEST_F(RunCommandTest, RunWritesFilesThatNumpyReads) {
   EXPECT_TRUE(ReadNpy(named).ok());
 }
 
+// Keeps what the request wants to keep, and sends three floats for each other result.
+grpc::Status AnswerKept(grpc::ServerContext*, const v1::ExecuteRequest& request,
+                        v1::ExecuteResponse* response) {
+  for (const v1::WantedResult& wanted : request.results()) {
+    v1::Result* result = response->add_results();
+    result->mutable_source()->set_output(wanted.output());
+    result->mutable_tensor()->set_dtype(v1::DATA_TYPE_FLOAT);
+    result->mutable_tensor()->add_shape(3);
+    if (wanted.has_keep()) {
+      result->mutable_tensor()->set_resident_tensor("tensor-7");
+      result->mutable_kept()->mutable_lease_end()->set_seconds(1700000000);
+      result->mutable_kept()->set_device(2);
+    } else {
+      result->mutable_tensor()->set_payload(static_cast<uint32_t>(response->payloads_size()));
+      response->add_payloads(std::string(12, '\0'));
+    }
+  }
+  return grpc::Status::OK;
+}
+
+TEST_F(RunCommandTest, OutputsThatAreKeptDoNotTravel) {
+  server_.set_execute(&AnswerKept);
+
+  const Output text = RunScale("f2", "--keep out --lease=90s");
+
+  EXPECT_EQ(text.exit_code, ExitCode::kOk) << text.err;
+  EXPECT_EQ(text.out,
+            "output     out, kept by the daemon\n"
+            "handle     74656e736f722d37\n"
+            "tensor     FLOAT [3]  12 B\n"
+            "device     2\n"
+            "lease end  2023-11-14 22:13:20 UTC\n");
+  ASSERT_EQ(server_.last_request().results_size(), 1);
+  EXPECT_EQ(server_.last_request().results(0).keep().lease().seconds(), 90);
+
+  const auto json = nlohmann::json::parse(RunScale("f2", "--keep out --format=json").out);
+  EXPECT_EQ(json.dump(),
+            R"({"kept":[{"bytes":12,"device":2,"dtype":"FLOAT","handle":"74656e736f722d37",)"
+            R"("lease_end":"2023-11-14T22:13:20Z","output":"out","shape":[3]}],"results":[]})");
+  EXPECT_FALSE(server_.last_request().results(0).keep().has_lease());
+}
+
+TEST_F(RunCommandTest, AnOutputCanBeKeptAndWrittenToAFile) {
+  server_.set_execute(&AnswerKept);
+  const std::string path = directory_.File("out.npy");
+
+  const Output output = RunScale("f2", "--keep out --output " + path);
+
+  EXPECT_EQ(output.exit_code, ExitCode::kOk) << output.err;
+  EXPECT_THAT(output.out, AllOf(HasSubstr("written to " + path), HasSubstr("74656e736f722d37")));
+  EXPECT_EQ(ReadNpy(path)->shape(), std::vector<int64_t>({3}));
+  const v1::ExecuteRequest request = server_.last_request();
+  ASSERT_EQ(request.results_size(), 2);
+  EXPECT_FALSE(request.results(0).has_keep());
+  EXPECT_TRUE(request.results(1).has_keep());
+}
+
+TEST_F(RunCommandTest, ADaemonThatKeepsNothingBreaksTheProtocol) {
+  const Output output = RunScale("f2", "--keep out");
+  EXPECT_EQ(output.exit_code, ExitCode::kFailed);
+  EXPECT_THAT(output.err, HasSubstr("the daemon kept 0 outputs of 1"));
+}
+
+TEST_F(RunCommandTest, AMessageAboveTheLimitIsNotRepeatedAndSaysWhatToDo) {
+  int calls = 0;
+  server_.set_execute([&calls](auto*, const auto&, auto*) {
+    ++calls;
+    return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                        "Received message larger than max (2400123 vs. 1048576)");
+  });
+
+  const Output output = RunScale("f2", "");
+
+  EXPECT_EQ(output.exit_code, ExitCode::kFailed);
+  EXPECT_THAT(output.err,
+              AllOf(StartsWith("opserve: error: INVALID_ARGUMENT: the message has 2400123 bytes; "),
+                    HasSubstr("--max_message_bytes"), HasSubstr(" 1048576: "),
+                    HasSubstr("opserve tensor upload"), HasSubstr("--keep"),
+                    HasSubstr("reason: too_large"), Not(HasSubstr("attempt"))));
+  EXPECT_EQ(calls, 1);
+}
+
 class PipedTest : public CommandLineTest {
  protected:
   // Runs a command whose standard input has these bytes.
@@ -365,6 +447,12 @@ TEST_F(CommandLineTest, MistakesAreExplainedBeforeAnythingRuns) {
       {"run Scale --input x=- --input y=-:bf16", "2 inputs are \"-\""},
       {"run Scale" + x + " --input y=-", "input \"y\": -: standard input is a terminal"},
       {"run Scale" + xy + " --output - --output -", "given twice"},
+      {"run Scale" + xy + " --keep otu", "--keep: unknown output \"otu\"; known: out"},
+      {"run Scale" + xy + " --keep out --keep out", "--keep \"out\" is given twice"},
+      {"run Scale" + xy + " --lease=1h",
+       "--lease is that of outputs that stay; name one with --keep"},
+      {"run Scale" + xy + " --keep out --lease=long", "\"long\" is not a time"},
+      {"run Scale" + xy + " --keep out --verify", "--keep leaves them with the daemon"},
       {"run Scale" + xy + " --output out=- --format=text --output=-", "given twice"},
       {"tensor upload x.pth", "numpy.save(\"x.npy\", torch.load(\"x.pth\").numpy())"},
       {"tensor download 00 --output x.safetensors", "x.safetensors: arrays are written as .npy"},

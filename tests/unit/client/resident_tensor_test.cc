@@ -41,6 +41,50 @@ TEST_F(ResidentTensorTest, AsAnInputOnlyTheHandleTravels) {
   EXPECT_EQ(sent.invocations(0).inputs(1).tensor().payload(), 0u);
 }
 
+TEST_F(ResidentTensorTest, OutputsAreKeptBesideResultsThatAreSent) {
+  server_.set_execute([](auto*, const v1::ExecuteRequest& request, v1::ExecuteResponse* response) {
+    for (const v1::WantedResult& wanted : request.results()) {
+      v1::Result* result = response->add_results();
+      result->mutable_source()->set_output(wanted.output());
+      result->mutable_tensor()->set_dtype(v1::DATA_TYPE_FLOAT);
+      if (wanted.has_keep()) {
+        result->mutable_tensor()->set_resident_tensor("kept");
+        result->mutable_kept()->mutable_lease_end()->set_seconds(1700000000);
+        result->mutable_kept()->set_device(2);
+      } else {
+        result->mutable_tensor()->set_payload(0);
+        response->add_payloads(std::string(4, '\0'));
+      }
+    }
+    return grpc::Status::OK;
+  });
+
+  const auto response = client_->Execute({.invocations = {{.operator_name = "Scale"}},
+                                          .results = {{0, "out"}},
+                                          .kept = {KeptOutput{{0, "out"}, absl::Minutes(5)}}});
+
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->results.size(), 1u);
+  ASSERT_EQ(response->kept.size(), 1u);
+  EXPECT_EQ(response->kept[0].handle, "kept");
+  EXPECT_EQ(response->kept[0].dtype, kFloat);
+  EXPECT_EQ(response->kept[0].device, 2u);
+  EXPECT_EQ(response->kept[0].lease_end, absl::FromUnixSeconds(1700000000));
+  EXPECT_EQ(server_.last_request().results(1).keep().lease().seconds(), 300);
+}
+
+TEST_F(ResidentTensorTest, AKeptOutputWithoutHandleBreaksTheProtocol) {
+  server_.set_execute([](auto*, const auto&, v1::ExecuteResponse* response) {
+    response->add_results()->mutable_kept();
+    return grpc::Status::OK;
+  });
+
+  const auto response = client_->Execute(
+      {.invocations = {{.operator_name = "Scale"}}, .kept = {KeptOutput{.output = {0, "out"}}}});
+
+  EXPECT_EQ(response.status().code(), absl::StatusCode::kInternal);
+}
+
 TEST_F(ResidentTensorTest, LeasesAreRenewedTogetherOrNotAtAll) {
   const std::string first = UploadOne();
   const std::string second = UploadOne();
