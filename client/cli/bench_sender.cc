@@ -1,14 +1,12 @@
 #include "client/cli/bench_sender.h"
 
-#include <cstring>
 #include <memory>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "client/cpp/shared_memory.h"
+#include "client/cli/shared_arena.h"
 #include "proto/status/status_macros.h"
 
 namespace opserve::cli {
@@ -32,19 +30,13 @@ class SharedRequests {
   static absl::StatusOr<std::shared_ptr<SharedRequests>> Make(const BenchPlan& plan,
                                                               uint32_t concurrency,
                                                               const Session& session) {
-    auto memory = SharedMemory::Open(session.target, {.token = session.connection.token});
-    if (!memory.ok()) return memory.status();
-    uint64_t bytes = 0;
+    uint64_t bytes = SharedArena::BytesFor(plan.request.invocations[0].inputs);
     for (const uint64_t result_bytes : plan.result_bytes) {
-      bytes += concurrency * Padded(result_bytes);
+      bytes += concurrency * SharedArena::BytesFor(result_bytes);
     }
-    for (const BenchTensor& input : TensorsOf(plan.request.invocations[0].inputs)) {
-      bytes += Padded(input.tensor.storage().size());
-    }
-    OPSERVE_ASSIGN_OR_RETURN(auto region, (*memory)->CreateRegion(bytes));
+    OPSERVE_ASSIGN_OR_RETURN(auto arena, SharedArena::Make(session, bytes));
     auto requests = std::make_shared<SharedRequests>();
-    requests->memory_ = *std::move(memory);
-    requests->region_ = std::move(region);
+    requests->arena_ = std::move(arena);
     requests->PutInPlace(plan, concurrency);
     return requests;
   }
@@ -58,36 +50,14 @@ class SharedRequests {
   }
 
  private:
-  // To where the next tensor begins, as devices need it to be used in place.
-  static uint64_t Padded(uint64_t bytes) { return (bytes + 32 + 63) / 64 * 64; }
-
-  SharedRange Next(uint64_t bytes) {
-    const SharedRange range = region_->Range(used_, bytes);
-    used_ += Padded(bytes);
-    return range;
-  }
-
-  SharedTensor PutInPlace(const Tensor& tensor) {
-    const SharedRange range = Next(tensor.storage().size());
-    if (range.size > 0) {
-      std::memcpy(region_->bytes().data() + range.offset, tensor.storage().data(), range.size);
-    }
-    return {.dtype = tensor.dtype(), .shape = tensor.shape(), .range = range};
-  }
-
   void PutInPlace(const BenchPlan& plan, uint32_t concurrency) ABSL_LOCKS_EXCLUDED(mutex_) {
     Request request = plan.request;
-    for (NamedInput& input : request.invocations[0].inputs) {
-      if (auto* list = std::get_if<std::vector<ListedTensor>>(&input.value)) {
-        for (ListedTensor& listed : *list) listed = PutInPlace(std::get<Tensor>(listed));
-      } else {
-        input.value = PutInPlace(std::get<Tensor>(input.value));
-      }
-    }
+    arena_->Place(&request.invocations[0].inputs);
     absl::MutexLock lock(&mutex_);
     for (uint32_t i = 0; i < concurrency; ++i) {
       request.destinations.clear();
-      for (const uint64_t bytes : plan.result_bytes) request.destinations.push_back(Next(bytes));
+      for (const uint64_t bytes : plan.result_bytes)
+        request.destinations.push_back(arena_->Take(bytes));
       free_.push_back(std::make_unique<Forms>(request));
     }
   }
@@ -99,9 +69,7 @@ class SharedRequests {
     return forms;
   }
 
-  std::unique_ptr<SharedMemory> memory_;
-  std::unique_ptr<SharedRegion> region_;
-  uint64_t used_ = 0;  // bytes of the region, from its start
+  std::unique_ptr<SharedArena> arena_;
   absl::Mutex mutex_;
   std::vector<std::unique_ptr<Forms>> free_ ABSL_GUARDED_BY(mutex_);  // not in flight
 };

@@ -18,6 +18,7 @@
 #include "client/cli/find_operator.h"
 #include "client/cli/interruptible_clock.h"
 #include "client/cli/progress_bar.h"
+#include "client/cli/shared_arena.h"
 #include "proto/dtypes/dtype.h"
 
 namespace opserve::cli {
@@ -65,12 +66,8 @@ LoadResult RunWithProgress(const LoadOptions& options, const SendRequest& send, 
 
 Failure SenderFailure(BenchTransport transport, const Session& session, const Client& client,
                       const absl::Status& status) {
-  const bool can_share = transport != BenchTransport::kSharedMemory ||
-                         !(absl::IsUnavailable(status) || absl::IsInvalidArgument(status));
-  if (can_share) return CallFailure(session, client, status);
-  return {
-      .status = status,
-      .hint = "it takes opserved --enable_shm on this machine, and its Unix socket as --target"};
+  return transport == BenchTransport::kSharedMemory ? SharingFailure(session, client, status)
+                                                    : CallFailure(session, client, status);
 }
 
 // One run after another, until the user or the daemon ends it.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -17,11 +18,13 @@
 #include "client/cli/array_text.h"
 #include "client/cli/find_operator.h"
 #include "client/cli/handle_lookup.h"
+#include "client/cli/large_results.h"
 #include "client/cli/lease_flag.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/receipt_text.h"
 #include "client/cli/reference_daemon.h"
 #include "client/cli/run_arguments.h"
+#include "client/cli/shared_arena.h"
 #include "client/cli/tensor_text.h"
 #include "client/cli/verification.h"
 #include "client/cpp/tensor_layout.h"
@@ -54,11 +57,15 @@ are lists are written [1,2], dtypes as BF16 or bfloat16, scalars as numbers, wit
 a dtype where it matters (2:INT32). Operators, and the names of their inputs and
 attributes, are listed by "opserve ops".
 
+Inputs are sent in one message, of at most the daemon's --max_message_bytes (64 MiB).
+Larger ones go through shared memory with --shm, on one machine with an opserved
+--enable_shm, or are uploaded before ("opserve help tensor upload"). Results above the
+limit come in chunks; of an output that is a list, those that --output names.
+
 An output named by --keep is not sent: it stays in the device's memory for --lease,
 as a resident tensor, for "opserve tensor download" and --input NAME=tensor:HANDLE.
 Of the others, those named by --output are sent then. All named outputs are kept or,
-if the call fails, none. So inputs and outputs may be beyond the daemon's
---max_message_bytes.
+if the call fails, none.
 
 --verify starts an opserved of its own on this machine's processor, which computes
 in float64, or float32 for operators without it. A result is right if each element
@@ -78,7 +85,9 @@ Examples:
       --input self=tensor:5f1c09a2 --input target=t.npy --output out.npy
   opserve run KlDivBackward --input grad_output=random:scalar \
       --input self=tensor:5f1c09a2 --input target=tensor:77aa0b31 \
-      --keep out --lease=1h)";
+      --keep out --lease=1h
+  opserve run LogSoftmaxBackward --shm --input grad_output=g.npy \
+      --input output=y.npy --output grad.npy)";
 
 std::string RunFooter() {
   std::vector<std::string> tolerances;
@@ -234,8 +243,66 @@ void WriteResponse(const Response& response, const OutputFiles& files, const Kep
   if (response.receipt) terminal.out << "\n" << FormatReceipt(*response.receipt);
 }
 
-std::optional<Failure> RunRun(RunArguments arguments, Session& session) {
-  arguments.standard_input = session.terminal.input;
+// What the command line asks for.
+struct RunPlan {
+  Request request;  // its inputs are in this process's memory
+  OutputFiles files;
+  std::vector<OutputOf> results;  // as ExecuteWithLargeResults wants them
+};
+
+std::variant<RunPlan, Failure> Plan(const v1::OperatorDescriptor& descriptor,
+                                    RunArguments arguments, v1::Priority priority, Client& client,
+                                    Session& session) {
+  const std::string hint = absl::StrCat("see \"opserve ops ", descriptor.name(), "\"");
+  absl::StatusOr<OutputFiles> files = BuildOutputFiles(descriptor, arguments);
+  if (!files.ok()) return UsageFailure(files.status(), hint);
+  absl::StatusOr<KeptOutputs> kept = BuildKeptOutputs(descriptor, arguments);
+  if (!kept.ok()) return UsageFailure(kept.status(), hint);
+  for (const OutputFile& file : *files) {
+    absl::Status status = CheckOutputPath(file.path, session.format, session.terminal);
+    if (!status.ok()) return UsageFailure(status);
+  }
+  if (auto failure = CompleteHandles(&arguments.inputs, client, session)) return *failure;
+  absl::StatusOr<Invocation> invocation = BuildInvocation(descriptor, arguments);
+  if (!invocation.ok()) return UsageFailure(invocation.status(), hint);
+  RunPlan plan;
+  if (kept->empty()) plan.results = ResultNames(descriptor, *invocation, *files);
+  plan.request = {.invocations = {*std::move(invocation)},
+                  .results = ResultsBeside(*kept, *files),
+                  .kept = *std::move(kept),
+                  .want_receipt = arguments.want_receipt,
+                  .priority = priority,
+                  .timeout = session.timeout};
+  plan.files = *std::move(files);
+  return plan;
+}
+
+std::variant<Response, Failure> Call(const RunPlan& plan, bool shares_memory, Client& client,
+                                     const Session& session) {
+  Request request = plan.request;
+  std::unique_ptr<SharedArena> arena;
+  if (shares_memory) {
+    std::vector<NamedInput>& inputs = request.invocations[0].inputs;
+    auto made = SharedArena::Make(session, SharedArena::BytesFor(inputs));
+    if (!made.ok()) return SharingFailure(session, client, made.status());
+    arena = *std::move(made);
+    arena->Place(&inputs);
+  }
+  absl::StatusOr<Response> response = ExecuteWithLargeResults(client, request, plan.results);
+  if (response.ok()) return *std::move(response);
+  Failure failure = CallFailure(session, client, response.status());
+  if (IsRequestTooLarge(response.status())) {
+    failure.hint =
+        "--shm takes inputs of any size to an opserved --enable_shm on this machine; for others, "
+        "see \"opserve help tensor upload\"";
+  } else if (AreResultsTooLarge(response.status()) && plan.results.empty() &&
+             request.kept.empty()) {
+    failure.hint = "name those tensors of a list with --output or --keep that are wanted";
+  }
+  return failure;
+}
+
+std::optional<Failure> RunRun(const RunArguments& arguments, Session& session) {
   const absl::StatusOr<v1::Priority> priority = ParsePriority(arguments);
   if (!priority.ok()) return UsageFailure(priority.status());
   auto connection = Connect(session);
@@ -244,48 +311,31 @@ std::optional<Failure> RunRun(RunArguments arguments, Session& session) {
   auto found = FindOperator(client, session, arguments.operator_name);
   if (auto* failure = std::get_if<Failure>(&found)) return *failure;
   const auto& descriptor = std::get<v1::OperatorDescriptor>(found);
+  auto planned = Plan(descriptor, arguments, *priority, client, session);
+  if (auto* failure = std::get_if<Failure>(&planned)) return *failure;
+  const auto& plan = std::get<RunPlan>(planned);
+  auto called = Call(plan, arguments.shares_memory, client, session);
+  if (auto* failure = std::get_if<Failure>(&called)) return *failure;
+  const auto& response = std::get<Response>(called);
 
-  const std::string hint = absl::StrCat("see \"opserve ops ", descriptor.name(), "\"");
-  const absl::StatusOr<OutputFiles> files = BuildOutputFiles(descriptor, arguments);
-  if (!files.ok()) return UsageFailure(files.status(), hint);
-  const absl::StatusOr<KeptOutputs> kept = BuildKeptOutputs(descriptor, arguments);
-  if (!kept.ok()) return UsageFailure(kept.status(), hint);
-  for (const OutputFile& file : *files) {
-    absl::Status status = CheckOutputPath(file.path, session.format, session.terminal);
-    if (!status.ok()) return UsageFailure(status);
-  }
-  if (auto failure = CompleteHandles(&arguments.inputs, client, session)) return failure;
-  absl::StatusOr<Invocation> invocation = BuildInvocation(descriptor, arguments);
-  if (!invocation.ok()) return UsageFailure(invocation.status(), hint);
-
-  const absl::StatusOr<Response> response = client.Execute({.invocations = {*invocation},
-                                                            .results = ResultsBeside(*kept, *files),
-                                                            .kept = *kept,
-                                                            .want_receipt = arguments.want_receipt,
-                                                            .priority = *priority,
-                                                            .timeout = session.timeout});
-  if (!response.ok()) return CallFailure(session, client, response.status());
-  if (response->kept.size() != kept->size()) {
-    return Failure{.status = absl::InternalError(absl::StrCat(
-                       "the daemon kept ", response->kept.size(), " outputs of ", kept->size()))};
-  }
-  for (const Result& result : response->results) {
-    const std::string* path = PathOf(result, *files);
+  for (const Result& result : response.results) {
+    const std::string* path = PathOf(result, plan.files);
     if (path == nullptr) continue;
     absl::Status status = WriteOutput(*path, result, session.terminal);
     if (!status.ok()) return UsageFailure(status);
   }
   Comparisons comparisons;
   if (arguments.should_verify) {
-    auto compared = CompareWithReference(descriptor, *invocation, *response, session);
+    auto compared =
+        CompareWithReference(descriptor, plan.request.invocations[0], response, session);
     if (auto* failure = std::get_if<Failure>(&compared)) return *failure;
     comparisons = std::get<Comparisons>(std::move(compared));
   }
-  const bool has_array = std::any_of(files->begin(), files->end(), [](const OutputFile& file) {
-    return file.path == kStandardOutput;
-  });
+  const bool has_array =
+      std::any_of(plan.files.begin(), plan.files.end(),
+                  [](const OutputFile& file) { return file.path == kStandardOutput; });
   Terminal reports = ReportsBeside(has_array ? std::string(kStandardOutput) : "", session.terminal);
-  WriteResponse(*response, *files, *kept, comparisons, session.format, reports);
+  WriteResponse(response, plan.files, plan.request.kept, comparisons, session.format, reports);
   return Judge(comparisons);
 }
 
@@ -324,12 +374,17 @@ void AddRunCommand(CLI::App& app, Command* command) {
       ->type_name("low|normal|high");
   run->add_option("--seed", arguments->seed, "Which random numbers, for random inputs; default 0")
       ->type_name("N");
+  run->add_flag("--shm", arguments->shares_memory,
+                "Share memory with a daemon on this machine instead of sending the inputs");
   run->add_flag("--verify", arguments->should_verify,
                 "Compute it on this machine's processor too, and fail if the results differ");
   run->add_flag("--receipt", arguments->want_receipt, "Show the costs of the call, stage by stage");
   run->footer(RunFooter());
   run->callback([arguments, command] {
-    *command = [arguments](Session& session) { return RunRun(*arguments, session); };
+    *command = [arguments](Session& session) {
+      arguments->standard_input = session.terminal.input;
+      return RunRun(*arguments, session);
+    };
   });
 }
 

@@ -64,7 +64,9 @@ absl::Status ReferenceDaemon::Launch() {
   const std::string log = directory_ + "/log";
   std::vector<std::string> arguments = {
       program, absl::StrCat("--listen=unix:", directory_, "/socket"), "--metrics_listen=none",
-      "--admin_listen=none", "--acl_library_dir="};
+      "--admin_listen=none", "--acl_library_dir=",
+      // The largest: tensors in float64 take more than those of the call that is verified.
+      "--max_message_bytes=2147483647"};
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);

@@ -345,6 +345,40 @@ absl::StatusOr<Invocation> BuildInvocation(const v1::OperatorDescriptor& descrip
   return invocation;
 }
 
+bool IsComputed(const v1::OperatorDescriptor& descriptor, const Invocation& invocation,
+                const v1::OutputDescriptor& output) {
+  if (!output.masked()) return true;
+  const auto is_named = [&](const v1::OutputDescriptor& masked) {
+    return IsAmong(masked.name(), invocation.masked_outputs) ||
+           std::any_of(invocation.output_dtypes.begin(), invocation.output_dtypes.end(),
+                       [&](const OutputDataType& named) { return named.output == masked.name(); });
+  };
+  const bool none_is_named =
+      std::none_of(descriptor.outputs().begin(), descriptor.outputs().end(),
+                   [&](const auto& other) { return other.masked() && is_named(other); });
+  return none_is_named || is_named(output);
+}
+
+std::vector<OutputOf> ResultNames(const v1::OperatorDescriptor& descriptor,
+                                  const Invocation& invocation,
+                                  const std::vector<OutputFile>& files) {
+  std::vector<OutputOf> names;
+  for (const v1::OutputDescriptor& output : descriptor.outputs()) {
+    if (!IsComputed(descriptor, invocation, output)) continue;
+    if (!output.list()) {
+      names.push_back({.output = output.name()});
+      continue;
+    }
+    const size_t count = names.size();
+    for (const OutputFile& file : files) {
+      const auto place = FindInList(descriptor.outputs(), file.output);
+      if (place && place->list == output.name()) names.push_back({.output = file.output});
+    }
+    if (names.size() == count) return {};
+  }
+  return names;
+}
+
 absl::StatusOr<v1::Priority> ParsePriority(const RunArguments& arguments) {
   if (arguments.priority == "low") return v1::PRIORITY_LOW;
   if (arguments.priority == "normal") return v1::PRIORITY_NORMAL;

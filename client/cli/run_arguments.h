@@ -24,6 +24,7 @@ struct RunArguments {
   std::vector<std::string> kept_outputs;        // NAME, of a list NAME.0 and so on
   absl::Duration lease = absl::ZeroDuration();  // of kept outputs; zero: the daemon's default
   std::string priority = "normal";              // low, normal or high
+  bool shares_memory = false;                   // inputs go there through shared memory
   bool want_receipt = false;
   bool should_verify = false;
   uint64_t seed = 0;                       // of random inputs
@@ -50,6 +51,10 @@ absl::StatusOr<std::vector<NamedAttribute>> ParseAttributes(
 absl::StatusOr<Invocation> BuildInvocation(const v1::OperatorDescriptor& descriptor,
                                            const RunArguments& arguments);
 
+// Whether the invocation computes this output of its operator: masked outputs can be left out.
+bool IsComputed(const v1::OperatorDescriptor& descriptor, const Invocation& invocation,
+                const v1::OutputDescriptor& output);
+
 // kInvalidArgument: none of the three.
 absl::StatusOr<v1::Priority> ParsePriority(const RunArguments& arguments);
 
@@ -64,5 +69,11 @@ absl::StatusOr<std::vector<KeptOutput>> BuildKeptOutputs(const v1::OperatorDescr
 // says that it is of another kind than .npy.
 absl::StatusOr<std::vector<OutputFile>> BuildOutputFiles(const v1::OperatorDescriptor& descriptor,
                                                          const RunArguments& arguments);
+
+// The results of the invocation by their names. The catalogue does not tell how many tensors an
+// output list has: of a list, those that `files` name. Empty: they name none of a list.
+std::vector<OutputOf> ResultNames(const v1::OperatorDescriptor& descriptor,
+                                  const Invocation& invocation,
+                                  const std::vector<OutputFile>& files);
 
 }  // namespace opserve::cli

@@ -103,9 +103,6 @@ Failure CallFailure(const Session& session, const std::string& target, bool is_c
   } else if (absl::IsDeadlineExceeded(status)) {
     failure.hint = absl::StrCat("--timeout was ", absl::FormatDuration(session.timeout),
                                 is_connected ? "" : ", and there is no connection yet");
-  } else if (absl::IsResourceExhausted(status) && !is_from_daemon) {
-    // gRPC refused the message before the daemon's own code, which would say more, saw it.
-    failure.hint = "the daemon takes messages up to its --max_message_bytes; start it with more";
   }
   return failure;
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/array_text.h"
+#include "client/cli/run_arguments.h"
 #include "client/cpp/tensor_layout.h"
 #include "proto/dtypes/element.h"
 #include "proto/status/status_macros.h"
@@ -85,23 +86,6 @@ absl::StatusOr<NamedInput> WidenInput(const NamedInput& input, DataType dtype) {
   OPSERVE_ASSIGN_OR_RETURN(Tensor wide, Widen(*tensor, dtype));
   widened.value = std::move(wide);
   return widened;
-}
-
-// Those that are computed: the masked ones among them that the invocation names, or all.
-bool IsComputed(const v1::OperatorDescriptor& descriptor, const Invocation& invocation,
-                const v1::OutputDescriptor& output) {
-  if (!output.masked()) return true;
-  const auto is_named = [&](const v1::OutputDescriptor& masked) {
-    const auto has_name = [&](const auto& name) { return name == masked.name(); };
-    return std::any_of(invocation.masked_outputs.begin(), invocation.masked_outputs.end(),
-                       has_name) ||
-           std::any_of(invocation.output_dtypes.begin(), invocation.output_dtypes.end(),
-                       [&](const OutputDataType& named) { return has_name(named.output); });
-  };
-  const bool none_is_named =
-      std::none_of(descriptor.outputs().begin(), descriptor.outputs().end(),
-                   [&](const auto& other) { return other.masked() && is_named(other); });
-  return none_is_named || is_named(output);
 }
 
 // |actual - expected| of integers, which may be further apart than an int64 can say.
@@ -200,8 +184,15 @@ absl::StatusOr<std::vector<Comparison>> Verify(const v1::OperatorDescriptor& des
                                                                expected.status().message()));
   }
   std::vector<Comparison> comparisons;
-  for (size_t i = 0; i < std::min(results.size(), expected->results.size()); ++i) {
-    OPSERVE_ASSIGN_OR_RETURN(Comparison comparison, Compare(results[i], expected->results[i]));
+  for (const Result& result : results) {
+    const auto same = std::find_if(
+        expected->results.begin(), expected->results.end(),
+        [&](const Result& other) { return other.source().output == result.source().output; });
+    if (same == expected->results.end()) {
+      return absl::InternalError(
+          absl::StrCat("the local reference has no output \"", result.source().output, "\""));
+    }
+    OPSERVE_ASSIGN_OR_RETURN(Comparison comparison, Compare(result, *same));
     comparisons.push_back(std::move(comparison));
   }
   return comparisons;

@@ -35,8 +35,8 @@ struct Sizes {
   uint64_t limit = 0;
 };
 
-// What gRPC tells when it refuses a message in the daemon's place: "Received message larger than
-// max (BYTES vs. LIMIT)". Nothing: it tells something else.
+// gRPC refuses a message before the daemon's own code sees it, with the text "Received message
+// larger than max (BYTES vs. LIMIT)". Nothing: another text.
 std::optional<Sizes> SizesOfRefusedMessage(absl::string_view text) {
   constexpr absl::string_view kBeginning = "Received message larger than max (";
   const size_t begin = text.find(kBeginning);
@@ -55,10 +55,9 @@ std::optional<Sizes> SizesOfRefusedMessage(absl::string_view text) {
 absl::Status TooLargeToSend(uint64_t bytes, uint64_t limit, absl::string_view rule) {
   return MakeError(
       Reason::kTooLarge,
-      absl::StrCat("the message has ", bytes, " bytes; ", rule, " ", limit,
-                   ": upload large inputs (opserve tensor upload, Client::Upload), then name them "
-                   "by their handles (--input NAME=tensor:HANDLE), and keep large outputs there "
-                   "(--keep, Request::kept); on one machine, tensors may be in shared memory"));
+      absl::StrCat("the message has ", bytes, " bytes, at most ", limit, " allowed (", rule,
+                   "); upload large inputs as resident tensors, or put them into "
+                   "shared memory"));
 }
 
 absl::Status FromGrpcStatus(const grpc::Status& status, const grpc::ClientContext& context) {
@@ -68,7 +67,7 @@ absl::Status FromGrpcStatus(const grpc::Status& status, const grpc::ClientContex
   if (details.ParseFromString(status.error_details())) AddDetail(details, &result);
   if (absl::IsResourceExhausted(result) && !ErrorDetailOf(result)) {
     if (const std::optional<Sizes> sizes = SizesOfRefusedMessage(status.error_message())) {
-      return TooLargeToSend(sizes->bytes, sizes->limit, "the daemon's --max_message_bytes is");
+      return TooLargeToSend(sizes->bytes, sizes->limit, "--max_message_bytes");
     }
   }
   const auto& trailers = context.GetServerTrailingMetadata();

@@ -12,12 +12,11 @@
 namespace opserve {
 
 // `context` is that of the finished call: its trailers may hold a pushback.
-// A message that was above the daemon's limit is TooLargeToSend, which is not worth a repetition.
+// A message above the daemon's limit gives TooLargeToSend, which no call repeats.
 absl::Status FromGrpcStatus(const grpc::Status& status, const grpc::ClientContext& context);
 
-// kInvalidArgument with the reason too_large and the ways for large tensors: a message of `bytes`
-// bytes, more than `limit`, of which `rule` says where it comes from ("a message can have at
-// most").
+// kInvalidArgument with the reason too_large and the ways for large tensors: a message has `bytes`
+// bytes, more than `limit`. `rule` is the origin of the limit ("--max_message_bytes").
 absl::Status TooLargeToSend(uint64_t bytes, uint64_t limit, absl::string_view rule);
 
 // An error that came inside a message. Never OK: a code that is none becomes kUnknown.

@@ -225,7 +225,7 @@ absl::Status FillBuffer(const google::protobuf::MessageLite& message, PayloadLis
                         grpc::ByteBuffer* buffer) {
   *buffer = codec::BuildPayloadMessage(message, payloads.Slices(message.ByteSizeLong()));
   if (buffer->Length() <= kMaxMessageBytes) return absl::OkStatus();
-  return TooLargeToSend(buffer->Length(), kMaxMessageBytes, "a message can have at most");
+  return TooLargeToSend(buffer->Length(), kMaxMessageBytes, "by gRPC");
 }
 
 // A message apart from its payloads, parsed into `header`; shared by all results that lie in it.

@@ -75,17 +75,35 @@ void FillReceipt(const ProgramResult& result, const TraceContext& trace, const S
   receipt->set_pool_outcome(PoolOutcomeOf(result));
 }
 
+// Of the results that travel as payloads. Requires: there is one.
+OutputRef LargestResult(const Program& program) {
+  OutputRef largest = {};
+  int64_t largest_bytes = -1;
+  for (const BoundResult& result : program.results) {
+    const BoundOutput& output = program.output(result.source);
+    if (result.is_kept || output.window || NumBytes(output.spec) <= largest_bytes) continue;
+    largest = result.source;
+    largest_bytes = NumBytes(output.spec);
+  }
+  return largest;
+}
+
 }  // namespace
 
 absl::Status CheckResponseFits(const Program& program, uint64_t limit) {
   const uint64_t bytes = kHeaderBytes + program.result_bytes;
   if (bytes <= limit) return absl::OkStatus();
-  return MakeError(
+  const OutputRef largest = LargestResult(program);
+  const BoundInvocation& invocation = program.invocations[largest.invocation];
+  return CallError(
       Reason::kTooLarge,
-      absl::StrCat("the results make a message of about ", bytes, " bytes, at most ", limit,
-                   " allowed (--max_message_bytes); keep large results on the "
-                   "device (opserve run --keep) and download them, or take them in "
-                   "shared memory"));
+      {.operator_name = invocation.op->descriptor->name,
+       .argument = invocation.OutputName(largest.output),
+       .invocation = largest.invocation},
+      absl::StrCat("is the largest of results that make a message of about ", bytes,
+                   " bytes, at most ", limit,
+                   " allowed (--max_message_bytes); keep large results as resident tensors and "
+                   "download them, or take them in shared memory"));
 }
 
 v1::Receipt::PoolOutcome PoolOutcomeOf(const ProgramResult& result) {

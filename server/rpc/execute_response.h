@@ -39,7 +39,8 @@ enum class AnswerMemory {
 };
 
 // kInvalidArgument (reason "too_large") if the results would make a message of more than `limit`
-// bytes, which gRPC would refuse to send after all the work was done.
+// bytes, which gRPC would refuse to send after all the work was done. The detail names the largest
+// of them.
 absl::Status CheckResponseFits(const Program& program, uint64_t limit);
 
 // Where the pool found the program's memory.

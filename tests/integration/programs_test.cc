@@ -371,6 +371,11 @@ TEST_F(ProgramsTest, MistakesAreNamed) {
          request->add_results()->mutable_keep()->mutable_lease()->set_seconds(-1);
        },
        "the lease is negative"},
+      {"LongLease",
+       [](const std::string&, v1::ExecuteRequest* request) {
+         request->add_results()->mutable_keep()->mutable_lease()->set_seconds(3601);
+       },
+       "lease: is 1h1s, at most 1h allowed (--resident_max_lease)"},
   };
   for (const Case& c : cases) {
     v1::ExecuteRequest request;

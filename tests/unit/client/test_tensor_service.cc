@@ -54,6 +54,11 @@ void TestTensorService::set_download(DownloadHandler download) {
   download_ = std::move(download);
 }
 
+std::vector<std::string> TestTensorService::releases() {
+  absl::MutexLock lock(&mutex_);
+  return releases_;
+}
+
 TestTensorService::StoredTensor TestTensorService::Find(const std::string& handle) {
   absl::MutexLock lock(&mutex_);
   const auto found = tensors_.find(handle);
@@ -138,6 +143,7 @@ grpc::Status TestTensorService::Release(grpc::ServerContext*, const v1::ReleaseR
   absl::MutexLock lock(&mutex_);
   for (const std::string& handle : request->handles()) {
     response->set_released(response->released() + tensors_.erase(handle));
+    releases_.push_back(handle);
   }
   return grpc::Status::OK;
 }

@@ -33,6 +33,9 @@ class TestTensorService final : public v1::TensorService::Service {
   void set_upload(UploadHandler upload) ABSL_LOCKS_EXCLUDED(mutex_);
   void set_download(DownloadHandler download) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The handles that were to be released, in order.
+  std::vector<std::string> releases() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The tensor with this handle; empty if there is none.
   StoredTensor Find(const std::string& handle) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -55,6 +58,7 @@ class TestTensorService final : public v1::TensorService::Service {
   UploadHandler upload_ ABSL_GUARDED_BY(mutex_);
   DownloadHandler download_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, StoredTensor> tensors_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> releases_ ABSL_GUARDED_BY(mutex_);
   size_t num_uploads_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
