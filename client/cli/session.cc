@@ -1,13 +1,11 @@
 #include "client/cli/session.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <functional>
-#include <initializer_list>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/cpp/text_search.h"
 
 namespace opserve::cli {
 namespace {
@@ -25,11 +23,6 @@ constexpr char kEncryptedHint[] =
     "the connection is made and then ended by the other side; if the daemon expects TLS, say --tls "
     "or --tls-ca";
 
-bool HasAny(absl::string_view text, std::initializer_list<absl::string_view> parts) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [text](absl::string_view part) { return absl::StrContains(text, part); });
-}
-
 // The likely cause, which gRPC tells in words only.
 std::string UnreachableHint(const Session& session, const absl::Status& status) {
   const std::string text = absl::AsciiStrToLower(status.message());
@@ -39,6 +32,11 @@ std::string UnreachableHint(const Session& session, const absl::Status& status) 
   }
   if (HasAny(text, {"handshake", "hostname verification"})) return kHandshakeHint;
   if (!is_encrypted && HasAny(text, {"socket closed", "connection reset"})) return kEncryptedHint;
+  if (HasAny(text, {"no connection was made"})) {
+    return absl::StrCat("nothing answered within --timeout=", absl::FormatDuration(session.timeout),
+                        "; wait longer, or see whether the address is the daemon's and whether a "
+                        "firewall drops connections");
+  }
   return kStartHint;
 }
 

@@ -47,7 +47,7 @@ bool AsyncCall::Advance(Transport& transport, grpc::CompletionQueue* queue) {
     } else if (!is_cancelled_) {
       const absl::Duration time_left = deadline_ - absl::Now();
       if (!attempts_) attempts_.emplace(&transport.retry_policy());
-      if (const auto wait = attempts_->WaitAfter(time_left, &status_)) {
+      if (const auto wait = attempts_->WaitAfter(time_left, call_.MayHaveRun(), &status_)) {
         StartWait(*wait, queue);
         return true;
       }

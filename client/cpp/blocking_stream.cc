@@ -1,14 +1,14 @@
 #include "client/cpp/blocking_stream.h"
 
 #include "absl/time/clock.h"
+#include "client/cpp/deadline.h"
 #include "client/cpp/grpc_status.h"
 #include "grpcpp/support/status.h"
 
 namespace opserve {
 
-BlockingStream::BlockingStream(Transport& transport, const std::string& method,
-                               absl::Duration timeout)
-    : lease_(&transport.queues()), context_(transport.NewStreamContext(absl::Now() + timeout)) {
+BlockingStream::BlockingStream(Transport& transport, const std::string& method, absl::Time deadline)
+    : lease_(&transport.queues()), reach_(&transport), context_(transport.NewContext(deadline)) {
   // The start of the call goes out with the first message and has no event of its own.
   context_->set_initial_metadata_corked(true);
   call_ = transport.stub().PrepareCall(context_.get(), method, &lease_.queue());
@@ -54,6 +54,32 @@ bool BlockingStream::Wait() {
   bool ok = false;
   lease_.queue().Next(&tag, &ok);
   return ok;
+}
+
+absl::Status CallByStream(Transport& transport, const std::string& method, absl::Duration timeout,
+                          absl::FunctionRef<absl::Status(BlockingStream&)> attempt) {
+  const absl::Time deadline = absl::Now() + timeout;
+  CallAttempts attempts(&transport.retry_policy(), /*is_repeatable=*/false);
+  for (;;) {
+    bool may_have_run = true;
+    absl::Status status;
+    {
+      BlockingStream stream(transport, method, deadline);
+      status = attempt(stream);
+      may_have_run = stream.MayHaveRun();
+    }
+    if (status.ok()) {
+      transport.retry_policy().RecordSuccess();
+      return status;
+    }
+    const auto wait = attempts.WaitAfter(deadline - absl::Now(), may_have_run, &status);
+    if (!wait) return status;
+    // Nothing comes; but gRPC gets this thread to make the connection.
+    QueuePool::Lease lease(&transport.queues());
+    void* tag = nullptr;
+    bool ok = false;
+    lease.queue().AsyncNext(&tag, &ok, DeadlineAfter(*wait));
+  }
 }
 
 }  // namespace opserve

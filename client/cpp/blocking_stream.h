@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/cpp/borrow.h"
@@ -22,7 +23,7 @@ class BlockingStream {
  public:
   // `method` is the full path. `transport` outlives the call. Nothing is sent before the first
   // Write.
-  BlockingStream(Transport& transport, const std::string& method, absl::Duration timeout);
+  BlockingStream(Transport& transport, const std::string& method, absl::Time deadline);
 
   // Cancels the call if it was not finished.
   ~BlockingStream();
@@ -39,13 +40,22 @@ class BlockingStream {
   // released. The call may have failed with Write, Read or not at all.
   absl::Status Finish(const Borrow& borrow = {});
 
+  // After Finish.
+  bool MayHaveRun() const { return reach_.MayHaveRun(); }
+
  private:
   // Waits for the event of the step just begun; false: the call has ended.
   bool Wait();
 
   QueuePool::Lease lease_;
+  const CallReach reach_;
   std::unique_ptr<grpc::ClientContext> context_;  // null once the call is finished
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
 };
+
+// Makes one call with `attempt`, which gives its outcome, again as long as no daemon was there to
+// take it: as the retry policy says of calls that are not repeated otherwise.
+absl::Status CallByStream(Transport& transport, const std::string& method, absl::Duration timeout,
+                          absl::FunctionRef<absl::Status(BlockingStream&)> attempt);
 
 }  // namespace opserve

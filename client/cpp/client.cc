@@ -119,7 +119,7 @@ std::future<absl::StatusOr<Response>> Client::ExecuteAsync(const Request& reques
 
 absl::StatusOr<std::unique_ptr<ExecuteStream>> Client::OpenStream(const StreamOptions& options) {
   if (options.window < 1) return absl::InvalidArgumentError("a stream's window of 0 requests");
-  return std::make_unique<ExecuteStream>(std::make_unique<StreamCall>(*transport_, options));
+  return std::make_unique<ExecuteStream>(std::make_unique<StreamCall>(transport_, options));
 }
 
 absl::StatusOr<ResidentTensor> Client::Upload(const Tensor& tensor, const UploadOptions& options) {

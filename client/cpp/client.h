@@ -69,10 +69,11 @@ class CallHandle {
 // so on up to 5 s, drawn at random. The timeout is that of all attempts; if the next one cannot
 // begin before it passes, the call ends at once. A daemon that falls silent is noticed too
 // (ConnectOptions::keepalive). A call that has run nowhere, because the daemon is away, waits for
-// it until the timeout; so do Upload, Download and streams. ConnectOptions::retry bounds how often
-// a call, and all calls of the client together, are repeated. The error is then that of the last
-// attempt, and its message tells how many there were. All attempts send the caller's bytes from
-// where they are. Upload, Download and the requests of a stream are not repeated.
+// it until the timeout; so do Upload, Download and streams that are not connected yet.
+// ConnectOptions::retry bounds how often a call, and all calls of the client together, are
+// repeated. The error is then that of the last attempt, and its message tells how many there were.
+// All attempts send the caller's bytes from where they are. Upload, Download and the requests of a
+// stream are not repeated.
 class Client {
  public:
   using Callback = absl::AnyInvocable<void(absl::StatusOr<Response>) &&>;
@@ -160,8 +161,8 @@ class Client {
  private:
   explicit Client(std::unique_ptr<Transport> transport);
 
-  const std::unique_ptr<Transport> transport_;
-  const std::unique_ptr<AsyncCalls> calls_;  // uses transport_, so goes first
+  const std::shared_ptr<Transport> transport_;  // also that of streams, which may outlive this
+  const std::unique_ptr<AsyncCalls> calls_;     // uses transport_, so goes first
 };
 
 }  // namespace opserve

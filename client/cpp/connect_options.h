@@ -42,7 +42,7 @@ struct RetryOptions {
   bool waits_for_daemon = true;
 
   // Told when a call begins to wait, and why, from the thread that makes the call (of ExecuteAsync:
-  // the client's). Must not block. Nothing: calls wait without notice.
+  // the client's; of a stream: its own). Must not block. Nothing: calls wait without notice.
   std::function<void(const absl::Status& cause)> waiting = {};
 
   // The repetitions that all calls of a client may make together, so that it does not multiply an

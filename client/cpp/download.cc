@@ -107,19 +107,24 @@ absl::StatusOr<Result> DownloadTensor(Transport& transport, const std::string& h
   v1::DownloadRequest request;
   request.set_handle(handle);
   request.set_chunk_bytes(options.chunk_bytes);
-  grpc::ByteBuffer message = codec::BuildPayloadMessage(request, {});
-  BlockingStream stream(transport, kDownload, options.timeout);  // an early return cancels it
-  const bool has_begun = stream.Write(&message, /*is_last=*/true) && stream.Read(&message);
   ArrivingTensor tensor;
-  if (has_begun) {
-    OPSERVE_RETURN_IF_ERROR(tensor.Begin(message));
-    while (stream.Read(&message)) {
-      OPSERVE_RETURN_IF_ERROR(tensor.Append(message));
-      if (options.on_progress) options.on_progress(tensor.arrived_bytes(), tensor.num_bytes());
-    }
-  }
-  OPSERVE_RETURN_IF_ERROR(stream.Finish());
-  if (!has_begun) return BadAnswer("a download without header");
+  OPSERVE_RETURN_IF_ERROR(CallByStream(
+      transport, kDownload, options.timeout, [&](BlockingStream& stream) -> absl::Status {
+        tensor = ArrivingTensor();
+        grpc::ByteBuffer message = codec::BuildPayloadMessage(request, {});
+        const bool has_begun = stream.Write(&message, /*is_last=*/true) && stream.Read(&message);
+        if (has_begun) {
+          OPSERVE_RETURN_IF_ERROR(tensor.Begin(message));  // the stream's end cancels the call
+          while (stream.Read(&message)) {
+            OPSERVE_RETURN_IF_ERROR(tensor.Append(message));
+            if (options.on_progress) {
+              options.on_progress(tensor.arrived_bytes(), tensor.num_bytes());
+            }
+          }
+        }
+        OPSERVE_RETURN_IF_ERROR(stream.Finish());
+        return has_begun ? absl::OkStatus() : BadAnswer("a download without header");
+      }));
   return tensor.End();
 }
 

@@ -9,8 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "client/cpp/error.h"
+#include "client/cpp/text_search.h"
 #include "proto/status/reason.h"
 
 namespace opserve {
@@ -38,15 +38,12 @@ constexpr absl::string_view kMistakes[] = {"andshake failed", "Verification Chec
 constexpr absl::string_view kMistakesAtFirst[] = {"Socket closed", "reset by peer",
                                                   "Domain name not found", "Permission denied"};
 
-bool HasAny(absl::string_view text, absl::Span<const absl::string_view> parts) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [text](absl::string_view part) { return absl::StrContains(text, part); });
-}
-
 bool FoundNoConnection(absl::string_view message) {
   return std::any_of(std::begin(kNoConnection), std::end(kNoConnection),
                      [message](absl::string_view text) { return absl::StartsWith(message, text); });
 }
+
+constexpr absl::string_view kWaitedInVain = "waited for it until the deadline";
 
 // Exponential, and random.
 absl::Duration Backoff(int doublings, absl::Duration longest, double random) {
@@ -124,8 +121,7 @@ std::optional<absl::Duration> RetryPolicy::WishedWait(int attempts,
   if (!MayPass(status) || attempts >= max_attempts_) return std::nullopt;
   if (const std::optional<absl::Duration> pushback = RetryPushbackOf(status)) {
     if (*pushback == absl::InfiniteDuration()) return std::nullopt;
-    // Those who were refused together and told the same are not to come back together.
-    return *pushback * (1 + random_() / 4);
+    return Spread(*pushback);
   }
   return Backoff(attempts - 1, kLongestBackoff, random_());
 }
@@ -146,9 +142,9 @@ std::optional<absl::Duration> RetryPolicy::WaitForDaemon(int waits, absl::Durati
   const std::optional<absl::Duration> pushback = RetryPushbackOf(*status);
   const bool is_told = pushback && *pushback != absl::InfiniteDuration();
   const absl::Duration wait =
-      is_told ? *pushback * (1 + random_() / 4) : Backoff(waits, kLongestWaitForDaemon, random_());
+      is_told ? Spread(*pushback) : Backoff(waits, kLongestWaitForDaemon, random_());
   if (wait < time_left) return wait;
-  *status = WithNote(*status, "waited for it until the deadline");
+  *status = WithNote(*status, kWaitedInVain);
   return std::nullopt;
 }
 
@@ -172,9 +168,17 @@ std::optional<absl::Duration> RetryPolicy::WaitAfter(int attempts, absl::Duratio
   return wait;
 }
 
-std::optional<absl::Duration> CallAttempts::WaitAfter(absl::Duration time_left,
+std::optional<absl::Duration> CallAttempts::WaitAfter(absl::Duration time_left, bool may_have_run,
                                                       absl::Status* status) {
-  if (policy_.WaitsForDaemon(*status)) return policy_.WaitForDaemon(waits_++, time_left, status);
+  if (absl::IsDeadlineExceeded(*status) && !ErrorDetailOf(*status) && !may_have_run) {
+    *status = WithNote(cause_, kWaitedInVain);
+    return std::nullopt;
+  }
+  if (policy_.WaitsForDaemon(*status)) {
+    cause_ = *status;
+    return policy_.WaitForDaemon(waits_++, time_left, status);
+  }
+  if (!is_repeatable_) return std::nullopt;
   return policy_.WaitAfter(++attempts_, time_left, status);
 }
 

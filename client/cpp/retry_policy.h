@@ -58,6 +58,10 @@ class RetryPolicy {
   // The wait that `status` and the number of attempts ask for. Nothing: none can help.
   std::optional<absl::Duration> WishedWait(int attempts, const absl::Status& status) const;
 
+  // `pushback` and a random share of it: calls that were refused together and told the same are not
+  // to come back together.
+  absl::Duration Spread(absl::Duration pushback) const { return pushback * (1 + random_() / 4); }
+
   // Takes 1 from the budget; false: there is not enough left.
   bool TakeFromBudget();
 
@@ -73,16 +77,23 @@ class RetryPolicy {
 // The failures of one call. Not thread-safe.
 class CallAttempts {
  public:
-  // `policy` outlives it.
-  explicit CallAttempts(RetryPolicy* policy) : policy_(*policy) {}
+  // `policy` outlives it. `is_repeatable`: whether the call may be repeated after it has run;
+  // otherwise it only waits for a daemon that is away.
+  explicit CallAttempts(RetryPolicy* policy, bool is_repeatable = true)
+      : policy_(*policy), is_repeatable_(is_repeatable) {}
 
-  // As RetryPolicy::WaitAfter or WaitForDaemon, whichever *status asks for.
-  std::optional<absl::Duration> WaitAfter(absl::Duration time_left, absl::Status* status);
+  // As RetryPolicy::WaitAfter or WaitForDaemon, whichever *status asks for. `may_have_run`: whether
+  // the attempt can have left this process. If it cannot, and its deadline passed, *status becomes
+  // kUnavailable with the cause of the last wait, which gRPC does not tell.
+  std::optional<absl::Duration> WaitAfter(absl::Duration time_left, bool may_have_run,
+                                          absl::Status* status);
 
  private:
   RetryPolicy& policy_;
+  const bool is_repeatable_;
   int attempts_ = 0;
   int waits_ = 0;
+  absl::Status cause_ = absl::UnavailableError("no connection was made");
 };
 
 }  // namespace opserve

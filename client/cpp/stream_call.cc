@@ -12,24 +12,30 @@ namespace {
 constexpr char kExecuteStream[] = "/opserve.v1.OperatorService/ExecuteStream";
 
 // The kinds of events in the queue; their numbers are gRPC's tags.
-enum class Event : intptr_t { kWritten = 1, kAnswered, kStatus };
+enum class Event : intptr_t { kWritten = 1, kAnswered, kStatus, kWaited };
 
 void* Tag(Event event) { return reinterpret_cast<void*>(event); }
 
 }  // namespace
 
-StreamCall::StreamCall(Transport& transport, const StreamOptions& options)
-    : window_(options.window), context_(transport.NewStreamContext(absl::Now() + options.timeout)) {
-  call_ = transport.stub().PrepareCall(context_.get(), kExecuteStream, &queue_);
-  call_->StartCall(Tag(Event::kWritten));
-  call_->Read(&answer_, Tag(Event::kAnswered));
+StreamCall::StreamCall(std::shared_ptr<Transport> transport, const StreamOptions& options)
+    : transport_(std::move(transport)),
+      window_(options.window),
+      deadline_(absl::Now() + options.timeout),
+      attempts_(&transport_->retry_policy(), /*is_repeatable=*/false) {
+  Begin();
   thread_ = std::thread(&StreamCall::Poll, this);
 }
 
 StreamCall::~StreamCall() {
   {
     absl::MutexLock lock(&mutex_);
-    if (context_ != nullptr) context_->TryCancel();
+    is_cancelled_ = true;
+    if (context_ != nullptr) {
+      context_->TryCancel();
+    } else if (wait_) {
+      wait_->Cancel();
+    }
   }
   thread_.join();
   queue_.Shutdown();
@@ -37,6 +43,19 @@ StreamCall::~StreamCall() {
   bool ok = false;
   while (queue_.Next(&tag, &ok)) {
   }
+}
+
+void StreamCall::Begin() {
+  grpc::ClientContext* context = nullptr;
+  {
+    absl::MutexLock lock(&mutex_);
+    context_ = transport_->NewContext(deadline_);
+    context = context_.get();
+    if (is_cancelled_) context->TryCancel();
+  }
+  call_ = transport_->stub().PrepareCall(context, kExecuteStream, &queue_);
+  call_->StartCall(Tag(Event::kWritten));
+  call_->Read(&answer_, Tag(Event::kAnswered));
 }
 
 void StreamCall::Execute(const Request& request, Done done) {
@@ -92,7 +111,7 @@ void StreamCall::Write() {
 }
 
 bool StreamCall::TakeNextWrite(grpc::ByteBuffer* message) {
-  if (is_writing_ || stage_ != Stage::kOpen) return false;
+  if (is_writing_ || is_broken_ || stage_ != Stage::kOpen) return false;
   if (!unsent_.empty()) {
     message->Swap(&unsent_.front());
     unsent_.pop_front();
@@ -121,19 +140,23 @@ void StreamCall::Poll() {
 void StreamCall::HandleEvent(void* tag, bool ok) {
   switch (static_cast<Event>(reinterpret_cast<intptr_t>(tag))) {
     case Event::kWritten:
-      return HandleWritten();
+      return HandleWritten(ok);
     case Event::kAnswered:
       return ok ? HandleAnswer() : HandleLastAnswer();
     case Event::kStatus:
       return HandleStatus();
+    case Event::kWaited:
+      return Begin();  // which ends at once if it was cancelled meanwhile
   }
 }
 
-void StreamCall::HandleWritten() {
+void StreamCall::HandleWritten(bool ok) {
+  has_begun_ = has_begun_ || ok;
   bool is_ending = false;
   {
     absl::MutexLock lock(&mutex_);
     is_writing_ = false;
+    is_broken_ = !ok;
     is_ending = stage_ == Stage::kEnding;
   }
   if (is_ending) {
@@ -173,15 +196,43 @@ void StreamCall::HandleLastAnswer() {
 
 void StreamCall::HandleStatus() {
   absl::Status status;
-  std::unique_ptr<grpc::ClientContext> context;
-  std::deque<grpc::ByteBuffer> unsent;
-  absl::btree_map<uint64_t, Outstanding> unanswered;
+  bool is_cancelled = false;
   {
     absl::MutexLock lock(&mutex_);
     status = broken_protocol_.ok() ? FromGrpcStatus(grpc_status_, *context_) : broken_protocol_;
     if (status.ok() && !(is_half_closed_ && outstanding_.empty())) {
       status = BadAnswer("the stream ended before all requests were answered");
     }
+    is_cancelled = is_cancelled_;
+  }
+  if (!status.ok() && !has_begun_ && !is_cancelled) {
+    const absl::Duration time_left = deadline_ - absl::Now();
+    if (const auto wait = attempts_.WaitAfter(time_left, has_begun_, &status)) {
+      return WaitToBegin(*wait);
+    }
+  }
+  End(status);
+}
+
+void StreamCall::WaitToBegin(absl::Duration wait) {
+  std::unique_ptr<grpc::ClientContext> context;  // outlives the call
+  call_ = nullptr;
+  absl::MutexLock lock(&mutex_);
+  context.swap(context_);
+  // As at first: requests come in, and the start of the call is written before them.
+  stage_ = Stage::kOpen;
+  is_writing_ = true;
+  is_broken_ = false;
+  wait_.emplace().Set(&queue_, DeadlineAfter(is_cancelled_ ? absl::ZeroDuration() : wait),
+                      Tag(Event::kWaited));
+}
+
+void StreamCall::End(const absl::Status& status) {
+  std::unique_ptr<grpc::ClientContext> context;
+  std::deque<grpc::ByteBuffer> unsent;
+  absl::btree_map<uint64_t, Outstanding> unanswered;
+  {
+    absl::MutexLock lock(&mutex_);
     status_ = status;
     stage_ = Stage::kEnded;
     context.swap(context_);

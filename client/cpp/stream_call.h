@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -12,11 +13,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "client/cpp/borrow.h"
 #include "client/cpp/execute_stream.h"
 #include "client/cpp/message.h"
 #include "client/cpp/request.h"
 #include "client/cpp/transport.h"
+#include "grpcpp/alarm.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -32,13 +35,14 @@ namespace opserve {
 //   (1) in_flight_ counts the requests in outstanding_, those in ended_ and the one in its
 //       callback; it is at most window_, or one more while that callback has started another
 //   (2) at most one write is with gRPC: is_writing_
-//   (3) stage_ only advances; no write begins after kOpen, and no request enters in kEnded
+//   (3) stage_ only advances, except that a call which found no daemon begins anew; no write begins
+//       after kOpen, and no request enters in kEnded
 class StreamCall {
  public:
   using Done = ExecuteStream::Callback;
 
   // Begins the call. Requires: options.window >= 1.
-  StreamCall(Transport& transport, const StreamOptions& options);
+  StreamCall(std::shared_ptr<Transport> transport, const StreamOptions& options);
 
   // As ExecuteStream's.
   ~StreamCall();
@@ -66,6 +70,9 @@ class StreamCall {
     absl::StatusOr<Response> outcome;
   };
 
+  // Starts the call or, if it found no daemon, starts it anew.
+  void Begin() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Takes the request in, waiting for room; an error if it is refused, and `done` not called.
   absl::Status Enter(uint64_t id, EncodedRequest* request, Done* done) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -79,10 +86,16 @@ class StreamCall {
   // Steps of the thread.
   void Poll() ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleEvent(void* tag, bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
-  void HandleWritten() ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleWritten(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleAnswer() ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleLastAnswer() ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleStatus() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Lets a call that found no daemon begin anew after `wait`.
+  void WaitToBegin(absl::Duration wait) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Gives `status` to all requests without an answer.
+  void End(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Calls back for ended requests in their order, up to one with bytes that gRPC still holds.
   void CallBack() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -102,7 +115,9 @@ class StreamCall {
     return stage_ == Stage::kEnded && in_flight_ == 0;
   }
 
+  const std::shared_ptr<Transport> transport_;
   const uint32_t window_;
+  const absl::Time deadline_;
   std::atomic<uint64_t> next_id_ = 1;
   grpc::CompletionQueue queue_;
 
@@ -113,12 +128,18 @@ class StreamCall {
   grpc::ByteBuffer answer_;
   grpc::Status grpc_status_;
   absl::Status broken_protocol_;
+  CallAttempts attempts_;
+  bool has_begun_ = false;  // something can have left this process
   std::deque<Ended> ended_;
 
   absl::Mutex mutex_;
-  std::unique_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mutex_);  // null in kEnded
+  // Null in kEnded and during a wait.
+  std::unique_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mutex_);
+  std::optional<grpc::Alarm> wait_ ABSL_GUARDED_BY(mutex_);
+  bool is_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   Stage stage_ ABSL_GUARDED_BY(mutex_) = Stage::kOpen;
   bool is_writing_ ABSL_GUARDED_BY(mutex_) = true;  // the start of the call, which comes first
+  bool is_broken_ ABSL_GUARDED_BY(mutex_) = false;  // a write failed, and all others would
   bool is_finishing_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_half_closed_ ABSL_GUARDED_BY(mutex_) = false;
   uint32_t in_flight_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -85,9 +85,15 @@ void KeepGrpcRunning() { [[maybe_unused]] static const bool is_running = (grpc_i
 
 }  // namespace
 
+CallReach::CallReach(Transport* transport)
+    : transport_(transport), was_connected_(transport->IsConnected()) {}
+
+bool CallReach::MayHaveRun() const { return was_connected_ || transport_->IsConnected(); }
+
 void UnaryCall::Start(Transport& transport, const std::string& method,
                       const grpc::ByteBuffer& request, absl::Time deadline,
                       grpc::CompletionQueue* queue, void* tag) {
+  reach_.emplace(&transport);
   context_ = transport.NewContext(deadline);
   response_.Clear();
   reader_ = transport.stub().PrepareUnaryCall(context_.get(), method, request, queue);
@@ -157,17 +163,6 @@ std::unique_ptr<grpc::ClientContext> Transport::NewContext(absl::Time deadline) 
   return context;
 }
 
-std::unique_ptr<grpc::ClientContext> Transport::NewStreamContext(absl::Time deadline) {
-  std::unique_ptr<grpc::ClientContext> context = NewContext(deadline);
-  if (!retry_policy_.waits_for_daemon()) return context;
-  context->set_wait_for_ready(true);
-  if (IsConnected()) return context;
-  const absl::Time told_at = std::min(absl::Now() + kUntilTold, deadline);
-  const absl::Status status = WaitForConnection(told_at - absl::Now());
-  if (!status.ok() && told_at < deadline) retry_policy_.TellOfWait(status);
-  return context;
-}
-
 absl::Status Transport::Call(const std::string& method, grpc::ByteBuffer* request,
                              absl::Duration timeout, grpc::ByteBuffer* response,
                              const Borrow* borrow) {
@@ -187,7 +182,7 @@ absl::Status Transport::Call(const std::string& method, grpc::ByteBuffer* reques
       retry_policy_.RecordSuccess();
       break;
     }
-    const auto wait = attempts.WaitAfter(deadline - absl::Now(), &status);
+    const auto wait = attempts.WaitAfter(deadline - absl::Now(), call.MayHaveRun(), &status);
     if (!wait) break;
     // No event comes; but gRPC uses this thread to finish its writes.
     queue.AsyncNext(&tag, &ok, DeadlineAfter(*wait));

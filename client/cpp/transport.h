@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -24,6 +25,21 @@ namespace opserve {
 class Borrow;
 class Transport;
 
+// Tells of a call whether it can have left this process. Not thread-safe.
+class CallReach {
+ public:
+  // At the start of the call. `transport` outlives it.
+  explicit CallReach(Transport* transport);
+
+  // At its end. A connection that was made meanwhile is still there: if it broke, gRPC would say
+  // so, not that the deadline passed.
+  bool MayHaveRun() const;
+
+ private:
+  Transport* transport_;
+  bool was_connected_;
+};
+
 // One attempt of a call: Start, wait until the queue gives the tag, Finish; then another may begin.
 // Not thread-safe, except Cancel.
 class UnaryCall {
@@ -40,7 +56,11 @@ class UnaryCall {
   // not need to finish a write to the connection. *response is empty unless the result is OK.
   absl::Status Finish(grpc::ByteBuffer* response);
 
+  // After Finish.
+  bool MayHaveRun() const { return reach_->MayHaveRun(); }
+
  private:
+  std::optional<CallReach> reach_;
   std::unique_ptr<grpc::ClientContext> context_;
   std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader_;
   grpc::ByteBuffer response_;
@@ -64,10 +84,6 @@ class Transport {
   // Every call of this client begins with one of these.
   std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline) const;
 
-  // The same for a call that is not repeated: it waits for a daemon that is away as the retry
-  // policy says, and fails with kDeadlineExceeded then.
-  std::unique_ptr<grpc::ClientContext> NewStreamContext(absl::Time deadline);
-
   // Makes a call, as often as the retry policy wants within `timeout`; the calling thread itself
   // waits for gRPC's events. Takes the contents of `request`, which all attempts share. Returns
   // only once `borrow`, if given, is released.
@@ -81,8 +97,6 @@ class Transport {
 
  private:
   static constexpr absl::Duration kSettleTime = absl::Seconds(1);
-  // A connection that takes longer is a wait to tell of.
-  static constexpr absl::Duration kUntilTold = absl::Milliseconds(500);
 
   Transport(std::string target, const ConnectOptions& options,
             std::shared_ptr<grpc::Channel> channel);

@@ -62,15 +62,17 @@ absl::StatusOr<ResidentTensor> UploadTensor(Transport& transport, const Tensor& 
   }
   OPSERVE_ASSIGN_OR_RETURN(const Tensor contiguous, MakeContiguous(tensor));
 
-  Borrow borrow;
-  BlockingStream stream(transport, kUpload, options.timeout);
-  grpc::ByteBuffer received;
-  const bool is_sent = SendChunks(contiguous, options, stream, &borrow);
-  const bool is_answered = is_sent && stream.Read(&received);
-  OPSERVE_RETURN_IF_ERROR(stream.Finish(borrow));
-  if (!is_answered) return BadAnswer("an upload ended without answer");
   v1::UploadResponse response;
-  OPSERVE_RETURN_IF_ERROR(DecodeMessage(received, &response));
+  OPSERVE_RETURN_IF_ERROR(
+      CallByStream(transport, kUpload, options.timeout, [&](BlockingStream& stream) {
+        Borrow borrow;
+        grpc::ByteBuffer received;
+        const bool is_sent = SendChunks(contiguous, options, stream, &borrow);
+        const bool is_answered = is_sent && stream.Read(&received);
+        OPSERVE_RETURN_IF_ERROR(stream.Finish(borrow));
+        if (!is_answered) return BadAnswer("an upload ended without answer");
+        return DecodeMessage(received, &response);
+      }));
   return ResidentTensor{.handle = std::move(*response.mutable_handle()),
                         .dtype = tensor.dtype(),
                         .shape = tensor.shape(),

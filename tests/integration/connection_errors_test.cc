@@ -96,9 +96,11 @@ TEST_F(ConnectionErrorsTest, AShortTimeoutDoesNotMeanThatThereIsNoDaemon) {
 
   const Output output = Status(listener.target(), {"--timeout=100ms"});
 
-  EXPECT_EQ(output.exit_code, ExitCode::kFailed);
-  EXPECT_THAT(output.err, AllOf(HasSubstr("DEADLINE_EXCEEDED"), HasSubstr("--timeout was 100ms"),
-                                Not(HasSubstr("start the daemon"))));
+  EXPECT_EQ(output.exit_code, ExitCode::kUnreachable);
+  EXPECT_THAT(output.err,
+              AllOf(HasSubstr("cannot reach the daemon"), HasSubstr("no connection was made"),
+                    HasSubstr("nothing answered within --timeout=100ms"),
+                    Not(HasSubstr("start the daemon"))));
 }
 
 TEST_F(ConnectionErrorsTest, WhereNobodyListensTheDaemonIsToBeStarted) {

@@ -222,17 +222,54 @@ TEST(RetryPolicyTest, WaitsCostNothingAndEndWithTheDeadline) {
   CallAttempts attempts(&policy);
   for (int i = 0; i < 100; ++i) {
     absl::Status away = absl::UnavailableError("failed to connect to all addresses");
-    const std::optional<absl::Duration> wait = attempts.WaitAfter(absl::Seconds(1), &away);
+    const std::optional<absl::Duration> wait = attempts.WaitAfter(absl::Seconds(1), false, &away);
     ASSERT_TRUE(wait.has_value());
     EXPECT_EQ(*wait, std::min(absl::Milliseconds(25) * (int64_t{1} << std::min(i, 10)),
                               absl::Milliseconds(250)));
   }
   EXPECT_EQ(told.size(), 1u) << "once for a call";
   absl::Status away = absl::UnavailableError("failed to connect to all addresses");
-  EXPECT_EQ(attempts.WaitAfter(absl::Milliseconds(250), &away), std::nullopt);
+  EXPECT_EQ(attempts.WaitAfter(absl::Milliseconds(250), false, &away), std::nullopt);
   EXPECT_EQ(away.message(),
             "failed to connect to all addresses (waited for it until the deadline)");
   EXPECT_EQ(Repeated(policy, 100), 6) << "the budget is untouched";
+}
+
+TEST(RetryPolicyTest, AnAttemptThatFoundNoConnectionUntilItsDeadlineSaysTheCause) {
+  RetryPolicy policy = PolicyWith(0.5);
+  const absl::Status late = absl::DeadlineExceededError("Deadline Exceeded");
+  CallAttempts attempts(&policy);
+  absl::Status status = late;
+  EXPECT_EQ(attempts.WaitAfter(absl::ZeroDuration(), false, &status), std::nullopt);
+  EXPECT_EQ(status,
+            absl::UnavailableError("no connection was made (waited for it until the deadline)"));
+
+  status = absl::UnavailableError("failed to connect to all addresses; refused");
+  EXPECT_TRUE(attempts.WaitAfter(kForever, false, &status).has_value());
+  status = late;
+  EXPECT_EQ(attempts.WaitAfter(absl::ZeroDuration(), false, &status), std::nullopt);
+  EXPECT_EQ(status, absl::UnavailableError("failed to connect to all addresses; refused "
+                                           "(waited for it until the deadline)"));
+
+  status = late;
+  EXPECT_EQ(attempts.WaitAfter(absl::ZeroDuration(), true, &status), std::nullopt);
+  EXPECT_EQ(status, late) << "it may have run";
+  absl::Status expired = MakeError(Reason::kDeadlineExpired, "in the queue");
+  EXPECT_EQ(attempts.WaitAfter(absl::ZeroDuration(), false, &expired), std::nullopt);
+  EXPECT_EQ(expired.code(), absl::StatusCode::kDeadlineExceeded) << "the daemon said so";
+}
+
+TEST(RetryPolicyTest, ACallThatIsNotRepeatedWaitsForTheDaemonOnly) {
+  RetryPolicy policy = PolicyWith(0.5);
+  CallAttempts attempts(&policy, /*is_repeatable=*/false);
+  absl::Status away = absl::UnavailableError("failed to connect to all addresses");
+  EXPECT_TRUE(attempts.WaitAfter(kForever, false, &away).has_value());
+  for (const absl::Status& may_have_run : {absl::UnavailableError("Connection reset by peer"),
+                                           MakeError(Reason::kQueueFull, "full")}) {
+    absl::Status status = may_have_run;
+    EXPECT_EQ(attempts.WaitAfter(kForever, true, &status), std::nullopt);
+    EXPECT_EQ(status, may_have_run) << "without a note of attempts";
+  }
 }
 
 TEST(RetryPolicyTest, SmallBudgets) {
