@@ -21,11 +21,21 @@ _BATCH = 1024
 
 @dataclasses.dataclass
 class _Entry:
-    """A resident tensor that lives as long as a storage of this process."""
+    """A resident tensor that lives as long as a storage of this process.
+
+    Attributes:
+        version: of the storage's content that the pool has.
+        borrowed: of a stand-in for a tensor that was there before: that tensor's entry.
+        borrowers: stand-ins that need this tensor, though its own storage may be gone or may
+            hold other values.
+    """
 
     storage: StorageWeakRef
     resident: ResidentTensor
-    version: int = 0  # of the storage's content that was uploaded
+    version: int = 0
+    borrowed: Optional[_Entry] = None
+    borrowers: int = 0
+    is_current: bool = True
 
 
 class Residents:
@@ -40,66 +50,62 @@ class Residents:
         self._lock = threading.Lock()
         self._uploaded: dict[tuple[Any, ...], _Entry] = {}  # guarded by _lock, as below
         self._saved: dict[int, _Entry] = {}
+        self._owned: dict[bytes, _Entry] = {}  # of both, by handle
         self._dropped: list[ResidentTensor] = []
         self._stop = threading.Event()
         self._renewing = False
         # Also when the interpreter ends: nothing stays on the pool until its lease is over.
         weakref.finalize(
-            self, _end, client, self._stop, self._uploaded, self._saved, self._dropped
+            self, _end, client, self._stop, self._owned, self._dropped
         )
 
     def upload(self, tensor: torch.Tensor) -> ResidentTensor:
         """The tensor on the pool, sent only if it has changed since the last time."""
-        storage = tensor.untyped_storage()
-        key = (
-            storage._cdata,
-            tensor.storage_offset(),
-            tuple(tensor.shape),
-            tensor.stride(),
-            tensor.dtype,
-        )
+        key = _key(tensor)
         with self._lock:
             entry = self._uploaded.get(key)
             if entry is not None and entry.version == tensor._version:
                 return entry.resident
         resident = self._client.upload(tensor.detach(), lease=self._lease)
+        entry = _Entry(
+            StorageWeakRef(tensor.untyped_storage()), resident, tensor._version
+        )
         with self._lock:
-            if entry is not None:
-                self._dropped.append(entry.resident)
-            self._uploaded[key] = _Entry(
-                StorageWeakRef(storage), resident, tensor._version
-            )
+            if key in self._uploaded:
+                self._retire(self._uploaded[key])
+            self._uploaded[key] = self._owned[resident.handle] = entry
         self._start_renewing()
         return resident
 
     def find(self, tensor: torch.Tensor) -> Optional[ResidentTensor]:
         """The tensor on the pool, if it was saved, or uploaded and not changed since."""
-        storage = tensor.untyped_storage()
         with self._lock:
-            saved = self._saved.get(storage._cdata)
+            saved = self._saved.get(tensor.untyped_storage()._cdata)
             if saved is not None:
                 return saved.resident
             if tensor.is_inference():
                 return None
-            entry = self._uploaded.get(
-                (
-                    storage._cdata,
-                    tensor.storage_offset(),
-                    tuple(tensor.shape),
-                    tensor.stride(),
-                    tensor.dtype,
-                )
-            )
+            entry = self._uploaded.get(_key(tensor))
             if entry is None or entry.version != tensor._version:
                 return None
             return entry.resident
 
     def save(self, resident: ResidentTensor, dtype: torch.dtype) -> torch.Tensor:
-        """A meta tensor that stands for a resident one, which is released when it goes."""
+        """A meta tensor that stands for a resident one, which is released when it goes.
+
+        One that was there before, as a parameter, stays as long as either needs it.
+        """
         stand_in = torch.empty(resident.shape, dtype=dtype, device="meta")
         storage = stand_in.untyped_storage()
+        entry = _Entry(StorageWeakRef(storage), resident)
         with self._lock:
-            self._saved[storage._cdata] = _Entry(StorageWeakRef(storage), resident)
+            owner = self._owned.get(resident.handle)
+            if owner is None:
+                self._owned[resident.handle] = entry
+            else:
+                owner.borrowers += 1
+                entry.borrowed, entry.version = owner, owner.version
+            self._saved[storage._cdata] = entry
         self._start_renewing()
         return stand_in
 
@@ -111,6 +117,8 @@ class Residents:
     def forget_uploads(self) -> None:
         """What was uploaded is lost with its device: it is sent anew when it is needed."""
         with self._lock:
+            for entry in self._uploaded.values():
+                self._owned.pop(entry.resident.handle, None)
             self._uploaded.clear()
 
     def sweep(self) -> None:
@@ -118,15 +126,33 @@ class Residents:
         with self._lock:
             for entries in (self._uploaded, self._saved):
                 gone = [key for key, one in entries.items() if one.storage.expired()]
-                self._dropped.extend(entries.pop(key).resident for key in gone)  # type: ignore[attr-defined]
+                for key in gone:
+                    self._retire(entries.pop(key))  # type: ignore[attr-defined]
             dropped = self._dropped[:]
             self._dropped.clear()
         _release(self._client, dropped)
 
+    def _retire(self, entry: _Entry) -> None:
+        """Nothing here stands for the entry any more; _lock is held."""
+        if entry.borrowed is None:
+            entry.is_current = False
+            if entry.borrowers == 0:
+                self._give_up(entry)
+            return
+        owner = entry.borrowed
+        owner.borrowers -= 1
+        if owner.borrowers == 0 and not owner.is_current:
+            self._give_up(owner)
+
+    def _give_up(self, entry: _Entry) -> None:
+        # One that was forgotten with its device is not ours to release.
+        if self._owned.pop(entry.resident.handle, None) is not None:
+            self._dropped.append(entry.resident)
+
     def count(self) -> int:
         """Tensors on the pool."""
         with self._lock:
-            return len(self._uploaded) + len(self._saved) + len(self._dropped)
+            return len(self._owned) + len(self._dropped)
 
     def _start_renewing(self) -> None:
         with self._lock:
@@ -143,11 +169,7 @@ class Residents:
     def renew(self) -> None:
         self.sweep()
         with self._lock:
-            living = [
-                entry.resident
-                for entries in (self._uploaded, self._saved)
-                for entry in entries.values()  # type: ignore[attr-defined]
-            ]
+            living = [entry.resident for entry in self._owned.values()]
         for start in range(0, len(living), _BATCH):
             self._client.renew(living[start : start + _BATCH], self._lease)
 
@@ -157,17 +179,26 @@ def _release(client: Client, residents: list[ResidentTensor]) -> None:
         client.release(residents[start : start + _BATCH])
 
 
+def _key(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """Names the elements of a storage that a tensor shows."""
+    return (
+        tensor.untyped_storage()._cdata,
+        tensor.storage_offset(),
+        tuple(tensor.shape),
+        tensor.stride(),
+        tensor.dtype,
+    )
+
+
 def _end(
     client: Client,
     stop: threading.Event,
-    uploaded: dict[tuple[Any, ...], _Entry],
-    saved: dict[int, _Entry],
+    owned: dict[bytes, _Entry],
     dropped: list[ResidentTensor],
 ) -> None:
     stop.set()
-    entries = [*uploaded.values(), *saved.values()]
     try:
-        _release(client, [*dropped, *(entry.resident for entry in entries)])
+        _release(client, [*dropped, *(entry.resident for entry in owned.values())])
     except errors.OpserveError:
         pass  # their leases end
 
