@@ -63,15 +63,17 @@ class PreparedProgram:
     def __call__(
         self,
         *inputs: Any,
-        attributes: Optional[Mapping[int, Mapping[str, int]]] = None,
+        attributes: Optional[Mapping[int, Mapping[str, Union[int, float]]]] = None,
+        idempotency_key: str = "",
         timeout: Optional[float] = None,
     ) -> Response:
         """Runs it once.
 
         Args:
             inputs: in the order of Program.input, each of its dtype and shape.
-            attributes: integers that are others in this run, by invocation and name: seeds of
-                random operators.
+            attributes: numbers that are others in this run, by invocation and name: seeds,
+                learning rates. An int sets an integer attribute, a float any other.
+            idempotency_key: as in Client.execute().
             timeout: in seconds; None: the client's.
 
         Raises:
@@ -82,7 +84,7 @@ class PreparedProgram:
                 f"{len(inputs)} inputs given; the program has {len(self.inputs)}"
             )
         views = [_check(wanted, value) for wanted, value in zip(self.inputs, inputs)]
-        call = _wire.ExecuteRequest()
+        call = _wire.ExecuteRequest(idempotency_key=idempotency_key)
         payloads: list[Buffer] = []
         kinds = tuple(
             self._place(number, view, call.prepared, payloads)
@@ -93,9 +95,12 @@ class PreparedProgram:
             for name, value in values.items():
                 change = call.prepared.attributes.add(invocation=invocation)
                 change.attribute.name = name
-                change.attribute.value.int64_value = value
+                if isinstance(value, float):
+                    change.attribute.value.double_value = value
+                else:
+                    change.attribute.value.int64_value = value
         handle = self._handle(kinds, timeout)
-        may_repeat = not self._request.changes_tensors
+        may_repeat = not self._request.changes_tensors or idempotency_key != ""
         try:
             call.prepared.program = handle
             message = _frame.join(call, payloads)

@@ -76,6 +76,7 @@ _OF_BACKEND = {
     "compare": "_compare",
     "compile_graph": "_backend",
     "explain": "_explain",
+    "optim": "optim",
 }
 
 __all__ = [
@@ -104,4 +105,4 @@ def __getattr__(name: str) -> Any:
     if name not in _OF_BACKEND:
         raise AttributeError(f"module {__name__} has no attribute {name}")
     module = importlib.import_module(f"opserve.torch.{_OF_BACKEND[name]}")
-    return getattr(module, name)
+    return module if name == _OF_BACKEND[name] else getattr(module, name)

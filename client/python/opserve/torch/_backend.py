@@ -6,7 +6,8 @@ import collections
 import dataclasses
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
 
 import torch
@@ -26,11 +27,12 @@ from opserve.torch._graph import (
     Plan,
     PoolStep,
     beyond_one_message,
-    is_backward,
     lower,
     metas_of,
 )
-from opserve.torch._residency import Residents
+from opserve.torch._nodes import is_backward
+from opserve.torch._pool_tensor import Contents, PoolTensor, settle
+from opserve.torch._residency import Residents, bring_home
 
 Tensor = torch.Tensor
 
@@ -74,6 +76,8 @@ class Backend:
         self._lock = threading.Lock()
         self._residents: Optional[Residents] = None  # guarded by _lock
         self._warned: set[str] = set()  # likewise
+        # Optimizers that take gradients from the pool.
+        self.optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self.plans: list[Plan] = []  # all that were made, for explain()
 
     def __call__(
@@ -164,11 +168,19 @@ class _Runner:
         self._outputs = given if isinstance(given, (tuple, list)) else [given]
         count = len(self._outputs)
         self._returned = count if returned is None else min(returned, count)
+        self._gradients = _gradients_of_parameters(graph, count)
         self._plans: collections.OrderedDict[Any, PreparedPlan] = collections.OrderedDict()
 
     def __call__(self, *arguments: Any) -> list[Any]:
+        with torch._C.DisableTorchFunctionSubclass():
+            return self._call(arguments)
+
+    def _call(self, arguments: Sequence[Any]) -> list[Any]:
         residents = self._backend.residents()
         residents.sweep()
+        if self._gradients:
+            # What earlier backward passes gave is summed before this one adds to it.
+            settle([one for one in residents.sums if len(one.terms) > 1])
         try:
             return self._run(residents, arguments)
         except (errors.TensorLostError, errors.NotFoundError):
@@ -179,37 +191,53 @@ class _Runner:
 
     def _run(self, residents: Residents, arguments: Sequence[Any]) -> list[Any]:
         values = [self._place(residents, i, one) for i, one in enumerate(arguments)]
-        prepared = self._prepare(arguments, values)
+        staying = self._gradients if self._backend.optimizers else set()
+        prepared = self._prepare(arguments, values, staying)
         given = prepared.run(
             residents, [one for one in values if isinstance(one, (Tensor, ResidentTensor))]
         )
-        return [self._give(residents, i, one) for i, one in enumerate(given)]
+        stand_ins: dict[bytes, Tensor] = {}  # two outputs may be the same tensor
+        for one in given:
+            if isinstance(one, tuple) and one[0].handle not in stand_ins:
+                stand_ins[one[0].handle] = residents.save(*one)
+        return [
+            self._give(residents, i, one, stand_ins) for i, one in enumerate(given)
+        ]
 
     def _place(self, residents: Residents, index: int, argument: Any) -> Any:
         """What is sent of an argument: the tensor, or the one that the pool has."""
         if not isinstance(argument, Tensor):
             return argument
-        argument = argument.detach()
+        if isinstance(argument, PoolTensor):
+            argument = argument.contents.read()
         if index in self._static and not argument.is_inference():
             return residents.upload(argument)
+        argument = argument.detach()
         resident = residents.find(argument)
         if resident is None and argument.is_meta:
             raise RuntimeError("the backward pass ran once already, and freed what it needs")
+        if resident is None:
+            bring_home(argument)
         return argument if resident is None else resident
 
-    def _prepare(self, arguments: Sequence[Any], values: Sequence[Any]) -> PreparedPlan:
-        signature = tuple(
+    def _prepare(
+        self, arguments: Sequence[Any], values: Sequence[Any], staying: set[int]
+    ) -> PreparedPlan:
+        shapes = tuple(
             (tuple(one.shape), one.dtype, isinstance(value, Tensor))
             if isinstance(one, Tensor)
             else one
             for one, value in zip(arguments, values)
         )
+        signature = (shapes, bool(staying))
         found = self._plans.get(signature)
         if found is not None:
             self._plans.move_to_end(signature)
             return found
         is_sent = [isinstance(one, Tensor) for one in values]
-        stays = [i >= self._returned for i in range(len(self._outputs))]
+        stays = [
+            i >= self._returned or i in staying for i in range(len(self._outputs))
+        ]
         plan = lower(self._graph, metas_of(arguments), is_sent, stays)
         self._backend.check(plan)
         prepared = PreparedPlan(plan, self._backend)
@@ -218,9 +246,19 @@ class _Runner:
             self._plans.popitem(last=False)
         return prepared
 
-    def _give(self, residents: Residents, index: int, value: Any) -> Any:
+    def _give(
+        self,
+        residents: Residents,
+        index: int,
+        value: Any,
+        stand_ins: Mapping[bytes, Tensor],
+    ) -> Any:
         if isinstance(value, tuple):  # on the pool, with its dtype
-            return residents.save(*value)
+            resident, dtype = value
+            stand_in = stand_ins[resident.handle]
+            if index >= self._returned:
+                return stand_in
+            return PoolTensor(Contents(residents, [stand_in], resident.shape, dtype))
         if not isinstance(value, Tensor) or index >= self._returned:
             return value
         node = self._outputs[index]
@@ -232,6 +270,15 @@ class _Runner:
             return value
         # autograd may look at the output with the strides that it was promised.
         return torch.empty_strided(value.shape, strides, dtype=value.dtype).copy_(value)
+
+
+def _gradients_of_parameters(graph: torch.fx.GraphModule, outputs: int) -> set[int]:
+    """Outputs of a backward graph that are gradients of parameters; else none."""
+    context = torch._guards.TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    if metadata is None or not is_backward(graph) or len(metadata.input_info) != outputs:
+        return set()
+    return set(metadata.static_input_indices or ())
 
 
 class PreparedPlan:
@@ -353,6 +400,15 @@ def backend(
     return Backend(client, strict=strict, lease=lease)
 
 
+def default() -> Backend:
+    """That of torch.compile(model, backend="opserve")."""
+    global _default
+    with _default_lock:
+        if _default is None:
+            _default = Backend()
+        return _default
+
+
 _default: Optional[Backend] = None
 _default_lock = threading.Lock()
 
@@ -361,8 +417,4 @@ def compile_graph(
     graph: torch.fx.GraphModule, inputs: Sequence[Tensor], **options: Any
 ) -> Callable[..., Any]:
     """torch.compile(model, backend="opserve")."""
-    global _default
-    with _default_lock:
-        if _default is None:
-            _default = Backend()
-    return _default(graph, inputs, **options)
+    return default()(graph, inputs, **options)

@@ -13,7 +13,9 @@ import torch
 from opserve.client import Client
 from opserve.torch._backend import Backend, PreparedPlan
 from opserve.torch._explain import graph_name, go_back
-from opserve.torch._graph import lower, metas_of, where
+from opserve.torch._graph import lower, metas_of
+from opserve.torch._nodes import where
+from opserve.torch._residency import bring_home
 
 Tensor = torch.Tensor
 
@@ -111,6 +113,9 @@ class _Comparer(Backend):
         name = graph_name(graph, returned)
 
         def run(arguments: list[Any]) -> Any:
+            for one in arguments:
+                if isinstance(one, Tensor):
+                    bring_home(one)
             given = [
                 one.detach() if isinstance(one, Tensor) else one for one in arguments
             ]

@@ -12,7 +12,8 @@ from torch.utils._pytree import tree_leaves
 
 from opserve.program import InputOf, OutputOf, View
 from opserve.torch._backend import Backend
-from opserve.torch._graph import At, Plan, PoolStep, is_backward, lower
+from opserve.torch._graph import At, Plan, PoolStep, lower
+from opserve.torch._nodes import is_backward
 
 Tensor = torch.Tensor
 

@@ -14,6 +14,7 @@ from opserve import _tensors
 from opserve._operator import Parameters
 from opserve._operators import OPERATORS
 from opserve.program import InputOf, Keep, Literal, OutputOf, Program, View
+from opserve.torch._nodes import is_backward, makes_tensor, where
 
 Tensor = torch.Tensor
 
@@ -422,7 +423,7 @@ class _Lowering:
             key: (torch.device("meta") if key == "device" else value)
             for key, value in keywords.items()
         }
-        if "device" not in keywords and _makes_tensor(node):
+        if "device" not in keywords and makes_tensor(node):
             keywords["device"] = torch.device("meta")
         to_meta = lambda value: value.meta if isinstance(value, Value) else value
         try:
@@ -516,8 +517,10 @@ class _Lowering:
         outputs = outputs if isinstance(outputs, (tuple, list)) else [outputs]
         for one, stays in zip(outputs, self._stays):
             value = self._values[one] if isinstance(one, torch.fx.Node) else one
-            if isinstance(value, At) and stays and value.position in self._sent:
-                # An input of this step that the backward pass needs: it is not sent again.
+            is_sent = isinstance(value, At) and value.position in self._sent
+            if isinstance(value, At) and stays and (is_sent or is_backward(self._graph)):
+                # An input of this step that the backward pass needs is not sent again, and a
+                # gradient is no other tensor.
                 value = self._builder.copy(self._take(value))
             self._plan.outputs.append(self._place(value, keep=stays))
         self._finish_program()
@@ -541,30 +544,6 @@ def _output(value: Value) -> OutputOf:
 
 def _name(node: torch.fx.Node) -> str:
     return str(node.target)
-
-
-def where(node: torch.fx.Node) -> str:
-    """The line of the model that a node comes from; empty if torch does not know it."""
-    trace = node.meta.get("stack_trace") or ""
-    lines = [line.strip() for line in trace.strip().splitlines()]
-    places = [line for line in lines if line.startswith("File ")]
-    if not places:
-        return ""
-    code = lines[lines.index(places[-1]) + 1 :][:1]
-    return ": ".join([places[-1].removeprefix("File ").replace('"', ""), *code])
-
-
-def is_backward(graph: torch.fx.GraphModule) -> bool:
-    """Whether AOTAutograd made it for a backward pass."""
-    return any(node.name.startswith("tangents") for node in graph.graph.nodes)
-
-
-def _makes_tensor(node: torch.fx.Node) -> bool:
-    """Whether the node is a function of numbers that makes a tensor on a device."""
-    target = node.target
-    return isinstance(target, torch._ops.OpOverload) and any(
-        argument.name == "device" for argument in target._schema.arguments
-    )
 
 
 def _fake_to_meta(value: Any) -> Any:

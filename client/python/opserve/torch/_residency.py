@@ -5,18 +5,33 @@ from __future__ import annotations
 import dataclasses
 import threading
 import weakref
-from collections.abc import Iterable
-from typing import Any, Optional
+from collections.abc import Iterable, Sequence
+from typing import Any, Optional, TypeVar
 
+import grpc
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from opserve import errors
+from opserve import _tensors, errors
 from opserve.client import Client
 from opserve.resident import ResidentTensor
+from opserve.torch._programs import Programs
+
+K = TypeVar("K")
 
 # As many as one call renews or releases.
 _BATCH = 1024
+
+
+
+def _uses(storage: torch.UntypedStorage) -> int:
+    """How many tensors and other objects refer to the storage."""
+    count: int = torch._C._storage_Use_Count(storage._cdata)
+    return count
+
+
+# Of the storage of a tensor that shares it with none.
+_OWN_USES = _uses(torch.empty(1).untyped_storage()) + 1
 
 
 @dataclasses.dataclass
@@ -28,6 +43,9 @@ class _Entry:
         borrowed: of a stand-in for a tensor that was there before: that tensor's entry.
         borrowers: stand-ins that need this tensor, though its own storage may be gone or may
             hold other values.
+        is_current: whether an upload of the storage would find it.
+        is_newer: whether a program has changed it since the storage was written.
+        is_exposed: whether the storage may be written without a change of its version.
     """
 
     storage: StorageWeakRef
@@ -36,6 +54,36 @@ class _Entry:
     borrowed: Optional[_Entry] = None
     borrowers: int = 0
     is_current: bool = True
+    is_newer: bool = False
+    is_exposed: bool = False
+
+
+# Storages whose newest elements are on the pool, by address, with those who have them there; an
+# entry goes when they were read or the storage is gone.
+_newer: dict[int, Residents] = {}
+
+_all: weakref.WeakSet[Residents] = weakref.WeakSet()
+
+
+def bring_home(tensor: torch.Tensor) -> None:
+    """Makes a tensor's elements the newest ones, before they are read or changed here."""
+    owner = _newer.get(tensor.untyped_storage()._cdata) if _newer else None
+    if owner is not None:
+        owner.refresh(tensor.untyped_storage())
+
+
+def expose(tensor: torch.Tensor) -> None:
+    """Something gets hold of the tensor's memory that changes no version when it writes."""
+    storage = tensor.untyped_storage()
+    for residents in list(_all):
+        residents.expose(storage)
+
+
+def forget_newer(tensor: torch.Tensor) -> None:
+    """All of a tensor's elements are about to be written here: those on the pool are outdated."""
+    owner = _newer.get(tensor.untyped_storage()._cdata) if _newer else None
+    if owner is not None:
+        owner.forget_newer(tensor.untyped_storage())
 
 
 class Residents:
@@ -46,7 +94,7 @@ class Residents:
 
     def __init__(self, client: Client, lease: float) -> None:
         self._client = client
-        self._lease = lease
+        self.lease = lease
         self._lock = threading.Lock()
         self._uploaded: dict[tuple[Any, ...], _Entry] = {}  # guarded by _lock, as below
         self._saved: dict[int, _Entry] = {}
@@ -54,6 +102,10 @@ class Residents:
         self._dropped: list[ResidentTensor] = []
         self._stop = threading.Event()
         self._renewing = False
+        self.programs = Programs(client)
+        # Tensors that are sums of several on the pool, not computed yet.
+        self.sums: weakref.WeakSet[Any] = weakref.WeakSet()
+        _all.add(self)
         # Also when the interpreter ends: nothing stays on the pool until its lease is over.
         weakref.finalize(
             self, _end, client, self._stop, self._owned, self._dropped
@@ -62,14 +114,17 @@ class Residents:
     def upload(self, tensor: torch.Tensor) -> ResidentTensor:
         """The tensor on the pool, sent only if it has changed since the last time."""
         key = _key(tensor)
+        storage = tensor.untyped_storage()
+        is_shared = _uses(storage) > _OWN_USES
         with self._lock:
             entry = self._uploaded.get(key)
-            if entry is not None and entry.version == tensor._version:
+            is_exposed = entry is not None and entry.is_exposed
+            if entry is not None and entry.version == tensor._version and not is_exposed:
                 return entry.resident
-        resident = self._client.upload(tensor.detach(), lease=self._lease)
-        entry = _Entry(
-            StorageWeakRef(tensor.untyped_storage()), resident, tensor._version
-        )
+        bring_home(tensor)  # if they are there as another view, or another pool's
+        resident = self._client.upload(tensor.detach(), lease=self.lease)
+        entry = _Entry(StorageWeakRef(storage), resident, tensor._version)
+        entry.is_exposed = is_exposed and is_shared
         with self._lock:
             if key in self._uploaded:
                 self._retire(self._uploaded[key])
@@ -82,6 +137,12 @@ class Residents:
         with self._lock:
             saved = self._saved.get(tensor.untyped_storage()._cdata)
             if saved is not None:
+                owner = saved.borrowed
+                if owner is not None and owner.version != saved.version:
+                    raise RuntimeError(
+                        f"a parameter {list(owner.resident.shape)} that the backward pass needs "
+                        "was changed by an optimizer's step after the forward pass"
+                    )
                 return saved.resident
             if tensor.is_inference():
                 return None
@@ -109,14 +170,83 @@ class Residents:
         self._start_renewing()
         return stand_in
 
+    def changed(self, tensor: torch.Tensor) -> None:
+        """A program has changed what upload() gave for the tensor, which is brought home later.
+
+        At once if other tensors share the storage: nothing tells when those are read.
+        """
+        storage = tensor.untyped_storage()
+        torch.autograd.graph.increment_version(tensor)
+        with self._lock:
+            entry = self._uploaded[_key(tensor)]
+            entry.version = tensor._version
+            entry.is_newer = True
+            _newer[storage._cdata] = self
+        if _uses(storage) > _OWN_USES:
+            self.refresh(storage)
+
+    def refresh(self, storage: torch.UntypedStorage) -> None:
+        """Downloads what is newer on the pool into the storage; its version stays."""
+        for key, entry in self._newer_of(storage):
+            _, offset, shape, strides, dtype = key
+            try:
+                array = self._client.download(entry.resident)
+            except (errors.TensorLostError, errors.NotFoundError) as error:
+                raise self._lost([entry]) from error
+            elements = _tensors.maker_like(torch.empty(0))(
+                entry.resident.data_type, shape, memoryview(array.reshape(-1).view("u1"))
+            )
+            place = torch.empty(0, dtype=dtype).set_(storage, offset, shape, strides)
+            place.copy_(elements)
+            entry.is_newer = False
+        _newer.pop(storage._cdata, None)
+
+    def forget_newer(self, storage: torch.UntypedStorage) -> None:
+        for _, entry in self._newer_of(storage):
+            entry.is_newer = False
+        _newer.pop(storage._cdata, None)
+
+    def expose(self, storage: torch.UntypedStorage) -> None:
+        with self._lock:
+            for key, entry in self._uploaded.items():
+                if key[0] == storage._cdata:
+                    entry.is_exposed = True
+
+    def _newer_of(
+        self, storage: torch.UntypedStorage
+    ) -> list[tuple[tuple[Any, ...], _Entry]]:
+        with self._lock:
+            return [
+                (key, entry)
+                for key, entry in self._uploaded.items()
+                if entry.is_newer and key[0] == storage._cdata
+            ]
+
+    def _lost(self, entries: Sequence[_Entry]) -> errors.TensorLostError:
+        shapes = ", ".join(str(list(one.resident.shape)) for one in entries[:5])
+        more = ", ..." if len(entries) > 5 else ""
+        error = errors.TensorLostError(
+            f"{len(entries)} parameters ({shapes}{more}) were changed by an optimizer on the pool "
+            "and are lost with their device: load a checkpoint of the model and the optimizer",
+            code=grpc.StatusCode.FAILED_PRECONDITION,
+        )
+        error.reason = "tensor_lost"
+        return error
+
     def drop(self, residents: Iterable[ResidentTensor]) -> None:
         """Releases tensors that nothing here stands for."""
         with self._lock:
             self._dropped.extend(residents)
 
     def forget_uploads(self) -> None:
-        """What was uploaded is lost with its device: it is sent anew when it is needed."""
+        """What was uploaded is lost with its device: it is sent anew when it is needed.
+
+        TensorLostError: it was changed there, and this process has only older values.
+        """
         with self._lock:
+            lost = [entry for entry in self._uploaded.values() if entry.is_newer]
+            if lost:
+                raise self._lost(lost)
             for entry in self._uploaded.values():
                 self._owned.pop(entry.resident.handle, None)
             self._uploaded.clear()
@@ -124,13 +254,18 @@ class Residents:
     def sweep(self) -> None:
         """Releases what nobody needs any more."""
         with self._lock:
-            for entries in (self._uploaded, self._saved):
-                gone = [key for key, one in entries.items() if one.storage.expired()]
-                for key in gone:
-                    self._retire(entries.pop(key))  # type: ignore[attr-defined]
+            self._retire_gone(self._uploaded)
+            self._retire_gone(self._saved)
             dropped = self._dropped[:]
             self._dropped.clear()
         _release(self._client, dropped)
+
+    def _retire_gone(self, entries: dict[K, _Entry]) -> None:
+        for key in [key for key, one in entries.items() if one.storage.expired()]:
+            entry = entries.pop(key)
+            self._retire(entry)
+            if entry.is_newer:
+                _newer.pop(entry.storage.cdata, None)
 
     def _retire(self, entry: _Entry) -> None:
         """Nothing here stands for the entry any more; _lock is held."""
@@ -161,7 +296,7 @@ class Residents:
             self._renewing = True
         threading.Thread(
             target=_renew,
-            args=(weakref.ref(self), self._stop, self._lease / 3),
+            args=(weakref.ref(self), self._stop, self.lease / 3),
             name="opserve-leases",
             daemon=True,
         ).start()
@@ -171,7 +306,7 @@ class Residents:
         with self._lock:
             living = [entry.resident for entry in self._owned.values()]
         for start in range(0, len(living), _BATCH):
-            self._client.renew(living[start : start + _BATCH], self._lease)
+            self._client.renew(living[start : start + _BATCH], self.lease)
 
 
 def _release(client: Client, residents: list[ResidentTensor]) -> None:

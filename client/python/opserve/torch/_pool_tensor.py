@@ -1,0 +1,240 @@
+"""Tensors that stay on the pool until they are read here: gradients, and state of optimizers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from opserve import _tensors
+from opserve.prepared import PreparedProgram
+from opserve.program import InputOf, Keep, OutputOf, Program
+from opserve.resident import ResidentTensor
+from opserve.torch._residency import Residents
+
+Tensor = torch.Tensor
+_aten = torch.ops.aten
+_HERE = torch.device("cpu")
+
+
+class Contents:
+    """The elements of a tensor: on the pool, here, or both.
+
+    Attributes:
+        terms: what stands for tensors on the pool (Residents.save), of which it is the sum; none:
+            the elements are here only.
+    """
+
+    def __init__(
+        self,
+        residents: Residents,
+        terms: Sequence[Tensor],
+        shape: Sequence[int],
+        dtype: torch.dtype,
+    ) -> None:
+        self.residents = residents
+        self.terms = list(terms)
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self._here: Optional[Tensor] = None
+
+    def on_pool(self) -> list[ResidentTensor]:
+        """Those that the terms stand for."""
+        found = [self.residents.find(term) for term in self.terms]
+        return [one for one in found if one is not None]
+
+    def read(self) -> Tensor:
+        """The elements as a tensor of this process, which is not to be changed."""
+        if self._here is None:
+            if len(self.terms) > 1:
+                settle([self])
+            [resident] = self.on_pool()
+            array = self.residents._client.download(resident)
+            data = memoryview(array.reshape(-1).view("u1"))
+            make = _tensors.maker_like(torch.empty(0))
+            self._here = make(resident.data_type, self.shape, data)
+        return self._here
+
+    def take(self) -> Tensor:
+        """As read(); from now on the elements are here only, where they may change."""
+        here = self.read()
+        self.terms = []
+        return here
+
+    def replace(self, term: Tensor) -> None:
+        """The elements are those of another tensor on the pool."""
+        self.terms = [term]
+        self._here = None
+
+    def was_changed(self) -> None:
+        """A program has changed the elements on the pool."""
+        self._here = None
+
+    def add(self, other: Contents) -> bool:
+        """Adds another tensor, if both are on this pool; the sum is computed later."""
+        if not self.terms or not other.terms or self.residents is not other.residents:
+            return False
+        self.terms += other.terms
+        self._here = None
+        self.residents.sums.add(self)
+        return True
+
+
+class PoolTensor(torch.Tensor):
+    """Is downloaded when a function of torch reads it; copies and pickles are ordinary tensors."""
+
+    contents: Contents
+
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+
+    @staticmethod
+    def __new__(cls, contents: Contents) -> PoolTensor:
+        made: PoolTensor = torch.Tensor._make_wrapper_subclass(
+            cls, contents.shape, dtype=contents.dtype, device=_HERE
+        )
+        made.contents = contents
+        return made
+
+    @classmethod
+    def __torch_dispatch__(
+        cls,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Optional[Mapping[str, Any]] = None,
+    ) -> Any:
+        if func is _aten.detach.default:
+            return PoolTensor(args[0].contents)
+        if func is _aten.add_.Tensor and not kwargs:
+            one, other = args
+            both = isinstance(one, PoolTensor) and isinstance(other, PoolTensor)
+            if both and one.shape == other.shape and one.contents.add(other.contents):
+                return one
+        if func is _aten._amp_foreach_non_finite_check_and_unscale_.default:
+            if unscale(*args):
+                return None
+        return _run_here(func, args, dict(kwargs or {}))
+
+    def numpy(self, *, force: bool = False) -> Any:
+        return self.contents.take().numpy(force=force)
+
+    def tolist(self) -> Any:
+        return self.contents.read().tolist()
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.contents.take().__array__(*args, **kwargs)
+
+    def __repr__(self, **_: Any) -> str:
+        return repr(self.contents.read())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if id(self) not in memo:
+            memo[id(self)] = self.contents.read().clone()
+        copied: Tensor = memo[id(self)]
+        return copied
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.contents.read().clone().__reduce_ex__(protocol)
+
+
+def _run_here(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Calls a function with downloaded tensors; those that it changes or shows stay here."""
+    schema = func._schema
+    named = dict(zip((one.name for one in schema.arguments), args)) | kwargs
+    changed = [
+        tensor
+        for one in schema.arguments
+        if one.alias_info is not None
+        for tensor in tree_leaves(named.get(one.name))
+        if isinstance(tensor, PoolTensor)
+    ]
+    originals = {id(one.contents.take()): one for one in changed}
+
+    def here(tensor: PoolTensor) -> Tensor:
+        return tensor.contents.read()
+
+    result = func(
+        *tree_map_only(PoolTensor, here, list(args)),
+        **tree_map_only(PoolTensor, here, kwargs),
+    )
+    return tree_map_only(Tensor, lambda one: originals.get(id(one), one), result)
+
+
+def sum_of(program: Program, terms: Sequence[InputOf]) -> Any:
+    """What a tensor of several terms is, in a program."""
+    total: Any = terms[0]
+    for term in terms[1:]:
+        total = program.add(total, term)
+    return total
+
+
+def inputs_of(program: Program, contents: Contents) -> list[InputOf]:
+    """An input for each term of a tensor."""
+    dtype = name_of(contents.dtype)
+    return [program.input(dtype, contents.shape) for _ in contents.terms]
+
+
+def name_of(dtype: torch.dtype) -> str:
+    return str(dtype).rpartition(".")[2]
+
+
+def signature_of(contents: Contents) -> tuple[Any, ...]:
+    """Equal for tensors that one program serves."""
+    return contents.shape, contents.dtype, len(contents.terms)
+
+
+def settle(tensors: Sequence[Contents]) -> None:
+    """Computes the sums that tensors of one pool stand for."""
+    tensors = [one for one in tensors if len(one.terms) > 1]
+    if not tensors:
+        return
+    # In one order, however they come: so their program is found again.
+    tensors.sort(key=lambda one: (one.shape, str(one.dtype), len(one.terms)))
+    residents = tensors[0].residents
+
+    def make() -> PreparedProgram:
+        program = Program()
+        results = [
+            Keep(sum_of(program, inputs_of(program, one)), residents.lease)
+            for one in tensors
+        ]
+        return residents.programs.client.prepare(program, results)
+
+    key = ("sum", *(signature_of(one) for one in tensors))
+    run = residents.programs.get(key, make)
+    inputs = [term for one in tensors for term in one.on_pool()]
+    for one, kept in zip(tensors, run(*inputs).results):
+        one.replace(residents.save(kept, one.dtype))
+
+
+def unscale(scaled: Sequence[Tensor], found: Tensor, inverse: Tensor) -> bool:
+    """What a gradient scaler does before a step, on the pool; False: it has not all tensors."""
+    tensors = [one.contents for one in scaled if isinstance(one, PoolTensor)]
+    residents = tensors[0].residents
+    if len(tensors) < len(scaled) or any(
+        not one.terms or one.residents is not residents for one in tensors
+    ):
+        return False
+
+    def make() -> PreparedProgram:
+        program = Program()
+        program.make_result = _tensors.maker_like(torch.empty(0))
+        flag, factor = (program.input("float32", (1,)) for _ in range(2))
+        gradients = [sum_of(program, inputs_of(program, one)) for one in tensors]
+        changed = program.foreach_non_finite_check_and_unscale(gradients, flag, factor)
+        results: list[Any] = [changed.found_inf]
+        for number in range(len(tensors)):
+            output: OutputOf = changed.scaled_grads[number]
+            results.append(Keep(output, residents.lease))
+        return residents.programs.client.prepare(program, results)
+
+    key = ("unscale", *(signature_of(one) for one in tensors))
+    run = residents.programs.get(key, make)
+    inputs = [term for one in tensors for term in one.on_pool()]
+    flag, *kept = run(found.reshape(1), inverse.reshape(1), *inputs).results
+    found.copy_(flag.reshape(found.shape))
+    for one, resident in zip(tensors, kept):
+        one.replace(residents.save(resident, one.dtype))
+    return True

@@ -1,0 +1,195 @@
+"""Optimizers whose parameters, gradients and state stay on the pool.
+
+    run = torch.compile(model, backend="opserve")
+    optimizer = opserve.torch.optim.AdamW(model.parameters(), lr=1e-3)
+
+They take the options of torch.optim's and have their state_dict, in both directions; learning rate
+schedulers and gradient scalers of torch's work with them. A step is one program, for all
+parameters. Gradients of the compiled model stay on the pool, and parameters come home when they
+are read here: by a function of torch, or by copying, printing or saving them. Memory that
+other tensors share with a parameter (`detach()`, `state_dict()`) is brought home by each
+step, as long as there are such tensors. What reads the memory by its address (`data_ptr()` that
+was taken before, an extension in C++) needs refresh().
+
+A gradient that is read is downloaded; one that is changed here, or was made here, is sent with the
+step.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any, Optional, Union
+
+import torch
+
+from opserve.torch import _optimizer_steps as steps
+from opserve.torch._backend import Backend, default
+from opserve.torch._clipping import clip_grad_norm_
+from opserve.torch._pool_parameter import PoolParameter, adopt
+from opserve.torch._pool_tensor import Contents, PoolTensor
+from opserve.torch._residency import Residents, bring_home
+
+__all__ = ["SGD", "Adam", "AdamW", "clip_grad_norm_"]
+
+Tensor = torch.Tensor
+
+# Options of torch's that have no meaning on the pool and would be believed to have one.
+_REFUSED = ("capturable", "differentiable", "fused")
+
+
+class _OnPool(torch.optim.Optimizer):
+    """The part that optimizers of torch get from the pool."""
+
+    _rule: steps.Rule
+    _pool: Optional[Backend] = None
+    _identity = ""
+    _done = 0
+
+    def __init__(
+        self, params: Any, *args: Any, backend: Optional[Backend] = None, **options: Any
+    ) -> None:
+        """
+        Args:
+            params, args, options: as torch's optimizer of this name has them.
+            backend: of the model; None: that of torch.compile(model, backend="opserve").
+        """
+        self._pool = backend
+        super().__init__(params, *args, **options)
+        self._backend()
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        super().add_param_group(param_group)
+        group = self.param_groups[-1]
+        for name in _REFUSED:
+            if group.get(name):
+                raise ValueError(f"{name}={group[name]}; steps on the pool have no such kind")
+        for parameter in group["params"]:
+            if parameter.dtype not in self._rule.dtypes:
+                expected = ", ".join(map(str, self._rule.dtypes))
+                raise TypeError(
+                    f"a parameter {list(parameter.shape)} is {parameter.dtype}; the pool's "
+                    f"{type(self).__name__} has {expected}"
+                )
+            if parameter.device.type != "cpu":
+                raise ValueError(
+                    f"a parameter {list(parameter.shape)} is on {parameter.device}; expected "
+                    "cpu: the pool has a copy of its own"
+                )
+            adopt(parameter)
+
+    @torch.no_grad()
+    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
+        """Changes the parameters that have a gradient, on the pool."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        with torch._C.DisableTorchFunctionSubclass():
+            self._step(self._backend().residents())
+        return loss
+
+    def refresh(self) -> None:
+        """Downloads the parameters' newest elements now, and not when they are read."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                with torch._C.DisableTorchFunctionSubclass():
+                    bring_home(parameter)
+
+    def state_dict(self) -> dict[str, Any]:
+        """As torch's, of copies: a later step does not change them."""
+        packed: dict[str, Any] = super().state_dict()
+        packed["state"] = {
+            key: {name: _copy(value) for name, value in values.items()}
+            for key, values in packed["state"].items()
+        }
+        return packed
+
+    def _backend(self) -> Backend:
+        if self._pool is None:
+            self._pool = default()
+        self._pool.optimizers.add(self)
+        return self._pool
+
+    def _step(self, residents: Residents) -> None:
+        items = []
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    adopt(parameter)  # if it was unpickled
+                    items.append(self._item(residents, group, parameter))
+        if not items:
+            return
+        program = steps.prepare(self._rule, items, residents)
+        self._identity = self._identity or uuid.uuid4().hex
+        self._done += 1
+        steps.run(program, items, residents, f"{self._identity}-{self._done}")
+        for item in items:
+            self._note(item)
+
+    def _item(
+        self, residents: Residents, group: dict[str, Any], parameter: Tensor
+    ) -> steps.Item:
+        assert parameter.grad is not None
+        gradient: Union[Tensor, Contents] = parameter.grad
+        if parameter.grad.is_sparse:
+            raise RuntimeError(
+                f"the gradient of a parameter {list(parameter.shape)} is sparse; the pool's "
+                f"{type(self).__name__} takes dense ones"
+            )
+        if isinstance(gradient, PoolTensor):
+            contents = gradient.contents
+            is_there = contents.terms and contents.residents is residents
+            gradient = contents if is_there else contents.read()
+        known = self.state[parameter]
+        state = {}
+        for name in self._rule.state_names(group):
+            if known.get(name) is not None:
+                known[name] = _on_pool(residents, known[name])
+                state[name] = known[name].contents
+        done = float(known.get("step", 0))
+        return steps.Item(parameter, gradient, group, state, done)
+
+    def _note(self, item: steps.Item) -> None:
+        """Writes the state of a parameter after a step."""
+        known = self.state[item.parameter]
+        if self._rule.counts_steps:
+            known["step"] = torch.tensor(item.steps + 1, dtype=torch.float32)
+        for name, contents in item.state.items():
+            if name not in known or known[name] is None:
+                known[name] = PoolTensor(contents)
+        if not isinstance(item.parameter, PoolParameter):
+            bring_home(item.parameter)
+
+
+class SGD(_OnPool, torch.optim.SGD):
+    """torch.optim.SGD on the pool; see the module."""
+
+    _rule = steps.SgdRule()
+
+
+class Adam(_OnPool, torch.optim.Adam):
+    """torch.optim.Adam on the pool; see the module. Parameters of float32, float16 or bfloat16."""
+
+    _rule = steps.AdamRule(is_decoupled=False)
+
+
+class AdamW(_OnPool, torch.optim.AdamW):
+    """torch.optim.AdamW on the pool; see the module. Parameters as those of Adam."""
+
+    _rule = steps.AdamRule(is_decoupled=True)
+
+
+def _copy(value: Any) -> Any:
+    return value.contents.read().clone() if isinstance(value, PoolTensor) else value
+
+
+def _on_pool(residents: Residents, value: Tensor) -> PoolTensor:
+    """A tensor of a state, which is sent if the pool has it not."""
+    if isinstance(value, PoolTensor):
+        if value.contents.terms and value.contents.residents is residents:
+            return value
+        value = value.contents.read()
+    resident = residents.programs.client.upload(value.contiguous(), lease=residents.lease)
+    term = residents.save(resident, value.dtype)
+    return PoolTensor(Contents(residents, [term], value.shape, value.dtype))
