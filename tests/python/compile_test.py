@@ -42,7 +42,7 @@ def losses(
     model: nn.Module, run: Callable[..., Any], case: Case, steps: int = STEPS
 ) -> list[float]:
     """Trains `model`, which `run` calls, and gives the loss of each step."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.002, momentum=0.9)
     seen = []
     for step in range(steps):
         optimizer.zero_grad()
@@ -363,7 +363,7 @@ def test_the_pages_training_runs(daemon: Any, monkeypatch: pytest.MonkeyPatch) -
     text = (opserve_root() / "TRAINING.md").read_text()
     code = text.split("```python\n")[1].split("```")[0]
     monkeypatch.setenv("OPSERVE_TARGET", daemon.target)
-    monkeypatch.setattr(opserve.torch._backend, "_default", None)
+    monkeypatch.setattr("opserve.torch._backend._default", None)
     real_compile = torch.compile
     monkeypatch.setattr(
         torch,

@@ -13,6 +13,7 @@ import time
 
 import opserve
 import opserve.torch
+import opserve.torch.optim
 import torch
 from sklearn.datasets import load_digits
 from torch import nn
@@ -35,8 +36,9 @@ def main() -> None:
     model = nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.LayerNorm(128), nn.Linear(128, 10))
 
     client = opserve.Client(arguments.target)
-    run = torch.compile(model, backend=opserve.torch.backend(client, strict=True))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    backend = opserve.torch.backend(client, strict=True)
+    run = torch.compile(model, backend=backend)
+    optimizer = opserve.torch.optim.AdamW(model.parameters(), lr=1e-3, backend=backend)
     train_x, train_y = x[~is_test], y[~is_test]
     losses: list[float] = []
     for epoch in range(arguments.epochs):
