@@ -299,6 +299,22 @@ def test_bfloat16_parameters_change_as_torchs(
     torch.testing.assert_close(model.weight.clone(), eager.weight, rtol=0.05, atol=0.01)
 
 
+def test_gradients_that_autograd_copies_stay_on_the_pool(
+    backend: opserve.torch.Backend, traffic: Traffic
+) -> None:
+    pair = Pair(backend)
+    seen: list[torch.Tensor] = []
+    for model in (pair.model, pair.eager):
+        for parameter in model.parameters():
+            parameter.register_hook(seen.append)  # refers to the gradient
+    pair.step(0)
+    traffic.clear()
+    seen.clear()
+    pair.step(1)
+    assert traffic.downloads == 0
+    pair.check()
+
+
 def test_a_closure_gives_the_loss(backend: opserve.torch.Backend) -> None:
     pair = Pair(backend)
     x, classes = CASES["mlp"].batch(0)

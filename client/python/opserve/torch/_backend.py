@@ -39,6 +39,7 @@ Tensor = torch.Tensor
 # Plans of one graph, of which there is one for each combination of shapes.
 _MOST_PLANS = 64
 _DEFAULT_LEASE = 600.0
+_DEFAULT_CHECKPOINT_BYTES = 256 << 20
 
 
 class UnsupportedError(RuntimeError):
@@ -62,6 +63,8 @@ class Backend:
         *,
         strict: bool = False,
         lease: float = _DEFAULT_LEASE,
+        checkpoint_every: Optional[int] = None,
+        checkpoint_bytes: int = _DEFAULT_CHECKPOINT_BYTES,
     ) -> None:
         """
         Args:
@@ -69,7 +72,20 @@ class Backend:
             strict: nodes that the pool lacks are an UnsupportedError that lists them; else they
                 run here, and a LocalNodesWarning names them once.
             lease: of tensors on the pool, in seconds; it is renewed while they are needed.
+            checkpoint_every: steps of an optimizer of opserve.torch.optim after which all that
+                is on the pool is downloaded. If a device or daemon is lost, it is brought back
+                to another one, and what ran since runs again; the caller notices only time.
+                None: a loss is an error.
+            checkpoint_bytes: of what was sent since, which is remembered; more of it is a reason
+                for the next snapshot.
+
+        Raises:
+            ValueError: checkpoint_every is less than 1.
         """
+        if checkpoint_every is not None and checkpoint_every < 1:
+            raise ValueError(f"checkpoint_every={checkpoint_every}; expected 1 or more")
+        self._checkpoint_every = checkpoint_every
+        self._checkpoint_bytes = checkpoint_bytes
         self._client = client
         self._strict = strict
         self._lease = lease
@@ -98,7 +114,12 @@ class Backend:
     def residents(self) -> Residents:
         with self._lock:
             if self._residents is None:
-                self._residents = Residents(self._client or Client(), self._lease)
+                self._residents = Residents(
+                    self._client or Client(),
+                    self._lease,
+                    self._checkpoint_every,
+                    self._checkpoint_bytes,
+                )
             return self._residents
 
     def _compile_forward(
@@ -178,6 +199,8 @@ class _Runner:
     def _call(self, arguments: Sequence[Any]) -> list[Any]:
         residents = self._backend.residents()
         residents.sweep()
+        if residents.checkpoints is not None:
+            residents.checkpoints.begin(residents)
         if self._gradients:
             # What earlier backward passes gave is summed before this one adds to it.
             settle([one for one in residents.sums if len(one.terms) > 1])
@@ -293,7 +316,6 @@ class PreparedPlan:
             else None
             for step in plan.steps
         ]
-        self._client = client
 
     def run(self, residents: Residents, inputs: Sequence[Any]) -> list[Any]:
         """Gives the outputs: tensors, numbers, and for what stays (ResidentTensor, dtype)."""
@@ -301,7 +323,7 @@ class PreparedPlan:
         kept: set[int] = set()
         for step, program in zip(self._plan.steps, self._programs):
             if isinstance(step, LocalStep):
-                self._run_here(step, values)
+                self._run_here(residents, step, values)
             else:
                 assert program is not None
                 self._run_program(residents, step, program, values)
@@ -319,14 +341,14 @@ class PreparedPlan:
         tensors = [(i, one) for i, one in enumerate(arguments) if isinstance(one, Tensor)]
         passing = []  # only for this run
         for number, tensor in beyond_one_message(tensors):
-            arguments[number] = self._client.upload(tensor)
+            arguments[number] = residents.send(tensor)
             passing.append(arguments[number])
         seeds = {
             number: {"seed": int(torch.randint(0, 2**62, ()).item())}
             for number in step.seeds
         }
         try:
-            results = program(*arguments, attributes=seeds).results
+            results = residents.run(program, arguments, seeds)
         finally:
             residents.drop(passing)
         for (position, _), result in zip(step.results + step.kept, results):
@@ -334,19 +356,21 @@ class PreparedPlan:
             shape = tuple(self._plan.metas[position].shape)
             if position in step.fetched:
                 residents.drop([result])
-                result = self._download(result)
+                result = self._download(residents, result)
             if isinstance(result, ResidentTensor):
                 values[position] = dataclasses.replace(result, shape=shape)
                 continue
             values[position] = result.reshape(shape)
 
-    def _run_here(self, step: LocalStep, values: dict[int, Any]) -> None:
+    def _run_here(
+        self, residents: Residents, step: LocalStep, values: dict[int, Any]
+    ) -> None:
         def take(one: Any) -> Any:
             if not isinstance(one, At):
                 return one
             value = values[one.position]
             if isinstance(value, ResidentTensor):
-                value = self._download(value)
+                value = self._download(residents, value)
                 values[one.position] = value
             return value
 
@@ -362,8 +386,8 @@ class PreparedPlan:
             values[position] = one.contiguous()
             position += 1
 
-    def _download(self, resident: ResidentTensor) -> Tensor:
-        array = self._client.download(resident)
+    def _download(self, residents: Residents, resident: ResidentTensor) -> Tensor:
+        array = residents.fetch(resident)
         make = _tensors.maker_like(torch.empty(0))
         tensor: Tensor = make(
             resident.data_type, resident.shape, memoryview(array.reshape(-1).view("u1"))
@@ -394,10 +418,21 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 
 
 def backend(
-    client: Optional[Client] = None, *, strict: bool = False, lease: float = _DEFAULT_LEASE
+    client: Optional[Client] = None,
+    *,
+    strict: bool = False,
+    lease: float = _DEFAULT_LEASE,
+    checkpoint_every: Optional[int] = None,
+    checkpoint_bytes: int = _DEFAULT_CHECKPOINT_BYTES,
 ) -> Backend:
     """A backend for torch.compile with options: see Backend."""
-    return Backend(client, strict=strict, lease=lease)
+    return Backend(
+        client,
+        strict=strict,
+        lease=lease,
+        checkpoint_every=checkpoint_every,
+        checkpoint_bytes=checkpoint_bytes,
+    )
 
 
 def default() -> Backend:

@@ -45,13 +45,12 @@ def clip_grad_norm_(
         return total
     residents = tensors[0].residents
     signature = tuple(signature_of(one) for one in tensors)
-    run, attributes = residents.programs.get(
+    run, invocation = residents.programs.get(
         ("clip", float(norm_type), *signature), lambda: _prepare(tensors, norm_type)
     )
     inputs = [term for one in tensors for term in one.on_pool()]
-    norm, *kept = run(
-        *inputs, attributes={attributes: {"other": float(max_norm)}}
-    ).results
+    limit = {invocation: {"other": float(max_norm)}}
+    norm, *kept = residents.run(run, inputs, limit)
     stand_ins = [
         residents.save(one, contents.dtype) for one, contents in zip(kept, tensors)
     ]

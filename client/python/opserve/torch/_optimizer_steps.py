@@ -308,14 +308,11 @@ def run(
     passing: list[ResidentTensor] = []  # only for this run
     tensors = [(i, one) for i, one in enumerate(inputs) if isinstance(one, Tensor)]
     for number, tensor in beyond_one_message(tensors):
-        inputs[number] = residents.programs.client.upload(tensor)
+        inputs[number] = residents.send(tensor)
         passing.append(inputs[number])
     try:
-        response = program.run(
-            *inputs,
-            attributes=_numbers(program.settings, items),
-            idempotency_key=idempotency_key,
-        )
+        numbers = _numbers(program.settings, items)
+        results = residents.run(program.run, inputs, numbers, idempotency_key)
     finally:
         residents.drop(passing)
     for item in items:
@@ -324,7 +321,7 @@ def run(
             contents.was_changed()
     for position, number, name in program.kept:
         parameter = items[number].parameter
-        term = residents.save(response.results[position], parameter.dtype)
+        term = residents.save(results[position], parameter.dtype)
         items[number].state[name] = Contents(
             residents, [term], parameter.shape, parameter.dtype
         )

@@ -51,7 +51,7 @@ class Contents:
             if len(self.terms) > 1:
                 settle([self])
             [resident] = self.on_pool()
-            array = self.residents._client.download(resident)
+            array = self.residents.fetch(resident)
             data = memoryview(array.reshape(-1).view("u1"))
             make = _tensors.maker_like(torch.empty(0))
             self._here = make(resident.data_type, self.shape, data)
@@ -63,10 +63,18 @@ class Contents:
         self.terms = []
         return here
 
+    def fill(self, here: Tensor) -> None:
+        """The elements are those of a tensor of this process, and here only."""
+        self.terms, self._here = [], here
+
     def replace(self, term: Tensor) -> None:
         """The elements are those of another tensor on the pool."""
         self.terms = [term]
         self._here = None
+
+    def assign(self, other: Contents) -> None:
+        """Takes over the elements of another tensor on the pool."""
+        self.residents, self.terms, self._here = other.residents, list(other.terms), None
 
     def was_changed(self) -> None:
         """A program has changed the elements on the pool."""
@@ -112,6 +120,16 @@ class PoolTensor(torch.Tensor):
             both = isinstance(one, PoolTensor) and isinstance(other, PoolTensor)
             if both and one.shape == other.shape and one.contents.add(other.contents):
                 return one
+        # As autograd copies a gradient that something else refers to: it stays on the pool.
+        if func is _aten.new_empty_strided.default:
+            copied = _empty_like(*args, **(kwargs or {}))
+            if copied is not None:
+                return copied
+        if func is _aten.copy_.default and all(isinstance(one, PoolTensor) for one in args[:2]):
+            one, other = args[0].contents, args[1].contents
+            if other.terms and (one.shape, one.dtype) == (other.shape, other.dtype):
+                one.assign(other)
+                return args[0]
         if func is _aten._amp_foreach_non_finite_check_and_unscale_.default:
             if unscale(*args):
                 return None
@@ -137,6 +155,22 @@ class PoolTensor(torch.Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self.contents.read().clone().__reduce_ex__(protocol)
+
+
+def _empty_like(
+    tensor: PoolTensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    dtype: Optional[torch.dtype] = None,
+    **_: Any,
+) -> Optional[PoolTensor]:
+    """A tensor to copy `tensor` to; None: it is not for that."""
+    contents = tensor.contents
+    if tuple(size) != contents.shape or dtype not in (None, contents.dtype):
+        return None
+    made = Contents(contents.residents, [], contents.shape, contents.dtype)
+    made.fill(torch.empty_strided(size, stride, dtype=contents.dtype))
+    return PoolTensor(made)
 
 
 def _run_here(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -205,7 +239,7 @@ def settle(tensors: Sequence[Contents]) -> None:
     key = ("sum", *(signature_of(one) for one in tensors))
     run = residents.programs.get(key, make)
     inputs = [term for one in tensors for term in one.on_pool()]
-    for one, kept in zip(tensors, run(*inputs).results):
+    for one, kept in zip(tensors, residents.run(run, inputs)):
         one.replace(residents.save(kept, one.dtype))
 
 
@@ -233,7 +267,8 @@ def unscale(scaled: Sequence[Tensor], found: Tensor, inverse: Tensor) -> bool:
     key = ("unscale", *(signature_of(one) for one in tensors))
     run = residents.programs.get(key, make)
     inputs = [term for one in tensors for term in one.on_pool()]
-    flag, *kept = run(found.reshape(1), inverse.reshape(1), *inputs).results
+    given = [found.reshape(1), inverse.reshape(1), *inputs]
+    flag, *kept = residents.run(run, given)
     found.copy_(flag.reshape(found.shape))
     for one, resident in zip(tensors, kept):
         one.replace(residents.save(resident, one.dtype))

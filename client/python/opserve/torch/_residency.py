@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
-from typing import Any, Optional, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Optional, TypeVar, Union
 
 import grpc
 import torch
@@ -14,7 +14,9 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from opserve import _tensors, errors
 from opserve.client import Client
+from opserve.prepared import PreparedProgram
 from opserve.resident import ResidentTensor
+from opserve.torch._checkpoints import Checkpoints
 from opserve.torch._programs import Programs
 
 K = TypeVar("K")
@@ -92,8 +94,19 @@ class Residents:
     A tensor whose storage is gone is released with others, before the next program. Thread-safe.
     """
 
-    def __init__(self, client: Client, lease: float) -> None:
+    def __init__(
+        self,
+        client: Client,
+        lease: float,
+        checkpoint_every: Optional[int] = None,
+        checkpoint_bytes: int = 0,
+    ) -> None:
         self._client = client
+        self.checkpoints = (
+            None
+            if checkpoint_every is None
+            else Checkpoints(client, lease, checkpoint_every, checkpoint_bytes)
+        )
         self.lease = lease
         self._lock = threading.Lock()
         self._uploaded: dict[tuple[Any, ...], _Entry] = {}  # guarded by _lock, as below
@@ -122,7 +135,7 @@ class Residents:
             if entry is not None and entry.version == tensor._version and not is_exposed:
                 return entry.resident
         bring_home(tensor)  # if they are there as another view, or another pool's
-        resident = self._client.upload(tensor.detach(), lease=self.lease)
+        resident = self.send(tensor.detach())
         entry = _Entry(StorageWeakRef(storage), resident, tensor._version)
         entry.is_exposed = is_exposed and is_shared
         with self._lock:
@@ -131,6 +144,53 @@ class Residents:
             self._uploaded[key] = self._owned[resident.handle] = entry
         self._start_renewing()
         return resident
+
+    def send(self, tensor: torch.Tensor) -> ResidentTensor:
+        """Uploads a tensor that the caller drops or saves."""
+        if self.checkpoints is not None:
+            return self.checkpoints.upload(self, tensor)
+        return self._client.upload(tensor, lease=self.lease)
+
+    def fetch(self, resident: ResidentTensor) -> Any:
+        """The elements of a tensor on the pool."""
+        if self.checkpoints is not None:
+            return self.checkpoints.download(self, resident)
+        return self._client.download(resident)
+
+    def run(
+        self,
+        program: PreparedProgram,
+        inputs: Sequence[Any],
+        attributes: Optional[Mapping[int, Mapping[str, Union[int, float]]]] = None,
+        idempotency_key: str = "",
+    ) -> Sequence[Any]:
+        """The results of a program; what was lost with a device comes back before, if it can."""
+        if self.checkpoints is not None:
+            return self.checkpoints.run(self, program, inputs, attributes, idempotency_key)
+        return program(
+            *inputs, attributes=attributes, idempotency_key=idempotency_key
+        ).results
+
+    def living(self) -> list[ResidentTensor]:
+        """Those that something here stands for."""
+        with self._lock:
+            return [entry.resident for entry in self._owned.values()]
+
+    def moved(self, places: Mapping[bytes, ResidentTensor]) -> None:
+        """Tensors have new handles, told by those before."""
+        with self._lock:
+            for entry in {id(one): one for one in self._entries()}.values():
+                place = places.get(entry.resident.handle)
+                if place is not None:
+                    shape = entry.resident.shape
+                    entry.resident = dataclasses.replace(place, shape=shape)
+            entries = list(self._owned.values())
+            self._owned.clear()
+            self._owned.update((one.resident.handle, one) for one in entries)
+            self._dropped.clear()  # lost, or released when they came back
+
+    def _entries(self) -> list[_Entry]:
+        return [*self._owned.values(), *self._saved.values()]
 
     def find(self, tensor: torch.Tensor) -> Optional[ResidentTensor]:
         """The tensor on the pool, if it was saved, or uploaded and not changed since."""
@@ -190,7 +250,7 @@ class Residents:
         for key, entry in self._newer_of(storage):
             _, offset, shape, strides, dtype = key
             try:
-                array = self._client.download(entry.resident)
+                array = self.fetch(entry.resident)
             except (errors.TensorLostError, errors.NotFoundError) as error:
                 raise self._lost([entry]) from error
             elements = _tensors.maker_like(torch.empty(0))(

@@ -126,6 +126,8 @@ class _OnPool(torch.optim.Optimizer):
         steps.run(program, items, residents, f"{self._identity}-{self._done}")
         for item in items:
             self._note(item)
+        if residents.checkpoints is not None:
+            residents.checkpoints.step_done(residents)
 
     def _item(
         self, residents: Residents, group: dict[str, Any], parameter: Tensor
@@ -190,6 +192,5 @@ def _on_pool(residents: Residents, value: Tensor) -> PoolTensor:
         if value.contents.terms and value.contents.residents is residents:
             return value
         value = value.contents.read()
-    resident = residents.programs.client.upload(value.contiguous(), lease=residents.lease)
-    term = residents.save(resident, value.dtype)
+    term = residents.save(residents.send(value.contiguous()), value.dtype)
     return PoolTensor(Contents(residents, [term], value.shape, value.dtype))

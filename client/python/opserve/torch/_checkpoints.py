@@ -1,0 +1,219 @@
+"""Brings back what a lost device or daemon had: a snapshot, and what ran since."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
+
+import torch
+
+from opserve import errors
+from opserve.client import Client
+from opserve.prepared import PreparedProgram
+from opserve.resident import ResidentTensor
+
+if TYPE_CHECKING:
+    from opserve.torch._residency import Residents
+
+Tensor = torch.Tensor
+T = TypeVar("T")
+
+# Losses one after another, without a call that succeeds, after which the last one is raised.
+_MOST_LOSSES = 5
+
+
+@dataclasses.dataclass
+class _Upload:
+    """A tensor that was sent and stayed, by its first handle."""
+
+    name: bytes
+    tensor: Tensor
+
+
+@dataclasses.dataclass
+class _Run:
+    """A program that left something on the pool.
+
+    Attributes:
+        inputs: tensors that were sent, names of those that were there, with the shape as given.
+        results: names of those that stayed, by position.
+    """
+
+    program: PreparedProgram
+    inputs: Sequence[Union[Tensor, tuple[bytes, tuple[int, ...]]]]
+    attributes: Optional[Mapping[int, Mapping[str, Union[int, float]]]]
+    results: Sequence[Optional[bytes]]
+
+    def uses(self) -> list[bytes]:
+        return [one[0] for one in self.inputs if isinstance(one, tuple)]
+
+
+class Checkpoints:
+    """Takes snapshots of all tensors on the pool, and remembers what ran after the last one.
+
+    A tensor has the name of its first handle; after a loss its handle is another one. Thread-safe:
+    calls go one after another.
+    """
+
+    def __init__(self, client: Client, lease: float, every: int, most_bytes: int) -> None:
+        """
+        Args:
+            every: steps of an optimizer between snapshots.
+            most_bytes: of what was sent since; more is a reason for a snapshot, too.
+        """
+        self._lock = threading.RLock()  # guards all that follows
+        self._client = client
+        self._lease = lease
+        self._every = every
+        self._most_bytes = most_bytes
+        self._snapshot: dict[bytes, Any] = {}
+        self._events: list[Union[_Upload, _Run]] = []
+        self._bytes = 0
+        self._steps = 0
+        self._current: dict[bytes, ResidentTensor] = {}  # by name, those that have moved
+        self._names: dict[bytes, bytes] = {}  # by all handles since the snapshot
+        self.restored = 0  # losses that were mended
+
+    def upload(self, residents: Residents, tensor: Tensor) -> ResidentTensor:
+        with self._lock:
+            resident = self._repeat(
+                residents, lambda: self._client.upload(tensor, lease=self._lease)
+            )
+            self._events.append(_Upload(resident.handle, tensor.detach().clone()))
+            self._bytes += tensor.nbytes
+            return resident
+
+    def download(self, residents: Residents, resident: ResidentTensor) -> Any:
+        with self._lock:
+            return self._repeat(
+                residents, lambda: self._client.download(self._now(resident))
+            )
+
+    def run(
+        self,
+        residents: Residents,
+        program: PreparedProgram,
+        inputs: Sequence[Union[Tensor, ResidentTensor]],
+        attributes: Optional[Mapping[int, Mapping[str, Union[int, float]]]],
+        key: str,
+    ) -> Sequence[Any]:
+        with self._lock:
+            losses = self.restored
+
+            def call() -> Sequence[Any]:
+                # After a loss the request is another one.
+                suffix = f"-{self.restored}" if key and self.restored != losses else ""
+                return program(
+                    *map(self._now, inputs), attributes=attributes, idempotency_key=key + suffix
+                ).results
+
+            results = self._repeat(residents, call)
+            kept = [self._name(one) for one in results]
+            if any(one is not None for one in kept):
+                remembered: list[Union[Tensor, tuple[bytes, tuple[int, ...]]]] = []
+                for one in inputs:
+                    if isinstance(one, ResidentTensor):
+                        name = self._name(one)
+                        assert name is not None
+                        remembered.append((name, one.shape))
+                    else:
+                        remembered.append(one.detach().clone())
+                        self._bytes += one.nbytes
+                self._events.append(_Run(program, remembered, attributes, kept))
+            return results
+
+    def begin(self, residents: Residents) -> None:
+        """Before a graph runs: makes room if too much is remembered."""
+        with self._lock:
+            if self._bytes > self._most_bytes:
+                self._take(residents)
+
+    def step_done(self, residents: Residents) -> None:
+        """An optimizer has made a step."""
+        with self._lock:
+            self._steps += 1
+            if self._steps >= self._every:
+                self._take(residents)
+
+    def _take(self, residents: Residents) -> None:
+        def download_all() -> dict[bytes, Any]:
+            return {
+                one.handle: self._client.download(one) for one in residents.living()
+            }
+
+        self._snapshot = self._repeat(residents, download_all)
+        self._events.clear()
+        self._current.clear()
+        self._names.clear()
+        self._bytes = self._steps = 0
+
+    def _repeat(self, residents: Residents, call: Callable[[], T]) -> T:
+        """Calls until nothing is lost, and brings back what is."""
+        for _ in range(_MOST_LOSSES):
+            try:
+                return call()
+            except (errors.TensorLostError, errors.NotFoundError, errors.InternalError) as error:
+                if isinstance(error, errors.InternalError) and error.acl_error == 0:
+                    raise
+            try:
+                self._restore(residents)
+            except (errors.TensorLostError, errors.NotFoundError, errors.InternalError):
+                continue  # lost again: the next call says so
+        return call()
+
+    def _restore(self, residents: Residents) -> None:
+        living = {self._name(one): one for one in residents.living()}
+        last = {
+            name: number
+            for number, event in enumerate(self._events)
+            if isinstance(event, _Run)
+            for name in event.uses()
+        }
+        current: dict[bytes, ResidentTensor] = {}
+        for name, array in self._snapshot.items():
+            current[name] = self._client.upload(array, lease=self._lease)
+        for number, event in enumerate(self._events):
+            if isinstance(event, _Upload):
+                current[event.name] = self._client.upload(event.tensor, lease=self._lease)
+            else:
+                self._run_again(event, current)
+            gone = [
+                name
+                for name in current
+                if name not in living and last.get(name, -1) <= number
+            ]
+            if gone:
+                self._client.release([current.pop(name) for name in gone])
+        self._current = current
+        # Callers may still have the handles of earlier restorations.
+        self._names.update((one.handle, name) for name, one in current.items())
+        self.restored += 1
+        residents.moved(
+            {one.handle: current[name] for name, one in living.items() if name in current}
+        )
+
+    def _run_again(self, event: _Run, current: dict[bytes, ResidentTensor]) -> None:
+        inputs = [
+            dataclasses.replace(current[one[0]], shape=one[1])
+            if isinstance(one, tuple)
+            else one
+            for one in event.inputs
+        ]
+        results = event.program(*inputs, attributes=event.attributes).results
+        for name, result in zip(event.results, results):
+            if name is not None:
+                current[name] = result
+
+    def _name(self, one: Any) -> Optional[bytes]:
+        if not isinstance(one, ResidentTensor):
+            return None
+        return self._names.get(one.handle, one.handle)
+
+    def _now(self, one: Any) -> Any:
+        """Where a tensor is now that was given by the handle that it had."""
+        name = self._name(one)
+        if name is None or name not in self._current:
+            return one
+        return dataclasses.replace(self._current[name], shape=one.shape)

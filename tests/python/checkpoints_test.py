@@ -1,0 +1,162 @@
+"""checkpoint_every: a training whose daemon is lost goes on, with the same losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import opserve
+import opserve.torch
+import opserve.torch.optim
+import pytest
+import torch
+from optim_helpers import fresh  # noqa: F401
+from torch.nn import functional as F
+from torch_models import CASES, Mlp
+
+STEPS = 7
+
+
+def train(backend: opserve.torch.Backend, parts: int = 1) -> list[float]:
+    """Losses and parameters of a training with dropout, clipping, a schedule and `parts` batches
+    a step."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model = Mlp(dropout=0.2)
+    run = torch.compile(model, backend=backend)
+    optimizer = opserve.torch.optim.AdamW(model.parameters(), lr=1e-2, backend=backend)
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+    losses = []
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        for part in range(parts):
+            x, classes = CASES["mlp"].batch(parts * step + part)
+            loss = F.cross_entropy(run(x), classes)
+            loss.backward()
+            losses.append(loss.item())
+        opserve.torch.optim.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+    for one in model.parameters():
+        losses += one.flatten().tolist()
+    return losses
+
+
+class Losing:
+    """Restarts the daemon before or after chosen calls of a client."""
+
+    def __init__(self, client: opserve.Client, daemon: Any, chosen: set[int], when: str) -> None:
+        self.calls = 0
+        self._daemon = daemon
+        self._chosen = chosen
+        self._when = when
+        self._real = client._call
+        client._call = self._call  # type: ignore[method-assign]
+
+    def _call(self, method: str, *args: Any) -> bytes:
+        if not method.endswith("/Execute"):
+            return self._real(method, *args)
+        self.calls += 1
+        is_chosen = self.calls in self._chosen
+        if is_chosen and self._when == "before":
+            self._restart()
+        answer = self._real(method, *args)
+        if is_chosen and self._when == "after":
+            self._restart()
+        return answer
+
+    def _restart(self) -> None:
+        self._daemon.stop()
+        self._daemon.start()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(daemon: Any) -> dict[int, list[float]]:
+    with opserve.Client(daemon.target) as client:
+        return {
+            parts: train(opserve.torch.backend(client, strict=True), parts)
+            for parts in (1, 3)
+        }
+
+
+# Forward, backward, clipping and step are four calls; snapshots come after steps 3 and 6. Of two calls
+# in a row, the second belongs to the restoration after the first.
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    "chosen",
+    [{1}, {9}, {10}, {11}, {12}, {13}, {27, 28}, {3, 8, 21}],
+    ids=lambda one: "-".join(map(str, sorted(one))),
+)
+def test_a_lost_daemon_changes_no_loss(
+    start_daemon: Callable[..., Any],
+    undisturbed: dict[int, list[float]],
+    chosen: set[int],
+    when: str,
+) -> None:
+    daemon = start_daemon()
+    with opserve.Client(daemon.target) as client:
+        losing = Losing(client, daemon, chosen, when)
+        backend = opserve.torch.backend(client, strict=True, checkpoint_every=3)
+
+        assert train(backend) == undisturbed[1]
+
+        assert losing.calls > 28
+        checkpoints = backend.residents().checkpoints
+        assert checkpoints is not None and checkpoints.restored >= 1
+
+
+@pytest.mark.parametrize("chosen", [{4}, {9}, {15}], ids=str)
+def test_gradients_of_several_batches_come_back(
+    start_daemon: Callable[..., Any], undisturbed: dict[int, list[float]], chosen: set[int]
+) -> None:
+    daemon = start_daemon()
+    with opserve.Client(daemon.target) as client:
+        Losing(client, daemon, chosen, "before")
+        backend = opserve.torch.backend(client, strict=True, checkpoint_every=3)
+        assert train(backend, 3) == undisturbed[3]
+
+
+def test_a_full_memory_is_a_reason_for_a_snapshot(
+    start_daemon: Callable[..., Any], undisturbed: dict[int, list[float]]
+) -> None:
+    daemon = start_daemon()
+    with opserve.Client(daemon.target) as client:
+        Losing(client, daemon, {20}, "before")
+        backend = opserve.torch.backend(
+            client, strict=True, checkpoint_every=1000, checkpoint_bytes=4000
+        )
+        assert train(backend) == undisturbed[1]
+        checkpoints = backend.residents().checkpoints
+        assert checkpoints is not None and checkpoints._bytes <= 4000 + 4096
+
+
+@pytest.mark.parametrize("kernel", ["aclnnAddmm", "aclnnApplyAdamWV2"])
+def test_a_failed_device_changes_no_loss(
+    start_daemon: Callable[..., Any], undisturbed: dict[int, list[float]], kernel: str
+) -> None:
+    daemon = start_daemon(faults=f"kernel={kernel},nth=9,code=507015")
+    with opserve.Client(daemon.target) as client:
+        backend = opserve.torch.backend(client, strict=True, checkpoint_every=3)
+        assert train(backend) == undisturbed[1]
+        checkpoints = backend.residents().checkpoints
+        assert checkpoints is not None and checkpoints.restored == 1
+
+
+def test_replays_leave_nothing_behind(start_daemon: Callable[..., Any]) -> None:
+    daemon = start_daemon()
+    with opserve.Client(daemon.target) as client:
+        Losing(client, daemon, {11}, "before")
+        backend = opserve.torch.backend(client, strict=True, checkpoint_every=3)
+        train(backend)
+        torch._dynamo.reset()
+        residents = backend.residents()
+        residents.sweep()
+        handles = residents.living()
+        status = client.server_status()
+        held = sum(one.resident_tensors for one in status.devices)
+        assert held == len(handles)
+
+
+def test_a_wrong_number_of_steps_is_refused() -> None:
+    with pytest.raises(ValueError, match="checkpoint_every=0; expected 1 or more"):
+        opserve.torch.backend(checkpoint_every=0)
