@@ -57,8 +57,7 @@ class RandomCall {
       asked.push_back(asks ? std::optional(OneOf(output.dtypes)) : std::nullopt);
     }
     Results results;
-    if (!judge.Check() || !judge.Infer(wanted, asked, &results) ||
-        !judge.CheckForDaemon(results)) {
+    if (!judge.Check() || !judge.Infer(wanted, asked, &results) || !judge.CheckForDaemon(results)) {
       Check(!judge.problem().text.empty(), "a refusal says why");
       return;
     }
