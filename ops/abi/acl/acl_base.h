@@ -108,8 +108,8 @@ ACL_FUNC_VISIBILITY const char* aclGetRecentErrMsg(void);
  * The text, formatted as by printf, is cut to 1023 bytes. Thread-safe. */
 ACL_FUNC_VISIBILITY void aclAppLog(aclLogLevel logLevel, const char* func, const char* file,
                                    uint32_t line, const char* fmt, ...);
-#define ACL_APP_LOG(level, fmt, ...) \
-  aclAppLog(level, __func__, __FILE__, __LINE__, fmt, ##__VA_ARGS__)
+/* The same, with the place of the call; the format and its values follow the level. */
+#define ACL_APP_LOG(level, ...) aclAppLog(level, __func__, __FILE__, __LINE__, __VA_ARGS__)
 
 /* A pair of an address and a number of bytes, for interfaces that take both as one. The memory
  * stays the caller's; it is not looked at. */
