@@ -184,6 +184,10 @@ class PrometheusTest(unittest.TestCase):
         cls.start("failing", [one, "--execution_timeout=100ms"],
                   faults="call=aclrtDeviceTaskAbort,code=107020,count=all;"
                          f"copies,rate=20K;{ALL_L1}code=507015")
+        # Without its library the pack is refused, and the daemon serves everything else.
+        pack = cls.directory / "weighted_sum.textproto"
+        shutil.copy(ROOT / "ops/examples/weighted_sum.textproto", pack)
+        cls.start("refusing", [one, f"--operator_pack={pack}"])
         cls.start("expiring", [one, *make_certificate(cls.directory, 1)])
         cls.start("many", [one], config=MANY_TENANTS)
         cls.start("reloaded", [one])
@@ -254,6 +258,7 @@ class PrometheusTest(unittest.TestCase):
             "scattered": ["OpservePoolFragmented"],
             "poor": ["OpservePoolOutOfMemory", "OpserveOverloaded"],
             "expiring": ["OpserveCertificateExpiresSoon", "OpserveCertificateExpiresNow"],
+            "refusing": ["OpserveOperatorPackRefused"],
             "many": ["OpserveTenantsDropped"],
             "reloaded": ["OpserveReloadFailed"],
             "killed": ["OpserveDown"],
