@@ -320,7 +320,8 @@ class PrometheusTest(unittest.TestCase):
                         sample["value"][1] != "NaN" for sample in self.prometheus.query(expression)))
 
     def names_there(self):
-        metrics = self.watched["healthy"].daemon.metrics()
+        # Of a refused pack only the daemon that has one tells.
+        metrics = "".join(self.watched[name].daemon.metrics() for name in ("healthy", "refusing"))
         recorded = {rule["name"] for rule in self.prometheus.rules() if rule["type"] == "recording"}
         return set(re.findall(r"(?m)^(opserve_\w+)", metrics)) | recorded
 
