@@ -22,7 +22,7 @@ class AdminService;
 // deadline (default_deadline if it has none, max_deadline at most). Every call is logged.
 class AdminServer {
  public:
-  // What the daemon does for administrators. All may be called by several threads at once.
+  // The administrators' methods. All may be called by several threads at once.
   struct Hooks {
     std::function<v1::AdminStatus()> status;
     std::function<absl::StatusOr<v1::ReloadResponse>()> reload;
@@ -35,7 +35,7 @@ class AdminServer {
   static absl::StatusOr<std::unique_ptr<AdminServer>> Start(const Config& config, Listener bound,
                                                             Scheduler& scheduler, Hooks hooks);
 
-  // Ends those who watch, and waits for the other calls in progress.
+  // Ends the watching calls, and waits for the other calls in progress.
   ~AdminServer();
   AdminServer(const AdminServer&) = delete;
   AdminServer& operator=(const AdminServer&) = delete;

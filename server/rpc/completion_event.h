@@ -1,10 +1,10 @@
-// What a completion queue hands back.
+// The events of a completion queue.
 #pragma once
 
 namespace opserve::server {
 
 // The tag of one operation on a completion queue. Every event of a queue is handled by the one
-// thread that polls it, so what only these handlers touch needs no lock.
+// thread that polls it, so data that only these handlers touch needs no lock.
 class CompletionEvent {
  public:
   virtual ~CompletionEvent() = default;

@@ -79,8 +79,8 @@ void DownloadCall::TakeContent() {
 void DownloadCall::Write(const grpc::ByteBuffer& message) {
   ExpectEvent();
   is_writing_ = true;
-  // Written through: the operation ends when the message has left for the client, not when there
-  // is room for it among what waits to be sent. Only so is it a bound on memory.
+  // Written through: the operation ends when the message has left for the client, not when gRPC has
+  // room to queue it. Only so is it a bound on memory.
   write_.Begin();
   stream_.Write(message, grpc::WriteOptions().set_write_through(), &written_);
 }
@@ -138,7 +138,7 @@ void DownloadCall::OnStepEnded(const absl::Status& status) {
 
 void DownloadCall::OnDeadline(const absl::Status& status) {
   if (is_finished_) return;
-  // What the client does not read would keep the answer behind it waiting for ever.
+  // A message that the client does not read would keep the answer behind it waiting for ever.
   if (is_writing_) rpc_.TryCancel();
   Fail(status);
 }

@@ -1,4 +1,4 @@
-// What the executing calls of one listener share.
+// Shared state of the executing calls of one listener.
 #pragma once
 
 #include <atomic>

@@ -19,8 +19,8 @@ namespace opserve::server {
 // Owns itself: it waits for a call, serves it and destroys itself after its last event. The
 // handlers run on the queue's polling thread; only the answer may come from a device's thread.
 //
-// What derived classes add is said at the functions they define; their constructors ask their
-// service for a call, with rpc_, request_, writer_, queue_ and arrival_.
+// Derived classes define the virtual functions; their constructors ask their service for a call,
+// with rpc_, request_, writer_, queue_ and arrival_.
 class ExecutionCall {
  public:
   ExecutionCall(const ExecutionCall&) = delete;
@@ -36,7 +36,7 @@ class ExecutionCall {
   // ends in Answer.
   virtual void Start(Tenant* tenant, const StageClock& clock) = 0;
   virtual grpc::ByteBuffer BuildAnswer(const ExecuteAnswer& answer) const = 0;
-  // What the protocol's clients are told of an error.
+  // Translates an error into the protocol's terms, for its clients.
   virtual absl::Status ErrorFor(const absl::Status& status) const { return status; }
 
   // Makes the state of the call, which ends with the call's deadline, or after `timeout`.

@@ -50,7 +50,7 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> FindRegion(const ExecuteContext& c
                                                          const v1::SharedMemoryRange& range) {
   const bool is_named = !input.named_regions.empty();
   if (!is_named && context.shared_regions == nullptr) return NoSharedMemory(range);
-  // Who may connect to the socket may use memory of this machine; others cannot even have any.
+  // Peers on the Unix socket may use memory of this machine; others cannot even have any.
   if (!is_named && !absl::StartsWith(input.rpc->peer(), "unix:")) {
     return MakeError(Reason::kForbidden, "shared memory can be used over Unix sockets only");
   }
@@ -176,7 +176,7 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
       TensorEffects::Book(*context.scheduler, *context.residents, input.tenant->id(), &bound));
   auto effects = std::make_shared<TensorEffects>(std::move(booked));
   const Program& program = *bound.program;
-  // What changes tensors is not run before there is room to remember that it was.
+  // A run that changes tensors begins only when there is room to remember that it was made.
   const bool has_effects = program.has_effects();
   if (run && has_effects &&
       !context.idempotency->Reserve(*run, program.results.size(), program.result_bytes,
@@ -209,7 +209,7 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
         result = committed.status();
       }
     }
-    // What was booked is free before the answer: a repetition may follow it at once.
+    // The booked memory is free before the answer: a repetition may follow it at once.
     if (!result.ok()) effects.reset();
     if (has_effects && !result.ok()) {
       context.residents->changes().failed.fetch_add(1, std::memory_order_relaxed);
@@ -264,15 +264,15 @@ void StartOnce(ExecuteContext& context, ExecutionInput input, const OnExecutionE
   if (!status.ok()) on_end(Refusal(context, input, status));
 }
 
-// A caller among those who share one run. Used by one thread at a time: the one that starts it,
+// A caller that shares one run with others. Used by one thread at a time: the one that starts it,
 // then the one that ends it.
 struct KeyedCaller {
   ExecutionEnd own;
   OnExecutionEnd on_end;
   bool makes_the_run = false;
 
-  // Tells the caller how the run ended. Where its time went and on which device matters to the one
-  // who made it; the others just waited.
+  // Tells the caller how the run ended. The run's stages and device matter only to the caller that
+  // made it; the others just waited.
   void Tell(const ExecutionEnd& run) {
     own.status = run.status;
     own.answer = run.answer;

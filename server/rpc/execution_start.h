@@ -27,8 +27,8 @@ absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& messa
                                                    google::protobuf::MessageLite* header,
                                                    uint32_t payloads_field = codec::kPayloadsField);
 
-// The end of a request of the call `rpc` whose message was refused before it told what to run.
-// `tenant`: null if that was refused because nobody knows whose it is.
+// The end of a request of the call `rpc` whose message was refused before its program was read.
+// `tenant`: null if it was refused because its tenant is not known.
 ExecutionEnd RefuseMessage(const absl::Status& status, Tenant* tenant, const StageClock& clock,
                            const grpc::ServerContextBase& rpc, const grpc::ByteBuffer& message);
 
@@ -38,15 +38,15 @@ absl::Time RequestDeadline(const ExecuteContext& context,
                            std::chrono::system_clock::time_point call_deadline,
                            absl::Duration timeout = absl::InfiniteDuration());
 
-// A request whose message was taken apart.
+// A request after its message was taken apart.
 struct ExecutionInput {
-  Tenant* tenant = nullptr;                      // whose it is
+  Tenant* tenant = nullptr;                      // the request's
   codec::PayloadMessage message;                 // owns the payloads' bytes
   const v1::ExecuteRequest& header;              // without payloads; likewise as `rpc`
   uint64_t request_bytes = 0;                    // of the whole message
   const grpc::ServerContextBase* rpc = nullptr;  // used only before StartExecution returns
-  // Regions whose names the protocol has resolved already: what ranges of `header` name, by
-  // position. None: ranges name those of the tenant's connections.
+  // Regions that the protocol has found by name already, for the ranges of `header`, by position.
+  // None: ranges name those of the tenant's connections.
   std::vector<std::shared_ptr<SharedRegion>> named_regions = {};
   std::shared_ptr<CallState> call;
   StageClock clock;         // running since the request's arrival

@@ -18,7 +18,7 @@ ExecutionStream::ExecutionStream(ExecuteContext& context, grpc::ServerCompletion
 
 ExecutionStream::~ExecutionStream() {
   {
-    // What devices' threads did with the members comes before their destruction.
+    // The work of devices' threads on the members comes before their destruction.
     absl::MutexLock lock(&mutex_);
   }
   if (is_in_flight_) context_.in_flight.Remove();

@@ -38,10 +38,10 @@ namespace opserve::server {
 //       of each, and once the stream is ending no request and no other, but for a reading that the
 //       server's end did not wait for;
 //   (3) input_has_ended_, nobody_listens_ and is_ending_ change once, to true.
-// No call of gRPC is made with mutex_ held: who may make it is decided there, and made after.
+// No call of gRPC is made with mutex_ held: the decision is made there, the call after it.
 //
-// What derived classes add is said at the functions they define; their constructors ask their
-// service for a call, with rpc_, stream_, queue_ and arrival_.
+// Derived classes define the virtual functions; their constructors ask their service for a call,
+// with rpc_, stream_, queue_ and arrival_.
 class ExecutionStream {
  public:
   ExecutionStream(const ExecutionStream&) = delete;
@@ -83,7 +83,7 @@ class ExecutionStream {
   grpc::ByteBuffer message_;  // that is to be handled
 
  private:
-  // What to send next; at most one of the two.
+  // The next thing to send; at most one of the two.
   struct Sending {
     std::optional<grpc::ByteBuffer> answer;
     bool is_last_answer = false;  // that there is now
@@ -98,11 +98,11 @@ class ExecutionStream {
   void OnServerEnd(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   // If it has come.
   void DestroyAfterLastEvent() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The client is gone: cancels what is in progress.
+  // The client is gone: cancels the requests in progress.
   void Abandon() ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool TakesInput() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Hands gRPC what NextSending chose. Afterwards `this` must not be used by another thread than
+  // Hands gRPC the choice of NextSending. Afterwards `this` must not be used by another thread than
   // the polling one: the stream's last event may have come.
   void Send(Sending sending) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether to read now. On the polling thread: only there the number of unanswered requests falls.

@@ -26,8 +26,8 @@
 namespace opserve::server {
 namespace {
 
-// Calls of each kind that wait to be matched with an arriving one. gRPC holds back what finds none
-// waiting, so a few save it the detour under load.
+// Calls of each kind that wait to be matched with an arriving one. gRPC holds back a call that
+// finds none waiting, so a few save it the detour under load.
 constexpr int kListeningCalls = 16;
 
 // Room in a message beside a chunk's bytes.
@@ -41,7 +41,7 @@ int Milliseconds(absl::Duration duration) {
   return static_cast<int>(std::min<int64_t>(absl::ToInt64Milliseconds(duration), INT32_MAX));
 }
 
-// What a connection may do, as gRPC's channel arguments.
+// The limits of a connection, as gRPC's channel arguments.
 void SetConnectionLimits(const Config& config, grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(static_cast<int>(config.max_message_bytes));
   builder->SetMaxSendMessageSize(static_cast<int>(config.max_message_bytes));
@@ -68,9 +68,9 @@ void SetConnectionLimits(const Config& config, grpc::ServerBuilder* builder) {
   builder->SetResourceQuota(quota);
 }
 
-// What is bounded on each connection.
+// The bounds on each connection.
 ConnectionLedger::Options LedgerOptions(const Config& config) {
-  // Accounts hold what their rates give in so many seconds. A client may cancel all it has at once.
+  // Accounts hold so many seconds of their rates. A client may cancel all its calls at once.
   constexpr double kControlSeconds = 10;
   constexpr double kResetSeconds = 20;
   // Calls that a client begins at once wait for their identification together. An identified client
@@ -151,7 +151,7 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   execute_.limits.max_program_bytes = config.max_request_bytes;
   execute_.limits.max_output_ratio = config.max_output_ratio;
   execute_.limits.max_work = config.max_request_work;
-  // A request may have what one of its invocations may have.
+  // A request is allowed at least the work of a single invocation.
   execute_.limits.max_program_work = std::min(
       std::max(config.max_program_work, config.max_request_work), config.queue_work_per_tenant);
   execute_.limits.max_invocations = config.max_invocations;
@@ -319,10 +319,10 @@ GrpcServer::~GrpcServer() {
 
 // gRPC's own shutdown answers CANCELLED to every call that has not been handed to us: a call that
 // came at that moment, one that waits to be matched, one whose message is still on its way. A
-// client takes that for its own doing. So all that has arrived is answered first, while calls are
-// still matched, and then the connections are ended by us: of what gRPC says after that nothing
-// reaches a client, and a call that is still on its way fails as it does when a server is gone,
-// with UNAVAILABLE.
+// client takes that for its own doing. So every arrived call is answered first, while calls are
+// still matched, and then the connections are ended by us: no later answer of gRPC reaches a
+// client, and a call that is still on its way fails as it does when a server is gone, with
+// UNAVAILABLE.
 void GrpcServer::EndService() {
   RefuseNewCalls();
   execute_.end_alarms.RingAll();
@@ -330,7 +330,7 @@ void GrpcServer::EndService() {
   acceptor_.Stop();
   const absl::Time deadline = absl::Now() + kLastAnswersTimeout;
   calls_.open.AwaitNone(kLastAnswersTimeout);
-  // A client that finds its connection broken when it writes may not look for what it could read.
+  // A client that finds its connection broken when it writes may not look for answers to read.
   acceptor_.AwaitTaken(deadline);
   acceptor_.EndConnections();
 }

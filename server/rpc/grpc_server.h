@@ -34,7 +34,7 @@ namespace opserve::server {
 
 class GrpcServer {
  public:
-  // What the server serves. All outlive it.
+  // The parts behind the services. All outlive it.
   struct Parts {
     const OperatorTable* operators = nullptr;
     Scheduler* scheduler = nullptr;
@@ -60,18 +60,18 @@ class GrpcServer {
                                                            std::vector<Listener> listeners,
                                                            Parts parts);
 
-  // Ends the connections, cancels what is left, waits until the devices have let go of it, and ends
-  // the threads. Clients see UNAVAILABLE: with reason "draining" where there was time to answer,
-  // else their connection ends.
+  // Ends the connections, cancels the other calls, waits until the devices have let go of them, and
+  // ends the threads. Clients see UNAVAILABLE: with reason "draining" where there was time to
+  // answer, else their connection ends.
   ~GrpcServer();
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;
 
-  // What the standard health service says, for "" and for every service.
+  // The answer of the standard health service, for "" and for every service.
   void SetServing(bool is_serving) { health_.SetServing(is_serving); }
   bool is_serving() const { return health_.is_serving(); }
 
-  // Answers new calls UNAVAILABLE from now on; what is in flight goes on.
+  // Answers new calls UNAVAILABLE from now on; those in flight go on.
   void RefuseNewCalls();
   // Waits until no call is in flight, at most for `timeout`; returns how many are.
   int64_t AwaitCalls(absl::Duration timeout) { return execute_.in_flight.AwaitNone(timeout); }

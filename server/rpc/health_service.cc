@@ -296,7 +296,7 @@ void HealthService::SetServing(bool is_serving) {
       if (watcher->BeginWrite()) changed.push_back(watcher);
     }
   }
-  // Each lives until what it writes is written.
+  // Each lives until its message is written.
   for (HealthWatchCall* watcher : changed) watcher->SendChange();
 }
 

@@ -47,8 +47,8 @@ class HealthService {
   // Waits for calls on `queue`, as long as the server takes any.
   void Listen(grpc::ServerCompletionQueue* queue);
 
-  // What it says of "" and of the services for clients; at first, that they do not serve. Tells
-  // those who watch.
+  // The answer for "" and for the services for clients; at first, that they do not serve. Tells the
+  // watching clients.
   void SetServing(bool is_serving) ABSL_LOCKS_EXCLUDED(mutex_);
   bool is_serving() const { return is_serving_.load(); }
 

@@ -10,8 +10,8 @@
 namespace opserve::server {
 namespace {
 
-// What an answer takes in memory beside the bytes of its results, from above: key, digest,
-// bookkeeping and message objects; and of these for each result.
+// Memory of an answer beside the bytes of its results, from above: key, digest, bookkeeping and
+// message objects; and of these for each result.
 constexpr uint64_t kEntryBytes = 1 << 10;
 constexpr uint64_t kResultBytes = 512;
 
@@ -85,7 +85,7 @@ double IdempotencyCache::Share(uint32_t tenant, uint32_t weight) const {
 bool IdempotencyCache::MakeRoom(uint32_t tenant, uint32_t weight, uint64_t bytes) {
   if (bytes <= options_.max_bytes - used_bytes_) return true;
   const double share = Share(tenant, weight);
-  // No answer is forgotten in vain: the tenant's own ones and what others have borrowed must do.
+  // No answer is forgotten in vain: the tenant's own ones and others' beyond their share must do.
   double room = static_cast<double>(options_.max_bytes - used_bytes_);
   for (const auto& [id, account] : accounts_) {
     const double kept_for_sure = id == tenant ? 0 : share * account.weight;

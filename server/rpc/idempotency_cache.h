@@ -1,8 +1,8 @@
 // Requests with an idempotency key: each is run once, and its repetitions get the same answer.
 //
 // While a request runs, repetitions wait for its end and share it, failure or not. A success is
-// kept for a while; failures are not. Keys of requests in progress are never forgotten; what they
-// take is bounded by the tenants' pending requests.
+// kept for a while; failures are not. Keys of requests in progress are never forgotten; their
+// memory is bounded by the tenants' pending requests.
 //
 // Kept answers share a bounded memory. A tenant may use room that others leave, but when there is
 // none, the tenant that has most for its weight loses its oldest answers: so a tenant that stays
@@ -38,7 +38,7 @@ namespace opserve::server {
 class IdempotencyCache {
  public:
   struct Options {
-    // Of kept answers. Bounds their number as well: each counts what it takes beside its results.
+    // Of kept answers. Bounds their number as well: each counts its memory beside its results.
     uint64_t max_bytes = uint64_t{64} << 20;
     absl::Duration lifetime = absl::Minutes(10);  // of an answer, from the request's success
   };
@@ -58,7 +58,7 @@ class IdempotencyCache {
     RequestDigest digest;
   };
 
-  // One who waits for the end of a run.
+  // A caller that waits for the end of a run.
   struct Place {
     uint64_t run = 0;
     uint64_t waiter = 0;
@@ -88,8 +88,8 @@ class IdempotencyCache {
   bool Reserve(uint64_t run, size_t results, uint64_t result_bytes, Keeping keeping, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The run has ended: tells all who wait, and keeps the answer if there is room reserved for it.
-  // To be called once for every run.
+  // The run has ended: tells all waiting callers, and keeps the answer if there is room reserved
+  // for it. To be called once for every run.
   void End(uint64_t run, const ExecutionEnd& end, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The caller at `place` does not wait any more. True: it has left, and its on_end is never
@@ -110,7 +110,7 @@ class IdempotencyCache {
  private:
   using TenantKey = std::pair<uint32_t, std::string>;
 
-  // What is known of a key: an answer, or else a run.
+  // The answer of a key or, before there is one, its run.
   struct Entry {
     RequestDigest digest;
     Answer answer;
@@ -156,7 +156,7 @@ class IdempotencyCache {
   void Forget(Account* account) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Forgets an answer that its account does not name any more.
   void Erase(std::list<Kept>::const_iterator kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes from what a tenant has. No account may be used afterwards.
+  // Subtracts from a tenant's account. No account may be used afterwards.
   void Subtract(uint32_t tenant, uint64_t bytes, Keeping keeping)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the key's entry is this run's. Not so if everybody left it: then the next one with the

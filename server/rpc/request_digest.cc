@@ -19,7 +19,7 @@ class Sha256 {
   }
 
   void Add(const void* data, size_t bytes) { EVP_DigestUpdate(context_.get(), data, bytes); }
-  // In front of what varies in length, so that no bytes can move from one part to the next.
+  // In front of parts of varying length, so that no bytes can move from one part to the next.
   void AddLength(uint64_t length) { Add(&length, sizeof(length)); }
 
   RequestDigest Finish() {

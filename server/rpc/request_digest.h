@@ -1,4 +1,4 @@
-// What tells two requests apart.
+// The digest by which two requests are told apart.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What the log and receipts say of a request beside its numbers.
+// The trace and the details of a request, for the log and receipts.
 #pragma once
 
 #include <memory>

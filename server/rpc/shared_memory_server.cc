@@ -169,7 +169,7 @@ bool SharedMemoryServer::Serve(Connection& connection) {
       connection.session->Answer({.bytes = {buffer.data(), static_cast<size_t>(received.size)},
                                   .descriptors = received.descriptors,
                                   .is_whole = received.is_whole});
-  // Before the answer: who has it may expect that they are closed.
+  // Before the answer: a client that has it may expect that they are closed.
   received.descriptors.clear();
   const ssize_t sent = send(socket, answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   return sent >= 0 && !connection.session->is_over();

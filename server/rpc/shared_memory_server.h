@@ -19,7 +19,7 @@
 namespace opserve::server {
 
 // One thread serves all connections, a packet of each in turn, and never waits for a peer: one that
-// does not take its answers, or does not say in time who it is, is disconnected.
+// does not take its answers, or does not identify itself in time, is disconnected.
 class SharedMemoryServer {
  public:
   // Serves on `listeners`, sockets of SOCK_SEQPACKET, with the limits on connections that `config`

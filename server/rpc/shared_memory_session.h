@@ -1,5 +1,5 @@
-// What a client says on its connection for shared memory (opserve/v1/shared_memory.proto), and what
-// it is answered.
+// A client's messages on its connection for shared memory (opserve/v1/shared_memory.proto), and
+// their answers.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class SharedMemorySession {
  public:
   static constexpr size_t kMaxPacketBytes = 4096;
 
-  // What sessions work with; all outlive them.
+  // The parts that sessions use; all outlive them.
   struct Parts {
     const Tenants& tenants;
     SharedRegions& regions;
@@ -45,7 +45,7 @@ class SharedMemorySession {
   std::string Answer(const Packet& packet);
 
   bool is_identified() const { return tenant_ != nullptr; }
-  // After the last answer: nobody knows whose connection it is.
+  // After the last answer: the connection's tenant is not known.
   bool is_over() const { return is_over_; }
 
  private:

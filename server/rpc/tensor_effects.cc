@@ -14,7 +14,7 @@ absl::StatusOr<DeviceService*> ChooseDevice(const Scheduler& scheduler,
                                             const ResidentTensors& residents, uint32_t tenant,
                                             const ProgramCall& bound) {
   const Program& program = *bound.program;
-  // What is kept has no place yet.
+  // Kept tensors have no place yet.
   const std::optional<int32_t> device = bound.residents.empty() ? std::nullopt : bound.device();
   DeviceService* service =
       device ? scheduler.Find(*device)

@@ -1,4 +1,4 @@
-// What a request does to resident tensors: those that it keeps, replaces and gives up.
+// The effects of a request on resident tensors: those that it keeps, replaces and gives up.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class TensorEffects {
                                             uint32_t tenant, ProgramCall* bound);
 
   // After the run has succeeded: new tensors are known, replaced ones have their content, donated
-  // ones are gone. All or, on an error, none. Returns what the answer says of each KeptOutput.
+  // ones are gone. All or, on an error, none. Returns the answer's entry for each KeptOutput.
   //
   // Errors: those of ResidentTensors::Add.
   absl::StatusOr<std::vector<KeptTensor>> Commit(const ProgramCall& bound, absl::Time now);

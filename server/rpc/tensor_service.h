@@ -1,4 +1,4 @@
-// What the calls of the tensor service share.
+// Shared state of the tensor service's calls.
 #pragma once
 
 #include <atomic>

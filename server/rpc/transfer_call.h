@@ -1,4 +1,4 @@
-// What uploads and downloads have in common: a life on one completion queue, steps on a device in
+// The common part of uploads and downloads: a life on one completion queue, steps on a device in
 // between, and a deadline.
 #pragma once
 
@@ -38,8 +38,8 @@ class TransferCall {
   void EventEnded();
 
   // Hands a step to the device; OnStepEnded follows unless this fails (as Scheduler::Submit does).
-  // One at a time. `result_bytes`: page-locked memory that it takes for what it gives. `is_last`:
-  // no other step follows.
+  // One at a time. `result_bytes`: page-locked memory for the step's results. `is_last`: no other
+  // step follows.
   absl::Status Submit(int32_t device, uint64_t result_bytes, bool is_last, TransferTask::Step step);
   bool step_is_running() const { return step_is_running_; }
 
@@ -48,11 +48,11 @@ class TransferCall {
   bool BeginReading(const ResidentTensor& tensor);
   void EndReading();
 
-  // Ends what the call waits for on a device. A step that has begun still ends by itself.
+  // Ends the call's wait for a device. A step that has begun still ends by itself.
   void CancelStep() { state_->Cancel(); }
 
-  // For the answer: what gRPC is to send for `status`. Stops the clock of the deadline. `method`
-  // names the call in the log.
+  // For the answer: the status that gRPC is to send for `status`. Stops the clock of the deadline.
+  // `method` names the call in the log.
   grpc::Status End(const absl::Status& status, absl::string_view method);
 
   virtual void OnStepEnded(const absl::Status& status) = 0;
@@ -77,7 +77,7 @@ class TransferCall {
 
   // Brings the end of a step from the device's thread to the polling one.
   grpc::Alarm step_alarm_;
-  absl::Mutex step_mutex_;  // orders all of a step before what follows it
+  absl::Mutex step_mutex_;  // orders all of a step before its successors
   absl::Status step_status_ ABSL_GUARDED_BY(step_mutex_);
   bool step_is_running_ = false;
   TensorClaims::Ticket claim_ = 0;

@@ -21,7 +21,7 @@
 
 namespace opserve::server {
 
-// Whose call it is.
+// The sender of a call.
 struct Caller {
   Tenant& tenant;
   std::optional<uint32_t> uid;  // of the connection, where a processor knew it

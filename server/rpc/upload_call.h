@@ -51,7 +51,7 @@ class UploadCall final : public TransferCall {
   void Read();
   // Checks a message and keeps its chunk, if it has one, in next_.
   absl::Status Take(const grpc::ByteBuffer& message);
-  // Checks what is announced, chooses the device and reserves the quota.
+  // Checks the header, chooses the device and reserves the quota.
   absl::Status Start(const v1::UploadHeader& header);
   absl::Status TakeChunk(codec::PayloadMessage message, uint32_t crc32c);
   // Books the device's memory for the whole tensor.

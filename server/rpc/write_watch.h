@@ -1,9 +1,9 @@
-// Ends calls whose clients do not take what is sent to them.
+// Ends calls when their clients do not take the messages sent to them.
 //
 // For gRPC a client that reads its connection but not a call only holds that call's window closed,
 // which may last for ever and keeps the message, in page-locked memory, and all that comes behind
-// it. What a deadline does not end in time, this does: it cancels the call. (A connection of which
-// nothing at all is read is ended by the ConnectionAcceptor; that gRPC cannot do either.)
+// it. Where no deadline ends the call in time, the watch cancels it. (A connection of which nothing
+// at all is read is ended by the ConnectionAcceptor; that gRPC cannot do either.)
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ namespace opserve::server {
 // Thread-safe. Outlives the writes it watches.
 class WriteWatch {
  public:
-  // What one call hands to gRPC: one thing at a time.
+  // The writes of one call: gRPC has at most one of them at a time.
   class Write {
    public:
     // `rpc`: of the call, which it outlives.
@@ -46,7 +46,7 @@ class WriteWatch {
     Write* newer_ = nullptr;
   };
 
-  // Cancels calls whose write takes longer than `timeout`, an eighth of it more at most.
+  // Cancels calls if a write takes longer than `timeout`, an eighth of it more at most.
   explicit WriteWatch(absl::Duration timeout);
   ~WriteWatch();
   WriteWatch(const WriteWatch&) = delete;

@@ -11,7 +11,7 @@
 
 namespace opserve::server {
 
-// What an answer repeats of its request.
+// The fields of a request that its answer repeats.
 struct InferEcho {
   std::string model_name;
   std::string id;
@@ -19,7 +19,7 @@ struct InferEcho {
 
 InferEcho EchoOf(const inference::ModelInferRequest& request);
 
-// A ModelInferResponse, whose tensors are not copied.
+// A ModelInferResponse; its tensors are not copied.
 grpc::ByteBuffer BuildInferResponse(const InferEcho& echo, const ExecuteAnswer& answer);
 
 // The same as an answer of a stream, and that to a request which failed.

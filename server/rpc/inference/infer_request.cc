@@ -26,7 +26,7 @@ using inference::InferTensorContents;
 using InputTensor = inference::ModelInferRequest::InferInputTensor;
 using RequestedOutput = inference::ModelInferRequest::InferRequestedOutputTensor;
 
-// What a tensor's parameters say about shared memory.
+// The shared memory that a tensor's parameters name.
 struct NamedRange {
   std::string region;
   uint64_t offset = 0;
@@ -97,7 +97,7 @@ int CountFields(const InferTensorContents& contents) {
          !contents.fp32_contents().empty() + !contents.fp64_contents().empty();
 }
 
-// What the elements of `dtype` in their field are in memory.
+// The elements of the field for `dtype`, as they are in memory.
 struct TypedContents {
   std::string bytes;
   bool has_field = true;  // false: elements of this dtype have no field

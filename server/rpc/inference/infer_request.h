@@ -1,4 +1,4 @@
-// A request of the Open Inference Protocol, as what the daemon executes.
+// A request of the Open Inference Protocol, translated for the daemon's executor.
 #pragma once
 
 #include <memory>
@@ -19,11 +19,11 @@ namespace opserve::server {
 inline constexpr uint32_t kRawInputsField =
     inference::ModelInferRequest::kRawInputContentsFieldNumber;
 
-// What a request can name.
+// The names that a request can use.
 struct InferNames {
   const OperatorTable& operators;
   const NamedRegions* regions;  // null: there are none
-  uint32_t tenant = 0;          // whose regions
+  uint32_t tenant = 0;          // the regions'
 };
 
 // A request that has been translated.

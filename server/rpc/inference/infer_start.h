@@ -16,7 +16,7 @@
 namespace opserve::server {
 
 struct InferenceInput {
-  Tenant* tenant = nullptr;  // whose it is
+  Tenant* tenant = nullptr;  // the request's
   const grpc::ByteBuffer& message;
   const grpc::ServerContextBase* rpc = nullptr;
   StageClock clock;  // running since the request's arrival

@@ -1,4 +1,4 @@
-// What the calls of the Open Inference Protocol share.
+// Shared state of the Open Inference Protocol's calls.
 #pragma once
 
 #include "inference/grpc_service.grpc.pb.h"

@@ -1,4 +1,4 @@
-// The Open Inference Protocol (KServe v2): its service, and what answers its calls.
+// The Open Inference Protocol (KServe v2): its service, and the answers to its calls.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ namespace opserve::server {
 // Thread-safe. Outlives its calls.
 class InferenceServer {
  public:
-  // What it serves; all outlive it.
+  // The parts behind the methods; all outlive it.
   struct Parts {
     const OperatorTable& operators;
     const OperatorStatistics& statistics;
@@ -37,7 +37,7 @@ class InferenceServer {
   void Listen(grpc::ServerCompletionQueue* queue);
 
  private:
-  // Lets calls of one method, whose messages are a Request and a Response, be answered by `answer`.
+  // Lets `answer` serve the calls of one method; its messages are a Request and a Response.
   template <typename Request, typename Response, typename Base, typename Answer>
   void Add(void (Base::*receive)(grpc::ServerContext*, grpc::ByteBuffer*,
                                  grpc::ServerAsyncResponseWriter<grpc::ByteBuffer>*,
@@ -60,7 +60,7 @@ class InferenceServer {
   const Parts parts_;
   AsyncInferenceService service_;
   InferenceContext context_;
-  // Each waits for a call of its method on a queue; owns what describes the method.
+  // Each waits for a call of its method on a queue; owns the description of the method.
   std::vector<std::function<void(grpc::ServerCompletionQueue*)>> listen_;
 };
 

@@ -37,8 +37,8 @@ std::string AttributeText(const catalog::AttributeDescriptor& attribute) {
   return absl::StrCat(text, names.empty() ? "" : "; one of ", names, ". ", attribute.documentation);
 }
 
-// What an output may be: what a caller may ask for, or, where the operator decides, the one dtype
-// of its rule, else what its first input may be.
+// The dtypes of an output: those that a caller may ask for, or, where the operator decides, the one
+// dtype of its rule, else those of its first input.
 std::vector<aclDataType> DtypesOf(const catalog::OperatorDescriptor& model,
                                   const catalog::OutputDescriptor& output) {
   if (!output.dtypes.empty()) return output.dtypes;
@@ -47,7 +47,7 @@ std::vector<aclDataType> DtypesOf(const catalog::OperatorDescriptor& model,
   return model.inputs.empty() ? std::vector<aclDataType>{ACL_FLOAT} : model.inputs.front().dtypes;
 }
 
-// What the protocol has no fields for.
+// The facts without a field in the protocol.
 std::vector<std::pair<std::string, std::string>> PropertiesOf(
     const catalog::OperatorDescriptor& model) {
   std::vector<std::pair<std::string, std::string>> properties = {

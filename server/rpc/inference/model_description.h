@@ -1,4 +1,4 @@
-// What clients are told of a model before they use it.
+// The descriptions of models that clients read before they use one.
 #pragma once
 
 #include "inference/grpc_service.pb.h"

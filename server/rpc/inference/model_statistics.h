@@ -1,4 +1,4 @@
-// What was counted of a model, as the protocol has it.
+// The counts of a model, as the protocol has them.
 #pragma once
 
 #include "absl/strings/string_view.h"

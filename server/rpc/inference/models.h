@@ -25,8 +25,8 @@ absl::StatusOr<const LoadedOperator*> LookUpModel(const OperatorTable& operators
                                                   absl::string_view name,
                                                   absl::string_view version);
 
-// "FP32"; the catalogue's dtypes all have a name. The reverse gives DATA_TYPE_UNSPECIFIED for what
-// no operator takes.
+// "FP32"; the catalogue's dtypes all have a name. The reverse gives DATA_TYPE_UNSPECIFIED for
+// dtypes that no operator takes.
 absl::string_view DatatypeName(Dtype dtype);
 Dtype DtypeOf(absl::string_view datatype);
 inference::DataType ToModelDataType(Dtype dtype);

@@ -29,7 +29,7 @@ std::optional<int64_t> WholeNumber(double value) {
   return static_cast<int64_t>(value);
 }
 
-// What a number is, whichever way it is said; none if it is none.
+// The parameter as an integer, whichever of its fields has it; none if it is no integer.
 std::optional<int64_t> IntegerOf(const InferParameter& parameter) {
   int64_t number = 0;
   switch (parameter.parameter_choice_case()) {
@@ -125,7 +125,7 @@ bool ReadScalar(const InferParameter& parameter, v1::AttributeValue* value) {
   return real.has_value();
 }
 
-// In the attribute's own type; what is outside its range is for the catalogue to refuse.
+// In the attribute's own type; the catalogue refuses values outside its range.
 absl::Status ReadAttribute(const catalog::OperatorDescriptor& model,
                            const catalog::AttributeDescriptor& attribute,
                            const InferParameter& parameter, v1::AttributeValue* value) {
@@ -203,7 +203,7 @@ absl::Status UnknownParameter(const catalog::OperatorDescriptor& model, absl::st
                                        "'; its attributes are ", known));
 }
 
-// 1 is the highest; what is not among ours counts as not said.
+// 1 is the highest; a priority that is not among ours counts as not said.
 absl::Status ReadPriority(const catalog::OperatorDescriptor& model, const InferParameter& parameter,
                           v1::ExecuteRequest* request) {
   const bool is_signed = parameter.parameter_choice_case() == InferParameter::kInt64Param;
@@ -236,7 +236,7 @@ absl::Status ReadTimeout(const catalog::OperatorDescriptor& model, const InferPa
   return absl::OkStatus();
 }
 
-// Of sequences, which operators do not have: what is said of one changes nothing.
+// Of sequences, which operators do not have: the values of these parameters change nothing.
 absl::Status CheckSequenceParameter(const catalog::OperatorDescriptor& model,
                                     absl::string_view name, const InferParameter& parameter) {
   const auto type = parameter.parameter_choice_case();

@@ -15,10 +15,10 @@ namespace opserve::server {
 
 using InferParameters = google::protobuf::Map<std::string, inference::InferParameter>;
 
-// Puts what `parameters` say into `request`, whose only invocation is one of `model`, and into
+// Puts the values of `parameters` into `request`, whose only invocation is one of `model`, and into
 // `timeout`, unless it names none. Attributes are taken in any type that leaves no doubt, since
 // clients lack some.
-// kInvalidArgument: names the parameter and what it takes.
+// kInvalidArgument: names the parameter and the type that it takes.
 absl::Status ReadRequestParameters(const catalog::OperatorDescriptor& model,
                                    const InferParameters& parameters, v1::ExecuteRequest* request,
                                    absl::Duration* timeout);

@@ -41,7 +41,7 @@ absl::Status RegisterRegion(NamedRegions* regions, const Caller& caller,
                             const inference::SystemSharedMemoryRegisterRequest& request) {
   if (regions == nullptr) return NamedRegionsAreDisabled();
   const std::shared_ptr<const TenantConfig> config = caller.tenant.config();
-  // A caller whom the system does not name can have no more than the daemon's own user has.
+  // A caller that the system does not name gets only memory of the daemon's own user.
   const uid_t owner = caller.uid.value_or(geteuid());
   return regions->Register(
       caller.tenant.id(), request.name(),
