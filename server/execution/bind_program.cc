@@ -111,7 +111,7 @@ class Binder {
   }
 
  private:
-  // Sets aside what the inputs that are given with each call stand for.
+  // Assigns a place to each input that comes with the calls.
   absl::Status PlaceInputs() {
     uint32_t payloads = 0;
     for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -187,9 +187,9 @@ class Binder {
                                  limits_.max_program_bytes, " allowed"));
   }
 
-  // What the program needs at one time, now that it is known how long each tensor lives. A small
-  // request must not take much memory: broadcasting could make outputs of any size. The largest
-  // output is named.
+  // The memory that the program needs at one time, now that it is known how long each tensor lives.
+  // A small request must not take much memory: broadcasting could make outputs of any size. The
+  // largest output is named.
   absl::Status CheckMemory() const {
     const uint64_t outputs =
         std::min(program_.output_bytes,
@@ -353,7 +353,7 @@ class Binder {
                          absl::StrCat("dtype ", DtypeName(element.spec.dtype), "; it may be ",
                                       DtypeList(input.dtypes)));
     }
-    // Its copy is contiguous, so what is copied must be, too.
+    // Its copy is contiguous, so the view must be, too.
     if (input.output && element.strides != ContiguousStrides(element.spec.shape)) {
       return InvalidCall(descriptor.name, name,
                          "is changed in place, so its view must be contiguous");
@@ -483,7 +483,7 @@ class Binder {
     return CountInput("literal", bytes.size());
   }
 
-  // Whether a storage of `actual` bytes is right for what was read of `tensor`.
+  // Whether a storage of `actual` bytes is right for the view of `tensor`.
   static absl::Status CheckStorage(absl::string_view storage, uint64_t actual,
                                    const v1::Tensor& tensor, const BoundInput& bound) {
     const uint64_t needed = StorageBytes(bound);
@@ -723,7 +723,7 @@ class Binder {
   }
 
   // An operator that changes its input in place may work in the memory of a donated tensor if the
-  // result replaces that tensor and nothing else reads what it held.
+  // result replaces that tensor and nothing else reads the old content.
   void FindTensorsWorkedIn() {
     for (KeptOutput& kept : program_.kept) {
       if (!kept.replaced || !program_.residents[*kept.replaced].is_donated) continue;

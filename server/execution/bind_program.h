@@ -17,7 +17,7 @@
 
 namespace opserve::server {
 
-// What one program may ask for; beyond a limit BindProgram refuses.
+// The limits of one program; BindProgram refuses larger ones.
 struct ProgramLimits {
   uint32_t max_invocations = 10'000;
   uint64_t max_tensor_bytes = uint64_t{2} << 30;  // storage of one input, or one output

@@ -9,7 +9,7 @@ namespace opserve::server {
 namespace {
 
 // A caller's deadline passes a little before ours, which begins when its call has arrived and is
-// rounded up. So whoever leaves so shortly before it has left because of it.
+// rounded up. So a caller that leaves so shortly before it has left because of it.
 constexpr absl::Duration kTransit = absl::Milliseconds(50);
 
 }  // namespace

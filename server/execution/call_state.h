@@ -27,13 +27,13 @@ class CallState {
   // one does not start another.
   void MarkCancelled() { is_cancelled_.store(true, std::memory_order_relaxed); }
 
-  // Nobody waits any more: Check fails from now on, and what OnCancel named is run, once, in the
+  // The caller is gone: Check fails from now on, and the action of OnCancel is run, once, in the
   // calling thread.
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Names what Cancel is to run, instead of what it was before; null: nothing. It must not block
-  // and may run, on another thread, until shortly after it was replaced. False, and nothing is
-  // changed, if the call is cancelled already.
+  // Sets the action of Cancel in place of the one before; null: none. It must not block and may
+  // run, on another thread, until shortly after it was replaced. False, and nothing is changed, if
+  // the call is cancelled already.
   bool OnCancel(absl::AnyInvocable<void() &&> action) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -111,7 +111,7 @@ class Gaps {
 // In the order of the steps at which the intervals begin or, backwards, end.
 uint64_t PlaceByStep(absl::Span<const Interval> intervals, bool is_backwards,
                      absl::Span<uint64_t> offsets) {
-  // Times run forwards either way. At one step what begins is placed before what ends is free.
+  // Times run forwards either way. At one step begins are placed before ends free their bytes.
   struct Event {
     int64_t time = 0;
     bool is_end = false;

@@ -1,4 +1,4 @@
-// What a task has of a device while it runs on one of its lanes.
+// The parts of a device that a task uses while it runs on one of its lanes.
 #pragma once
 
 #include <atomic>
@@ -58,7 +58,7 @@ struct LaneContext {
   void BeginStep() const {
     if (hold != nullptr) hold->Begin();
   }
-  // What follows is a wait for memory, which other requests have: the device holds up nothing.
+  // A wait for memory that other requests hold follows: the device holds up nothing.
   void BeginWait() const {
     if (hold != nullptr) hold->End();
   }

@@ -1,7 +1,7 @@
 // Where everything a program needs in device memory goes, inside one block.
 //
 // One allocation for each program: it either gets all its memory before anything is copied or
-// queued, or none. Pieces whose lives do not overlap share bytes: what an intermediate took is used
+// queued, or none. Pieces whose lives do not overlap share bytes: those of an intermediate are used
 // again once its last reader is queued (one stream, so in order), and workspaces lie on each other.
 #pragma once
 

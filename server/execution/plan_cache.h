@@ -1,4 +1,4 @@
-// Plans of one lane: what stage one found out about a call, kept for equal calls.
+// Plans of one lane: the results of stage one for a call, kept for equal calls.
 //
 // A lane has one stream of one device under one setting of determinism and core limits for its
 // whole life, and one thread: so each lane has a cache of its own, none of these is part of the
@@ -87,8 +87,8 @@ class PlanCache {
   PlanCache(const PlanCache&) = delete;
   PlanCache& operator=(const PlanCache&) = delete;
 
-  // The right to launch a plan. It keeps the plan, also when the cache evicts it, and what its
-  // launches use.
+  // The right to launch a plan. It keeps the plan, also when the cache evicts it, and the objects
+  // that its launches use.
   struct Lease {
     std::shared_ptr<Plan> plan;
     bool is_hit = false;  // stage one did not run, and need not for the launch

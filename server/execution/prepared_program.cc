@@ -18,7 +18,7 @@ absl::Status InvalidField(absl::string_view field, absl::string_view problem) {
   return InvalidCall("", field, problem);
 }
 
-// What belongs to a call would be ignored in a program, so it is refused.
+// Fields that belong to a call would be ignored in a program, so they are refused.
 absl::Status CheckTemplate(const v1::ExecuteRequest& program) {
   absl::string_view field;
   if (program.want_receipt()) field = "program.want_receipt";
@@ -118,7 +118,7 @@ uint64_t HostBytes(const Program& program) {
          program.invocations.size() * sizeof(uint64_t);
 }
 
-// The invocation with other attributes, if it still gives what the rest of the program expects.
+// The invocation with other attributes, if its outputs are still those that the program expects.
 absl::Status CheckSameOutputs(const BoundInvocation& invocation) {
   const catalog::OperatorDescriptor& descriptor = *invocation.op->descriptor;
   absl::InlinedVector<bool, 4> wanted;

@@ -23,11 +23,11 @@ class PreparedProgram {
                                               const ProgramLimits& limits,
                                               ResidentLookup find_resident);
 
-  // Binds what one call brings. `payload_bytes`: the size of each payload of its message. Looks at
-  // no operator, infers no shape but for invocations whose attributes change, and plans no memory.
+  // Binds the inputs of one call. `payload_bytes`: the size of each payload of its message. Looks
+  // at no operator, infers no shape but where attributes change, and plans no memory.
   //
   // kInvalidArgument    an input is missing, is one too many or has not its size; an attribute that
-  //                     does not exist, or changes what the program gives
+  //                     does not exist, or changes the program's outputs
   // kFailedPrecondition resident tensors on different devices
   // Errors of the lookups, too.
   absl::StatusOr<ProgramCall> Bind(const v1::PreparedCall& call,

@@ -50,7 +50,7 @@ struct BoundInput {
   TensorSpec spec;
   Shape strides;                 // in elements, as many as the shape has extents
   int64_t offset = 0;            // in elements
-  int64_t storage_elements = 0;  // what the view addresses, from the storage's start
+  int64_t storage_elements = 0;  // extent of the view, from the storage's start
   std::variant<PayloadSource, ResidentSource, SharedSource, LiteralSource, InvocationSource> source;
   // Written in place: the position of the output that begins as a copy of it, and that stands for
   // it in the call. Contiguous.
@@ -154,7 +154,7 @@ struct BoundInvocation {
 
 // Judges a call by its metadata, once inputs and attributes are bound: sets outputs, output_ends
 // and work. `wanted` and `asked`: by output of the descriptor, see catalog::Judge::Infer.
-// kInvalidArgument: what the operator's rules refuse.
+// kInvalidArgument: the operator's rules refuse the call.
 absl::Status JudgeCall(absl::Span<const bool> wanted,
                        absl::Span<const std::optional<aclDataType>> asked, BoundInvocation* bound);
 
@@ -197,7 +197,7 @@ struct Program {
   absl::InlinedVector<const LoadedOperator*, 2> operators;  // of the invocations, none twice
   absl::InlinedVector<uint64_t, 4> payload_sizes;           // in bytes, by payload
   uint64_t payload_bytes = 0;                               // of all payloads
-  uint64_t kept_bytes = 0;                                  // of new device memory for what is kept
+  uint64_t kept_bytes = 0;                                  // of new device memory for kept outputs
   uint64_t result_bytes = 0;                                // of results that travel as payloads
   uint64_t pinned_bytes = 0;                                // for these results, in whole blocks
   // Places in device memory if no invocation needs a workspace and the device uses every window in
@@ -208,7 +208,7 @@ struct Program {
   std::shared_ptr<WorkspacePlan> workspace_plan;
 };
 
-// One run of a program: what differs from one request to the next.
+// One run of a program: the parts that differ from one request to the next.
 struct ProgramCall {
   // The only device it can run on: where resident tensors are that it uses or keeps.
   std::optional<int32_t> device() const {
@@ -227,8 +227,8 @@ struct ProgramCall {
 
   std::shared_ptr<const Program> program;
   std::vector<BoundResident> residents;  // by position in Program::residents; all on one device
-  // By position in Program::kept: the new tensor or, of a replaced one, what becomes its content.
-  // Set before the run.
+  // By position in Program::kept: the new tensor or, of a replaced one, its coming content. Set
+  // before the run.
   std::vector<std::shared_ptr<ResidentTensor>> kept;
   std::vector<SharedWindow> windows;  // by position in Program::windows
   // Invocations that have other attributes than in the program, by position.

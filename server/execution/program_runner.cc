@@ -342,7 +342,7 @@ absl::Status ProgramRun::Launch(uint32_t index) {
   for (uint32_t i = 0; i < invocation.outputs.size(); ++i) {
     outputs.push_back(OutputAddress({index, i}));
   }
-  // Nobody may read what an earlier request left there.
+  // No request may read the data that an earlier one left there.
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     const auto bytes = static_cast<size_t>(NumBytes(invocation.outputs[i].spec));
     if (!invocation.outputs[i].is_unwritten || bytes == 0) continue;
@@ -353,7 +353,7 @@ absl::Status ProgramRun::Launch(uint32_t index) {
   for (const BoundInput& input : invocation.inputs) {
     inputs.push_back(AddressOf(input));
     if (!input.output) continue;
-    // The function changes what it is given: that is the output, which begins as a copy, or is a
+    // The function changes its input in place: that is the output, which begins as a copy, or is a
     // resident tensor's own memory.
     void* const copy = outputs[*input.output];
     const int64_t bytes = NumBytes(input.spec);

@@ -122,7 +122,7 @@ class ProgramRun {
   absl::Status CopyLiterals();
   absl::Status CopyToDevice(absl::string_view bytes, void* to);
   absl::Status Launch(uint32_t index);
-  // Waits for what was launched, so that a long program is watched, and can be ended, in slices.
+  // Waits for the launched part, so that a long program is watched, and can be ended, in slices.
   absl::Status AwaitSlice();
   void* At(uint64_t offset) const {
     return memory_.data() == nullptr ? nullptr : static_cast<char*>(memory_.data()) + offset;

@@ -22,8 +22,8 @@ struct ResidentTensor {
   TensorSpec spec;
   int32_t device = 0;
   uint64_t device_generation = 0;
-  // Who has a claim (TensorClaims) reads it and may keep the content beyond the claim. Who has the
-  // tensor alone may put another content here; if nobody has kept the old one, that may be changed.
+  // A holder of a claim (TensorClaims) reads it and may keep the content beyond the claim. A sole
+  // holder may put another content here; if the old one was not kept, that may be changed.
   std::shared_ptr<ResidentContent> content = std::make_shared<ResidentContent>();
   uint64_t version = 1;  // likewise; how often the content was replaced, and 1
   // A request that changed the content failed half-way: nobody can use it any more.

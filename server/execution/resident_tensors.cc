@@ -95,7 +95,7 @@ absl::StatusOr<ResidentTensors::Reservation> ResidentTensors::Reserve(uint32_t t
                                   " allowed (--resident_max_tensors_per_tenant)"),
                      kQuotaPushbackMs);
   }
-  // No overflow: what is in use is within the limit, too.
+  // No overflow: the bytes in use are within the limit, too.
   if (bytes > limits_.max_bytes_per_tenant - usage.bytes) {
     return OverQuota(
         absl::StrCat(bytes, " bytes more than the ", usage.bytes,
@@ -121,7 +121,7 @@ absl::StatusOr<std::vector<ResidentTensors::Added>> ResidentTensors::Add(std::ve
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
     Reservation& reservation = tensors[i].reservation;
-    reservation.owner_ = nullptr;  // the entry is what counts from now on
+    reservation.owner_ = nullptr;  // from now on the entry counts
     entries_.emplace(added[i].handle, Entry{.tenant = reservation.tenant_,
                                             .bytes = reservation.bytes_,
                                             .creation = now,

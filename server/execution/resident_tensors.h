@@ -142,11 +142,11 @@ class ResidentTensors {
 
   const ResidentLimits& limits() const { return limits_; }
 
-  // Who uses which of the tensors, and who waits.
+  // The users of the tensors, and the requests that wait for them.
   TensorClaims& claims() { return claims_; }
   const TensorClaims& claims() const { return claims_; }
 
-  // Counts of what requests did to the tensors.
+  // Counts of the changes that requests made to the tensors.
   TensorChanges& changes() { return changes_; }
   const TensorChanges& changes() const { return changes_; }
 
@@ -181,7 +181,7 @@ class ResidentTensors {
   const std::string run_;  // random, in every handle of this object's
   mutable absl::Mutex mutex_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);
-  // What entries and reservations take. Without pairs that have none.
+  // The sums of entries and reservations. Without pairs that have none.
   absl::btree_map<TenantAndDevice, Usage> usage_ ABSL_GUARDED_BY(mutex_);
   // Of the devices that were reset, the newest; 0 for others.
   absl::flat_hash_map<int32_t, uint64_t> generations_ ABSL_GUARDED_BY(mutex_);

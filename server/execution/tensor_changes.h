@@ -1,4 +1,4 @@
-// Counts of what requests did to resident tensors, for metrics.
+// Counts of requests' changes to resident tensors, for metrics.
 #pragma once
 
 #include <atomic>

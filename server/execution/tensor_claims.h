@@ -82,7 +82,7 @@ class TensorClaims {
   Ticket last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<Ticket, Holder> holders_ ABSL_GUARDED_BY(mutex_);
-  // Of each tensor that is in use: its users and those who wait, in the order of their arrival.
+  // Of each tensor that is in use: its users and waiting requests, in the order of their arrival.
   absl::flat_hash_map<const ResidentTensor*, std::deque<Use>> queues_ ABSL_GUARDED_BY(mutex_);
 };
 

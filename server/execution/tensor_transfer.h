@@ -1,4 +1,4 @@
-// Copies chunks between host memory and resident tensors: what uploads and downloads do on a lane.
+// Copies chunks between host memory and resident tensors: the lane's part of a transfer.
 //
 // The copies are synchronous calls and do not touch the lane's stream. An upload's chunk lies in
 // pageable memory, for which the asynchronous call would wait as well; and once a synchronous call
@@ -26,11 +26,11 @@ namespace opserve::server {
 struct UploadChunk {
   const codec::Payload& payload;
   uint64_t offset = 0;
-  uint32_t crc32c = 0;  // what the sender says
+  uint32_t crc32c = 0;  // as the sender says
 };
 
 // Copies `chunk` into `tensor`, which nobody else uses, and takes its memory first if it has none
-// yet, waiting for that until `call` ends. `tenant`: whose it is.
+// yet, waiting for that until `call` ends. `tenant`: its owner.
 //
 // kDataLoss: another checksum; nothing was copied.  Also the errors of DeviceMemoryPool::Allocate.
 absl::Status CopyToDevice(const UploadChunk& chunk, const CallState& call, uint32_t tenant,

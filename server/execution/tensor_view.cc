@@ -27,8 +27,8 @@ std::optional<int64_t> StorageElements(const Shape& shape, const Shape& strides,
 }
 
 // The strides by which nothing is reached, of axes with one element or none, may be any number.
-// What comes after the checks gets small ones instead, which mean the same: an ACL library need not
-// be able to compute with others.
+// After the checks they are replaced by small ones, which mean the same: an ACL library need not be
+// able to compute with others.
 void ReplaceUnusedStrides(BoundInput* bound) {
   const Shape plain = ContiguousStrides(bound->spec.shape);
   const bool is_empty = NumElements(bound->spec.shape) == 0;

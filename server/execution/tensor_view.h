@@ -1,4 +1,4 @@
-// What a tensor message says about how elements lie in their storage.
+// How the elements of a tensor message lie in their storage.
 #pragma once
 
 #include "absl/status/status.h"
