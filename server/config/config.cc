@@ -107,7 +107,7 @@ absl::StatusOr<std::optional<ListenAddress>> AdminAddress(
   return *std::move(address);
 }
 
-// Shared memory needs a Unix socket, whose path leaves room for what is appended.
+// Shared memory needs a Unix socket, whose path leaves room for the suffix.
 absl::Status CheckSharedMemory(const std::vector<ListenAddress>& listen) {
   bool has_unix = false;
   for (const ListenAddress& address : listen) {
@@ -120,7 +120,7 @@ absl::Status CheckSharedMemory(const std::vector<ListenAddress>& listen) {
   return Invalid("enable_shm", "only works over Unix sockets; add unix:PATH to listen");
 }
 
-// Whoever can say a name must be on this machine, where the name means the same.
+// A client that can say a name must be on this machine, where the name means the same.
 absl::Status CheckNamedSharedMemory(const std::vector<ListenAddress>& listen) {
   for (const ListenAddress& address : listen) {
     if (address.is_local()) continue;

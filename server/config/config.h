@@ -1,4 +1,4 @@
-// What the daemon is told by its configuration file and its command line, checked.
+// The daemon's settings, from its configuration file and its command line, checked.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace opserve::server {
 struct TlsFilesConfig {
   std::string cert;       // the server's chain
   std::string key;        // its private key
-  std::string client_ca;  // who signs clients' certificates; empty: clients need none
+  std::string client_ca;  // signers of clients' certificates; empty: clients need none
   std::string crl;        // certificates that are revoked; empty: none
   absl::Duration reload_interval = absl::Minutes(1);
 };
@@ -107,8 +107,8 @@ struct Config {
 
 // Reads the file of --config, if there is one, lets the flags override it, and checks every value.
 // Called again, it reads the file anew. Blocks while the file is being written, see ReadFileAtRest.
-// kInvalidArgument: names the value and what is valid.  kNotFound: no such file.  kDataLoss: the
-// file has no setting.
+// kInvalidArgument: names the value and its rule.  kNotFound: no such file.  kDataLoss: the file
+// has no setting.
 absl::StatusOr<Config> LoadConfig(const CommandLine& command_line);
 
 // Checks values that come from elsewhere and makes a configuration of them.

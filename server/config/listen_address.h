@@ -22,7 +22,7 @@ struct ListenAddress {
   friend bool operator==(const ListenAddress& a, const ListenAddress& b) = default;
 };
 
-// Parses "unix:PATH", "HOST:PORT" or "[IPV6]:PORT". kInvalidArgument, saying what is wrong.
+// Parses "unix:PATH", "HOST:PORT" or "[IPV6]:PORT". kInvalidArgument names the error.
 absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text);
 
 // Where a daemon that serves on the Unix socket `path` takes shared memory, if it does.

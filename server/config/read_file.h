@@ -14,9 +14,9 @@ namespace opserve::server {
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
 // The whole of a file that other programs may be writing: reads it again until it was at rest
-// before and during the reading (size, time of change, identity), for some seconds at most. What is
-// no regular file, such as a pipe, is read once. Blocks in `sleep` until about 0.1 s after the last
-// change of the file.
+// before and during the reading (size, time of change, identity), for some seconds at most. A file
+// that is not regular, such as a pipe, is read once. Blocks in `sleep` until about 0.1 s after the
+// last change of the file.
 // kNotFound: as ReadFile, or the file does not come to rest.
 absl::StatusOr<std::string> ReadFileAtRest(
     const std::string& path, absl::FunctionRef<void(absl::Duration)> sleep = absl::SleepFor);

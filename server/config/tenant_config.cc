@@ -28,7 +28,7 @@ bool IsName(absl::string_view text) {
          });
 }
 
-// Builds the list, refusing what occurs twice.
+// Builds the list, refusing values that occur twice.
 class Builder {
  public:
   absl::Status Add(const config::Tenant& from) {

@@ -1,4 +1,4 @@
-// What the configuration says about tenants, checked.
+// The tenants' part of the configuration, checked.
 #pragma once
 
 #include <array>
@@ -46,15 +46,15 @@ struct TenantsConfig {
   std::string anonymous;              // name of a tenant, or empty
 };
 
-// kInvalidArgument: names the tenant, the field and what is valid. Among others: two tenants with
-// the same name, token, certificate name or user id.
+// kInvalidArgument: names the tenant, the field and its rule. Among others: two tenants with the
+// same name, token, certificate name or user id.
 absl::StatusOr<TenantsConfig> TenantsFrom(const config::ServerConfig& values);
 
 // Whether a reload may replace the tenants of `now` by those of `next`.
 // kDataLoss: `now` has tenants and `next` has none; or some in `now` are known by tokens (or by
 // certificates, or by users) and none in `next`. Allowed if `next` says allow_no_tenants.
 absl::Status CheckKeepsTenants(const config::ServerConfig& now, const config::ServerConfig& next);
-// What is valid and probably not meant, a sentence each.
+// Settings that are valid and probably not meant, a sentence each.
 std::vector<std::string> TenantWarnings(const config::ServerConfig& values);
 
 }  // namespace opserve::server
