@@ -78,7 +78,7 @@ absl::Status RetryPolicy::Check(const RetryOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("retry.max_attempts is ", options.max_attempts, "; expected at least 1"));
   }
-  // So that its thousandths can be counted. The negation also finds what is not a number.
+  // So that its thousandths can be counted. The negation also finds NaN.
   constexpr double kLargestBudget = 1e12;
   if (!(options.budget >= 0 && options.budget <= kLargestBudget)) {
     return absl::InvalidArgumentError(

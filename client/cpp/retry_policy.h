@@ -25,7 +25,7 @@ class RetryPolicy {
   // Requires: Check(options) is OK.
   explicit RetryPolicy(const RetryOptions& options, Random random = &UniformRandom);
 
-  // Tells of a call that succeeded.
+  // Records a success.
   void RecordSuccess();
 
   // As RetryOptions says: whether calls wait for a daemon that is away; tells of the first wait.
@@ -45,8 +45,8 @@ class RetryPolicy {
                                               absl::Status* status);
 
   // How long to wait before the next attempt of a call that has failed `attempts` times, now with
-  // *status, and has `time_left` until its deadline; what is so repeated is paid for, but
-  // for the first repetition of a call that no daemon answered.
+  // *status, and has `time_left` until its deadline. The budget pays for the attempt, except for
+  // the first repetition of a call that no daemon answered.
   //
   // Nothing: *status is the outcome, and its message now says after how many attempts.
   std::optional<absl::Duration> WaitAfter(int attempts, absl::Duration time_left,
