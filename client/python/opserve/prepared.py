@@ -33,7 +33,7 @@ class PreparedProgram:
         [activations] = step(batch).results
 
     Only the inputs travel with a call, and those tensors of the program that are no literals,
-    with what they held when it was prepared. The daemon prepares it at the first call; inputs that
+    with their elements as of the preparation. The daemon prepares it at the first call; inputs that
     come in another way (as a tensor, a resident tensor, in shared memory) make it prepare the
     program for that way, too. A daemon that has lost the program, since it was restarted or
     the lease ended, is made to prepare it again, once for each call. Thread-safe.
@@ -122,7 +122,7 @@ class PreparedProgram:
             self._give_up(handles)
 
     def __del__(self) -> None:
-        # Of an object whose __init__ failed there is nothing to give up.
+        # If __init__ failed, there is nothing to give up.
         if getattr(self, "_handles", None):
             self._give_up(list(self._handles.values()))
 

@@ -1,4 +1,4 @@
-"""What autograd functions of this package need of torch, whose versions differ."""
+"""Torch's interfaces for the autograd functions of this package, alike for all its versions."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def vjp(
     wanted: Sequence[bool],
     arriving: Sequence[torch.Tensor],
 ) -> Iterator[Optional[torch.Tensor]]:
-    """Gradients of what `function` gives, by input; None: not wanted.
+    """Gradients of the results of `function`, by input; None: not wanted.
 
     They can be differentiated where gradients are recorded.
     """
@@ -92,8 +92,8 @@ def _vjp_before_transforms(
     arriving: Sequence[torch.Tensor],
 ) -> Sequence[torch.Tensor]:
     with torch.enable_grad():
-        # Views of their own, since one input may be a function of another: only what leads
-        # directly to each counts here; autograd goes through the rest by itself.
+        # Views of their own, since one input may be a function of another: only the direct path
+        # to each counts here; autograd goes through the rest by itself.
         views = [tensor.view_as(tensor) for tensor in inputs]
         pairs = [
             (output, gradient)
@@ -122,7 +122,7 @@ def jvp(
     inputs: Sequence[torch.Tensor],
     tangents: Sequence[Any],
 ) -> Any:
-    """The derivative of what `function` gives in the direction of `tangents` (None: 0)."""
+    """The derivative of `function` in the direction of `tangents` (None: 0)."""
     places = [place for place, tangent in enumerate(tangents) if tangent is not None]
     partial = _of_some(function, inputs, places)
     primals = tuple(inputs[place] for place in places)

@@ -51,10 +51,10 @@ class LocalNodesWarning(UserWarning):
 
 
 class Backend:
-    """What `torch.compile(model, backend=...)` takes; "opserve" is one with the defaults.
+    """A backend for `torch.compile(model, backend=...)`; "opserve" is one with the defaults.
 
-    Parameters stay on the pool and are sent again when they have changed; what a backward pass
-    needs of the forward pass stays there. Thread-safe.
+    Parameters stay on the pool and are sent again when they have changed; tensors of the forward
+    pass that the backward pass needs stay there. Thread-safe.
     """
 
     def __init__(
@@ -74,10 +74,10 @@ class Backend:
             lease: of tensors on the pool, in seconds; it is renewed while they are needed.
             checkpoint_every: steps of an optimizer of opserve.torch.optim after which all that
                 is on the pool is downloaded. If a device or daemon is lost, it is brought back
-                to another one, and what ran since runs again; the caller notices only time.
+                to another one, and later programs run again; the caller notices only time.
                 None: a loss is an error.
-            checkpoint_bytes: of what was sent since, which is remembered; more of it is a reason
-                for the next snapshot.
+            checkpoint_bytes: of the tensors sent since, which are remembered; more of them are a
+                reason for the next snapshot.
 
         Raises:
             ValueError: checkpoint_every is less than 1.
@@ -125,7 +125,7 @@ class Backend:
     def _compile_forward(
         self, graph: torch.fx.GraphModule, inputs: Sequence[Any]
     ) -> Callable[..., Any]:
-        """Outputs beyond the user's own are what the backward pass needs: they stay on the pool."""
+        """Outputs beyond the user's own are for the backward pass: they stay on the pool."""
         context = torch._guards.TracingContext.try_get()
         metadata = context.fw_metadata if context is not None else None
         returned = metadata.num_forward_returns if metadata is not None else None
@@ -202,13 +202,13 @@ class _Runner:
         if residents.checkpoints is not None:
             residents.checkpoints.begin(residents)
         if self._gradients:
-            # What earlier backward passes gave is summed before this one adds to it.
+            # Gradients of earlier backward passes are summed before this one adds to them.
             settle([one for one in residents.sums if len(one.terms) > 1])
         try:
             return self._run(residents, arguments)
         except (errors.TensorLostError, errors.NotFoundError):
             if any(isinstance(one, Tensor) and one.is_meta for one in arguments):
-                raise  # what the forward pass had left is lost
+                raise  # the tensors that the forward pass had left are lost
             residents.forget_uploads()
             return self._run(residents, arguments)
 
@@ -228,7 +228,7 @@ class _Runner:
         ]
 
     def _place(self, residents: Residents, index: int, argument: Any) -> Any:
-        """What is sent of an argument: the tensor, or the one that the pool has."""
+        """The form in which an argument is sent: the tensor, or the one that the pool has."""
         if not isinstance(argument, Tensor):
             return argument
         if isinstance(argument, PoolTensor):
@@ -318,7 +318,7 @@ class PreparedPlan:
         ]
 
     def run(self, residents: Residents, inputs: Sequence[Any]) -> list[Any]:
-        """Gives the outputs: tensors, numbers, and for what stays (ResidentTensor, dtype)."""
+        """Gives the outputs: tensors, numbers, and for kept tensors (ResidentTensor, dtype)."""
         values: dict[int, Any] = dict(enumerate(inputs))
         kept: set[int] = set()
         for step, program in zip(self._plan.steps, self._programs):

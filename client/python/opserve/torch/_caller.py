@@ -24,6 +24,6 @@ def level_of_caller() -> int:
 
 def _is_users(frame: types.FrameType) -> bool:
     name: str = frame.f_globals.get("__name__", "")
-    # torch runs functions that it has written itself, whose globals have no name.
+    # torch runs functions that it has written itself; their globals have no name.
     is_generated = frame.f_code.co_filename.startswith(("<eval_with_key>", _TORCH))
     return name.partition(".")[0] not in _PACKAGES and not is_generated

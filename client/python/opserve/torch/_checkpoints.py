@@ -1,4 +1,4 @@
-"""Brings back what a lost device or daemon had: a snapshot, and what ran since."""
+"""Brings back the tensors of a lost device or daemon: a snapshot, and the programs since."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Run:
 
 
 class Checkpoints:
-    """Takes snapshots of all tensors on the pool, and remembers what ran after the last one.
+    """Takes snapshots of all tensors on the pool, and remembers the programs after the last one.
 
     A tensor has the name of its first handle; after a loss its handle is another one. Thread-safe:
     calls go one after another.
@@ -61,7 +61,7 @@ class Checkpoints:
         """
         Args:
             every: steps of an optimizer between snapshots.
-            most_bytes: of what was sent since; more is a reason for a snapshot, too.
+            most_bytes: of the tensors sent since; more is a reason for a snapshot, too.
         """
         self._lock = threading.RLock()  # guards all that follows
         self._client = client
@@ -150,7 +150,7 @@ class Checkpoints:
         self._bytes = self._steps = 0
 
     def _repeat(self, residents: Residents, call: Callable[[], T]) -> T:
-        """Calls until nothing is lost, and brings back what is."""
+        """Calls until nothing is lost, and brings back lost tensors in between."""
         for _ in range(_MOST_LOSSES):
             try:
                 return call()

@@ -74,7 +74,7 @@ def _are_together(tensors: Sequence[Contents]) -> bool:
 
 
 def _prepare(tensors: Sequence[Contents], order: float) -> tuple[PreparedProgram, int]:
-    """The program, and its invocation whose attribute `other` is the largest norm."""
+    """The program, and its invocation that takes the largest norm as the attribute `other`."""
     residents = tensors[0].residents
     program = Program()
     program.make_result = _tensors.maker_like(torch.empty(0))

@@ -1,4 +1,4 @@
-"""Node by node: does the pool compute what eager torch does?"""
+"""Node by node: does the pool agree with eager torch?"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Difference:
         graph: "forward", "backward" or "inference".
         node, operator: as in torch's graph, such as "addmm_1" and "aten.addmm.default".
         error: the largest difference, as a part of torch's largest magnitude, or of a hundredth of
-            its inputs' where that is more: what cancels out in a sum is not off.
+            its inputs' where that is more: a sum whose terms cancel out is not off.
         line: of the model, where torch knows it.
     """
 
@@ -51,7 +51,7 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """What `compare` found.
+    """The findings of `compare`.
 
     Attributes:
         nodes: how many were compared.
@@ -98,7 +98,7 @@ def compare(
 
 
 class _Comparer(Backend):
-    """A backend whose graphs give what torch computes here, and note the pool's differences."""
+    """A backend with graphs that give torch's own results, and note the pool's differences."""
 
     def __init__(self, client: Optional[Client], tolerance: Optional[float]) -> None:
         super().__init__(client)
@@ -169,7 +169,7 @@ class _Comparer(Backend):
 
 
 class _Recorder(torch.fx.Interpreter):
-    """Runs a graph here and remembers what each node gave."""
+    """Runs a graph here and remembers the result of each node."""
 
     def __init__(self, graph: torch.fx.GraphModule) -> None:
         super().__init__(graph)
@@ -181,12 +181,12 @@ class _Recorder(torch.fx.Interpreter):
         if isinstance(result, Tensor):
             self._magnitudes[n] = _magnitude(result)
             if n.op == "call_function" and not str(n.target).startswith(_EMPTY):
-                # A later node may change what a view shows.
+                # A later node may change the elements of a view.
                 self.values[n] = result.detach().clone()
         return result
 
     def input_magnitude(self, node: torch.fx.Node) -> float:
-        """The largest magnitude of what the node computes with."""
+        """The largest magnitude of the node's inputs."""
         if node.target is operator.getitem:
             node = node.all_input_nodes[0]
         return max(

@@ -22,7 +22,7 @@ def _grouped(shared: Tensor, query: Tensor) -> Tensor:
 
 
 def _summed(gradient: Tensor, shared: Tensor) -> Tensor:
-    """The gradient of what _grouped was given."""
+    """The gradient of _grouped with respect to `shared`."""
     heads = shared.shape[-3]
     if gradient.shape[-3] == heads:
         return gradient

@@ -1,4 +1,4 @@
-"""What a model would do on the pool, told without running it."""
+"""Explains how a model would run on the pool, without running it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class GraphFacts:
         programs: requests that one run of the graph makes.
         bytes_up, bytes_down: of tensors that travel in each run: the batch, results, gradients;
             not parameters, which are sent when they have changed.
-        bytes_kept: of what stays on the pool for the backward pass.
+        bytes_kept: of the tensors that stay on the pool for the backward pass.
         peak_bytes: device memory of the largest program's own tensors, at least.
     """
 
@@ -44,7 +44,7 @@ class GraphFacts:
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """What `explain` found; printed, it is a table.
+    """The findings of `explain`; printed, it is a table.
 
     Attributes:
         unsupported: nodes that the pool lacks, by operator: how many, and why the first runs here.
@@ -56,7 +56,7 @@ class Explanation:
 
     @property
     def peak_bytes(self) -> int:
-        """Device memory of a step, at least: parameters, what is kept, the largest program."""
+        """Device memory of a step, at least: parameters, kept tensors, the largest program."""
         kept = sum(graph.bytes_kept for graph in self.graphs)
         largest = max((graph.peak_bytes for graph in self.graphs), default=0)
         return self.parameter_bytes + kept + largest
@@ -125,7 +125,7 @@ def go_back(
     inputs: Any,
     gradient_like: Callable[[Tensor], Tensor],
 ) -> None:
-    """Runs the backward graphs of what the compiled model gave; no gradient is kept."""
+    """Runs the backward graphs of the compiled model's results; no gradient is kept."""
     parameters = model.parameters() if isinstance(model, torch.nn.Module) else ()
     results = [
         one for one in tree_leaves(given) if isinstance(one, Tensor) and one.requires_grad
@@ -148,7 +148,7 @@ def graph_name(graph: torch.fx.GraphModule, returned: Optional[int]) -> str:
 
 
 class _Explainer(Backend):
-    """A backend whose graphs give zeros."""
+    """A backend with graphs that give zeros."""
 
     def __init__(self) -> None:
         super().__init__()

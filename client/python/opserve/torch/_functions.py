@@ -31,7 +31,7 @@ from opserve.torch._softmax import Softmax
 
 Tensor = torch.Tensor
 
-# What another daemon, or another time, might do better; then computing here helps.
+# Errors that another daemon, or another time, might not give; then computing here helps.
 _POOL_FAILURES = (
     errors.UnavailableError,
     errors.ResourceExhaustedError,
@@ -57,9 +57,9 @@ class Functions:
         """
         Args:
             client: None: one connected to the default target when first needed.
-            fallback: "local": what the pool cannot compute (it cannot be reached, is full, is
-                too slow, has a fault, or lacks an operator for the dtype) is computed here by
-                torch; a FallbackWarning says so once. None: it is an error.
+            fallback: "local": functions that the pool cannot compute (it cannot be reached, is
+                full, is too slow, has a fault, or lacks an operator for the dtype) are computed
+                here by torch; a FallbackWarning says so once. None: it is an error.
         """
         if fallback not in (None, "local"):
             raise ValueError(f'fallback is {fallback!r}; expected None or "local"')
@@ -260,7 +260,7 @@ class Functions:
     def _compute(
         self, gradient: Gradient, softmax: Optional[Any], inputs: Sequence[Tensor]
     ) -> Sequence[Tensor]:
-        """What the pool gives for a gradient, or torch if the pool cannot run it.
+        """The results of a gradient from the pool, or from torch if the pool cannot run it.
 
         `softmax`: the autograd node that made the function's first input; its gradient comes in
         the same call.

@@ -1,8 +1,8 @@
 """Functions whose gradients a pool computes, for autograd and the transforms of torch.func.
 
 A `Differentiable` says how torch computes the function and which `Gradient` it has; a `Gradient`
-says how the pool computes it, and by which formula torch does: for what the pool cannot compute,
-and for the derivatives of what it has computed. So gradients of gradients are right whatever has
+says how the pool computes it, and by which formula torch does: where the pool cannot compute it,
+and for the derivatives of the pool's results. So gradients of gradients are right whatever has
 asked for them.
 
 Under vmap a gradient is one program with the operators of each sample.
@@ -39,7 +39,7 @@ _MOST_SAMPLES = 1024
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """What a plan is made for.
+    """The call that a plan is made for.
 
     Attributes:
         sends_input: whether the function's first input is sent whether or not it is used.
@@ -66,11 +66,11 @@ class Plan:
 
 
 class Gradient(abc.ABC):
-    """Gradients of a function of tensors, as a function of what arrives and what was saved."""
+    """Gradients of a function, as a function of the arriving gradient and saved tensors."""
 
     @abc.abstractmethod
     def plan(self, call: Call, *inputs: Tensor) -> Plan:
-        """Adds to the program. `inputs`: the gradient that arrives, then what was saved."""
+        """Adds to the program. `inputs`: the gradient that arrives, then the saved tensors."""
 
     @abc.abstractmethod
     def formula(self, *inputs: Tensor) -> Sequence[Tensor]:
@@ -78,7 +78,7 @@ class Gradient(abc.ABC):
 
 
 class Differentiable(abc.ABC):
-    """A function of tensors whose gradients the pool computes."""
+    """A function of tensors with gradients that the pool computes."""
 
     makes_softmax = False  # whether its gradient may be computed with that of a loss
 
@@ -95,7 +95,7 @@ class Differentiable(abc.ABC):
         return self.value(*inputs)
 
     def saved(self, inputs: Sequence[Tensor], output: Tensor) -> Sequence[Tensor]:
-        """What its gradient needs beside the gradient that arrives."""
+        """The tensors that its gradient needs beside the gradient that arrives."""
         return inputs
 
     @abc.abstractmethod
@@ -107,7 +107,7 @@ class Differentiable(abc.ABC):
 class Ready:
     """The gradient of a softmax that was computed together with that of its loss.
 
-    It is right if what arrives at the softmax is the very gradient that left the loss,
+    It is right if the gradient that arrives at the softmax is the very one that left the loss,
     neither added to another nor changed by a hook.
     """
 
@@ -183,11 +183,11 @@ def _softmax_before(ctx: Any) -> Optional[Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Further:
-    """What is known where a gradient is asked for.
+    """Facts for a gradient beyond its inputs.
 
     Attributes:
         softmax: the node whose gradient is asked for next, so that it is computed ahead.
-        ready: what was computed ahead for this one.
+        ready: the gradient that was computed ahead for this one.
     """
 
     softmax: Optional[Any] = None

@@ -24,7 +24,7 @@ MAX_INLINE_BYTES = 32 << 20
 
 
 class Unsupported(Exception):
-    """The pool has nothing for a node; the message says what is missing."""
+    """The pool has nothing for a node; the message names the lack."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Value:
     """A tensor of a program while it is built.
 
     Attributes:
-        source: whose elements it shows.
+        source: the owner of its elements.
         meta: shape, dtype, strides and offset in the source's storage, as a meta tensor.
         source_shape: of the source itself.
     """
@@ -75,11 +75,11 @@ def metas_of(arguments: Sequence[Any]) -> list[Any]:
 
 
 class Builder:
-    """A program under construction: what lowerings of nodes add to.
+    """A program under construction, to which lowerings of nodes add.
 
     Attributes:
         node: that is being lowered.
-        result: of this node, as meta tensors: what torch would give.
+        result: of this node in torch, as meta tensors.
         seeds: invocations of random operators.
         sizes: of the outputs of invocations, in bytes; by invocation, once for each output.
     """
@@ -104,8 +104,8 @@ class Builder:
         """Adds an invocation; arguments by their names in the catalogue, None left out.
 
         Args:
-            meta: what it gives; None: what the node gives. One meta tensor, or one for each
-                output, None for those that are not computed.
+            meta: its result; None: the node's. One meta tensor, or one for each output, None for
+                those that are not computed.
             outputs: those of the optional outputs that are wanted.
         """
         info = OPERATORS[name]
@@ -180,7 +180,7 @@ class Builder:
         return value if value.is_whole else self.copy(value)
 
     def view(self, function: Any, value: Value, *args: Any, **kwargs: Any) -> Any:
-        """What a function of torch that makes views gives."""
+        """The result of a function of torch that makes views."""
         try:
             shown = function(value.meta, *args, **kwargs)
         except RuntimeError:  # the elements do not lie so that a view of this shape is possible
@@ -203,8 +203,8 @@ class Builder:
         if value.is_whole and value.shape == value.source_shape:
             return source
         if not value.shape and isinstance(source, InputOf):
-            # What is sent alone and without axes has one element: the wire has no strides to say
-            # that it is part of more.
+            # An input that is sent alone and without axes has one element: the wire has no strides
+            # to say that it is part of more.
             source = self.copy(
                 Value(source, torch.empty(source.shape, dtype=value.dtype, device="meta"), source.shape)
             ).source
@@ -220,7 +220,8 @@ class PoolStep:
 
     Attributes:
         arguments: of its inputs, the positions of their values in the plan.
-        results: what it gives: positions of values; `kept`: those that stay on the pool.
+        results: its results that are sent, by position of their values; `kept`: those that stay
+            on the pool.
         sizes: as Builder's.
         fetched: positions of results that are too large for one message with the others: they are
             kept, downloaded in chunks and released.
@@ -264,7 +265,7 @@ class Plan:
     """How a graph runs with inputs of certain shapes.
 
     Attributes:
-        outputs: what the graph gives: At, or a constant.
+        outputs: the graph's own: At, or a constant.
         metas: shape and dtype of values, by position.
         unsupported: nodes that run here, by operator, with the reason.
     """
@@ -380,8 +381,8 @@ class _Lowering:
             self._plan.pool_nodes += 1
             return result
         except Unsupported as error:
-            # What a half-built lowering added is never asked for; the daemon computes only what
-            # it is given, so it goes.
+            # The results of a half-built lowering are never asked for, but the daemon computes all
+            # invocations that it is given, so they go.
             self._builder.drop_from(checkpoint)
             line = where(node)
             reason = f"{error} ({line})" if line else str(error)
@@ -485,7 +486,7 @@ class _Lowering:
         return at
 
     def _end_program(self) -> None:
-        """What later steps need of the program becomes its result."""
+        """The values of the program that later steps need become its results."""
         later: dict[torch.fx.Node, Any] = {}
         for node, value in self._values.items():
             later[node] = _map(value, self._place) if self._is_needed(node) else value

@@ -115,7 +115,7 @@ class Distance(Differentiable):
 
     @abc.abstractmethod
     def invoke(self, call: Call, out: Optional[Tensor], *inputs: Tensor) -> OutputOf:
-        """The gradient with respect to input, of what arrives, input and target."""
+        """The gradient with respect to input, of the arriving gradient, input and target."""
 
     @abc.abstractmethod
     def slope(self, difference: Tensor) -> Tensor:

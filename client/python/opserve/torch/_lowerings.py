@@ -1,7 +1,7 @@
 """Which operators of the pool serve which ATen nodes.
 
 A lowering takes the builder of the program and the node's arguments, tensors as values, and gives
-the node's value. `builder.result` is what torch gives, as meta tensors.
+the node's value. `builder.result` is torch's result, as meta tensors.
 """
 
 from __future__ import annotations
@@ -1493,7 +1493,7 @@ def _dropout(b: Builder, x: Value, p: float, train: Optional[bool]) -> Any:
         meta=[b.result[0], torch.empty((bits,), dtype=torch.uint8, device="meta")],
     )
     b.seeds.append(b.last)
-    # torch's mask has an element for each element; the pool's has a bit. What was dropped is 0
+    # torch's mask has an element for each element; the pool's has a bit. Dropped elements are 0
     # in an application of the same mask to ones.
     ones = b.full(1, b.result[0])
     kept = b.op(

@@ -1,4 +1,4 @@
-"""Modules of torch.nn whose backward pass runs on a pool of NPUs.
+"""Modules of torch.nn with a backward pass that runs on a pool of NPUs.
 
 Each is that of torch, with one more argument: `functions`, of which client (None: those of
 opserve.torch, of the default target). With None a module can be pickled.
@@ -16,7 +16,7 @@ Tensor = torch.Tensor
 
 
 class _OnPool:
-    """Mixed into a module of torch, whose arguments it takes."""
+    """Mixed into a module of torch; takes that module's arguments."""
 
     def __init__(
         self, *arguments: Any, functions: Optional[Functions] = None, **options: Any

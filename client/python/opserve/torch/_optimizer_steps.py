@@ -48,7 +48,7 @@ class Setting:
     """A number of a program that each run sets anew: an attribute of an invocation.
 
     Attributes:
-        item: whose group has the option.
+        item: position of the parameter; its group has the option.
         option: its name; of a pair: which one of it.
     """
 
@@ -84,7 +84,7 @@ class Rule(abc.ABC):
 
 
 class ItemStep:
-    """What a rule builds the step of one parameter from."""
+    """The tensors and options from which a rule builds the step of one parameter."""
 
     def __init__(
         self,

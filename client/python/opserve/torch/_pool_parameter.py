@@ -1,4 +1,4 @@
-"""Parameters whose newest elements may be on the pool, and come home when they are read."""
+"""Parameters with newer elements on the pool, at times, that come home when they are read."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _getters(*names: str) -> set[Any]:
 # They write all elements of their first argument.
 _OVERWRITING = {Tensor.copy_, Tensor.zero_, Tensor.fill_}
 
-# What they give may write to the memory, and does not change the version then.
+# Their results may write to the memory, and do not change the version then.
 _EXPOSING = {
     Tensor.__array__,
     Tensor.__dlpack__,

@@ -23,7 +23,7 @@ class Contents:
     """The elements of a tensor: on the pool, here, or both.
 
     Attributes:
-        terms: what stands for tensors on the pool (Residents.save), of which it is the sum; none:
+        terms: stand-ins for tensors on the pool (Residents.save), of which it is the sum; none:
             the elements are here only.
     """
 
@@ -197,7 +197,7 @@ def _run_here(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def sum_of(program: Program, terms: Sequence[InputOf]) -> Any:
-    """What a tensor of several terms is, in a program."""
+    """Adds the sum of a tensor's terms to a program."""
     total: Any = terms[0]
     for term in terms[1:]:
         total = program.add(total, term)
@@ -244,7 +244,7 @@ def settle(tensors: Sequence[Contents]) -> None:
 
 
 def unscale(scaled: Sequence[Tensor], found: Tensor, inverse: Tensor) -> bool:
-    """What a gradient scaler does before a step, on the pool; False: it has not all tensors."""
+    """A gradient scaler's work before a step, on the pool; False: it has not all tensors."""
     tensors = [one.contents for one in scaled if isinstance(one, PoolTensor)]
     residents = tensors[0].residents
     if len(tensors) < len(scaled) or any(

@@ -1,4 +1,4 @@
-"""Tensors of this process that the pool has, too: parameters, and what a backward pass needs."""
+"""Tensors of this process that the pool has, too: parameters, and inputs of a backward pass."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _Entry:
     is_exposed: bool = False
 
 
-# Storages whose newest elements are on the pool, by address, with those who have them there; an
+# Storages with newer elements on the pool, by address, with the Residents that have them there; an
 # entry goes when they were read or the storage is gone.
 _newer: dict[int, Residents] = {}
 
@@ -164,7 +164,7 @@ class Residents:
         attributes: Optional[Mapping[int, Mapping[str, Union[int, float]]]] = None,
         idempotency_key: str = "",
     ) -> Sequence[Any]:
-        """The results of a program; what was lost with a device comes back before, if it can."""
+        """The results of a program; tensors lost with a device come back before, if they can."""
         if self.checkpoints is not None:
             return self.checkpoints.run(self, program, inputs, attributes, idempotency_key)
         return program(
@@ -231,7 +231,7 @@ class Residents:
         return stand_in
 
     def changed(self, tensor: torch.Tensor) -> None:
-        """A program has changed what upload() gave for the tensor, which is brought home later.
+        """A program has changed the tensor that upload() gave for this one: it comes home later.
 
         At once if other tensors share the storage: nothing tells when those are read.
         """
@@ -246,7 +246,7 @@ class Residents:
             self.refresh(storage)
 
     def refresh(self, storage: torch.UntypedStorage) -> None:
-        """Downloads what is newer on the pool into the storage; its version stays."""
+        """Downloads elements that are newer on the pool into the storage; its version stays."""
         for key, entry in self._newer_of(storage):
             _, offset, shape, strides, dtype = key
             try:
@@ -299,9 +299,9 @@ class Residents:
             self._dropped.extend(residents)
 
     def forget_uploads(self) -> None:
-        """What was uploaded is lost with its device: it is sent anew when it is needed.
+        """Uploaded tensors are lost with their device: they are sent anew when they are needed.
 
-        TensorLostError: it was changed there, and this process has only older values.
+        TensorLostError: one was changed there, and this process has only older values.
         """
         with self._lock:
             lost = [entry for entry in self._uploaded.values() if entry.is_newer]
@@ -312,7 +312,7 @@ class Residents:
             self._uploaded.clear()
 
     def sweep(self) -> None:
-        """Releases what nobody needs any more."""
+        """Releases tensors that are not needed any more."""
         with self._lock:
             self._retire_gone(self._uploaded)
             self._retire_gone(self._saved)

@@ -1,4 +1,4 @@
-"""Optimizers whose parameters, gradients and state stay on the pool.
+"""Optimizers that keep parameters, gradients and state on the pool.
 
     run = torch.compile(model, backend="opserve")
     optimizer = opserve.torch.optim.AdamW(model.parameters(), lr=1e-3)
@@ -8,8 +8,9 @@ schedulers and gradient scalers of torch's work with them. A step is one program
 parameters. Gradients of the compiled model stay on the pool, and parameters come home when they
 are read here: by a function of torch, or by copying, printing or saving them. Memory that
 other tensors share with a parameter (`detach()`, `state_dict()`) is brought home by each
-step, as long as there are such tensors. What reads the memory by its address (`data_ptr()` that
-was taken before, an extension in C++) needs refresh().
+step, as long as there are such tensors. Code that reads the memory by its address (`data_ptr()`
+that was taken before, an extension in C++) needs refresh().
+
 
 A gradient that is read is downloaded; one that is changed here, or was made here, is sent with the
 step.
