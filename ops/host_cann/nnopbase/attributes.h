@@ -1,4 +1,4 @@
-// What is behind scalars, arrays and lists, for stage one. Thread-safe.
+// Reads the values of scalars, arrays and lists, for stage one. Thread-safe.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What is behind an aclOpExecutor, and the two halves of every operator that are the same for all:
+// The object of an aclOpExecutor, and the two halves of every operator that are the same for all:
 // the end of stage one and all of stage two.
 #pragma once
 
@@ -28,7 +28,7 @@ struct Operand {
 __attribute__((visibility("default"))) Operand MakeOperand(const char* name,
                                                            const aclTensor& tensor);
 
-// The operand of an input whose values the kernel does not read: it may be any address.
+// The operand of an input that the kernel does not read: it may be any address.
 __attribute__((visibility("default"))) Operand MakeUnreadOperand(const char* name,
                                                                  const aclTensor& tensor);
 
@@ -39,7 +39,7 @@ struct OperandGroup {
   std::optional<size_t> input;  // an output in place: the input whose operands it writes
 };
 
-// What stage one decided. The order of groups is the prototype's, which is also the kernel's.
+// The decisions of stage one. The order of groups is the prototype's, which is also the kernel's.
 struct ExecutorPlan {
   const char* function = nullptr;  // the operator's stage two, such as "aclnnAdd"; a literal
   std::vector<OperandGroup> inputs;

@@ -15,8 +15,8 @@ namespace {
 // The tensors that an index counts.
 enum class Operands { kInputs, kOutputs, kAll };
 
-// The executor of a call whose executor and tensor must not be null; null with `*status` set if it
-// cannot go on.
+// The executor of a call, which must be alive, with a tensor that must not be null; null with
+// `*status` set if the call cannot go on.
 std::shared_ptr<aclOpExecutor> Enter(const char* function, aclOpExecutor* executor,
                                      const void* tensor, aclnnStatus* status) {
   *status = EnterCall(function);

@@ -1,4 +1,4 @@
-// What is behind an aclTensor.
+// The object of an aclTensor.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What stage one has to know of element types.
+// Names and casts of element types, for stage one.
 #pragma once
 
 #include <string>

@@ -49,7 +49,7 @@ kernels::Tensors LayoutsOf(const TensorGroup& group) {
   return layouts;
 }
 
-// Rounds towards zero; what int64 cannot hold becomes its nearest, NaN 0.
+// Rounds towards zero; values that int64 cannot hold become its nearest, NaN 0.
 int64_t Truncated(double value) {
   if (!(value == value)) return 0;
   return value >= 0x1p63 ? INT64_MAX : value < -0x1p63 ? INT64_MIN : static_cast<int64_t>(value);

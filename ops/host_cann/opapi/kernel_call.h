@@ -12,7 +12,7 @@
 
 namespace opserve::host_cann {
 
-// What stage two of a checked call does. `inputs`, `outputs`, `attributes`: by the descriptor's;
+// Plans stage two of a checked call. `inputs`, `outputs`, `attributes`: by the descriptor's;
 // outputs that are written in place, or not wanted, have no tensor. `work`: of
 // catalog::Judge::CountWork; nullopt: the call computes nothing.
 ExecutorPlan MakePlan(const char* function, const catalog::OperatorDescriptor& op,

@@ -35,8 +35,8 @@ extern "C" {
  *
  * Example: "call=aclrtMalloc,nth=3,code=207001;kernel=aclnnKlDivBackward,hang"
  *
- * 0, or 100000 if the text is malformed; then nothing is added and aclGetRecentErrMsg says what is
- * wrong. 107001: no such device. */
+ * 0, or 100000 if the text is malformed; then nothing is added and aclGetRecentErrMsg names the
+ * error. 107001: no such device. */
 ACL_FUNC_VISIBILITY aclError opserveHostInjectFaults(const char* faults);
 
 /* Removes the faults on calls, kernels and copies. Hanging kernels go on hanging, lost devices stay

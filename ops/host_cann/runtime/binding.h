@@ -1,4 +1,4 @@
-// What the arguments of the ABI's functions stand for: the calling thread's context, and handles.
+// Resolves the arguments of the ABI's functions: the calling thread's context, and handles.
 #pragma once
 
 #include <memory>

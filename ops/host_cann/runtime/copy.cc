@@ -48,7 +48,7 @@ aclError SubmitCopy(Stream& stream, Copy copy) {
   copy.host_is_pinned = MayRunLater(copy);
   if (copy.host_is_pinned) return stream.Enqueue(MakeCopyTask(copy));
   // The call waits for the stream, so it is the one that reports an earlier task's failure. It then
-  // copies nothing: the source may be what that task should have computed.
+  // copies nothing: the source may be memory that the failed task should have written.
   RETURN_IF_FAILED(stream.Wait(std::nullopt));
   RETURN_IF_FAILED(stream.TakeError());
   return stream.RunInOrder(MakeCopyTask(copy));
@@ -68,7 +68,7 @@ aclError CheckRoom(size_t count, size_t room, std::string_view name) {
               Concat("count is ", count, ", must be at most ", name, ", which is ", room));
 }
 
-// What the runtime knows of an address.
+// The kinds of addresses that the runtime tells apart.
 enum class Place { kUnknown, kDevice, kPageLocked };
 
 Place PlaceOf(const void* address) {

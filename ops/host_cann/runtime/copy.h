@@ -1,4 +1,4 @@
-// Copies that a call asks for: what their addresses are, and the two ways to do them.
+// Copies that a call asks for: the kinds of their addresses, and the two ways to do them.
 #pragma once
 
 #include "acl/acl.h"

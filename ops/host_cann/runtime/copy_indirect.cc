@@ -1,4 +1,4 @@
-// Copies whose addresses are in device memory, where earlier tasks may write them.
+// Copies with addresses in device memory, where earlier tasks may write them.
 #include <cstring>
 
 #include "acl/acl.h"

@@ -28,7 +28,7 @@ struct Held {
   BlockPtr src;
 };
 
-// Holds one side of a copy. False: it is not what it was when the copy was asked for.
+// Holds one side of a copy. False: its memory is not as it was when the copy was asked for.
 bool HoldSide(const Device& device, const void* address, size_t bytes, bool is_device,
               bool is_pinned, BlockPtr* held) {
   if (is_device) {

@@ -10,7 +10,7 @@
 
 namespace opserve::host_cann {
 
-// `height` rows of `width` bytes whose starts are a pitch apart.
+// `height` rows of `width` bytes with their starts a pitch apart.
 struct Copy {
   void* dst = nullptr;
   const void* src = nullptr;

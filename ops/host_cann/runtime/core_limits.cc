@@ -48,7 +48,7 @@ aclError GetLimit(const Stream* stream, const Device& device, aclrtDevResLimitTy
   return ACL_SUCCESS;
 }
 
-// The stream whose limits are the calling thread's.
+// The stream that sets the calling thread's limits.
 std::weak_ptr<Stream>& UsedStream() {
   thread_local std::weak_ptr<Stream> stream;
   return stream;

@@ -23,7 +23,7 @@ HandleTable<aclDataBuffer>& DataBuffers() {
 
 void* HandleOf(const aclDataBuffer* buffer) { return const_cast<aclDataBuffer*>(buffer); }
 
-// What a handle stands for; nothing, for one that is null or not alive.
+// The buffer of a handle; an empty one if the handle is null or not alive.
 aclDataBuffer ReadBuffer(const aclDataBuffer* handle) {
   const std::shared_ptr<aclDataBuffer> buffer = DataBuffers().Find(HandleOf(handle));
   return buffer == nullptr ? aclDataBuffer{nullptr, 0} : *buffer;

@@ -15,7 +15,7 @@
 
 namespace opserve::host_cann {
 
-// Counts what is in use of a limited resource. Thread-safe, lock-free.
+// Counts the used part of a limited resource. Thread-safe, lock-free.
 class Quota {
  public:
   explicit Quota(uint64_t limit) : limit_(limit) {}
@@ -73,7 +73,7 @@ class Device {
   aclError Set(std::shared_ptr<Context>* context) ABSL_LOCKS_EXCLUDED(lifecycle_mutex_, mutex_);
   // One use less; the last one waits for all streams and releases everything.
   aclError Reset() ABSL_LOCKS_EXCLUDED(lifecycle_mutex_, mutex_);
-  // Ends what hangs, waits for the rest and releases everything.
+  // Ends hanging tasks, waits for the rest and releases everything.
   aclError ResetForce() ABSL_LOCKS_EXCLUDED(lifecycle_mutex_, mutex_);
 
   // Creates an explicit context. Null: no stream left for it.

@@ -1,4 +1,4 @@
-// Errors of the calling thread: what aclGetRecentErrMsg and aclrtGetLastError return.
+// Errors of the calling thread, which aclGetRecentErrMsg and aclrtGetLastError return.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ inline constexpr char kNullArgument[] = "EH0008";
 inline constexpr char kInternal[] = "EE9999";
 
 // Makes `code` this thread's latest error, adds "LABEL: text" to its unread messages, and returns
-// `code`. Texts name the argument, its value and what is allowed; they hold no addresses.
+// `code`. Texts name the argument, its value and the allowed ones; they hold no addresses.
 aclError Fail(aclError code, std::string_view label, std::string_view text);
 
 // 100000 for a required pointer that is null, 0 otherwise.

@@ -104,7 +104,7 @@ class ResetTask final : public Task {
   const std::shared_ptr<Event> event_;
 };
 
-// What both kinds of wait share.
+// The common part of both kinds of wait.
 class WaitTask : public Task {
  public:
   WaitTask(std::shared_ptr<std::atomic<int>> pending_waits, uint64_t limit_us)

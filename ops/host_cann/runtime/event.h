@@ -13,8 +13,8 @@
 
 namespace opserve::host_cann {
 
-// One recording of an event. Thread-safe; shared by the event, the task that completes it, and
-// whoever waits for it.
+// One recording of an event. Thread-safe; shared by the event, the task that completes it, and all
+// threads and streams that wait for it.
 class EventRecord {
  public:
   enum class State { kPending, kComplete, kAbandoned };  // abandoned: its task was dropped

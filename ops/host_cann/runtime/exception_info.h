@@ -19,7 +19,7 @@ namespace opserve::host_cann {
 // Calls every registered callback with `info`, on this thread.
 void ReportException(aclrtExceptionInfo info);
 
-// Remembers what aclrtGetThreadLastTaskId returns on this thread.
+// Sets the id that aclrtGetThreadLastTaskId returns on this thread.
 void SetThreadLastTaskId(uint32_t task_id);
 
 }  // namespace opserve::host_cann

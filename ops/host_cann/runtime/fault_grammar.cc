@@ -19,7 +19,7 @@ bool StartsWith(std::string_view text, std::string_view prefix) {
 // One fault while it is read. Errors are sentences about a word.
 class FaultReader {
  public:
-  // The empty string, or what is wrong.
+  // The empty string, or the error in the text.
   std::string Read(std::string_view text, Fault* fault) {
     fault_ = fault;
     const std::vector<std::string_view> words = Split(text, ',');

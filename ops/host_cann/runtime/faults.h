@@ -56,7 +56,7 @@ class Faults {
 
   // The code that this call is to fail with, or 0. Counts the call against the faults.
   aclError TakeCallFault(std::string_view function);
-  // What is to happen to this launch. Counts it.
+  // The fault that this launch is to have. Counts it.
   KernelFault TakeKernelFault(std::string_view name, int32_t device);
   // How fast copies may be; 0: as fast as they are.
   uint64_t bytes_per_second() const { return bytes_per_second_.load(std::memory_order_relaxed); }

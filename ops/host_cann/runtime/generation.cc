@@ -21,7 +21,7 @@ constexpr uint64_t kNewReducedTypes =
     TypeSet({ACL_INT8, ACL_INT16, ACL_INT32, ACL_FLOAT16, ACL_BF16, ACL_FLOAT});
 
 // The interval of the newer products makes 254 of them 1091 s, their default. The documents give
-// none for the older ones: a 254th of their largest limit agrees with what is known.
+// none for the older ones: a 254th of their largest limit agrees with the known facts.
 constexpr Generation kGenerations[] = {
     {
         // Atlas A2

@@ -1,7 +1,7 @@
 // The products that the host CANN can stand in for, and all that it does differently for each.
 //
-// What the documents do not tell apart is as on Atlas A2: numbers of cores, memory, codes of
-// faults.
+// Where the documents do not tell products apart, all are as Atlas A2: numbers of cores, memory,
+// codes of faults.
 #pragma once
 
 #include <array>
@@ -52,7 +52,7 @@ std::string SocNames();
 // The chip that stands in place of an unset OPSERVE_HOST_SOC.
 Soc DefaultSoc();
 
-// What the process's host CANN stands in for. Exported, for the operator libraries.
+// The product that the process's host CANN stands in for. Exported, for the operator libraries.
 __attribute__((visibility("default"))) const Soc& CurrentSoc();
 
 }  // namespace opserve::host_cann

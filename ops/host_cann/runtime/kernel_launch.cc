@@ -62,7 +62,7 @@ class KernelTask final : public Task {
     if (result.code != ACL_SUCCESS) return result;
     StreamCores cores(stream);
     launch_.run(cores);
-    // What it left out must not count as computed, even if the interruption came with its end.
+    // Skipped parts must not count as computed, even if the interruption came with the end.
     if (cores.MustStop()) return TaskResult::Cancelled();
     if (fault_.wrong) InvertOutput();
     return result;

@@ -1,6 +1,6 @@
-// What the host CANN's operator libraries (nnopbase, opapi) need of its runtime beyond the ACL ABI:
-// putting work on a stream, error texts, and injected faults. Exported by libascendcl.so; internal
-// to the host CANN and not installed.
+// The interface of the host CANN's runtime for its operator libraries (nnopbase, opapi), beyond the
+// ACL ABI: putting work on a stream, error texts, and injected faults. Exported by libascendcl.so;
+// internal to the host CANN and not installed.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +43,7 @@ struct KernelLaunch {
   std::vector<MemoryRange> ranges;  // checked when the kernel starts to run
   // Runs on a thread of the stream's choice; `cores` are the device's, until the stream is aborted.
   std::function<void(kernels::TaskRunner& cores)> run;
-  void* output = nullptr;  // what it writes: the first of its outputs
+  void* output = nullptr;  // the first of its outputs
   size_t output_bytes = 0;
   // In elements, as the operator's description counts it: a product or a window of few results may
   // have much. An idle stream runs the kernel at once, on the thread that waits for it and cannot

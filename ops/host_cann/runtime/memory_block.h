@@ -1,4 +1,4 @@
-// Memory that the runtime knows: what it allocated, and host memory registered with it.
+// Memory that the runtime knows: its own allocations, and host memory registered with it.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ struct MemoryBlock {
   Kind kind = Kind::kDevice;
   int32_t device = 0;  // of kPinned: the current device when it was allocated
   uintptr_t start = 0;
-  size_t bytes = 0;                      // as asked for; what copies and kernels may touch
+  size_t bytes = 0;                      // as asked for; copies and kernels may touch these
   size_t charged_bytes = 0;              // taken from the device's capacity
   bool mapped = false;                   // kRegistered: usable by the device's kernels
   bool pinned = false;                   // host memory for asynchronous copies

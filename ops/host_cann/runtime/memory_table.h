@@ -13,10 +13,10 @@ namespace opserve::host_cann {
 
 using BlockPtr = std::shared_ptr<const MemoryBlock>;
 
-// Thread-safe. What leaves the table is given back to its device's capacity.
+// Thread-safe. A block that leaves the table is given back to its device's capacity.
 class MemoryTable {
  public:
-  // Adds a block of kDevice, whose bytes the device has been charged for, or kPinned.
+  // Adds a block of kDevice, already charged to the device, or of kPinned.
   void InsertOwned(BlockPtr block) ABSL_LOCKS_EXCLUDED(mutex_);
   // Removes the block that starts at `address`. Null: there is none of that kind.
   BlockPtr TakeOwned(const void* address, MemoryBlock::Kind kind) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -106,7 +106,7 @@ struct Package {
   int32_t major, minor, patch;
 };
 
-// The CANN release whose ABI this is.
+// The CANN release with this ABI.
 constexpr Package kPackages[] = {{"runtime", 9, 1, 0}, {"driver", 9, 1, 0}};
 
 aclError FindPackage(const char* name, const Package** package) {
@@ -130,7 +130,7 @@ void CopyText(const std::string& text, char (&to)[kSize]) {
 }
 
 // A process that ends without aclFinalize, or unloads the library: kernels must not go on computing
-// while what they use is taken down.
+// while their memory is taken down.
 __attribute__((destructor)) void StopAtExit() {
   Process& process = GetProcess();
   MutexLock lock(process.mutex);

@@ -40,7 +40,7 @@ class Callback {
 
   const aclrtCallback function_;
   void* const user_data_;
-  const uint64_t subscription_;           // whose end drops it
+  const uint64_t subscription_;           // the callback is dropped at its end
   const std::shared_ptr<Stream> stream_;  // to wake when finished
   std::atomic<State> state_{State::kPending};
 };
@@ -69,7 +69,7 @@ class ReportThreads {
   // Hands a callback over; drops it if its subscription has ended.
   void Post(ReportThread& thread, std::shared_ptr<Callback> callback) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Runs what is due on the calling thread; waits for the first. 107012 and 507012 as
+  // Runs the due callbacks on the calling thread; waits for the first. 107012 and 507012 as
   // aclrtProcessReport.
   aclError Process(uint64_t thread_id, Deadline deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -1,4 +1,4 @@
-// The process's host CANN: settings, devices, and what the handles stand for.
+// The process's host CANN: settings, devices, and the objects of handles.
 #pragma once
 
 #include <atomic>
@@ -39,7 +39,7 @@ class Runtime {
   HandleTable<Notify>& notifies() { return notifies_; }
   MemoryTable& memory() { return memory_; }
 
-  // Ends what the streams of all devices run and drops what they have queued, without waiting.
+  // Ends the running tasks of all devices' streams and drops the queued ones, without waiting.
   void StopWork();
 
   // Drops every context, stream, event, notify and memory of a device.

@@ -1,4 +1,4 @@
-// What the environment says about the host CANN; read once, when the first ABI function is called.
+// The host CANN's settings from the environment; read once, when the first ABI function is called.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Settings {
   std::string faults;                // OPSERVE_HOST_FAULTS
   std::vector<int> visible_devices;  // ASCEND_RT_VISIBLE_DEVICES, else all
 
-  // Not empty: some variable is malformed, and what is allowed. The other members are then
+  // Not empty: names a malformed variable and its allowed values. The other members are then
   // defaults.
   std::string error;
 };

@@ -147,7 +147,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   int aborting_ ABSL_GUARDED_BY(mutex_) = 0;          // calls of Abort
   uint64_t abort_epoch_ ABSL_GUARDED_BY(mutex_) = 0;  // changes with every Abort
   // The running task is to end. Set with mutex_ held, and cleared when the next task begins: an
-  // Abort whose deadline has passed still holds for the task that it found.
+  // Abort past its deadline still holds for the task that it found.
   std::atomic<bool> is_interrupted_ = false;
   int waiters_ ABSL_GUARDED_BY(mutex_) = 0;              // on task_completed_
   TaskResult error_ ABSL_GUARDED_BY(mutex_);             // last of the unreported failures

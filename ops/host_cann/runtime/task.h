@@ -15,7 +15,7 @@ class Stream;
 // How a task ended.
 struct TaskResult {
   aclError code = ACL_SUCCESS;
-  std::string text;        // of a failure: what happened, without label
+  std::string text;        // of a failure: its description, without label
   bool cancelled = false;  // stopped on request: not an error to report
 
   static TaskResult Failure(aclError code, std::string text) { return {code, std::move(text)}; }
@@ -60,7 +60,7 @@ class Task {
  private:
   friend class Stream;
   uint64_t sequence_ = 0;         // position in its stream, from 1
-  uint32_t thread_id_ = 0;        // who queued it
+  uint32_t thread_id_ = 0;        // the thread that queued it
   TaskResult* result_ = nullptr;  // where a caller waits for the result instead of the stream
 };
 

@@ -1,4 +1,4 @@
-// Streams whose running tasks wait for one and the same thing.
+// Streams with running tasks that wait for one and the same thing.
 #pragma once
 
 #include <algorithm>
