@@ -1,6 +1,6 @@
 /* The ACL runtime ABI: start and end of ACL in a process, and everything of acl/acl_rt.h.
  *
- * Declares what the host CANN implements, equal in names, values and layouts to CANN's ABI. */
+ * Declares the functions of the host CANN, equal in names, values and layouts to CANN's ABI. */
 #ifndef OPSERVE_ACL_ACL_H_
 #define OPSERVE_ACL_ACL_H_
 

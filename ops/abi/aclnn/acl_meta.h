@@ -1,7 +1,7 @@
 /* Descriptors that aclnn operators take (tensors, scalars, arrays, lists) and control over the
  * executors that they hand out. In libnnopbase.so. C++ only.
  *
- * A descriptor belongs to whoever created it, who destroys it with its own aclDestroyXxx function;
+ * A descriptor belongs to its creator, and its own aclDestroyXxx function destroys it;
  * a list takes over its elements. Device memory is never owned by a descriptor. Descriptors may be
  * used from any thread, but not changed or destroyed in one thread while another one uses them.
  *

@@ -1,4 +1,4 @@
-/* What every aclnn operator header builds on. */
+/* The common declarations of all aclnn operator headers. */
 #ifndef OPSERVE_ACLNN_ACLNN_BASE_H_
 #define OPSERVE_ACLNN_ACLNN_BASE_H_
 

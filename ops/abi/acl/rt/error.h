@@ -25,7 +25,7 @@ aclrtExceptionInfoCallbackUnregister(aclrtExceptionInfoCallback callback);
 /* Deprecated: a single one, replaced by each call; null removes it. */
 ACL_FUNC_VISIBILITY aclError aclrtSetExceptionInfoCallback(aclrtExceptionInfoCallback callback);
 
-/* What failed. Valid inside the callback only; 0xFFFFFFFF where it is not known. */
+/* The failed task. Valid inside the callback only; 0xFFFFFFFF where it is not known. */
 ACL_FUNC_VISIBILITY uint32_t aclrtGetDeviceIdFromExceptionInfo(const aclrtExceptionInfo* info);
 ACL_FUNC_VISIBILITY uint32_t aclrtGetStreamIdFromExceptionInfo(const aclrtExceptionInfo* info);
 ACL_FUNC_VISIBILITY uint32_t aclrtGetTaskIdFromExceptionInfo(const aclrtExceptionInfo* info);
@@ -44,8 +44,8 @@ ACL_FUNC_VISIBILITY aclError aclrtDeviceTaskAbort(int32_t deviceId, uint32_t tim
 ACL_FUNC_VISIBILITY aclError aclrtSetDeviceTaskAbortCallback(const char* regName,
                                                              aclrtDeviceTaskAbortCallback callback,
                                                              void* args);
-/* After the abort, with what aclrtGetErrorVerbose gave before it. 207000: nothing that can be
- * repaired. */
+/* After the abort, with the error that aclrtGetErrorVerbose gave before it. 207000: nothing that
+ * can be repaired. */
 ACL_FUNC_VISIBILITY aclError aclrtRepairError(int32_t deviceId, const aclrtErrorInfo* errorInfo);
 
 #ifdef __cplusplus

@@ -28,8 +28,8 @@ ACL_FUNC_VISIBILITY aclError aclrtMallocCached(void** devPtr, size_t size,
                                                aclrtMemMallocPolicy policy);
 ACL_FUNC_VISIBILITY aclError aclrtMemFlush(void* devPtr, size_t size);
 ACL_FUNC_VISIBILITY aclError aclrtMemInvalidate(void* devPtr, size_t size);
-/* Frees at once, without waiting for tasks that use the block. `devPtr` is what an allocation
- * returned; anything else, and a second free, gives 107000. */
+/* Frees at once, without waiting for tasks that use the block. `devPtr` is the address that an
+ * allocation returned; anything else, and a second free, gives 107000. */
 ACL_FUNC_VISIBILITY aclError aclrtFree(void* devPtr);
 /* Synchronises the current device first. */
 ACL_FUNC_VISIBILITY aclError aclrtFreeWithDevSync(void* devPtr);
@@ -85,7 +85,7 @@ ACL_FUNC_VISIBILITY aclError aclrtHostRegisterV2(void* ptr, uint64_t size, uint3
 /* Device address of an address in memory that is registered as mapped (507911 otherwise). `flag`
  * must be 0. */
 ACL_FUNC_VISIBILITY aclError aclrtHostGetDevicePointer(void* pHost, void** pDevice, uint32_t flag);
-/* `ptr` is what was registered. 507911: it is not. */
+/* `ptr` is the registered address. 507911: it is not. */
 ACL_FUNC_VISIBILITY aclError aclrtHostUnregister(void* ptr);
 
 /* ---- copies ---- */
