@@ -80,7 +80,7 @@ void TryPack(const Config& config, OperatorPack* pack) {
   TryPackInChild(kOwnProgram, config, kPackTrialTime + absl::Seconds(2), pack);
 }
 
-// Ends without taking down what a library of a stranger has set up in this process.
+// Ends without taking down the state that a foreign library has set up in this process.
 [[noreturn]] void EndCheck(ExitCode code) {
   std::fflush(stdout);
   FlushLog();

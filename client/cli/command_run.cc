@@ -243,7 +243,7 @@ void WriteResponse(const Response& response, const OutputFiles& files, const Kep
   if (response.receipt) terminal.out << "\n" << FormatReceipt(*response.receipt);
 }
 
-// What the command line asks for.
+// The request of the command line.
 struct RunPlan {
   Request request;  // its inputs are in this process's memory
   OutputFiles files;

@@ -15,7 +15,7 @@
 namespace opserve::cli {
 namespace {
 
-// Copies what the program writes as it comes.
+// Copies the program's output as it comes.
 void CopyOutput(int descriptor, std::ostream& out) {
   std::array<char, 4096> buffer;
   while (true) {

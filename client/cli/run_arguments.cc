@@ -118,7 +118,7 @@ absl::StatusOr<std::vector<NameAndText>> SplitOutputs(absl::string_view kind,
   return SplitNamed(kind, named, names);
 }
 
-constexpr uint64_t kMaxRandomBytes = uint64_t{2} << 30;  // what a message can have, about
+constexpr uint64_t kMaxRandomBytes = uint64_t{2} << 30;  // about a message's limit
 
 // A tensor of [ints(LOW,HIGH):]SHAPE[:DTYPE].
 absl::StatusOr<Tensor> MakeRandom(absl::string_view text, std::mt19937_64& random) {

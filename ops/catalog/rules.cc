@@ -16,8 +16,8 @@ constexpr size_t kMaxRank = 8;
 // Tensors of a list.
 constexpr int64_t kMaxCount = 1 << 16;
 
-// Why a tensor cannot be as its rules say; "": it can. The rules of an operator pack may give what
-// its calls cannot have.
+// Why a tensor cannot be as its rules say; "": it can. The rules of an operator pack may give
+// tensors that its calls cannot have.
 std::string ProblemOf(const Spec& spec) {
   const absl::string_view problem =
       spec.dtype == ACL_DT_UNDEFINED ? "has no dtype"
