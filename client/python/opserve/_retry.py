@@ -85,7 +85,7 @@ class RetryPolicy:
         self.was_reached = False  # whether a daemon has ever answered
 
     def record_success(self) -> None:
-        """Tells of a call that succeeded."""
+        """Records a success."""
         self.was_reached = True
         with self._lock:
             self._budget = min(self._budget + _GAIN, self._options.budget)

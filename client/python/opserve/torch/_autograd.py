@@ -1,4 +1,4 @@
-"""Torch's interfaces for the autograd functions of this package, alike for all its versions."""
+"""Autograd and torch.func as this package uses them, alike for all versions of torch."""
 
 from __future__ import annotations
 

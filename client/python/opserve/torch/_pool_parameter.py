@@ -1,4 +1,5 @@
-"""Parameters with newer elements on the pool, at times, that come home when they are read."""
+"""Parameters that may have newer elements on the pool, which come home when they are read."""
+
 
 from __future__ import annotations
 
