@@ -126,8 +126,7 @@ bool IsReady(const v1::DeviceStatus& device) {
 
 // "3 resident tensors (1.5 KiB)"
 std::string TensorCount(uint64_t tensors, uint64_t bytes) {
-  return absl::StrCat(tensors, " resident tensor", tensors == 1 ? "" : "s", " (",
-                      FormatBytes(bytes), ")");
+  return absl::StrCat(FormatCount(tensors, "resident tensor"), " (", FormatBytes(bytes), ")");
 }
 
 std::string ResidentText(const v1::DeviceStatus& device) {

@@ -32,11 +32,6 @@ Examples:
   opserve status
   opserve status --target=npu-host:50051 --format=json)";
 
-// "1 resident tensor", "2 resident tensors"
-std::string Count(uint64_t count, absl::string_view name) {
-  return absl::StrCat(count, " ", name, count == 1 ? "" : "s");
-}
-
 // Of a device, beyond its row of the table.
 std::vector<std::string> Remarks(const v1::DeviceStatus& device) {
   const std::string name = absl::StrCat("device ", device.device());
@@ -47,8 +42,7 @@ std::vector<std::string> Remarks(const v1::DeviceStatus& device) {
   }
   if (device.quarantines() > 0) {
     remarks.push_back(absl::StrCat(name, " was taken out of service for faults ",
-                                   device.quarantines(),
-                                   device.quarantines() == 1 ? " time" : " times"));
+                                   FormatCount(device.quarantines(), "time")));
   }
   for (const v1::WrongOperator& wrong : device.wrong_operators()) {
     remarks.push_back(
@@ -58,8 +52,8 @@ std::vector<std::string> Remarks(const v1::DeviceStatus& device) {
 }
 
 std::string PackRemark(const v1::OperatorPackStatus& pack) {
-  const std::string subject = absl::StrCat("operator pack ", pack.name(), ": ", pack.operators(),
-                                           pack.operators() == 1 ? " operator" : " operators");
+  const std::string subject =
+      absl::StrCat("operator pack ", pack.name(), ": ", FormatCount(pack.operators(), "operator"));
   if (pack.refusal().empty()) return subject;
   return absl::StrCat(subject, ", not served: refused (", pack.refusal(),
                       "); the daemon's log says why, or opserve ops --check");
@@ -88,9 +82,9 @@ void WriteStatus(const v1::GetServerStatusResponse& status, Terminal& terminal) 
   out << "\n" << FormatTable(rows);
   if (status.resident_tensors() > 0 || status.prepared_programs() > 0) {
     out << Wrap(
-        absl::StrCat("your tenant has ", Count(status.resident_tensors(), "resident tensor"), " (",
-                     FormatBytes(status.resident_bytes()), ") and ",
-                     Count(status.prepared_programs(), "prepared program"), " (",
+        absl::StrCat("your tenant has ", FormatCount(status.resident_tensors(), "resident tensor"),
+                     " (", FormatBytes(status.resident_bytes()), ") and ",
+                     FormatCount(status.prepared_programs(), "prepared program"), " (",
                      FormatBytes(status.prepared_bytes()), ")"),
         terminal.width, /*indent=*/0);
   }

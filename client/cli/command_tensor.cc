@@ -136,8 +136,8 @@ void WriteList(const std::vector<TensorInfo>& tensors, Terminal& terminal) {
     num_bytes += listed.num_bytes;
   }
   if (!tensors.empty()) terminal.out << FormatTable(rows);
-  terminal.out << tensors.size() << " resident tensor" << (tensors.size() == 1 ? "" : "s") << ", "
-               << FormatBytes(num_bytes) << "\n";
+  terminal.out << FormatCount(tensors.size(), "resident tensor") << ", " << FormatBytes(num_bytes)
+               << "\n";
 }
 
 std::optional<Failure> RunList(Session& session) {

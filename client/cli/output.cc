@@ -100,6 +100,10 @@ std::string Wrap(absl::string_view text, size_t width, size_t indent) {
   return wrapped;
 }
 
+std::string FormatCount(uint64_t count, absl::string_view name) {
+  return absl::StrCat(count, " ", name, count == 1 ? "" : "s");
+}
+
 std::string FormatBytes(uint64_t bytes) {
   constexpr std::array<absl::string_view, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) return absl::StrCat(bytes, " B");

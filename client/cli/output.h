@@ -37,6 +37,9 @@ std::string FormatTable(const std::vector<std::vector<std::string>>& rows);
 // empty.
 std::string Wrap(absl::string_view text, size_t width, size_t indent);
 
+// "1 tensor", "2 tensors"
+std::string FormatCount(uint64_t count, absl::string_view name);
+
 // "512 B", "1.5 KiB", "64 GiB"
 std::string FormatBytes(uint64_t bytes);
 

@@ -77,16 +77,12 @@ Style StyleOf(v1::DeviceStatus::State state) {
   }
 }
 
-std::string Count(uint64_t number, const char* what) {
-  return absl::StrCat(number, " ", what, number == 1 ? "" : "s");
-}
-
 Lines Header(const v1::AdminStatus& status, const StatusRates& rates) {
   const absl::Time now = DecodeTime(status.time());
   std::string daemon = absl::StrCat(
       "opserved ", status.version(), " on ", status.runtime(), ", up ",
       UptimeText(std::max(now - DecodeTime(status.start_time()), absl::ZeroDuration())), ", ",
-      Count(status.connections(), "connection"));
+      FormatCount(status.connections(), "connection"));
   if (status.rejected_connections() > 0) {
     absl::StrAppend(&daemon, " (", status.rejected_connections(), " refused)");
   }
@@ -253,7 +249,8 @@ void Shorten(ScreenSize room, Table* table) {
   const size_t missing = lines.size() - std::max<size_t>(kept, 1);  // the title is no row
   lines.resize(kept);
   if (room.height == 0) return;
-  lines.push_back(Clip(absl::StrCat("... and ", Count(missing, table->row), " more"), room.width));
+  lines.push_back(
+      Clip(absl::StrCat("... and ", FormatCount(missing, table->row), " more"), room.width));
 }
 
 // Shares `room` lines out: equal parts, and more for a table if others need less.
