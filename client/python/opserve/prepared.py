@@ -99,18 +99,20 @@ class PreparedProgram:
                     change.attribute.value.double_value = value
                 else:
                     change.attribute.value.int64_value = value
-        handle = self._handle(kinds, timeout)
         may_repeat = not self._request.changes_tensors or idempotency_key != ""
-        try:
-            call.prepared.program = handle
+
+        def run(program: bytes) -> bytes:
+            call.prepared.program = program
             message = _frame.join(call, payloads)
-            answer = self._send(_wire.EXECUTE, message, may_repeat, timeout)
+            return self._send(_wire.EXECUTE, message, may_repeat, timeout)
+
+        handle = self._handle(kinds, timeout)
+        try:
+            answer = run(handle)
         except errors.NotFoundError as error:
             if error.reason != "program_unknown":
                 raise
-            call.prepared.program = self._handle(kinds, timeout, lost=handle)
-            message = _frame.join(call, payloads)
-            answer = self._send(_wire.EXECUTE, message, may_repeat, timeout)
+            answer = run(self._handle(kinds, timeout, lost=handle))
         return self._request.decode(answer)
 
     def release(self) -> None:
