@@ -11,10 +11,16 @@
 namespace opserve::kernels {
 namespace {
 
-// Tiles of the result, and blocks of the depth: the packed factors stay in the second-level cache.
-constexpr int64_t kTileRows = 96;
-constexpr int64_t kTileColumns = 128;
-constexpr int64_t kBlockDepth = 128;
+// The largest tile of the result: both factors are packed once for all of it.
+constexpr int64_t kTileRows = 384;
+constexpr int64_t kTileColumns = 256;
+// The depth, and the rows of the left factor, that are packed at a time: what is packed stays in
+// the second-level cache.
+constexpr int64_t kBlockDepth = 256;
+constexpr int64_t kBlockRows = 96;
+
+// Tiles are halved until there are so many, for the threads, or they are one block.
+constexpr int64_t kEnoughTiles = 8;
 
 // What is computed in registers at a time: kStripRows x two vectors.
 constexpr int kStripRows = 6;
@@ -37,31 +43,92 @@ void OffsetsOf(const AxisGroup& group, int64_t begin, int64_t count, int64_t* of
   }
 }
 
-// Packs a block as strips of `width` lines: strip after strip, and in each all lines' first
+// Whether offsets[i] is offsets[0] + i.
+bool AreNeighbours(const int64_t* offsets, int64_t count) {
+  for (int64_t i = 1; i < count; ++i) {
+    if (offsets[i] != offsets[0] + i) return false;
+  }
+  return true;
+}
+
+// Four floats of each of four lines become four rows of `out`, which are `stride` apart.
+void Transpose(const float* a, const float* b, const float* c, const float* d, float* out,
+                      int64_t stride) {
+  typedef float Quad __attribute__((vector_size(16)));
+  Quad lines[4];
+  std::memcpy(&lines[0], a, sizeof(Quad));
+  std::memcpy(&lines[1], b, sizeof(Quad));
+  std::memcpy(&lines[2], c, sizeof(Quad));
+  std::memcpy(&lines[3], d, sizeof(Quad));
+  const Quad low_ab = __builtin_shufflevector(lines[0], lines[1], 0, 4, 1, 5);
+  const Quad low_cd = __builtin_shufflevector(lines[2], lines[3], 0, 4, 1, 5);
+  const Quad high_ab = __builtin_shufflevector(lines[0], lines[1], 2, 6, 3, 7);
+  const Quad high_cd = __builtin_shufflevector(lines[2], lines[3], 2, 6, 3, 7);
+  const Quad rows[4] = {__builtin_shufflevector(low_ab, low_cd, 0, 1, 4, 5),
+                        __builtin_shufflevector(low_ab, low_cd, 2, 3, 6, 7),
+                        __builtin_shufflevector(high_ab, high_cd, 0, 1, 4, 5),
+                        __builtin_shufflevector(high_ab, high_cd, 2, 3, 6, 7)};
+  for (int i = 0; i < 4; ++i) std::memcpy(out + i * stride, &rows[i], sizeof(Quad));
+}
+
+// A strip of kWidth lines whose elements are neighbours: packed[k * kWidth + i] is element k of
+// line i.
+template <int kWidth>
+void PackLines(const float* elements, const int64_t* lines, int64_t depth, float* packed) {
+  int64_t k = 0;
+  for (; k + 4 <= depth; k += 4) {
+    int i = 0;
+    for (; i + 4 <= kWidth; i += 4) {
+      const float* first = elements + k;
+      Transpose(first + lines[i], first + lines[i + 1], first + lines[i + 2], first + lines[i + 3],
+                packed + k * kWidth + i, kWidth);
+    }
+    for (; i < kWidth; ++i) {
+      for (int j = 0; j < 4; ++j) packed[(k + j) * kWidth + i] = elements[lines[i] + k + j];
+    }
+  }
+  for (; k < depth; ++k) {
+    for (int i = 0; i < kWidth; ++i) packed[k * kWidth + i] = elements[lines[i] + k];
+  }
+}
+
+// Packs a block as strips of kWidth lines: strip after strip, and in each all lines' first
 // elements, all lines' second elements and so on. Lines are rows of the left factor or columns of
 // the right one. What is missing of the last strip is 0.
-template <typename C>
+template <int kWidth, typename C>
 void Pack(const ProductOperand& operand, const void* address, const int64_t* lines,
-          int64_t num_lines, bool lines_are_closer, const int64_t* steps, int64_t depth, int width,
-          C* packed) {
+          int64_t num_lines, const int64_t* steps, int64_t depth, C* packed) {
   VisitAnyElement(operand.dtype, [&]<typename Element>(Element) {
     const auto* elements = static_cast<const Element*>(address);
-    for (int64_t begin = 0; begin < num_lines; begin += width) {
-      const int count = static_cast<int>(std::min<int64_t>(width, num_lines - begin));
+    const bool steps_are_neighbours = AreNeighbours(steps, depth);
+    for (int64_t begin = 0; begin < num_lines; begin += kWidth) {
+      const int count = static_cast<int>(std::min<int64_t>(kWidth, num_lines - begin));
       C* strip = packed + begin * depth;
-      if (count < width) std::fill_n(strip, width * depth, C{0});
-      if (lines_are_closer) {
-        for (int64_t k = 0; k < depth; ++k) {
-          const Element* first = elements + steps[k];
-          for (int i = 0; i < count; ++i) {
-            strip[k * width + i] = NumberOf<C>(first[lines[begin + i]]);
-          }
-        }
-      } else {
+      if (count < kWidth) {
+        std::fill_n(strip, kWidth * depth, C{0});
         for (int i = 0; i < count; ++i) {
-          const Element* first = elements + lines[begin + i];
-          for (int64_t k = 0; k < depth; ++k) strip[k * width + i] = NumberOf<C>(first[steps[k]]);
+          const Element* line = elements + lines[begin + i];
+          for (int64_t k = 0; k < depth; ++k) strip[k * kWidth + i] = NumberOf<C>(line[steps[k]]);
         }
+        continue;
+      }
+      // The common layouts have loops of their own, which the compiler turns into vectors.
+      if (AreNeighbours(lines + begin, kWidth)) {
+        for (int64_t k = 0; k < depth; ++k) {
+          const Element* first = elements + lines[begin] + steps[k];
+          for (int i = 0; i < kWidth; ++i) strip[k * kWidth + i] = NumberOf<C>(first[i]);
+        }
+        continue;
+      }
+      if constexpr (std::is_same_v<Element, float> && std::is_same_v<C, float>) {
+        if (steps_are_neighbours) {
+          PackLines<kWidth>(elements + steps[0], lines + begin, depth, strip);
+          continue;
+        }
+      }
+      for (int i = 0; i < kWidth; ++i) {
+        const Element* line = elements + lines[begin + i];
+        for (int64_t k = 0; k < depth; ++k) strip[k * kWidth + i] = NumberOf<C>(line[steps[k]]);
       }
     }
   });
@@ -99,11 +166,10 @@ void MultiplyStrips(const C* left, const C* right, int64_t depth, C* sums) {
 
 template <typename C>
 struct Buffers {
-  alignas(64) C left[kTileRows * kBlockDepth];
+  alignas(64) C left[kBlockRows * kBlockDepth];
   alignas(64) C right[kTileColumns * kBlockDepth];
   alignas(64) C sums[kTileRows * kTileColumns];
 };
-static_assert(kBlockDepth >= kTileRows, "`right` takes a tile of what is added, too");
 
 struct Addresses {
   const void* left;
@@ -124,13 +190,6 @@ Address AddressOf(const ProductOperand& operand, const Address* addresses, Addre
   return bytes + offset * ElementBytes(operand.dtype);
 }
 
-bool IsCloser(const AxisGroup& a, const AxisGroup& b) {
-  const auto distance = [](const AxisGroup& group) {
-    return group.inner_stride() == 0 ? INT64_MAX : std::abs(group.inner_stride());
-  };
-  return distance(a) < distance(b);
-}
-
 // As C is unsigned where integers are multiplied.
 template <typename C>
 using Stored = std::conditional_t<std::is_integral_v<C>, int64_t, C>;
@@ -149,63 +208,86 @@ void StoreTile(const Product& product, const Addresses& addresses, int64_t row, 
   }
   int64_t rows[kTileRows];
   int64_t columns[kTileColumns];
-  const bool adds = addresses.added != nullptr && beta != 0;
-  C* added = buffers.right;
-  if (adds) {
+  C* sums = buffers.sums;
+  for (int64_t i = 0; i < num_rows; ++i) {
+    for (int64_t j = 0; j < num_columns; ++j) sums[i * kTileColumns + j] *= alpha;
+  }
+  if (addresses.added != nullptr && beta != 0) {
     OffsetsOf(product.added.rows, row, num_rows, rows);
     OffsetsOf(product.added.columns, column, num_columns, columns);
     VisitAnyElement(product.added.dtype, [&]<typename Element>(Element) {
-      const auto* elements = static_cast<const Element*>(addresses.added);
       for (int64_t i = 0; i < num_rows; ++i) {
+        const auto* elements = static_cast<const Element*>(addresses.added) + rows[i];
+        C* line = sums + i * kTileColumns;
         for (int64_t j = 0; j < num_columns; ++j) {
-          added[i * kTileColumns + j] = NumberOf<C>(elements[rows[i] + columns[j]]);
+          line[j] += beta * NumberOf<C>(elements[columns[j]]);
         }
       }
     });
   }
   OffsetsOf(product.out.rows, row, num_rows, rows);
   OffsetsOf(product.out.columns, column, num_columns, columns);
+  const bool is_dense = AreNeighbours(columns, num_columns);
   VisitAnyElement(product.out.dtype, [&]<typename Element>(Element) {
-    auto* elements = static_cast<Element*>(addresses.out);
+    const auto element_of = [](C sum) { return ElementOf<Element>(static_cast<Stored<C>>(sum)); };
     for (int64_t i = 0; i < num_rows; ++i) {
-      C* sums = buffers.sums + i * kTileColumns;
-      for (int64_t j = 0; j < num_columns; ++j) sums[j] *= alpha;
-      if (adds) {
-        for (int64_t j = 0; j < num_columns; ++j) sums[j] += beta * added[i * kTileColumns + j];
-      }
-      for (int64_t j = 0; j < num_columns; ++j) {
-        elements[rows[i] + columns[j]] = ElementOf<Element>(static_cast<Stored<C>>(sums[j]));
+      auto* elements = static_cast<Element*>(addresses.out) + rows[i];
+      const C* line = sums + i * kTileColumns;
+      if (is_dense) {
+        elements += columns[0];
+        for (int64_t j = 0; j < num_columns; ++j) elements[j] = element_of(line[j]);
+      } else {
+        for (int64_t j = 0; j < num_columns; ++j) elements[columns[j]] = element_of(line[j]);
       }
     }
   });
 }
 
+struct TileSize {
+  int64_t rows = kTileRows;
+  int64_t columns = kTileColumns;
+};
+
+// By shape alone.
+TileSize TileSizeOf(const Product& product) {
+  TileSize size;
+  const auto is_enough = [&] {
+    return product.num_batches * CeilDivide(product.num_rows, size.rows) *
+               CeilDivide(product.num_columns, size.columns) >=
+           kEnoughTiles;
+  };
+  while (!is_enough() && size.rows > kBlockRows) size.rows /= 2;
+  if (!is_enough()) size.columns /= 2;
+  return size;
+}
+
 template <typename C>
-void RunTile(const Product& product, const Addresses& addresses, int64_t row, int64_t column,
-             const TaskRunner& runner, Buffers<C>& buffers) {
-  const int64_t num_rows = std::min(kTileRows, product.num_rows - row);
-  const int64_t num_columns = std::min(kTileColumns, product.num_columns - column);
+void RunTile(const Product& product, const Addresses& addresses, const TileSize& size, int64_t row,
+             int64_t column, const TaskRunner& runner, Buffers<C>& buffers) {
+  const int64_t num_rows = std::min(size.rows, product.num_rows - row);
+  const int64_t num_columns = std::min(size.columns, product.num_columns - column);
   int64_t rows[kTileRows];
   int64_t columns[kTileColumns];
   int64_t steps[kBlockDepth];
   OffsetsOf(product.left.rows, row, num_rows, rows);
   OffsetsOf(product.right.columns, column, num_columns, columns);
-  const bool rows_are_closer = IsCloser(product.left.rows, product.left.columns);
-  const bool columns_are_closer = IsCloser(product.right.columns, product.right.rows);
   std::fill_n(buffers.sums, RoundUp(num_rows, kStripRows) * kTileColumns, C{0});
   for (int64_t k = 0; k < product.depth; k += kBlockDepth) {
-    if (runner.MustStop()) return;
     const int64_t depth = std::min(kBlockDepth, product.depth - k);
-    OffsetsOf(product.left.columns, k, depth, steps);
-    Pack(product.left, addresses.left, rows, num_rows, rows_are_closer, steps, depth, kStripRows,
-         buffers.left);
     OffsetsOf(product.right.rows, k, depth, steps);
-    Pack(product.right, addresses.right, columns, num_columns, columns_are_closer, steps, depth,
-         kStripColumns<C>, buffers.right);
-    for (int64_t j = 0; j < num_columns; j += kStripColumns<C>) {
-      for (int64_t i = 0; i < num_rows; i += kStripRows) {
-        MultiplyStrips(buffers.left + i * depth, buffers.right + j * depth, depth,
-                       buffers.sums + i * kTileColumns + j);
+    Pack<kStripColumns<C>>(product.right, addresses.right, columns, num_columns, steps, depth,
+                           buffers.right);
+    OffsetsOf(product.left.columns, k, depth, steps);
+    for (int64_t block = 0; block < num_rows; block += kBlockRows) {
+      if (runner.MustStop()) return;
+      const int64_t block_rows = std::min(kBlockRows, num_rows - block);
+      Pack<kStripRows>(product.left, addresses.left, rows + block, block_rows, steps, depth,
+                       buffers.left);
+      for (int64_t j = 0; j < num_columns; j += kStripColumns<C>) {
+        for (int64_t i = 0; i < block_rows; i += kStripRows) {
+          MultiplyStrips(buffers.left + i * depth, buffers.right + j * depth, depth,
+                         buffers.sums + (block + i) * kTileColumns + j);
+        }
       }
     }
   }
@@ -215,11 +297,12 @@ void RunTile(const Product& product, const Addresses& addresses, int64_t row, in
 template <typename C>
 void Run(const Product& product, const void* const* inputs, void* const* outputs,
          const void* workspace, TaskRunner& runner) {
-  const int64_t row_tiles = CeilDivide(product.num_rows, kTileRows);
-  const int64_t column_tiles = CeilDivide(product.num_columns, kTileColumns);
+  const TileSize size = TileSizeOf(product);
+  const int64_t row_tiles = CeilDivide(product.num_rows, size.rows);
+  const int64_t column_tiles = CeilDivide(product.num_columns, size.columns);
   const int64_t num_tiles = product.num_batches * row_tiles * column_tiles;
-  const int64_t tile_products = std::min(product.num_rows, kTileRows) *
-                                std::min(product.num_columns, kTileColumns) *
+  const int64_t tile_products = std::min(product.num_rows, size.rows) *
+                                std::min(product.num_columns, size.columns) *
                                 std::max<int64_t>(1, product.depth);
   const int64_t per_task =
       std::max<int64_t>(1, kTaskProducts / std::max<int64_t>(1, tile_products));
@@ -233,8 +316,8 @@ void Run(const Product& product, const void* const* inputs, void* const* outputs
       addresses.right = AddressOf(product.right, inputs, workspace, batch);
       addresses.added = AddressOf(product.added, inputs, workspace, batch);
       addresses.out = AddressOf<void*>(product.out, outputs, nullptr, batch);
-      RunTile<C>(product, addresses, tile / column_tiles % row_tiles * kTileRows,
-                 tile % column_tiles * kTileColumns, runner, buffers);
+      RunTile<C>(product, addresses, size, tile / column_tiles % row_tiles * size.rows,
+                 tile % column_tiles * size.columns, runner, buffers);
     }
   });
 }
