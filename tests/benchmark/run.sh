@@ -10,7 +10,8 @@ usage: tests/benchmark/run.sh [--quick] [--torch]
   (nothing)  all targets, five repetitions each: about half an hour, best on a machine that does
              nothing else
   --quick    one repetition: about three minutes, to see whether all is in order
-  --torch    the kernels next to PyTorch's, too (target T12); installs libtorch
+  --torch    next to PyTorch: kernels (target T12; installs libtorch) and steps of training (T18 to
+             T20; makes build/venv-torch, several GB)
 
 Prints a table, as Markdown, and writes build/benchmark/result.json.
 EOF
@@ -68,6 +69,12 @@ if [ -z "$quick" ]; then
   "$build/tests/engine_benchmark"
   echo "== overload"
   "$build/tests/overload_benchmark"
+fi
+if [ -n "$torch" ]; then
+  echo "== training"
+  "$root/tests/python/make_environment.sh" "$build/venv-torch" "$root/tests/python/torch_requirements.txt"
+  "$build/venv-torch/bin/python" "$root/tests/benchmark/training_benchmark.py" "$build/bin/opserved" \
+    --repetitions "$repetitions"
 fi
 
 echo

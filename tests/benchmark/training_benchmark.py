@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""Measures what a training step on the pool costs beside eager torch, on the same cores.
+
+  training_benchmark.py OPSERVED [--repetitions N]
+
+Needs current torch and the Python client. The daemon has one device, with a thread for each of the
+machine's. Steps of torch and of the pool are measured in turns. With OPSERVE_BENCHMARK_JSON, a line
+for each target is added to that file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(_ROOT / "client/python"), str(_ROOT / "tests/python")]
+
+import torch  # noqa: E402
+import torch_models  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+import opserve  # noqa: E402
+import opserve.torch  # noqa: E402
+import opserve.torch.optim  # noqa: E402
+
+Step = Callable[[], torch.Tensor]
+
+# Of simulated device time in a step.
+_SIMULATED_SECONDS = 0.005
+
+
+@dataclasses.dataclass
+class Daemon:
+    target: str
+    metrics: str  # URL
+
+    def device_seconds(self) -> float:
+        """What the device has worked so far."""
+        with urllib.request.urlopen(self.metrics, timeout=10) as answer:
+            text = answer.read().decode()
+        found = re.findall(r"^opserve_tenant_device_seconds_total\{.*\} (.*)$", text, re.MULTILINE)
+        return sum(map(float, found))
+
+
+@contextlib.contextmanager
+def serving(opserved: str, faults: str = "") -> Iterator[Daemon]:
+    with tempfile.TemporaryDirectory(prefix="opserve-benchmark-") as directory:
+        target = f"unix:{directory}/opserve.sock"
+        environment = dict(
+            os.environ,
+            OPSERVE_HOST_DEVICES="1",
+            OPSERVE_HOST_THREADS=str(os.cpu_count()),
+            OPSERVE_HOST_FAULTS=faults,
+        )
+        command = [opserved, f"--listen={target}", "--metrics_listen=127.0.0.1:0"]
+        log = pathlib.Path(directory, "log")
+        with log.open("w") as out, subprocess.Popen(
+            command, stderr=out, env=environment
+        ) as process:
+            try:
+                with opserve.Client(target) as client:
+                    client.server_status(timeout=60)
+                [ready] = re.findall(r'"event":"ready".*"metrics_port":(\d+)', log.read_text())
+                yield Daemon(target, f"http://127.0.0.1:{ready}/metrics")
+            finally:
+                process.terminate()
+
+
+def steps_of(
+    make: Callable[[], nn.Module],
+    batch: tuple[torch.Tensor, torch.Tensor],
+    loss: Callable[..., torch.Tensor],
+    backend: object,
+) -> Step:
+    """A step of AdamW: on the pool if the backend is one of opserve's."""
+    torch.manual_seed(0)
+    model = make()
+    if isinstance(backend, opserve.torch.Backend):
+        optimizer: torch.optim.Optimizer = opserve.torch.optim.AdamW(
+            model.parameters(), lr=1e-3, backend=backend
+        )
+    else:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    run = model if backend is None else torch.compile(model, backend=backend)
+
+    def step() -> torch.Tensor:
+        optimizer.zero_grad()
+        result = loss(run, *batch)
+        result.backward()
+        optimizer.step()
+        return result
+
+    return step
+
+
+def seconds(step: Step, count: int, reads_loss: bool) -> float:
+    """Of a step, the median."""
+    taken = []
+    for _ in range(count):
+        begin = time.perf_counter()
+        result = step()
+        if reads_loss:
+            result.item()
+        taken.append(time.perf_counter() - begin)
+    return statistics.median(taken)
+
+
+def in_turns(
+    steps: dict[str, Step], repetitions: int, count: int, reads_loss: bool
+) -> dict[str, float]:
+    for step in steps.values():
+        for _ in range(3):  # compiles, and fills caches
+            step()
+    taken: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(repetitions):
+        for name, step in steps.items():
+            taken[name].append(seconds(step, count, reads_loss))
+    return {name: statistics.median(values) for name, values in taken.items()}
+
+
+def report(target: str, what: str, value: float, limit: float) -> None:
+    met = value <= limit
+    print(f"{target} {what}: {value:.3g} (limit {limit:g}) {'met' if met else 'missed'}", flush=True)
+    path = os.environ.get("OPSERVE_BENCHMARK_JSON")
+    if path:
+        row = {"target": target, "what": what, "ratio": value, "limit": f"<= {limit:g}", "met": met}
+        with open(path, "a", encoding="utf-8") as lines:
+            lines.write(json.dumps(row) + "\n")
+
+
+def gpt() -> nn.Module:
+    """10 million parameters."""
+    model = torch_models.Gpt(words=8192, width=320, heads=8, blocks=6)
+    model.places = nn.Embedding(128, 320)
+    return model
+
+
+def token_loss(
+    model: Callable[..., torch.Tensor], tokens: torch.Tensor, following: torch.Tensor
+) -> torch.Tensor:
+    return F.cross_entropy(model(tokens).flatten(0, 1), following.flatten())
+
+
+def mlp() -> nn.Module:
+    """100 thousand parameters."""
+    return nn.Sequential(
+        nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 64),
+        nn.ReLU(), nn.Linear(64, 10),
+    )  # fmt: skip
+
+
+def class_loss(
+    model: Callable[..., torch.Tensor], x: torch.Tensor, classes: torch.Tensor
+) -> torch.Tensor:
+    return F.cross_entropy(model(x), classes)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("opserved")
+    parser.add_argument("--repetitions", type=int, default=5)
+    arguments = parser.parse_args()
+    repetitions = arguments.repetitions
+    tokens = torch.randint(8192, (8, 129))
+    texts = (tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
+    rows = (torch.randn(64, 64), torch.randint(10, (64,)))
+
+    def backends(client: opserve.Client) -> dict[str, object]:
+        pool = opserve.torch.backend(client, strict=True)
+        return {"eager": None, "compiled eager": "eager", "pool": pool}
+
+    with serving(arguments.opserved) as daemon, opserve.Client(daemon.target) as client:
+        steps = {
+            name: steps_of(gpt, texts, token_loss, one) for name, one in backends(client).items()
+        }
+        taken = in_turns(steps, repetitions, 3, reads_loss=True)
+        print({name: f"{value * 1e3:.0f} ms" for name, value in taken.items()}, flush=True)
+        report("T18", "step of a GPT of 10 M parameters / eager", taken["pool"] / taken["eager"], 1.3)
+        torch.compiler.reset()
+        steps = {
+            name: steps_of(mlp, rows, class_loss, one) for name, one in backends(client).items()
+        }
+        for what, reads_loss, limit in (("not read", False, 300), ("read", True, 500)):
+            taken = in_turns(steps, repetitions, 100, reads_loss)
+            print({name: f"{value * 1e6:.0f} us" for name, value in taken.items()}, flush=True)
+            beyond = (taken["pool"] - taken["eager"]) * 1e6
+            report("T19", f"step of an MLP of 100 K, loss {what}, us beyond eager", beyond, limit)
+    torch.compiler.reset()
+    # How many operators a step has tells how slow each shall be.
+    with serving(arguments.opserved, "kernel=*,slow=1000,count=all") as daemon:
+        count = round(device_seconds_of_a_step(daemon, rows)[1] / 0.001)
+    torch.compiler.reset()
+    slow = round(_SIMULATED_SECONDS * 1e6 / max(count, 1))
+    with serving(arguments.opserved, f"kernel=*,slow={slow},count=all") as daemon:
+        step, device = device_seconds_of_a_step(daemon, rows)
+    print(f"step {step * 1e3:.2f} ms, device {device * 1e3:.2f} ms", flush=True)
+    report("T20", "step of that MLP on a slow device / device time", step / device, 1.05)
+
+
+def device_seconds_of_a_step(
+    daemon: Daemon, rows: tuple[torch.Tensor, torch.Tensor]
+) -> tuple[float, float]:
+    """What a step takes, and what of it the device works."""
+    steps = 50
+    with opserve.Client(daemon.target) as client:
+        step = steps_of(mlp, rows, class_loss, opserve.torch.backend(client, strict=True))
+        for _ in range(3):
+            step()
+        before = daemon.device_seconds()
+        taken = seconds(step, steps, reads_loss=False)
+        return taken, (daemon.device_seconds() - before) / steps
+
+
+if __name__ == "__main__":
+    main()
