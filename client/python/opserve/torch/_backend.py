@@ -21,16 +21,10 @@ from opserve.prepared import PreparedProgram
 from opserve.resident import ResidentTensor
 from opserve.torch import _decompositions
 from opserve.torch._caller import level_of_caller
-from opserve.torch._graph import (
-    At,
-    LocalStep,
-    Plan,
-    PoolStep,
-    beyond_one_message,
-    lower,
-    metas_of,
-)
-from opserve.torch._nodes import is_backward
+from opserve.torch._graph import lower, metas_of
+from opserve.torch._nodes import is_backward, running_statistics, written_inputs
+from opserve.torch._plan import At, LocalStep, Plan, PoolStep, beyond_one_message
+from opserve.torch._pool_parameter import adopt, is_adopted
 from opserve.torch._pool_tensor import Contents, PoolTensor, settle
 from opserve.torch._residency import Residents, bring_home
 
@@ -94,17 +88,24 @@ class Backend:
         self._warned: set[str] = set()  # likewise
         # Optimizers that take gradients from the pool.
         self.optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._compiling = threading.local()  # its inputs: those of the model that is compiled
         self.plans: list[Plan] = []  # all that were made, for explain()
 
     def __call__(
         self, graph: torch.fx.GraphModule, inputs: Sequence[Tensor], **_: Any
     ) -> Callable[..., Any]:
-        compiled: Callable[..., Any] = aot_autograd(
+        compiler = aot_autograd(
             fw_compiler=self._compile_forward,
             bw_compiler=self._compile,
             inference_compiler=self._compile,
             decompositions=decompositions(),
-        )(graph, inputs)
+            keep_inference_input_mutations=True,  # those of a training, too
+        )
+        self._compiling.inputs = inputs
+        try:
+            compiled: Callable[..., Any] = compiler(graph, inputs)
+        finally:
+            del self._compiling.inputs
         return compiled
 
     @property
@@ -144,10 +145,25 @@ class Backend:
     def _runner(
         self, graph: torch.fx.GraphModule, static: set[int], returned: Optional[int]
     ) -> Callable[..., Any]:
+        self._adopt(graph, static)
         boxed: Callable[..., Any] = make_boxed_func(
             _Runner(self, graph, static, returned)
         )
         return boxed
+
+    def _adopt(self, graph: torch.fx.GraphModule, static: set[int]) -> None:
+        """Buffers that the graph changes on the pool come home when they are read.
+
+        So do running statistics that it only reads: torch changes those without a new version.
+        """
+        placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+        inputs = getattr(self._compiling, "inputs", ())
+        if is_backward(graph) or len(inputs) != len(placeholders):
+            return  # what is not adopted comes home at once
+        changed = {*written_inputs(graph), *running_statistics(graph)}
+        for number, (node, tensor) in enumerate(zip(placeholders, inputs)):
+            if node in changed and number in static and isinstance(tensor, Tensor):
+                adopt(tensor)
 
     def check(self, plan: Plan) -> None:
         """UnsupportedError, or a warning, if the plan has nodes that run here."""
@@ -184,6 +200,14 @@ class _Runner:
         self._backend = backend
         self._graph = graph
         self._static = static
+        placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+        written = written_inputs(graph)
+        # Inputs that the graph changes on the pool.
+        self._changed = {
+            i for i, node in enumerate(placeholders) if node in written and i in static
+        }
+        # Those whose version AOTAutograd increments before the graph runs.
+        self._ahead = self._changed & _counted_changes()
         [output] = [node for node in graph.graph.nodes if node.op == "output"]
         given = output.args[0]
         self._outputs = given if isinstance(given, (tuple, list)) else [given]
@@ -216,8 +240,9 @@ class _Runner:
         values = [self._place(residents, i, one) for i, one in enumerate(arguments)]
         staying = self._gradients if self._backend.optimizers else set()
         prepared = self._prepare(arguments, values, staying)
+        there = [i for i, one in enumerate(values) if isinstance(one, (Tensor, ResidentTensor))]
         given = prepared.run(
-            residents, [one for one in values if isinstance(one, (Tensor, ResidentTensor))]
+            residents, [values[i] for i in there], [arguments[i] for i in there]
         )
         stand_ins: dict[bytes, Tensor] = {}  # two outputs may be the same tensor
         for one in given:
@@ -234,7 +259,7 @@ class _Runner:
         if isinstance(argument, PoolTensor):
             argument = argument.contents.read()
         if index in self._static and not argument.is_inference():
-            return residents.upload(argument)
+            return residents.upload(argument, 1 if index in self._ahead else 0)
         argument = argument.detach()
         resident = residents.find(argument)
         if resident is None and argument.is_meta:
@@ -261,7 +286,10 @@ class _Runner:
         stays = [
             i >= self._returned or i in staying for i in range(len(self._outputs))
         ]
-        plan = lower(self._graph, metas_of(arguments), is_sent, stays)
+        changes = [
+            i in self._changed and not sent for i, sent in enumerate(is_sent)
+        ]
+        plan = lower(self._graph, metas_of(arguments), is_sent, stays, changes)
         self._backend.check(plan)
         prepared = PreparedPlan(plan, self._backend)
         self._plans[signature] = prepared
@@ -304,6 +332,15 @@ def _gradients_of_parameters(graph: torch.fx.GraphModule, outputs: int) -> set[i
     return set(metadata.static_input_indices or ())
 
 
+def _counted_changes() -> set[int]:
+    """Inputs for whose change AOTAutograd counts a version, before the graph runs."""
+    context = torch._guards.TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    if metadata is None:
+        return set()
+    return set(metadata.mutated_graph_handled_indices_seen_by_autograd)
+
+
 class PreparedPlan:
     """A plan with its programs prepared."""
 
@@ -317,8 +354,14 @@ class PreparedPlan:
             for step in plan.steps
         ]
 
-    def run(self, residents: Residents, inputs: Sequence[Any]) -> list[Any]:
-        """Gives the outputs: tensors, numbers, and for kept tensors (ResidentTensor, dtype)."""
+    def run(
+        self, residents: Residents, inputs: Sequence[Any], originals: Sequence[Any]
+    ) -> list[Any]:
+        """Gives the outputs: tensors, numbers, and for kept tensors (ResidentTensor, dtype).
+
+        Args:
+            originals: of inputs that the pool has or that are changed here: the graph's own.
+        """
         values: dict[int, Any] = dict(enumerate(inputs))
         kept: set[int] = set()
         for step, program in zip(self._plan.steps, self._programs):
@@ -327,7 +370,15 @@ class PreparedPlan:
             else:
                 assert program is not None
                 self._run_program(residents, step, program, values)
+                for position, _ in step.replaced:
+                    residents.changed(originals[position])
+                    if not is_adopted(originals[position]):
+                        bring_home(originals[position])
                 kept.update(position for position, _ in step.kept)
+        for position, source in self._plan.written:
+            bring_home(originals[position])
+            with torch.no_grad():
+                originals[position].copy_(self._read(residents, source, values))
         return [self._output(one, values, kept) for one in self._plan.outputs]
 
     def _run_program(
@@ -348,7 +399,8 @@ class PreparedPlan:
             for number in step.seeds
         }
         try:
-            results = residents.run(program, arguments, seeds)
+            key = residents.key(arguments) if step.replaced else ""
+            results = residents.run(program, arguments, seeds, key)
         finally:
             residents.drop(passing)
         for (position, _), result in zip(step.results + step.kept, results):
@@ -366,13 +418,7 @@ class PreparedPlan:
         self, residents: Residents, step: LocalStep, values: dict[int, Any]
     ) -> None:
         def take(one: Any) -> Any:
-            if not isinstance(one, At):
-                return one
-            value = values[one.position]
-            if isinstance(value, ResidentTensor):
-                value = self._download(residents, value)
-                values[one.position] = value
-            return value
+            return self._read(residents, one, values) if isinstance(one, At) else one
 
         map_all = torch.utils._pytree.tree_map
         result = step.node.target(  # type: ignore[operator]
@@ -385,6 +431,13 @@ class PreparedPlan:
                 continue
             values[position] = one.contiguous()
             position += 1
+
+    def _read(self, residents: Residents, at: At, values: dict[int, Any]) -> Tensor:
+        value: Any = values[at.position]
+        if isinstance(value, ResidentTensor):
+            value = values[at.position] = self._download(residents, value)
+        tensor: Tensor = value
+        return tensor
 
     def _download(self, residents: Residents, resident: ResidentTensor) -> Tensor:
         array = residents.fetch(resident)

@@ -14,7 +14,7 @@ from opserve.client import Client
 from opserve.torch._backend import Backend, PreparedPlan
 from opserve.torch._explain import graph_name, go_back
 from opserve.torch._graph import lower, metas_of
-from opserve.torch._nodes import where
+from opserve.torch._nodes import where, written_inputs
 from opserve.torch._residency import bring_home
 
 Tensor = torch.Tensor
@@ -158,10 +158,12 @@ class _Comparer(Backend):
         changed = copy.deepcopy(graph)
         by_name = {node.name: node for node in changed.graph.nodes}
         [output] = [node for node in changed.graph.nodes if node.op == "output"]
+        for node in written_inputs(changed).values():
+            changed.graph.erase_node(node)
         output.args = (tuple(by_name[name] for name in names),)
         plan = lower(changed, metas_of(given), [True] * len(given), [False] * len(names))
         tensors = [one for one in given if isinstance(one, Tensor)]
-        results = PreparedPlan(plan, self).run(self.residents(), tensors)
+        results = PreparedPlan(plan, self).run(self.residents(), tensors, tensors)
         return (self._download(one) for one in results)
 
     def _download(self, value: Any) -> Tensor:
@@ -173,10 +175,13 @@ class _Recorder(torch.fx.Interpreter):
 
     def __init__(self, graph: torch.fx.GraphModule) -> None:
         super().__init__(graph)
+        self._writing = set(written_inputs(graph).values())
         self.values: dict[torch.fx.Node, Tensor] = {}
         self._magnitudes: dict[torch.fx.Node, float] = {}
 
     def run_node(self, n: torch.fx.Node) -> Any:
+        if n in self._writing:
+            return None  # the model stays as it is
         result = super().run_node(n)
         if isinstance(result, Tensor):
             self._magnitudes[n] = _magnitude(result)

@@ -15,6 +15,26 @@ Tensor = torch.Tensor
 aten = torch.ops.aten
 
 
+def _batch_norm_backward(
+    gradient: Tensor,
+    x: Tensor,
+    weight: Optional[Tensor],
+    running_mean: Optional[Tensor],
+    running_var: Optional[Tensor],
+    save_mean: Optional[Tensor],
+    save_invstd: Optional[Tensor],
+    train: bool,
+    eps: float,
+    output_mask: list[bool],
+) -> Any:
+    """In training running statistics play no part: the backward pass need not keep them."""
+    if not train or (running_mean is None and running_var is None):
+        return NotImplemented
+    return aten.native_batch_norm_backward.default(
+        gradient, x, weight, None, None, save_mean, save_invstd, train, eps, output_mask
+    )
+
+
 def _grouped(shared: Tensor, query: Tensor) -> Tensor:
     """Keys or values that several heads of the query share, one for each."""
     groups = query.shape[-3] // shared.shape[-3]
@@ -188,4 +208,5 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten._embedding_bag_forward_only.default: _embedding_bag,
     aten._embedding_bag_backward.default: _embedding_bag_any_backward,
     aten._embedding_bag_dense_backward.default: _embedding_bag_backward,
+    aten.native_batch_norm_backward.default: _batch_norm_backward,
 }

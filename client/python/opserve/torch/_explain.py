@@ -12,8 +12,9 @@ from torch.utils._pytree import tree_leaves
 
 from opserve.program import InputOf, OutputOf, View
 from opserve.torch._backend import Backend
-from opserve.torch._graph import At, Plan, PoolStep, lower
+from opserve.torch._graph import lower
 from opserve.torch._nodes import is_backward
+from opserve.torch._plan import At, Plan, PoolStep
 
 Tensor = torch.Tensor
 

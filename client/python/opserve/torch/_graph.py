@@ -13,14 +13,11 @@ import torch
 from opserve import _tensors
 from opserve._operator import Parameters
 from opserve._operators import OPERATORS
-from opserve.program import InputOf, Keep, Literal, OutputOf, Program, View
-from opserve.torch._nodes import is_backward, makes_tensor, where
+from opserve.program import InputOf, Literal, OutputOf, Program, View
+from opserve.torch._nodes import is_backward, makes_tensor, where, written_inputs
+from opserve.torch._plan import At, LocalStep, Plan, PoolStep, beyond_one_message
 
 Tensor = torch.Tensor
-
-
-# Tensors of one message take at most half of a daemon's default limit.
-MAX_INLINE_BYTES = 32 << 20
 
 
 class Unsupported(Exception):
@@ -214,74 +211,12 @@ class Builder:
         )
 
 
-@dataclasses.dataclass
-class PoolStep:
-    """A program that runs on the pool.
-
-    Attributes:
-        arguments: of its inputs, the positions of their values in the plan.
-        results: its results that are sent, by position of their values; `kept`: those that stay
-            on the pool.
-        sizes: as Builder's.
-        fetched: positions of results that are too large for one message with the others: they are
-            kept, downloaded in chunks and released.
-    """
-
-    program: Program
-    arguments: list[int]
-    results: list[tuple[int, OutputOf]]
-    kept: list[tuple[int, OutputOf]]
-    seeds: list[int]
-    sizes: list[tuple[int, int]]
-    fetched: set[int]
-
-    def wanted(self, lease: float) -> list[Any]:
-        """For Client.prepare: results, then those that are kept."""
-        return [
-            Keep(output, lease) if position in self.fetched else output
-            for position, output in self.results
-        ] + [Keep(output, lease) for _, output in self.kept]
-
-
-@dataclasses.dataclass
-class LocalStep:
-    """A node that runs here, with values by their positions."""
-
-    node: torch.fx.Node
-    arguments: Any
-    keywords: Any
-    position: int
-
-
-@dataclasses.dataclass(frozen=True)
-class At:
-    """A value of the plan, by its position; of a node that gives several: one of them."""
-
-    position: int
-
-
-@dataclasses.dataclass
-class Plan:
-    """How a graph runs with inputs of certain shapes.
-
-    Attributes:
-        outputs: the graph's own: At, or a constant.
-        metas: shape and dtype of values, by position.
-        unsupported: nodes that run here, by operator, with the reason.
-    """
-
-    steps: list[Union[PoolStep, LocalStep]]
-    outputs: list[Any]
-    metas: dict[int, Tensor]
-    unsupported: dict[str, list[str]]
-    pool_nodes: int
-
-
 def lower(
     graph: torch.fx.GraphModule,
     inputs: Sequence[Any],
     is_sent: Sequence[bool],
     stays: Sequence[bool],
+    changes: Sequence[bool] = (),
 ) -> Plan:
     """Makes the plan of a graph.
 
@@ -289,8 +224,10 @@ def lower(
         inputs: one for each placeholder: a meta tensor, or a number.
         is_sent: of each of these, whether its elements are sent with each run.
         stays: of each output of the graph, whether it may stay on the pool.
+        changes: of each input that the graph changes, whether the pool may do so, in the tensor
+            that it has; none: of no input.
     """
-    return _Lowering(graph, inputs, is_sent, stays).run()
+    return _Lowering(graph, inputs, is_sent, stays, changes).run()
 
 
 class _Lowering:
@@ -302,6 +239,7 @@ class _Lowering:
         inputs: Sequence[Any],
         is_sent: Sequence[bool],
         stays: Sequence[bool],
+        changes: Sequence[bool],
     ) -> None:
         from opserve.torch._lowerings import LOWERINGS, VIEWS
 
@@ -309,15 +247,23 @@ class _Lowering:
         self._graph = graph
         self._inputs = list(zip(inputs, is_sent))
         self._stays = stays
+        # Nodes that write inputs, by input, until they are done.
+        self._writes = written_inputs(graph)
+        self._writing = set(self._writes.values())
+        placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+        self._changed_there = {
+            node for node, is_changed in zip(placeholders, changes) if is_changed
+        }
         self._sent: set[int] = set()  # positions
         self._builder = Builder()
         self._taken: dict[int, InputOf] = {}  # inputs of the builder's program, by position
         self._values: dict[torch.fx.Node, Any] = {}  # Value, tuple of them, At, constant
         self._positions: dict[int, int] = {}  # of id(Value) that have one
         self._keep_alive: list[Any] = []
-        self._plan = Plan([], [], {}, {}, 0)
+        self._plan = Plan([], [], [], {}, {}, 0)
         self._pending: list[tuple[int, Value]] = []  # results of the builder's program
         self._kept: list[tuple[int, Value]] = []
+        self._replaced: list[tuple[int, Value]] = []
 
     def run(self) -> Plan:
         given = iter(self._inputs)
@@ -331,7 +277,7 @@ class _Lowering:
                 self._values[node] = value
             elif node.op == "get_attr":
                 self._values[node] = self._constant(node)
-            elif node.op == "call_function":
+            elif node.op == "call_function" and node not in self._writing:
                 self._values[node] = self._call(node)
             elif node.op == "output":
                 self._end(node)
@@ -479,14 +425,57 @@ class _Lowering:
         at = self._new_position(value.meta)
         if not (isinstance(value.source, OutputOf) and value.is_whole):
             value = self._builder.copy(value)
-        elif any(one.source is value.source for _, one in self._kept + self._pending):
+        elif self._is_result(value):
             value = self._builder.copy(value)
         self._remember(value, at.position)
         (self._kept if keep else self._pending).append((at.position, value))
         return at
 
+    def _is_result(self, value: Value) -> bool:
+        results = self._kept + self._pending + self._replaced
+        return any(one.source is value.source for _, one in results)
+
+    def _write(self, is_last: bool) -> None:
+        """Writes inputs that have their new elements and whose old ones nothing needs later."""
+        for target, node in list(self._writes.items()):
+            source = node.args[1]
+            assert isinstance(source, torch.fx.Node)
+            at, value = self._values[target], self._values.get(source)
+            meta = self._plan.metas[at.position]
+            if target in self._changed_there and meta.dtype in _DTYPES:
+                if not is_last and (not isinstance(value, Value) or self._is_old(target, node)):
+                    continue
+                self._replace(at, self._take(value))
+            elif is_last:
+                self._plan.written.append((at.position, self._place(value)))
+            else:
+                continue
+            del self._writes[target]
+            self._values[node] = None
+
+    def _replace(self, at: At, value: Value) -> None:
+        is_output = isinstance(value.source, OutputOf) and value.is_whole
+        if not is_output or value.shape != value.source_shape or self._is_result(value):
+            value = self._builder.copy(value)
+        self._take(at)
+        self._replaced.append((at.position, value))
+
+    def _is_old(self, target: torch.fx.Node, node: torch.fx.Node) -> bool:
+        """Whether a later program needs the elements of an input that `node` writes."""
+        position = self._values[target].position
+        names = [
+            one
+            for one, value in self._values.items()
+            if one is target
+            or isinstance(value, Value)
+            and self._positions.get(id(value)) == position
+        ]
+        users = {user for one in names for user in one.users}
+        return any(user not in self._values and user is not node for user in users)
+
     def _end_program(self) -> None:
         """The values of the program that later steps need become its results."""
+        self._write(is_last=False)
         later: dict[torch.fx.Node, Any] = {}
         for node, value in self._values.items():
             later[node] = _map(value, self._place) if self._is_needed(node) else value
@@ -497,7 +486,7 @@ class _Lowering:
         return any(user not in self._values for user in node.users)
 
     def _finish_program(self) -> None:
-        if self._pending or self._kept:
+        if self._pending or self._kept or self._replaced:
             results = [(at, self._plan.metas[at]) for at, _ in self._pending]
             self._plan.steps.append(
                 PoolStep(
@@ -505,17 +494,19 @@ class _Lowering:
                     list(self._taken),
                     [(at, _output(value)) for at, value in self._pending],
                     [(at, _output(value)) for at, value in self._kept],
+                    [(at, _output(value)) for at, value in self._replaced],
                     self._builder.seeds,
                     self._builder.sizes,
                     {at for at, _ in beyond_one_message(results)},
                 )
             )
         self._builder = Builder()
-        self._taken, self._pending, self._kept = {}, [], []
+        self._taken, self._pending, self._kept, self._replaced = {}, [], [], []
 
     def _end(self, node: torch.fx.Node) -> None:
         outputs = node.args[0]
         outputs = outputs if isinstance(outputs, (tuple, list)) else [outputs]
+        written = {self._values[one].position for one in self._writes}
         for one, stays in zip(outputs, self._stays):
             value = self._values[one] if isinstance(one, torch.fx.Node) else one
             is_sent = isinstance(value, At) and value.position in self._sent
@@ -523,19 +514,14 @@ class _Lowering:
                 # An input of this step that the backward pass needs is not sent again, and a
                 # gradient is no other tensor.
                 value = self._builder.copy(self._take(value))
+            elif self._position(value) in written:
+                value = self._builder.copy(self._take(value))  # before it changes
             self._plan.outputs.append(self._place(value, keep=stays))
+        self._write(is_last=True)
         self._finish_program()
 
-
-def beyond_one_message(tensors: Sequence[tuple[int, Tensor]]) -> list[tuple[int, Tensor]]:
-    """Of numbered tensors, those that do not fit into one message with the smaller ones."""
-    room = MAX_INLINE_BYTES
-    beyond = []
-    for number, tensor in sorted(tensors, key=lambda one: one[1].nbytes):
-        room -= tensor.nbytes
-        if room < 0:
-            beyond.append((number, tensor))
-    return beyond
+    def _position(self, value: Any) -> Optional[int]:
+        return value.position if isinstance(value, At) else self._positions.get(id(value))
 
 
 def _output(value: Value) -> OutputOf:

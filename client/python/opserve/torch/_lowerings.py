@@ -895,8 +895,6 @@ def _batch_norm(
     channels = x.shape[1]
     weight = weight or _ones(b, channels, x.dtype)
     bias = bias or b.full(0, torch.empty((channels,), dtype=x.dtype, device="meta"))
-    shapes = [one.meta for one in (weight, weight)]
-    running = [one.meta for one in (mean, var) if one is not None]
     # The outputs as the catalogue has them: running statistics, then the others.
     given = b.op(
         "BatchNorm",
@@ -910,12 +908,26 @@ def _batch_norm(
         eps=eps,
         meta=_batch_norm_metas(x, weight, mean, var, training),
     )
-    del shapes, running
     new_mean, new_var, output, save_mean, save_invstd = given
     if not training:
         empty = b.full(0, torch.empty((0,), dtype=x.dtype, device="meta"))
         save_mean = save_invstd = empty
     return output, save_mean, save_invstd, new_mean, new_var
+
+
+@lowers(aten._native_batch_norm_legit_no_training.default)
+def _batch_norm_in_evaluation(
+    b: Builder,
+    x: Value,
+    weight: Optional[Value],
+    bias: Optional[Value],
+    mean: Value,
+    var: Value,
+    momentum: float,
+    eps: float,
+) -> Any:
+    given = _batch_norm(b, x, weight, bias, mean, var, False, momentum, eps)
+    return given[:3]
 
 
 def _batch_norm_metas(

@@ -12,7 +12,7 @@ import torch
 from opserve.prepared import PreparedProgram
 from opserve.program import InputOf, Keep, OutputOf, Program
 from opserve.resident import ResidentTensor
-from opserve.torch._graph import beyond_one_message
+from opserve.torch._plan import beyond_one_message
 from opserve.torch._pool_tensor import (
     Contents,
     inputs_of,
@@ -293,7 +293,6 @@ def run(
     program: StepProgram,
     items: Sequence[Item],
     residents: Residents,
-    idempotency_key: str,
 ) -> None:
     """Runs a step: parameters and state change on the pool."""
     steps = torch.tensor([item.steps for item in items], dtype=torch.float32)
@@ -312,7 +311,7 @@ def run(
         passing.append(inputs[number])
     try:
         numbers = _numbers(program.settings, items)
-        results = residents.run(program.run, inputs, numbers, idempotency_key)
+        results = residents.run(program.run, inputs, numbers, residents.key(inputs))
     finally:
         residents.drop(passing)
     for item in items:

@@ -1,5 +1,4 @@
-"""Parameters that may have newer elements on the pool, which come home when they are read."""
-
+"""Parameters and buffers whose newest elements, if the pool has them, come home when read."""
 
 from __future__ import annotations
 
@@ -31,10 +30,7 @@ class PoolParameter(torch.nn.Parameter):
         args: Sequence[Any] = (),
         kwargs: Optional[Mapping[str, Any]] = None,
     ) -> Any:
-        if torch.compiler.is_compiling() and _compiles_for_the_pool():
-            with torch._C.DisableTorchFunctionSubclass():
-                return func(*args, **(kwargs or {}))
-        return _call(func, args, kwargs or {})
+        return _function(func, args, kwargs or {})
 
     def __repr__(self) -> str:
         return repr(torch.nn.Parameter(self.detach(), self.requires_grad))
@@ -49,10 +45,56 @@ class PoolParameter(torch.nn.Parameter):
         return copied
 
 
-def adopt(parameter: Tensor) -> None:
-    """From now on the pool may have newer elements of the parameter."""
-    if type(parameter) in (Tensor, torch.nn.Parameter):
-        parameter.__class__ = PoolParameter
+class PoolBuffer(torch.Tensor):
+    """The class of a buffer that compiled graphs change on the pool; else as PoolParameter."""
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Optional[Mapping[str, Any]] = None,
+    ) -> Any:
+        return _function(func, args, kwargs or {})
+
+    def __repr__(self, **_: Any) -> str:
+        return repr(self.detach())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if id(self) not in memo:
+            memo[id(self)] = self._plain(self.detach().clone())
+        copied: Tensor = memo[id(self)]
+        return copied
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self._plain(self.detach()).__reduce_ex__(protocol)
+
+    def _plain(self, plain: Tensor) -> Tensor:
+        """With the attributes of this one, such as those of torch.nn.Buffer."""
+        plain.__dict__.update(self.__dict__)
+        return plain
+
+
+def adopt(tensor: Tensor) -> None:
+    """From now on the pool may have newer elements of a parameter or buffer."""
+    if type(tensor) is torch.nn.Parameter:
+        tensor.__class__ = PoolParameter
+    elif type(tensor) is Tensor:
+        tensor.__class__ = PoolParameter if tensor.requires_grad else PoolBuffer
+
+
+def is_adopted(tensor: Tensor) -> bool:
+    return isinstance(tensor, (PoolParameter, PoolBuffer))
+
+
+def _function(
+    func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    if torch.compiler.is_compiling() and _compiles_for_the_pool():
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **kwargs)
+    return _call(func, args, kwargs)
 
 
 @torch.compiler.disable
@@ -62,13 +104,19 @@ def _call(
     with torch._C.DisableTorchFunctionSubclass():
         if func in _OVERWRITING:
             forget_newer(args[0])
-        if func not in _BLIND:
-            for one in tree_leaves((args, dict(kwargs))):
-                if isinstance(one, PoolParameter):
-                    bring_home(one)
+        if func in _BLIND:
+            return func(*args, **kwargs)
+        adopted = [one for one in tree_leaves((args, dict(kwargs))) if is_adopted(one)]
+        for one in adopted:
+            bring_home(one)
         if func in _EXPOSING:
             expose(args[0])
-        return func(*args, **kwargs)
+        result = func(*args, **kwargs)
+        if func in _SILENT and _takes_statistics(func, args, kwargs):
+            torch.autograd.graph.increment_version(
+                one for one in adopted if isinstance(one, PoolBuffer)
+            )
+        return result
 
 
 @torch.compiler.assume_constant_result
@@ -106,6 +154,24 @@ _EXPOSING = {
     Tensor.numpy,
     Tensor.untyped_storage,
 } | _getters("data")
+
+# They change running statistics, but not the versions of these.
+_SILENT = {
+    torch.batch_norm,
+    torch.instance_norm,
+    torch.native_batch_norm,
+    torch.nn.functional.batch_norm,
+    torch.nn.functional.instance_norm,
+}
+
+
+def _takes_statistics(
+    func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> bool:
+    """Whether a call of one of _SILENT takes its statistics from its input."""
+    default = args[5] if len(args) > 5 else func is torch.nn.functional.instance_norm
+    return bool(kwargs.get("training", kwargs.get("use_input_stats", default)))
+
 
 # They look at no elements: all else is taken to read them.
 _BLIND = {

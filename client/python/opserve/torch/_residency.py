@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import threading
+import uuid
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Optional, TypeVar, Union
@@ -116,6 +118,8 @@ class Residents:
         self._stop = threading.Event()
         self._renewing = False
         self.programs = Programs(client)
+        self._identity = uuid.uuid4().hex
+        self._numbers = itertools.count()
         # Tensors that are sums of several on the pool, not computed yet.
         self.sums: weakref.WeakSet[Any] = weakref.WeakSet()
         _all.add(self)
@@ -124,15 +128,20 @@ class Residents:
             self, _end, client, self._stop, self._owned, self._dropped
         )
 
-    def upload(self, tensor: torch.Tensor) -> ResidentTensor:
-        """The tensor on the pool, sent only if it has changed since the last time."""
+    def upload(self, tensor: torch.Tensor, ahead: int = 0) -> ResidentTensor:
+        """The tensor on the pool, sent only if it has changed since the last time.
+
+        Args:
+            ahead: versions that the tensor has got for a change that is yet to come.
+        """
         key = _key(tensor)
         storage = tensor.untyped_storage()
         is_shared = _uses(storage) > _OWN_USES
         with self._lock:
             entry = self._uploaded.get(key)
             is_exposed = entry is not None and entry.is_exposed
-            if entry is not None and entry.version == tensor._version and not is_exposed:
+            is_there = entry is not None and entry.version + ahead == tensor._version
+            if entry is not None and is_there and not is_exposed:
                 return entry.resident
         bring_home(tensor)  # if they are there as another view, or another pool's
         resident = self.send(tensor.detach())
@@ -171,6 +180,16 @@ class Residents:
             *inputs, attributes=attributes, idempotency_key=idempotency_key
         ).results
 
+    def key(self, inputs: Iterable[Any]) -> str:
+        """An idempotency key for a run of a program that changes tensors.
+
+        Empty if an input lies in shared memory, which such requests cannot use.
+        """
+        holds = self._client._shared_memory.holds
+        if any(holds(one.data_ptr()) for one in inputs if isinstance(one, torch.Tensor)):
+            return ""
+        return f"{self._identity}-{next(self._numbers)}"
+
     def living(self) -> list[ResidentTensor]:
         """Those that something here stands for."""
         with self._lock:
@@ -200,8 +219,8 @@ class Residents:
                 owner = saved.borrowed
                 if owner is not None and owner.version != saved.version:
                     raise RuntimeError(
-                        f"a parameter {list(owner.resident.shape)} that the backward pass needs "
-                        "was changed by an optimizer's step after the forward pass"
+                        f"a parameter or buffer {list(owner.resident.shape)} that the backward "
+                        "pass needs was changed on the pool after the forward pass"
                     )
                 return saved.resident
             if tensor.is_inference():
@@ -286,8 +305,8 @@ class Residents:
         shapes = ", ".join(str(list(one.resident.shape)) for one in entries[:5])
         more = ", ..." if len(entries) > 5 else ""
         error = errors.TensorLostError(
-            f"{len(entries)} parameters ({shapes}{more}) were changed by an optimizer on the pool "
-            "and are lost with their device: load a checkpoint of the model and the optimizer",
+            f"{len(entries)} parameters and buffers ({shapes}{more}) were changed on the pool and "
+            "are lost with their device: load a checkpoint of the model and the optimizer",
             code=grpc.StatusCode.FAILED_PRECONDITION,
         )
         error.reason = "tensor_lost"

@@ -18,7 +18,6 @@ step.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from typing import Any, Optional, Union
 
@@ -27,7 +26,7 @@ import torch
 from opserve.torch import _optimizer_steps as steps
 from opserve.torch._backend import Backend, default
 from opserve.torch._clipping import clip_grad_norm_
-from opserve.torch._pool_parameter import PoolParameter, adopt
+from opserve.torch._pool_parameter import adopt, is_adopted
 from opserve.torch._pool_tensor import Contents, PoolTensor
 from opserve.torch._residency import Residents, bring_home
 
@@ -44,8 +43,6 @@ class _OnPool(torch.optim.Optimizer):
 
     _rule: steps.Rule
     _pool: Optional[Backend] = None
-    _identity = ""
-    _done = 0
 
     def __init__(
         self, params: Any, *args: Any, backend: Optional[Backend] = None, **options: Any
@@ -122,9 +119,7 @@ class _OnPool(torch.optim.Optimizer):
         if not items:
             return
         program = steps.prepare(self._rule, items, residents)
-        self._identity = self._identity or uuid.uuid4().hex
-        self._done += 1
-        steps.run(program, items, residents, f"{self._identity}-{self._done}")
+        steps.run(program, items, residents)
         for item in items:
             self._note(item)
         if residents.checkpoints is not None:
@@ -161,7 +156,7 @@ class _OnPool(torch.optim.Optimizer):
         for name, contents in item.state.items():
             if name not in known or known[name] is None:
                 known[name] = PoolTensor(contents)
-        if not isinstance(item.parameter, PoolParameter):
+        if not is_adopted(item.parameter):
             bring_home(item.parameter)
 
 
