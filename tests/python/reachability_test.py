@@ -352,3 +352,33 @@ def test_the_default_limit_is_the_one_in_the_text(client):
     x = np.broadcast_to(np.float32(1), (1 << 24,)).copy()  # 64 MiB
     with pytest.raises(opserve.InvalidArgumentError, match=r"67108864 \(64\.0 MiB"):
         client.abs(x)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_without_balance_calls_stay_with_the_first_daemon_until_it_is_lost(
+    start_daemon, is_async
+):
+    first, second = start_daemon(), start_daemon()
+    target = f"{first.target},{second.target}"
+
+    def completed(daemon):
+        with opserve.Client(daemon.target) as one:
+            return sum(device.completed_requests for device in one.server_status().devices)
+
+    def call_often(times):
+        async def call_all():
+            async with opserve.AsyncClient(target, balance=False) as client:
+                for _ in range(times):
+                    await client.add([1.0], [2.0])
+
+        if is_async:
+            asyncio.run(call_all())
+        for _ in range(0 if is_async else times):
+            client.add([1.0], [2.0])
+
+    with opserve.Client(target, balance=False) as client:
+        call_often(8)
+        assert (completed(first), completed(second)) == (8, 0)
+        first.stop()
+        call_often(8)
+        assert completed(second) == 8

@@ -55,12 +55,13 @@ class Options:
         keepalive: Keepalive,
         on_receipt: Optional[OnReceipt],
         traceparent: Optional[TraceParent],
+        balance: bool,
     ) -> Options:
         """ValueError: something cannot be met."""
         if not timeout > 0:
             raise ValueError(f"timeout is {timeout}; expected seconds above 0")
         options = cls(
-            parse_target(target),
+            parse_target(target, balance),
             tls,
             token or None,
             timeout,

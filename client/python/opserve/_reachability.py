@@ -35,6 +35,9 @@ _MISTAKES_AT_FIRST = (
     "Permission denied",
 )
 
+# How `explain` begins where the call may have run.
+_LOST = "lost the connection to the daemon"
+
 _START = (
     "start opserved there, or name another daemon: Client(target) or OPSERVE_TARGET"
 )
@@ -72,6 +75,15 @@ def has_not_run(error: OpserveError) -> bool:
     )
 
 
+def was_cut(error: OpserveError) -> bool:
+    """Whether the connection broke under the call, which may have run; of an explained error."""
+    return (
+        error.code is grpc.StatusCode.UNAVAILABLE
+        and not error.from_daemon
+        and error.message.startswith(_LOST)
+    )
+
+
 def is_mistake(error: OpserveError, was_reached: bool) -> bool:
     """Whether it is of no use to try again: the target or the protocol is wrong.
 
@@ -102,7 +114,7 @@ def explain(
         cause = error.message
         if not cause.startswith(_NO_CONNECTION):
             error.message = (
-                f"lost the connection to the daemon at {target.uri} ({cause}); the call may have "
+                f"{_LOST} at {target.uri} ({cause}); the call may have "
                 "run: look whether the daemon was stopped"
             )
             return

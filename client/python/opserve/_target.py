@@ -87,13 +87,15 @@ class Target:
 
     Attributes:
         uri: as gRPC takes it.
-        is_balanced: whether there may be several.
+        is_list: whether it has several addresses.
+        is_balanced: whether calls go round the daemons.
         is_local: whether nothing of a connection leaves this machine.
         socket_path: of one daemon's Unix socket, or None.
         authority: the daemon's name if gRPC cannot tell it from the URI.
     """
 
     uri: str
+    is_list: bool = False
     is_balanced: bool = False
     is_local: bool = False
     socket_path: Optional[str] = None
@@ -110,8 +112,10 @@ def default_target() -> str:
     return f"unix:{directory}/opserve.sock"
 
 
-def parse_target(text: str) -> Target:
+def parse_target(text: str, balance: bool = True) -> Target:
     """`text` is unix:PATH, HOST:PORT, dns:///HOST:PORT or a list of addresses with commas.
+
+    Without `balance`, calls go to the first address that can be reached, until it is lost.
 
     ValueError: it is none of these.
     """
@@ -127,11 +131,12 @@ def parse_target(text: str) -> Target:
             raise ValueError(f'target "{text}": no socket path')
         if len(paths) == 1:
             return Target(text, is_local=True, socket_path=paths[0])
-        return Target("unix:" + ",".join(paths), is_balanced=True, is_local=True)
+        uri = "unix:" + ",".join(paths)
+        return Target(uri, is_list=True, is_balanced=balance, is_local=True)
     if len(parts) == 1:
         is_dns = text.startswith("dns:///")
         host = _host(text, text[len("dns:///") :] if is_dns else text)
-        return Target(text, is_balanced=is_dns, is_local=_is_loopback(host))
+        return Target(text, is_balanced=is_dns and balance, is_local=_is_loopback(host))
     hosts = [_host(text, part) for part in parts]
     versions = {_version(host) for host in hosts}
     if len(versions) != 1 or versions == {None}:
@@ -141,7 +146,8 @@ def parse_target(text: str) -> Target:
         )
     return Target(
         f"ipv{versions.pop()}:{text}",
-        is_balanced=True,
+        is_list=True,
+        is_balanced=balance,
         is_local=all(map(_is_loopback, hosts)),
         authority=parts[0],
     )

@@ -54,6 +54,7 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
         keepalive: Keepalive = Keepalive(),
         on_receipt: Optional[OnReceipt] = None,
         traceparent: Optional[TraceParent] = None,
+        balance: bool = True,
     ) -> None:
         """Arguments and errors are those of Client."""
         options = _connection.Options.check(
@@ -65,6 +66,7 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
             keepalive,
             on_receipt,
             traceparent,
+            balance,
         )
         super().__init__(options)
 

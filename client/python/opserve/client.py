@@ -40,7 +40,7 @@ class Client(_connection.ClientBase, Operators[Any]):
     """A connection to one daemon, or to each of several between which calls go round.
 
     It is made when first needed and remade after it broke. Tensors are in the memory of one
-    daemon: a program with resident tensors connects to that one.
+    daemon: a program with resident tensors connects to that one, or says `balance=False`.
 
     The methods of Operators run one operator and give its result, of the kind of the first
     tensor. Calls wait in the calling thread, without the interpreter's lock. Thread-safe.
@@ -68,6 +68,7 @@ class Client(_connection.ClientBase, Operators[Any]):
         keepalive: Keepalive = Keepalive(),
         on_receipt: Optional[OnReceipt] = None,
         traceparent: Optional[TraceParent] = None,
+        balance: bool = True,
     ) -> None:
         """Connects to nothing yet.
 
@@ -86,6 +87,9 @@ class Client(_connection.ClientBase, Operators[Any]):
             traceparent: gives the W3C traceparent of the calling thread's work, which is
                 sent with each call, so that the daemon's log and receipts name its trace; None
                 or "": none.
+            balance: whether calls go round the daemons of the target. False: to the first one
+                that can be reached, and to another when that one is lost, as resident tensors
+                need it: they are in the memory of one daemon.
 
         Raises:
             ValueError: one of these cannot be met.
@@ -99,6 +103,7 @@ class Client(_connection.ClientBase, Operators[Any]):
             keepalive,
             on_receipt,
             traceparent,
+            balance,
         )
         super().__init__(options)
         # Handles of prepared programs for the daemon to forget; bounded, as it forgets them anyway.

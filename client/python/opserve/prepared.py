@@ -40,6 +40,7 @@ class PreparedProgram:
 
     Attributes:
         prepared_again: how often that was necessary.
+        changes_tensors: whether a run replaces or donates tensors, so that two are not as one.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class PreparedProgram:
     ) -> None:
         self.inputs: Sequence[InputOf] = tuple(program.inputs)
         self.prepared_again = 0
+        self.changes_tensors: bool = request.changes_tensors
         self._request = request
         self._constants = _Constants(request)
         self._fill_range = fill_range
@@ -99,7 +101,7 @@ class PreparedProgram:
                     change.attribute.value.double_value = value
                 else:
                     change.attribute.value.int64_value = value
-        may_repeat = not self._request.changes_tensors or idempotency_key != ""
+        may_repeat = not self.changes_tensors or idempotency_key != ""
 
         def run(program: bytes) -> bytes:
             call.prepared.program = program

@@ -62,7 +62,8 @@ class Backend:
     ) -> None:
         """
         Args:
-            client: None: one connected to the default target when first needed.
+            client: None: one connected to the default target when first needed. Of several
+                daemons: Client(target, balance=False).
             strict: nodes that the pool lacks are an UnsupportedError that lists them; else they
                 run here, and a LocalNodesWarning names them once.
             lease: of tensors on the pool, in seconds; it is renewed while they are needed.
@@ -74,8 +75,10 @@ class Backend:
                 reason for the next snapshot.
 
         Raises:
-            ValueError: checkpoint_every is less than 1.
+            ValueError: checkpoint_every is less than 1, or the client's calls go round daemons.
         """
+        if client is not None:
+            _check_target(client)
         if checkpoint_every is not None and checkpoint_every < 1:
             raise ValueError(f"checkpoint_every={checkpoint_every}; expected 1 or more")
         self._checkpoint_every = checkpoint_every
@@ -116,7 +119,7 @@ class Backend:
         with self._lock:
             if self._residents is None:
                 self._residents = Residents(
-                    self._client or Client(),
+                    self._client or Client(balance=False),
                     self._lease,
                     self._checkpoint_every,
                     self._checkpoint_bytes,
@@ -185,6 +188,15 @@ class Backend:
                 LocalNodesWarning,
                 stacklevel=level_of_caller(),
             )
+
+
+def _check_target(client: Client) -> None:
+    target = client._options.target
+    if target.is_list and target.is_balanced:
+        raise ValueError(
+            f"the client's calls go round the daemons at {target.uri}, but tensors stay with one: "
+            "pass Client(target, balance=False)"
+        )
 
 
 class _Runner:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
 import torch
 
 from opserve import errors
+from opserve._reachability import was_cut
 from opserve.client import Client
 from opserve.prepared import PreparedProgram
 from opserve.resident import ResidentTensor
@@ -20,8 +21,15 @@ if TYPE_CHECKING:
 Tensor = torch.Tensor
 T = TypeVar("T")
 
-# Losses one after another, without a call that succeeds, after which the last one is raised.
+# Losses one after another, without a call that succeeds; one more is raised.
 _MOST_LOSSES = 5
+
+_LOSSES = (
+    errors.TensorLostError,
+    errors.NotFoundError,
+    errors.InternalError,
+    errors.UnavailableError,
+)
 
 
 @dataclasses.dataclass
@@ -79,7 +87,7 @@ class Checkpoints:
     def upload(self, residents: Residents, tensor: Tensor) -> ResidentTensor:
         with self._lock:
             resident = self._repeat(
-                residents, lambda: self._client.upload(tensor, lease=self._lease)
+                residents, lambda: self._client.upload(tensor, lease=self._lease), again=True
             )
             self._events.append(_Upload(resident.handle, tensor.detach().clone()))
             self._bytes += tensor.nbytes
@@ -88,7 +96,7 @@ class Checkpoints:
     def download(self, residents: Residents, resident: ResidentTensor) -> Any:
         with self._lock:
             return self._repeat(
-                residents, lambda: self._client.download(self._now(resident))
+                residents, lambda: self._client.download(self._now(resident)), again=True
             )
 
     def run(
@@ -109,7 +117,8 @@ class Checkpoints:
                     *map(self._now, inputs), attributes=attributes, idempotency_key=key + suffix
                 ).results
 
-            results = self._repeat(residents, call)
+            # One that changes tensors and may not be repeated begins with what was before it.
+            results = self._repeat(residents, call, again=not program.changes_tensors)
             kept = [self._name(one) for one in results]
             if any(one is not None for one in kept):
                 remembered: list[Union[Tensor, tuple[bytes, tuple[int, ...]]]] = []
@@ -123,6 +132,12 @@ class Checkpoints:
                         self._bytes += one.nbytes
                 self._events.append(_Run(program, remembered, attributes, kept))
             return results
+
+    def now(self, resident: ResidentTensor) -> ResidentTensor:
+        """Where a tensor is that had this handle before a loss."""
+        with self._lock:
+            found: ResidentTensor = self._now(resident)
+            return found
 
     def begin(self, residents: Residents) -> None:
         """Before a graph runs: makes room if too much is remembered."""
@@ -143,25 +158,30 @@ class Checkpoints:
                 one.handle: self._client.download(one) for one in residents.living()
             }
 
-        self._snapshot = self._repeat(residents, download_all)
+        self._snapshot = self._repeat(residents, download_all, again=True)
         self._events.clear()
         self._current.clear()
         self._names.clear()
         self._bytes = self._steps = 0
 
-    def _repeat(self, residents: Residents, call: Callable[[], T]) -> T:
-        """Calls until nothing is lost, and brings back lost tensors in between."""
-        for _ in range(_MOST_LOSSES):
+    def _repeat(self, residents: Residents, call: Callable[[], T], again: bool) -> T:
+        """Calls until nothing is lost, and brings back lost tensors in between.
+
+        Args:
+            again: whether a call may follow one whose connection broke, without a restoration.
+        """
+        is_lost = False
+        for losses in range(_MOST_LOSSES + 1):
             try:
+                if is_lost:
+                    self._restore(residents)
+                    is_lost = False
                 return call()
-            except (errors.TensorLostError, errors.NotFoundError, errors.InternalError) as error:
-                if isinstance(error, errors.InternalError) and error.acl_error == 0:
+            except _LOSSES as error:
+                if losses == _MOST_LOSSES or not _may_be_mended(error):
                     raise
-            try:
-                self._restore(residents)
-            except (errors.TensorLostError, errors.NotFoundError, errors.InternalError):
-                continue  # lost again: the next call says so
-        return call()
+                is_lost = is_lost or not (again and was_cut(error))
+        raise AssertionError("the last loss is raised")
 
     def _restore(self, residents: Residents) -> None:
         living = {self._name(one): one for one in residents.living()}
@@ -172,24 +192,30 @@ class Checkpoints:
             for name in event.uses()
         }
         current: dict[bytes, ResidentTensor] = {}
-        for name, array in self._snapshot.items():
-            current[name] = self._client.upload(array, lease=self._lease)
-        for number, event in enumerate(self._events):
-            if isinstance(event, _Upload):
-                current[event.name] = self._client.upload(event.tensor, lease=self._lease)
-            else:
-                self._run_again(event, current)
-            gone = [
-                name
-                for name in current
-                if name not in living and last.get(name, -1) <= number
-            ]
-            if gone:
-                self._client.release([current.pop(name) for name in gone])
+        try:
+            for name, array in self._snapshot.items():
+                current[name] = self._client.upload(array, lease=self._lease)
+            for number, event in enumerate(self._events):
+                if isinstance(event, _Upload):
+                    current[event.name] = self._client.upload(event.tensor, lease=self._lease)
+                else:
+                    self._run_again(event, current)
+                gone = [
+                    name
+                    for name in current
+                    if name not in living and last.get(name, -1) <= number
+                ]
+                if gone:
+                    self._client.release([current.pop(name) for name in gone])
+        except errors.OpserveError:
+            residents.drop(current.values())
+            raise
         self._current = current
         # Callers may still have the handles of earlier restorations.
         self._names.update((one.handle, name) for name, one in current.items())
         self.restored += 1
+        # The daemon may have them still, if a connection was lost or another device.
+        residents.drop(one for name, one in living.items() if name in current)
         residents.moved(
             {one.handle: current[name] for name, one in living.items() if name in current}
         )
@@ -217,3 +243,9 @@ class Checkpoints:
         if name is None or name not in self._current:
             return one
         return dataclasses.replace(self._current[name], shape=one.shape)
+
+
+def _may_be_mended(error: errors.OpserveError) -> bool:
+    if isinstance(error, errors.InternalError):
+        return error.acl_error != 0  # a device's, not a mistake's
+    return not isinstance(error, errors.UnavailableError) or was_cut(error)

@@ -206,7 +206,6 @@ class Residents:
             entries = list(self._owned.values())
             self._owned.clear()
             self._owned.update((one.resident.handle, one) for one in entries)
-            self._dropped.clear()  # lost, or released when they came back
 
     def _entries(self) -> list[_Entry]:
         return [*self._owned.values(), *self._saved.values()]
@@ -235,6 +234,8 @@ class Residents:
 
         One that was there before, as a parameter, stays as long as either needs it.
         """
+        if self.checkpoints is not None:
+            resident = self.checkpoints.now(resident)
         stand_in = torch.empty(resident.shape, dtype=dtype, device="meta")
         storage = stand_in.untyped_storage()
         entry = _Entry(StorageWeakRef(storage), resident)
