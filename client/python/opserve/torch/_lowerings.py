@@ -13,6 +13,7 @@ from typing import Any, Optional
 import torch
 
 from opserve.program import Literal
+from opserve.torch import _random_lowerings
 from opserve.torch._graph import Builder, Unsupported, Value
 
 aten = torch.ops.aten
@@ -20,7 +21,7 @@ prims = torch.ops.prims
 
 Lowering = Callable[..., Any]
 
-LOWERINGS: dict[Any, Lowering] = {}
+LOWERINGS: dict[Any, Lowering] = dict(_random_lowerings.LOWERINGS)
 
 # Nodes that only look at elements in another way.
 VIEWS = {
