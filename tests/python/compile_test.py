@@ -412,3 +412,19 @@ def test_indices_of_any_axes(backend: opserve.torch.Backend, f: Any) -> None:
     (gradient,) = torch.autograd.grad((seen * weights).sum(), x)
     (other,) = torch.autograd.grad((expected * weights).sum(), x)
     torch.testing.assert_close(gradient, other)
+
+
+def test_a_view_of_unfolded_elements_is_copied(backend: opserve.torch.Backend) -> None:
+    def windows(x: torch.Tensor) -> torch.Tensor:
+        columns = F.unfold(x.transpose(1, 2).unsqueeze(-1), (3, 1), padding=(1, 0))
+        return columns.transpose(1, 2).reshape(-1, 4, 3).sum(-1)
+
+    x = torch.randn(2, 5, 4, requires_grad=True)
+    assert not opserve.torch.explain(windows, x).unsupported
+    seen, expected = torch.compile(windows, backend=backend)(x), windows(x)
+
+    torch.testing.assert_close(seen, expected)
+    weights = torch.randn(expected.shape)
+    (gradient,) = torch.autograd.grad((seen * weights).sum(), x)
+    (other,) = torch.autograd.grad((expected * weights).sum(), x)
+    torch.testing.assert_close(gradient, other)

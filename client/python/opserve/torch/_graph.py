@@ -180,7 +180,7 @@ class Builder:
         """The result of a function of torch that makes views."""
         try:
             shown = function(value.meta, *args, **kwargs)
-        except RuntimeError:  # the elements do not lie so that a view of this shape is possible
+        except (RuntimeError, ValueError):  # the elements do not lie so that such a view is possible
             value = self.copy(value)
             shown = function(value.meta, *args, **kwargs)
         if isinstance(shown, (tuple, list)):
@@ -375,7 +375,7 @@ class _Lowering:
         to_meta = lambda value: value.meta if isinstance(value, Value) else value
         try:
             return node.target(*_map(arguments, to_meta), **_map(keywords, to_meta))
-        except (RuntimeError, NotImplementedError, TypeError) as error:
+        except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
             if node.target in self._views:
                 value = node.meta.get("val")
                 if value is not None:
