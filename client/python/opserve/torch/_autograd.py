@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional, TypeVar
 
@@ -42,9 +44,10 @@ def not_compiled(function: C) -> C:
     """Lets torch.compile leave calls of `function` out of its graphs, and all that they call."""
     if not hasattr(torch, "compiler"):
         return function
-    left_out: C = torch.compiler.disable(
-        function, reason="opserve.torch asks a pool for gradients"
-    )
+    disable = torch.compiler.disable
+    if "reason" in inspect.signature(disable).parameters:  # torch 2.7 or later
+        disable = functools.partial(disable, reason="opserve.torch asks a pool for gradients")
+    left_out: C = disable(function)
     return left_out
 
 

@@ -133,8 +133,7 @@ class Backend:
         context = torch._guards.TracingContext.try_get()
         metadata = context.fw_metadata if context is not None else None
         returned = metadata.num_forward_returns if metadata is not None else None
-        static = metadata.static_input_indices if metadata is not None else ()
-        return self._runner(graph, set(static or ()), returned)
+        return self._runner(graph, _static_inputs(context), returned)
 
     def _compile(
         self, graph: torch.fx.GraphModule, inputs: Sequence[Any]
@@ -142,8 +141,8 @@ class Backend:
         context = torch._guards.TracingContext.try_get()
         metadata = context.fw_metadata if context is not None else None
         is_forward = metadata is not None and not is_backward(graph)
-        static = metadata.static_input_indices if is_forward and metadata else ()
-        return self._runner(graph, set(static or ()), None)
+        static = _static_inputs(context) if is_forward else set()
+        return self._runner(graph, static, None)
 
     def _runner(
         self, graph: torch.fx.GraphModule, static: set[int], returned: Optional[int]
@@ -341,7 +340,16 @@ def _gradients_of_parameters(graph: torch.fx.GraphModule, outputs: int) -> set[i
     metadata = context.fw_metadata if context is not None else None
     if metadata is None or not is_backward(graph) or len(metadata.input_info) != outputs:
         return set()
-    return set(metadata.static_input_indices or ())
+    return _static_inputs(context)
+
+
+def _static_inputs(context: Optional[torch._guards.TracingContext]) -> set[int]:
+    """The inputs of a forward graph that are parameters and buffers."""
+    if context is None or context.fw_metadata is None:
+        return set()
+    if hasattr(context.fw_metadata, "static_input_indices"):
+        return set(context.fw_metadata.static_input_indices or ())
+    return set(range(len(context.params_flat or ())))  # torch 2.4: they come first
 
 
 def _counted_changes() -> set[int]:
