@@ -7,8 +7,6 @@ import gc
 import importlib.util
 import os
 import pathlib
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -81,28 +79,6 @@ def test_training_gives_the_losses_and_gradients_of_eager_torch(
             buffer, dict(eager.named_buffers())[buffer_name], rtol=1e-4, atol=1e-5
         )
     assert all(not plan.unsupported for plan in backend.plans)
-
-
-def test_an_installed_package_registers_the_name(
-    daemon: Any, tmp_path: pathlib.Path
-) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
-        + ["--target", tmp_path, opserve_root()],
-        check=True,
-        timeout=120,
-    )
-    code = """
-import torch
-x = torch.randn(4, 5)
-assert torch.equal(torch.compile(torch.relu, backend="opserve")(x), x.relu())
-"""
-    subprocess.run(
-        [sys.executable, "-c", code],
-        check=True,
-        timeout=120,
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "OPSERVE_TARGET": daemon.target},
-    )
 
 
 def opserve_root() -> pathlib.Path:
@@ -357,24 +333,6 @@ def test_the_page_of_nodes_is_current() -> None:
     spec.loader.exec_module(tool)
 
     assert (root / "ATEN.md").read_text() == tool.page()
-
-
-def test_the_pages_training_runs(daemon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (opserve_root() / "TRAINING.md").read_text()
-    code = text.split("```python\n")[1].split("```")[0]
-    monkeypatch.setenv("OPSERVE_TARGET", daemon.target)
-    monkeypatch.setattr("opserve.torch._backend._default", None)
-    real_compile = torch.compile
-    monkeypatch.setattr(
-        torch,
-        "compile",
-        lambda model, backend: real_compile(model, backend=opserve.torch.compile_graph),
-    )
-    seen: list[Any] = []
-    exec(compile(code, "TRAINING.md", "exec"), {"print": lambda *one: seen.append(one)})
-
-    assert [step for step, _ in seen] == list(range(10))
-    assert seen[-1][1] < seen[0][1]
 
 
 def test_tensors_that_no_message_holds_travel_in_chunks(
