@@ -40,7 +40,7 @@ done
 
 if [ -n "$lint" ]; then
   cd "$root"
-  git ls-files '*.cc' '*.h' '*.c' | xargs clang-format --dry-run -Werror
+  git ls-files '*.cc' '*.h' '*.c' 'proto/opserve/*.proto' | xargs clang-format --dry-run -Werror
 fi
 
 # Clang also checks the lock annotations, so one build serves both.
