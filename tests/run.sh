@@ -53,14 +53,15 @@ if [ -n "$lint" ]; then
   exit 0
 fi
 
-# promtool judges metrics and rules, and a Prometheus scrapes daemons; only these programs are wanted
-# of Debian's prometheus package, not its service.
-if ! { command -v prometheus && command -v promtool; } >/dev/null &&
-  [ ! -x "$build/tools/usr/bin/prometheus" ]; then
+# promtool judges metrics and rules, a Prometheus scrapes daemons, and an nginx stands before some; only
+# the programs of these Debian packages are wanted, not their services.
+export PATH="$PATH:$build/tools/usr/bin:$build/tools/usr/sbin"
+get_programs() {  # of a package
   mkdir -p "$build/tools"
-  (cd "$build/tools" && apt-get download -qq prometheus && dpkg-deb -x prometheus_*.deb .)
-fi
-export PATH="$PATH:$build/tools/usr/bin"
+  (cd "$build/tools" && apt-get download -qq "$1" && dpkg-deb -x "$1"_*.deb .)
+}
+{ command -v prometheus && command -v promtool; } >/dev/null || get_programs prometheus
+[ -x /usr/sbin/nginx ] || command -v nginx >/dev/null || get_programs nginx
 
 # The sanitizers find what they look for in any order; a report is a failed test.
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1

@@ -1,8 +1,10 @@
 """Several daemons as processes, and load on them, for tests of what a client sees of their ends."""
 
+import grp
 import json
 import os
 import pathlib
+import pwd
 import re
 import shutil
 import signal
@@ -116,7 +118,38 @@ def summary(run):
             f"{run['requests_per_second']:.0f} a second, p99 {run['latency_ns']['p99'] / 1e6:.1f} ms")
 
 
-class HaProxy:
+def shipped(name, changes):
+    """The text of a configuration in deploy/proxy, changed.
+
+    Args:
+        changes: pairs of a part of the text and its replacement.
+    """
+    text = (ROOT / "deploy/proxy" / name).read_text(encoding="utf-8")
+    for old, new in changes:
+        if old not in text:
+            raise AssertionError(f"{name} has no {old}")
+        text = text.replace(old, new)
+    return text
+
+
+class Proxy:
+    """A proxy as a process, until close(). Its output goes to NAME.log in `directory`."""
+
+    def __init__(self, directory, name, command):
+        with (directory / f"{name}.log").open("w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=directory)
+
+    def close(self):
+        # SIGTERM first: nginx's workers would outlive a killed parent.
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class HaProxy(Proxy):
     """HAProxy at `address`, with the configuration that is shipped and these daemons in it, and more hurry.
 
     Args:
@@ -124,22 +157,60 @@ class HaProxy:
     """
 
     def __init__(self, directory, address, daemons, enter=(), certificate=None):
-        name = "haproxy_hardened.cfg" if certificate else "haproxy.cfg"
-        text = (ROOT / "deploy/proxy" / name).read_text(encoding="utf-8")
         changes = [(f"npu{i + 1}.example.com:8470", daemon.address) for i, daemon in enumerate(daemons)]
         changes += [("bind :8470 ", f"bind {address} "), (" inter 1s ", " inter 200ms ")]
         if certificate:
             changes += [("/etc/haproxy/opserve.pem", str(certificate))]
-        for old, new in changes:
-            if old not in text:
-                raise AssertionError(f"{name} has no {old}")
-            text = text.replace(old, new)
         configuration = directory / "haproxy.cfg"
-        configuration.write_text(text, encoding="utf-8")
-        with (directory / "haproxy.log").open("w", encoding="utf-8") as log:
-            self.process = subprocess.Popen([*enter, HAPROXY, "-db", "-f", configuration], stdout=log,
-                                            stderr=log)
+        configuration.write_text(shipped("haproxy_hardened.cfg" if certificate else "haproxy.cfg", changes),
+                                 encoding="utf-8")
+        super().__init__(directory, "haproxy", [*enter, HAPROXY, "-db", "-f", configuration])
 
-    def close(self):
-        self.process.kill()
-        self.process.wait()
+
+class Nginx(Proxy):
+    """nginx at `address`, with the configuration that is shipped and these daemons in it."""
+
+    def __init__(self, directory, address, daemons):
+        program = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
+        if program is None:
+            raise AssertionError("nginx is not installed: tests/run.sh provides it")
+        changes = [(f"npu{i + 1}.example.com:8470", daemon.address) for i, daemon in enumerate(daemons)]
+        # Debian's nginx keeps its temporary files in /var/lib/nginx, which only its package makes.
+        places = "".join(f"    {kind}_temp_path {directory / 'nginx'};\n"
+                         for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        changes += [("listen 8470 http2", f"listen {address} http2"), ("http {\n", "http {\n" + places)]
+        configuration = directory / "nginx.conf"
+        configuration.write_text(shipped("nginx.conf", changes), encoding="utf-8")
+        # "user": the directory belongs to the user of the test, which nginx's workers may enter.
+        user = pwd.getpwuid(os.getuid())
+        command = [program, "-e", "stderr", "-c", configuration, "-g",
+                   f"daemon off; pid {directory / 'nginx.pid'}; user {user.pw_name} "
+                   f"{grp.getgrgid(user.pw_gid).gr_name};"]
+        subprocess.run([*command, "-t"], check=True, timeout=60)
+        super().__init__(directory, "nginx", command)
+
+
+class Envoy(Proxy):
+    """Envoy at `address`, with the configuration that is shipped and these daemons in its endpoints.yaml."""
+
+    def __init__(self, program, directory, address, daemons):
+        self._directory = directory
+        host, _, port = address.rpartition(":")
+        changes = [("address: 0.0.0.0, port_value: 8470", f"address: {host}, port_value: {port}"),
+                   ("path: endpoints.yaml", f"path: {directory / 'endpoints.yaml'}"),
+                   ("interval: 1s", "interval: 0.2s")]
+        configuration = directory / "envoy.yaml"
+        configuration.write_text(shipped("envoy.yaml", changes), encoding="utf-8")
+        self.set_daemons(daemons)
+        command = [program, "--config-path", configuration, "--disable-hot-restart"]
+        subprocess.run([*command, "--mode", "validate"], check=True, timeout=60)
+        super().__init__(directory, "envoy", [*command, "--log-level", "warning"])
+
+    def set_daemons(self, daemons):
+        """Moves a new endpoints.yaml over the old one."""
+        changes = [(f"address: 192.0.2.{i + 1}, port_value: 8470",
+                    "address: {}, port_value: {}".format(*daemon.address.split(":")))
+                   for i, daemon in enumerate(daemons)]
+        new = self._directory / "endpoints.new"
+        new.write_text(shipped("endpoints.yaml", changes), encoding="utf-8")
+        new.replace(self._directory / "endpoints.yaml")

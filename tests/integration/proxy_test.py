@@ -1,4 +1,4 @@
-"""Three daemons behind HAProxy, and behind the client's own balancing: no call is lost.
+"""Three daemons behind HAProxy, nginx, Envoy, and the client's own balancing: no call is lost.
 
 usage: proxy_test.py BUILD_DIR
 
@@ -6,6 +6,7 @@ With OPSERVE_PROXY_RATE and OPSERVE_PROXY_SIZE the rolling restart has another l
 (150) of a number of values each (256).
 """
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -16,7 +17,8 @@ import tempfile
 import threading
 import unittest
 
-from daemon_pool import HAPROXY, Bench, Daemon, HaProxy, await_true, get_calls, restart_each, summary
+from daemon_pool import (HAPROXY, Bench, Daemon, Envoy, HaProxy, Nginx, await_true, get_calls, restart_each,
+                         summary)
 from prometheus_server import free_port
 
 BUILD = pathlib.Path(sys.argv.pop()).resolve()
@@ -41,8 +43,22 @@ class ProxyTest(unittest.TestCase):
         if HAPROXY is None:
             self.skipTest("haproxy is not installed: deploy/install_packages.sh --tests")
         target = f"127.0.0.1:{free_port()}"
-        self.addCleanup(HaProxy(self.directory, target, self.daemons).close)
-        await_true(lambda: self.opserve(target, "status").returncode == 0, "the proxy works")
+        return self.await_proxy(HaProxy(self.directory, target, self.daemons), target)
+
+    def start_nginx(self):
+        target = f"127.0.0.1:{free_port()}"
+        return self.await_proxy(Nginx(self.directory, target, self.daemons), target)
+
+    def start_envoy(self):
+        target = f"127.0.0.1:{free_port()}"
+        self.envoy = Envoy(BUILD / "venv-tools/bin/envoy", self.directory, target, self.daemons)
+        return self.await_proxy(self.envoy, target)
+
+    def await_proxy(self, proxy, target):
+        self.addCleanup(proxy.close)
+        await_true(lambda: proxy.process.poll() is not None or
+                   self.opserve(target, "status").returncode == 0, "the proxy works")
+        self.assertIsNone(proxy.process.poll(), "the proxy has ended")
         return target
 
     def opserve(self, target, *arguments):
@@ -62,6 +78,18 @@ class ProxyTest(unittest.TestCase):
 
     def check_killed_daemon(self, target):
         """Each call takes a while, so that some are at the daemon that dies."""
+        with self.calls_without_failure(target) as answered:
+            get_calls(self.daemons, more=2)
+            self.assertEqual(self.daemons[0].end(signal.SIGKILL), -signal.SIGKILL)
+            before = sum(answered)
+            await_true(lambda: sum(answered) > before + 12, "calls go on")
+
+    @contextlib.contextmanager
+    def calls_without_failure(self, target):
+        """Calls from six threads, which their client repeats where a daemon refused them.
+
+        Gives a list of how many each thread has had answered.
+        """
         failures, answered = [], [0] * 6
         is_over = threading.Event()
 
@@ -78,10 +106,7 @@ class ProxyTest(unittest.TestCase):
         for thread in threads:
             thread.start()
         try:
-            get_calls(self.daemons, more=2)
-            self.assertEqual(self.daemons[0].end(signal.SIGKILL), -signal.SIGKILL)
-            before = sum(answered)
-            await_true(lambda: sum(answered) > before + 12, "calls go on")
+            yield answered
         finally:
             is_over.set()
             for thread in threads:
@@ -106,6 +131,38 @@ class ProxyTest(unittest.TestCase):
     def test_killed_daemon_behind_haproxy(self):
         self.start_daemons(self.SLOW)
         self.check_killed_daemon(self.start_haproxy())
+
+    # nginx does not look into answers: a drain's refusals come to the client, which repeats its calls.
+    def test_rolling_restart_behind_nginx(self):
+        self.start_daemons()
+        with self.calls_without_failure(self.start_nginx()):
+            restart_each(self.daemons)
+
+    def test_killed_daemon_behind_nginx(self):
+        self.start_daemons(self.SLOW)
+        self.check_killed_daemon(self.start_nginx())
+
+    def test_rolling_restart_behind_envoy(self):
+        self.start_daemons()
+        self.check_rolling_restart(self.start_envoy())
+
+    def test_killed_daemon_behind_envoy(self):
+        self.start_daemons(self.SLOW)
+        self.check_killed_daemon(self.start_envoy())
+
+    def test_envoy_follows_its_endpoints(self):
+        self.start_daemons()
+        target = self.start_envoy()
+        with self.calls_without_failure(target):
+            get_calls(self.daemons, more=2)
+            others = self.daemons
+            self.start_daemons()
+            self.envoy.set_daemons(self.daemons)
+            get_calls(self.daemons, more=2)
+        for daemon in others:
+            self.assertEqual(daemon.end(signal.SIGTERM), 0)
+        with self.calls_without_failure(target):
+            get_calls(self.daemons, more=2)
 
     def test_killed_daemon_behind_the_clients_balancing(self):
         self.check_killed_daemon(self.start_daemons(self.SLOW))
