@@ -230,6 +230,32 @@ TEST_F(CopyTest, PageableMemoryIsDoneWithWhenTheCallReturns) {
   EXPECT_EQ(result_, sent);
 }
 
+// The deprecated call waits and returns as aclrtMemcpyAsync does.
+TEST_F(CopyTest, CopiesWithConditionWaitForPageableMemoryOnly) {
+  const aclrtStream stream = NewStream();
+  std::memcpy(pinned_, source_.data(), kBytes);
+  Gate gate;
+  gate.Close(stream);
+  ASSERT_EQ(aclrtMemcpyAsyncWithCondition(device_, kBytes, pinned_, kBytes,
+                                          ACL_MEMCPY_HOST_TO_DEVICE, stream),
+            ACL_SUCCESS);
+  static_cast<char*>(pinned_)[5] = 99;  // before the stream reads it
+  gate.Open();
+  ASSERT_EQ(aclrtMemcpyAsyncWithCondition(result_.data(), kBytes, device_, kBytes,
+                                          ACL_MEMCPY_DEVICE_TO_HOST, stream),
+            ACL_SUCCESS);
+  std::vector<char> expected = source_;
+  expected[5] = 99;
+  EXPECT_EQ(result_, expected) << "without a synchronise";
+
+  EXPECT_EQ(aclrtMemcpyAsyncWithCondition(result_.data(), kBytes, source_.data(), kBytes,
+                                          ACL_MEMCPY_HOST_TO_HOST, stream),
+            ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+  EXPECT_EQ(aclrtMemcpyAsyncWithCondition(device_, kBytes - 1, pinned_, kBytes,
+                                          ACL_MEMCPY_HOST_TO_DEVICE, stream),
+            ACL_ERROR_RT_PARAM_INVALID);
+}
+
 TEST_F(CopyTest, BufferedCopyTakesTheBytesAtOnce) {
   const aclrtStream stream = NewStream();
   const std::vector<char> sent = source_;

@@ -203,6 +203,7 @@ TEST_F(EventTest, AWaitForAFlaggedEventBlocksUntilItIsRecorded) {
   const aclrtStream consumer = NewStream();
   aclrtEvent event = nullptr;
   ASSERT_EQ(aclrtCreateEventWithFlag(&event, ACL_EVENT_SYNC), ACL_SUCCESS);
+  EXPECT_EQ(EventStatusOf(event), ACL_EVENT_RECORDED_STATUS_NOT_READY);
   int value = 0, seen = -1;
   ASSERT_EQ(aclrtStreamWaitEvent(consumer, event), ACL_SUCCESS) << RecentMessage();
   ASSERT_EQ(Launch(consumer, [&] { seen = value; }), ACL_SUCCESS);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "aclnn/opdev/op_errno.h"
+#include "aclnnop/aclnn_cat.h"
 #include "aclnnop/aclnn_kl_div_backward.h"
 #include "aclnnop/aclnn_l1_loss_backward.h"
 #include "tests/conformance/device_fixture.h"
@@ -181,6 +182,45 @@ TEST_F(ExecutorTest, AddressesAreWrittenThroughTheDescriptor) {
   EXPECT_EQ(address, nullptr);
   EXPECT_EQ(StageTwo(executor), ACLNN_ERR_PARAM_NULLPTR) << "the kernel would read from null";
   EXPECT_EQ(aclDestroyAclOpExecutor(executor), ACLNN_SUCCESS);
+}
+
+TEST_F(ExecutorTest, AddressesOfListsAreWrittenThroughTheirDescriptors) {
+  const DeviceBuffer out(Bytes({0, 0, 0, 0}));
+  const int64_t out_shape[] = {4};
+  aclTensor* const out_tensor = aclCreateTensor(out_shape, 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND,
+                                                out_shape, 1, out.address());
+  aclTensor* const element = Create(self_);
+  const aclTensor* const elements[] = {Create(grad_output_), element};
+  aclTensorList* const list = aclCreateTensorList(elements, 2);
+  uint64_t workspace_size = 0;
+  aclOpExecutor* executor = nullptr;
+  ASSERT_EQ(aclnnCatGetWorkspaceSize(list, 0, out_tensor, &workspace_size, &executor),
+            ACLNN_SUCCESS);
+  ASSERT_EQ(aclSetAclOpExecutorRepeatable(executor), ACLNN_SUCCESS);
+  const DeviceBuffer workspace(workspace_size);
+  const auto stage_two = [&] {
+    const aclnnStatus status = aclnnCat(workspace.address(), workspace_size, executor, stream_);
+    EXPECT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
+    return status;
+  };
+  void* address = nullptr;
+
+  ASSERT_EQ(aclSetDynamicInputTensorAddr(executor, 0, 1, list, target_.address()), ACLNN_SUCCESS);
+  EXPECT_EQ(aclGetRawTensorAddr(element, &address), ACLNN_SUCCESS);
+  EXPECT_EQ(address, target_.address());
+  EXPECT_EQ(stage_two(), ACLNN_SUCCESS);
+  EXPECT_THAT(Floats(out), ElementsAre(10, 20, 0, 2));
+
+  ASSERT_EQ(aclSetDynamicTensorAddr(executor, 0, 1, list, nullptr), ACLNN_SUCCESS);
+  EXPECT_EQ(aclGetRawTensorAddr(element, &address), ACLNN_SUCCESS);
+  EXPECT_EQ(address, nullptr);
+  EXPECT_EQ(stage_two(), ACLNN_ERR_PARAM_NULLPTR) << "the kernel would read from null";
+
+  EXPECT_EQ(aclSetDynamicInputTensorAddr(executor, 0, 2, list, target_.address()),
+            ACLNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(aclDestroyAclOpExecutor(executor), ACLNN_SUCCESS);
+  EXPECT_EQ(aclDestroyTensorList(list), ACLNN_SUCCESS);
+  EXPECT_EQ(aclDestroyTensor(out_tensor), ACLNN_SUCCESS);
 }
 
 TEST_F(ExecutorTest, AddressesOfNothingAreRefused) {
