@@ -24,7 +24,7 @@ def quicken(rules, factor):
         milliseconds = max(int(number) * MILLISECONDS[unit] // factor, SHORTEST_MILLISECONDS)
         return f"{before}{milliseconds}ms{after}"
 
-    return re.sub(r"(?m)(\[|^ +for: )(\d+)([smhd])(\]|$)", quicker, rules)
+    return re.sub(r"(?m)(\[|^ +for: | offset )(\d+)([smhd])(\]|\b)", quicker, rules)
 
 
 def free_port():
