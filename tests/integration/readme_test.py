@@ -6,6 +6,7 @@ usage: readme_test.py BUILD_DIR
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,12 +38,26 @@ class ReadmeTest(unittest.TestCase):
         for name in ("OPSERVE_TARGET", "OPSERVE_TOKEN"):
             self.environment.pop(name, None)
 
-    def run_script(self, *commands):
+    def run_script(self, *commands, code=0, **environment):
         script = "\n".join(["set -euo pipefail", "trap 'jobs -p | xargs -r kill' EXIT", *commands])
-        run = subprocess.run(["bash", "-c", script], cwd=self.directory, env=self.environment,
-                             capture_output=True, text=True, timeout=240)
-        self.assertEqual(run.returncode, 0, f"{script}\n{run.stdout}\n{run.stderr}")
-        return run.stdout
+        run = subprocess.Popen(["bash", "-c", script], cwd=self.directory, env={**self.environment, **environment},
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               start_new_session=True)
+        try:
+            output, errors = run.communicate(timeout=240)
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)  # the daemon that it started, too
+            output, errors = run.communicate()
+        self.assertEqual(run.returncode, code, f"{script}\n{output}\n{errors}")
+        return output
+
+    def start_lines(self):
+        """Those of the README that start a daemon and wait for it."""
+        return blocks("README.md", "sh", "## Using it", "## Operating it")[0].splitlines()[:2]
+
+    def test_a_daemon_that_does_not_start_ends_the_wait_for_it(self):
+        printed = self.run_script(*self.start_lines(), code=1, OPSERVE_HOST_DEVICES="none")
+        self.assertIn("OPSERVE_HOST_DEVICES", printed)
 
     def test_using_it(self):
         printed = self.run_script(*blocks("README.md", "sh", "## Using it", "## Operating it"))
@@ -99,7 +114,7 @@ class ReadmeTest(unittest.TestCase):
             "log_q = p = np.full((4, 5), 0.2, 'f4')",
             region, synchronous, errors]))
         printed = self.run_script(
-            "opserved --enable_shm 2>opserved.log &", "until opserve status; do sleep 0.2; done",
+            self.start_lines()[0].replace("opserved", "opserved --enable_shm", 1), self.start_lines()[1],
             quick_start.replace("/tmp/", f"{self.directory}/"),
             f"{self.directory}/opserve-venv/bin/python blocks.py")
         self.assertIn("-0.25", printed)  # -p / 2
