@@ -13,7 +13,14 @@ import time
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-HAPROXY = shutil.which("haproxy", path=os.environ["PATH"] + ":/usr/sbin")
+
+
+def haproxy():
+    """The path of the program."""
+    found = shutil.which("haproxy", path=os.environ["PATH"] + ":/usr/sbin")
+    if found is None:
+        raise AssertionError("haproxy is missing: deploy/install_packages.sh --tests")
+    return found
 
 
 def await_true(condition, what, seconds=60):
@@ -164,7 +171,7 @@ class HaProxy(Proxy):
         configuration = directory / "haproxy.cfg"
         configuration.write_text(shipped("haproxy_hardened.cfg" if certificate else "haproxy.cfg", changes),
                                  encoding="utf-8")
-        super().__init__(directory, "haproxy", [*enter, HAPROXY, "-db", "-f", configuration])
+        super().__init__(directory, "haproxy", [*enter, haproxy(), "-db", "-f", configuration])
 
 
 class Nginx(Proxy):

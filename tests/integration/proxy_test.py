@@ -17,8 +17,7 @@ import tempfile
 import threading
 import unittest
 
-from daemon_pool import (HAPROXY, Bench, Daemon, Envoy, HaProxy, Nginx, await_true, get_calls, restart_each,
-                         summary)
+from daemon_pool import Bench, Daemon, Envoy, HaProxy, Nginx, await_true, get_calls, restart_each, summary
 from prometheus_server import free_port
 
 BUILD = pathlib.Path(sys.argv.pop()).resolve()
@@ -40,8 +39,6 @@ class ProxyTest(unittest.TestCase):
         return ",".join(daemon.address for daemon in self.daemons)
 
     def start_haproxy(self):
-        if HAPROXY is None:
-            self.skipTest("haproxy is not installed: deploy/install_packages.sh --tests")
         target = f"127.0.0.1:{free_port()}"
         return self.await_proxy(HaProxy(self.directory, target, self.daemons), target)
 

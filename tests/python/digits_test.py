@@ -3,12 +3,6 @@
 import pathlib
 import sys
 
-import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("sklearn")
-pytest.importorskip("matplotlib")
-
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "client/python/examples"
 sys.path.insert(0, str(EXAMPLES))
 

@@ -87,7 +87,6 @@ def test_a_fork_alone_neither_prints_nor_hangs_nor_hurts_the_parent(daemon):
 
 
 def test_workers_of_a_data_loader_are_forked_under_a_training_loop(daemon):
-    pytest.importorskip("torch")
     printed = run(
         """
         import torch, opserve.torch as F
@@ -151,7 +150,6 @@ def test_use_in_a_forked_child_is_refused(daemon, use):
 
 
 def test_a_refusal_in_a_worker_of_a_data_loader_reaches_the_parent(daemon):
-    pytest.importorskip("torch")
     printed = run(
         """
         import torch, opserve.torch as F

@@ -209,7 +209,6 @@ def test_errors_of_workers_reach_the_parent(daemon):
     ids=["backward", "forward", "broadcast", "legacy"],
 )
 def test_warnings_point_at_the_line_of_the_caller(tmp_path, x, arguments, line, text):
-    pytest.importorskip("torch")
     script = tmp_path / "training.py"
     script.write_text(textwrap.dedent(f"""
             import torch, opserve, opserve.torch

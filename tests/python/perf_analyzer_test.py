@@ -34,13 +34,14 @@ def find_program():
     beside_python = pathlib.Path(sys.prefix) / "bin/perf_analyzer"
     program = str(beside_python) if beside_python.exists() else shutil.which("perf_analyzer")
     if program is None:
-        return None, "there is no perf_analyzer"
+        raise RuntimeError("perf_analyzer is missing: tests/python/requirements.txt")
     run = subprocess.run([program, "--version"], capture_output=True, text=True, env=ENVIRONMENT)
-    return program, "" if run.returncode == 0 else f"it does not start: {run.stderr.strip()}"
+    if run.returncode != 0:
+        raise RuntimeError(f"perf_analyzer does not start: {run.stderr.strip()}")
+    return program
 
 
-PROGRAM, PROBLEM = find_program()
-pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=f"perf_analyzer: {PROBLEM}")
+PROGRAM = find_program()
 
 SHAPES = ["--shape=self:256", "--shape=target:256", "--shape=grad_output:256"]
 

@@ -9,7 +9,7 @@ import pytest
 
 import opserve
 
-torch = pytest.importorskip("torch")
+import torch
 
 import torch.nn.functional as local  # noqa: E402
 
@@ -327,7 +327,7 @@ def test_the_first_gradient_of_a_penalty_comes_from_the_pool(pool):
 @pytest.mark.filterwarnings("ignore:.*functorch:UserWarning")
 @pytest.mark.skipif(hasattr(torch, "func"), reason="torch_transforms_test.py")
 def test_transforms_before_torch_func(pool):
-    transforms = pytest.importorskip("functorch")
+    import functorch as transforms
     x, t = tensor(3, 4), tensor(3, 4, seed=1, positive=True)
     here = opserve.torch.Functions(pool._client, fallback="local")
 
