@@ -147,7 +147,6 @@ void AddIdentities(const Scheduler& scheduler, DeviceMetrics& metrics) {
     const Device& device = service->device();
     family.Add({{"device", DeviceMetrics::Label(*service)},
                 {"id", device.identity().physical_id},
-                {"vdie_id", ""},
                 {"pcie_bus_info", device.identity().pci_bus_id},
                 {"model_name", device.acl().soc_name()}},
                1);

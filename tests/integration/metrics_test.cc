@@ -192,7 +192,6 @@ TEST_F(MetricsTest, DevicesSayWhoTheyAreAndTheDaemonWhatItIs) {
     EXPECT_EQ(Value("opserve_device_info",
                     {{"device", absl::StrCat(device)},
                      {"id", absl::StrCat(device)},
-                     {"vdie_id", ""},
                      {"pcie_bus_info", absl::StrCat("0000:8", device + 1, ":00.0")},
                      {"model_name", acl.soc_name()}}),
               1);
