@@ -14,34 +14,13 @@
 namespace opserve::server {
 namespace {
 
-// Tasks that fail one after the other, and streams that cannot be stopped, until the device is
-// reset. One may be the kernel's fault, or the input's.
-constexpr uint32_t kMaxFaultsInARow = 3;
-constexpr uint32_t kMaxLostStreams = 3;
-constexpr uint32_t kRecoveriesUntilAdvice = 3;
 // Its tasks' ends are waited for again after it, with the execution timeout.
 constexpr uint32_t kAbortTimeoutMs = 5000;
 
 }  // namespace
 
-absl::string_view DeviceStateName(DeviceState state) {
-  switch (state) {
-    case DeviceState::kStarting:
-      return "starting";
-    case DeviceState::kReady:
-      return "ready";
-    case DeviceState::kDraining:
-      return "draining";
-    case DeviceState::kQuarantined:
-      return "quarantined";
-    case DeviceState::kFailed:
-      return "failed";
-  }
-  return "";
-}
-
 Device::Device(const AclLibrary& acl, int32_t id, DeviceMemoryPool::Options pool)
-    : acl_(acl), id_(id) {
+    : DeviceHealth(id), acl_(acl) {
   if (Open().ok()) {
     SampleMemory();
     AskIdentity();
@@ -61,11 +40,11 @@ Device::~Device() {
   // Only the forced reset gives a broken device a chance to come back for the next process, and
   // does not wait for the work of streams that could not be stopped.
   const bool is_broken =
-      state() == DeviceState::kQuarantined || state() == DeviceState::kFailed || lost_streams_ > 0;
+      state() == DeviceState::kQuarantined || state() == DeviceState::kFailed || lost_streams() > 0;
   if (is_broken && acl_.aclrtResetDeviceForce != nullptr) {
-    acl_.aclrtResetDeviceForce(id_);
+    acl_.aclrtResetDeviceForce(id());
   } else {
-    acl_.aclrtResetDevice(id_);
+    acl_.aclrtResetDevice(id());
   }
   generation_.fetch_add(1, std::memory_order_acq_rel);
   DropKept();
@@ -73,11 +52,11 @@ Device::~Device() {
 
 absl::Status Device::Open() {
   if (context_ != nullptr) return BindThisThread();
-  OPSERVE_RETURN_IF_ERROR(AclCallStatus(acl_, "aclrtSetDevice", acl_.aclrtSetDevice(id_)));
+  OPSERVE_RETURN_IF_ERROR(AclCallStatus(acl_, "aclrtSetDevice", acl_.aclrtSetDevice(id())));
   aclrtContext context = nullptr;
   if (const int code = acl_.aclrtGetCurrentContext(&context); code != ACL_SUCCESS) {
     absl::Status status = AclCallStatus(acl_, "aclrtGetCurrentContext", code);
-    acl_.aclrtResetDevice(id_);
+    acl_.aclrtResetDevice(id());
     return status;
   }
   context_ = context;
@@ -88,12 +67,11 @@ absl::Status Device::Reset() {
   memory_->ForgetAll();
   context_ = nullptr;
   generation_.fetch_add(1, std::memory_order_acq_rel);
-  lost_streams_ = 0;
-  faults_in_a_row_ = 0;
+  ForgetFaults();
   const bool by_force = acl_.aclrtResetDeviceForce != nullptr;
   OPSERVE_RETURN_IF_ERROR(
       AclCallStatus(acl_, by_force ? "aclrtResetDeviceForce" : "aclrtResetDevice",
-                    by_force ? acl_.aclrtResetDeviceForce(id_) : acl_.aclrtResetDevice(id_)));
+                    by_force ? acl_.aclrtResetDeviceForce(id()) : acl_.aclrtResetDevice(id())));
   DropKept();
   return Open();
 }
@@ -101,23 +79,23 @@ absl::Status Device::Reset() {
 void Device::StopWork() {
   aclrtDeviceStatus health = ACL_RT_DEVICE_STATUS_NORMAL;
   const bool knows_health = acl_.aclrtQueryDeviceStatus != nullptr &&
-                            acl_.aclrtQueryDeviceStatus(id_, &health) == ACL_SUCCESS;
+                            acl_.aclrtQueryDeviceStatus(id(), &health) == ACL_SUCCESS;
   // To be asked for before anything is aborted, and given back to the repair.
   aclrtErrorInfo error = {};
-  const bool knows_error =
-      acl_.aclrtGetErrorVerbose != nullptr && acl_.aclrtGetErrorVerbose(id_, &error) == ACL_SUCCESS;
+  const bool knows_error = acl_.aclrtGetErrorVerbose != nullptr &&
+                           acl_.aclrtGetErrorVerbose(id(), &error) == ACL_SUCCESS;
   LogInfo("device_fault",
-          {{"device", id_},
+          {{"device", id()},
            {"driver_says_normal", knows_health ? health == ACL_RT_DEVICE_STATUS_NORMAL : true},
            {"error_type", knows_error ? static_cast<int>(error.errorType) : -1}});
   stops_.fetch_add(1, std::memory_order_acq_rel);
   if (acl_.aclrtDeviceTaskAbort == nullptr) return;
-  if (const int code = acl_.aclrtDeviceTaskAbort(id_, kAbortTimeoutMs); code != ACL_SUCCESS) {
-    LogWarning("device_abort_failed", {{"device", id_}, {"code", code}});
+  if (const int code = acl_.aclrtDeviceTaskAbort(id(), kAbortTimeoutMs); code != ACL_SUCCESS) {
+    LogWarning("device_abort_failed", {{"device", id()}, {"code", code}});
     return;
   }
   if (knows_error && error.tryRepair != 0 && acl_.aclrtRepairError != nullptr) {
-    LogInfo("device_repair", {{"device", id_}, {"code", acl_.aclrtRepairError(id_, &error)}});
+    LogInfo("device_repair", {{"device", id()}, {"code", acl_.aclrtRepairError(id(), &error)}});
   }
 }
 
@@ -136,95 +114,15 @@ absl::Status Device::BindThisThread() const {
   return AclCallStatus(acl_, "aclrtSetCurrentContext", acl_.aclrtSetCurrentContext(context_));
 }
 
-std::string Device::state_reason() const {
-  absl::MutexLock lock(&mutex_);
-  return absl::StrCat(state_reason_, recovery_reason_);
-}
-
-void Device::SetState(DeviceState state, absl::string_view reason) {
-  const bool is_bad = state == DeviceState::kQuarantined || state == DeviceState::kFailed;
-  (is_bad ? LogError : LogInfo)("device_state", {{"device", id_},
-                                                 {"from", std::string(DeviceStateName(state_))},
-                                                 {"to", std::string(DeviceStateName(state))},
-                                                 {"reason", std::string(reason)}});
-  state_reason_ = std::string(reason);
-  recovery_reason_.clear();
-  failed_recoveries_ = 0;
-  state_.store(state, std::memory_order_release);
-}
-
-bool Device::Transition(DeviceState from, DeviceState to, absl::string_view reason) {
-  {
-    absl::MutexLock lock(&mutex_);
-    if (state_ != from) return false;
-    SetState(to, reason);
-  }
-  if (state_listener_) state_listener_();
-  return true;
-}
-
-bool Device::TakeOut(Fault fault, absl::string_view reason) {
-  {
-    absl::MutexLock lock(&mutex_);
-    if (state_ == DeviceState::kQuarantined || state_ == DeviceState::kFailed) return false;
-    quarantines_.Add(fault);
-    SetState(DeviceState::kQuarantined, reason);
-  }
-  if (state_listener_) state_listener_();
-  return true;
-}
-
-void Device::Quarantine(Fault fault, absl::string_view reason) {
-  if (TakeOut(fault, reason)) errors_.Add(fault);
-}
-
-void Device::QuarantineLost(const absl::Status& error) {
-  const auto detail = ErrorDetailOf(error);
-  const bool is_damaged = detail && IsMemoryDamage(detail->acl_error());
-  Quarantine(is_damaged ? Fault::kMemory : Fault::kDevice, error.message());
-}
-
-void Device::NoteFailedRecovery(Fault fault, const absl::Status& error) {
-  errors_.Add(fault);
-  absl::MutexLock lock(&mutex_);
-  ++failed_recoveries_;
-  recovery_reason_ =
-      absl::StrCat("; ", failed_recoveries_, failed_recoveries_ == 1 ? " attempt" : " attempts",
-                   " to bring it back failed, the last: ", error.message(),
-                   failed_recoveries_ < kRecoveriesUntilAdvice
-                       ? ""
-                       : "; restart the daemon, which clears the driver's state of the fault");
-}
-
-void Device::NoteSuccess() {
-  if (faults_in_a_row_.load(std::memory_order_relaxed) != 0) faults_in_a_row_ = 0;
-}
-
-void Device::NoteTaskFault(Fault fault, absl::string_view reason) {
-  errors_.Add(fault);
-  if (faults_in_a_row_.fetch_add(1) + 1 >= kMaxFaultsInARow) {
-    TakeOut(fault,
-            absl::StrCat(kMaxFaultsInARow, " faults one after the other, the last: ", reason));
-  }
-}
-
-void Device::NoteLostStream(absl::string_view reason) {
-  errors_.Add(Fault::kStream);
-  if (lost_streams_.fetch_add(1) + 1 >= kMaxLostStreams) {
-    TakeOut(Fault::kStream,
-            absl::StrCat(kMaxLostStreams, " streams could not be stopped, the last: ", reason));
-  }
-}
-
 void Device::AskIdentity() {
   int32_t physical_id = 0;
   if (acl_.aclrtGetPhyDevIdByUserDevId != nullptr &&
-      acl_.aclrtGetPhyDevIdByUserDevId(id_, &physical_id) == ACL_SUCCESS) {
+      acl_.aclrtGetPhyDevIdByUserDevId(id(), &physical_id) == ACL_SUCCESS) {
     identity_.physical_id = absl::StrCat(physical_id);
   }
   std::array<char, 32> pci = {};
   if (acl_.aclrtDeviceGetPCIBusId != nullptr &&
-      acl_.aclrtDeviceGetPCIBusId(id_, pci.data(), pci.size() - 1) == ACL_SUCCESS) {
+      acl_.aclrtDeviceGetPCIBusId(id(), pci.data(), pci.size() - 1) == ACL_SUCCESS) {
     identity_.pci_bus_id = absl::AsciiStrToUpper(pci.data());  // as other tools write it
   }
 }

@@ -89,8 +89,7 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
   return absl::OkStatus();
 }
 
-absl::Status DeviceQueue::Push(std::unique_ptr<LaneTask>* task) {
-  const absl::Time now = absl::Now();
+absl::Status DeviceQueue::Push(std::unique_ptr<LaneTask>* task, absl::Time now) {
   absl::MutexLock lock(&mutex_);
   OPSERVE_RETURN_IF_ERROR(Enqueue(task, now));
   Publish();
@@ -98,8 +97,7 @@ absl::Status DeviceQueue::Push(std::unique_ptr<LaneTask>* task) {
 }
 
 absl::StatusOr<DeviceQueue::Visit> DeviceQueue::PushOrStart(std::unique_ptr<LaneTask>* task,
-                                                            uint32_t visitor) {
-  const absl::Time now = absl::Now();
+                                                            uint32_t visitor, absl::Time now) {
   const bool is_prompt = (*task)->is_prompt();
   Visit visit;
   {
@@ -144,15 +142,30 @@ DeviceQueue::Popped DeviceQueue::Pop() {
   Popped popped;
   bool is_done = false;
   while (!is_done) {
-    is_done = PopOnce(&popped);
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(this, &DeviceQueue::CanPop));
+      is_done = PopOnce(&popped, absl::Now());
+    }
     pinned_->TellWaiting();
   }
   return popped;
 }
 
-bool DeviceQueue::PopOnce(Popped* result) {
-  absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(this, &DeviceQueue::CanPop));
+DeviceQueue::Popped DeviceQueue::TryPop(absl::Time now) {
+  Popped popped;
+  bool is_done = false;
+  while (!is_done) {
+    {
+      absl::MutexLock lock(&mutex_);
+      is_done = !CanPop() || PopOnce(&popped, now);
+    }
+    pinned_->TellWaiting();
+  }
+  return popped;
+}
+
+bool DeviceQueue::PopOnce(Popped* result, absl::Time now) {
   if (!handed_over_.empty()) {
     result->visit = handed_over_.front();
     handed_over_.pop_front();
@@ -162,7 +175,7 @@ bool DeviceQueue::PopOnce(Popped* result) {
     result->is_over = true;
     return true;
   }
-  *result = PopTasks(absl::Now());
+  *result = PopTasks(now);
   Publish();
   return result->next || !result->expired.empty();
 }
@@ -183,14 +196,14 @@ DeviceQueue::Popped DeviceQueue::PopTasks(absl::Time now) {
   return result;
 }
 
-void DeviceQueue::TaskEnded(const Lease& lease, absl::Duration actual,
+void DeviceQueue::TaskEnded(const Lease& lease, absl::Duration actual, absl::Time now,
                             std::optional<uint32_t> visitor) {
   absl::MutexLock lock(&mutex_);
   tenant_bytes_.Subtract(lease.charge.tenant, lease.device_bytes);
   tenant_work_ns_.Subtract(lease.charge.tenant, WorkNs(lease.charge.estimate));
   tasks_.Ended(lease, actual);
   executing_.fetch_sub(1);
-  busy_.End(absl::Now());
+  busy_.End(now);
   if (visitor) EndVisit(*visitor);
   Publish();
 }
@@ -218,11 +231,11 @@ std::vector<std::unique_ptr<LaneTask>> DeviceQueue::TakeAll() {
   return Leave(std::move(entries));
 }
 
-std::vector<std::unique_ptr<LaneTask>> DeviceQueue::TakeExpired() {
+std::vector<std::unique_ptr<LaneTask>> DeviceQueue::TakeExpired(absl::Time now) {
   std::vector<Tasks::Entry> entries;
   {
     absl::MutexLock lock(&mutex_);
-    entries = tasks_.TakeExpired(absl::Now());
+    entries = tasks_.TakeExpired(now);
     Publish();
   }
   pinned_->TellWaiting();

@@ -76,7 +76,7 @@ class DeviceQueue final : private PinnedZones::Queue {
   // can never fit.
   // kDeadlineExceeded (reason "deadline_infeasible", pushback -1): it could not end in time.
   // kUnavailable (reason "device_unavailable"): paused or closed.
-  absl::Status Push(std::unique_ptr<LaneTask>* task) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Push(std::unique_ptr<LaneTask>* task, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // As Push; but if the task is prompt, nothing waits, and it may start on the lane of this
   // visitor, which is free: it is handed out at once, counts as executing until TaskEnded, and is
@@ -85,8 +85,8 @@ class DeviceQueue final : private PinnedZones::Queue {
     Popped popped;               // no `next`: the task is queued, or late already
     LaneGroup* lanes = nullptr;  // for popped.next
   };
-  absl::StatusOr<Visit> PushOrStart(std::unique_ptr<LaneTask>* task, uint32_t visitor)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Visit> PushOrStart(std::unique_ptr<LaneTask>* task, uint32_t visitor,
+                                    absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Has a lane's thread go on with the visitor's task; the visitor's lane stays in use.
   void HandOver(uint32_t visitor) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -96,9 +96,11 @@ class DeviceQueue final : private PinnedZones::Queue {
   // Waits until there is something to say. A task that it hands out counts as executing until
   // TaskEnded.
   Popped Pop() ABSL_LOCKS_EXCLUDED(mutex_);
+  // As Pop, but never waits: an empty result means that there is nothing to say now.
+  Popped TryPop(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   // To be called once for each task that was handed out, after it had a lane for `actual`.
   // `visitor`: if the lane was a visitor's, which is free again.
-  void TaskEnded(const Lease& lease, absl::Duration actual,
+  void TaskEnded(const Lease& lease, absl::Duration actual, absl::Time now,
                  std::optional<uint32_t> visitor = std::nullopt) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes the task of this call, if it waits here.
@@ -107,7 +109,7 @@ class DeviceQueue final : private PinnedZones::Queue {
   // Takes all waiting tasks out of the queue, in order of arrival; TakeExpired only those that have
   // waited in vain.
   std::vector<std::unique_ptr<LaneTask>> TakeAll() ABSL_LOCKS_EXCLUDED(mutex_);
-  std::vector<std::unique_ptr<LaneTask>> TakeExpired() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<std::unique_ptr<LaneTask>> TakeExpired(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Open hands tasks out and takes new ones. Pause ends both, and gives the waiting tasks back.
   void Open() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -191,8 +193,8 @@ class DeviceQueue final : private PinnedZones::Queue {
   std::unique_ptr<LaneTask> Leaves(Tasks::Entry entry);
   std::vector<std::unique_ptr<LaneTask>> Leave(std::vector<Tasks::Entry> entries);
   void CollectLags() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether there is something to return.
-  bool PopOnce(Popped* popped) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Once CanPop. Whether there is something to return.
+  bool PopOnce(Popped* popped, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveMemory(uint32_t tenant, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   void PinnedMemoryMayFit(uint32_t tenant) override ABSL_LOCKS_EXCLUDED(mutex_);
   void ConnectionMayFit(uint64_t connection) override ABSL_LOCKS_EXCLUDED(mutex_);

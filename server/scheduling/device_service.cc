@@ -41,7 +41,13 @@ DeviceService::DeviceService(const AclLibrary& acl, int32_t id, const OperatorTa
       queue_(QueueOptions(options, device_), std::move(pinned_zones)),
       plan_counters_(operators.operators().size()),
       probe_counters_(operators.operators().size()),
-      recovery_wait_(options.first_recovery_wait) {
+      supervision_(*this, device_,
+                   {.lanes = options.lanes,
+                    .execution_timeout = options.execution_timeout,
+                    .hold_grace = options.hold_grace,
+                    .park_timeout = options.park_timeout,
+                    .first_recovery_wait = options.first_recovery_wait,
+                    .longest_recovery_wait = options.longest_recovery_wait}) {
   const uint64_t device_bytes = device_.memory_info().total_bytes;
   workspace_limits_.max_ratio = options.max_workspace_ratio;
   workspace_limits_.max_bytes = options.max_workspace_bytes != 0 ? options.max_workspace_bytes
@@ -95,8 +101,9 @@ absl::Status DeviceService::Submit(std::unique_ptr<LaneTask>* task) {
 
 absl::Status DeviceService::PushOrVisit(std::unique_ptr<LaneTask>* task) {
   const std::optional<uint32_t> visitor = Visitor::Current();
-  if (!visitor) return queue_.Push(task);
-  OPSERVE_ASSIGN_OR_RETURN(DeviceQueue::Visit visit, queue_.PushOrStart(task, *visitor));
+  if (!visitor) return queue_.Push(task, absl::Now());
+  OPSERVE_ASSIGN_OR_RETURN(DeviceQueue::Visit visit,
+                           queue_.PushOrStart(task, *visitor, absl::Now()));
   for (std::unique_ptr<LaneTask>& late : visit.popped.expired) OnExpired(std::move(late));
   if (visit.popped.next) visit.lanes->RunVisit(*visitor, *std::move(visit.popped.next));
   return absl::OkStatus();
@@ -154,7 +161,7 @@ absl::StatusOr<uint32_t> DeviceService::BeginDrain() {
     for (std::unique_ptr<LaneTask>& task : queue_.TakeAll()) {
       if (hooks_.move(&task)) {
         ++moved;
-      } else if (absl::Status status = queue_.Push(&task); !status.ok()) {
+      } else if (absl::Status status = queue_.Push(&task, absl::Now()); !status.ok()) {
         task->Refuse(status);
       }
     }
@@ -197,7 +204,7 @@ absl::StatusOr<T> DeviceService::RunOnSupervisor(std::function<absl::StatusOr<T>
 absl::Status DeviceService::Resume(absl::Time deadline) {
   return RunOnSupervisor<bool>(
              [this]() -> absl::StatusOr<bool> {
-               OPSERVE_RETURN_IF_ERROR(ResumeNow());
+               OPSERVE_RETURN_IF_ERROR(supervision_.Resume());
                return true;
              },
              deadline)

@@ -30,6 +30,7 @@
 #include "server/scheduling/device_queue.h"
 #include "server/scheduling/lane_group.h"
 #include "server/scheduling/lane_task.h"
+#include "server/scheduling/supervision.h"
 
 namespace opserve::server {
 
@@ -59,7 +60,7 @@ struct DeviceServiceOptions {
 };
 
 // Thread-safe.
-class DeviceService final : private LaneEvents {
+class DeviceService final : private LaneEvents, private SupervisedDevice {
  public:
   // The service's calls to its surroundings, on its own threads; they must not block.
   struct Hooks {
@@ -145,24 +146,22 @@ class DeviceService final : private LaneEvents {
  private:
   using Command = std::function<void()>;
 
-  // The supervisor's thread. Its methods and members are for it alone.
+  // The supervisor's thread. The methods of SupervisedDevice are for it alone.
   void Supervise();
-  void OpenDevice();
-  void AttendToQuarantine();
-  // Takes the device out of service if all its lanes have been held for too long; starts its return
-  // when the lanes are free again.
-  void CheckLanes();
-  absl::Status Recover();
-  void KeepHouse();
-  // Checks golden values, starts the lanes if they are not there and opens the queue. After an
-  // error *fault is its kind.
-  absl::Status BringUp(Fault* fault);
-  // Runs every operator's golden cases, which decide the operators on offer. As BringUp.
-  absl::Status ProveItself(Fault* fault);
-  // A ready device, which may have computed operators wrong, proves itself again.
-  absl::Status TryOperatorsAgain();
-  absl::Status ResumeNow();
-  void PutOff(absl::Time now);
+  absl::Time Now() const override;
+  absl::Status Open() override;
+  absl::Status Reset() override;
+  absl::Status ProveItself(Fault* fault) override;
+  bool HasWrongOperators() const override;
+  absl::Status StartLanes() override;
+  bool HasLanes() const override { return lanes_ != nullptr; }
+  absl::Time AllLanesHeldSince() const override;
+  void StopWork() override;
+  bool AwaitLanesEnd(absl::Duration timeout) override;
+  void DropLanes() override;
+  void KeepHouse() override;
+  void SampleMemory() override;
+  void SampleLoad() override;
 
   // Has the supervisor run `command`.
   void Post(Command command) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -209,9 +208,7 @@ class DeviceService final : private LaneEvents {
 
   // Of the supervisor.
   std::unique_ptr<LaneGroup> lanes_;  // null while the device is not up
-  absl::Duration recovery_wait_;
-  absl::Time next_attempt_ = absl::InfinitePast();
-  absl::Time up_since_ = absl::InfinitePast();
+  Supervision supervision_;
 
   std::thread supervisor_;  // last: uses the others
 };

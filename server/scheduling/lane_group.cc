@@ -103,7 +103,7 @@ void LaneGroup::Serve(Lane& lane) {
 
 void LaneGroup::RunOrGiveBack(Lane& lane, DeviceQueue::Dispatched dispatched, bool is_bound) {
   if (!is_bound || !CanRun(*dispatched.task)) {
-    parts_.queue.TaskEnded(dispatched.lease, absl::ZeroDuration());
+    parts_.queue.TaskEnded(dispatched.lease, absl::ZeroDuration(), absl::Now());
     parts_.events.OnGivenBack(std::move(dispatched.task));
     return;
   }
@@ -174,11 +174,12 @@ void LaneGroup::Finish(Lane& lane) {
   dispatched.task->call()->OnCancel(nullptr);
   lane.context.reset();
   dispatched.pinned = {};  // the results have their own
-  const absl::Duration took = absl::Now() - lane.start;
+  const absl::Time now = absl::Now();
+  const absl::Duration took = now - lane.start;
   LaneEvents& events = parts_.events;
   // Counted before the answer leaves, so that a caller that has it sees it counted. From here on
   // the group may be gone, but not its owner.
-  parts_.queue.TaskEnded(dispatched.lease, took, lane.visitor);
+  parts_.queue.TaskEnded(dispatched.lease, took, now, lane.visitor);
   events.OnTaskEnded(*dispatched.task, took);
   dispatched.task->Answer();
 }

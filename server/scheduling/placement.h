@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <tuple>
 
 #include "absl/time/time.h"
@@ -38,6 +39,45 @@ inline bool IsBetterPlace(const DeviceLoad& a, const DeviceLoad& b) {
                            load.queued + load.executing);
   };
   return rank(a) < rank(b);
+}
+
+// The best of `count` places for a task; nullopt: none is ready. `load_of(place)`: its DeviceLoad,
+// or nullopt where it is not ready. `first`: looked at first, so equals are taken in turn if it
+// changes from call to call.
+template <typename LoadOf>
+std::optional<size_t> BestPlace(size_t count, size_t first, LoadOf load_of) {
+  std::optional<size_t> best;
+  DeviceLoad best_load;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t place = (first + i) % count;
+    const std::optional<DeviceLoad> load = load_of(place);
+    if (!load || (best && !IsBetterPlace(*load, best_load))) continue;
+    best = place;
+    best_load = *load;
+  }
+  return best;
+}
+
+// The place for `bytes` bytes of a tenant's new resident tensors: `others`, where its other tensors
+// are, while that is ready and has room, so that one request can use them together; else the ready
+// one with most room. nullopt: none is ready. `room_of(place)`: the tenant's room there, or nullopt
+// where it is not ready.
+template <typename RoomOf>
+std::optional<size_t> PlaceForTensors(size_t count, std::optional<size_t> others, uint64_t bytes,
+                                      RoomOf room_of) {
+  if (others) {
+    const std::optional<uint64_t> room = room_of(*others);
+    if (room && bytes <= *room) return others;
+  }
+  std::optional<size_t> best;
+  uint64_t most = 0;
+  for (size_t place = 0; place < count; ++place) {
+    const std::optional<uint64_t> room = room_of(place);
+    if (!room || (best && *room <= most)) continue;
+    best = place;
+    most = *room;
+  }
+  return best;
 }
 
 }  // namespace opserve::server

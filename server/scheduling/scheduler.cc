@@ -117,28 +117,19 @@ DeviceService* Scheduler::Find(int32_t device) const {
   return nullptr;
 }
 
-DeviceService* Scheduler::Roomiest(uint32_t tenant, const Program* program) const {
-  DeviceService* best = nullptr;
-  uint64_t most = 0;
-  for (const auto& service : devices_) {
-    if (!IsReadyFor(*service, program)) continue;
-    const uint64_t room = Room(*service, tenant);
-    if (best != nullptr && room <= most) continue;
-    best = service.get();
-    most = room;
-  }
-  return best;
-}
-
 DeviceService* Scheduler::BestForTensors(const ResidentTensors& residents, uint32_t tenant,
                                          uint64_t bytes, const Program* program) const {
-  if (const std::optional<int32_t> id = residents.DeviceOf(tenant)) {
-    DeviceService* others = Find(*id);
-    if (others != nullptr && IsReadyFor(*others, program) && bytes <= Room(*others, tenant)) {
-      return others;
-    }
+  const std::optional<int32_t> others_device = residents.DeviceOf(tenant);
+  std::optional<size_t> others;
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    if (devices_[i]->device().id() == others_device) others = i;
   }
-  return Roomiest(tenant, program);
+  const auto room_of = [&](size_t i) -> std::optional<uint64_t> {
+    if (!IsReadyFor(*devices_[i], program)) return std::nullopt;
+    return Room(*devices_[i], tenant);
+  };
+  const std::optional<size_t> best = PlaceForTensors(devices_.size(), others, bytes, room_of);
+  return best ? devices_[*best].get() : nullptr;
 }
 
 DeviceService* Scheduler::IdleDevice(int32_t except_device, const Program& program) const {
@@ -165,23 +156,19 @@ bool Scheduler::IsOffered(const LoadedOperator& op) const {
 }
 
 DeviceService* Scheduler::BestFor(const LaneTask& task, int32_t except_device) const {
-  DeviceService* best = nullptr;
-  DeviceLoad best_load;
-  const size_t start = turn_.fetch_add(1, std::memory_order_relaxed);
-  for (size_t i = 0; i < devices_.size(); ++i) {
-    DeviceService& service = *devices_[(start + i) % devices_.size()];
-    if (!IsReady(service) || service.device().id() == except_device) continue;
-    const DeviceLoad load{.offers = task.MissingOn(service.device().id()) == nullptr,
-                          .lanes = service.lanes(),
-                          .queued = service.queued(),
-                          .executing = service.executing(),
-                          .own = service.queue().WorkOf(task.demand().tenant)};
-    if (best == nullptr || IsBetterPlace(load, best_load)) {
-      best = &service;
-      best_load = load;
-    }
-  }
-  return best;
+  const size_t first = turn_.fetch_add(1, std::memory_order_relaxed);
+  const auto load_of = [&](size_t i) -> std::optional<DeviceLoad> {
+    const DeviceService& service = *devices_[i];
+    const int32_t id = service.device().id();
+    if (!IsReady(service) || id == except_device) return std::nullopt;
+    return DeviceLoad{.offers = task.MissingOn(id) == nullptr,
+                      .lanes = service.lanes(),
+                      .queued = service.queued(),
+                      .executing = service.executing(),
+                      .own = service.queue().WorkOf(task.demand().tenant)};
+  };
+  const std::optional<size_t> best = BestPlace(devices_.size(), first, load_of);
+  return best ? devices_[*best].get() : nullptr;
 }
 
 }  // namespace opserve::server

@@ -58,10 +58,9 @@ class Scheduler {
 
   // Null: no such device.
   DeviceService* Find(int32_t device) const;
-  // The device for `bytes` bytes of new resident tensors: that of the tenant's others while it is
-  // ready and has room, so that one request can use them together; else the ready one that has most
-  // room. Null: none is ready. With a program, which makes the tensors, only devices that offer its
-  // operators are ready.
+  // The device for `bytes` bytes of new resident tensors, as PlaceForTensors says. Null: none is
+  // ready. With a program, which makes the tensors, only devices that offer its operators are
+  // ready.
   DeviceService* BestForTensors(const ResidentTensors& residents, uint32_t tenant, uint64_t bytes,
                                 const Program* program = nullptr) const;
   // A ready device that offers the program's operators, on which nothing waits and a lane is free;
@@ -74,9 +73,6 @@ class Scheduler {
   absl::Span<const std::unique_ptr<DeviceService>> devices() const { return devices_; }
 
  private:
-  // The ready device that can hold most for the tenant's resident tensors; null: none is ready.
-  // `program`: as in BestForTensors.
-  DeviceService* Roomiest(uint32_t tenant, const Program* program) const;
   // Null: no other device is ready. One that does not offer the task's operators only if none does.
   DeviceService* BestFor(const LaneTask& task, int32_t except_device = -1) const;
   bool MoveFrom(int32_t device, std::unique_ptr<LaneTask>* task) const;
