@@ -143,7 +143,12 @@ absl::Status Supervision::Resume() {
       next_attempt_ = absl::InfinitePast();
       if (device_.HasLanes()) AttendToQuarantine();
       if (health_.state() == DeviceState::kReady) return absl::OkStatus();
-      return Recover();
+      if (health_.state() == DeviceState::kFailed) break;  // its lanes are still there
+      if (absl::Status status = Recover(); !status.ok()) {
+        PutOff(device_.Now());
+        return status;
+      }
+      return absl::OkStatus();
     case DeviceState::kStarting:
     case DeviceState::kFailed:
       break;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "server/scheduling/cost_model.h"
+
 namespace opserve::simulation {
 namespace {
 
@@ -10,15 +12,20 @@ namespace {
 // is not reserved.
 void LimitMemory(Scenario* scenario, Random& random) {
   scenario->memory_is_tight = true;
-  scenario->device_bytes = 1000;
+  const auto bytes = [&random](int64_t least, int64_t most) {
+    return static_cast<uint64_t>(random.Between(least, most)) * kMemoryUnit;
+  };
+  scenario->device_bytes = 1000 * kMemoryUnit;
   uint64_t unreserved = scenario->device_bytes;
   for (TenantPlan& plan : scenario->tenants) {
-    plan.least_bytes = 10;
-    plan.most_bytes = random.Happens(0.2) ? 500 : 100;
-    if (random.Happens(0.3) && unreserved > 700) plan.limits.reserved = random.Between(10, 100);
+    plan.least_bytes = 10 * kMemoryUnit;
+    plan.most_bytes = (random.Happens(0.2) ? 500 : 100) * kMemoryUnit;
+    if (random.Happens(0.3) && unreserved > 700 * kMemoryUnit) {
+      plan.limits.reserved = bytes(10, 100);
+    }
     unreserved -= plan.limits.reserved;
-    plan.limits.soft = std::max<uint64_t>(plan.limits.reserved, random.Between(50, 400));
-    plan.limits.hard = std::max<uint64_t>(plan.limits.soft, random.Between(500, 1000));
+    plan.limits.soft = std::max(plan.limits.reserved, bytes(50, 400));
+    plan.limits.hard = std::max(plan.limits.soft, bytes(500, 1000));
   }
 }
 
@@ -37,6 +44,16 @@ TenantPlan RandomTenant(Random& random) {
   return plan;
 }
 
+void LimitAdmission(TenantPlan& plan, Random& random) {
+  if (plan.load == Load::kFlood) return;
+  if (random.Happens(0.3)) {
+    const auto rate = static_cast<uint64_t>(random.Between(5, 100));
+    (random.Happens(0.5) ? plan.requests_per_second = rate
+                         : plan.bytes_per_second = rate * kMostMessageBytes);
+  }
+  if (random.Happens(0.3)) plan.max_pending = static_cast<uint32_t>(random.Between(2, 20));
+}
+
 }  // namespace
 
 absl::Duration Random::Exponential(absl::Duration mean) { return -std::log(1 - Unit()) * mean; }
@@ -45,7 +62,14 @@ absl::Duration Random::Pareto(absl::Duration least, absl::Duration most, double 
   return std::min(most, least * std::pow(1 - Unit(), -1 / alpha));
 }
 
-double Random::Factor(double range) { return std::pow(range, 2 * Unit() - 1); }
+absl::Duration Scenario::MostTime(const TenantPlan& plan) const {
+  return plan.most_cost * (memory_is_tight ? lanes : 1);
+}
+
+absl::Duration Scenario::MostCharge(const TenantPlan& plan) const {
+  // The cost model knows nothing of a tenant's first tasks.
+  return std::max(MostTime(plan) * plan.estimate_error, server::CostModel::Options().unknown);
+}
 
 Scenario SmallScenario(uint64_t seed) {
   Random random(seed);
@@ -57,7 +81,10 @@ Scenario SmallScenario(uint64_t seed) {
   scenario.duration = absl::Milliseconds(random.Between(300, 2500));
   scenario.breakdowns = random.Happens(0.5) ? random.Between(1, 5) : 0;
   const int64_t tenants = random.Between(1, 12);
-  for (int64_t i = 0; i < tenants; ++i) scenario.tenants.push_back(RandomTenant(random));
+  for (int64_t i = 0; i < tenants; ++i) {
+    scenario.tenants.push_back(RandomTenant(random));
+    LimitAdmission(scenario.tenants.back(), random);
+  }
   if (random.Happens(0.4)) LimitMemory(&scenario, random);
   return scenario;
 }
@@ -72,6 +99,17 @@ Scenario WrongOperatorsScenario(uint64_t seed) {
   for (TenantPlan& plan : scenario.tenants) {
     if (plan.load == Load::kFlood) plan.load = Load::kPoisson;  // a flood fills all devices
   }
+  return scenario;
+}
+
+Scenario FaultyScenario(uint64_t seed) {
+  Scenario scenario = SmallScenario(seed);
+  Random random(seed);
+  scenario.duration = absl::Seconds(random.Between(2, 8));
+  scenario.breakdowns = random.Between(2, 20);
+  scenario.has_all_breakdowns = true;
+  scenario.has_hasty_administrator = random.Happens(0.5);
+  scenario.queue_max_age = absl::Milliseconds(random.Between(100, 2000));
   return scenario;
 }
 
@@ -134,6 +172,7 @@ Scenario LargeScenario(uint64_t seed) {
     plan.load = i % 100 == 0 ? Load::kFlood : i % 2 == 0 ? Load::kPoisson : Load::kBursts;
     plan.interval = absl::Milliseconds(random.Between(100, 2000)) * plan.burst;
     plan.most_cost = std::min(plan.most_cost, absl::Milliseconds(50));
+    LimitAdmission(plan, random);
     scenario.tenants.push_back(plan);
   }
   return scenario;

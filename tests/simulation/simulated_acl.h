@@ -1,0 +1,13 @@
+// A device's memory without the memory: addresses that the daemon's pools divide and lend, the same
+// in every run, and never touched.
+#pragma once
+
+#include "server/device/acl_library.h"
+
+namespace opserve::simulation {
+
+// The ACL libraries with simulated functions for memory of devices and for page-locked memory. They
+// are for one thread. Loaded once per process.
+const server::AclLibrary& SimulatedAcl();
+
+}  // namespace opserve::simulation
