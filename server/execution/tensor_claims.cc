@@ -62,6 +62,7 @@ void TensorClaims::Expire(absl::Time now) {
     for (const auto& [ticket, holder] : holders_) {
       if (holder.on_end != nullptr && holder.deadline <= now) expired.push_back(ticket);
     }
+    std::sort(expired.begin(), expired.end());  // in the order of arrival
     for (const Ticket ticket : expired) {
       const auto holder = holders_.find(ticket);
       // Its turn may have come when another one was taken out.
