@@ -35,8 +35,8 @@ struct Sizes {
   uint64_t limit = 0;
 };
 
-// gRPC refuses a message before the daemon's own code sees it, with the text "Received message
-// larger than max (BYTES vs. LIMIT)". Nothing: another text.
+// Where gRPC refuses a message for its size, as in a proxy, it says "Received message larger than
+// max (BYTES vs. LIMIT)". Nothing: another text.
 std::optional<Sizes> SizesOfRefusedMessage(absl::string_view text) {
   constexpr absl::string_view kBeginning = "Received message larger than max (";
   const size_t begin = text.find(kBeginning);

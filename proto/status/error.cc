@@ -25,6 +25,15 @@ v1::ErrorDetail DetailAt(const ErrorPlace& place) {
   return detail;
 }
 
+// Adds the fields of `more` to the detail of an error, replacing older ones. Encoded messages that
+// follow each other are the encoding of their merge, so the detail need not be decoded.
+absl::Status MergeDetail(const v1::ErrorDetail& more, absl::Status error) {
+  absl::Cord detail = error.GetPayload(kDetailUrl).value_or(absl::Cord());
+  detail.Append(more.SerializeAsString());
+  error.SetPayload(kDetailUrl, std::move(detail));
+  return error;
+}
+
 }  // namespace
 
 std::string Shortened(absl::string_view text, size_t limit) {
@@ -51,6 +60,12 @@ absl::Status NeverFits(Reason reason, absl::string_view message) {
   return MakeError(reason, absl::StatusCode::kFailedPrecondition, message, kNeverRetry);
 }
 
+absl::Status WithLimit(uint64_t limit_bytes, absl::Status error) {
+  v1::ErrorDetail detail;
+  detail.set_limit_bytes(limit_bytes);
+  return MergeDetail(detail, std::move(error));
+}
+
 absl::Status CallError(Reason reason, const ErrorPlace& place, absl::string_view problem,
                        int aclnn_status) {
   absl::Status error(FactsOf(reason).code,
@@ -72,13 +87,9 @@ absl::Status InvalidCall(absl::string_view operator_name, absl::string_view argu
 
 absl::Status AtPlace(const ErrorPlace& place, absl::Status error) {
   if (error.ok()) return error;
-  // Encoded messages that follow each other are the encoding of their merge, so the detail need not
-  // be decoded. An invocation of 0 is not encoded, and does not replace another: it is the first
-  // that any place adds.
-  absl::Cord detail = error.GetPayload(kDetailUrl).value_or(absl::Cord());
-  detail.Append(DetailAt(place).SerializeAsString());
-  error.SetPayload(kDetailUrl, std::move(detail));
-  return error;
+  // An invocation of 0 is not encoded, and does not replace another: it is the first that any place
+  // adds.
+  return MergeDetail(DetailAt(place), std::move(error));
 }
 
 absl::Status WithMessage(absl::string_view message, const absl::Status& error) {

@@ -44,6 +44,9 @@ absl::Status MakeError(Reason reason, absl::StatusCode code, absl::string_view m
 // kFailedPrecondition and kNeverRetry: the call asks for more than there can ever be.
 absl::Status NeverFits(Reason reason, absl::string_view message);
 
+// The same error about a size that exceeds `limit_bytes`.
+absl::Status WithLimit(uint64_t limit_bytes, absl::Status error);
+
 // The part of a request that an error is about. Names are cut to kMaxErrorNameBytes.
 struct ErrorPlace {
   absl::string_view operator_name = {};

@@ -168,9 +168,10 @@ class Binder {
   absl::Status CheckTensorBytes(absl::string_view operator_name, absl::string_view argument,
                                 uint64_t bytes) const {
     if (bytes <= limits_.max_tensor_bytes) return absl::OkStatus();
-    return TooLarge(
-        operator_name, argument,
-        absl::StrCat("takes ", bytes, " bytes, at most ", limits_.max_tensor_bytes, " allowed"));
+    return WithLimit(limits_.max_tensor_bytes,
+                     TooLarge(operator_name, argument,
+                              absl::StrCat("takes ", bytes, " bytes, at most ",
+                                           limits_.max_tensor_bytes, " allowed")));
   }
 
   absl::Status CountInput(absl::string_view argument, uint64_t bytes) {
@@ -182,9 +183,10 @@ class Binder {
   absl::Status CheckRequestBytes(absl::string_view operator_name, absl::string_view argument,
                                  uint64_t bytes) const {
     if (bytes <= limits_.max_program_bytes) return absl::OkStatus();
-    return TooLarge(operator_name, argument,
-                    absl::StrCat("brings the request to ", bytes, " bytes, at most ",
-                                 limits_.max_program_bytes, " allowed"));
+    return WithLimit(limits_.max_program_bytes,
+                     TooLarge(operator_name, argument,
+                              absl::StrCat("brings the request to ", bytes, " bytes, at most ",
+                                           limits_.max_program_bytes, " allowed")));
   }
 
   // The memory that the program needs at one time, now that it is known how long each tensor lives.

@@ -53,6 +53,8 @@ struct LaneContext {
   LaneHold* hold = nullptr;
   // False: the thread has other things to do, and leaves a task that has to wait to another one.
   bool may_wait = true;
+  // Until the tenant's tasks on the device, this one among them, will probably have ended.
+  absl::Duration drain_time = absl::ZeroDuration();
 
   // The next step on the device begins.
   void BeginStep() const {

@@ -48,7 +48,10 @@ class CallCounter {
 // Every call object of a server, the ones that still wait for a call included. A completion queue
 // may be shut down only when none is left that could start an operation on it.
 struct ServerCalls {
-  explicit ServerCalls(absl::Duration write_stall_timeout) : writes(write_stall_timeout) {}
+  ServerCalls(uint64_t max_message_bytes, absl::Duration write_stall_timeout)
+      : max_message_bytes(max_message_bytes), writes(write_stall_timeout) {}
+
+  const uint64_t max_message_bytes;  // of a request
 
   // While true, each call that arrives leaves a new one waiting.
   std::atomic<bool> accepts_more = true;

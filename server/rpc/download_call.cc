@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "grpcpp/impl/codegen/proto_utils.h"
 #include "proto/codec/payload_message.h"
 #include "proto/status/status_macros.h"
+#include "server/rpc/message_bytes.h"
 #include "server/rpc/pinned_slice.h"
 
 namespace opserve::server {
@@ -51,9 +51,7 @@ void DownloadCall::OnArrival(bool ok) {
 
 absl::Status DownloadCall::Start() {
   v1::DownloadRequest request;
-  if (!grpc::SerializationTraits<v1::DownloadRequest>::Deserialize(&request_, &request).ok()) {
-    return InvalidField("", "malformed message: not a DownloadRequest");
-  }
+  OPSERVE_RETURN_IF_ERROR(ParseMessage(context_.calls->max_message_bytes, &request_, &request));
   chunk_bytes_ = request.chunk_bytes() > 0 ? request.chunk_bytes()
                                            : std::min(kDefaultChunkBytes, context_.max_chunk_bytes);
   OPSERVE_RETURN_IF_ERROR(CheckChunkBytes(context_, chunk_bytes_));

@@ -95,15 +95,17 @@ absl::Status CheckResponseFits(const Program& program, uint64_t limit) {
   if (bytes <= limit) return absl::OkStatus();
   const OutputRef largest = LargestResult(program);
   const BoundInvocation& invocation = program.invocations[largest.invocation];
-  return CallError(
-      Reason::kTooLarge,
-      {.operator_name = invocation.op->descriptor->name,
-       .argument = invocation.OutputName(largest.output),
-       .invocation = largest.invocation},
-      absl::StrCat("is the largest of results that make a message of about ", bytes,
-                   " bytes, at most ", limit,
-                   " allowed (--max_message_bytes); keep large results as resident tensors and "
-                   "download them, or take them in shared memory"));
+  return WithLimit(
+      limit,
+      CallError(
+          Reason::kTooLarge,
+          {.operator_name = invocation.op->descriptor->name,
+           .argument = invocation.OutputName(largest.output),
+           .invocation = largest.invocation},
+          absl::StrCat("is the largest of results that make a message of about ", bytes,
+                       " bytes, at most ", limit,
+                       " allowed (--max_message_bytes); keep large results as resident tensors and "
+                       "download them, or take them in shared memory")));
 }
 
 v1::Receipt::PoolOutcome PoolOutcomeOf(const ProgramResult& result) {

@@ -1,6 +1,7 @@
 #include "server/rpc/execution_call.h"
 
 #include "server/rpc/execution_start.h"
+#include "server/rpc/message_bytes.h"
 #include "server/rpc/status_conversion.h"
 
 namespace opserve::server {
@@ -24,10 +25,15 @@ void ExecutionCall::OnArrival(bool ok) {
   events_to_come_ = 2;
   ListenForNext();
   const absl::StatusOr<Tenant*> tenant = context_.authenticator->TenantOf(rpc_);
-  if (tenant.ok()) {
+  if (!tenant.ok()) {
+    Answer(RefuseMessage(tenant.status(), nullptr, clock, rpc_, request_));
+    return;
+  }
+  const absl::Status status = CheckMessageBytes(request_, context_.calls->max_message_bytes);
+  if (status.ok()) {
     Start(*tenant, clock);
   } else {
-    Answer(RefuseMessage(tenant.status(), nullptr, clock, rpc_, request_));
+    Answer(RefuseMessage(status, *tenant, clock, rpc_, request_));
   }
 }
 

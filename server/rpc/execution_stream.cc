@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "server/rpc/execution_start.h"
+#include "server/rpc/message_bytes.h"
 #include "server/rpc/refusal.h"
 #include "server/rpc/status_conversion.h"
 
@@ -54,7 +55,14 @@ void ExecutionStream::OnArrival(bool ok) {
 
 void ExecutionStream::OnRead(bool ok) {
   const StageClock clock;
-  if (ok && TakesInput()) HandleMessage(clock);
+  if (ok && TakesInput()) {
+    const absl::Status status = CheckMessageBytes(message_, context_.calls->max_message_bytes);
+    if (status.ok()) {
+      HandleMessage(clock);
+    } else {
+      EndInput(status, clock);
+    }
+  }
   message_.Clear();
   bool reads_on = false;
   Sending sending;

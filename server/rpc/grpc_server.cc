@@ -43,7 +43,10 @@ int Milliseconds(absl::Duration duration) {
 
 // The limits of a connection, as gRPC's channel arguments.
 void SetConnectionLimits(const Config& config, grpc::ServerBuilder* builder) {
-  builder->SetMaxReceiveMessageSize(static_cast<int>(config.max_message_bytes));
+  // gRPC looks at a message's size when all of it is there, and then answers RESOURCE_EXHAUSTED,
+  // which says "try again", without trailers. So the calls look at it themselves
+  // (CheckMessageBytes), as late; memory is bounded by the quota in either case.
+  builder->SetMaxReceiveMessageSize(-1);
   builder->SetMaxSendMessageSize(static_cast<int>(config.max_message_bytes));
   RefuseCompression(builder);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
@@ -78,8 +81,8 @@ ConnectionLedger::Options LedgerOptions(const Config& config) {
   constexpr double kLeastStreamBurst = 128;
   constexpr double kIdentifiedStreams = 8;
   constexpr double kIdentifiedStreamRate = 10;
-  // gRPC refuses a message above its limit when all of it is there. A client that makes this
-  // mistake in its first call is to learn of it, so the bound is above the limit.
+  // A message above the limit is refused when all of it is there. A client that makes this mistake
+  // in its first call is to learn of it, so the bound is above the limit.
   constexpr uint64_t kLeastUnidentifiedBytes = 64 << 20;
   ConnectionLedger::Options options;
   options.has_tls = config.tls.has_value();
@@ -118,7 +121,7 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
     : parts_(std::move(parts)),
       ledger_(LedgerOptions(config)),
       authenticator_(*parts_.tenants, *parts_.metrics, ledger_),
-      calls_(config.write_stall_timeout),
+      calls_(config.max_message_bytes, config.write_stall_timeout),
       health_(calls_, authenticator_, ledger_, config.max_anonymous_streams),
       idempotency_({.max_bytes = config.idempotency_cache_bytes}),
       statistics_(parts_.operators->operators().size()),

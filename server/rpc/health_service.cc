@@ -21,6 +21,13 @@ namespace opserve::server {
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
+namespace {
+
+// Other watches end when their clients say so.
+constexpr int64_t kWatchPushbackMs = 1000;
+
+}  // namespace
+
 // Owns itself, as ExecuteCall does.
 class HealthCheckCall {
  public:
@@ -46,7 +53,7 @@ class HealthCheckCall {
     health_.calls_.open.Add();
     Listen(health_, queue_);
     HealthCheckRequest request;
-    const absl::Status status = ParseMessage(&request_, &request);
+    const absl::Status status = ParseMessage(health_.calls_.max_message_bytes, &request_, &request);
     HealthCheckResponse response;
     response.set_status(health_.StatusOf(request.service()));
     write_.Begin();
@@ -139,7 +146,7 @@ class HealthWatchCall {
     }
     health_.calls_.open.Add();
     Listen(health_, queue_);
-    absl::Status status = ParseMessage(&bytes_, &request_);
+    absl::Status status = ParseMessage(health_.calls_.max_message_bytes, &bytes_, &request_);
     peer_ = rpc_.peer();
     is_identified_ =
         health_.authenticator_.TenantOf(rpc_).ok() || health_.ledger_.IsIdentified(peer_);
@@ -249,7 +256,8 @@ absl::Status HealthService::Admit(HealthWatchCall* call) {
   int& watches = watches_of_[call->peer_];
   if (watches >= (call->is_identified_ ? kMaxIdentifiedWatches : 1)) {
     refused_.fetch_add(1, std::memory_order_relaxed);
-    return MakeError(Reason::kRateLimited, "this connection has as many Watch calls as it may");
+    return MakeError(Reason::kRateLimited, "this connection has as many Watch calls as it may",
+                     kWatchPushbackMs);
   }
   ++watches;
   call->is_counted_ = true;
@@ -275,8 +283,9 @@ HealthWatchCall* HealthService::MakeRoom() {
   HealthWatchCall* const oldest = anonymous_.front();
   anonymous_.pop_front();
   evicted_.fetch_add(1, std::memory_order_relaxed);
-  const bool ends = oldest->BeginEndWith(MakeError(
-      Reason::kRateLimited, "too many Watch calls without credentials; this was the oldest"));
+  const bool ends = oldest->BeginEndWith(
+      MakeError(Reason::kRateLimited,
+                "too many Watch calls without credentials; this was the oldest", kWatchPushbackMs));
   return ends ? oldest : nullptr;
 }
 

@@ -1,6 +1,8 @@
 // Messages of small calls, from and to the bytes that travel.
 #pragma once
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
@@ -9,10 +11,21 @@
 
 namespace opserve::server {
 
-// Reads *bytes, which are empty then. kInvalidArgument (reason "invalid"): they are no such
-// message.
+// kInvalidArgument (reason "too_large"): the message has more than `limit` bytes.
+inline absl::Status CheckMessageBytes(const grpc::ByteBuffer& bytes, uint64_t limit) {
+  if (bytes.Length() <= limit) return absl::OkStatus();
+  return WithLimit(
+      limit, MakeError(Reason::kTooLarge,
+                       absl::StrCat("the message has ", bytes.Length(), " bytes, at most ", limit,
+                                    " allowed (--max_message_bytes); upload large inputs as "
+                                    "resident tensors, or put them into shared memory")));
+}
+
+// Reads *bytes, which are empty then. kInvalidArgument: they are more than `limit` (reason
+// "too_large"), or no such message (reason "invalid").
 template <typename Message>
-absl::Status ParseMessage(grpc::ByteBuffer* bytes, Message* message) {
+absl::Status ParseMessage(uint64_t limit, grpc::ByteBuffer* bytes, Message* message) {
+  if (absl::Status status = CheckMessageBytes(*bytes, limit); !status.ok()) return status;
   if (grpc::SerializationTraits<Message>::Deserialize(bytes, message).ok()) {
     return absl::OkStatus();
   }

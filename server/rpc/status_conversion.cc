@@ -15,6 +15,9 @@ void AddTrailers(const v1::ErrorDetail& detail, grpc::ServerContext* context) {
     context->AddTrailingMetadata("grpc-retry-pushback-ms",
                                  absl::StrCat(detail.retry_pushback_ms()));
   }
+  if (detail.limit_bytes() != 0) {
+    context->AddTrailingMetadata("opserve-limit-bytes", absl::StrCat(detail.limit_bytes()));
+  }
   if (detail.acl_error() != 0) {
     context->AddTrailingMetadata("opserve-device-error", absl::StrCat(detail.acl_error()));
   }

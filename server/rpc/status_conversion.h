@@ -8,9 +8,9 @@
 
 namespace opserve::server {
 
-// The gRPC status for `status`. Adds the trailers `opserve-reason`, `grpc-retry-pushback-ms` and
-// `opserve-device-error` to `context` where the status has them. Texts that a client sent back to
-// us inside an error are cut to a length that fits into trailers.
+// The gRPC status for `status`. Adds the trailers `opserve-reason`, `grpc-retry-pushback-ms`,
+// `opserve-limit-bytes` and `opserve-device-error` to `context` where the status has them. Texts
+// that a client sent back to us inside an error are cut to a length that fits into trailers.
 grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContext* context);
 
 // The same for a status that is not OK and is sent inside a message.

@@ -79,7 +79,7 @@ class UnaryCall {
   absl::Status Answer(grpc::ByteBuffer* bytes) {
     OPSERVE_ASSIGN_OR_RETURN(Tenant* const tenant, method_.authenticator->TenantOf(rpc_));
     Request request;
-    OPSERVE_RETURN_IF_ERROR(ParseMessage(&request_, &request));
+    OPSERVE_RETURN_IF_ERROR(ParseMessage(calls_.max_message_bytes, &request_, &request));
     Response response;
     OPSERVE_RETURN_IF_ERROR(
         method_.answer({*tenant, Authenticator::UidOf(rpc_)}, request, &response));

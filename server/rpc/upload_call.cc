@@ -9,6 +9,7 @@
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
 #include "server/execution/tensor_transfer.h"
+#include "server/rpc/message_bytes.h"
 
 namespace opserve::server {
 namespace {
@@ -138,6 +139,7 @@ void UploadCall::OnRead(bool ok) {
 }
 
 absl::Status UploadCall::Take(const grpc::ByteBuffer& bytes) {
+  OPSERVE_RETURN_IF_ERROR(CheckMessageBytes(bytes, context_.calls->max_message_bytes));
   auto message = codec::PayloadMessage::Split(bytes, /*max_payloads=*/1);
   if (!message.ok()) return InvalidField("", message.status().message());
   v1::UploadRequest request;
@@ -161,10 +163,12 @@ absl::Status UploadCall::Start(const v1::UploadHeader& header) {
   OPSERVE_ASSIGN_OR_RETURN(TensorSpec spec, ReadSpec(header));
   total_bytes_ = static_cast<uint64_t>(NumBytes(spec));
   if (total_bytes_ > context_.max_tensor_bytes) {
-    return InvalidField("shape",
-                        absl::StrCat("takes ", total_bytes_, " bytes, at most ",
-                                     context_.max_tensor_bytes, " allowed (--max_tensor_bytes)"),
-                        Reason::kTooLarge);
+    return WithLimit(
+        context_.max_tensor_bytes,
+        InvalidField("shape",
+                     absl::StrCat("takes ", total_bytes_, " bytes, at most ",
+                                  context_.max_tensor_bytes, " allowed (--max_tensor_bytes)"),
+                     Reason::kTooLarge));
   }
   OPSERVE_RETURN_IF_ERROR(CheckChunkBytes(context_, header.chunk_bytes()));
   chunk_bytes_ = header.chunk_bytes();

@@ -161,6 +161,8 @@ class DeviceQueue final : private PinnedZones::Queue {
   absl::Duration WorkOf(uint32_t tenant) const {
     return absl::Nanoseconds(static_cast<int64_t>(tenant_work_ns_.OfSlot(TenantSlot(tenant))));
   }
+  // The time that this work takes on all lanes.
+  absl::Duration DrainTime(uint32_t tenant) const { return WorkOf(tenant) / lanes_; }
   // Work of the tasks that wait, in elements.
   const TenantAmounts& tenant_work() const { return tenant_work_; }
   size_t depth() const { return depth_.load(); }

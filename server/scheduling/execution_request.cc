@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
+#include "server/scheduling/retry_pushback.h"
 
 namespace opserve::server {
 namespace {
@@ -111,6 +112,7 @@ ExecutionRequest::ExecutionRequest(codec::PayloadMessage message, ProgramCall bo
 bool ExecutionRequest::Queue(LaneContext& lane) {
   clock_.Book(Stage::kQueue);
   start_ = absl::Now();
+  drain_time_ = lane.drain_time;
   run_.emplace(bound_, message_.payloads(), *call(), demand().tenant, lane, clock_);
   if (run_->Queue()) return true;
   run_.reset();
@@ -124,6 +126,7 @@ void ExecutionRequest::Finish() {
     // It may have been the deadline for which the caller left.
     if (absl::Status why = call()->Check(); !why.ok()) result_ = why;
   }
+  if (!result_->ok()) result_ = WithPushback(result_->status(), drain_time_);
   if (result_->ok()) RecordCosts(program(), absl::Now() - start_, &costs_);
 }
 

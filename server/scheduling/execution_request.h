@@ -53,6 +53,7 @@ class ExecutionRequest final : public LaneTask {
   const bool is_prompt_;
   StageClock clock_;
   absl::Time start_;
+  absl::Duration drain_time_;                            // as of the start
   std::optional<ProgramRun> run_;                        // from Queue to Finish
   std::optional<absl::StatusOr<ProgramResult>> result_;  // after Finish
   const Done done_;

@@ -161,7 +161,8 @@ bool LaneGroup::Queue(Lane& lane) {
       LaneContext{*lane.stream, *lane.plans, parts_.pinned, parts_.workspace_limits,
                   parts_.execution_timeout, lane.dispatched->pinned,
                   absl::MakeSpan(static_cast<char*>(lane.staging.data()), lane.staging.size()),
-                  has_thread ? &lane.hold : nullptr, /*may_wait=*/has_thread});
+                  has_thread ? &lane.hold : nullptr, /*may_wait=*/has_thread,
+                  parts_.queue.DrainTime(lane.dispatched->task->demand().tenant)});
   const bool is_queued = lane.dispatched->task->Queue(*lane.context);
   if (!is_queued) lane.context.reset();
   return is_queued;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "proto/status/error.h"
+
 namespace opserve::server {
 namespace {
 
@@ -18,6 +20,16 @@ int64_t PushbackMilliseconds(absl::Duration drain_time, std::mt19937_64& random)
                                    longest / (1 + kSpread));
   const double factor = std::uniform_real_distribution<double>(1 - kSpread, 1 + kSpread)(random);
   return std::llround(std::clamp(middle * factor, shortest, longest));
+}
+
+absl::Status WithPushback(absl::Status error, absl::Duration drain_time) {
+  if (!absl::IsResourceExhausted(error)) return error;
+  v1::ErrorDetail detail = ErrorDetailOf(error).value_or(v1::ErrorDetail());
+  if (detail.retry_pushback_ms() != 0) return error;
+  thread_local std::mt19937_64 random(std::random_device{}());
+  detail.set_retry_pushback_ms(PushbackMilliseconds(drain_time, random));
+  SetErrorDetail(detail, &error);
+  return error;
 }
 
 }  // namespace opserve::server

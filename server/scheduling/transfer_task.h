@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "server/scheduling/lane_task.h"
+#include "server/scheduling/retry_pushback.h"
 
 namespace opserve::server {
 
@@ -30,7 +31,7 @@ class TransferTask final : public LaneTask {
   // Copies are over when they return.
   bool Queue(LaneContext& lane) override {
     status_ = call()->Check();
-    if (status_.ok()) status_ = step_(lane);
+    if (status_.ok()) status_ = WithPushback(step_(lane), lane.drain_time);
     return true;
   }
   bool IsOver() const override { return true; }

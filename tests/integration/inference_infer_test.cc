@@ -15,6 +15,7 @@
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "tests/integration/await.h"
+#include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/inference_calls.h"
 #include "tests/integration/metric_value.h"
@@ -516,8 +517,9 @@ TEST(InferenceMessagesTest, LargeTensorsPassAndLimitsHold) {
   InProcessDaemon daemon(config);
   const auto stub = NewInferenceStub(daemon.target());
   const grpc::Status status = Infer(*stub, OnesInference(1 << 20)).status;
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_FALSE(status.error_message().empty());
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(DetailOf(status).reason(), "too_large");
+  EXPECT_EQ(DetailOf(status).limit_bytes(), config.max_message_bytes);
 }
 
 // Check 39.

@@ -19,8 +19,10 @@ from opserve import _wire
 _DETAIL_URL = "type.googleapis.com/opserve.v1.ErrorDetail"
 _DETAILS_TRAILER = "grpc-status-details-bin"
 _PUSHBACK_TRAILER = "grpc-retry-pushback-ms"
-# gRPC's text where the daemon refuses a message for its size: "(actual vs. limit)".
-_TOO_LARGE = re.compile(r"larger than max \((\d+) vs\. (\d+)\)")
+# The daemon's text where it refuses a message for its size, and that of gRPC, of proxies.
+_TOO_LARGE = re.compile(
+    r"message has (\d+) bytes, at most (\d+) allowed|larger than max \((\d+) vs\. (\d+)\)"
+)
 
 
 class OpserveError(Exception):
@@ -195,10 +197,10 @@ def from_rpc_error(error: Any) -> OpserveError:
             retry_after = _seconds(int(trailers[_PUSHBACK_TRAILER]))
         except ValueError:  # gRPC's rule: anything but a number means "never"
             retry_after = _seconds(-1)
-    if detail is None and error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
+    if detail is None or detail.reason == "too_large":
         sizes = _TOO_LARGE.search(error.details() or "")
         if sizes is not None:
-            return _too_large(int(sizes[1]), int(sizes[2]))
+            return _too_large(*(int(size) for size in sizes.groups() if size))
     return make_error(error.code(), error.details() or "", detail, retry_after)
 
 
