@@ -468,3 +468,60 @@ def test_lost_parameters_are_an_error_and_a_checkpoint_mends_it(
             seen, expected = pair.step(number)
             assert seen == pytest.approx(expected, rel=1e-4)
         pair.check()
+
+
+@pytest.mark.parametrize("name", ["momentum", "amsgrad"])
+def test_explain_tells_the_bytes_of_a_training_with_an_optimizer(
+    start_daemon: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    ours, _, options = OPTIMIZERS[name]
+    model = nn.Sequential(nn.Conv2d(16, 64, 3), nn.BatchNorm2d(64), nn.Flatten(), nn.Linear(256, 7))
+    daemon = start_daemon()
+    with opserve.Client(daemon.target) as client:
+        backend = opserve.torch.backend(client, strict=True)
+        optimizer = ours(model.parameters(), backend=backend, **options)
+        x, classes = torch.randn(64, 16, 4, 4), torch.randint(7, (64,))
+        told = opserve.torch.explain(model, x, optimizer=optimizer)
+
+        forward, backward, step = told.graphs
+        parameters = sum(one.nbytes for one in model.parameters())
+        buffers = sum(one.nbytes for one in model.buffers())
+        assert (forward.bytes_up, forward.bytes_down) == (x.nbytes, 64 * 7 * 4)
+        assert (backward.bytes_up, backward.bytes_down) == (64 * 7 * 4, 0)
+        assert backward.bytes_of_gradients == parameters
+        assert (step.name, step.programs, step.bytes_up, step.bytes_down) == ("step", 1, 24, 0)
+        states = {"momentum": 1, "amsgrad": 3}[name]
+        assert told.parameter_bytes == parameters + buffers
+        assert told.state_bytes == states * parameters
+        assert told.peak_bytes >= (2 + states) * parameters + buffers
+        assert f"optimizer: {told.state_bytes / 1024:.1f} KiB" in str(told)
+
+        run = torch.compile(model, backend=backend)
+
+        def train() -> None:
+            optimizer.zero_grad()
+            F.cross_entropy(run(x), classes).backward()
+            optimizer.step()
+
+        train()
+        train()  # prepares the program of a step that has a state
+        seen = Traffic(client, monkeypatch)
+        train()
+        # Beside tensors there are handles, of 16 bytes, and learning rates.
+        assert 0 < seen.sent - told.bytes_up < 4096
+        assert 0 < seen.received - told.bytes_down < 4096
+        assert (seen.uploads, seen.downloads) == (0, 0)
+        optimizer.zero_grad()
+        backend.residents().sweep()
+        held = sum(one.resident_bytes for one in client.server_status().devices)
+        assert held >= told.parameter_bytes + told.state_bytes
+        assert held < 1.1 * (told.parameter_bytes + told.state_bytes) + 64 * 1024
+
+
+def test_explain_without_an_optimizer_of_the_pool_has_gradients_travel() -> None:
+    model = nn.Linear(20, 8)
+    optimizer = torch.optim.SGD(model.parameters())
+    told = opserve.torch.explain(model, torch.randn(3, 20), optimizer=optimizer)
+    assert [one.name for one in told.graphs] == ["forward", "backward"]
+    assert told.graphs[1].bytes_down == told.parameter_bytes == (20 * 8 + 8) * 4
+    assert told.graphs[1].bytes_of_gradients == told.state_bytes == 0
