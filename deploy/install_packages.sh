@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages opserve needs: to build and run (default), also to test (--tests), or
-# also to compare its speed with others' (--benchmarks).
+# Installs the Debian packages opserve needs: to build and run (default), also to test (--tests), for the
+# tests of the long run, too (--long), or also to compare its speed with others' (--benchmarks).
 # Does nothing, and needs no rights, if all are there already.
 set -euo pipefail
 
@@ -16,14 +16,17 @@ test_packages=(make libgtest-dev libgmock-dev libbenchmark-dev clang clang-forma
   haproxy iproute2 man-db python3-yaml chromium-headless-shell python3-pil)
 # One from elsewhere is as good, and in the way of Debian's.
 command -v kubectl >/dev/null || test_packages+=(kubernetes-client)
+# They build and run the container image.
+long_packages=(buildah debootstrap)
 benchmark_packages=(libtorch-dev)
 
 packages=("${build_packages[@]}")
 case "${1:-}" in
   "") ;;
   --tests) packages+=("${test_packages[@]}") ;;
+  --long) packages+=("${test_packages[@]}" "${long_packages[@]}") ;;
   --benchmarks) packages+=("${test_packages[@]}" "${benchmark_packages[@]}") ;;
-  *) echo "usage: $0 [--tests | --benchmarks]" >&2; exit 2 ;;
+  *) echo "usage: $0 [--tests | --long | --benchmarks]" >&2; exit 2 ;;
 esac
 
 missing=()

@@ -36,7 +36,7 @@ for argument in "$@"; do
   esac
 done
 
-"$root/deploy/install_packages.sh" --tests
+"$root/deploy/install_packages.sh" "--${configuration:-tests}"
 
 if [ -n "$lint" ]; then
   cd "$root"
