@@ -224,7 +224,7 @@ class _Runner:
         self._outputs = given if isinstance(given, (tuple, list)) else [given]
         count = len(self._outputs)
         self._returned = count if returned is None else min(returned, count)
-        self._gradients = _gradients_of_parameters(graph, count)
+        self._gradients = gradients_of_parameters(graph, count)
         self._plans: collections.OrderedDict[Any, PreparedPlan] = collections.OrderedDict()
 
     def __call__(self, *arguments: Any) -> list[Any]:
@@ -334,7 +334,7 @@ class _Runner:
         return torch.empty_strided(value.shape, strides, dtype=value.dtype).copy_(value)
 
 
-def _gradients_of_parameters(graph: torch.fx.GraphModule, outputs: int) -> set[int]:
+def gradients_of_parameters(graph: torch.fx.GraphModule, outputs: int) -> set[int]:
     """Outputs of a backward graph that are gradients of parameters; else none."""
     context = torch._guards.TracingContext.try_get()
     metadata = context.fw_metadata if context is not None else None

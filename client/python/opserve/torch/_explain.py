@@ -11,10 +11,11 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils._pytree import tree_leaves
 
 from opserve.program import InputOf, OutputOf, View
-from opserve.torch._backend import Backend
+from opserve.torch._backend import Backend, gradients_of_parameters
 from opserve.torch._graph import lower
 from opserve.torch._nodes import is_backward
 from opserve.torch._plan import At, Plan, PoolStep
+from opserve.torch.optim import PoolOptimizer
 
 Tensor = torch.Tensor
 
@@ -24,12 +25,13 @@ class GraphFacts:
     """One graph of a model.
 
     Attributes:
-        name: "forward", "backward" or, without gradients, "inference".
+        name: "forward", "backward" or, without gradients, "inference"; "step" of an optimizer.
         pool_nodes, local_nodes: ATen nodes that run on the pool, and here.
         programs: requests that one run of the graph makes.
         bytes_up, bytes_down: of tensors that travel in each run: the batch, results, gradients;
             not parameters, which are sent when they have changed.
         bytes_kept: of the tensors that stay on the pool for the backward pass.
+        bytes_of_gradients: of those that stay on the pool for an optimizer of opserve.torch.optim.
         peak_bytes: device memory of the largest program's own tensors, at least.
     """
 
@@ -40,6 +42,7 @@ class GraphFacts:
     bytes_up: int
     bytes_down: int
     bytes_kept: int
+    bytes_of_gradients: int
     peak_bytes: int
 
 
@@ -48,22 +51,44 @@ class Explanation:
     """The findings of `explain`; printed, it is a table.
 
     Attributes:
+        parameter_bytes: of parameters and buffers.
+        state_bytes: of the optimizer's state.
         unsupported: nodes that the pool lacks, by operator: how many, and why the first runs here.
     """
 
     graphs: tuple[GraphFacts, ...]
     parameter_bytes: int
+    state_bytes: int
     unsupported: dict[str, tuple[int, str]]
 
     @property
     def peak_bytes(self) -> int:
-        """Device memory of a step, at least: parameters, kept tensors, the largest program."""
-        kept = sum(graph.bytes_kept for graph in self.graphs)
-        largest = max((graph.peak_bytes for graph in self.graphs), default=0)
-        return self.parameter_bytes + kept + largest
+        """Device memory of a step, at least.
+
+        Parameters and state, and either the graphs' kept tensors and the largest program, or, in
+        an optimizer's step, the gradients and its results.
+        """
+        graphs = [graph for graph in self.graphs if graph.name != "step"]
+        steps = [graph for graph in self.graphs if graph.name == "step"]
+        kept = sum(graph.bytes_kept for graph in graphs)
+        largest = max((graph.peak_bytes for graph in graphs), default=0)
+        gradients = sum(graph.bytes_of_gradients for graph in graphs)
+        stepping = max((gradients + step.peak_bytes for step in steps), default=0)
+        return self.parameter_bytes + self.state_bytes + max(kept + largest, stepping)
+
+    @property
+    def bytes_up(self) -> int:
+        """Of the tensors that are sent in each step."""
+        return sum(graph.bytes_up for graph in self.graphs)
+
+    @property
+    def bytes_down(self) -> int:
+        """Of the tensors that come back in each step."""
+        return sum(graph.bytes_down for graph in self.graphs)
 
     def __str__(self) -> str:
-        rows = [("graph", "nodes", "here", "programs", "up", "down", "kept", "memory")]
+        names = "graph", "nodes", "here", "programs", "up", "down", "kept", "gradients", "memory"
+        rows = [names]
         for graph in self.graphs:
             rows.append(
                 (
@@ -74,6 +99,7 @@ class Explanation:
                     _bytes_text(graph.bytes_up),
                     _bytes_text(graph.bytes_down),
                     _bytes_text(graph.bytes_kept),
+                    _bytes_text(graph.bytes_of_gradients),
                     _bytes_text(graph.peak_bytes),
                 )
             )
@@ -87,23 +113,40 @@ class Explanation:
         ]
         lines.append(
             f"parameters and buffers: {_bytes_text(self.parameter_bytes)}, sent when they have "
-            f"changed; device memory of a step: at least {_bytes_text(self.peak_bytes)}"
+            "changed here"
+            + (f"; optimizer: {_bytes_text(self.state_bytes)}" if self.state_bytes else "")
+        )
+        lines.append(
+            f"a step sends {_bytes_text(self.bytes_up)}, receives {_bytes_text(self.bytes_down)} "
+            f"and needs at least {_bytes_text(self.peak_bytes)} of device memory"
         )
         for name, (count, reason) in sorted(self.unsupported.items()):
             lines.append(f"runs here: {name} ({count}): {reason}")
         return "\n".join(lines)
 
 
-def explain(model: Callable[..., Any], *inputs: Any, **keywords: Any) -> Explanation:
+def explain(
+    model: Callable[..., Any],
+    *inputs: Any,
+    optimizer: Optional[torch.optim.Optimizer] = None,
+    **keywords: Any,
+) -> Explanation:
     """Says how `model` would run on the pool with these inputs. Needs no daemon.
 
     print() it before a training begins. Nothing of the model is computed: a model that decides
     by its results how it goes on is seen with zeros as results.
+
+    Args:
+        optimizer: that trains it. With one of opserve.torch.optim, gradients stay on the pool.
     """
-    explainer = _Explainer()
+    facts = optimizer.facts() if isinstance(optimizer, PoolOptimizer) else None
+    explainer = _Explainer(facts is not None)
     torch._dynamo.reset()
-    parameters = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
-    buffers = list(model.buffers()) if isinstance(model, torch.nn.Module) else []
+    tensors: list[Tensor] = []
+    if isinstance(model, torch.nn.Module):
+        tensors += [*model.parameters(), *model.buffers()]
+    if optimizer is not None:
+        tensors += [one for group in optimizer.param_groups for one in group["params"]]
     try:
         given = torch.compile(model, backend=explainer)(*inputs, **keywords)
         go_back(model, given, (inputs, keywords), torch.zeros_like)
@@ -113,9 +156,14 @@ def explain(model: Callable[..., Any], *inputs: Any, **keywords: Any) -> Explana
     for plan in explainer.plans:
         for name, reasons in plan.unsupported.items():
             unsupported.setdefault(name, []).extend(reasons)
+    state_bytes = 0
+    if facts is not None:
+        nodes, bytes_up, state_bytes, peak = facts
+        explainer.graphs.append(GraphFacts("step", nodes, 0, 1, bytes_up, 0, 0, 0, peak))
     return Explanation(
         tuple(explainer.graphs),
-        sum(one.nbytes for one in [*parameters, *buffers]),
+        sum(one.nbytes for one in {id(one): one for one in tensors}.values()),
+        state_bytes,
         {name: (len(reasons), reasons[0]) for name, reasons in unsupported.items()},
     )
 
@@ -151,8 +199,9 @@ def graph_name(graph: torch.fx.GraphModule, returned: Optional[int]) -> str:
 class _Explainer(Backend):
     """A backend with graphs that give zeros."""
 
-    def __init__(self) -> None:
+    def __init__(self, keeps_gradients: bool) -> None:
         super().__init__()
+        self._keeps_gradients = keeps_gradients
         self.graphs: list[GraphFacts] = []
 
     def _runner(
@@ -169,8 +218,15 @@ class _Explainer(Backend):
         ]
         examples = [_example(node) for node in placeholders]
         with unset_fake_temporarily():  # constants are real
-            plan = lower(graph, examples, is_sent, [i >= count for i in range(len(given))])
+            staying = (
+                gradients_of_parameters(graph, count) if self._keeps_gradients else set()
+            )
+            stays = [i >= count or i in staying for i in range(len(given))]
+            changes = [not sent for sent in is_sent]
+            plan = lower(graph, examples, is_sent, stays, changes)
         self.plans.append(plan)
+        results = [one for i, one in enumerate(plan.outputs[:count]) if i not in staying]
+        results += [source for _, source in plan.written]
         self.graphs.append(
             GraphFacts(
                 graph_name(graph, returned),
@@ -178,8 +234,9 @@ class _Explainer(Backend):
                 sum(len(reasons) for reasons in plan.unsupported.values()),
                 sum(isinstance(step, PoolStep) for step in plan.steps),
                 _bytes(one for one, sent in zip(examples, is_sent) if sent),
-                _bytes(_metas(plan, plan.outputs[:count])),
+                _bytes(_metas(plan, results)),
                 _bytes(_metas(plan, plan.outputs[count:])),
+                _bytes(_metas(plan, [plan.outputs[i] for i in sorted(staying)])),
                 max(
                     (_peak(step) for step in plan.steps if isinstance(step, PoolStep)),
                     default=0,
@@ -226,7 +283,7 @@ def _peak(step: PoolStep) -> int:
     """The largest sum of bytes of tensors that the program needs at one time."""
     program = step.program
     results = {
-        (output.invocation, output.output) for _, output in step.results + step.kept
+        (output.invocation, output.output) for _, output in step.results + step.kept + step.replaced
     }
     last = {invocation: invocation for invocation, _ in step.sizes}
     for number, invocation in enumerate(program.invocations):

@@ -258,7 +258,37 @@ def _signature(rule: Rule, item: Item) -> tuple[Any, ...]:
     return tuple(parameter.shape), parameter.dtype, terms, names, structure
 
 
+@dataclasses.dataclass
+class BuiltStep:
+    """A step of an optimizer as a program.
+
+    Attributes:
+        kept, settings: as StepProgram's.
+    """
+
+    program: Program
+    results: Sequence[Any]
+    donated: Sequence[InputOf]
+    settings: Sequence[Setting]
+    kept: Sequence[tuple[int, int, str]]
+
+
 def _prepare(rule: Rule, items: Sequence[Item], residents: Residents) -> StepProgram:
+    built = build(rule, items, [list(item.state) for item in items], residents.lease)
+    run = residents.programs.client.prepare(
+        built.program, built.results, donated=built.donated
+    )
+    return StepProgram(run, built.settings, built.kept)
+
+
+def build(
+    rule: Rule, items: Sequence[Item], states: Sequence[Sequence[str]], lease: float
+) -> BuiltStep:
+    """The program of a step.
+
+    Args:
+        states: names of the tensors of each item's state that are there.
+    """
     program = Program()
     steps = program.input("float32", (len(items),))
     results: list[Any] = []
@@ -268,7 +298,7 @@ def _prepare(rule: Rule, items: Sequence[Item], residents: Residents) -> StepPro
     for number, item in enumerate(items):
         dtype, shape = name_of(item.parameter.dtype), tuple(item.parameter.shape)
         parameter = program.input(dtype, shape)
-        state = {name: program.input(dtype, shape) for name in item.state}
+        state = {name: program.input(dtype, shape) for name in states[number]}
         if isinstance(item.gradient, Contents):
             gradient = sum_of(program, inputs_of(program, item.gradient))
         else:
@@ -282,11 +312,10 @@ def _prepare(rule: Rule, items: Sequence[Item], residents: Residents) -> StepPro
                 results.append(program.replace(state[name], output))
             else:
                 kept.append((len(results), number, name))
-                results.append(Keep(output, residents.lease))
+                results.append(Keep(output, lease))
         if rule.in_place:
             donated += [parameter, *state.values()]
-    run = residents.programs.client.prepare(program, results, donated=donated)
-    return StepProgram(run, settings, kept)
+    return BuiltStep(program, results, donated, settings, kept)
 
 
 def run(

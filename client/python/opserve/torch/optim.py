@@ -38,7 +38,7 @@ Tensor = torch.Tensor
 _REFUSED = ("capturable", "differentiable", "fused")
 
 
-class _OnPool(torch.optim.Optimizer):
+class PoolOptimizer(torch.optim.Optimizer):
     """The part that optimizers of torch get from the pool."""
 
     _rule: steps.Rule
@@ -93,6 +93,25 @@ class _OnPool(torch.optim.Optimizer):
             for parameter in group["params"]:
                 with torch._C.DisableTorchFunctionSubclass():
                     bring_home(parameter)
+
+    def facts(self) -> tuple[int, int, int, int]:
+        """Of a step of all parameters that need gradients, but the first.
+
+        Invocations, bytes that are sent, bytes of the state, and those of its results, which need
+        memory until the step is done.
+        """
+        items, states = [], []
+        state_bytes = result_bytes = 0
+        for group in self.param_groups:
+            names = self._rule.state_names(group)
+            for one in group["params"]:
+                if one.requires_grad:
+                    items.append(steps.Item(one, one, group, {}, 1))
+                    states.append(names)
+                    state_bytes += len(names) * one.nbytes
+                    result_bytes += 0 if self._rule.in_place else (1 + len(names)) * one.nbytes
+        built = steps.build(self._rule, items, states, 0)
+        return len(built.program.invocations), 4 * len(items), state_bytes, result_bytes
 
     def state_dict(self) -> dict[str, Any]:
         """As torch's, of copies: a later step does not change them."""
@@ -160,19 +179,19 @@ class _OnPool(torch.optim.Optimizer):
             bring_home(item.parameter)
 
 
-class SGD(_OnPool, torch.optim.SGD):
+class SGD(PoolOptimizer, torch.optim.SGD):
     """torch.optim.SGD on the pool; see the module."""
 
     _rule = steps.SgdRule()
 
 
-class Adam(_OnPool, torch.optim.Adam):
+class Adam(PoolOptimizer, torch.optim.Adam):
     """torch.optim.Adam on the pool; see the module. Parameters of float32, float16 or bfloat16."""
 
     _rule = steps.AdamRule(is_decoupled=False)
 
 
-class AdamW(_OnPool, torch.optim.AdamW):
+class AdamW(PoolOptimizer, torch.optim.AdamW):
     """torch.optim.AdamW on the pool; see the module. Parameters as those of Adam."""
 
     _rule = steps.AdamRule(is_decoupled=True)
