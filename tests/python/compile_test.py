@@ -220,23 +220,30 @@ def test_halves_are_as_close_as_their_precision(
     assert (seen.double() - exact).abs().max().item() < limit * exact.abs().max().item()
 
 
-def test_nodes_that_the_pool_lacks_are_named(client: opserve.Client) -> None:
+def test_nodes_that_the_pool_lacks_are_named_with_their_line(client: opserve.Client) -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         return torch.special.bessel_j0(x * 2) + 1
 
+    line = f.__code__.co_firstlineno + 1
+    place = rf"compile_test.py, line {line}, in f: return torch.special.bessel_j0\(x \* 2\) \+ 1"
     x = torch.rand(5)
     strict = torch.compile(f, backend=opserve.torch.backend(client, strict=True))
-    with pytest.raises(Exception, match="special_bessel_j0"):
+    with pytest.raises(opserve.torch.UnsupportedError, match=f"special_bessel_j0.*{place}"):
         strict(x)
     torch._dynamo.reset()
     lenient = torch.compile(f, backend=opserve.torch.backend(client))
-    with pytest.warns(opserve.torch.LocalNodesWarning, match="special_bessel_j0") as seen_warnings:
+    with pytest.warns(
+        opserve.torch.LocalNodesWarning, match=f"special_bessel_j0.*{place}"
+    ) as seen_warnings:
         seen = lenient(x)
     assert {one.filename for one in seen_warnings} == {__file__}
     torch.testing.assert_close(seen, f(x))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         lenient(x)
+    y = x.clone().requires_grad_()
+    with pytest.warns(opserve.torch.LocalNodesWarning, match=f"special_bessel_j1.*{place}"):
+        lenient(y).sum().backward()
 
 
 def test_second_derivatives_raise(backend: opserve.torch.Backend) -> None:

@@ -26,13 +26,13 @@ class Case:
     loss: Callable[..., torch.Tensor]
 
 
-def _generator(step: int) -> torch.Generator:
+def generator_of(step: int) -> torch.Generator:
     return torch.Generator().manual_seed(1000 + step)
 
 
 def _classes(rows: int, features: int, classes: int) -> Callable[[int], Any]:
     def batch(step: int) -> Any:
-        generator = _generator(step)
+        generator = generator_of(step)
         x = torch.randn(rows, features, generator=generator)
         return x, torch.randint(classes, (rows,), generator=generator)
 
@@ -75,9 +75,9 @@ class Cnn(nn.Module):
         return self.head(self.features(x).flatten(1))
 
 
-def _images(rows: int, channels: int, side: int, classes: int) -> Callable[[int], Any]:
+def image_batches(rows: int, channels: int, side: int, classes: int) -> Callable[[int], Any]:
     def batch(step: int) -> Any:
-        generator = _generator(step)
+        generator = generator_of(step)
         x = torch.randn(rows, channels, side, side, generator=generator)
         return x, torch.randint(classes, (rows,), generator=generator)
 
@@ -127,9 +127,9 @@ class Gpt(nn.Module):
         return F.linear(self.norm(x), self.words.weight)
 
 
-def _tokens(rows: int, length: int, words: int) -> Callable[[int], Any]:
+def token_batches(rows: int, length: int, words: int) -> Callable[[int], Any]:
     def batch(step: int) -> Any:
-        tokens = torch.randint(words, (rows, length + 1), generator=_generator(step))
+        tokens = torch.randint(words, (rows, length + 1), generator=generator_of(step))
         return tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
 
     return batch
@@ -160,7 +160,7 @@ class Towers(nn.Module):
 
 
 def _bags(step: int) -> Any:
-    generator = _generator(step)
+    generator = generator_of(step)
     users = torch.randint(100, (24,), generator=generator)
     articles = torch.randint(200, (32,), generator=generator)
     clicks = torch.rand(8, generator=generator).round()
@@ -185,7 +185,7 @@ class Vae(nn.Module):
 
 
 def _vae_batch(step: int) -> Any:
-    generator = _generator(step)
+    generator = generator_of(step)
     x = torch.rand(12, 16, generator=generator)
     return x, torch.randn(12, 4, generator=generator)
 
@@ -214,12 +214,12 @@ class Lstm(nn.Module):
 
 
 def _sequences(step: int) -> Any:
-    generator = _generator(step)
+    generator = generator_of(step)
     x = torch.randn(6, 5, 8, generator=generator)
     return x, torch.randint(3, (6,), generator=generator)
 
 
-def _class_loss(
+def class_loss(
     model: Callable[..., Any], x: torch.Tensor, classes: torch.Tensor
 ) -> torch.Tensor:
     return F.cross_entropy(model(x), classes)
@@ -237,16 +237,16 @@ def _click_loss(model: Callable[..., Any], *batch: torch.Tensor) -> torch.Tensor
 
 
 CASES = {
-    "mlp": Case(Mlp, _classes(16, 20, 5), _class_loss),
-    "cnn": Case(Cnn, _images(4, 3, 12, 10), _class_loss),
-    "gpt": Case(Gpt, _tokens(3, 16, 50), _token_loss),
+    "mlp": Case(Mlp, _classes(16, 20, 5), class_loss),
+    "cnn": Case(Cnn, image_batches(4, 3, 12, 10), class_loss),
+    "gpt": Case(Gpt, token_batches(3, 16, 50), _token_loss),
     "towers": Case(Towers, _bags, _click_loss),
     "vae": Case(Vae, _vae_batch, _vae_loss),
-    "lstm": Case(Lstm, _sequences, _class_loss),
+    "lstm": Case(Lstm, _sequences, class_loss),
 }
 
 
-def _hf_loss(model: Callable[..., Any], tokens: torch.Tensor, _: Any) -> torch.Tensor:
+def language_loss(model: Callable[..., Any], tokens: torch.Tensor, _: Any) -> torch.Tensor:
     return model(input_ids=tokens, labels=tokens).loss
 
 
@@ -293,7 +293,7 @@ def _resnet18() -> nn.Module:
 
 # Of libraries, unchanged, with random weights.
 LIBRARY_CASES = {
-    "gpt2": Case(_gpt2, _tokens(2, 12, 101), _hf_loss),
-    "bert": Case(_bert, _tokens(2, 12, 101), _hf_loss),
-    "resnet18": Case(_resnet18, _images(2, 3, 64, 10), _class_loss),
+    "gpt2": Case(_gpt2, token_batches(2, 12, 101), language_loss),
+    "bert": Case(_bert, token_batches(2, 12, 101), language_loss),
+    "resnet18": Case(_resnet18, image_batches(2, 3, 64, 10), class_loss),
 }

@@ -349,7 +349,8 @@ def _static_inputs(context: Optional[torch._guards.TracingContext]) -> set[int]:
         return set()
     if hasattr(context.fw_metadata, "static_input_indices"):
         return set(context.fw_metadata.static_input_indices or ())
-    return set(range(len(context.params_flat or ())))  # torch 2.4: they come first
+    # In torch 2.4 they come first, each once.
+    return set(range(len({id(one) for one in context.params_flat or ()})))
 
 
 def _counted_changes() -> set[int]:

@@ -1219,7 +1219,7 @@ def _inverse(axes: Sequence[int]) -> list[int]:
     return sorted(range(len(axes)), key=lambda axis: axes[axis])
 
 
-@lowers(aten.index.Tensor)
+@lowers(aten.index.Tensor, aten._unsafe_index.Tensor)
 def _index(b: Builder, x: Value, indices: Sequence[Optional[Value]]) -> Value:
     places = _Places(x, indices)
     x = places.front(b, x)
@@ -1229,7 +1229,7 @@ def _index(b: Builder, x: Value, indices: Sequence[Optional[Value]]) -> Value:
     return b.view(aten.permute.default, found, places.to_place)
 
 
-@lowers(aten.index_put.default)
+@lowers(aten.index_put.default, aten._unsafe_index_put.default)
 def _index_put(
     b: Builder,
     x: Value,

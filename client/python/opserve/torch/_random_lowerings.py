@@ -97,6 +97,13 @@ def _exponential_numbers(b: Builder, rate: float) -> Value:
     )
 
 
+def _bernoulli_each(b: Builder, probabilities: Value, generator: Any = None) -> Value:
+    wide = b.cast(probabilities, torch.float32)
+    is_one = _meta(b.result.shape, torch.bool)
+    drawn = b.op("LtTensor", self=_uniform_numbers(b), other=wide, meta=is_one)
+    return b.cast(drawn, b.result.dtype)
+
+
 def _check_floating(b: Builder) -> None:
     if not b.result.dtype.is_floating_point:
         raise Unsupported(f"random numbers of {b.result.dtype}")
@@ -145,6 +152,7 @@ def _randint(b: Builder, low: int, high: int, size: Any, **options: Any) -> Valu
 
 
 LOWERINGS: dict[Any, Callable[..., Any]] = {
+    aten.bernoulli.default: _bernoulli_each,
     aten.bernoulli.p: _bernoulli,
     aten.rand.default: _rand,
     aten.rand_like.default: _rand,
