@@ -39,7 +39,11 @@ def backend(client: opserve.Client) -> opserve.torch.Backend:
 def losses(
     model: nn.Module, run: Callable[..., Any], case: Case, steps: int = STEPS
 ) -> list[float]:
-    """Trains `model`, which `run` calls, and gives the loss of each step."""
+    """Trains `model`, which `run` calls, and gives the loss of each step.
+
+    The learning rate is small because at 0.05 eager float32 itself leaves float64: by 2 % for
+    ResNet-18 at step 19, or by 4 % in channels_last, where the pool is within 2e-6 of float64.
+    """
     optimizer = torch.optim.SGD(model.parameters(), lr=0.002, momentum=0.9)
     seen = []
     for step in range(steps):

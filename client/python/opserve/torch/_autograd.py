@@ -45,7 +45,7 @@ def not_compiled(function: C) -> C:
     if not hasattr(torch, "compiler"):
         return function
     disable = torch.compiler.disable
-    if "reason" in inspect.signature(disable).parameters:  # torch 2.7 or later
+    if "reason" in inspect.signature(disable).parameters:  # not in torch 2.4
         disable = functools.partial(disable, reason="opserve.torch asks a pool for gradients")
     left_out: C = disable(function)
     return left_out
