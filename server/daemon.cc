@@ -46,6 +46,12 @@ constexpr absl::Duration kDefaultLease = absl::Minutes(10);
 // How long /healthz waits for the polling threads; probes wait for a second unless told otherwise.
 constexpr absl::Duration kProbePatience = absl::Milliseconds(500);
 
+#ifdef NDEBUG
+constexpr bool kIsDebugBuild = false;
+#else
+constexpr bool kIsDebugBuild = true;
+#endif
+
 DeviceMemoryPool::Scrub ScrubMode(const std::string& name) {
   if (name == "always") return DeviceMemoryPool::Scrub::kAlways;
   if (name == "never") return DeviceMemoryPool::Scrub::kNever;
@@ -96,7 +102,9 @@ DeviceServiceOptions ServiceOptions(const Config& config, size_t devices) {
           .pool = {.max_bytes = config.workspace_max_bytes,
                    .floor_bytes = config.workspace_floor_bytes,
                    .decay = config.workspace_decay,
-                   .scrub = ScrubMode(config.scrub)},
+                   .scrub = ScrubMode(config.scrub),
+                   .guard = kIsDebugBuild || config.guard_device_memory,
+                   .allocation_log = config.allocation_log},
           .max_workspace_bytes = config.max_workspace_bytes,
           .max_workspace_ratio = config.max_workspace_ratio,
           .plan_cache_entries = config.executor_cache_entries,

@@ -91,6 +91,16 @@ void AddPools(const Scheduler& scheduler, DeviceMetrics& metrics) {
                   MetricType::Counter);
   metrics.AddPool("scrubbed_bytes_total", "Overwritten before another tenant got it.",
                   &Pool::scrubbed_bytes_total, MetricType::Counter);
+  metrics.AddPool("merges_total", "Neighbouring free blocks that became one.", &Pool::merges_total,
+                  MetricType::Counter);
+  metrics.AddPool("trims_total", "Times idle memory was given back to the device.",
+                  &Pool::trims_total, MetricType::Counter);
+  metrics.AddPool("waits_total", "Allocations that waited for memory of other requests.",
+                  &Pool::waits_total, MetricType::Counter);
+  metrics.Add("opserve_workspace_pool_wait_seconds_total", "How long they waited, all together.",
+              MetricType::Counter, [](const DeviceService& s) {
+                return absl::ToDoubleSeconds(s.device().memory().statistics().wait_time_total);
+              });
   MetricFamilyBuilder allocations("opserve_workspace_pool_allocations_total",
                                   "How the pool served allocations.", MetricType::Counter);
   for (const auto& service : scheduler.devices()) {

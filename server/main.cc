@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <thread>
 
@@ -18,6 +19,7 @@
 #include "server/config/flags.h"
 #include "server/config/flags_help.h"
 #include "server/daemon.h"
+#include "server/device/allocation_replay.h"
 #include "server/diagnosis/pack_trial.h"
 #include "server/diagnosis/self_test.h"
 #include "server/execution/operator_pack.h"
@@ -116,6 +118,24 @@ ExitCode TestItself(const Config& config, std::vector<OperatorPack> packs,
   return is_healthy ? kEndedWell : kCannotStart;
 }
 
+ExitCode ReplayLog(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Fail(kBadFlags, absl::NotFoundError(absl::StrCat("cannot read ", path)));
+  const absl::StatusOr<AllocationReplay> replay = ReplayAllocationLog(file);
+  if (!replay.ok()) {
+    return Fail(absl::IsDataLoss(replay.status()) ? kCannotStart : kBadFlags, replay.status());
+  }
+  const MemoryHeap::Bytes& bytes = replay->bytes;
+  const std::string text = absl::StrCat(
+      replay->lines, " lines, ", replay->lendings, " lendings, ", replay->merges,
+      " merges; sums compared at ", replay->states, " places, equal",
+      replay->is_full ? "; the log was full" : "", "\nreserved ", bytes.reserved, ", allocated ",
+      bytes.allocated, " (requested ", bytes.requested, "), idle ", bytes.idle, " (largest ",
+      replay->largest_idle_bytes, "), retired ", bytes.retired, " bytes\n");
+  std::fputs(text.c_str(), stdout);
+  return kEndedWell;
+}
+
 // Tells a person at a terminal; the log has it for programs.
 void Tell(const std::string& text) {
   if (isatty(STDOUT_FILENO) == 0) return;
@@ -200,6 +220,9 @@ int main(int argc, char** argv) {
   if (command_line->command().version()) {
     std::printf("opserved %s\n", OPSERVE_VERSION);
     return kEndedWell;
+  }
+  if (command_line->command().has_replay_allocation_log()) {
+    return ReplayLog(command_line->command().replay_allocation_log());
   }
   return Run(*command_line);
 }

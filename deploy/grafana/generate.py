@@ -250,6 +250,13 @@ MEMORY = Dashboard("memory", "opserve: memory", [
           "another tenant got them.", [
         Query(rate("job", POOL + "trimmed_bytes_total"), "given back"),
         Query(rate("job", POOL + "scrubbed_bytes_total"), "overwritten")], unit="Bps"),
+    Panel("Merged, trimmed, waited for", "Blocks that became one, times memory was given back, and "
+          "allocations that waited for memory of other requests.", [
+        Query(rate("job", POOL + "merges_total"), "merges"),
+        Query(rate("job", POOL + "trims_total"), "trims"),
+        Query(rate("job", POOL + "waits_total"), "waits")], unit="ops"),
+    Panel("Time waited for memory", "Per second, of all allocations together.",
+          [Query(rate("job", POOL + "wait_seconds_total"), "{{job}}")], unit="s"),
     Panel("Page-locked memory", "Taken from the system, and of it in use for results.", [
         Query(of("opserve_pinned_pool_reserved_bytes"), "{{instance}} reserved"),
         Query(of("opserve_pinned_pool_allocated_bytes"), "{{instance}} in use")], unit="bytes"),

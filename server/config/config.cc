@@ -239,6 +239,8 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   config.workspace_max_bytes = values.workspace_max_bytes();
   config.workspace_decay = ToDuration(values.workspace_decay());
   config.scrub = values.scrub();
+  config.guard_device_memory = values.guard_device_memory();
+  config.allocation_log = values.allocation_log();
   config.executor_cache_entries = values.executor_cache_entries();
   config.resident_max_bytes_per_tenant = values.resident_max_bytes_per_tenant();
   config.resident_max_tensors_per_tenant = values.resident_max_tensors_per_tenant();

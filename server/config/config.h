@@ -75,6 +75,8 @@ struct Config {
   uint64_t workspace_max_bytes = 0;  // 0: half of the device's memory
   absl::Duration workspace_decay = absl::Seconds(10);
   std::string scrub = "cross-tenant";  // or always, never
+  bool guard_device_memory = false;
+  std::string allocation_log;  // path without the device's number; empty: none
   uint32_t executor_cache_entries = 8192;
   uint64_t pinned_pool_bytes = 0;
   bool allow_host_fallback = false;

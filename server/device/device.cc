@@ -29,6 +29,7 @@ Device::Device(const AclLibrary& acl, int32_t id, DeviceMemoryPool::Options pool
     // A device that does not tell its size refuses excessive allocations by itself.
     pool.max_bytes = memory_total_bytes_ > 0 ? memory_total_bytes_ / 2 : UINT64_MAX;
   }
+  if (!pool.allocation_log.empty()) absl::StrAppend(&pool.allocation_log, ".", id);
   memory_ = std::make_unique<DeviceMemoryPool>(acl_, pool);
 }
 

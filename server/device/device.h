@@ -31,7 +31,8 @@ class Device : public DeviceHealth {
   };
 
   // Asks for nothing but the memory's size and names, so a broken device can be created, too; it is
-  // kStarting until it is opened. A pool limit of 0 means half of the device's memory.
+  // kStarting until it is opened. A pool limit of 0 means half of the device's memory. The name
+  // of the pool's log gets ".ID".
   Device(const AclLibrary& acl, int32_t id, DeviceMemoryPool::Options pool = {});
 
   // Frees the pool and releases the device. Every lane and buffer must be gone.

@@ -1,7 +1,10 @@
 #include "server/device/memory_heap.h"
 
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/device/size_class.h"
 
 namespace opserve::server {
@@ -21,8 +24,8 @@ bool MayMerge(const MemoryBlock& block, const MemoryBlock* neighbour) {
 
 }  // namespace
 
-MemoryHeap::Lent MemoryHeap::AddRegion(void* allocation, size_t bytes,
-                                       const BlockRequest& request) {
+MemoryHeap::Lent MemoryHeap::AddRegion(void* allocation, size_t bytes, const BlockRequest& request,
+                                       bool is_poisoned) {
   auto region = std::make_unique<MemoryRegion>();
   region->allocation = allocation;
   region->bytes = bytes;
@@ -30,26 +33,34 @@ MemoryHeap::Lent MemoryHeap::AddRegion(void* allocation, size_t bytes,
   region->index = regions_.size();
   MemoryBlock* const block = NewBlock();
   block->region = region.get();
-  block->data =
-      reinterpret_cast<char*>(RoundUp(reinterpret_cast<uintptr_t>(allocation), kBlockAlignment));
+  block->data = FirstBlockOf(allocation);
   block->bytes = bytes;
+  block->is_poisoned = is_poisoned;
   region->first = block;
   regions_.push_back(std::move(region));
   bytes_.reserved += bytes;
   bytes_.idle += bytes;
-  return Lend(block, request);
+  const std::string source =
+      log_ == nullptr
+          ? ""
+          : absl::StrCat("region ", reinterpret_cast<uintptr_t>(allocation), " ", bytes);
+  return Lend(block, request, source);
+}
+
+char* MemoryHeap::FirstBlockOf(void* allocation) {
+  return reinterpret_cast<char*>(RoundUp(reinterpret_cast<uintptr_t>(allocation), kBlockAlignment));
 }
 
 MemoryHeap::Lent MemoryHeap::TakeRetired(const BlockRequest& request) {
   auto found = streams_.find(request.stream);
   if (found == streams_.end()) return {};
   MemoryBlock* const block = found->second.retired.Take(request);
-  return block == nullptr ? Lent{} : Lend(block, request);
+  return block == nullptr ? Lent{} : Lend(block, request, "retired");
 }
 
 MemoryHeap::Lent MemoryHeap::TakeIdle(const BlockRequest& request) {
   MemoryBlock* const block = idle_.Take(request);
-  return block == nullptr ? Lent{} : Lend(block, request);
+  return block == nullptr ? Lent{} : Lend(block, request, "idle");
 }
 
 MemoryHeap::Lent MemoryHeap::TakeMerged(const BlockRequest& request) {
@@ -79,10 +90,11 @@ MemoryHeap::Lent MemoryHeap::TakeMerged(const BlockRequest& request) {
     idle_.Erase(best->next);
     Absorb(best);
   }
-  return Lend(best, request);
+  return Lend(best, request, "merged");
 }
 
-MemoryHeap::Lent MemoryHeap::Lend(MemoryBlock* block, const BlockRequest& request) {
+MemoryHeap::Lent MemoryHeap::Lend(MemoryBlock* block, const BlockRequest& request,
+                                  absl::string_view source) {
   Lent lent{block, block->stream, block->bytes > request.most_bytes};
   if (lent.is_split) SplitOff(block, request.class_bytes);
   if (block->state == State::kIdle) {
@@ -99,7 +111,51 @@ MemoryHeap::Lent MemoryHeap::Lend(MemoryBlock* block, const BlockRequest& reques
   bytes_.allocated += block->bytes;
   bytes_.requested += request.requested_bytes;
   if (request.stream != nullptr) ++MemoryOf(request.stream).lent_blocks;
+  block->lending = ++lendings_;
+  if (log_ != nullptr) log_->WriteLending(source, request);
   return lent;
+}
+
+void MemoryHeap::Log(absl::string_view verb, uint64_t number) {
+  if (log_ != nullptr) LogLine(absl::StrCat(verb, " ", number));
+}
+
+void MemoryHeap::LogLine(absl::string_view line) {
+  // Often enough to find where a replay goes another way.
+  constexpr uint64_t kLinesPerSums = 1000;
+  log_->Write(line);
+  if (++log_lines_ % kLinesPerSums == 0) LogSums();
+}
+
+void MemoryHeap::LogSums() {
+  if (log_ != nullptr) log_->Write(absl::StrCat("state ", absl::StrJoin(Sums(), " ")));
+}
+
+std::vector<uint64_t> MemoryHeap::Sums() const {
+  return {bytes_.reserved, bytes_.allocated,      bytes_.requested, bytes_.idle,
+          bytes_.retired,  idle_.largest_bytes(), merges_};
+}
+
+void MemoryHeap::SetTenant(MemoryBlock* block, uint64_t tenant) {
+  if (block->tenant == tenant) return;
+  block->tenant = tenant;
+  if (log_ != nullptr) LogLine(absl::StrCat("tenant ", block->lending, " ", tenant));
+}
+
+bool MemoryHeap::IsLent(const MemoryBlock* block) const {
+  for (const auto* regions : {&regions_, &forgotten_}) {
+    for (const auto& region : *regions) {
+      for (const MemoryBlock* one = region->first; one != nullptr; one = one->next) {
+        if (one == block) return block->state == State::kAllocated;
+      }
+    }
+  }
+  return false;
+}
+
+uint32_t MemoryHeap::NumberOf(aclrtStream stream) const {
+  const auto found = streams_.find(stream);
+  return found == streams_.end() ? 0 : found->second.number;
 }
 
 void MemoryHeap::SplitOff(MemoryBlock* block, size_t bytes) {
@@ -115,6 +171,12 @@ void MemoryHeap::SplitOff(MemoryBlock* block, size_t bytes) {
 }
 
 void MemoryHeap::Return(MemoryBlock* block) {
+  const uint64_t lending = block->lending;
+  ReturnUnlogged(block);
+  Log("return", lending);
+}
+
+void MemoryHeap::ReturnUnlogged(MemoryBlock* block) {
   MemoryRegion* const region = block->region;
   --region->allocated_blocks;
   if (region->is_forgotten) {
@@ -137,9 +199,15 @@ void MemoryHeap::LeaveStream(MemoryBlock* block) {
   if (block->stream == nullptr || block->region->is_forgotten) return;
   --streams_.find(block->stream)->second.lent_blocks;
   block->stream = nullptr;
+  Log("leave", block->lending);
 }
 
 void MemoryHeap::StreamIsIdle(aclrtStream stream) {
+  MakeIdle(stream);
+  if (log_ != nullptr) Log("stream_idle", log_->NumberOf(stream));
+}
+
+void MemoryHeap::MakeIdle(aclrtStream stream) {
   auto found = streams_.find(stream);
   if (found == streams_.end()) return;
   while (MemoryBlock* block = found->second.retired.TakeAny()) {
@@ -159,7 +227,8 @@ void MemoryHeap::StreamWasAborted(aclrtStream stream) {
       if (block->state == State::kRetired) found->second.retired.Insert(block);
     }
   }
-  StreamIsIdle(stream);
+  MakeIdle(stream);
+  if (log_ != nullptr) Log("aborted", log_->NumberOf(stream));
 }
 
 void MemoryHeap::AddIdle(MemoryBlock* block) {
@@ -193,6 +262,8 @@ void MemoryHeap::Absorb(MemoryBlock* block) {
   if (block->next != nullptr) block->next->previous = block;
   if (block->stream != next->stream) block->stream = nullptr;
   if (block->tenant != next->tenant) block->tenant = kUnknownTenant;
+  block->is_poisoned = block->is_poisoned && next->is_poisoned;
+  ++merges_;
   Recycle(next);
 }
 
@@ -202,7 +273,9 @@ MemoryHeap::StreamMemory& MemoryHeap::MemoryOf(aclrtStream stream) {
   if (streams_.size() >= kIdleStreamsKept) {
     absl::erase_if(streams_, [](const auto& entry) { return entry.second.is_empty(); });
   }
-  return streams_[stream];
+  StreamMemory& memory = streams_[stream];
+  memory.number = ++stream_numbers_;
+  return memory;
 }
 
 bool MemoryHeap::AnyStream(absl::FunctionRef<bool(aclrtStream)> counts) const {
@@ -226,6 +299,7 @@ std::unique_ptr<MemoryRegion> MemoryHeap::Remove(MemoryRegion* region) {
   }
   bytes_.idle -= region->bytes;
   bytes_.reserved -= region->bytes;
+  Log("remove", reinterpret_cast<uintptr_t>(region->allocation));
   return Detach(region, &regions_);
 }
 
@@ -244,6 +318,7 @@ void MemoryHeap::Forget() {
       regions_.pop_back();
     }
   }
+  if (log_ != nullptr) LogLine("forget");
 }
 
 std::unique_ptr<MemoryRegion> MemoryHeap::Detach(

@@ -9,10 +9,13 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+#include "server/device/allocation_log.h"
 #include "server/device/free_blocks.h"
 #include "server/device/memory_region.h"
 
@@ -38,19 +41,27 @@ class MemoryHeap {
     bool is_split = false;  // from a larger block
   };
 
-  MemoryHeap() = default;
+  // `log`, if not null, gets every change.
+  explicit MemoryHeap(std::unique_ptr<AllocationLog> log = nullptr) : log_(std::move(log)) {}
   MemoryHeap(const MemoryHeap&) = delete;
   MemoryHeap& operator=(const MemoryHeap&) = delete;
 
   // Books a region of `bytes` bytes, a multiple of kBlockAlignment, at the first aligned address of
-  // `allocation`, and lends a block of it.
-  Lent AddRegion(void* allocation, size_t bytes, const BlockRequest& request);
+  // `allocation`, and lends a block of it. `is_poisoned`: as of a block.
+  Lent AddRegion(void* allocation, size_t bytes, const BlockRequest& request,
+                 bool is_poisoned = false);
+
+  // The first aligned address of an allocation.
+  static char* FirstBlockOf(void* allocation);
 
   // Each lends a fitting block, if there is one: of those retired by the request's stream; of the
   // idle ones; of idle neighbours merged to that end.
   Lent TakeRetired(const BlockRequest& request);
   Lent TakeIdle(const BlockRequest& request);
   Lent TakeMerged(const BlockRequest& request);
+
+  // The bytes of a lent block belong to this tenant from now on.
+  void SetTenant(MemoryBlock* block, uint64_t tenant);
 
   // A lent block comes back: retired by its stream, idle if it has none.
   void Return(MemoryBlock* block);
@@ -74,12 +85,23 @@ class MemoryHeap {
   // Whether any stream for which `counts` holds has a lent or a retired block.
   bool AnyStream(absl::FunctionRef<bool(aclrtStream)> counts) const;
 
+  // Whether it is a block of this heap that is lent. Looks at every block.
+  bool IsLent(const MemoryBlock* block) const;
+
+  // The number of a stream that has or had memory, from 1 on; 0: null, or it has none any more.
+  uint32_t NumberOf(aclrtStream stream) const;
+
   const Bytes& bytes() const { return bytes_; }
+  uint64_t merges() const { return merges_; }  // of two blocks, so far
+  // All sums, in the order of the log's line "state"; and that line.
+  std::vector<uint64_t> Sums() const;
+  void LogSums();
   size_t largest_idle_bytes() const { return idle_.largest_bytes(); }
   const std::vector<std::unique_ptr<MemoryRegion>>& regions() const { return regions_; }
 
  private:
   struct StreamMemory {
+    uint32_t number = 0;
     FreeBlocks retired;
     size_t lent_blocks = 0;
 
@@ -88,7 +110,12 @@ class MemoryHeap {
 
   StreamMemory& MemoryOf(aclrtStream stream);
   // Lends `block`, which is free and in no FreeBlocks, after splitting it if that is worth it.
-  Lent Lend(MemoryBlock* block, const BlockRequest& request);
+  // `source`: as the log has it.
+  Lent Lend(MemoryBlock* block, const BlockRequest& request, absl::string_view source);
+  void Log(absl::string_view verb, uint64_t number);
+  void LogLine(absl::string_view line);
+  void ReturnUnlogged(MemoryBlock* block);
+  void MakeIdle(aclrtStream stream);
   void SplitOff(MemoryBlock* block, size_t bytes);
   // Marks `block`, which is in no FreeBlocks, free, and merges it with neighbours of its kind.
   void AddFree(MemoryBlock* block, MemoryBlock::State state);
@@ -103,6 +130,11 @@ class MemoryHeap {
   std::unique_ptr<MemoryRegion> Detach(MemoryRegion* region,
                                        std::vector<std::unique_ptr<MemoryRegion>>* owner);
 
+  const std::unique_ptr<AllocationLog> log_;  // null: none
+  uint64_t log_lines_ = 0;
+  uint64_t lendings_ = 0;
+  uint64_t merges_ = 0;
+  uint32_t stream_numbers_ = 0;
   Bytes bytes_;
   std::vector<std::unique_ptr<MemoryRegion>> regions_;
   std::vector<std::unique_ptr<MemoryRegion>> forgotten_;  // those with lent blocks

@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
 #include "server/device/acl_status.h"
 #include "server/device/size_class.h"
+#include "server/observability/log.h"
 
 namespace opserve::server {
 namespace {
@@ -23,6 +25,16 @@ absl::Status NeverFits(size_t bytes, uint64_t max_bytes) {
                    " bytes (--workspace_max_bytes)"));
 }
 
+// Null: none was asked for, or it cannot be written, which stops no daemon.
+std::unique_ptr<AllocationLog> LogFor(const DeviceMemoryPool::Options& options) {
+  if (options.allocation_log.empty()) return nullptr;
+  absl::StatusOr<std::unique_ptr<AllocationLog>> log =
+      AllocationLog::Create(options.allocation_log);
+  if (log.ok()) return *std::move(log);
+  LogError("no_allocation_log", {{"reason", std::string(log.status().message())}});
+  return nullptr;
+}
+
 }  // namespace
 
 DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
@@ -30,22 +42,25 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
     Release();
     pool_ = other.pool_;
     block_ = std::exchange(other.block_, nullptr);
+    data_ = std::exchange(other.data_, nullptr);
     size_ = std::exchange(other.size_, 0);
   }
   return *this;
 }
 
 void DeviceBuffer::Release() {
+  data_ = nullptr;
   if (block_ != nullptr) pool_->Return(std::exchange(block_, nullptr));
 }
 
 DeviceMemoryPool::DeviceMemoryPool(const AclLibrary& acl, const Options& options)
-    : acl_(acl), options_(options) {}
+    : acl_(acl), options_(options), guard_(acl), heap_(LogFor(options)) {}
 
 BlockRequest DeviceMemoryPool::RequestFor(const Allocation& allocation) const {
-  const size_t bytes = allocation.bytes;
+  // One zone of the guard before the bytes, and one behind them.
+  const size_t bytes = allocation.bytes + (options_.guard ? 2 * MemoryGuard::kZoneBytes : 0);
   BlockRequest request;
-  request.requested_bytes = bytes;
+  request.requested_bytes = allocation.bytes;
   request.least_bytes = RoundUp(bytes + kSlack, kBlockAlignment);
   request.class_bytes = RoundUp(SizeClass(bytes + kSlack), kBlockAlignment);
   // Splitting for less than an eighth would leave splinters too small for any request.
@@ -97,7 +112,11 @@ std::optional<DeviceBuffer> DeviceMemoryPool::TryAllocate(const Allocation& allo
 absl::StatusOr<DeviceBuffer> DeviceMemoryPool::ToBuffer(const Lease& lease,
                                                         const Allocation& allocation,
                                                         Outcome* outcome) {
-  DeviceBuffer buffer(this, lease.block, allocation.bytes);
+  if (options_.guard) {
+    guard_.NoteContext();
+    guard_.BeginUse(*lease.block);
+  }
+  DeviceBuffer buffer(this, lease.block, DataOf(*lease.block), allocation.bytes);
   if (lease.must_scrub) OPSERVE_RETURN_IF_ERROR(Overwrite(lease.block, allocation.stream));
   if (outcome != nullptr) *outcome = lease.outcome;
   return buffer;
@@ -130,25 +149,35 @@ DeviceMemoryPool::Lease DeviceMemoryPool::Lend(const MemoryHeap::Lent& lent, con
   lease.must_scrub =
       attempt.request.stream != nullptr && (is_strange || options_.scrub == Scrub::kAlways);
   // Memory lent without a stream is not scrubbed, and its user may leave bytes as they were.
-  block.tenant = is_strange && !lease.must_scrub ? kUnknownTenant : tenant;
+  heap_.SetTenant(&block, is_strange && !lease.must_scrub ? kUnknownTenant : tenant);
+  block.owner = attempt.allocation.tenant;
+  block.lent_ns = absl::GetCurrentTimeNanos();
   counters_.allocations[outcome].fetch_add(1, std::memory_order_relaxed);
   Publish();
   return lease;
 }
 
 absl::Status DeviceMemoryPool::Overwrite(MemoryBlock* block, aclrtStream stream) {
-  const int code = acl_.aclrtMemsetAsync(block->data, block->bytes, 0, block->bytes, stream);
+  const size_t bytes = options_.guard ? block->requested_bytes : block->bytes;
+  const int code = acl_.aclrtMemsetAsync(DataOf(*block), bytes, 0, bytes, stream);
   if (code == ACL_SUCCESS) {
-    counters_.scrubbed_bytes_total.fetch_add(block->bytes, std::memory_order_relaxed);
+    counters_.scrubbed_bytes_total.fetch_add(bytes, std::memory_order_relaxed);
     return absl::OkStatus();
   }
   absl::Status status = AclCallStatus(acl_, "aclrtMemsetAsync", code);
   absl::MutexLock lock(&mutex_);
-  block->tenant = kUnknownTenant;
+  heap_.SetTenant(block, kUnknownTenant);
   return status;
 }
 
+bool DeviceMemoryPool::CheckLent(const MemoryBlock* block) const {
+  absl::MutexLock lock(&mutex_);
+  if (heap_.IsLent(block)) return !block->region->is_forgotten;
+  AbortForDamage("a buffer was given back twice, or to another pool than its own");
+}
+
 void DeviceMemoryPool::Return(MemoryBlock* block) {
+  if (options_.guard && CheckLent(block)) guard_.EndUse(block);
   absl::MutexLock lock(&mutex_);
   heap_.Return(block);
   ++changes_;
@@ -157,6 +186,7 @@ void DeviceMemoryPool::Return(MemoryBlock* block) {
 
 void DeviceMemoryPool::LeaveStream(const DeviceBuffer& buffer) {
   if (buffer.block_ == nullptr) return;
+  if (options_.guard) CheckLent(buffer.block_);
   absl::MutexLock lock(&mutex_);
   heap_.LeaveStream(buffer.block_);
 }
@@ -194,6 +224,7 @@ void DeviceMemoryPool::Publish() {
   publish(counters_.idle_bytes, bytes.idle);
   publish(counters_.retired_bytes, bytes.retired);
   publish(counters_.largest_free_bytes, heap_.largest_idle_bytes());
+  publish(counters_.merges_total, heap_.merges());
   publish(counters_.peak_bytes, std::max<uint64_t>(counters_.peak_bytes, bytes.reserved));
 }
 
@@ -208,6 +239,10 @@ DeviceMemoryPool::Statistics DeviceMemoryPool::statistics() const {
   statistics.peak_bytes = counters_.peak_bytes;
   statistics.trimmed_bytes_total = counters_.trimmed_bytes_total;
   statistics.scrubbed_bytes_total = counters_.scrubbed_bytes_total;
+  statistics.merges_total = counters_.merges_total;
+  statistics.trims_total = counters_.trims_total;
+  statistics.waits_total = counters_.waits_total;
+  statistics.wait_time_total = absl::Nanoseconds(counters_.wait_ns_total.load());
   statistics.waiting = counters_.waiting;
   for (int outcome = 0; outcome < kOutcomes; ++outcome) {
     statistics.allocations[outcome] = counters_.allocations[outcome];
@@ -235,7 +270,16 @@ DeviceMemoryPool::Snapshot DeviceMemoryPool::snapshot() const {
     copy.bytes = region->bytes;
     for (const MemoryBlock* block = region->first; block != nullptr; block = block->next) {
       const auto offset = static_cast<uint64_t>(block->data - region->first->data);
-      copy.blocks.push_back({offset, block->bytes, state_of(*block), block->requested_bytes});
+      Snapshot::Block& one = copy.blocks.emplace_back();
+      one.offset = offset;
+      one.bytes = block->bytes;
+      one.state = state_of(*block);
+      one.requested_bytes = block->requested_bytes;
+      one.stream = heap_.NumberOf(block->stream);
+      if (block->tenant != kUnknownTenant) one.owner = block->tenant;
+      if (one.state != State::kAllocated) continue;
+      one.owner = block->owner;
+      one.lent = absl::FromUnixNanos(block->lent_ns);
     }
   }
   snapshot.statistics = statistics();

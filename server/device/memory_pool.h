@@ -6,7 +6,7 @@
 // owner has seen the stream idle (until then it is "retired"). Asking the device for memory (slow,
 // and a hidden synchronisation on some drivers) happens only when no block fits, outside the lock.
 //
-// The pool's guarantees are W1 to W13 in server/device/README.md, each with its test.
+// The pool's guarantees are P1 to P13 in server/device/README.md, each with its test.
 #pragma once
 
 #include <atomic>
@@ -15,6 +15,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/device/acl_library.h"
+#include "server/device/memory_guard.h"
 #include "server/device/memory_heap.h"
 #include "server/device/memory_region.h"
 
@@ -39,17 +41,18 @@ class DeviceBuffer {
   DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
   ~DeviceBuffer() { Release(); }
 
-  void* data() const { return block_ == nullptr ? nullptr : block_->data; }
+  void* data() const { return data_; }
   size_t size() const { return size_; }  // bytes asked for
 
  private:
   friend class DeviceMemoryPool;
-  DeviceBuffer(DeviceMemoryPool* pool, MemoryBlock* block, size_t size)
-      : pool_(pool), block_(block), size_(size) {}
+  DeviceBuffer(DeviceMemoryPool* pool, MemoryBlock* block, char* data, size_t size)
+      : pool_(pool), block_(block), data_(data), size_(size) {}
   void Release();
 
   DeviceMemoryPool* pool_ = nullptr;
   MemoryBlock* block_ = nullptr;
+  char* data_ = nullptr;
   size_t size_ = 0;
 };
 
@@ -80,6 +83,10 @@ class DeviceMemoryPool {
     uint64_t region_bytes = uint64_t{32} << 20;  // least size of a region, if the limit allows it
     absl::Duration decay = absl::Seconds(10);    // how long a region stays idle before it goes
     Scrub scrub = Scrub::kCrossTenant;
+    // Aborts the process where memory that is not lent was written, or a buffer comes back twice or
+    // is another pool's (MemoryGuard); waits for the stream of each buffer that comes back.
+    bool guard = false;
+    std::string allocation_log = {};  // a file for all changes (AllocationLog); empty: none
   };
 
   struct Allocation {
@@ -107,6 +114,10 @@ class DeviceMemoryPool {
     uint64_t peak_bytes = 0;          // highest reserved_bytes so far
     uint64_t trimmed_bytes_total = 0;
     uint64_t scrubbed_bytes_total = 0;
+    uint64_t merges_total = 0;  // of two blocks
+    uint64_t trims_total = 0;   // times regions were given back, one or several
+    uint64_t waits_total = 0;   // allocations that waited for memory of others, and how long
+    absl::Duration wait_time_total;
     uint64_t waiting = 0;  // allocations that wait now
     uint64_t allocations[kOutcomes] = {};
 
@@ -122,7 +133,10 @@ class DeviceMemoryPool {
       uint64_t offset = 0;  // in its region
       uint64_t bytes = 0;
       BlockState state = BlockState::kIdle;
-      uint64_t requested_bytes = 0;  // 0 unless allocated
+      uint64_t requested_bytes = 0;   // 0 unless allocated
+      uint32_t stream = 0;            // number of that in whose order it is used; 0: none
+      std::optional<uint64_t> owner;  // tenant that used it last; none: several, or unknown
+      absl::Time lent = absl::InfinitePast();  // if it is allocated: when
     };
     struct Region {
       uint64_t bytes = 0;
@@ -225,6 +239,8 @@ class DeviceMemoryPool {
     std::atomic<uint64_t> reserved_bytes = 0, allocated_bytes = 0, requested_bytes = 0;
     std::atomic<uint64_t> idle_bytes = 0, retired_bytes = 0, largest_free_bytes = 0, peak_bytes = 0;
     std::atomic<uint64_t> trimmed_bytes_total = 0, scrubbed_bytes_total = 0, waiting = 0;
+    std::atomic<uint64_t> merges_total = 0, trims_total = 0, waits_total = 0;
+    std::atomic<int64_t> wait_ns_total = 0;
     std::atomic<uint64_t> allocations[kOutcomes] = {};
   };
 
@@ -238,6 +254,12 @@ class DeviceMemoryPool {
   Lease TakeFree(Attempt& attempt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Lease Lend(const MemoryHeap::Lent& lent, const Attempt& attempt, Outcome outcome)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Where the user's bytes begin in a lent block.
+  char* DataOf(const MemoryBlock& block) const {
+    return options_.guard ? MemoryGuard::UserData(block) : block.data;
+  }
+  // For the guard: aborts unless the block is lent by this pool; whether its memory is still there.
+  bool CheckLent(const MemoryBlock* block) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes the lease a buffer, scrubbed if it must be.
   absl::StatusOr<DeviceBuffer> ToBuffer(const Lease& lease, const Allocation& allocation,
                                         Outcome* outcome) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -278,6 +300,7 @@ class DeviceMemoryPool {
 
   const AclLibrary& acl_;
   const Options options_;
+  MemoryGuard guard_;
   mutable absl::Mutex mutex_;
   MemoryHeap heap_ ABSL_GUARDED_BY(mutex_);
   // Counts against the limit: the heap's regions with their alignment, growths under way, and

@@ -21,6 +21,7 @@ uint64_t SumOf(const std::vector<std::unique_ptr<MemoryRegion>>& regions) {
 }  // namespace
 
 DeviceMemoryPool::~DeviceMemoryPool() {
+  heap_.LogSums();
   for (const auto& region : heap_.regions()) acl_.aclrtFree(region->allocation);
 }
 
@@ -84,6 +85,8 @@ absl::StatusOr<DeviceMemoryPool::Lease> DeviceMemoryPool::FinishGrowth(Attempt& 
   void* allocation = nullptr;
   const int code = acl_.aclrtMalloc(&allocation, bytes + kAlignmentRoom, ACL_MEM_MALLOC_HUGE_FIRST);
   absl::Status status = AclCallStatus(acl_, "aclrtMalloc", code);
+  const bool is_poisoned =
+      options_.guard && status.ok() && guard_.Poison(MemoryHeap::FirstBlockOf(allocation), bytes);
 
   absl::MutexLock lock(&mutex_);
   --device_calls_;
@@ -93,12 +96,13 @@ absl::StatusOr<DeviceMemoryPool::Lease> DeviceMemoryPool::FinishGrowth(Attempt& 
     taken_bytes_ -= TakenBy(bytes);
     return status;
   }
-  return Lend(heap_.AddRegion(allocation, bytes, attempt.request), attempt, outcome);
+  return Lend(heap_.AddRegion(allocation, bytes, attempt.request, is_poisoned), attempt, outcome);
 }
 
 DeviceMemoryPool::Regions DeviceMemoryPool::TakeOut(const std::vector<MemoryRegion*>& regions) {
   Regions taken;
   for (MemoryRegion* region : regions) taken.push_back(heap_.Remove(region));
+  if (!taken.empty()) counters_.trims_total.fetch_add(1, std::memory_order_relaxed);
   counters_.trimmed_bytes_total.fetch_add(SumOf(taken), std::memory_order_relaxed);
   ++device_calls_;
   Publish();

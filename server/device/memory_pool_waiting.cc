@@ -43,9 +43,11 @@ absl::Status DeviceMemoryPool::Wait(Attempt& attempt, const absl::Status& refusa
   if (!IsDue(attempt)) {
     if (!CanComeBack(attempt)) return refusal;
     JoinQueue(attempt);
-    if (!mutex_.AwaitWithDeadline(absl::Condition(&attempt, &Attempt::IsDue), until)) {
-      return refusal;
-    }
+    const absl::Time start = absl::Now();
+    const bool is_due = mutex_.AwaitWithDeadline(absl::Condition(&attempt, &Attempt::IsDue), until);
+    counters_.wait_ns_total.fetch_add(absl::ToInt64Nanoseconds(absl::Now() - start),
+                                      std::memory_order_relaxed);
+    if (!is_due) return refusal;
   }
   if (!attempt.is_cancelled()) return absl::OkStatus();
   return absl::CancelledError(absl::StrCat("cancelled while waiting for ", attempt.allocation.bytes,
@@ -55,6 +57,7 @@ absl::Status DeviceMemoryPool::Wait(Attempt& attempt, const absl::Status& refusa
 void DeviceMemoryPool::JoinQueue(Attempt& attempt) {
   if (attempt.is_queued) return;
   waiters_.push_back(&attempt);
+  counters_.waits_total.fetch_add(1, std::memory_order_relaxed);
   attempt.is_queued = true;
   counters_.waiting.store(waiters_.size(), std::memory_order_relaxed);
   // The first one may have counted on this one's stream.

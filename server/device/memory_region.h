@@ -40,6 +40,11 @@ struct MemoryBlock {
   aclrtStream stream = nullptr;      // which used it last; null: none, several, or without an order
   uint64_t tenant = kUnknownTenant;  // no other tenant can have written any of its bytes
   State state = State::kIdle;
+  bool is_poisoned = false;  // free memory that has the guard's pattern
+  // Of a lent block: the tenant, when it was lent (Unix time), and its number in the log.
+  uint32_t owner = 0;
+  int64_t lent_ns = 0;
+  uint64_t lending = 0;
 };
 
 struct MemoryRegion {

@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "google/protobuf/util/time_util.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server_builder.h"
@@ -46,7 +47,7 @@ v1::PoolSnapshot::Block::State ToProto(DeviceMemoryPool::Snapshot::BlockState st
   return v1::PoolSnapshot::Block::STATE_UNSPECIFIED;
 }
 
-void ToProto(const DeviceMemoryPool::Snapshot& snapshot, v1::PoolSnapshot* to) {
+void ToProto(const DeviceMemoryPool::Snapshot& snapshot, absl::Time now, v1::PoolSnapshot* to) {
   for (const DeviceMemoryPool::Snapshot::Region& region : snapshot.regions) {
     v1::PoolSnapshot::Region* to_region = to->add_regions();
     to_region->set_bytes(region.bytes);
@@ -56,6 +57,12 @@ void ToProto(const DeviceMemoryPool::Snapshot& snapshot, v1::PoolSnapshot* to) {
       to_block->set_bytes(block.bytes);
       to_block->set_state(ToProto(block.state));
       to_block->set_requested_bytes(block.requested_bytes);
+      to_block->set_stream(block.stream);
+      if (block.owner) to_block->set_owner(*block.owner);
+      if (block.state != DeviceMemoryPool::Snapshot::BlockState::kAllocated) continue;
+      const absl::Duration age = std::max(now - block.lent, absl::ZeroDuration());
+      *to_block->mutable_age() =
+          google::protobuf::util::TimeUtil::NanosecondsToDuration(absl::ToInt64Nanoseconds(age));
     }
   }
   to->set_reserved_bytes(snapshot.statistics.reserved_bytes);
@@ -158,7 +165,7 @@ class AdminService final : public v1::AdminService::Service {
   grpc::Status GetPoolSnapshot(grpc::ServerContext* rpc, const v1::GetPoolSnapshotRequest* request,
                                v1::PoolSnapshot* response) override {
     return Serve("GetPoolSnapshot", rpc, request->device(), [&](DeviceService& device) {
-      ToProto(device.device().memory().snapshot(), response);
+      ToProto(device.device().memory().snapshot(), absl::Now(), response);
       return absl::OkStatus();
     });
   }

@@ -559,6 +559,44 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(self.run_l1(daemon).returncode, 0)
         self.assertEqual(daemon.stop(), 0)
 
+    def replay(self, path):
+        return self.run_opserved(f"--replay_allocation_log={path}")
+
+    def test_an_allocation_log_is_replayed_and_a_changed_one_is_found_out(self):
+        log = self.directory / "allocations"
+        daemon = self.start("--device=1", f"--allocation_log={log}")
+        for _ in range(3):
+            self.assertEqual(self.run_l1(daemon).returncode, 0)
+        reserved = re.search(r'opserve_workspace_pool_reserved_bytes{device="1"} (\d+)', daemon.metrics())[1]
+        self.assertEqual(daemon.stop(), 0)
+        log = log.with_name("allocations.1")
+        self.assertEqual(log.stat().st_mode & 0o777, 0o600)
+        run = self.replay(log)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertRegex(run.stdout, r"^\d+ lines, \d+ lendings, \d+ merges; sums compared at \d+ places, equal\n")
+        self.assertIn(f"reserved {reserved}, allocated 0 (requested 0)", run.stdout)
+
+        # A copy that a killed daemon leaves ends anywhere.
+        text = log.read_text()
+        log.write_text(text[:len(text) // 2])
+        self.assertEqual(self.replay(log).returncode, 0)
+        # Other sums.
+        log.write_text(re.sub(r"(?m)^state \d+", "state 1", text))
+        run = self.replay(log)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("the sums are", run.stderr)
+        for wrong in ("", "nonsense\n"):
+            log.write_text(wrong)
+            self.assertEqual(self.replay(log).returncode, 2)
+        self.assertEqual(self.replay(self.directory / "none").returncode, 2)
+
+    def test_a_guarded_daemon_computes_the_same(self):
+        daemon = self.start("--guard_device_memory", "--scrub=always")
+        for _ in range(3):
+            run = self.run_l1(daemon, "--verify")
+            self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(daemon.stop(), 0)
+
     def test_the_socket_is_private_to_owner_and_group(self):
         daemon = self.start()
         self.assertEqual(self.socket.stat().st_mode & 0o777, 0o660)

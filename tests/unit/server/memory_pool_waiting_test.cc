@@ -49,6 +49,30 @@ class MemoryPoolWaitingTest : public MemoryPoolFixture {
   }
 };
 
+TEST_F(MemoryPoolWaitingTest, MergesTrimsAndWaitsAreCounted) {
+  const Pool::Statistics before = pool().statistics();
+  DeviceBuffer first = Lend(kAll / 2, stream(0));
+  DeviceBuffer second = Lend(kAll / 4, stream(0));
+  Waiter waiter(pool(), AllForever(stream(1)));
+  AwaitWaiting(1);
+  first = DeviceBuffer();
+  second = DeviceBuffer();  // they become one block, and one with what was never lent
+  pool().StreamIsIdle(stream(0));
+  absl::StatusOr<DeviceBuffer>& all = waiter.Join();
+  ASSERT_TRUE(all.ok()) << all.status();
+  *all = DeviceBuffer();
+  pool().StreamIsIdle(stream(1));
+  EXPECT_GT(pool().Trim(), 0u);
+  EXPECT_EQ(pool().Trim(), 0u);  // gives nothing back, and counts for nothing
+
+  const Pool::Statistics after = pool().statistics();
+  EXPECT_EQ(before.merges_total + before.trims_total + before.waits_total, 0u);
+  EXPECT_EQ(after.merges_total, 3u);  // the last with what the waiter left over
+  EXPECT_EQ(after.trims_total, 1u);
+  EXPECT_EQ(after.waits_total, 1u);
+  EXPECT_GT(after.wait_time_total, absl::ZeroDuration());
+}
+
 TEST_F(MemoryPoolWaitingTest, AnAllocationWaitsUntilTheMemoryIsReleasedAndItsStreamIdle) {
   DeviceBuffer held = Lend(kAll, stream(0));
   void* const data = held.data();
