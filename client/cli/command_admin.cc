@@ -59,7 +59,8 @@ allocations. Memory lent to requests and resident tensors stays.)";
 constexpr char kSnapshotFooter[] =
     R"(Every region that the pool took from the device, block by block. A block is
 allocated (lent), idle (free for any lane) or retired (free for the lane that
-used it last).)";
+used it last). STREAM and OWNER are numbers: blocks with the same ones are used in
+the order of one stream, and by one tenant. AGE is the time since a block was lent.)";
 
 constexpr char kTensorsFooter[] =
     R"(Resident tensors of all tenants, or those of --tenant, the largest first, with the
@@ -202,13 +203,20 @@ std::string StateName(v1::PoolSnapshot::Block::State state) {
   return absl::AsciiStrToLower(absl::StripPrefix(name, "STATE_"));
 }
 
+// "" unless it is lent.
+std::string AgeOf(const v1::PoolSnapshot::Block& block) {
+  return block.has_age() ? AgeText(absl::Seconds(block.age().seconds())) : "";
+}
+
 std::string FormatSnapshot(const v1::PoolSnapshot& snapshot) {
   std::vector<std::vector<std::string>> rows = {
-      {"REGION", "OFFSET", "BYTES", "STATE", "REQUESTED"}};
+      {"REGION", "OFFSET", "BYTES", "STATE", "STREAM", "OWNER", "AGE", "REQUESTED"}};
   for (int region = 0; region < snapshot.regions_size(); ++region) {
     for (const v1::PoolSnapshot::Block& block : snapshot.regions(region).blocks()) {
       rows.push_back({absl::StrCat(region), absl::StrCat(block.offset()),
                       absl::StrCat(block.bytes()), StateName(block.state()),
+                      block.stream() == 0 ? "" : absl::StrCat(block.stream()),
+                      block.has_owner() ? absl::StrCat(block.owner()) : "", AgeOf(block),
                       block.requested_bytes() == 0 ? "" : absl::StrCat(block.requested_bytes())});
     }
   }

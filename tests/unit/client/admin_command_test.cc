@@ -74,10 +74,10 @@ TEST_F(AdminCommandTest, EachCommandSaysWhatItDid) {
 TEST_F(AdminCommandTest, SnapshotShowsEveryBlock) {
   EXPECT_EQ(RunAdmin("snapshot 0").out,
             Who() +
-                "REGION  OFFSET  BYTES  STATE      REQUESTED\n"
-                "     0       0   2048  allocated  1500\n"
+                "REGION  OFFSET  BYTES  STATE      STREAM  OWNER  AGE    REQUESTED\n"
+                "     0       0   2048  allocated          0      1m40s  1500\n"
                 "     0    2048   2048  idle\n"
-                "     0    4096   2048  retired\n"
+                "     0    4096   2048  retired         3\n"
                 "6 KiB reserved: 2 KiB allocated, 2 KiB idle, 2 KiB retired\n");
 
   const auto json = nlohmann::json::parse(RunAdmin("snapshot 0 --format=json").out);

@@ -135,6 +135,9 @@ grpc::Status TestAdminService::GetPoolSnapshot(grpc::ServerContext* context,
     offset += 2048;
   }
   region->mutable_blocks(0)->set_requested_bytes(1500);
+  region->mutable_blocks(0)->set_owner(0);
+  region->mutable_blocks(0)->mutable_age()->set_seconds(100);
+  region->mutable_blocks(2)->set_stream(3);
   response->set_reserved_bytes(6144);
   response->set_allocated_bytes(2048);
   response->set_idle_bytes(2048);
