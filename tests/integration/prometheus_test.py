@@ -278,6 +278,18 @@ class PrometheusTest(unittest.TestCase):
         prometheus.wait_until(
             lambda: prometheus.query('ALERTS{alertname="OpserveNotMonitored",alertstate="firing"}'))
 
+    def test_what_is_counted_never_decreases_or_goes_away(self):
+        # Of all daemons, whatever is done to them; only "killed" has ended.
+        which = 'job!="opserve-killed"'
+        counters = f'{{__name__=~"opserve_.+_(total|bucket|count|sum)",{which}}}'
+        names = {sample["metric"]["__name__"] for sample in self.prometheus.query(counters)}
+        self.assertGreater(len(names), 30)
+        for name in names:
+            self.assertEqual(self.prometheus.query(f"resets({name}{{{which}}}[1h]) > 0"), [], name)
+        # A scrape that fails takes everything away, until the next one.
+        self.prometheus.wait_until(
+            lambda: not self.prometheus.query(f"last_over_time({counters}[1h]) unless {counters}"))
+
     def test_recording_rules_have_values(self):
         for rule in self.prometheus.rules():
             if rule["type"] == "recording":
