@@ -244,8 +244,13 @@ TEST_F(AdminTest, ASnapshotAddsUpAndTrimmingGivesIdleMemoryBack) {
       for (const v1::PoolSnapshot::Block& block : region.blocks()) {
         EXPECT_EQ(block.offset(), offset);
         offset += block.bytes();
-        has_tensor |= block.state() == v1::PoolSnapshot::Block::STATE_ALLOCATED &&
-                      block.requested_bytes() == uint64_t{1} << 20;
+        const bool is_lent = block.state() == v1::PoolSnapshot::Block::STATE_ALLOCATED;
+        EXPECT_EQ(block.has_age(), is_lent);
+        if (!is_lent || block.requested_bytes() != uint64_t{1} << 20) continue;
+        has_tensor = true;
+        EXPECT_TRUE(block.has_owner());
+        EXPECT_EQ(block.stream(), 0u);  // a resident tensor is in the order of none
+        EXPECT_GT(block.age().seconds() * 1'000'000'000 + block.age().nanos(), 0);
       }
       EXPECT_EQ(offset, region.bytes());
       regions += region.bytes();
