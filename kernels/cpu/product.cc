@@ -53,7 +53,7 @@ bool AreNeighbours(const int64_t* offsets, int64_t count) {
 
 // Four floats of each of four lines become four rows of `out`, which are `stride` apart.
 void Transpose(const float* a, const float* b, const float* c, const float* d, float* out,
-                      int64_t stride) {
+               int64_t stride) {
   typedef float Quad __attribute__((vector_size(16)));
   Quad lines[4];
   std::memcpy(&lines[0], a, sizeof(Quad));
