@@ -9,8 +9,9 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 import urllib.request
+
+from await_true import await_true
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -21,14 +22,6 @@ def haproxy():
     if found is None:
         raise AssertionError("haproxy is missing: deploy/install_packages.sh --tests")
     return found
-
-
-def await_true(condition, what, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(0.05)
 
 
 class Daemon:

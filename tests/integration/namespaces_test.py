@@ -18,7 +18,8 @@ import sys
 import tempfile
 import unittest
 
-from daemon_pool import Bench, Daemon, HaProxy, await_true, get_calls, restart_each, summary
+from await_true import await_true
+from daemon_pool import Bench, Daemon, HaProxy, get_calls, restart_each, summary
 
 BUILD = pathlib.Path(sys.argv.pop()).resolve()
 RATE = os.environ.get("OPSERVE_PROXY_RATE", "150")

@@ -12,6 +12,7 @@ import unittest
 import urllib.error
 import urllib.request
 
+from await_true import await_true
 from process_test import OPSERVE, Daemon
 
 
@@ -53,15 +54,13 @@ class ProbesTest(unittest.TestCase):
         self.assertEqual(daemon.admin("drain", "1", "--yes").returncode, 0)
         self.check_ready(daemon, 503, "no device is ready: device 0 is drained, device 1 is drained\n")
         self.assertEqual(daemon.admin("resume", "1").returncode, 0)
-        while "READY" not in daemon.device_states():
-            self.assertIsNone(daemon.process.poll())
+        await_true(lambda: "READY" in daemon.device_states(), "the resumed device is ready")
         self.check_ready(daemon, 200, "ok\n")
 
     def test_a_daemon_without_a_device_says_so(self):
         daemon = self.start("--recovery_wait=1h", "--longest_recovery_wait=1h",
                             faults="kernel=*,code=507015,count=all")
-        while set(daemon.device_states()) != {"QUARANTINED"}:
-            self.assertIsNone(daemon.process.poll())
+        await_true(lambda: set(daemon.device_states()) == {"QUARANTINED"}, "both devices are quarantined")
         self.check_ready(daemon, 503, "no device is ready: device 0 is quarantined, device 1 is quarantined\n")
 
     def test_a_daemon_that_ends_is_not_ready(self):

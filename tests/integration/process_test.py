@@ -24,6 +24,7 @@ BUILD = pathlib.Path(sys.argv.pop())
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
+from await_true import await_true
 from cann_layouts import Installation
 from npy_array import save_array
 
@@ -141,11 +142,13 @@ class ProcessTest(unittest.TestCase):
     def start_l1_and_see_it_run(self, daemon):
         call = subprocess.Popen(self.l1_command(daemon), stdout=subprocess.DEVNULL,
                                 stderr=subprocess.DEVNULL)
-        executing = 0
-        while executing == 0:
+
+        def is_executing():
             self.assertIsNone(call.poll(), "the call ended before it was seen to run")
             status = json.loads(daemon.opserve("--format=json", "status").stdout)
-            executing = sum(device["executing_requests"] for device in status["devices"])
+            return any(device["executing_requests"] for device in status["devices"])
+
+        await_true(is_executing, "the call runs")
         return call
 
     def test_flags_that_are_wrong_exit_with_2_and_say_what_is_valid(self):

@@ -16,7 +16,8 @@ import tempfile
 import threading
 import unittest
 
-from daemon_pool import Daemon, HaProxy, await_true
+from await_true import await_true
+from daemon_pool import Daemon, HaProxy
 from prometheus_server import free_port
 
 BUILD = pathlib.Path(sys.argv.pop()).resolve()

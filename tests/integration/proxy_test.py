@@ -17,7 +17,8 @@ import tempfile
 import threading
 import unittest
 
-from daemon_pool import Bench, Daemon, Envoy, HaProxy, Nginx, await_true, get_calls, restart_each, summary
+from await_true import await_true
+from daemon_pool import Bench, Daemon, Envoy, HaProxy, Nginx, get_calls, restart_each, summary
 from prometheus_server import free_port
 
 BUILD = pathlib.Path(sys.argv.pop()).resolve()

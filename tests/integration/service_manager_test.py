@@ -13,6 +13,8 @@ import sys
 import tempfile
 import unittest
 
+from await_true import await_true
+
 BUILD = pathlib.Path(sys.argv.pop()).resolve()
 
 
@@ -52,8 +54,13 @@ class ServiceManagerTest(unittest.TestCase):
         for _ in range(3):
             self.assertEqual(self.said(), "WATCHDOG=1")
         daemon.send_signal(signal.SIGTERM)
-        while (said := self.said()) != "STOPPING=1":
-            self.assertEqual(said, "WATCHDOG=1")
+
+        def ends():
+            said = self.said()
+            self.assertIn(said, ("WATCHDOG=1", "STOPPING=1"))
+            return said == "STOPPING=1"
+
+        await_true(ends, "it says that it ends")
         self.assertEqual(daemon.wait(timeout=60), 0)
 
     def test_none_are_given_that_another_process_is_to_give(self):

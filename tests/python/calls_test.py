@@ -3,12 +3,18 @@
 import asyncio
 import concurrent.futures
 import os
+import sys
 
 import numpy as np
 import pytest
+from conftest import ROOT
 from formulas import kl, l1, log_softmax_gradient, normal
 
 import opserve
+
+sys.path.append(str(ROOT / "tests/integration"))
+
+from await_true import await_true  # noqa: E402
 
 
 def distillation(program, g, log_q, p):
@@ -123,8 +129,10 @@ def test_a_stream_that_breaks_fails_what_is_in_progress(start_daemon):
     with opserve.Client(daemon.target) as client:
         stream = client.open_stream()
         future = stream.l1_loss_backward(np.float32(1), normal(3), normal(3))
-        while client.server_status().devices[0].executing_requests == 0:
-            pass
+        await_true(
+            lambda: client.server_status().devices[0].executing_requests > 0,
+            "the request executes",
+        )
         daemon.stop(signal.SIGKILL)
         assert isinstance(future.exception(timeout=30), opserve.UnavailableError)
         with pytest.raises(opserve.UnavailableError):
