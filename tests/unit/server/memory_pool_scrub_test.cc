@@ -32,7 +32,7 @@ class MemoryPoolScrubTest : public MemoryPoolFixture {
 };
 
 // The one block of a pool of which there can be only one.
-constexpr DeviceMemoryPool::Options kOneBlock = {.max_bytes = 2048, .region_bytes = 2048};
+const DeviceMemoryPool::Options kOneBlock = {.max_bytes = 2048, .region_bytes = 2048};
 
 TEST_F(MemoryPoolScrubTest, FreshMemoryIsScrubbedBecauseNobodyKnowsWhoseItWas) {
   CreatePool(kOneBlock);
