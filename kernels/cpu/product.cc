@@ -104,16 +104,10 @@ void Pack(const ProductOperand& operand, const void* address, const int64_t* lin
     for (int64_t begin = 0; begin < num_lines; begin += kWidth) {
       const int count = static_cast<int>(std::min<int64_t>(kWidth, num_lines - begin));
       C* strip = packed + begin * depth;
-      if (count < kWidth) {
-        std::fill_n(strip, kWidth * depth, C{0});
-        for (int i = 0; i < count; ++i) {
-          const Element* line = elements + lines[begin + i];
-          for (int64_t k = 0; k < depth; ++k) strip[k * kWidth + i] = NumberOf<C>(line[steps[k]]);
-        }
-        continue;
-      }
+      const bool is_whole = count == kWidth;
+      if (!is_whole) std::fill_n(strip, kWidth * depth, C{0});
       // The common layouts have loops of their own, which the compiler turns into vectors.
-      if (AreNeighbours(lines + begin, kWidth)) {
+      if (is_whole && AreNeighbours(lines + begin, kWidth)) {
         for (int64_t k = 0; k < depth; ++k) {
           const Element* first = elements + lines[begin] + steps[k];
           for (int i = 0; i < kWidth; ++i) strip[k * kWidth + i] = NumberOf<C>(first[i]);
@@ -121,12 +115,12 @@ void Pack(const ProductOperand& operand, const void* address, const int64_t* lin
         continue;
       }
       if constexpr (std::is_same_v<Element, float> && std::is_same_v<C, float>) {
-        if (steps_are_neighbours) {
+        if (is_whole && steps_are_neighbours) {
           PackLines<kWidth>(elements + steps[0], lines + begin, depth, strip);
           continue;
         }
       }
-      for (int i = 0; i < kWidth; ++i) {
+      for (int i = 0; i < count; ++i) {
         const Element* line = elements + lines[begin + i];
         for (int64_t k = 0; k < depth; ++k) strip[k * kWidth + i] = NumberOf<C>(line[steps[k]]);
       }
