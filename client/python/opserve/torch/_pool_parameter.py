@@ -13,6 +13,20 @@ from opserve.torch._residency import bring_home, expose, forget_newer
 Tensor = torch.Tensor
 
 
+def _torch_function(
+    cls: type,
+    func: Callable[..., Any],
+    types: Sequence[type],
+    args: Sequence[Any] = (),
+    kwargs: Optional[Mapping[str, Any]] = None,
+) -> Any:
+    """Of both classes."""
+    if torch.compiler.is_compiling() and _compiles_for_the_pool():
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+    return _call(func, args, kwargs or {})
+
+
 class PoolParameter(torch.nn.Parameter):
     """The class of a parameter that an optimizer of opserve.torch.optim changes on the pool.
 
@@ -22,15 +36,7 @@ class PoolParameter(torch.nn.Parameter):
     Copies and pickles of it are ordinary parameters.
     """
 
-    @classmethod
-    def __torch_function__(
-        cls,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Optional[Mapping[str, Any]] = None,
-    ) -> Any:
-        return _function(func, args, kwargs or {})
+    __torch_function__ = classmethod(_torch_function)
 
     def __repr__(self) -> str:
         return repr(torch.nn.Parameter(self.detach(), self.requires_grad))
@@ -48,15 +54,7 @@ class PoolParameter(torch.nn.Parameter):
 class PoolBuffer(torch.Tensor):
     """The class of a buffer that compiled graphs change on the pool; else as PoolParameter."""
 
-    @classmethod
-    def __torch_function__(
-        cls,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Optional[Mapping[str, Any]] = None,
-    ) -> Any:
-        return _function(func, args, kwargs or {})
+    __torch_function__ = classmethod(_torch_function)
 
     def __repr__(self, **_: Any) -> str:
         return repr(self.detach())
@@ -86,15 +84,6 @@ def adopt(tensor: Tensor) -> None:
 
 def is_adopted(tensor: Tensor) -> bool:
     return isinstance(tensor, (PoolParameter, PoolBuffer))
-
-
-def _function(
-    func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Any:
-    if torch.compiler.is_compiling() and _compiles_for_the_pool():
-        with torch._C.DisableTorchFunctionSubclass():
-            return func(*args, **kwargs)
-    return _call(func, args, kwargs)
 
 
 @torch.compiler.disable
