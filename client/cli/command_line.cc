@@ -15,6 +15,7 @@
 #include "client/cli/command_bench.h"
 #include "client/cli/command_doctor.h"
 #include "client/cli/command_ops.h"
+#include "client/cli/command_program.h"
 #include "client/cli/command_run.h"
 #include "client/cli/command_status.h"
 #include "client/cli/command_tensor.h"
@@ -38,6 +39,7 @@ constexpr char kLineFooter[] = R"(Examples:
   opserve ops KlDivBackward
   opserve run L1LossBackward --input grad_output=g.npy --input self=x.npy \
       --input target=t.npy --attr reduction=mean --output out.npy
+  opserve program run step.textproto --prepare --repeat=100
   opserve tensor upload x.npy --lease=1h
   opserve top
   opserve bench KlDivBackward --concurrency=1,4,16
@@ -210,6 +212,7 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments, Terminal& ter
   AddGlobalFlags(app, &session);
   AddOpsCommand(app, &command);
   AddRunCommand(app, &command);
+  AddProgramCommand(app, &command);
   AddStatusCommand(app, &command);
   AddTensorCommand(app, &command);
   AddTopCommand(app, &command);

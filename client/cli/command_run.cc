@@ -23,6 +23,7 @@
 #include "client/cli/proto_json.h"
 #include "client/cli/receipt_text.h"
 #include "client/cli/reference_daemon.h"
+#include "client/cli/result_report.h"
 #include "client/cli/run_arguments.h"
 #include "client/cli/shared_arena.h"
 #include "client/cli/tensor_text.h"
@@ -110,46 +111,6 @@ const std::string* PathOf(const Result& result, const OutputFiles& files) {
   return nullptr;
 }
 
-Json ResultToJson(const Result& result, const std::string* path) {
-  const ValueSummary summary = Summarize(result);
-  Json json = {
-      {"output", result.source().output}, {"dtype", std::string(DataTypeName(result.dtype()))},
-      {"shape", result.shape()},          {"num_elements", summary.num_elements},
-      {"num_finite", summary.num_finite}, {"num_nan", summary.num_nan}};
-  if (summary.num_finite > 0) {
-    json["min"] = ElementToJson(result, summary.minimum_at);
-    json["max"] = ElementToJson(result, summary.maximum_at);
-    json["mean"] = summary.mean;
-  }
-  if (path != nullptr) {
-    json["file"] = *path;
-  } else {
-    json["values"] = ValuesToJson(result);
-  }
-  return json;
-}
-
-void WriteResult(const Result& result, const std::string* path, Terminal& terminal) {
-  const ValueSummary summary = Summarize(result);
-  terminal.out << result.source().output << "  " << DataTypeName(result.dtype()) << " ["
-               << absl::StrJoin(result.shape(), ", ") << "]  " << FormatBytes(result.num_bytes())
-               << "\n";
-  if (summary.num_finite > 0) {
-    terminal.out << "min " << FormatElement(result, summary.minimum_at) << "  max "
-                 << FormatElement(result, summary.maximum_at) << "  mean "
-                 << FormatValue(result.dtype(), summary.mean) << "\n";
-  }
-  if (!IsInteger(result.dtype())) {
-    terminal.out << summary.num_finite << " of " << summary.num_elements << " finite, "
-                 << summary.num_nan << " nan\n";
-  }
-  if (path != nullptr) {
-    terminal.out << "written to " << *path << "\n";
-  } else {
-    terminal.out << FormatValues(result, terminal.width) << "\n";
-  }
-}
-
 Json ComparisonToJson(const Comparison& comparison) {
   return {{"output", comparison.output},
           {"reference_dtype", std::string(DataTypeName(comparison.reference_dtype))},
@@ -177,10 +138,6 @@ void WriteComparison(const Comparison& comparison, Terminal& terminal) {
 
 using Comparisons = std::vector<Comparison>;
 using KeptOutputs = std::vector<KeptOutput>;
-
-uint64_t BytesOf(const ResidentTensor& tensor) {
-  return ContiguousBytes(tensor.dtype, tensor.shape).value_or(0);
-}
 
 // The results to be sent: all, or beside outputs that are kept only those that go to a file.
 std::vector<OutputOf> ResultsBeside(const KeptOutputs& kept, const OutputFiles& files) {

@@ -149,28 +149,6 @@ absl::StatusOr<Tensor> MakeRandom(absl::string_view text, std::mt19937_64& rando
   return RandomIntegers(*dtype, *shape, *range, random);
 }
 
-// Reads, makes or names an input. `random`: its own source of numbers.
-absl::StatusOr<NamedInput> ReadInput(const NameAndText& input, std::mt19937_64 random,
-                                     std::istream* standard_input) {
-  absl::string_view text = input.text;
-  NamedInput named{.name = input.name};
-  absl::Status status;
-  if (absl::ConsumePrefix(&text, "tensor:")) {
-    absl::StatusOr<std::string> handle = ParseHandle(text);
-    status = handle.status();
-    if (handle.ok()) named.value = ResidentTensor{.handle = *std::move(handle)};
-  } else {
-    absl::StatusOr<Tensor> tensor = absl::ConsumePrefix(&text, "random:")
-                                        ? MakeRandom(text, random)
-                                        : ReadArrayArgument(text, input.name, standard_input);
-    status = tensor.status();
-    if (tensor.ok()) named.value = *std::move(tensor);
-  }
-  if (status.ok()) return named;
-  return absl::Status(status.code(),
-                      absl::StrCat("input \"", input.name, "\": ", status.message()));
-}
-
 // "grad_output, self, [bias], tensors.0, tensors.1, ..."
 std::string DescribeInputs(const v1::OperatorDescriptor& descriptor) {
   return absl::StrJoin(
@@ -227,14 +205,6 @@ void AddToList(const ListPosition& position, const NamedInput& input, Invocation
   }
 }
 
-// Of random numbers: an input is the same whatever the others are, and differs from them.
-std::mt19937_64 RandomOf(uint64_t seed, uint64_t input, const std::optional<ListPosition>& place) {
-  std::vector<uint64_t> parts = {seed & UINT32_MAX, seed >> 32, input};
-  if (place) parts.push_back(place->index);
-  std::seed_seq sequence(parts.begin(), parts.end());
-  return std::mt19937_64(sequence);
-}
-
 absl::Status AddInputs(const v1::OperatorDescriptor& descriptor, const RunArguments& arguments,
                        Invocation* invocation) {
   OPSERVE_ASSIGN_OR_RETURN(
@@ -254,7 +224,10 @@ absl::Status AddInputs(const v1::OperatorDescriptor& descriptor, const RunArgume
                         descriptor.inputs().begin();
     OPSERVE_ASSIGN_OR_RETURN(
         NamedInput named,
-        ReadInput(input, RandomOf(arguments.seed, number, place), arguments.standard_input));
+        ReadInput(input.name, input.text,
+                  RandomOf(arguments.seed, number,
+                           place ? std::optional<uint64_t>(place->index) : std::nullopt),
+                  arguments.standard_input));
     if (place) {
       AddToList(*place, named, invocation);
     } else {
@@ -314,6 +287,32 @@ absl::Status AddOutputs(const v1::OperatorDescriptor& descriptor, const RunArgum
 }
 
 }  // namespace
+
+std::mt19937_64 RandomOf(uint64_t seed, uint64_t input, std::optional<uint64_t> index) {
+  std::vector<uint64_t> parts = {seed & UINT32_MAX, seed >> 32, input};
+  if (index) parts.push_back(*index);
+  std::seed_seq sequence(parts.begin(), parts.end());
+  return std::mt19937_64(sequence);
+}
+
+absl::StatusOr<NamedInput> ReadInput(const std::string& name, absl::string_view text,
+                                     std::mt19937_64 random, std::istream* standard_input) {
+  NamedInput named{.name = name};
+  absl::Status status;
+  if (absl::ConsumePrefix(&text, "tensor:")) {
+    absl::StatusOr<std::string> handle = ParseHandle(text);
+    status = handle.status();
+    if (handle.ok()) named.value = ResidentTensor{.handle = *std::move(handle)};
+  } else {
+    absl::StatusOr<Tensor> tensor = absl::ConsumePrefix(&text, "random:")
+                                        ? MakeRandom(text, random)
+                                        : ReadArrayArgument(text, name, standard_input);
+    status = tensor.status();
+    if (tensor.ok()) named.value = *std::move(tensor);
+  }
+  if (status.ok()) return named;
+  return absl::Status(status.code(), absl::StrCat("input \"", name, "\": ", status.message()));
+}
 
 absl::StatusOr<std::vector<NamedAttribute>> ParseAttributes(
     const v1::OperatorDescriptor& descriptor, const std::vector<std::string>& arguments) {

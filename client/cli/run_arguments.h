@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <istream>
+#include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/cpp/request.h"
 #include "opserve/v1/operator.pb.h"
@@ -36,18 +39,27 @@ struct OutputFile {
   std::string path;
 };
 
+// The source of an input's random numbers: an input is the same whatever the others are, and
+// differs from them. `index`: of a tensor in an input that is a list.
+std::mt19937_64 RandomOf(uint64_t seed, uint64_t input, std::optional<uint64_t> index);
+
+// The input that a text describes: a file as ReadArrayArgument takes it, or tensor:HANDLE, or
+// random:SHAPE[:DTYPE] (as RandomTensor makes it; FLOAT if not said), or
+// random:ints(LOW,HIGH):SHAPE[:DTYPE] (as RandomIntegers makes it; INT64 if not said). Its value is
+// a Tensor or a ResidentTensor.
+// kInvalidArgument and the codes of ReadArrayArgument: none of these; a file that cannot be used.
+absl::StatusOr<NamedInput> ReadInput(const std::string& name, absl::string_view text,
+                                     std::mt19937_64 random, std::istream* standard_input);
+
 // The attributes that NAME=VALUE arguments describe.
 // kInvalidArgument: a name that the operator does not have or is given twice; a required one that
 // is missing; a value that does not fit.
 absl::StatusOr<std::vector<NamedAttribute>> ParseAttributes(
     const v1::OperatorDescriptor& descriptor, const std::vector<std::string>& arguments);
 
-// The call that the arguments describe; reads the input files. The value of an input is a file as
-// ReadArrayArgument takes it, or tensor:HANDLE, or random:SHAPE[:DTYPE] (as RandomTensor makes it;
-// FLOAT if not said), or random:ints(LOW,HIGH):SHAPE[:DTYPE] (as RandomIntegers makes it; INT64 if
-// not said), the same for the same seed.
-// kInvalidArgument and the codes of ReadArrayArgument: a name that the operator does not have, is
-// given twice or is missing; a value that does not fit; a file that cannot be used.
+// The call that the arguments describe; reads the input files. Random inputs are the same for the
+// same seed. kInvalidArgument and the codes of ReadArrayArgument: a name that the operator does not
+// have, is given twice or is missing; a value that does not fit; a file that cannot be used.
 absl::StatusOr<Invocation> BuildInvocation(const v1::OperatorDescriptor& descriptor,
                                            const RunArguments& arguments);
 

@@ -8,6 +8,7 @@
 #include "client/cli/output.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/time_text.h"
+#include "client/cpp/tensor_layout.h"
 
 namespace opserve::cli {
 
@@ -17,6 +18,10 @@ std::string TensorText(DataType dtype, const std::vector<int64_t>& shape) {
 
 std::string SizedTensorText(DataType dtype, const std::vector<int64_t>& shape, uint64_t num_bytes) {
   return absl::StrCat(TensorText(dtype, shape), "  ", FormatBytes(num_bytes));
+}
+
+uint64_t BytesOf(const ResidentTensor& tensor) {
+  return ContiguousBytes(tensor.dtype, tensor.shape).value_or(0);
 }
 
 nlohmann::ordered_json ResidentTensorToJson(const ResidentTensor& tensor, uint64_t num_bytes) {

@@ -7,9 +7,11 @@
 
 namespace opserve {
 
-AsyncCall::AsyncCall(std::string method, EncodedRequest* request, absl::Time deadline, Done done)
+AsyncCall::AsyncCall(std::string method, EncodedRequest* request, absl::Time deadline,
+                     Repeats repeats, Done done)
     : method_(std::move(method)),
       deadline_(deadline),
+      repeats_(repeats),
       done_(std::move(done)),
       borrow_(request->borrow) {
   request_.Swap(&request->buffer);
@@ -46,7 +48,7 @@ bool AsyncCall::Advance(Transport& transport, grpc::CompletionQueue* queue) {
       transport.retry_policy().RecordSuccess();
     } else if (!is_cancelled_) {
       const absl::Duration time_left = deadline_ - absl::Now();
-      if (!attempts_) attempts_.emplace(&transport.retry_policy());
+      if (!attempts_) attempts_.emplace(&transport.retry_policy(), repeats_);
       if (const auto wait = attempts_->WaitAfter(time_left, call_.MayHaveRun(), &status_)) {
         StartWait(*wait, queue);
         return true;
@@ -84,9 +86,10 @@ AsyncCalls::~AsyncCalls() {
 }
 
 std::shared_ptr<AsyncCall> AsyncCalls::Start(std::string method, EncodedRequest* request,
-                                             absl::Duration timeout, AsyncCall::Done done) {
+                                             absl::Duration timeout, Repeats repeats,
+                                             AsyncCall::Done done) {
   auto call = std::make_shared<AsyncCall>(std::move(method), request, absl::Now() + timeout,
-                                          std::move(done));
+                                          repeats, std::move(done));
   {
     // Held until the call runs, so that neither its end nor its cancellation comes before.
     absl::MutexLock call_lock(&call->mutex_);

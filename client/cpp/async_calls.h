@@ -31,7 +31,8 @@ class AsyncCall {
   using Done = absl::AnyInvocable<void(const absl::Status&, const grpc::ByteBuffer&) &&>;
 
   // Takes the contents of request->buffer.
-  AsyncCall(std::string method, EncodedRequest* request, absl::Time deadline, Done done);
+  AsyncCall(std::string method, EncodedRequest* request, absl::Time deadline, Repeats repeats,
+            Done done);
 
   // No effect once the call has ended. Thread-safe.
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -56,6 +57,7 @@ class AsyncCall {
 
   const std::string method_;
   const absl::Time deadline_;
+  const Repeats repeats_;
 
   // Used by the polling thread only, after the call was started.
   grpc::ByteBuffer request_;              // shared by all attempts
@@ -85,7 +87,7 @@ class AsyncCalls {
   // wants; `done` runs on the polling thread once the call has ended and `borrow` is released.
   // While the client is being destroyed no call starts: `done` runs at once with kCancelled.
   std::shared_ptr<AsyncCall> Start(std::string method, EncodedRequest* request,
-                                   absl::Duration timeout, AsyncCall::Done done)
+                                   absl::Duration timeout, Repeats repeats, AsyncCall::Done done)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -59,7 +59,7 @@ bool BlockingStream::Wait() {
 absl::Status CallByStream(Transport& transport, const std::string& method, absl::Duration timeout,
                           absl::FunctionRef<absl::Status(BlockingStream&)> attempt) {
   const absl::Time deadline = absl::Now() + timeout;
-  CallAttempts attempts(&transport.retry_policy(), /*is_repeatable=*/false);
+  CallAttempts attempts(&transport.retry_policy(), Repeats::kNever);
   for (;;) {
     bool may_have_run = true;
     absl::Status status;

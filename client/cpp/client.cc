@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/cpp/async_calls.h"
+#include "client/cpp/given_up_programs.h"
 #include "client/cpp/message.h"
 #include "client/cpp/stream_call.h"
 #include "client/cpp/time_message.h"
@@ -21,9 +22,9 @@
 namespace opserve {
 namespace {
 
-constexpr char kExecute[] = "/opserve.v1.OperatorService/Execute";
 constexpr char kListOperators[] = "/opserve.v1.OperatorService/ListOperators";
 constexpr char kGetServerStatus[] = "/opserve.v1.OperatorService/GetServerStatus";
+constexpr char kReleasePrograms[] = "/opserve.v1.OperatorService/ReleasePrograms";
 constexpr char kRenew[] = "/opserve.v1.TensorService/Renew";
 constexpr char kRelease[] = "/opserve.v1.TensorService/Release";
 constexpr char kListTensors[] = "/opserve.v1.TensorService/List";
@@ -57,7 +58,9 @@ void CallHandle::Cancel() const {
 }
 
 Client::Client(std::unique_ptr<Transport> transport)
-    : transport_(std::move(transport)), calls_(std::make_unique<AsyncCalls>(transport_.get())) {}
+    : transport_(std::move(transport)),
+      given_up_programs_(std::make_shared<GivenUpPrograms>()),
+      calls_(std::make_unique<AsyncCalls>(transport_.get())) {}
 
 Client::~Client() = default;
 
@@ -83,9 +86,19 @@ absl::StatusOr<Response> Client::Execute(const Request& request) {
   absl::StatusOr<EncodedRequest> encoded = EncodeRequest(request);
   if (!encoded.ok()) return encoded.status();
   grpc::ByteBuffer response;
-  absl::Status status =
-      transport_->Call(kExecute, &encoded->buffer, request.timeout, &response, &encoded->borrow);
+  absl::Status status = transport_->Call(kExecute, &encoded->buffer, request.timeout, &response,
+                                         &encoded->borrow, RepeatsOf(request));
   if (!status.ok()) return status;
+  return DecodeResponse(response);
+}
+
+absl::StatusOr<Response> Client::Execute(const v1::ExecuteRequest& request,
+                                         const std::vector<Tensor>& payloads,
+                                         absl::Duration timeout) {
+  OPSERVE_ASSIGN_OR_RETURN(EncodedRequest encoded, EncodeMessage(request, payloads));
+  grpc::ByteBuffer response;
+  OPSERVE_RETURN_IF_ERROR(transport_->Call(kExecute, &encoded.buffer, timeout, &response,
+                                           &encoded.borrow, Repeats::kAfterRefusals));
   return DecodeResponse(response);
 }
 
@@ -105,7 +118,7 @@ CallHandle Client::ExecuteAsync(const Request& request, Callback callback) {
                                                const grpc::ByteBuffer& response) mutable {
     std::move(callback)(status.ok() ? DecodeResponse(response) : status);
   };
-  return CallHandle(calls_->Start(kExecute, &*encoded, request.timeout, std::move(done)));
+  return CallHandle(calls_->Start(kExecute, &*encoded, request.timeout, RepeatsOf(request), std::move(done)));
 }
 
 std::future<absl::StatusOr<Response>> Client::ExecuteAsync(const Request& request) {
@@ -115,6 +128,27 @@ std::future<absl::StatusOr<Response>> Client::ExecuteAsync(const Request& reques
     promise.set_value(std::move(response));
   });
   return future;
+}
+
+absl::StatusOr<PreparedProgram> Client::Prepare(const Request& request) {
+  ReleaseGivenUpPrograms();
+  return PreparedProgram::Make(transport_, given_up_programs_, request);
+}
+
+PreparedProgram Client::Prepare(v1::PrepareRequest program) {
+  ReleaseGivenUpPrograms();
+  return PreparedProgram::Make(transport_, given_up_programs_, std::move(program));
+}
+
+void Client::ReleaseGivenUpPrograms() {
+  const std::vector<std::string> handles = given_up_programs_->Take();
+  if (handles.empty()) return;
+  v1::ReleaseProgramsRequest request;
+  request.mutable_handles()->Add(handles.begin(), handles.end());
+  v1::ReleaseProgramsResponse response;
+  // If it fails, the daemon forgets them at the end of their leases.
+  CallWithoutPayloads(*transport_, kReleasePrograms, request, kDefaultTimeout, &response)
+      .IgnoreError();
 }
 
 absl::StatusOr<std::unique_ptr<ExecuteStream>> Client::OpenStream(const StreamOptions& options) {

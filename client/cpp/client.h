@@ -23,6 +23,7 @@
 #include "client/cpp/connect_options.h"
 #include "client/cpp/error.h"
 #include "client/cpp/execute_stream.h"
+#include "client/cpp/prepared_program.h"
 #include "client/cpp/request.h"
 #include "client/cpp/resident_tensor.h"
 #include "client/cpp/tensor.h"
@@ -34,6 +35,7 @@ namespace opserve {
 
 class AsyncCall;
 class AsyncCalls;
+class GivenUpPrograms;
 class Transport;
 
 // Refers to an asynchronous call. A value type; may outlive the call and the client. Thread-safe.
@@ -62,18 +64,18 @@ class CallHandle {
 // (more bytes than a message can have), kInternal (the answer breaks the protocol) and
 // kFailedPrecondition (a result's region of shared memory was destroyed meanwhile).
 //
-// Operators are pure: repeating a call is always safe. So Execute, ExecuteAsync, Renew, Release,
-// ListTensors, ListOperators and GetServerStatus repeat it themselves after kUnavailable (which a
-// broken connection gives too) and kResourceExhausted, unless the daemon says that it is of no use:
-// after the wait that the daemon asks for or, if it has no opinion, up to 50 ms, 100 ms, 200 ms and
-// so on up to 5 s, drawn at random. The timeout is that of all attempts; if the next one cannot
-// begin before it passes, the call ends at once. A daemon that falls silent is noticed too
-// (ConnectOptions::keepalive). A call that has run nowhere, because the daemon is away, waits for
-// it until the timeout; so do Upload, Download and streams that are not connected yet.
-// ConnectOptions::retry bounds how often a call, and all calls of the client together, are
-// repeated. The error is then that of the last attempt, and its message tells how many there were.
-// All attempts send the caller's bytes from where they are. Upload, Download and the requests of a
-// stream are not repeated.
+// Operators are pure: repeating a call is safe, unless it replaces or donates tensors. So Execute,
+// ExecuteAsync, Renew, Release, ListTensors, ListOperators and GetServerStatus repeat it themselves
+// after kUnavailable (which a broken connection gives too) and kResourceExhausted, unless the
+// daemon says that it is of no use: after the wait that the daemon asks for or, if it has no
+// opinion, up to 50 ms, 100 ms, 200 ms and so on up to 5 s, drawn at random. The timeout is that of
+// all attempts; if the next one cannot begin before it passes, the call ends at once. A daemon that
+// falls silent is noticed too (ConnectOptions::keepalive). A call that has run nowhere, because the
+// daemon is away, waits for it until the timeout; so do Upload, Download and streams that are not
+// connected yet. ConnectOptions::retry bounds how often a call, and all calls of the client
+// together, are repeated. The error is then that of the last attempt, and its message tells how
+// many there were. All attempts send the caller's bytes from where they are. Upload, Download and
+// the requests of a stream are not repeated.
 class Client {
  public:
   using Callback = absl::AnyInvocable<void(absl::StatusOr<Response>) &&>;
@@ -102,6 +104,22 @@ class Client {
 
   // Runs one operator with the default timeout and waits for all its outputs.
   absl::StatusOr<Response> Execute(Invocation invocation);
+
+  // Runs a program in the protocol's own form, such as one that was read from a file. Its payloads
+  // are the storages of `payloads`.
+  absl::StatusOr<Response> Execute(const v1::ExecuteRequest& request,
+                                   const std::vector<Tensor>& payloads,
+                                   absl::Duration timeout = kDefaultTimeout);
+
+  // A program to be called like a function, any number of times; nothing is sent before the first
+  // call. `request` may have inputs (InputOf), has no destinations, and its tensors are copied; its
+  // timeout, receipt, priority and key belong to the calls. See program.h and prepared_program.h.
+  //
+  // kInvalidArgument: an input is used by nothing, or has two dtypes or shapes.
+  absl::StatusOr<PreparedProgram> Prepare(const Request& request);
+
+  // Likewise, in the protocol's own form; the kinds of its inputs are those that the calls have.
+  PreparedProgram Prepare(v1::PrepareRequest program);
 
   // Runs a program; `callback` is called exactly once, from the client's thread, which it holds up
   // while it runs. It may start further calls; while the client is being destroyed these end with
@@ -161,8 +179,11 @@ class Client {
  private:
   explicit Client(std::unique_ptr<Transport> transport);
 
+  void ReleaseGivenUpPrograms();
+
   const std::shared_ptr<Transport> transport_;  // also that of streams, which may outlive this
-  const std::unique_ptr<AsyncCalls> calls_;     // uses transport_, so goes first
+  const std::shared_ptr<GivenUpPrograms> given_up_programs_;
+  const std::unique_ptr<AsyncCalls> calls_;  // uses transport_, so goes first
 };
 
 }  // namespace opserve

@@ -38,9 +38,14 @@ class PayloadList {
       const absl::Span<const std::byte> known = storages_[i]->storage();
       if (known.data() == bytes.data() && known.size() == bytes.size()) return i;
     }
-    storages_.push_back(&tensor);
-    num_bytes_ += bytes.size();
+    Append(tensor);
     return storages_.size() - 1;
+  }
+
+  // Adds a payload, whether there is an equal one or not.
+  void Append(const Tensor& tensor) {
+    storages_.push_back(&tensor);
+    num_bytes_ += tensor.storage().size();
   }
 
   // For a message with a header of `header_bytes`. To be called once.
@@ -57,7 +62,7 @@ class PayloadList {
     }
     return slices;
   }
-  uint64_t num_bytes() const { return num_bytes_; }
+  absl::Span<const Tensor* const> storages() const { return storages_; }
 
  private:
   Borrow& borrow_;
@@ -79,6 +84,14 @@ void Encode(const OutputOf& output, Message* message) {
   message->set_output(output.output);
 }
 
+// Views, of whatever kind of storage.
+template <typename Tensor>
+void EncodeView(const Tensor& tensor, v1::Tensor* message) {
+  message->set_dtype(tensor.dtype);
+  message->mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
+  message->mutable_strides()->Add(tensor.strides.begin(), tensor.strides.end());
+}
+
 // The value of an input, by its kind.
 struct InputEncoder {
   PayloadList& payloads;
@@ -98,11 +111,19 @@ struct InputEncoder {
     message->set_resident_tensor(tensor.handle);
   }
   void operator()(const SharedTensor& tensor) const {
-    message->set_dtype(tensor.dtype);
-    message->mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
-    message->mutable_strides()->Add(tensor.strides.begin(), tensor.strides.end());
+    EncodeView(tensor, message);
     message->set_offset(tensor.offset);
     Encode(tensor.range, message->mutable_shared_memory());
+  }
+  void operator()(const InputOf& input) const { message->set_program_input(input.number); }
+  void operator()(const View& view) const {
+    EncodeView(view, message);
+    message->set_offset(view.offset);
+    std::visit(*this, view.base);
+  }
+  void operator()(const Literal& literal) const {
+    EncodeView(literal, message);
+    message->set_literal(literal.elements);
   }
 };
 
@@ -122,39 +143,6 @@ struct NamedInputEncoder {
     InputEncoder{payloads, message->mutable_tensor()}(tensor);
   }
 };
-
-void Encode(const NamedAttribute& attribute, v1::NamedAttribute* message) {
-  struct Setter {
-    v1::AttributeValue* value;
-    void operator()(int64_t number) const { value->set_int64_value(number); }
-    void operator()(bool flag) const { value->set_bool_value(flag); }
-    void operator()(double number) const { value->set_double_value(number); }
-    void operator()(const std::string& name) const { value->set_name(name); }
-    void operator()(const Text& text) const { value->set_text_value(text.value); }
-    void operator()(DataType dtype) const { value->set_dtype_value(dtype); }
-    void operator()(const Scalar& scalar) const {
-      v1::ScalarValue* to = value->mutable_scalar_value();
-      to->set_dtype(scalar.dtype);
-      if (const auto* integer = std::get_if<int64_t>(&scalar.value)) {
-        to->set_int64_value(*integer);
-      } else {
-        to->set_double_value(std::get<double>(scalar.value));
-      }
-    }
-    void operator()(const std::vector<int64_t>& numbers) const {
-      value->mutable_int64_list()->mutable_values()->Add(numbers.begin(), numbers.end());
-    }
-    void operator()(const std::vector<bool>& flags) const {
-      v1::BoolList* list = value->mutable_bool_list();
-      for (const bool flag : flags) list->add_values(flag);
-    }
-    void operator()(const std::vector<double>& numbers) const {
-      value->mutable_double_list()->mutable_values()->Add(numbers.begin(), numbers.end());
-    }
-  };
-  message->set_name(attribute.name);
-  std::visit(Setter{message->mutable_value()}, attribute.value);
-}
 
 void EncodeOutputs(const Invocation& invocation, v1::Invocation* message) {
   for (const OutputDataType& output : invocation.output_dtypes) {
@@ -178,7 +166,7 @@ void Encode(const Invocation& invocation, PayloadList& payloads, v1::Invocation*
     std::visit(NamedInputEncoder{payloads, named}, input.value);
   }
   for (const NamedAttribute& attribute : invocation.attributes) {
-    Encode(attribute, message->add_attributes());
+    EncodeAttribute(attribute, message->add_attributes());
   }
   EncodeOutputs(invocation, message);
 }
@@ -201,6 +189,17 @@ void EncodeResults(const Request& request, v1::ExecuteRequest* message) {
     v1::KeepResult* keep = wanted->mutable_keep();
     if (kept.lease != absl::ZeroDuration()) EncodeDuration(kept.lease, keep->mutable_lease());
   }
+  for (const ReplacedTensor& replaced : request.replaced) {
+    v1::WantedResult* wanted = message->add_results();
+    Encode(replaced.output, wanted);
+    v1::ReplaceTensor* replace = wanted->mutable_replace();
+    if (const auto* input = std::get_if<InputOf>(&replaced.tensor)) {
+      replace->set_program_input(input->number);
+    } else {
+      replace->set_handle(std::get<ResidentTensor>(replaced.tensor).handle);
+    }
+    if (replaced.version) replace->set_version(*replaced.version);
+  }
 }
 
 // Before anything is encoded of it.
@@ -216,6 +215,13 @@ void Encode(const Request& request, PayloadList& payloads, v1::ExecuteRequest* m
     Encode(invocation, payloads, message->add_invocations());
   }
   EncodeResults(request, message);
+  for (const auto& donated : request.donated) {
+    if (const auto* input = std::get_if<InputOf>(&donated)) {
+      message->add_donated_inputs(input->number);
+    } else {
+      message->add_donated(std::get<ResidentTensor>(donated).handle);
+    }
+  }
   message->set_want_receipt(request.want_receipt);
   message->set_idempotency_key(request.idempotency_key);
   message->set_priority(request.priority);
@@ -273,7 +279,8 @@ absl::StatusOr<ResidentTensor> DecodeKept(const v1::Result& result) {
                         .dtype = tensor.dtype(),
                         .shape = {tensor.shape().begin(), tensor.shape().end()},
                         .lease_end = DecodeTime(result.kept().lease_end()),
-                        .device = result.kept().device()};
+                        .device = result.kept().device(),
+                        .version = result.kept().version()};
 }
 
 // The response of `header`, with the payloads of `message`.
@@ -312,6 +319,65 @@ absl::StatusOr<Response> DecodeResults(
 }
 
 }  // namespace
+
+void EncodeAttribute(const NamedAttribute& attribute, v1::NamedAttribute* message) {
+  struct Setter {
+    v1::AttributeValue* value;
+    void operator()(int64_t number) const { value->set_int64_value(number); }
+    void operator()(bool flag) const { value->set_bool_value(flag); }
+    void operator()(double number) const { value->set_double_value(number); }
+    void operator()(const std::string& name) const { value->set_name(name); }
+    void operator()(const Text& text) const { value->set_text_value(text.value); }
+    void operator()(DataType dtype) const { value->set_dtype_value(dtype); }
+    void operator()(const Scalar& scalar) const {
+      v1::ScalarValue* to = value->mutable_scalar_value();
+      to->set_dtype(scalar.dtype);
+      if (const auto* integer = std::get_if<int64_t>(&scalar.value)) {
+        to->set_int64_value(*integer);
+      } else {
+        to->set_double_value(std::get<double>(scalar.value));
+      }
+    }
+    void operator()(const std::vector<int64_t>& numbers) const {
+      value->mutable_int64_list()->mutable_values()->Add(numbers.begin(), numbers.end());
+    }
+    void operator()(const std::vector<bool>& flags) const {
+      v1::BoolList* list = value->mutable_bool_list();
+      for (const bool flag : flags) list->add_values(flag);
+    }
+    void operator()(const std::vector<double>& numbers) const {
+      value->mutable_double_list()->mutable_values()->Add(numbers.begin(), numbers.end());
+    }
+  };
+  message->set_name(attribute.name);
+  std::visit(Setter{message->mutable_value()}, attribute.value);
+}
+
+Repeats RepeatsOf(const Request& request) {
+  const bool changes_tensors = !request.replaced.empty() || !request.donated.empty();
+  return changes_tensors && request.idempotency_key.empty() ? Repeats::kAfterRefusals
+                                                            : Repeats::kAlways;
+}
+
+absl::StatusOr<RequestParts> TakeApart(const Request& request) {
+  OPSERVE_RETURN_IF_ERROR(CheckDestinations(request));
+  RequestParts parts;
+  Borrow borrow;
+  PayloadList payloads(&borrow);
+  Encode(request, payloads, &parts.header);
+  for (const Tensor* tensor : payloads.storages()) parts.payloads.push_back(*tensor);
+  return parts;
+}
+
+absl::StatusOr<EncodedRequest> EncodeMessage(const google::protobuf::MessageLite& header,
+                                             absl::Span<const Tensor> tensors) {
+  EncodedRequest encoded;
+  PayloadList payloads(&encoded.borrow);
+  for (const Tensor& tensor : tensors) payloads.Append(tensor);
+  absl::Status status = FillBuffer(header, payloads, &encoded.buffer);
+  if (!status.ok()) return status;
+  return encoded;
+}
 
 absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request) {
   OPSERVE_RETURN_IF_ERROR(CheckDestinations(request));

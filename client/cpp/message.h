@@ -2,27 +2,53 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "client/cpp/borrow.h"
 #include "client/cpp/request.h"
+#include "client/cpp/retry_policy.h"
+#include "client/cpp/tensor.h"
 #include "google/protobuf/message_lite.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "opserve/v1/operator_service.pb.h"
 
 namespace opserve {
+
+// Full name of the method that takes these requests.
+inline constexpr char kExecute[] = "/opserve.v1.OperatorService/Execute";
 
 struct EncodedRequest {
   grpc::ByteBuffer buffer;
   Borrow borrow;
 };
 
+// What a request says, and the tensors whose storages are its payloads, in their order.
+struct RequestParts {
+  v1::ExecuteRequest header;
+  std::vector<Tensor> payloads;
+};
+
+// Whether a repetition of the request does no harm after it has run.
+Repeats RepeatsOf(const Request& request);
+
+// kInvalidArgument: more destinations than results.
+absl::StatusOr<RequestParts> TakeApart(const Request& request);
+
+// A message with these payloads, as EncodeRequest's.
+absl::StatusOr<EncodedRequest> EncodeMessage(const google::protobuf::MessageLite& header,
+                                             absl::Span<const Tensor> payloads);
+
 // The message of an Execute call. Refers to the storages of the tensors, except small ones, which
 // are copied. Tensors with the same storage share a payload.
 //
 // kInvalidArgument: more bytes than a gRPC message can have, or more destinations than results.
 absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request);
+
+void EncodeAttribute(const NamedAttribute& attribute, v1::NamedAttribute* message);
 
 // The same as a message of a stream, where `id` names it and which has its own timeout.
 absl::StatusOr<EncodedRequest> EncodeStreamRequest(const Request& request, uint64_t id);

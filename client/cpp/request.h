@@ -17,13 +17,46 @@ namespace opserve {
 
 inline constexpr absl::Duration kDefaultTimeout = absl::Seconds(30);
 
-// A tensor of an input that is a list.
-using ListedTensor = std::variant<Tensor, OutputOf, ResidentTensor, SharedTensor>;
+struct View;
+
+// An input of a prepared program (PreparedProgram) that comes with each of its calls: contiguous,
+// row-major. Of a list of donated or replaced tensors: a resident tensor then.
+struct InputOf {
+  uint32_t number = 0;  // position among the inputs of a call
+  DataType dtype = v1::DATA_TYPE_UNSPECIFIED;
+  std::vector<int64_t> shape = {};
+
+  // The input seen with its two axes exchanged. Requires: it has two.
+  View T() const;
+};
+
+// Elements of a tensor of the daemon's, seen in another shape and order. Of `base`'s own dtype;
+// `base` is contiguous.
+struct View {
+  std::variant<OutputOf, InputOf, ResidentTensor> base = {};
+  DataType dtype = v1::DATA_TYPE_UNSPECIFIED;
+  std::vector<int64_t> shape = {};
+  std::vector<int64_t> strides = {};  // in elements, none negative; empty: contiguous, row-major
+  int64_t offset = 0;                 // of the first element, in elements
+};
+
+// Elements that are part of the program, at most 4096 bytes.
+struct Literal {
+  DataType dtype = v1::DATA_TYPE_UNSPECIFIED;
+  std::vector<int64_t> shape = {};
+  std::vector<int64_t> strides = {};  // as of a View; one element with strides of 0 fills a shape
+  std::string elements = {};          // little-endian
+};
+
+// The value of an input, or a tensor of an input that is a list.
+using ListedTensor =
+    std::variant<Tensor, OutputOf, ResidentTensor, SharedTensor, InputOf, View, Literal>;
 
 struct NamedInput {
   std::string name = {};
-  std::variant<Tensor, OutputOf, ResidentTensor, SharedTensor, std::vector<ListedTensor>> value =
-      {};
+  std::variant<Tensor, OutputOf, ResidentTensor, SharedTensor, InputOf, View, Literal,
+               std::vector<ListedTensor>>
+      value = {};
 };
 
 // The value of an attribute that is a text.
@@ -75,12 +108,23 @@ struct KeptOutput {
   absl::Duration lease = absl::ZeroDuration();
 };
 
+// An output that becomes the content of a resident tensor of its dtype and shape, whose handle
+// stays. Requests that use the tensor meanwhile wait, in the order of their arrival.
+struct ReplacedTensor {
+  std::variant<ResidentTensor, InputOf> tensor = {};
+  OutputOf output = {};
+
+  // That the tensor must have, else the request is refused with kFailedPrecondition and nothing is
+  // done; not in a prepared program. Nothing: any.
+  std::optional<uint64_t> version = {};
+};
+
 struct Request {
   // The program, in order. An input may be the output of an earlier invocation.
   std::vector<Invocation> invocations = {};
 
   // Results wanted, in this order. Empty: the outputs of the last invocation, or none if any output
-  // is kept.
+  // is kept or replaces a tensor.
   std::vector<OutputOf> results = {};
 
   // Where results go, in the order of `results` (one, if that is empty): shared memory, or nothing
@@ -93,6 +137,15 @@ struct Request {
   // repeated after a lost connection may leave tensors behind that are freed at the end of their
   // lease only.
   std::vector<KeptOutput> kept = {};
+
+  // Resident tensors that change if the request succeeds, each named once. Such a request is not
+  // repeated after a lost connection, unless it has an idempotency key.
+  std::vector<ReplacedTensor> replaced = {};
+
+  // Resident tensors that the request uses and gives up, none twice: once it has succeeded they are
+  // gone, unless they are replaced too. Their memory may become an output's. Repeated as `replaced`
+  // is.
+  std::vector<std::variant<ResidentTensor, InputOf>> donated = {};
 
   bool want_receipt = false;
 
@@ -110,8 +163,9 @@ struct Request {
 };
 
 struct Response {
-  std::vector<Result> results = {};       // in the order asked for
-  std::vector<ResidentTensor> kept = {};  // in the order of Request::kept
+  std::vector<Result> results = {};  // in the order asked for
+  // In the order of Request::kept, and then of Request::replaced: these with their new versions.
+  std::vector<ResidentTensor> kept = {};
   std::optional<v1::Receipt> receipt = {};
 };
 

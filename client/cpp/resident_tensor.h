@@ -24,6 +24,7 @@ struct ResidentTensor {
   std::vector<int64_t> shape = {};
   absl::Time lease_end = absl::InfinitePast();  // as of its creation
   uint32_t device = 0;
+  uint64_t version = 1;  // as of the answer that told of it; each replacement adds 1
 };
 
 // A resident tensor as the daemon has it in its books.

@@ -178,7 +178,10 @@ std::optional<absl::Duration> CallAttempts::WaitAfter(absl::Duration time_left, 
     cause_ = *status;
     return policy_.WaitForDaemon(waits_++, time_left, status);
   }
-  if (!is_repeatable_) return std::nullopt;
+  const bool is_refusal = absl::IsResourceExhausted(*status);
+  if (repeats_ == Repeats::kNever || (repeats_ == Repeats::kAfterRefusals && !is_refusal)) {
+    return std::nullopt;
+  }
   return policy_.WaitAfter(++attempts_, time_left, status);
 }
 

@@ -74,13 +74,19 @@ class RetryPolicy {
   std::atomic<bool> was_reached_ = false;
 };
 
+// After which failures a call is repeated, beside its wait for a daemon that is away.
+enum class Repeats {
+  kAlways,
+  kAfterRefusals,  // the daemon had no room for it, which it says before anything runs
+  kNever,
+};
+
 // The failures of one call. Not thread-safe.
 class CallAttempts {
  public:
-  // `policy` outlives it. `is_repeatable`: whether the call may be repeated after it has run;
-  // otherwise it only waits for a daemon that is away.
-  explicit CallAttempts(RetryPolicy* policy, bool is_repeatable = true)
-      : policy_(*policy), is_repeatable_(is_repeatable) {}
+  // `policy` outlives it.
+  explicit CallAttempts(RetryPolicy* policy, Repeats repeats = Repeats::kAlways)
+      : policy_(*policy), repeats_(repeats) {}
 
   // As RetryPolicy::WaitAfter or WaitForDaemon, whichever *status asks for. `may_have_run`: whether
   // the attempt can have left this process. If it cannot, and its deadline passed, *status becomes
@@ -90,7 +96,7 @@ class CallAttempts {
 
  private:
   RetryPolicy& policy_;
-  const bool is_repeatable_;
+  const Repeats repeats_;
   int attempts_ = 0;
   int waits_ = 0;
   absl::Status cause_ = absl::UnavailableError("no connection was made");

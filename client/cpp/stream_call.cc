@@ -22,7 +22,7 @@ StreamCall::StreamCall(std::shared_ptr<Transport> transport, const StreamOptions
     : transport_(std::move(transport)),
       window_(options.window),
       deadline_(absl::Now() + options.timeout),
-      attempts_(&transport_->retry_policy(), /*is_repeatable=*/false) {
+      attempts_(&transport_->retry_policy(), Repeats::kNever) {
   Begin();
   thread_ = std::thread(&StreamCall::Poll, this);
 }

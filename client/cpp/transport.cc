@@ -165,7 +165,7 @@ std::unique_ptr<grpc::ClientContext> Transport::NewContext(absl::Time deadline) 
 
 absl::Status Transport::Call(const std::string& method, grpc::ByteBuffer* request,
                              absl::Duration timeout, grpc::ByteBuffer* response,
-                             const Borrow* borrow) {
+                             const Borrow* borrow, Repeats repeats) {
   const absl::Time deadline = absl::Now() + timeout;
   QueuePool::Lease lease(&queues_);
   grpc::CompletionQueue& queue = lease.queue();
@@ -173,7 +173,7 @@ absl::Status Transport::Call(const std::string& method, grpc::ByteBuffer* reques
   void* tag = nullptr;
   bool ok = false;
   absl::Status status;
-  CallAttempts attempts(&retry_policy_);
+  CallAttempts attempts(&retry_policy_, repeats);
   for (;;) {
     call.Start(*this, method, *request, deadline, &queue, &call);
     queue.Next(&tag, &ok);

@@ -88,7 +88,8 @@ class Transport {
   // waits for gRPC's events. Takes the contents of `request`, which all attempts share. Returns
   // only once `borrow`, if given, is released.
   absl::Status Call(const std::string& method, grpc::ByteBuffer* request, absl::Duration timeout,
-                    grpc::ByteBuffer* response, const Borrow* borrow = nullptr);
+                    grpc::ByteBuffer* response, const Borrow* borrow = nullptr,
+                    Repeats repeats = Repeats::kAlways);
 
   grpc::GenericStub& stub() { return stub_; }
   QueuePool& queues() { return queues_; }

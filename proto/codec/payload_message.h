@@ -58,6 +58,9 @@ class PayloadMessage {
 
   absl::Span<const Payload> payloads() const { return payloads_; }
 
+  // Bytes of all fields but the payloads.
+  size_t header_bytes() const { return header_.size(); }
+
   // Fields of the message that are not payloads, each as often as it is there. Parsed, even one of
   // two bytes can take a hundred times as much.
   size_t header_fields() const { return header_fields_; }

@@ -233,6 +233,7 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   config.max_request_work = values.max_request_work();
   config.max_program_work = values.max_program_work();
   config.max_invocations = values.max_invocations();
+  config.max_header_bytes = values.max_header_bytes();
   config.max_workspace_bytes = values.max_workspace_bytes();
   config.max_workspace_ratio = values.max_workspace_ratio();
   config.workspace_floor_bytes = values.workspace_floor_bytes();

@@ -48,10 +48,14 @@ class CallCounter {
 // Every call object of a server, the ones that still wait for a call included. A completion queue
 // may be shut down only when none is left that could start an operation on it.
 struct ServerCalls {
-  ServerCalls(uint64_t max_message_bytes, absl::Duration write_stall_timeout)
-      : max_message_bytes(max_message_bytes), writes(write_stall_timeout) {}
+  ServerCalls(uint64_t max_message_bytes, uint64_t max_header_bytes,
+              absl::Duration write_stall_timeout)
+      : max_message_bytes(max_message_bytes),
+        max_header_bytes(max_header_bytes),
+        writes(write_stall_timeout) {}
 
   const uint64_t max_message_bytes;  // of a request
+  const uint64_t max_header_bytes;   // of these, beside payloads
 
   // While true, each call that arrives leaves a new one waiting.
   std::atomic<bool> accepts_more = true;

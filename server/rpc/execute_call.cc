@@ -20,7 +20,8 @@ ExecuteCall::ExecuteCall(ExecuteContext& context, grpc::ServerCompletionQueue* q
 void ExecuteCall::Start(Tenant* tenant, const StageClock& clock) {
   codec::HeaderArena arena;
   auto& header = arena.Make<v1::ExecuteRequest>();
-  absl::StatusOr<codec::PayloadMessage> message = SplitRequest(request_, &header);
+  absl::StatusOr<codec::PayloadMessage> message =
+      SplitRequest(request_, context_.calls->max_header_bytes, &header);
   if (!message.ok()) {
     Answer(RefuseMessage(message.status(), tenant, clock, rpc_, request_));
     return;

@@ -54,7 +54,8 @@ ExecuteStreamCall::ExecuteStreamCall(ExecuteContext& context, grpc::ServerComple
 void ExecuteStreamCall::HandleMessage(const StageClock& clock) {
   codec::HeaderArena arena;
   auto& header = arena.Make<v1::ExecuteStreamRequest>();
-  absl::StatusOr<codec::PayloadMessage> message = SplitRequest(message_, &header);
+  absl::StatusOr<codec::PayloadMessage> message =
+      SplitRequest(message_, context_.calls->max_header_bytes, &header);
   if (!message.ok()) {
     EndInput(message.status(), clock);
     return;

@@ -14,6 +14,7 @@
 #include "server/rpc/connection_key.h"
 #include "server/rpc/execute_response.h"
 #include "server/rpc/idempotency_cache.h"
+#include "server/rpc/message_bytes.h"
 #include "server/rpc/program_calls.h"
 #include "server/rpc/refusal.h"
 #include "server/rpc/request_trace.h"
@@ -341,11 +342,15 @@ void StartKeyed(ExecuteContext& context, ExecutionInput input, OnExecutionEnd on
 }  // namespace
 
 absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& message,
+                                                   uint64_t max_header_bytes,
                                                    google::protobuf::MessageLite* header,
                                                    uint32_t payloads_field) {
   absl::StatusOr<codec::PayloadMessage> split =
       codec::PayloadMessage::Split(message, kMaxPayloads, payloads_field);
   absl::Status status = split.status();
+  if (split.ok()) {
+    OPSERVE_RETURN_IF_ERROR(CheckHeaderBytes(split->header_bytes(), max_header_bytes));
+  }
   if (split.ok() && split->header_fields() > kMaxHeaderFields) {
     status = absl::InvalidArgumentError(absl::StrCat("the message has ", split->header_fields(),
                                                      " fields beside its payloads, at most ",

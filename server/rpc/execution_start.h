@@ -22,8 +22,10 @@
 namespace opserve::server {
 
 // Takes a message apart; `header` gets all but its payloads, which are in that field.
-// kInvalidArgument: malformed, or more payloads or other fields than a request could have.
+// kInvalidArgument: malformed, more payloads or other fields than a request could have, or more
+// than `max_header_bytes` beside the payloads (reason "too_large").
 absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& message,
+                                                   uint64_t max_header_bytes,
                                                    google::protobuf::MessageLite* header,
                                                    uint32_t payloads_field = codec::kPayloadsField);
 

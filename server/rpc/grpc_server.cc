@@ -121,7 +121,7 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
     : parts_(std::move(parts)),
       ledger_(LedgerOptions(config)),
       authenticator_(*parts_.tenants, *parts_.metrics, ledger_),
-      calls_(config.max_message_bytes, config.write_stall_timeout),
+      calls_(config.max_message_bytes, config.max_header_bytes, config.write_stall_timeout),
       health_(calls_, authenticator_, ledger_, config.max_anonymous_streams),
       idempotency_({.max_bytes = config.idempotency_cache_bytes}),
       statistics_(parts_.operators->operators().size()),

@@ -21,6 +21,16 @@ inline absl::Status CheckMessageBytes(const grpc::ByteBuffer& bytes, uint64_t li
                                     "resident tensors, or put them into shared memory")));
 }
 
+// The same of the bytes of a message that are not payloads, which take many times as much when they
+// are read.
+inline absl::Status CheckHeaderBytes(uint64_t bytes, uint64_t limit) {
+  if (bytes <= limit) return absl::OkStatus();
+  return WithLimit(
+      limit, MakeError(Reason::kTooLarge, absl::StrCat("the message has ", bytes,
+                                                       " bytes beside its payloads, at most ",
+                                                       limit, " allowed (--max_header_bytes)")));
+}
+
 // Reads *bytes, which are empty then. kInvalidArgument: they are more than `limit` (reason
 // "too_large"), or no such message (reason "invalid").
 template <typename Message>

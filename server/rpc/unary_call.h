@@ -78,6 +78,7 @@ class UnaryCall {
 
   absl::Status Answer(grpc::ByteBuffer* bytes) {
     OPSERVE_ASSIGN_OR_RETURN(Tenant* const tenant, method_.authenticator->TenantOf(rpc_));
+    OPSERVE_RETURN_IF_ERROR(CheckHeaderBytes(request_.Length(), calls_.max_header_bytes));
     Request request;
     OPSERVE_RETURN_IF_ERROR(ParseMessage(calls_.max_message_bytes, &request_, &request));
     Response response;

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
+import subprocess
 from typing import Any
 
 import numpy as np
@@ -74,13 +77,11 @@ def step_program() -> tuple[opserve.Program, list[Any], list[Any]]:
         p.literal(1.0, "float32"), log_q, labels, ones, loss.total_weight_out
     )
     of_logits = p.log_softmax_backward(of_log_q, log_q)
-    across_w2 = p.view(w2, "float32", (CLASSES, HIDDEN), (1, CLASSES))
-    of_active = p.matmul(of_logits, across_w2)
+    of_active = p.matmul(of_logits, w2.T)
     of_hidden = p.threshold_backward(of_active, hidden)
-    across_x = p.view(x, "float32", (PIXELS, BATCH), (1, PIXELS))
     across_active = p.view(active, "float32", (HIDDEN, BATCH), (1, HIDDEN))
     gradients = [
-        p.matmul(across_x, of_hidden),
+        p.matmul(x.T, of_hidden),
         p.reduce_sum(of_hidden, dims=[0], dtype="float32"),
         p.matmul(across_active, of_logits),
         p.reduce_sum(of_logits, dims=[0], dtype="float32"),
@@ -120,3 +121,22 @@ def test_a_step_is_one_program_and_its_state_stays(client: opserve.Client) -> No
     assert losses[-1] < losses[0] / 2
     assert client.download(state[0])[0] == STEPS
     assert client.release(state) == len(state)
+
+
+def test_the_same_in_cpp(daemon: Any, tmp_path: pathlib.Path) -> None:
+    images, labels = map(np.concatenate, zip(*batches()))
+    arrays = {"images": images, "labels": labels.astype("i8")}
+    arrays.update(zip(("w1", "b1", "w2", "b2"), parameters()))
+    for name, array in arrays.items():
+        array.tofile(tmp_path / name)
+
+    program = pathlib.Path(os.environ["OPSERVED"]).with_name("program_training")
+    answer = subprocess.run(
+        [program, daemon.target, tmp_path], check=True, capture_output=True, text=True, timeout=120
+    )
+
+    losses = [float(line) for line in answer.stdout.split()]
+    expected = losses_of_numpy()
+    assert len(losses) == STEPS
+    assert losses[-1] == pytest.approx(expected[-1], abs=1e-4)
+    assert losses == pytest.approx(expected, abs=1e-3)

@@ -59,6 +59,12 @@ class InputOf:
     data_type: DataType
     shape: tuple[int, ...]
 
+    @property
+    def T(self) -> View:
+        """The input with its two axes exchanged. ValueError: it does not have two."""
+        rows, columns = self.shape
+        return View(self, self.data_type, (columns, rows), (1, columns))
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Literal:

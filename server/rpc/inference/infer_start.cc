@@ -22,7 +22,9 @@ void StartInference(InferenceContext& context, const InferenceInput& input, Infe
   codec::HeaderArena arena;
   auto& request = arena.Make<inference::ModelInferRequest>();
   absl::StatusOr<codec::PayloadMessage> message =
-      SplitRequest(input.message, &request, kRawInputsField);
+      // Tensors may be typed contents, which are part of the header.
+      SplitRequest(input.message, context.execute.calls->max_message_bytes, &request,
+                   kRawInputsField);
   if (!message.ok()) return refuse(message.status());
   *echo = EchoOf(request);
   auto& program = arena.Make<v1::ExecuteRequest>();

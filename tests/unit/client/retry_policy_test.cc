@@ -261,7 +261,7 @@ TEST(RetryPolicyTest, AnAttemptThatFoundNoConnectionUntilItsDeadlineSaysTheCause
 
 TEST(RetryPolicyTest, ACallThatIsNotRepeatedWaitsForTheDaemonOnly) {
   RetryPolicy policy = PolicyWith(0.5);
-  CallAttempts attempts(&policy, /*is_repeatable=*/false);
+  CallAttempts attempts(&policy, Repeats::kNever);
   absl::Status away = absl::UnavailableError("failed to connect to all addresses");
   EXPECT_TRUE(attempts.WaitAfter(kForever, false, &away).has_value());
   for (const absl::Status& may_have_run : {absl::UnavailableError("Connection reset by peer"),
@@ -270,6 +270,15 @@ TEST(RetryPolicyTest, ACallThatIsNotRepeatedWaitsForTheDaemonOnly) {
     EXPECT_EQ(attempts.WaitAfter(kForever, true, &status), std::nullopt);
     EXPECT_EQ(status, may_have_run) << "without a note of attempts";
   }
+}
+
+TEST(RetryPolicyTest, ACallThatChangesTensorsIsRepeatedAfterRefusalsOnly) {
+  RetryPolicy policy = PolicyWith(0.5);
+  CallAttempts attempts(&policy, Repeats::kAfterRefusals);
+  absl::Status full = MakeError(Reason::kQueueFull, "full");
+  EXPECT_TRUE(attempts.WaitAfter(kForever, true, &full).has_value());
+  absl::Status lost = absl::UnavailableError("Connection reset by peer");
+  EXPECT_EQ(attempts.WaitAfter(kForever, true, &lost), std::nullopt) << "it may have run";
 }
 
 TEST(RetryPolicyTest, SmallBudgets) {

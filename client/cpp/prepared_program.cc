@@ -1,0 +1,336 @@
+#include "client/cpp/prepared_program.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "client/cpp/data_type.h"
+#include "client/cpp/given_up_programs.h"
+#include "client/cpp/message.h"
+#include "client/cpp/tensor_layout.h"
+#include "client/cpp/transport.h"
+#include "opserve/v1/operator_service.pb.h"
+#include "proto/codec/payload_message.h"
+#include "proto/status/error.h"
+#include "proto/status/reason.h"
+#include "proto/status/status_macros.h"
+
+namespace opserve {
+namespace {
+
+constexpr char kPrepare[] = "/opserve.v1.OperatorService/Prepare";
+
+using Kinds = std::vector<v1::ProgramInput::Kind>;
+
+std::string Describe(DataType dtype, absl::Span<const int64_t> shape) {
+  return absl::StrCat(DataTypeName(dtype), " [", absl::StrJoin(shape, ", "), "]");
+}
+
+// The inputs that a request names, by their numbers.
+class InputFinder {
+ public:
+  void operator()(const InputOf& input) {
+    const auto [place, is_new] = inputs_.emplace(input.number, input);
+    if (is_new || (place->second.dtype == input.dtype && place->second.shape == input.shape)) {
+      return;
+    }
+    status_ =
+        absl::InvalidArgumentError(absl::StrCat("input ", input.number, " of the program is ",
+                                                Describe(place->second.dtype, place->second.shape),
+                                                " and ", Describe(input.dtype, input.shape)));
+  }
+  void operator()(const View& view) { std::visit(*this, view.base); }
+  void operator()(const std::vector<ListedTensor>& tensors) {
+    for (const ListedTensor& tensor : tensors) Visit(tensor);
+  }
+  template <typename T>
+  void operator()(const T& /*other*/) {}
+
+  template <typename Variant>
+  void Visit(const Variant& value) {
+    std::visit([this](const auto& one) { (*this)(one); }, value);
+  }
+
+  absl::StatusOr<std::vector<InputOf>> Inputs() && {
+    if (!status_.ok()) return status_;
+    std::vector<InputOf> inputs;
+    for (auto& [number, input] : inputs_) {
+      if (number != inputs.size()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("input ", inputs.size(), " of the program is used by nothing"));
+      }
+      inputs.push_back(std::move(input));
+    }
+    return inputs;
+  }
+
+ private:
+  std::map<uint32_t, InputOf> inputs_;
+  absl::Status status_;
+};
+
+absl::StatusOr<std::vector<InputOf>> InputsOf(const Request& request) {
+  InputFinder finder;
+  for (const Invocation& invocation : request.invocations) {
+    for (const NamedInput& input : invocation.inputs) finder.Visit(input.value);
+  }
+  for (const ReplacedTensor& replaced : request.replaced) finder.Visit(replaced.tensor);
+  for (const auto& donated : request.donated) finder.Visit(donated);
+  return std::move(finder).Inputs();
+}
+
+void AddInput(DataType dtype, absl::Span<const int64_t> shape, v1::PrepareRequest* program) {
+  v1::ProgramInput* input = program->add_inputs();
+  input->set_dtype(dtype);
+  input->mutable_shape()->Add(shape.begin(), shape.end());
+}
+
+// Every tensor of the program's invocations.
+template <typename Take>
+void ForEachTensor(v1::ExecuteRequest& program, Take take) {
+  for (v1::Invocation& invocation : *program.mutable_invocations()) {
+    for (v1::NamedTensor& named : *invocation.mutable_inputs()) {
+      if (!named.has_list()) {
+        take(*named.mutable_tensor());
+        continue;
+      }
+      for (v1::Tensor& tensor : *named.mutable_list()->mutable_tensors()) take(tensor);
+    }
+  }
+}
+
+// Makes the payloads of the program inputs beside those that it has, of the same content in every
+// call. A payload that is seen in two dtypes becomes two of them.
+std::vector<Tensor> PayloadsToInputs(const std::vector<Tensor>& payloads,
+                                     v1::PrepareRequest* program) {
+  std::vector<Tensor> constants;
+  absl::flat_hash_map<std::pair<uint32_t, int>, uint32_t> inputs;
+  ForEachTensor(*program->mutable_program(), [&](v1::Tensor& tensor) {
+    if (!tensor.has_payload()) return;
+    const auto [place, is_new] = inputs.try_emplace({tensor.payload(), tensor.dtype()},
+                                                    static_cast<uint32_t>(program->inputs_size()));
+    if (is_new) {
+      const absl::Span<const std::byte> bytes = payloads[tensor.payload()].storage();
+      const size_t size = std::max<size_t>(DataTypeBytes(tensor.dtype()), 1);
+      const auto count = static_cast<int64_t>(bytes.size() / size);
+      AddInput(tensor.dtype(), {count}, program);
+      constants.push_back(Tensor::Owning<uint8_t>(
+          {}, {reinterpret_cast<const uint8_t*>(bytes.data()),
+               reinterpret_cast<const uint8_t*>(bytes.data()) + bytes.size()}));
+    }
+    tensor.set_program_input(place->second);
+  });
+  return constants;
+}
+
+bool IsKnownNoMore(const absl::Status& status) {
+  const std::optional<v1::ErrorDetail> detail = ErrorDetailOf(status);
+  return detail && ReasonFromText(detail->reason()) == Reason::kProgramUnknown;
+}
+
+// Puts an input into a call, by its kind.
+struct InputPlacer {
+  const InputOf& wanted;
+  v1::PreparedCall& call;
+  std::vector<Tensor>& payloads;
+
+  using Kind = v1::ProgramInput::Kind;
+
+  absl::StatusOr<Kind> operator()(const Tensor& tensor) const {
+    OPSERVE_RETURN_IF_ERROR(Check(tensor.dtype(), tensor.shape()));
+    OPSERVE_ASSIGN_OR_RETURN(Tensor contiguous, MakeContiguous(tensor));
+    payloads.push_back(std::move(contiguous));
+    return v1::ProgramInput::KIND_PAYLOAD;
+  }
+  // Of which nothing but the handle need be known.
+  absl::StatusOr<Kind> operator()(const ResidentTensor& tensor) const {
+    call.add_residents(tensor.handle);
+    return v1::ProgramInput::KIND_RESIDENT;
+  }
+  absl::StatusOr<Kind> operator()(const SharedTensor& tensor) const {
+    OPSERVE_RETURN_IF_ERROR(Check(tensor.dtype, tensor.shape));
+    if (!tensor.strides.empty() || tensor.offset != 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "input ", wanted.number, " is a view of shared memory; expected a contiguous tensor"));
+    }
+    v1::SharedMemoryRange* range = call.add_ranges();
+    range->set_connection(tensor.range.connection);
+    range->set_region(tensor.range.region);
+    range->set_offset(tensor.range.offset);
+    range->set_size(tensor.range.size);
+    return v1::ProgramInput::KIND_SHARED_MEMORY;
+  }
+
+  absl::Status Check(DataType dtype, absl::Span<const int64_t> shape) const {
+    if (dtype == wanted.dtype && shape == absl::MakeConstSpan(wanted.shape)) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat("input ", wanted.number, " is ",
+                                                   Describe(dtype, shape), "; expected ",
+                                                   Describe(wanted.dtype, wanted.shape)));
+  }
+};
+
+}  // namespace
+
+struct PreparedProgram::State {
+  ~State() {
+    for (auto& [kinds, handle] : handles) given_up->Add(std::move(handle));
+  }
+
+  // Puts the inputs into a call; the kinds of all inputs of the program, constants included.
+  absl::StatusOr<Kinds> Place(absl::Span<const Input> values, v1::PreparedCall* call,
+                              std::vector<Tensor>* payloads) const;
+
+  // The daemon's handle of the program for inputs of these kinds, other than `lost`.
+  absl::StatusOr<std::string> Handle(const Kinds& kinds, const std::string& lost,
+                                     absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex);
+
+  // What all calls of a program have in common. Its inputs are those of the calls, and then the
+  // constants.
+  v1::PrepareRequest program;
+  std::vector<InputOf> inputs;
+  std::vector<Tensor> constants;
+  bool changes_tensors = false;
+  std::shared_ptr<Transport> transport;
+  std::shared_ptr<GivenUpPrograms> given_up;
+
+  absl::Mutex mutex;  // held during a preparation, which other calls of the program await
+  std::map<Kinds, std::string> handles ABSL_GUARDED_BY(mutex);
+  uint64_t prepared_again ABSL_GUARDED_BY(mutex) = 0;
+};
+
+absl::StatusOr<Kinds> PreparedProgram::State::Place(absl::Span<const Input> values,
+                                                    v1::PreparedCall* call,
+                                                    std::vector<Tensor>* payloads) const {
+  if (values.size() != inputs.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(values.size(), " inputs given; the program has ", inputs.size()));
+  }
+  Kinds kinds;
+  for (size_t i = 0; i < values.size(); ++i) {
+    OPSERVE_ASSIGN_OR_RETURN(const auto kind,
+                             std::visit(InputPlacer{inputs[i], *call, *payloads}, values[i]));
+    kinds.push_back(kind);
+  }
+  kinds.resize(program.inputs_size(), v1::ProgramInput::KIND_PAYLOAD);
+  return kinds;
+}
+
+absl::StatusOr<std::string> PreparedProgram::State::Handle(const Kinds& kinds,
+                                                           const std::string& lost,
+                                                           absl::Time deadline) {
+  absl::MutexLock lock(&mutex);
+  std::string& handle = handles[kinds];
+  if (!handle.empty() && handle != lost) return handle;
+  v1::PrepareRequest request = program;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    request.mutable_inputs(static_cast<int>(i))->set_kind(kinds[i]);
+  }
+  grpc::ByteBuffer sent = codec::BuildPayloadMessage(request, {});
+  grpc::ByteBuffer received;
+  OPSERVE_RETURN_IF_ERROR(transport->Call(kPrepare, &sent, deadline - absl::Now(), &received));
+  v1::PrepareResponse response;
+  OPSERVE_RETURN_IF_ERROR(DecodeMessage(received, &response));
+  if (!lost.empty()) ++prepared_again;
+  handle = response.handle();
+  return handle;
+}
+
+absl::StatusOr<PreparedProgram> PreparedProgram::Make(std::shared_ptr<Transport> transport,
+                                                      std::shared_ptr<GivenUpPrograms> given_up,
+                                                      const Request& request) {
+  OPSERVE_ASSIGN_OR_RETURN(const std::vector<InputOf> inputs, InputsOf(request));
+  OPSERVE_ASSIGN_OR_RETURN(RequestParts parts, TakeApart(request));
+  v1::PrepareRequest program;
+  for (const InputOf& input : inputs) AddInput(input.dtype, input.shape, &program);
+  const size_t num_inputs = inputs.size();
+  // The other fields belong to the calls.
+  parts.header.Swap(program.mutable_program());
+  program.mutable_program()->clear_want_receipt();
+  program.mutable_program()->clear_idempotency_key();
+  program.mutable_program()->clear_priority();
+  std::vector<Tensor> constants = PayloadsToInputs(parts.payloads, &program);
+  PreparedProgram prepared = Make(std::move(transport), std::move(given_up), std::move(program));
+  prepared.state_->inputs.resize(num_inputs);
+  prepared.state_->constants = std::move(constants);
+  return prepared;
+}
+
+PreparedProgram PreparedProgram::Make(std::shared_ptr<Transport> transport,
+                                      std::shared_ptr<GivenUpPrograms> given_up,
+                                      v1::PrepareRequest program) {
+  auto state = std::make_shared<State>();
+  for (const v1::ProgramInput& input : program.inputs()) {
+    state->inputs.push_back({.number = static_cast<uint32_t>(state->inputs.size()),
+                             .dtype = input.dtype(),
+                             .shape = {input.shape().begin(), input.shape().end()}});
+  }
+  const v1::ExecuteRequest& request = program.program();
+  state->changes_tensors = !request.donated().empty() || !request.donated_inputs().empty() ||
+                           std::any_of(request.results().begin(), request.results().end(),
+                                       [](const auto& result) { return result.has_replace(); });
+  state->program = std::move(program);
+  state->transport = std::move(transport);
+  state->given_up = std::move(given_up);
+  return PreparedProgram(std::move(state));
+}
+
+absl::Status PreparedProgram::PrepareFor(absl::Span<const Input> inputs,
+                                         absl::Duration timeout) const {
+  v1::PreparedCall call;
+  std::vector<Tensor> payloads;
+  OPSERVE_ASSIGN_OR_RETURN(const Kinds kinds, state_->Place(inputs, &call, &payloads));
+  return state_->Handle(kinds, /*lost=*/"", absl::Now() + timeout).status();
+}
+
+absl::StatusOr<Response> PreparedProgram::operator()(absl::Span<const Input> inputs,
+                                                     const PreparedCallOptions& options) const {
+  State& state = *state_;
+  const absl::Time deadline = absl::Now() + options.timeout;
+  v1::ExecuteRequest header;
+  header.set_want_receipt(options.want_receipt);
+  header.set_idempotency_key(options.idempotency_key);
+  header.set_priority(options.priority);
+  v1::PreparedCall& call = *header.mutable_prepared();
+  std::vector<Tensor> payloads;
+  OPSERVE_ASSIGN_OR_RETURN(const Kinds kinds, state.Place(inputs, &call, &payloads));
+  payloads.insert(payloads.end(), state.constants.begin(), state.constants.end());
+  for (const ChangedAttribute& changed : options.attributes) {
+    v1::ChangedAttribute* message = call.add_attributes();
+    message->set_invocation(changed.invocation);
+    EncodeAttribute(changed.attribute, message->mutable_attribute());
+  }
+  const Repeats repeats = state.changes_tensors && options.idempotency_key.empty()
+                              ? Repeats::kAfterRefusals
+                              : Repeats::kAlways;
+  std::string lost;
+  for (;;) {
+    OPSERVE_ASSIGN_OR_RETURN(const std::string handle, state.Handle(kinds, lost, deadline));
+    call.set_program(handle);
+    OPSERVE_ASSIGN_OR_RETURN(EncodedRequest encoded, EncodeMessage(header, payloads));
+    grpc::ByteBuffer response;
+    absl::Status status = state.transport->Call(kExecute, &encoded.buffer, deadline - absl::Now(),
+                                                &response, &encoded.borrow, repeats);
+    if (status.ok()) return DecodeResponse(response);
+    if (!lost.empty() || !IsKnownNoMore(status)) return status;
+    lost = handle;
+  }
+}
+
+absl::Span<const InputOf> PreparedProgram::inputs() const { return state_->inputs; }
+
+uint64_t PreparedProgram::prepared_again() const {
+  absl::MutexLock lock(&state_->mutex);
+  return state_->prepared_again;
+}
+
+}  // namespace opserve
