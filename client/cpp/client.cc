@@ -95,10 +95,11 @@ absl::StatusOr<Response> Client::Execute(const Request& request) {
 absl::StatusOr<Response> Client::Execute(const v1::ExecuteRequest& request,
                                          const std::vector<Tensor>& payloads,
                                          absl::Duration timeout) {
-  OPSERVE_ASSIGN_OR_RETURN(EncodedRequest encoded, EncodeMessage(request, payloads));
+  absl::StatusOr<EncodedRequest> encoded = EncodeMessage(request, payloads);
+  if (!encoded.ok()) return encoded.status();
   grpc::ByteBuffer response;
-  OPSERVE_RETURN_IF_ERROR(transport_->Call(kExecute, &encoded.buffer, timeout, &response,
-                                           &encoded.borrow, Repeats::kAfterRefusals));
+  OPSERVE_RETURN_IF_ERROR(transport_->Call(kExecute, &encoded->buffer, timeout, &response,
+                                           &encoded->borrow, Repeats::kAfterRefusals));
   return DecodeResponse(response);
 }
 
@@ -118,7 +119,8 @@ CallHandle Client::ExecuteAsync(const Request& request, Callback callback) {
                                                const grpc::ByteBuffer& response) mutable {
     std::move(callback)(status.ok() ? DecodeResponse(response) : status);
   };
-  return CallHandle(calls_->Start(kExecute, &*encoded, request.timeout, RepeatsOf(request), std::move(done)));
+  return CallHandle(
+      calls_->Start(kExecute, &*encoded, request.timeout, RepeatsOf(request), std::move(done)));
 }
 
 std::future<absl::StatusOr<Response>> Client::ExecuteAsync(const Request& request) {

@@ -316,10 +316,12 @@ absl::StatusOr<Response> PreparedProgram::operator()(absl::Span<const Input> inp
   for (;;) {
     OPSERVE_ASSIGN_OR_RETURN(const std::string handle, state.Handle(kinds, lost, deadline));
     call.set_program(handle);
-    OPSERVE_ASSIGN_OR_RETURN(EncodedRequest encoded, EncodeMessage(header, payloads));
+    // Not copied, as in Client::Execute.
+    absl::StatusOr<EncodedRequest> encoded = EncodeMessage(header, payloads);
+    if (!encoded.ok()) return encoded.status();
     grpc::ByteBuffer response;
-    absl::Status status = state.transport->Call(kExecute, &encoded.buffer, deadline - absl::Now(),
-                                                &response, &encoded.borrow, repeats);
+    absl::Status status = state.transport->Call(kExecute, &encoded->buffer, deadline - absl::Now(),
+                                                &response, &encoded->borrow, repeats);
     if (status.ok()) return DecodeResponse(response);
     if (!lost.empty() || !IsKnownNoMore(status)) return status;
     lost = handle;

@@ -119,6 +119,19 @@ TEST_F(ClientProgramsTest, APreparedProgramIsCalledLikeAFunction) {
   EXPECT_EQ(step->prepared_again(), 0u);
 }
 
+TEST_F(ClientProgramsTest, LargeTensorsOfTheCallersAreSentAndGivenBack) {
+  constexpr int64_t kCount = 1 << 20;
+  Program p;
+  p.Return(p.Neg(p.Input(kFloat, {kCount})));
+  const PreparedProgram step = client().Prepare(p.request()).value();
+  const std::vector<float> borrowed(kCount, 2);
+
+  const absl::StatusOr<Response> response = step({Tensor::Of<float>({kCount}, borrowed)});
+
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_THAT(Floats(response->results[0]), testing::Each(-2));
+}
+
 TEST_F(ClientProgramsTest, TheSameTensorMayBeSeveralInputs) {
   const PreparedProgram step = client().Prepare(Step().request()).value();
   const Tensor twice = Vector({10, 20});
