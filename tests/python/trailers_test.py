@@ -104,6 +104,13 @@ def ones(count: int = 3, operator: str = "L1LossBackward", **tensor: Any) -> Any
     return request
 
 
+def long_program() -> Any:
+    """As many invocations as no small header holds."""
+    request = ones()
+    request.invocations.extend(list(request.invocations) * 100)
+    return request
+
+
 def shared() -> Any:
     request = ones()
     request.ClearField("payloads")
@@ -209,6 +216,7 @@ def above(limit: int, method: str, **options: Any) -> Callable[[Caller, Any], An
 
 TOO_LARGE = {REASON: "too_large", LIMIT: str(MIB)}
 SMALL_MESSAGES = (f"--max_message_bytes={MIB}",)
+SMALL_HEADERS = ("--max_header_bytes=4096",)
 ONE_LANE = ("--streams_per_device=1",)
 
 CASES = (
@@ -285,6 +293,20 @@ CASES = (
         Code.INVALID_ARGUMENT,
         {REASON: "too_large", LIMIT: "4096"},
         ("--max_request_bytes=4096",),
+    ),
+    Case(
+        "a program above the limit of a header",
+        lambda caller, _: caller.execute(long_program()),
+        Code.INVALID_ARGUMENT,
+        {REASON: "too_large", LIMIT: "4096"},
+        SMALL_HEADERS,
+    ),
+    Case(
+        "a program to be prepared, likewise",
+        above(4096, _wire.PREPARE),
+        Code.INVALID_ARGUMENT,
+        {REASON: "too_large", LIMIT: "4096"},
+        SMALL_HEADERS,
     ),
     Case(
         "results above the limit of a message",
