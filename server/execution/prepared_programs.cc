@@ -53,6 +53,7 @@ absl::StatusOr<PreparedPrograms::Added> PreparedPrograms::Prepare(
   if (shared.program == nullptr) {
     shared.program = program;
     account.bytes += program->host_bytes();
+    all_bytes_ += program->host_bytes();
   }
   // Another caller may have prepared an equal one in between.
   holder.program = shared.program;
@@ -62,6 +63,7 @@ absl::StatusOr<PreparedPrograms::Added> PreparedPrograms::Prepare(
                     .is_shared = is_shared,
                     .host_bytes = holder.program->host_bytes()};
   account.holders.push_front(std::move(holder));
+  ++all_handles_;
   by_handle_.emplace(added.handle, std::pair(tenant, account.holders.begin()));
   Count(is_shared ? kShared : kPrepared);
   while (account.holders.size() > std::max<uint32_t>(limits_.max_programs_per_tenant, 1) ||
@@ -123,24 +125,20 @@ PreparedPrograms::Usage PreparedPrograms::UsageOfTenant(uint32_t tenant) const {
 }
 
 PreparedPrograms::Usage PreparedPrograms::UsageOfAll() const {
-  Usage total;
-  absl::MutexLock lock(&mutex_);
-  for (const auto& [tenant, account] : accounts_) {
-    total.handles += static_cast<uint32_t>(account.holders.size());
-    total.bytes += account.bytes;
-  }
-  return total;
+  return {.handles = all_handles_, .bytes = all_bytes_};
 }
 
 void PreparedPrograms::Forget(Account& account, Holders::iterator holder, Forgotten* forgotten) {
   const auto shared = account.programs.find(holder->digest);
   if (--shared->second.handles == 0) {
     account.bytes -= shared->second.program->host_bytes();
+    all_bytes_ -= shared->second.program->host_bytes();
     account.programs.erase(shared);
   }
   by_handle_.erase(holder->handle);
   forgotten->push_back(std::move(holder->program));
   account.holders.erase(holder);
+  --all_handles_;
 }
 
 }  // namespace opserve::server

@@ -75,7 +75,7 @@ class PreparedPrograms {
   void Expire(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Usage UsageOfTenant(uint32_t tenant) const ABSL_LOCKS_EXCLUDED(mutex_);
-  Usage UsageOfAll() const ABSL_LOCKS_EXCLUDED(mutex_);
+  Usage UsageOfAll() const;  // takes no lock
   uint64_t count(Event event) const { return counts_[event].load(std::memory_order_relaxed); }
   const PreparedLimits& limits() const { return limits_; }
 
@@ -113,6 +113,9 @@ class PreparedPrograms {
   std::array<std::atomic<uint64_t>, kEvents> counts_ = {};
   mutable absl::Mutex mutex_;
   std::map<uint32_t, Account> accounts_ ABSL_GUARDED_BY(mutex_);  // by tenant
+  // Sums over accounts_; written with mutex_ held.
+  std::atomic<uint32_t> all_handles_ = 0;
+  std::atomic<uint64_t> all_bytes_ = 0;
   absl::flat_hash_map<std::string, std::pair<uint32_t, Holders::iterator>> by_handle_
       ABSL_GUARDED_BY(mutex_);
 };

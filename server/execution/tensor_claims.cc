@@ -75,11 +75,6 @@ void TensorClaims::Expire(absl::Time now) {
   Call(std::move(ended));
 }
 
-uint64_t TensorClaims::waiting() const {
-  absl::MutexLock lock(&mutex_);
-  return waiting_;
-}
-
 void TensorClaims::Remove(Ticket ticket, Ended* ended) {
   const auto holder = holders_.extract(ticket);
   if (holder.empty()) return;

@@ -3,6 +3,7 @@
 // is answered.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <utility>
@@ -57,7 +58,7 @@ class TensorClaims {
   void Expire(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Requests that wait.
-  uint64_t waiting() const ABSL_LOCKS_EXCLUDED(mutex_);
+  uint64_t waiting() const { return waiting_; }
 
  private:
   struct Use {
@@ -78,9 +79,9 @@ class TensorClaims {
   void Unblock(Ticket ticket, Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void Call(Ended ended);
 
-  mutable absl::Mutex mutex_;
+  absl::Mutex mutex_;
   Ticket last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::atomic<uint64_t> waiting_ = 0;  // written with mutex_ held
   absl::flat_hash_map<Ticket, Holder> holders_ ABSL_GUARDED_BY(mutex_);
   // Of each tensor that is in use: its users and waiting requests, in the order of their arrival.
   absl::flat_hash_map<const ResidentTensor*, std::deque<Use>> queues_ ABSL_GUARDED_BY(mutex_);

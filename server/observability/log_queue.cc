@@ -49,16 +49,6 @@ void LogQueue::Flush(absl::Duration timeout) {
   mutex_.AwaitWithTimeout(absl::Condition(this, &LogQueue::IsIdle), timeout);
 }
 
-uint64_t LogQueue::dropped() const {
-  absl::MutexLock lock(&mutex_);
-  return dropped_;
-}
-
-size_t LogQueue::bytes() const {
-  absl::MutexLock lock(&mutex_);
-  return bytes_;
-}
-
 void LogQueue::WriteLines() {
   for (;;) {
     std::string line;

@@ -1,6 +1,7 @@
 // Lines on their way to standard error.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -29,8 +30,9 @@ class LogQueue {
   // Waits until nothing is left to write, at most for `timeout`.
   void Flush(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  uint64_t dropped() const ABSL_LOCKS_EXCLUDED(mutex_);  // lines lost so far
-  size_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);      // memory of those that wait
+  // Take no lock.
+  uint64_t dropped() const { return dropped_; }  // lines lost so far
+  size_t bytes() const { return bytes_; }        // memory of those that wait
 
  private:
   [[noreturn]] void WriteLines() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -40,10 +42,11 @@ class LogQueue {
   std::string Pop() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t max_bytes_;
-  mutable absl::Mutex mutex_;
+  absl::Mutex mutex_;
   std::deque<std::string> lines_ ABSL_GUARDED_BY(mutex_);
-  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Written with mutex_ held.
+  std::atomic<size_t> bytes_ = 0;
+  std::atomic<uint64_t> dropped_ = 0;
   bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: uses the others
 };

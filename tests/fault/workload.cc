@@ -55,48 +55,46 @@ absl::Status RunProgramOfTwo(Client& client) {
   return CheckAll(client.Execute({.invocations = {first, second}}), 16, 1.0f);
 }
 
-void RunStream(Client& client, std::vector<Step>* steps) {
+// Each request is sent after the answer to the one before, so that a fault of one is not another's.
+void RunStream(Client& client, StepListener ended) {
   auto stream = client.OpenStream({.window = 2, .timeout = absl::Seconds(60)});
   if (!stream.ok()) {
-    steps->push_back({"open stream", stream.status()});
+    ended({"open stream", stream.status()});
     return;
   }
-  auto first = (*stream)->Execute(OnesRequest(kCount));
-  auto second = (*stream)->Execute(OnesRequest(kCount));
-  steps->push_back({"first of the stream", CheckAll(first.get(), kCount, 1)});
-  steps->push_back({"second of the stream", CheckAll(second.get(), kCount, 1)});
-  steps->push_back({"stream", (*stream)->Finish()});
+  for (const char* name : {"first of the stream", "second of the stream"}) {
+    ended({name, CheckAll((*stream)->Execute(OnesRequest(kCount)).get(), kCount, 1)});
+  }
+  ended({"stream", (*stream)->Finish()});
 }
 
-void RunResident(Client& client, std::vector<Step>* steps) {
+void RunResident(Client& client, StepListener ended) {
   const auto resident =
       client.Upload(Filled({kCount}, 3), {.chunk_bytes = 500, .timeout = absl::Seconds(60)});
-  steps->push_back({"upload", resident.status()});
+  ended({"upload", resident.status()});
   if (!resident.ok()) return;
   Request request = OnesRequest(kCount);
   request.invocations[0].inputs[1].value = *resident;
-  steps->push_back({"use", CheckAll(client.Execute(request), kCount, 1)});
+  ended({"use", CheckAll(client.Execute(request), kCount, 1)});
   const auto downloaded = client.Download(resident->handle, {.timeout = absl::Seconds(60)});
   absl::Status status = downloaded.status();
   if (downloaded.ok() && *downloaded->values<float>() != std::vector<float>(kCount, 3)) {
     status = absl::UnknownError("other elements than were uploaded");
   }
-  steps->push_back({"download", status});
+  ended({"download", status});
   // A device that was reset has forgotten the tensor; then there is none to release.
-  steps->push_back({"release", client.Release({resident->handle}).status()});
+  ended({"release", client.Release({resident->handle}).status()});
 }
 
 }  // namespace
 
-std::vector<Step> RunWorkload(Client& client) {
-  std::vector<Step> steps;
-  steps.push_back({"call", CheckAll(client.Execute(OnesRequest(kCount)), kCount, 1)});
-  steps.push_back({"same call", CheckAll(client.Execute(OnesRequest(kCount)), kCount, 1)});
-  steps.push_back({"call with workspace", RunWithWorkspace(client)});
-  steps.push_back({"program", RunProgramOfTwo(client)});
-  RunStream(client, &steps);
-  RunResident(client, &steps);
-  return steps;
+void RunWorkload(Client& client, StepListener ended) {
+  ended({"call", CheckAll(client.Execute(OnesRequest(kCount)), kCount, 1)});
+  ended({"same call", CheckAll(client.Execute(OnesRequest(kCount)), kCount, 1)});
+  ended({"call with workspace", RunWithWorkspace(client)});
+  ended({"program", RunProgramOfTwo(client)});
+  RunStream(client, ended);
+  RunResident(client, ended);
 }
 
 }  // namespace opserve::server

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "client/cpp/client.h"
 
@@ -15,9 +15,12 @@ struct Step {
   absl::Status status;
 };
 
+using StepListener = absl::FunctionRef<void(const Step&)>;
+
 // Runs, one after the other: a single call twice (the second finds its plan), a call that needs a
 // workspace, a program of two invocations, two requests over a stream, and a resident tensor's
-// upload, use, download and release. A wrong answer is kUnknown, which no daemon gives.
-std::vector<Step> RunWorkload(Client& client);
+// upload, use, download and release. A wrong answer is kUnknown, which no daemon gives. `ended` is
+// called after each step, before the next begins.
+void RunWorkload(Client& client, StepListener ended);
 
 }  // namespace opserve::server
