@@ -84,6 +84,7 @@ class Daemon {
   Scheduler& scheduler() { return *scheduler_; }
   ResidentTensors& residents() { return *residents_; }
   PreparedPrograms& prepared() { return *prepared_; }
+  PinnedPool& pinned() { return *pinned_; }
 
  private:
   Daemon(const Config& config, std::function<absl::StatusOr<Config>()> load_config);

@@ -80,8 +80,10 @@ absl::Status StreamLane::Synchronize(absl::Duration timeout, absl::Time deadline
     device_.QuarantineLost(status);
     return status;
   }
-  // Its work may have been aborted, and the stream does not always say so.
-  if (device_.stops() != stops_before_) {
+  // Its work may have been aborted, and the stream does not always say so. Nor does a call say
+  // anything about the request that fails because this thread could not be bound to the device.
+  if (device_.stops() != stops_before_ ||
+      (fault == AclFault::kInternal && device_.state() == DeviceState::kQuarantined)) {
     return MakeError(Reason::kDeviceUnavailable, "the device was taken out of service meanwhile");
   }
   if (fault == AclFault::kNone) {
