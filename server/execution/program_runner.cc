@@ -48,6 +48,8 @@ bool ProgramRun::Queue() {
   if (status_.ok()) status_ = CheckResidents();
   if (!status_.ok()) return true;
   status_ = FindPlans();
+  // A call that was cancelled meanwhile gets no further than this stage; likewise below.
+  if (status_.ok()) status_ = call_.Check();
   clock_.Book(Stage::kPrepare);
   if (status_.ok()) {
     // A request that waits for memory of other requests is not held up by the device.
@@ -63,6 +65,7 @@ bool ProgramRun::Queue() {
   if (!status_.ok()) return true;
   is_on_stream_ = true;
   status_ = CopyInputs();
+  if (status_.ok()) status_ = call_.Check();
   clock_.Book(Stage::kH2d);
   if (!status_.ok()) return true;
   context_.BeginStep();
@@ -320,6 +323,8 @@ absl::Status ProgramRun::CopyToDevice(absl::string_view bytes, void* to) {
 absl::Status ProgramRun::LaunchAll() {
   auto slice_end = bound_.slice_ends.begin();
   for (uint32_t i = 0; i < program_.invocations.size(); ++i) {
+    // Before the first one Queue checks.
+    if (i > 0) OPSERVE_RETURN_IF_ERROR(InInvocation(program_, i, call_.Check()));
     OPSERVE_RETURN_IF_ERROR(InInvocation(program_, i, Launch(i)));
     if (slice_end == bound_.slice_ends.end() || *slice_end != i + 1) continue;
     OPSERVE_RETURN_IF_ERROR(AwaitSlice());
@@ -336,7 +341,6 @@ absl::Status ProgramRun::AwaitSlice() {
 
 // Stage two of one invocation.
 absl::Status ProgramRun::Launch(uint32_t index) {
-  OPSERVE_RETURN_IF_ERROR(call_.Check());
   const BoundInvocation& invocation = program_.invocations[index];
   absl::InlinedVector<void*, 1> outputs;
   for (uint32_t i = 0; i < invocation.outputs.size(); ++i) {

@@ -201,6 +201,11 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
                want_receipt = input.header.want_receipt(),
                end = OpenEnd(input, OperatorOf(program)), on_end = std::move(on_end)](
                   ExecutionRequest& request, absl::StatusOr<ProgramResult> result) mutable {
+    // The caller left while its results were copied: nobody gets them. Tensors that the request has
+    // changed stay changed, and a run with a key is remembered for a repetition.
+    if (result.ok() && !has_effects && !run && request.call()->is_cancelled()) {
+      result = request.call()->Check();
+    }
     std::vector<KeptTensor> kept;
     if (result.ok() && has_effects) {
       auto committed = effects->Commit(request.bound(), absl::Now());

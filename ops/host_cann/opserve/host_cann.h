@@ -18,6 +18,7 @@ extern "C" {
  *
  *   call=FUNCTION,code=CODE   calls of that function (acl..., aclrt..., aclnn...) do nothing and
  *                             return CODE; those that return a pointer return null
+ *   call=FUNCTION,slow=US     they take US microseconds longer
  *   kernel=OPERATOR,code=CODE launches of that operator, "aclnnKlDivBackward" (* for all), run
  *                             nothing and fail with CODE when their turn comes; with `sticky`
  *                             the device keeps the fault: it is lost with that code

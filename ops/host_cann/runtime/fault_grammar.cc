@@ -77,6 +77,9 @@ class FaultReader {
     if (key == "slow" && kind == Fault::Kind::kKernel) {
       return ReadNumber(key, value, 1, kMaxSlowUs, &fault_->kernel.slow_us);
     }
+    if (key == "slow" && kind == Fault::Kind::kCall) {
+      return ReadNumber(key, value, 1, kMaxSlowUs, &fault_->slow_us);
+    }
     if (key == "hang" && !has_value && kind == Fault::Kind::kKernel) {
       fault_->kernel.hang = true;
       return "";
@@ -109,7 +112,9 @@ class FaultReader {
   std::string CheckComplete() const {
     switch (fault_->kind) {
       case Fault::Kind::kCall:
-        return fault_->code != ACL_SUCCESS ? "" : "code=CODE is missing";
+        return (fault_->code != ACL_SUCCESS) + (fault_->slow_us != 0) == 1
+                   ? ""
+                   : "needs exactly one of code=CODE and slow=US";
       case Fault::Kind::kKernel: {
         const KernelFault& kernel = fault_->kernel;
         if (kernel.sticky && kernel.code == 0) return "sticky needs code=CODE";

@@ -1,5 +1,8 @@
 #include "ops/host_cann/runtime/faults.h"
 
+#include <chrono>
+#include <thread>
+
 namespace opserve::host_cann {
 
 Faults& Faults::Get() {
@@ -45,10 +48,16 @@ bool Faults::Hits(Active& active, std::string_view name) {
 aclError Faults::TakeCallFault(std::string_view function) {
   if (!any_calls_.load(std::memory_order_relaxed)) return ACL_SUCCESS;
   aclError code = ACL_SUCCESS;
-  MutexLock lock(mutex_);
-  for (Active& active : calls_) {
-    if (Hits(active, function) && code == ACL_SUCCESS) code = active.fault.code;
+  uint64_t slow_us = 0;
+  {
+    MutexLock lock(mutex_);
+    for (Active& active : calls_) {
+      if (!Hits(active, function)) continue;
+      if (code == ACL_SUCCESS) code = active.fault.code;
+      slow_us += active.fault.slow_us;
+    }
   }
+  if (slow_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(slow_us));
   return code;
 }
 

@@ -37,6 +37,7 @@ struct Fault {
   KernelFault kernel;
   int32_t on = -1;              // kKernel: only on this device; -1: on any
   aclError code = ACL_SUCCESS;  // kCall, kDevice
+  uint64_t slow_us = 0;         // kCall
   uint64_t bytes_per_second = 0;
   int32_t device = 0;
   int resets = 1;
@@ -54,7 +55,8 @@ class Faults {
   void Add(const Fault& fault);
   void Clear();
 
-  // The code that this call is to fail with, or 0. Counts the call against the faults.
+  // The code that this call is to fail with, or 0, after the time that it is to take longer. Counts
+  // the call against the faults.
   aclError TakeCallFault(std::string_view function);
   // The fault that this launch is to have. Counts it.
   KernelFault TakeKernelFault(std::string_view name, int32_t device);

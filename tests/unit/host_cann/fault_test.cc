@@ -1,4 +1,6 @@
 // Faults on request: their text, which calls they hit, the counters.
+#include <chrono>
+
 #include "tests/unit/host_cann/support.h"
 
 namespace opserve::host_cann {
@@ -14,7 +16,9 @@ TEST_F(FaultTest, MalformedTextAddsNothing) {
       {"", "is not one of"},
       {"call", "names no function"},
       {"call=malloc,code=1", "names no function"},
-      {"call=aclrtMalloc", "code=CODE is missing"},
+      {"call=aclrtMalloc", "exactly one of"},
+      {"call=aclrtMalloc,code=1,slow=1", "exactly one of"},
+      {"call=aclrtMalloc,slow=0", "\"slow=0\""},
       {"call=aclrtMalloc,code=0", "from 1 to"},
       {"call=aclrtMalloc,code=x", "\"code=x\""},
       {"call=aclrtMalloc,code=-5", "\"code=-5\""},
@@ -73,6 +77,13 @@ TEST_F(FaultTest, WindowsSayWhichCallsFail) {
     opserveHostClearFaults();
     EXPECT_EQ(TenCalls(), std::vector<aclError>(10)) << c.fault;
   }
+}
+
+TEST_F(FaultTest, ASlowCallTakesItsTimeAndSucceeds) {
+  ASSERT_EQ(opserveHostInjectFaults("call=aclrtGetDevice,nth=2,slow=2000"), ACL_SUCCESS);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(TenCalls(), std::vector<aclError>(10));
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(2));
 }
 
 TEST_F(FaultTest, AFailedCallDoesNothing) {
