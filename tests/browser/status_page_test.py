@@ -26,6 +26,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests/integration"))
 sys.path.insert(0, str(ROOT / "server/observability/status_page"))
 
+from await_true import await_true
 from process_test import BUILD, Daemon, OPSERVE
 import assemble
 from browser import Browser
@@ -179,8 +180,8 @@ class StatusPageTest(unittest.TestCase):
 
     def test_those_who_come_late_see_what_was_before(self):
         daemon, address = self.start_under_load()
-        while len((history := self.ask(f"{address}history"))["times"]) < 3:
-            self.assertIsNone(daemon.process.poll())
+        await_true(lambda: len(self.ask(f"{address}history")["times"]) >= 3, "three readings")
+        history = self.ask(f"{address}history")
         page = self.browser.open(address, width=1280)
         page.wait_until(f"{LIVE} && document.querySelector('.line') !== null")
         times = page.evaluate("recentHistory.readings.map(({ time }) => time)")

@@ -5,7 +5,6 @@
 #include <future>
 #include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -13,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "server/device/acl_status.h"
+#include "tests/await.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/requests.h"
@@ -188,7 +188,7 @@ TEST_F(ErrorCodesTest, WhatRunsOnALostDeviceIsUnavailable) {
   InjectFaults("kernel=aclnnL1LossBackward,hang");
   std::future<absl::StatusOr<Response>> hanging = std::async(
       std::launch::async, [&daemon] { return daemon.client().Execute(OnesRequest(10)); });
-  while (HostCount(OPSERVE_HOST_LAUNCHES) == launches) std::this_thread::yield();
+  EXPECT_TRUE(Await([&] { return HostCount(OPSERVE_HOST_LAUNCHES) > launches; }));
   InjectFaults("kernel=aclnnL1LossBackward,code=507010");
 
   EXPECT_EQ(daemon.client().Execute(OnesRequest(10)).status().code(),
@@ -208,9 +208,10 @@ TEST_F(ErrorCodesTest, ADeviceThatDoesNotComeBackSaysWhatHelps) {
   EXPECT_FALSE(daemon.client().Execute(OnesRequest(10)).ok());
 
   std::string reason;
-  while (!absl::StrContains(reason, "restart the daemon")) {
+  EXPECT_TRUE(Await([&] {
     reason = daemon.client().GetServerStatus()->devices(0).state_reason();
-  }
+    return absl::StrContains(reason, "restart the daemon");
+  }));
   EXPECT_TRUE(absl::StrContains(reason, "attempts to bring it back failed")) << reason;
 }
 

@@ -25,7 +25,7 @@
 #include "absl/time/clock.h"
 #include "client/cpp/execute_stream.h"
 #include "gtest/gtest.h"
-#include "tests/integration/await.h"
+#include "tests/await.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/requests.h"
 #include "tests/process_memory.h"

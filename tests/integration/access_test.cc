@@ -24,7 +24,7 @@
 #include "gtest/gtest.h"
 #include "opserve/v1/operator_service.grpc.pb.h"
 #include "server/access/file_descriptor.h"
-#include "tests/integration/await.h"
+#include "tests/await.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/metric_value.h"
@@ -161,7 +161,10 @@ TEST(AccessTest, RatesAndOperatorsAreKept) {
   EXPECT_EQ(forbidden.code(), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(ReasonOf(forbidden), "forbidden");
   absl::Status limited;
-  while (limited.ok()) limited = client->Execute(OnesRequest(10)).status();
+  EXPECT_TRUE(Await([&] {
+    limited = client->Execute(OnesRequest(10)).status();
+    return !limited.ok();
+  }));
   EXPECT_EQ(limited.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ReasonOf(limited), "rate_limited");
   EXPECT_GT(RetryPushbackOf(limited), absl::ZeroDuration());

@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "tests/await.h"
 #include "tests/integration/certificates.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/requests.h"
@@ -71,8 +72,7 @@ TEST_F(AccessTlsTest, ACertificateTellsTheTenantUntilItIsRevoked) {
   EXPECT_EQ(CallAs(daemon, "").code(), absl::StatusCode::kUnavailable);
 
   certificates_.WriteRevocations("client");
-  while (CallAs(daemon, "client").ok()) {
-  }
+  EXPECT_TRUE(Await([&] { return !CallAs(daemon, "client").ok(); }));
   EXPECT_EQ(CallAs(daemon, "client").code(), absl::StatusCode::kUnavailable);
 }
 
@@ -132,9 +132,10 @@ TEST_F(AccessTlsTest, ANewCertificateIsUsedWithoutLosingACall) {
   });
   const absl::Time before = daemon.daemon().tls()->expiry();
   certificates_.Replace("server", "renewed");
-  while (daemon.daemon().tls()->expiry() == before) {
-    ASSERT_TRUE(CallAs(daemon, "").ok());
-  }
+  EXPECT_TRUE(Await([&] {
+    EXPECT_EQ(CallAs(daemon, ""), absl::OkStatus());
+    return daemon.daemon().tls()->expiry() != before;
+  }));
   for (int i = 0; i < 20; ++i) EXPECT_EQ(CallAs(daemon, ""), absl::OkStatus());
   is_over = true;
   load.join();
@@ -160,8 +161,7 @@ TEST_F(AccessTlsTest, BrokenFilesKeepTheOldOnesInUse) {
   }
   InProcessDaemon daemon(WithTls(/*is_mutual=*/false));
   certificates_.Replace("server", "expired");
-  while (daemon.daemon().tls()->failures() == 0) {
-  }
+  EXPECT_TRUE(Await([&] { return daemon.daemon().tls()->failures() > 0; }));
   EXPECT_EQ(CallAs(daemon, ""), absl::OkStatus());
 }
 

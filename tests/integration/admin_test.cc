@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "opserve/v1/admin_service.grpc.pb.h"
 #include "server/rpc/admin_server.h"
+#include "tests/await.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/metric_value.h"
@@ -190,8 +191,7 @@ TEST_F(AdminTest, DrainingWaitsForWhatRunsUntilItsDeadline) {
   auto hanging = daemon_.client().ExecuteAsync(
       OnesRequest(10),
       [&](absl::StatusOr<Response> response) { ended.set_value(response.status()); });
-  while (HostCount(OPSERVE_HOST_LAUNCHES) == launches) {
-  }
+  EXPECT_TRUE(Await([&] { return HostCount(OPSERVE_HOST_LAUNCHES) > launches; }));
 
   const grpc::Status status =
       Call(&v1::AdminService::Stub::DrainDevice, 0, static_cast<v1::DrainDeviceResponse*>(nullptr),
@@ -208,7 +208,10 @@ TEST_F(AdminTest, DrainingWaitsForWhatRunsUntilItsDeadline) {
 
 TEST_F(AdminTest, ResumingBringsAQuarantinedDeviceBackAtOnce) {
   InjectFaults("device=1,lost");
-  while (StateOf(1) != v1::DeviceStatus::STATE_QUARANTINED) Executes();
+  EXPECT_TRUE(Await([&] {
+    Executes();
+    return StateOf(1) == v1::DeviceStatus::STATE_QUARANTINED;
+  }));
   // The device was up for less than twice the recovery wait, so nothing happens by itself.
 
   const grpc::Status drained = Drain(1);

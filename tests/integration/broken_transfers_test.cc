@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/integration/await.h"
+#include "tests/await.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/metric_value.h"
@@ -168,8 +168,7 @@ TEST_F(BrokenTransfersTest, AnUploadCancelledInTheMiddleLeavesNothing) {
   upload.Cancel();
 
   EXPECT_EQ(upload.Finish().error_code(), grpc::StatusCode::CANCELLED);
-  while (daemon.HeldByRequests() != 0 || calls.CountTensors() != 0) {
-  }
+  EXPECT_TRUE(Await([&] { return daemon.HeldByRequests() == 0 && calls.CountTensors() == 0; }));
 }
 
 TEST_F(BrokenTransfersTest, AnUploadThatNeverGoesOnEndsWithItsTime) {
@@ -204,8 +203,7 @@ TEST_F(BrokenTransfersTest, ADownloadThatNobodyReadsEndsWithItsTime) {
   calls.Release(uploaded.response.handle());
   EXPECT_GT(daemon.HeldByRequests(), 0);  // the download still has the tensor
 
-  while (daemon.HeldByRequests() != 0) {
-  }
+  EXPECT_TRUE(Await([&] { return daemon.HeldByRequests() == 0; }));
 
   context.TryCancel();
   EXPECT_FALSE(reader->Finish().ok());

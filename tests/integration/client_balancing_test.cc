@@ -13,6 +13,7 @@
 #include "client/cpp/client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/await.h"
 #include "tests/integration/daemon_process.h"
 #include "tests/integration/requests.h"
 #include "tests/integration/scripted_server.h"
@@ -23,7 +24,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// Calls until each of `servers` has had `calls` more; false: a call failed.
+// Calls until each of `servers` has had `calls` more; false: a call failed, or some had none for
+// too long.
 bool CallUntilEachHad(Client& client, const std::vector<ScriptedServer*>& servers, int calls) {
   std::vector<int> wanted;
   for (ScriptedServer* server : servers) wanted.push_back(server->num_calls() + calls);
@@ -33,10 +35,12 @@ bool CallUntilEachHad(Client& client, const std::vector<ScriptedServer*>& server
     }
     return true;
   };
-  while (!is_done()) {
-    if (!client.Execute(SmallRequest()).ok()) return false;
-  }
-  return true;
+  bool is_right = true;
+  return Await([&] {
+           is_right = client.Execute(SmallRequest()).ok();
+           return !is_right || is_done();
+         }) &&
+         is_right;
 }
 
 TEST(BalancingTest, CallsGoToAllAddressesOfAList) {
@@ -71,11 +75,12 @@ TEST(BalancingTest, WhoDoesNotServeGetsNoRequests) {
   a.SetServing(false);
   // What health says comes on its own connection's time; from then on b has all.
   int in_a_row = 0;
-  while (in_a_row < 20) {
+  EXPECT_TRUE(Await([&] {
     const int before = a.num_calls();
-    ASSERT_TRUE(client->Execute(SmallRequest()).ok());
+    EXPECT_TRUE(client->Execute(SmallRequest()).ok());
     in_a_row = a.num_calls() == before ? in_a_row + 1 : 0;
-  }
+    return in_a_row == 20;
+  }));
 
   a.SetServing(true);
   EXPECT_TRUE(CallUntilEachHad(*client, {&a, &b}, 5));
@@ -184,7 +189,8 @@ TEST_P(DaemonsTest, TakesNoRequestWithIt) {
     });
   }
   const auto await_more = [&answers] {
-    for (const int wanted = answers + 100; answers < wanted;) std::this_thread::yield();
+    const int wanted = answers + 100;
+    EXPECT_TRUE(Await([&] { return answers >= wanted; }));
   };
 
   await_more();

@@ -23,6 +23,7 @@
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "tests/await.h"
 #include "tests/integration/scripted_server.h"
 #include "tests/unit/client/test_server.h"
 
@@ -316,12 +317,12 @@ TEST(RetriedCallsTest, ACallThatWaitsCanBeCancelled) {
   std::promise<absl::Status> cancelled;
   const CallHandle handle = client->ExecuteAsync(
       request, [&](absl::StatusOr<Response> response) { cancelled.set_value(response.status()); });
-  while (server.num_calls() < 1) std::this_thread::yield();
+  EXPECT_TRUE(Await([&] { return server.num_calls() == 1; }));
   handle.Cancel();
   EXPECT_TRUE(is_over(cancelled.get_future().get()));
 
   auto destroyed = client->ExecuteAsync(request);
-  while (server.num_calls() < 2) std::this_thread::yield();
+  EXPECT_TRUE(Await([&] { return server.num_calls() == 2; }));
   client = nullptr;
   EXPECT_TRUE(is_over(destroyed.get().status()));
   EXPECT_EQ(server.num_calls(), 2);

@@ -9,6 +9,7 @@
 #include "client/cpp/client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/await.h"
 #include "tests/integration/certificates.h"
 #include "tests/integration/scripted_server.h"
 #include "tests/unit/client/test_server.h"
@@ -103,9 +104,10 @@ TEST_F(TlsTest, AListNeedsAName) {
 
   tls.server_name_override = "daemon.test";
   const auto client = *Client::Connect(targets, {.tls = tls});
-  while (a.num_calls() == 0 || b.num_calls() == 0) {
-    ASSERT_EQ(client->GetServerStatus().status(), absl::OkStatus());
-  }
+  EXPECT_TRUE(Await([&] {
+    EXPECT_EQ(client->GetServerStatus().status(), absl::OkStatus());
+    return a.num_calls() > 0 && b.num_calls() > 0;
+  }));
 }
 
 TEST_F(TlsTest, ADaemonMayAskForACertificate) {
@@ -139,8 +141,7 @@ TEST_F(TlsTest, RenewedCertificatesAreTaken) {
   std::filesystem::copy(certificates_->File("ca"), directory.File("renewed"));
   std::filesystem::rename(directory.File("renewed"), ca_file);
 
-  while (!client->GetServerStatus().ok()) {
-  }
+  EXPECT_TRUE(Await([&] { return client->GetServerStatus().ok(); }));
 }
 
 TEST_F(TlsTest, FilesAreChecked) {

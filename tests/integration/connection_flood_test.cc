@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cpp/client.h"
 #include "gtest/gtest.h"
-#include "tests/integration/await.h"
+#include "tests/await.h"
 #include "tests/integration/certificates.h"
 #include "tests/integration/daemon_process.h"
 #include "tests/integration/floods.h"

@@ -14,7 +14,7 @@
 #include "grpc/health/v1/health_service.grpc.pb.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
-#include "tests/integration/await.h"
+#include "tests/await.h"
 #include "tests/integration/certificates.h"
 #include "tests/integration/floods.h"
 #include "tests/integration/in_process_daemon.h"
@@ -198,7 +198,10 @@ class Watcher {
 
   class Watch {
    public:
-    explicit Watch(Health::Stub& stub) : reader_(stub.Watch(&rpc_, HealthCheckRequest())) {}
+    explicit Watch(Health::Stub& stub) {
+      rpc_.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(2));
+      reader_ = stub.Watch(&rpc_, HealthCheckRequest());
+    }
     ~Watch() {
       rpc_.TryCancel();
       if (reader_ != nullptr) reader_->Finish();

@@ -11,6 +11,7 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
+#include "tests/await.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/requests.h"
@@ -205,8 +206,7 @@ TEST_F(DaemonTest, WhatExpiresOrIsCancelledInTheQueueIsNeverLaunched) {
   InjectFaults("kernel=*,hang");
   const int64_t launches = HostCount(OPSERVE_HOST_LAUNCHES);
   auto hanging = daemon.client().ExecuteAsync(OnesRequest(10));
-  while (HostCount(OPSERVE_HOST_LAUNCHES) == launches) {
-  }
+  EXPECT_TRUE(Await([&] { return HostCount(OPSERVE_HOST_LAUNCHES) > launches; }));
 
   Request expiring = OnesRequest(10);
   expiring.timeout = absl::Milliseconds(50);

@@ -1,6 +1,7 @@
 // Errors as they arrive: message, details and trailers say what is wrong with the call and nothing
 // of the daemon or of others.
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -47,6 +48,7 @@ class ErrorTextTest : public ::testing::Test {
 
   std::unique_ptr<grpc::ClientContext> Alice(const std::string& token = "alice-token") {
     auto context = std::make_unique<grpc::ClientContext>();
+    context->set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(2));
     context->AddMetadata("authorization", absl::StrCat("Bearer ", token));
     return context;
   }

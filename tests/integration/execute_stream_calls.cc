@@ -84,9 +84,7 @@ uint32_t CountRequests(v1::OperatorService::Stub& stub) {
 }
 
 TestStream::TestStream(v1::OperatorService::Stub& stub, absl::Duration timeout) {
-  if (timeout < absl::InfiniteDuration()) {
-    context_.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
-  }
+  context_.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
   stream_ = stub.ExecuteStream(&context_);
 }
 

@@ -42,9 +42,8 @@ uint32_t CountRequests(v1::OperatorService::Stub& stub);
 // One ExecuteStream call.
 class TestStream {
  public:
-  // `timeout`: of the whole call.
-  explicit TestStream(v1::OperatorService::Stub& stub,
-                      absl::Duration timeout = absl::InfiniteDuration());
+  // `timeout`: of the whole call. Without one it ends before the test program would.
+  explicit TestStream(v1::OperatorService::Stub& stub, absl::Duration timeout = absl::Minutes(2));
 
   bool Send(const v1::ExecuteStreamRequest& request) { return stream_->Write(request); }
   void SendNoMore() { stream_->WritesDone(); }

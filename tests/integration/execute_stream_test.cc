@@ -13,6 +13,7 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
+#include "tests/await.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
@@ -28,7 +29,7 @@ class ExecuteStreamTest : public ::testing::Test {
   void CountLaunches() { launches_ = HostCount(OPSERVE_HOST_LAUNCHES); }
   int64_t Launches() const { return HostCount(OPSERVE_HOST_LAUNCHES) - launches_; }
   void AwaitLaunches(int64_t launches) const {
-    while (Launches() < launches) std::this_thread::yield();
+    EXPECT_TRUE(Await([&] { return Launches() >= launches; }));
   }
 
  private:
@@ -294,12 +295,12 @@ TEST_F(ExecuteStreamTest, CancellingInTheMiddleLeavesNothingHeld) {
   InjectFaults("kernel=*,hang");
   for (uint64_t id = 1; id <= 5; ++id) stream.Send(OnesStreamRequest(id));
   AwaitLaunches(1);
-  while (CountRequests(*stub) < 5) std::this_thread::yield();
+  EXPECT_TRUE(Await([&] { return CountRequests(*stub) == 5; }));
 
   stream.Cancel();
 
   EXPECT_EQ(stream.Finish().error_code(), grpc::CANCELLED);
-  while (daemon.HeldByRequests() > 0) std::this_thread::yield();
+  EXPECT_TRUE(Await([&] { return daemon.HeldByRequests() == 0; }));
   EXPECT_EQ(Launches(), 1);
   TestStream next(*stub);
   next.Send(OnesStreamRequest(1));
@@ -318,7 +319,7 @@ TEST_F(ExecuteStreamTest, TheStreamsDeadlineEndsWhatIsInProgress) {
   while (stream.Receive().id() != 0) {
   }
   EXPECT_EQ(stream.Finish().error_code(), grpc::DEADLINE_EXCEEDED);
-  while (daemon.HeldByRequests() > 0) std::this_thread::yield();
+  EXPECT_TRUE(Await([&] { return daemon.HeldByRequests() == 0; }));
   EXPECT_LE(Launches(), 1);
 }
 

@@ -10,7 +10,7 @@
 #include "client/cpp/admin_client.h"
 #include "client/cpp/client.h"
 #include "gtest/gtest.h"
-#include "tests/integration/await.h"
+#include "tests/await.h"
 #include "tests/integration/daemon_process.h"
 #include "tests/integration/raw_http2.h"
 #include "tests/integration/requests.h"

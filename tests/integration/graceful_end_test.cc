@@ -19,7 +19,7 @@
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "opserve/v1/operator_service.grpc.pb.h"
-#include "tests/integration/await.h"
+#include "tests/await.h"
 #include "tests/integration/daemon_process.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/execute_stream_calls.h"
@@ -47,7 +47,7 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& target) {
 
 bool IsDraining(const grpc::Status& status) { return DetailOf(status).reason() == "draining"; }
 
-// Clients that call until they lose their connection.
+// Clients that call until they lose their connection, or complain that they have not for too long.
 class Load {
  public:
   explicit Load(const std::string& target) : target_(target) {
@@ -100,6 +100,7 @@ class Load {
     bool goes_on = true;
     for (bool is_first = true; goes_on; is_first = false) {
       grpc::ClientContext context;
+      context.set_deadline(absl::ToChronoTime(end_));
       context.set_wait_for_ready(is_first);
       goes_on = GoesOn(client, call(*stub, &context));
       if (is_first) ++answered_;
@@ -124,7 +125,7 @@ class Load {
   // One request after the other on a stream. Those that are refused are told so one by one.
   void StreamRequests() {
     const auto stub = v1::OperatorService::NewStub(Connect(target_));
-    TestStream stream(*stub);
+    TestStream stream(*stub, end_ - absl::Now());
     for (uint64_t id = 1;; ++id) {
       if (!stream.Send(OnesStreamRequest(id))) break;
       const v1::ExecuteStreamResponse response = stream.Receive();
@@ -142,7 +143,7 @@ class Load {
   // A stream without requests is told as well.
   void WaitOnStream() {
     const auto stub = v1::OperatorService::NewStub(Connect(target_));
-    TestStream stream(*stub);
+    TestStream stream(*stub, end_ - absl::Now());
     stream.Send(OnesStreamRequest(1));
     stream.Receive();
     ++answered_;
@@ -154,6 +155,7 @@ class Load {
   void WatchHealth() {
     const auto stub = grpc::health::v1::Health::NewStub(Connect(target_));
     grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(end_));
     const auto reader = stub->Watch(&context, {});
     grpc::health::v1::HealthCheckResponse response;
     reader->Read(&response);
@@ -165,6 +167,7 @@ class Load {
   }
 
   const std::string target_;
+  const absl::Time end_ = absl::Now() + absl::Minutes(1);
   std::atomic<int> answered_ = 0;
   std::vector<std::thread> threads_;
   mutable absl::Mutex mutex_;

@@ -9,6 +9,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "server/config/tenant_config.h"
+#include "tests/await.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
@@ -35,7 +36,7 @@ class IdempotencyTest : public ::testing::Test {
   // Kernels launched since the daemon's start.
   int64_t Launches() const { return HostCount(OPSERVE_HOST_LAUNCHES) - launches_; }
   void AwaitLaunches(int64_t launches) const {
-    while (Launches() < launches) std::this_thread::yield();
+    EXPECT_TRUE(Await([&] { return Launches() >= launches; }));
   }
 
   Outcome Execute(const v1::ExecuteRequest& request, const std::string& token = "") {
@@ -211,7 +212,7 @@ TEST_F(IdempotencyTest, WhenAllCallersGoAwayTheRunIsCancelledAndTheNextBeginsAne
 
   EXPECT_EQ(first.Finish().error_code(), grpc::CANCELLED);
   EXPECT_EQ(second.Finish().error_code(), grpc::CANCELLED);
-  while (daemon_->HeldByRequests() > 0) std::this_thread::yield();
+  EXPECT_TRUE(Await([&] { return daemon_->HeldByRequests() == 0; }));
   EXPECT_TRUE(IsAllOnes(Execute(OnesRequest(10, "key")).response, 10));
   EXPECT_EQ(Launches(), 2);
 }

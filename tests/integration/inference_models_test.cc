@@ -1,5 +1,6 @@
 // The Open Inference Protocol: what a daemon and its models say of themselves.
 
+#include <chrono>
 #include <memory>
 #include <set>
 #include <string>
@@ -53,6 +54,7 @@ struct RawAnswer {
 RawAnswer CallRaw(const std::string& target, const std::string& path, const std::string& bytes) {
   grpc::GenericStub stub(grpc::CreateChannel(target, grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(2));
   grpc::CompletionQueue queue;
   void* tag = nullptr;
   bool ok = false;

@@ -20,7 +20,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/config/config.h"
-#include "tests/integration/await.h"
+#include "tests/await.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/inference_calls.h"
 #include "tests/integration/metric_value.h"

@@ -9,7 +9,7 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
-#include "tests/integration/await.h"
+#include "tests/await.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/inference_calls.h"
 

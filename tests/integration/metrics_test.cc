@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "tests/integration/await.h"
+#include "tests/await.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/metric_value.h"
 #include "tests/integration/requests.h"

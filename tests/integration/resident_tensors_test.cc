@@ -1,4 +1,5 @@
 // Resident tensors from upload to release: their bytes, their use in calls, quotas and leases.
+#include <chrono>
 #include <limits>
 #include <optional>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/await.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/tensor_calls.h"
@@ -164,6 +166,7 @@ TEST(ResidentTensorsTest, ATensorReleasedDuringItsDownloadStillArrives) {
   grpc::ClientContext context;
   v1::DownloadRequest request;
   request.set_handle(uploaded.response.handle());
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(2));
   const auto reader = calls.tensors().Download(&context, request);
   v1::DownloadResponse message;
   ASSERT_TRUE(reader->Read(&message));
@@ -237,13 +240,13 @@ TEST(ResidentTensorsTest, ALeaseThatIsNotRenewedEndsAndFreesTheMemory) {
   ASSERT_TRUE(uploaded.status.ok()) << ToStatus(uploaded.status);
 
   grpc::Status status;
-  do {
+  EXPECT_TRUE(Await([&] {
     status = calls.Download(uploaded.response.handle()).status;
-  } while (status.ok());
+    return !status.ok();
+  }));
 
   EXPECT_EQ(DetailOf(status).reason(), "tensor_unknown") << ToStatus(status);
-  while (daemon.HeldByRequests() != 0) {
-  }
+  EXPECT_TRUE(Await([&] { return daemon.HeldByRequests() == 0; }));
   EXPECT_EQ(calls.CountTensors(), 0u);
 }
 
@@ -273,14 +276,14 @@ TEST(ResidentTensorsTest, ADrainingDaemonTakesNoNewUploadsAndEndsThoseInProgress
   v1::UploadResponse response;
   const auto writer = calls.tensors().Upload(&context, &response);
   ASSERT_TRUE(writer->Write(messages[0]));
-  while (calls.CountTensors() == 0) {
-  }
+  EXPECT_TRUE(Await([&] { return calls.CountTensors() > 0; }));
 
   std::thread drain([&] { daemon.reset(); });
   grpc::Status refused;
-  do {
+  EXPECT_TRUE(Await([&] {
     refused = calls.Upload({.bytes = CountingBytes(4)}).status;
-  } while (refused.ok());
+    return !refused.ok();
+  }));
 
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE) << ToStatus(refused);
   EXPECT_EQ(DetailOf(refused).reason(), "draining");

@@ -15,7 +15,7 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "tests/integration/await.h"
+#include "tests/await.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/metric_value.h"
 #include "tests/integration/requests.h"
@@ -412,11 +412,14 @@ TEST_F(RegistrationTest, APeerThatReadsNothingHarmsNobody) {
   v1::SharedMemoryRequest list;
   list.mutable_list_regions();
   const std::string packet = list.SerializeAsString();
-  while (send(lazy.fd(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
-         errno == EAGAIN) {
-    ASSERT_FALSE(socket_.List().has_error());
-  }
-  EXPECT_THAT(errno, ::testing::AnyOf(EPIPE, ECONNRESET));
+  int error = 0;
+  EXPECT_TRUE(Await([&] {
+    EXPECT_FALSE(socket_.List().has_error());
+    const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
+    error = send(lazy.fd(), packet.data(), packet.size(), flags) < 0 ? errno : 0;
+    return error != 0 && error != EAGAIN;
+  }));
+  EXPECT_THAT(error, ::testing::AnyOf(EPIPE, ECONNRESET));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "server/observability/tenant_slot.h"
+#include "tests/await.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/requests.h"
 
@@ -85,7 +86,7 @@ TEST_F(SharingTest, LaneTimeFollowsTheWeights) {
   double last_a = 0;
   double last_b = 0;
   bool did_wait = false;
-  while (a + b < 3) {
+  EXPECT_TRUE(Await([&] {
     const bool do_wait = BothWait();
     const double now_a = LaneSeconds(0);
     const double now_b = LaneSeconds(1);
@@ -96,8 +97,8 @@ TEST_F(SharingTest, LaneTimeFollowsTheWeights) {
     last_a = now_a;
     last_b = now_b;
     did_wait = do_wait;
-    absl::SleepFor(absl::Milliseconds(1));
-  }
+    return a + b >= 3;
+  }));
   EXPECT_EQ(small.Stop(), 0);
   EXPECT_EQ(large.Stop(), 0);
   EXPECT_NEAR(b / (a + b), 0.75, 0.05);
@@ -106,9 +107,7 @@ TEST_F(SharingTest, LaneTimeFollowsTheWeights) {
 TEST_F(SharingTest, AQuietTenantIsNotRefusedBesideAFlood) {
   InjectFaults("kernel=*,slow=1000,count=all");
   Flood flood(daemon_, "b", 1000);
-  while (daemon_.daemon().scheduler().Find(0)->queued() < 16) {
-    absl::SleepFor(absl::Milliseconds(1));
-  }
+  EXPECT_TRUE(Await([&] { return daemon_.daemon().scheduler().Find(0)->queued() >= 16; }));
   const auto quiet =
       *Client::Connect(daemon_.target(), {.token = "a", .retry = {.max_attempts = 1}});
   for (int i = 0; i < 100; ++i) {

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "tests/await.h"
 #include "tests/bytes.h"
 #include "tests/integration/broadcast_request.h"
 #include "tests/integration/execute_stream_calls.h"
@@ -34,6 +35,10 @@ void SendRequests(TestStream* stream, uint64_t count) {
   }
 }
 
+testing::AssertionResult AwaitNothingHeld(InProcessDaemon& daemon) {
+  return Await([&] { return PinnedBytes(daemon, "default") == 0 && daemon.HeldByRequests() == 0; });
+}
+
 // Longer than a healthy client could need for a message, however busy the machine.
 Config WithShortPatience() {
   Config config = InProcessDaemon::DefaultConfig();
@@ -47,11 +52,11 @@ TEST(SlowReadersTest, AStreamThatIsNotReadIsEnded) {
   TestStream stream(*stub);
   SendRequests(&stream, 32);
 
-  while (Stalls(daemon, "call") == 0) {
+  EXPECT_TRUE(Await([&] {
     EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10)) << "others are served";
-  }
-  while (PinnedBytes(daemon, "default") != 0 || daemon.HeldByRequests() != 0) {
-  }
+    return Stalls(daemon, "call") > 0;
+  }));
+  EXPECT_TRUE(AwaitNothingHeld(daemon));
   while (stream.Receive().outcome_case() != v1::ExecuteStreamResponse::OUTCOME_NOT_SET) {
   }
   EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::CANCELLED);
@@ -68,11 +73,11 @@ TEST(SlowReadersTest, AConnectionThatIsNotReadIsEnded) {
   }
   ASSERT_TRUE(peer.Flush());
 
-  while (Stalls(daemon, "connection") == 0) {
+  EXPECT_TRUE(Await([&] {
     EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10)) << "others are served";
-  }
-  while (PinnedBytes(daemon, "default") != 0 || daemon.HeldByRequests() != 0) {
-  }
+    return Stalls(daemon, "connection") > 0;
+  }));
+  EXPECT_TRUE(AwaitNothingHeld(daemon));
   EXPECT_EQ(Stalls(daemon, "connection"), 1);
 }
 
@@ -115,8 +120,7 @@ TEST_F(PinnedZoneTest, ResultsThatAreNotReadDoNotStarveOthers) {
     slow.SendNoMore();
   });
   // One connection has a quarter of its tenant's.
-  while (PinnedBytes(daemon, "slow") < kMiB) {
-  }
+  EXPECT_TRUE(Await([&] { return PinnedBytes(daemon, "slow") >= kMiB; }));
 
   const auto other =
       *Client::Connect(daemon.target(), {.token = "b", .retry = {.max_attempts = 1}});
@@ -130,8 +134,8 @@ TEST_F(PinnedZoneTest, ResultsThatAreNotReadDoNotStarveOthers) {
   for (uint64_t i = 0; i < kRequests; ++i) EXPECT_TRUE(IsAllOnes(slow.Receive(), kElements)) << i;
   EXPECT_TRUE(slow.Finish().ok());
   sender.join();
-  while (PinnedBytes(daemon, "slow") != 0 || PinnedBytes(daemon, "b") != 0) {
-  }
+  EXPECT_TRUE(
+      Await([&] { return PinnedBytes(daemon, "slow") == 0 && PinnedBytes(daemon, "b") == 0; }));
   EXPECT_EQ(MetricValue(daemon.daemon(), "opserve_tenant_memory_bytes",
                         {{"tenant", "slow"}, {"kind", "hbm"}}),
             0);

@@ -9,8 +9,8 @@
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
 #include "proto/codec/crc32c.h"
+#include "tests/await.h"
 #include "tests/bytes.h"
-#include "tests/integration/await.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/metric_value.h"
@@ -154,7 +154,10 @@ TEST_F(SlowUploadTest, AnAnnouncementWithoutBytesEnds) {
 TEST_F(SlowUploadTest, AByteNowAndThenDoesNotKeepAnUploadAlive) {
   const auto upload = uploader_.Announce(0, kDeviceBytes / 2, 1);
   // Until the daemon ends it. Bytes come far more often than the stall timeout asks for.
-  while (upload->Send("x")) absl::SleepFor(absl::Milliseconds(50));
+  EXPECT_TRUE(Await([&] {
+    absl::SleepFor(absl::Milliseconds(50));
+    return !upload->Send("x");
+  }));
   ExpectStalled(upload.get());
 }
 

@@ -1,11 +1,13 @@
 #include "tests/integration/tensor_calls.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "proto/codec/crc32c.h"
+#include "tests/await.h"
 
 namespace opserve::server {
 
@@ -68,6 +70,7 @@ TensorCalls::DownloadResult TensorCalls::Download(const std::string& handle, uin
   v1::DownloadRequest request;
   request.set_handle(handle);
   request.set_chunk_bytes(chunk_bytes);
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(2));
   const auto reader = tensors_->Download(&context, request);
   v1::DownloadResponse message;
   if (reader->Read(&message)) result.header = message.header();
@@ -124,13 +127,11 @@ v1::GetServerStatusResponse TensorCalls::Status() {
 
 void TensorCalls::Await(uint32_t device,
                         const std::function<bool(const v1::DeviceStatus&)>& is_so) {
-  while (true) {
+  EXPECT_TRUE(opserve::Await([&] {
     const v1::GetServerStatusResponse status = Status();
-    if (std::any_of(status.devices().begin(), status.devices().end(),
-                    [&](const auto& one) { return one.device() == device && is_so(one); })) {
-      return;
-    }
-  }
+    return std::any_of(status.devices().begin(), status.devices().end(),
+                       [&](const auto& one) { return one.device() == device && is_so(one); });
+  }));
 }
 
 uint32_t TensorCalls::CountTensors() {

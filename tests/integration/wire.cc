@@ -11,6 +11,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
 #include "tests/integration/unix_connection.h"
 
 namespace opserve {
@@ -88,11 +91,20 @@ void Wire::DiscardAnswers() {
 }
 
 bool Wire::Send(absl::string_view bytes) {
+  absl::Time last_progress = absl::Now();
   while (!bytes.empty() && !is_over_) {
     const int size = TryWrite(bytes);
     if (size < 0) is_over_ = true;
-    if (size == 0) AwaitSocket(POLLOUT);
-    if (size > 0) bytes.remove_prefix(static_cast<size_t>(size));
+    if (size == 0) {
+      AwaitSocket(POLLOUT);
+      if (absl::Now() - last_progress < absl::Minutes(1)) continue;
+      ADD_FAILURE() << "the daemon has neither read for a minute nor ended the connection";
+      is_over_ = true;
+    }
+    if (size > 0) {
+      bytes.remove_prefix(static_cast<size_t>(size));
+      last_progress = absl::Now();
+    }
   }
   return !is_over_;
 }

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import time
 
 import numpy as np
 import pytest
@@ -142,12 +143,16 @@ def test_parameters_reach_the_kernel(address, tmp_path, reduction, divisor):  # 
                           env=ENVIRONMENT) as run:  # fmt: skip
         result = pathlib.Path("/dev/shm/out")  # named as the output is
         was_right = False
-        while run.poll() is None and not was_right:
+        end = time.monotonic() + 120
+        while run.poll() is None and not was_right and time.monotonic() < end:
             try:
                 was_right = result.read_bytes() == expected
             except FileNotFoundError:
                 pass
-        output, _ = run.communicate(timeout=120)
+        try:
+            output, _ = run.communicate(timeout=120)
+        finally:
+            run.kill()
     assert was_right
     assert run.returncode == 0, output
 

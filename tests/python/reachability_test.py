@@ -96,8 +96,7 @@ def test_a_restart_is_bridged_in_asyncio(start_daemon, waiting):
                 client.l1_loss_backward(1, normal(3), normal(3)),
                 client.upload(normal(3)),
             )
-            while not waiting.is_set():
-                await asyncio.sleep(0)
+            assert await asyncio.to_thread(waiting.wait, 30)
             daemon.start()
             await asyncio.wait_for(calls, 60)
 

@@ -15,6 +15,7 @@
 #include "absl/synchronization/notification.h"
 #include "client/cpp/client.h"
 #include "gtest/gtest.h"
+#include "tests/await.h"
 #include "tests/unit/client/test_server.h"
 
 namespace opserve {
@@ -57,10 +58,10 @@ class StalledPeer {
     const int connection = accept(listener_, nullptr, nullptr);
     EXPECT_EQ(write(connection, kGreeting.data(), kGreeting.size()),
               static_cast<ssize_t>(kGreeting.size()));
-    int arrived = 0;
-    while (arrived < kSomeBytes && ioctl(connection, FIONREAD, &arrived) == 0) {
-      std::this_thread::yield();
-    }
+    EXPECT_TRUE(Await([connection] {
+      int arrived = 0;
+      return ioctl(connection, FIONREAD, &arrived) != 0 || arrived >= kSomeBytes;
+    }));
     has_bytes_.Notify();
     close_.WaitForNotification();
     close(listener_);
@@ -92,7 +93,10 @@ TEST(StalledPeerTest, OwnedBytesAreReleasedWhenTheConnectionBreaks) {
   peer.Close();
 
   EXPECT_EQ(future.get().status().code(), absl::StatusCode::kUnavailable);
-  while (!owner.expired()) (void)client->GetServerStatus(absl::Milliseconds(20));
+  EXPECT_TRUE(Await([&] {
+    (void)client->GetServerStatus(absl::Milliseconds(20));
+    return owner.expired();
+  }));
 }
 
 TEST(StalledPeerTest, BorrowedBytesAreFreeWhenTheCallHasEnded) {

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <string>
+
+#include "gtest/gtest.h"
 
 namespace opserve::cli {
 
@@ -39,13 +42,17 @@ class PseudoTerminal {
     if (write(person_, keys.data(), keys.size()) != static_cast<ssize_t>(keys.size())) std::abort();
   }
 
-  // Everything that was written up to and with `end`; waits for it.
+  // Everything that was written up to and with `end`; waits for it, for a minute at most.
   std::string ReadUntil(const std::string& end) {
     std::string text;
     char byte = 0;
     while (text.size() < end.size() ||
            text.compare(text.size() - end.size(), end.size(), end) != 0) {
-      if (read(person_, &byte, 1) != 1) std::abort();
+      pollfd next = {.fd = person_, .events = POLLIN, .revents = 0};
+      if (poll(&next, 1, 60000) != 1 || read(person_, &byte, 1) != 1) {
+        ADD_FAILURE() << "expected \"" << end << "\", found \"" << text << "\"";
+        return text;
+      }
       text.push_back(byte);
     }
     return text;

@@ -99,7 +99,7 @@ TEST(RetryPolicyTest, AttemptsAreBounded) {
     RetryPolicy policy = PolicyWith(0.5, {.max_attempts = max_attempts, .budget = 1000});
     absl::Status status = absl::UnavailableError("gone");
     int attempts = 1;
-    while (policy.WaitAfter(attempts, kForever, &status)) ++attempts;
+    while (attempts <= max_attempts && policy.WaitAfter(attempts, kForever, &status)) ++attempts;
     EXPECT_EQ(attempts, max_attempts);
     EXPECT_EQ(status.message(),
               attempts == 1 ? "gone" : "gone (after " + std::to_string(attempts) + " attempts)");

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <thread>
 
+#include "tests/await.h"
 #include "tests/unit/host_cann/support.h"
 
 namespace opserve::host_cann {
@@ -106,13 +107,14 @@ TEST_F(CallbackTest, AWaitingThreadLearnsThatItsStreamIsGone) {
   std::atomic<aclError> result = ACL_SUCCESS;
   std::thread thread([&] {
     id = ThisThread();
-    while (result == ACL_SUCCESS || result == ACL_ERROR_RT_REPORT_TIMEOUT) {
+    EXPECT_TRUE(Await([&] {
       result = aclrtProcessReport(60000);
       // Before it was subscribed it finds out at once and asks again.
       if (result == ACL_ERROR_RT_THREAD_SUBSCRIBE && calls_ == 0) result = ACL_SUCCESS;
-    }
+      return result != ACL_SUCCESS && result != ACL_ERROR_RT_REPORT_TIMEOUT;
+    }));
   });
-  while (id == 0) std::this_thread::yield();
+  EXPECT_TRUE(Await([&] { return id != 0; }));
   ASSERT_EQ(aclrtSubscribeReport(id, stream), ACL_SUCCESS);
   ASSERT_EQ(aclrtLaunchCallback(Increment, &calls_, ACL_CALLBACK_BLOCK, stream), ACL_SUCCESS);
   ASSERT_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "tests/await.h"
 #include "tests/unit/host_cann/support.h"
 
 namespace opserve::host_cann {
@@ -43,9 +44,10 @@ TEST_F(FailureTest, QueryDoesNotReport) {
   LaunchFailing(stream);
   ASSERT_EQ(aclrtRecordEvent(event, stream), ACL_SUCCESS);
   aclrtEventRecordedStatus recorded = ACL_EVENT_RECORDED_STATUS_NOT_READY;
-  while (recorded == ACL_EVENT_RECORDED_STATUS_NOT_READY) {
-    ASSERT_EQ(aclrtQueryEventStatus(event, &recorded), ACL_SUCCESS);
-  }
+  EXPECT_TRUE(Await([&] {
+    EXPECT_EQ(aclrtQueryEventStatus(event, &recorded), ACL_SUCCESS);
+    return recorded != ACL_EVENT_RECORDED_STATUS_NOT_READY;
+  }));
   aclrtStreamStatus status;
   EXPECT_EQ(aclrtStreamQuery(stream, &status), ACL_SUCCESS);
   EXPECT_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_VECTOR_CORE_EXCEPTION);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include "tests/await.h"
 #include "tests/unit/host_cann/support.h"
 
 namespace opserve::host_cann {
@@ -21,12 +22,12 @@ class EndlessKernel {
       is_over_ = true;
     };
     ASSERT_EQ(LaunchKernel(stream, std::move(launch)), ACL_SUCCESS);
-    while (tasks_ == 0) std::this_thread::yield();
+    EXPECT_TRUE(Await([this] { return tasks_ > 0; }));
   }
 
   bool is_over() const { return is_over_; }
   void AwaitEnd() const {
-    while (!is_over_) std::this_thread::yield();
+    EXPECT_TRUE(Await([this] { return is_over(); }));
   }
   bool was_cut_short() const { return is_over_ && tasks_ < kTasks; }
 

@@ -1,8 +1,8 @@
 // Kernels: memory they may touch, cores, time limits.
 #include <atomic>
 #include <cstring>
-#include <thread>
 
+#include "tests/await.h"
 #include "tests/unit/host_cann/support.h"
 
 namespace opserve::host_cann {
@@ -57,11 +57,11 @@ TEST_F(KernelTest, MemoryFreedWhileAKernelRunsStaysUntilItEnds) {
     ASSERT_EQ(LaunchOn(stream, {{memory, bytes, "out"}},
                        [&](kernels::TaskRunner&) {
                          started = true;
-                         while (!freed) std::this_thread::yield();
+                         EXPECT_TRUE(Await([&] { return freed.load(); }));
                          std::memset(memory, 1, bytes);
                        }),
               ACL_SUCCESS);
-    while (!started) std::this_thread::yield();
+    EXPECT_TRUE(Await([&] { return started.load(); }));
     EXPECT_EQ(aclrtFree(memory), ACL_SUCCESS);
     EXPECT_EQ(opserveHostDeviceCount(0, OPSERVE_HOST_ALLOCATED_BYTES), 0);
     freed = true;
@@ -93,7 +93,7 @@ TEST_F(KernelTest, CoresWorkAtOnceAndForSeveralStreams) {
   const auto meet = [](void* context, int64_t) {
     auto& meeting = *static_cast<Meeting*>(context);
     ++meeting.arrived;
-    while (meeting.arrived < 2) std::this_thread::yield();
+    EXPECT_TRUE(Await([&] { return meeting.arrived == 2; }));
   };
   Meeting meetings[2];
   for (Meeting& meeting : meetings) {

@@ -6,7 +6,6 @@
 #include <memory>
 #include <numeric>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -55,6 +54,7 @@ inline uint64_t NumAclCalls() {
 #define OPSERVE_ACL_CORE(function) sum += calls(#function);
 #define OPSERVE_ACL_OPTIONAL OPSERVE_ACL_CORE
 #include "server/device/acl_functions.inc"
+#include "tests/await.h"
 #undef OPSERVE_ACL_OPTIONAL
 #undef OPSERVE_ACL_CORE
   return sum;
@@ -118,7 +118,7 @@ class MemoryPoolFixture : public ::testing::Test {
 
   // Waits until so many allocations wait.
   void AwaitWaiting(uint64_t count) {
-    while (pool_->statistics().waiting != count) std::this_thread::yield();
+    EXPECT_TRUE(Await([&] { return pool_->statistics().waiting == count; }));
   }
 
  private:

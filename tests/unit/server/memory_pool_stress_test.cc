@@ -73,7 +73,7 @@ TEST_F(MemoryPoolStressTest, ConcurrentGrowthNeverTakesMoreThanTheLimit) {
       if (buffer.ok()) held[t] = *std::move(buffer);
     });
   }
-  while (growing + refused < kStreams) std::this_thread::yield();
+  EXPECT_TRUE(Await([&] { return growing + refused >= kStreams; }));
   EXPECT_EQ(growing, 3);
   may_end.Notify();
   for (std::thread& thread : threads) thread.join();

@@ -9,10 +9,10 @@
 #include <zlib.h>
 
 #include <atomic>
+#include <cerrno>
 #include <fstream>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,6 +21,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "server/observability/metrics.h"
+#include "tests/await.h"
 
 namespace opserve::server {
 namespace {
@@ -60,6 +61,8 @@ class Connection {
     addrinfo* found = nullptr;
     EXPECT_EQ(getaddrinfo(host.c_str(), absl::StrCat(port).c_str(), nullptr, &found), 0);
     socket_ = socket(found->ai_family, SOCK_STREAM, 0);
+    const timeval minute = {.tv_sec = 60, .tv_usec = 0};
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &minute, sizeof(minute));
     is_connected_ = connect(socket_, found->ai_addr, found->ai_addrlen) == 0;
     freeaddrinfo(found);
   }
@@ -85,22 +88,24 @@ class Connection {
     // "N: LOCAL:PORT REMOTE:PORT STATE SENT:UNREAD ..."
     const std::string ports = absl::StrFormat(":%04X %08X:%04X 01 ", ntohs(peer.sin_port),
                                               own.sin_addr.s_addr, ntohs(own.sin_port));
-    while (true) {
+    EXPECT_TRUE(Await([&] {
       std::ifstream table("/proc/net/tcp");
       for (std::string line; std::getline(table, line);) {
         const size_t at = line.find(ports);
         if (at == std::string::npos) continue;
         const absl::string_view unread = absl::string_view(line).substr(at + ports.size() + 9, 8);
-        if (unread == "00000000") return;
+        if (unread == "00000000") return true;
       }
-      std::this_thread::yield();
-    }
+      return false;
+    }));
   }
 
   std::string ReadToEnd() {
     std::string text;
     char buffer[4096];
-    for (ssize_t n = 0; (n = read(socket_, buffer, sizeof(buffer))) > 0;) text.append(buffer, n);
+    ssize_t n = 0;
+    while ((n = read(socket_, buffer, sizeof(buffer))) > 0) text.append(buffer, n);
+    EXPECT_FALSE(n < 0 && errno == EAGAIN) << "nothing for a minute, and no end";
     return text;
   }
 
