@@ -30,6 +30,7 @@ KINDS = {
 }
 
 # Rooms that must not know any operator, by the folders' paths.
+MADE_OF_THE_CATALOGUE = ROOT / "client/cpp/operators.h"  # operators_header_test holds it against that
 GENERIC = ["proto", "server", "client/cpp", "ops/host_cann"]
 
 
@@ -153,7 +154,7 @@ class OperatorFilesTest(unittest.TestCase):
             if len(re.findall("[A-Z]", operator.name)) > 2))  # "Add" is a word as well
         for room in GENERIC:
             for path in (ROOT / room).rglob("*"):
-                if path.suffix not in (".cc", ".h", ".proto"):
+                if path.suffix not in (".cc", ".h", ".proto") or path == MADE_OF_THE_CATALOGUE:
                     continue
                 code = re.sub(r"//.*|/\*(?s:.*?)\*/", "", path.read_text(encoding="utf-8"))
                 self.assertEqual(names.findall(code), [], path.relative_to(ROOT))

@@ -33,7 +33,7 @@ TEST_F(CompletionTest, TheLastWordIsCompleted) {
     const char* candidates;
   };
   const Case kCases[] = {
-      {"", "admin bench completion doctor help ops run status tensor top"},
+      {"", "admin bench completion doctor help ops program run status tensor top"},
       {"te", "tensor"},
       {"x", ""},
       {"tensor ", "download list release renew rm upload"},
@@ -69,7 +69,7 @@ TEST_F(CompletionTest, TheLastWordIsCompleted) {
       {"ops Sc", "Scale"},
       {"bench --transport s", "shm stream"},
       {"bench --transport stream S", "Scale"},
-      {"help ", "admin bench completion doctor help ops run status tensor top"},
+      {"help ", "admin bench completion doctor help ops program run status tensor top"},
       {"help tensor d", "download"},
       {"run --tar", "--target"},
       {"admin drain --tar", ""},  // which it refuses
