@@ -1,7 +1,7 @@
 // Random calls of the operators through the C ABI, most of them wrong in one or more ways. Each
 // gives a documented code; nothing crashes, and nothing is left alive.
 //
-// OPSERVE_FUZZ_SEED repeats a run, OPSERVE_FUZZ_CALLS makes it longer.
+// OPSERVE_TEST_SEED repeats a run, OPSERVE_FUZZ_CALLS makes it longer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,6 +23,7 @@
 #include "tests/conformance/device_fixture.h"
 #include "tests/fuzz/error_text.h"
 #include "tests/fuzz/odd_tensor.h"
+#include "tests/seed.h"
 
 namespace opserve::host_cann {
 namespace {
@@ -36,9 +37,7 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
 class InvalidCallsTest : public conformance::DeviceTest {
  protected:
   void SetUp() override {
-    seed_ = FromEnvironment("OPSERVE_FUZZ_SEED", 20240607);
-    std::cout << "OPSERVE_FUZZ_SEED=" << seed_ << std::endl;
-    rng_.seed(seed_);
+    rng_.seed(TestSeed(20240607));
     ASSERT_EQ(aclrtCreateStream(&destroyed_stream_), ACL_SUCCESS);
     ASSERT_EQ(aclrtDestroyStream(destroyed_stream_), ACL_SUCCESS);
   }
@@ -285,7 +284,6 @@ class InvalidCallsTest : public conformance::DeviceTest {
     buffers_.clear();
   }
 
-  uint64_t seed_ = 0;
   Rng rng_;
   uint64_t num_calls_ = 0;
   std::map<int32_t, int> seen_;  // codes, and how often

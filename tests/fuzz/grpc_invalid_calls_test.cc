@@ -17,6 +17,7 @@
 #include "tests/integration/golden_request.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/requests.h"
+#include "tests/seed.h"
 
 namespace opserve::server {
 namespace {
@@ -146,12 +147,10 @@ class RandomRequests {
 };
 
 TEST(GrpcInvalidCallsTest, EachGetsAPreciseErrorAndNothingStaysBehind) {
-  const uint32_t seed = std::random_device{}();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
   InProcessDaemon daemon;
   const auto stub = v1::OperatorService::NewStub(
       grpc::CreateChannel(daemon.target(), grpc::InsecureChannelCredentials()));
-  RandomRequests requests(seed);
+  RandomRequests requests(TestSeed());
   std::map<int, int> codes;
   for (int i = 0; i < kCalls; ++i) {
     const v1::ExecuteRequest request = requests.Next();

@@ -13,6 +13,7 @@
 #include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/tensor_calls.h"
+#include "tests/seed.h"
 
 namespace opserve::server {
 namespace {
@@ -175,11 +176,12 @@ TEST_F(PreparedProgramsTest, AProgramOutlivesAFailureAndAResetOfItsDevice) {
 TEST_F(PreparedProgramsTest, CallersPrepareRunAndReleaseAtOnce) {
   constexpr int kThreads = 4;
   constexpr int kSteps = 40;
+  const uint32_t seed = TestSeed(0);
   std::vector<std::thread> threads;
   for (int number = 0; number < kThreads; ++number) {
-    threads.emplace_back([this, number] {
+    threads.emplace_back([this, seed, number] {
       TensorCalls calls{daemon_.target()};
-      std::mt19937 random(static_cast<uint32_t>(number));
+      std::mt19937 random(seed + static_cast<uint32_t>(number));
       const auto uploaded = calls.Upload({.bytes = Filled(0)});
       ASSERT_TRUE(uploaded.status.ok());
       const std::string& tensor = uploaded.response.handle();

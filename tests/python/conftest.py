@@ -15,6 +15,7 @@ import grpc
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))
 if not os.environ.get("OPSERVE_INSTALLED"):  # set it to test the package as installed
     sys.path.insert(0, str(ROOT / "client/python"))
 

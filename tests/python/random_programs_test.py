@@ -1,6 +1,6 @@
 """Random programs against numpy: views, literals, kept, replaced and donated tensors.
 
-OPSERVE_RANDOM_GRAPHS: how many programs (default 400). OPSERVE_SEED: of the first; a failure names its own.
+OPSERVE_RANDOM_GRAPHS: how many programs (default 400). A failure names its seed.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, Optional
 import numpy as np
 import opserve
 import pytest
+from seed import seed_of_test
 
 GRAPHS = int(os.environ.get("OPSERVE_RANDOM_GRAPHS", "400"))
-SEED = int(os.environ.get("OPSERVE_SEED", "1"))
 
 BINARY = {
     "add": np.add,
@@ -265,8 +265,9 @@ def pool(client: opserve.Client) -> Any:
 
 
 def test_random_programs_compute_what_numpy_does(pool: Pool) -> None:
+    seed = seed_of_test(1)
     for number in range(GRAPHS):
-        rng = random.Random(f"{SEED} {number}")
+        rng = random.Random(f"{seed} {number}")
         if number % 50 == 0:
             pool.clear()
             for _ in range(4):
@@ -279,14 +280,15 @@ def test_random_programs_compute_what_numpy_does(pool: Pool) -> None:
             if number % 10 == 9:
                 pool.check()
         except Exception as error:
-            raise AssertionError(f"OPSERVE_SEED={SEED}, program {number}") from error
+            raise AssertionError(f"program {number}") from error
 
 
 def test_mutated_programs_are_refused_or_run(client: opserve.Client) -> None:
     """No answer but a result or a mistake of the caller's; the daemon goes on."""
     pool = Pool(client)
+    seed = seed_of_test(1)
     for number in range(GRAPHS):
-        rng = random.Random(f"{SEED} mutated {number}")
+        rng = random.Random(f"{seed} mutated {number}")
         graph = Graph(rng, pool)
         graph.build()
         try:
@@ -299,5 +301,5 @@ def test_mutated_programs_are_refused_or_run(client: opserve.Client) -> None:
         ):
             pass
         except opserve.OpserveError as error:
-            raise AssertionError(f"OPSERVE_SEED={SEED}, program {number}: {error}") from error
+            raise AssertionError(f"program {number}: {error}") from error
     assert client.add(np.float32(1), np.float32(2)) == 3

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/seed.h"
 
 namespace opserve::cli {
 namespace {
 
 TEST(LatencyHistogramTest, PercentilesAreWithinOnePercentOfTheExactOnes) {
-  std::mt19937_64 random(1);
+  std::mt19937_64 random(TestSeed(1));
   std::lognormal_distribution<double> usual(std::log(300e3), 1.5);  // around 300 us
   std::uniform_real_distribution<double> over_all_sizes(0, 18 * std::log(10.0));
   struct Case {

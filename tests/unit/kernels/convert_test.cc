@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "tests/seed.h"
 #include "tests/unit/kernels/reference.h"
 
 namespace opserve::kernels {
@@ -151,14 +152,13 @@ std::vector<float> RandomFloats(uint32_t seed) {
 TEST(ConvertTest, FloatsRoundToNearestEven) {
   for (const NarrowType& type : kNarrowTypes) {
     std::vector<float> floats = FloatsNearTies(type);
-    const uint32_t seed = 20;
-    const std::vector<float> random = RandomFloats(seed);
+    const std::vector<float> random = RandomFloats(TestSeed(20));
     floats.insert(floats.end(), random.begin(), random.end());
     const std::vector<uint16_t> narrowed =
         Convert<float, uint16_t>(floats, Dtype::kFloat, type.dtype);
     for (size_t i = 0; i < floats.size(); ++i) {
       const uint16_t nearest = NearestBits(floats[i], type.value_of, type.infinity);
-      ASSERT_EQ(narrowed[i], nearest) << type.name << " " << floats[i] << " seed " << seed;
+      ASSERT_EQ(narrowed[i], nearest) << type.name << " " << floats[i];
       ASSERT_EQ(type.narrowed(floats[i]), nearest) << type.name << " " << floats[i];
     }
   }

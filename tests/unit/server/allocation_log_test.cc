@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/device/allocation_log.h"
 #include "server/device/allocation_replay.h"
+#include "tests/seed.h"
 #include "tests/unit/server/memory_pool_fixture.h"
 
 namespace opserve::server {
@@ -75,6 +76,7 @@ class AllocationLogTest : public MemoryPoolFixture {
 };
 
 TEST_F(AllocationLogTest, AReplayHasTheStatisticsOfThePool) {
+  const uint32_t seed = TestSeed(0);
   for (const Scrub scrub : {Scrub::kCrossTenant, Scrub::kNever}) {
     for (const unsigned threads : {1u, 4u}) {
       SCOPED_TRACE(absl::StrCat("scrub ", scrub != Scrub::kNever, ", threads ", threads));
@@ -87,7 +89,7 @@ TEST_F(AllocationLogTest, AReplayHasTheStatisticsOfThePool) {
       InjectFaults("call=aclrtMalloc,nth=5,code=207001");
       std::vector<std::thread> users;
       for (unsigned i = 0; i < threads; ++i) {
-        users.emplace_back([this, i] { Use(i, static_cast<int>(2 * i), 2); });
+        users.emplace_back([this, seed, i] { Use(seed + i, static_cast<int>(2 * i), 2); });
       }
       for (std::thread& user : users) user.join();
       const Pool::Statistics statistics = pool().statistics();

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "proto/status/error.h"
 #include "server/scheduling/resident_shares.h"
+#include "tests/seed.h"
 
 namespace opserve::server {
 namespace {
@@ -80,7 +81,7 @@ TEST(PinnedZonesByWeightTest, WhatIsConfiguredHolds) {
 // Whatever is configured, the zones are valid and no tenant's readers can keep another from what is
 // reserved for it, nor alone from all of the rest.
 TEST(PinnedZonesByWeightTest, ZonesOfAnyTenantsFitTheMemory) {
-  std::mt19937_64 random(1);
+  std::mt19937_64 random(TestSeed(1));
   const auto up_to = [&](uint64_t most) { return random() % (most + 1); };
   for (int round = 0; round < 2000; ++round) {
     const uint64_t capacity = 1 + up_to(1'000'000);

@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/seed.h"
 #include "tests/unit/server/error_detail.h"
 
 namespace opserve::server {
@@ -155,6 +156,7 @@ TEST(FairQueueTest, PushbackGrowsWithTheQueueWithinItsBounds) {
 }
 
 TEST(PushbackTest, IsSpreadByTenPercentAndBounded) {
+  const uint32_t seed = TestSeed(1);
   struct Case {
     absl::Duration drain;
     double least, most;
@@ -165,7 +167,7 @@ TEST(PushbackTest, IsSpreadByTenPercentAndBounded) {
                         {absl::Seconds(3), 2700, 3300},
                         {absl::Hours(1), 8180, 10'000},
                         {absl::InfiniteDuration(), 8180, 10'000}}) {
-    std::mt19937_64 random(1);
+    std::mt19937_64 random(seed);
     int64_t least = INT64_MAX, most = 0;
     for (int i = 0; i < 1000; ++i) {
       const int64_t value = PushbackMilliseconds(c.drain, random);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "server/rpc/idempotency_cache.h"
+#include "tests/seed.h"
 
 namespace opserve::server {
 namespace {
@@ -117,9 +118,7 @@ class IdempotencyCacheModelTest : public ::testing::Test {
 };
 
 TEST_F(IdempotencyCacheModelTest, RandomUseAgrees) {
-  const uint32_t seed = std::random_device()();
-  SCOPED_TRACE(absl::StrCat("seed ", seed));
-  random_.seed(seed);
+  random_.seed(TestSeed());
 
   for (int step = 0; step < 20000 && !HasFatalFailure(); ++step) {
     const int action = Pick(10);

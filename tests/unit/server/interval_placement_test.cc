@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/seed.h"
 
 namespace opserve::server {
 namespace {
@@ -119,7 +120,7 @@ TEST(PlaceIntervalsTest, RandomGraphsTakeLittleMoreThanTheyMust) {
 #else
   constexpr int kGraphs = 10'000;
 #endif
-  Generator generator(20261124);
+  Generator generator(TestSeed(20261124));
   std::vector<double> ratios;
   for (int i = 0; i < kGraphs; ++i) {
     ratios.push_back(PlaceAndCheck(generator.AnyGraph(2 + generator.Below(200))));
@@ -130,7 +131,7 @@ TEST(PlaceIntervalsTest, RandomGraphsTakeLittleMoreThanTheyMust) {
 }
 
 TEST(PlaceIntervalsTest, TrainingStepsOfAnyLengthTakeLittleMoreThanTheyMust) {
-  Generator generator(7);
+  Generator generator(TestSeed(7));
   for (const uint32_t nodes : {300u, 1000u, 2048u, 2049u, 4000u, 10'000u}) {
     EXPECT_LE(PlaceAndCheck(generator.TrainingStep(nodes)), 1.10) << nodes;
     EXPECT_LE(PlaceAndCheck(generator.AnyGraph(nodes)), 1.25) << nodes;

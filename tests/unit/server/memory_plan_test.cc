@@ -5,6 +5,7 @@
 
 #include "gtest/gtest.h"
 #include "server/execution/program.h"
+#include "tests/seed.h"
 
 namespace opserve::server {
 namespace {
@@ -109,7 +110,7 @@ struct Lived {
 };
 
 TEST(PlanMemoryTest, WhatLivesAtTheSameTimeNeverOverlaps) {
-  std::mt19937 random(20240501);
+  std::mt19937 random(TestSeed(20240501));
   const auto pick = [&random](int most) { return static_cast<int>(random() % (most + 1)); };
   for (int round = 0; round < 500; ++round) {
     Program program;

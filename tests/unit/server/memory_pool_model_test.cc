@@ -3,6 +3,7 @@
 #include <map>
 #include <random>
 
+#include "tests/seed.h"
 #include "tests/unit/server/memory_pool_fixture.h"
 
 namespace opserve::server {
@@ -115,9 +116,7 @@ class MemoryPoolModelTest : public MemoryPoolFixture, public ::testing::WithPara
 };
 
 TEST_P(MemoryPoolModelTest, TheBooksAreInOrderAfterEveryStep) {
-  const uint32_t seed = std::random_device{}();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  random_.seed(seed);
+  random_.seed(TestSeed());
   CreatePool({.max_bytes = 6 * kMiB,
               .floor_bytes = kMiB,
               .region_bytes = kMiB,

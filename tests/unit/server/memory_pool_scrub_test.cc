@@ -3,6 +3,7 @@
 #include <cstring>
 #include <random>
 
+#include "tests/seed.h"
 #include "tests/unit/server/memory_pool_fixture.h"
 
 namespace opserve::server {
@@ -134,9 +135,7 @@ TEST_F(MemoryPoolScrubTest,
 }
 
 TEST_F(MemoryPoolScrubTest, NoBytesOfAnotherTenantAreEverSeenOnAStream) {
-  const uint32_t seed = std::random_device{}();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  std::mt19937 random(seed);
+  std::mt19937 random(TestSeed());
   CreatePool({.max_bytes = 2 * kMiB, .region_bytes = 256 * kKiB});
   struct Held {
     DeviceBuffer buffer;

@@ -6,6 +6,8 @@
 #include "absl/synchronization/barrier.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "tests/await.h"
+#include "tests/seed.h"
 #include "tests/unit/server/memory_pool_fixture.h"
 
 namespace opserve::server {
@@ -108,8 +110,7 @@ class Holdings {
 };
 
 TEST_F(MemoryPoolStressTest, AMillionRandomOperationsWithFailuresEndWithNothingLentAndNothingLost) {
-  const uint32_t seed = std::random_device{}();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  const uint32_t seed = TestSeed();
   constexpr uint64_t kLimit = 6 * kMiB;
   constexpr int kFailEvery = 7;
   CreatePool({.max_bytes = kLimit,

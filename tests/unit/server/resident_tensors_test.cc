@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/status/error.h"
+#include "tests/seed.h"
 #include "tests/unit/server/error_detail.h"
 
 namespace opserve::server {
@@ -340,9 +341,7 @@ struct Model {
 };
 
 TEST_F(ResidentTensorsTest, RandomOperationsAgreeWithAModel) {
-  const uint32_t seed = std::random_device()();
-  SCOPED_TRACE(seed);
-  std::mt19937 random(seed);
+  std::mt19937 random(TestSeed());
   const auto below = [&](uint32_t n) { return random() % n; };
   Model model;
   int64_t now = 0;

@@ -10,6 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/seed.h"
 
 namespace opserve::server {
 namespace {
@@ -125,7 +126,7 @@ TEST_F(TensorClaimsTest, RandomRequestsAreGrantedInTheirOrder) {
     absl::Time deadline;
     bool is_granted = false;
   };
-  std::mt19937 random(11);
+  std::mt19937 random(TestSeed(11));
   const auto below = [&](uint32_t end) {
     return std::uniform_int_distribution<uint32_t>(0, end - 1)(random);
   };
