@@ -1,8 +1,10 @@
 // What a process holds of the machine's memory.
 #pragma once
 
+#include <malloc.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <string>
@@ -23,6 +25,20 @@ inline int64_t ResidentBytesOf(pid_t process) {
   int64_t resident = 0;
   std::ifstream("/proc/" + std::to_string(process) + "/statm") >> pages >> resident;
   return resident * sysconf(_SC_PAGESIZE);
+}
+
+#if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
+extern "C" size_t __sanitizer_get_current_allocated_bytes();  // GCC has no header for it
+#endif
+
+// Live bytes of this process's heap, by the statistics of its allocator.
+inline int64_t LiveHeapBytes() {
+#if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
+  return static_cast<int64_t>(__sanitizer_get_current_allocated_bytes());
+#else
+  const struct mallinfo2 heap = mallinfo2();
+  return static_cast<int64_t>(heap.uordblks + heap.hblkhd);
+#endif
 }
 
 }  // namespace opserve
