@@ -245,7 +245,7 @@ class GoodPackTest(PackTest):
         self.assertEqual(self.validate(self.packs / "none.textproto"),
                          (2, f"opserved: {self.packs}/none.textproto: No such file or directory\n"))
 
-    @unittest.skipUnless(os.geteuid() == 0, "only root gives files away")
+    @unittest.skipUnless(os.geteuid() == 0 or "CI" in os.environ, "only root gives files away")
     def test_files_of_another_user(self):
         os.chown(self.path, 65534, 65534)
         self.assertEqual(self.validate(self.path), (

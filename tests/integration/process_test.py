@@ -632,7 +632,7 @@ class ProcessTest(unittest.TestCase):
         self.assertIn("is not a socket", run.stderr)
         self.assertEqual(self.socket.read_text(), "precious")
 
-    @unittest.skipUnless(os.geteuid() == 0, "only root can give a directory away")
+    @unittest.skipUnless(os.geteuid() == 0 or "CI" in os.environ, "only root can give a directory away")
     def test_a_directory_of_another_user_is_not_trusted(self):
         os.chown(self.directory, 65534, 65534)
         run = self.run_opserved(f"--listen=unix:{self.socket}", "--metrics_listen=none")

@@ -5,13 +5,9 @@ import base64
 import conformance_cases as cases
 import numpy as np
 import pytest
+import torch
 
 import opserve
-
-try:
-    import torch
-except ImportError:
-    torch = None
 
 
 def call(client, case, convert=lambda array: array):
@@ -32,18 +28,8 @@ def to_torch(array):
     return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
 
 
-needs_torch = pytest.mark.skipif(torch is None, reason="no torch")
-
-
 @pytest.mark.filterwarnings("ignore:The given NumPy array is not writ")
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "numpy",
-        pytest.param("torch", marks=needs_torch),
-        pytest.param("dlpack", marks=needs_torch),
-    ],
-)
+@pytest.mark.parametrize("kind", ["numpy", "torch", "dlpack"])
 @pytest.mark.parametrize("operator", cases.operators())
 def test_every_value_case(client, operator, kind):
     class Foreign:
