@@ -341,16 +341,21 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(daemon.stop(), 0)
 
     def test_a_second_daemon_serves_metrics_on_a_free_port(self):
-        with socket.socket() as holder:
-            try:
-                holder.bind(("127.0.0.1", 9464))
-                holder.listen()
-            except OSError:
-                pass  # another program of this machine has the port, which serves as well
-            run = self.run_opserved(f"--listen=unix:{self.socket}", "--metrics_listen=127.0.0.1:9464")
+        with socket.socket() as usual, socket.socket() as other:
+            other.bind(("127.0.0.1", 0))
+            other.listen()
+            run = self.run_opserved(f"--listen=unix:{self.socket}",
+                                    f"--metrics_listen=127.0.0.1:{other.getsockname()[1]}")
             self.assertEqual(run.returncode, 1, "a port that is asked for is served, or nothing")
+            is_taken = False
+            try:
+                usual.bind(("127.0.0.1", 9464))
+                usual.listen()
+                is_taken = True
+            except OSError:
+                pass  # another program of this machine has the port, perhaps not for long
             daemon = self.start(metrics_listen=None)
-            self.assertNotIn(daemon.ready["metrics_port"], (0, 9464))
+            self.assertNotIn(daemon.ready["metrics_port"], (0, 9464) if is_taken else (0,))
             self.assertIn("opserve_build_info", daemon.metrics())
             self.assertEqual(daemon.stop(), 0)
 
