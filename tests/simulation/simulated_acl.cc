@@ -1,7 +1,9 @@
 #include "tests/simulation/simulated_acl.h"
 
 #include <cstdint>
+#include <cstdlib>
 
+#include "absl/container/flat_hash_map.h"
 #include "tests/unit/server/acl_environment.h"
 
 namespace opserve::simulation {
@@ -20,6 +22,31 @@ aclError Allocate(void** data, size_t bytes) {
 
 aclError Free(void*) { return ACL_SUCCESS; }
 
+bool refuses_pinned = false;
+uint64_t pinned_bytes = 0;
+
+// Sizes by address.
+absl::flat_hash_map<void*, uint64_t>& Pinned() {
+  static auto* const pinned = new absl::flat_hash_map<void*, uint64_t>;
+  return *pinned;
+}
+
+aclError AllocatePinned(void** data, size_t bytes) {
+  if (refuses_pinned) return ACL_ERROR_RT_MEMORY_ALLOCATION;
+  Allocate(data, bytes);
+  Pinned()[*data] = bytes;
+  pinned_bytes += bytes;
+  return ACL_SUCCESS;
+}
+
+aclError FreePinned(void* data) {
+  const auto found = Pinned().find(data);
+  if (found == Pinned().end()) std::abort();  // freed twice
+  pinned_bytes -= found->second;
+  Pinned().erase(found);
+  return ACL_SUCCESS;
+}
+
 }  // namespace
 
 const server::AclLibrary& SimulatedAcl() {
@@ -29,8 +56,8 @@ const server::AclLibrary& SimulatedAcl() {
       return Allocate(data, bytes);
     };
     changed.aclrtFree = Free;
-    changed.aclrtMallocHost = Allocate;
-    changed.aclrtFreeHost = Free;
+    changed.aclrtMallocHost = AllocatePinned;
+    changed.aclrtFreeHost = FreePinned;
     changed.aclrtMemsetAsync = [](void*, size_t, int32_t, size_t, aclrtStream) -> aclError {
       return ACL_SUCCESS;
     };
@@ -38,5 +65,9 @@ const server::AclLibrary& SimulatedAcl() {
   }();
   return acl;
 }
+
+uint64_t SimulatedPinnedBytes() { return pinned_bytes; }
+
+void RefusePinnedMemory(bool refuses) { refuses_pinned = refuses; }
 
 }  // namespace opserve::simulation

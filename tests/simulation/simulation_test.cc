@@ -1,7 +1,10 @@
 // Thousands of days in the life of the queues. To see a failing one again:
 //   simulation_test --seed=N [--log]
+// Scenarios that the tests do not run, for a time, and how fast requests are simulated:
+//   simulation_test --seconds=N
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <iostream>
 #include <optional>
@@ -10,6 +13,8 @@
 #include "absl/base/config.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "server/observability/log.h"
 #include "tests/simulation/simulation.h"
@@ -144,6 +149,28 @@ int RunOne(uint64_t seed, bool logs) {
   return 1;
 }
 
+int RunFor(absl::Duration duration) {
+  const absl::Time start = absl::Now();
+  uint64_t requests = 0;
+  uint64_t scenarios = 0;
+  while (absl::Now() - start < duration) {
+    const uint64_t n = scenarios / 3;
+    for (const uint64_t seed : {kSmall + n, kFirstWrong + kWrong + n, kFirstFaulty + kFaulty + n}) {
+      const Outcome outcome = Simulation(ScenarioOf(seed), nullptr).Run();
+      requests += outcome.requests();
+      ++scenarios;
+      if (outcome.violation.empty()) continue;
+      std::cout << "seed " << seed << " violated: " << outcome.violation << "\n";
+      return 1;
+    }
+  }
+  const double minutes = absl::FDivDuration(absl::Now() - start, absl::Minutes(1));
+  std::cout << scenarios << " scenarios, " << requests
+            << " requests: " << std::llround(static_cast<double>(requests) / minutes)
+            << " a minute\n";
+  return 0;
+}
+
 }  // namespace
 }  // namespace opserve::simulation
 
@@ -152,6 +179,7 @@ int main(int argc, char** argv) {
   // Lines about thousands of devices that break down.
   if (!opserve::server::SetLogLevel("off").ok()) return 1;
   std::optional<uint64_t> seed;
+  std::optional<uint64_t> seconds;
   bool logs = false;
   for (int i = 1; i < argc; ++i) {
     absl::string_view argument = argv[i];
@@ -160,11 +188,14 @@ int main(int argc, char** argv) {
       logs = true;
     } else if (absl::ConsumePrefix(&argument, "--seed=") && absl::SimpleAtoi(argument, &value)) {
       seed = value;
+    } else if (absl::ConsumePrefix(&argument, "--seconds=") && absl::SimpleAtoi(argument, &value)) {
+      seconds = value;
     } else {
-      std::cerr << "usage: simulation_test [--seed=N [--log]]\n";
+      std::cerr << "usage: simulation_test [--seed=N [--log] | --seconds=N]\n";
       return 2;
     }
   }
   if (seed) return opserve::simulation::RunOne(*seed, logs);
+  if (seconds) return opserve::simulation::RunFor(absl::Seconds(*seconds));
   return RUN_ALL_TESTS();
 }
