@@ -3,9 +3,11 @@
 usage: probes_test.py BUILD_DIR
 """
 
+import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -13,7 +15,7 @@ import urllib.error
 import urllib.request
 
 from await_true import await_true
-from process_test import OPSERVE, Daemon
+from process_test import OPSERVE, OPSERVED, Daemon
 
 
 class ProbesTest(unittest.TestCase):
@@ -62,6 +64,35 @@ class ProbesTest(unittest.TestCase):
                             faults="kernel=*,code=507015,count=all")
         await_true(lambda: set(daemon.device_states()) == {"QUARANTINED"}, "both devices are quarantined")
         self.check_ready(daemon, 503, "no device is ready: device 0 is quarantined, device 1 is quarantined\n")
+
+    def test_one_device_that_proves_itself_is_enough(self):
+        daemon = self.start("--recovery_wait=1h", "--longest_recovery_wait=1h",
+                            faults="kernel=*,on=0,code=507015,count=all")
+        await_true(lambda: daemon.device_states() == ["QUARANTINED", "READY"], "device 0 is quarantined")
+        self.check_ready(daemon, 200, "ok\n")
+
+    def test_a_daemon_that_starts_is_not_ready(self):
+        # Its addresses are taken, but its devices do not get beyond their golden cases.
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            port = unused.getsockname()[1]
+        path = self.directory / "s"
+        process = subprocess.Popen(
+            [OPSERVED, f"--listen=unix:{path}", f"--metrics_listen=127.0.0.1:{port}", "--execution_timeout=1h"],
+            stderr=subprocess.PIPE, text=True,
+            env=dict(os.environ, OPSERVE_HOST_DEVICES="2", OPSERVE_HOST_FAULTS="kernel=*,hang,count=all"))
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        while "execution_limit" not in process.stderr.readline():
+            self.assertIsNone(process.poll())
+        self.assertTrue(path.exists())
+        for probe in ("/readyz", "/healthz"):
+            with self.assertRaises(OSError):  # no answer
+                urllib.request.urlopen(f"http://127.0.0.1:{port}{probe}", timeout=1)
+        status = subprocess.run([OPSERVE, f"--target=unix:{path}", "--timeout=1s", "status"],
+                                capture_output=True, timeout=60)
+        self.assertNotEqual(status.returncode, 0)
 
     def test_a_daemon_that_ends_is_not_ready(self):
         daemon = self.start("--drain_delay=1h")
