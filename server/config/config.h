@@ -70,7 +70,7 @@ struct Config {
   uint64_t max_program_work = uint64_t{64} << 30;  // of one request, likewise; at least as much
   uint32_t max_invocations = 10'000;
   uint64_t max_header_bytes = uint64_t{16} << 20;  // of a request, beside its payloads
-  uint64_t max_workspace_bytes = 0;  // 0: a quarter of the device's memory
+  uint64_t max_workspace_bytes = 0;                // 0: a quarter of the device's memory
   uint64_t max_workspace_ratio = 1024;
   uint64_t workspace_floor_bytes = uint64_t{64} << 20;
   uint64_t workspace_max_bytes = 0;  // 0: half of the device's memory

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 #include "server/device/acl_status.h"
 #include "tests/await.h"
@@ -40,20 +41,22 @@ std::vector<Row> Rows() {
 struct Expected {
   AclFault fault;
   absl::StatusCode status;
+  absl::string_view reason;
   bool resets_device;
 };
 
 // By the names of the table.
 const std::map<std::string, Expected>& Outcomes() {
   static const auto* const outcomes = new std::map<std::string, Expected>{
-      {"none", {AclFault::kNone, absl::StatusCode::kOk, false}},
-      {"caller", {AclFault::kCaller, absl::StatusCode::kInvalidArgument, false}},
-      {"unsupported", {AclFault::kUnsupported, absl::StatusCode::kUnimplemented, false}},
-      {"resource", {AclFault::kResource, absl::StatusCode::kResourceExhausted, false}},
-      {"kernel", {AclFault::kKernel, absl::StatusCode::kInternal, false}},
-      {"link", {AclFault::kLink, absl::StatusCode::kUnavailable, false}},
-      {"device", {AclFault::kDevice, absl::StatusCode::kUnavailable, true}},
-      {"internal", {AclFault::kInternal, absl::StatusCode::kInternal, false}},
+      {"none", {AclFault::kNone, absl::StatusCode::kOk, "", false}},
+      {"caller", {AclFault::kCaller, absl::StatusCode::kInvalidArgument, "invalid", false}},
+      {"unsupported", {AclFault::kUnsupported, absl::StatusCode::kUnimplemented, "", false}},
+      {"resource",
+       {AclFault::kResource, absl::StatusCode::kResourceExhausted, "device_memory", false}},
+      {"kernel", {AclFault::kKernel, absl::StatusCode::kInternal, "", false}},
+      {"link", {AclFault::kLink, absl::StatusCode::kUnavailable, "device_unavailable", false}},
+      {"device", {AclFault::kDevice, absl::StatusCode::kUnavailable, "device_unavailable", true}},
+      {"internal", {AclFault::kInternal, absl::StatusCode::kInternal, "", false}},
   };
   return *outcomes;
 }
@@ -80,6 +83,10 @@ class ErrorCodesTest : public ::testing::Test {
     EXPECT_EQ(response.status().code(), expected.status) << response.status();
     if (!response.ok()) {
       const v1::ErrorDetail detail = DetailOf(response.status());
+      EXPECT_EQ(detail.reason(), expected.reason) << response.status();
+      // What ran out may be there when the queue has been served.
+      EXPECT_EQ(detail.retry_pushback_ms() > 0,
+                expected.status == absl::StatusCode::kResourceExhausted);
       EXPECT_EQ(IsAclnn(row.code) ? detail.aclnn_status() : detail.acl_error(), row.code)
           << response.status();
     }
@@ -188,7 +195,7 @@ TEST_F(ErrorCodesTest, WhatRunsOnALostDeviceIsUnavailable) {
   InjectFaults("kernel=aclnnL1LossBackward,hang");
   std::future<absl::StatusOr<Response>> hanging = std::async(
       std::launch::async, [&daemon] { return daemon.client().Execute(OnesRequest(10)); });
-  EXPECT_TRUE(Await([&] { return HostCount(OPSERVE_HOST_LAUNCHES) > launches; }));
+  ASSERT_TRUE(Await([&] { return HostCount(OPSERVE_HOST_LAUNCHES) > launches; }));
   InjectFaults("kernel=aclnnL1LossBackward,code=507010");
 
   EXPECT_EQ(daemon.client().Execute(OnesRequest(10)).status().code(),
@@ -211,7 +218,7 @@ TEST_F(ErrorCodesTest, ADeviceThatDoesNotComeBackSaysWhatHelps) {
   EXPECT_TRUE(Await([&] {
     reason = daemon.client().GetServerStatus()->devices(0).state_reason();
     return absl::StrContains(reason, "restart the daemon");
-  }));
+  })) << reason;
   EXPECT_TRUE(absl::StrContains(reason, "attempts to bring it back failed")) << reason;
 }
 
