@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/device/memory_pool.h"
+#include "tests/await.h"
 #include "tests/bytes.h"
 #include "tests/unit/server/acl_environment.h"
 
@@ -54,7 +55,6 @@ inline uint64_t NumAclCalls() {
 #define OPSERVE_ACL_CORE(function) sum += calls(#function);
 #define OPSERVE_ACL_OPTIONAL OPSERVE_ACL_CORE
 #include "server/device/acl_functions.inc"
-#include "tests/await.h"
 #undef OPSERVE_ACL_OPTIONAL
 #undef OPSERVE_ACL_CORE
   return sum;
