@@ -83,7 +83,7 @@ void Run(ProgramCall& bound, const codec::PayloadMessage& message) {
 
 void Execute(const grpc::ByteBuffer& bytes) {
   v1::ExecuteRequest header;
-  const auto message = SplitRequest(bytes, &header);
+  const auto message = SplitRequest(bytes, bytes.Length(), &header);
   if (!message.ok()) return CheckIsRefusal(message.status());
   CheckDigest(header, *message);
   std::vector<uint64_t> payload_bytes;

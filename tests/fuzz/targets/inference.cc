@@ -160,7 +160,7 @@ void Translate(const ModelInferRequest& request, codec::PayloadMessage message) 
 void Receive(absl::string_view bytes, size_t slice_bytes) {
   ModelInferRequest request;
   absl::StatusOr<codec::PayloadMessage> message =
-      SplitRequest(fuzz::Delivered(bytes, slice_bytes), &request, kRawInputsField);
+      SplitRequest(fuzz::Delivered(bytes, slice_bytes), bytes.size(), &request, kRawInputsField);
   // More raw inputs than any operator could have are refused before they are counted.
   constexpr size_t kManyBytes = 1024;
   if (message.ok() || bytes.size() < kManyBytes) {
