@@ -41,8 +41,8 @@ def kl_div(client):
     return client.kl_div_backward(np.float32(1), ONES, ONES)
 
 
-def l1(client):
-    return client.l1_loss_backward(ONES, 3 * ONES, ONES, reduction="sum")
+def l1(client, tensor):
+    return client.l1_loss_backward(ONES, tensor, ONES, reduction="sum")
 
 
 def test_other_lanes_and_devices_go_on_beside_a_hang(start, connect):
@@ -52,10 +52,13 @@ def test_other_lanes_and_devices_go_on_beside_a_hang(start, connect):
     with concurrent.futures.ThreadPoolExecutor(4) as threads:
         hanging = threads.submit(kl_div, connect(daemon, timeout=20))
         watcher.await_value("opserve_requests_in_flight", 1)
-        # More than one at a time, so that no device has them all.
-        for gradient in threads.map(lambda _: l1(client), range(60)):
-            np.testing.assert_array_equal(gradient, ONES)
-        assert {receipt.device for receipt in receipts} == {0, 1}
+        # A call runs on the device that has its tensor: one of the two is that of the hang.
+        for device in (0, 1):
+            tensor = client.upload(3 * ONES, device=device)
+            for gradient in threads.map(lambda _, tensor=tensor: l1(client, tensor), range(30)):
+                np.testing.assert_array_equal(gradient, ONES)
+            assert {receipt.device for receipt in receipts} == {device}
+            receipts.clear()
         assert not hanging.done()
         assert watcher.value("opserve_requests_in_flight") == 1, "a scrape waits for no kernel"
         daemon.stop(signal.SIGKILL)
@@ -72,10 +75,12 @@ def test_streams_that_cannot_be_stopped_take_their_device_out(start, connect):
     client = connect(daemon)
     for abandoned in (1, 2, 3):
         assert watcher.value("opserve_device_quarantines_total") == 0
-        with pytest.raises(opserve.InternalError):
+        # With the third the device leaves service, which may end its call before its own limit does.
+        ends = (opserve.InternalError, opserve.UnavailableError)
+        with pytest.raises(ends if abandoned == 3 else ends[0]):
             kl_div(client)
         watcher.await_value('opserve_stream_aborts_total{device="0",kind="abandoned"}', abandoned)
     watcher.await_value('opserve_device_quarantines_total{device="0",kind="stream"}', 1)
     # A forced reset ends them.
     watcher.await_value('opserve_device_state{device="0",state="ready"}', 1)
-    np.testing.assert_array_equal(l1(client), ONES)
+    np.testing.assert_array_equal(l1(client, 3 * ONES), ONES)
