@@ -69,7 +69,7 @@ def test_other_lanes_and_devices_go_on_beside_a_hang(start, connect):
 def test_streams_that_cannot_be_stopped_take_their_device_out(start, connect):
     daemon, watcher = start(
         "--device=0",
-        "--execution_timeout=100ms",
+        "--execution_timeout=500ms",
         faults=f"call=aclrtStreamAbort,code=207000,count=all;{HANG}nth=2,count=3,hang",
     )
     client = connect(daemon)
