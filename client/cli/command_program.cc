@@ -1,6 +1,5 @@
 #include "client/cli/command_program.h"
 
-#include <algorithm>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -116,9 +115,9 @@ absl::Status CheckShape(const v1::ProgramInput& wanted, uint32_t number, const T
 }
 
 // The input of this number: as its text says, or random.
-absl::StatusOr<ProgramInputValue> ReadProgramInput(const v1::PrepareRequest& program,
-                                                   uint32_t number, const NumberedTexts& texts,
-                                                   const ProgramArguments& arguments) {
+absl::StatusOr<PreparedProgram::Input> ReadProgramInput(const v1::PrepareRequest& program,
+                                                        uint32_t number, const NumberedTexts& texts,
+                                                        const ProgramArguments& arguments) {
   const v1::ProgramInput& wanted = program.inputs(static_cast<int>(number));
   std::mt19937_64 random = RandomOf(arguments.seed, number, std::nullopt);
   const auto text = texts.find(number);
@@ -139,7 +138,7 @@ absl::StatusOr<ProgramInputValue> ReadProgramInput(const v1::PrepareRequest& pro
   return tensor;
 }
 
-absl::StatusOr<std::vector<ProgramInputValue>> ReadProgramInputs(
+absl::StatusOr<std::vector<PreparedProgram::Input>> ReadProgramInputs(
     const v1::PrepareRequest& program, const ProgramArguments& arguments,
     const std::vector<std::string>& completed) {
   OPSERVE_ASSIGN_OR_RETURN(const NumberedTexts texts, SplitNumbered("--input", completed));
@@ -148,9 +147,9 @@ absl::StatusOr<std::vector<ProgramInputValue>> ReadProgramInputs(
     return absl::InvalidArgumentError(absl::StrCat("--input ", texts.rbegin()->first,
                                                    ": the program has ", num_inputs, " inputs"));
   }
-  std::vector<ProgramInputValue> values;
+  std::vector<PreparedProgram::Input> values;
   for (uint32_t i = 0; i < num_inputs; ++i) {
-    OPSERVE_ASSIGN_OR_RETURN(ProgramInputValue value,
+    OPSERVE_ASSIGN_OR_RETURN(PreparedProgram::Input value,
                              ReadProgramInput(program, i, texts, arguments));
     values.push_back(std::move(value));
   }
@@ -168,7 +167,8 @@ class Uploads {
     if (!handles_.empty()) client_.Release(handles_).IgnoreError();
   }
 
-  absl::Status Replace(const std::vector<bool>& changed, std::vector<ProgramInputValue>* values) {
+  absl::Status Replace(const std::vector<bool>& changed,
+                       std::vector<PreparedProgram::Input>* values) {
     for (size_t i = 0; i < values->size(); ++i) {
       const auto* tensor = std::get_if<Tensor>(&(*values)[i]);
       if (!changed[i] || tensor == nullptr) continue;
@@ -192,28 +192,19 @@ struct Runs {
   Response response;  // of the last run
 };
 
-std::vector<PreparedProgram::Input> AsInputs(const std::vector<ProgramInputValue>& values) {
-  std::vector<PreparedProgram::Input> inputs;
-  for (const ProgramInputValue& value : values) {
-    std::visit([&inputs](const auto& one) { inputs.emplace_back(one); }, value);
-  }
-  return inputs;
-}
-
 absl::StatusOr<Runs> RunOften(const v1::PrepareRequest& program,
-                              const std::vector<ProgramInputValue>& values,
+                              const std::vector<PreparedProgram::Input>& inputs,
                               const ProgramArguments& arguments, Client& client,
                               absl::Duration timeout) {
   Runs runs;
   const PreparedProgram prepared = client.Prepare(program);
-  const std::vector<PreparedProgram::Input> inputs = AsInputs(values);
   DirectRequest direct;
   if (arguments.prepares) {
     const absl::Time begin = absl::Now();
     OPSERVE_RETURN_IF_ERROR(prepared.PrepareFor(inputs, timeout));
     runs.preparation = absl::Now() - begin;
   } else {
-    direct = WithInputs(program, values);
+    direct = WithInputs(program, inputs);
     direct.header.set_want_receipt(arguments.want_receipt);
   }
   for (uint32_t i = 0; i < arguments.repeat; ++i) {
@@ -336,7 +327,7 @@ std::optional<Failure> RunProgram(ProgramArguments arguments, Session& session) 
   Client& client = *std::get<std::unique_ptr<Client>>(connection);
   std::vector<std::string> inputs = arguments.inputs;
   if (auto failure = CompleteHandles(&inputs, client, session)) return *failure;
-  absl::StatusOr<std::vector<ProgramInputValue>> values =
+  absl::StatusOr<std::vector<PreparedProgram::Input>> values =
       ReadProgramInputs(*program, arguments, inputs);
   if (!values.ok()) return UsageFailure(values.status());
   Uploads uploads(client);

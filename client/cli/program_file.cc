@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/file_bytes.h"
+#include "client/cpp/program_tensors.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 #include "proto/status/status_macros.h"
@@ -29,8 +30,8 @@ class FirstError : public google::protobuf::io::ErrorCollector {
 };
 
 // Puts input `number` in the tensor's place.
-void PlaceInput(const ProgramInputValue& value, uint32_t payload, const v1::ProgramInput& input,
-                v1::Tensor* tensor) {
+void PlaceInput(const PreparedProgram::Input& value, uint32_t payload,
+                const v1::ProgramInput& input, v1::Tensor* tensor) {
   if (const auto* resident = std::get_if<ResidentTensor>(&value)) {
     tensor->set_resident_tensor(resident->handle);
     return;
@@ -71,25 +72,18 @@ std::vector<bool> ChangedInputs(const v1::PrepareRequest& program) {
 }
 
 DirectRequest WithInputs(const v1::PrepareRequest& program,
-                         const std::vector<ProgramInputValue>& values) {
+                         const std::vector<PreparedProgram::Input>& values) {
   DirectRequest request{.header = program.program(), .payloads = {}};
   std::vector<uint32_t> payloads;  // by input
-  for (const ProgramInputValue& value : values) {
+  for (const PreparedProgram::Input& value : values) {
     payloads.push_back(static_cast<uint32_t>(request.payloads.size()));
     if (const auto* tensor = std::get_if<Tensor>(&value)) request.payloads.push_back(*tensor);
   }
-  const auto place = [&](v1::Tensor* tensor) {
-    const uint32_t input = tensor->program_input();
-    if (!tensor->has_program_input() || input >= values.size()) return;  // the daemon will tell
-    PlaceInput(values[input], payloads[input], program.inputs(static_cast<int>(input)), tensor);
-  };
-  for (v1::Invocation& invocation : *request.header.mutable_invocations()) {
-    for (v1::NamedTensor& named : *invocation.mutable_inputs()) {
-      if (named.has_tensor()) place(named.mutable_tensor());
-      for (v1::Tensor& tensor : *named.mutable_list()->mutable_tensors()) place(&tensor);
-      if (named.list().tensors().empty()) named.clear_list();
-    }
-  }
+  ForEachTensor(request.header, [&](v1::Tensor& tensor) {
+    const uint32_t input = tensor.program_input();
+    if (!tensor.has_program_input() || input >= values.size()) return;  // the daemon will tell
+    PlaceInput(values[input], payloads[input], program.inputs(static_cast<int>(input)), &tensor);
+  });
   const auto handle_of = [&values](uint32_t input) {
     return input < values.size() ? std::get<ResidentTensor>(values[input]).handle : std::string();
   };

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/cpp/resident_tensor.h"
+#include "client/cpp/prepared_program.h"
 #include "client/cpp/tensor.h"
 #include "opserve/v1/operator_service.pb.h"
 
@@ -20,16 +19,15 @@ absl::StatusOr<v1::PrepareRequest> ReadProgramFile(const std::string& path);
 // number.
 std::vector<bool> ChangedInputs(const v1::PrepareRequest& program);
 
-using ProgramInputValue = std::variant<Tensor, ResidentTensor>;
-
 struct DirectRequest {
   v1::ExecuteRequest header;
   std::vector<Tensor> payloads;
 };
 
-// The program with its inputs, as one call that prepares nothing. Requires: as many contiguous
-// values as the program has inputs, of their dtypes and shapes; ChangedInputs are resident.
+// The program with its inputs, as one call that prepares nothing. Requires: as many values
+// as the program has inputs, of their dtypes and shapes, each resident or a contiguous Tensor;
+// ChangedInputs are resident.
 DirectRequest WithInputs(const v1::PrepareRequest& program,
-                         const std::vector<ProgramInputValue>& values);
+                         const std::vector<PreparedProgram::Input>& values);
 
 }  // namespace opserve::cli

@@ -70,13 +70,6 @@ class PayloadList {
   uint64_t num_bytes_ = 0;
 };
 
-void Encode(const SharedRange& range, v1::SharedMemoryRange* message) {
-  message->set_connection(range.connection);
-  message->set_region(range.region);
-  message->set_offset(range.offset);
-  message->set_size(range.size);
-}
-
 // As the source of an input or as a result that is wanted.
 template <typename Message>
 void Encode(const OutputOf& output, Message* message) {
@@ -113,7 +106,7 @@ struct InputEncoder {
   void operator()(const SharedTensor& tensor) const {
     EncodeView(tensor, message);
     message->set_offset(tensor.offset);
-    Encode(tensor.range, message->mutable_shared_memory());
+    EncodeRange(tensor.range, message->mutable_shared_memory());
   }
   void operator()(const InputOf& input) const { message->set_program_input(input.number); }
   void operator()(const View& view) const {
@@ -180,8 +173,8 @@ void EncodeResults(const Request& request, v1::ExecuteRequest* message) {
       std::min<size_t>(request.destinations.size(), static_cast<size_t>(message->results_size()));
   for (size_t i = 0; i < count; ++i) {
     if (!request.destinations[i]) continue;
-    Encode(*request.destinations[i],
-           message->mutable_results(static_cast<int>(i))->mutable_shared_memory());
+    EncodeRange(*request.destinations[i],
+                message->mutable_results(static_cast<int>(i))->mutable_shared_memory());
   }
   for (const KeptOutput& kept : request.kept) {
     v1::WantedResult* wanted = message->add_results();
@@ -353,10 +346,19 @@ void EncodeAttribute(const NamedAttribute& attribute, v1::NamedAttribute* messag
   std::visit(Setter{message->mutable_value()}, attribute.value);
 }
 
+void EncodeRange(const SharedRange& range, v1::SharedMemoryRange* message) {
+  message->set_connection(range.connection);
+  message->set_region(range.region);
+  message->set_offset(range.offset);
+  message->set_size(range.size);
+}
+
+Repeats RepeatsOf(bool changes_tensors, absl::string_view idempotency_key) {
+  return changes_tensors && idempotency_key.empty() ? Repeats::kAfterRefusals : Repeats::kAlways;
+}
+
 Repeats RepeatsOf(const Request& request) {
-  const bool changes_tensors = !request.replaced.empty() || !request.donated.empty();
-  return changes_tensors && request.idempotency_key.empty() ? Repeats::kAfterRefusals
-                                                            : Repeats::kAlways;
+  return RepeatsOf(!request.replaced.empty() || !request.donated.empty(), request.idempotency_key);
 }
 
 absl::StatusOr<RequestParts> TakeApart(const Request& request) {

@@ -32,7 +32,9 @@ struct RequestParts {
   std::vector<Tensor> payloads;
 };
 
-// Whether a repetition of the request does no harm after it has run.
+// A request that changes resident tensors is not repeated after it may have run, unless the daemon
+// knows its repetition by a key.
+Repeats RepeatsOf(bool changes_tensors, absl::string_view idempotency_key);
 Repeats RepeatsOf(const Request& request);
 
 // kInvalidArgument: more destinations than results.
@@ -48,6 +50,7 @@ absl::StatusOr<EncodedRequest> EncodeMessage(const google::protobuf::MessageLite
 // kInvalidArgument: more bytes than a gRPC message can have, or more destinations than results.
 absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request);
 
+void EncodeRange(const SharedRange& range, v1::SharedMemoryRange* message);
 void EncodeAttribute(const NamedAttribute& attribute, v1::NamedAttribute* message);
 
 // The same as a message of a stream, where `id` names it and which has its own timeout.

@@ -15,6 +15,7 @@
 #include "client/cpp/data_type.h"
 #include "client/cpp/given_up_programs.h"
 #include "client/cpp/message.h"
+#include "client/cpp/program_tensors.h"
 #include "client/cpp/tensor_layout.h"
 #include "client/cpp/transport.h"
 #include "opserve/v1/operator_service.pb.h"
@@ -93,20 +94,6 @@ void AddInput(DataType dtype, absl::Span<const int64_t> shape, v1::PrepareReques
   input->mutable_shape()->Add(shape.begin(), shape.end());
 }
 
-// Every tensor of the program's invocations.
-template <typename Take>
-void ForEachTensor(v1::ExecuteRequest& program, Take take) {
-  for (v1::Invocation& invocation : *program.mutable_invocations()) {
-    for (v1::NamedTensor& named : *invocation.mutable_inputs()) {
-      if (!named.has_list()) {
-        take(*named.mutable_tensor());
-        continue;
-      }
-      for (v1::Tensor& tensor : *named.mutable_list()->mutable_tensors()) take(tensor);
-    }
-  }
-}
-
 // Makes the payloads of the program inputs beside those that it has, of the same content in every
 // call. A payload that is seen in two dtypes becomes two of them.
 std::vector<Tensor> PayloadsToInputs(const std::vector<Tensor>& payloads,
@@ -161,11 +148,7 @@ struct InputPlacer {
       return absl::InvalidArgumentError(absl::StrCat(
           "input ", wanted.number, " is a view of shared memory; expected a contiguous tensor"));
     }
-    v1::SharedMemoryRange* range = call.add_ranges();
-    range->set_connection(tensor.range.connection);
-    range->set_region(tensor.range.region);
-    range->set_offset(tensor.range.offset);
-    range->set_size(tensor.range.size);
+    EncodeRange(tensor.range, call.add_ranges());
     return v1::ProgramInput::KIND_SHARED_MEMORY;
   }
 
@@ -309,9 +292,7 @@ absl::StatusOr<Response> PreparedProgram::operator()(absl::Span<const Input> inp
     message->set_invocation(changed.invocation);
     EncodeAttribute(changed.attribute, message->mutable_attribute());
   }
-  const Repeats repeats = state.changes_tensors && options.idempotency_key.empty()
-                              ? Repeats::kAfterRefusals
-                              : Repeats::kAlways;
+  const Repeats repeats = RepeatsOf(state.changes_tensors, options.idempotency_key);
   std::string lost;
   for (;;) {
     OPSERVE_ASSIGN_OR_RETURN(const std::string handle, state.Handle(kinds, lost, deadline));

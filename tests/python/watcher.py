@@ -23,7 +23,11 @@ class Watcher:
         )
 
     def await_value(self, sample, wanted):
+        self.await_sum([sample], wanted)
+
+    def await_sum(self, samples, wanted):
+        """Waits until the values of all samples are so much together."""
         end = time.monotonic() + 60
-        while (found := self.value(sample)) != wanted:
-            assert time.monotonic() < end, f"{sample} is {found}, not {wanted}"
+        while (found := sum(map(self.value, samples))) != wanted:
+            assert time.monotonic() < end, f"{' + '.join(samples)} is {found}, not {wanted}"
             time.sleep(0.02)
