@@ -1,0 +1,231 @@
+#include "proto/codec/session_frames.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/io/coded_stream.h"
+
+namespace opserve::codec {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "numbers are copied as they are");
+
+// Of SessionMessage.frames: field 1, which has a length.
+constexpr uint8_t kFramesTag = (1 << 3) | 2;
+constexpr size_t kMostVarintBytes = 10;
+constexpr size_t kRequestStartBytes = 12;
+// A reference to a slice costs about as much as the copy of so many bytes.
+constexpr size_t kMostCopiedBytes = 4096;
+
+// Microseconds that absl::Duration can hold for certain.
+constexpr uint64_t kMostMicroseconds = uint64_t{1} << 62;
+
+template <typename Number>
+Number Load(const char* bytes) {
+  Number number;
+  std::memcpy(&number, bytes, sizeof(number));
+  return number;
+}
+
+template <typename Number>
+void Append(Number number, std::string* bytes) {
+  bytes->append(reinterpret_cast<const char*>(&number), sizeof(number));
+}
+
+absl::Status Broken(absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat("the session's protocol is broken: ", why));
+}
+
+bool IsKind(uint8_t kind) {
+  return kind >= static_cast<uint8_t>(FrameKind::kHello) &&
+         kind <= static_cast<uint8_t>(FrameKind::kGoingAway);
+}
+
+}  // namespace
+
+absl::StatusOr<FrameReader> FrameReader::Read(const grpc::ByteBuffer& message) {
+  FrameReader reader;
+  if (!message.Dump(&reader.slices_).ok()) {
+    return absl::InternalError("gRPC could not give the slices of a message");
+  }
+  reader.bytes_left_ = message.Length();
+  if (reader.bytes_left_ == 0) return reader;  // no frames
+  uint8_t byte = 0;
+  const auto next = [&reader, &byte] {
+    if (reader.bytes_left_ == 0) return false;
+    reader.Copy(reinterpret_cast<char*>(&byte), 1);
+    return true;
+  };
+  next();
+  if (byte != kFramesTag) return Broken("a message is not a SessionMessage");
+  uint64_t size = 0;
+  for (size_t i = 0; i < kMostVarintBytes; ++i) {
+    if (!next()) break;
+    size |= static_cast<uint64_t>(byte & 0x7f) << std::min<size_t>(7 * i, 63);
+    if ((byte & 0x80) != 0) continue;
+    if (size != reader.bytes_left_) break;
+    return reader;
+  }
+  return Broken("a message has another length than its field `frames` says");
+}
+
+absl::StatusOr<std::optional<Frame>> FrameReader::Next() {
+  if (bytes_left_ == 0) return std::nullopt;
+  std::array<char, kFrameHeaderBytes> header;
+  if (bytes_left_ < header.size()) {
+    return Broken(absl::StrCat("a frame's header is cut off after ", bytes_left_, " bytes"));
+  }
+  Copy(header.data(), header.size());
+  const auto size = Load<uint32_t>(header.data());
+  const auto kind = Load<uint8_t>(header.data() + 4);
+  if (!IsKind(kind)) return Broken(absl::StrCat("a frame of the unknown kind ", kind));
+  if (Load<uint8_t>(header.data() + 5) != 0 || Load<uint16_t>(header.data() + 6) != 0) {
+    return Broken("the flags of a frame and the two bytes behind them must be 0");
+  }
+  if (size > bytes_left_) {
+    return Broken(absl::StrCat("a frame's body of ", size, " bytes is longer than the rest of its ",
+                               "message, ", bytes_left_));
+  }
+  Frame frame;
+  frame.kind = static_cast<FrameKind>(kind);
+  frame.number = Load<uint64_t>(header.data() + 8);
+  frame.body = Take(size);
+  return frame;
+}
+
+void FrameReader::Copy(char* to, size_t size) {
+  bytes_left_ -= size;
+  while (size > 0) {
+    const grpc::Slice& slice = slices_[slice_];
+    const size_t piece = std::min(size, slice.size() - offset_);
+    std::memcpy(to, slice.begin() + offset_, piece);
+    to += piece;
+    size -= piece;
+    offset_ += piece;
+    if (offset_ < slice.size()) continue;
+    ++slice_;
+    offset_ = 0;
+  }
+}
+
+grpc::ByteBuffer FrameReader::Take(size_t size) {
+  bytes_left_ -= size;
+  absl::InlinedVector<grpc::Slice, 2> pieces;
+  while (size > 0) {
+    const grpc::Slice& slice = slices_[slice_];
+    const size_t piece = std::min(size, slice.size() - offset_);
+    if (piece > 0) pieces.push_back(slice.sub(offset_, offset_ + piece));
+    size -= piece;
+    offset_ += piece;
+    if (offset_ < slice.size()) continue;
+    ++slice_;
+    offset_ = 0;
+  }
+  return grpc::ByteBuffer(pieces.data(), pieces.size());
+}
+
+absl::StatusOr<RequestStart> ReadRequestStart(grpc::ByteBuffer* body) {
+  std::vector<grpc::Slice> slices;
+  if (!body->Dump(&slices).ok()) {
+    return absl::InternalError("gRPC could not give the slices of a frame");
+  }
+  size_t first = 0;
+  const auto take = [&slices, &first](size_t size, char* to) {
+    while (size > 0) {
+      grpc::Slice& slice = slices[first];
+      const size_t piece = std::min(size, slice.size());
+      std::memcpy(to, slice.begin(), piece);
+      to += piece;
+      size -= piece;
+      if (piece < slice.size()) {
+        slice = slice.sub(piece, slice.size());
+      } else {
+        ++first;
+      }
+    }
+  };
+  size_t bytes_left = body->Length();
+  std::array<char, kRequestStartBytes> numbers;
+  if (bytes_left < numbers.size()) {
+    return Broken(absl::StrCat("the body of a request has ", bytes_left, " bytes, at least ",
+                               numbers.size(), " expected"));
+  }
+  take(numbers.size(), numbers.data());
+  bytes_left -= numbers.size();
+  const auto microseconds = Load<uint64_t>(numbers.data());
+  const auto trace_bytes = Load<uint32_t>(numbers.data() + 8);
+  if (trace_bytes > kMaxTraceParentBytes || trace_bytes > bytes_left) {
+    return Broken(absl::StrCat("a traceparent of ", trace_bytes, " bytes, at most ",
+                               kMaxTraceParentBytes, " allowed, ", bytes_left, " left"));
+  }
+  RequestStart start;
+  if (microseconds > 0 && microseconds < kMostMicroseconds) {
+    start.timeout = absl::Microseconds(static_cast<int64_t>(microseconds));
+  }
+  start.traceparent.resize(trace_bytes);
+  take(trace_bytes, start.traceparent.data());
+  *body = grpc::ByteBuffer(slices.data() + first, slices.size() - first);
+  return start;
+}
+
+std::string WriteRequestStart(const RequestStart& start) {
+  std::string bytes;
+  const int64_t microseconds = start.timeout == absl::InfiniteDuration()
+                                   ? 0
+                                   : std::max<int64_t>(absl::ToInt64Microseconds(start.timeout), 1);
+  Append(static_cast<uint64_t>(microseconds), &bytes);
+  Append(static_cast<uint32_t>(start.traceparent.size()), &bytes);
+  bytes += start.traceparent;
+  return bytes;
+}
+
+void FrameWriter::Add(FrameKind kind, uint64_t number, absl::string_view start,
+                      const grpc::ByteBuffer* rest) {
+  const size_t rest_bytes = rest != nullptr ? rest->Length() : 0;
+  const size_t body_bytes = start.size() + rest_bytes;
+  bytes_ += kFrameHeaderBytes + body_bytes;
+  Append(static_cast<uint32_t>(body_bytes), &copied_);
+  Append(static_cast<uint8_t>(kind), &copied_);
+  Append(uint8_t{0}, &copied_);
+  Append(uint16_t{0}, &copied_);
+  Append(number, &copied_);
+  copied_ += start;
+  if (rest_bytes == 0) return;
+  std::vector<grpc::Slice> slices;
+  if (!rest->Dump(&slices).ok()) std::abort();  // it does not hold compressed bytes
+  for (grpc::Slice& slice : slices) {
+    if (slice.size() <= kMostCopiedBytes) {
+      copied_.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    } else {
+      EndCopied();
+      slices_.push_back(std::move(slice));
+    }
+  }
+}
+
+void FrameWriter::EndCopied() {
+  if (copied_.empty()) return;
+  slices_.emplace_back(copied_);
+  copied_.clear();
+}
+
+grpc::ByteBuffer FrameWriter::Finish() {
+  EndCopied();
+  std::array<uint8_t, 1 + kMostVarintBytes> field;
+  field[0] = kFramesTag;
+  const uint8_t* const end =
+      google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(bytes_, field.data() + 1);
+  slices_.insert(slices_.begin(), grpc::Slice(field.data(), end - field.data()));
+  grpc::ByteBuffer message(slices_.data(), slices_.size());
+  slices_.clear();
+  bytes_ = 0;
+  return message;
+}
+
+}  // namespace opserve::codec

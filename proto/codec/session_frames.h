@@ -1,0 +1,105 @@
+// The frames of OperatorService.Session (proto/SESSION.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+
+namespace opserve::codec {
+
+inline constexpr uint32_t kSessionVersion = 1;
+
+enum class FrameKind : uint8_t {
+  kHello = 1,      // SessionHello
+  kRequest = 2,    // RequestStart, then an ExecuteRequest
+  kAnswer = 3,     // ExecuteResponse
+  kError = 4,      // StatusDetails
+  kCancel = 5,     // nothing
+  kPing = 6,       // nothing
+  kPong = 7,       // nothing
+  kGoingAway = 8,  // SessionGoingAway
+};
+
+// Of each frame, before its body: bytes of the body (u32), kind (u8), flags (u8), zero (u16),
+// number (u64); little-endian.
+inline constexpr size_t kFrameHeaderBytes = 16;
+
+struct Frame {
+  FrameKind kind = FrameKind::kHello;
+  uint64_t number = 0;    // of the request, or of the ping; else 0
+  grpc::ByteBuffer body;  // refers to the message's slices
+};
+
+// What the body of a request's frame says before its ExecuteRequest: the time it may take in
+// microseconds (u64, 0: no timeout), the bytes of its traceparent (u32, 0: none), and these.
+struct RequestStart {
+  absl::Duration timeout = absl::InfiniteDuration();
+  std::string traceparent;
+};
+
+inline constexpr uint32_t kMaxTraceParentBytes = 256;
+
+// Takes a SessionMessage apart, frame by frame, without copies. Not thread-safe.
+class FrameReader {
+ public:
+  // kInvalidArgument: not a SessionMessage with one field. kInternal: gRPC could not give its
+  // slices.
+  static absl::StatusOr<FrameReader> Read(const grpc::ByteBuffer& message);
+
+  // The next frame; nothing after the last one. kInvalidArgument: it breaks the protocol, whose
+  // rule the message states; nothing may be read after it.
+  absl::StatusOr<std::optional<Frame>> Next();
+
+ private:
+  FrameReader() = default;
+
+  size_t bytes_left() const { return bytes_left_; }
+  // Takes `size` bytes, of those that are left, as an own buffer or into memory.
+  grpc::ByteBuffer Take(size_t size);
+  void Copy(char* to, size_t size);
+
+  std::vector<grpc::Slice> slices_;
+  size_t slice_ = 0;   // the first one with bytes left
+  size_t offset_ = 0;  // in it
+  size_t bytes_left_ = 0;
+};
+
+// Takes the beginning of a request's body off: *body is left with the ExecuteRequest.
+// kInvalidArgument: malformed.
+absl::StatusOr<RequestStart> ReadRequestStart(grpc::ByteBuffer* body);
+
+// The same, to be written.
+std::string WriteRequestStart(const RequestStart& start);
+
+// Makes a SessionMessage of frames. Small bodies are copied together, large ones referred to. Not
+// thread-safe.
+class FrameWriter {
+ public:
+  // Adds a frame whose body is `start` and then `rest`.
+  void Add(FrameKind kind, uint64_t number, absl::string_view start,
+           const grpc::ByteBuffer* rest = nullptr);
+
+  // Bytes of the frames so far.
+  size_t bytes() const { return bytes_; }
+
+  // The message; the writer is empty again.
+  grpc::ByteBuffer Finish();
+
+ private:
+  void EndCopied();
+
+  std::vector<grpc::Slice> slices_;
+  std::string copied_;  // after slices_
+  size_t bytes_ = 0;
+};
+
+}  // namespace opserve::codec
