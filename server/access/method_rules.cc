@@ -37,6 +37,7 @@ constexpr Rule kRules[] = {
     {"/inference.GRPCInferenceService/LogSettings", Access::kTenant},
     {"/opserve.v1.OperatorService/Execute", Access::kTenant},
     {"/opserve.v1.OperatorService/ExecuteStream", Access::kTenant},
+    {"/opserve.v1.OperatorService/Session", Access::kTenant},
     {"/opserve.v1.OperatorService/ListOperators", Access::kTenant},
     {"/opserve.v1.OperatorService/Prepare", Access::kTenant},
     {"/opserve.v1.OperatorService/ReleasePrograms", Access::kTenant},

@@ -24,15 +24,15 @@ namespace opserve::server {
 
 class IdempotencyCache;
 
-// All methods take and give raw slices: Execute and ExecuteStream so that tensor bytes never become
-// a protobuf string, the small calls so that a malformed message has our answer (unary_call.h).
-// Reflection still sees the ordinary service.
-using AsyncOperatorService =
-    v1::OperatorService::WithRawMethod_ListOperators<v1::OperatorService::WithRawMethod_Execute<
-        v1::OperatorService::WithRawMethod_ExecuteStream<v1::OperatorService::WithRawMethod_Prepare<
+// All methods take and give raw slices: Execute, ExecuteStream and Session so that tensor bytes
+// never become a protobuf string, the small calls so that a malformed message has our answer
+// (unary_call.h). Reflection still sees the ordinary service.
+using AsyncOperatorService = v1::OperatorService::WithRawMethod_ListOperators<
+    v1::OperatorService::WithRawMethod_Execute<v1::OperatorService::WithRawMethod_ExecuteStream<
+        v1::OperatorService::WithRawMethod_Session<v1::OperatorService::WithRawMethod_Prepare<
             v1::OperatorService::WithRawMethod_ReleasePrograms<
                 v1::OperatorService::WithRawMethod_GetServerStatus<
-                    v1::OperatorService::Service>>>>>>;
+                    v1::OperatorService::Service>>>>>>>;
 
 // All pointers outlive the calls.
 struct ExecuteContext {
