@@ -30,6 +30,17 @@ void AddDetail(const v1::StatusDetails& details, absl::Status* status) {
   }
 }
 
+// What gRPC says of a call whose connection broke between the beginning of the answer and its end,
+// as a proxy's does when the daemon behind it dies; earlier breaks are kUnavailable.
+constexpr absl::string_view kLostStream = "Stream removed";
+
+absl::StatusCode CodeOf(const grpc::Status& status) {
+  const bool is_lost = status.error_code() == grpc::StatusCode::UNKNOWN &&
+                       status.error_details().empty() && status.error_message() == kLostStream;
+  return is_lost ? absl::StatusCode::kUnavailable
+                 : static_cast<absl::StatusCode>(status.error_code());
+}
+
 struct Sizes {
   uint64_t bytes = 0;
   uint64_t limit = 0;
@@ -62,7 +73,7 @@ absl::Status TooLargeToSend(uint64_t bytes, uint64_t limit, absl::string_view ru
 
 absl::Status FromGrpcStatus(const grpc::Status& status, const grpc::ClientContext& context) {
   if (status.ok()) return absl::OkStatus();
-  absl::Status result(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  absl::Status result(CodeOf(status), status.error_message());
   v1::StatusDetails details;
   if (details.ParseFromString(status.error_details())) AddDetail(details, &result);
   if (absl::IsResourceExhausted(result) && !ErrorDetailOf(result)) {

@@ -108,7 +108,7 @@ def client(daemon):
 
 
 class ScriptedServer:
-    """Answers each call with the next of `outcomes`: a code with trailers, or a message."""
+    """Answers each call with the next of `outcomes`: a code with trailers, an error, or a message."""
 
     def __init__(self, path, outcomes):
         self.calls = []
@@ -133,6 +133,8 @@ class ScriptedServer:
         outcome = self.outcomes.pop(0)
         if isinstance(outcome, bytes):
             return outcome
+        if isinstance(outcome, dict):
+            context.abort(**outcome)
         code, *trailers = outcome
         context.set_trailing_metadata(tuple(trailers))
         context.abort(code, "scripted")

@@ -103,10 +103,18 @@ class TestRepetition:
         assert status_of(server.target, is_async).version == "1"
         assert len(server.calls) == 3
 
+    def test_an_answer_that_was_cut_off_is_a_lost_call(self, scripted, is_async):
+        """gRPC calls it UNKNOWN when the connection breaks between an answer's beginning and its end."""
+        lost = {"code": grpc.StatusCode.UNKNOWN, "details": "Stream removed"}
+        server = scripted(lost, STATUS)
+        assert status_of(server.target, is_async).version == "1"
+        assert len(server.calls) == 2
+
     @pytest.mark.parametrize(
         "outcome",
         [
             (FULL, NEVER),
+            {"code": grpc.StatusCode.UNKNOWN, "details": "Stream removed, I say"},
             (AWAY, ("grpc-retry-pushback-ms", "soon")),
             (grpc.StatusCode.INTERNAL,),
         ],

@@ -23,6 +23,9 @@ _PUSHBACK_TRAILER = "grpc-retry-pushback-ms"
 _TOO_LARGE = re.compile(
     r"message has (\d+) bytes, at most (\d+) allowed|larger than max \((\d+) vs\. (\d+)\)"
 )
+# What gRPC says, as UNKNOWN, of a call whose connection broke between the beginning of the answer
+# and its end, as a proxy's does when the daemon behind it dies; earlier breaks are UNAVAILABLE.
+_LOST_STREAM = "Stream removed"
 
 
 class OpserveError(Exception):
@@ -201,7 +204,10 @@ def from_rpc_error(error: Any) -> OpserveError:
         sizes = _TOO_LARGE.search(error.details() or "")
         if sizes is not None:
             return _too_large(*(int(size) for size in sizes.groups() if size))
-    return make_error(error.code(), error.details() or "", detail, retry_after)
+    code = error.code()
+    if code is grpc.StatusCode.UNKNOWN and detail is None and error.details() == _LOST_STREAM:
+        code = grpc.StatusCode.UNAVAILABLE
+    return make_error(code, error.details() or "", detail, retry_after)
 
 
 def from_status(status: Any) -> OpserveError:

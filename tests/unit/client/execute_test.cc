@@ -1,3 +1,4 @@
+#include <atomic>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -237,6 +238,23 @@ TEST_F(ExecuteTest, AnswersThatBreakTheProtocolAreErrors) {
     const absl::Status status = ExecuteWith(Tensor()).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << c.name << ": " << status;
   }
+}
+
+// gRPC calls it kUnknown when the connection breaks between the beginning of an answer and its end.
+TEST_F(ExecuteTest, AnAnswerThatWasCutOffIsALostCall) {
+  std::atomic<int> calls = 0;
+  server_.set_execute([&](auto* context, const auto& request, auto* response) {
+    return ++calls == 1 ? grpc::Status(grpc::StatusCode::UNKNOWN, "Stream removed")
+                        : TestServer::Echo(context, request, response);
+  });
+  EXPECT_TRUE(ExecuteWith(Tensor::Of<float>({1}, std::vector<float>{1})).ok());
+  EXPECT_EQ(calls, 2);
+
+  server_.set_execute([](auto*, const auto&, auto*) {
+    return grpc::Status(grpc::StatusCode::UNKNOWN, "Stream removed, I say");
+  });
+  EXPECT_EQ(ExecuteWith(Tensor::Of<float>({1}, std::vector<float>{1})).status().code(),
+            absl::StatusCode::kUnknown);
 }
 
 TEST_F(ExecuteTest, DeadlineEndsTheCall) {
