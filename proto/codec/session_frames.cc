@@ -195,7 +195,7 @@ void FrameWriter::Add(FrameKind kind, uint64_t number, absl::string_view start,
   Append(uint8_t{0}, &copied_);
   Append(uint16_t{0}, &copied_);
   Append(number, &copied_);
-  copied_ += start;
+  copied_.append(start.data(), start.size());
   if (rest_bytes == 0) return;
   std::vector<grpc::Slice> slices;
   if (!rest->Dump(&slices).ok()) std::abort();  // it does not hold compressed bytes
