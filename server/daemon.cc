@@ -535,6 +535,7 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
                               .max_connections = config_.max_connections}));
   families.push_back(shadow_checks_->Collect());
   families.push_back(grpc_->uploads().Collect());
+  grpc_->sessions().Collect(&families);
   add(CollectResidentMetrics(*residents_));
   add(CollectPreparedMetrics(*prepared_));
   add(CollectProcessMetrics());

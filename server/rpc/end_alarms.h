@@ -1,36 +1,49 @@
-// Tells long-lived calls that the server ends.
+// Tells long-lived calls that the server ends, and that they have lasted long enough.
 #pragma once
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "grpc/support/time.h"
 #include "grpcpp/alarm.h"
 #include "grpcpp/completion_queue.h"
+#include "grpcpp/support/time.h"
 
 namespace opserve::server {
 
 // The alarms of open calls, which bring the news to the threads that poll their queues. Each alarm
-// rings once: when the server ends, or when its call removes it, whichever comes first.
-// Thread-safe.
+// rings once: when the server ends, when its time has come, or when its call removes it, whichever
+// comes first; after its time it may be added again. Thread-safe.
 class EndAlarms {
  public:
-  // `tag` comes out of `queue` once, whatever its "ok" says. `alarm` lives until then.
-  void Add(grpc::Alarm* alarm, grpc::CompletionQueue* queue, void* tag)
-      ABSL_LOCKS_EXCLUDED(mutex_) {
+  // `tag` comes out of `queue` once; its "ok" is true only if `time` has come or has_rung().
+  // `alarm` lives until then.
+  void Add(grpc::Alarm* alarm, grpc::CompletionQueue* queue, void* tag,
+           absl::Time time = absl::InfiniteFuture()) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
-    alarm->Set(queue,
-               has_rung_ ? gpr_inf_past(GPR_CLOCK_REALTIME) : gpr_inf_future(GPR_CLOCK_REALTIME),
-               tag);
+    gpr_timespec when = gpr_inf_future(GPR_CLOCK_REALTIME);
+    if (has_rung_) {
+      when = gpr_inf_past(GPR_CLOCK_REALTIME);
+    } else if (time != absl::InfiniteFuture()) {
+      when = grpc::TimePoint(absl::ToChronoTime(time)).raw_time();
+    }
+    alarm->Set(queue, when, tag);
     alarms_.insert(alarm);
   }
 
-  // Rings the alarm unless it has rung. Exactly once for each that was added, before it is
+  // Rings the alarm unless it has rung. Exactly once for each that was ever added, before it is
   // destroyed.
   void Remove(grpc::Alarm* alarm) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     alarms_.erase(alarm);
     alarm->Cancel();
+  }
+
+  // Whether the server ends.
+  bool has_rung() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return has_rung_;
   }
 
   // Rings all alarms; those added later ring at once.
@@ -41,7 +54,7 @@ class EndAlarms {
   }
 
  private:
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   absl::flat_hash_set<grpc::Alarm*> alarms_ ABSL_GUARDED_BY(mutex_);
   bool has_rung_ ABSL_GUARDED_BY(mutex_) = false;
 };

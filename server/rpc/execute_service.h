@@ -16,6 +16,7 @@
 #include "server/observability/request_metrics.h"
 #include "server/rpc/call_counter.h"
 #include "server/rpc/end_alarms.h"
+#include "server/rpc/session_metrics.h"
 #include "server/scheduling/scheduler.h"
 #include "server/scheduling/shadow_checks.h"
 #include "server/shared_memory/shared_regions.h"
@@ -55,6 +56,10 @@ struct ExecuteContext {
   absl::Duration max_deadline;
   // Requests of one stream that may be unanswered; at least 1.
   uint32_t stream_window = 64;
+  // After which a session says going-away: a connection may be as old as it gets when the session
+  // begins, and still gives calls `max_connection_age_grace`.
+  absl::Duration longest_session = absl::Minutes(4);
+  SessionMetrics* sessions = nullptr;
   // Once set, new requests are answered UNAVAILABLE.
   std::atomic<bool> is_draining = false;
   // Single calls between their arrival and the confirmation that their answer was sent, and streams

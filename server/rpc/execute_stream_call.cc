@@ -47,7 +47,7 @@ void ExecuteStreamCall::Listen(ExecuteContext& context, grpc::ServerCompletionQu
 }
 
 ExecuteStreamCall::ExecuteStreamCall(ExecuteContext& context, grpc::ServerCompletionQueue* queue)
-    : ExecutionStream(context, queue, Order::kAsTheyEnd) {
+    : ExecutionStream(context, queue, Kind::kAnyOrder) {
   context_.service->RequestExecuteStream(&rpc_, &stream_, queue_, queue_, &arrival_);
 }
 
@@ -72,7 +72,8 @@ void ExecuteStreamCall::HandleMessage(const StageClock& clock) {
   }
   if (!status.ok()) {
     const ExecutionEnd refusal = RefuseMessage(status, tenant_, clock, rpc_, message_);
-    Answer(header.id(), refusal, BuildMessage(header.id(), refusal), /*is_request_over=*/false);
+    Answer(refusal, {.body = BuildMessage(header.id(), refusal), .number = header.id()},
+           /*is_request_over=*/false);
     return;
   }
   StartExecution(context_,
@@ -84,7 +85,8 @@ void ExecuteStreamCall::HandleMessage(const StageClock& clock) {
                   .call = std::move(call),
                   .clock = clock},
                  [this, id = header.id()](const ExecutionEnd& end) {
-                   Answer(id, end, BuildMessage(id, end), /*is_request_over=*/true);
+                   Answer(end, {.body = BuildMessage(id, end), .number = id},
+                          /*is_request_over=*/true);
                  });
 }
 

@@ -395,7 +395,7 @@ absl::Time RequestDeadline(const ExecuteContext& context,
 
 void StartExecution(ExecuteContext& context, ExecutionInput input, OnExecutionEnd on_end) {
   input.clock.Book(Stage::kRead);
-  input.trace = TraceOf(*input.rpc);
+  input.trace = input.traceparent.empty() ? TraceOf(*input.rpc) : BeginSpan(input.traceparent);
   absl::Status status = CheckAccepted(context, *input.call);
   if (status.ok()) status = input.tenant->BeginRequest(input.request_bytes, absl::Now());
   if (!status.ok()) {

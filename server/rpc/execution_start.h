@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -47,6 +48,7 @@ struct ExecutionInput {
   const v1::ExecuteRequest& header;              // without payloads; likewise as `rpc`
   uint64_t request_bytes = 0;                    // of the whole message
   const grpc::ServerContextBase* rpc = nullptr;  // used only before StartExecution returns
+  std::string traceparent = {};                  // the request's own; "": that of `rpc`
   // Regions that the protocol has found by name already, for the ranges of `header`, by position.
   // None: ranges name those of the tenant's connections.
   std::vector<std::shared_ptr<SharedRegion>> named_regions = {};

@@ -11,8 +11,8 @@
 namespace opserve::server {
 
 ExecutionStream::ExecutionStream(ExecuteContext& context, grpc::ServerCompletionQueue* queue,
-                                 Order order)
-    : context_(context), queue_(queue), order_(order) {
+                                 Kind kind)
+    : context_(context), queue_(queue), kind_(kind) {
   context_.calls->alive.Add();
   rpc_.AsyncNotifyWhenDone(&done_);
 }
@@ -34,11 +34,14 @@ void ExecutionStream::OnArrival(bool ok) {
   }
   has_arrived_ = true;
   context_.calls->open.Add();
-  context_.end_alarms.Add(&end_alarm_, queue_, &server_end_);
+  context_.end_alarms.Add(
+      &end_alarm_, queue_, &server_end_,
+      kind_ == Kind::kSession ? absl::Now() + context_.longest_session : absl::InfiniteFuture());
   ListenForNext();
   const absl::StatusOr<Tenant*> tenant = context_.authenticator->TenantOf(rpc_);
   if (tenant.ok()) {
     tenant_ = *tenant;
+    OnBegin();
   } else {
     EndInput(tenant.status(), StageClock());
   }
@@ -90,7 +93,19 @@ void ExecutionStream::CountInFlight() {
 std::shared_ptr<CallState> ExecutionStream::BeginRequest(uint64_t number, absl::Duration timeout) {
   auto call = std::make_shared<CallState>(RequestDeadline(context_, rpc_.deadline(), timeout));
   absl::MutexLock lock(&mutex_);
+  if (in_progress_.size() >= context_.stream_window) return nullptr;
   return in_progress_.try_emplace(number, call).second ? call : nullptr;
+}
+
+std::shared_ptr<CallState> ExecutionStream::FindRequest(uint64_t number) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = in_progress_.find(number);
+  return found == in_progress_.end() ? nullptr : found->second;
+}
+
+absl::Status ExecutionStream::EndStatus() const {
+  absl::MutexLock lock(&mutex_);
+  return nobody_listens_ ? absl::CancelledError() : end_status_;
 }
 
 void ExecutionStream::EndInput(const absl::Status& status, const StageClock& clock) {
@@ -101,44 +116,53 @@ void ExecutionStream::EndInput(const absl::Status& status, const StageClock& clo
   end_status_ = status;
 }
 
-void ExecutionStream::Answer(uint64_t number, const ExecutionEnd& end, grpc::ByteBuffer message,
-                             bool is_request_over) {
-  RecordExecution(context_, end, end.status.ok() ? message.Length() : 0);
+void ExecutionStream::Answer(const ExecutionEnd& end, Outgoing outgoing, bool is_request_over) {
+  RecordExecution(context_, end, end.status.ok() ? outgoing.body.Length() : 0);
   std::shared_ptr<CallState> over;  // destroyed without the lock
   Sending sending;
   {
     absl::MutexLock lock(&mutex_);
     if (is_request_over) {
-      auto node = in_progress_.extract(number);
+      auto node = in_progress_.extract(outgoing.number);
       over = std::move(node.mapped());
     }
-    if (!nobody_listens_) AddAnswer(number, std::move(message));
+    if (!nobody_listens_) AddAnswer(std::move(outgoing));
     sending = NextSending();
   }
   Send(std::move(sending));
 }
 
-void ExecutionStream::AddAnswer(uint64_t number, grpc::ByteBuffer message) {
-  if (order_ == Order::kAsTheyEnd) {
-    answers_.push_back(std::move(message));
+void ExecutionStream::Say(Outgoing outgoing) {
+  Sending sending;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!nobody_listens_) outgoing_.push_back(std::move(outgoing));
+    sending = NextSending();
+  }
+  Send(std::move(sending));
+}
+
+void ExecutionStream::AddAnswer(Outgoing outgoing) {
+  if (kind_ != Kind::kOneByOne) {
+    outgoing_.push_back(std::move(outgoing));
     return;
   }
-  early_answers_.emplace(number, std::move(message));
+  early_answers_.emplace(outgoing.number, std::move(outgoing));
   while (!early_answers_.empty() && early_answers_.begin()->first == first_unanswered_) {
-    answers_.push_back(std::move(early_answers_.begin()->second));
+    outgoing_.push_back(std::move(early_answers_.begin()->second));
     early_answers_.erase(early_answers_.begin());
     ++first_unanswered_;
   }
 }
 
 void ExecutionStream::Send(Sending sending) {
-  if (sending.answer) {
+  if (sending.message) {
     // Written through unless another follows: the operation then ends when all that was written
     // has left for the client, so nothing stays with gRPC that is not watched.
     grpc::WriteOptions options;
-    if (sending.is_last_answer) options.set_write_through();
+    if (sending.is_last) options.set_write_through();
     write_.Begin();
-    stream_.Write(*sending.answer, options, &written_);
+    stream_.Write(*sending.message, options, &written_);
   } else if (sending.end) {
     write_.Begin();
     stream_.Finish(ToGrpcStatus(*sending.end, &rpc_), &ended_);
@@ -152,7 +176,7 @@ void ExecutionStream::OnWritten(bool /*ok*/) {
   Sending sending;
   {
     absl::MutexLock lock(&mutex_);
-    is_writing_ = false;
+    being_written_ = 0;
     is_idle = Unanswered() == 0;
     reads_on = NextRead();
     sending = NextSending();
@@ -167,6 +191,7 @@ void ExecutionStream::OnWritten(bool /*ok*/) {
 
 void ExecutionStream::OnEnded(bool /*ok*/) {
   write_.End();
+  has_ended_ = true;
   context_.end_alarms.Remove(&end_alarm_);
   --events_to_come_;
   DestroyAfterLastEvent();
@@ -178,8 +203,15 @@ void ExecutionStream::OnDone(bool /*ok*/) {
   DestroyAfterLastEvent();
 }
 
-// The server ends, or this stream has.
-void ExecutionStream::OnServerEnd(bool /*ok*/) {
+// The server ends, or this stream has, or it is a session that has lasted long enough.
+void ExecutionStream::OnServerEnd(bool ok) {
+  const bool is_age = ok && !has_ended_ && !context_.end_alarms.has_rung();
+  if (is_age) {
+    SayGoingAway("the connection has reached its age");
+    context_.end_alarms.Add(&end_alarm_, queue_, &server_end_);
+    return;
+  }
+  if (TakesInput()) SayGoingAway("the daemon is shutting down");
   Sending sending;
   {
     absl::MutexLock lock(&mutex_);
@@ -207,13 +239,13 @@ void ExecutionStream::DestroyAfterLastEvent() {
 
 void ExecutionStream::Abandon() {
   std::vector<std::shared_ptr<CallState>> calls;
-  std::deque<grpc::ByteBuffer> unwanted;  // destroyed without the lock
-  std::map<uint64_t, grpc::ByteBuffer> unwanted_early;
+  std::deque<Outgoing> unwanted;  // destroyed without the lock
+  std::map<uint64_t, Outgoing> unwanted_early;
   {
     absl::MutexLock lock(&mutex_);
     input_has_ended_ = true;
     nobody_listens_ = true;
-    unwanted.swap(answers_);
+    unwanted.swap(outgoing_);
     unwanted_early.swap(early_answers_);
     for (const auto& [number, call] : in_progress_) calls.push_back(call);
   }
@@ -228,19 +260,21 @@ void ExecutionStream::Abandon() {
 }
 
 bool ExecutionStream::NextRead() {
-  if (is_reading_ || input_has_ended_ || Unanswered() >= context_.stream_window) return false;
+  // What a client of a session may send next need not be a request.
+  const size_t waiting = kind_ == Kind::kSession ? outgoing_.size() + being_written_ : Unanswered();
+  if (is_reading_ || input_has_ended_ || waiting >= context_.stream_window) return false;
   is_reading_ = true;
   return true;
 }
 
 ExecutionStream::Sending ExecutionStream::NextSending() {
   Sending sending;
-  if (is_writing_ || is_ending_) return sending;
-  if (!answers_.empty()) {
-    sending.answer = std::move(answers_.front());
-    answers_.pop_front();
-    sending.is_last_answer = answers_.empty();
-    is_writing_ = true;
+  if (being_written_ > 0 || is_ending_) return sending;
+  if (!outgoing_.empty()) {
+    const size_t before = outgoing_.size();
+    sending.message = NextMessage(&outgoing_);
+    being_written_ = before - outgoing_.size();
+    sending.is_last = outgoing_.empty();
   } else if (input_has_ended_ && !(is_reading_ && awaits_read_) && in_progress_.empty()) {
     sending.end = end_status_;
     is_ending_ = true;
@@ -249,7 +283,13 @@ ExecutionStream::Sending ExecutionStream::NextSending() {
 }
 
 size_t ExecutionStream::Unanswered() const {
-  return in_progress_.size() + early_answers_.size() + answers_.size() + (is_writing_ ? 1 : 0);
+  return in_progress_.size() + early_answers_.size() + outgoing_.size() + being_written_;
+}
+
+grpc::ByteBuffer ExecutionStream::NextMessage(std::deque<Outgoing>* outgoing) const {
+  grpc::ByteBuffer message = std::move(outgoing->front().body);
+  outgoing->pop_front();
+  return message;
 }
 
 }  // namespace opserve::server

@@ -1,5 +1,5 @@
-// A stream of requests that run programs, whatever its protocol says: they are read up to a window
-// and run like single calls.
+// A stream of requests that run programs, whatever its protocol says: they run like single calls,
+// a window of them at a time.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/async_stream.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "proto/codec/session_frames.h"
 #include "server/execution/call_state.h"
 #include "server/observability/stage_clock.h"
 #include "server/rpc/completion_event.h"
@@ -30,11 +31,13 @@ namespace opserve::server {
 // come from the devices' threads.
 //
 // A request is unanswered from its reading until gRPC has taken its answer. The next message is
-// read only while fewer than the window are; HTTP/2's flow control then holds the client.
+// read only while fewer than the window are, or, of a session, fewer answers wait to be taken;
+// HTTP/2's flow control then holds the client.
 //
 // Invariants, whenever mutex_ is free:
-//   (1) Unanswered() is at most the window;
-//   (2) is_reading_, is_writing_ and is_ending_ say which operations gRPC has of ours: at most one
+//   (1) Unanswered() is at most the window, and for a session in_progress_ alone is;
+//   (2) is_reading_, being_written_ and is_ending_ say which operations gRPC has of ours: at most
+//   one
 //       of each, and once the stream is ending no request and no other, but for a reading that the
 //       server's end did not wait for;
 //   (3) input_has_ended_, nobody_listens_ and is_ending_ change once, to true.
@@ -48,29 +51,51 @@ class ExecutionStream {
   ExecutionStream& operator=(const ExecutionStream&) = delete;
 
  protected:
-  // In which order requests are answered.
-  enum class Order {
-    kAsTheyEnd,   // numbers are the requests' own
-    kAsTheyCame,  // numbers count them, from 0
+  // What its protocol wants of a stream.
+  enum class Kind {
+    kAnyOrder,  // answered as they end; numbers are the requests' own
+    kOneByOne,  // answered in their order; numbers count them, from 0
+    kSession,   // as kAnyOrder; clients know the window, and messages may be no requests
   };
 
-  ExecutionStream(ExecuteContext& context, grpc::ServerCompletionQueue* queue, Order order);
+  // Something to be sent, and what a session says of it.
+  struct Outgoing {
+    grpc::ByteBuffer body = {};
+    codec::FrameKind kind = codec::FrameKind::kAnswer;
+    uint64_t number = 0;
+  };
+
+  ExecutionStream(ExecuteContext& context, grpc::ServerCompletionQueue* queue, Kind kind);
   virtual ~ExecutionStream() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Waits for the next call of the kind, unless the server takes no more.
   virtual void ListenForNext() = 0;
-  // Takes message_ apart and starts its request, or refuses it.
+  // The stream is a tenant's.
+  virtual void OnBegin() {}
+  // Takes message_ apart and starts its requests, or refuses them.
   virtual void HandleMessage(const StageClock& clock) = 0;
+  // Takes the next message to be sent off *outgoing, which is not empty. Any thread; nothing of the
+  // stream may be used.
+  virtual grpc::ByteBuffer NextMessage(std::deque<Outgoing>* outgoing) const;
+  // The server ends, or context_.longest_session has passed.
+  virtual void SayGoingAway(absl::string_view /*why*/) {}
 
   // From the first request on, until all are answered, the stream counts as in flight.
   void CountInFlight();
-  // Takes the number for a request, which may take `timeout`; null if one in progress has it.
+  // Takes the number for a request, which may take `timeout`. Null if one in progress has it, or as
+  // many are in progress as may be.
   std::shared_ptr<CallState> BeginRequest(uint64_t number, absl::Duration timeout)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Records the end, sends `message`, its answer, and, if `is_request_over`, gives the number free.
-  // As Send: nothing after it.
-  void Answer(uint64_t number, const ExecutionEnd& end, grpc::ByteBuffer message,
-              bool is_request_over) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Null: no request in progress has the number.
+  std::shared_ptr<CallState> FindRequest(uint64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Records the end, sends `outgoing`, its answer, and, if `is_request_over`, gives the number
+  // free. As Send: nothing after it.
+  void Answer(const ExecutionEnd& end, Outgoing outgoing, bool is_request_over)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Sends what is no answer. On the polling thread.
+  void Say(Outgoing outgoing) ABSL_LOCKS_EXCLUDED(mutex_);
+  // How the stream ended, once it has; kCancelled: its client was gone.
+  absl::Status EndStatus() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The message is no request at all: no more are read, those in progress are still answered.
   void EndInput(const absl::Status& status, const StageClock& clock) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -85,8 +110,8 @@ class ExecutionStream {
  private:
   // The next thing to send; at most one of the two.
   struct Sending {
-    std::optional<grpc::ByteBuffer> answer;
-    bool is_last_answer = false;  // that there is now
+    std::optional<grpc::ByteBuffer> message;
+    bool is_last = false;  // that there is now
     std::optional<absl::Status> end;
   };
 
@@ -109,7 +134,7 @@ class ExecutionStream {
   bool NextRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Sending NextSending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Puts an answer where its turn is.
-  void AddAnswer(uint64_t number, grpc::ByteBuffer message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddAnswer(Outgoing outgoing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t Unanswered() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
  protected:
@@ -122,23 +147,24 @@ class ExecutionStream {
   MemberEvent<ExecutionStream, &ExecutionStream::OnEnded> ended_{this};
   MemberEvent<ExecutionStream, &ExecutionStream::OnDone> done_{this};
   MemberEvent<ExecutionStream, &ExecutionStream::OnServerEnd> server_end_{this};
-  const Order order_;
+  const Kind kind_;
 
   // Of the polling thread.
   grpc::Alarm end_alarm_;
   bool has_arrived_ = false;   // counted in context_.calls->open
+  bool has_ended_ = false;     // its status was sent
   bool is_in_flight_ = false;  // counted in context_.in_flight: it has unanswered requests
   int events_to_come_ = 3;     // OnEnded, OnDone, OnServerEnd; and OnRead while is_reading_
 
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<uint64_t, std::shared_ptr<CallState>> in_progress_ ABSL_GUARDED_BY(mutex_);
-  std::deque<grpc::ByteBuffer> answers_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Outgoing> outgoing_ ABSL_GUARDED_BY(mutex_);
   // Answers that wait for those of earlier requests, and the number of the first of these.
-  std::map<uint64_t, grpc::ByteBuffer> early_answers_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, Outgoing> early_answers_ ABSL_GUARDED_BY(mutex_);
   uint64_t first_unanswered_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool is_reading_ ABSL_GUARDED_BY(mutex_) = false;  // until the message has been handled
-  bool awaits_read_ ABSL_GUARDED_BY(mutex_) = true;  // the stream does not end while it reads
-  bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_reading_ ABSL_GUARDED_BY(mutex_) = false;   // until the message has been handled
+  bool awaits_read_ ABSL_GUARDED_BY(mutex_) = true;   // the stream does not end while it reads
+  size_t being_written_ ABSL_GUARDED_BY(mutex_) = 0;  // of those that were in outgoing_
   bool input_has_ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool nobody_listens_ ABSL_GUARDED_BY(mutex_) = false;  // the call was cancelled
   bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;

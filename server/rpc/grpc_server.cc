@@ -19,6 +19,7 @@
 #include "server/rpc/execute_stream_call.h"
 #include "server/rpc/poll_probe.h"
 #include "server/rpc/program_calls.h"
+#include "server/rpc/session_call.h"
 #include "server/rpc/unknown_method_call.h"
 #include "server/rpc/upload_call.h"
 #include "server/scheduling/visitor.h"
@@ -162,6 +163,10 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   execute_.default_deadline = config.default_deadline;
   execute_.max_deadline = config.max_deadline;
   execute_.stream_window = config.stream_window;
+  // Most of the grace, so that requests that have begun may end in the rest of it.
+  execute_.sessions = &sessions_;
+  execute_.longest_session =
+      0.8 * std::min(config.max_connection_age, config.max_connection_age_grace);
   tensors_.service = &tensor_service_;
   tensors_.calls = &calls_;
   tensors_.scheduler = parts_.scheduler;
@@ -294,6 +299,7 @@ void GrpcServer::ListenForCalls(grpc::ServerCompletionQueue* queue) {
     inference_.ListenForInference(queue);
   }
   ExecuteStreamCall::Listen(execute_, queue);
+  SessionCall::Listen(execute_, queue);
   inference_.Listen(queue);
   UploadCall::Listen(tensors_, queue);
   DownloadCall::Listen(tensors_, queue);

@@ -88,6 +88,7 @@ class GrpcServer {
   uint64_t stalled_calls() const { return calls_.writes.cancelled(); }
   const IdempotencyCache& idempotency() const { return idempotency_; }
   const UploadMetrics& uploads() const { return uploads_; }
+  const SessionMetrics& sessions() const { return sessions_; }
 
  private:
   GrpcServer(const Config& config, Parts parts);
@@ -111,6 +112,7 @@ class GrpcServer {
   HealthService health_;
   IdempotencyCache idempotency_;
   UploadMetrics uploads_;
+  SessionMetrics sessions_;
   OperatorStatistics statistics_;
   ExecuteContext execute_;
   InferenceServer inference_;

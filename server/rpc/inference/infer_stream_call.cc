@@ -14,7 +14,7 @@ void InferStreamCall::Listen(InferenceContext& context, grpc::ServerCompletionQu
 }
 
 InferStreamCall::InferStreamCall(InferenceContext& context, grpc::ServerCompletionQueue* queue)
-    : ExecutionStream(context.execute, queue, Order::kAsTheyCame), inference_(context) {
+    : ExecutionStream(context.execute, queue, Kind::kOneByOne), inference_(context) {
   inference_.service.RequestModelStreamInfer(&rpc_, &stream_, queue_, queue_, &arrival_);
 }
 
@@ -26,9 +26,10 @@ void InferStreamCall::HandleMessage(const StageClock& clock) {
       inference_, {.tenant = tenant_, .message = message_, .rpc = &rpc_, .clock = clock},
       echo.get(), [&](absl::Duration timeout) { return BeginRequest(number, timeout); },
       [this, number, echo](const ExecutionEnd& end) {
-        Answer(number, end,
-               end.status.ok() ? BuildInferStreamResponse(*echo, *end.answer)
-                               : BuildInferStreamError(*echo, end.status),
+        Answer(end,
+               {.body = end.status.ok() ? BuildInferStreamResponse(*echo, *end.answer)
+                                        : BuildInferStreamError(*echo, end.status),
+                .number = number},
                /*is_request_over=*/true);
       });
 }

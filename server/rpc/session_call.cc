@@ -1,0 +1,208 @@
+#include "server/rpc/session_call.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "opserve/v1/session.pb.h"
+#include "proto/codec/header_arena.h"
+#include "proto/codec/payload_message.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
+#include "server/rpc/execution_start.h"
+#include "server/rpc/message_bytes.h"
+#include "server/rpc/status_conversion.h"
+
+namespace opserve::server {
+namespace {
+
+using codec::FrameKind;
+
+// Larger requests gain nothing by a session that carries them whole, and would hold up those behind
+// them.
+constexpr uint64_t kMaxRequestBytes = 1 << 20;
+// What a sender puts together before it sends: as much as one write takes at a small cost.
+constexpr size_t kBatchBytes = 64 << 10;
+// Of one message. Ten times as many as a batch of requests has; each costs memory until it is
+// answered.
+constexpr int kMaxFrames = 4096;
+
+absl::Status Broken(absl::string_view why) {
+  return InvalidCall("", "", absl::StrCat("the session's protocol is broken: ", why), 0);
+}
+
+// The codec speaks of the rule alone.
+absl::Status AsError(const absl::Status& status) {
+  return InvalidCall("", "", status.message(), 0);
+}
+
+}  // namespace
+
+void SessionCall::Listen(ExecuteContext& context, grpc::ServerCompletionQueue* queue) {
+  if (context.calls->accepts_more.load(std::memory_order_acquire)) {
+    new SessionCall(context, queue);
+  }
+}
+
+SessionCall::SessionCall(ExecuteContext& context, grpc::ServerCompletionQueue* queue)
+    : ExecutionStream(context, queue, Kind::kSession) {
+  context_.service->RequestSession(&rpc_, &stream_, queue_, queue_, &arrival_);
+}
+
+SessionCall::~SessionCall() {
+  if (has_begun_) context_.sessions->RecordEnd(EndStatus());
+}
+
+uint64_t SessionCall::max_request_bytes() const {
+  return std::min(kMaxRequestBytes, context_.calls->max_message_bytes);
+}
+
+void SessionCall::OnBegin() {
+  has_begun_ = true;
+  context_.sessions->RecordBegin();
+}
+
+void SessionCall::HandleMessage(const StageClock& clock) {
+  absl::StatusOr<codec::FrameReader> reader = codec::FrameReader::Read(message_);
+  absl::Status status = reader.ok() ? absl::OkStatus() : AsError(reader.status());
+  if (message_.Length() > max_request_bytes() + kBatchBytes) {
+    status = Broken(absl::StrCat("a message of ", message_.Length(), " bytes, at most ",
+                                 max_request_bytes() + kBatchBytes, " allowed"));
+  }
+  int frames = 0;
+  while (status.ok()) {
+    absl::StatusOr<std::optional<codec::Frame>> frame = reader->Next();
+    if (!frame.ok()) {
+      status = AsError(frame.status());
+    } else if (!frame->has_value()) {
+      break;
+    } else if (++frames > kMaxFrames) {
+      status = Broken(absl::StrCat("a message has more than ", kMaxFrames, " frames"));
+    } else {
+      status = HandleFrame(**std::move(frame), clock);
+    }
+  }
+  context_.sessions->RecordMessage(frames);
+  if (!status.ok()) EndInput(status, clock);
+}
+
+absl::Status SessionCall::HandleFrame(codec::Frame frame, const StageClock& clock) {
+  if (frame.kind == FrameKind::kHello) return HandleHello(frame);
+  if (!has_hello_) return Broken("the first frame must be hello");
+  const bool has_body = frame.body.Length() > 0;
+  switch (frame.kind) {
+    case FrameKind::kRequest:
+      return HandleRequest(std::move(frame), clock);
+    case FrameKind::kCancel:
+      if (has_body) return Broken("a cancel has no body");
+      if (const std::shared_ptr<CallState> call = FindRequest(frame.number)) {
+        call->MarkCancelled();
+        call->Cancel();
+      }
+      return absl::OkStatus();
+    case FrameKind::kPing:
+      if (has_body) return Broken("a ping has no body");
+      Say({.kind = FrameKind::kPong, .number = frame.number});
+      return absl::OkStatus();
+    case FrameKind::kPong:
+      if (has_body) return Broken("a pong has no body");
+      return absl::OkStatus();
+    default:
+      return Broken(absl::StrCat("frames of the kind ", static_cast<int>(frame.kind),
+                                 " come from the daemon only"));
+  }
+}
+
+absl::Status SessionCall::HandleHello(const codec::Frame& frame) {
+  if (has_hello_) return Broken("a second hello");
+  v1::SessionHello theirs;
+  grpc::ByteBuffer body = frame.body;
+  if (!ParseMessage(kBatchBytes, &body, &theirs).ok()) return Broken("hello is no SessionHello");
+  if (theirs.version() == 0) return Broken("hello has the version 0");
+  has_hello_ = true;
+  v1::SessionHello ours;
+  ours.set_version(codec::kSessionVersion);
+  ours.set_build(absl::StrCat("opserved ", OPSERVE_VERSION));
+  v1::SessionLimits& limits = *ours.mutable_limits();
+  limits.set_max_requests(context_.stream_window);
+  limits.set_max_request_bytes(max_request_bytes());
+  limits.set_max_message_bytes(max_request_bytes() + kBatchBytes);
+  Say({.body = ToByteBuffer(ours), .kind = FrameKind::kHello});
+  return absl::OkStatus();
+}
+
+absl::Status SessionCall::HandleRequest(codec::Frame frame, const StageClock& clock) {
+  const uint64_t number = frame.number;
+  if (is_leaving_) return absl::OkStatus();  // sent before going-away arrived: not started
+  if (number <= last_request_) {
+    return Broken(absl::StrCat("request ", number, " does not come after ", last_request_));
+  }
+  const uint64_t request_bytes = frame.body.Length();
+  if (request_bytes > max_request_bytes()) {
+    return Broken(absl::StrCat("the body of request ", number, " has ", request_bytes,
+                               " bytes, at most ", max_request_bytes(), " allowed"));
+  }
+  absl::StatusOr<codec::RequestStart> start = codec::ReadRequestStart(&frame.body);
+  if (!start.ok()) return AsError(start.status());
+  CountInFlight();
+  std::shared_ptr<CallState> call = BeginRequest(number, start->timeout);
+  if (call == nullptr) {
+    return Broken(absl::StrCat("more than ", context_.stream_window,
+                               " requests without an answer, with request ", number));
+  }
+  last_request_ = number;
+  const auto answer = [this, number](const ExecutionEnd& end) {
+    Outgoing outgoing;
+    outgoing.number = number;
+    if (end.status.ok()) {
+      outgoing.body = codec::BuildPayloadMessage(end.answer->header, end.answer->payloads);
+    } else {
+      outgoing.kind = FrameKind::kError;
+      outgoing.body = ToByteBuffer(ToStatusDetails(end.status));
+    }
+    Answer(end, std::move(outgoing), /*is_request_over=*/true);
+  };
+  codec::HeaderArena arena;
+  auto& header = arena.Make<v1::ExecuteRequest>();
+  absl::StatusOr<codec::PayloadMessage> message =
+      SplitRequest(frame.body, context_.calls->max_header_bytes, &header);
+  if (!message.ok()) {
+    answer(RefuseMessage(message.status(), tenant_, clock, rpc_, frame.body));
+    return absl::OkStatus();
+  }
+  StartExecution(context_,
+                 {.tenant = tenant_,
+                  .message = *std::move(message),
+                  .header = header,
+                  .request_bytes = request_bytes,
+                  .rpc = &rpc_,
+                  .traceparent = std::move(start->traceparent),
+                  .call = std::move(call),
+                  .clock = clock},
+                 answer);
+  return absl::OkStatus();
+}
+
+void SessionCall::SayGoingAway(absl::string_view why) {
+  if (is_leaving_ || !has_hello_) return;
+  is_leaving_ = true;
+  v1::SessionGoingAway message;
+  message.set_last_request(last_request_);
+  message.set_reason(std::string(why));
+  Say({.body = ToByteBuffer(message), .kind = FrameKind::kGoingAway});
+}
+
+grpc::ByteBuffer SessionCall::NextMessage(std::deque<Outgoing>* outgoing) const {
+  codec::FrameWriter writer;
+  do {
+    const Outgoing& next = outgoing->front();
+    const size_t bytes = codec::kFrameHeaderBytes + next.body.Length();
+    if (writer.bytes() > 0 && writer.bytes() + bytes > kBatchBytes) break;
+    writer.Add(next.kind, next.number, "", &next.body);
+    outgoing->pop_front();
+  } while (!outgoing->empty());
+  return writer.Finish();
+}
+
+}  // namespace opserve::server

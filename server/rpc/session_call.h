@@ -1,0 +1,44 @@
+// One Session call: the requests of a client, many to a message (proto/SESSION.md).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "server/rpc/execution_stream.h"
+
+namespace opserve::server {
+
+class SessionCall final : public ExecutionStream {
+ public:
+  // Waits for the next call on `queue`, unless the server takes no more.
+  static void Listen(ExecuteContext& context, grpc::ServerCompletionQueue* queue);
+
+ private:
+  SessionCall(ExecuteContext& context, grpc::ServerCompletionQueue* queue);
+  ~SessionCall() override;
+
+  void ListenForNext() override { Listen(context_, queue_); }
+  void OnBegin() override;
+  // A frame that breaks the protocol ends the input.
+  void HandleMessage(const StageClock& clock) override;
+  // As many frames as are ready, up to a batch's size.
+  grpc::ByteBuffer NextMessage(std::deque<Outgoing>* outgoing) const override;
+  void SayGoingAway(absl::string_view why) override;
+
+  // kInvalidArgument: the protocol does not allow the frame here.
+  absl::Status HandleFrame(codec::Frame frame, const StageClock& clock);
+  absl::Status HandleHello(const codec::Frame& frame);
+  absl::Status HandleRequest(codec::Frame frame, const StageClock& clock);
+
+  uint64_t max_request_bytes() const;
+
+  // Of the polling thread.
+  bool has_begun_ = false;  // counted in context_.sessions
+  bool has_hello_ = false;
+  bool is_leaving_ = false;  // has said going-away
+  uint64_t last_request_ = 0;
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,38 @@
+// Sessions that are open, what travels in them, and how they end.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/observability/metrics.h"
+
+namespace opserve::server {
+
+// Thread-safe.
+class SessionMetrics {
+ public:
+  void RecordBegin() { open_.fetch_add(1, std::memory_order_relaxed); }
+  // Once for each that began. kCancelled: it broke.
+  void RecordEnd(const absl::Status& status);
+  void RecordMessage(uint64_t frames) {
+    messages_.fetch_add(1, std::memory_order_relaxed);
+    frames_.fetch_add(frames, std::memory_order_relaxed);
+  }
+
+  int64_t open() const { return open_.load(std::memory_order_relaxed); }
+
+  void Collect(std::vector<prometheus::MetricFamily>* families) const;
+
+ private:
+  enum Result { kClosed, kBroken, kProtocol, kDraining, kResults };
+
+  std::atomic<int64_t> open_ = 0;
+  std::atomic<uint64_t> messages_ = 0;
+  std::atomic<uint64_t> frames_ = 0;
+  std::array<std::atomic<uint64_t>, kResults> ends_ = {};
+};
+
+}  // namespace opserve::server
