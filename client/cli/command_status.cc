@@ -88,6 +88,9 @@ void WriteStatus(const v1::GetServerStatusResponse& status, Terminal& terminal) 
                      FormatBytes(status.prepared_bytes()), ")"),
         terminal.width, /*indent=*/0);
   }
+  if (status.sessions() > 0) {
+    out << "the daemon has " << FormatCount(status.sessions(), "open session") << "\n";
+  }
   for (const v1::OperatorPackStatus& pack : status.operator_packs()) {
     out << Wrap(PackRemark(pack), terminal.width, /*indent=*/0);
   }

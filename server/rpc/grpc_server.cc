@@ -202,6 +202,7 @@ void GrpcServer::DescribeUnaryMethods() {
     response->set_resident_tensors(residents.tensors);
     response->set_resident_bytes(residents.bytes);
     const PreparedPrograms::Usage prepared = parts_.prepared->UsageOfTenant(caller.tenant.id());
+    response->set_sessions(static_cast<uint32_t>(sessions_.open()));
     response->set_prepared_programs(prepared.handles);
     response->set_prepared_bytes(prepared.bytes);
     return absl::OkStatus();

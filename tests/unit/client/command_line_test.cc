@@ -130,9 +130,11 @@ TEST_F(CommandLineTest, StatusShowsTheDevices) {
   EXPECT_EQ(json["devices"][0]["wrong_operators"][0]["operator"], "Scale");
 }
 
-TEST_F(CommandLineTest, StatusShowsTheCallersTensorsAndPrograms) {
-  EXPECT_THAT(RunHere("status").out, Not(HasSubstr("your tenant")));
+TEST_F(CommandLineTest, StatusShowsTheCallersTensorsAndProgramsAndTheSessions) {
+  EXPECT_THAT(RunHere("status").out,
+              AllOf(Not(HasSubstr("your tenant")), Not(HasSubstr("session"))));
   v1::GetServerStatusResponse status;
+  status.set_sessions(3);
   status.set_resident_tensors(1);
   status.set_resident_bytes(1536);
   status.set_prepared_programs(2);
@@ -141,7 +143,7 @@ TEST_F(CommandLineTest, StatusShowsTheCallersTensorsAndPrograms) {
 
   EXPECT_THAT(RunHere("status").out,
               HasSubstr("\nyour tenant has 1 resident tensor (1.5 KiB) and 2 prepared programs "
-                        "(3 MiB)\n"));
+                        "(3 MiB)\nthe daemon has 3 open sessions\n"));
 }
 
 TEST_F(CommandLineTest, StatusFitsEightyColumnsAndTellsADaemonThatStops) {
