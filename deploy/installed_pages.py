@@ -26,6 +26,7 @@ PAGES = {
     "ops/host_cann/README.md": "HOST_CANN.md",
     "ops/host_cann/FUNCTIONS.md": "FUNCTIONS.md",
     "proto/API.md": "PROTOCOL.md",
+    "proto/SESSION.md": "SESSION.md",
     "server/rpc/inference/README.md": "INFERENCE.md",
 }
 

@@ -62,6 +62,7 @@ FIRE = {
     "talkative": {"OpserveLogLinesLost"},
     "forgetful": {"OpservePlanCacheMisses"},
     "preparing": {"OpservePreparedProgramsEvicted"},
+    "misspoken": {"OpserveSessionsBreakProtocol"},
     "scattered": {"OpservePoolFragmented"},
     "poor": {"OpservePoolOutOfMemory", "OpserveOverloaded"},
     "expiring": {"OpserveCertificateExpiresSoon", "OpserveCertificateExpiresNow"},
@@ -151,6 +152,7 @@ class PrometheusTest(unittest.TestCase):
         cls.start("talkative", [one, "--log_sample_one_in=1", "--log_requests_per_second=1000000"],
                   is_log_read=False)
         cls.start("preparing", [one, "--prepared_max_programs_per_tenant=1"])
+        cls.start("misspoken", [one])
         cls.start("unread", [one, "--write_stall_timeout=100ms"])
         cls.start("forgetful", [one, "--streams_per_device=1", "--executor_cache_entries=1"])
         cls.start("poor", [one], faults="call=aclrtMalloc,nth=2,count=all,code=207001")
@@ -219,6 +221,8 @@ class PrometheusTest(unittest.TestCase):
         of["talkative"].load(*SMALL, "--rate=1500")
         of["preparing"].start_program(sys.executable, ROOT / "tests/integration/prepare_again.py",
                                       of["preparing"].daemon.target)
+        of["misspoken"].start_program(sys.executable, ROOT / "tests/integration/misspeak.py",
+                                      of["misspoken"].daemon.target)
         of["unread"].read_at_times("bench", "L1LossBackward", "--shape=600,1000", "--concurrency=4",
                                     *FOREVER)
         for extent in range(1, 9):
