@@ -397,3 +397,23 @@ def test_a_view_of_unfolded_elements_is_copied(backend: opserve.torch.Backend) -
     (gradient,) = torch.autograd.grad((seen * weights).sum(), x)
     (other,) = torch.autograd.grad((expected * weights).sum(), x)
     torch.testing.assert_close(gradient, other)
+
+
+class Widening(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(x)
+        wide = y[:, None] + y[None, :]
+        return wide.sum()
+
+
+def test_an_error_of_the_daemon_names_the_line_of_the_model(
+    start_daemon: Callable[..., Any],
+) -> None:
+    daemon = start_daemon("--max_request_work=100000")
+    with opserve.Client(daemon.target) as client:
+        run = torch.compile(Widening(), backend=opserve.torch.backend(client))
+        with pytest.raises(opserve.FailedPreconditionError) as raised:
+            run(torch.ones(1000))
+    assert raised.value.operator == "Add"
+    assert "compile_test.py, line " in raised.value.message
+    assert raised.value.message.endswith("in forward: wide = y[:, None] + y[None, :])")

@@ -422,6 +422,9 @@ class PreparedPlan:
         try:
             key = residents.key(arguments) if step.replaced else ""
             results = residents.run(program, arguments, seeds, key)
+        except errors.OpserveError as error:
+            step.name_line(error)
+            raise
         finally:
             residents.drop(passing)
         for (position, _), result in zip(step.results + step.kept, results):

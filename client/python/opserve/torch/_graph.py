@@ -75,10 +75,11 @@ class Builder:
     """A program under construction, to which lowerings of nodes add.
 
     Attributes:
-        node: that is being lowered.
+        node: that is being lowered; None: between two, copies for the plan are made.
         result: of this node in torch, as meta tensors.
         seeds: invocations of random operators.
         sizes: of the outputs of invocations, in bytes; by invocation, once for each output.
+        nodes: that invocations serve, by invocation.
     """
 
     def __init__(self) -> None:
@@ -88,6 +89,7 @@ class Builder:
         self.result: Any = None
         self.seeds: list[int] = []
         self.sizes: list[tuple[int, int]] = []
+        self.nodes: dict[int, Optional[torch.fx.Node]] = {}
 
     def op(
         self,
@@ -120,6 +122,7 @@ class Builder:
         given = self.program.invoke(
             name, inputs, attributes, Parameters(outputs=outputs)
         )
+        self.nodes[self.last] = self.node
         wanted = self.result if meta is None else meta
         self.sizes += [
             (self.last, one.numel() * one.itemsize)
@@ -384,14 +387,17 @@ class _Lowering:
 
     def _lower(self, node: torch.fx.Node, arguments: Any, keywords: Any, metas: Any) -> Any:
         self._builder.node, self._builder.result = node, metas
-        if node.target in self._views:
-            [value, *others] = arguments
-            return self._builder.view(node.target, value, *others, **keywords)
-        lowering = self._lowerings.get(node.target)
-        if lowering is None:
-            raise Unsupported("no operator of the pool serves it")
-        _check_dtypes(metas)
-        return lowering(self._builder, *arguments, **keywords)
+        try:
+            if node.target in self._views:
+                [value, *others] = arguments
+                return self._builder.view(node.target, value, *others, **keywords)
+            lowering = self._lowerings.get(node.target)
+            if lowering is None:
+                raise Unsupported("no operator of the pool serves it")
+            _check_dtypes(metas)
+            return lowering(self._builder, *arguments, **keywords)
+        finally:
+            self._builder.node = None
 
     def _run_here(self, node: torch.fx.Node) -> Any:
         """Ends the program and lets torch run the node."""
@@ -497,6 +503,7 @@ class _Lowering:
                     [(at, _output(value)) for at, value in self._replaced],
                     self._builder.seeds,
                     self._builder.sizes,
+                    self._builder.nodes,
                     {at for at, _ in beyond_one_message(results)},
                 )
             )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 import torch
 
+from opserve.errors import OpserveError
 from opserve.program import Keep, OutputOf, Program, Replace
+from opserve.torch._nodes import where
 
 Tensor = torch.Tensor
 
@@ -25,7 +27,7 @@ class PoolStep:
         results: its results that are sent, by position of their values; `kept`: those that stay
             on the pool.
         replaced: results that become the new elements of inputs, by position of these.
-        sizes: as Builder's.
+        sizes, nodes: as Builder's.
         fetched: positions of results that are too large for one message with the others: they are
             kept, downloaded in chunks and released.
     """
@@ -37,6 +39,7 @@ class PoolStep:
     replaced: list[tuple[int, OutputOf]]
     seeds: list[int]
     sizes: list[tuple[int, int]]
+    nodes: dict[int, Optional[torch.fx.Node]]
     fetched: set[int]
 
     def wanted(self, lease: float) -> list[Any]:
@@ -50,6 +53,13 @@ class PoolStep:
             *(Keep(output, lease) for _, output in self.kept),
             *(Replace(output, inputs[position]) for position, output in self.replaced),
         ]
+
+    def name_line(self, error: OpserveError) -> None:
+        """Says in an error of one of the program's invocations which line of the model it serves."""
+        node = self.nodes.get(error.invocation) if error.operator else None
+        line = where(node) if node is not None else ""
+        if line:
+            error.message = f"{error.message} (the model's line: {line})"
 
 
 @dataclasses.dataclass
