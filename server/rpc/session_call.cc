@@ -116,6 +116,9 @@ absl::Status SessionCall::HandleFrame(codec::Frame frame, const StageClock& cloc
 
 absl::Status SessionCall::HandleHello(const codec::Frame& frame) {
   if (has_hello_) return Broken("a second hello");
+  if (frame.number != 0) {
+    return Broken(absl::StrCat("hello has the number ", frame.number, ", not 0"));
+  }
   v1::SessionHello theirs;
   grpc::ByteBuffer body = frame.body;
   if (!ParseMessage(kBatchBytes, &body, &theirs).ok()) return Broken("hello is no SessionHello");

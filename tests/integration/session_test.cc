@@ -255,6 +255,7 @@ TEST_F(SessionTest, AFrameThatBreaksTheProtocolEndsItsSessionAfterWhatIsInProgre
       {false, FrameBytes(kPingFrame, 1), "the first frame must be hello"},
       {false, FrameBytes(kHelloFrame, 0), "hello has the version 0"},
       {false, FrameBytes(kHelloFrame, 0, "\x08"), "hello is no SessionHello"},
+      {false, FrameBytes(kHelloFrame, 1, "\x08\x01"), "hello has the number 1, not 0"},
       {true, hello, "a second hello"},
       {true, FrameBytes(0, 1), "a frame of the unknown kind 0"},
       {true, FrameBytes(9, 1), "a frame of the unknown kind 9"},
