@@ -348,3 +348,9 @@ TEST_F(SoakTest, WhateverHappensNothingIsLostOrLeaked) {
 
 }  // namespace
 }  // namespace opserve::server
+
+int main(int argc, char** argv) {
+  opserve::CountHeapWithoutThreadCaches(argv);
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
