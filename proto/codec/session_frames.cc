@@ -67,7 +67,8 @@ absl::StatusOr<FrameReader> FrameReader::Read(const grpc::ByteBuffer& message) {
   uint64_t size = 0;
   for (size_t i = 0; i < kMostVarintBytes; ++i) {
     if (!next()) break;
-    size |= static_cast<uint64_t>(byte & 0x7f) << std::min<size_t>(7 * i, 63);
+    if (i + 1 == kMostVarintBytes && byte > 1) break;  // more than 64 bits
+    size |= static_cast<uint64_t>(byte & 0x7f) << (7 * i);
     if ((byte & 0x80) != 0) continue;
     if (size != reader.bytes_left_) break;
     return reader;
