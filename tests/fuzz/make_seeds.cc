@@ -10,6 +10,7 @@
 #include "inference/grpc_service.pb.h"
 #include "ops/catalog/catalog.h"
 #include "opserve/v1/operator_service.pb.h"
+#include "opserve/v1/session.pb.h"
 #include "opserve/v1/shared_memory.pb.h"
 #include "opserve/v1/tensor_service.pb.h"
 #include "proto/dtypes/tensor_spec.h"
@@ -303,6 +304,20 @@ void AddConnections(Seeds& seeds) {
             std::string("\0\7\3\x16\3\1\2\0\1\0\1\xfc\3\3", 14) + std::string(64, 'r'));
 }
 
+// Each kind of frame, as a message and as what is inside it, and all of them in one.
+void AddSessions(Seeds& seeds, const fs::path& root) {
+  std::string all;
+  for (const auto& entry : fs::directory_iterator(root / "tests/data/wire/session")) {
+    const std::string bytes = ReadFile(entry.path());
+    v1::SessionMessage message;
+    if (!message.ParseFromString(bytes)) continue;
+    seeds.Add("session_frames", absl::StrCat(std::string("\1\3\1\0\5", 5), bytes));
+    seeds.Add("session_frames", absl::StrCat(std::string("\0\2\7\0", 4), message.frames()));
+    all += message.frames();
+  }
+  seeds.Add("session_frames", absl::StrCat(std::string("\0\0", 2), all));
+}
+
 }  // namespace
 }  // namespace opserve::fuzz
 
@@ -321,5 +336,6 @@ int main(int argc, char** argv) {
   opserve::fuzz::AddFiles(seeds, root);
   opserve::fuzz::AddDescriptions(seeds, root);
   opserve::fuzz::AddConnections(seeds);
+  opserve::fuzz::AddSessions(seeds, root);
   return 0;
 }
