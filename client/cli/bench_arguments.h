@@ -13,9 +13,9 @@
 
 namespace opserve::cli {
 
-// Transports of requests: each a call of its own, or all in one stream, or each a call with tensors
-// in shared memory.
-enum class BenchTransport { kUnary, kStream, kSharedMemory };
+// Transports of requests: each a call of its own, or all in one session (ConnectOptions::session),
+// or all in one ExecuteStream, or each a call with tensors in shared memory.
+enum class BenchTransport { kUnary, kSession, kStream, kSharedMemory };
 
 struct BenchArguments {
   std::string operator_name;
@@ -47,7 +47,7 @@ std::vector<BenchTensor> TensorsOf(const std::vector<NamedInput>& inputs);
 // The value of --concurrency, or its default.
 std::vector<uint32_t> ConcurrencyOf(const BenchArguments& arguments);
 
-// "unary", "stream", "shm"
+// "unary", "session", "stream", "shm"
 std::string TransportText(BenchTransport transport);
 
 // The call that the arguments describe. It owns its inputs: random numbers from 0.25 to 1, the same

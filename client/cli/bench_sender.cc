@@ -94,6 +94,7 @@ absl::StatusOr<SendRequest> MakeSender(const BenchPlan& plan, uint32_t concurren
       };
     }
     case BenchTransport::kUnary:
+    case BenchTransport::kSession:  // an option of the client
       break;
   }
   return [&client, forms = Forms(plan.request)](bool want_receipt) {

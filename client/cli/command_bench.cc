@@ -130,6 +130,7 @@ bool CanGoOn(BenchTransport transport, const absl::Status& status) {
 
 std::optional<Failure> RunBench(const BenchArguments& arguments, Session& session) {
   session.connection.retry = {.max_attempts = 1, .budget = 0};  // would hide refusals
+  session.connection.session = arguments.transport == BenchTransport::kSession;
   auto connection = Connect(session);
   if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
   Client& client = *std::get<std::unique_ptr<Client>>(connection);
@@ -209,9 +210,10 @@ void AddBenchCommand(CLI::App& app, Command* command) {
        }},
       {"--rate", "R", "Requests that are due per second, instead of one when another has ended",
        [arguments](const std::string& text) { return ReadRate(text, &arguments->rate); }},
-      {"--transport", "unary|stream|shm",
-       "Each request as a call of its own, or all in one stream, or each as a call with tensors "
-       "in memory shared with the daemon; default unary",
+      {"--transport", "unary|session|stream|shm",
+       "Each request as a call of its own, or all in one session (one daemon; requests above its "
+       "limit remain calls), or all in one stream, or each as a call with tensors in memory "
+       "shared with the daemon; default unary",
        [arguments](const std::string& text) { return ReadTransport(text, &arguments->transport); }},
       {"--duration", "TIME", "How long to measure, for each number of --concurrency; default 10s",
        [arguments](const std::string& text) { return ReadDuration(text, &arguments->duration); }},

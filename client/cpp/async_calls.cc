@@ -1,15 +1,23 @@
 #include "client/cpp/async_calls.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/synchronization/notification.h"
 #include "client/cpp/deadline.h"
 
 namespace opserve {
+namespace {
 
-AsyncCall::AsyncCall(std::string method, EncodedRequest* request, absl::Time deadline,
+// The calls that this thread polls for.
+thread_local const AsyncCalls* polled_here = nullptr;
+
+}  // namespace
+
+AsyncCall::AsyncCall(AsyncCalls* calls, EncodedRequest* request, absl::Time deadline,
                      Repeats repeats, Done done)
-    : method_(std::move(method)),
+    : calls_(*calls),
       deadline_(deadline),
       repeats_(repeats),
       done_(std::move(done)),
@@ -20,44 +28,101 @@ AsyncCall::AsyncCall(std::string method, EncodedRequest* request, absl::Time dea
 void AsyncCall::Cancel() {
   absl::MutexLock lock(&mutex_);
   is_cancelled_ = true;
-  if (stage_ == Stage::kAttempt) call_.Cancel();
-  if (stage_ == Stage::kWait) alarm_->Cancel();
+  switch (stage_) {
+    case Stage::kSession:
+      if (!place_->session->Cancel(place_->number)) return;
+      --calls_.num_in_session_;
+      place_.reset();
+      StartWait(absl::ZeroDuration());  // ends on the polling thread
+      return;
+    case Stage::kAttempt:
+      return call_.Cancel();
+    case Stage::kWait:
+      return alarm_->Cancel();
+    case Stage::kOver:
+      return;
+  }
 }
 
-void AsyncCall::StartAttempt(Transport& transport, grpc::CompletionQueue* queue) {
-  stage_ = Stage::kAttempt;
-  call_.Start(transport, method_, request_, deadline_, queue, this);
-}
-
-void AsyncCall::StartWait(absl::Duration wait, grpc::CompletionQueue* queue) {
-  stage_ = Stage::kWait;
-  alarm_.emplace().Set(queue, DeadlineAfter(wait), this);
-}
-
-bool AsyncCall::Advance(Transport& transport, grpc::CompletionQueue* queue) {
-  absl::MutexLock lock(&mutex_);
-  if (stage_ == Stage::kWait) {
-    if (!is_cancelled_) {
-      StartAttempt(transport, queue);
-      return true;
+void AsyncCall::Start() {
+  if (calls_.sessions_) {
+    // Before, so that the polling thread does not find less than there are.
+    ++calls_.num_in_session_;
+    place_ = calls_.sessions_->Enter(this, &request_, deadline_);
+    if (place_) {
+      stage_ = Stage::kSession;
+      return;
     }
-    status_ = absl::CancelledError("cancelled while waiting to be repeated");
-  } else {
+    --calls_.num_in_session_;
+  }
+  StartAttempt();
+}
+
+void AsyncCall::StartAttempt() {
+  stage_ = Stage::kAttempt;
+  call_.Start(calls_.transport_, kExecute, request_, deadline_, &calls_.queue_,
+              static_cast<QueueEvent*>(this));
+}
+
+void AsyncCall::StartWait(absl::Duration wait) {
+  stage_ = Stage::kWait;
+  alarm_.emplace().Set(&calls_.queue_, DeadlineAfter(wait), static_cast<QueueEvent*>(this));
+}
+
+void AsyncCall::Complete(bool /*ok*/) {
+  if (!Advance()) calls_.held_.push_back(this);
+}
+
+void AsyncCall::HandleOutcome(SessionOutcome outcome) {
+  --calls_.num_in_session_;
+  if (!TakeOutcome(std::move(outcome))) calls_.held_.push_back(this);
+}
+
+bool AsyncCall::Advance() {
+  absl::MutexLock lock(&mutex_);
+  if (stage_ == Stage::kAttempt) {
     status_ = call_.Finish(&response_);
-    if (status_.ok()) {
-      transport.retry_policy().RecordSuccess();
-    } else if (!is_cancelled_) {
-      const absl::Duration time_left = deadline_ - absl::Now();
-      if (!attempts_) attempts_.emplace(&transport.retry_policy(), repeats_);
-      if (const auto wait = attempts_->WaitAfter(time_left, call_.MayHaveRun(), &status_)) {
-        StartWait(*wait, queue);
-        return true;
-      }
+    return GoOnAfter(call_.MayHaveRun());
+  }
+  if (!is_cancelled_) {
+    StartAttempt();
+    return true;
+  }
+  status_ = absl::CancelledError("cancelled while waiting to be sent");
+  return GoOnAfter(/*may_have_run=*/false);
+}
+
+bool AsyncCall::TakeOutcome(SessionOutcome outcome) {
+  absl::MutexLock lock(&mutex_);
+  place_.reset();
+  if (!outcome.was_started && !is_cancelled_) {
+    StartAttempt();
+    return true;
+  }
+  status_ = outcome.was_started ? std::move(outcome.status)
+                                : absl::CancelledError("cancelled before it was sent");
+  response_.Swap(&outcome.response);
+  return GoOnAfter(/*may_have_run=*/true);
+}
+
+bool AsyncCall::GoOnAfter(bool may_have_run) {
+  RetryPolicy& policy = calls_.transport_.retry_policy();
+  if (status_.ok()) {
+    policy.RecordSuccess();
+  } else if (!is_cancelled_) {
+    if (!attempts_) attempts_.emplace(&policy, repeats_);
+    if (const auto wait = attempts_->WaitAfter(deadline_ - absl::Now(), may_have_run, &status_)) {
+      StartWait(*wait);
+      return true;
     }
   }
   stage_ = Stage::kOver;
   request_.Clear();
   return false;
+}
+
+AsyncCalls::AsyncCalls(Transport* transport) : transport_(*transport) {
+  if (transport->uses_sessions()) sessions_.emplace(transport, &queue_);
 }
 
 AsyncCalls::~AsyncCalls() {
@@ -68,6 +133,7 @@ AsyncCalls::~AsyncCalls() {
     for (const auto& [call, shared] : in_flight_) cancelled.push_back(shared);
   }
   for (const std::shared_ptr<AsyncCall>& call : cancelled) call->Cancel();
+  if (sessions_) sessions_->Stop();
   std::thread poller;
   {
     absl::MutexLock lock(&mutex_);
@@ -85,22 +151,39 @@ AsyncCalls::~AsyncCalls() {
   }
 }
 
-std::shared_ptr<AsyncCall> AsyncCalls::Start(std::string method, EncodedRequest* request,
-                                             absl::Duration timeout, Repeats repeats,
-                                             AsyncCall::Done done) {
-  auto call = std::make_shared<AsyncCall>(std::move(method), request, absl::Now() + timeout,
-                                          repeats, std::move(done));
+std::shared_ptr<AsyncCall> AsyncCalls::Start(EncodedRequest* request, absl::Duration timeout,
+                                             Repeats repeats, AsyncCall::Done done) {
+  auto call =
+      std::make_shared<AsyncCall>(this, request, absl::Now() + timeout, repeats, std::move(done));
   {
     // Held until the call runs, so that neither its end nor its cancellation comes before.
     absl::MutexLock call_lock(&call->mutex_);
     if (Enter(call)) {
-      call->StartAttempt(transport_, &queue_);
+      call->Start();
       return call;
     }
   }
   call->request_.Clear();
   std::move(call->done_)(absl::CancelledError("the client is being destroyed"), {});
   return call;
+}
+
+absl::Status AsyncCalls::Call(EncodedRequest* request, absl::Duration timeout, Repeats repeats,
+                              grpc::ByteBuffer* response) {
+  if (polled_here == this) {
+    return transport_.Call(kExecute, &request->buffer, timeout, response, &request->borrow,
+                           repeats);
+  }
+  absl::Notification has_ended;
+  absl::Status status;
+  Start(request, timeout, repeats,
+        [&](const absl::Status& outcome, const grpc::ByteBuffer& received) {
+          status = outcome;
+          *response = received;
+          has_ended.Notify();
+        });
+  has_ended.WaitForNotification();
+  return status;
 }
 
 bool AsyncCalls::Enter(const std::shared_ptr<AsyncCall>& call) {
@@ -112,22 +195,39 @@ bool AsyncCalls::Enter(const std::shared_ptr<AsyncCall>& call) {
 }
 
 void AsyncCalls::Poll() {
+  polled_here = this;
   for (;;) {
-    const auto deadline = DeadlineAfter(held_.empty() ? absl::InfiniteDuration() : kReleasePoll);
     void* tag = nullptr;
     bool ok = false;
-    const grpc::CompletionQueue::NextStatus next = queue_.AsyncNext(&tag, &ok, deadline);
+    const grpc::CompletionQueue::NextStatus next =
+        queue_.AsyncNext(&tag, &ok, DeadlineAfter(PollTimeout()));
     if (next == grpc::CompletionQueue::SHUTDOWN) return;
-    if (next == grpc::CompletionQueue::GOT_EVENT) {
-      auto* call = static_cast<AsyncCall*>(tag);
-      if (!call->Advance(transport_, &queue_)) held_.push_back(call);
-    }
-    std::erase_if(held_, [this](AsyncCall* call) {
-      const bool is_released = call->borrow_.IsReleased();
-      if (is_released) Complete(call);
-      return is_released;
-    });
+    if (next == grpc::CompletionQueue::GOT_EVENT) static_cast<QueueEvent*>(tag)->Complete(ok);
+    EndOverdue();
+    CompleteReleased();
   }
+}
+
+absl::Duration AsyncCalls::PollTimeout() const {
+  if (!held_.empty()) return kReleasePoll;
+  return num_in_session_ > 0 ? kOverduePoll : absl::InfiniteDuration();
+}
+
+void AsyncCalls::EndOverdue() {
+  if (num_in_session_ == 0) return;
+  const absl::Time now = absl::Now();
+  if (now < next_overdue_poll_) return;
+  next_overdue_poll_ = now + kOverduePoll;
+  sessions_->EndOverdue(now);
+}
+
+void AsyncCalls::CompleteReleased() {
+  // A `done` may start calls, but ends none.
+  std::erase_if(held_, [this](AsyncCall* call) {
+    const bool is_released = call->borrow_.IsReleased();
+    if (is_released) Complete(call);
+    return is_released;
+  });
 }
 
 void AsyncCalls::Complete(AsyncCall* call) {
@@ -135,6 +235,14 @@ void AsyncCalls::Complete(AsyncCall* call) {
   // After `done`, so that the destructor waits for it.
   absl::MutexLock lock(&mutex_);
   in_flight_.erase(call);
+}
+
+absl::Status CallExecute(Transport& transport, AsyncCalls* calls, EncodedRequest* request,
+                         absl::Duration timeout, Repeats repeats, grpc::ByteBuffer* response) {
+  if (calls != nullptr && transport.uses_sessions()) {
+    return calls->Call(request, timeout, repeats, response);
+  }
+  return transport.Call(kExecute, &request->buffer, timeout, response, &request->borrow, repeats);
 }
 
 }  // namespace opserve

@@ -1,10 +1,10 @@
 // Internal: the Execute calls of a client that run beside their callers.
 #pragma once
 
-#include <cstddef>
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -16,7 +16,10 @@
 #include "absl/time/time.h"
 #include "client/cpp/borrow.h"
 #include "client/cpp/message.h"
+#include "client/cpp/queue_event.h"
 #include "client/cpp/retry_policy.h"
+#include "client/cpp/session.h"
+#include "client/cpp/sessions.h"
 #include "client/cpp/transport.h"
 #include "grpcpp/alarm.h"
 #include "grpcpp/completion_queue.h"
@@ -24,14 +27,16 @@
 
 namespace opserve {
 
+class AsyncCalls;
+
 // A call in flight. Shared between AsyncCalls and the handles on it.
-class AsyncCall {
+class AsyncCall final : private QueueEvent, private SessionRequest {
  public:
   // Gets the response if the status is OK.
   using Done = absl::AnyInvocable<void(const absl::Status&, const grpc::ByteBuffer&) &&>;
 
   // Takes the contents of request->buffer.
-  AsyncCall(std::string method, EncodedRequest* request, absl::Time deadline, Repeats repeats,
+  AsyncCall(AsyncCalls* calls, EncodedRequest* request, absl::Time deadline, Repeats repeats,
             Done done);
 
   // No effect once the call has ended. Thread-safe.
@@ -41,21 +46,28 @@ class AsyncCall {
   friend class AsyncCalls;
 
   enum class Stage {
+    kSession,  // the first attempt, with a session
     kAttempt,  // with gRPC
     kWait,     // for the next attempt
     kOver,     // or not begun
   };
 
-  // Each gives one event to `queue`, with the call as tag.
-  void StartAttempt(Transport& transport, grpc::CompletionQueue* queue)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void StartWait(absl::Duration wait, grpc::CompletionQueue* queue)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Begins the first attempt, of which there will be one outcome or event, as of the next two.
+  void Start() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StartAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StartWait(absl::Duration wait) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Takes the event and begins the next step. False: there is none, and the outcome is known.
-  bool Advance(Transport& transport, grpc::CompletionQueue* queue) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The event of an attempt or a wait, and the outcome in a session. Each begins the next step or
+  // hands the ended call to AsyncCalls.
+  void Complete(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleOutcome(SessionOutcome outcome) override ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const std::string method_;
+  // Each takes what came and begins the next step. False: there is none.
+  bool Advance() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool TakeOutcome(SessionOutcome outcome) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool GoOnAfter(bool may_have_run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  AsyncCalls& calls_;
   const absl::Time deadline_;
   const Repeats repeats_;
 
@@ -70,6 +82,7 @@ class AsyncCall {
   absl::Mutex mutex_;
   Stage stage_ ABSL_GUARDED_BY(mutex_) = Stage::kOver;
   bool is_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<Sessions::Place> place_ ABSL_GUARDED_BY(mutex_);  // in kSession
   UnaryCall call_ ABSL_GUARDED_BY(mutex_);
   std::optional<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);
 };
@@ -80,32 +93,54 @@ class AsyncCall {
 // Thread-safe. The destructor cancels calls in flight and waits until every `done` has returned.
 class AsyncCalls {
  public:
-  explicit AsyncCalls(Transport* transport) : transport_(*transport) {}
+  explicit AsyncCalls(Transport* transport);
   ~AsyncCalls();
 
   // Starts a call, taking the contents of request->buffer, and repeats it as the transport's policy
   // wants; `done` runs on the polling thread once the call has ended and `borrow` is released.
   // While the client is being destroyed no call starts: `done` runs at once with kCancelled.
-  std::shared_ptr<AsyncCall> Start(std::string method, EncodedRequest* request,
-                                   absl::Duration timeout, Repeats repeats, AsyncCall::Done done)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<AsyncCall> Start(EncodedRequest* request, absl::Duration timeout, Repeats repeats,
+                                   AsyncCall::Done done) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Makes such a call and waits for its end. From a `done`, which would keep the polling thread
+  // from it, it is a call of the transport's.
+  absl::Status Call(EncodedRequest* request, absl::Duration timeout, Repeats repeats,
+                    grpc::ByteBuffer* response) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  friend class AsyncCall;
+
+  // How often the thread looks for requests of sessions that are overdue: the daemon ends them, so
+  // that this is for one that does not.
+  static constexpr absl::Duration kOverduePoll = absl::Milliseconds(50);
+
   // Takes the call among those in flight; false while the client is being destroyed.
   bool Enter(const std::shared_ptr<AsyncCall>& call) ABSL_LOCKS_EXCLUDED(mutex_);
   void Poll() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Duration PollTimeout() const;
+  void EndOverdue();
+  void CompleteReleased() ABSL_LOCKS_EXCLUDED(mutex_);
   void Complete(AsyncCall* call) ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsIdle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return in_flight_.empty(); }
 
   Transport& transport_;
   grpc::CompletionQueue queue_;
-  // Ended calls, until gRPC has let go of their borrowed bytes. Used by the polling thread only.
-  std::vector<AsyncCall*> held_;
+  std::optional<Sessions> sessions_;         // uses both of the above
+  std::atomic<int64_t> num_in_session_ = 0;  // calls
+
+  // Used by the polling thread only.
+  std::vector<AsyncCall*> held_;  // ended calls, until gRPC has let go of their borrowed bytes
+  absl::Time next_overdue_poll_ = absl::InfinitePast();
 
   absl::Mutex mutex_;
   bool is_closing_ ABSL_GUARDED_BY(mutex_) = false;
   absl::flat_hash_map<AsyncCall*, std::shared_ptr<AsyncCall>> in_flight_ ABSL_GUARDED_BY(mutex_);
   std::thread poller_ ABSL_GUARDED_BY(mutex_);
 };
+
+// Makes an Execute call and waits for its end: by `calls` if sessions are used and it is not null,
+// else by the transport, as which it counts and repeats.
+absl::Status CallExecute(Transport& transport, AsyncCalls* calls, EncodedRequest* request,
+                         absl::Duration timeout, Repeats repeats, grpc::ByteBuffer* response);
 
 }  // namespace opserve

@@ -60,7 +60,7 @@ void CallHandle::Cancel() const {
 Client::Client(std::unique_ptr<Transport> transport)
     : transport_(std::move(transport)),
       given_up_programs_(std::make_shared<GivenUpPrograms>()),
-      calls_(std::make_unique<AsyncCalls>(transport_.get())) {}
+      calls_(std::make_shared<AsyncCalls>(transport_.get())) {}
 
 Client::~Client() = default;
 
@@ -86,9 +86,8 @@ absl::StatusOr<Response> Client::Execute(const Request& request) {
   absl::StatusOr<EncodedRequest> encoded = EncodeRequest(request);
   if (!encoded.ok()) return encoded.status();
   grpc::ByteBuffer response;
-  absl::Status status = transport_->Call(kExecute, &encoded->buffer, request.timeout, &response,
-                                         &encoded->borrow, RepeatsOf(request));
-  if (!status.ok()) return status;
+  OPSERVE_RETURN_IF_ERROR(CallExecute(*transport_, calls_.get(), &*encoded, request.timeout,
+                                      RepeatsOf(request), &response));
   return DecodeResponse(response);
 }
 
@@ -98,8 +97,8 @@ absl::StatusOr<Response> Client::Execute(const v1::ExecuteRequest& request,
   absl::StatusOr<EncodedRequest> encoded = EncodeMessage(request, payloads);
   if (!encoded.ok()) return encoded.status();
   grpc::ByteBuffer response;
-  OPSERVE_RETURN_IF_ERROR(transport_->Call(kExecute, &encoded->buffer, timeout, &response,
-                                           &encoded->borrow, Repeats::kAfterRefusals));
+  OPSERVE_RETURN_IF_ERROR(CallExecute(*transport_, calls_.get(), &*encoded, timeout,
+                                      Repeats::kAfterRefusals, &response));
   return DecodeResponse(response);
 }
 
@@ -119,8 +118,7 @@ CallHandle Client::ExecuteAsync(const Request& request, Callback callback) {
                                                const grpc::ByteBuffer& response) mutable {
     std::move(callback)(status.ok() ? DecodeResponse(response) : status);
   };
-  return CallHandle(
-      calls_->Start(kExecute, &*encoded, request.timeout, RepeatsOf(request), std::move(done)));
+  return CallHandle(calls_->Start(&*encoded, request.timeout, RepeatsOf(request), std::move(done)));
 }
 
 std::future<absl::StatusOr<Response>> Client::ExecuteAsync(const Request& request) {
@@ -134,12 +132,12 @@ std::future<absl::StatusOr<Response>> Client::ExecuteAsync(const Request& reques
 
 absl::StatusOr<PreparedProgram> Client::Prepare(const Request& request) {
   ReleaseGivenUpPrograms();
-  return PreparedProgram::Make(transport_, given_up_programs_, request);
+  return PreparedProgram::Make(transport_, calls_, given_up_programs_, request);
 }
 
 PreparedProgram Client::Prepare(v1::PrepareRequest program) {
   ReleaseGivenUpPrograms();
-  return PreparedProgram::Make(transport_, given_up_programs_, std::move(program));
+  return PreparedProgram::Make(transport_, calls_, given_up_programs_, std::move(program));
 }
 
 void Client::ReleaseGivenUpPrograms() {

@@ -183,7 +183,8 @@ class Client {
 
   const std::shared_ptr<Transport> transport_;  // also that of streams, which may outlive this
   const std::shared_ptr<GivenUpPrograms> given_up_programs_;
-  const std::unique_ptr<AsyncCalls> calls_;  // uses transport_, so goes first
+  // Uses transport_, so goes first. That of prepared programs, too, while the client lives.
+  const std::shared_ptr<AsyncCalls> calls_;
 };
 
 }  // namespace opserve

@@ -84,10 +84,17 @@ struct ConnectOptions {
   KeepaliveOptions keepalive = {};
 
   // Gives the W3C traceparent of the calling thread's work, to be sent with a call, so that the
-  // daemon's log and receipts name its trace; an empty text, or one of other characters than a
-  // traceparent has, is not sent. Called from the thread that starts the call, and again for each
+  // daemon's log and receipts name its trace; an empty text, one of more than 256 bytes, or one of
+  // other characters than a traceparent has, is not sent. Called from the thread that starts the call, and again for each
   // repetition, which of ExecuteAsync comes from the client's thread. Nothing: no traces.
   std::function<std::string()> traceparent = {};
+
+  // Whether small requests travel together over one long stream instead of in a call each, which
+  // costs client and daemon less for each of them. Execute, ExecuteAsync and prepared programs use
+  // it once it is open; larger requests, repetitions, and all requests to a daemon that does not
+  // know it remain calls. Blocking calls, too, then wait for the client's thread. No effect on
+  // targets of several daemons: a stream would lead all requests to one of them.
+  bool session = false;
 };
 
 }  // namespace opserve

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "client/cpp/async_calls.h"
 #include "client/cpp/data_type.h"
 #include "client/cpp/given_up_programs.h"
 #include "client/cpp/message.h"
@@ -184,6 +185,7 @@ struct PreparedProgram::State {
   std::vector<Tensor> constants;
   bool changes_tensors = false;
   std::shared_ptr<Transport> transport;
+  std::weak_ptr<AsyncCalls> async_calls;  // while the client lives
   std::shared_ptr<GivenUpPrograms> given_up;
 
   absl::Mutex mutex;  // held during a preparation, which other calls of the program await
@@ -229,6 +231,7 @@ absl::StatusOr<std::string> PreparedProgram::State::Handle(const Kinds& kinds,
 }
 
 absl::StatusOr<PreparedProgram> PreparedProgram::Make(std::shared_ptr<Transport> transport,
+                                                      std::weak_ptr<AsyncCalls> async_calls,
                                                       std::shared_ptr<GivenUpPrograms> given_up,
                                                       const Request& request) {
   OPSERVE_ASSIGN_OR_RETURN(const std::vector<InputOf> inputs, InputsOf(request));
@@ -242,13 +245,15 @@ absl::StatusOr<PreparedProgram> PreparedProgram::Make(std::shared_ptr<Transport>
   program.mutable_program()->clear_idempotency_key();
   program.mutable_program()->clear_priority();
   std::vector<Tensor> constants = PayloadsToInputs(parts.payloads, &program);
-  PreparedProgram prepared = Make(std::move(transport), std::move(given_up), std::move(program));
+  PreparedProgram prepared =
+      Make(std::move(transport), std::move(async_calls), std::move(given_up), std::move(program));
   prepared.state_->inputs.resize(num_inputs);
   prepared.state_->constants = std::move(constants);
   return prepared;
 }
 
 PreparedProgram PreparedProgram::Make(std::shared_ptr<Transport> transport,
+                                      std::weak_ptr<AsyncCalls> async_calls,
                                       std::shared_ptr<GivenUpPrograms> given_up,
                                       v1::PrepareRequest program) {
   auto state = std::make_shared<State>();
@@ -263,6 +268,7 @@ PreparedProgram PreparedProgram::Make(std::shared_ptr<Transport> transport,
                                        [](const auto& result) { return result.has_replace(); });
   state->program = std::move(program);
   state->transport = std::move(transport);
+  state->async_calls = std::move(async_calls);
   state->given_up = std::move(given_up);
   return PreparedProgram(std::move(state));
 }
@@ -301,8 +307,8 @@ absl::StatusOr<Response> PreparedProgram::operator()(absl::Span<const Input> inp
     absl::StatusOr<EncodedRequest> encoded = EncodeMessage(header, payloads);
     if (!encoded.ok()) return encoded.status();
     grpc::ByteBuffer response;
-    absl::Status status = state.transport->Call(kExecute, &encoded->buffer, deadline - absl::Now(),
-                                                &response, &encoded->borrow, repeats);
+    absl::Status status = CallExecute(*state.transport, state.async_calls.lock().get(), &*encoded,
+                                      deadline - absl::Now(), repeats, &response);
     if (status.ok()) return DecodeResponse(response);
     if (!lost.empty() || !IsKnownNoMore(status)) return status;
     lost = handle;

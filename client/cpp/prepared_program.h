@@ -15,6 +15,7 @@
 
 namespace opserve {
 
+class AsyncCalls;
 class GivenUpPrograms;
 class Transport;
 
@@ -51,12 +52,14 @@ class PreparedProgram {
   // For Client::Prepare. Nothing is sent yet. kInvalidArgument: an input of the program is used by
   // nothing, or has two dtypes or shapes.
   static absl::StatusOr<PreparedProgram> Make(std::shared_ptr<Transport> transport,
+                                              std::weak_ptr<AsyncCalls> async_calls,
                                               std::shared_ptr<GivenUpPrograms> given_up,
                                               const Request& request);
 
   // Likewise, of a program in the protocol's own form, whose inputs are of any kind and which has
   // no payloads.
   static PreparedProgram Make(std::shared_ptr<Transport> transport,
+                              std::weak_ptr<AsyncCalls> async_calls,
                               std::shared_ptr<GivenUpPrograms> given_up,
                               v1::PrepareRequest program);
 

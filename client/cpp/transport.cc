@@ -15,6 +15,7 @@
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/support/channel_arguments.h"
+#include "proto/codec/session_frames.h"
 #include "proto/status/status_macros.h"
 
 namespace opserve {
@@ -72,11 +73,12 @@ grpc::ChannelArguments ArgumentsFor(const Target& target, const ConnectOptions& 
   return arguments;
 }
 
-// gRPC fails calls that have metadata with characters that HTTP/2 does not allow.
-void AddTraceParent(const std::string& text, grpc::ClientContext* context) {
+// gRPC fails calls that have metadata with characters that HTTP/2 does not allow, and a daemon the
+// session of a request with a longer one.
+bool IsTraceParent(const std::string& text) {
   constexpr char kCharacters[] = "0123456789abcdef-";
-  if (text.empty() || text.find_first_not_of(kCharacters) != std::string::npos) return;
-  context->AddMetadata("traceparent", text);
+  return text.size() <= codec::kMaxTraceParentBytes &&
+         text.find_first_not_of(kCharacters) == std::string::npos;
 }
 
 // gRPC would otherwise end with its last channel and start anew with the next one: threads are
@@ -110,11 +112,12 @@ absl::Status UnaryCall::Finish(grpc::ByteBuffer* response) {
   return status;
 }
 
-Transport::Transport(std::string target, const ConnectOptions& options,
+Transport::Transport(std::string target, const ConnectOptions& options, bool uses_sessions,
                      std::shared_ptr<grpc::Channel> channel)
     : target_(std::move(target)),
       traceparent_(options.traceparent),
       authorization_(options.token.empty() ? "" : absl::StrCat("Bearer ", options.token)),
+      uses_sessions_(uses_sessions),
       channel_(std::move(channel)),
       stub_(channel_),
       retry_policy_(options.retry) {}
@@ -127,7 +130,7 @@ absl::StatusOr<std::unique_ptr<Transport>> Transport::Create(const std::string& 
   KeepGrpcRunning();
   OPSERVE_ASSIGN_OR_RETURN(const auto credentials, CredentialsFor(parsed, options));
   std::unique_ptr<Transport> transport(new Transport(
-      target, options,
+      target, options, options.session && !parsed.is_balanced,
       grpc::CreateCustomChannel(parsed.uri, credentials, ArgumentsFor(parsed, options))));
   if (options.wait_for_ready) {
     absl::Status status = transport->WaitForConnection(*options.wait_for_ready);
@@ -155,12 +158,25 @@ bool Transport::IsConnected() {
   return channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
 }
 
-std::unique_ptr<grpc::ClientContext> Transport::NewContext(absl::Time deadline) const {
+std::unique_ptr<grpc::ClientContext> Transport::NewSessionContext() const {
   auto context = std::make_unique<grpc::ClientContext>();
-  context->set_deadline(absl::ToChronoTime(deadline));
   if (!authorization_.empty()) context->AddMetadata("authorization", authorization_);
-  if (traceparent_) AddTraceParent(traceparent_(), context.get());
   return context;
+}
+
+std::unique_ptr<grpc::ClientContext> Transport::NewContext(absl::Time deadline) const {
+  std::unique_ptr<grpc::ClientContext> context = NewSessionContext();
+  context->set_deadline(absl::ToChronoTime(deadline));
+  if (const std::string text = TraceParent(); !text.empty()) {
+    context->AddMetadata("traceparent", text);
+  }
+  return context;
+}
+
+std::string Transport::TraceParent() const {
+  if (!traceparent_) return "";
+  std::string text = traceparent_();
+  return IsTraceParent(text) ? text : "";
 }
 
 absl::Status Transport::Call(const std::string& method, grpc::ByteBuffer* request,

@@ -84,6 +84,15 @@ class Transport {
   // Every call of this client begins with one of these.
   std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline) const;
 
+  // Except a session, which has no deadline and belongs to no trace.
+  std::unique_ptr<grpc::ClientContext> NewSessionContext() const;
+
+  // That of the calling thread's work, as ConnectOptions::traceparent says. "": none is to be sent.
+  std::string TraceParent() const;
+
+  // Whether small requests are to go through sessions.
+  bool uses_sessions() const { return uses_sessions_; }
+
   // Makes a call, as often as the retry policy wants within `timeout`; the calling thread itself
   // waits for gRPC's events. Takes the contents of `request`, which all attempts share. Returns
   // only once `borrow`, if given, is released.
@@ -99,7 +108,7 @@ class Transport {
  private:
   static constexpr absl::Duration kSettleTime = absl::Seconds(1);
 
-  Transport(std::string target, const ConnectOptions& options,
+  Transport(std::string target, const ConnectOptions& options, bool uses_sessions,
             std::shared_ptr<grpc::Channel> channel);
 
   absl::Status WaitForConnection(absl::Duration timeout);
@@ -107,6 +116,7 @@ class Transport {
   const std::string target_;
   const std::function<std::string()> traceparent_;
   const std::string authorization_;  // "": none
+  const bool uses_sessions_;
   const std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub stub_;
   QueuePool queues_;

@@ -55,8 +55,8 @@ TEST_F(BenchCommandTest, MeasuresCallsAndShowsIt) {
 
 TEST_F(BenchCommandTest, JsonIsOneDocument) {
   for (const char* flags :
-       {"--transport=unary", "--transport=stream", "--rate=5000", "--rate=5000 --transport=stream",
-        "--concurrency=8 --transport=stream"}) {
+       {"--transport=unary", "--transport=session", "--transport=stream", "--rate=5000",
+        "--rate=5000 --transport=stream", "--concurrency=8 --transport=stream"}) {
     const Output output = Bench(absl::StrCat(flags, " --format=json"));
     EXPECT_EQ(output.exit_code, ExitCode::kOk) << output.err;
     const nlohmann::json run = FirstRun(output);
@@ -149,7 +149,7 @@ TEST_F(BenchCommandTest, MistakesAreExplainedBeforeAnythingRuns) {
       {"bench Scale --attr mode=max", "\"max\" is not none (0), mean (1)", "opserve ops Scale"},
       {"bench Scale --rate=0", "\"0\" is not a number of requests per second", "help bench"},
       {"bench Scale --concurrency=1,0", "\"1,0\" is not a number from 1 to 1024", "help bench"},
-      {"bench Scale --transport=tcp", "\"tcp\" is not unary, stream or shm", "help bench"},
+      {"bench Scale --transport=tcp", "\"tcp\" is not unary, session, stream or shm", "help bench"},
       {"bench Scale --duration=long", "\"long\" is not a time", "help bench"},
       {"bench Scale --warmup=-1s", "\"-1s\" is not a time", "help bench"},
   };

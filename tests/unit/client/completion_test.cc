@@ -114,7 +114,7 @@ TEST(ManualTest, HasEveryCommandAndNoLineThatIsARequestByChance) {
   const Output output = RunProgram({"manual"});
   ASSERT_EQ(output.exit_code, ExitCode::kOk);
   for (const char* part : {".TH OPSERVE 1 ", ".SH NAME", ".SS tensor upload\n", ".SS bench\n",
-                           "\\-\\-transport \\fIunary|stream|shm\\fR"}) {
+                           "\\-\\-transport \\fIunary|session|stream|shm\\fR"}) {
     EXPECT_THAT(output.out, HasSubstr(part));
   }
   EXPECT_THAT(output.out, Not(HasSubstr(".SS complete\n")));

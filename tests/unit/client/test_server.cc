@@ -101,6 +101,11 @@ void TestServer::set_stream(StreamHandler stream) {
   stream_ = std::move(stream);
 }
 
+void TestServer::set_session(SessionHandler session) {
+  absl::MutexLock lock(&mutex_);
+  session_ = std::move(session);
+}
+
 void TestServer::add_operator(const std::string& descriptor) {
   absl::MutexLock lock(&mutex_);
   if (!google::protobuf::TextFormat::ParseFromString(descriptor, &added_.emplace_back())) {
@@ -187,6 +192,15 @@ grpc::Status TestServer::ExecuteStream(grpc::ServerContext* context, Stream* str
   v1::ExecuteStreamRequest request;
   while (stream->Read(&request)) stream->Write(EchoInStream(request));
   return grpc::Status::OK;
+}
+
+grpc::Status TestServer::Session(grpc::ServerContext* context, SessionStream* stream) {
+  SessionHandler handler;
+  {
+    absl::MutexLock lock(&mutex_);
+    handler = session_;
+  }
+  return handler ? handler(context, stream) : Service::Session(context, stream);
 }
 
 grpc::Status TestServer::GetServerStatus(grpc::ServerContext*, const v1::GetServerStatusRequest*,

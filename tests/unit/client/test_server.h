@@ -33,7 +33,7 @@ class TemporaryDirectory {
 // Knows two operators, "Scale" (inputs x and y, attributes factor, mode and negate) and "Absent",
 // which is not available. Execute answers what `execute` says, at first with every result being the
 // first input of the last invocation, and ExecuteStream what `stream` says, at first the same in
-// order.
+// order. It knows no sessions until `session` says what to do with one.
 class TestServer final : public v1::OperatorService::Service {
  public:
   using Handler = std::function<grpc::Status(grpc::ServerContext*, const v1::ExecuteRequest&,
@@ -41,6 +41,9 @@ class TestServer final : public v1::OperatorService::Service {
 
   using Stream = grpc::ServerReaderWriter<v1::ExecuteStreamResponse, v1::ExecuteStreamRequest>;
   using StreamHandler = std::function<grpc::Status(grpc::ServerContext*, Stream*)>;
+
+  using SessionStream = grpc::ServerReaderWriter<v1::SessionMessage, v1::SessionMessage>;
+  using SessionHandler = std::function<grpc::Status(grpc::ServerContext*, SessionStream*)>;
 
   TestServer();
   ~TestServer() override;
@@ -52,6 +55,7 @@ class TestServer final : public v1::OperatorService::Service {
 
   void set_execute(Handler execute) ABSL_LOCKS_EXCLUDED(mutex_);
   void set_stream(StreamHandler stream) ABSL_LOCKS_EXCLUDED(mutex_);
+  void set_session(SessionHandler session) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Lists another operator: an OperatorDescriptor, as text.
   void add_operator(const std::string& descriptor) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -83,6 +87,7 @@ class TestServer final : public v1::OperatorService::Service {
   grpc::Status Execute(grpc::ServerContext* context, const v1::ExecuteRequest* request,
                        v1::ExecuteResponse* response) override;
   grpc::Status ExecuteStream(grpc::ServerContext* context, Stream* stream) override;
+  grpc::Status Session(grpc::ServerContext* context, SessionStream* stream) override;
   grpc::Status GetServerStatus(grpc::ServerContext* context,
                                const v1::GetServerStatusRequest* request,
                                v1::GetServerStatusResponse* response) override;
@@ -94,6 +99,7 @@ class TestServer final : public v1::OperatorService::Service {
   absl::Mutex mutex_;
   Handler execute_ ABSL_GUARDED_BY(mutex_) = &TestServer::Echo;
   StreamHandler stream_ ABSL_GUARDED_BY(mutex_);
+  SessionHandler session_ ABSL_GUARDED_BY(mutex_);
   std::optional<v1::GetServerStatusResponse> status_ ABSL_GUARDED_BY(mutex_);
   v1::ExecuteRequest last_request_ ABSL_GUARDED_BY(mutex_);
   std::vector<v1::OperatorDescriptor> added_ ABSL_GUARDED_BY(mutex_);

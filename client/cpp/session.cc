@@ -1,0 +1,359 @@
+#include "client/cpp/session.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/cpp/grpc_status.h"
+#include "client/cpp/message.h"
+#include "google/protobuf/message_lite.h"
+#include "grpcpp/support/slice.h"
+#include "opserve/v1/error.pb.h"
+#include "proto/status/status_macros.h"
+
+namespace opserve {
+namespace {
+
+constexpr char kSession[] = "/opserve.v1.OperatorService/Session";
+constexpr char kBuild[] = "opserve C++ client";
+
+// At most: what the body of a request's frame has before its ExecuteRequest.
+constexpr size_t kMostStartBytes = 12 + size_t{codec::kMaxTraceParentBytes};
+
+absl::Status ParseBody(const codec::Frame& frame, google::protobuf::MessageLite* message) {
+  grpc::Slice bytes;
+  if (frame.body.Length() > 0 && !frame.body.DumpToSingleSlice(&bytes).ok()) {
+    return absl::InternalError("gRPC could not give the bytes of a frame");
+  }
+  if (message->ParseFromArray(bytes.begin(), static_cast<int>(bytes.size()))) {
+    return absl::OkStatus();
+  }
+  return BadAnswer(absl::StrCat("the body of a frame of kind ", static_cast<int>(frame.kind),
+                                " is not a ", message->GetTypeName()));
+}
+
+// The status of a stream as that of its requests, which may have run whatever the daemon says of
+// the stream: a call that was refused with the same would be repeated even if that changed tensors.
+absl::Status AsLoss(const absl::Status& status) {
+  if (status.ok()) return BadAnswer("the session ended before all requests were answered");
+  if (!absl::IsUnavailable(status) && !absl::IsResourceExhausted(status)) return status;
+  return absl::UnavailableError(absl::StrCat("the session broke: ", status.message()));
+}
+
+}  // namespace
+
+Session::Session(Transport* transport, grpc::CompletionQueue* queue, Ended ended)
+    : transport_(*transport), queue_(*queue), ended_(std::move(ended)) {}
+
+void Session::Begin() {
+  v1::SessionHello hello;
+  hello.set_version(codec::kSessionVersion);
+  hello.set_build(kBuild);
+  // Held until all has begun, so that the end of the write is not handled before.
+  absl::MutexLock lock(&mutex_);
+  context_ = transport_.NewSessionContext();
+  // The call's beginning is then sent with hello, and has no event of its own.
+  context_->set_initial_metadata_corked(true);
+  call_ = transport_.stub().PrepareCall(context_.get(), kSession, &queue_);
+  call_->StartCall(nullptr);
+  writer_.Add(codec::FrameKind::kHello, 0, hello.SerializeAsString());
+  is_writing_ = true;
+  call_->Write(writer_.Finish(), written_.tag());
+  call_->Read(&message_, read_.tag());
+}
+
+Session::Place Session::PlaceFor(size_t bytes) const {
+  absl::MutexLock lock(&mutex_);
+  if (stage_ > Stage::kOpen) return Place::kOver;
+  if (stage_ < Stage::kOpen) return Place::kNone;
+  const uint64_t body_bytes = bytes + kMostStartBytes;
+  const bool fits = body_bytes <= max_request_bytes_ &&
+                    body_bytes + codec::kFrameHeaderBytes <= max_message_bytes_;
+  return fits ? Place::kFree : Place::kNone;
+}
+
+uint64_t Session::Enter(SessionRequest* request, const grpc::ByteBuffer* body, absl::Time deadline,
+                        std::string traceparent) {
+  uint64_t number = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stage_ != Stage::kOpen) return 0;
+    number = next_number_++;
+    unsent_.emplace_hint(unsent_.end(), number,
+                         Unsent{request, body, deadline, std::move(traceparent)});
+  }
+  Write();
+  return number;
+}
+
+bool Session::Cancel(uint64_t number) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (unsent_.erase(number) > 0) return true;
+    if (!sent_.contains(number)) return false;
+    controls_.push_back({codec::FrameKind::kCancel, number});
+  }
+  Write();
+  return false;
+}
+
+void Session::EndOverdue(absl::Time now) {
+  Deliveries deliveries;
+  const auto end = [&deliveries](SessionRequest* request) {
+    deliveries.push_back(
+        {request,
+         {.status = absl::DeadlineExceededError("the daemon did not answer before the deadline")}});
+  };
+  {
+    absl::MutexLock lock(&mutex_);
+    for (auto& [number, sent] : sent_) {
+      if (sent.request == nullptr || sent.deadline > now) continue;
+      end(sent.request);
+      sent.request = nullptr;
+      controls_.push_back({codec::FrameKind::kCancel, number});
+    }
+    for (auto unsent = unsent_.begin(); unsent != unsent_.end();) {
+      if (unsent->second.deadline > now) {
+        ++unsent;
+        continue;
+      }
+      end(unsent->second.request);
+      unsent = unsent_.erase(unsent);
+    }
+  }
+  if (deliveries.empty()) return;
+  Write();
+  Deliver(&deliveries);
+}
+
+void Session::Stop() {
+  absl::MutexLock lock(&mutex_);
+  if (context_ != nullptr) context_->TryCancel();
+}
+
+void Session::Deliver(Deliveries* deliveries) {
+  for (Delivery& delivery : *deliveries) {
+    delivery.request->HandleOutcome(std::move(delivery.outcome));
+  }
+}
+
+void Session::HandleWritten(bool ok) {
+  bool is_ending = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    is_writing_ = false;
+    is_broken_ = !ok;
+    is_ending = stage_ == Stage::kEnding;
+  }
+  if (is_ending) {
+    call_->Finish(&grpc_status_, finished_.tag());
+  } else {
+    Write();
+  }
+}
+
+void Session::HandleRead(bool ok) {
+  if (!ok) {
+    {
+      absl::MutexLock lock(&mutex_);
+      stage_ = Stage::kEnding;
+      if (is_writing_) return;  // HandleWritten goes on
+    }
+    return call_->Finish(&grpc_status_, finished_.tag());
+  }
+  grpc::ByteBuffer message;
+  message.Swap(&message_);
+  call_->Read(&message_, read_.tag());
+  if (!broken_protocol_.ok()) return;
+  Deliveries deliveries;
+  {
+    absl::MutexLock lock(&mutex_);
+    broken_protocol_ = HandleMessage(message, &deliveries);
+    if (!broken_protocol_.ok()) {
+      if (stage_ <= Stage::kOpen) stage_ = Stage::kLeaving;
+      ReturnUnsent(&deliveries);
+      context_->TryCancel();
+    }
+  }
+  Write();
+  Deliver(&deliveries);
+}
+
+absl::Status Session::HandleMessage(const grpc::ByteBuffer& message, Deliveries* deliveries) {
+  absl::StatusOr<codec::FrameReader> reader = codec::FrameReader::Read(message);
+  if (!reader.ok()) return BadAnswer(reader.status().message());
+  for (;;) {
+    absl::StatusOr<std::optional<codec::Frame>> frame = reader->Next();
+    if (!frame.ok()) return BadAnswer(frame.status().message());
+    if (!frame->has_value()) return absl::OkStatus();
+    OPSERVE_RETURN_IF_ERROR(HandleFrame(&**frame, deliveries));
+  }
+}
+
+absl::Status Session::HandleFrame(codec::Frame* frame, Deliveries* deliveries) {
+  const bool is_first = stage_ == Stage::kConnecting;
+  if (is_first != (frame->kind == codec::FrameKind::kHello)) {
+    return BadAnswer(is_first ? "a session's first frame is not hello" : "a second hello");
+  }
+  switch (frame->kind) {
+    case codec::FrameKind::kHello:
+      return HandleHello(*frame);
+    case codec::FrameKind::kAnswer:
+    case codec::FrameKind::kError:
+      return HandleEndOfRequest(frame, deliveries);
+    case codec::FrameKind::kPing:
+      controls_.push_back({codec::FrameKind::kPong, frame->number});
+      return absl::OkStatus();
+    case codec::FrameKind::kGoingAway:
+      return HandleGoingAway(*frame, deliveries);
+    default:
+      return BadAnswer(absl::StrCat("a frame of kind ", static_cast<int>(frame->kind),
+                                    ", which no daemon sends, or not unasked"));
+  }
+}
+
+absl::Status Session::HandleHello(const codec::Frame& frame) {
+  v1::SessionHello hello;
+  OPSERVE_RETURN_IF_ERROR(ParseBody(frame, &hello));
+  const v1::SessionLimits& limits = hello.limits();
+  if (hello.version() < 1 || limits.max_requests() < 1) {
+    return BadAnswer(absl::StrCat("a hello of version ", hello.version(), " for ",
+                                  limits.max_requests(), " requests"));
+  }
+  max_requests_ = limits.max_requests();
+  max_request_bytes_ =
+      std::min<uint64_t>(limits.max_request_bytes(), std::numeric_limits<uint32_t>::max());
+  max_message_bytes_ = limits.max_message_bytes();
+  stage_ = Stage::kOpen;
+  return absl::OkStatus();
+}
+
+absl::Status Session::HandleEndOfRequest(codec::Frame* frame, Deliveries* deliveries) {
+  const auto found = sent_.find(frame->number);
+  if (found == sent_.end()) {
+    return BadAnswer(
+        absl::StrCat("an answer to request ", frame->number, ", which is not in progress"));
+  }
+  SessionOutcome outcome;
+  if (frame->kind == codec::FrameKind::kError) {
+    v1::StatusDetails details;
+    OPSERVE_RETURN_IF_ERROR(ParseBody(*frame, &details));
+    outcome.status = FromStatusDetails(details);
+  } else {
+    outcome.response.Swap(&frame->body);
+  }
+  has_answered_ = true;
+  SessionRequest* const request = found->second.request;
+  sent_.erase(found);
+  if (request != nullptr) deliveries->push_back({request, std::move(outcome)});
+  return absl::OkStatus();
+}
+
+absl::Status Session::HandleGoingAway(const codec::Frame& frame, Deliveries* deliveries) {
+  v1::SessionGoingAway going_away;
+  OPSERVE_RETURN_IF_ERROR(ParseBody(frame, &going_away));
+  stage_ = Stage::kLeaving;
+  for (auto sent = sent_.begin(); sent != sent_.end();) {
+    const auto [number, left] = *sent;
+    if (number <= going_away.last_request()) {
+      ++sent;
+      continue;
+    }
+    sent_.erase(sent++);
+    if (left.request != nullptr) {
+      deliveries->push_back({left.request, {.was_started = false}});
+    }
+  }
+  ReturnUnsent(deliveries);
+  return absl::OkStatus();
+}
+
+void Session::ReturnUnsent(Deliveries* deliveries) {
+  for (const auto& [number, unsent] : unsent_) {
+    deliveries->push_back({unsent.request, {.was_started = false}});
+  }
+  unsent_.clear();
+}
+
+void Session::HandleStatus(bool /*ok*/) {
+  const std::shared_ptr<Session> self = shared_from_this();  // `ended_` may drop the last other one
+  Deliveries deliveries;
+  std::unique_ptr<grpc::ClientContext> context;  // outlives the call
+  {
+    absl::MutexLock lock(&mutex_);
+    absl::Status status = broken_protocol_;
+    if (status.ok()) status = AsLoss(FromGrpcStatus(grpc_status_, *context_));
+    is_useless_ = !broken_protocol_.ok() || absl::IsUnimplemented(status);
+    for (const auto& [number, sent] : sent_) {
+      if (sent.request != nullptr) deliveries.push_back({sent.request, {.status = status}});
+    }
+    sent_.clear();
+    ReturnUnsent(&deliveries);
+    stage_ = Stage::kEnded;
+    context.swap(context_);
+  }
+  call_ = nullptr;
+  context = nullptr;
+  Deliver(&deliveries);
+  ended_(this);
+}
+
+void Session::Write() {
+  grpc::ByteBuffer message;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!TakeNextWrite(&message)) return;
+  }
+  if (message.Valid()) {
+    call_->Write(message, written_.tag());
+  } else {
+    call_->WritesDone(written_.tag());
+  }
+}
+
+bool Session::TakeNextWrite(grpc::ByteBuffer* message) {
+  const bool may_write = stage_ == Stage::kOpen || stage_ == Stage::kLeaving;
+  if (!may_write || is_writing_ || is_broken_ || is_half_closed_) return false;
+  AddControls();
+  AddRequests();
+  if (writer_.bytes() > 0) {
+    grpc::ByteBuffer frames = writer_.Finish();
+    message->Swap(&frames);
+    is_writing_ = true;
+  } else if (stage_ == Stage::kLeaving && sent_.empty()) {
+    is_half_closed_ = true;
+    is_writing_ = true;
+  }
+  return is_writing_;
+}
+
+bool Session::FitsBatch(size_t body_bytes) const {
+  return writer_.bytes() == 0 || writer_.bytes() + codec::kFrameHeaderBytes + body_bytes <=
+                                     std::min<uint64_t>(kBatchBytes, max_message_bytes_);
+}
+
+void Session::AddControls() {
+  while (!controls_.empty() && FitsBatch(0)) {
+    writer_.Add(controls_.front().kind, controls_.front().number, "");
+    controls_.pop_front();
+  }
+}
+
+void Session::AddRequests() {
+  if (unsent_.empty()) return;
+  const absl::Time now = absl::Now();
+  while (!unsent_.empty() && sent_.size() < max_requests_) {
+    const auto next = unsent_.begin();
+    const Unsent& request = next->second;
+    const std::string start = codec::WriteRequestStart(
+        {.timeout = request.deadline - now, .traceparent = request.traceparent});
+    if (!FitsBatch(start.size() + request.body->Length())) return;
+    writer_.Add(codec::FrameKind::kRequest, next->first, start, request.body);
+    sent_.emplace(next->first, Sent{request.request, request.deadline});
+    unsent_.erase(next);
+  }
+}
+
+}  // namespace opserve

@@ -1,0 +1,212 @@
+// Internal: a stream of OperatorService.Session (proto/SESSION.md), which carries Execute requests.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/btree_map.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "client/cpp/queue_event.h"
+#include "client/cpp/transport.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/status.h"
+#include "opserve/v1/session.pb.h"
+#include "proto/codec/session_frames.h"
+
+namespace opserve {
+
+// How a request of a session ended.
+struct SessionOutcome {
+  bool was_started = true;         // false: it has run nowhere, and `status` is not its own
+  absl::Status status = {};        // as of a call
+  grpc::ByteBuffer response = {};  // if `status` is OK
+};
+
+// Whoever waits for the outcome of a request.
+class SessionRequest {
+ public:
+  // Runs once, on the thread that polls the session's queue, unless the request was taken back. The
+  // session has forgotten the request.
+  virtual void HandleOutcome(SessionOutcome outcome) = 0;
+
+ protected:
+  ~SessionRequest() = default;
+};
+
+// One stream: it says hello, carries requests once the daemon has said hello too, and ends when the
+// daemon goes away or the stream breaks. A thread that finds no write in progress writes all frames
+// that are ready; the thread that polls the queue sees the end of each write and reads answers.
+//
+// Thread-safe, except where functions name the polling thread.
+//
+// Invariants, whenever mutex_ is free:
+//   (1) at most one write is with gRPC: is_writing_
+//   (2) stage_ only advances; requests enter in kOpen only, and none is left in kEnded
+//   (3) sent_ holds at most max_requests_: those that the daemon counts
+class Session final : public std::enable_shared_from_this<Session> {
+ public:
+  // Bytes of frames in a message, unless one frame alone has more.
+  static constexpr size_t kBatchBytes = 64 * 1024;
+
+  // `ended` runs on the polling thread after the last event, when no request is left.
+  using Ended = std::function<void(Session*)>;
+
+  Session(Transport* transport, grpc::CompletionQueue* queue, Ended ended);
+
+  // Starts the stream. To be called once.
+  void Begin() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  enum class Place {
+    kNone,  // not yet, or not for so many bytes
+    kFree,
+    kOver,  // never again
+  };
+
+  // Whether there is a place for a request of so many bytes.
+  Place PlaceFor(size_t bytes) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Takes a request for which there was a place, and gives its number; 0 if there is none any more.
+  // *request and *body, an ExecuteRequest, stay as they are until the outcome.
+  uint64_t Enter(SessionRequest* request, const grpc::ByteBuffer* body, absl::Time deadline,
+                 std::string traceparent) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Takes a request back that was not sent: true, and there will be no outcome. False: the daemon
+  // is asked to end it early, or it has ended.
+  bool Cancel(uint64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Ends what is overdue at `now`, which the daemon should have done. From the polling thread.
+  void EndOverdue(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Cancels the stream.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // After the end: whether the daemon knows no sessions, or breaks their protocol.
+  bool is_useless() const { return is_useless_; }
+
+  // Whether the daemon has answered any request.
+  bool has_answered() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return has_answered_;
+  }
+
+ private:
+  enum class Stage {
+    kConnecting,  // the daemon's hello has not come
+    kOpen,
+    kLeaving,  // the daemon takes no more requests
+    kEnding,   // there are no more answers; the peer's status is awaited
+    kEnded,
+  };
+
+  struct Unsent {
+    SessionRequest* request;
+    const grpc::ByteBuffer* body;
+    absl::Time deadline;
+    std::string traceparent;
+  };
+  struct Sent {
+    SessionRequest* request;  // null: it was ended for being overdue
+    absl::Time deadline;
+  };
+  struct SentControl {
+    codec::FrameKind kind;
+    uint64_t number;
+  };
+
+  // Outcomes are delivered when mutex_ is free: they take locks that are held around Enter.
+  struct Delivery {
+    SessionRequest* request;
+    SessionOutcome outcome;
+  };
+  using Deliveries = std::vector<Delivery>;
+  static void Deliver(Deliveries* deliveries);
+
+  // An event of this session's.
+  struct Event final : QueueEvent {
+    Event(Session* the_session, void (Session::*the_handler)(bool))
+        : session(*the_session), handler(the_handler) {}
+    void Complete(bool ok) override { (session.*handler)(ok); }
+    void* tag() { return static_cast<QueueEvent*>(this); }
+
+    Session& session;
+    void (Session::*const handler)(bool);
+  };
+
+  void HandleWritten(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleRead(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleStatus(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Each takes what came from the daemon; an error if that breaks the protocol.
+  absl::Status HandleMessage(const grpc::ByteBuffer& message, Deliveries* deliveries)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status HandleFrame(codec::Frame* frame, Deliveries* deliveries)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status HandleHello(const codec::Frame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status HandleEndOfRequest(codec::Frame* frame, Deliveries* deliveries)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status HandleGoingAway(const codec::Frame& frame, Deliveries* deliveries)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Gives all that was not sent back.
+  void ReturnUnsent(Deliveries* deliveries) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Begins the next write, unless one is in progress or there is none to make.
+  void Write() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The next write: send *message or, if it is left empty, close the sending side. False: there is
+  // nothing to write.
+  bool TakeNextWrite(grpc::ByteBuffer* message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddControls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddRequests() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Whether a frame with a body of so many bytes may join those in writer_.
+  bool FitsBatch(size_t body_bytes) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
+  Transport& transport_;
+  grpc::CompletionQueue& queue_;
+  const Ended ended_;
+  Event written_{this, &Session::HandleWritten};
+  Event read_{this, &Session::HandleRead};
+  Event finished_{this, &Session::HandleStatus};
+
+  // Valid until the polling thread ends the call, which it does when no operation is with gRPC.
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+
+  // Used by the polling thread only.
+  grpc::ByteBuffer message_;
+  grpc::Status grpc_status_;
+  absl::Status broken_protocol_;
+  bool is_useless_ = false;
+
+  mutable absl::Mutex mutex_;
+  std::unique_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mutex_);  // null in kEnded
+  Stage stage_ ABSL_GUARDED_BY(mutex_) = Stage::kConnecting;
+  bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_broken_ ABSL_GUARDED_BY(mutex_) = false;  // a write failed, and all others would
+  bool is_half_closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_answered_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::deque<SentControl> controls_ ABSL_GUARDED_BY(mutex_);  // cancels and pongs to be written
+  absl::btree_map<uint64_t, Unsent> unsent_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint64_t, Sent> sent_ ABSL_GUARDED_BY(mutex_);  // without an answer
+  codec::FrameWriter writer_ ABSL_GUARDED_BY(mutex_);
+
+  // From the daemon's hello.
+  uint32_t max_requests_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t max_request_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t max_message_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace opserve

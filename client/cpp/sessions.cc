@@ -1,0 +1,79 @@
+#include "client/cpp/sessions.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+
+namespace opserve {
+
+std::optional<Sessions::Place> Sessions::Enter(SessionRequest* request,
+                                               const grpc::ByteBuffer* body, absl::Time deadline) {
+  std::shared_ptr<Session> session = Current();
+  if (session == nullptr) return std::nullopt;
+  switch (session->PlaceFor(body->Length())) {
+    case Session::Place::kNone:
+      return std::nullopt;
+    case Session::Place::kOver:
+      Leave(session.get());
+      return std::nullopt;
+    case Session::Place::kFree:
+      break;
+  }
+  const uint64_t number = session->Enter(request, body, deadline, transport_.TraceParent());
+  if (number == 0) return std::nullopt;
+  return Place{std::move(session), number};
+}
+
+std::shared_ptr<Session> Sessions::Current() {
+  absl::MutexLock lock(&mutex_);
+  if (current_ == nullptr && !is_given_up_ && absl::Now() >= next_opening_) Open();
+  return current_;
+}
+
+void Sessions::Open() {
+  current_ = std::make_shared<Session>(&transport_, &queue_,
+                                       [this](Session* session) { HandleEnd(session); });
+  sessions_.push_back(current_);
+  // With the mutex held, so that the end comes later.
+  current_->Begin();
+}
+
+void Sessions::Leave(const Session* session) {
+  absl::MutexLock lock(&mutex_);
+  if (current_.get() != session) return;
+  current_ = nullptr;
+  if (session->has_answered()) wait_ = kShortestWait;
+  next_opening_ = absl::Now() + wait_;
+}
+
+void Sessions::HandleEnd(Session* session) {
+  Leave(session);
+  absl::MutexLock lock(&mutex_);
+  if (session->is_useless()) is_given_up_ = true;
+  if (!session->has_answered()) wait_ = std::min(2 * wait_, kLongestWait);
+  std::erase_if(sessions_, [session](const auto& known) { return known.get() == session; });
+}
+
+void Sessions::EndOverdue(absl::Time now) {
+  std::vector<std::shared_ptr<Session>> sessions;
+  {
+    absl::MutexLock lock(&mutex_);
+    sessions = sessions_;
+  }
+  for (const std::shared_ptr<Session>& session : sessions) session->EndOverdue(now);
+}
+
+void Sessions::Stop() {
+  std::vector<std::shared_ptr<Session>> sessions;
+  {
+    absl::MutexLock lock(&mutex_);
+    is_given_up_ = true;
+    sessions = sessions_;
+  }
+  for (const std::shared_ptr<Session>& session : sessions) session->Stop();
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(this, &Sessions::IsIdle));
+}
+
+}  // namespace opserve

@@ -1,0 +1,77 @@
+// Internal: which session of a client carries a request.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "client/cpp/session.h"
+#include "client/cpp/transport.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/support/byte_buffer.h"
+
+namespace opserve {
+
+// The sessions of a client: one that takes requests or is about to, and those that went away with
+// requests to be answered. A session is opened when a request could have used one: after the end of
+// the last one only when some time has passed, and never again if the daemon knows no sessions or
+// breaks their protocol.
+//
+// Thread-safe. Before it is destroyed, Stop must have returned, and the queue must not be polled
+// any more.
+class Sessions {
+ public:
+  // The queue is polled by one thread, which calls Complete of each QueueEvent.
+  Sessions(Transport* transport, grpc::CompletionQueue* queue)
+      : transport_(*transport), queue_(*queue) {}
+
+  // Where a request has been put.
+  struct Place {
+    std::shared_ptr<Session> session;
+    uint64_t number;
+  };
+
+  // Puts a request into the session, as Session::Enter. Nothing: none takes it now; send it by
+  // Execute.
+  std::optional<Place> Enter(SessionRequest* request, const grpc::ByteBuffer* body,
+                             absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // As Session::EndOverdue.
+  void EndOverdue(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Cancels all sessions and waits for their ends; none is opened any more. Not from the polling
+  // thread.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  static constexpr absl::Duration kShortestWait = absl::Milliseconds(100);
+  static constexpr absl::Duration kLongestWait = absl::Seconds(5);
+
+  // The session that takes requests, if there is one; opens it if it is time to.
+  std::shared_ptr<Session> Current() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Open() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Does not use a session for requests any more.
+  void Leave(const Session* session) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Has forgotten the session when it returns.
+  void HandleEnd(Session* session) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  bool IsIdle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return sessions_.empty(); }
+
+  Transport& transport_;
+  grpc::CompletionQueue& queue_;
+
+  absl::Mutex mutex_;
+  bool is_given_up_ ABSL_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<Session> current_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Session>> sessions_ ABSL_GUARDED_BY(mutex_);  // that have not ended
+  absl::Time next_opening_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  absl::Duration wait_ ABSL_GUARDED_BY(mutex_) = kShortestWait;  // after the next end
+};
+
+}  // namespace opserve
