@@ -96,7 +96,8 @@ absl::StatusOr<std::optional<Frame>> FrameReader::Next() {
   Frame frame;
   frame.kind = static_cast<FrameKind>(kind);
   frame.number = Load<uint64_t>(header.data() + 8);
-  frame.body = Take(size);
+  grpc::ByteBuffer body = Take(size);
+  frame.body.Swap(&body);
   return frame;
 }
 
@@ -171,7 +172,8 @@ absl::StatusOr<RequestStart> ReadRequestStart(grpc::ByteBuffer* body) {
   }
   start.traceparent.resize(trace_bytes);
   take(trace_bytes, start.traceparent.data());
-  *body = grpc::ByteBuffer(slices.data() + first, slices.size() - first);
+  grpc::ByteBuffer rest(slices.data() + first, slices.size() - first);
+  body->Swap(&rest);
   return start;
 }
 

@@ -34,9 +34,24 @@ enum class FrameKind : uint8_t {
 inline constexpr size_t kFrameHeaderBytes = 16;
 
 struct Frame {
+  Frame() = default;
+  // Takes *the_body.
+  Frame(FrameKind the_kind, uint64_t the_number, grpc::ByteBuffer* the_body)
+      : kind(the_kind), number(the_number) {
+    body.Swap(the_body);
+  }
+  // (A ByteBuffer has no move.)
+  Frame(Frame&& other) noexcept : kind(other.kind), number(other.number) { body.Swap(&other.body); }
+  Frame& operator=(Frame&& other) noexcept {
+    kind = other.kind;
+    number = other.number;
+    body.Swap(&other.body);
+    return *this;
+  }
+
   FrameKind kind = FrameKind::kHello;
-  uint64_t number = 0;    // of the request, or of the ping; else 0
-  grpc::ByteBuffer body;  // refers to the message's slices
+  uint64_t number = 0;         // of the request, or of the ping; else 0
+  grpc::ByteBuffer body = {};  // may refer to the slices of a message
 };
 
 // What the body of a request's frame says before its ExecuteRequest: the time it may take in

@@ -16,15 +16,18 @@ namespace {
 // google.protobuf.Duration's own bound.
 constexpr int64_t kMaxDurationSeconds = 315'576'000'000;
 
-grpc::ByteBuffer BuildMessage(uint64_t id, const ExecutionEnd& end) {
+codec::Frame BuildAnswer(uint64_t id, const ExecutionEnd& end) {
   v1::ExecuteStreamResponse header;
   header.set_id(id);
-  if (!end.status.ok()) {
+  absl::Span<const grpc::Slice> payloads;
+  if (end.status.ok()) {
+    *header.mutable_response() = end.answer->header;
+    payloads = end.answer->payloads;
+  } else {
     *header.mutable_error() = ToStatusDetails(end.status);
-    return codec::BuildPayloadMessage(header, {});
   }
-  *header.mutable_response() = end.answer->header;
-  return codec::BuildPayloadMessage(header, end.answer->payloads);
+  grpc::ByteBuffer message = codec::BuildPayloadMessage(header, payloads);
+  return {codec::FrameKind::kAnswer, id, &message};
 }
 
 // Infinite for a request without timeout.
@@ -72,8 +75,7 @@ void ExecuteStreamCall::HandleMessage(const StageClock& clock) {
   }
   if (!status.ok()) {
     const ExecutionEnd refusal = RefuseMessage(status, tenant_, clock, rpc_, message_);
-    Answer(refusal, {.body = BuildMessage(header.id(), refusal), .number = header.id()},
-           /*is_request_over=*/false);
+    Answer(refusal, BuildAnswer(header.id(), refusal), /*is_request_over=*/false);
     return;
   }
   StartExecution(context_,
@@ -85,8 +87,7 @@ void ExecuteStreamCall::HandleMessage(const StageClock& clock) {
                   .call = std::move(call),
                   .clock = clock},
                  [this, id = header.id()](const ExecutionEnd& end) {
-                   Answer(end, {.body = BuildMessage(id, end), .number = id},
-                          /*is_request_over=*/true);
+                   Answer(end, BuildAnswer(id, end), /*is_request_over=*/true);
                  });
 }
 

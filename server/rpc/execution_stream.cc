@@ -9,6 +9,12 @@
 #include "server/rpc/status_conversion.h"
 
 namespace opserve::server {
+namespace {
+
+// More answers would wait longer than they save.
+constexpr size_t kMostHeld = 16;
+
+}  // namespace
 
 ExecutionStream::ExecutionStream(ExecuteContext& context, grpc::ServerCompletionQueue* queue,
                                  Kind kind)
@@ -58,7 +64,7 @@ void ExecutionStream::OnArrival(bool ok) {
 
 void ExecutionStream::OnRead(bool ok) {
   const StageClock clock;
-  if (ok && TakesInput()) {
+  if (ok && BeginMessage()) {
     const absl::Status status = CheckMessageBytes(message_, context_.calls->max_message_bytes);
     if (status.ok()) {
       HandleMessage(clock);
@@ -72,6 +78,7 @@ void ExecutionStream::OnRead(bool ok) {
   {
     absl::MutexLock lock(&mutex_);
     is_reading_ = false;
+    is_handling_ = false;
     if (!ok) input_has_ended_ = true;
     reads_on = NextRead();
     sending = NextSending();
@@ -84,6 +91,12 @@ void ExecutionStream::OnRead(bool ok) {
 bool ExecutionStream::TakesInput() const {
   absl::MutexLock lock(&mutex_);
   return !input_has_ended_;
+}
+
+bool ExecutionStream::BeginMessage() {
+  absl::MutexLock lock(&mutex_);
+  is_handling_ = !input_has_ended_;
+  return is_handling_;
 }
 
 void ExecutionStream::CountInFlight() {
@@ -116,23 +129,23 @@ void ExecutionStream::EndInput(const absl::Status& status, const StageClock& clo
   end_status_ = status;
 }
 
-void ExecutionStream::Answer(const ExecutionEnd& end, Outgoing outgoing, bool is_request_over) {
-  RecordExecution(context_, end, end.status.ok() ? outgoing.body.Length() : 0);
+void ExecutionStream::Answer(const ExecutionEnd& end, codec::Frame answer, bool is_request_over) {
+  RecordExecution(context_, end, end.status.ok() ? answer.body.Length() : 0);
   std::shared_ptr<CallState> over;  // destroyed without the lock
   Sending sending;
   {
     absl::MutexLock lock(&mutex_);
     if (is_request_over) {
-      auto node = in_progress_.extract(outgoing.number);
+      auto node = in_progress_.extract(answer.number);
       over = std::move(node.mapped());
     }
-    if (!nobody_listens_) AddAnswer(std::move(outgoing));
+    if (!nobody_listens_) AddAnswer(std::move(answer));
     sending = NextSending();
   }
   Send(std::move(sending));
 }
 
-void ExecutionStream::Say(Outgoing outgoing) {
+void ExecutionStream::Say(codec::Frame outgoing) {
   Sending sending;
   {
     absl::MutexLock lock(&mutex_);
@@ -142,7 +155,7 @@ void ExecutionStream::Say(Outgoing outgoing) {
   Send(std::move(sending));
 }
 
-void ExecutionStream::AddAnswer(Outgoing outgoing) {
+void ExecutionStream::AddAnswer(codec::Frame outgoing) {
   if (kind_ != Kind::kOneByOne) {
     outgoing_.push_back(std::move(outgoing));
     return;
@@ -156,13 +169,13 @@ void ExecutionStream::AddAnswer(Outgoing outgoing) {
 }
 
 void ExecutionStream::Send(Sending sending) {
-  if (sending.message) {
+  if (sending.message.Valid()) {
     // Written through unless another follows: the operation then ends when all that was written
     // has left for the client, so nothing stays with gRPC that is not watched.
     grpc::WriteOptions options;
     if (sending.is_last) options.set_write_through();
     write_.Begin();
-    stream_.Write(*sending.message, options, &written_);
+    stream_.Write(sending.message, options, &written_);
   } else if (sending.end) {
     write_.Begin();
     stream_.Finish(ToGrpcStatus(*sending.end, &rpc_), &ended_);
@@ -239,8 +252,8 @@ void ExecutionStream::DestroyAfterLastEvent() {
 
 void ExecutionStream::Abandon() {
   std::vector<std::shared_ptr<CallState>> calls;
-  std::deque<Outgoing> unwanted;  // destroyed without the lock
-  std::map<uint64_t, Outgoing> unwanted_early;
+  std::deque<codec::Frame> unwanted;  // destroyed without the lock
+  std::map<uint64_t, codec::Frame> unwanted_early;
   {
     absl::MutexLock lock(&mutex_);
     input_has_ended_ = true;
@@ -270,9 +283,11 @@ bool ExecutionStream::NextRead() {
 ExecutionStream::Sending ExecutionStream::NextSending() {
   Sending sending;
   if (being_written_ > 0 || is_ending_) return sending;
+  // The answers to a message's requests travel together, where these end while it is handled.
+  if (is_handling_ && outgoing_.size() < kMostHeld) return sending;
   if (!outgoing_.empty()) {
     const size_t before = outgoing_.size();
-    sending.message = NextMessage(&outgoing_);
+    NextMessage(&outgoing_, &sending.message);
     being_written_ = before - outgoing_.size();
     sending.is_last = outgoing_.empty();
   } else if (input_has_ended_ && !(is_reading_ && awaits_read_) && in_progress_.empty()) {
@@ -286,10 +301,10 @@ size_t ExecutionStream::Unanswered() const {
   return in_progress_.size() + early_answers_.size() + outgoing_.size() + being_written_;
 }
 
-grpc::ByteBuffer ExecutionStream::NextMessage(std::deque<Outgoing>* outgoing) const {
-  grpc::ByteBuffer message = std::move(outgoing->front().body);
+void ExecutionStream::NextMessage(std::deque<codec::Frame>* outgoing,
+                                  grpc::ByteBuffer* message) const {
+  message->Swap(&outgoing->front().body);
   outgoing->pop_front();
-  return message;
 }
 
 }  // namespace opserve::server

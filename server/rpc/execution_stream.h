@@ -58,13 +58,6 @@ class ExecutionStream {
     kSession,   // as kAnyOrder; clients know the window, and messages may be no requests
   };
 
-  // Something to be sent, and what a session says of it.
-  struct Outgoing {
-    grpc::ByteBuffer body = {};
-    codec::FrameKind kind = codec::FrameKind::kAnswer;
-    uint64_t number = 0;
-  };
-
   ExecutionStream(ExecuteContext& context, grpc::ServerCompletionQueue* queue, Kind kind);
   virtual ~ExecutionStream() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -74,9 +67,9 @@ class ExecutionStream {
   virtual void OnBegin() {}
   // Takes message_ apart and starts its requests, or refuses them.
   virtual void HandleMessage(const StageClock& clock) = 0;
-  // Takes the next message to be sent off *outgoing, which is not empty. Any thread; nothing of the
-  // stream may be used.
-  virtual grpc::ByteBuffer NextMessage(std::deque<Outgoing>* outgoing) const;
+  // Takes the next message to be sent off *outgoing, which is not empty: outside of sessions the
+  // body of its first frame. Any thread; nothing of the stream may be used.
+  virtual void NextMessage(std::deque<codec::Frame>* outgoing, grpc::ByteBuffer* message) const;
   // The server ends, or context_.longest_session has passed.
   virtual void SayGoingAway(absl::string_view /*why*/) {}
 
@@ -88,12 +81,12 @@ class ExecutionStream {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Null: no request in progress has the number.
   std::shared_ptr<CallState> FindRequest(uint64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Records the end, sends `outgoing`, its answer, and, if `is_request_over`, gives the number
+  // Records the end, sends `answer`, and, if `is_request_over`, gives the number
   // free. As Send: nothing after it.
-  void Answer(const ExecutionEnd& end, Outgoing outgoing, bool is_request_over)
+  void Answer(const ExecutionEnd& end, codec::Frame answer, bool is_request_over)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Sends what is no answer. On the polling thread.
-  void Say(Outgoing outgoing) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Say(codec::Frame outgoing) ABSL_LOCKS_EXCLUDED(mutex_);
   // How the stream ended, once it has; kCancelled: its client was gone.
   absl::Status EndStatus() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The message is no request at all: no more are read, those in progress are still answered.
@@ -110,8 +103,8 @@ class ExecutionStream {
  private:
   // The next thing to send; at most one of the two.
   struct Sending {
-    std::optional<grpc::ByteBuffer> message;
-    bool is_last = false;  // that there is now
+    grpc::ByteBuffer message;  // not valid: none
+    bool is_last = false;      // that there is now
     std::optional<absl::Status> end;
   };
 
@@ -127,6 +120,8 @@ class ExecutionStream {
   void Abandon() ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool TakesInput() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether message_, which has come, is to be handled.
+  bool BeginMessage() ABSL_LOCKS_EXCLUDED(mutex_);
   // Hands gRPC the choice of NextSending. Afterwards `this` must not be used by another thread than
   // the polling one: the stream's last event may have come.
   void Send(Sending sending) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -134,7 +129,7 @@ class ExecutionStream {
   bool NextRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Sending NextSending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Puts an answer where its turn is.
-  void AddAnswer(Outgoing outgoing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddAnswer(codec::Frame outgoing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t Unanswered() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
  protected:
@@ -158,11 +153,12 @@ class ExecutionStream {
 
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<uint64_t, std::shared_ptr<CallState>> in_progress_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Outgoing> outgoing_ ABSL_GUARDED_BY(mutex_);
+  std::deque<codec::Frame> outgoing_ ABSL_GUARDED_BY(mutex_);
   // Answers that wait for those of earlier requests, and the number of the first of these.
-  std::map<uint64_t, Outgoing> early_answers_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, codec::Frame> early_answers_ ABSL_GUARDED_BY(mutex_);
   uint64_t first_unanswered_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_reading_ ABSL_GUARDED_BY(mutex_) = false;   // until the message has been handled
+  bool is_handling_ ABSL_GUARDED_BY(mutex_) = false;  // message_
   bool awaits_read_ ABSL_GUARDED_BY(mutex_) = true;   // the stream does not end while it reads
   size_t being_written_ ABSL_GUARDED_BY(mutex_) = 0;  // of those that were in outgoing_
   bool input_has_ended_ ABSL_GUARDED_BY(mutex_) = false;

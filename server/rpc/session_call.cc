@@ -37,6 +37,12 @@ absl::Status AsError(const absl::Status& status) {
   return InvalidCall("", "", status.message(), 0);
 }
 
+template <typename Message>
+codec::Frame FrameOf(FrameKind kind, const Message& message) {
+  grpc::ByteBuffer body = ToByteBuffer(message);
+  return {kind, 0, &body};
+}
+
 }  // namespace
 
 void SessionCall::Listen(ExecuteContext& context, grpc::ServerCompletionQueue* queue) {
@@ -103,7 +109,8 @@ absl::Status SessionCall::HandleFrame(codec::Frame frame, const StageClock& cloc
       return absl::OkStatus();
     case FrameKind::kPing:
       if (has_body) return Broken("a ping has no body");
-      Say({.kind = FrameKind::kPong, .number = frame.number});
+      frame.kind = FrameKind::kPong;
+      Say(std::move(frame));
       return absl::OkStatus();
     case FrameKind::kPong:
       if (has_body) return Broken("a pong has no body");
@@ -131,7 +138,7 @@ absl::Status SessionCall::HandleHello(const codec::Frame& frame) {
   limits.set_max_requests(context_.stream_window);
   limits.set_max_request_bytes(max_request_bytes());
   limits.set_max_message_bytes(max_request_bytes() + kBatchBytes);
-  Say({.body = ToByteBuffer(ours), .kind = FrameKind::kHello});
+  Say(FrameOf(FrameKind::kHello, ours));
   return absl::OkStatus();
 }
 
@@ -156,15 +163,11 @@ absl::Status SessionCall::HandleRequest(codec::Frame frame, const StageClock& cl
   }
   last_request_ = number;
   const auto answer = [this, number](const ExecutionEnd& end) {
-    Outgoing outgoing;
-    outgoing.number = number;
-    if (end.status.ok()) {
-      outgoing.body = codec::BuildPayloadMessage(end.answer->header, end.answer->payloads);
-    } else {
-      outgoing.kind = FrameKind::kError;
-      outgoing.body = ToByteBuffer(ToStatusDetails(end.status));
-    }
-    Answer(end, std::move(outgoing), /*is_request_over=*/true);
+    grpc::ByteBuffer body =
+        end.status.ok() ? codec::BuildPayloadMessage(end.answer->header, end.answer->payloads)
+                        : ToByteBuffer(ToStatusDetails(end.status));
+    const FrameKind kind = end.status.ok() ? FrameKind::kAnswer : FrameKind::kError;
+    Answer(end, {kind, number, &body}, /*is_request_over=*/true);
   };
   codec::HeaderArena arena;
   auto& header = arena.Make<v1::ExecuteRequest>();
@@ -193,19 +196,20 @@ void SessionCall::SayGoingAway(absl::string_view why) {
   v1::SessionGoingAway message;
   message.set_last_request(last_request_);
   message.set_reason(std::string(why));
-  Say({.body = ToByteBuffer(message), .kind = FrameKind::kGoingAway});
+  Say(FrameOf(FrameKind::kGoingAway, message));
 }
 
-grpc::ByteBuffer SessionCall::NextMessage(std::deque<Outgoing>* outgoing) const {
+void SessionCall::NextMessage(std::deque<codec::Frame>* outgoing, grpc::ByteBuffer* message) const {
   codec::FrameWriter writer;
   do {
-    const Outgoing& next = outgoing->front();
+    const codec::Frame& next = outgoing->front();
     const size_t bytes = codec::kFrameHeaderBytes + next.body.Length();
     if (writer.bytes() > 0 && writer.bytes() + bytes > kBatchBytes) break;
     writer.Add(next.kind, next.number, "", &next.body);
     outgoing->pop_front();
   } while (!outgoing->empty());
-  return writer.Finish();
+  grpc::ByteBuffer frames = writer.Finish();
+  message->Swap(&frames);
 }
 
 }  // namespace opserve::server

@@ -24,7 +24,7 @@ class SessionCall final : public ExecutionStream {
   // A frame that breaks the protocol ends the input.
   void HandleMessage(const StageClock& clock) override;
   // As many frames as are ready, up to a batch's size.
-  grpc::ByteBuffer NextMessage(std::deque<Outgoing>* outgoing) const override;
+  void NextMessage(std::deque<codec::Frame>* outgoing, grpc::ByteBuffer* message) const override;
   void SayGoingAway(absl::string_view why) override;
 
   // kInvalidArgument: the protocol does not allow the frame here.

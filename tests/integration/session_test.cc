@@ -23,10 +23,9 @@ using testing::HasSubstr;
 
 class SessionTest : public ::testing::Test {
  protected:
-  void SetUp() override { launches_ = HostCount(OPSERVE_HOST_LAUNCHES); }
   void TearDown() override { ClearFaults(); }
 
-  // Kernels since the beginning, or since CountLaunches.
+  // Remembers how many kernels have been launched. A daemon is there.
   void CountLaunches() { launches_ = HostCount(OPSERVE_HOST_LAUNCHES); }
   int64_t Launches() const { return HostCount(OPSERVE_HOST_LAUNCHES) - launches_; }
   void AwaitLaunches(int64_t launches) const {
@@ -119,6 +118,7 @@ TEST_F(SessionTest, AnswersComeInTheOrderInWhichTheyEnd) {
   InProcessDaemon daemon;
   const auto stub = NewStub(daemon.target());
   TestSession session(*stub);
+  CountLaunches();
   InjectFaults("kernel=*,slow=1000000");
   session.Send(OnesRequestFrame(1));
   AwaitLaunches(1);
@@ -194,6 +194,7 @@ TEST_F(SessionTest, CancelEndsItsRequestAlone) {
   InProcessDaemon daemon(InProcessDaemon::OneLane());
   const auto stub = NewStub(daemon.target());
   TestSession session(*stub);
+  CountLaunches();
   InjectFaults("kernel=*,slow=500000");
   session.Send(OnesRequestFrame(1));
   AwaitLaunches(1);
@@ -350,6 +351,7 @@ TEST_F(SessionTest, ABrokenSessionLeavesNothingHeld) {
   InProcessDaemon daemon(InProcessDaemon::OneLane());
   const auto stub = NewStub(daemon.target());
   TestSession session(*stub);
+  CountLaunches();
   InjectFaults("kernel=*,hang");
   std::string frames;
   for (uint64_t number = 1; number <= 5; ++number) frames += OnesRequestFrame(number);
@@ -373,6 +375,7 @@ TEST_F(SessionTest, ASessionGoesAwayBeforeItsConnectionsAgeEndsIt) {
   InProcessDaemon daemon(config);
   const auto stub = NewStub(daemon.target());
   TestSession session(*stub);
+  CountLaunches();
   InjectFaults("kernel=*,slow=2000000");
   session.Send(OnesRequestFrame(1));
   AwaitLaunches(1);

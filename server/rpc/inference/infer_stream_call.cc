@@ -26,11 +26,9 @@ void InferStreamCall::HandleMessage(const StageClock& clock) {
       inference_, {.tenant = tenant_, .message = message_, .rpc = &rpc_, .clock = clock},
       echo.get(), [&](absl::Duration timeout) { return BeginRequest(number, timeout); },
       [this, number, echo](const ExecutionEnd& end) {
-        Answer(end,
-               {.body = end.status.ok() ? BuildInferStreamResponse(*echo, *end.answer)
-                                        : BuildInferStreamError(*echo, end.status),
-                .number = number},
-               /*is_request_over=*/true);
+        grpc::ByteBuffer message = end.status.ok() ? BuildInferStreamResponse(*echo, *end.answer)
+                                                   : BuildInferStreamError(*echo, end.status);
+        Answer(end, {codec::FrameKind::kAnswer, number, &message}, /*is_request_over=*/true);
       });
 }
 
