@@ -97,8 +97,8 @@ Peers::~Peers() {
 std::string Peers::OurTcp() { return absl::StrCat("127.0.0.1:", kTcpPort); }
 std::string Peers::RawTcp() { return absl::StrCat("127.0.0.1:", kTcpPort + 1); }
 
-std::unique_ptr<Client> Peers::Connect(const std::string& target) {
-  auto client = Client::Connect(target, {.wait_for_ready = absl::Seconds(60)});
+std::unique_ptr<Client> Peers::Connect(const std::string& target, bool session) {
+  auto client = Client::Connect(target, {.wait_for_ready = absl::Seconds(60), .session = session});
   Require(client.status());
   return *std::move(client);
 }

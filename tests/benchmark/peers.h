@@ -49,7 +49,8 @@ class Peers {
   static std::string OurTcp();
   static std::string RawTcp();
 
-  static std::unique_ptr<Client> Connect(const std::string& target);
+  // `session`: ConnectOptions::session.
+  static std::unique_ptr<Client> Connect(const std::string& target, bool session = false);
 
   int64_t ResidentBytes() const;  // of the daemon
   Usage OurUsage() const { return UsageOf(daemon_->pid()); }

@@ -2,7 +2,8 @@
 // carry (raw_server.h) in the same run: KlDivBackward of three inputs, reduction mean. Targets T1
 // to T5, T14 and T15.
 //
-// usage: transport_benchmark [--repetitions=N] [SECTION...]: small, stream, large, huge, program
+// usage: transport_benchmark [--repetitions=N] [SECTION...]: small, session, stream, large, huge,
+// program
 
 #include <algorithm>
 #include <set>
@@ -112,13 +113,14 @@ struct Work {
   bool is_unix;
   int in_flight;
   int calls;
+  bool session = false;  // ours go over a session
 };
 
 constexpr double kMegabyte = 1e6;
 
 // Requests or bytes per second, and page faults and memory of the same calls.
 void CompareThroughput(const Peers& peers, const Work& work, double at_least) {
-  const auto client = peers.Connect(work.is_unix ? peers.OurUnix() : peers.OurTcp());
+  const auto client = peers.Connect(work.is_unix ? peers.OurUnix() : peers.OurTcp(), work.session);
   RawClient raw(work.is_unix ? peers.RawUnix() : peers.RawTcp());
   const Request request = KlRequest(work.tensor_bytes);
   const bool is_small = work.tensor_bytes < kMi;
@@ -187,7 +189,7 @@ void CompareThroughput(const Peers& peers, const Work& work, double at_least) {
 }
 
 void CompareLatency(const Peers& peers, const Work& work, double at_most) {
-  const auto client = peers.Connect(peers.OurUnix());
+  const auto client = peers.Connect(peers.OurUnix(), work.session);
   RawClient raw(peers.RawUnix());
   const Request request = KlRequest(work.tensor_bytes);
   const auto ours = [&] { return OurLoad(*client, request, work.calls).Run(1).p50_us; };
@@ -217,6 +219,27 @@ void CompareStream(const Peers& peers, const Work& work, double at_least) {
           .ours = pair.ours,
           .peer = pair.peer,
           .unit = "msg/s",
+          .ratio = pair.ratio,
+          .at_least = at_least});
+}
+
+// Requests in a session beside raw messages, each of its own, in one stream.
+void CompareSession(const Peers& peers, const Work& work, double at_least) {
+  const auto client = peers.Connect(peers.OurUnix(), /*session=*/true);
+  RawClient raw(peers.RawUnix());
+  const Request request = KlRequest(work.tensor_bytes);
+  const auto ours = [&] {
+    return OurLoad(*client, request, work.calls).Run(work.in_flight).per_second;
+  };
+  ours();  // opens the session
+  const Pair pair = Compare(g_repetitions, ours, [&] {
+    return raw.Stream(3 * work.tensor_bytes, work.in_flight, work.calls).per_second;
+  });
+  Report({.target = work.target,
+          .what = work.name,
+          .ours = pair.ours,
+          .peer = pair.peer,
+          .unit = "req/s",
           .ratio = pair.ratio,
           .at_least = at_least});
 }
@@ -274,6 +297,14 @@ void Run(const std::set<std::string>& sections) {
   if (wants("small")) {
     CompareThroughput(peers, {"T1", "1 KiB, Unix, 32 in flight", kKi, true, 32, 20000}, 0.6);
     CompareLatency(peers, {"T2", "1 KiB, Unix, 1 in flight, p50", kKi, true, 1, 4000}, 1.5);
+  }
+  if (wants("session")) {
+    CompareThroughput(peers, {"T1", "1 KiB, session, 32 in flight", kKi, true, 32, 20000, true},
+                      1.0);
+    CompareLatency(peers, {"T2", "1 KiB, session, 1 in flight, p50", kKi, true, 1, 4000, true},
+                   1.1);
+    CompareSession(peers, {"T3", "1 KiB, session, 256 in flight", kKi, true, 256, 40000, true},
+                   0.7);
   }
   if (wants("stream")) {
     CompareStream(peers, {"T3", "1 KiB, stream, window 64", kKi, true, 64, 40000}, 0.5);
