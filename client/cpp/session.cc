@@ -19,8 +19,12 @@ namespace {
 constexpr char kSession[] = "/opserve.v1.OperatorService/Session";
 constexpr char kBuild[] = "opserve C++ client";
 
-// At most: what the body of a request's frame has before its ExecuteRequest.
+// At most: what a request's body has before its ExecuteRequest, and a message before its frames.
 constexpr size_t kMostStartBytes = 12 + size_t{codec::kMaxTraceParentBytes};
+constexpr size_t kMostFieldBytes = 11;
+
+// A message has no more frames than the protocol allows.
+static_assert(Session::kBatchBytes <= 4096 * codec::kFrameHeaderBytes);
 
 absl::Status ParseBody(const codec::Frame& frame, google::protobuf::MessageLite* message) {
   grpc::Slice bytes;
@@ -70,7 +74,7 @@ Session::Place Session::PlaceFor(size_t bytes) const {
   if (stage_ < Stage::kOpen) return Place::kNone;
   const uint64_t body_bytes = bytes + kMostStartBytes;
   const bool fits = body_bytes <= max_request_bytes_ &&
-                    body_bytes + codec::kFrameHeaderBytes <= max_message_bytes_;
+                    kMostFieldBytes + codec::kFrameHeaderBytes + body_bytes <= max_message_bytes_;
   return fits ? Place::kFree : Place::kNone;
 }
 
@@ -330,8 +334,9 @@ bool Session::TakeNextWrite(grpc::ByteBuffer* message) {
 }
 
 bool Session::FitsBatch(size_t body_bytes) const {
-  return writer_.bytes() == 0 || writer_.bytes() + codec::kFrameHeaderBytes + body_bytes <=
-                                     std::min<uint64_t>(kBatchBytes, max_message_bytes_);
+  const size_t bytes = writer_.bytes() + codec::kFrameHeaderBytes + body_bytes;
+  return writer_.bytes() == 0 ||
+         (bytes <= kBatchBytes && kMostFieldBytes + bytes <= max_message_bytes_);
 }
 
 void Session::AddControls() {

@@ -50,8 +50,8 @@ class SessionFixture : public testing::Test {
       peer.Write({hello});
       const std::optional<PeerFrame> first = peer.Read();
       if (!first) return grpc::Status::OK;
+      ++num_open_;  // before the answer, after which the test looks
       peer.Write({PeerRequest(*first).Answer()});
-      ++num_open_;
       return script(peer);
     });
   }
@@ -111,7 +111,7 @@ class SessionFixture : public testing::Test {
 
   std::atomic<int> num_calls_ = 0;     // of Execute
   std::atomic<int> num_sessions_ = 0;  // that were begun
-  std::atomic<int> num_open_ = 0;      // that have answered a request
+  std::atomic<int> num_open_ = 0;      // that got a request
   TestServer server_;
   std::unique_ptr<Client> client_;
 };
