@@ -67,7 +67,7 @@ TEST_F(CompletionTest, TheLastWordIsCompleted) {
       {"admin drain 0 ", ""},
       {"run ", "Absent Scale"},
       {"ops Sc", "Scale"},
-      {"bench --transport s", "shm stream"},
+      {"bench --transport s", "session shm stream"},
       {"bench --transport stream S", "Scale"},
       {"help ", "admin bench completion doctor help ops program run status tensor top"},
       {"help tensor d", "download"},

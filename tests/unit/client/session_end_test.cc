@@ -82,7 +82,6 @@ TEST_F(SessionEndTest, AnotherSessionFollows) {
          peer.ReadToTheEnd();
          return grpc::Status::OK;
        }},
-      {"an end", [](SessionPeer&) { return grpc::Status::OK; }},
       {"a break",
        [](SessionPeer&) { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "broken"); }},
   };
