@@ -316,6 +316,22 @@ void AddSessions(Seeds& seeds, const fs::path& root) {
     all += message.frames();
   }
   seeds.Add("session_frames", absl::StrCat(std::string("\0\0", 2), all));
+
+  // A session, as it may be, and with each other frame behind it.
+  std::string session;
+  const auto message = [&root](const char* name) {
+    const std::string bytes = ReadFile(root / "tests/data/wire/session" / name);
+    return absl::StrCat(std::string(1, '\0'),
+                        std::string(1, static_cast<char>(bytes.size() & 0xff)),
+                        std::string(1, static_cast<char>(bytes.size() >> 8)), bytes);
+  };
+  for (const char* name : {"hello_client.bin", "request.bin", "batch.bin", "pong.bin"}) {
+    session += message(name);
+    seeds.Add("sessions", session);
+  }
+  for (const char* name : {"hello_client.bin", "answer.bin", "error.bin", "going_away.bin"}) {
+    seeds.Add("sessions", session + message(name));
+  }
 }
 
 }  // namespace
