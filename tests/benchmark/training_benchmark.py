@@ -191,6 +191,9 @@ def main() -> None:
         print({name: f"{value * 1e3:.0f} ms" for name, value in taken.items()}, flush=True)
         report("T18", "step of a GPT of 10 M parameters / eager", taken["pool"] / taken["eager"], 1.3)
         torch.compiler.reset()
+        # A second thread makes such small operators no faster, and waits for the next one by
+        # computing, on a core that the daemon needs: 12 to 28 ms of processor time a step, not 3.
+        torch.set_num_threads(1)
         steps = {
             name: steps_of(mlp, rows, class_loss, one) for name, one in backends(client).items()
         }
