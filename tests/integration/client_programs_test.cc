@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/integration/await_session.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/unit/client/command_line_fixture.h"
 
@@ -36,9 +38,9 @@ Tensor Vector(std::vector<float> values) {
   return Tensor::Owning<float>({count}, std::move(values));
 }
 
-class ClientProgramsTest : public ::testing::Test {
+class ProgramsFixture : public ::testing::Test {
  protected:
-  Client& client() { return daemon_.client(); }
+  virtual Client& client() { return daemon_.client(); }
 
   ResidentTensor Upload(std::vector<float> values) {
     return client().Upload(Vector(std::move(values))).value();
@@ -51,7 +53,25 @@ class ClientProgramsTest : public ::testing::Test {
   InProcessDaemon daemon_;
 };
 
-TEST_F(ClientProgramsTest, ValuesOfEachKindAreInputs) {
+// By calls, and by a session.
+class ClientProgramsTest : public ProgramsFixture, public testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    if (!GetParam()) return;
+    with_session_ =
+        *Client::Connect(daemon_.target(), {.retry = {.max_attempts = 1}, .session = true});
+    server::AwaitSession(daemon_, *with_session_);
+  }
+  Client& client() override { return GetParam() ? *with_session_ : daemon_.client(); }
+
+ private:
+  std::unique_ptr<Client> with_session_;
+};
+INSTANTIATE_TEST_SUITE_P(Ways, ClientProgramsTest, testing::Bool(), [](const auto& info) {
+  return std::string(info.param ? "Session" : "Calls");
+});
+
+TEST_P(ClientProgramsTest, ValuesOfEachKindAreInputs) {
   const ResidentTensor resident = Upload({100, 200});
   Program p;
   const OutputOf sum = p.Add(Vector({1, 2}), Program::LiteralOf<float>({2}, {{10, 20}}));
@@ -67,7 +87,7 @@ TEST_F(ClientProgramsTest, ValuesOfEachKindAreInputs) {
   EXPECT_THAT(Floats(response->results[0]), ElementsAre(1111, 1222, 200));
 }
 
-TEST_F(ClientProgramsTest, ResultsAreKeptReplacedAndGivenUp) {
+TEST_P(ClientProgramsTest, ResultsAreKeptReplacedAndGivenUp) {
   const ResidentTensor changed = Upload({1, 2});
   const ResidentTensor given_up = Upload({3, 4});
   Program p;
@@ -101,7 +121,7 @@ Program Step() {
   return p;
 }
 
-TEST_F(ClientProgramsTest, APreparedProgramIsCalledLikeAFunction) {
+TEST_P(ClientProgramsTest, APreparedProgramIsCalledLikeAFunction) {
   const absl::StatusOr<PreparedProgram> step = client().Prepare(Step().request());
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_EQ(Prepared(), 0u);  // nothing was sent
@@ -119,7 +139,7 @@ TEST_F(ClientProgramsTest, APreparedProgramIsCalledLikeAFunction) {
   EXPECT_EQ(step->prepared_again(), 0u);
 }
 
-TEST_F(ClientProgramsTest, LargeTensorsOfTheCallersAreSentAndGivenBack) {
+TEST_P(ClientProgramsTest, LargeTensorsOfTheCallersAreSentAndGivenBack) {
   constexpr int64_t kCount = 1 << 20;
   Program p;
   p.Return(p.Neg(p.Input(kFloat, {kCount})));
@@ -132,7 +152,7 @@ TEST_F(ClientProgramsTest, LargeTensorsOfTheCallersAreSentAndGivenBack) {
   EXPECT_THAT(Floats(response->results[0]), testing::Each(-2));
 }
 
-TEST_F(ClientProgramsTest, TheSameTensorMayBeSeveralInputs) {
+TEST_P(ClientProgramsTest, TheSameTensorMayBeSeveralInputs) {
   const PreparedProgram step = client().Prepare(Step().request()).value();
   const Tensor twice = Vector({10, 20});
 
@@ -142,7 +162,7 @@ TEST_F(ClientProgramsTest, TheSameTensorMayBeSeveralInputs) {
   EXPECT_THAT(Floats(response->results[0]), ElementsAre(40, 80));
 }
 
-TEST_F(ClientProgramsTest, AttributesChangeFromCallToCall) {
+TEST_P(ClientProgramsTest, AttributesChangeFromCallToCall) {
   Program p;
   p.Return(p.Adds(p.Input(kFloat, {1}), {.other = 1.0}));
   const PreparedProgram step = client().Prepare(p.request()).value();
@@ -157,7 +177,7 @@ TEST_F(ClientProgramsTest, AttributesChangeFromCallToCall) {
   }
 }
 
-TEST_F(ClientProgramsTest, AProgramThatTheDaemonLostIsPreparedAgainOnce) {
+TEST_P(ClientProgramsTest, AProgramThatTheDaemonLostIsPreparedAgainOnce) {
   const PreparedProgram step = client().Prepare(Step().request()).value();
   ASSERT_TRUE(step({Vector({1, 2}), Vector({3, 4})}).ok());
   daemon_.daemon().prepared().Expire(absl::Now() + absl::Hours(1000));
@@ -167,7 +187,7 @@ TEST_F(ClientProgramsTest, AProgramThatTheDaemonLostIsPreparedAgainOnce) {
   EXPECT_EQ(step.prepared_again(), 1u);
 }
 
-TEST_F(ClientProgramsTest, TheDaemonForgetsProgramsThatNobodyHas) {
+TEST_P(ClientProgramsTest, TheDaemonForgetsProgramsThatNobodyHas) {
   {
     const PreparedProgram step = client().Prepare(Step().request()).value();
     const PreparedProgram copy = step;
@@ -180,7 +200,7 @@ TEST_F(ClientProgramsTest, TheDaemonForgetsProgramsThatNobodyHas) {
   EXPECT_EQ(Prepared(), 0u);
 }
 
-TEST_F(ClientProgramsTest, WrongInputsAreNamed) {
+TEST_P(ClientProgramsTest, WrongInputsAreNamed) {
   const PreparedProgram step = client().Prepare(Step().request()).value();
   const auto message = [&step](const std::vector<PreparedProgram::Input>& inputs) {
     return std::string(step(inputs).status().message());
@@ -198,7 +218,7 @@ TEST_F(ClientProgramsTest, WrongInputsAreNamed) {
             "input 0 of the program is used by nothing");
 }
 
-class ProgramCommandTest : public ClientProgramsTest {
+class ProgramCommandTest : public ProgramsFixture {
  protected:
   void SetUp() override {
     std::ofstream(Path("step")) << R"(
