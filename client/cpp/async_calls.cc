@@ -48,7 +48,8 @@ void AsyncCall::Start() {
   if (calls_.sessions_) {
     // Before, so that the polling thread does not find less than there are.
     ++calls_.num_in_session_;
-    place_ = calls_.sessions_->Enter(this, &request_, deadline_);
+    place_ =
+        calls_.sessions_->Enter(this, &request_, deadline_, /*is_poller=*/polled_here == &calls_);
     if (place_) {
       stage_ = Stage::kSession;
       return;
@@ -122,7 +123,7 @@ bool AsyncCall::GoOnAfter(bool may_have_run) {
 }
 
 AsyncCalls::AsyncCalls(Transport* transport) : transport_(*transport) {
-  if (transport->uses_sessions()) sessions_.emplace(transport, &queue_);
+  if (transport->uses_sessions()) sessions_.emplace(transport, &queue_, &poller_writes_);
 }
 
 AsyncCalls::~AsyncCalls() {
@@ -202,9 +203,13 @@ void AsyncCalls::Poll() {
     const grpc::CompletionQueue::NextStatus next =
         queue_.AsyncNext(&tag, &ok, DeadlineAfter(PollTimeout()));
     if (next == grpc::CompletionQueue::SHUTDOWN) return;
+    poller_writes_ = true;
     if (next == grpc::CompletionQueue::GOT_EVENT) static_cast<QueueEvent*>(tag)->Complete(ok);
     EndOverdue();
+    poller_writes_ = false;
+    if (sessions_) sessions_->Write();
     CompleteReleased();
+    if (sessions_) sessions_->Write();  // what the callbacks sent, in one message
   }
 }
 

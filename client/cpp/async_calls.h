@@ -125,7 +125,8 @@ class AsyncCalls {
 
   Transport& transport_;
   grpc::CompletionQueue queue_;
-  std::optional<Sessions> sessions_;         // uses both of the above
+  std::atomic<bool> poller_writes_ = false;  // see Sessions
+  std::optional<Sessions> sessions_;         // uses all of the above
   std::atomic<int64_t> num_in_session_ = 0;  // calls
 
   // Used by the polling thread only.

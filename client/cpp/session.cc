@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,8 @@ namespace opserve {
 namespace {
 
 constexpr char kSession[] = "/opserve.v1.OperatorService/Session";
+// From so many on, a caller lets others go first before it writes.
+constexpr size_t kManyInFlight = 8;
 constexpr char kBuild[] = "opserve C++ client";
 
 // At most: what a request's body has before its ExecuteRequest, and a message before its frames.
@@ -48,8 +51,12 @@ absl::Status AsLoss(const absl::Status& status) {
 
 }  // namespace
 
-Session::Session(Transport* transport, grpc::CompletionQueue* queue, Ended ended)
-    : transport_(*transport), queue_(*queue), ended_(std::move(ended)) {}
+Session::Session(Transport* transport, grpc::CompletionQueue* queue,
+                 const std::atomic<bool>* poller_writes, Ended ended)
+    : transport_(*transport),
+      queue_(*queue),
+      poller_writes_(*poller_writes),
+      ended_(std::move(ended)) {}
 
 void Session::Begin() {
   v1::SessionHello hello;
@@ -79,15 +86,20 @@ Session::Place Session::PlaceFor(size_t bytes) const {
 }
 
 uint64_t Session::Enter(SessionRequest* request, const grpc::ByteBuffer* body, absl::Time deadline,
-                        std::string traceparent) {
+                        std::string traceparent, bool is_poller) {
   uint64_t number = 0;
+  bool is_loaded = false;
   {
     absl::MutexLock lock(&mutex_);
     if (stage_ != Stage::kOpen) return 0;
     number = next_number_++;
+    is_loaded = sent_.size() >= kManyInFlight;
     unsent_.emplace_hint(unsent_.end(), number,
                          Unsent{request, body, deadline, std::move(traceparent)});
   }
+  if (is_poller || poller_writes_) return number;
+  // Other callers that were woken together may have a request, too: they travel in one message.
+  if (is_loaded) std::this_thread::yield();
   Write();
   return number;
 }
@@ -172,6 +184,7 @@ void Session::HandleRead(bool ok) {
   call_->Read(&message_, read_.tag());
   if (!broken_protocol_.ok()) return;
   Deliveries deliveries;
+  bool is_open = false;
   {
     absl::MutexLock lock(&mutex_);
     broken_protocol_ = HandleMessage(message, &deliveries);
@@ -180,8 +193,10 @@ void Session::HandleRead(bool ok) {
       ReturnUnsent(&deliveries);
       context_->TryCancel();
     }
+    is_open = stage_ == Stage::kOpen;
   }
-  Write();
+  // In an open session what the answers lead to is written with what is ready now.
+  if (!is_open) Write();
   Deliver(&deliveries);
 }
 

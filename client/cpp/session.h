@@ -1,6 +1,7 @@
 // Internal: a stream of OperatorService.Session (proto/SESSION.md), which carries Execute requests.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -46,8 +47,9 @@ class SessionRequest {
 };
 
 // One stream: it says hello, carries requests once the daemon has said hello too, and ends when the
-// daemon goes away or the stream breaks. A thread that finds no write in progress writes all frames
-// that are ready; the thread that polls the queue sees the end of each write and reads answers.
+// daemon goes away or the stream breaks. Whoever finds no write in progress writes all frames that
+// are ready: the thread that polls the queue, which sees the end of each write and reads answers,
+// after each event, and a caller while that thread has none to handle.
 //
 // Thread-safe, except where functions name the polling thread.
 //
@@ -63,7 +65,9 @@ class Session final : public std::enable_shared_from_this<Session> {
   // `ended` runs on the polling thread after the last event, when no request is left.
   using Ended = std::function<void(Session*)>;
 
-  Session(Transport* transport, grpc::CompletionQueue* queue, Ended ended);
+  // `poller_writes` says that the polling thread is about to call Write.
+  Session(Transport* transport, grpc::CompletionQueue* queue,
+          const std::atomic<bool>* poller_writes, Ended ended);
 
   // Starts the stream. To be called once.
   void Begin() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -78,9 +82,10 @@ class Session final : public std::enable_shared_from_this<Session> {
   Place PlaceFor(size_t bytes) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes a request for which there was a place, and gives its number; 0 if there is none any more.
-  // *request and *body, an ExecuteRequest, stay as they are until the outcome.
+  // *request and *body, an ExecuteRequest, stay as they are until the outcome. `is_poller`: this is
+  // the polling thread, which calls Write when it has entered all that it has.
   uint64_t Enter(SessionRequest* request, const grpc::ByteBuffer* body, absl::Time deadline,
-                 std::string traceparent) ABSL_LOCKS_EXCLUDED(mutex_);
+                 std::string traceparent, bool is_poller) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes a request back that was not sent: true, and there will be no outcome. False: the daemon
   // is asked to end it early, or it has ended.
@@ -88,6 +93,9 @@ class Session final : public std::enable_shared_from_this<Session> {
 
   // Ends what is overdue at `now`, which the daemon should have done. From the polling thread.
   void EndOverdue(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Begins the next write, unless one is in progress or there is none to make.
+  void Write() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Cancels the stream.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -162,9 +170,6 @@ class Session final : public std::enable_shared_from_this<Session> {
   // Gives all that was not sent back.
   void ReturnUnsent(Deliveries* deliveries) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Begins the next write, unless one is in progress or there is none to make.
-  void Write() ABSL_LOCKS_EXCLUDED(mutex_);
-
   // The next write: send *message or, if it is left empty, close the sending side. False: there is
   // nothing to write.
   bool TakeNextWrite(grpc::ByteBuffer* message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -176,6 +181,7 @@ class Session final : public std::enable_shared_from_this<Session> {
 
   Transport& transport_;
   grpc::CompletionQueue& queue_;
+  const std::atomic<bool>& poller_writes_;
   const Ended ended_;
   Event written_{this, &Session::HandleWritten};
   Event read_{this, &Session::HandleRead};

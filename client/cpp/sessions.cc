@@ -8,7 +8,8 @@
 namespace opserve {
 
 std::optional<Sessions::Place> Sessions::Enter(SessionRequest* request,
-                                               const grpc::ByteBuffer* body, absl::Time deadline) {
+                                               const grpc::ByteBuffer* body, absl::Time deadline,
+                                               bool is_poller) {
   std::shared_ptr<Session> session = Current();
   if (session == nullptr) return std::nullopt;
   switch (session->PlaceFor(body->Length())) {
@@ -20,7 +21,8 @@ std::optional<Sessions::Place> Sessions::Enter(SessionRequest* request,
     case Session::Place::kFree:
       break;
   }
-  const uint64_t number = session->Enter(request, body, deadline, transport_.TraceParent());
+  const uint64_t number =
+      session->Enter(request, body, deadline, transport_.TraceParent(), is_poller);
   if (number == 0) return std::nullopt;
   return Place{std::move(session), number};
 }
@@ -32,7 +34,7 @@ std::shared_ptr<Session> Sessions::Current() {
 }
 
 void Sessions::Open() {
-  current_ = std::make_shared<Session>(&transport_, &queue_,
+  current_ = std::make_shared<Session>(&transport_, &queue_, &poller_writes_,
                                        [this](Session* session) { HandleEnd(session); });
   sessions_.push_back(current_);
   // With the mutex held, so that the end comes later.
@@ -53,6 +55,15 @@ void Sessions::HandleEnd(Session* session) {
   if (session->is_useless()) is_given_up_ = true;
   if (!session->has_answered()) wait_ = std::min(2 * wait_, kLongestWait);
   std::erase_if(sessions_, [session](const auto& known) { return known.get() == session; });
+}
+
+void Sessions::Write() {
+  std::shared_ptr<Session> current;
+  {
+    absl::MutexLock lock(&mutex_);
+    current = current_;
+  }
+  if (current != nullptr) current->Write();
 }
 
 void Sessions::EndOverdue(absl::Time now) {

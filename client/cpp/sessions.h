@@ -1,6 +1,7 @@
 // Internal: which session of a client carries a request.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,9 +26,12 @@ namespace opserve {
 // any more.
 class Sessions {
  public:
-  // The queue is polled by one thread, which calls Complete of each QueueEvent.
-  Sessions(Transport* transport, grpc::CompletionQueue* queue)
-      : transport_(*transport), queue_(*queue) {}
+  // The queue is polled by one thread, which calls Complete of each QueueEvent. Meanwhile
+  // *poller_writes is true; the thread calls Write after it has become false, and after its calls
+  // of Enter.
+  Sessions(Transport* transport, grpc::CompletionQueue* queue,
+           const std::atomic<bool>* poller_writes)
+      : transport_(*transport), queue_(*queue), poller_writes_(*poller_writes) {}
 
   // Where a request has been put.
   struct Place {
@@ -38,7 +42,10 @@ class Sessions {
   // Puts a request into the session, as Session::Enter. Nothing: none takes it now; send it by
   // Execute.
   std::optional<Place> Enter(SessionRequest* request, const grpc::ByteBuffer* body,
-                             absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+                             absl::Time deadline, bool is_poller) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // As Session::Write, of the session that takes requests.
+  void Write() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // As Session::EndOverdue.
   void EndOverdue(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -65,6 +72,7 @@ class Sessions {
 
   Transport& transport_;
   grpc::CompletionQueue& queue_;
+  const std::atomic<bool>& poller_writes_;
 
   absl::Mutex mutex_;
   bool is_given_up_ ABSL_GUARDED_BY(mutex_) = false;
