@@ -8,6 +8,8 @@ import dataclasses
 import itertools
 import os
 import socket
+import struct
+import threading
 import time
 from collections.abc import Callable
 
@@ -17,6 +19,7 @@ from opserve import _frame, _wire
 
 EXECUTE = "/opserve.v1.OperatorService/Execute"
 EXECUTE_STREAM = "/opserve.v1.OperatorService/ExecuteStream"
+SESSION = "/opserve.v1.OperatorService/Session"
 UPLOAD = "/opserve.v1.TensorService/Upload"
 WATCH = "/grpc.health.v1.Health/Watch"
 HUGE_WINDOW = (1 << 31) - 1
@@ -327,6 +330,74 @@ def results_that_stay(target):
     return _flood(target, chunks)
 
 
+_SessionMessage = _wire._message("SessionMessage")
+_HELLO = (1, 0, b"\x08\x01")
+_MOST_FRAMES = 4096  # of a message of a session
+_WINDOW = 64  # requests of a message, about as many as may be without an answer
+
+
+def _session_message(frames):
+    """The message of a session (proto/SESSION.md) that has the frames: kind, number, body."""
+    parts = [struct.pack("<IBBHQ", len(body), kind, 0, 0, number) + body for kind, number, body in frames]
+    return _SessionMessage(frames=b"".join(parts)).SerializeToString()
+
+
+def _session_requests(body, count):
+    """Messages of `count` requests each, whose numbers rise for ever."""
+    for first in itertools.count(1, count):
+        yield _session_message((2, number, bytes(12) + body) for number in range(first, first + count))
+
+
+def lying_sessions(target):
+    """Sessions that send what costs them little, for as long as they are let, and read nothing (but for the last)."""
+    large = _wire.ExecuteRequest()
+    invocation = large.invocations.add(operator="L1LossBackward")
+    for name in ("grad_output", "self", "target"):
+        _tensor(invocation.inputs.add(name=name).tensor, [1 << 9, 1 << 9], [0, 1])
+    large = _frame.join(large, [bytes(2048)])  # its result has 1 MiB
+    kinds = (
+        lambda: itertools.repeat(_session_message([(6, 1, b"")] * _MOST_FRAMES)),  # pings
+        lambda: itertools.repeat(_session_message([(5, 1, b"")] * _MOST_FRAMES)),  # cancels of nothing
+        lambda: itertools.repeat(_session_message([])),
+        lambda: _session_requests(large, _WINDOW),
+        lambda: _session_requests(b"", 1),
+    )
+    end = time.monotonic() + target.seconds
+    sent = [0] * target.connections
+
+    def messages(number):
+        yield _session_message([_HELLO])
+        for message in kinds[number % len(kinds)]():
+            if time.monotonic() > end:
+                return
+            sent[number] += 1
+            yield message
+
+    def read(call):
+        try:
+            for _ in call:
+                pass
+        except grpc.RpcError:
+            pass
+
+    channels = [target.channel() for _ in range(target.connections)]
+    calls = [channel.stream_stream(SESSION)(messages(number), metadata=target.metadata)
+             for number, channel in enumerate(channels)]
+    readers = [threading.Thread(target=read, args=(call,))
+               for number, call in enumerate(calls) if number % len(kinds) == len(kinds) - 1]
+    for reader in readers:
+        reader.start()
+    time.sleep(target.seconds)
+    ended = sum(not call.is_active() for call in calls)
+    for call in calls:
+        call.cancel()
+    for reader in readers:
+        reader.join(timeout=30)
+    for channel in channels:
+        channel.close()
+    return f"{sum(sent)} messages sent, {ended} sessions ended"
+
+
 ATTACKS = [
     Attack("header block without end", continuation_flood, ("unix", "tcp", "tls"), is_flood=True),
     Attack("rapid resets", rapid_reset, ("unix", "tcp", "tls"), is_flood=True),
@@ -345,6 +416,7 @@ ATTACKS = [
     Attack("offsets of empty tensors", offsets_of_empty_tensors),
     Attack("malformed messages", malformed_messages),
     Attack("names of 50 MB", long_names, most_growth_mib=256),
+    Attack("sessions that lie", lying_sessions, most_growth_mib=576),
     Attack("idempotency keys", idempotency_keys, most_growth_mib=160),
     Attack("uploads that stop", upload_headers, holds=True),
     Attack("results that stay", results_that_stay, holds=True, most_growth_mib=576),
