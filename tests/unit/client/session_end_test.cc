@@ -48,6 +48,7 @@ TEST_F(SessionEndTest, WhatADaemonDidNotStartGoesByExecute) {
       peer.Write({requests[i].Answer()});
     }
     EXPECT_FALSE(peer.Read());  // it closes its side, as it has all answers
+    EXPECT_FALSE(peer.IsCancelled());
     has_ended.Notify();
     return grpc::Status::OK;
   });
@@ -236,6 +237,7 @@ TEST_F(SessionEndTest, DaemonsThatBreakTheProtocolAreLeft) {
       for (int i = 0; i < kCalls; ++i) requests.push_back(peer.ReadRequest());
       peer.WriteBytes(c.frames(requests.back()));
       peer.ReadToTheEnd();
+      EXPECT_TRUE(peer.IsCancelled()) << c.name;
       has_ended.Notify();
       return grpc::Status::OK;
     });
@@ -274,8 +276,8 @@ TEST_F(SessionEndTest, ABadBeginningCostsNoRequest) {
   for (const Case& c : kCases) {
     client_ = nullptr;
     absl::Notification has_ended;
-    server_.set_session([&](auto*, TestServer::SessionStream* stream) {
-      SessionPeer peer(stream);
+    server_.set_session([&](auto* context, TestServer::SessionStream* stream) {
+      SessionPeer peer(context, stream);
       peer.Write({c.first});
       peer.ReadToTheEnd();
       has_ended.Notify();

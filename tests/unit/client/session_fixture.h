@@ -41,9 +41,9 @@ class SessionFixture : public testing::Test {
   // Lets the daemon open each session with `hello`, answer one request, and then do as `script`
   // says.
   void Play(const PeerFrame& hello, Script script) {
-    server_.set_session([this, hello, script](auto*, TestServer::SessionStream* stream) {
+    server_.set_session([this, hello, script](auto* context, TestServer::SessionStream* stream) {
       ++num_sessions_;
-      SessionPeer peer(stream);
+      SessionPeer peer(context, stream);
       const std::optional<PeerFrame> greeting = peer.Read();
       if (!greeting) return grpc::Status::OK;
       EXPECT_EQ(greeting->kind, PeerFrame::kHello);

@@ -44,7 +44,7 @@ PeerFrame GoingAwayFrame(uint64_t last_request);
 struct PeerRequest {
   explicit PeerRequest(const PeerFrame& frame);
 
-  // The answer that TestServer's Execute gives.
+  // The answer that TestServer's Execute gives; an empty one to a request without contents.
   PeerFrame Answer() const;
 
   uint64_t number = 0;
@@ -56,7 +56,8 @@ struct PeerRequest {
 // Not thread-safe.
 class SessionPeer {
  public:
-  explicit SessionPeer(TestServer::SessionStream* stream) : stream_(*stream) {}
+  SessionPeer(grpc::ServerContext* context, TestServer::SessionStream* stream)
+      : context_(*context), stream_(*stream) {}
 
   // The next frame. Nothing: the client sends no more.
   std::optional<PeerFrame> Read();
@@ -75,7 +76,11 @@ class SessionPeer {
   // Reads until the client sends no more.
   void ReadToTheEnd();
 
+  // Whether the client, or its connection, broke the session off.
+  bool IsCancelled() const { return context_.IsCancelled(); }
+
  private:
+  grpc::ServerContext& context_;
   TestServer::SessionStream& stream_;
   std::deque<PeerFrame> frames_;
 };

@@ -27,8 +27,8 @@ grpc::Status AnswerAll(SessionPeer& peer) {
 
 TEST_F(SessionTest, SaysHelloFirstAndNothingElseBeforeTheDaemonDoes) {
   std::promise<PeerFrame> first;
-  server_.set_session([&](auto*, TestServer::SessionStream* stream) {
-    SessionPeer peer(stream);
+  server_.set_session([&](auto* context, TestServer::SessionStream* stream) {
+    SessionPeer peer(context, stream);
     first.set_value(peer.Read().value_or(PeerFrame{.kind = PeerFrame::kPing}));
     server_.WaitForLetGo();
     EXPECT_EQ(peer.frames_left(), 0u);
@@ -76,8 +76,13 @@ TEST_F(SessionTest, IsLeftOutForAClientThatDoesNotWantOne) {
 }
 
 TEST_F(SessionTest, IsLeftOutForTargetsOfSeveralDaemons) {
-  Play(HelloFrame(), &AnswerAll);
   TestServer other;
+  for (TestServer* server : {&server_, &other}) {
+    server->set_session([this](auto*, auto*) {
+      ++num_sessions_;
+      return grpc::Status::OK;
+    });
+  }
   client_ = *Client::Connect(server_.target() + "," + other.target(), {.session = true});
 
   for (int i = 0; i < 8; ++i) EXPECT_TRUE(client_->Execute(ScaleOf({1})).ok());
