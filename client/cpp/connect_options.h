@@ -85,8 +85,9 @@ struct ConnectOptions {
 
   // Gives the W3C traceparent of the calling thread's work, to be sent with a call, so that the
   // daemon's log and receipts name its trace; an empty text, one of more than 256 bytes, or one of
-  // other characters than a traceparent has, is not sent. Called from the thread that starts the call, and again for each
-  // repetition, which of ExecuteAsync comes from the client's thread. Nothing: no traces.
+  // other characters than a traceparent has, is not sent. Called from the thread that starts the
+  // call, and again for each repetition, which of ExecuteAsync comes from the client's thread.
+  // Nothing: no traces.
   std::function<std::string()> traceparent = {};
 
   // Whether small requests travel together over one long stream instead of in a call each, which

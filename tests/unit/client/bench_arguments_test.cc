@@ -199,7 +199,8 @@ TEST(BenchFlagsTest, MistakesAreExplained) {
                 HasSubstr("is not a number of requests per second above 0 and up to 1000000"))
         << text;
   }
-  EXPECT_EQ(ReadTransport("tcp", &arguments.transport), "\"tcp\" is not unary, session, stream or shm");
+  EXPECT_EQ(ReadTransport("tcp", &arguments.transport),
+            "\"tcp\" is not unary, session, stream or shm");
   EXPECT_THAT(ReadDuration("0s", &arguments.duration), HasSubstr("is not a time"));
   for (const char* text : {"1us", "25h", "inf"}) {
     EXPECT_THAT(ReadDuration(text, &arguments.duration), HasSubstr("is not between 1ms and 24h"));
