@@ -83,6 +83,23 @@ TEST(ClientSessionTest, ADaemonsRestartCostsTimeOnly) {
   load.Stop();
 }
 
+TEST(ClientSessionTest, APreparedProgramOutlivesTheClientWithItsSession) {
+  InProcessDaemon daemon;
+  auto client = *Client::Connect(daemon.target(), {.session = true});
+  AwaitSession(daemon, *client);
+  opserve::Program p;
+  p.Return(p.Neg(p.Input(kFloat, {1})));
+  const opserve::PreparedProgram negate = client->Prepare(p.request()).value();
+  const std::vector<opserve::PreparedProgram::Input> inputs = {Tensor::Owning<float>({1}, {2})};
+  EXPECT_TRUE(negate(inputs).ok());
+
+  client = nullptr;
+
+  const absl::StatusOr<Response> response = negate(inputs);
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ((*response->results[0].values<float>())[0], -2);
+}
+
 TEST(ClientSessionTest, RequestsKeepTheirTraceDeadlineAndCancellation) {
   InProcessDaemon daemon(InProcessDaemon::OneLane());
   const auto client = *Client::Connect(
@@ -100,7 +117,7 @@ TEST(ClientSessionTest, RequestsKeepTheirTraceDeadlineAndCancellation) {
   EXPECT_EQ(response->receipt->trace_id(), "0af7651916cd43dd8448eb211c80319c");
 
   const int64_t launches = Launches();
-  InjectFaults("kernel=*,slow=300000");
+  InjectFaults("kernel=*,slow=1000000");
   std::future<absl::StatusOr<Response>> slow = client->ExecuteAsync(MinusOne());
   EXPECT_TRUE(Await([&] { return Launches() > launches; }));
   request.timeout = absl::Milliseconds(50);
