@@ -69,6 +69,7 @@ TEST_F(SessionEndTest, WhatADaemonDidNotStartGoesByExecute) {
   absl::MutexLock lock(&mutex);
   EXPECT_EQ(runs.size(), kCalls);
   EXPECT_THAT(runs, Each(Pair(testing::_, 1)));
+  End();
 }
 
 TEST_F(SessionEndTest, AnotherSessionFollows) {
@@ -88,7 +89,6 @@ TEST_F(SessionEndTest, AnotherSessionFollows) {
   };
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.name);
-    client_ = nullptr;
     const int before = num_sessions_;
     Start(HelloFrame(), [&](SessionPeer& peer) {
       if (num_sessions_ == before + 1) return c.end(peer);
@@ -97,6 +97,7 @@ TEST_F(SessionEndTest, AnotherSessionFollows) {
     });
     AwaitSession();
     EXPECT_EQ(num_sessions_, before + 2);
+    End();
   }
 }
 
@@ -113,6 +114,7 @@ TEST_F(SessionEndTest, ADaemonWithoutSessionsIsAskedOnce) {
   while (absl::Now() < end) ASSERT_TRUE(client_->Execute(ScaleOf({1})).ok());
 
   EXPECT_EQ(asked, 1);
+  End();
 }
 
 TEST_F(SessionEndTest, RequestsOfABrokenSessionAreRepeatedAsThoseOfBrokenCalls) {
@@ -156,7 +158,6 @@ TEST_F(SessionEndTest, RequestsOfABrokenSessionAreRepeatedAsThoseOfBrokenCalls) 
       {"no answer", pure, grpc::Status::OK, absl::StatusCode::kInternal, 0},
   };
   for (const Case& c : kCases) {
-    client_ = nullptr;
     Start(HelloFrame(), [&c](SessionPeer& peer) {
       peer.ReadRequest();
       return c.end;
@@ -166,6 +167,7 @@ TEST_F(SessionEndTest, RequestsOfABrokenSessionAreRepeatedAsThoseOfBrokenCalls) 
 
     EXPECT_EQ(status.code(), c.code) << c.name << ": " << status;
     EXPECT_EQ(num_calls_, c.num_calls) << c.name;
+    End();
   }
 }
 
@@ -183,6 +185,7 @@ TEST_F(SessionEndTest, WhatWasNotSentIsRepeatedWhateverItIs) {
   EXPECT_EQ(sent.get().status().code(), absl::StatusCode::kInternal);
   EXPECT_TRUE(waiting.get().ok());
   EXPECT_EQ(num_calls_, 1);
+  End();
 }
 
 TEST_F(SessionEndTest, DaemonsThatBreakTheProtocolAreLeft) {
@@ -229,7 +232,6 @@ TEST_F(SessionEndTest, DaemonsThatBreakTheProtocolAreLeft) {
   };
   constexpr int kCalls = 3;
   for (const Case& c : kCases) {
-    client_ = nullptr;
     const int before = num_sessions_;
     absl::Notification has_ended;
     Start(HelloFrame(kCalls), [&](SessionPeer& peer) {
@@ -254,6 +256,7 @@ TEST_F(SessionEndTest, DaemonsThatBreakTheProtocolAreLeft) {
     EXPECT_TRUE(client_->Execute(ScaleOf({1})).ok()) << c.name;
     EXPECT_EQ(num_calls_, 1) << c.name;
     EXPECT_EQ(num_sessions_, before + 1) << c.name;
+    End();
   }
 }
 
@@ -274,10 +277,8 @@ TEST_F(SessionEndTest, ABadBeginningCostsNoRequest) {
       {"no requests", {.kind = PeerFrame::kHello, .body = no_requests.SerializeAsString()}},
   };
   for (const Case& c : kCases) {
-    client_ = nullptr;
     absl::Notification has_ended;
-    server_.set_session([&](auto* context, TestServer::SessionStream* stream) {
-      SessionPeer peer(context, stream);
+    PlayAll([&](SessionPeer& peer) {
       peer.Write({c.first});
       peer.ReadToTheEnd();
       has_ended.Notify();
@@ -289,6 +290,7 @@ TEST_F(SessionEndTest, ABadBeginningCostsNoRequest) {
       ASSERT_TRUE(client_->Execute(ScaleOf({1})).ok()) << c.name;
     }
     EXPECT_TRUE(client_->Execute(ScaleOf({1})).ok()) << c.name;
+    End();
   }
 }
 

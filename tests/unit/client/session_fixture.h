@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "client/cpp/client.h"
@@ -30,8 +32,15 @@ class SessionFixture : public testing::Test {
     });
   }
 
-  // At the end of the test, so that no session outlives what scripts use.
-  ~SessionFixture() override { client_ = nullptr; }
+  ~SessionFixture() override { End(); }
+
+  // Ends the client, and waits for the ends of scripts: to be called before what they use goes.
+  void End() ABSL_LOCKS_EXCLUDED(mutex_) {
+    client_ = nullptr;
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(
+        +[](int* num_running) { return *num_running == 0; }, &num_running_));
+  }
 
   void Connect(ConnectOptions options = {}) {
     options.session = true;
@@ -41,9 +50,7 @@ class SessionFixture : public testing::Test {
   // Lets the daemon open each session with `hello`, answer one request, and then do as `script`
   // says.
   void Play(const PeerFrame& hello, Script script) {
-    server_.set_session([this, hello, script](auto* context, TestServer::SessionStream* stream) {
-      ++num_sessions_;
-      SessionPeer peer(context, stream);
+    PlayAll([this, hello, script](SessionPeer& peer) {
       const std::optional<PeerFrame> greeting = peer.Read();
       if (!greeting) return grpc::Status::OK;
       EXPECT_EQ(greeting->kind, PeerFrame::kHello);
@@ -53,6 +60,18 @@ class SessionFixture : public testing::Test {
       ++num_open_;  // before the answer, after which the test looks
       peer.Write({PeerRequest(*first).Answer()});
       return script(peer);
+    });
+  }
+
+  // The same with a script that begins with the client's hello.
+  void PlayAll(Script script) {
+    server_.set_session([this, script](auto* context, TestServer::SessionStream* stream) {
+      ++num_sessions_;
+      AddRunning(1);
+      SessionPeer peer(context, stream);
+      const grpc::Status status = script(peer);
+      AddRunning(-1);
+      return status;
     });
   }
 
@@ -109,9 +128,16 @@ class SessionFixture : public testing::Test {
     return value;
   }
 
-  std::atomic<int> num_calls_ = 0;     // of Execute
-  std::atomic<int> num_sessions_ = 0;  // that were begun
-  std::atomic<int> num_open_ = 0;      // that got a request
+  void AddRunning(int change) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    num_running_ += change;
+  }
+
+  absl::Mutex mutex_;
+  int num_running_ ABSL_GUARDED_BY(mutex_) = 0;  // scripts
+  std::atomic<int> num_calls_ = 0;               // of Execute
+  std::atomic<int> num_sessions_ = 0;            // that were begun
+  std::atomic<int> num_open_ = 0;                // that got a request
   TestServer server_;
   std::unique_ptr<Client> client_;
 };

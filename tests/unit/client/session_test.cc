@@ -27,8 +27,7 @@ grpc::Status AnswerAll(SessionPeer& peer) {
 
 TEST_F(SessionTest, SaysHelloFirstAndNothingElseBeforeTheDaemonDoes) {
   std::promise<PeerFrame> first;
-  server_.set_session([&](auto* context, TestServer::SessionStream* stream) {
-    SessionPeer peer(context, stream);
+  PlayAll([&](SessionPeer& peer) {
     first.set_value(peer.Read().value_or(PeerFrame{.kind = PeerFrame::kPing}));
     server_.WaitForLetGo();
     EXPECT_EQ(peer.frames_left(), 0u);
@@ -46,6 +45,8 @@ TEST_F(SessionTest, SaysHelloFirstAndNothingElseBeforeTheDaemonDoes) {
   EXPECT_EQ(message.version(), 1u);
   EXPECT_FALSE(message.build().empty());
   EXPECT_EQ(num_calls_, 3);
+  server_.LetGo();
+  End();
 }
 
 TEST_F(SessionTest, CarriesRequestsOfEveryKindOfCall) {
@@ -63,6 +64,7 @@ TEST_F(SessionTest, CarriesRequestsOfEveryKindOfCall) {
 
   EXPECT_EQ(num_calls_, 0);
   EXPECT_EQ(num_sessions_, 1);
+  End();
 }
 
 TEST_F(SessionTest, IsLeftOutForAClientThatDoesNotWantOne) {
@@ -128,6 +130,7 @@ TEST_F(SessionTest, SaysTheTimeLeftAndTheTrace) {
     EXPECT_THAT(got.timeout_us, c.timeout_us) << c.name;
     EXPECT_EQ(got.traceparent, c.sent_traceparent) << c.name;
   }
+  End();
 }
 
 TEST_F(SessionTest, TakesAnswersInAnyOrder) {
@@ -160,7 +163,6 @@ TEST_F(SessionTest, SendsWhatIsReadyInOneMessage) {
   };
   constexpr int kPlaces = 4;
   for (const Case& c : kCases) {
-    client_ = nullptr;
     absl::Notification all_started;
     std::promise<std::vector<size_t>> batches;
     Start(HelloFrame(kPlaces), [&](SessionPeer& peer) {
@@ -190,6 +192,7 @@ TEST_F(SessionTest, SendsWhatIsReadyInOneMessage) {
 
     ExpectValues(outcomes);
     EXPECT_EQ(batches.get_future().get(), c.batches) << c.name;
+    End();
   }
 }
 
@@ -216,6 +219,7 @@ TEST_F(SessionTest, KeepsToTheDaemonsNumberOfRequests) {
   ExpectValues(outcomes);
   EXPECT_EQ(most, kPlaces);
   EXPECT_EQ(num_calls_, 0);
+  End();
 }
 
 TEST_F(SessionTest, LeavesLargerRequestsToExecute) {
@@ -264,6 +268,7 @@ TEST_F(SessionTest, ErrorsAreThoseOfTheDaemon) {
   EXPECT_EQ(num_calls_, 0);
   EXPECT_TRUE(client_->Execute(ScaleOf({1})).ok());
   EXPECT_EQ(num_calls_, 0);
+  End();
 }
 
 TEST_F(SessionTest, RefusalsAreRepeatedByExecute) {
@@ -279,6 +284,7 @@ TEST_F(SessionTest, RefusalsAreRepeatedByExecute) {
   EXPECT_TRUE(client_->Execute(ScaleOf({1})).ok());
 
   EXPECT_EQ(num_calls_, 1);
+  End();
 }
 
 TEST_F(SessionTest, PingsAreAnsweredBeforeRequests) {
@@ -302,6 +308,7 @@ TEST_F(SessionTest, PingsAreAnsweredBeforeRequests) {
   EXPECT_EQ(frames[0].kind, PeerFrame::kPong);
   EXPECT_EQ(frames[0].number, 7u);
   EXPECT_EQ(frames[1].kind, PeerFrame::kRequest);
+  End();
 }
 
 TEST_F(SessionTest, ARequestThatWaitsForRoomIsCancelledWithoutTheDaemon) {
@@ -332,6 +339,7 @@ TEST_F(SessionTest, ARequestThatWaitsForRoomIsCancelledWithoutTheDaemon) {
   ExpectValues(last, 2);
   EXPECT_THAT(seen.get_future().get(), ElementsAre(0, 2));
   EXPECT_EQ(num_calls_, 0);
+  End();
 }
 
 TEST_F(SessionTest, ARequestThatWasSentIsCancelledByTheDaemon) {
@@ -358,6 +366,7 @@ TEST_F(SessionTest, ARequestThatWasSentIsCancelledByTheDaemon) {
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(status.message(), "as asked");
   EXPECT_EQ(num_calls_, 0);
+  End();
 }
 
 // The daemon should have ended it; a session goes on where it does not.
@@ -398,6 +407,7 @@ TEST_F(SessionTest, EndsOverdueRequestsItself) {
   EXPECT_EQ(cancelled, sent);
   EXPECT_EQ(num_calls_, 0);
   EXPECT_EQ(num_sessions_, 1);
+  End();
 }
 
 TEST_F(SessionTest, ACallbackMayMakeABlockingCall) {
@@ -410,6 +420,7 @@ TEST_F(SessionTest, ACallbackMayMakeABlockingCall) {
 
   EXPECT_TRUE(outcome.get_future().get().ok());
   EXPECT_EQ(num_calls_, 1);
+  End();
 }
 
 TEST_F(SessionTest, ManyThreadsShareIt) {
