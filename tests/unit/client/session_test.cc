@@ -110,25 +110,29 @@ TEST_F(SessionTest, SaysTheTimeLeftAndTheTrace) {
   };
   std::string traceparent;
   Connect({.traceparent = [&traceparent] { return traceparent; }});
-  std::promise<PeerRequest>* seen = nullptr;
-  Start(HelloFrame(), [&seen](SessionPeer& peer) {
+  absl::Mutex mutex;
+  std::vector<PeerRequest> seen;
+  Start(HelloFrame(), [&](SessionPeer& peer) {
     while (const std::optional<PeerFrame> frame = peer.Read()) {
-      seen->set_value(PeerRequest(*frame));
-      peer.Write({PeerRequest(*frame).Answer()});
+      const PeerRequest request(*frame);
+      {
+        absl::MutexLock lock(&mutex);
+        seen.push_back(request);
+      }
+      peer.Write({request.Answer()});
     }
     return grpc::Status::OK;
   });
   for (const Case& c : kCases) {
-    std::promise<PeerRequest> request;
-    seen = &request;
     traceparent = c.traceparent;
     Request scale = ScaleOf({1});
     scale.timeout = c.timeout;
     EXPECT_TRUE(client_->Execute(scale).ok()) << c.name;
 
-    const PeerRequest got = request.get_future().get();
-    EXPECT_THAT(got.timeout_us, c.timeout_us) << c.name;
-    EXPECT_EQ(got.traceparent, c.sent_traceparent) << c.name;
+    absl::MutexLock lock(&mutex);
+    ASSERT_FALSE(seen.empty()) << c.name;
+    EXPECT_THAT(seen.back().timeout_us, c.timeout_us) << c.name;
+    EXPECT_EQ(seen.back().traceparent, c.sent_traceparent) << c.name;
   }
   End();
 }
