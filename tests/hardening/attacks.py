@@ -348,54 +348,70 @@ def _session_requests(body, count):
         yield _session_message((2, number, bytes(12) + body) for number in range(first, first + count))
 
 
-def lying_sessions(target):
-    """Sessions that send what costs them little, for as long as they are let, and read nothing (but for the last)."""
-    large = _wire.ExecuteRequest()
-    invocation = large.invocations.add(operator="L1LossBackward")
+def session_pings():
+    return itertools.repeat(_session_message([(6, 1, b"")] * _MOST_FRAMES))
+
+
+def session_cancels():
+    return itertools.repeat(_session_message([(5, 1, b"")] * _MOST_FRAMES))
+
+
+def session_messages_without_frames():
+    return itertools.repeat(_session_message([]))
+
+
+def session_refusals():
+    return _session_requests(b"", 1)
+
+
+def session_results():
+    """Requests whose results have 1 MiB."""
+    request = _wire.ExecuteRequest()
+    invocation = request.invocations.add(operator="L1LossBackward")
     for name in ("grad_output", "self", "target"):
         _tensor(invocation.inputs.add(name=name).tensor, [1 << 9, 1 << 9], [0, 1])
-    large = _frame.join(large, [bytes(2048)])  # its result has 1 MiB
-    kinds = (
-        lambda: itertools.repeat(_session_message([(6, 1, b"")] * _MOST_FRAMES)),  # pings
-        lambda: itertools.repeat(_session_message([(5, 1, b"")] * _MOST_FRAMES)),  # cancels of nothing
-        lambda: itertools.repeat(_session_message([])),
-        lambda: _session_requests(large, _WINDOW),
-        lambda: _session_requests(b"", 1),
-    )
-    end = time.monotonic() + target.seconds
-    sent = [0] * target.connections
+    return _session_requests(_frame.join(request, [bytes(2048)]), _WINDOW)
 
-    def messages(number):
-        yield _session_message([_HELLO])
-        for message in kinds[number % len(kinds)]():
-            if time.monotonic() > end:
-                return
-            sent[number] += 1
-            yield message
 
-    def read(call):
-        try:
-            for _ in call:
-                pass
-        except grpc.RpcError:
+def lying_sessions(*kinds, reads=False):
+    """Sessions with messages of these kinds, side by side, that send as fast as they are let."""
+
+    def run(target):
+        end = time.monotonic() + target.seconds
+        sent = [0] * target.connections
+
+        def messages(number):
+            yield _session_message([_HELLO])
+            for message in kinds[number % len(kinds)]():
+                if time.monotonic() > end:
+                    return
+                sent[number] += 1
+                yield message
+
+        channels = [target.channel() for _ in range(target.connections)]
+        calls = [channel.stream_stream(SESSION)(messages(number), metadata=target.metadata)
+                 for number, channel in enumerate(channels)]
+        readers = [threading.Thread(target=_read_to_the_end, args=(call,)) for call in calls if reads]
+        for reader in readers:
+            reader.start()
+        time.sleep(target.seconds)
+        for call in calls:
+            call.cancel()
+        for reader in readers:
+            reader.join(timeout=30)
+        for channel in channels:
+            channel.close()
+        return f"{sum(sent)} messages sent"
+
+    return run
+
+
+def _read_to_the_end(call):
+    try:
+        for _ in call:
             pass
-
-    channels = [target.channel() for _ in range(target.connections)]
-    calls = [channel.stream_stream(SESSION)(messages(number), metadata=target.metadata)
-             for number, channel in enumerate(channels)]
-    readers = [threading.Thread(target=read, args=(call,))
-               for number, call in enumerate(calls) if number % len(kinds) == len(kinds) - 1]
-    for reader in readers:
-        reader.start()
-    time.sleep(target.seconds)
-    ended = sum(not call.is_active() for call in calls)
-    for call in calls:
-        call.cancel()
-    for reader in readers:
-        reader.join(timeout=30)
-    for channel in channels:
-        channel.close()
-    return f"{sum(sent)} messages sent, {ended} sessions ended"
+    except grpc.RpcError:
+        pass
 
 
 ATTACKS = [
@@ -416,7 +432,11 @@ ATTACKS = [
     Attack("offsets of empty tensors", offsets_of_empty_tensors),
     Attack("malformed messages", malformed_messages),
     Attack("names of 50 MB", long_names, most_growth_mib=256),
-    Attack("sessions that lie", lying_sessions, most_growth_mib=576),
+    Attack("sessions that read nothing", lying_sessions(
+        session_pings, session_cancels, session_messages_without_frames, session_refusals), most_growth_mib=96),
+    Attack("sessions that read", lying_sessions(session_pings, session_cancels, session_refusals, reads=True),
+           most_growth_mib=96),
+    Attack("results of sessions that stay", lying_sessions(session_results), most_growth_mib=576),
     Attack("idempotency keys", idempotency_keys, most_growth_mib=160),
     Attack("uploads that stop", upload_headers, holds=True),
     Attack("results that stay", results_that_stay, holds=True, most_growth_mib=576),
