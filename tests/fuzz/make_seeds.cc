@@ -270,7 +270,7 @@ void AddFiles(Seeds& seeds, const fs::path& root) {
 
 // Each operator's description, and the example of a pack.
 void AddDescriptions(Seeds& seeds, const fs::path& root) {
-  constexpr absl::string_view kBegin = "\noperator {";
+  constexpr char kBegin[] = "\noperator {";
   seeds.Add("description_text", ReadFile(root / "ops/examples/weighted_sum.textproto"));
   for (const auto& entry : fs::directory_iterator(root / "ops/catalog")) {
     if (entry.path().extension() != ".textproto") continue;
