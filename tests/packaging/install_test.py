@@ -23,6 +23,7 @@ include/opserve/cann/opserve/host_cann.h
 include/opserve/client.h
 include/opserve/shared_memory.h
 include/opserve/v1/operator_service.pb.h
+lib/opserve/host-cann/bin/setenv.bash
 lib/opserve/host-cann/include/acl/acl.h
 lib/opserve/host-cann/lib64/libascendcl.so
 lib/opserve/host-cann/libacl_rt.so
@@ -36,6 +37,7 @@ lib/opserve/host-cann/libopserve_kernels.so
 lib/opserve/host-cann/runtime/include/acl/acl.h
 lib/opserve/host-cann/runtime/lib64/libopapi.so
 lib/opserve/host-cann/set_env.sh
+lib/opserve/host-cann/tikcpp/ascendc_kernel_cmake/ascendc.cmake
 lib/systemd/system/opserved.service
 share/bash-completion/completions/opserve
 share/doc/opserve/FUNCTIONS.md
@@ -170,6 +172,22 @@ class InstallTest(unittest.TestCase):
         self.assertEqual([line for line in results if not line.endswith(": ok")], [])
         self.assertEqual(count, f"{len(results)} programs")
         self.assertGreaterEqual(len(results), 24)
+
+    def test_build_files_of_vendor_samples_find_setenv_and_ascendc_cmake(self):
+        """Older samples source bin/setenv.bash and include ascendc.cmake, also without kernels."""
+        for call, code, message in (
+                ("", 0, ""),
+                ("ascendc_library(mine SHARED mine.cpp)", 1, "mine: the host CANN has no compiler")):
+            with self.subTest(call), tempfile.TemporaryDirectory(prefix="opserve-test-") as directory:
+                (pathlib.Path(directory) / "CMakeLists.txt").write_text(
+                    "cmake_minimum_required(VERSION 3.16)\nproject(sample LANGUAGES NONE)\n"
+                    f"include($ENV{{ASCEND_HOME_PATH}}/tikcpp/ascendc_kernel_cmake/ascendc.cmake)\n{call}\n",
+                    encoding="utf-8")
+                script = (f"set -euo pipefail; source {self.prefix}/lib/opserve/host-cann/bin/setenv.bash; "
+                          f"cmake -S {directory} -B {directory}/build")
+                run = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(run.returncode, code, run.stderr)
+            self.assertIn(message, run.stderr)
 
     def test_the_daemon_finds_its_libraries(self):
         code, text = self.run_installed("opserved", "--validate_config")
