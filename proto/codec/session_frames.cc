@@ -63,7 +63,7 @@ absl::StatusOr<FrameReader> FrameReader::Read(const grpc::ByteBuffer& message) {
     return true;
   };
   next();
-  if (byte != kFramesTag) return Broken("a message is not a SessionMessage");
+  if (byte != kFramesTag) return Broken("a malformed message, not a SessionMessage");
   uint64_t size = 0;
   for (size_t i = 0; i < kMostVarintBytes; ++i) {
     if (!next()) break;
@@ -73,7 +73,7 @@ absl::StatusOr<FrameReader> FrameReader::Read(const grpc::ByteBuffer& message) {
     if (size != reader.bytes_left_) break;
     return reader;
   }
-  return Broken("a message has another length than its field `frames` says");
+  return Broken("a malformed message, of another length than its field `frames` says");
 }
 
 absl::StatusOr<std::optional<Frame>> FrameReader::Next() {

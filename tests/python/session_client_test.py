@@ -357,7 +357,7 @@ LATER_MESSAGES = {
     "4097 frames": (write(*[Frame(CANCEL, 1)] * 4097), "more than 4096 frames"),
     "another length": (
         b"\x0a\x11" + PING_1[2:],
-        "a message has another length than its field `frames` says",
+        "of another length than its field `frames` says",
     ),
     "two fields": (PING_1 * 2, "another length than its field `frames` says"),
     "no field": (PING_1[2:], "not a SessionMessage"),
