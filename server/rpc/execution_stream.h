@@ -36,10 +36,10 @@ namespace opserve::server {
 //
 // Invariants, whenever mutex_ is free:
 //   (1) Unanswered() is at most the window, and for a session in_progress_ alone is;
-//   (2) is_reading_, being_written_ and is_ending_ say which operations gRPC has of ours: at most
-//   one
-//       of each, and once the stream is ending no request and no other, but for a reading that the
-//       server's end did not wait for;
+//   (2) is_reading_, being_written_ and is_ending_ say which operations
+//       gRPC has of ours: at most one of each, and once the stream is ending
+//       no request and no other, but for a reading that the server's end did
+//       not wait for;
 //   (3) input_has_ended_, nobody_listens_ and is_ending_ change once, to true.
 // No call of gRPC is made with mutex_ held: the decision is made there, the call after it.
 //
