@@ -1,6 +1,5 @@
 #include "client/cpp/async_calls.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"

@@ -9,8 +9,6 @@
 #include "absl/time/clock.h"
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/message.h"
-#include "google/protobuf/message_lite.h"
-#include "grpcpp/support/slice.h"
 #include "opserve/v1/error.pb.h"
 #include "proto/status/status_macros.h"
 
@@ -23,23 +21,8 @@ constexpr size_t kManyInFlight = 8;
 constexpr char kBuild[] = "opserve C++ client";
 
 // At most: what a request's body has before its ExecuteRequest, and a message before its frames.
-constexpr size_t kMostStartBytes = 12 + size_t{codec::kMaxTraceParentBytes};
+constexpr size_t kMostStartBytes = codec::kRequestStartBytes + codec::kMaxTraceParentBytes;
 constexpr size_t kMostFieldBytes = 11;
-
-// A message has no more frames than the protocol allows.
-static_assert(Session::kBatchBytes <= 4096 * codec::kFrameHeaderBytes);
-
-absl::Status ParseBody(const codec::Frame& frame, google::protobuf::MessageLite* message) {
-  grpc::Slice bytes;
-  if (frame.body.Length() > 0 && !frame.body.DumpToSingleSlice(&bytes).ok()) {
-    return absl::InternalError("gRPC could not give the bytes of a frame");
-  }
-  if (message->ParseFromArray(bytes.begin(), static_cast<int>(bytes.size()))) {
-    return absl::OkStatus();
-  }
-  return BadAnswer(absl::StrCat("the body of a frame of kind ", static_cast<int>(frame.kind),
-                                " is not a ", message->GetTypeName()));
-}
 
 // The status of a stream as that of its requests, which may have run whatever the daemon says of
 // the stream: a call that was refused with the same would be repeated even if that changed tensors.
@@ -235,7 +218,7 @@ absl::Status Session::HandleFrame(codec::Frame* frame, Deliveries* deliveries) {
 
 absl::Status Session::HandleHello(const codec::Frame& frame) {
   v1::SessionHello hello;
-  OPSERVE_RETURN_IF_ERROR(ParseBody(frame, &hello));
+  OPSERVE_RETURN_IF_ERROR(DecodeMessage(frame.body, &hello));
   const v1::SessionLimits& limits = hello.limits();
   if (hello.version() < 1 || limits.max_requests() < 1) {
     return BadAnswer(absl::StrCat("a hello of version ", hello.version(), " for ",
@@ -258,7 +241,7 @@ absl::Status Session::HandleEndOfRequest(codec::Frame* frame, Deliveries* delive
   SessionOutcome outcome;
   if (frame->kind == codec::FrameKind::kError) {
     v1::StatusDetails details;
-    OPSERVE_RETURN_IF_ERROR(ParseBody(*frame, &details));
+    OPSERVE_RETURN_IF_ERROR(DecodeMessage(frame->body, &details));
     outcome.status = FromStatusDetails(details);
   } else {
     outcome.response.Swap(&frame->body);
@@ -272,7 +255,7 @@ absl::Status Session::HandleEndOfRequest(codec::Frame* frame, Deliveries* delive
 
 absl::Status Session::HandleGoingAway(const codec::Frame& frame, Deliveries* deliveries) {
   v1::SessionGoingAway going_away;
-  OPSERVE_RETURN_IF_ERROR(ParseBody(frame, &going_away));
+  OPSERVE_RETURN_IF_ERROR(DecodeMessage(frame.body, &going_away));
   stage_ = Stage::kLeaving;
   for (auto sent = sent_.begin(); sent != sent_.end();) {
     const auto [number, left] = *sent;
@@ -351,7 +334,7 @@ bool Session::TakeNextWrite(grpc::ByteBuffer* message) {
 bool Session::FitsBatch(size_t body_bytes) const {
   const size_t bytes = writer_.bytes() + codec::kFrameHeaderBytes + body_bytes;
   return writer_.bytes() == 0 ||
-         (bytes <= kBatchBytes && kMostFieldBytes + bytes <= max_message_bytes_);
+         (bytes <= codec::kBatchBytes && kMostFieldBytes + bytes <= max_message_bytes_);
 }
 
 void Session::AddControls() {

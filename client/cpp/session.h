@@ -59,9 +59,6 @@ class SessionRequest {
 //   (3) sent_ holds at most max_requests_: those that the daemon counts
 class Session final : public std::enable_shared_from_this<Session> {
  public:
-  // Bytes of frames in a message, unless one frame alone has more.
-  static constexpr size_t kBatchBytes = 64 * 1024;
-
   // `ended` runs on the polling thread after the last event, when no request is left.
   using Ended = std::function<void(Session*)>;
 

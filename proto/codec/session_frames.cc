@@ -19,7 +19,6 @@ static_assert(std::endian::native == std::endian::little, "numbers are copied as
 // Of SessionMessage.frames: field 1, which has a length.
 constexpr uint8_t kFramesTag = (1 << 3) | 2;
 constexpr size_t kMostVarintBytes = 10;
-constexpr size_t kRequestStartBytes = 12;
 // A reference to a slice costs about as much as the copy of so many bytes.
 constexpr size_t kMostCopiedBytes = 4096;
 
@@ -49,17 +48,23 @@ bool IsKind(uint8_t kind) {
 
 }  // namespace
 
-absl::StatusOr<FrameReader> FrameReader::Read(const grpc::ByteBuffer& message) {
+absl::StatusOr<FrameReader> FrameReader::Over(const grpc::ByteBuffer& bytes) {
   FrameReader reader;
-  if (!message.Dump(&reader.slices_).ok()) {
+  if (!bytes.Dump(&reader.slices_).ok()) {
     return absl::InternalError("gRPC could not give the slices of a message");
   }
-  reader.bytes_left_ = message.Length();
-  if (reader.bytes_left_ == 0) return reader;  // no frames
+  reader.bytes_left_ = bytes.Length();
+  return reader;
+}
+
+absl::StatusOr<FrameReader> FrameReader::Read(const grpc::ByteBuffer& message) {
+  absl::StatusOr<FrameReader> reader = Over(message);
+  if (!reader.ok()) return reader;
+  if (reader->bytes_left_ == 0) return reader;  // no frames
   uint8_t byte = 0;
   const auto next = [&reader, &byte] {
-    if (reader.bytes_left_ == 0) return false;
-    reader.Copy(reinterpret_cast<char*>(&byte), 1);
+    if (reader->bytes_left_ == 0) return false;
+    reader->Copy(reinterpret_cast<char*>(&byte), 1);
     return true;
   };
   next();
@@ -70,7 +75,7 @@ absl::StatusOr<FrameReader> FrameReader::Read(const grpc::ByteBuffer& message) {
     if (i + 1 == kMostVarintBytes && byte > 1) break;  // more than 64 bits
     size |= static_cast<uint64_t>(byte & 0x7f) << (7 * i);
     if ((byte & 0x80) != 0) continue;
-    if (size != reader.bytes_left_) break;
+    if (size != reader->bytes_left_) break;
     return reader;
   }
   return Broken("a malformed message, of another length than its field `frames` says");
@@ -101,13 +106,13 @@ absl::StatusOr<std::optional<Frame>> FrameReader::Next() {
   return frame;
 }
 
-void FrameReader::Copy(char* to, size_t size) {
+template <typename Visit>
+void FrameReader::ForEachPiece(size_t size, Visit visit) {
   bytes_left_ -= size;
   while (size > 0) {
     const grpc::Slice& slice = slices_[slice_];
     const size_t piece = std::min(size, slice.size() - offset_);
-    std::memcpy(to, slice.begin() + offset_, piece);
-    to += piece;
+    if (piece > 0) visit(slice, offset_, offset_ + piece);
     size -= piece;
     offset_ += piece;
     if (offset_ < slice.size()) continue;
@@ -116,63 +121,43 @@ void FrameReader::Copy(char* to, size_t size) {
   }
 }
 
+void FrameReader::Copy(char* to, size_t size) {
+  ForEachPiece(size, [&to](const grpc::Slice& slice, size_t begin, size_t end) {
+    std::memcpy(to, slice.begin() + begin, end - begin);
+    to += end - begin;
+  });
+}
+
 grpc::ByteBuffer FrameReader::Take(size_t size) {
-  bytes_left_ -= size;
   absl::InlinedVector<grpc::Slice, 2> pieces;
-  while (size > 0) {
-    const grpc::Slice& slice = slices_[slice_];
-    const size_t piece = std::min(size, slice.size() - offset_);
-    if (piece > 0) pieces.push_back(slice.sub(offset_, offset_ + piece));
-    size -= piece;
-    offset_ += piece;
-    if (offset_ < slice.size()) continue;
-    ++slice_;
-    offset_ = 0;
-  }
+  ForEachPiece(size, [&pieces](const grpc::Slice& slice, size_t begin, size_t end) {
+    pieces.push_back(slice.sub(begin, end));
+  });
   return grpc::ByteBuffer(pieces.data(), pieces.size());
 }
 
 absl::StatusOr<RequestStart> ReadRequestStart(grpc::ByteBuffer* body) {
-  std::vector<grpc::Slice> slices;
-  if (!body->Dump(&slices).ok()) {
-    return absl::InternalError("gRPC could not give the slices of a frame");
-  }
-  size_t first = 0;
-  const auto take = [&slices, &first](size_t size, char* to) {
-    while (size > 0) {
-      grpc::Slice& slice = slices[first];
-      const size_t piece = std::min(size, slice.size());
-      std::memcpy(to, slice.begin(), piece);
-      to += piece;
-      size -= piece;
-      if (piece < slice.size()) {
-        slice = slice.sub(piece, slice.size());
-      } else {
-        ++first;
-      }
-    }
-  };
-  size_t bytes_left = body->Length();
+  absl::StatusOr<FrameReader> reader = FrameReader::Over(*body);
+  if (!reader.ok()) return reader.status();
   std::array<char, kRequestStartBytes> numbers;
-  if (bytes_left < numbers.size()) {
-    return Broken(absl::StrCat("the body of a request has ", bytes_left, " bytes, at least ",
-                               numbers.size(), " expected"));
+  if (reader->bytes_left_ < numbers.size()) {
+    return Broken(absl::StrCat("the body of a request has ", reader->bytes_left_,
+                               " bytes, at least ", numbers.size(), " expected"));
   }
-  take(numbers.size(), numbers.data());
-  bytes_left -= numbers.size();
+  reader->Copy(numbers.data(), numbers.size());
   const auto microseconds = Load<uint64_t>(numbers.data());
   const auto trace_bytes = Load<uint32_t>(numbers.data() + 8);
-  if (trace_bytes > kMaxTraceParentBytes || trace_bytes > bytes_left) {
+  if (trace_bytes > kMaxTraceParentBytes || trace_bytes > reader->bytes_left_) {
     return Broken(absl::StrCat("a traceparent of ", trace_bytes, " bytes, at most ",
-                               kMaxTraceParentBytes, " allowed, ", bytes_left, " left"));
+                               kMaxTraceParentBytes, " allowed, ", reader->bytes_left_, " left"));
   }
   RequestStart start;
   if (microseconds > 0 && microseconds < kMostMicroseconds) {
     start.timeout = absl::Microseconds(static_cast<int64_t>(microseconds));
   }
   start.traceparent.resize(trace_bytes);
-  take(trace_bytes, start.traceparent.data());
-  grpc::ByteBuffer rest(slices.data() + first, slices.size() - first);
+  reader->Copy(start.traceparent.data(), trace_bytes);
+  grpc::ByteBuffer rest = reader->Take(reader->bytes_left_);
   body->Swap(&rest);
   return start;
 }

@@ -61,7 +61,17 @@ struct RequestStart {
   std::string traceparent;
 };
 
+inline constexpr size_t kRequestStartBytes = 12;  // without the traceparent
 inline constexpr uint32_t kMaxTraceParentBytes = 256;
+
+// Frames of a message, and the bytes of frames that senders put together; one frame may have more.
+inline constexpr int kMaxFrames = 4096;
+inline constexpr size_t kBatchBytes = 64 << 10;
+static_assert(kBatchBytes <= kMaxFrames * kFrameHeaderBytes, "a full batch has not too many");
+
+// Takes the beginning of a request's body off: *body is left with the ExecuteRequest.
+// kInvalidArgument: malformed.
+absl::StatusOr<RequestStart> ReadRequestStart(grpc::ByteBuffer* body);
 
 // Takes a SessionMessage apart, frame by frame, without copies. Not thread-safe.
 class FrameReader {
@@ -75,10 +85,17 @@ class FrameReader {
   absl::StatusOr<std::optional<Frame>> Next();
 
  private:
+  friend absl::StatusOr<RequestStart> ReadRequestStart(grpc::ByteBuffer* body);
+
   FrameReader() = default;
 
-  size_t bytes_left() const { return bytes_left_; }
-  // Takes `size` bytes, of those that are left, as an own buffer or into memory.
+  // A reader of the bytes themselves. kInternal: gRPC could not give its slices.
+  static absl::StatusOr<FrameReader> Over(const grpc::ByteBuffer& bytes);
+
+  // Calls visit(slice, begin, end) for the pieces of the next `size` bytes, of those that are left.
+  template <typename Visit>
+  void ForEachPiece(size_t size, Visit visit);
+  // Take so many bytes as an own buffer, or into memory.
   grpc::ByteBuffer Take(size_t size);
   void Copy(char* to, size_t size);
 
@@ -87,10 +104,6 @@ class FrameReader {
   size_t offset_ = 0;  // in it
   size_t bytes_left_ = 0;
 };
-
-// Takes the beginning of a request's body off: *body is left with the ExecuteRequest.
-// kInvalidArgument: malformed.
-absl::StatusOr<RequestStart> ReadRequestStart(grpc::ByteBuffer* body);
 
 // The same, to be written.
 std::string WriteRequestStart(const RequestStart& start);

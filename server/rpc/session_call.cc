@@ -18,15 +18,12 @@ namespace opserve::server {
 namespace {
 
 using codec::FrameKind;
+using codec::kBatchBytes;
+using codec::kMaxFrames;
 
 // Larger requests gain nothing by a session that carries them whole, and would hold up those behind
 // them.
 constexpr uint64_t kMaxRequestBytes = 1 << 20;
-// What a sender puts together before it sends: as much as one write takes at a small cost.
-constexpr size_t kBatchBytes = 64 << 10;
-// Of one message. Ten times as many as a batch of requests has; each costs memory until it is
-// answered.
-constexpr int kMaxFrames = 4096;
 
 absl::Status Broken(absl::string_view why) {
   return InvalidCall("", "", absl::StrCat("the session's protocol is broken: ", why), 0);

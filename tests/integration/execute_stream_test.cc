@@ -17,24 +17,12 @@
 #include "tests/integration/error_detail.h"
 #include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
+#include "tests/integration/launch_counting_test.h"
 
 namespace opserve::server {
 namespace {
 
-class ExecuteStreamTest : public ::testing::Test {
- protected:
-  void TearDown() override { ClearFaults(); }
-
-  // Remembers how many kernels have been launched.
-  void CountLaunches() { launches_ = HostCount(OPSERVE_HOST_LAUNCHES); }
-  int64_t Launches() const { return HostCount(OPSERVE_HOST_LAUNCHES) - launches_; }
-  void AwaitLaunches(int64_t launches) const {
-    EXPECT_TRUE(Await([&] { return Launches() >= launches; }));
-  }
-
- private:
-  int64_t launches_ = 0;
-};
+class ExecuteStreamTest : public LaunchCountingTest {};
 
 TEST_F(ExecuteStreamTest, EveryRequestIsAnsweredAndThenTheStreamEnds) {
   InProcessDaemon daemon;

@@ -13,6 +13,7 @@
 #include "tests/integration/error_detail.h"
 #include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
+#include "tests/integration/launch_counting_test.h"
 #include "tests/integration/metric_value.h"
 #include "tests/integration/session_calls.h"
 
@@ -21,17 +22,8 @@ namespace {
 
 using testing::HasSubstr;
 
-class SessionTest : public ::testing::Test {
+class SessionTest : public LaunchCountingTest {
  protected:
-  void TearDown() override { ClearFaults(); }
-
-  // Remembers how many kernels have been launched. A daemon is there.
-  void CountLaunches() { launches_ = HostCount(OPSERVE_HOST_LAUNCHES); }
-  int64_t Launches() const { return HostCount(OPSERVE_HOST_LAUNCHES) - launches_; }
-  void AwaitLaunches(int64_t launches) const {
-    EXPECT_TRUE(Await([&] { return Launches() >= launches; }));
-  }
-
   static double Ended(const InProcessDaemon& daemon, const char* result) {
     return MetricValue(daemon.daemon(), "opserve_sessions_total", {{"result", result}});
   }
@@ -39,9 +31,6 @@ class SessionTest : public ::testing::Test {
     EXPECT_TRUE(
         Await([&] { return MetricValue(daemon.daemon(), "opserve_sessions", {}) == sessions; }));
   }
-
- private:
-  int64_t launches_ = 0;
 };
 
 TEST_F(SessionTest, TheDaemonSaysWhatItTakes) {
