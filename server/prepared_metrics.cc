@@ -41,4 +41,26 @@ std::vector<prometheus::MetricFamily> CollectPreparedMetrics(const PreparedProgr
   return families;
 }
 
+std::vector<prometheus::MetricFamily> CollectBoundMetrics(const BoundProgramCounters& counters) {
+  std::vector<prometheus::MetricFamily> families;
+  families.push_back(
+      MetricFamilyBuilder("opserve_bound_programs",
+                          "Programs of recent requests that are kept, at most 32 by each thread "
+                          "that takes requests.",
+                          MetricType::Gauge)
+          .Add({}, static_cast<double>(counters.programs.load(std::memory_order_relaxed)))
+          .Build());
+  families.push_back(
+      MetricFamilyBuilder("opserve_bound_program_requests_total",
+                          "Requests whose program was kept from an equal one (hit), or is from now "
+                          "on (miss).",
+                          MetricType::Counter)
+          .Add({{"result", "hit"}},
+               static_cast<double>(counters.hits.load(std::memory_order_relaxed)))
+          .Add({{"result", "miss"}},
+               static_cast<double>(counters.misses.load(std::memory_order_relaxed)))
+          .Build());
+  return families;
+}
+
 }  // namespace opserve::server

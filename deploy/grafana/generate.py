@@ -324,6 +324,10 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
           "given up (released), ended by their lease (expired) or a tenant's limit (evicted), and calls that named "
           "one that is not known (unknown).", [
         Query(f"increase({of('opserve_prepared_program_events_total')}[1h])", "{{instance}} {{event}}")]),
+    Panel("Programs that are known", "Requests a second whose program was kept from an equal request (hit), or is "
+          "from now on (miss). Many misses: shapes change all the time, so each request is checked anew.", [
+        Query(f"rate({of('opserve_bound_program_requests_total')}[5m])", "{{instance}} {{result}}"),
+        Query(of("opserve_bound_programs"), "{{instance}} kept")]),
     Panel("Waiting for a resident tensor", "Their turn comes when the request that changes the tensor has ended. A "
           "number that stays says that one hangs.", [
         Query(of("opserve_tensor_waiting_requests"), "{{instance}}")]),

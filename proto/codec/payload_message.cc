@@ -221,6 +221,10 @@ absl::StatusOr<PayloadMessage> PayloadMessage::Split(const grpc::ByteBuffer& buf
   if (!buffer.Valid() || !buffer.Dump(&message.slices_).ok()) {
     return absl::InternalError("gRPC gave no message");
   }
+  // Most requests have no more.
+  constexpr size_t kHeaderBytes = 256;
+  message.payloads_.reserve(4);
+  message.header_.reserve(std::min(buffer.Length(), kHeaderBytes));
   SliceCursor cursor(message.slices_, &message.header_);
   if (absl::Status status = SplitFields(cursor, payloads_field, max_payloads, &message.header_,
                                         &message.header_fields_, &message.payloads_);

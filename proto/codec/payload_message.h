@@ -58,8 +58,8 @@ class PayloadMessage {
 
   absl::Span<const Payload> payloads() const { return payloads_; }
 
-  // Bytes of all fields but the payloads.
-  size_t header_bytes() const { return header_.size(); }
+  // All fields but the payloads, in their order.
+  const std::string& header() const { return header_; }
 
   // Fields of the message that are not payloads, each as often as it is there. Parsed, even one of
   // two bytes can take a hundred times as much.

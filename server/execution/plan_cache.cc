@@ -83,6 +83,14 @@ std::string PlanKeyOf(const BoundInvocation& invocation) {
   return key;
 }
 
+std::shared_ptr<const Program> WithPlans(Program program) {
+  for (BoundInvocation& invocation : program.invocations) {
+    invocation.plan_key = PlanKeyOf(invocation);
+  }
+  program.workspace_plan = std::make_shared<WorkspacePlan>();
+  return std::make_shared<const Program>(std::move(program));
+}
+
 absl::StatusOr<ExecutorHandle> Plan::RunStageOne(const StageOneArguments& arguments,
                                                  uint64_t* workspace_bytes) const {
   aclOpExecutor* executor = nullptr;

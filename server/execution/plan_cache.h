@@ -77,6 +77,10 @@ class Plan {
 // Everything of a call that its plan depends on, as bytes: equal for equal plans only.
 std::string PlanKeyOf(const BoundInvocation& invocation);
 
+// A copy of a program that is to run many times: it has the keys of its plans, and remembers the
+// plan for its workspaces.
+std::shared_ptr<const Program> WithPlans(Program program);
+
 // Used by its lane's thread.
 class PlanCache {
  public:

@@ -162,12 +162,7 @@ absl::StatusOr<PreparedProgram> PreparedProgram::Make(const v1::PrepareRequest& 
       prepared.window_dtypes_.push_back(input.spec.dtype);
     }
   }
-  Program program = *bound.program;
-  for (BoundInvocation& invocation : program.invocations) {
-    invocation.plan_key = PlanKeyOf(invocation);
-  }
-  program.workspace_plan = std::make_shared<WorkspacePlan>();
-  prepared.program_ = std::make_shared<const Program>(std::move(program));
+  prepared.program_ = WithPlans(*bound.program);
   prepared.host_bytes_ = sizeof(PreparedProgram) + HostBytes(*prepared.program_) +
                          HeapBytes(prepared.residents_) + HeapBytes(prepared.window_dtypes_);
   for (const Resident& resident : prepared.residents_) {

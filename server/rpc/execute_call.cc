@@ -19,19 +19,19 @@ ExecuteCall::ExecuteCall(ExecuteContext& context, grpc::ServerCompletionQueue* q
 
 void ExecuteCall::Start(Tenant* tenant, const StageClock& clock) {
   codec::HeaderArena arena;
-  auto& header = arena.Make<v1::ExecuteRequest>();
-  absl::StatusOr<codec::PayloadMessage> message =
-      SplitRequest(request_, context_.calls->max_header_bytes, &header);
-  if (!message.ok()) {
-    Answer(RefuseMessage(message.status(), tenant, clock, rpc_, request_));
+  absl::StatusOr<ReceivedRequest> request = ReadRequest(context_, request_, &arena);
+  if (!request.ok()) {
+    Answer(RefuseMessage(request.status(), tenant, clock, rpc_, request_));
     return;
   }
   StartExecution(context_,
                  {.tenant = tenant,
-                  .message = *std::move(message),
-                  .header = header,
+                  .message = std::move(request->message),
+                  .header = *request->header,
                   .request_bytes = request_.Length(),
                   .rpc = &rpc_,
+                  .known = std::move(request->known),
+                  .programs = request->programs,
                   .call = BeginCall(),
                   .clock = clock},
                  [this](const ExecutionEnd& end) { Answer(end); });

@@ -3,11 +3,15 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "opserve/v1/operator_service.grpc.pb.h"
 #include "server/access/authenticator.h"
 #include "server/execution/bind_program.h"
+#include "server/execution/bound_programs.h"
 #include "server/execution/operator_table.h"
 #include "server/execution/prepared_programs.h"
 #include "server/execution/resident_tensors.h"
@@ -19,6 +23,7 @@
 #include "server/rpc/session_metrics.h"
 #include "server/scheduling/scheduler.h"
 #include "server/scheduling/shadow_checks.h"
+#include "server/scheduling/visitor.h"
 #include "server/shared_memory/shared_regions.h"
 
 namespace opserve::server {
@@ -68,6 +73,14 @@ struct ExecuteContext {
   CallCounter in_flight;
   // Of the streams that are open.
   EndAlarms end_alarms;
+
+  // By visitor (server/scheduling/visitor.h).
+  std::vector<std::unique_ptr<BoundPrograms>> bound_programs;
+  // Those of the calling thread, if it is a polling one.
+  BoundPrograms* ProgramsOfThread() const {
+    const std::optional<uint32_t> visitor = Visitor::Current();
+    return visitor && *visitor < bound_programs.size() ? bound_programs[*visitor].get() : nullptr;
+  }
 
   // Counts a call that has arrived as in flight, unless the daemon drains; whether it did.
   bool CountUnlessDraining() { return in_flight.AddUnless(is_draining); }

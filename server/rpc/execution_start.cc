@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -28,6 +30,24 @@ namespace {
 constexpr size_t kMaxPayloads = 4096;
 // More parts than any request has beside its payloads.
 constexpr size_t kMaxHeaderFields = 65536;
+
+absl::Status Malformed(const absl::Status& status) {
+  return InvalidCall("", "", status.message(), 0);
+}
+
+absl::StatusOr<codec::PayloadMessage> Split(const grpc::ByteBuffer& message,
+                                            uint64_t max_header_bytes, uint32_t payloads_field) {
+  absl::StatusOr<codec::PayloadMessage> split =
+      codec::PayloadMessage::Split(message, kMaxPayloads, payloads_field);
+  if (!split.ok()) return Malformed(split.status());
+  OPSERVE_RETURN_IF_ERROR(CheckHeaderBytes(split->header().size(), max_header_bytes));
+  if (split->header_fields() > kMaxHeaderFields) {
+    return Malformed(absl::InvalidArgumentError(
+        absl::StrCat("the message has ", split->header_fields(),
+                     " fields beside its payloads, at most ", kMaxHeaderFields, " allowed")));
+  }
+  return split;
+}
 
 // For metrics: of a request that is not bound, or not yet, and of one that is.
 int OperatorOf(const ExecuteContext& context, const v1::ExecuteRequest& request) {
@@ -65,8 +85,22 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> FindRegion(const ExecuteContext& c
   return context.shared_regions->Find(input.tenant->id(), range.connection(), range.region());
 }
 
+// Whether every operator of the program can still be had: if not, binding anew tells why.
+bool IsAvailable(const Program& program) {
+  return std::all_of(program.operators.begin(), program.operators.end(),
+                     [](const LoadedOperator* op) { return op->CheckAvailable().ok(); });
+}
+
 absl::StatusOr<ProgramCall> Bind(const ExecuteContext& context, const ExecutionInput& input) {
-  std::vector<uint64_t> payload_bytes;
+  for (const v1::Invocation& invocation : input.header.invocations()) {
+    OPSERVE_RETURN_IF_ERROR(input.tenant->CheckMayCall(invocation.operator_()));
+  }
+  if (input.known != nullptr && IsAvailable(*input.known->program)) {
+    ProgramCall call;
+    call.program = input.known->program;
+    return call;
+  }
+  absl::InlinedVector<uint64_t, 8> payload_bytes;
   for (const codec::Payload& payload : input.message.payloads()) {
     payload_bytes.push_back(payload.size);
   }
@@ -80,13 +114,13 @@ absl::StatusOr<ProgramCall> Bind(const ExecuteContext& context, const ExecutionI
     return BindPrepared(context, *input.tenant, input.header, payload_bytes, find_resident,
                         find_region);
   }
-  for (const v1::Invocation& invocation : input.header.invocations()) {
-    OPSERVE_RETURN_IF_ERROR(input.tenant->CheckMayCall(invocation.operator_()));
-  }
   OPSERVE_ASSIGN_OR_RETURN(ProgramCall bound,
                            BindProgram(input.header, payload_bytes, *context.operators,
                                        context.limits, find_resident, find_region));
   OPSERVE_RETURN_IF_ERROR(CheckResponseFits(*bound.program, context.max_response_bytes));
+  if (input.programs != nullptr && input.known == nullptr) {
+    bound.program = input.programs->Keep(input.message.header(), input.header, bound);
+  }
   return bound;
 }
 
@@ -118,6 +152,12 @@ ExecutionEnd Refusal(const ExecuteContext& context, const ExecutionInput& input,
   end.status = status;
   end.clock.Book(Stage::kValidate);
   return end;
+}
+
+// The end of a request that its tenant was allowed to begin.
+void EndRequest(const ExecutionEnd& end, const OnExecutionEnd& on_end) {
+  end.tenant->EndRequest();
+  on_end(end);
 }
 
 // After the answer. Nothing of the context may be used then.
@@ -175,7 +215,6 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
   OPSERVE_ASSIGN_OR_RETURN(
       TensorEffects booked,
       TensorEffects::Book(*context.scheduler, *context.residents, input.tenant->id(), &bound));
-  auto effects = std::make_shared<TensorEffects>(std::move(booked));
   const Program& program = *bound.program;
   // A run that changes tensors begins only when there is room to remember that it was made.
   const bool has_effects = program.has_effects();
@@ -192,13 +231,12 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
   }
   const TensorClaims::Ticket ticket = wishes.empty() ? 0 : context.residents->claims().NewTicket();
   // Ends with the task, which is when nobody needs the tensors any more.
-  const std::shared_ptr<void> claim(nullptr,
-                                    [&claims = context.residents->claims(), ticket](void*) {
-                                      if (ticket != 0) claims.Release(ticket);
-                                    });
+  absl::Cleanup claim = [&claims = context.residents->claims(), ticket] {
+    if (ticket != 0) claims.Release(ticket);
+  };
   input.clock.Book(Stage::kValidate);
-  auto done = [&context, run, effects = std::move(effects), has_effects, claim,
-               want_receipt = input.header.want_receipt(),
+  auto done = [&context, run, effects = std::optional(std::move(booked)), has_effects,
+               claim = std::move(claim), want_receipt = input.header.want_receipt(),
                end = OpenEnd(input, OperatorOf(program)), on_end = std::move(on_end)](
                   ExecutionRequest& request, absl::StatusOr<ProgramResult> result) mutable {
     // The caller left while its results were copied: nobody gets them. Tensors that the request has
@@ -250,7 +288,11 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
     }
     end.clock = request.clock();
     ShadowChecks& checks = *context.shadow_checks;
-    on_end(end);
+    if (run) {
+      on_end(end);  // of the run: those that wait for it end by themselves
+    } else {
+      EndRequest(end, on_end);
+    }
     if (end.status.ok() && checks.Draw()) CheckAgain(checks, request, end);
   };
   std::unique_ptr<LaneTask> task = std::make_unique<ExecutionRequest>(
@@ -267,7 +309,7 @@ void StartOnce(ExecuteContext& context, ExecutionInput input, const OnExecutionE
   if (status.ok()) {
     status = Submit(context, input, *std::move(bound), input.call, /*run=*/std::nullopt, on_end);
   }
-  if (!status.ok()) on_end(Refusal(context, input, status));
+  if (!status.ok()) EndRequest(Refusal(context, input, status), on_end);
 }
 
 // A caller that shares one run with others. Used by one thread at a time: the one that starts it,
@@ -289,13 +331,13 @@ struct KeyedCaller {
     } else {
       own.clock.Book(Stage::kQueue);
     }
-    on_end(own);
+    EndRequest(own, on_end);
   }
   // Tells the caller that it left before the end, for this reason.
   void TellLeft(const absl::Status& why) {
     own.status = why;
     own.clock.Book(Stage::kQueue);
-    on_end(own);
+    EndRequest(own, on_end);
   }
 };
 
@@ -350,20 +392,30 @@ absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& messa
                                                    uint64_t max_header_bytes,
                                                    google::protobuf::MessageLite* header,
                                                    uint32_t payloads_field) {
-  absl::StatusOr<codec::PayloadMessage> split =
-      codec::PayloadMessage::Split(message, kMaxPayloads, payloads_field);
-  absl::Status status = split.status();
-  if (split.ok()) {
-    OPSERVE_RETURN_IF_ERROR(CheckHeaderBytes(split->header_bytes(), max_header_bytes));
-  }
-  if (split.ok() && split->header_fields() > kMaxHeaderFields) {
-    status = absl::InvalidArgumentError(absl::StrCat("the message has ", split->header_fields(),
-                                                     " fields beside its payloads, at most ",
-                                                     kMaxHeaderFields, " allowed"));
-  }
-  if (status.ok()) status = split->ParseHeader(header);
-  if (!status.ok()) return InvalidCall("", "", status.message(), 0);
+  OPSERVE_ASSIGN_OR_RETURN(codec::PayloadMessage split,
+                           Split(message, max_header_bytes, payloads_field));
+  if (absl::Status status = split.ParseHeader(header); !status.ok()) return Malformed(status);
   return split;
+}
+
+absl::StatusOr<ReceivedRequest> ReadRequest(const ExecuteContext& context,
+                                            const grpc::ByteBuffer& message,
+                                            codec::HeaderArena* arena) {
+  OPSERVE_ASSIGN_OR_RETURN(codec::PayloadMessage split,
+                           Split(message, context.calls->max_header_bytes, codec::kPayloadsField));
+  ReceivedRequest request{.message = std::move(split), .programs = context.ProgramsOfThread()};
+  if (request.programs != nullptr) {
+    request.known = request.programs->Find(request.message.header(), request.message.payloads());
+  }
+  if (request.known != nullptr) {
+    request.header = &request.known->request;
+    return request;
+  }
+  auto& header = arena->Make<v1::ExecuteRequest>();
+  request.header = &header;
+  absl::Status status = request.message.ParseHeader(&header);
+  if (!status.ok()) return Malformed(status);
+  return request;
 }
 
 ExecutionEnd RefuseMessage(const absl::Status& status, Tenant* tenant, const StageClock& clock,
@@ -402,10 +454,6 @@ void StartExecution(ExecuteContext& context, ExecutionInput input, OnExecutionEn
     on_end(Refusal(context, input, status));
     return;
   }
-  on_end = [tenant = input.tenant, on_end = std::move(on_end)](const ExecutionEnd& end) {
-    tenant->EndRequest();
-    on_end(end);
-  };
   if (input.header.idempotency_key().empty()) {
     StartOnce(context, std::move(input), on_end);
   } else {

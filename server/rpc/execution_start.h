@@ -13,7 +13,9 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "opserve/v1/operator_service.pb.h"
+#include "proto/codec/header_arena.h"
 #include "proto/codec/payload_message.h"
+#include "server/execution/bound_programs.h"
 #include "server/execution/call_state.h"
 #include "server/observability/stage_clock.h"
 #include "server/rpc/execute_service.h"
@@ -29,6 +31,20 @@ absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& messa
                                                    uint64_t max_header_bytes,
                                                    google::protobuf::MessageLite* header,
                                                    uint32_t payloads_field = codec::kPayloadsField);
+
+// An ExecuteRequest's message, taken apart.
+struct ReceivedRequest {
+  codec::PayloadMessage message;
+  const v1::ExecuteRequest* header = nullptr;  // without payloads; of `known`, or in an arena
+  std::shared_ptr<const BoundPrograms::Known> known = nullptr;  // as in ExecutionInput
+  BoundPrograms* programs = nullptr;                            // likewise
+};
+
+// The same of an ExecuteRequest, whose header is read into *arena unless it is known. On a polling
+// thread. Errors: as SplitRequest.
+absl::StatusOr<ReceivedRequest> ReadRequest(const ExecuteContext& context,
+                                            const grpc::ByteBuffer& message,
+                                            codec::HeaderArena* arena);
 
 // The end of a request of the call `rpc` whose message was refused before its program was read.
 // `tenant`: null if it was refused because its tenant is not known.
@@ -52,6 +68,10 @@ struct ExecutionInput {
   // Regions that the protocol has found by name already, for the ranges of `header`, by position.
   // None: ranges name those of the tenant's connections.
   std::vector<std::shared_ptr<SharedRegion>> named_regions = {};
+  // The program that an equal message had; null: it is to be bound.
+  std::shared_ptr<const BoundPrograms::Known> known = nullptr;
+  // Where to keep the program, if `message` has no other header than `header`. Null: nowhere.
+  BoundPrograms* programs = nullptr;
   std::shared_ptr<CallState> call;
   StageClock clock;         // running since the request's arrival
   TraceContext trace = {};  // set by StartExecution

@@ -263,7 +263,10 @@ absl::Status GrpcServer::Listen(const Config& config, std::vector<Listener> list
     auto gate = GateFor(listener.address(), &builder);
     acceptor_.Add(std::move(listener), std::move(gate));
   }
-  for (uint32_t i = 0; i < NumPollers(); ++i) queues_.push_back(builder.AddCompletionQueue());
+  for (uint32_t i = 0; i < NumPollers(); ++i) {
+    queues_.push_back(builder.AddCompletionQueue());
+    execute_.bound_programs.push_back(std::make_unique<BoundPrograms>(bound_programs_));
+  }
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) return absl::InternalError("gRPC does not start");
   for (const auto& queue : queues_) {

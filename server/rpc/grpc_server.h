@@ -89,6 +89,7 @@ class GrpcServer {
   const IdempotencyCache& idempotency() const { return idempotency_; }
   const UploadMetrics& uploads() const { return uploads_; }
   const SessionMetrics& sessions() const { return sessions_; }
+  const BoundProgramCounters& bound_programs() const { return bound_programs_; }
 
  private:
   GrpcServer(const Config& config, Parts parts);
@@ -113,6 +114,7 @@ class GrpcServer {
   IdempotencyCache idempotency_;
   UploadMetrics uploads_;
   SessionMetrics sessions_;
+  BoundProgramCounters bound_programs_;
   OperatorStatistics statistics_;
   ExecuteContext execute_;
   InferenceServer inference_;

@@ -167,20 +167,20 @@ absl::Status SessionCall::HandleRequest(codec::Frame frame, const StageClock& cl
     Answer(end, {kind, number, &body}, /*is_request_over=*/true);
   };
   codec::HeaderArena arena;
-  auto& header = arena.Make<v1::ExecuteRequest>();
-  absl::StatusOr<codec::PayloadMessage> message =
-      SplitRequest(frame.body, context_.calls->max_header_bytes, &header);
-  if (!message.ok()) {
-    answer(RefuseMessage(message.status(), tenant_, clock, rpc_, frame.body));
+  absl::StatusOr<ReceivedRequest> request = ReadRequest(context_, frame.body, &arena);
+  if (!request.ok()) {
+    answer(RefuseMessage(request.status(), tenant_, clock, rpc_, frame.body));
     return absl::OkStatus();
   }
   StartExecution(context_,
                  {.tenant = tenant_,
-                  .message = *std::move(message),
-                  .header = header,
+                  .message = std::move(request->message),
+                  .header = *request->header,
                   .request_bytes = request_bytes,
                   .rpc = &rpc_,
                   .traceparent = std::move(start->traceparent),
+                  .known = std::move(request->known),
+                  .programs = request->programs,
                   .call = std::move(call),
                   .clock = clock},
                  answer);

@@ -41,6 +41,10 @@ class KindEstimates {
 CostModel::Estimate EstimateCost(ProgramCall* bound, const CostModel& costs) {
   constexpr absl::Duration kSlice = absl::Milliseconds(50);
   const std::vector<BoundInvocation>& invocations = bound->program->invocations;
+  if (invocations.size() == 1) {
+    const CostKey key = invocations.front().cost_key();
+    return costs.EstimateFor(key.op, key.dtype, key.work);
+  }
   KindEstimates estimates(costs);
   CostModel::Estimate total{.time = absl::ZeroDuration(), .samples = UINT32_MAX};
   absl::Duration slice;

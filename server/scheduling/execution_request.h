@@ -1,11 +1,11 @@
 // A program on its way through the daemon, from a checked message to its answer.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "proto/codec/payload_message.h"
 #include "server/execution/program.h"
@@ -19,7 +19,8 @@ class ExecutionRequest final : public LaneTask {
  public:
   // Called once, unless Submit refused the request, on a thread of a device or the one that
   // cancelled. Must not block. The request is destroyed after it returns.
-  using Done = std::function<void(ExecutionRequest& request, absl::StatusOr<ProgramResult> result)>;
+  using Done =
+      absl::AnyInvocable<void(ExecutionRequest& request, absl::StatusOr<ProgramResult> result)>;
 
   // `tenant`: the one charged for memory and time; `connection`: as in TaskDemand. The cost is
   // estimated from `costs` and, if there is one invocation, recorded there.
@@ -56,7 +57,7 @@ class ExecutionRequest final : public LaneTask {
   absl::Duration drain_time_;                            // as of the start
   std::optional<ProgramRun> run_;                        // from Queue to Finish
   std::optional<absl::StatusOr<ProgramResult>> result_;  // after Finish
-  const Done done_;
+  Done done_;
 };
 
 }  // namespace opserve::server

@@ -1,0 +1,64 @@
+#include "server/execution/bound_programs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/execution/plan_cache.h"
+
+namespace opserve::server {
+namespace {
+
+// A thread looks at all of them for a request that it does not know, which must be cheap beside
+// binding it. With the limits below they take at most about 1 MiB.
+constexpr size_t kMostPrograms = 32;
+constexpr size_t kMostHeaderBytes = 2048;
+constexpr size_t kMostInvocations = 16;
+
+bool HasSizes(const Program& program, absl::Span<const codec::Payload> payloads) {
+  return std::equal(
+      payloads.begin(), payloads.end(), program.payload_sizes.begin(), program.payload_sizes.end(),
+      [](const codec::Payload& payload, uint64_t size) { return payload.size == size; });
+}
+
+bool MayKeep(absl::string_view header, const v1::ExecuteRequest& request,
+             const ProgramCall& bound) {
+  return header.size() <= kMostHeaderBytes && !request.has_prepared() &&
+         request.idempotency_key().empty() &&
+         bound.program->invocations.size() <= kMostInvocations && bound.residents.empty() &&
+         bound.kept.empty() && bound.windows.empty();
+}
+
+}  // namespace
+
+BoundPrograms::~BoundPrograms() {
+  counters_.programs.fetch_sub(static_cast<int64_t>(known_.size()), std::memory_order_relaxed);
+}
+
+std::shared_ptr<const BoundPrograms::Known> BoundPrograms::Find(
+    absl::string_view header, absl::Span<const codec::Payload> payloads) {
+  const auto found =
+      std::find_if(known_.begin(), known_.end(), [&](const std::shared_ptr<const Known>& known) {
+        return known->header == header && HasSizes(*known->program, payloads);
+      });
+  if (found == known_.end()) return nullptr;
+  counters_.hits.fetch_add(1, std::memory_order_relaxed);
+  std::rotate(known_.begin(), found, found + 1);
+  return known_.front();
+}
+
+std::shared_ptr<const Program> BoundPrograms::Keep(absl::string_view header,
+                                                   const v1::ExecuteRequest& request,
+                                                   const ProgramCall& bound) {
+  if (!MayKeep(header, request, bound)) return bound.program;
+  counters_.misses.fetch_add(1, std::memory_order_relaxed);
+  if (known_.size() == kMostPrograms) {
+    known_.pop_back();
+  } else {
+    counters_.programs.fetch_add(1, std::memory_order_relaxed);
+  }
+  auto known = std::make_shared<Known>(std::string(header), request, WithPlans(*bound.program));
+  known_.insert(known_.begin(), known);
+  return known_.front()->program;
+}
+
+}  // namespace opserve::server

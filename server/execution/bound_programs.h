@@ -1,0 +1,60 @@
+// Programs that requests brought, kept for requests that bring the same again.
+//
+// Clients send the same few requests over and over, with other elements. What a daemon finds out
+// about a request without them depends only on its header and the sizes of its payloads: equal ones
+// need not be parsed, checked and bound again.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "opserve/v1/operator_service.pb.h"
+#include "proto/codec/payload_message.h"
+#include "server/execution/program.h"
+
+namespace opserve::server {
+
+// Of all caches together. Thread-safe.
+struct BoundProgramCounters {
+  std::atomic<uint64_t> hits = 0;
+  std::atomic<uint64_t> misses = 0;  // of requests that may be kept
+  std::atomic<int64_t> programs = 0;
+};
+
+// A polling thread has one; nothing in it is a tenant's. Used by one thread.
+class BoundPrograms {
+ public:
+  struct Known {
+    std::string header;  // all of the message but its payloads
+    v1::ExecuteRequest request;
+    std::shared_ptr<const Program> program;
+  };
+
+  explicit BoundPrograms(BoundProgramCounters& counters) : counters_(counters) {}
+  ~BoundPrograms();
+  BoundPrograms(const BoundPrograms&) = delete;
+  BoundPrograms& operator=(const BoundPrograms&) = delete;
+
+  // The program of an equal message. Null: there is none.
+  std::shared_ptr<const Known> Find(absl::string_view header,
+                                    absl::Span<const codec::Payload> payloads);
+
+  // Keeps the program to which a request was bound that Find did not find, if nothing but its
+  // header and its payloads' sizes decides about that: no resident tensor, prepared program, shared
+  // memory, or key by which it is repeated. Large ones are not kept either. The program that was
+  // used least recently makes room. Returns the call's program from now on.
+  std::shared_ptr<const Program> Keep(absl::string_view header, const v1::ExecuteRequest& request,
+                                      const ProgramCall& bound);
+
+ private:
+  std::vector<std::shared_ptr<const Known>> known_;  // most recently used first
+  BoundProgramCounters& counters_;
+};
+
+}  // namespace opserve::server
