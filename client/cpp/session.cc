@@ -20,6 +20,9 @@ constexpr char kSession[] = "/opserve.v1.OperatorService/Session";
 constexpr size_t kManyInFlight = 8;
 constexpr char kBuild[] = "opserve C++ client";
 
+// Of messages that the daemon has yet to read: one that it takes next, and one behind it.
+constexpr size_t kMostUnread = 2;
+
 // At most: what a request's body has before its ExecuteRequest, and a message before its frames.
 constexpr size_t kMostStartBytes = codec::kRequestStartBytes + codec::kMaxTraceParentBytes;
 constexpr size_t kMostFieldBytes = 11;
@@ -79,6 +82,7 @@ uint64_t Session::Enter(SessionRequest* request, const grpc::ByteBuffer* body, a
     is_loaded = sent_.size() >= kManyInFlight;
     unsent_.emplace_hint(unsent_.end(), number,
                          Unsent{request, body, deadline, std::move(traceparent)});
+    unsent_bytes_ += body->Length();
   }
   if (is_poller || poller_writes_) return number;
   // Other callers that were woken together may have a request, too: they travel in one message.
@@ -90,7 +94,11 @@ uint64_t Session::Enter(SessionRequest* request, const grpc::ByteBuffer* body, a
 bool Session::Cancel(uint64_t number) {
   {
     absl::MutexLock lock(&mutex_);
-    if (unsent_.erase(number) > 0) return true;
+    if (const auto unsent = unsent_.find(number); unsent != unsent_.end()) {
+      unsent_bytes_ -= unsent->second.body->Length();
+      unsent_.erase(unsent);
+      return true;
+    }
     if (!sent_.contains(number)) return false;
     controls_.push_back({codec::FrameKind::kCancel, number});
   }
@@ -119,6 +127,7 @@ void Session::EndOverdue(absl::Time now) {
         continue;
       }
       end(unsent->second.request);
+      unsent_bytes_ -= unsent->second.body->Length();
       unsent = unsent_.erase(unsent);
     }
   }
@@ -208,6 +217,8 @@ absl::Status Session::HandleFrame(codec::Frame* frame, Deliveries* deliveries) {
     case codec::FrameKind::kPing:
       controls_.push_back({codec::FrameKind::kPong, frame->number});
       return absl::OkStatus();
+    case codec::FrameKind::kPong:
+      return HandlePong(frame->number);
     case codec::FrameKind::kGoingAway:
       return HandleGoingAway(*frame, deliveries);
     default:
@@ -232,6 +243,15 @@ absl::Status Session::HandleHello(const codec::Frame& frame) {
   return absl::OkStatus();
 }
 
+absl::Status Session::HandlePong(uint64_t ping) {
+  if (pongs_ == pings_ || ping != pongs_ + 1) {
+    return BadAnswer(absl::StrCat("a pong to ping ", ping, ", which was not sent or is not next"));
+  }
+  pongs_ = ping;
+  while (!unread_.empty() && unread_.front().ping <= ping) unread_.pop_front();
+  return absl::OkStatus();
+}
+
 absl::Status Session::HandleEndOfRequest(codec::Frame* frame, Deliveries* deliveries) {
   const auto found = sent_.find(frame->number);
   if (found == sent_.end()) {
@@ -247,6 +267,7 @@ absl::Status Session::HandleEndOfRequest(codec::Frame* frame, Deliveries* delive
     outcome.response.Swap(&frame->body);
   }
   has_answered_ = true;
+  while (!unread_.empty() && unread_.front().first_request <= frame->number) unread_.pop_front();
   SessionRequest* const request = found->second.request;
   sent_.erase(found);
   if (request != nullptr) deliveries->push_back({request, std::move(outcome)});
@@ -277,6 +298,7 @@ void Session::ReturnUnsent(Deliveries* deliveries) {
     deliveries->push_back({unsent.request, {.was_started = false}});
   }
   unsent_.clear();
+  unsent_bytes_ = 0;
 }
 
 void Session::HandleStatus(bool /*ok*/) {
@@ -344,19 +366,31 @@ void Session::AddControls() {
   }
 }
 
+bool Session::HoldsRequests() const {
+  return unread_.size() >= kMostUnread && unsent_bytes_ < codec::kBatchBytes;
+}
+
 void Session::AddRequests() {
-  if (unsent_.empty()) return;
+  if (unsent_.empty() || HoldsRequests()) return;
+  const uint64_t first = unsent_.begin()->first;
   const absl::Time now = absl::Now();
   while (!unsent_.empty() && sent_.size() < max_requests_) {
     const auto next = unsent_.begin();
     const Unsent& request = next->second;
     const std::string start = codec::WriteRequestStart(
         {.timeout = request.deadline - now, .traceparent = request.traceparent});
-    if (!FitsBatch(start.size() + request.body->Length())) return;
+    const size_t body_bytes = request.body->Length();
+    // The ping has its place.
+    if (!FitsBatch(start.size() + body_bytes + codec::kFrameHeaderBytes)) break;
     writer_.Add(codec::FrameKind::kRequest, next->first, start, request.body);
     sent_.emplace(next->first, Sent{request.request, request.deadline});
+    unsent_bytes_ -= body_bytes;
     unsent_.erase(next);
   }
+  // What follows a request that is alone, or one that fills a message, need not wait for it.
+  if (!sent_.contains(first) || sent_.size() == 1 || !FitsBatch(0)) return;
+  writer_.Add(codec::FrameKind::kPing, ++pings_, "");
+  unread_.push_back({.first_request = first, .ping = pings_});
 }
 
 }  // namespace opserve

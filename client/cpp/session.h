@@ -51,6 +51,10 @@ class SessionRequest {
 // are ready: the thread that polls the queue, which sees the end of each write and reads answers,
 // after each event, and a caller while that thread has none to handle.
 //
+// While the daemon has yet to read two messages, requests wait for one another here instead of one
+// by one in its socket: so messages grow as it falls behind, and each costs less. Answers tell that
+// a message was read and, where these may take long, the pong to a ping at its end.
+//
 // Thread-safe, except where functions name the polling thread.
 //
 // Invariants, whenever mutex_ is free:
@@ -125,6 +129,11 @@ class Session final : public std::enable_shared_from_this<Session> {
     SessionRequest* request;  // null: it was ended for being overdue
     absl::Time deadline;
   };
+  // A message with requests that the daemon may not have read.
+  struct Unread {
+    uint64_t first_request;
+    uint64_t ping;  // the last one of so far
+  };
   struct SentControl {
     codec::FrameKind kind;
     uint64_t number;
@@ -172,6 +181,9 @@ class Session final : public std::enable_shared_from_this<Session> {
   bool TakeNextWrite(grpc::ByteBuffer* message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddControls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddRequests() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether requests are to wait until the daemon has read what was sent.
+  bool HoldsRequests() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::Status HandlePong(uint64_t ping) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Whether a frame with a body of so many bytes may join those in writer_.
   bool FitsBatch(size_t body_bytes) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -204,6 +216,10 @@ class Session final : public std::enable_shared_from_this<Session> {
   std::deque<SentControl> controls_ ABSL_GUARDED_BY(mutex_);  // cancels and pongs to be written
   absl::btree_map<uint64_t, Unsent> unsent_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint64_t, Sent> sent_ ABSL_GUARDED_BY(mutex_);  // without an answer
+  size_t unsent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;                   // of their bodies
+  std::deque<Unread> unread_ ABSL_GUARDED_BY(mutex_);                 // oldest first
+  uint64_t pings_ ABSL_GUARDED_BY(mutex_) = 0;                        // sent, numbered from 1
+  uint64_t pongs_ ABSL_GUARDED_BY(mutex_) = 0;
   codec::FrameWriter writer_ ABSL_GUARDED_BY(mutex_);
 
   // From the daemon's hello.

@@ -227,7 +227,7 @@ TEST_F(SessionEndTest, DaemonsThatBreakTheProtocolAreLeft) {
        }},
       {"a request", of_kind(PeerFrame::kRequest)},
       {"a cancel", of_kind(PeerFrame::kCancel)},
-      {"a pong", of_kind(PeerFrame::kPong)},
+      {"a pong to no ping", of_kind(PeerFrame::kPong)},
       {"an unknown kind", of_kind(static_cast<PeerFrame::Kind>(99))},
   };
   constexpr int kCalls = 3;

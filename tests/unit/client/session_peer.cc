@@ -1,6 +1,7 @@
 #include "tests/unit/client/session_peer.h"
 
 #include <cstring>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "opserve/v1/error.pb.h"
@@ -85,10 +86,15 @@ std::optional<PeerFrame> SessionPeer::Read() {
       const auto size = Load<uint32_t>(bytes, offset);
       EXPECT_EQ(Load<uint32_t>(bytes, offset + 4) >> 8, 0u);
       EXPECT_LE(size, bytes.size() - offset - kHeaderBytes);
-      frames_.push_back({.kind = static_cast<PeerFrame::Kind>(bytes[offset + 4]),
-                         .number = Load<uint64_t>(bytes, offset + 8),
-                         .body = bytes.substr(offset + kHeaderBytes, size)});
+      PeerFrame frame{.kind = static_cast<PeerFrame::Kind>(bytes[offset + 4]),
+                      .number = Load<uint64_t>(bytes, offset + 8),
+                      .body = bytes.substr(offset + kHeaderBytes, size)};
       offset += kHeaderBytes + size;
+      if (frame.kind != PeerFrame::kPing) {
+        frames_.push_back(std::move(frame));
+      } else if (answers_pings_) {
+        Write({{.kind = PeerFrame::kPong, .number = frame.number}});
+      }
     }
   }
   PeerFrame frame = frames_.front();

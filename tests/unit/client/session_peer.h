@@ -59,14 +59,19 @@ class SessionPeer {
   SessionPeer(grpc::ServerContext* context, TestServer::SessionStream* stream)
       : context_(*context), stream_(*stream) {}
 
-  // The next frame. Nothing: the client sends no more.
+  // The next frame that is no ping. Nothing: the client sends no more. Pings are answered when
+  // their message comes.
   std::optional<PeerFrame> Read();
+
+  // From now on pings are left without an answer.
+  void IgnorePings() { answers_pings_ = false; }
 
   // The next frame, which is a request; otherwise the test fails and it is a request without
   // contents.
   PeerRequest ReadRequest();
 
-  // Frames that came in the same message as those that were read, and are not read yet.
+  // Frames that came in the same message as those that were read, and are not read yet; pings are
+  // none of them.
   size_t frames_left() const { return frames_.size(); }
 
   // Writes the frames in one message.
@@ -82,6 +87,7 @@ class SessionPeer {
  private:
   grpc::ServerContext& context_;
   TestServer::SessionStream& stream_;
+  bool answers_pings_ = true;
   std::deque<PeerFrame> frames_;
 };
 

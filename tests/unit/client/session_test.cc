@@ -200,6 +200,58 @@ TEST_F(SessionTest, SendsWhatIsReadyInOneMessage) {
   }
 }
 
+// While the daemon has yet to read two messages, further requests wait for one another.
+TEST_F(SessionTest, RequestsTravelTogetherToABusyDaemon) {
+  using Release = std::function<std::vector<PeerFrame>(const std::vector<PeerRequest>&)>;
+  struct Case {
+    const char* name;
+    Release release;  // what the daemon says once it has read some more
+    size_t values = 1;
+    size_t in_first = 5;  // of the requests that waited, those in the first message
+  };
+  const Case kCases[] = {
+      {"a pong",
+       [](const auto&) { return std::vector<PeerFrame>{{.kind = PeerFrame::kPong, .number = 1}}; }},
+      {"an answer", [](const auto& requests) { return std::vector{requests[1].Answer()}; }},
+      {"as much as a message holds", [](const auto&) { return std::vector<PeerFrame>(); }, 5000, 3},
+  };
+  constexpr int kFirst = 3;  // the first one alone, so that it needs no ping
+  constexpr int kMore = 5;
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.name);
+    std::vector<std::promise<void>> read(kFirst);
+    absl::Notification all_started;
+    std::promise<size_t> in_first;
+    Start(HelloFrame(), [&](SessionPeer& peer) {
+      peer.IgnorePings();
+      std::vector<PeerRequest> requests;
+      for (int i = 0; i < kFirst; ++i) {
+        requests.push_back(peer.ReadRequest());
+        read[static_cast<size_t>(i)].set_value();
+      }
+      all_started.WaitForNotification();
+      const std::vector<PeerFrame> said = c.release(requests);
+      if (!said.empty()) peer.Write(said);
+      requests.push_back(peer.ReadRequest());
+      in_first.set_value(1 + peer.frames_left());
+      return AnswerAll(peer);
+    });
+    std::vector<Outcome> outcomes;
+    const auto start = [&](int i) {
+      outcomes.push_back(
+          client_->ExecuteAsync(ScaleOf(std::vector<float>(c.values, static_cast<float>(i)))));
+    };
+    for (int i = 0; i < kFirst; ++i) {
+      start(i);
+      read[static_cast<size_t>(i)].get_future().wait();
+    }
+    for (int i = 0; i < kMore; ++i) start(kFirst + i);
+    all_started.Notify();
+    EXPECT_EQ(in_first.get_future().get(), c.in_first);
+    End();
+  }
+}
+
 TEST_F(SessionTest, KeepsToTheDaemonsNumberOfRequests) {
   constexpr int kPlaces = 3;
   constexpr int kCalls = 100;
