@@ -1,6 +1,8 @@
 #include "client/cpp/error.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,13 +32,15 @@ void AddDetail(const v1::StatusDetails& details, absl::Status* status) {
   }
 }
 
-// What gRPC says of a call whose connection broke between the beginning of the answer and its end,
-// as a proxy's does when the daemon behind it dies; earlier breaks are kUnavailable.
-constexpr absl::string_view kLostStream = "Stream removed";
+// What gRPC says of a call that was cut off between the beginning of the answer and its status, as
+// a proxy does when the daemon behind it dies; earlier breaks are kUnavailable.
+constexpr absl::string_view kLostStreams[] = {"Stream removed", "No status received"};
 
 absl::StatusCode CodeOf(const grpc::Status& status) {
-  const bool is_lost = status.error_code() == grpc::StatusCode::UNKNOWN &&
-                       status.error_details().empty() && status.error_message() == kLostStream;
+  const bool is_lost =
+      status.error_code() == grpc::StatusCode::UNKNOWN && status.error_details().empty() &&
+      std::find(std::begin(kLostStreams), std::end(kLostStreams), status.error_message()) !=
+          std::end(kLostStreams);
   return is_lost ? absl::StatusCode::kUnavailable
                  : static_cast<absl::StatusCode>(status.error_code());
 }

@@ -103,9 +103,10 @@ class TestRepetition:
         assert status_of(server.target, is_async).version == "1"
         assert len(server.calls) == 3
 
-    def test_an_answer_that_was_cut_off_is_a_lost_call(self, scripted, is_async):
-        """gRPC calls it UNKNOWN when the connection breaks between an answer's beginning and its end."""
-        lost = {"code": grpc.StatusCode.UNKNOWN, "details": "Stream removed"}
+    @pytest.mark.parametrize("details", ["Stream removed", "No status received"])
+    def test_an_answer_that_was_cut_off_is_a_lost_call(self, scripted, is_async, details):
+        """gRPC calls it UNKNOWN when an answer is cut off between its beginning and its status."""
+        lost = {"code": grpc.StatusCode.UNKNOWN, "details": details}
         server = scripted(lost, STATUS)
         assert status_of(server.target, is_async).version == "1"
         assert len(server.calls) == 2

@@ -23,9 +23,9 @@ _PUSHBACK_TRAILER = "grpc-retry-pushback-ms"
 _TOO_LARGE = re.compile(
     r"message has (\d+) bytes, at most (\d+) allowed|larger than max \((\d+) vs\. (\d+)\)"
 )
-# What gRPC says, as UNKNOWN, of a call whose connection broke between the beginning of the answer
-# and its end, as a proxy's does when the daemon behind it dies; earlier breaks are UNAVAILABLE.
-_LOST_STREAM = "Stream removed"
+# What gRPC says, as UNKNOWN, of a call that was cut off between the beginning of the answer and its
+# status, as a proxy does when the daemon behind it dies; earlier breaks are UNAVAILABLE.
+_LOST_STREAMS = ("Stream removed", "No status received")
 
 
 class OpserveError(Exception):
@@ -205,7 +205,7 @@ def from_rpc_error(error: Any) -> OpserveError:
         if sizes is not None:
             return _too_large(*(int(size) for size in sizes.groups() if size))
     code = error.code()
-    if code is grpc.StatusCode.UNKNOWN and detail is None and error.details() == _LOST_STREAM:
+    if code is grpc.StatusCode.UNKNOWN and detail is None and error.details() in _LOST_STREAMS:
         code = grpc.StatusCode.UNAVAILABLE
     return make_error(code, error.details() or "", detail, retry_after)
 

@@ -240,15 +240,17 @@ TEST_F(ExecuteTest, AnswersThatBreakTheProtocolAreErrors) {
   }
 }
 
-// gRPC calls it kUnknown when the connection breaks between the beginning of an answer and its end.
+// gRPC calls it kUnknown when an answer is cut off between its beginning and its status.
 TEST_F(ExecuteTest, AnAnswerThatWasCutOffIsALostCall) {
-  std::atomic<int> calls = 0;
-  server_.set_execute([&](auto* context, const auto& request, auto* response) {
-    return ++calls == 1 ? grpc::Status(grpc::StatusCode::UNKNOWN, "Stream removed")
-                        : TestServer::Echo(context, request, response);
-  });
-  EXPECT_TRUE(ExecuteWith(Tensor::Of<float>({1}, std::vector<float>{1})).ok());
-  EXPECT_EQ(calls, 2);
+  for (const char* text : {"Stream removed", "No status received"}) {
+    std::atomic<int> calls = 0;
+    server_.set_execute([&](auto* context, const auto& request, auto* response) {
+      return ++calls == 1 ? grpc::Status(grpc::StatusCode::UNKNOWN, text)
+                          : TestServer::Echo(context, request, response);
+    });
+    EXPECT_TRUE(ExecuteWith(Tensor::Of<float>({1}, std::vector<float>{1})).ok()) << text;
+    EXPECT_EQ(calls, 2) << text;
+  }
 
   server_.set_execute([](auto*, const auto&, auto*) {
     return grpc::Status(grpc::StatusCode::UNKNOWN, "Stream removed, I say");
