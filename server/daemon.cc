@@ -439,7 +439,7 @@ int64_t Daemon::Drain() {
   {
     absl::MutexLock lock(&health_mutex_);
     service_ = Service::kEnding;
-    grpc_->SetServing(false);
+    grpc_->BeginLeaving();
   }
   LogInfo("draining", {{"delay_seconds", absl::ToDoubleSeconds(config_.drain_delay)}});
   absl::SleepFor(config_.drain_delay);

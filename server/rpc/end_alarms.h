@@ -1,4 +1,4 @@
-// Tells long-lived calls that the server ends, and that they have lasted long enough.
+// Tells long-lived calls that the server ends, or soon will, and that they have lasted long enough.
 #pragma once
 
 #include "absl/base/thread_annotations.h"
@@ -13,8 +13,8 @@
 namespace opserve::server {
 
 // The alarms of open calls, which bring the news to the threads that poll their queues. Each alarm
-// rings once: when the server ends, when its time has come, or when its call removes it, whichever
-// comes first; after its time it may be added again. Thread-safe.
+// rings once: when the server ends or soon will, when its time has come, or when its call removes
+// it, whichever comes first; unless the server ends it may be added again. Thread-safe.
 class EndAlarms {
  public:
   // `tag` comes out of `queue` once; its "ok" is true only if `time` has come or has_rung().
@@ -44,6 +44,12 @@ class EndAlarms {
   bool has_rung() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return has_rung_;
+  }
+
+  // The server will end soon: rings the alarms that there are.
+  void RingEarly() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    for (grpc::Alarm* alarm : alarms_) alarm->Cancel();
   }
 
   // Rings all alarms; those added later ring at once.

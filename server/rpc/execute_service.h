@@ -65,6 +65,8 @@ struct ExecuteContext {
   // begins, and still gives calls `max_connection_age_grace`.
   absl::Duration longest_session = absl::Minutes(4);
   SessionMetrics* sessions = nullptr;
+  // Once set, sessions are to go elsewhere, while requests are still served.
+  std::atomic<bool> is_leaving = false;
   // Once set, new requests are answered UNAVAILABLE.
   std::atomic<bool> is_draining = false;
   // Single calls between their arrival and the confirmation that their answer was sent, and streams

@@ -216,11 +216,10 @@ void ExecutionStream::OnDone(bool /*ok*/) {
   DestroyAfterLastEvent();
 }
 
-// The server ends, or this stream has, or it is a session that has lasted long enough.
+// The server ends or soon will, or this stream has, or it is a session that has lasted long enough.
 void ExecutionStream::OnServerEnd(bool ok) {
-  const bool is_age = ok && !has_ended_ && !context_.end_alarms.has_rung();
-  if (is_age) {
-    SayGoingAway("the connection has reached its age");
+  if (!has_ended_ && !context_.end_alarms.has_rung()) {
+    SayGoingAway(ok ? "the connection has reached its age" : kDrainingReason);
     context_.end_alarms.Add(&end_alarm_, queue_, &server_end_);
     return;
   }

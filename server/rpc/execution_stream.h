@@ -51,6 +51,8 @@ class ExecutionStream {
   ExecutionStream& operator=(const ExecutionStream&) = delete;
 
  protected:
+  static constexpr absl::string_view kDrainingReason = "the daemon is draining";
+
   // What its protocol wants of a stream.
   enum class Kind {
     kAnyOrder,  // answered as they end; numbers are the requests' own
@@ -70,7 +72,7 @@ class ExecutionStream {
   // Takes the next message to be sent off *outgoing, which is not empty: outside of sessions the
   // body of its first frame. Any thread; nothing of the stream may be used.
   virtual void NextMessage(std::deque<codec::Frame>* outgoing, grpc::ByteBuffer* message) const;
-  // The server ends, or context_.longest_session has passed.
+  // The server ends or soon will, or context_.longest_session has passed.
   virtual void SayGoingAway(absl::string_view /*why*/) {}
 
   // From the first request on, until all are answered, the stream counts as in flight.

@@ -360,6 +360,12 @@ bool GrpcServer::IsPolling(absl::Duration timeout) const {
   return unanswered->AwaitNone(timeout) == 0;
 }
 
+void GrpcServer::BeginLeaving() {
+  SetServing(false);
+  execute_.is_leaving.store(true, std::memory_order_release);
+  execute_.end_alarms.RingEarly();
+}
+
 void GrpcServer::RefuseNewCalls() { execute_.is_draining.store(true, std::memory_order_release); }
 
 absl::Status GrpcServer::ListOperators(const Tenant& tenant,

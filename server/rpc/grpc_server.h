@@ -71,6 +71,9 @@ class GrpcServer {
   void SetServing(bool is_serving) { health_.SetServing(is_serving); }
   bool is_serving() const { return health_.is_serving(); }
 
+  // Says NOT_SERVING, and tells sessions to go elsewhere, as balancers send new calls elsewhere:
+  // all requests are still served.
+  void BeginLeaving();
   // Answers new calls UNAVAILABLE from now on; those in flight go on.
   void RefuseNewCalls();
   // Waits until no call is in flight, at most for `timeout`; returns how many are.

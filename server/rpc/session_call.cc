@@ -136,6 +136,7 @@ absl::Status SessionCall::HandleHello(const codec::Frame& frame) {
   limits.set_max_request_bytes(max_request_bytes());
   limits.set_max_message_bytes(max_request_bytes() + kBatchBytes);
   Say(FrameOf(FrameKind::kHello, ours));
+  if (context_.is_leaving.load(std::memory_order_acquire)) SayGoingAway(kDrainingReason);
   return absl::OkStatus();
 }
 

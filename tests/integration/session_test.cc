@@ -387,7 +387,7 @@ TEST_F(SessionTest, ASessionGoesAwayBeforeItsConnectionsAgeEndsIt) {
   EXPECT_EQ(Launches(), 1);
 }
 
-TEST_F(SessionTest, ADrainRefusesNewRequestsAndEndsWithGoingAway) {
+TEST_F(SessionTest, ADrainBeginsWithGoingAway) {
   auto daemon = std::make_unique<InProcessDaemon>(InProcessDaemon::OneLane());
   const auto stub = NewStub(daemon->target());
   TestSession session(*stub);
@@ -399,25 +399,26 @@ TEST_F(SessionTest, ADrainRefusesNewRequestsAndEndsWithGoingAway) {
   int64_t cut_off = -1;
   std::thread drain([&] { cut_off = daemon->daemon().Drain(); });
 
-  // Until the drain has begun, requests are taken, and answered after the slow one.
-  TestFrame frame;
-  uint64_t number = 1;
-  do {
-    session.Send(OnesRequestFrame(++number));
-    frame = session.Receive();
-  } while (frame.kind == kAnswerFrame);
-  const v1::StatusDetails refused = ErrorOf(frame);
-  EXPECT_EQ(refused.code(), grpc::UNAVAILABLE);
-  EXPECT_EQ(DetailOf(refused).reason(), "draining");
-  EXPECT_GT(DetailOf(refused).retry_pushback_ms(), 0);
+  // The slow request still runs.
+  EXPECT_EQ(idle.Receive().kind, kGoingAwayFrame);
+  TestFrame frame = session.Receive();
+  EXPECT_EQ(frame.kind, kGoingAwayFrame);
+  session.Send(OnesRequestFrame(2));  // is not started
+  TestSession late(*stub);
+  EXPECT_EQ(late.Receive().kind, kGoingAwayFrame);
+  late.SendNoMore();
+  EXPECT_EQ(late.Receive().kind, 0);
+  frame = session.Receive();
+  EXPECT_EQ(frame.kind, kAnswerFrame);
+  EXPECT_EQ(frame.number, 1u);
   session.SendNoMore();
-  while (session.Receive().kind != 0) {
-  }
+  EXPECT_EQ(session.Receive().kind, 0);
   EXPECT_TRUE(session.Finish().ok());
   drain.join();
   EXPECT_EQ(cut_off, 0);
+  EXPECT_EQ(Launches(), 1);
   daemon.reset();
-  EXPECT_EQ(idle.Receive().kind, kGoingAwayFrame);
+  EXPECT_EQ(idle.Receive().kind, 0);
   EXPECT_EQ(idle.Finish().error_code(), grpc::UNAVAILABLE);
 }
 
