@@ -29,7 +29,9 @@ std::optional<Sessions::Place> Sessions::Enter(SessionRequest* request,
 
 std::shared_ptr<Session> Sessions::Current() {
   absl::MutexLock lock(&mutex_);
-  if (current_ == nullptr && !is_given_up_ && absl::Now() >= next_opening_) Open();
+  // A program that makes one request is served best by a call.
+  const bool is_first = !std::exchange(has_request_, true);
+  if (current_ == nullptr && !is_first && !is_given_up_ && absl::Now() >= next_opening_) Open();
   return current_;
 }
 

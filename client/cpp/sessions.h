@@ -18,9 +18,9 @@
 namespace opserve {
 
 // The sessions of a client: one that takes requests or is about to, and those that went away with
-// requests to be answered. A session is opened when a request could have used one: after the end of
-// the last one only when some time has passed, and never again if the daemon knows no sessions or
-// breaks their protocol.
+// requests to be answered. A session is opened when a request could have used one, but not for the
+// client's first: after the end of the last one only when some time has passed, and never again if
+// the daemon knows no sessions or breaks their protocol.
 //
 // Thread-safe. Before it is destroyed, Stop must have returned, and the queue must not be polled
 // any more.
@@ -75,6 +75,7 @@ class Sessions {
   const std::atomic<bool>& poller_writes_;
 
   absl::Mutex mutex_;
+  bool has_request_ ABSL_GUARDED_BY(mutex_) = false;  // or had
   bool is_given_up_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<Session> current_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Session>> sessions_ ABSL_GUARDED_BY(mutex_);  // that have not ended

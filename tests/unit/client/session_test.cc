@@ -71,7 +71,17 @@ TEST_F(SessionTest, IsLeftOutForAClientThatDoesNotWantOne) {
   Play(HelloFrame(), &AnswerAll);
   client_ = *Client::Connect(server_.target());
 
-  EXPECT_TRUE(client_->ExecuteAsync(ScaleOf({1})).get().ok());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(client_->ExecuteAsync(ScaleOf({1})).get().ok());
+
+  client_ = nullptr;
+  EXPECT_EQ(num_sessions_, 0);
+}
+
+TEST_F(SessionTest, IsLeftOutForAClientWithOneRequest) {
+  Play(HelloFrame(), &AnswerAll);
+  Connect();
+
+  EXPECT_TRUE(client_->Execute(ScaleOf({1})).ok());
 
   client_ = nullptr;
   EXPECT_EQ(num_sessions_, 0);
