@@ -18,7 +18,7 @@ test_packages=(make libgtest-dev libgmock-dev libbenchmark-dev clang clang-forma
 command -v kubectl >/dev/null || test_packages+=(kubernetes-client)
 # They build and run the container image.
 long_packages=(buildah debootstrap)
-benchmark_packages=(libtorch-dev)
+benchmark_packages=(libtorch-dev valgrind)
 
 packages=("${build_packages[@]}")
 case "${1:-}" in

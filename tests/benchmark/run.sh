@@ -5,30 +5,33 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 usage() {
   cat <<EOF
-usage: tests/benchmark/run.sh [--quick] [--torch]
+usage: tests/benchmark/run.sh [--quick] [--torch] [--instructions]
 
   (nothing)  all targets, five repetitions each: about half an hour, best on a machine that does
              nothing else
   --quick    one repetition: about three minutes, to see whether all is in order
   --torch    next to PyTorch: kernels (target T12; installs libtorch) and steps of training (T18 to
              T20; makes build/venv-torch, several GB)
+  --instructions
+             also count the daemon's instructions for a small request (installs valgrind)
 
 Prints a table, as Markdown, and writes build/benchmark/result.json.
 EOF
 }
 
-quick= torch=
+quick= torch= instructions=
 for argument in "$@"; do
   case "$argument" in
     --quick) quick=1 ;;
     --torch) torch=1 ;;
+    --instructions) instructions=1 ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac
 done
 
 "$root/deploy/install_packages.sh" --tests
-[ -z "$torch" ] || "$root/deploy/install_packages.sh" --benchmarks
+[ -z "$torch$instructions" ] || "$root/deploy/install_packages.sh" --benchmarks
 
 build=$root/build
 out=$build/benchmark
@@ -50,6 +53,11 @@ google=(--benchmark_repetitions="$repetitions" --benchmark_enable_random_interle
 
 echo "== transport"
 "$build/tests/transport_benchmark" --repetitions="$repetitions"
+if [ -n "$instructions" ]; then
+  echo "== instructions"
+  cmake --build "$build" --target opserve
+  python3 "$root/tests/benchmark/instructions.py" "$build"
+fi
 echo "== shared memory"
 "$build/tests/shared_memory_benchmark" --repetitions="$repetitions"
 echo "== kernels"

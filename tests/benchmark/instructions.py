@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Counts the daemon's instructions per small request (KlDivBackward of three tensors of 1 KiB), gRPC and the host CANN
+included, by callgrind, which counts them without noise. Installs nothing: the Debian package valgrind must be there.
+
+  instructions.py BUILD [--seconds=N]
+
+Prints a row for each way of sending, and appends it to the file OPSERVE_BENCHMARK_JSON, if that is set. Callgrind runs
+one thread at a time, so how many requests travel in a message, which is printed, too, is not that of a free machine.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+# The way, requests in flight, and the most instructions that a request may take.
+ROWS = (("session", 64, 40_000), ("session", 1, 60_000), ("unary", 8, 90_000))
+READY_SECONDS = 120
+
+
+class Daemon:
+    """An opserved under callgrind, which counts nothing until it is told to."""
+
+    def __init__(self, build, folder):
+        self._folder = folder
+        self.socket = folder / "socket"
+        self._log = open(folder / "log", "w", encoding="utf-8")
+        self._process = subprocess.Popen(
+            ["valgrind", "--tool=callgrind", "--instr-atstart=no", "-q",
+             f"--callgrind-out-file={folder}/profile", str(build / "bin/opserved"), f"--listen=unix:{self.socket}",
+             "--metrics_listen=127.0.0.1:0", "--drain_delay=0s"],
+            stdout=self._log, stderr=subprocess.STDOUT)
+        end = time.monotonic() + READY_SECONDS
+        while '"event":"ready"' not in self._text():
+            if self._process.poll() is not None or time.monotonic() > end:
+                self._process.kill()
+                sys.exit("the daemon did not start under callgrind:\n" + self._text())
+            time.sleep(0.2)
+        self._port = re.search(r'"metrics_port":(\d+)', self._text()).group(1)
+
+    def _text(self):
+        return (self._folder / "log").read_text(encoding="utf-8")
+
+    def counts(self):
+        """Requests that were answered, and messages of sessions that came."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics") as page:
+            lines = page.read().decode().splitlines()
+
+        def total(name):
+            return sum(float(line.rsplit(" ", 1)[1]) for line in lines if re.match(name + r"[ {]", line))
+
+        return total("opserve_requests_total"), total("opserve_session_messages_total")
+
+    def count_instructions(self, on):
+        subprocess.run(["callgrind_control", "--instr=" + ("on" if on else "off"), str(self._process.pid)],
+                       check=True, stdout=subprocess.DEVNULL)
+
+    def end(self):
+        """Ends it; the instructions that were counted."""
+        self._process.terminate()
+        self._process.wait()
+        self._log.close()
+        profile = (self._folder / "profile").read_text(encoding="utf-8", errors="replace")
+        return int(re.search(r"^totals: (\d+)", profile, re.MULTILINE).group(1))
+
+
+def load(build, daemon, way, in_flight, seconds):
+    subprocess.run(
+        [str(build / "bin/opserve"), "bench", "KlDivBackward", f"--target=unix:{daemon.socket}", "--shape=256",
+         f"--transport={way}", f"--concurrency={in_flight}", "--warmup=0s", f"--duration={seconds}s"],
+        check=True, stdout=subprocess.DEVNULL)
+
+
+def measure(build, way, in_flight, seconds):
+    with tempfile.TemporaryDirectory() as folder:
+        daemon = Daemon(build, pathlib.Path(folder))
+        load(build, daemon, way, in_flight, 3)
+        requests, messages = daemon.counts()
+        daemon.count_instructions(True)
+        load(build, daemon, way, in_flight, seconds)
+        daemon.count_instructions(False)
+        requests_then, messages_then = daemon.counts()
+        instructions = daemon.end()
+    requests = requests_then - requests
+    return instructions / requests, requests / max(1, messages_then - messages)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--seconds", type=int, default=20)
+    arguments = parser.parse_args()
+    lines = os.environ.get("OPSERVE_BENCHMARK_JSON")
+    for way, in_flight, limit in ROWS:
+        each, together = measure(arguments.build.resolve(), way, in_flight, arguments.seconds)
+        of_messages = f", {together:.1f} in a message" if way == "session" else ""
+        met = each <= limit
+        what = f"instructions for a request, {way}, {in_flight} in flight"
+        print(f"{what}: {each:,.0f}{of_messages} (at most {limit:,}: {'met' if met else 'missed'})", flush=True)
+        if lines:
+            row = {"target": "", "what": what, "ratio": each / limit, "limit": "<= 1", "met": met}
+            with open(lines, "a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+
+
+if __name__ == "__main__":
+    main()
