@@ -23,6 +23,7 @@
 #include "acl/rt/device.h"
 #include "acl/rt/error.h"
 #include "acl/rt/memory.h"
+#include "acl/rt/model_ri.h"
 #include "acl/rt/stream.h"
 #include "acl/rt/types.h"
 

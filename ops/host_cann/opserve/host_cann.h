@@ -54,8 +54,10 @@ typedef enum {
   OPSERVE_HOST_REGISTERED_REGIONS = 6, /* registered host memory */
   OPSERVE_HOST_TENSORS = 7,            /* live aclTensor, aclScalar, arrays and lists */
   OPSERVE_HOST_EXECUTORS = 8,          /* live aclOpExecutor */
-  OPSERVE_HOST_LAUNCHES = 9,           /* kernels queued so far */
-  OPSERVE_HOST_NUM_COUNTERS = 10
+  OPSERVE_HOST_LAUNCHES = 9,           /* kernels queued so far, those of replays included */
+  OPSERVE_HOST_CHARGED_LAUNCHES = 10,  /* calls so far that OPSERVE_HOST_LAUNCH_US is charged for */
+  OPSERVE_HOST_GRAPHS = 11,            /* live graphs, those being captured included */
+  OPSERVE_HOST_NUM_COUNTERS = 12
 } opserveHostCounter;
 
 /* A counter's value in the whole process. -1 for an unknown counter. */

@@ -28,6 +28,11 @@ BlockPtr FindKernelMemory(const Device& device, const void* address, size_t byte
   return block;
 }
 
+BlockPtr FindTaskMemory(const Device& device, const void* address, size_t bytes) {
+  if (BlockPtr block = FindKernelMemory(device, address, bytes)) return block;
+  return Runtime::Get().memory().FindPinned(address, bytes);
+}
+
 aclError CheckDeviceMemory(const Device& device, const void* address, size_t bytes,
                            std::string_view argument) {
   if (!Runtime::Get().settings().checked) return ACL_SUCCESS;

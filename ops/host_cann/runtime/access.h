@@ -16,6 +16,9 @@ BlockPtr FindDeviceMemory(const Device& device, const void* address, size_t byte
 // The same, or host memory registered for the device's kernels.
 BlockPtr FindKernelMemory(const Device& device, const void* address, size_t bytes);
 
+// The same, or page-locked host memory: all that tasks of a stream may touch.
+BlockPtr FindTaskMemory(const Device& device, const void* address, size_t bytes);
+
 // In checked mode, 107000 unless FindDeviceMemory finds the argument.
 aclError CheckDeviceMemory(const Device& device, const void* address, size_t bytes,
                            std::string_view argument);

@@ -1,4 +1,5 @@
-// Lines of the program's own for CANN's log.
+#include "ops/host_cann/runtime/app_log.h"
+
 #include <array>
 #include <cstdarg>
 #include <cstdio>
@@ -46,6 +47,23 @@ std::string FormatText(const char* format, va_list arguments) {
 }
 
 }  // namespace
+
+bool IsLogged(aclLogLevel level) {
+  static const LogSettings settings;
+  return settings.prints && static_cast<uint64_t>(level) >= settings.lowest_level;
+}
+
+void WriteLogLine(aclLogLevel level, const char* function, const char* file, uint32_t line,
+                  std::string_view text) {
+  if (!IsLogged(level)) return;
+  // One call per line, so that lines of several threads do not mix.
+  const std::string whole =
+      Concat("[", kLevelNames[level], "] ", file == nullptr ? "" : file, ":", line, " ",
+             function == nullptr ? "" : function, ": ", text, "\n");
+  std::fwrite(whole.data(), 1, whole.size(), stdout);
+  std::fflush(stdout);
+}
+
 }  // namespace opserve::host_cann
 
 using namespace opserve::host_cann;
@@ -54,15 +72,10 @@ void aclAppLog(aclLogLevel logLevel, const char* func, const char* file, uint32_
                const char* fmt, ...) {
   if (EnterCall(__func__) != ACL_SUCCESS || fmt == nullptr) return;
   if (logLevel < ACL_DEBUG || logLevel > ACL_ERROR) return;
-  static const LogSettings settings;
-  if (!settings.prints || static_cast<uint64_t>(logLevel) < settings.lowest_level) return;
+  if (!IsLogged(logLevel)) return;
   va_list arguments;
   va_start(arguments, fmt);
   const std::string text = FormatText(fmt, arguments);
   va_end(arguments);
-  // One call per line, so that lines of several threads do not mix.
-  const std::string whole = Concat("[", kLevelNames[logLevel], "] ", file == nullptr ? "" : file,
-                                   ":", line, " ", func == nullptr ? "" : func, ": ", text, "\n");
-  std::fwrite(whole.data(), 1, whole.size(), stdout);
-  std::fflush(stdout);
+  WriteLogLine(logLevel, func, file, line, text);
 }

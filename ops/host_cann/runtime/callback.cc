@@ -3,6 +3,7 @@
 
 #include "acl/acl.h"
 #include "ops/host_cann/runtime/binding.h"
+#include "ops/host_cann/runtime/capture.h"
 #include "ops/host_cann/runtime/error.h"
 #include "ops/host_cann/runtime/launch.h"
 #include "ops/host_cann/runtime/report_threads.h"
@@ -105,6 +106,8 @@ aclError aclrtLaunchCallback(aclrtCallback fn, void* userData, aclrtCallbackBloc
     return Fail(ACL_ERROR_RT_STREAM_NO_CB_REG, kCallOrder,
                 Concat("stream ", target->id(), " has no callback thread"));
   }
+  // A replay may run on a stream that no thread subscribes to.
+  RETURN_IF_FAILED(CheckNotCaptured(*target));
   return target->Enqueue(
       std::make_unique<CallbackTask>(fn, userData, blockType == ACL_CALLBACK_BLOCK));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/host_cann/runtime/capture.h"
 #include "ops/host_cann/runtime/device.h"
 #include "ops/host_cann/runtime/error.h"
 
@@ -39,8 +40,24 @@ std::vector<std::shared_ptr<Stream>> Context::streams() {
   return streams_;
 }
 
+void Context::AddCapture(const std::shared_ptr<Capture>& capture) {
+  MutexLock lock(mutex_);
+  std::erase_if(captures_, [](const std::weak_ptr<Capture>& other) { return other.expired(); });
+  captures_.push_back(capture);
+}
+
+std::vector<std::shared_ptr<Capture>> Context::captures() {
+  std::vector<std::shared_ptr<Capture>> found;
+  MutexLock lock(mutex_);
+  for (const std::weak_ptr<Capture>& weak : captures_) {
+    if (std::shared_ptr<Capture> capture = weak.lock()) found.push_back(std::move(capture));
+  }
+  return found;
+}
+
 aclError Context::Synchronize(Deadline deadline) {
   const std::vector<std::shared_ptr<Stream>> all = streams();
+  for (const std::shared_ptr<Stream>& stream : all) RETURN_IF_FAILED(CheckNotCaptured(*stream));
   for (const std::shared_ptr<Stream>& stream : all) RETURN_IF_FAILED(stream->Wait(deadline));
   for (const std::shared_ptr<Stream>& stream : all) RETURN_IF_FAILED(stream->TakeError());
   return ACL_SUCCESS;

@@ -13,6 +13,7 @@
 
 namespace opserve::host_cann {
 
+class Capture;
 class Device;
 
 inline constexpr int kNumSysParamOpts = 4;  // values of aclSysParamOpt
@@ -45,8 +46,12 @@ class Context : public std::enable_shared_from_this<Context> {
   std::shared_ptr<Stream> default_stream() ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::shared_ptr<Stream>> streams() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Captures of its streams that are under way, and some that have ended.
+  void AddCapture(const std::shared_ptr<Capture>& capture) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<std::shared_ptr<Capture>> captures() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Waits for all streams, then returns and clears one failure; those of other streams stay for
-  // their own synchronise. Errors as Stream::Wait and TakeError.
+  // their own synchronise. 107027: a stream is captured. Otherwise as Stream::Wait and TakeError.
   aclError Synchronize(Deadline deadline);
 
   // Closes all streams. The context is not alive afterwards.
@@ -69,6 +74,7 @@ class Context : public std::enable_shared_from_this<Context> {
 
   Mutex mutex_;
   std::vector<std::shared_ptr<Stream>> streams_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<Capture>> captures_ ABSL_GUARDED_BY(mutex_);
   std::array<std::optional<int64_t>, kNumSysParamOpts> options_ ABSL_GUARDED_BY(mutex_);
 };
 

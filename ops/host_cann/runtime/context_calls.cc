@@ -104,6 +104,7 @@ aclError aclrtDestroyContext(aclrtContext context) {
   }
   found->device().DestroyContext(found);
   runtime.streams().RemoveIf([&](const Stream& stream) { return stream.context() == found; });
+  runtime.ForgetGraphs([&](const Graph& graph) { return graph.context() == found; });
   return ACL_SUCCESS;
 }
 

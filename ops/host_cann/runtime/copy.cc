@@ -6,6 +6,7 @@
 #include "acl/acl.h"
 #include "ops/host_cann/runtime/access.h"
 #include "ops/host_cann/runtime/binding.h"
+#include "ops/host_cann/runtime/capture.h"
 #include "ops/host_cann/runtime/copy.h"
 #include "ops/host_cann/runtime/copy_task.h"
 #include "ops/host_cann/runtime/error.h"
@@ -47,6 +48,8 @@ aclError ResolveSides(const Device& device, aclrtMemcpyKind kind, Copy* copy) {
 aclError SubmitCopy(Stream& stream, Copy copy) {
   copy.host_is_pinned = MayRunLater(copy);
   if (copy.host_is_pinned) return stream.Enqueue(MakeCopyTask(copy));
+  RETURN_IF_FAILED(CheckNotCaptured(stream));
+  RETURN_IF_FAILED(CheckMayUseMemory(*stream.context(), ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC));
   // The call waits for the stream, so it is the one that reports an earlier task's failure. It then
   // copies nothing: the source may be memory that the failed task should have written.
   RETURN_IF_FAILED(stream.Wait(std::nullopt));
@@ -55,6 +58,7 @@ aclError SubmitCopy(Stream& stream, Copy copy) {
 }
 
 aclError CopyNow(Context& context, const Copy& copy) {
+  RETURN_IF_FAILED(CheckMayUseMemory(context));
   const TaskResult result = CopyChecked(context.device(), copy);
   if (result.code != ACL_SUCCESS) return Fail(result.code, kInternal, result.text);
   return ACL_SUCCESS;
@@ -244,6 +248,7 @@ aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count)
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(UsableContext(&context));
   RETURN_IF_FAILED(CheckFillable(context->device(), devPtr, count));
+  RETURN_IF_FAILED(CheckMayUseMemory(*context));
   Fill(devPtr, RepeatByte(value), count);
   return ACL_SUCCESS;
 }
@@ -266,6 +271,7 @@ aclError aclrtMemsetD32(void* ptr, size_t memSize, uint32_t value, size_t N) {
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(UsableContext(&context));
   RETURN_IF_FAILED(CheckFillable(context->device(), ptr, bytes));
+  RETURN_IF_FAILED(CheckMayUseMemory(*context));
   Fill(ptr, value, bytes);
   return ACL_SUCCESS;
 }
@@ -278,7 +284,7 @@ aclError aclrtMemsetD32Async(void* ptr, size_t memSize, uint32_t value, size_t N
   std::shared_ptr<Stream> target;
   RETURN_IF_FAILED(UsableStream(stream, &target));
   RETURN_IF_FAILED(CheckFillable(target->device(), ptr, bytes));
-  if (!Runtime::Get().memory().IsPinned(ptr, bytes)) {
+  if (target->capture() != nullptr || !Runtime::Get().memory().IsPinned(ptr, bytes)) {
     return target->Enqueue(MakeFillTask(ptr, value, bytes));
   }
   Fill(ptr, value, bytes);

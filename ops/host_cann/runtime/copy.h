@@ -13,10 +13,11 @@ namespace opserve::host_cann {
 aclError ResolveSides(const Device& device, aclrtMemcpyKind kind, Copy* copy);
 
 // Copies in the stream's order. With host memory that is not page-locked the call waits for the
-// stream and returns the error of an earlier task instead of copying.
+// stream and returns the error of an earlier task instead of copying. 107027: the stream is
+// captured. 107041: other captures of the context do not let the thread use memory.
 aclError SubmitCopy(Stream& stream, Copy copy);
 
-// Copies at once, on the calling thread.
+// Copies at once, on the calling thread. 107030: captures of the context do not let it.
 aclError CopyNow(Context& context, const Copy& copy);
 
 }  // namespace opserve::host_cann

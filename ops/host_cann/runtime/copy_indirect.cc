@@ -56,6 +56,9 @@ class OffsetCopyTask final : public Task {
     return CopyOnDevice(stream, dst + dst_offset_, src + src_offset_, count_);
   }
   const char* name() const override { return "copy"; }
+  std::vector<MemoryRange> memory() const override {
+    return {{dst_, sizeof(*dst_), "dst"}, {src_, sizeof(*src_), "src"}};
+  }
 
  private:
   void** const dst_;
@@ -76,6 +79,9 @@ class DescribedCopyTask final : public Task {
     return CopyOnDevice(stream, description.dst, description.src, description.count);
   }
   const char* name() const override { return "copy"; }
+  std::vector<MemoryRange> memory() const override {
+    return {{description_, sizeof(CopyDescription), "desc"}};
+  }
 
  private:
   const void* const description_;

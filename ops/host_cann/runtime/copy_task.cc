@@ -119,6 +119,16 @@ class CopyTask final : public Task {
     return result;
   }
   const char* name() const override { return "copy"; }
+  std::vector<MemoryRange> memory() const override {
+    std::vector<MemoryRange> ranges;
+    if (copy_.to_device || copy_.host_is_pinned) {
+      ranges.push_back({copy_.dst, copy_.Span(copy_.dst_pitch), "dst"});
+    }
+    if (copy_.from_device || copy_.host_is_pinned) {
+      ranges.push_back({copy_.src, copy_.Span(copy_.src_pitch), "src"});
+    }
+    return ranges;
+  }
   bool is_prompt() const override {
     return copy_.width * copy_.height <= kPromptBytes && Faults::Get().bytes_per_second() == 0;
   }
@@ -136,6 +146,7 @@ class BufferedCopyTask final : public Task {
 
   TaskResult Run(Stream& stream) override { return task_.Run(stream); }
   const char* name() const override { return "copy"; }
+  std::vector<MemoryRange> memory() const override { return task_.memory(); }
 
  private:
   Copy FromBuffer(Copy copy) const {
@@ -166,6 +177,7 @@ class FillTask final : public Task {
     return {};
   }
   const char* name() const override { return "memset"; }
+  std::vector<MemoryRange> memory() const override { return {{address_, bytes_, "devPtr"}}; }
 
  private:
   void* const address_;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "ops/host_cann/runtime/waiters.h"
 
 namespace opserve::host_cann {
+
+class Capture;
 
 // One recording of an event. Thread-safe; shared by the event, the task that completes it, and all
 // threads and streams that wait for it.
@@ -80,6 +83,21 @@ class Event {
   void set_latest(std::shared_ptr<EventRecord> record) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(mutex_);
     latest_ = std::move(record);
+    captured_ = {};
+  }
+
+  // The latest record, if it is part of a capture.
+  struct CapturedRecord {
+    std::weak_ptr<Capture> capture;
+    std::map<int32_t, uint64_t> progress;  // up to the record, as capture.h has it
+  };
+  CapturedRecord captured() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(mutex_);
+    return captured_;
+  }
+  void set_captured(CapturedRecord record) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(mutex_);
+    captured_ = std::move(record);
   }
 
   // Back to the state before the first record. A record that is still queued stays.
@@ -97,6 +115,7 @@ class Event {
   const std::shared_ptr<std::atomic<int>> pending_waits_ = std::make_shared<std::atomic<int>>(0);
   Mutex mutex_;
   std::shared_ptr<EventRecord> latest_ ABSL_GUARDED_BY(mutex_);
+  CapturedRecord captured_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Completes `record`, and sets `flag` unless it is null, when its turn comes.

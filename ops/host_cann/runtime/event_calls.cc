@@ -3,6 +3,7 @@
 
 #include "acl/acl.h"
 #include "ops/host_cann/runtime/binding.h"
+#include "ops/host_cann/runtime/capture_events.h"
 #include "ops/host_cann/runtime/error.h"
 #include "ops/host_cann/runtime/launch.h"
 #include "ops/host_cann/runtime/options.h"
@@ -70,6 +71,9 @@ aclError RecordEvent(aclrtEvent handle, aclrtStream stream) {
   std::shared_ptr<Event> event;
   RETURN_IF_FAILED(FindEvent(handle, &event));
   RETURN_IF_FAILED(CheckSameDevice(*event, *target));
+  if (const std::shared_ptr<Capture> capture = target->capture()) {
+    return RecordCaptured(*event, *target, capture);
+  }
   auto record = std::make_shared<EventRecord>();
   RETURN_IF_FAILED(target->Enqueue(MakeRecordTask(record, event->flag())));
   event->set_latest(std::move(record));
@@ -77,7 +81,7 @@ aclError RecordEvent(aclrtEvent handle, aclrtStream stream) {
 }
 
 // The flag of one record or wait: 0, the default, or 1, external to a captured stream.
-aclError CheckUseFlag(uint32_t flag) {
+aclError CheckUseFlag(uint32_t flag, aclrtStream stream) {
   static_assert(ACL_EVENT_RECORD_EXTERNAL == ACL_EVENT_WAIT_EXTERNAL);
   if (!CurrentSoc().generation->flags_event_uses) {
     return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
@@ -87,17 +91,22 @@ aclError CheckUseFlag(uint32_t flag) {
     return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
                 Concat("flag is ", flag, ", must be 0 or 1"));
   }
-  if (flag == ACL_EVENT_RECORD_EXTERNAL) {
-    return Fail(ACL_ERROR_RT_STREAM_NOT_CAPTURED, kCallOrder,
-                "flag is 1, external, and the stream is not being captured");
+  if (flag == ACL_EVENT_RECORD_DEFAULT) return ACL_SUCCESS;
+  std::shared_ptr<Stream> target;
+  RETURN_IF_FAILED(UsableStream(stream, &target));
+  if (target->capture() != nullptr) {
+    return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
+                "flag is 1, external, which captures do not have");
   }
-  return ACL_SUCCESS;
+  return Fail(ACL_ERROR_RT_STREAM_NOT_CAPTURED, kCallOrder,
+              "flag is 1, external, and the stream is not being captured");
 }
 
 aclError SynchronizeEvent(aclrtEvent handle, int32_t timeout) {
   std::shared_ptr<Event> event;
   RETURN_IF_FAILED(FindEvent(handle, &event));
   RETURN_IF_FAILED(event->device().CheckUsable());
+  RETURN_IF_FAILED(CheckNotCaptured(*event));
   const std::shared_ptr<EventRecord> record = event->latest();
   if (record == nullptr) return ACL_SUCCESS;
   if (!record->WaitUntilFinished(DeadlineAfterMs(timeout))) {
@@ -122,6 +131,9 @@ aclError WaitEvent(aclrtStream stream, aclrtEvent handle, uint64_t limit_us) {
     RETURN_IF_FAILED(CheckSameDevice(*event, *target));
   }
   RETURN_IF_FAILED(RequireSync(*event));
+  bool is_captured = false;
+  RETURN_IF_FAILED(WaitCaptured(*event, target, &is_captured));
+  if (is_captured) return ACL_SUCCESS;
   if (event->flag() != nullptr) {
     return target->Enqueue(MakeWaitTask(event->flag(), event->pending_waits(), limit_us));
   }
@@ -134,10 +146,12 @@ aclError WaitEvent(aclrtStream stream, aclrtEvent handle, uint64_t limit_us) {
   return target->Enqueue(MakeWaitTask(std::move(record), event->pending_waits(), limit_us));
 }
 
-// When the event completed. 507000: it has not been recorded. 107006: that is not known.
+// When the event completed. 507000: it has not been recorded. 107006: that is not known. 107028:
+// the record is part of a capture under way.
 aclError CompletionTime(aclrtEvent handle, std::string_view name, Clock::time_point* time) {
   std::shared_ptr<Event> event;
   RETURN_IF_FAILED(FindEvent(handle, &event));
+  RETURN_IF_FAILED(CheckNotCaptured(*event));
   const std::shared_ptr<EventRecord> record = event->latest();
   if (record == nullptr) {
     return Fail(ACL_ERROR_RT_INTERNAL_ERROR, kCallOrder, Concat(name, " has not been recorded"));
@@ -193,7 +207,7 @@ aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
 
 aclError aclrtRecordEventWithFlag(aclrtEvent event, aclrtStream stream, uint32_t flag) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  RETURN_IF_FAILED(CheckUseFlag(flag));
+  RETURN_IF_FAILED(CheckUseFlag(flag, stream));
   return RecordEvent(event, stream);
 }
 
@@ -206,6 +220,10 @@ aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
   RETURN_IF_FAILED(RefuseEx(*found));
   RETURN_IF_FAILED(RequireSync(*found));
   RETURN_IF_FAILED(CheckSameDevice(*found, *target));
+  if (target->capture() != nullptr) {
+    return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
+                "the stream is being captured, where events are not reset");
+  }
   return target->Enqueue(MakeResetTask(std::move(found)));
 }
 
@@ -215,6 +233,7 @@ aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* statu
   std::shared_ptr<Event> found;
   RETURN_IF_FAILED(FindEvent(event, &found));
   RETURN_IF_FAILED(found->device().CheckUsable());
+  RETURN_IF_FAILED(CheckNotCaptured(*found));
   const bool is_complete = IsComplete(*found, /*unrecorded=*/found->form() == Event::Form::kEx);
   *status = is_complete ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
   return ACL_SUCCESS;
@@ -272,13 +291,18 @@ aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event, i
 aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event, uint32_t timeout,
                                       uint32_t flag) {
   RETURN_IF_FAILED(EnterCall(__func__));
-  RETURN_IF_FAILED(CheckUseFlag(flag));
+  RETURN_IF_FAILED(CheckUseFlag(flag, stream));
   return WaitEvent(stream, event, uint64_t{timeout} * kMicrosecondsPerSecond);
 }
 
 aclError aclrtEventElapsedTime(float* ms, aclrtEvent startEvent, aclrtEvent endEvent) {
   RETURN_IF_FAILED(EnterCall(__func__));
   RETURN_IF_FAILED(RequireNotNull(ms, "ms"));
+  for (const aclrtEvent handle : {startEvent, endEvent}) {
+    std::shared_ptr<Event> event;
+    RETURN_IF_FAILED(FindEvent(handle, &event));
+    RETURN_IF_FAILED(CheckNotCaptured(*event));
+  }
   Clock::time_point start, end;
   RETURN_IF_FAILED(CompletionTime(startEvent, "startEvent", &start));
   RETURN_IF_FAILED(CompletionTime(endEvent, "endEvent", &end));

@@ -29,6 +29,7 @@ struct Generation {
   bool copies_by_description;            // aclrtMemcpyAsyncWithDesc
   bool fills_words;                      // aclrtMemsetD32
   bool flags_event_uses;                 // aclrtRecordEventWithFlag
+  bool captures_streams;                 // aclmdlRICaptureBegin
   uint64_t reduced_types;                // of aclrtReduceAsync: bit n is the type of value n
 
   // Operators.

@@ -9,6 +9,7 @@
 #include "ops/host_cann/runtime/error.h"
 #include "ops/host_cann/runtime/faults.h"
 #include "ops/host_cann/runtime/launch.h"
+#include "ops/host_cann/runtime/launch_charge.h"
 #include "ops/host_cann/runtime/runtime.h"
 
 namespace opserve::host_cann {
@@ -88,6 +89,10 @@ int64_t opserveHostCount(opserveHostCounter counter) {
       return static_cast<int64_t>(runtime.memory().PinnedBytes());
     case OPSERVE_HOST_REGISTERED_REGIONS:
       return static_cast<int64_t>(runtime.memory().NumRegistered());
+    case OPSERVE_HOST_CHARGED_LAUNCHES:
+      return ChargedLaunches();
+    case OPSERVE_HOST_GRAPHS:
+      return runtime.graphs().CountIf([](const Graph&) { return true; });
     case OPSERVE_HOST_TENSORS:
     case OPSERVE_HOST_EXECUTORS:
       return adjusted_counts[counter];

@@ -6,6 +6,7 @@
 #include "ops/host_cann/runtime/error.h"
 #include "ops/host_cann/runtime/faults.h"
 #include "ops/host_cann/runtime/launch.h"
+#include "ops/host_cann/runtime/launch_charge.h"
 #include "ops/host_cann/runtime/options.h"
 #include "ops/host_cann/runtime/text.h"
 
@@ -28,17 +29,25 @@ class StreamCores final : public kernels::TaskRunner {
 
 class KernelTask final : public Task {
  public:
-  KernelTask(KernelLaunch launch, const KernelFault& fault, uint64_t limit_us)
-      : launch_(std::move(launch)), fault_(fault), limit_us_(limit_us) {}
+  KernelTask(KernelLaunch launch, uint64_t limit_us)
+      : launch_(std::move(launch)), limit_us_(limit_us) {}
 
+  void OnAccepted(Stream& stream, bool is_captured) override {
+    is_captured_ = is_captured;
+    if (is_captured) return;  // each replay counts for itself
+    fault_ = TakeFault(stream);
+    ++stream.device().launches;
+  }
   TaskResult Run(Stream& stream) override {
     Device& device = stream.device();
     ++device.running_kernels;
-    TaskResult result = RunOn(stream);
+    TaskResult result = RunOn(stream, is_captured_ ? TakeFault(stream) : fault_);
     --device.running_kernels;
     return result;
   }
   const char* name() const override { return launch_.name; }
+  std::vector<MemoryRange> memory() const override { return launch_.ranges; }
+  bool is_kernel() const override { return true; }
   bool is_prompt() const override {
     // Broadcasting lets few bytes stand for any number of elements.
     if (launch_.work > kPromptElements || fault_.hang || fault_.slow_us > 0) return false;
@@ -48,13 +57,17 @@ class KernelTask final : public Task {
   }
 
  private:
-  TaskResult RunOn(Stream& stream) {
-    if (fault_.code != ACL_SUCCESS) {
-      if (fault_.sticky) stream.device().Lose(fault_.code, /*resets=*/1);
-      return TaskResult::Failure(fault_.code, Concat("injected fault: kernel ", launch_.name));
+  KernelFault TakeFault(const Stream& stream) const {
+    return Faults::Get().TakeKernelFault(launch_.name, stream.device().id());
+  }
+
+  TaskResult RunOn(Stream& stream, const KernelFault& fault) {
+    if (fault.code != ACL_SUCCESS) {
+      if (fault.sticky) stream.device().Lose(fault.code, /*resets=*/1);
+      return TaskResult::Failure(fault.code, Concat("injected fault: kernel ", launch_.name));
     }
-    if (fault_.hang || fault_.slow_us > 0) {
-      TaskResult result = Linger(stream);
+    if (fault.hang || fault.slow_us > 0) {
+      TaskResult result = Linger(stream, fault);
       if (result.code != ACL_SUCCESS) return result;
     }
     std::vector<BlockPtr> held;
@@ -64,7 +77,7 @@ class KernelTask final : public Task {
     launch_.run(cores);
     // Skipped parts must not count as computed, even if the interruption came with the end.
     if (cores.MustStop()) return TaskResult::Cancelled();
-    if (fault_.wrong) InvertOutput();
+    if (fault.wrong) InvertOutput();
     return result;
   }
 
@@ -74,10 +87,10 @@ class KernelTask final : public Task {
   }
 
   // Hangs or takes its time, but no longer than a kernel may run.
-  TaskResult Linger(Stream& stream) const {
+  TaskResult Linger(Stream& stream, const KernelFault& fault) const {
     Deadline deadline;
-    const bool ends_by_itself = !fault_.hang && fault_.slow_us < limit_us_;
-    const uint64_t time_us = ends_by_itself ? fault_.slow_us : limit_us_;
+    const bool ends_by_itself = !fault.hang && fault.slow_us < limit_us_;
+    const uint64_t time_us = ends_by_itself ? fault.slow_us : limit_us_;
     if (time_us != kNoLimit) deadline = Clock::now() + std::chrono::microseconds(time_us);
     const auto waited = stream.WaitInTask(deadline, [](bool releasing) { return releasing; });
     if (waited == Stream::Waited::kCancelled) return TaskResult::Cancelled();
@@ -105,8 +118,9 @@ class KernelTask final : public Task {
   }
 
   const KernelLaunch launch_;
-  const KernelFault fault_;
   const uint64_t limit_us_;
+  KernelFault fault_;  // unless captured
+  bool is_captured_ = false;
 };
 
 }  // namespace
@@ -114,11 +128,8 @@ class KernelTask final : public Task {
 aclError LaunchKernel(aclrtStream stream, KernelLaunch launch) {
   std::shared_ptr<Stream> target;
   RETURN_IF_FAILED(UsableStream(stream, &target));
-  const KernelFault fault = Faults::Get().TakeKernelFault(launch.name, target->device().id());
-  RETURN_IF_FAILED(
-      target->Enqueue(std::make_unique<KernelTask>(std::move(launch), fault, ExecutionLimitUs())));
-  ++target->device().launches;
-  return ACL_SUCCESS;
+  ChargeLaunch();
+  return target->Enqueue(std::make_unique<KernelTask>(std::move(launch), ExecutionLimitUs()));
 }
 
 }  // namespace opserve::host_cann

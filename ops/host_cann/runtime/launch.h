@@ -13,6 +13,7 @@
 #include "acl/acl.h"
 #include "kernels/cpu/kernel.h"
 #include "ops/host_cann/opserve/host_cann.h"
+#include "ops/host_cann/runtime/memory_range.h"
 
 namespace opserve::host_cann {
 
@@ -30,13 +31,6 @@ __attribute__((visibility("default"))) void SetErrorMessage(std::string_view cod
 __attribute__((visibility("default"))) void AdjustLiveCount(opserveHostCounter counter,
                                                             int64_t delta);
 
-// Bytes of device (or registered host) memory that a kernel touches.
-struct MemoryRange {
-  const void* address = nullptr;
-  size_t bytes = 0;
-  const char* name = "";  // argument, for messages; a literal
-};
-
 // Work for a stream that stands for an operator's kernel.
 struct KernelLaunch {
   const char* name = "";            // operator as aclnn names it ("aclnnKlDivBackward"); a literal
@@ -51,12 +45,14 @@ struct KernelLaunch {
   uint64_t work = UINT64_MAX;
 };
 
-// Queues a kernel on `stream` (null: the current context's default stream) and returns at once.
+// Queues a kernel on `stream` (null: the current context's default stream) and returns, after the
+// time that OPSERVE_HOST_LAUNCH_US says a launch takes. A captured stream records it instead.
 // The stream must be of the calling thread's current context. In checked mode each range must lie
 // inside one live allocation of the stream's device (or memory registered with it) when the kernel
 // starts; otherwise nothing is computed and the stream reports a vector-core exception at the next
 // synchronise.
 //   107002 no context on this thread    107003 stream of another context
+//   207005 too many tasks captured      507903 the capture was invalidated
 //   507010 (or another device code) the device is lost
 __attribute__((visibility("default"))) aclError LaunchKernel(aclrtStream stream,
                                                              KernelLaunch launch);

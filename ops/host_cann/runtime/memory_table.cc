@@ -71,15 +71,23 @@ BlockPtr MemoryTable::FindRegistered(const void* address, int32_t device) {
   return FindIn(registered_[device], address);
 }
 
-bool MemoryTable::IsPinned(const void* address, size_t bytes) {
+BlockPtr MemoryTable::FindPinned(const void* address, size_t bytes) {
   MutexLock lock(mutex_);
-  const BlockPtr owned = FindIn(owned_, address);
-  if (owned != nullptr && owned->pinned && owned->Contains(address, bytes)) return true;
+  BlockPtr owned = FindIn(owned_, address);
+  if (owned != nullptr && owned->pinned && owned->Contains(address, bytes)) return owned;
   for (const auto& [device, blocks] : registered_) {
-    const BlockPtr block = FindIn(blocks, address);
-    if (block != nullptr && block->pinned && block->Contains(address, bytes)) return true;
+    BlockPtr block = FindIn(blocks, address);
+    if (block != nullptr && block->pinned && block->Contains(address, bytes)) return block;
   }
-  return false;
+  return nullptr;
+}
+
+bool MemoryTable::Holds(const BlockPtr& block) {
+  MutexLock lock(mutex_);
+  const bool is_registered = block->kind == MemoryBlock::Kind::kRegistered;
+  const ByStart& blocks = is_registered ? registered_[block->device] : owned_;
+  const auto found = blocks.find(block->start);
+  return found != blocks.end() && found->second == block;
 }
 
 bool MemoryTable::IsRegistered(const MemoryBlock& block) {

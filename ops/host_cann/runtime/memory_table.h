@@ -28,8 +28,11 @@ class MemoryTable {
   BlockPtr TakeRegistered(const void* address, int32_t device) ABSL_LOCKS_EXCLUDED(mutex_);
   BlockPtr FindRegistered(const void* address, int32_t device) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whether all of the host memory is page-locked.
-  bool IsPinned(const void* address, size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The page-locked block, allocated or registered, that holds all of the host memory; null: none.
+  BlockPtr FindPinned(const void* address, size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsPinned(const void* address, size_t bytes) { return FindPinned(address, bytes) != nullptr; }
+  // Whether the block is still in the table.
+  bool Holds(const BlockPtr& block) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether any registration overlaps the block.
   bool IsRegistered(const MemoryBlock& block) ABSL_LOCKS_EXCLUDED(mutex_);
 

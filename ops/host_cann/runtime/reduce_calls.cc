@@ -107,6 +107,9 @@ class ReduceTask final : public Task {
     return {};
   }
   const char* name() const override { return "reduction"; }
+  std::vector<MemoryRange> memory() const override {
+    return {{dst_, bytes_, "dst"}, {src_, bytes_, "src"}};
+  }
 
  private:
   void* const dst_;

@@ -47,6 +47,7 @@ void Runtime::ForgetDevice(Device& device) {
   const size_t notifies =
       notifies_.RemoveIf([&](const Notify& notify) { return &notify.device() == &device; }).size();
   device.notifies().Return(notifies);
+  ForgetGraphs([&](const Graph& graph) { return &graph.context()->device() == &device; });
   memory_.RemoveDevice(device.id());
 }
 

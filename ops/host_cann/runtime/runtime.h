@@ -1,6 +1,7 @@
 // The process's host CANN: settings, devices, and the objects of handles.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "ops/host_cann/runtime/context.h"
 #include "ops/host_cann/runtime/device.h"
 #include "ops/host_cann/runtime/event.h"
+#include "ops/host_cann/runtime/graph.h"
 #include "ops/host_cann/runtime/handle_table.h"
 #include "ops/host_cann/runtime/memory_table.h"
 #include "ops/host_cann/runtime/notify.h"
@@ -37,12 +39,23 @@ class Runtime {
   HandleTable<Stream>& streams() { return streams_; }
   HandleTable<Event>& events() { return events_; }
   HandleTable<Notify>& notifies() { return notifies_; }
+  HandleTable<Graph>& graphs() { return graphs_; }
+  HandleTable<TaskGroup>& task_groups() { return task_groups_; }
   MemoryTable& memory() { return memory_; }
 
   // Ends the running tasks of all devices' streams and drops the queued ones, without waiting.
   void StopWork();
 
-  // Drops every context, stream, event, notify and memory of a device.
+  // Forgets the graphs that `matches`, and their groups of tasks.
+  template <typename Matches>
+  void ForgetGraphs(Matches matches) {
+    const std::vector<std::shared_ptr<Graph>> forgotten = graphs_.RemoveIf(matches);
+    task_groups_.RemoveIf([&](const TaskGroup& group) {
+      return std::find(forgotten.begin(), forgotten.end(), group.graph.lock()) != forgotten.end();
+    });
+  }
+
+  // Drops every context, stream, event, notify, graph and memory of a device.
   void ForgetDevice(Device& device);
 
  private:
@@ -54,6 +67,8 @@ class Runtime {
   HandleTable<Stream> streams_;
   HandleTable<Event> events_;
   HandleTable<Notify> notifies_;
+  HandleTable<Graph> graphs_;
+  HandleTable<TaskGroup> task_groups_;
   MemoryTable memory_;
 };
 

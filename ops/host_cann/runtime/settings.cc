@@ -14,6 +14,7 @@ namespace {
 constexpr int kMaxDevices = 64;
 constexpr int kMaxThreads = 1024;
 constexpr uint64_t kMaxIntervalUs = 60'000'000;
+constexpr uint64_t kMaxLaunchUs = 1'000'000;
 
 std::string Malformed(std::string_view name, std::string_view value, std::string_view allowed) {
   return Concat(name, " is \"", value, "\", must be ", allowed);
@@ -64,6 +65,7 @@ Settings ReadSettings() {
       soc != nullptr && settings.error.empty() && !FindSoc(soc, &settings.soc)) {
     settings.error = Malformed("OPSERVE_HOST_SOC", soc, Concat("one of ", SocNames()));
   }
+  ReadWholeNumber("OPSERVE_HOST_LAUNCH_US", 0, kMaxLaunchUs, &settings, &settings.launch_us);
   settings.timeout_interval_us = settings.soc.generation->timeout_interval_us;
   ReadWholeNumber("OPSERVE_HOST_TIMEOUT_INTERVAL_US", 1, kMaxIntervalUs, &settings,
                   &settings.timeout_interval_us);

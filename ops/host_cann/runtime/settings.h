@@ -15,6 +15,7 @@ struct Settings {
   int threads_per_device = 1;                 // OPSERVE_HOST_THREADS
   bool checked = true;                        // OPSERVE_HOST_CHECKED
   Soc soc = DefaultSoc();                     // OPSERVE_HOST_SOC
+  uint64_t launch_us = 0;                     // OPSERVE_HOST_LAUNCH_US
   uint64_t timeout_interval_us =              // OPSERVE_HOST_TIMEOUT_INTERVAL_US
       soc.generation->timeout_interval_us;
   std::string faults;                // OPSERVE_HOST_FAULTS

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "ops/host_cann/runtime/capture.h"
 #include "ops/host_cann/runtime/context.h"
 #include "ops/host_cann/runtime/device.h"
 #include "ops/host_cann/runtime/exception_info.h"
@@ -16,6 +17,8 @@ namespace opserve::host_cann {
 
 Stream::Stream(std::shared_ptr<Context> context, int32_t id, Config config)
     : context_(std::move(context)), id_(id), config_(config) {}
+
+Stream::~Stream() = default;
 
 Device& Stream::device() const { return context_->device(); }
 
@@ -65,6 +68,9 @@ aclError Stream::Enqueue(std::unique_ptr<Task> task) {
   {
     MutexLock lock(mutex_);
     RETURN_IF_FAILED(CheckOpen());
+    if (capture_ != nullptr) return capture_->Record(*this, task);
+    if (update_ != nullptr) return update_->Take(*this, task);
+    task->OnAccepted(*this, /*is_captured=*/false);
     if (aborting_ == 0 && task->is_prompt() && queue_.empty() && !executing_) {
       Push(std::move(task));
       RunQueued(queued_, /*on_worker=*/false);
@@ -89,6 +95,7 @@ aclError Stream::RunInOrder(std::unique_ptr<Task> task) {
   {
     MutexLock lock(mutex_);
     RETURN_IF_FAILED(CheckOpen());
+    task->OnAccepted(*this, /*is_captured=*/false);
     task->result_ = &result;
     const uint64_t epoch = abort_epoch_;
     if (aborting_ == 0) {
@@ -167,6 +174,7 @@ bool Stream::Abort(Deadline deadline) {
     MutexLock lock(mutex_);
     ++abort_epoch_;
     ++aborting_;
+    if (capture_ != nullptr) capture_->Invalidate();
     is_interrupted_ = true;
     dropped = CancelAll();
     ++waiters_;
@@ -189,13 +197,18 @@ void Stream::ReleaseHangs() {
 
 void Stream::Close() {
   std::deque<std::unique_ptr<Task>> dropped;
+  std::shared_ptr<Capture> capture;
+  std::unique_ptr<TaskUpdate> update;
   {
     MutexLock lock(mutex_);
     closed_ = true;
+    capture.swap(capture_);
+    update.swap(update_);
     is_interrupted_ = true;
     dropped = CancelAll();
     work_arrived_.NotifyAll();
   }
+  if (capture != nullptr) capture->Invalidate();
   for (const std::unique_ptr<Task>& task : dropped) task->Drop();
   Unsubscribe();
 }
@@ -231,6 +244,50 @@ void Stream::SetAllocator(std::shared_ptr<const Allocator> allocator) {
 std::shared_ptr<const Allocator> Stream::allocator() {
   MutexLock lock(mutex_);
   return allocator_;
+}
+
+aclError Stream::EnterCapture(std::shared_ptr<Capture> capture) {
+  MutexLock lock(mutex_);
+  RETURN_IF_FAILED(CheckOpen());
+  if (capture_ != nullptr) {
+    return Fail(ACL_ERROR_RT_STREAM_CAPTURED, kCallOrder,
+                Concat("stream ", id_, " is being captured"));
+  }
+  if (update_ != nullptr) {
+    return Fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, kCallOrder,
+                Concat("stream ", id_, " updates a group of tasks"));
+  }
+  capture_ = std::move(capture);
+  return ACL_SUCCESS;
+}
+
+void Stream::LeaveCapture(const Capture& capture) {
+  MutexLock lock(mutex_);
+  if (capture_.get() == &capture) capture_ = nullptr;
+}
+
+std::shared_ptr<Capture> Stream::capture() {
+  MutexLock lock(mutex_);
+  return capture_;
+}
+
+aclError Stream::BeginUpdate(std::unique_ptr<TaskUpdate> update) {
+  MutexLock lock(mutex_);
+  if (capture_ != nullptr) {
+    return Fail(ACL_ERROR_RT_STREAM_CAPTURED, kCallOrder,
+                Concat("stream ", id_, " is being captured"));
+  }
+  if (update_ != nullptr) {
+    return Fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, kCallOrder,
+                Concat("stream ", id_, " updates a group of tasks"));
+  }
+  update_ = std::move(update);
+  return ACL_SUCCESS;
+}
+
+std::unique_ptr<TaskUpdate> Stream::TakeUpdate() {
+  MutexLock lock(mutex_);
+  return std::move(update_);
 }
 
 aclError Stream::SetStopOnFailure(bool stop) {

@@ -21,9 +21,11 @@
 
 namespace opserve::host_cann {
 
+class Capture;
 class Context;
 class Device;
 class ReportSubscription;
+class TaskUpdate;
 struct Allocator;
 
 class Stream : public std::enable_shared_from_this<Stream> {
@@ -35,6 +37,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   };
 
   Stream(std::shared_ptr<Context> context, int32_t id, Config config);
+  ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
@@ -43,8 +46,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   int32_t id() const { return id_; }
   const Config& config() const { return config_; }
 
-  // Queues a task and returns. Its failure is kept for a synchronising call.
+  // Queues a task and returns. Its failure is kept for a synchronising call. While the stream is
+  // captured, or updates a group of tasks, the capture or the update takes the task instead.
   //   107017 closed    507002 too many tasks queued    the context's code, once it has stopped
+  //   the codes of Capture::Record and TaskUpdate::Take
   aclError Enqueue(std::unique_ptr<Task> task) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Queues a task, waits for it and returns its own result.
@@ -102,6 +107,19 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void SetAllocator(std::shared_ptr<const Allocator> allocator) ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<const Allocator> allocator() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Makes the stream part of a capture. 107027: it is part of one. 107033: it updates a group.
+  aclError EnterCapture(std::shared_ptr<Capture> capture) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Leaves `capture`, if it is this stream's.
+  void LeaveCapture(const Capture& capture) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Null: the stream is not captured.
+  std::shared_ptr<Capture> capture() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // From here to TakeUpdate, `update` takes the tasks. 107027: the stream is captured. 107033: it
+  // has an update.
+  aclError BeginUpdate(std::unique_ptr<TaskUpdate> update) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Null: there is none.
+  std::unique_ptr<TaskUpdate> TakeUpdate() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Once per stream; 107000 the second time.
   aclError SetStopOnFailure(bool stop) ABSL_LOCKS_EXCLUDED(mutex_);
   bool stop_on_failure() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -154,6 +172,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   uint64_t error_sequence_ ABSL_GUARDED_BY(mutex_) = 0;  // of the first of them
   std::shared_ptr<ReportSubscription> subscription_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const Allocator> allocator_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Capture> capture_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<TaskUpdate> update_ ABSL_GUARDED_BY(mutex_);
   bool failure_mode_set_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_on_failure_ ABSL_GUARDED_BY(mutex_) = false;
 };

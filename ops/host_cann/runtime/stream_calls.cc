@@ -3,6 +3,7 @@
 
 #include "acl/acl.h"
 #include "ops/host_cann/runtime/binding.h"
+#include "ops/host_cann/runtime/capture.h"
 #include "ops/host_cann/runtime/error.h"
 #include "ops/host_cann/runtime/launch.h"
 #include "ops/host_cann/runtime/state_callbacks.h"
@@ -49,6 +50,7 @@ aclError TakeStream(aclrtStream handle, bool wait) {
     return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
                 "stream is a default stream, which ends with its context");
   }
+  RETURN_IF_FAILED(CheckNotCaptured(*stream));
   ReportStreamState(handle, ACL_RT_STREAM_STATE_DESTROY_PRE);
   if (wait) stream->Wait(std::nullopt);
   if (!Runtime::Get().streams().Remove(handle)) {
@@ -61,6 +63,7 @@ aclError TakeStream(aclrtStream handle, bool wait) {
 aclError Synchronize(aclrtStream handle, int32_t timeout) {
   std::shared_ptr<Stream> stream;
   RETURN_IF_FAILED(UsableStreamOfAnyContext(handle, &stream));
+  RETURN_IF_FAILED(CheckNotCaptured(*stream));
   RETURN_IF_FAILED(stream->Wait(DeadlineAfterMs(timeout)));
   return stream->TakeError();
 }
@@ -145,6 +148,7 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status) {
   RETURN_IF_FAILED(RequireNotNull(status, "status"));
   std::shared_ptr<Stream> found;
   RETURN_IF_FAILED(UsableStreamOfAnyContext(stream, &found));
+  RETURN_IF_FAILED(CheckNotCaptured(*found));
   *status = found->IsIdle() ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
   return ACL_SUCCESS;
 }

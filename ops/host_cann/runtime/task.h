@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "acl/acl.h"
 #include "ops/host_cann/runtime/error.h"
+#include "ops/host_cann/runtime/memory_range.h"
 
 namespace opserve::host_cann {
 
@@ -29,10 +31,14 @@ struct TaskResult {
 inline constexpr size_t kPromptBytes = 128 << 10;
 inline constexpr uint64_t kPromptElements = kPromptBytes / 2;
 
-// Destroyed by the stream after Run or Drop, outside its locks.
+// Destroyed by the stream after Run or Drop, outside its locks. One that is captured belongs to a
+// graph, and replays on several threads may run it at once.
 class Task {
  public:
   virtual ~Task() = default;
+
+  // Called once, before all else, when `stream` takes the task: to run it, or captured.
+  virtual void OnAccepted(Stream& /*stream*/, bool /*is_captured*/) {}
 
   // Does the work, on a thread that executes `stream`. Waits only through Stream::WaitInTask.
   virtual TaskResult Run(Stream& stream) = 0;
@@ -42,6 +48,12 @@ class Task {
 
   // For messages: "kernel aclnnL1LossBackward", "copy".
   virtual const char* name() const = 0;
+
+  // The memory that it touches, as far as that is known now.
+  virtual std::vector<MemoryRange> memory() const { return {}; }
+
+  // Whether it stands for an operator's kernel.
+  virtual bool is_kernel() const { return false; }
 
   // Whether it fails while the device is lost; events and callbacks come nevertheless.
   virtual bool needs_device() const { return true; }

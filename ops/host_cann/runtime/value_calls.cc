@@ -45,6 +45,7 @@ class ValueWriteTask final : public Task {
     return result;
   }
   const char* name() const override { return "value write"; }
+  std::vector<MemoryRange> memory() const override { return {{word_, sizeof(*word_), "devAddr"}}; }
 
  private:
   uint64_t* const word_;
@@ -84,6 +85,7 @@ class ValueWaitTask final : public Task {
     return waited == Stream::Waited::kCancelled ? TaskResult::Cancelled() : result;
   }
   const char* name() const override { return "value wait"; }
+  std::vector<MemoryRange> memory() const override { return {{word_, sizeof(*word_), "devAddr"}}; }
   bool runs_on_any_thread() const override { return false; }
 
  private:

@@ -12,7 +12,7 @@ import abi_data
 BUILD = pathlib.Path(sys.argv.pop())
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HOST_CANN = BUILD / "lib/opserve/host-cann"
-ABI_NAME = re.compile(r"[aA]cl(rt|nn|sys)?[A-Z]\w*")
+ABI_NAME = re.compile(r"[aA]cl(rt|nn|sys|mdl)?[A-Z]\w*")
 
 FUNCTIONS = abi_data.functions()
 LIBRARIES = sorted({f.library for f in FUNCTIONS})

@@ -20,6 +20,8 @@ static void PrintNewerCalls(void* memory) {
   aclrtMemcpyBatchAttr attr = {
       {0, ACL_MEM_LOCATION_TYPE_DEVICE}, {0, ACL_MEM_LOCATION_TYPE_HOST}, {0}};
   aclrtEvent event = NULL;
+  aclrtStream stream = NULL;
+  aclmdlRI graph = NULL;
   printf("value=%d", aclrtValueWrite(memory, 1, 0, NULL));
   printf(" batch=%d", aclrtMemcpyBatch(&dst, &size, &src, &size, 1, &attr, &first, 1, &failed));
   aclrtSetDevice(1);
@@ -33,7 +35,10 @@ static void PrintNewerCalls(void* memory) {
                                                   ACL_MEMCPY_INNER_DEVICE_TO_DEVICE, NULL));
   printf(" description=%d", aclrtGetMemcpyDescSize(ACL_MEMCPY_INNER_DEVICE_TO_DEVICE, &size));
   aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC);
-  printf(" flag=%d\nreduced:", aclrtRecordEventWithFlag(event, NULL, ACL_EVENT_RECORD_DEFAULT));
+  printf(" flag=%d", aclrtRecordEventWithFlag(event, NULL, ACL_EVENT_RECORD_DEFAULT));
+  aclrtCreateStream(&stream);
+  printf(" capture=%d\nreduced:", aclmdlRICaptureBegin(stream, ACL_MODEL_RI_CAPTURE_MODE_GLOBAL));
+  aclmdlRICaptureEnd(stream, &graph);
   for (int type = 0; type <= 41; ++type) {
     if (aclrtReduceAsync(memory, memory, 8, ACL_RT_MEMCPY_SDMA_AUTOMATIC_MAX, (aclDataType)type,
                          NULL, NULL) == ACL_SUCCESS) {

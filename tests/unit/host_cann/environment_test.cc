@@ -11,7 +11,7 @@ namespace {
 std::string RunWith(const std::string& variables) {
   const std::string command =
       "env -u OPSERVE_HOST_DEVICES -u OPSERVE_HOST_DEVICE_MEMORY -u OPSERVE_HOST_THREADS "
-      "-u OPSERVE_HOST_TIMEOUT_INTERVAL_US -u OPSERVE_HOST_SOC " +
+      "-u OPSERVE_HOST_TIMEOUT_INTERVAL_US -u OPSERVE_HOST_SOC -u OPSERVE_HOST_LAUNCH_US " +
       variables + " " HOST_CANN_C_CALLER;
   FILE* const pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return "";
@@ -52,16 +52,16 @@ TEST(EnvironmentTest, EachGenerationHasItsLimitsAndRefusals) {
   const std::string a2 =
       "arch=2201 streams=1983 events=65536\nlimit=1090921ms largest=1091s two intervals=1\n"
       "null stream=0 rows=0\nvalue=0 batch=0 other device's event=0\n"
-      "words=0 offset=0 description=0 flag=0\nreduced: 0 1 2 3 6 27\n";
+      "words=0 offset=0 description=0 flag=0 capture=0\nreduced: 0 1 2 3 6 27\n";
   const std::string refusals =
       "null stream=207000 rows=100000\nvalue=207000 batch=207000 other device's event=107000\n"
       "words=207000 ";
   const std::string ascend910 =
       "arch=1001 streams=2047 events=65535\nlimit=68000ms largest=2176s two intervals=1\n" +
-      refusals + "offset=0 description=207000 flag=207000\nreduced: 0\n";
+      refusals + "offset=0 description=207000 flag=207000 capture=207000\nreduced: 0\n";
   const std::string ascend310p =
       "arch=2002 streams=1023 events=1023\nlimit=547000ms largest=547s two intervals=1\n" +
-      refusals + "offset=207000 description=207000 flag=207000\nreduced: 0 1 6\n";
+      refusals + "offset=207000 description=207000 flag=207000 capture=0\nreduced: 0 1 6\n";
   const struct {
     const char* soc;
     const std::string& expected;
@@ -130,6 +130,7 @@ TEST(EnvironmentTest, MalformedValuesAreErrors) {
       {"OPSERVE_HOST_DEVICE_MEMORY=G", "a number of bytes"},
       {"OPSERVE_HOST_DEVICE_MEMORY=99999999999G", "a number of bytes"},
       {"OPSERVE_HOST_TIMEOUT_INTERVAL_US=-1", "OPSERVE_HOST_TIMEOUT_INTERVAL_US"},
+      {"OPSERVE_HOST_LAUNCH_US=1000001", "from 0 to 1000000"},
       {"OPSERVE_HOST_SOC=", "OPSERVE_HOST_SOC is \"\""},
       {"OPSERVE_HOST_SOC=ascend910b3", "one of Ascend910B1, Ascend910B2"},
       {"OPSERVE_HOST_SOC=Ascend310B1", "OPSERVE_HOST_SOC is \"Ascend310B1\""},

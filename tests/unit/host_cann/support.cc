@@ -13,6 +13,7 @@ const bool kEnvironmentIsSet = [] {
   setenv("OPSERVE_HOST_TIMEOUT_INTERVAL_US", "1000", 1);
   unsetenv("OPSERVE_HOST_FAULTS");
   unsetenv("OPSERVE_HOST_CHECKED");
+  unsetenv("OPSERVE_HOST_LAUNCH_US");
   unsetenv("ASCEND_RT_VISIBLE_DEVICES");
   return true;
 }();
@@ -59,7 +60,7 @@ void Gate::Open() {
 LiveCounts LiveCounts::Now() {
   LiveCounts counts;
   for (int i = 0; i < OPSERVE_HOST_NUM_COUNTERS; ++i) {
-    if (i == OPSERVE_HOST_LAUNCHES) continue;
+    if (i == OPSERVE_HOST_LAUNCHES || i == OPSERVE_HOST_CHARGED_LAUNCHES) continue;
     counts.values.push_back(opserveHostCount(static_cast<opserveHostCounter>(i)));
   }
   return counts;

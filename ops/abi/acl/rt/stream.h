@@ -156,8 +156,8 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent
 ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event,
                                                              int32_t timeout);
 /* aclrtRecordEvent, and the wait with a timeout, with a flag: ACL_EVENT_RECORD_DEFAULT or
- * ACL_EVENT_WAIT_DEFAULT. 107029: the EXTERNAL ones, for streams that are captured, which none is
- * here. 207000: on the products of 910 and 310P. */
+ * ACL_EVENT_WAIT_DEFAULT. 107029: the EXTERNAL ones on a stream that is not captured. 207000: on
+ * one that is, and on the products of 910 and 310P. */
 ACL_FUNC_VISIBILITY aclError aclrtRecordEventWithFlag(aclrtEvent event, aclrtStream stream,
                                                       uint32_t flag);
 ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event,

@@ -177,6 +177,22 @@ typedef enum {
 #define ACL_EVENT_WAIT_DEFAULT 0x0U
 #define ACL_EVENT_WAIT_EXTERNAL 0x1U
 
+/* A captured graph, and a group of its tasks; owned by the runtime. */
+typedef void* aclmdlRI;
+typedef void* aclrtTaskGrp;
+
+typedef enum {
+  ACL_MODEL_RI_CAPTURE_MODE_GLOBAL = 0,
+  ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL = 1,
+  ACL_MODEL_RI_CAPTURE_MODE_RELAXED = 2
+} aclmdlRICaptureMode;
+
+typedef enum {
+  ACL_MODEL_RI_CAPTURE_STATUS_NONE = 0,
+  ACL_MODEL_RI_CAPTURE_STATUS_ACTIVE = 1,
+  ACL_MODEL_RI_CAPTURE_STATUS_INVALIDATED = 2
+} aclmdlRICaptureStatus;
+
 /* Stream creation flags. */
 #define ACL_STREAM_FAST_LAUNCH 0x00000001U
 #define ACL_STREAM_FAST_SYNC 0x00000002U

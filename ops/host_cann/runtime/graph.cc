@@ -1,0 +1,155 @@
+#include "ops/host_cann/runtime/graph.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "ops/host_cann/runtime/access.h"
+#include "ops/host_cann/runtime/runtime.h"
+#include "ops/host_cann/runtime/text.h"
+
+namespace opserve::host_cann {
+
+CapturedTask::CapturedTask(std::shared_ptr<Task> captured, const Stream& stream)
+    : task(std::move(captured)), stream_id(stream.id()) {
+  for (const MemoryRange& range : task->memory()) {
+    if (range.bytes == 0) continue;
+    const BlockPtr block = FindTaskMemory(stream.device(), range.address, range.bytes);
+    touches_dead_memory = touches_dead_memory || block == nullptr;
+    if (block != nullptr) blocks.push_back(block);
+  }
+}
+
+ReplayPlan::ReplayPlan(std::vector<CapturedTask> captured) : tasks(std::move(captured)) {
+  std::set<std::weak_ptr<const MemoryBlock>, std::owner_less<>> all;
+  for (const CapturedTask& task : tasks) {
+    num_kernels += task.task->is_kernel() ? 1 : 0;
+    runs_on_any_thread = runs_on_any_thread && task.task->runs_on_any_thread();
+    touches_dead_memory = touches_dead_memory || task.touches_dead_memory;
+    all.insert(task.blocks.begin(), task.blocks.end());
+  }
+  blocks.assign(all.begin(), all.end());
+}
+
+TaskResult ReplayPlan::CheckMemory() const {
+  if (!Runtime::Get().settings().checked) return {};
+  const auto is_live = [](const std::weak_ptr<const MemoryBlock>& weak) {
+    const BlockPtr block = weak.lock();
+    return block != nullptr && Runtime::Get().memory().Holds(block);
+  };
+  if (!touches_dead_memory && std::all_of(blocks.begin(), blocks.end(), is_live)) return {};
+  return TaskResult::Failure(ACL_ERROR_RT_VECTOR_CORE_EXCEPTION,
+                             "replay: memory of a captured task was not live then, or has been "
+                             "freed since");
+}
+
+void Graph::SetTasks(std::vector<CapturedTask> tasks) {
+  auto plan = std::make_shared<const ReplayPlan>(std::move(tasks));
+  MutexLock lock(mutex_);
+  plan_ = std::move(plan);
+}
+
+void Graph::Replace(const std::vector<size_t>& indices, const std::vector<CapturedTask>& tasks) {
+  std::shared_ptr<const ReplayPlan> old;  // declared first: its tasks end outside the lock
+  MutexLock lock(mutex_);
+  std::vector<CapturedTask> all = plan_->tasks;
+  for (size_t i = 0; i < indices.size(); ++i) all[indices[i]] = tasks[i];
+  old = std::exchange(plan_, std::make_shared<const ReplayPlan>(std::move(all)));
+}
+
+std::shared_ptr<const ReplayPlan> Graph::plan() {
+  MutexLock lock(mutex_);
+  return plan_;
+}
+
+aclError Graph::FindPlan(std::shared_ptr<const ReplayPlan>* plan) {
+  *plan = this->plan();
+  if (*plan != nullptr) return ACL_SUCCESS;
+  return Fail(ACL_ERROR_RT_MODEL_CAPTURED, kCallOrder,
+              Concat("graph ", id_, " is still being captured"));
+}
+
+namespace {
+
+class ReplaceTask final : public Task {
+ public:
+  ReplaceTask(std::shared_ptr<Graph> graph, std::shared_ptr<TaskGroup> group,
+              std::vector<CapturedTask> tasks)
+      : graph_(std::move(graph)), group_(std::move(group)), tasks_(std::move(tasks)) {}
+
+  TaskResult Run(Stream&) override {
+    graph_->Replace(group_->indices, tasks_);
+    return {};
+  }
+  const char* name() const override { return "task update"; }
+  bool is_prompt() const override { return true; }
+  bool needs_device() const override { return false; }
+
+ private:
+  const std::shared_ptr<Graph> graph_;
+  const std::shared_ptr<TaskGroup> group_;
+  const std::vector<CapturedTask> tasks_;
+};
+
+class ReplayTask final : public Task {
+ public:
+  ReplayTask(std::shared_ptr<Graph> graph, std::shared_ptr<const ReplayPlan> plan)
+      : graph_(std::move(graph)),
+        num_kernels_(plan->num_kernels),
+        runs_on_any_thread_(plan->runs_on_any_thread) {}
+
+  void OnAccepted(Stream& stream, bool /*is_captured*/) override {
+    stream.device().launches += num_kernels_;
+  }
+  TaskResult Run(Stream& stream) override {
+    // As it is now: an update queued before this replay counts.
+    const std::shared_ptr<const ReplayPlan> plan = graph_->plan();
+    TaskResult result = plan->CheckMemory();
+    for (const CapturedTask& captured : plan->tasks) {
+      if (result.code != ACL_SUCCESS) break;
+      if (stream.IsInterrupted()) return TaskResult::Cancelled();
+      result = captured.task->Run(stream);
+    }
+    return result;
+  }
+  const char* name() const override { return "replay"; }
+  bool runs_on_any_thread() const override { return runs_on_any_thread_; }
+
+ private:
+  const std::shared_ptr<Graph> graph_;
+  const int64_t num_kernels_;
+  const bool runs_on_any_thread_;
+};
+
+}  // namespace
+
+aclError TaskUpdate::Take(const Stream& stream, std::unique_ptr<Task>& task) {
+  if (!task->is_kernel()) {
+    return Fail(ACL_ERROR_RT_TASK_TYPE_NOT_SUPPORT, kCallOrder,
+                Concat("stream ", stream.id(),
+                       " updates a group of tasks, which takes kernels, not a ", task->name()));
+  }
+  tasks_.emplace_back(std::move(task), stream);
+  return ACL_SUCCESS;
+}
+
+aclError TaskUpdate::Finish(std::unique_ptr<Task>* task) {
+  std::shared_ptr<Graph> graph = group_->graph.lock();
+  if (graph == nullptr) {
+    return Fail(ACL_ERROR_RT_INVALID_HANDLE, kBadArgument, "the group's graph has been destroyed");
+  }
+  if (tasks_.size() != group_->indices.size()) {
+    return Fail(
+        ACL_ERROR_RT_INTERNAL_ERROR, kCallOrder,
+        Concat("the update has ", tasks_.size(), " tasks, the group ", group_->indices.size()));
+  }
+  *task = std::make_unique<ReplaceTask>(std::move(graph), group_, std::move(tasks_));
+  return ACL_SUCCESS;
+}
+
+std::unique_ptr<Task> MakeReplayTask(std::shared_ptr<Graph> graph,
+                                     std::shared_ptr<const ReplayPlan> plan) {
+  return std::make_unique<ReplayTask>(std::move(graph), std::move(plan));
+}
+
+}  // namespace opserve::host_cann
