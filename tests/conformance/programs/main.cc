@@ -15,8 +15,8 @@ constexpr unsigned kLimitSeconds = 60;
 std::vector<Program> AllPrograms() {
   std::vector<Program> all;
   for (const auto& programs :
-       {ContextPrograms(), CopyPrograms(), DevicePrograms(), MemoryPrograms(), OperatorPrograms(),
-        ProcessPrograms(), StreamPrograms()}) {
+       {CapturePrograms(), ContextPrograms(), CopyPrograms(), DevicePrograms(), MemoryPrograms(),
+        OperatorPrograms(), ProcessPrograms(), StreamPrograms()}) {
     all.insert(all.end(), programs.begin(), programs.end());
   }
   return all;

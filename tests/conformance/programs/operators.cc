@@ -1,45 +1,9 @@
 // Programs that run an operator, or copy without one.
 
-#include "aclnnop/aclnn_add.h"
+#include "device_tensor.h"
 #include "program.h"
 
 namespace {
-
-struct DeviceTensor {
-  void* memory = nullptr;
-  aclTensor* tensor = nullptr;
-};
-
-DeviceTensor MakeTensor(const std::vector<float>& elements) {
-  DeviceTensor made;
-  const size_t bytes = elements.size() * sizeof(float);
-  CHECK_OK(aclrtMalloc(&made.memory, bytes, ACL_MEM_MALLOC_HUGE_FIRST));
-  CHECK_OK(aclrtMemcpy(made.memory, bytes, elements.data(), bytes, ACL_MEMCPY_HOST_TO_DEVICE));
-  const int64_t extent = static_cast<int64_t>(elements.size());
-  const int64_t stride = 1;
-  made.tensor =
-      aclCreateTensor(&extent, 1, ACL_FLOAT, &stride, 0, ACL_FORMAT_ND, &extent, 1, made.memory);
-  CHECK_TRUE(made.tensor != nullptr);
-  return made;
-}
-
-// Queues self + alpha * other -> out. Returns the workspace, which must live until it has run.
-void* QueueAdd(const DeviceTensor& self, const DeviceTensor& other, const aclScalar* alpha,
-               const DeviceTensor& out, aclrtStream stream) {
-  uint64_t bytes = 0;
-  aclOpExecutor* executor = nullptr;
-  void* workspace = nullptr;
-  CHECK_OK(
-      aclnnAddGetWorkspaceSize(self.tensor, other.tensor, alpha, out.tensor, &bytes, &executor));
-  if (bytes > 0) CHECK_OK(aclrtMalloc(&workspace, bytes, ACL_MEM_MALLOC_HUGE_FIRST));
-  CHECK_OK(aclnnAdd(workspace, bytes, executor, stream));
-  return workspace;
-}
-
-void Release(const DeviceTensor& tensor) {
-  CHECK_OK(aclDestroyTensor(tensor.tensor));
-  CHECK_OK(aclrtFree(tensor.memory));
-}
 
 // Sums of two tensors, and everything is given back in order.
 void HelloCann() {
@@ -55,10 +19,7 @@ void HelloCann() {
   void* const workspace = QueueAdd(self, other, alpha, out, stream);
   CHECK_OK(aclrtSynchronizeStream(stream));
   const std::vector<float> expected = {1, 2, 3, 5, 6, 7, 9, 10};
-  std::vector<float> sums(expected.size());
-  const size_t bytes = sums.size() * sizeof(float);
-  CHECK_OK(aclrtMemcpy(sums.data(), bytes, out.memory, bytes, ACL_MEMCPY_DEVICE_TO_HOST));
-  CHECK_TRUE(sums == expected);
+  CHECK_TRUE(ReadTensor(out, expected.size()) == expected);
   CHECK_OK(aclDestroyScalar(alpha));
   for (const DeviceTensor& tensor : {self, other, out}) Release(tensor);
   if (workspace != nullptr) CHECK_OK(aclrtFree(workspace));

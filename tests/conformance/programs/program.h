@@ -17,6 +17,7 @@ struct Program {
 };
 
 // Each file's own.
+std::vector<Program> CapturePrograms();
 std::vector<Program> ContextPrograms();
 std::vector<Program> CopyPrograms();
 std::vector<Program> DevicePrograms();
