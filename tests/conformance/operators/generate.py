@@ -13,6 +13,7 @@ A file has a JSON object a line:
   ulps, unit  how far off a floating result may be, in units of the last place of dtype `unit`, or of its own
   slack       how much further, absolutely: a number, or one for each element (base64 of float32) by output
   refused     instead of `expected`: the arguments of which the error must name one
+  rule        which rule of the description a refused call breaks (rules.py), if it is one of those
 A tensor is [dtype, shape, data] or [dtype, shape, data, strides, offset]; data is base64 of its storage.
 """
 
@@ -23,37 +24,20 @@ import itertools
 import json
 import pathlib
 import re
-import subprocess
 import sys
-import tempfile
 
 import numpy as np
 import torch
 
+import descriptions
 import families  # noqa: F401, it defines the oracles
 import oracles
-from dtype_rules import Rule, is_castable, split_arguments
+import rules
+from dtype_rules import Rule, is_castable
 from elements import Source, Tensor, accepted, as_json, encode, is_floating, rounded, special_values, text
 from refusals import Refusals
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-CATALOG = ROOT / "ops/catalog"
-DATA = ROOT / "tests/data/operators"
-
-
-def descriptions():
-    """The operators that the catalogue describes, in its order."""
-    with tempfile.TemporaryDirectory() as directory:
-        subprocess.run(["protoc", f"-I{CATALOG}", f"--python_out={directory}", "description.proto"], check=True)
-        sys.path.insert(0, directory)
-        import description_pb2
-        from google.protobuf import text_format
-
-        sys.path.pop(0)
-        found = []
-        for path in sorted(CATALOG.glob("*.textproto")):
-            found += text_format.Parse(path.read_text(encoding="utf-8"), description_pb2.Operators()).operator
-        return found, description_pb2.Argument
+DATA = pathlib.Path(__file__).resolve().parents[3] / "tests/data/operators"
 
 
 class Operator(Refusals):
@@ -67,13 +51,18 @@ class Operator(Refusals):
         self.inputs = [a for a in arguments if is_tensor(a) and a.role != kinds.OUTPUT]
         self.outputs = [a for a in arguments if is_tensor(a) and a.role in (kinds.OUTPUT, kinds.IN_PLACE)]
         self.attributes = [a for a in arguments if not is_tensor(a) and a.role == kinds.INPUT]
+        tolerance = description.tolerance
+        self.ulps = tolerance.ulps or 2
+        if bool(tolerance.sums) != bool(self.entry.terms):
+            raise ValueError(f"{self.name}: the description has tolerance.sums or the oracle has terms, but not both")
         self.source = Source(self.name)
-        self.checks = [re.fullmatch(r"(\w+)\((.*)\)", c) for c in description.check]
-        self.checks = [(m[1], split_arguments(m[2])) for m in self.checks]
+        self.checks = rules.checks_of(description)
         self.cases = []
         self.failures = []
         self.call_domains = {}  # as the entry's, of the call that is being made
         self.plain = None  # a call that is right, for the refused ones
+        self.right = []  # all of them
+        self.names_out = [o.name for o in self.outputs]
 
     # Attributes
 
@@ -270,7 +259,7 @@ class Operator(Refusals):
                 here = scale.get(name) if isinstance(scale, dict) else scale
                 if here is not None and is_floating(one):
                     here = here[i] if isinstance(here, list) else here
-                    allowed = (self.entry.k * unit * here).expand(part.shape)
+                    allowed = (self.description.tolerance.sums * unit * here).expand(part.shape)
                     slack[key] = np.nan_to_num(allowed.numpy().astype(np.float32), posinf=0.0)
         unit_dtype = "FLOAT" if in_floats and not in_double else None
         return expected, slack, unit_dtype
@@ -285,7 +274,7 @@ class Operator(Refusals):
             if check == "castable" and not is_castable(
                 Rule(inputs, attributes).dtype(arguments[0]), inputs[arguments[1]].dtype
             ):
-                self.refuse(name, arguments[1], inputs, attributes)
+                self.refuse(name, arguments[1], inputs, attributes, rule=rules.check_rule(check, arguments))
                 return
         try:
             expected, slack, unit = self.compute(inputs, attributes, asked)
@@ -308,13 +297,14 @@ class Operator(Refusals):
             expected = {n: t for n, t in expected.items() if n in named or n not in masked}
         case["expected"] = {n: t.json() for n, t in expected.items()}
         if any(is_floating(t.dtype) for t in expected.values()):
-            case["ulps"] = self.entry.ulps
+            case["ulps"] = self.ulps
             if unit and any(t.dtype == "DOUBLE" for t in expected.values()):
                 case["unit"] = unit
             slack = {n: s for n, s in slack.items() if n in expected and s.size and s.max() > 0}
             if slack:
                 case["slack"] = {n: text(s) for n, s in slack.items()}
         self.cases.append(case)
+        self.right.append((inputs, attributes))
         if self.plain is None:
             self.plain = (inputs, attributes)
 
@@ -548,7 +538,8 @@ def main():
     parser.add_argument("--operator", action="append", help="only this one (may be repeated)")
     only = parser.parse_args().operator
     torch.set_num_threads(1)
-    found, kinds = descriptions()
+    found, kinds = descriptions.read()
+    found = [description for _, description in found]
     missing, few, total = [], [], 0
     for description in found:
         if only and description.name not in only:

@@ -21,10 +21,8 @@ class Unclear(Exception):
 @dataclasses.dataclass
 class Entry:
     function: Callable
-    ulps: float = 2
-    # The sum of the magnitudes that the result is a sum of; it may be off by k units of rounding of it.
+    # The sum of the magnitudes that the result is a sum of, where the description's tolerance has `sums`.
     terms: Optional[Callable] = None
-    k: float = 2
     domains: dict = dataclasses.field(default_factory=dict)  # by input: see Source.elements
     attributes: dict = dataclasses.field(default_factory=dict)  # by attribute: values, or a function of the dtype
     dtypes: dict = dataclasses.field(default_factory=dict)  # by input: its dtype, or a function of the case's

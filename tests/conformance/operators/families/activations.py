@@ -101,7 +101,6 @@ define("Sigmoid", lambda self: torch.sigmoid(self))
 define(
     "SigmoidBackward",
     lambda grad_output, output: grad_output * ((1 - output) * output),
-    ulps=3,
     domains={"output": (0, 1)},
     special_values=moderate,
 )
@@ -109,7 +108,6 @@ define("Tanh", lambda self: torch.tanh(self))
 define(
     "TanhBackward",
     lambda grad_output, output: grad_output * ((1 - output) * (1 + output)),
-    ulps=3,
     domains={"output": (-1, 1)},
     special_values=moderate,
 )
@@ -231,7 +229,6 @@ define(
     ),
     calls=[({**c[0], "grad_output": c[0]["self"]}, {}) for c in PRELU],
     specials=False,
-    k=4,
     terms=lambda grad_output, self, weight: {"grad_weight": prelu_sums((grad_output * self).abs(), weight)},
 )
 
@@ -251,7 +248,6 @@ define(
     lambda self: self * six(self),
     special_values=moderate,
     terms=lambda self: (self * 3).abs().clamp(max=10),
-    k=1,
 )
 define(
     "HardswishBackward HardswishBackwardV2",
@@ -263,7 +259,7 @@ define(
     special_values=moderate,
     terms=lambda grad_output, self: (grad_output * (self.abs() + 1)).abs(),
 )
-define("Hardsigmoid", lambda self: torch.clamp(full(self) + 3, 0, 6) / 6, terms=lambda self: torch.ones_like(self), k=1)
+define("Hardsigmoid", lambda self: torch.clamp(full(self) + 3, 0, 6) / 6, terms=lambda self: torch.ones_like(self))
 define(
     "HardsigmoidBackward",
     lambda grad_output, self: torch.where((self > -3) & (self < 3), grad_output / 6, torch.zeros_like(grad_output)),
@@ -372,7 +368,7 @@ define(
     calls=gate_calls("self"),
     specials=False,
 )
-define("GluBackward", glu_backward, calls=gate_calls("self", "grad_out"), specials=False, ulps=3)
+define("GluBackward", glu_backward, calls=gate_calls("self", "grad_out"), specials=False)
 define(
     "GeGlu",
     lambda self, dim, approximate: (
@@ -381,25 +377,20 @@ define(
     ),
     calls=gate_calls("self"),
     specials=False,
-    ulps=3,
 )
 define(
     "GeGluBackward",
     lambda grad_output, self, gelu, dim, approximate: geglu_backward(grad_output, self, gelu, dim, approximate),
     calls=gate_calls("self", "grad_output", "gelu"),
     specials=False,
-    ulps=3,
     terms=lambda grad_output, self: ones(grad_output) * ones(self),
 )
-define(
-    "SwiGlu", lambda x, dim: swish(halves(x, dim)[0]) * halves(x, dim)[1], calls=gate_calls("x"), specials=False, ulps=3
-)
+define("SwiGlu", lambda x, dim: swish(halves(x, dim)[0]) * halves(x, dim)[1], calls=gate_calls("x"), specials=False)
 define(
     "SwiGluGrad",
     swiglu_backward,
     calls=gate_calls("x", "y_grad"),
     specials=False,
-    ulps=3,
     terms=lambda y_grad, x: ones(y_grad) * ones(x),
 )
 
@@ -424,4 +415,4 @@ define(
     terms=lambda input: torch.ones([]),
     special_values=lambda v: [0.25, 0.5, 0.75, 1.0, 0.0, math.nan],
 )
-define("LogitGrad", logit_grad, domains={"x": (0.01, 0.99)}, attributes={"eps": [-1.0, 0.125]}, specials=False, ulps=3)
+define("LogitGrad", logit_grad, domains={"x": (0.01, 0.99)}, attributes={"eps": [-1.0, 0.125]}, specials=False)

@@ -147,7 +147,6 @@ define(
     lambda self, tensor1, tensor2, value: self + value * tensor1 * tensor2,
     special_values=moderate,
     terms=lambda self, tensor1, tensor2, value: self.abs() + (value * tensor1 * tensor2).abs(),
-    k=4,
 )
 
 
@@ -161,14 +160,12 @@ define(
     "Addcdiv",
     addcdiv,
     special_values=moderate,
-    k=4,
     terms=lambda self, tensor1, tensor2, value: self.abs() + (value * tensor1 / tensor2).abs(),
 )
 define(
     "Lerp Lerps",
     lambda self, end, weight: self + weight * (end - self),
     special_values=moderate,
-    k=4,
     domains={"weight": (-1, 2)},
     terms=lambda self, end, weight: (self.abs() + end.abs()) * (1 + abs(weight)),
 )

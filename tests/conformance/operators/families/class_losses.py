@@ -66,7 +66,6 @@ _nll = {
     "domains": {"weight": (0.1, 2), "total_weight": (1, 5)},
     "attributes": {"reduction": [], "ignore_index": []},
     "dtypes": {"target": "INT64"},
-    "k": 16,
 }
 for _name, _shapes in (("NllLoss", FLAT), ("NllLoss2d", IMAGES)):
     define(
@@ -84,7 +83,6 @@ for _name, _shapes in (("NllLoss", FLAT), ("NllLoss2d", IMAGES)):
         _name + "Backward",
         nll_backward,
         calls=nll_calls(_shapes, True),
-        ulps=3,
         **_nll,
         extra=lambda operator: index_dtypes(operator, "target")
     )
@@ -120,7 +118,7 @@ def class_calls(names, **more):
     ]
 
 
-_classes = {"specials": False, "mixed": False, "k": 16, "dtypes": {"target": "INT64"}}
+_classes = {"specials": False, "mixed": False, "dtypes": {"target": "INT64"}}
 define(
     "CrossEntropyLoss",
     cross_entropy,
@@ -173,7 +171,6 @@ define(
     "SoftmaxCrossEntropyWithLogits",
     softmax_loss,
     specials=False,
-    k=16,
     domains={"labels": (0, 1)},
     calls=[({"features": s, "labels": s}, {}) for s in ([4, 5], [133, 3], [3, 133], [1, 1], [0, 3], [17, 19])],
     terms=lambda features, labels: {"loss": ones(features) * (labels.sum(1) + 1), "backprop": labels + 1},
@@ -206,7 +203,6 @@ define(
     multilabel,
     specials=False,
     mixed=False,
-    k=64,
     dtypes={"target": "INT64"},
     terms=lambda self, target: {"out": ones(self)},
     calls=[

@@ -143,7 +143,16 @@ define(
     lambda start, end, steps: torch.linspace(float(start), float(end), steps, dtype=torch.float64),
     calls=[
         ({}, {"start": a, "end": b, "steps": n})
-        for a, b, n in ((0, 1, 5), (-3, 10, 4), (1.0, 0.0, 9), (2, 2, 3), (0, 1, 1), (0, 1, 0), (-8.0, 8.0, 133))
+        for a, b, n in (
+            (0, 1, 5),
+            (-3, 10, 4),
+            (1.0, 0.0, 9),
+            (2, 2, 3),
+            (0, 1, 1),
+            (0, 1, 0),
+            (-8.0, 8.0, 133),
+            (0.25, 100, 7),
+        )
     ],
     terms=lambda start, end: torch.tensor(abs(start) + abs(end), dtype=torch.float64),
 )
@@ -249,6 +258,22 @@ def all_bits(shape, prob):
 define(
     "DropoutGenMask",
     all_bits,
-    calls=[({}, {"shape": s, "prob": p, "seed": 7}) for s in ([128], [2, 128], [256], [128, 3]) for p in (0.0, 1.0)],
+    calls=[
+        ({}, {"shape": s, "prob": p, "seed": 7})
+        for s in (
+            [128],
+            [2, 128],
+            [256],
+            [128, 3],
+            [1, 128],
+            [64, 2],
+            [4, 32],
+            [2, 4, 16],
+            [0, 3],
+            [8, 1, 2, 1, 4, 1, 2, 1],
+            [16, 133, 8],
+        )
+        for p in (0.0, 1.0)
+    ],
     specials=False,
 )

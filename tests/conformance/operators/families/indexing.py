@@ -90,7 +90,6 @@ define(
     embedding_backward,
     specials=False,
     mixed=False,
-    k=8,
     dtypes={"indices": "INT64"},
     calls=[
         (
@@ -258,7 +257,6 @@ define(
     mixed=False,
     dtypes={"index": "INT64"},
     calls=_add_calls,
-    k=8,
     **_whole_alpha,
     terms=lambda self, dim, index, source, alpha: index_add(self.abs(), dim, index, source.abs(), abs(alpha)),
     extra=lambda operator: index_dtypes(operator, "index"),
@@ -289,7 +287,6 @@ define(
     specials=False,
     mixed=False,
     dtypes={"indices": "INT64"},
-    k=8,
     calls=[
         (
             {"self": s, "indices": i, "values": v},
@@ -366,7 +363,7 @@ def scatter_calls(source, reductions):
     ]
 
 
-_scatter = {"specials": False, "mixed": False, "dtypes": {"index": "INT64"}, "k": 16}
+_scatter = {"specials": False, "mixed": False, "dtypes": {"index": "INT64"}}
 define(
     "Scatter",
     lambda self, dim, index, src, reduce: scatter(self, dim, index, src, reduce),
@@ -444,7 +441,6 @@ define(
     "UnfoldGrad",
     unfold_grad,
     specials=False,
-    k=8,
     calls=[
         (
             {"grad_out": [*s[:d], (s[d] - n) // step + 1, *s[d + 1 :], n]},

@@ -18,7 +18,7 @@ def list_calls(*lists, **others):
 _scalar_dtype = lambda d: (
     d if d in ("FLOAT", "FLOAT16") else "INT32" if d in ("INT8", "UINT8", "INT16", "INT32") else "FLOAT"
 )
-_scalar = {"dtypes": {"scalar": _scalar_dtype}, "specials": False, "k": 4}
+_scalar = {"dtypes": {"scalar": _scalar_dtype}, "specials": False}
 
 
 def one(tensor):
@@ -62,7 +62,7 @@ define(
     only_dtypes=["FLOAT", "FLOAT16", "BF16"],
     calls=[({"x": s}, {"scalars": _scalars(s)}) for s in LISTS],
 )
-_alpha = {"dtypes": {"alpha": _scalar_dtype}, "specials": False, "k": 4}
+_alpha = {"dtypes": {"alpha": _scalar_dtype}, "specials": False}
 define(
     "ForeachAddList ForeachAddListV2",
     lambda x1, x2, alpha: [a + one(alpha) * b for a, b in zip(x1, x2)],
@@ -95,7 +95,6 @@ define(
     "ForeachAddcdivScalarList",
     lambda x1, x2, x3, scalars: [a + s * b / c for a, b, c, s in zip(x1, x2, x3, scalars)],
     specials=False,
-    k=4,
     calls=[({"x1": s, "x2": s, "x3": s, "scalars": [len(s)]}, {}) for s in LISTS],
     terms=lambda x1, x2, x3, scalars: {"out": [a.abs() + (s * b / c).abs() for a, b, c, s in zip(x1, x2, x3, scalars)]},
 )
@@ -104,7 +103,6 @@ define(
     lambda x1, x2, weight: [a + weight * (b - a) for a, b in zip(x1, x2)],
     calls=list_calls("x1", "x2"),
     specials=False,
-    k=4,
     terms=lambda x1, x2, weight: {"out": [(a.abs() + b.abs()) * (1 + abs(weight)) for a, b in zip(x1, x2)]},
 )
 define(
@@ -127,7 +125,6 @@ define(
     "ForeachNorm",
     lambda x, scalar: [whole_norm(t, scalar) for t in x],
     specials=False,
-    ulps=4,
     attributes={"scalar": [("FLOAT", 2.0), ("INT64", 1), ("FLOAT", 3.0), ("FLOAT", INF)]},
     calls=list_calls("x"),
 )
@@ -135,7 +132,6 @@ define(
     "Sum",
     lambda tensors: sum(torch.broadcast_tensors(*tensors)),
     specials=False,
-    k=8,
     calls=[
         ({"tensors": s}, {})
         for s in (

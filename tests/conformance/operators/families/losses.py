@@ -37,12 +37,11 @@ def both_ways(function, one=False):
     return {
         "function": lambda self, target, reduction: reduced(function(self, target), reduction, one),
         "terms": lambda self, target, reduction: reduced(function(self, target).abs(), reduction, one),
-        "k": 8,
     }
 
 
 define("L1Loss", **both_ways(lambda self, target: (self - target).abs()), special_values=moderate)
-define("MseLoss", **both_ways(lambda self, target: (self - target) ** 2), special_values=moderate, ulps=3)
+define("MseLoss", **both_ways(lambda self, target: (self - target) ** 2), special_values=moderate)
 define("SoftMarginLoss", **both_ways(lambda self, target: -log_sigmoid(self * target)), special_values=moderate)
 
 
@@ -52,9 +51,7 @@ def smooth_l1(self, target, reduction, beta):
     return reduced(terms, reduction, True)
 
 
-define(
-    "SmoothL1Loss", smooth_l1, terms=smooth_l1, k=16, special_values=moderate, attributes={"beta": [1.0, 0.5, 0.0, 2.0]}
-)
+define("SmoothL1Loss", smooth_l1, terms=smooth_l1, special_values=moderate, attributes={"beta": [1.0, 0.5, 0.0, 2.0]})
 
 
 def smooth_l1_backward(grad_out, self, target, reduction, beta):
@@ -81,7 +78,7 @@ def mse_backward(grad_output, self, target, reduction):
 
 
 define("L1LossBackward", l1_backward, special_values=moderate)
-define("MseLossBackward", mse_backward, special_values=moderate, ulps=3)
+define("MseLossBackward", mse_backward, special_values=moderate)
 
 
 def kl_div(self, target, reduction, log_target):
@@ -101,7 +98,7 @@ def kl_terms(self, target, reduction, log_target):
     return reduced(terms, reduction, True, self.shape[0] if self.dim() else 1)
 
 
-define("KlDiv", kl_div, terms=kl_terms, k=8, domains={"self": (-4, 0), "target": (0.01, 2)}, special_values=moderate)
+define("KlDiv", kl_div, terms=kl_terms, domains={"self": (-4, 0), "target": (0.01, 2)}, special_values=moderate)
 
 
 def summed_to(terms, like):
@@ -119,7 +116,6 @@ define(
     "KlDivBackward",
     kl_backward,
     domains={"target": (-2, 2)},
-    k=8,
     special_values=moderate,
     special_inputs=["grad_output", "target"],
     terms=lambda grad_output, self, target, reduction, log_target: kl_backward(
@@ -140,7 +136,6 @@ define(
     "KlDivTargetBackward",
     kl_target_backward,
     domains={"self": (-4, 0), "target": (0.05, 2)},
-    k=8,
     special_values=lambda v: [x for x in moderate(v) if x == x],
     specials=False,
     terms=lambda grad_output, self, target, reduction, log_target: summed_to(
@@ -166,7 +161,6 @@ def bce_terms(self, target):
 define(
     "BinaryCrossEntropy",
     lambda self, target, weight, reduction: reduced(weighted(bce_terms(self, target), weight), reduction),
-    k=8,
     specials=False,
     domains={"self": (0.01, 0.99), "target": (0, 1), "weight": (0, 2)},
     terms=lambda self, target, weight, reduction: reduced(weighted(bce_terms(self, target), weight).abs(), reduction),
@@ -177,9 +171,7 @@ define(
         grad_output * (self - target) / torch.clamp((1 - self) * self, min=1e-12), weight
     )
     / divisor(reduction, self),
-    k=8,
     specials=False,
-    ulps=4,
     domains={"self": (0.01, 0.99), "target": (0, 1), "weight": (0, 2)},
 )
 
@@ -195,7 +187,7 @@ def logit_size(self, target, weight, pos_weight, reduction):
     return reduced(weighted(terms, weight), reduction, True)
 
 
-_logits = {"domains": {"target": (0, 1), "weight": (0, 2), "pos_weight": (0, 3)}, "specials": False, "k": 8}
+_logits = {"domains": {"target": (0, 1), "weight": (0, 2), "pos_weight": (0, 3)}, "specials": False}
 define(
     "BinaryCrossEntropyWithLogits",
     lambda self, target, weight, pos_weight, reduction: reduced(
@@ -232,5 +224,4 @@ define(
     * torch.sigmoid(-self * target)
     / divisor(reduction, grad_output, self, target),
     special_values=moderate,
-    ulps=4,
 )

@@ -7,7 +7,7 @@ import torch
 from oracles import define
 
 # Sums of n products may be off by n units of rounding at most; by much less, in pieces.
-_sums = {"specials": False, "k": 8}
+_sums = {"specials": False}
 
 
 def magnitude(value):

@@ -55,7 +55,7 @@ def adamw_calls():
 _decays = {
     n: [0.5, 0.75] for n in ("beta1", "beta2", "weight_decay", "eps", "momentum", "dampening", "ema_decay", "lr")
 }
-_adam = {"attributes": _decays, "specials": False, "ulps": 4, "k": 16, "mixed": False}
+_adam = {"attributes": _decays, "specials": False, "mixed": False}
 _moments = {"v": (0.1, 4), "max_grad_norm": (0.1, 4), "s": (-2, 2), "step": whole_numbers}
 define(
     "ApplyAdamWV2",
@@ -96,7 +96,7 @@ define(
     ema_adam,
     domains=_moments,
     terms=_ema_terms,
-    **{**_adam, "k": 100},
+    **_adam,
     calls=[
         (
             {**{n: s for n in ("grad", "var", "m", "v", "s")}, "step": [1]},
@@ -184,7 +184,7 @@ define(
     "FusedAdamw",
     fused_adamw,
     calls=fused_adamw_calls(),
-    **{**_adam, "k": 32},
+    **_adam,
     dtypes={"state_steps": "FLOAT"},
     domains={"exp_avg_sqs": (0.1, 4), "max_exp_avg_sqs": (0.1, 4), "state_steps": whole_numbers},
     terms=lambda params, exp_avgs, grads, lr: {
@@ -297,7 +297,6 @@ define(
     "Renorm",
     renorm,
     specials=False,
-    ulps=6,
     calls=[
         ({"self": s}, {"dim": d, "max_norm": m, "p": p})
         for s, d, m, p in (

@@ -42,7 +42,6 @@ def kept_or_wide(dtype):
 define(
     "Cumsum",
     lambda self, dim: torch.cumsum(self, dim),
-    k=16,
     specials=False,
     calls=axis_calls("self"),
     terms=lambda self, dim: torch.cumsum(self.abs(), dim),
@@ -51,7 +50,6 @@ define(
 define(
     "CumsumV2",
     lambda self, dim, exclusive, reverse: cumulative(self, dim, exclusive, reverse),
-    k=16,
     specials=False,
     calls=axis_calls("self", ({}, {"exclusive": True}, {"reverse": True}, {"exclusive": True, "reverse": True})),
     terms=lambda self, dim, exclusive, reverse: cumulative(self.abs(), dim, exclusive, reverse),
@@ -59,7 +57,6 @@ define(
 define(
     "Cumprod",
     lambda input, dim: torch.cumprod(input, int(dim)),
-    k=140,
     specials=False,
     calls=[(s, {"dim": ("INT64", a["dim"])}) for s, a in axis_calls("input")],
     domains={"input": (-1.5, 1.5)},

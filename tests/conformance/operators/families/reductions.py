@@ -72,7 +72,6 @@ def mean_dtypes(dtype):
 define(
     "ReduceSum",
     lambda self, dims, keep_dims: total(self, axes_of(dims, self.dim()), keep_dims),
-    k=4,
     terms=lambda self, dims, keep_dims: total(self.abs(), axes_of(dims, self.dim()), keep_dims),
     calls=reduce_calls("dims", "keep_dims"),
     attributes={"dtype": sum_dtypes},
@@ -83,7 +82,6 @@ define(
     lambda self, dim, keep_dim: total(
         torch.where(self != self, torch.zeros_like(self), self), axes_of(dim, self.dim()), keep_dim
     ),
-    k=4,
     terms=lambda self, dim, keep_dim: total(self.abs(), axes_of(dim, self.dim()), keep_dim),
     calls=reduce_calls("dim", "keep_dim"),
     attributes={"dtype": sum_dtypes},
@@ -104,7 +102,6 @@ def mean(self, axes, keep):
 define(
     "Mean",
     lambda self, dim, keep_dim: mean(self, axes_of(dim, self.dim()), keep_dim),
-    k=4,
     terms=lambda self, dim, keep_dim: mean(self.abs(), axes_of(dim, self.dim()), keep_dim),
     calls=reduce_calls("dim", "keep_dim"),
     attributes={"dtype": mean_dtypes},
@@ -115,7 +112,6 @@ define(
     lambda self, dim, keep_dim, noop_with_empty_axes: (
         self if noop_with_empty_axes and not dim else mean(self, axes_of(dim, self.dim()), keep_dim)
     ),
-    k=4,
     specials=False,
     terms=lambda self, dim, keep_dim, noop_with_empty_axes: (
         self.abs() if noop_with_empty_axes and not dim else mean(self.abs(), axes_of(dim, self.dim()), keep_dim)
@@ -181,8 +177,6 @@ define(
     "Prod",
     lambda self: self.prod(),
     calls=ANY_SHAPE[:-1] + [({"self": [0, 3]}, {})],
-    ulps=2,
-    k=160,
     terms=lambda self: self.abs().prod(),
     attributes={"dtype": sum_dtypes},
     domains={"self": (-1.5, 1.5)},
@@ -191,7 +185,6 @@ define(
 define(
     "ProdDim",
     lambda self, dim, keep_dim: self.prod(dim, keepdim=keep_dim),
-    k=160,
     terms=lambda self, dim, keep_dim: self.abs().prod(dim, keepdim=keep_dim),
     attributes={"dtype": sum_dtypes},
     calls=one_axis_calls("dim", "keep_dim"),
@@ -239,7 +232,6 @@ _moments = lambda **outputs: lambda self, dim, keepdim: {
 define(
     "Var",
     lambda self, dim, unbiased, keepdim: variance(self, dim, int(unbiased), keepdim)[0],
-    k=4,
     terms=lambda self, dim, keepdim: variance(self, dim, 1, keepdim)[0].nan_to_num(0, 0) * 2,
     calls=var_calls([{"unbiased": False}]),
     specials=False,
@@ -247,15 +239,12 @@ define(
 define(
     "VarCorrection",
     lambda self, dim, correction, keepdim: variance(self, dim, correction, keepdim)[0],
-    ulps=4,
     calls=var_calls(_corrections),
     specials=False,
 )
 define(
     "VarMean",
     lambda self, dim, correction, keepdim: dict(zip(("var_out", "mean_out"), variance(self, dim, correction, keepdim))),
-    ulps=4,
-    k=4,
     terms=_moments(mean_out=1),
     calls=var_calls(_corrections),
     specials=False,
@@ -263,7 +252,6 @@ define(
 define(
     "Std",
     lambda self, dim, correction, keepdim: torch.sqrt(variance(self, dim, correction, keepdim)[0]),
-    ulps=4,
     calls=var_calls(_corrections),
     specials=False,
 )
@@ -277,8 +265,6 @@ def std_mean(self, dim, correction, keepdim):
 define(
     "StdMeanCorrection",
     std_mean,
-    ulps=4,
-    k=4,
     terms=_moments(mean_out=1),
     calls=var_calls(_corrections),
     specials=False,
@@ -302,7 +288,6 @@ _orders = [("FLOAT", v) for v in (2.0, 1.0, 0.0, 3.0, 0.5, INF, -INF)]
 define(
     "Norm",
     lambda self, p_scalar, dim, keepdim: norm(self, p_scalar, dim, keepdim),
-    ulps=4,
     attributes={"p_scalar": _orders},
     calls=reduce_calls("dim", "keepdim"),
     specials=False,
@@ -310,7 +295,6 @@ define(
 define(
     "LinalgVectorNorm",
     lambda self, ord, dims, keep_dims: norm(self, ord, dims, keep_dims),
-    ulps=4,
     attributes={"ord": _orders, "dtype": lambda d: [d, "FLOAT"]},
     calls=reduce_calls("dims", "keep_dims"),
     specials=False,
@@ -326,7 +310,6 @@ define(
     "LogSumExp",
     log_sum_exp,
     terms=lambda self: torch.ones([]) + self.abs().max() if self.numel() else torch.ones([]),
-    k=2,
     calls=reduce_calls("dim", "keep_dim"),
     specials=False,
 )

@@ -30,7 +30,6 @@ define(
     "LogSoftmaxBackward",
     lambda grad_output, output, dim: grad_output - torch.exp(output) * grad_output.sum(dim, keepdim=True),
     domains={"output": (-5, 0)},
-    k=8,
     specials=False,
     terms=lambda grad_output, output, dim: grad_output.abs()
     + torch.exp(output) * grad_output.abs().sum(dim, keepdim=True),
@@ -45,7 +44,6 @@ define(
     lambda self, dim: torch.softmax(self, dim),
     calls=softmax_calls("self"),
     specials=False,
-    ulps=4,
     terms=lambda self, dim: torch.softmax(self, dim) * ones(self, 1.0),
 )
 define(
@@ -53,9 +51,7 @@ define(
     lambda self, dim: torch.log_softmax(self, dim),
     calls=softmax_calls("self"),
     specials=False,
-    ulps=4,
     terms=lambda self: ones(self),
-    k=2,
 )
 define(
     "SoftmaxBackward",
@@ -63,7 +59,6 @@ define(
     calls=softmax_calls("grad_output", "output"),
     domains={"output": (0, 1)},
     specials=False,
-    k=8,
     terms=lambda grad_output, output, dim: output
     * (grad_output.abs() + (grad_output * output).abs().sum(dim, keepdim=True)),
 )
@@ -85,7 +80,6 @@ define(
     "ScaledMaskedSoftmax",
     masked_softmax,
     specials=False,
-    ulps=4,
     attributes={"scale": [1.0, 0.5, 2.0], "fixed_triu_mask": [False]},
     terms=lambda x, mask, scale: masked_softmax(x, mask, scale) * ones(x * scale, 1.0),
     calls=[({"x": s, "mask": m}, {}) for s, m in MASKED],
@@ -96,7 +90,6 @@ define(
         mask != 0, torch.zeros_like(y), scale * y * (grad_output - (grad_output * y).sum(-1, keepdim=True))
     ),
     specials=False,
-    k=8,
     domains={"y": (0, 1)},
     attributes={"scale": [1.0, 0.5, 2.0], "fix_triu_mask": [False]},
     terms=lambda grad_output, y, scale: abs(scale)

@@ -45,7 +45,7 @@ def conv_calls():
     return cases
 
 
-_conv = {"specials": False, "mixed": False, "k": 8, "attributes": {"transposed": [], "groups": []}}
+_conv = {"specials": False, "mixed": False, "attributes": {"transposed": [], "groups": []}}
 define(
     "Convolution",
     convolve,
@@ -103,7 +103,7 @@ POOLS = [
     ([1, 2, 4, 4], [2, 2], [], [0, 0], False),
     ([1, 2, 33, 17], [3, 3], [2, 1], [1, 0], False),
 ]
-_pool = {"specials": False, "mixed": False, "k": 8}
+_pool = {"specials": False, "mixed": False}
 _pool_modes = [(c, d) for c in (True, False) for d in (0, 3)]
 define(
     "AvgPool2d",
@@ -304,7 +304,7 @@ _scaled = {"attributes": {"align_corners": [True], "scales_h": [2.0], "scales_w"
 define(
     "UpsampleBilinear2d",
     bilinear,
-    **{**_pool, "k": 32},
+    **_pool,
     **_scaled,
     calls=[({"self": s}, {"output_size": n, "align_corners": a}) for s, n in SIZES for a in (False, True)],
     terms=lambda self: self.abs().max()
@@ -314,7 +314,7 @@ define(
     lambda grad_out, output_size, input_size, align_corners, scales_h, scales_w: transposed_of(
         lambda x: bilinear(x, output_size, align_corners, scales_h, scales_w), grad_out, input_size
     ),
-    **{**_pool, "k": 64},
+    **_pool,
     **_scaled,
     terms=lambda grad_out: ones(grad_out),
     calls=[
