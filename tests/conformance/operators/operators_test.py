@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """Sends the cases of tests/data/operators to an opserved and compares what comes back.
 
-usage: operators_test.py [--operator NAME ...] [--verbose]; OPSERVED is the daemon's path.
+usage: operators_test.py [--operator NAME ...] [--verbose] [--record]; OPSERVED is the daemon's path.
 generate.py says what a case is. Prints a row for each operator and what is wrong; exits with 1 if anything is.
+--record writes the worst errors of a run without failures to errors.json beside the cases, for evidence.py.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import zlib
 
 import grpc
 import numpy as np
@@ -31,6 +33,7 @@ except ImportError:  # before protobuf 4.22
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DATA = ROOT / "tests/data/operators"
+ERRORS = DATA / "errors.json"
 NUMPY = {
     "FLOAT": "<f4",
     "FLOAT16": "<f2",
@@ -216,6 +219,24 @@ def check(operator, case, response, worst):
     return ""
 
 
+def error_record(path, cases, worst):
+    """Of an operator: the worst error, with a checksum of the cases that it was seen in."""
+    floating = any("ulps" in case for case in cases)
+    return {
+        "cases": f"{zlib.crc32(path.read_bytes()):08x}",
+        "ulps": float(f"{worst.error:.3g}") if floating else None,  # null: only results that must be equal
+        "part": float(f"{worst.allowed:.3g}") if floating else None,  # of the tolerance
+    }
+
+
+def write_records(records):
+    """Replaces those of the same operators; one operator a line."""
+    known = json.loads(ERRORS.read_text(encoding="utf-8")) if ERRORS.exists() else {}
+    known = {name: r for name, r in {**known, **records}.items() if (DATA / f"{name}.jsonl.gz").exists()}
+    lines = [f"{json.dumps(name)}: {json.dumps(known[name])}" for name in sorted(known)]
+    ERRORS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
 class Daemon:
     """An opserved on a Unix socket in a directory of its own."""
 
@@ -282,11 +303,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--operator", action="append", help="only this one (may be repeated)")
     parser.add_argument("--verbose", action="store_true", help="show every failure, not three of an operator")
+    parser.add_argument("--record", action="store_true", help="write the worst errors to errors.json")
     arguments = parser.parse_args()
     paths = sorted(DATA.glob("*.jsonl.gz"))
     if arguments.operator:
         paths = [DATA / f"{name}.jsonl.gz" for name in arguments.operator]
     failures = total = 0
+    records = {}
     daemon = Daemon()
     try:
         with grpc.insecure_channel(daemon.target) as channel:
@@ -313,8 +336,11 @@ def main():
                 print("\n".join(problems if arguments.verbose else problems[:3]), end="\n" if problems else "")
                 total += len(cases)
                 failures += len(problems)
+                records[operator] = error_record(path, cases, worst)
     finally:
         daemon.close()
+    if arguments.record and not failures:
+        write_records(records)
     print(f"{total} cases of {len(paths)} operators, {failures} failed")
     sys.exit(1 if failures or not total else 0)
 
