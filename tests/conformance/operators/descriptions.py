@@ -18,17 +18,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 CATALOG = ROOT / "ops/catalog"
 
 
+def messages(directory, file, package):
+    """Gives the classes of a .proto file's messages by name."""
+    command = ["protoc", f"-I{directory}", "--include_imports", "--descriptor_set_out=/dev/stdout", file]
+    binary = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    pool = descriptor_pool.DescriptorPool()
+    for one in descriptor_pb2.FileDescriptorSet.FromString(binary).file:
+        pool.Add(one)
+    return lambda name: GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}"))
+
+
 def read():
     """Pairs of the file and an operator, in the catalogue's order, and the class of arguments with its enumerators."""
-    binary = subprocess.run(
-        ["protoc", f"-I{CATALOG}", "--descriptor_set_out=/dev/stdout", "description.proto"],
-        check=True,
-        stdout=subprocess.PIPE,
-    ).stdout
-    pool = descriptor_pool.DescriptorPool()
-    for file in descriptor_pb2.FileDescriptorSet.FromString(binary).file:
-        pool.Add(file)
-    message = lambda name: GetMessageClass(pool.FindMessageTypeByName(f"opserve.description.{name}"))
+    message = messages(CATALOG, "description.proto", "opserve.description")
     found = []
     for path in sorted(CATALOG.glob("*.textproto")):
         text = path.read_text(encoding="utf-8")

@@ -35,13 +35,13 @@ out of date or has an empty cell. [OPERATORS.md](OPERATORS.md) says what the ope
   before it serves.
 * **Values** and **Status** count the cases in `tests/data/operators`: calls with results from PyTorch in float64, and
   calls that stage one has to refuse, {cases} in all. Each rule is broken by at least one. `conformance_operators_test`
-  runs them.
+  and `conformance_inference_operators_test` send them to a daemon, `conformance_c_abi_operators_test` calls the C ABI.
 * **Tolerance**: distance from the exact result, rounded once, in units of the last place (ulp). Results that are sums
   or products may be off by so many roundings (u is 2^-24, with DOUBLE 2^-53) of the sum of magnitudes M besides.
   "equal" stands for results that are not rounded. **Worst error** is the greatest of all cases: in ulp, of sums as a
   part of the tolerance.
 * **Time / torch**: time of the kernel through the C ABI over that of PyTorch {torch}, each with one thread on an
-  {processor}, the shortest of {turns} turns; then dtype, shape of the greatest tensor, and what torch was called with.
+  {processor}, the shortest of {turns} turns or more; then dtype, shape of the greatest tensor, and the calls of torch.
 
 `operators_test.py --record` in `tests/conformance/operators` records the worst errors, and
 `build/venv-torch/bin/python tests/benchmark/operators/benchmark.py build` the times.

@@ -29,6 +29,14 @@ FORMAT_ND = 2
 TO_DEVICE, FROM_DEVICE = 1, 2
 
 
+class Failed(RuntimeError):
+    """A call of the ABI that gave another status than 0."""
+
+    def __init__(self, status, text):
+        super().__init__(text)
+        self.status = status
+
+
 class Library:
     """The ABI, with one device that has one core, and a stream of it."""
 
@@ -54,7 +62,7 @@ class Library:
         status = self.function(name)(*arguments)
         if status != 0:
             text = self.function("aclGetRecentErrMsg", ctypes.c_char_p)()
-            raise RuntimeError(f"{name}: {status}: {(text or b'').decode()}")
+            raise Failed(status, f"{name}: {status}: {(text or b'').decode()}")
 
     def create(self, name, *arguments):
         handle = self.function(name, ctypes.c_void_p)(*arguments)
@@ -67,50 +75,49 @@ class Library:
 
 
 class Buffer:
-    """A contiguous tensor in device memory."""
+    """A tensor in device memory: a view of a storage, whose elements are those of `storage`."""
 
-    def __init__(self, library, dtype, array):
-        self.library, self.dtype, self.like = library, dtype, array
+    def __init__(self, library, dtype, storage, shape=None, strides=None, offset=0):
+        """Left out: a contiguous tensor of the storage's shape."""
+        self.library, self.dtype, self.like = library, dtype, storage
         self.address = ctypes.c_void_p()
-        library.call("aclrtMalloc", ctypes.byref(self.address), ctypes.c_size_t(max(array.nbytes, 64)), 0)
-        self.write(array)
-        shape = (ctypes.c_int64 * max(array.ndim, 1))(*array.shape)
+        library.call("aclrtMalloc", ctypes.byref(self.address), ctypes.c_size_t(max(storage.nbytes, 64)), 0)
+        self.write(storage)
+        view = storage.shape if shape is None else shape
+        whole = storage.shape if strides is not None or shape is None else shape
         self.handle = library.create(
             "aclCreateTensor",
-            shape,
-            ctypes.c_uint64(array.ndim),
+            integers(view),
+            ctypes.c_uint64(len(view)),
             DTYPES[dtype],
-            None,
-            ctypes.c_int64(0),
+            None if strides is None else integers(strides),
+            ctypes.c_int64(offset),
             FORMAT_ND,
-            shape,
-            ctypes.c_uint64(array.ndim),
+            integers(whole),
+            ctypes.c_uint64(len(whole)),
             self.address,
         )
 
     def write(self, array):
-        self._copy(self.address, array.ctypes.data, TO_DEVICE)
+        self._copy(self.address, ctypes.c_void_p(array.ctypes.data), TO_DEVICE)
 
     def read(self):
         array = np.empty_like(self.like)
-        self._copy(array.ctypes.data, self.address, FROM_DEVICE)
+        self._copy(ctypes.c_void_p(array.ctypes.data), self.address, FROM_DEVICE)
         return array
 
     def _copy(self, to, source, direction):
         size = ctypes.c_size_t(self.like.nbytes)
         if size.value:
-            self.library.call(
-                "aclrtMemcpy",
-                ctypes.c_void_p(to) if isinstance(to, int) else to,
-                size,
-                ctypes.c_void_p(source) if isinstance(source, int) else source,
-                size,
-                direction,
-            )
+            self.library.call("aclrtMemcpy", to, size, source, size, direction)
 
     def free(self):
         self.library.call("aclDestroyTensor", self.handle)
         self.library.call("aclrtFree", self.address)
+
+
+def integers(values):
+    return (ctypes.c_int64 * max(len(values), 1))(*values)
 
 
 class Call:
@@ -152,9 +159,9 @@ class Call:
             array = (ctypes.c_void_p * len(handles))(*handles)
             return self._create("aclCreateTensorList", array, ctypes.c_uint64(len(handles)))
         if argument.role == kinds.MASK:
-            wanted = [o for o in operator.outputs if o.HasField("mask")]
-            array = (ctypes.c_bool * len(wanted))(*[True] * len(wanted))
-            return self._create("aclCreateBoolArray", array, ctypes.c_uint64(len(wanted)))
+            masked = sorted((o for o in operator.outputs if o.HasField("mask")), key=lambda o: o.mask)
+            array = (ctypes.c_bool * len(masked))(*[o.name in tensors for o in masked])
+            return self._create("aclCreateBoolArray", array, ctypes.c_uint64(len(masked)))
         value = operator.python_value(argument, attributes.get(argument.name))
         if value is None:
             return None
