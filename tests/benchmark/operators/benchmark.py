@@ -197,6 +197,8 @@ class Peer:
             known = {"torch": torch, "aten": torch.ops.aten, "F": torch.nn.functional, "np": np, "math": math}
             absent = {a.name: None for a in operator.inputs}
             known.update({**absent, **values, **tensors, **wide, "zero": torch.zeros(())})
+            for name, expression in peers.PREPARED.get(operator.name, {}).items():
+                known[name] = eval(expression, known)
             self.sets.append((eval(code, known), tensors))
 
     def restore(self):

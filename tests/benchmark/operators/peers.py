@@ -8,6 +8,11 @@ here that reads and writes memory least.
 """
 
 PEERS = {}
+# What torch's forward function leaves for its gradient, by name and before the time is taken: expressions as well.
+PREPARED = {
+    "LogSigmoidBackward": {"buffer": "torch.exp(-self.abs())"},
+    "CrossEntropyLossGrad": {"total_weight": "weight[target].sum()"},
+}
 
 
 def define(table):
@@ -133,7 +138,7 @@ SigmoidBackward: aten.sigmoid_backward(grad_output, output, grad_input=grad_inpu
 TanhBackward: aten.tanh_backward(grad_output, output, grad_input=grad_input)
 LogSigmoid: aten.log_sigmoid(self, out=out)
 LogSigmoidForward: aten.log_sigmoid_forward(self, output=out, buffer=buffer)
-LogSigmoidBackward: aten.log_sigmoid_backward(grad_output, self, torch.exp(-self.abs()), grad_input=grad_input)
+LogSigmoidBackward: aten.log_sigmoid_backward(grad_output, self, buffer, grad_input=grad_input)
 Softplus: aten.softplus(self, beta, threshold, out=out)
 SoftplusBackward: aten.softplus_backward(grad_output, self, beta, threshold, grad_input=grad_input)
 Elu: aten.elu(self, alpha, scale, input_scale, out=out)
@@ -297,7 +302,7 @@ NllLoss2dBackward: aten.nll_loss2d_backward(grad_output, self, target, weight, r
   grad_input=out)
 CrossEntropyLoss: (lambda p: (F.nll_loss(p, target, weight), p))(torch.log_softmax(input, 1))
 CrossEntropyLossGrad: aten._log_softmax_backward_data(aten.nll_loss_backward(grad_loss, log_prob, target, weight, 1,
-  ignore_index, weight[target].sum()), log_prob, 1, torch.float32, out=out)
+  ignore_index, total_weight), log_prob, 1, torch.float32, out=out)
 SoftmaxCrossEntropyWithLogits: (lambda p: (-(labels * p).sum(1), p.exp_().sub_(labels)))(torch.log_softmax(features, 1))
 MultilabelMarginLoss: aten.multilabel_margin_loss_forward(self, target, reduction)
 """)
