@@ -22,14 +22,7 @@ import grpc
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool
 
-try:
-    from google.protobuf.message_factory import GetMessageClass
-except ImportError:  # before protobuf 4.22
-    from google.protobuf.message_factory import MessageFactory
-
-    def GetMessageClass(descriptor):
-        return MessageFactory().GetPrototype(descriptor)
-
+from descriptions import GetMessageClass
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DATA = ROOT / "tests/data/operators"
