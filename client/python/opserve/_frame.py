@@ -24,11 +24,21 @@ class FrameError(ValueError):
 
 def join(header: Any, payloads: Iterable[Buffer]) -> bytes:
     """The message `header`, which has no payloads, with `payloads`."""
-    parts: list[Buffer] = [header.SerializeToString()]
+    return append(header.SerializeToString(), payloads)
+
+
+def append(encoded: bytes, payloads: Iterable[Buffer]) -> bytes:
+    """The encoded message, which has no payloads, with `payloads`."""
+    parts: list[Buffer] = [encoded]
     for payload in payloads:
         parts.append(_PAYLOAD_TAG + _varint(len(payload)))
         parts.append(payload)
     return b"".join(parts)
+
+
+def field(number: int, content: bytes) -> bytes:
+    """A field of a message, of bytes, text or a message. Its number is at most 15."""
+    return bytes([number << 3 | _LENGTH]) + _varint(len(content)) + content
 
 
 def split(message: bytes, kind: Any) -> tuple[Any, Sequence[memoryview]]:
@@ -61,8 +71,13 @@ def split(message: bytes, kind: Any) -> tuple[Any, Sequence[memoryview]]:
         else:
             header.append(view[start:end])
         start = end
+    return parse(b"".join(header), kind), payloads
+
+
+def parse(message: bytes, kind: Any) -> Any:
+    """The message with its payloads, which are copied. FrameError: it is not such a message."""
     try:
-        return kind.FromString(b"".join(header)), payloads
+        return kind.FromString(message)
     except Exception as error:  # DecodeError, of whichever implementation
         raise FrameError(str(error)) from error
 

@@ -234,3 +234,11 @@ def contiguous(view: TensorView) -> TensorView:
     steps = [step * view.dtype.itemsize for step in view.strides]
     strided = np.lib.stride_tricks.as_strided(elements, view.shape, steps)
     return _view_of_numpy(np.array(strided, order="C"))
+
+
+def bytes_of(tensor: object) -> bytes:
+    """A copy of the elements, contiguous."""
+    view = view_of(tensor)
+    if not view.is_contiguous:
+        view = contiguous(view)
+    return bytes(memory(view.address, view.span_bytes))

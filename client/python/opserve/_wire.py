@@ -45,6 +45,7 @@ def enum_names(name: str) -> dict[int, str]:
 AttributeValue = _message("AttributeValue")
 ExecuteRequest = _message("ExecuteRequest")
 ExecuteResponse = _message("ExecuteResponse")
+PreparedCall = _message("PreparedCall")
 PrepareRequest = _message("PrepareRequest")
 PrepareResponse = _message("PrepareResponse")
 ReleaseProgramsRequest = _message("ReleaseProgramsRequest")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, Optional, Union
 
 from opserve import _frame, _tensors, _wire, errors
@@ -21,7 +21,11 @@ Send = Callable[[str, bytes, bool, Optional[float]], bytes]
 GiveUp = Callable[[Sequence[bytes]], None]
 
 # How an input comes with a call: a kind of ProgramInput.
-_PAYLOAD, _RESIDENT, _SHARED_MEMORY = 1, 2, 3
+PAYLOAD, RESIDENT, SHARED_MEMORY = 1, 2, 3
+
+# Of ExecuteRequest, and of PreparedCall.
+_KEY_FIELD, _PREPARED_FIELD = 4, 8
+_PROGRAM_FIELD, _RESIDENTS_FIELD = 1, 2
 
 
 class PreparedProgram:
@@ -86,26 +90,40 @@ class PreparedProgram:
                 f"{len(inputs)} inputs given; the program has {len(self.inputs)}"
             )
         views = [_check(wanted, value) for wanted, value in zip(self.inputs, inputs)]
-        call = _wire.ExecuteRequest(idempotency_key=idempotency_key)
+        call = _wire.PreparedCall()
         payloads: list[Buffer] = []
         kinds = tuple(
-            self._place(number, view, call.prepared, payloads)
-            for number, view in enumerate(views)
+            self._place(number, view, call, payloads) for number, view in enumerate(views)
         )
-        payloads += self._constants.buffers
-        for invocation, values in (attributes or {}).items():
-            for name, value in values.items():
-                change = call.prepared.attributes.add(invocation=invocation)
-                change.attribute.name = name
-                if isinstance(value, float):
-                    change.attribute.value.double_value = value
-                else:
-                    change.attribute.value.int64_value = value
+        encoded = call.SerializeToString() + encode_attributes(attributes or {})
+        return self.run_encoded(kinds, encoded, payloads, idempotency_key, timeout)
+
+    def run_encoded(
+        self,
+        kinds: tuple[int, ...],
+        call: bytes,
+        payloads: Sequence[Buffer],
+        idempotency_key: str = "",
+        timeout: Optional[float] = None,
+        wanted: Optional[Collection[int]] = None,
+    ) -> Response:
+        """Runs it once, with inputs that are encoded already.
+
+        Args:
+            kinds: how each input comes (PAYLOAD, RESIDENT, SHARED_MEMORY); 0: it is not used.
+            call: a PreparedCall without the program.
+            payloads: of the inputs that are payloads.
+            idempotency_key, timeout: as for a call.
+            wanted: positions of results to read; None: all.
+        """
         may_repeat = not self.changes_tensors or idempotency_key != ""
+        key = _frame.field(_KEY_FIELD, idempotency_key.encode()) if idempotency_key else b""
+        all_payloads = [*payloads, *self._constants.buffers]
 
         def run(program: bytes) -> bytes:
-            call.prepared.program = program
-            message = _frame.join(call, payloads)
+            named = _frame.field(_PROGRAM_FIELD, program) + call
+            encoded = key + _frame.field(_PREPARED_FIELD, named)
+            message = _frame.append(encoded, all_payloads)
             return self._send(_wire.EXECUTE, message, may_repeat, timeout)
 
         handle = self._handle(kinds, timeout)
@@ -115,7 +133,14 @@ class PreparedProgram:
             if error.reason != "program_unknown":
                 raise
             answer = run(self._handle(kinds, timeout, lost=handle))
-        return self._request.decode(answer)
+        return self._request.decode(answer, wanted)
+
+    def uses(self, number: int) -> bool:
+        """Whether the program uses an input."""
+        request = self._request
+        return bool(
+            request.inputs[number] or request.replaced[number] or number in request.donated
+        )
 
     def release(self) -> None:
         """Lets the daemon forget the program when the client prepares another one, or ends."""
@@ -151,22 +176,17 @@ class PreparedProgram:
         payloads: list[Buffer],
     ) -> int:
         """Puts an input into the message of a call; how it comes with it. 0: nothing uses it."""
-        request = self._request
-        if not (
-            request.inputs[number]
-            or request.replaced[number]
-            or number in request.donated
-        ):
+        if not self.uses(number):
             return 0
         if isinstance(view, ResidentTensor):
             call.residents.append(view.handle)
-            return _RESIDENT
+            return RESIDENT
         shared = _wire.Tensor()
         if self._fill_range(view, shared):
             call.ranges.append(shared.shared_memory)
-            return _SHARED_MEMORY
+            return SHARED_MEMORY
         payloads.append(memory(view.address, view.span_bytes))
-        return _PAYLOAD
+        return PAYLOAD
 
     def _handle(
         self,
@@ -237,7 +257,7 @@ class _Constants:
             count = len(buffer) // DataType(dtype).itemsize
             for tensor in tensors:
                 tensor.program_input = len(inputs)
-            inputs.add(dtype=dtype, shape=[count], kind=_PAYLOAD)
+            inputs.add(dtype=dtype, shape=[count], kind=PAYLOAD)
 
 
 def _payload_tensors(header: Any) -> list[Any]:
@@ -248,6 +268,30 @@ def _payload_tensors(header: Any) -> list[Any]:
                 if tensor.HasField("payload"):
                     tensors.append(tensor)
     return tensors
+
+
+def encode_residents(handles: Iterable[bytes]) -> bytes:
+    """A PreparedCall with resident tensors, to which others may be appended."""
+    return b"".join([_frame.field(_RESIDENTS_FIELD, handle) for handle in handles])
+
+
+def encode_attributes(
+    attributes: Mapping[int, Mapping[str, Union[int, float]]],
+) -> bytes:
+    """A PreparedCall with attributes, to which others may be appended."""
+    if not attributes:
+        return b""
+    call = _wire.PreparedCall()
+    for invocation, values in attributes.items():
+        for name, value in values.items():
+            change = call.attributes.add(invocation=invocation)
+            change.attribute.name = name
+            if isinstance(value, float):
+                change.attribute.value.double_value = value
+            else:
+                change.attribute.value.int64_value = value
+    encoded: bytes = call.SerializeToString()
+    return encoded
 
 
 def _check(wanted: InputOf, value: Any) -> Union[TensorView, ResidentTensor]:

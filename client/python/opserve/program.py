@@ -269,6 +269,13 @@ class Program(Operators[Any]):
 
         return _outputs.arrange(info, output_of)
 
+    def set_attribute(self, invocation: int, name: str, value: object) -> None:
+        """Changes an attribute of an invocation. TypeError, ValueError: as of invoke()."""
+        one = self.invocations[invocation]
+        encoded = _encode_attribute(one.operator, name, value, one.info)
+        attributes = {**one.attributes, name: encoded}
+        self.invocations[invocation] = dataclasses.replace(one, attributes=attributes)
+
     def _call_operator(
         self,
         operator: str,
