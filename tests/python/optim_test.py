@@ -434,6 +434,7 @@ def test_a_step_whose_answer_was_lost_is_not_run_twice(
         with monkeypatch.context() as patch:
             patch.setattr(client, "_connect", Channel)
             run_step(*args)
+            backend.synchronize()
 
     monkeypatch.setattr(pair.optimizer, "_step", losing)
     pair.step(1)
@@ -505,8 +506,10 @@ def test_explain_tells_the_bytes_of_a_training_with_an_optimizer(
 
         train()
         train()  # prepares the program of a step that has a state
+        backend.synchronize()
         seen = Traffic(client, monkeypatch)
         train()
+        backend.synchronize()
         # Beside tensors there are handles, of 16 bytes, and learning rates.
         assert 0 < seen.sent - told.bytes_up < 4096
         assert 0 < seen.received - told.bytes_down < 4096

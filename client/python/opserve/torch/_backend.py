@@ -8,7 +8,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import torch
 from functorch.compile import make_boxed_func
@@ -21,8 +21,10 @@ from opserve.prepared import PreparedProgram
 from opserve.resident import ResidentTensor
 from opserve.torch import _decompositions
 from opserve.torch._caller import level_of_caller
+from opserve.torch._fusion import Template
 from opserve.torch._graph import lower, metas_of
 from opserve.torch._nodes import is_backward, running_statistics, written_inputs
+from opserve.torch._pipeline import Pending
 from opserve.torch._plan import At, LocalStep, Plan, PoolStep, beyond_one_message
 from opserve.torch._pool_parameter import adopt, is_adopted
 from opserve.torch._pool_tensor import Contents, PoolTensor, settle
@@ -34,6 +36,13 @@ Tensor = torch.Tensor
 _MOST_PLANS = 64
 _DEFAULT_LEASE = 600.0
 _DEFAULT_CHECKPOINT_BYTES = 256 << 20
+_DEFAULT_AHEAD = 2
+# Of the tensors that a program sends which is not waited for: they are copied.
+_MOST_BYTES_AHEAD = 1 << 20
+
+
+# Optimizers that were given no backend, until one's graph uses their parameters.
+unclaimed: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class UnsupportedError(RuntimeError):
@@ -59,6 +68,7 @@ class Backend:
         lease: float = _DEFAULT_LEASE,
         checkpoint_every: Optional[int] = None,
         checkpoint_bytes: int = _DEFAULT_CHECKPOINT_BYTES,
+        ahead: int = _DEFAULT_AHEAD,
     ) -> None:
         """
         Args:
@@ -73,14 +83,22 @@ class Backend:
                 None: a loss is an error.
             checkpoint_bytes: of the tensors sent since, which are remembered; more of them are a
                 reason for the next snapshot.
+            ahead: steps of optimizers of opserve.torch.optim that may be asked for before the
+                first of them has ended; one more waits. A loss that the graph itself computes
+                comes home when it is read, and an error of a step is raised by the next use of the
+                pool. 0: each program is waited for, as with checkpoint_every.
 
         Raises:
-            ValueError: checkpoint_every is less than 1, or the client's calls go round daemons.
+            ValueError: checkpoint_every is less than 1, ahead is negative, or the client's calls
+                go round daemons.
         """
         if client is not None:
             _check_target(client)
         if checkpoint_every is not None and checkpoint_every < 1:
             raise ValueError(f"checkpoint_every={checkpoint_every}; expected 1 or more")
+        if ahead < 0:
+            raise ValueError(f"ahead={ahead}; expected 0 or more")
+        self._ahead = ahead
         self._checkpoint_every = checkpoint_every
         self._checkpoint_bytes = checkpoint_bytes
         self._client = client
@@ -123,8 +141,13 @@ class Backend:
                     self._lease,
                     self._checkpoint_every,
                     self._checkpoint_bytes,
+                    self._ahead,
                 )
             return self._residents
+
+    def synchronize(self) -> None:
+        """Waits until the pool has run all programs. OpserveError: of one that nothing waited for."""
+        self.residents().settle()
 
     def _compile_forward(
         self, graph: torch.fx.GraphModule, inputs: Sequence[Any]
@@ -225,6 +248,8 @@ class _Runner:
         count = len(self._outputs)
         self._returned = count if returned is None else min(returned, count)
         self._gradients = gradients_of_parameters(graph, count)
+        # Whether it is a pass of a training.
+        self._trains = returned is not None or bool(self._gradients)
         self._plans: collections.OrderedDict[Any, PreparedPlan] = collections.OrderedDict()
 
     def __call__(self, *arguments: Any) -> list[Any]:
@@ -233,7 +258,8 @@ class _Runner:
 
     def _call(self, arguments: Sequence[Any]) -> list[Any]:
         residents = self._backend.residents()
-        residents.sweep()
+        if not (self._trains and residents.defers and self._backend.optimizers):
+            residents.collect()  # else once for all programs of a step
         if residents.checkpoints is not None:
             residents.checkpoints.begin(residents)
         if self._gradients:
@@ -251,14 +277,17 @@ class _Runner:
         values = [self._place(residents, i, one) for i, one in enumerate(arguments)]
         staying = self._gradients if self._backend.optimizers else set()
         prepared = self._prepare(arguments, values, staying)
-        there = [i for i, one in enumerate(values) if isinstance(one, (Tensor, ResidentTensor))]
+        there = [i for i, one in enumerate(values) if isinstance(one, _TENSORS)]
+        defers = self._trains and residents.defers and bool(self._backend.optimizers)
         given = prepared.run(
-            residents, [values[i] for i in there], [arguments[i] for i in there]
+            residents, [values[i] for i in there], [arguments[i] for i in there], defers
         )
-        stand_ins: dict[bytes, Tensor] = {}  # two outputs may be the same tensor
+        stand_ins: dict[Any, Tensor] = {}  # two outputs may be the same tensor
         for one in given:
-            if isinstance(one, tuple) and one[0].handle not in stand_ins:
-                stand_ins[one[0].handle] = residents.save(*one)
+            if isinstance(one, tuple):
+                name = _name(one[0])
+                if name not in stand_ins:
+                    stand_ins[name] = residents.save(*one)
         return [
             self._give(residents, i, one, stand_ins) for i, one in enumerate(given)
         ]
@@ -283,7 +312,7 @@ class _Runner:
         self, arguments: Sequence[Any], values: Sequence[Any], staying: set[int]
     ) -> PreparedPlan:
         shapes = tuple(
-            (tuple(one.shape), one.dtype, isinstance(value, Tensor))
+            (one.shape, one.dtype, isinstance(value, Tensor))
             if isinstance(one, Tensor)
             else one
             for one, value in zip(arguments, values)
@@ -293,6 +322,9 @@ class _Runner:
         if found is not None:
             self._plans.move_to_end(signature)
             return found
+        parameters = {id(one) for i, one in enumerate(arguments) if i in self._static}
+        for optimizer in list(unclaimed):
+            optimizer.claim(self._backend, parameters)
         is_sent = [isinstance(one, Tensor) for one in values]
         stays = [
             i >= self._returned or i in staying for i in range(len(self._outputs))
@@ -313,11 +345,13 @@ class _Runner:
         residents: Residents,
         index: int,
         value: Any,
-        stand_ins: Mapping[bytes, Tensor],
+        stand_ins: Mapping[Any, Tensor],
     ) -> Any:
+        if isinstance(value, Contents):
+            return PoolTensor(value)
         if isinstance(value, tuple):  # on the pool, with its dtype
             resident, dtype = value
-            stand_in = stand_ins[resident.handle]
+            stand_in = stand_ins[_name(resident)]
             if index >= self._returned:
                 return stand_in
             return PoolTensor(Contents(residents, [stand_in], resident.shape, dtype))
@@ -332,6 +366,15 @@ class _Runner:
             return value
         # autograd may look at the output with the strides that it was promised.
         return torch.empty_strided(value.shape, strides, dtype=value.dtype).copy_(value)
+
+
+# Forms of a tensor that a program takes.
+_TENSORS = (Tensor, ResidentTensor, Pending)
+
+
+def _name(one: Union[ResidentTensor, Pending]) -> object:
+    """Equal for what is the same tensor on the pool."""
+    return one.handle if isinstance(one, ResidentTensor) else one
 
 
 def gradients_of_parameters(graph: torch.fx.GraphModule, outputs: int) -> set[int]:
@@ -374,16 +417,27 @@ class PreparedPlan:
             else None
             for step in plan.steps
         ]
+        self._template = _template(plan, backend._lease)
 
     def run(
-        self, residents: Residents, inputs: Sequence[Any], originals: Sequence[Any]
+        self,
+        residents: Residents,
+        inputs: Sequence[Any],
+        originals: Sequence[Any],
+        defers: bool = False,
     ) -> list[Any]:
         """Gives the outputs: tensors, numbers, and for kept tensors (ResidentTensor, dtype).
 
         Args:
             originals: of inputs that the pool has or that are changed here: the graph's own.
+            defers: whether it may run later: then kept tensors are (Pending, dtype), and results
+                that come here are Contents.
         """
-        values: dict[int, Any] = dict(enumerate(inputs))
+        if defers and self._template is not None:
+            given = self._defer(residents, self._template, inputs, originals)
+            if given is not None:
+                return given
+        values: dict[int, Any] = dict(enumerate(residents.known(inputs)))
         kept: set[int] = set()
         for step, program in zip(self._plan.steps, self._programs):
             if isinstance(step, LocalStep):
@@ -402,6 +456,40 @@ class PreparedPlan:
                 originals[position].copy_(self._read(residents, source, values))
         return [self._output(one, values, kept) for one in self._plan.outputs]
 
+    def _defer(
+        self,
+        residents: Residents,
+        template: Template,
+        inputs: Sequence[Any],
+        originals: Sequence[Any],
+    ) -> Optional[list[Any]]:
+        """Lets the plan's program run later; None: these inputs are not for that."""
+        [step] = self._plan.steps
+        assert isinstance(step, PoolStep)
+        if not all(is_adopted(originals[position]) for position, _ in step.replaced):
+            return None
+        arguments = [inputs[position] for position in step.arguments]
+        if sum(one.nbytes for one in arguments if isinstance(one, Tensor)) > _MOST_BYTES_AHEAD:
+            return None
+        given = [
+            _tensors.bytes_of(one) if isinstance(one, Tensor) else one for one in arguments
+        ]
+        places = [position for position, _ in step.results + step.kept]
+        metas = self._plan.metas
+        pending = residents.defer(
+            template, given, [metas[position].shape for position in places], _seeds(step)
+        )
+        for position, _ in step.replaced:
+            residents.changed(originals[position])
+        values: dict[int, Any] = dict(enumerate(inputs))
+        for position, one in zip(places, pending):
+            values[position] = one
+            if one.is_sent:
+                dtype = metas[position].dtype
+                values[position] = Contents(residents, [], one.shape, dtype, one)
+        kept = {position for position, _ in step.kept}
+        return [self._output(one, values, kept) for one in self._plan.outputs]
+
     def _run_program(
         self,
         residents: Residents,
@@ -415,10 +503,7 @@ class PreparedPlan:
         for number, tensor in beyond_one_message(tensors):
             arguments[number] = residents.send(tensor)
             passing.append(arguments[number])
-        seeds = {
-            number: {"seed": int(torch.randint(0, 2**62, ()).item())}
-            for number in step.seeds
-        }
+        seeds = _seeds(step)
         try:
             key = residents.key(arguments) if step.replaced else ""
             results = residents.run(program, arguments, seeds, key)
@@ -475,10 +560,28 @@ class PreparedPlan:
         if not isinstance(one, At):
             return one
         value = values[one.position]
-        if not isinstance(value, ResidentTensor):
+        if not isinstance(value, (ResidentTensor, Pending)):
             return value
         dtype = self._plan.metas[one.position].dtype
         return (value, dtype)
+
+
+def _seeds(step: PoolStep) -> dict[int, dict[str, int]]:
+    return {
+        number: {"seed": int(torch.randint(0, 2**62, ()).item())} for number in step.seeds
+    }
+
+
+def _template(plan: Plan, lease: float) -> Optional[Template]:
+    """The plan's program, if it may run later: it sends back at most numbers, as losses are."""
+    if len(plan.steps) != 1 or plan.written:
+        return None
+    [step] = plan.steps
+    if not isinstance(step, PoolStep) or step.fetched:
+        return None
+    if any(plan.metas[position].dim() for position, _ in step.results):
+        return None
+    return Template(step.program, step.wanted(lease), name_line=step.name_line)
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
@@ -501,6 +604,7 @@ def backend(
     lease: float = _DEFAULT_LEASE,
     checkpoint_every: Optional[int] = None,
     checkpoint_bytes: int = _DEFAULT_CHECKPOINT_BYTES,
+    ahead: int = _DEFAULT_AHEAD,
 ) -> Backend:
     """A backend for torch.compile with options: see Backend."""
     return Backend(
@@ -509,6 +613,7 @@ def backend(
         lease=lease,
         checkpoint_every=checkpoint_every,
         checkpoint_bytes=checkpoint_bytes,
+        ahead=ahead,
     )
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Optional, Union
 
 import torch
 
+from opserve import _tensors
 from opserve.prepared import PreparedProgram
 from opserve.program import InputOf, Keep, OutputOf, Program
 from opserve.resident import ResidentTensor
+from opserve.torch._fusion import Template
 from opserve.torch._plan import beyond_one_message
 from opserve.torch._pool_tensor import (
     Contents,
@@ -235,12 +237,17 @@ class StepProgram:
     """A step of an optimizer, prepared.
 
     Attributes:
+        values: of the settings, as the program has them; `options`: what they were made of.
         kept: state that the first step makes: position of the result, item and name.
+        template: of the program, if it may run later; a first step is waited for.
     """
 
     run: PreparedProgram
     settings: Sequence[Setting]
+    values: Sequence[float]
+    options: Sequence[Any]
     kept: Sequence[tuple[int, int, str]]
+    template: Optional[Template]
 
 
 def prepare(rule: Rule, items: Sequence[Item], residents: Residents) -> StepProgram:
@@ -275,10 +282,14 @@ class BuiltStep:
 
 def _prepare(rule: Rule, items: Sequence[Item], residents: Residents) -> StepProgram:
     built = build(rule, items, [list(item.state) for item in items], residents.lease)
-    run = residents.programs.client.prepare(
-        built.program, built.results, donated=built.donated
-    )
-    return StepProgram(run, built.settings, built.kept)
+    program, results, donated = built.program, built.results, built.donated
+    # Options stay for most steps as they are in the first: only others travel.
+    values = [_value(one, items) for one in built.settings]
+    for one, value in zip(built.settings, values):
+        program.set_attribute(one.invocation, one.attribute, value)
+    run = residents.programs.client.prepare(program, results, donated=donated)
+    template = None if built.kept else Template(program, results, donated)
+    return StepProgram(run, built.settings, values, _options(items), built.kept, template)
 
 
 def build(
@@ -322,31 +333,63 @@ def run(
     program: StepProgram,
     items: Sequence[Item],
     residents: Residents,
+    undo: Callable[[], None],
 ) -> None:
-    """Runs a step: parameters and state change on the pool."""
-    steps = torch.tensor([item.steps for item in items], dtype=torch.float32)
-    inputs: list[Any] = [steps]
+    """Runs a step, now or later: parameters and state change on the pool.
+
+    Args:
+        undo: called if a step that runs later fails, or does not run.
+    """
+    inputs: list[Any] = [torch.tensor([item.steps for item in items], dtype=torch.float32)]
     for item in items:
         inputs.append(residents.upload(item.parameter))
-        inputs += [one.on_pool()[0] for one in item.state.values()]
+        for one in item.state.values():
+            inputs += one.on_pool()
         if isinstance(item.gradient, Contents):
             inputs += item.gradient.on_pool()
         else:
             inputs.append(item.gradient.detach())
+    numbers = _numbers(program, items)
+    if not _defer(program, inputs, numbers, residents, undo):
+        _run_now(program, items, inputs, numbers, residents)
+    for item in items:
+        residents.changed(item.parameter)
+        for contents in item.state.values():
+            contents.was_changed()
+
+
+def _defer(
+    program: StepProgram,
+    inputs: Sequence[Any],
+    numbers: Mapping[int, Mapping[str, float]],
+    residents: Residents,
+    undo: Callable[[], None],
+) -> bool:
+    """Lets the step run later; False: it is not for that."""
+    sent = [one for one in inputs if isinstance(one, Tensor)]
+    if program.template is None or not residents.defers or len(sent) > 1:
+        return False
+    given = [_tensors.bytes_of(one) if isinstance(one, Tensor) else one for one in inputs]
+    residents.defer(program.template, given, (), numbers, undo)
+    return True
+
+
+def _run_now(
+    program: StepProgram,
+    items: Sequence[Item],
+    inputs: list[Any],
+    numbers: Mapping[int, Mapping[str, float]],
+    residents: Residents,
+) -> None:
     passing: list[ResidentTensor] = []  # only for this run
     tensors = [(i, one) for i, one in enumerate(inputs) if isinstance(one, Tensor)]
     for number, tensor in beyond_one_message(tensors):
         inputs[number] = residents.send(tensor)
         passing.append(inputs[number])
     try:
-        numbers = _numbers(program.settings, items)
         results = residents.run(program.run, inputs, numbers, residents.key(inputs))
     finally:
         residents.drop(passing)
-    for item in items:
-        residents.changed(item.parameter)
-        for contents in item.state.values():
-            contents.was_changed()
     for position, number, name in program.kept:
         parameter = items[number].parameter
         term = residents.save(results[position], parameter.dtype)
@@ -355,16 +398,36 @@ def run(
         )
 
 
-def _numbers(
-    settings: Sequence[Setting], items: Sequence[Item]
-) -> dict[int, dict[str, float]]:
+def _numbers(program: StepProgram, items: Sequence[Item]) -> dict[int, dict[str, float]]:
+    """Settings that the program has otherwise."""
+    if program.options == _options(items):
+        return {}
     numbers: dict[int, dict[str, float]] = {}
-    for one in settings:
-        value = option(items[one.item].group, one.option)
-        if one.of_pair is not None:
-            value = value[one.of_pair]
-        numbers.setdefault(one.invocation, {})[one.attribute] = one.factor * float(value)
+    for one, before in zip(program.settings, program.values):
+        value = _value(one, items)
+        if value != before:
+            numbers.setdefault(one.invocation, {})[one.attribute] = value
     return numbers
+
+
+def _options(items: Sequence[Item]) -> list[Any]:
+    """What the settings depend on: the groups' numbers, and which item is of which group."""
+    groups = {id(item.group): item.group for item in items}
+    numbers = [
+        float(value) if isinstance(value, Tensor) else value
+        for group in groups.values()
+        for name, value in group.items()
+        if name != "params"
+    ]
+    places = {one: number for number, one in enumerate(groups)}
+    return [*numbers, *(places[id(item.group)] for item in items)]
+
+
+def _value(setting: Setting, items: Sequence[Item]) -> float:
+    value = option(items[setting.item].group, setting.option)
+    if setting.of_pair is not None:
+        value = value[setting.of_pair]
+    return setting.factor * float(value)
 
 
 def option(group: Mapping[str, Any], name: str) -> Any:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import torch
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from opserve import _tensors
+from opserve import _dtypes, _tensors
 from opserve.prepared import PreparedProgram
 from opserve.program import InputOf, Keep, OutputOf, Program
 from opserve.resident import ResidentTensor
+from opserve.torch._pipeline import Pending
 from opserve.torch._residency import Residents
 
 Tensor = torch.Tensor
@@ -20,7 +21,7 @@ _HERE = torch.device("cpu")
 
 
 class Contents:
-    """The elements of a tensor: on the pool, here, or both.
+    """The elements of a tensor: on the pool, here, or both; or a result that comes here.
 
     Attributes:
         terms: stand-ins for tensors on the pool (Residents.save), of which it is the sum; none:
@@ -33,20 +34,28 @@ class Contents:
         terms: Sequence[Tensor],
         shape: Sequence[int],
         dtype: torch.dtype,
+        pending: Optional[Pending] = None,
     ) -> None:
+        """
+        Args:
+            pending: without terms: the result.
+        """
         self.residents = residents
         self.terms = list(terms)
         self.shape = tuple(shape)
         self.dtype = dtype
+        self._pending = pending
         self._here: Optional[Tensor] = None
 
-    def on_pool(self) -> list[ResidentTensor]:
+    def on_pool(self) -> list[Union[ResidentTensor, Pending]]:
         """Those that the terms stand for."""
         found = [self.residents.find(term) for term in self.terms]
         return [one for one in found if one is not None]
 
     def read(self) -> Tensor:
         """The elements as a tensor of this process, which is not to be changed."""
+        if self._here is None and self._pending is not None:
+            self._here = self.residents.value(self._pending)
         if self._here is None:
             if len(self.terms) > 1:
                 settle([self])
@@ -54,7 +63,7 @@ class Contents:
             array = self.residents.fetch(resident)
             data = memoryview(array.reshape(-1).view("u1"))
             make = _tensors.maker_like(torch.empty(0))
-            self._here = make(resident.data_type, self.shape, data)
+            self._here = make(_dtypes.from_any(name_of(self.dtype)), self.shape, data)
         return self._here
 
     def take(self) -> Tensor:
@@ -120,6 +129,8 @@ class PoolTensor(torch.Tensor):
             both = isinstance(one, PoolTensor) and isinstance(other, PoolTensor)
             if both and one.shape == other.shape and one.contents.add(other.contents):
                 return one
+        if func is _aten.ones_like.default:  # the gradient that autograd begins with
+            return torch.ones(args[0].shape, dtype=args[0].dtype)
         # As autograd copies a gradient that something else refers to: it stays on the pool.
         if func is _aten.new_empty_strided.default:
             copied = _empty_like(*args, **(kwargs or {}))
@@ -146,6 +157,9 @@ class PoolTensor(torch.Tensor):
 
     def __repr__(self, **_: Any) -> str:
         return repr(self.contents.read())
+
+    def __format__(self, form: str) -> str:
+        return format(self.contents.read(), form)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if id(self) not in memo:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
+import math
 import threading
 import uuid
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional, TypeVar, Union
 
 import grpc
@@ -19,13 +21,14 @@ from opserve.client import Client
 from opserve.prepared import PreparedProgram
 from opserve.resident import ResidentTensor
 from opserve.torch._checkpoints import Checkpoints
+from opserve.torch._fusion import Shape, Template
+from opserve.torch._pipeline import BATCH, Attributes, Input, Pending, Pipeline, release
 from opserve.torch._programs import Programs
 
 K = TypeVar("K")
 
-# As many as one call renews or releases.
-_BATCH = 1024
-
+# Of tensors whose memory stays for results of the next step: gradients of the one before.
+_MOST_SPARE_BYTES = 64 << 20
 
 
 def _uses(storage: torch.UntypedStorage) -> int:
@@ -50,16 +53,23 @@ class _Entry:
         is_current: whether an upload of the storage would find it.
         is_newer: whether a program has changed it since the storage was written.
         is_exposed: whether the storage may be written without a change of its version.
+        spare_shape: of a tensor whose content a later result may replace when nothing needs it any
+            more, as the daemon has it.
+        is_retired: nothing needs it, but its program has not run.
+        error: of the program that should have given it.
     """
 
     storage: StorageWeakRef
-    resident: ResidentTensor
+    resident: Union[ResidentTensor, Pending]
     version: int = 0
     borrowed: Optional[_Entry] = None
     borrowers: int = 0
     is_current: bool = True
     is_newer: bool = False
     is_exposed: bool = False
+    spare_shape: Optional[Shape] = None
+    is_retired: bool = False
+    error: Optional[Exception] = None
 
 
 # Storages with newer elements on the pool, by address, with the Residents that have them there; an
@@ -102,6 +112,7 @@ class Residents:
         lease: float,
         checkpoint_every: Optional[int] = None,
         checkpoint_bytes: int = 0,
+        ahead: int = 0,
     ) -> None:
         self._client = client
         self.checkpoints = (
@@ -120,12 +131,17 @@ class Residents:
         self.programs = Programs(client)
         self._identity = uuid.uuid4().hex
         self._numbers = itertools.count()
+        # Restorations run programs one by one.
+        self.defers = ahead > 0 and self.checkpoints is None
+        self._pipeline = Pipeline(client, self.programs, self._new_key, ahead)
+        self._spares: dict[Shape, list[ResidentTensor]] = {}  # guarded by _lock
+        self._spare_bytes = 0  # likewise
         # Tensors that are sums of several on the pool, not computed yet.
         self.sums: weakref.WeakSet[Any] = weakref.WeakSet()
         _all.add(self)
         # Also when the interpreter ends: nothing stays on the pool until its lease is over.
         weakref.finalize(
-            self, _end, client, self._stop, self._owned, self._dropped
+            self, _end, client, self._stop, self._owned, self._dropped, self._spares, self._pipeline
         )
 
     def upload(self, tensor: torch.Tensor, ahead: int = 0) -> ResidentTensor:
@@ -160,11 +176,100 @@ class Residents:
             return self.checkpoints.upload(self, tensor)
         return self._client.upload(tensor, lease=self.lease)
 
-    def fetch(self, resident: ResidentTensor) -> Any:
+    def fetch(self, resident: Union[ResidentTensor, Pending]) -> Any:
         """The elements of a tensor on the pool."""
+        [resident] = self.known([resident])
         if self.checkpoints is not None:
             return self.checkpoints.download(self, resident)
         return self._client.download(resident)
+
+    def defer(
+        self,
+        template: Template,
+        inputs: Sequence[Input],
+        shapes: Sequence[Sequence[int]],
+        attributes: Attributes,
+        undo: Optional[Callable[[], None]] = None,
+    ) -> list[Pending]:
+        """Lets a program run later: see Pipeline.add."""
+        with self._naming_losses():
+            return self._pipeline.add(self, template, inputs, shapes, attributes, undo)
+
+    def flush(self) -> None:
+        """Lets programs that were deferred run now."""
+        if not self.defers:
+            return
+        self.collect()
+        with self._naming_losses():
+            self._pipeline.flush(self)
+
+    def settle(self) -> None:
+        """Waits for all programs. OpserveError: of one of them that nothing waited for."""
+        if not self.defers:
+            return
+        with self._naming_losses():
+            self._pipeline.settle(self)
+
+    def known(self, inputs: Sequence[Any]) -> list[Any]:
+        """Inputs of a program when all before it have run."""
+        self.settle()
+        return [one.value if isinstance(one, Pending) else one for one in inputs]
+
+    def value(self, pending: Pending) -> torch.Tensor:
+        """A result that comes here."""
+        with self._naming_losses():
+            value: torch.Tensor = self._pipeline.value(self, pending)
+            return value
+
+    @contextlib.contextmanager
+    def _naming_losses(self) -> Iterator[None]:
+        """Errors of lost tensors say how many parameters are lost, if some are."""
+        try:
+            yield
+        except (errors.TensorLostError, errors.NotFoundError) as error:
+            self._forget_spares()
+            lost = self._newer_entries()
+            if not lost:
+                raise
+            raise self._lost(lost) from error
+
+    def needs(self, pending: Pending) -> bool:
+        """Whether something here stands for a result."""
+        entry = pending.entry
+        if entry is None:
+            return False
+        return not entry.storage.expired() or entry.borrowers > 0
+
+    def place(self, pending: Pending) -> None:
+        """The tensor of a result is known: `pending.value`."""
+        entry, resident = pending.entry, pending.value
+        with self._lock:
+            entry.resident = resident
+            entry.spare_shape = pending.template.shapes[pending.position]
+            if entry.is_retired:
+                self._give_up(entry)
+            else:
+                self._owned[resident.handle] = entry
+
+    def take_spares(
+        self, shapes: Sequence[Optional[Shape]], excluded: Container[bytes]
+    ) -> Optional[list[ResidentTensor]]:
+        """A spare tensor of each shape; None: there are not enough."""
+        taken: list[ResidentTensor] = []
+        with self._lock:
+            for shape in shapes:
+                there = self._spares.get(shape, []) if shape is not None else []
+                if not there or there[-1].handle in excluded:
+                    break
+                taken.append(there.pop())
+            is_enough = len(taken) == len(shapes)
+            for one, shape in zip(taken, shapes):
+                if is_enough:
+                    self._spare_bytes -= _bytes_of(one)
+                else:
+                    assert shape is not None
+                    self._spares[shape].append(one)
+        return taken if is_enough else None
 
     def run(
         self,
@@ -174,6 +279,7 @@ class Residents:
         idempotency_key: str = "",
     ) -> Sequence[Any]:
         """The results of a program; tensors lost with a device come back before, if they can."""
+        inputs = self.known(inputs)
         if self.checkpoints is not None:
             return self.checkpoints.run(self, program, inputs, attributes, idempotency_key)
         return program(
@@ -188,6 +294,9 @@ class Residents:
         holds = self._client._shared_memory.holds
         if any(holds(one.data_ptr()) for one in inputs if isinstance(one, torch.Tensor)):
             return ""
+        return self._new_key()
+
+    def _new_key(self) -> str:
         return f"{self._identity}-{next(self._numbers)}"
 
     def living(self) -> list[ResidentTensor]:
@@ -210,7 +319,7 @@ class Residents:
     def _entries(self) -> list[_Entry]:
         return [*self._owned.values(), *self._saved.values()]
 
-    def find(self, tensor: torch.Tensor) -> Optional[ResidentTensor]:
+    def find(self, tensor: torch.Tensor) -> Union[ResidentTensor, Pending, None]:
         """The tensor on the pool, if it was saved, or uploaded and not changed since."""
         with self._lock:
             saved = self._saved.get(tensor.untyped_storage()._cdata)
@@ -221,7 +330,12 @@ class Residents:
                         f"a parameter or buffer {list(owner.resident.shape)} that the backward "
                         "pass needs was changed on the pool after the forward pass"
                     )
-                return saved.resident
+                if saved.error is not None:
+                    raise saved.error
+                resident = saved.resident
+                if isinstance(resident, Pending) and resident.value is not None:
+                    return resident.value  # type: ignore[no-any-return]
+                return resident
             if tensor.is_inference():
                 return None
             entry = self._uploaded.get(_key(tensor))
@@ -229,21 +343,27 @@ class Residents:
                 return None
             return entry.resident
 
-    def save(self, resident: ResidentTensor, dtype: torch.dtype) -> torch.Tensor:
+    def save(
+        self, resident: Union[ResidentTensor, Pending], dtype: torch.dtype
+    ) -> torch.Tensor:
         """A meta tensor that stands for a resident one, which is released when it goes.
 
         One that was there before, as a parameter, stays as long as either needs it.
         """
         if self.checkpoints is not None:
+            assert isinstance(resident, ResidentTensor)
             resident = self.checkpoints.now(resident)
         stand_in = torch.empty(resident.shape, dtype=dtype, device="meta")
         storage = stand_in.untyped_storage()
         entry = _Entry(StorageWeakRef(storage), resident)
         with self._lock:
-            owner = self._owned.get(resident.handle)
-            if owner is None:
-                self._owned[resident.handle] = entry
+            if isinstance(resident, Pending):
+                owner = resident.entry
+                resident.entry = owner or entry
             else:
+                owner = self._owned.setdefault(resident.handle, entry)
+                owner = None if owner is entry else owner
+            if owner is not None:
                 owner.borrowers += 1
                 entry.borrowed, entry.version = owner, owner.version
             self._saved[storage._cdata] = entry
@@ -323,25 +443,52 @@ class Residents:
 
         TensorLostError: one was changed there, and this process has only older values.
         """
+        self._forget_spares()
+        lost = self._newer_entries()
+        if lost:
+            raise self._lost(lost)
         with self._lock:
-            lost = [entry for entry in self._uploaded.values() if entry.is_newer]
-            if lost:
-                raise self._lost(lost)
             for entry in self._uploaded.values():
                 self._owned.pop(entry.resident.handle, None)
             self._uploaded.clear()
 
+    def _newer_entries(self) -> list[_Entry]:
+        with self._lock:
+            return [entry for entry in self._uploaded.values() if entry.is_newer]
+
     def sweep(self) -> None:
-        """Releases tensors that are not needed any more."""
+        """Waits for all programs, and releases all tensors that are not needed any more."""
+        self.settle()
+        self.collect(with_spares=True)
+
+    def collect(self, with_spares: bool = False) -> None:
+        """Releases tensors that are not needed any more, or keeps them as spare ones."""
         with self._lock:
             self._retire_gone(self._uploaded)
             self._retire_gone(self._saved)
+        if with_spares:
+            self._drop_spares()
+        with self._lock:
             dropped = self._dropped[:]
             self._dropped.clear()
-        _release(self._client, dropped)
+        self._pipeline.release(dropped)
+
+    def _forget_spares(self) -> None:
+        """A device or daemon is lost, and tensors of before are no longer spare ones."""
+        self._drop_spares()
+        with self._lock:
+            for entry in self._saved.values():
+                entry.spare_shape = None
+
+    def _drop_spares(self) -> None:
+        with self._lock:
+            self._dropped += _all_of(self._spares)
+            self._spares.clear()
+            self._spare_bytes = 0
 
     def _retire_gone(self, entries: dict[K, _Entry]) -> None:
-        for key in [key for key, one in entries.items() if one.storage.expired()]:
+        is_gone = torch.UntypedStorage._expired  # StorageWeakRef.expired() has it three calls deep
+        for key in [key for key, one in entries.items() if is_gone(one.storage.cdata)]:
             entry = entries.pop(key)
             self._retire(entry)
             if entry.is_newer:
@@ -360,14 +507,26 @@ class Residents:
             self._give_up(owner)
 
     def _give_up(self, entry: _Entry) -> None:
+        resident = entry.resident
+        if isinstance(resident, Pending):
+            entry.is_retired = True  # its program has not run
+            return
         # One that was forgotten with its device is not ours to release.
-        if self._owned.pop(entry.resident.handle, None) is not None:
-            self._dropped.append(entry.resident)
+        if self._owned.pop(resident.handle, None) is None and not entry.is_retired:
+            return
+        size, shape = _bytes_of(resident), entry.spare_shape
+        is_good = shape is not None and entry.error is None
+        if is_good and self._spare_bytes + size <= _MOST_SPARE_BYTES:
+            self._spare_bytes += size
+            self._spares.setdefault(shape, []).append(resident)
+        else:
+            self._dropped.append(resident)
 
     def count(self) -> int:
         """Tensors on the pool."""
+        self.settle()
         with self._lock:
-            return len(self._owned) + len(self._dropped)
+            return len(self._owned) + len(self._dropped) + len(_all_of(self._spares))
 
     def _start_renewing(self) -> None:
         with self._lock:
@@ -382,16 +541,18 @@ class Residents:
         ).start()
 
     def renew(self) -> None:
-        self.sweep()
-        with self._lock:
-            living = [entry.resident for entry in self._owned.values()]
-        for start in range(0, len(living), _BATCH):
-            self._client.renew(living[start : start + _BATCH], self.lease)
+        self.collect(with_spares=True)
+        living = self.living()
+        for start in range(0, len(living), BATCH):
+            self._client.renew(living[start : start + BATCH], self.lease)
 
 
-def _release(client: Client, residents: list[ResidentTensor]) -> None:
-    for start in range(0, len(residents), _BATCH):
-        client.release(residents[start : start + _BATCH])
+def _bytes_of(resident: ResidentTensor) -> int:
+    return math.prod(resident.shape) * resident.data_type.itemsize
+
+
+def _all_of(spares: Mapping[Shape, Sequence[ResidentTensor]]) -> list[ResidentTensor]:
+    return [one for many in spares.values() for one in many]
 
 
 def _key(tensor: torch.Tensor) -> tuple[Any, ...]:
@@ -410,10 +571,14 @@ def _end(
     stop: threading.Event,
     owned: dict[bytes, _Entry],
     dropped: list[ResidentTensor],
+    spares: dict[Shape, list[ResidentTensor]],
+    pipeline: Pipeline,
 ) -> None:
     stop.set()
+    pipeline.stop()
+    living = [entry.resident for entry in owned.values()]
     try:
-        _release(client, [*dropped, *(entry.resident for entry in owned.values())])
+        release(client, [*dropped, *_all_of(spares), *living])
     except errors.OpserveError:
         pass  # their leases end
 

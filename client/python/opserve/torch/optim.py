@@ -18,13 +18,13 @@ step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from typing import Any, Optional, Union
 
 import torch
 
 from opserve.torch import _optimizer_steps as steps
-from opserve.torch._backend import Backend, default
+from opserve.torch._backend import Backend, default, unclaimed
 from opserve.torch._clipping import clip_grad_norm_
 from opserve.torch._pool_parameter import adopt, is_adopted
 from opserve.torch._pool_tensor import Contents, PoolTensor
@@ -50,11 +50,15 @@ class PoolOptimizer(torch.optim.Optimizer):
         """
         Args:
             params, args, options: as torch's optimizer of this name has them.
-            backend: of the model; None: that of torch.compile(model, backend="opserve").
+            backend: of the model; None: the one whose graphs use the parameters first, and if the
+                first step comes before, that of torch.compile(model, backend="opserve").
         """
         self._pool = backend
         super().__init__(params, *args, **options)
-        self._backend()
+        if backend is None:
+            unclaimed.add(self)
+        else:
+            backend.optimizers.add(self)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         super().add_param_group(param_group)
@@ -86,6 +90,16 @@ class PoolOptimizer(torch.optim.Optimizer):
         with torch._C.DisableTorchFunctionSubclass():
             self._step(self._backend().residents())
         return loss
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """As torch's."""
+        with torch._C.DisableTorchFunctionSubclass():  # which costs more than the rest
+            if not set_to_none:
+                super().zero_grad(set_to_none)
+                return
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    parameter.grad = None
 
     def refresh(self) -> None:
         """Downloads the parameters' newest elements now, and not when they are read."""
@@ -122,10 +136,22 @@ class PoolOptimizer(torch.optim.Optimizer):
         }
         return packed
 
+    def claim(self, backend: Backend, parameters: Container[int]) -> None:
+        """Takes a backend whose graph uses one of these parameters (ids), if there was none."""
+        used = (one for group in self.param_groups for one in group["params"])
+        if self._pool is None and any(id(one) in parameters for one in used):
+            self._take(backend)
+
+    def _take(self, backend: Backend) -> None:
+        self._pool = backend
+        unclaimed.discard(self)
+        backend.optimizers.add(self)
+
     def _backend(self) -> Backend:
         if self._pool is None:
-            self._pool = default()
-        self._pool.optimizers.add(self)
+            self._take(default())
+        assert self._pool is not None
+        self._pool.optimizers.add(self)  # if it was unpickled
         return self._pool
 
     def _step(self, residents: Residents) -> None:
@@ -138,9 +164,12 @@ class PoolOptimizer(torch.optim.Optimizer):
         if not items:
             return
         program = steps.prepare(self._rule, items, residents)
-        steps.run(program, items, residents)
+        # Gradients are not to live until the pool has taken the step.
+        counts = [(item.parameter, item.steps) for item in items]
+        steps.run(program, items, residents, lambda: self._undo(counts))
         for item in items:
             self._note(item)
+        residents.flush()
         if residents.checkpoints is not None:
             residents.checkpoints.step_done(residents)
 
@@ -166,6 +195,17 @@ class PoolOptimizer(torch.optim.Optimizer):
                 state[name] = known[name].contents
         done = float(known.get("step", 0))
         return steps.Item(parameter, gradient, group, state, done)
+
+    def _undo(self, counts: Sequence[tuple[Tensor, float]]) -> None:
+        """A step has failed, or has not run after another one that failed.
+
+        Args:
+            counts: parameters with the steps that were done before.
+        """
+        for parameter, count in counts:
+            known = self.state[parameter]
+            if float(known.get("step", 0)) > count:
+                known["step"] = torch.tensor(count, dtype=torch.float32)
 
     def _note(self, item: steps.Item) -> None:
         """Writes the state of a parameter after a step."""
