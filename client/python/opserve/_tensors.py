@@ -238,7 +238,22 @@ def contiguous(view: TensorView) -> TensorView:
 
 def bytes_of(tensor: object) -> bytes:
     """A copy of the elements, contiguous."""
+    if _is_plain_torch(tensor):
+        return bytes(memory(tensor.data_ptr(), tensor.nbytes))  # type: ignore[attr-defined]
     view = view_of(tensor)
     if not view.is_contiguous:
         view = contiguous(view)
     return bytes(memory(view.address, view.span_bytes))
+
+
+def _is_plain_torch(tensor: Any) -> bool:
+    """Whether it is a torch tensor whose memory holds its elements in order."""
+    torch = _torch()
+    return (
+        torch is not None
+        and type(tensor) is torch.Tensor
+        and tensor.device.type == "cpu"
+        and tensor.layout is torch.strided
+        and tensor.is_contiguous()
+        and not (tensor.is_neg() or tensor.is_conj() or tensor._is_zerotensor())
+    )

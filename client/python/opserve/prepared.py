@@ -61,7 +61,7 @@ class PreparedProgram:
         self._request = request
         self._constants = _Constants(request)
         self._fill_range = fill_range
-        self._send = send
+        self._call = send
         self._give_up = give_up
         self._lock = threading.Lock()  # guards _handles and prepared_again
         self._handles: dict[tuple[int, ...], bytes] = {}  # by the inputs' kinds
@@ -96,25 +96,23 @@ class PreparedProgram:
             self._place(number, view, call, payloads) for number, view in enumerate(views)
         )
         encoded = call.SerializeToString() + encode_attributes(attributes or {})
-        return self.run_encoded(kinds, encoded, payloads, idempotency_key, timeout)
+        return self.decode(self.send(kinds, encoded, payloads, idempotency_key, timeout))
 
-    def run_encoded(
+    def send(
         self,
         kinds: tuple[int, ...],
         call: bytes,
         payloads: Sequence[Buffer],
         idempotency_key: str = "",
         timeout: Optional[float] = None,
-        wanted: Optional[Collection[int]] = None,
-    ) -> Response:
-        """Runs it once, with inputs that are encoded already.
+    ) -> bytes:
+        """Runs it once, with inputs that are encoded already, and gives the answer for decode().
 
         Args:
             kinds: how each input comes (PAYLOAD, RESIDENT, SHARED_MEMORY); 0: it is not used.
             call: a PreparedCall without the program.
             payloads: of the inputs that are payloads.
             idempotency_key, timeout: as for a call.
-            wanted: positions of results to read; None: all.
         """
         may_repeat = not self.changes_tensors or idempotency_key != ""
         key = _frame.field(_KEY_FIELD, idempotency_key.encode()) if idempotency_key else b""
@@ -124,15 +122,22 @@ class PreparedProgram:
             named = _frame.field(_PROGRAM_FIELD, program) + call
             encoded = key + _frame.field(_PREPARED_FIELD, named)
             message = _frame.append(encoded, all_payloads)
-            return self._send(_wire.EXECUTE, message, may_repeat, timeout)
+            return self._call(_wire.EXECUTE, message, may_repeat, timeout)
 
         handle = self._handle(kinds, timeout)
         try:
-            answer = run(handle)
+            return run(handle)
         except errors.NotFoundError as error:
             if error.reason != "program_unknown":
                 raise
-            answer = run(self._handle(kinds, timeout, lost=handle))
+            return run(self._handle(kinds, timeout, lost=handle))
+
+    def decode(self, answer: bytes, wanted: Optional[Collection[int]] = None) -> Response:
+        """Reads an answer.
+
+        Args:
+            wanted: positions of results to read, the others are None; None: all.
+        """
         return self._request.decode(answer, wanted)
 
     def uses(self, number: int) -> bool:
@@ -199,7 +204,7 @@ class PreparedProgram:
             handle = self._handles.get(kinds)
             if handle is not None and handle != lost:
                 return handle
-            answer = self._send(
+            answer = self._call(
                 _wire.PREPARE, self._message(kinds).SerializeToString(), True, timeout
             )
             self.prepared_again += lost is not None

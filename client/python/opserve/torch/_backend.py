@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import threading
 import warnings
@@ -279,15 +280,17 @@ class _Runner:
         prepared = self._prepare(arguments, values, staying)
         there = [i for i, one in enumerate(values) if isinstance(one, _TENSORS)]
         defers = self._trains and residents.defers and bool(self._backend.optimizers)
-        given = prepared.run(
-            residents, [values[i] for i in there], [arguments[i] for i in there], defers
-        )
         stand_ins: dict[Any, Tensor] = {}  # two outputs may be the same tensor
-        for one in given:
-            if isinstance(one, tuple):
-                name = _name(one[0])
-                if name not in stand_ins:
-                    stand_ins[name] = residents.save(*one)
+        # Another thread does not let the program run before stand-ins say what is needed.
+        with residents.deferring() if defers else contextlib.nullcontext():
+            given = prepared.run(
+                residents, [values[i] for i in there], [arguments[i] for i in there], defers
+            )
+            for one in given:
+                if isinstance(one, tuple):
+                    name = _name(one[0])
+                    if name not in stand_ins:
+                        stand_ins[name] = residents.save(*one)
         return [
             self._give(residents, i, one, stand_ins) for i, one in enumerate(given)
         ]

@@ -62,11 +62,11 @@ class Joined:
     """A joined program.
 
     Attributes:
-        kinds: of its inputs, as for PreparedProgram.run_encoded.
+        kinds: of its inputs, as for PreparedProgram.send.
         residents: sources of its inputs that are resident, in their order: numbers of resident
             tensors, or EARLIER - n for the spare tensor of result n.
         sent: numbers of the payloads that are used, in the order in which the parts have them.
-        positions: of the answer's results, by the number of the parts' result.
+        positions: of the answer's results that replace nothing, by the number of the parts' result.
         offsets: numbers of the parts' first invocations.
         handles, encoded: of the resident tensors of the last run.
     """
@@ -203,7 +203,8 @@ class _Join:
             self._made.append(output)
             wanted = self._result(template, position, number, output)
             if wanted is not None:
-                positions[number] = len(results)
+                if not isinstance(wanted, Replace):
+                    positions[number] = len(results)
                 results.append(wanted)
         for one in template.replaced:
             self._newest[codes[one.tensor.number]] = moved(one.output)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import abc
+import array
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Optional, Union
 
 import torch
 
-from opserve import _tensors
 from opserve.prepared import PreparedProgram
 from opserve.program import InputOf, Keep, OutputOf, Program
 from opserve.resident import ResidentTensor
@@ -340,7 +340,7 @@ def run(
     Args:
         undo: called if a step that runs later fails, or does not run.
     """
-    inputs: list[Any] = [torch.tensor([item.steps for item in items], dtype=torch.float32)]
+    inputs: list[Any] = [array.array("f", [item.steps for item in items]).tobytes()]
     for item in items:
         inputs.append(residents.upload(item.parameter))
         for one in item.state.values():
@@ -366,11 +366,11 @@ def _defer(
     undo: Callable[[], None],
 ) -> bool:
     """Lets the step run later; False: it is not for that."""
-    sent = [one for one in inputs if isinstance(one, Tensor)]
-    if program.template is None or not residents.defers or len(sent) > 1:
+    if program.template is None or not residents.defers:
         return False
-    given = [_tensors.bytes_of(one) if isinstance(one, Tensor) else one for one in inputs]
-    residents.defer(program.template, given, (), numbers, undo)
+    if any(isinstance(one, Tensor) for one in inputs):
+        return False
+    residents.defer(program.template, inputs, (), numbers, undo)
     return True
 
 
@@ -381,6 +381,7 @@ def _run_now(
     numbers: Mapping[int, Mapping[str, float]],
     residents: Residents,
 ) -> None:
+    inputs[0] = torch.frombuffer(bytearray(inputs[0]), dtype=torch.float32)
     passing: list[ResidentTensor] = []  # only for this run
     tensors = [(i, one) for i, one in enumerate(inputs) if isinstance(one, Tensor)]
     for number, tensor in beyond_one_message(tensors):

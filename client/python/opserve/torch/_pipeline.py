@@ -51,7 +51,7 @@ class Pending:
         shape: as the graph has it.
         is_sent: whether it comes here; else it stays on the pool.
         value: the tensor, or the ResidentTensor, once it is known.
-        batch: the request, once it is made.
+        batch: of a result that comes here: the request, once it is made.
         entry: of Residents, for the stand-in; None: nothing stands for it.
         error: of the request.
     """
@@ -118,27 +118,41 @@ class Batch:
         self._handles = handles
         self._spares = spares
         self._key = key
+        results = [one for part in parts for one in part.results]
+        # That the answer has, by their numbers.
+        self._results = {number: results[number] for number in joined.positions}
         self.releases: Sequence[ResidentTensor] = ()
         self.error: Optional[Exception] = None
         self.done = threading.Event()
+        # Here, and not in the thread, for which the device may be waiting.
+        self._call = _encode(joined, parts, handles, spares)
+        self._lock = threading.Lock()
+        self._answer: Optional[bytes] = None  # guarded by _lock: not taken apart yet
 
     def run(self) -> None:
         """Sends the request and waits for the answer. OpserveError: its error."""
         try:
-            self._send(self._joined, self._parts, self._handles, self._spares, self._key)
+            answer = self._send(self._joined, self._call, self._parts, self._key)
         except _REFUSALS as error:
             # The limits of a daemon may have room for each part but not for all together.
             if len(self._parts) == 1 or isinstance(error, errors.TensorLostError):
                 raise
             self._run_singly()
+            return
+        self._answer = answer
+
+    def read(self) -> None:
+        """Takes the answer apart: values of results become known."""
+        with self._lock:
+            if self._answer is not None:
+                _read(self._joined, self._answer, self._results)
+                self._answer, self._results = None, {}
 
     def _run_singly(self) -> None:
         """Sends a request for each part."""
         handles = list(self._handles)
-        numbers = {
-            one: number
-            for number, one in enumerate(one for part in self._parts for one in part.results)
-        }
+        results = [one for part in self._parts for one in part.results]
+        numbers = {one: number for number, one in enumerate(results)}
         wanted = {EARLIER - code for codes in self._codes for code in codes if code <= EARLIER}
         passing = []  # only for the parts after
         places: dict[int, int] = {}  # in `handles`, of results
@@ -154,54 +168,24 @@ class Batch:
                     is_needed = number in wanted or number in self._joined.positions
                     fates.append(KEPT if is_needed else DROPPED)
             joined = self._pipeline.joined([(part.template, tuple(own))], fates)
+            call = _encode(joined, [part], handles, spares)
             try:
-                self._send(joined, [part], handles, spares, f"{self._key}-{index}")
+                answer = self._send(joined, call, [part], f"{self._key}-{index}")
             except errors.OpserveError as error:
                 error.invocation += self._joined.offsets[index]
                 raise
+            _read(joined, answer, part.results)
             for result, fate in zip(part.results, fates):
                 if not result.is_sent and fate != DROPPED:
                     places[numbers[result]] = len(handles)
                     handles.append(result.value.handle)
-                    if numbers[result] not in self._joined.positions:
+                    if fate == KEPT and numbers[result] not in self._joined.positions:
                         passing.append(result.value)
         self.releases = [*self.releases, *passing]
 
-    def _send(
-        self,
-        joined: Joined,
-        parts: Sequence[Part],
-        handles: Sequence[bytes],
-        spares: Mapping[int, ResidentTensor],
-        key: str,
-    ) -> None:
+    def _send(self, joined: Joined, call: bytes, parts: Sequence[Part], key: str) -> bytes:
         payloads = [one for part in parts for one in part.inputs if type(one) is bytes]
-        places = [
-            handles[one] if one >= 0 else spares[EARLIER - one].handle
-            for one in joined.residents
-        ]
-        if joined.handles != places:
-            joined.handles, joined.encoded = places, encode_residents(places)
-        attributes = {
-            number + offset: values
-            for part, offset in zip(parts, joined.offsets)
-            for number, values in part.attributes.items()
-        }
-        results = joined.run.run_encoded(
-            joined.kinds,
-            joined.encoded + encode_attributes(attributes),
-            [payloads[one] for one in joined.sent],
-            key,
-            wanted=joined.wanted,
-        ).results
-        pending = [one for part in parts for one in part.results]
-        for number, position in joined.positions.items():
-            one, result = pending[number], results[position]
-            if one.is_sent:
-                one.value = result.reshape(one.shape)
-            elif number not in spares:
-                one.template.shapes[one.position] = _fusion.shape_of(result)
-                one.value = _like(one, result)
+        return joined.run.send(joined.kinds, call, [payloads[one] for one in joined.sent], key)
 
     def name_line(self, error: errors.OpserveError) -> None:
         """Says in an error which part's invocation it concerns, and its line of the model."""
@@ -213,12 +197,47 @@ class Batch:
 
     def forget(self) -> None:
         """Lets go of all but the outcome, which callers may keep for long."""
-        self._parts, self._handles, self.releases = (), (), ()
+        self._parts, self._codes, self._handles, self._spares = (), (), (), {}
+        self.releases, self._call = (), b""
 
     def fail(self) -> None:
         """Notes the error where its results are used."""
         assert self.error is not None
         _fail(self._parts, self.error)
+
+
+def _encode(
+    joined: Joined,
+    parts: Sequence[Part],
+    handles: Sequence[bytes],
+    spares: Mapping[int, ResidentTensor],
+) -> bytes:
+    """The call of a joined program without its payloads."""
+    places = [
+        handles[one] if one >= 0 else spares[EARLIER - one].handle for one in joined.residents
+    ]
+    if joined.handles != places:
+        joined.handles, joined.encoded = places, encode_residents(places)
+    attributes = {
+        number + offset: values
+        for part, offset in zip(parts, joined.offsets)
+        for number, values in part.attributes.items()
+    }
+    return joined.encoded + encode_attributes(attributes)
+
+
+def _read(
+    joined: Joined, answer: bytes, pending: Union[Sequence[Pending], Mapping[int, Pending]]
+) -> None:
+    """Gives results their values, but those that replace a spare tensor, which have theirs."""
+    results = joined.run.decode(answer, joined.wanted).results
+    for number, position in joined.positions.items():
+        one, result = pending[number], results[position]
+        if one.is_sent:
+            one.value = result.reshape(one.shape)
+        else:
+            one.template.shapes[one.position] = _fusion.shape_of(result)
+            one.value = _like(one, result)
 
 
 def _fail(parts: Sequence[Part], error: Exception) -> None:
@@ -251,8 +270,8 @@ class Pipeline:
         self._programs = programs
         self._key = key
         self._room = threading.BoundedSemaphore(max(ahead, 1))
-        self._lock = threading.RLock()
-        # Guarded by _lock, as below.
+        self.lock = threading.RLock()
+        # Guarded by lock, as below.
         self._parts: list[Part] = []
         self._invocations = 0
         self._releases: list[ResidentTensor] = []  # that the parts may use
@@ -282,7 +301,7 @@ class Pipeline:
         Raises:
             OpserveError: of an earlier program.
         """
-        with self._lock:
+        with self.lock:
             self._raise_failure()
             count = self._invocations + len(template.program.invocations)
             caller = threading.get_ident()
@@ -302,10 +321,11 @@ class Pipeline:
 
         OpserveError: of an earlier program, or of one of these.
         """
-        with self._lock:
+        with self.lock:
             self._raise_failure()
             if not self._parts:
                 return
+            residents.collect()  # gives spare tensors; what it releases, the parts may use
             parts, self._parts, self._invocations = self._parts, [], 0
             try:
                 batch, new = self._batch(residents, parts)
@@ -317,27 +337,30 @@ class Pipeline:
             if not new:
                 return
             self._raise_failure()
+            batch.read()
             for one in new:
                 residents.place(one)
 
     def settle(self, residents: Residents) -> None:
         """Has the collected programs run, and waits for all. OpserveError: of one of them."""
-        with self._lock:
+        with self.lock:
             self.flush(residents)
             self._wait()
             self._raise_failure()
 
     def value(self, residents: Residents, pending: Pending) -> Any:
         """The value of a result. OpserveError: of its program."""
-        with self._lock:
+        with self.lock:
             if pending.batch is None and pending.error is None:
                 self.flush(residents)
         batch = pending.batch
         if batch is not None:
             batch.done.wait()
             if batch.error is not None:
-                with self._lock:
+                with self.lock:
                     self._raise_failure()
+            else:
+                batch.read()
         if pending.error is not None:
             raise pending.error
         return pending.value
@@ -346,7 +369,7 @@ class Pipeline:
         """Releases tensors after the programs that may use them."""
         if not tensors:
             return
-        with self._lock:
+        with self.lock:
             if self._parts or self._is_busy():
                 self._releases += tensors
                 return
@@ -404,7 +427,8 @@ class Pipeline:
         codes_of_parts = [codes for _, codes in shapes]
         batch = Batch(self, joined, parts, codes_of_parts, list(places), spares, self._key())
         for one in numbers:
-            one.batch = batch
+            if one.is_sent:
+                one.batch = batch
         return batch, needed if found is None else ()
 
     def joined(

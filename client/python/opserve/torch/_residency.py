@@ -151,14 +151,14 @@ class Residents:
             ahead: versions that the tensor has got for a change that is yet to come.
         """
         key = _key(tensor)
-        storage = tensor.untyped_storage()
-        is_shared = _uses(storage) > _OWN_USES
         with self._lock:
             entry = self._uploaded.get(key)
             is_exposed = entry is not None and entry.is_exposed
             is_there = entry is not None and entry.version + ahead == tensor._version
             if entry is not None and is_there and not is_exposed:
                 return entry.resident
+        storage = tensor.untyped_storage()
+        is_shared = _uses(storage) > _OWN_USES
         bring_home(tensor)  # if they are there as another view, or another pool's
         resident = self.send(tensor.detach())
         entry = _Entry(StorageWeakRef(storage), resident, tensor._version)
@@ -195,11 +195,14 @@ class Residents:
         with self._naming_losses():
             return self._pipeline.add(self, template, inputs, shapes, attributes, undo)
 
+    def deferring(self) -> contextlib.AbstractContextManager[Any]:
+        """While it is entered, no other thread lets programs run that were deferred."""
+        return self._pipeline.lock
+
     def flush(self) -> None:
         """Lets programs that were deferred run now."""
         if not self.defers:
             return
-        self.collect()
         with self._naming_losses():
             self._pipeline.flush(self)
 
@@ -259,16 +262,16 @@ class Residents:
         with self._lock:
             for shape in shapes:
                 there = self._spares.get(shape, []) if shape is not None else []
-                if not there or there[-1].handle in excluded:
+                if not there or there[0].handle in excluded:
                     break
-                taken.append(there.pop())
+                taken.append(there.pop(0))  # so that results find the same tensor in each step
             is_enough = len(taken) == len(shapes)
-            for one, shape in zip(taken, shapes):
+            for one, shape in reversed(list(zip(taken, shapes))):
                 if is_enough:
                     self._spare_bytes -= _bytes_of(one)
                 else:
                     assert shape is not None
-                    self._spares[shape].append(one)
+                    self._spares[shape].insert(0, one)
         return taken if is_enough else None
 
     def run(
@@ -280,6 +283,8 @@ class Residents:
     ) -> Sequence[Any]:
         """The results of a program; tensors lost with a device come back before, if they can."""
         inputs = self.known(inputs)
+        if self.defers:
+            self.collect()
         if self.checkpoints is not None:
             return self.checkpoints.run(self, program, inputs, attributes, idempotency_key)
         return program(
@@ -321,27 +326,27 @@ class Residents:
 
     def find(self, tensor: torch.Tensor) -> Union[ResidentTensor, Pending, None]:
         """The tensor on the pool, if it was saved, or uploaded and not changed since."""
+        saved = self._saved.get(tensor.untyped_storage()._cdata)  # atomic: without the lock
+        if saved is not None:
+            owner = saved.borrowed
+            if owner is not None and owner.version != saved.version:
+                raise RuntimeError(
+                    f"a parameter or buffer {list(owner.resident.shape)} that the backward "
+                    "pass needs was changed on the pool after the forward pass"
+                )
+            if saved.error is not None:
+                raise saved.error
+            resident = saved.resident
+            if isinstance(resident, Pending) and resident.value is not None:
+                return resident.value  # type: ignore[no-any-return]
+            return resident
+        if tensor.is_inference():
+            return None
         with self._lock:
-            saved = self._saved.get(tensor.untyped_storage()._cdata)
-            if saved is not None:
-                owner = saved.borrowed
-                if owner is not None and owner.version != saved.version:
-                    raise RuntimeError(
-                        f"a parameter or buffer {list(owner.resident.shape)} that the backward "
-                        "pass needs was changed on the pool after the forward pass"
-                    )
-                if saved.error is not None:
-                    raise saved.error
-                resident = saved.resident
-                if isinstance(resident, Pending) and resident.value is not None:
-                    return resident.value  # type: ignore[no-any-return]
-                return resident
-            if tensor.is_inference():
-                return None
             entry = self._uploaded.get(_key(tensor))
-            if entry is None or entry.version != tensor._version:
-                return None
-            return entry.resident
+        if entry is None or entry.version != tensor._version:
+            return None
+        return entry.resident
 
     def save(
         self, resident: Union[ResidentTensor, Pending], dtype: torch.dtype
@@ -529,6 +534,8 @@ class Residents:
             return len(self._owned) + len(self._dropped) + len(_all_of(self._spares))
 
     def _start_renewing(self) -> None:
+        if self._renewing:
+            return
         with self._lock:
             if self._renewing:
                 return
@@ -560,7 +567,7 @@ def _key(tensor: torch.Tensor) -> tuple[Any, ...]:
     return (
         tensor.untyped_storage()._cdata,
         tensor.storage_offset(),
-        tuple(tensor.shape),
+        tensor.shape,
         tensor.stride(),
         tensor.dtype,
     )

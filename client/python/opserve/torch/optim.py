@@ -167,8 +167,9 @@ class PoolOptimizer(torch.optim.Optimizer):
         # Gradients are not to live until the pool has taken the step.
         counts = [(item.parameter, item.steps) for item in items]
         steps.run(program, items, residents, lambda: self._undo(counts))
+        counts_by_value: dict[float, Tensor] = {}
         for item in items:
-            self._note(item)
+            self._note(item, counts_by_value)
         residents.flush()
         if residents.checkpoints is not None:
             residents.checkpoints.step_done(residents)
@@ -207,11 +208,18 @@ class PoolOptimizer(torch.optim.Optimizer):
             if float(known.get("step", 0)) > count:
                 known["step"] = torch.tensor(count, dtype=torch.float32)
 
-    def _note(self, item: steps.Item) -> None:
-        """Writes the state of a parameter after a step."""
+    def _note(self, item: steps.Item, counts: dict[float, Tensor]) -> None:
+        """Writes the state of a parameter after a step.
+
+        Args:
+            counts: of steps, as tensors, by value; to clone one takes less time than to make it.
+        """
         known = self.state[item.parameter]
         if self._rule.counts_steps:
-            known["step"] = torch.tensor(item.steps + 1, dtype=torch.float32)
+            done = item.steps + 1
+            if done not in counts:
+                counts[done] = torch.tensor(done, dtype=torch.float32)
+            known["step"] = counts[done].clone()
         for name, contents in item.state.items():
             if name not in known or known[name] is None:
                 known[name] = PoolTensor(contents)
