@@ -292,6 +292,7 @@ def test_batches_of_one_step_are_one_request(own: opserve.Client) -> None:
     for number in range(2):
         training.step(parts=2)
         training.eager_step(parts=2)
+    training.backend.synchronize()
     gate = Gate(own)
     training.step(parts=2)
     training.eager_step(parts=2)

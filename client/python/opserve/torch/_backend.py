@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import dataclasses
 import threading
 import warnings
 import weakref
@@ -16,19 +15,18 @@ from functorch.compile import make_boxed_func
 from torch._decomp import core_aten_decompositions
 from torch._dynamo.backends.common import aot_autograd
 
-from opserve import _tensors, errors
+from opserve import errors
 from opserve.client import Client
-from opserve.prepared import PreparedProgram
 from opserve.resident import ResidentTensor
 from opserve.torch import _decompositions
 from opserve.torch._caller import level_of_caller
-from opserve.torch._fusion import Template
 from opserve.torch._graph import lower, metas_of
 from opserve.torch._nodes import is_backward, running_statistics, written_inputs
 from opserve.torch._pipeline import Pending
-from opserve.torch._plan import At, LocalStep, Plan, PoolStep, beyond_one_message
-from opserve.torch._pool_parameter import adopt, is_adopted
+from opserve.torch._plan import Plan
+from opserve.torch._pool_parameter import adopt
 from opserve.torch._pool_tensor import Contents, PoolTensor, settle
+from opserve.torch._prepared_plan import PreparedPlan
 from opserve.torch._residency import Residents, bring_home
 
 Tensor = torch.Tensor
@@ -38,8 +36,6 @@ _MOST_PLANS = 64
 _DEFAULT_LEASE = 600.0
 _DEFAULT_CHECKPOINT_BYTES = 256 << 20
 _DEFAULT_AHEAD = 2
-# Of the tensors that a program sends which is not waited for: they are copied.
-_MOST_BYTES_AHEAD = 1 << 20
 
 
 # Optimizers that were given no backend, until one's graph uses their parameters.
@@ -282,7 +278,7 @@ class _Runner:
         defers = self._trains and residents.defers and bool(self._backend.optimizers)
         stand_ins: dict[Any, Tensor] = {}  # two outputs may be the same tensor
         # Another thread does not let the program run before stand-ins say what is needed.
-        with residents.deferring() if defers else contextlib.nullcontext():
+        with residents.deferring if defers else contextlib.nullcontext():
             given = prepared.run(
                 residents, [values[i] for i in there], [arguments[i] for i in there], defers
             )
@@ -337,7 +333,7 @@ class _Runner:
         ]
         plan = lower(self._graph, metas_of(arguments), is_sent, stays, changes)
         self._backend.check(plan)
-        prepared = PreparedPlan(plan, self._backend)
+        prepared = PreparedPlan(plan, self._backend.client, self._backend._lease)
         self._plans[signature] = prepared
         if len(self._plans) > _MOST_PLANS:
             self._plans.popitem(last=False)
@@ -406,185 +402,6 @@ def _counted_changes() -> set[int]:
     if metadata is None:
         return set()
     return set(metadata.mutated_graph_handled_indices_seen_by_autograd)
-
-
-class PreparedPlan:
-    """A plan with its programs prepared."""
-
-    def __init__(self, plan: Plan, backend: Backend) -> None:
-        self._plan = plan
-        client = backend.client
-        self._programs: list[Optional[PreparedProgram]] = [
-            client.prepare(step.program, step.wanted(backend._lease))
-            if isinstance(step, PoolStep)
-            else None
-            for step in plan.steps
-        ]
-        self._template = _template(plan, backend._lease)
-
-    def run(
-        self,
-        residents: Residents,
-        inputs: Sequence[Any],
-        originals: Sequence[Any],
-        defers: bool = False,
-    ) -> list[Any]:
-        """Gives the outputs: tensors, numbers, and for kept tensors (ResidentTensor, dtype).
-
-        Args:
-            originals: of inputs that the pool has or that are changed here: the graph's own.
-            defers: whether it may run later: then kept tensors are (Pending, dtype), and results
-                that come here are Contents.
-        """
-        if defers and self._template is not None:
-            given = self._defer(residents, self._template, inputs, originals)
-            if given is not None:
-                return given
-        values: dict[int, Any] = dict(enumerate(residents.known(inputs)))
-        kept: set[int] = set()
-        for step, program in zip(self._plan.steps, self._programs):
-            if isinstance(step, LocalStep):
-                self._run_here(residents, step, values)
-            else:
-                assert program is not None
-                self._run_program(residents, step, program, values)
-                for position, _ in step.replaced:
-                    residents.changed(originals[position])
-                    if not is_adopted(originals[position]):
-                        bring_home(originals[position])
-                kept.update(position for position, _ in step.kept)
-        for position, source in self._plan.written:
-            bring_home(originals[position])
-            with torch.no_grad():
-                originals[position].copy_(self._read(residents, source, values))
-        return [self._output(one, values, kept) for one in self._plan.outputs]
-
-    def _defer(
-        self,
-        residents: Residents,
-        template: Template,
-        inputs: Sequence[Any],
-        originals: Sequence[Any],
-    ) -> Optional[list[Any]]:
-        """Lets the plan's program run later; None: these inputs are not for that."""
-        [step] = self._plan.steps
-        assert isinstance(step, PoolStep)
-        if not all(is_adopted(originals[position]) for position, _ in step.replaced):
-            return None
-        arguments = [inputs[position] for position in step.arguments]
-        if sum(one.nbytes for one in arguments if isinstance(one, Tensor)) > _MOST_BYTES_AHEAD:
-            return None
-        given = [
-            _tensors.bytes_of(one) if isinstance(one, Tensor) else one for one in arguments
-        ]
-        places = [position for position, _ in step.results + step.kept]
-        metas = self._plan.metas
-        pending = residents.defer(
-            template, given, [metas[position].shape for position in places], _seeds(step)
-        )
-        for position, _ in step.replaced:
-            residents.changed(originals[position])
-        values: dict[int, Any] = dict(enumerate(inputs))
-        for position, one in zip(places, pending):
-            values[position] = one
-            if one.is_sent:
-                dtype = metas[position].dtype
-                values[position] = Contents(residents, [], one.shape, dtype, one)
-        kept = {position for position, _ in step.kept}
-        return [self._output(one, values, kept) for one in self._plan.outputs]
-
-    def _run_program(
-        self,
-        residents: Residents,
-        step: PoolStep,
-        program: PreparedProgram,
-        values: dict[int, Any],
-    ) -> None:
-        arguments = [values[position] for position in step.arguments]
-        tensors = [(i, one) for i, one in enumerate(arguments) if isinstance(one, Tensor)]
-        passing = []  # only for this run
-        for number, tensor in beyond_one_message(tensors):
-            arguments[number] = residents.send(tensor)
-            passing.append(arguments[number])
-        seeds = _seeds(step)
-        try:
-            key = residents.key(arguments) if step.replaced else ""
-            results = residents.run(program, arguments, seeds, key)
-        except errors.OpserveError as error:
-            step.name_line(error)
-            raise
-        finally:
-            residents.drop(passing)
-        for (position, _), result in zip(step.results + step.kept, results):
-            # The elements are the value's; their shape may be that before a view of them.
-            shape = tuple(self._plan.metas[position].shape)
-            if position in step.fetched:
-                residents.drop([result])
-                result = self._download(residents, result)
-            if isinstance(result, ResidentTensor):
-                values[position] = dataclasses.replace(result, shape=shape)
-                continue
-            values[position] = result.reshape(shape)
-
-    def _run_here(
-        self, residents: Residents, step: LocalStep, values: dict[int, Any]
-    ) -> None:
-        def take(one: Any) -> Any:
-            return self._read(residents, one, values) if isinstance(one, At) else one
-
-        map_all = torch.utils._pytree.tree_map
-        result = step.node.target(  # type: ignore[operator]
-            *map_all(take, step.arguments), **map_all(take, step.keywords)
-        )
-        given = result if isinstance(result, (tuple, list)) else [result]
-        position = step.position
-        for one in given:
-            if one is None:
-                continue
-            values[position] = one.contiguous()
-            position += 1
-
-    def _read(self, residents: Residents, at: At, values: dict[int, Any]) -> Tensor:
-        value: Any = values[at.position]
-        if isinstance(value, ResidentTensor):
-            value = values[at.position] = self._download(residents, value)
-        tensor: Tensor = value
-        return tensor
-
-    def _download(self, residents: Residents, resident: ResidentTensor) -> Tensor:
-        array = residents.fetch(resident)
-        make = _tensors.maker_like(torch.empty(0))
-        tensor: Tensor = make(
-            resident.data_type, resident.shape, memoryview(array.reshape(-1).view("u1"))
-        )
-        return tensor
-
-    def _output(self, one: Any, values: dict[int, Any], kept: set[int]) -> Any:
-        if not isinstance(one, At):
-            return one
-        value = values[one.position]
-        if not isinstance(value, (ResidentTensor, Pending)):
-            return value
-        dtype = self._plan.metas[one.position].dtype
-        return (value, dtype)
-
-
-def _seeds(step: PoolStep) -> dict[int, dict[str, int]]:
-    return {
-        number: {"seed": int(torch.randint(0, 2**62, ()).item())} for number in step.seeds
-    }
-
-
-def _template(plan: Plan, lease: float) -> Optional[Template]:
-    """The plan's program, if it may run later: it sends back at most numbers, as losses are."""
-    if len(plan.steps) != 1 or plan.written:
-        return None
-    [step] = plan.steps
-    if not isinstance(step, PoolStep) or step.fetched:
-        return None
-    if any(plan.metas[position].dim() for position, _ in step.results):
-        return None
-    return Template(step.program, step.wanted(lease), name_line=step.name_line)
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:

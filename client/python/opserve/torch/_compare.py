@@ -11,10 +11,11 @@ from typing import Any, Optional
 import torch
 
 from opserve.client import Client
-from opserve.torch._backend import Backend, PreparedPlan
+from opserve.torch._backend import Backend
 from opserve.torch._explain import graph_name, go_back
 from opserve.torch._graph import lower, metas_of
 from opserve.torch._nodes import where, written_inputs
+from opserve.torch._prepared_plan import PreparedPlan
 from opserve.torch._residency import bring_home
 
 Tensor = torch.Tensor
@@ -163,7 +164,7 @@ class _Comparer(Backend):
         output.args = (tuple(by_name[name] for name in names),)
         plan = lower(changed, metas_of(given), [True] * len(given), [False] * len(names))
         tensors = [one for one in given if isinstance(one, Tensor)]
-        results = PreparedPlan(plan, self).run(self.residents(), tensors, tensors)
+        results = PreparedPlan(plan, self.client, self._lease).run(self.residents(), tensors, tensors)
         return (self._download(one) for one in results)
 
     def _download(self, value: Any) -> Tensor:

@@ -52,6 +52,7 @@ class Contents:
         found = [self.residents.find(term) for term in self.terms]
         return [one for one in found if one is not None]
 
+    @torch.compiler.disable
     def read(self) -> Tensor:
         """The elements as a tensor of this process, which is not to be changed."""
         if self._here is None and self._pending is not None:
@@ -115,6 +116,7 @@ class PoolTensor(torch.Tensor):
         return made
 
     @classmethod
+    @torch.compiler.disable  # else it would be compiled where it is called between two graphs
     def __torch_dispatch__(
         cls,
         func: Any,

@@ -134,8 +134,8 @@ class Residents:
         # Restorations run programs one by one.
         self.defers = ahead > 0 and self.checkpoints is None
         self._pipeline = Pipeline(client, self.programs, self._new_key, ahead)
-        self._spares: dict[Shape, list[ResidentTensor]] = {}  # guarded by _lock
-        self._spare_bytes = 0  # likewise
+        self._spares: dict[Shape, list[ResidentTensor]] = {}  # guarded by _lock, as below
+        self._spare_bytes = 0
         # Tensors that are sums of several on the pool, not computed yet.
         self.sums: weakref.WeakSet[Any] = weakref.WeakSet()
         _all.add(self)
@@ -195,23 +195,22 @@ class Residents:
         with self._naming_losses():
             return self._pipeline.add(self, template, inputs, shapes, attributes, undo)
 
+    @property
     def deferring(self) -> contextlib.AbstractContextManager[Any]:
-        """While it is entered, no other thread lets programs run that were deferred."""
+        """While it is held, no other thread lets programs run that were deferred."""
         return self._pipeline.lock
 
     def flush(self) -> None:
         """Lets programs that were deferred run now."""
-        if not self.defers:
-            return
-        with self._naming_losses():
-            self._pipeline.flush(self)
+        if self.defers:
+            with self._naming_losses():
+                self._pipeline.flush(self)
 
     def settle(self) -> None:
         """Waits for all programs. OpserveError: of one of them that nothing waited for."""
-        if not self.defers:
-            return
-        with self._naming_losses():
-            self._pipeline.settle(self)
+        if self.defers:
+            with self._naming_losses():
+                self._pipeline.settle(self)
 
     def known(self, inputs: Sequence[Any]) -> list[Any]:
         """Inputs of a program when all before it have run."""
@@ -221,8 +220,7 @@ class Residents:
     def value(self, pending: Pending) -> torch.Tensor:
         """A result that comes here."""
         with self._naming_losses():
-            value: torch.Tensor = self._pipeline.value(self, pending)
-            return value
+            return self._pipeline.value(self, pending)  # type: ignore[no-any-return]
 
     @contextlib.contextmanager
     def _naming_losses(self) -> Iterator[None]:
@@ -239,9 +237,7 @@ class Residents:
     def needs(self, pending: Pending) -> bool:
         """Whether something here stands for a result."""
         entry = pending.entry
-        if entry is None:
-            return False
-        return not entry.storage.expired() or entry.borrowers > 0
+        return entry is not None and (entry.borrowers > 0 or not entry.storage.expired())
 
     def place(self, pending: Pending) -> None:
         """The tensor of a result is known: `pending.value`."""
