@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
@@ -161,7 +163,8 @@ def test_the_queue_of_steps_is_bounded(own: opserve.Client, ahead: int) -> None:
                 return super().acquire(timeout=LIMIT)
             return True
 
-    training.backend.residents()._pipeline._room = Room(ahead)
+    pipeline = training.backend.residents()._pipeline
+    pipeline._room = Room(pipeline._room._initial_value)
     losses: list[torch.Tensor] = []
 
     def run() -> None:
@@ -468,6 +471,27 @@ def test_a_step_whose_answer_is_lost_is_not_run_twice(
     training.step()
     training.eager_step()
     training.check()
+
+
+def test_a_backend_that_is_gone_leaves_nothing_on_the_pool(
+    start_daemon: Callable[..., Any],
+) -> None:
+    daemon = start_daemon()
+    with opserve.Client(daemon.target) as client:
+        training = Training(client)
+        training.step()
+        training.backend.synchronize()
+        residents = training.backend.residents()
+        assert client.server_status().resident_tensors > 0
+        del training
+        torch._dynamo.reset()
+        gc.collect()
+        residents.sweep()
+        alive = weakref.ref(residents)
+        del residents
+        gc.collect()
+        assert alive() is None
+        assert client.server_status().resident_tensors == 0
 
 
 def test_threads_train_models_of_their_own(own: opserve.Client) -> None:

@@ -129,8 +129,9 @@ class Residents:
         self._stop = threading.Event()
         self._renewing = False
         self.programs = Programs(client)
-        self._identity = uuid.uuid4().hex
-        self._numbers = itertools.count()
+        identity, numbers = uuid.uuid4().hex, itertools.count()
+        # Without a reference to this object, which the pipeline outlives.
+        self._new_key = lambda: f"{identity}-{next(numbers)}"
         # Restorations run programs one by one.
         self.defers = ahead > 0 and self.checkpoints is None
         self._pipeline = Pipeline(client, self.programs, self._new_key, ahead)
@@ -296,9 +297,6 @@ class Residents:
         if any(holds(one.data_ptr()) for one in inputs if isinstance(one, torch.Tensor)):
             return ""
         return self._new_key()
-
-    def _new_key(self) -> str:
-        return f"{self._identity}-{next(self._numbers)}"
 
     def living(self) -> list[ResidentTensor]:
         """Those that something here stands for."""
