@@ -304,38 +304,55 @@ def test_batches_of_one_step_are_one_request(own: opserve.Client) -> None:
     training.check()
 
 
-@pytest.mark.parametrize(
-    "read",
-    [
-        float,
-        lambda loss: loss.item(),
-        lambda loss: loss.detach().tolist(),
-        lambda loss: (loss * 2).item() / 2,
-        lambda loss: torch.stack([loss, loss]).mean().item(),
-        lambda loss: float(loss.detach().numpy()),
-        lambda loss: copy.deepcopy(loss.detach()).item(),
-        lambda loss: (torch.zeros(()) + loss).item(),
-        lambda loss: torch.zeros(()).add_(loss.detach()).item(),
-        lambda loss: float(f"{loss:.6f}"),
-        lambda loss: float(str(loss.detach()).split("(")[1].split(")")[0].split(",")[0]),
-    ],
-)
+READS: dict[str, Callable[[torch.Tensor], float]] = {
+    "item": lambda loss: loss.item(),
+    "float": lambda loss: float(loss.detach()),
+    "tolist": lambda loss: loss.detach().tolist(),
+    "numpy": lambda loss: float(loss.detach().numpy()),
+    "copy": lambda loss: copy.deepcopy(loss.detach()).item(),
+    "product": lambda loss: (loss * 2).item() / 2,
+    "sum": lambda loss: (torch.zeros(()) + loss).item(),
+    "sum in place": lambda loss: torch.zeros(()).add_(loss.detach()).item(),
+    "stack": lambda loss: torch.stack([loss, loss]).mean().item(),
+    "format": lambda loss: float(f"{loss:.6f}"),
+    "text": lambda loss: float(str(loss.detach())[len("tensor(") : -1]),
+}
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_loss_is_read_in_any_way_at_any_time(
-    own: opserve.Client, read: Callable[[torch.Tensor], float], when: str
-) -> None:
+def test_a_loss_is_read_in_any_way_at_any_time(own: opserve.Client, when: str) -> None:
     training = Training(own)
-    training.optimizer.zero_grad()
-    loss = training.run(*batch(60))
-    seen = read(loss) if when == "before" else None
-    loss.backward()
-    training.optimizer.step()
-    seen = read(loss) if seen is None else seen
-    training.other.zero_grad()
-    expected = training.eager(*batch(60))
-    expected.backward()
-    training.other.step()
-    assert seen == pytest.approx(expected.item(), rel=1e-3)
+    for number, (name, read) in enumerate(READS.items(), start=60):
+        training.optimizer.zero_grad()
+        loss = training.run(*batch(number))
+        seen = read(loss) if when == "before" else None
+        loss.backward()
+        training.optimizer.step()
+        seen = read(loss) if seen is None else seen
+        training.other.zero_grad()
+        expected = training.eager(*batch(number))
+        expected.backward()
+        training.other.step()
+        assert seen == pytest.approx(expected.item(), rel=1e-3), name
+    training.check()
+
+
+def test_a_loss_goes_into_a_graph_that_follows(own: opserve.Client) -> None:
+    training = Training(own)
+
+    def function(model: nn.Module) -> Callable[..., torch.Tensor]:
+        def two_graphs(x: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
+            loss = model(x, classes)
+            torch._dynamo.graph_break()
+            return loss * 2 + 1
+
+        return two_graphs
+
+    run = torch.compile(function(training.model), backend=training.backend)
+    for number in (80, 81):
+        seen = one_step(run, training.optimizer, number, 1)
+        expected = one_step(function(training.eager), training.other, number, 1)
+        assert seen.item() == pytest.approx(expected.item(), rel=1e-3)
     training.check()
 
 
