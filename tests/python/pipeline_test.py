@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import gc
+import os
+import signal
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -509,6 +511,25 @@ def test_a_backend_that_is_gone_leaves_nothing_on_the_pool(
         gc.collect()
         assert alive() is None
         assert client.server_status().resident_tensors == 0
+
+
+def test_a_forked_child_is_told_that_it_cannot_wait(own: opserve.Client) -> None:
+    training = Training(own)
+    gate = Gate(own)
+    gate.close()
+    loss = training.step()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(LIMIT)
+        try:
+            loss.item()
+        except opserve.errors.ClosedError:
+            os._exit(0)
+        os._exit(1)
+    gate.open()
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+    assert loss.item() == pytest.approx(training.eager_step().item(), rel=1e-4)
 
 
 def test_threads_train_models_of_their_own(own: opserve.Client) -> None:

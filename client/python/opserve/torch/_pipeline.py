@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-from opserve import errors
+from opserve import _process, errors
 from opserve.client import Client
 from opserve.prepared import encode_attributes, encode_residents
 from opserve.program import Keep
@@ -301,6 +301,7 @@ class Pipeline:
         Raises:
             OpserveError: of an earlier program.
         """
+        _check_process()
         with self.lock:
             self._raise_failure()
             count = self._invocations + len(template.program.invocations)
@@ -321,6 +322,7 @@ class Pipeline:
 
         OpserveError: of an earlier program, or of one of these.
         """
+        _check_process()
         with self.lock:
             self._raise_failure()
             if not self._parts:
@@ -343,6 +345,7 @@ class Pipeline:
 
     def settle(self, residents: Residents) -> None:
         """Has the collected programs run, and waits for all. OpserveError: of one of them."""
+        _check_process()
         with self.lock:
             self.flush(residents)
             self._wait()
@@ -350,6 +353,9 @@ class Pipeline:
 
     def value(self, residents: Residents, pending: Pending) -> Any:
         """The value of a result. OpserveError: of its program."""
+        if pending.value is not None:
+            return pending.value
+        _check_process()
         with self.lock:
             if pending.batch is None and pending.error is None:
                 self.flush(residents)
@@ -475,6 +481,12 @@ class Pipeline:
             batch.error = self._failure
             self._failed.append(batch)
         batch.done.set()
+
+
+def _check_process() -> None:
+    """ClosedError: this is a forked child, which has the lock without the thread."""
+    if _process.is_forked():
+        raise errors.ClosedError(_process.REFUSAL)
 
 
 def release(client: Client, tensors: Sequence[ResidentTensor]) -> None:
