@@ -394,7 +394,7 @@ def test_waiting_for_each_program_gives_the_same_bits(own: opserve.Client) -> No
 def test_a_daemon_without_room_for_the_whole_runs_its_parts(own: opserve.Client) -> None:
     training = Training(own, ahead=1)
     residents = training.backend.residents()
-    residents.programs._programs.clear()  # what was prepared before
+    residents.programs._programs.clear()
     real = own._call
     refused = []
 

@@ -143,7 +143,7 @@ class Backend:
             return self._residents
 
     def synchronize(self) -> None:
-        """Waits until the pool has run all programs. OpserveError: of one that nothing waited for."""
+        """Waits until the pool has run all programs. OpserveError: of one of them."""
         self.residents().settle()
 
     def _compile_forward(
@@ -255,7 +255,7 @@ class _Runner:
 
     def _call(self, arguments: Sequence[Any]) -> list[Any]:
         residents = self._backend.residents()
-        if not (self._trains and residents.defers and self._backend.optimizers):
+        if not self._defers(residents):
             residents.collect()  # else once for all programs of a step
         if residents.checkpoints is not None:
             residents.checkpoints.begin(residents)
@@ -270,14 +270,18 @@ class _Runner:
             residents.forget_uploads()
             return self._run(residents, arguments)
 
+    def _defers(self, residents: Residents) -> bool:
+        """Whether an optimizer's step comes, with which the graph's program may run."""
+        return self._trains and residents.defers and bool(self._backend.optimizers)
+
     def _run(self, residents: Residents, arguments: Sequence[Any]) -> list[Any]:
         values = [self._place(residents, i, one) for i, one in enumerate(arguments)]
         staying = self._gradients if self._backend.optimizers else set()
         prepared = self._prepare(arguments, values, staying)
         there = [i for i, one in enumerate(values) if isinstance(one, _TENSORS)]
-        defers = self._trains and residents.defers and bool(self._backend.optimizers)
+        defers = prepared.is_deferrable and self._defers(residents)
         stand_ins: dict[Any, Tensor] = {}  # two outputs may be the same tensor
-        # Another thread does not let the program run before stand-ins say what is needed.
+        # No other thread lets the program run before stand-ins say which results are needed.
         with residents.deferring if defers else contextlib.nullcontext():
             given = prepared.run(
                 residents, [values[i] for i in there], [arguments[i] for i in there], defers
@@ -372,7 +376,7 @@ _TENSORS = (Tensor, ResidentTensor, Pending)
 
 
 def _name(one: Union[ResidentTensor, Pending]) -> object:
-    """Equal for what is the same tensor on the pool."""
+    """Equal for the same tensor on the pool."""
     return one.handle if isinstance(one, ResidentTensor) else one
 
 

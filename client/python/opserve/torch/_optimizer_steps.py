@@ -237,7 +237,7 @@ class StepProgram:
     """A step of an optimizer, prepared.
 
     Attributes:
-        values: of the settings, as the program has them; `options`: what they were made of.
+        values: of the settings, as the program has them; `options`: of the groups then.
         kept: state that the first step makes: position of the result, item and name.
         template: of the program, if it may run later; a first step is waited for.
     """
@@ -412,7 +412,7 @@ def _numbers(program: StepProgram, items: Sequence[Item]) -> dict[int, dict[str,
 
 
 def _options(items: Sequence[Item]) -> list[Any]:
-    """What the settings depend on: the groups' numbers, and which item is of which group."""
+    """The groups' numbers, and the group of each item: the settings depend on nothing else."""
     groups = {id(item.group): item.group for item in items}
     numbers = [
         float(value) if isinstance(value, Tensor) else value

@@ -327,7 +327,8 @@ class Pipeline:
             self._raise_failure()
             if not self._parts:
                 return
-            residents.collect()  # gives spare tensors; what it releases, the parts may use
+            # Gives spare tensors. The parts may use those that it releases.
+            residents.collect()
             parts, self._parts, self._invocations = self._parts, [], 0
             try:
                 batch, new = self._batch(residents, parts)

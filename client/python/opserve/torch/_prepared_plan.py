@@ -42,6 +42,11 @@ class PreparedPlan:
         ]
         self._template = _template(plan, lease)
 
+    @property
+    def is_deferrable(self) -> bool:
+        """Whether it may run later."""
+        return self._template is not None
+
     def run(
         self,
         residents: Residents,
