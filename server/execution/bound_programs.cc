@@ -56,8 +56,11 @@ std::shared_ptr<const Program> BoundPrograms::Keep(absl::string_view header,
   } else {
     counters_.programs.fetch_add(1, std::memory_order_relaxed);
   }
-  auto known = std::make_shared<Known>(std::string(header), request, WithPlans(*bound.program));
-  known_.insert(known_.begin(), known);
+  auto known = std::make_shared<Known>();
+  known->header = std::string(header);
+  known->request = request;
+  known->program = WithPlans(*bound.program);
+  known_.insert(known_.begin(), std::move(known));
   return known_.front()->program;
 }
 
