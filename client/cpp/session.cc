@@ -95,8 +95,7 @@ bool Session::Cancel(uint64_t number) {
   {
     absl::MutexLock lock(&mutex_);
     if (const auto unsent = unsent_.find(number); unsent != unsent_.end()) {
-      unsent_bytes_ -= unsent->second.body->Length();
-      unsent_.erase(unsent);
+      EraseUnsent(unsent);
       return true;
     }
     if (!sent_.contains(number)) return false;
@@ -127,8 +126,7 @@ void Session::EndOverdue(absl::Time now) {
         continue;
       }
       end(unsent->second.request);
-      unsent_bytes_ -= unsent->second.body->Length();
-      unsent = unsent_.erase(unsent);
+      unsent = EraseUnsent(unsent);
     }
   }
   if (deliveries.empty()) return;
@@ -366,6 +364,11 @@ void Session::AddControls() {
   }
 }
 
+Session::UnsentRequests::iterator Session::EraseUnsent(UnsentRequests::iterator unsent) {
+  unsent_bytes_ -= unsent->second.body->Length();
+  return unsent_.erase(unsent);
+}
+
 bool Session::HoldsRequests() const {
   return unread_.size() >= kMostUnread && unsent_bytes_ < codec::kBatchBytes;
 }
@@ -379,13 +382,11 @@ void Session::AddRequests() {
     const Unsent& request = next->second;
     const std::string start = codec::WriteRequestStart(
         {.timeout = request.deadline - now, .traceparent = request.traceparent});
-    const size_t body_bytes = request.body->Length();
     // The ping has its place.
-    if (!FitsBatch(start.size() + body_bytes + codec::kFrameHeaderBytes)) break;
+    if (!FitsBatch(start.size() + request.body->Length() + codec::kFrameHeaderBytes)) break;
     writer_.Add(codec::FrameKind::kRequest, next->first, start, request.body);
     sent_.emplace(next->first, Sent{request.request, request.deadline});
-    unsent_bytes_ -= body_bytes;
-    unsent_.erase(next);
+    EraseUnsent(next);
   }
   // What follows a request that is alone, or one that fills a message, need not wait for it.
   if (!sent_.contains(first) || sent_.size() == 1 || !FitsBatch(0)) return;

@@ -125,6 +125,7 @@ class Session final : public std::enable_shared_from_this<Session> {
     absl::Time deadline;
     std::string traceparent;
   };
+  using UnsentRequests = absl::btree_map<uint64_t, Unsent>;  // by number
   struct Sent {
     SessionRequest* request;  // null: it was ended for being overdue
     absl::Time deadline;
@@ -181,6 +182,8 @@ class Session final : public std::enable_shared_from_this<Session> {
   bool TakeNextWrite(grpc::ByteBuffer* message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddControls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddRequests() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  UnsentRequests::iterator EraseUnsent(UnsentRequests::iterator unsent)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether requests are to wait until the daemon has read what was sent.
   bool HoldsRequests() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status HandlePong(uint64_t ping) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -214,7 +217,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   bool has_answered_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 1;
   std::deque<SentControl> controls_ ABSL_GUARDED_BY(mutex_);  // cancels and pongs to be written
-  absl::btree_map<uint64_t, Unsent> unsent_ ABSL_GUARDED_BY(mutex_);
+  UnsentRequests unsent_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint64_t, Sent> sent_ ABSL_GUARDED_BY(mutex_);  // without an answer
   size_t unsent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;                   // of their bodies
   std::deque<Unread> unread_ ABSL_GUARDED_BY(mutex_);                 // oldest first
