@@ -246,9 +246,7 @@ std::shared_ptr<const Allocator> Stream::allocator() {
   return allocator_;
 }
 
-aclError Stream::EnterCapture(std::shared_ptr<Capture> capture) {
-  MutexLock lock(mutex_);
-  RETURN_IF_FAILED(CheckOpen());
+aclError Stream::CheckNotRecording() const {
   if (capture_ != nullptr) {
     return Fail(ACL_ERROR_RT_STREAM_CAPTURED, kCallOrder,
                 Concat("stream ", id_, " is being captured"));
@@ -257,6 +255,13 @@ aclError Stream::EnterCapture(std::shared_ptr<Capture> capture) {
     return Fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, kCallOrder,
                 Concat("stream ", id_, " updates a group of tasks"));
   }
+  return ACL_SUCCESS;
+}
+
+aclError Stream::EnterCapture(std::shared_ptr<Capture> capture) {
+  MutexLock lock(mutex_);
+  RETURN_IF_FAILED(CheckOpen());
+  RETURN_IF_FAILED(CheckNotRecording());
   capture_ = std::move(capture);
   return ACL_SUCCESS;
 }
@@ -273,14 +278,7 @@ std::shared_ptr<Capture> Stream::capture() {
 
 aclError Stream::BeginUpdate(std::unique_ptr<TaskUpdate> update) {
   MutexLock lock(mutex_);
-  if (capture_ != nullptr) {
-    return Fail(ACL_ERROR_RT_STREAM_CAPTURED, kCallOrder,
-                Concat("stream ", id_, " is being captured"));
-  }
-  if (update_ != nullptr) {
-    return Fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, kCallOrder,
-                Concat("stream ", id_, " updates a group of tasks"));
-  }
+  RETURN_IF_FAILED(CheckNotRecording());
   update_ = std::move(update);
   return ACL_SUCCESS;
 }

@@ -135,6 +135,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   bool IsCancelled() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   aclError CheckOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // 107027 or 107033: tasks go to a capture, or to a group that is updated.
+  aclError CheckNotRecording() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Push(std::unique_ptr<Task> task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool StartWorker() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
