@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Optional
 
+import grpc
 import opserve
 import opserve.torch
 import opserve.torch.optim
@@ -46,6 +47,42 @@ OPTIMIZERS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
         {"lr": 1e-3, "betas": (0.8, 0.95), "eps": 1e-6, "weight_decay": 0.1},
     ),
 }
+
+
+class LostAnswer(grpc.RpcError):
+    """As gRPC raises it when a connection breaks under a call."""
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.UNAVAILABLE
+
+    def details(self) -> str:
+        return "Socket closed"
+
+    def trailing_metadata(self) -> tuple[()]:
+        return ()
+
+
+class LosingChannel:
+    """A channel that loses the first answer: of `method`, if it is given.
+
+    Attributes:
+        lost: methods whose answers were lost.
+    """
+
+    def __init__(self, channel: Any, method: Optional[str] = None) -> None:
+        self._channel = channel
+        self._method = method
+        self.lost: list[str] = []
+
+    def unary_unary(self, method: str) -> Callable[..., bytes]:
+        def call(*arguments: Any, **options: Any) -> bytes:
+            answer: bytes = self._channel.unary_unary(method)(*arguments, **options)
+            if not self.lost and self._method in (None, method):
+                self.lost.append(method)
+                raise LostAnswer
+            return answer
+
+        return call
 
 
 @pytest.fixture(autouse=True)

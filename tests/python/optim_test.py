@@ -8,13 +8,20 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-import grpc
 import opserve
 import opserve.torch
 import opserve.torch.optim
 import pytest
 import torch
-from optim_helpers import OPTIMIZERS, Pair, Traffic, backend, fresh, traffic  # noqa: F401
+from optim_helpers import (  # noqa: F401
+    OPTIMIZERS,
+    LosingChannel,
+    Pair,
+    Traffic,
+    backend,
+    fresh,
+    traffic,
+)
 from torch import nn
 from torch.nn import functional as F
 from torch_models import CASES
@@ -393,52 +400,26 @@ def test_a_deleted_model_leaves_nothing_behind(backend: opserve.torch.Backend) -
     assert residents.count() == 0
 
 
-class LostAnswer(grpc.RpcError):
-    """As gRPC raises it when a connection breaks under a call."""
-
-    def code(self) -> grpc.StatusCode:
-        return grpc.StatusCode.UNAVAILABLE
-
-    def details(self) -> str:
-        return "Socket closed"
-
-    def trailing_metadata(self) -> tuple[()]:
-        return ()
-
-
 def test_a_step_whose_answer_was_lost_is_not_run_twice(
     client: opserve.Client, backend: opserve.torch.Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair = Pair(backend, "momentum")
     pair.step(0)
-    lost: list[int] = []
+    channel = LosingChannel(client._connect())
 
     def run_step(*args: Any) -> Any:
         return pair.optimizer.__class__._step(pair.optimizer, *args)
 
     def losing(*args: Any) -> None:
         """The first answer within a step is lost."""
-        channel = client._connect()
-
-        class Channel:
-            def unary_unary(self, method: str) -> Any:
-                def call(*arguments: Any, **options: Any) -> bytes:
-                    answer: bytes = channel.unary_unary(method)(*arguments, **options)
-                    if not lost:
-                        lost.append(1)
-                        raise LostAnswer
-                    return answer
-
-                return call
-
         with monkeypatch.context() as patch:
-            patch.setattr(client, "_connect", Channel)
+            patch.setattr(client, "_connect", lambda: channel)
             run_step(*args)
             backend.synchronize()
 
     monkeypatch.setattr(pair.optimizer, "_step", losing)
     pair.step(1)
-    assert lost == [1]
+    assert len(channel.lost) == 1
     pair.check()
 
 

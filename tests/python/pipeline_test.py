@@ -18,7 +18,7 @@ import opserve.torch.optim
 import pytest
 import torch
 from opserve import _wire, errors
-from optim_helpers import fresh  # noqa: F401
+from optim_helpers import LosingChannel, fresh  # noqa: F401
 from torch import nn
 from torch.nn import functional as F
 
@@ -451,42 +451,16 @@ def test_a_lost_daemon_is_an_error_and_a_checkpoint_mends_it(
         training.check()
 
 
-class LostAnswer(grpc.RpcError):
-    """As gRPC raises it when a connection breaks under a call."""
-
-    def code(self) -> grpc.StatusCode:
-        return grpc.StatusCode.UNAVAILABLE
-
-    def details(self) -> str:
-        return "Socket closed"
-
-    def trailing_metadata(self) -> tuple[()]:
-        return ()
-
-
 def test_a_step_whose_answer_is_lost_is_not_run_twice(
     own: opserve.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     training = Training(own)
-    channel = own._connect()
-    lost: list[str] = []
-
-    class Channel:
-        def unary_unary(self, method: str) -> Any:
-            def call(*arguments: Any, **options: Any) -> bytes:
-                answer: bytes = channel.unary_unary(method)(*arguments, **options)
-                if not lost and method == _wire.EXECUTE:
-                    lost.append(method)
-                    raise LostAnswer
-                return answer
-
-            return call
-
+    channel = LosingChannel(own._connect(), _wire.EXECUTE)
     with monkeypatch.context() as patch:
-        patch.setattr(own, "_connect", Channel)
+        patch.setattr(own, "_connect", lambda: channel)
         loss = training.step()
         assert loss.item() == pytest.approx(training.eager_step().item(), rel=1e-4)
-    assert lost == [_wire.EXECUTE]
+    assert channel.lost == [_wire.EXECUTE]
     training.step()
     training.eager_step()
     training.check()
