@@ -24,7 +24,7 @@ struct BenchArguments {
   std::vector<std::string> attributes;  // NAME=VALUE
   std::vector<uint32_t> concurrency;    // empty: the default
   std::optional<double> rate;
-  BenchTransport transport = BenchTransport::kUnary;
+  BenchTransport transport = BenchTransport::kSession;
   absl::Duration warmup = absl::Seconds(1);
   absl::Duration duration = absl::Seconds(10);
 };

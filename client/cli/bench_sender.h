@@ -16,7 +16,7 @@ namespace opserve::cli {
 struct BenchPlan {
   Request request;  // its inputs are tensors or lists of tensors, contiguous
   std::vector<uint64_t> result_bytes = {};  // of each of its results, for shared memory
-  BenchTransport transport = BenchTransport::kUnary;
+  BenchTransport transport = BenchTransport::kSession;
 };
 
 // Returns a function that sends `plan.request`, up to `concurrency` calls at once; the request, or

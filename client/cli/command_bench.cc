@@ -213,7 +213,7 @@ void AddBenchCommand(CLI::App& app, Command* command) {
       {"--transport", "unary|session|stream|shm",
        "Each request as a call of its own, or all in one session (one daemon; requests above its "
        "limit remain calls), or all in one stream, or each as a call with tensors in memory "
-       "shared with the daemon; default unary",
+       "shared with the daemon; default session",
        [arguments](const std::string& text) { return ReadTransport(text, &arguments->transport); }},
       {"--duration", "TIME", "How long to measure, for each number of --concurrency; default 10s",
        [arguments](const std::string& text) { return ReadDuration(text, &arguments->duration); }},

@@ -222,7 +222,7 @@ void AsyncCalls::EndOverdue() {
   const absl::Time now = absl::Now();
   if (now < next_overdue_poll_) return;
   next_overdue_poll_ = now + kOverduePoll;
-  sessions_->EndOverdue(now);
+  sessions_->Tend(now);
 }
 
 void AsyncCalls::CompleteReleased() {

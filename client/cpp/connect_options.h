@@ -90,12 +90,13 @@ struct ConnectOptions {
   // Nothing: no traces.
   std::function<std::string()> traceparent = {};
 
-  // Whether small requests travel together over one long stream instead of in a call each, which
-  // costs client and daemon less for each of them. Execute, ExecuteAsync and prepared programs use
-  // it once it is open; larger requests, repetitions, and all requests to a daemon that does not
-  // know it remain calls. Blocking calls, too, then wait for the client's thread. No effect on
-  // targets of several daemons: a stream would lead all requests to one of them.
-  bool session = false;
+  // Whether small requests travel together over one long stream, a session, instead of in a call
+  // each, which costs client and daemon less for each of them. Execute, ExecuteAsync and prepared
+  // programs use it once it is open, from the client's second request on. Larger requests and
+  // repetitions remain calls, and so do all requests where the daemon knows no sessions, and where
+  // they could reach several daemons: a target that lists them, or a proxy that leads calls to more
+  // than one, which the client finds out. Blocking calls, too, then wait for the client's thread.
+  bool session = true;
 };
 
 }  // namespace opserve

@@ -38,10 +38,11 @@ absl::Status AsLoss(const absl::Status& status) {
 }  // namespace
 
 Session::Session(Transport* transport, grpc::CompletionQueue* queue,
-                 const std::atomic<bool>* poller_writes, Ended ended)
+                 const std::atomic<bool>* poller_writes, Purpose purpose, Ended ended)
     : transport_(*transport),
       queue_(*queue),
       poller_writes_(*poller_writes),
+      purpose_(purpose),
       ended_(std::move(ended)) {}
 
 void Session::Begin() {
@@ -132,6 +133,14 @@ void Session::EndOverdue(absl::Time now) {
   if (deliveries.empty()) return;
   Write();
   Deliver(&deliveries);
+}
+
+void Session::Leave() {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stage_ == Stage::kOpen) stage_ = Stage::kLeaving;
+  }
+  Write();
 }
 
 void Session::Stop() {
@@ -237,7 +246,8 @@ absl::Status Session::HandleHello(const codec::Frame& frame) {
   max_request_bytes_ =
       std::min<uint64_t>(limits.max_request_bytes(), std::numeric_limits<uint32_t>::max());
   max_message_bytes_ = limits.max_message_bytes();
-  stage_ = Stage::kOpen;
+  daemon_ = hello.daemon();
+  stage_ = purpose_ == Purpose::kProbe ? Stage::kLeaving : Stage::kOpen;
   return absl::OkStatus();
 }
 

@@ -66,9 +66,14 @@ class Session final : public std::enable_shared_from_this<Session> {
   // `ended` runs on the polling thread after the last event, when no request is left.
   using Ended = std::function<void(Session*)>;
 
+  enum class Purpose {
+    kRequests,
+    kProbe,  // to learn daemon(): it takes no requests, and ends after both hellos
+  };
+
   // `poller_writes` says that the polling thread is about to call Write.
   Session(Transport* transport, grpc::CompletionQueue* queue,
-          const std::atomic<bool>* poller_writes, Ended ended);
+          const std::atomic<bool>* poller_writes, Purpose purpose, Ended ended);
 
   // Starts the stream. To be called once.
   void Begin() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -98,8 +103,17 @@ class Session final : public std::enable_shared_from_this<Session> {
   // Begins the next write, unless one is in progress or there is none to make.
   void Write() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Takes no more requests, and ends when those that it has are answered.
+  void Leave() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Cancels the stream.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Purpose purpose() const { return purpose_; }
+
+  // The run of the daemon, as its hello says; "" before that, or if it does not say. From the
+  // polling thread.
+  const std::string& daemon() const { return daemon_; }
 
   // After the end: whether the daemon knows no sessions, or breaks their protocol.
   bool is_useless() const { return is_useless_; }
@@ -194,6 +208,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   Transport& transport_;
   grpc::CompletionQueue& queue_;
   const std::atomic<bool>& poller_writes_;
+  const Purpose purpose_;
   const Ended ended_;
   Event written_{this, &Session::HandleWritten};
   Event read_{this, &Session::HandleRead};
@@ -207,6 +222,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   grpc::Status grpc_status_;
   absl::Status broken_protocol_;
   bool is_useless_ = false;
+  std::string daemon_;
 
   mutable absl::Mutex mutex_;
   std::unique_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mutex_);  // null in kEnded

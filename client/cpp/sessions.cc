@@ -31,16 +31,41 @@ std::shared_ptr<Session> Sessions::Current() {
   absl::MutexLock lock(&mutex_);
   // A program that makes one request is served best by a call.
   const bool is_first = !std::exchange(has_request_, true);
-  if (current_ == nullptr && !is_first && !is_given_up_ && absl::Now() >= next_opening_) Open();
+  if (current_ == nullptr && !is_first && !is_given_up_ && absl::Now() >= next_opening_) {
+    current_ = Open(Session::Purpose::kRequests);
+    next_probe_ = absl::InfinitePast();
+  }
   return current_;
 }
 
-void Sessions::Open() {
-  current_ = std::make_shared<Session>(&transport_, &queue_, &poller_writes_,
-                                       [this](Session* session) { HandleEnd(session); });
-  sessions_.push_back(current_);
+std::shared_ptr<Session> Sessions::Open(Session::Purpose purpose) {
+  auto session = std::make_shared<Session>(&transport_, &queue_, &poller_writes_, purpose,
+                                           [this](Session* ended) { HandleEnd(ended); });
+  sessions_.push_back(session);
   // With the mutex held, so that the end comes later.
-  current_->Begin();
+  session->Begin();
+  return session;
+}
+
+void Sessions::ProbeIfDue(absl::Time now) {
+  if (current_ == nullptr || current_->daemon().empty()) return;
+  if (probe_ != nullptr || is_given_up_ || now < next_probe_) return;
+  next_probe_ = now + kProbeInterval;
+  probe_ = Open(Session::Purpose::kProbe).get();
+}
+
+void Sessions::HandleProbe(const Session& probe) {
+  std::shared_ptr<Session> left;
+  {
+    absl::MutexLock lock(&mutex_);
+    probe_ = nullptr;
+    // The daemon of a session that has ended may have been succeeded by another.
+    if (current_ == nullptr || current_->PlaceFor(0) != Session::Place::kFree) return;
+    if (probe.daemon().empty() || probe.daemon() == current_->daemon()) return;
+    is_given_up_ = true;
+    left.swap(current_);
+  }
+  left->Leave();
 }
 
 void Sessions::Leave(const Session* session) {
@@ -52,10 +77,15 @@ void Sessions::Leave(const Session* session) {
 }
 
 void Sessions::HandleEnd(Session* session) {
-  Leave(session);
+  const bool is_probe = session->purpose() == Session::Purpose::kProbe;
+  if (is_probe) {
+    HandleProbe(*session);
+  } else {
+    Leave(session);
+  }
   absl::MutexLock lock(&mutex_);
   if (session->is_useless()) is_given_up_ = true;
-  if (!session->has_answered()) wait_ = std::min(2 * wait_, kLongestWait);
+  if (!is_probe && !session->has_answered()) wait_ = std::min(2 * wait_, kLongestWait);
   std::erase_if(sessions_, [session](const auto& known) { return known.get() == session; });
 }
 
@@ -68,10 +98,11 @@ void Sessions::Write() {
   if (current != nullptr) current->Write();
 }
 
-void Sessions::EndOverdue(absl::Time now) {
+void Sessions::Tend(absl::Time now) {
   std::vector<std::shared_ptr<Session>> sessions;
   {
     absl::MutexLock lock(&mutex_);
+    ProbeIfDue(now);
     sessions = sessions_;
   }
   for (const std::shared_ptr<Session>& session : sessions) session->EndOverdue(now);

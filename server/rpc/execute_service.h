@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -65,6 +66,7 @@ struct ExecuteContext {
   // begins, and still gives calls `max_connection_age_grace`.
   absl::Duration longest_session = absl::Minutes(4);
   SessionMetrics* sessions = nullptr;
+  std::string run;  // of the daemon: no other has it
   // Once set, sessions are to go elsewhere, while requests are still served.
   std::atomic<bool> is_leaving = false;
   // Once set, new requests are answered UNAVAILABLE.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/resource_quota.h"
@@ -13,6 +14,7 @@
 #include "server/access/connection_limits.h"
 #include "server/access/listener.h"
 #include "server/access/socket_functions.h"
+#include "server/execution/random_bytes.h"
 #include "server/rpc/compression.h"
 #include "server/rpc/download_call.h"
 #include "server/rpc/execute_call.h"
@@ -163,8 +165,9 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   execute_.default_deadline = config.default_deadline;
   execute_.max_deadline = config.max_deadline;
   execute_.stream_window = config.stream_window;
-  // Most of the grace, so that requests that have begun may end in the rest of it.
+  execute_.run = absl::BytesToHexString(RandomBytes(8));
   execute_.sessions = &sessions_;
+  // Most of the grace, so that requests that have begun may end in the rest of it.
   execute_.longest_session =
       0.8 * std::min(config.max_connection_age, config.max_connection_age_grace);
   tensors_.service = &tensor_service_;

@@ -131,6 +131,7 @@ absl::Status SessionCall::HandleHello(const codec::Frame& frame) {
   v1::SessionHello ours;
   ours.set_version(codec::kSessionVersion);
   ours.set_build(absl::StrCat("opserved ", OPSERVE_VERSION));
+  ours.set_daemon(context_.run);
   v1::SessionLimits& limits = *ours.mutable_limits();
   limits.set_max_requests(context_.stream_window);
   limits.set_max_request_bytes(max_request_bytes());

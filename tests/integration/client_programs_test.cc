@@ -57,15 +57,14 @@ class ProgramsFixture : public ::testing::Test {
 class ClientProgramsTest : public ProgramsFixture, public testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {
-    if (!GetParam()) return;
-    with_session_ =
-        *Client::Connect(daemon_.target(), {.retry = {.max_attempts = 1}, .session = true});
-    server::AwaitSession(daemon_, *with_session_);
+    client_ =
+        *Client::Connect(daemon_.target(), {.retry = {.max_attempts = 1}, .session = GetParam()});
+    if (GetParam()) server::AwaitSession(daemon_, *client_);
   }
-  Client& client() override { return GetParam() ? *with_session_ : daemon_.client(); }
+  Client& client() override { return *client_; }
 
  private:
-  std::unique_ptr<Client> with_session_;
+  std::unique_ptr<Client> client_;
 };
 INSTANTIATE_TEST_SUITE_P(Ways, ClientProgramsTest, testing::Bool(), [](const auto& info) {
   return std::string(info.param ? "Session" : "Calls");

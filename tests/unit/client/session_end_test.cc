@@ -6,6 +6,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "gmock/gmock.h"
+#include "tests/await.h"
 #include "tests/unit/client/session_fixture.h"
 
 namespace opserve {
@@ -319,6 +320,68 @@ TEST_F(SessionEndTest, TheClientsEndCancelsRequestsWhereverTheyAre) {
 
   EXPECT_EQ(codes, std::vector(kCalls, absl::StatusCode::kCancelled));
   EXPECT_EQ(num_calls_, 0);
+}
+
+TEST_F(SessionEndTest, AClientLeavesItWhenAProbeMeetsAnotherDaemon) {
+  struct Case {
+    const char* name;
+    std::string daemon;
+    std::string probed;
+    bool is_left;
+  };
+  const Case kCases[] = {
+      {"two daemons", "one", "other", true},
+      {"one daemon", "one", "one", false},
+      {"a probed one without a name", "one", "", false},
+  };
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.name);
+    num_sessions_ = 0;
+    std::atomic<int> num_probed = 0;
+    absl::Notification has_left;
+    PlayAll([&](SessionPeer& peer) {
+      const bool is_probe = num_sessions_ > 1;
+      EXPECT_TRUE(peer.Read());
+      peer.Write({HelloFrame(1000, 1 << 20, is_probe ? c.probed : c.daemon)});
+      if (is_probe) {
+        EXPECT_FALSE(peer.Read());  // it closes its side and sends nothing else
+        EXPECT_FALSE(peer.IsCancelled());
+        ++num_probed;
+        return grpc::Status::OK;
+      }
+      // Requests that it has when the client leaves are still answered.
+      if (c.is_left) has_left.WaitForNotification();
+      while (const std::optional<PeerFrame> frame = peer.Read()) {
+        peer.Write({PeerRequest(*frame).Answer()});
+      }
+      EXPECT_FALSE(c.is_left && peer.IsCancelled());
+      return grpc::Status::OK;
+    });
+    Connect();
+
+    std::vector<Outcome> outcomes;
+    const auto make_call = [&] {
+      outcomes.push_back(std::move(StartCalls(1, static_cast<int>(outcomes.size()))[0]));
+    };
+    EXPECT_TRUE(Await([&] {
+      make_call();
+      return num_probed == 1;
+    }));
+    num_calls_ = 0;
+    if (c.is_left) {
+      EXPECT_TRUE(Await([&] {
+        make_call();
+        return num_calls_ > 3;
+      }));
+      has_left.Notify();
+    } else {
+      for (int i = 0; i < 100; ++i) make_call();
+    }
+    ExpectValues(outcomes);
+    EXPECT_EQ(num_calls_ == 0, !c.is_left);
+    EXPECT_EQ(num_sessions_, 2);
+    End();
+  }
 }
 
 TEST_F(SessionEndTest, TheClientMayEndAtAnyMomentOfTheBeginning) {

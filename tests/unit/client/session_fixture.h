@@ -1,4 +1,4 @@
-// A client with the option `session` and a daemon that plays one.
+// A client and a daemon that plays one.
 #pragma once
 
 #include <atomic>
@@ -42,8 +42,7 @@ class SessionFixture : public testing::Test {
         +[](int* num_running) { return *num_running == 0; }, &num_running_));
   }
 
-  void Connect(ConnectOptions options = {}) {
-    options.session = true;
+  void Connect(const ConnectOptions& options = {}) {
     client_ = *Client::Connect(server_.target(), options);
   }
 

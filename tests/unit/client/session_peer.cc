@@ -34,9 +34,10 @@ std::string BytesOf(const PeerFrame& frame) {
   return bytes + frame.body;
 }
 
-PeerFrame HelloFrame(uint32_t max_requests, uint64_t max_request_bytes) {
+PeerFrame HelloFrame(uint32_t max_requests, uint64_t max_request_bytes, const std::string& daemon) {
   v1::SessionHello hello;
   hello.set_version(1);
+  hello.set_daemon(daemon);
   hello.mutable_limits()->set_max_requests(max_requests);
   hello.mutable_limits()->set_max_request_bytes(max_request_bytes);
   hello.mutable_limits()->set_max_message_bytes(2 << 20);

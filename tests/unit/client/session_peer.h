@@ -35,7 +35,8 @@ struct PeerFrame {
 std::string BytesOf(const PeerFrame& frame);
 
 // Frames that a daemon sends.
-PeerFrame HelloFrame(uint32_t max_requests = 1000, uint64_t max_request_bytes = 1 << 20);
+PeerFrame HelloFrame(uint32_t max_requests = 1000, uint64_t max_request_bytes = 1 << 20,
+                     const std::string& daemon = "");
 PeerFrame ErrorFrame(uint64_t number, grpc::StatusCode code, const std::string& message,
                      const v1::ErrorDetail& detail = {});
 PeerFrame GoingAwayFrame(uint64_t last_request);

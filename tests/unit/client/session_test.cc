@@ -69,7 +69,7 @@ TEST_F(SessionTest, CarriesRequestsOfEveryKindOfCall) {
 
 TEST_F(SessionTest, IsLeftOutForAClientThatDoesNotWantOne) {
   Play(HelloFrame(), &AnswerAll);
-  client_ = *Client::Connect(server_.target());
+  client_ = *Client::Connect(server_.target(), {.session = false});
 
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(client_->ExecuteAsync(ScaleOf({1})).get().ok());
 
@@ -95,7 +95,7 @@ TEST_F(SessionTest, IsLeftOutForTargetsOfSeveralDaemons) {
       return grpc::Status::OK;
     });
   }
-  client_ = *Client::Connect(server_.target() + "," + other.target(), {.session = true});
+  client_ = *Client::Connect(server_.target() + "," + other.target());
 
   for (int i = 0; i < 8; ++i) EXPECT_TRUE(client_->Execute(ScaleOf({1})).ok());
 
