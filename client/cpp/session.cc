@@ -386,6 +386,8 @@ bool Session::HoldsRequests() const {
 void Session::AddRequests() {
   if (unsent_.empty() || HoldsRequests()) return;
   const uint64_t first = unsent_.begin()->first;
+  const size_t most_starts = unsent_.size() * (codec::kFrameHeaderBytes + kMostStartBytes);
+  writer_.Reserve(std::min(unsent_bytes_ + most_starts, codec::kBatchBytes));
   const absl::Time now = absl::Now();
   while (!unsent_.empty() && sent_.size() < max_requests_) {
     const auto next = unsent_.begin();

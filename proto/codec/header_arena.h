@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include "google/protobuf/arena.h"
 
@@ -11,14 +12,15 @@ namespace opserve::codec {
 // the stack: unless the header is large, it needs no other memory.
 class HeaderArena {
  public:
-  HeaderArena() : arena_(Options(block_)) {}
+  HeaderArena() = default;
   HeaderArena(const HeaderArena&) = delete;
   HeaderArena& operator=(const HeaderArena&) = delete;
 
   // An empty header that lives as long as the arena.
   template <typename Header>
   Header& Make() {
-    return *google::protobuf::Arena::CreateMessage<Header>(&arena_);
+    if (!arena_) arena_.emplace(Options(block_));
+    return *google::protobuf::Arena::CreateMessage<Header>(&*arena_);
   }
 
  private:
@@ -31,7 +33,7 @@ class HeaderArena {
   }
 
   alignas(std::max_align_t) char block_[kBytes];
-  google::protobuf::Arena arena_;
+  std::optional<google::protobuf::Arena> arena_;  // none: nothing was made
 };
 
 }  // namespace opserve::codec

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -50,8 +51,16 @@ bool IsKind(uint8_t kind) {
 
 absl::StatusOr<FrameReader> FrameReader::Over(const grpc::ByteBuffer& bytes) {
   FrameReader reader;
-  if (!bytes.Dump(&reader.slices_).ok()) {
-    return absl::InternalError("gRPC could not give the slices of a message");
+  // Most have one slice, for which Dump would take memory.
+  grpc::Slice slice;
+  if (bytes.TrySingleSlice(&slice).ok()) {
+    reader.slices_.push_back(std::move(slice));
+  } else {
+    std::vector<grpc::Slice> slices;
+    if (!bytes.Dump(&slices).ok()) {
+      return absl::InternalError("gRPC could not give the slices of a message");
+    }
+    reader.slices_.assign(std::move_iterator(slices.begin()), std::move_iterator(slices.end()));
   }
   reader.bytes_left_ = bytes.Length();
   return reader;
@@ -185,21 +194,31 @@ void FrameWriter::Add(FrameKind kind, uint64_t number, absl::string_view start,
   Append(number, &copied_);
   copied_.append(start.data(), start.size());
   if (rest_bytes == 0) return;
+  grpc::Slice only;
+  if (rest->TrySingleSlice(&only).ok()) {
+    AddSlice(std::move(only));
+    return;
+  }
   std::vector<grpc::Slice> slices;
   if (!rest->Dump(&slices).ok()) std::abort();  // it does not hold compressed bytes
-  for (grpc::Slice& slice : slices) {
-    if (slice.size() <= kMostCopiedBytes) {
-      copied_.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-    } else {
-      EndCopied();
-      slices_.push_back(std::move(slice));
-    }
+  for (grpc::Slice& slice : slices) AddSlice(std::move(slice));
+}
+
+void FrameWriter::AddSlice(grpc::Slice slice) {
+  if (slice.size() <= kMostCopiedBytes) {
+    copied_.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  } else {
+    EndCopied();
+    slices_.push_back(std::move(slice));
   }
 }
 
 void FrameWriter::EndCopied() {
   if (copied_.empty()) return;
-  slices_.emplace_back(copied_);
+  auto* const bytes = new std::string(std::move(copied_));
+  slices_.emplace_back(
+      bytes->data(), bytes->size(), [](void* owned) { delete static_cast<std::string*>(owned); },
+      bytes);
   copied_.clear();
 }
 

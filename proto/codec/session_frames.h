@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -99,7 +100,7 @@ class FrameReader {
   grpc::ByteBuffer Take(size_t size);
   void Copy(char* to, size_t size);
 
-  std::vector<grpc::Slice> slices_;
+  absl::InlinedVector<grpc::Slice, 1> slices_;
   size_t slice_ = 0;   // the first one with bytes left
   size_t offset_ = 0;  // in it
   size_t bytes_left_ = 0;
@@ -112,6 +113,9 @@ std::string WriteRequestStart(const RequestStart& start);
 // thread-safe.
 class FrameWriter {
  public:
+  // Makes room for frames of so many bytes, which then are not moved while others are added.
+  void Reserve(size_t bytes) { copied_.reserve(bytes); }
+
   // Adds a frame whose body is `start` and then `rest`.
   void Add(FrameKind kind, uint64_t number, absl::string_view start,
            const grpc::ByteBuffer* rest = nullptr);
@@ -123,6 +127,7 @@ class FrameWriter {
   grpc::ByteBuffer Finish();
 
  private:
+  void AddSlice(grpc::Slice slice);
   void EndCopied();
 
   std::vector<grpc::Slice> slices_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/execution/plan_cache.h"
+#include "server/execution/result_message.h"
 
 namespace opserve::server {
 namespace {
@@ -60,6 +61,7 @@ std::shared_ptr<const Program> BoundPrograms::Keep(absl::string_view header,
   known->header = std::string(header);
   known->request = request;
   known->program = WithPlans(*bound.program);
+  known->answer = AnswerOf(*known->program);
   known_.insert(known_.begin(), std::move(known));
   return known_.front()->program;
 }

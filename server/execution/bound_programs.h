@@ -34,6 +34,7 @@ class BoundPrograms {
     std::string header;  // all of the message but its payloads
     v1::ExecuteRequest request;
     std::shared_ptr<const Program> program;
+    v1::ExecuteResponse answer;  // AnswerOf(program)
   };
 
   explicit BoundPrograms(BoundProgramCounters& counters) : counters_(counters) {}

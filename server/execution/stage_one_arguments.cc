@@ -237,9 +237,11 @@ absl::Status StageOneArguments::AddAttribute(const catalog::ArgumentDescriptor& 
 
 absl::Status StageOneArguments::SetAddress(aclOpExecutor* executor, const Group& group,
                                            bool is_input, size_t index,
-                                           absl::Span<void* const> addresses) const {
+                                           absl::Span<void* const> addresses,
+                                           Addresses* set_addresses) const {
   for (uint32_t i = group.begin; i < group.end; ++i) {
     void* const address = addresses[i] != nullptr ? addresses[i] : kNoElements;
+    if ((*set_addresses)[i] == address) continue;
     const char* function = is_input ? "aclSetInputTensorAddr" : "aclSetOutputTensorAddr";
     int status = 0;
     if (group.is_list) {
@@ -253,19 +255,24 @@ absl::Status StageOneArguments::SetAddress(aclOpExecutor* executor, const Group&
       status = set(executor, index, static_cast<aclTensor*>(group.object), address);
     }
     OPSERVE_RETURN_IF_ERROR(AclCallStatus(*acl_, function, status));
+    (*set_addresses)[i] = address;
   }
   return absl::OkStatus();
 }
 
 absl::Status StageOneArguments::SetAddresses(aclOpExecutor* executor,
                                              absl::Span<void* const> inputs,
-                                             absl::Span<void* const> outputs) const {
+                                             absl::Span<void* const> outputs) {
+  set_inputs_.resize(inputs.size());
+  set_outputs_.resize(outputs.size());
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    OPSERVE_RETURN_IF_ERROR(SetAddress(executor, inputs_[i], /*is_input=*/true, i, inputs));
+    OPSERVE_RETURN_IF_ERROR(
+        SetAddress(executor, inputs_[i], /*is_input=*/true, i, inputs, &set_inputs_));
   }
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (outputs_[i].is_in_place) continue;  // set as an input
-    OPSERVE_RETURN_IF_ERROR(SetAddress(executor, outputs_[i], /*is_input=*/false, i, outputs));
+    OPSERVE_RETURN_IF_ERROR(
+        SetAddress(executor, outputs_[i], /*is_input=*/false, i, outputs, &set_outputs_));
   }
   return absl::OkStatus();
 }

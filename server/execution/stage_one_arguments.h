@@ -28,9 +28,11 @@ class StageOneArguments {
   // How many objects there are.
   size_t size() const { return owned_.size() + num_list_tensors_; }
 
-  // Gives a repeatable executor of this call other addresses, by tensor as in Make.
+  // Gives the repeatable executor that stage one has made of these arguments, always the same one,
+  // other addresses, by tensor as in Make. Those that it has already cost no call: runs of a plan
+  // mostly get the memory that the last one had. After an error it is in no defined state.
   absl::Status SetAddresses(aclOpExecutor* executor, absl::Span<void* const> inputs,
-                            absl::Span<void* const> outputs) const;
+                            absl::Span<void* const> outputs);
 
  private:
   explicit StageOneArguments(const AclLibrary& acl) : acl_(&acl) {}
@@ -59,6 +61,9 @@ class StageOneArguments {
     uint32_t begin = 0, end = 0;  // positions of its tensors among the call's
   };
 
+  // By tensor, as the executor has them; null: not set.
+  using Addresses = absl::InlinedVector<void*, 4>;
+
   absl::Status Add(void* object, const char* function, Object::Destroy destroy,
                    StageOneFunction::Value* value);
   absl::Status AddTensors(const BoundInvocation& call, const catalog::ArgumentDescriptor& argument,
@@ -70,7 +75,7 @@ class StageOneArguments {
   absl::Status AddMask(const BoundInvocation& call, StageOneFunction::Value* value);
   absl::StatusOr<aclScalar*> MakeScalar(const catalog::Scalar& scalar) const;
   absl::Status SetAddress(aclOpExecutor* executor, const Group& group, bool is_input, size_t index,
-                          absl::Span<void* const> addresses) const;
+                          absl::Span<void* const> addresses, Addresses* set) const;
 
   const AclLibrary* acl_;
   absl::InlinedVector<Object, 4> owned_;
@@ -78,6 +83,7 @@ class StageOneArguments {
   absl::InlinedVector<Group, 4> inputs_, outputs_;  // by those of the descriptor
   std::vector<std::unique_ptr<std::string>> texts_;
   size_t num_list_tensors_ = 0;
+  Addresses set_inputs_, set_outputs_;
 };
 
 }  // namespace opserve::server

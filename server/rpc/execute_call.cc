@@ -38,7 +38,7 @@ void ExecuteCall::Start(Tenant* tenant, const StageClock& clock) {
 }
 
 grpc::ByteBuffer ExecuteCall::BuildAnswer(const ExecuteAnswer& answer) const {
-  return codec::BuildPayloadMessage(answer.header, answer.payloads);
+  return codec::BuildPayloadMessage(*answer.header, answer.payloads);
 }
 
 }  // namespace opserve::server

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/status/error.h"
+#include "server/execution/result_message.h"
 #include "server/rpc/pinned_slice.h"
 #include "server/rpc/tensor_service.h"
 
@@ -114,15 +115,21 @@ v1::Receipt::PoolOutcome PoolOutcomeOf(const ProgramResult& result) {
 }
 
 ExecuteAnswer BuildExecuteAnswer(ProgramResult result, absl::Span<const KeptTensor> kept,
-                                 bool want_receipt, AnswerMemory memory, const TraceContext& trace,
+                                 const AnswerForm& form, const TraceContext& trace,
                                  StageClock* clock) {
   ExecuteAnswer answer;
+  if (form.header != nullptr) {
+    for (ProgramResult::Output& output : result.outputs) {
+      answer.payloads.push_back(ToSlice(std::move(output.data), form.memory));
+    }
+    answer.header = form.header;
+    clock->Book(Stage::kWrite);
+    return answer;
+  }
+  auto header = std::make_shared<v1::ExecuteResponse>();
   for (ProgramResult::Output& output : result.outputs) {
-    v1::Result* to = answer.header.add_results();
-    to->mutable_source()->set_invocation(output.source.invocation);
-    to->mutable_source()->set_output(std::string(output.name));
-    to->mutable_tensor()->set_dtype(output.spec.dtype);
-    to->mutable_tensor()->mutable_shape()->Add(output.spec.shape.begin(), output.spec.shape.end());
+    v1::Result* to = header->add_results();
+    DescribeResult(output.source, output.name, output.spec, to);
     if (output.range) {
       *to->mutable_tensor()->mutable_shared_memory() = *std::move(output.range);
       continue;
@@ -132,10 +139,14 @@ ExecuteAnswer BuildExecuteAnswer(ProgramResult result, absl::Span<const KeptTens
       continue;
     }
     to->mutable_tensor()->set_payload(static_cast<uint32_t>(answer.payloads.size()));
-    answer.payloads.push_back(ToSlice(std::move(output.data), memory));
+    answer.payloads.push_back(ToSlice(std::move(output.data), form.memory));
   }
   clock->Book(Stage::kWrite);
-  if (want_receipt) FillReceipt(result, trace, *clock, answer.header.mutable_receipt());
+  if (form.has_receipt) {
+    FillReceipt(result, trace, *clock, header->mutable_receipt());
+    if (form.says_not_remembered) header->mutable_receipt()->set_not_remembered(true);
+  }
+  answer.header = std::move(header);
   return answer;
 }
 

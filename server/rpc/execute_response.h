@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -27,8 +28,8 @@ struct KeptTensor {
 
 // Never changed once it is complete, so that several calls can send the same one.
 struct ExecuteAnswer {
-  v1::ExecuteResponse header;         // without payloads
-  std::vector<grpc::Slice> payloads;  // of header.results that travel, one each
+  std::shared_ptr<const v1::ExecuteResponse> header;  // without payloads
+  absl::InlinedVector<grpc::Slice, 1> payloads;       // of header->results that travel, one each
 };
 
 // Where the payloads of an answer are.
@@ -46,9 +47,17 @@ absl::Status CheckResponseFits(const Program& program, uint64_t limit);
 // Where the pool found the program's memory.
 v1::Receipt::PoolOutcome PoolOutcomeOf(const ProgramResult& result);
 
+struct AnswerForm {
+  AnswerMemory memory = AnswerMemory::kResultBuffers;
+  // The header, where it is known: all results travel, and there is no receipt. Null: it is made.
+  std::shared_ptr<const v1::ExecuteResponse> header = nullptr;
+  bool has_receipt = false;
+  bool says_not_remembered = false;  // in the receipt
+};
+
 // Books Stage::kWrite. `kept`: by position in Program::kept. `trace`: for the receipt.
 ExecuteAnswer BuildExecuteAnswer(ProgramResult result, absl::Span<const KeptTensor> kept,
-                                 bool want_receipt, AnswerMemory memory, const TraceContext& trace,
+                                 const AnswerForm& form, const TraceContext& trace,
                                  StageClock* clock);
 
 }  // namespace opserve::server

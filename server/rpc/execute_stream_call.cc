@@ -21,7 +21,7 @@ codec::Frame BuildAnswer(uint64_t id, const ExecutionEnd& end) {
   header.set_id(id);
   absl::Span<const grpc::Slice> payloads;
   if (end.status.ok()) {
-    *header.mutable_response() = end.answer->header;
+    *header.mutable_response() = *end.answer->header;
     payloads = end.answer->payloads;
   } else {
     *header.mutable_error() = ToStatusDetails(end.status);
@@ -84,6 +84,7 @@ void ExecuteStreamCall::HandleMessage(const StageClock& clock) {
                   .header = header.request(),
                   .request_bytes = message_.Length(),
                   .rpc = &rpc_,
+                  .connection = connection_,
                   .call = std::move(call),
                   .clock = clock},
                  [this, id = header.id()](const ExecutionEnd& end) {

@@ -135,6 +135,15 @@ Priority ToPriority(v1::Priority priority) {
   }
 }
 
+// As far as it does not depend on the run.
+AnswerForm FormOfAnswer(const ExecutionInput& input) {
+  AnswerForm form{.has_receipt = input.header.want_receipt()};
+  if (input.known != nullptr && !form.has_receipt) {
+    form.header = {input.known, &input.known->answer};
+  }
+  return form;
+}
+
 // The end of a request that has not ended yet.
 ExecutionEnd OpenEnd(const ExecutionInput& input, int op) {
   ExecutionEnd end;
@@ -211,7 +220,8 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
                     OnExecutionEnd on_end) {
   // The results count against the connection until their memory is free: once an answer to be
   // remembered is copied, else once it has been read.
-  const uint64_t connection = ConnectionKey(*input.rpc, input.tenant->id());
+  const uint64_t connection =
+      input.connection != 0 ? input.connection : ConnectionKey(*input.rpc, input.tenant->id());
   OPSERVE_ASSIGN_OR_RETURN(
       TensorEffects booked,
       TensorEffects::Book(*context.scheduler, *context.residents, input.tenant->id(), &bound));
@@ -236,7 +246,7 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
   };
   input.clock.Book(Stage::kValidate);
   auto done = [&context, run, effects = std::optional(std::move(booked)), has_effects,
-               claim = std::move(claim), want_receipt = input.header.want_receipt(),
+               claim = std::move(claim), form = FormOfAnswer(input),
                end = OpenEnd(input, OperatorOf(program)), on_end = std::move(on_end)](
                   ExecutionRequest& request, absl::StatusOr<ProgramResult> result) mutable {
     // The caller left while its results were copied: nobody gets them. Tensors that the request has
@@ -274,14 +284,10 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
                                      IdempotencyCache::Keeping::kWhileThereIsRoom, absl::Now()));
       // An answer that is remembered is kept for minutes, while the results' own buffers are
       // page-locked memory of a pool that all requests share.
-      const AnswerMemory memory =
-          is_remembered ? AnswerMemory::kCopied : AnswerMemory::kResultBuffers;
-      ExecuteAnswer answer = BuildExecuteAnswer(*std::move(result), kept, want_receipt, memory,
-                                                end.trace, &request.clock());
-      if (run && !is_remembered && want_receipt) {
-        answer.header.mutable_receipt()->set_not_remembered(true);
-      }
-      end.answer = std::make_shared<const ExecuteAnswer>(std::move(answer));
+      if (is_remembered) form.memory = AnswerMemory::kCopied;
+      form.says_not_remembered = run && !is_remembered;
+      end.answer = std::make_shared<const ExecuteAnswer>(
+          BuildExecuteAnswer(*std::move(result), kept, form, end.trace, &request.clock()));
     } else {
       // A refusal is not the device's doing, but it is where the request had got to.
       end.status = result.status();

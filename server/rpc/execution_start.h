@@ -65,6 +65,7 @@ struct ExecutionInput {
   uint64_t request_bytes = 0;                    // of the whole message
   const grpc::ServerContextBase* rpc = nullptr;  // used only before StartExecution returns
   std::string traceparent = {};                  // the request's own; "": that of `rpc`
+  uint64_t connection = 0;                       // ConnectionKey of `rpc`; 0: to be found out
   // Regions that the protocol has found by name already, for the ranges of `header`, by position.
   // None: ranges name those of the tenant's connections.
   std::vector<std::shared_ptr<SharedRegion>> named_regions = {};

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/rpc/connection_key.h"
 #include "server/rpc/execution_start.h"
 #include "server/rpc/message_bytes.h"
 #include "server/rpc/refusal.h"
@@ -47,6 +48,7 @@ void ExecutionStream::OnArrival(bool ok) {
   const absl::StatusOr<Tenant*> tenant = context_.authenticator->TenantOf(rpc_);
   if (tenant.ok()) {
     tenant_ = *tenant;
+    connection_ = ConnectionKey(rpc_, tenant_->id());
     OnBegin();
   } else {
     EndInput(tenant.status(), StageClock());

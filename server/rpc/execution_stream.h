@@ -100,6 +100,7 @@ class ExecutionStream {
   grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_{&rpc_};
   // Of the polling thread.
   Tenant* tenant_ = nullptr;  // from arrival on, unless the stream is nobody's
+  uint64_t connection_ = 0;   // ConnectionKey, likewise
   grpc::ByteBuffer message_;  // that is to be handled
 
  private:

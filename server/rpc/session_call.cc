@@ -163,7 +163,7 @@ absl::Status SessionCall::HandleRequest(codec::Frame frame, const StageClock& cl
   last_request_ = number;
   const auto answer = [this, number](const ExecutionEnd& end) {
     grpc::ByteBuffer body =
-        end.status.ok() ? codec::BuildPayloadMessage(end.answer->header, end.answer->payloads)
+        end.status.ok() ? codec::BuildPayloadMessage(*end.answer->header, end.answer->payloads)
                         : ToByteBuffer(ToStatusDetails(end.status));
     const FrameKind kind = end.status.ok() ? FrameKind::kAnswer : FrameKind::kError;
     Answer(end, {kind, number, &body}, /*is_request_over=*/true);
@@ -181,6 +181,7 @@ absl::Status SessionCall::HandleRequest(codec::Frame frame, const StageClock& cl
                   .request_bytes = request_bytes,
                   .rpc = &rpc_,
                   .traceparent = std::move(start->traceparent),
+                  .connection = connection_,
                   .known = std::move(request->known),
                   .programs = request->programs,
                   .call = std::move(call),
@@ -200,6 +201,12 @@ void SessionCall::SayGoingAway(absl::string_view why) {
 
 void SessionCall::NextMessage(std::deque<codec::Frame>* outgoing, grpc::ByteBuffer* message) const {
   codec::FrameWriter writer;
+  size_t all_bytes = 0;
+  for (const codec::Frame& frame : *outgoing) {
+    all_bytes += codec::kFrameHeaderBytes + frame.body.Length();
+    if (all_bytes >= kBatchBytes) break;
+  }
+  writer.Reserve(std::min(all_bytes, kBatchBytes));
   do {
     const codec::Frame& next = outgoing->front();
     const size_t bytes = codec::kFrameHeaderBytes + next.body.Length();

@@ -47,48 +47,58 @@ class Daemon:
     def _text(self):
         return (self._folder / "log").read_text(encoding="utf-8")
 
-    def counts(self):
-        """Requests that were answered, and messages of sessions that came."""
+    def await_requests(self, count):
+        """Waits until it has answered so many."""
+        end = time.monotonic() + READY_SECONDS
+        while self._requests() < count:
+            if time.monotonic() > end:
+                sys.exit(f"the daemon did not answer {count} requests in time")
+            time.sleep(0.2)
+
+    def _requests(self):
         with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics") as page:
             lines = page.read().decode().splitlines()
-
-        def total(name):
-            return sum(float(line.rsplit(" ", 1)[1]) for line in lines if re.match(name + r"[ {]", line))
-
-        return total("opserve_requests_total"), total("opserve_session_messages_total")
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("opserve_requests_total{"))
 
     def count_instructions(self, on):
         subprocess.run(["callgrind_control", "--instr=" + ("on" if on else "off"), str(self._process.pid)],
-                       check=True, stdout=subprocess.DEVNULL)
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def end(self):
-        """Ends it; the instructions that were counted."""
+        """Ends it; its profile."""
         self._process.terminate()
         self._process.wait()
         self._log.close()
-        profile = (self._folder / "profile").read_text(encoding="utf-8", errors="replace")
-        return int(re.search(r"^totals: (\d+)", profile, re.MULTILINE).group(1))
+        return (self._folder / "profile").read_text(encoding="utf-8", errors="replace")
 
 
-def load(build, daemon, way, in_flight, seconds):
-    subprocess.run(
-        [str(build / "bin/opserve"), "bench", "KlDivBackward", f"--target=unix:{daemon.socket}", "--shape=256",
-         f"--transport={way}", f"--concurrency={in_flight}", "--warmup=0s", f"--duration={seconds}s"],
-        check=True, stdout=subprocess.DEVNULL)
+def calls_of(profile, function):
+    """How often functions whose names begin so were called while instructions were counted."""
+    numbers = set(re.findall(r"^c?fn=\((\d+)\) " + re.escape(function), profile, re.MULTILINE))
+    return sum(int(count) for number, count in re.findall(r"^cfn=\((\d+)\).*\ncalls=(\d+)", profile, re.MULTILINE)
+               if number in numbers)
 
 
 def measure(build, way, in_flight, seconds):
+    """Of requests in the midst of a load: neither its client's first steps nor a reading of the metrics is counted."""
     with tempfile.TemporaryDirectory() as folder:
         daemon = Daemon(build, pathlib.Path(folder))
-        load(build, daemon, way, in_flight, 3)
-        requests, messages = daemon.counts()
-        daemon.count_instructions(True)
-        load(build, daemon, way, in_flight, seconds)
-        daemon.count_instructions(False)
-        requests_then, messages_then = daemon.counts()
-        instructions = daemon.end()
-    requests = requests_then - requests
-    return instructions / requests, requests / max(1, messages_then - messages)
+        load = subprocess.Popen(
+            [str(build / "bin/opserve"), "bench", "KlDivBackward", f"--target=unix:{daemon.socket}", "--shape=256",
+             f"--transport={way}", f"--concurrency={in_flight}", f"--duration={seconds + READY_SECONDS}s"],
+            stdout=subprocess.DEVNULL)
+        try:
+            daemon.await_requests(2000)
+            daemon.count_instructions(True)
+            time.sleep(seconds)
+            daemon.count_instructions(False)
+        finally:
+            load.terminate()
+            load.wait()
+        profile = daemon.end()
+    instructions = int(re.search(r"^totals: (\d+)", profile, re.MULTILINE).group(1))
+    requests = calls_of(profile, "opserve::server::RecordExecution(")
+    return instructions / requests, requests / max(1, calls_of(profile, "opserve::server::SessionCall::HandleMessage("))
 
 
 def main():

@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "aclnn/opdev/op_errno.h"
 #include "ops/host_cann/nnopbase/executor_state.h"
@@ -67,10 +67,11 @@ aclnnStatus Launch(const char* function, aclOpExecutor& executor, void* workspac
   KernelLaunch launch;
   launch.name = executor.function;
   launch.work = executor.work;
-  std::vector<const void*> inputs;
-  std::vector<void*> outputs;
+  absl::InlinedVector<const void*, 6> inputs;
+  absl::InlinedVector<void*, 2> outputs;
   {
     MutexLock lock(executor.mutex);
+    launch.ranges.reserve(executor.inputs.size() + executor.outputs.size() + 1);
     for (const OperandGroup& group : executor.inputs) {
       for (const Operand& operand : group.operands) {
         void* address = nullptr;

@@ -12,13 +12,17 @@ aclError Refuse(std::string_view argument, size_t bytes, std::string_view proble
               Concat(argument, ", ", bytes, " bytes, ", problem));
 }
 
+bool IsDeviceMemory(const Device& device, const BlockPtr& block, const void* address,
+                    size_t bytes) {
+  return block != nullptr && block->kind == MemoryBlock::Kind::kDevice &&
+         device.Reaches(block->device) && block->Contains(address, bytes);
+}
+
 }  // namespace
 
 BlockPtr FindDeviceMemory(const Device& device, const void* address, size_t bytes) {
   BlockPtr block = Runtime::Get().memory().FindOwned(address);
-  if (block == nullptr || block->kind != MemoryBlock::Kind::kDevice) return nullptr;
-  if (!device.Reaches(block->device) || !block->Contains(address, bytes)) return nullptr;
-  return block;
+  return IsDeviceMemory(device, block, address, bytes) ? block : nullptr;
 }
 
 BlockPtr FindKernelMemory(const Device& device, const void* address, size_t bytes) {
@@ -36,8 +40,14 @@ BlockPtr FindTaskMemory(const Device& device, const void* address, size_t bytes)
 aclError CheckDeviceMemory(const Device& device, const void* address, size_t bytes,
                            std::string_view argument) {
   if (!Runtime::Get().settings().checked) return ACL_SUCCESS;
-  if (FindDeviceMemory(device, address, bytes) != nullptr) return ACL_SUCCESS;
-  const BlockPtr block = Runtime::Get().memory().FindOwned(address);
+  return CheckDeviceMemory(device, Runtime::Get().memory().FindOwned(address), address, bytes,
+                           argument);
+}
+
+aclError CheckDeviceMemory(const Device& device, const BlockPtr& block, const void* address,
+                           size_t bytes, std::string_view argument) {
+  if (!Runtime::Get().settings().checked) return ACL_SUCCESS;
+  if (IsDeviceMemory(device, block, address, bytes)) return ACL_SUCCESS;
   if (block == nullptr || block->kind != MemoryBlock::Kind::kDevice) {
     return Refuse(argument, bytes, "is not live device memory");
   }
@@ -51,9 +61,9 @@ aclError CheckDeviceMemory(const Device& device, const void* address, size_t byt
                 Concat("leaves its allocation, which has ", room, " from there on"));
 }
 
-aclError CheckHostMemory(const void* address, size_t bytes, std::string_view argument) {
+aclError CheckHostMemory(const BlockPtr& block, const void* address, size_t bytes,
+                         std::string_view argument) {
   if (!Runtime::Get().settings().checked) return ACL_SUCCESS;
-  const BlockPtr block = Runtime::Get().memory().FindOwned(address);
   // An address just behind a block may be that of unrelated memory.
   if (block == nullptr || !block->Contains(address, 1)) return ACL_SUCCESS;
   if (block->kind == MemoryBlock::Kind::kDevice) {

@@ -22,9 +22,13 @@ BlockPtr FindTaskMemory(const Device& device, const void* address, size_t bytes)
 // In checked mode, 107000 unless FindDeviceMemory finds the argument.
 aclError CheckDeviceMemory(const Device& device, const void* address, size_t bytes,
                            std::string_view argument);
+// The same, where the block that MemoryTable::FindOwned finds is known.
+aclError CheckDeviceMemory(const Device& device, const BlockPtr& block, const void* address,
+                           size_t bytes, std::string_view argument);
 
 // In checked mode, 107000 if the argument is device memory, or leaves a page-locked block that it
-// begins in.
-aclError CheckHostMemory(const void* address, size_t bytes, std::string_view argument);
+// begins in. `block`: the one that MemoryTable::FindOwned finds.
+aclError CheckHostMemory(const BlockPtr& block, const void* address, size_t bytes,
+                         std::string_view argument);
 
 }  // namespace opserve::host_cann

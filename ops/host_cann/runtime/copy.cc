@@ -34,15 +34,20 @@ bool MayRunLater(const Copy& copy) {
 
 }  // namespace
 
-aclError ResolveSides(const Device& device, aclrtMemcpyKind kind, Copy* copy) {
+CopyBlocks::CopyBlocks(const void* dst, const void* src)
+    : to(Runtime::Get().memory().FindOwned(dst)), from(Runtime::Get().memory().FindOwned(src)) {}
+
+aclError ResolveSides(const Device& device, aclrtMemcpyKind kind, const CopyBlocks& blocks,
+                      Copy* copy) {
   copy->to_device = ToDevice(kind);
   copy->from_device = FromDevice(kind);
   const size_t dst_bytes = copy->Span(copy->dst_pitch);
   const size_t src_bytes = copy->Span(copy->src_pitch);
-  RETURN_IF_FAILED(copy->to_device ? CheckDeviceMemory(device, copy->dst, dst_bytes, "dst")
-                                   : CheckHostMemory(copy->dst, dst_bytes, "dst"));
-  return copy->from_device ? CheckDeviceMemory(device, copy->src, src_bytes, "src")
-                           : CheckHostMemory(copy->src, src_bytes, "src");
+  RETURN_IF_FAILED(copy->to_device
+                       ? CheckDeviceMemory(device, blocks.to, copy->dst, dst_bytes, "dst")
+                       : CheckHostMemory(blocks.to, copy->dst, dst_bytes, "dst"));
+  return copy->from_device ? CheckDeviceMemory(device, blocks.from, copy->src, src_bytes, "src")
+                           : CheckHostMemory(blocks.from, copy->src, src_bytes, "src");
 }
 
 aclError SubmitCopy(Stream& stream, Copy copy) {
@@ -75,22 +80,21 @@ aclError CheckRoom(size_t count, size_t room, std::string_view name) {
 // The kinds of addresses that the runtime tells apart.
 enum class Place { kUnknown, kDevice, kPageLocked };
 
-Place PlaceOf(const void* address) {
-  MemoryTable& memory = Runtime::Get().memory();
-  const BlockPtr block = memory.FindOwned(address);
-  if (block != nullptr && block->kind == MemoryBlock::Kind::kDevice &&
-      block->Contains(address, 1)) {
-    return Place::kDevice;
+Place PlaceOf(const void* address, const BlockPtr& block) {
+  if (block != nullptr && block->Contains(address, 1)) {
+    if (block->kind == MemoryBlock::Kind::kDevice) return Place::kDevice;
+    if (block->pinned) return Place::kPageLocked;
   }
-  return memory.IsPinned(address, 1) ? Place::kPageLocked : Place::kUnknown;
+  return Runtime::Get().memory().IsPinned(address, 1) ? Place::kPageLocked : Place::kUnknown;
 }
 
 // The direction of a copy: that of the addresses where `kind` leaves it to them, or where both are
 // known, which makes good a wrong `kind`.
-aclrtMemcpyKind ActualKind(aclrtMemcpyKind kind, const void* dst, const void* src) {
+aclrtMemcpyKind ActualKind(aclrtMemcpyKind kind, const void* dst, const void* src,
+                           const CopyBlocks& blocks) {
   if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) return kind;
-  const Place to = PlaceOf(dst);
-  const Place from = PlaceOf(src);
+  const Place to = PlaceOf(dst, blocks.to);
+  const Place from = PlaceOf(src, blocks.from);
   if (kind != ACL_MEMCPY_DEFAULT && (to == Place::kUnknown || from == Place::kUnknown)) return kind;
   if (to == Place::kDevice) {
     return from == Place::kDevice ? ACL_MEMCPY_DEVICE_TO_DEVICE : ACL_MEMCPY_HOST_TO_DEVICE;
@@ -120,13 +124,14 @@ aclError CopyInStream(void* dst, size_t room, const void* src, size_t count, acl
   std::shared_ptr<Stream> target;
   RETURN_IF_FAILED(UsableStream(stream, &target));
   if (dst == src) return ACL_SUCCESS;
-  kind = ActualKind(kind, dst, src);
+  const CopyBlocks blocks(dst, src);
+  kind = ActualKind(kind, dst, src, blocks);
   if (kind == ACL_MEMCPY_HOST_TO_HOST) {
     return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
                 "copies from host to host are not asynchronous");
   }
   Copy copy = Copy::Bytes(dst, src, count);
-  RETURN_IF_FAILED(ResolveSides(target->device(), kind, &copy));
+  RETURN_IF_FAILED(ResolveSides(target->device(), kind, blocks, &copy));
   if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) return target->Enqueue(MakeBufferedCopyTask(copy));
   return SubmitCopy(*target, copy);
 }
@@ -179,9 +184,10 @@ aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(UsableContext(&context));
   if (dst == src) return ACL_SUCCESS;
-  kind = ActualKind(kind, dst, src);
+  const CopyBlocks blocks(dst, src);
+  kind = ActualKind(kind, dst, src, blocks);
   Copy copy = Copy::Bytes(dst, src, count);
-  RETURN_IF_FAILED(ResolveSides(context->device(), kind, &copy));
+  RETURN_IF_FAILED(ResolveSides(context->device(), kind, blocks, &copy));
   return CopyNow(*context, copy);
 }
 
@@ -210,7 +216,7 @@ aclError aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, size_t spitch,
   RETURN_IF_FAILED(CheckRows(dpitch, spitch, width, height));
   if (width == 0 || height == 0) return ACL_SUCCESS;
   Copy copy{dst, src, dpitch, spitch, width, height};
-  RETURN_IF_FAILED(ResolveSides(context->device(), kind, &copy));
+  RETURN_IF_FAILED(ResolveSides(context->device(), kind, CopyBlocks(dst, src), &copy));
   return CopyNow(*context, copy);
 }
 
@@ -237,7 +243,7 @@ aclError aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src, size_t sp
   }
   if (width == 0 || height == 0) return ACL_SUCCESS;
   Copy copy{dst, src, dpitch, spitch, width, height};
-  RETURN_IF_FAILED(ResolveSides(target->device(), kind, &copy));
+  RETURN_IF_FAILED(ResolveSides(target->device(), kind, CopyBlocks(dst, src), &copy));
   return SubmitCopy(*target, copy);
 }
 

@@ -4,13 +4,23 @@
 #include "acl/acl.h"
 #include "ops/host_cann/runtime/context.h"
 #include "ops/host_cann/runtime/copy_task.h"
+#include "ops/host_cann/runtime/memory_table.h"
 #include "ops/host_cann/runtime/stream.h"
 
 namespace opserve::host_cann {
 
+// The blocks that the two sides of a copy begin in, as MemoryTable::FindOwned finds them.
+struct CopyBlocks {
+  CopyBlocks(const void* dst, const void* src);
+
+  BlockPtr to;
+  BlockPtr from;
+};
+
 // Fills in which sides of the copy are device memory, and checks both (107000). `kind` is one of
 // those that name a direction.
-aclError ResolveSides(const Device& device, aclrtMemcpyKind kind, Copy* copy);
+aclError ResolveSides(const Device& device, aclrtMemcpyKind kind, const CopyBlocks& blocks,
+                      Copy* copy);
 
 // Copies in the stream's order. With host memory that is not page-locked the call waits for the
 // stream and returns the error of an earlier task instead of copying. 107027: the stream is

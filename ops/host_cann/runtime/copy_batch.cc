@@ -90,7 +90,8 @@ aclError FindCopy(const Device& device, const Batch& batch, size_t index, aclrtM
                          batch.dest_maxs[index]));
   }
   *copy = Copy::Bytes(batch.dsts[index], batch.srcs[index], batch.sizes[index]);
-  return batch.sizes[index] == 0 ? ACL_SUCCESS : ResolveSides(device, kind, copy);
+  if (batch.sizes[index] == 0) return ACL_SUCCESS;
+  return ResolveSides(device, kind, CopyBlocks(copy->dst, copy->src), copy);
 }
 
 // The copies of a batch, all checked. Those without bytes are left out.

@@ -37,7 +37,10 @@ bool HoldSide(const Device& device, const void* address, size_t bytes, bool is_d
   }
   MemoryTable& memory = Runtime::Get().memory();
   *held = memory.FindOwned(address);
-  return !is_pinned || memory.IsPinned(address, bytes);
+  if (!is_pinned || (*held != nullptr && (*held)->pinned && (*held)->Contains(address, bytes))) {
+    return true;
+  }
+  return memory.IsPinned(address, bytes);
 }
 
 TaskResult Hold(const Device& device, const Copy& copy, Held* held) {

@@ -45,8 +45,7 @@ bool Faults::Hits(Active& active, std::string_view name) {
   return active.seen >= fault.window.nth && active.seen - fault.window.nth < fault.window.count;
 }
 
-aclError Faults::TakeCallFault(std::string_view function) {
-  if (!any_calls_.load(std::memory_order_relaxed)) return ACL_SUCCESS;
+aclError Faults::FindCallFault(std::string_view function) {
   aclError code = ACL_SUCCESS;
   uint64_t slow_us = 0;
   {

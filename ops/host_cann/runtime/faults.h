@@ -57,7 +57,10 @@ class Faults {
 
   // The code that this call is to fail with, or 0, after the time that it is to take longer. Counts
   // the call against the faults.
-  aclError TakeCallFault(std::string_view function);
+  aclError TakeCallFault(const char* function) {
+    if (!any_calls_.load(std::memory_order_relaxed)) return ACL_SUCCESS;
+    return FindCallFault(function);
+  }
   // The fault that this launch is to have. Counts it.
   KernelFault TakeKernelFault(std::string_view name, int32_t device);
   // How fast copies may be; 0: as fast as they are.
@@ -70,6 +73,7 @@ class Faults {
   };
   // Whether this one is hit; counts it.
   static bool Hits(Active& active, std::string_view name);
+  aclError FindCallFault(std::string_view function) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Spares the lock where there is nothing to find.
   std::atomic<bool> any_calls_{false};

@@ -24,7 +24,7 @@ InferResponseParts ToParts(const InferEcho& echo, const ExecuteAnswer& answer) {
   parts.header.set_model_name(echo.model_name);
   parts.header.set_model_version(std::string(kModelVersion));
   parts.header.set_id(echo.id);
-  for (const v1::Result& result : answer.header.results()) {
+  for (const v1::Result& result : answer.header->results()) {
     auto* output = parts.header.add_outputs();
     output->set_name(result.source().output());
     output->set_datatype(std::string(DatatypeName(result.tensor().dtype())));

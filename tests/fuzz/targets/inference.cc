@@ -90,10 +90,11 @@ void CheckParsers(absl::string_view bytes, bool we_accept, const ModelInferReque
 void CheckAnswers(const ModelInferRequest& request, const Program& program) {
   const BoundInvocation& invocation = program.invocations[0];
   ExecuteAnswer answer;
+  v1::ExecuteResponse header;
   for (const BoundResult& wanted : program.results) {
     const OutputRef& ref = wanted.source;
     const BoundOutput& output = invocation.outputs[ref.output];
-    v1::Result* result = answer.header.add_results();
+    v1::Result* result = header.add_results();
     result->mutable_source()->set_output(invocation.OutputName(ref.output));
     result->mutable_tensor()->set_dtype(output.spec.dtype);
     result->mutable_tensor()->mutable_shape()->Add(output.spec.shape.begin(),
@@ -102,6 +103,7 @@ void CheckAnswers(const ModelInferRequest& request, const Program& program) {
     result->mutable_tensor()->set_payload(static_cast<uint32_t>(answer.payloads.size()));
     answer.payloads.emplace_back(std::string(static_cast<size_t>(NumBytes(output.spec)), '\0'));
   }
+  answer.header = std::make_shared<const v1::ExecuteResponse>(std::move(header));
   const InferEcho echo = EchoOf(request);
   ModelInferResponse single;
   Check(single.ParseFromString(fuzz::Joined(BuildInferResponse(echo, answer))),

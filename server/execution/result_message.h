@@ -1,0 +1,20 @@
+// How an answer describes a result.
+#pragma once
+
+#include <memory>
+
+#include "absl/strings/string_view.h"
+#include "opserve/v1/operator_service.pb.h"
+#include "server/execution/program.h"
+
+namespace opserve::server {
+
+// Says where a result is from and how it is shaped; where its elements are is for the caller to
+// say. `name`: BoundInvocation::OutputName of the source.
+void DescribeResult(const OutputRef& source, absl::string_view name, const TensorSpec& spec,
+                    v1::Result* to);
+
+// The answer, without payloads and receipt, to a program all of whose results travel.
+v1::ExecuteResponse AnswerOf(const Program& program);
+
+}  // namespace opserve::server
