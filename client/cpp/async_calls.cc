@@ -14,13 +14,12 @@ thread_local const AsyncCalls* polled_here = nullptr;
 
 }  // namespace
 
-AsyncCall::AsyncCall(AsyncCalls* calls, EncodedRequest* request, absl::Time deadline,
-                     Repeats repeats, Done done)
+AsyncCall::AsyncCall(AsyncCalls* calls, EncodedRequest* request, absl::Time deadline, Done done)
     : calls_(*calls),
       deadline_(deadline),
-      repeats_(repeats),
       done_(std::move(done)),
-      borrow_(request->borrow) {
+      borrow_(request->borrow),
+      number_(std::move(request->number)) {
   request_.Swap(&request->buffer);
 }
 
@@ -110,7 +109,7 @@ bool AsyncCall::GoOnAfter(bool may_have_run) {
   if (status_.ok()) {
     policy.RecordSuccess();
   } else if (!is_cancelled_) {
-    if (!attempts_) attempts_.emplace(&policy, repeats_);
+    if (!attempts_) attempts_.emplace(&policy);
     if (const auto wait = attempts_->WaitAfter(deadline_ - absl::Now(), may_have_run, &status_)) {
       StartWait(*wait);
       return true;
@@ -152,9 +151,8 @@ AsyncCalls::~AsyncCalls() {
 }
 
 std::shared_ptr<AsyncCall> AsyncCalls::Start(EncodedRequest* request, absl::Duration timeout,
-                                             Repeats repeats, AsyncCall::Done done) {
-  auto call =
-      std::make_shared<AsyncCall>(this, request, absl::Now() + timeout, repeats, std::move(done));
+                                             AsyncCall::Done done) {
+  auto call = std::make_shared<AsyncCall>(this, request, absl::Now() + timeout, std::move(done));
   {
     // Held until the call runs, so that neither its end nor its cancellation comes before.
     absl::MutexLock call_lock(&call->mutex_);
@@ -168,20 +166,18 @@ std::shared_ptr<AsyncCall> AsyncCalls::Start(EncodedRequest* request, absl::Dura
   return call;
 }
 
-absl::Status AsyncCalls::Call(EncodedRequest* request, absl::Duration timeout, Repeats repeats,
+absl::Status AsyncCalls::Call(EncodedRequest* request, absl::Duration timeout,
                               grpc::ByteBuffer* response) {
   if (polled_here == this) {
-    return transport_.Call(kExecute, &request->buffer, timeout, response, &request->borrow,
-                           repeats);
+    return transport_.Call(kExecute, &request->buffer, timeout, response, &request->borrow);
   }
   absl::Notification has_ended;
   absl::Status status;
-  Start(request, timeout, repeats,
-        [&](const absl::Status& outcome, const grpc::ByteBuffer& received) {
-          status = outcome;
-          *response = received;
-          has_ended.Notify();
-        });
+  Start(request, timeout, [&](const absl::Status& outcome, const grpc::ByteBuffer& received) {
+    status = outcome;
+    *response = received;
+    has_ended.Notify();
+  });
   has_ended.WaitForNotification();
   return status;
 }
@@ -235,6 +231,7 @@ void AsyncCalls::CompleteReleased() {
 }
 
 void AsyncCalls::Complete(AsyncCall* call) {
+  call->number_ = {};
   std::move(call->done_)(call->status_, call->response_);
   // After `done`, so that the destructor waits for it.
   absl::MutexLock lock(&mutex_);
@@ -242,11 +239,11 @@ void AsyncCalls::Complete(AsyncCall* call) {
 }
 
 absl::Status CallExecute(Transport& transport, AsyncCalls* calls, EncodedRequest* request,
-                         absl::Duration timeout, Repeats repeats, grpc::ByteBuffer* response) {
+                         absl::Duration timeout, grpc::ByteBuffer* response) {
   if (calls != nullptr && transport.uses_sessions()) {
-    return calls->Call(request, timeout, repeats, response);
+    return calls->Call(request, timeout, response);
   }
-  return transport.Call(kExecute, &request->buffer, timeout, response, &request->borrow, repeats);
+  return transport.Call(kExecute, &request->buffer, timeout, response, &request->borrow);
 }
 
 }  // namespace opserve

@@ -35,9 +35,8 @@ class AsyncCall final : private QueueEvent, private SessionRequest {
   // Gets the response if the status is OK.
   using Done = absl::AnyInvocable<void(const absl::Status&, const grpc::ByteBuffer&) &&>;
 
-  // Takes the contents of request->buffer.
-  AsyncCall(AsyncCalls* calls, EncodedRequest* request, absl::Time deadline, Repeats repeats,
-            Done done);
+  // Takes the contents of request->buffer, and its number.
+  AsyncCall(AsyncCalls* calls, EncodedRequest* request, absl::Time deadline, Done done);
 
   // No effect once the call has ended. Thread-safe.
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -69,13 +68,13 @@ class AsyncCall final : private QueueEvent, private SessionRequest {
 
   AsyncCalls& calls_;
   const absl::Time deadline_;
-  const Repeats repeats_;
 
   // Used by the polling thread only, after the call was started.
   grpc::ByteBuffer request_;              // shared by all attempts
   std::optional<CallAttempts> attempts_;  // once one has failed
   Done done_;
   Borrow borrow_;
+  RequestNumbers::Ticket number_;  // while the request may be repeated
   absl::Status status_;
   grpc::ByteBuffer response_;
 
@@ -99,13 +98,13 @@ class AsyncCalls {
   // Starts a call, taking the contents of request->buffer, and repeats it as the transport's policy
   // wants; `done` runs on the polling thread once the call has ended and `borrow` is released.
   // While the client is being destroyed no call starts: `done` runs at once with kCancelled.
-  std::shared_ptr<AsyncCall> Start(EncodedRequest* request, absl::Duration timeout, Repeats repeats,
+  std::shared_ptr<AsyncCall> Start(EncodedRequest* request, absl::Duration timeout,
                                    AsyncCall::Done done) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Makes such a call and waits for its end. From a `done`, which would keep the polling thread
   // from it, it is a call of the transport's.
-  absl::Status Call(EncodedRequest* request, absl::Duration timeout, Repeats repeats,
-                    grpc::ByteBuffer* response) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Call(EncodedRequest* request, absl::Duration timeout, grpc::ByteBuffer* response)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   friend class AsyncCall;
@@ -142,6 +141,6 @@ class AsyncCalls {
 // Makes an Execute call and waits for its end: by `calls` if sessions are used and it is not null,
 // else by the transport, as which it counts and repeats.
 absl::Status CallExecute(Transport& transport, AsyncCalls* calls, EncodedRequest* request,
-                         absl::Duration timeout, Repeats repeats, grpc::ByteBuffer* response);
+                         absl::Duration timeout, grpc::ByteBuffer* response);
 
 }  // namespace opserve

@@ -83,22 +83,23 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& targe
 
 absl::StatusOr<Response> Client::Execute(const Request& request) {
   // Not copied: a copy of its buffer would hold the slices, and Call awaits their return.
-  absl::StatusOr<EncodedRequest> encoded = EncodeRequest(request);
+  absl::StatusOr<EncodedRequest> encoded = EncodeRequest(request, &transport_->request_numbers());
   if (!encoded.ok()) return encoded.status();
   grpc::ByteBuffer response;
-  OPSERVE_RETURN_IF_ERROR(CallExecute(*transport_, calls_.get(), &*encoded, request.timeout,
-                                      RepeatsOf(request), &response));
+  OPSERVE_RETURN_IF_ERROR(
+      CallExecute(*transport_, calls_.get(), &*encoded, request.timeout, &response));
   return DecodeResponse(response);
 }
 
 absl::StatusOr<Response> Client::Execute(const v1::ExecuteRequest& request,
                                          const std::vector<Tensor>& payloads,
                                          absl::Duration timeout) {
-  absl::StatusOr<EncodedRequest> encoded = EncodeMessage(request, payloads);
+  v1::ExecuteRequest identified = request;
+  const RequestNumbers::Ticket number = Identify(&transport_->request_numbers(), &identified);
+  absl::StatusOr<EncodedRequest> encoded = EncodeMessage(identified, payloads);
   if (!encoded.ok()) return encoded.status();
   grpc::ByteBuffer response;
-  OPSERVE_RETURN_IF_ERROR(CallExecute(*transport_, calls_.get(), &*encoded, timeout,
-                                      Repeats::kAfterRefusals, &response));
+  OPSERVE_RETURN_IF_ERROR(CallExecute(*transport_, calls_.get(), &*encoded, timeout, &response));
   return DecodeResponse(response);
 }
 
@@ -109,7 +110,7 @@ absl::StatusOr<Response> Client::Execute(Invocation invocation) {
 }
 
 CallHandle Client::ExecuteAsync(const Request& request, Callback callback) {
-  absl::StatusOr<EncodedRequest> encoded = EncodeRequest(request);
+  absl::StatusOr<EncodedRequest> encoded = EncodeRequest(request, &transport_->request_numbers());
   if (!encoded.ok()) {
     std::move(callback)(encoded.status());
     return CallHandle();
@@ -118,7 +119,7 @@ CallHandle Client::ExecuteAsync(const Request& request, Callback callback) {
                                                const grpc::ByteBuffer& response) mutable {
     std::move(callback)(status.ok() ? DecodeResponse(response) : status);
   };
-  return CallHandle(calls_->Start(&*encoded, request.timeout, RepeatsOf(request), std::move(done)));
+  return CallHandle(calls_->Start(&*encoded, request.timeout, std::move(done)));
 }
 
 std::future<absl::StatusOr<Response>> Client::ExecuteAsync(const Request& request) {

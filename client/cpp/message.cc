@@ -353,12 +353,13 @@ void EncodeRange(const SharedRange& range, v1::SharedMemoryRange* message) {
   message->set_size(range.size);
 }
 
-Repeats RepeatsOf(bool changes_tensors, absl::string_view idempotency_key) {
-  return changes_tensors && idempotency_key.empty() ? Repeats::kAfterRefusals : Repeats::kAlways;
-}
-
-Repeats RepeatsOf(const Request& request) {
-  return RepeatsOf(!request.replaced.empty() || !request.donated.empty(), request.idempotency_key);
+RequestNumbers::Ticket Identify(RequestNumbers* numbers, v1::ExecuteRequest* request) {
+  if (request->has_identity() || !request->idempotency_key().empty()) return {};
+  const bool stays =
+      std::any_of(request->results().begin(), request->results().end(),
+                  [](const auto& result) { return result.has_keep() || result.has_replace(); });
+  if (!stays && request->donated().empty() && !request->has_prepared()) return {};
+  return numbers->Take(request->mutable_identity());
 }
 
 absl::StatusOr<RequestParts> TakeApart(const Request& request) {
@@ -381,13 +382,14 @@ absl::StatusOr<EncodedRequest> EncodeMessage(const google::protobuf::MessageLite
   return encoded;
 }
 
-absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request) {
+absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request, RequestNumbers* numbers) {
   OPSERVE_RETURN_IF_ERROR(CheckDestinations(request));
   EncodedRequest encoded;
   PayloadList payloads(&encoded.borrow);
   codec::HeaderArena arena;
   auto& message = arena.Make<v1::ExecuteRequest>();
   Encode(request, payloads, &message);
+  encoded.number = Identify(numbers, &message);
   absl::Status status = FillBuffer(message, payloads, &encoded.buffer);
   if (!status.ok()) return status;
   return encoded;

@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "client/cpp/borrow.h"
 #include "client/cpp/request.h"
-#include "client/cpp/retry_policy.h"
+#include "client/cpp/request_numbers.h"
 #include "client/cpp/tensor.h"
 #include "google/protobuf/message_lite.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -24,6 +24,7 @@ inline constexpr char kExecute[] = "/opserve.v1.OperatorService/Execute";
 struct EncodedRequest {
   grpc::ByteBuffer buffer;
   Borrow borrow;
+  RequestNumbers::Ticket number = {};  // of a request with an identity
 };
 
 // What a request says, and the tensors whose storages are its payloads, in their order.
@@ -32,10 +33,9 @@ struct RequestParts {
   std::vector<Tensor> payloads;
 };
 
-// A request that changes resident tensors is not repeated after it may have run, unless the daemon
-// knows its repetition by a key.
-Repeats RepeatsOf(bool changes_tensors, absl::string_view idempotency_key);
-Repeats RepeatsOf(const Request& request);
+// Gives a request that keeps, replaces or donates tensors, or may do so, the identity by which the
+// daemon knows its repetitions, unless it has one, or a key.
+RequestNumbers::Ticket Identify(RequestNumbers* numbers, v1::ExecuteRequest* request);
 
 // kInvalidArgument: more destinations than results.
 absl::StatusOr<RequestParts> TakeApart(const Request& request);
@@ -44,11 +44,11 @@ absl::StatusOr<RequestParts> TakeApart(const Request& request);
 absl::StatusOr<EncodedRequest> EncodeMessage(const google::protobuf::MessageLite& header,
                                              absl::Span<const Tensor> payloads);
 
-// The message of an Execute call. Refers to the storages of the tensors, except small ones, which
-// are copied. Tensors with the same storage share a payload.
+// The message of an Execute call, with an identity if it needs one. Refers to the storages of the
+// tensors, except small ones, which are copied. Tensors with the same storage share a payload.
 //
 // kInvalidArgument: more bytes than a gRPC message can have, or more destinations than results.
-absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request);
+absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request, RequestNumbers* numbers);
 
 void EncodeRange(const SharedRange& range, v1::SharedMemoryRange* message);
 void EncodeAttribute(const NamedAttribute& attribute, v1::NamedAttribute* message);

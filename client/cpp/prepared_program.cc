@@ -263,9 +263,10 @@ PreparedProgram PreparedProgram::Make(std::shared_ptr<Transport> transport,
                              .shape = {input.shape().begin(), input.shape().end()}});
   }
   const v1::ExecuteRequest& request = program.program();
-  state->changes_tensors = !request.donated().empty() || !request.donated_inputs().empty() ||
-                           std::any_of(request.results().begin(), request.results().end(),
-                                       [](const auto& result) { return result.has_replace(); });
+  state->changes_tensors =
+      !request.donated().empty() || !request.donated_inputs().empty() ||
+      std::any_of(request.results().begin(), request.results().end(),
+                  [](const auto& result) { return result.has_keep() || result.has_replace(); });
   state->program = std::move(program);
   state->transport = std::move(transport);
   state->async_calls = std::move(async_calls);
@@ -298,7 +299,10 @@ absl::StatusOr<Response> PreparedProgram::operator()(absl::Span<const Input> inp
     message->set_invocation(changed.invocation);
     EncodeAttribute(changed.attribute, message->mutable_attribute());
   }
-  const Repeats repeats = RepeatsOf(state.changes_tensors, options.idempotency_key);
+  RequestNumbers::Ticket number;
+  if (state.changes_tensors && options.idempotency_key.empty()) {
+    number = state.transport->request_numbers().Take(header.mutable_identity());
+  }
   std::string lost;
   for (;;) {
     OPSERVE_ASSIGN_OR_RETURN(const std::string handle, state.Handle(kinds, lost, deadline));
@@ -308,7 +312,7 @@ absl::StatusOr<Response> PreparedProgram::operator()(absl::Span<const Input> inp
     if (!encoded.ok()) return encoded.status();
     grpc::ByteBuffer response;
     absl::Status status = CallExecute(*state.transport, state.async_calls.lock().get(), &*encoded,
-                                      deadline - absl::Now(), repeats, &response);
+                                      deadline - absl::Now(), &response);
     if (status.ok()) return DecodeResponse(response);
     if (!lost.empty() || !IsKnownNoMore(status)) return status;
     lost = handle;

@@ -71,8 +71,8 @@ class PreparedProgram {
   // Runs it once and waits for the results. `inputs` are in the order of their numbers; tensors as
   // Client::Execute takes them, of which those that are not contiguous are copied first.
   //
-  // A call that replaces or donates tensors is not repeated after a lost connection, unless it has
-  // an idempotency key.
+  // A call that keeps, replaces or donates tensors carries an identity, as Request says: it runs
+  // once, however often it has to be sent.
   //
   // kInvalidArgument: another number of inputs, or one of another dtype or shape. Otherwise as
   // Client::Execute.

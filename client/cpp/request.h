@@ -133,18 +133,17 @@ struct Request {
   std::vector<std::optional<SharedRange>> destinations = {};
 
   // Outputs that stay on the device and do not travel, each named once. Each becomes a tensor or,
-  // if the call fails, none. One that is among `results` too is sent as well. A call that is
-  // repeated after a lost connection may leave tensors behind that are freed at the end of their
-  // lease only.
+  // if the call fails, none. One that is among `results` too is sent as well.
+  //
+  // A request that keeps, replaces or donates tensors carries an identity, by which the daemon
+  // knows a repetition after a lost connection: it runs once, and the repetition gets its answer.
   std::vector<KeptOutput> kept = {};
 
-  // Resident tensors that change if the request succeeds, each named once. Such a request is not
-  // repeated after a lost connection, unless it has an idempotency key.
+  // Resident tensors that change if the request succeeds, each named once.
   std::vector<ReplacedTensor> replaced = {};
 
   // Resident tensors that the request uses and gives up, none twice: once it has succeeded they are
-  // gone, unless they are replaced too. Their memory may become an output's. Repeated as `replaced`
-  // is.
+  // gone, unless they are replaced too. Their memory may become an output's.
   std::vector<std::variant<ResidentTensor, InputOf>> donated = {};
 
   bool want_receipt = false;

@@ -178,10 +178,7 @@ std::optional<absl::Duration> CallAttempts::WaitAfter(absl::Duration time_left, 
     cause_ = *status;
     return policy_.WaitForDaemon(waits_++, time_left, status);
   }
-  const bool is_refusal = absl::IsResourceExhausted(*status);
-  if (repeats_ == Repeats::kNever || (repeats_ == Repeats::kAfterRefusals && !is_refusal)) {
-    return std::nullopt;
-  }
+  if (repeats_ == Repeats::kNever) return std::nullopt;
   return policy_.WaitAfter(++attempts_, time_left, status);
 }
 

@@ -74,18 +74,14 @@ class RetryPolicy {
   std::atomic<bool> was_reached_ = false;
 };
 
-// After which failures a call is repeated, beside its wait for a daemon that is away.
-enum class Repeats {
-  kAlways,
-  kAfterRefusals,  // the daemon had no room for it, which it says before anything runs
-  kNever,
-};
+// Whether a call is repeated, beside its wait for a daemon that is away.
+enum class Repeats { kAsPolicySays, kNever };
 
 // The failures of one call. Not thread-safe.
 class CallAttempts {
  public:
   // `policy` outlives it.
-  explicit CallAttempts(RetryPolicy* policy, Repeats repeats = Repeats::kAlways)
+  explicit CallAttempts(RetryPolicy* policy, Repeats repeats = Repeats::kAsPolicySays)
       : policy_(*policy), repeats_(repeats) {}
 
   // As RetryPolicy::WaitAfter or WaitForDaemon, whichever *status asks for. `may_have_run`: whether

@@ -181,7 +181,7 @@ std::string Transport::TraceParent() const {
 
 absl::Status Transport::Call(const std::string& method, grpc::ByteBuffer* request,
                              absl::Duration timeout, grpc::ByteBuffer* response,
-                             const Borrow* borrow, Repeats repeats) {
+                             const Borrow* borrow) {
   const absl::Time deadline = absl::Now() + timeout;
   QueuePool::Lease lease(&queues_);
   grpc::CompletionQueue& queue = lease.queue();
@@ -189,7 +189,7 @@ absl::Status Transport::Call(const std::string& method, grpc::ByteBuffer* reques
   void* tag = nullptr;
   bool ok = false;
   absl::Status status;
-  CallAttempts attempts(&retry_policy_, repeats);
+  CallAttempts attempts(&retry_policy_);
   for (;;) {
     call.Start(*this, method, *request, deadline, &queue, &call);
     queue.Next(&tag, &ok);

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "client/cpp/connect_options.h"
 #include "client/cpp/queue_pool.h"
+#include "client/cpp/request_numbers.h"
 #include "client/cpp/retry_policy.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
@@ -97,12 +98,12 @@ class Transport {
   // waits for gRPC's events. Takes the contents of `request`, which all attempts share. Returns
   // only once `borrow`, if given, is released.
   absl::Status Call(const std::string& method, grpc::ByteBuffer* request, absl::Duration timeout,
-                    grpc::ByteBuffer* response, const Borrow* borrow = nullptr,
-                    Repeats repeats = Repeats::kAlways);
+                    grpc::ByteBuffer* response, const Borrow* borrow = nullptr);
 
   grpc::GenericStub& stub() { return stub_; }
   QueuePool& queues() { return queues_; }
   RetryPolicy& retry_policy() { return retry_policy_; }
+  RequestNumbers& request_numbers() { return request_numbers_; }
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
 
  private:
@@ -121,6 +122,7 @@ class Transport {
   grpc::GenericStub stub_;
   QueuePool queues_;
   RetryPolicy retry_policy_;
+  RequestNumbers request_numbers_;
 };
 
 }  // namespace opserve

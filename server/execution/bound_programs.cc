@@ -24,7 +24,7 @@ bool HasSizes(const Program& program, absl::Span<const codec::Payload> payloads)
 bool MayKeep(absl::string_view header, const v1::ExecuteRequest& request,
              const ProgramCall& bound) {
   return header.size() <= kMostHeaderBytes && !request.has_prepared() &&
-         request.idempotency_key().empty() &&
+         request.idempotency_key().empty() && !request.has_identity() &&
          bound.program->invocations.size() <= kMostInvocations && bound.residents.empty() &&
          bound.kept.empty() && bound.windows.empty();
 }

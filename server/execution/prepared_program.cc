@@ -23,6 +23,7 @@ absl::Status CheckTemplate(const v1::ExecuteRequest& program) {
   absl::string_view field;
   if (program.want_receipt()) field = "program.want_receipt";
   if (!program.idempotency_key().empty()) field = "program.idempotency_key";
+  if (program.has_identity()) field = "program.identity";
   if (program.priority() != v1::PRIORITY_UNSPECIFIED) field = "program.priority";
   if (program.has_prepared()) field = "program.prepared";
   if (!program.payloads().empty()) field = "program.payloads";

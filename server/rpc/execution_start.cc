@@ -65,6 +65,27 @@ absl::Status CheckAccepted(const ExecuteContext& context, const CallState& call)
   return context.is_draining.load(std::memory_order_acquire) ? DrainingError() : call.Check();
 }
 
+absl::Status CheckIdentity(const v1::ExecuteRequest& request) {
+  constexpr size_t kClientBytes = 16;
+  if (!request.has_identity()) return absl::OkStatus();
+  const v1::RequestIdentity& identity = request.identity();
+  const auto invalid = [](absl::string_view problem) {
+    return InvalidCall("", "identity", problem, 0);
+  };
+  if (!request.idempotency_key().empty()) {
+    return invalid("a request has an identity or an idempotency_key, not both");
+  }
+  if (identity.client().size() != kClientBytes) {
+    return invalid(absl::StrCat("its client has ", identity.client().size(), " bytes, ",
+                                kClientBytes, " expected"));
+  }
+  if (identity.answered_below() > identity.number()) {
+    return invalid(absl::StrCat("answered_below is ", identity.answered_below(),
+                                ", above the request's own number, ", identity.number()));
+  }
+  return absl::OkStatus();
+}
+
 // The region of a range that the request names.
 absl::StatusOr<std::shared_ptr<SharedRegion>> FindRegion(const ExecuteContext& context,
                                                          const ExecutionInput& input,
@@ -363,18 +384,22 @@ void MakeRun(ExecuteContext& context, ExecutionInput input, uint64_t run,
 
 void StartKeyed(ExecuteContext& context, ExecutionInput input, OnExecutionEnd on_end) {
   IdempotencyCache& cache = *context.idempotency;
-  const RequestDigest digest = DigestOf(input.header, input.message.payloads());
+  IdempotencyCache::Repeatable repeatable{.tenant = input.tenant->id(),
+                                          .weight = input.tenant->config()->weight};
+  if (input.header.has_identity()) {
+    const v1::RequestIdentity& identity = input.header.identity();
+    repeatable.identity = {identity.client(), identity.number(), identity.answered_below()};
+  } else {
+    repeatable.key = input.header.idempotency_key();
+    repeatable.digest = DigestOf(input.header, input.message.payloads());
+  }
   input.clock.Book(Stage::kValidate);
   auto run_call = std::make_shared<CallState>(input.call->deadline());
   const auto caller = std::make_shared<KeyedCaller>();
   caller->own = OpenEnd(input, OperatorOf(context, input.header));
   caller->on_end = std::move(on_end);
   const auto begun = cache.Begin(
-      {.tenant = input.tenant->id(),
-       .weight = input.tenant->config()->weight,
-       .key = input.header.idempotency_key(),
-       .digest = digest},
-      run_call, [caller](const ExecutionEnd& run) { caller->Tell(run); }, absl::Now());
+      repeatable, run_call, [caller](const ExecutionEnd& run) { caller->Tell(run); }, absl::Now());
   if (!begun.ok() || begun->answer != nullptr) {
     ExecutionEnd end;
     end.status = begun.status();
@@ -455,12 +480,13 @@ void StartExecution(ExecuteContext& context, ExecutionInput input, OnExecutionEn
   input.clock.Book(Stage::kRead);
   input.trace = input.traceparent.empty() ? TraceOf(*input.rpc) : BeginSpan(input.traceparent);
   absl::Status status = CheckAccepted(context, *input.call);
+  if (status.ok()) status = CheckIdentity(input.header);
   if (status.ok()) status = input.tenant->BeginRequest(input.request_bytes, absl::Now());
   if (!status.ok()) {
     on_end(Refusal(context, input, status));
     return;
   }
-  if (input.header.idempotency_key().empty()) {
+  if (input.header.idempotency_key().empty() && !input.header.has_identity()) {
     StartOnce(context, std::move(input), on_end);
   } else {
     StartKeyed(context, std::move(input), std::move(on_end));

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::server {
 namespace {
@@ -14,6 +15,11 @@ namespace {
 // message objects; and of these for each result.
 constexpr uint64_t kEntryBytes = 1 << 10;
 constexpr uint64_t kResultBytes = 512;
+
+// The key of a client's request.
+std::string NumberKey(absl::string_view client, uint64_t number) {
+  return absl::StrCat("i", client, number);
+}
 
 }  // namespace
 
@@ -27,9 +33,9 @@ absl::StatusOr<IdempotencyCache::Begun> IdempotencyCache::Begin(const Repeatable
         absl::StrCat("it has ", request.key.size(), " bytes, at most ", kMaxKeyBytes, " allowed"),
         0);
   }
-  TenantKey key(request.tenant, request.key);
   absl::MutexLock lock(&mutex_);
   Expire(now);
+  OPSERVE_ASSIGN_OR_RETURN(TenantKey key, KeyOf(request, now));
   auto [entry, is_new] = entries_.try_emplace(key);
   if (!is_new && entry->second.digest != request.digest) {
     return InvalidCall("", "idempotency_key", "it was used for another request", 0);
@@ -38,10 +44,14 @@ absl::StatusOr<IdempotencyCache::Begun> IdempotencyCache::Begin(const Repeatable
   if (is_new) {
     entry->second.digest = request.digest;
     entry->second.run = ++last_number_;
-    runs_[entry->second.run] = {.key = std::move(key),
-                                .weight = request.weight,
-                                .call = std::move(run_call),
-                                .waiters = {}};
+    Run& run = runs_[entry->second.run];
+    run.key = std::move(key);
+    run.weight = request.weight;
+    run.call = std::move(run_call);
+    if (request.identity) {
+      run.number = {{request.tenant, request.identity->client}, request.identity->number};
+      ++clients_.find(run.number->client)->second.runs;
+    }
   }
   const Place place = {.run = entry->second.run, .waiter = ++last_number_};
   runs_[place.run].waiters.push_back({place.waiter, std::move(on_end)});
@@ -56,24 +66,72 @@ bool IdempotencyCache::Reserve(uint64_t run, size_t results, uint64_t result_byt
   if (!IsKnown(reserving, run)) return false;  // nobody would ask for the answer
   const uint32_t tenant = reserving.key.first;
   const uint64_t bytes = kEntryBytes + results * kResultBytes + result_bytes;
-  const bool is_pinned = keeping == Keeping::kForItsLifetime;
-  const auto own = accounts_.find(tenant);
-  const uint64_t pinned = own == accounts_.end() ? 0 : own->second.pinned_bytes;
-  const double room = Share(tenant, reserving.weight) * reserving.weight;
+  if (reserving.number) keeping = Keeping::kForItsLifetime;
   if (result_bytes > options_.max_bytes / 4 ||
-      (is_pinned && static_cast<double>(pinned + bytes) > room) ||
-      !MakeRoom(tenant, reserving.weight, bytes)) {
+      !TakeRoom(tenant, reserving.weight, bytes, keeping)) {
     unremembered_.Add(tenant, 1);
     return false;
   }
-  Account& account = accounts_[tenant];
-  account.weight = reserving.weight;
-  account.bytes += bytes;
-  if (is_pinned) account.pinned_bytes += bytes;
-  used_bytes_ += bytes;
   reserving.bytes = bytes;
   reserving.keeping = keeping;
   return true;
+}
+
+bool IdempotencyCache::TakeRoom(uint32_t tenant, uint32_t weight, uint64_t bytes, Keeping keeping) {
+  const bool is_pinned = keeping == Keeping::kForItsLifetime;
+  const auto own = accounts_.find(tenant);
+  const uint64_t pinned = own == accounts_.end() ? 0 : own->second.pinned_bytes;
+  const double room = Share(tenant, weight) * weight;
+  if (is_pinned && static_cast<double>(pinned + bytes) > room) return false;
+  if (!MakeRoom(tenant, weight, bytes)) return false;
+  Account& account = accounts_[tenant];
+  account.weight = weight;
+  account.bytes += bytes;
+  if (is_pinned) account.pinned_bytes += bytes;
+  used_bytes_ += bytes;
+  return true;
+}
+
+absl::StatusOr<IdempotencyCache::TenantKey> IdempotencyCache::KeyOf(const Repeatable& request,
+                                                                    absl::Time now) {
+  // The first letter keeps keys and identities apart.
+  if (!request.identity) return TenantKey(request.tenant, absl::StrCat("k", request.key));
+  const Identity& identity = *request.identity;
+  const TenantKey name(request.tenant, identity.client);
+  OPSERVE_ASSIGN_OR_RETURN(NumberedClient* const client, FindOrAddClient(name, request.weight));
+  if (identity.number < client->answered_below) {
+    return InvalidCall("", "identity",
+                       absl::StrCat("its client has said that it would repeat no request below ",
+                                    client->answered_below, "; this is ", identity.number),
+                       0);
+  }
+  client->answered_below = std::max(client->answered_below, identity.answered_below);
+  while (!client->kept.empty() && *client->kept.begin() < client->answered_below) {
+    const TenantKey answered(request.tenant, NumberKey(identity.client, *client->kept.begin()));
+    Erase(entries_.find(answered)->second.kept);
+  }
+  Use(client, now);
+  return TenantKey(request.tenant, NumberKey(identity.client, identity.number));
+}
+
+absl::StatusOr<IdempotencyCache::NumberedClient*> IdempotencyCache::FindOrAddClient(
+    const TenantKey& name, uint32_t weight) {
+  const auto found = clients_.find(name);
+  if (found != clients_.end()) return &found->second;
+  if (!TakeRoom(name.first, weight, kEntryBytes, Keeping::kForItsLifetime)) {
+    unremembered_.Add(name.first, 1);
+    return MakeError(Reason::kTenantMemory,
+                     "there is no room to remember the client's requests; nothing was done");
+  }
+  byte_amounts_.Add(name.first, kEntryBytes);
+  NumberedClient& client = clients_[name];
+  client.place = clients_by_use_.insert(clients_by_use_.end(), name);
+  return &client;
+}
+
+void IdempotencyCache::Use(NumberedClient* client, absl::Time now) {
+  client->until = now + options_.lifetime;
+  clients_by_use_.splice(clients_by_use_.end(), clients_by_use_, client->place);
 }
 
 double IdempotencyCache::Share(uint32_t tenant, uint32_t weight) const {
@@ -133,15 +191,25 @@ void IdempotencyCache::End(uint64_t run, const ExecutionEnd& end, absl::Time now
     Run& ended = node.mapped();
     waiters = std::move(ended.waiters);
     const bool is_known = IsKnown(ended, run);
-    if (end.status.ok() && is_known && ended.bytes > 0) {
+    NumberedClient* client = nullptr;
+    if (ended.number) {
+      client = &clients_.find(ended.number->client)->second;
+      --client->runs;
+      Use(client, now);
+    }
+    const bool is_wanted = client == nullptr || ended.number->number >= client->answered_below;
+    if (end.status.ok() && is_known && is_wanted && ended.bytes > 0) {
       Entry& entry = entries_[ended.key];
       entry.answer = end.answer;
       entry.run = 0;
       entry.bytes = ended.bytes;
       const uint32_t tenant = ended.key.first;
-      kept_.push_back({now + options_.lifetime, std::move(ended.key), ended.keeping});
+      if (client != nullptr) client->kept.insert(ended.number->number);
+      kept_.push_back(
+          {now + options_.lifetime, std::move(ended.key), ended.keeping, std::move(ended.number)});
+      entry.kept = std::prev(kept_.end());
       if (ended.keeping == Keeping::kWhileThereIsRoom) {
-        accounts_[tenant].kept.push_back(std::prev(kept_.end()));
+        accounts_[tenant].kept.push_back(entry.kept);
       }
       entry_amounts_.Add(tenant, 1);
       byte_amounts_.Add(tenant, entry.bytes);
@@ -191,6 +259,19 @@ void IdempotencyCache::Expire(absl::Time now) {
       Forget(&accounts_.find(kept_.front().key.first)->second);
     }
   }
+  while (!clients_by_use_.empty()) {
+    const auto client = clients_.find(clients_by_use_.front());
+    if (client->second.until > now) break;
+    if (client->second.runs > 0) {
+      Use(&client->second, now);
+      continue;
+    }
+    const uint32_t tenant = client->first.first;
+    clients_by_use_.pop_front();
+    clients_.erase(client);
+    byte_amounts_.Subtract(tenant, kEntryBytes);
+    Subtract(tenant, kEntryBytes, Keeping::kForItsLifetime);
+  }
 }
 
 void IdempotencyCache::Forget(Account* account) {
@@ -204,6 +285,7 @@ void IdempotencyCache::Erase(std::list<Kept>::const_iterator kept) {
   const uint32_t tenant = kept->key.first;
   const uint64_t bytes = entry->second.bytes;
   const Keeping keeping = kept->keeping;
+  if (kept->number) clients_.find(kept->number->client)->second.kept.erase(kept->number->number);
   entries_.erase(entry);
   kept_.erase(kept);
   entry_amounts_.Subtract(tenant, 1);

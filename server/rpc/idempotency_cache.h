@@ -1,4 +1,5 @@
-// Requests with an idempotency key: each is run once, and its repetitions get the same answer.
+// Requests with an idempotency key, or with the identity that their client gave them: each is run
+// once, and its repetitions get the same answer.
 //
 // While a request runs, repetitions wait for its end and share it, failure or not. A success is
 // kept for a while; failures are not. Keys of requests in progress are never forgotten; their
@@ -12,17 +13,24 @@
 // A run that changes resident tensors must not be made twice. So room for its answer is taken
 // before it is launched, it goes on when all callers want to leave, and its answer is kept for its
 // whole lifetime. A tenant may have such answers within its share only.
+//
+// A client that numbers its requests says which answers it has: these are forgotten, so a long
+// series of requests takes the memory of those that are under way. The client's record, which tells
+// late repetitions from new requests, takes memory as an answer does, and stays for the lifetime of
+// an answer after its last use.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -51,11 +59,20 @@ class IdempotencyCache {
 
   using Answer = std::shared_ptr<const ExecuteAnswer>;
 
+  // As v1::RequestIdentity.
+  struct Identity {
+    std::string client;
+    uint64_t number = 0;
+    uint64_t answered_below = 0;
+  };
+
   struct Repeatable {
     uint32_t tenant = 0;
     uint32_t weight = 1;  // of the tenant; at least 1
-    std::string key;      // not empty
-    RequestDigest digest;
+    // One of the two, with the digest that tells whether the key is used for the same request.
+    std::string key = {};
+    RequestDigest digest = {};
+    std::optional<Identity> identity = std::nullopt;
   };
 
   // A caller that waits for the end of a run.
@@ -77,12 +94,15 @@ class IdempotencyCache {
   // `run_call` is the state that a run would have, should the caller be the first: it is cancelled
   // when nobody waits for the run any more. `on_end` is called by End, unless Leave comes first.
   //
-  // kInvalidArgument: the key is too long, or was used for another request.
+  // kInvalidArgument: the key is too long, or was used for another request; the client has said
+  // that it would not repeat the request. kResourceExhausted (reason "tenant_memory"): there is no
+  // room for the client's record.
   absl::StatusOr<Begun> Begin(const Repeatable& request, std::shared_ptr<CallState> run_call,
                               OnExecutionEnd on_end, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Makes room for the answer of a run with `results` results of `result_bytes` in all. Called at
-  // most once, before End, and for kForItsLifetime before the launch. False: End will not keep the
+  // most once, before End, and for kForItsLifetime before the launch. Answers to requests with an
+  // identity are kept for their lifetime in any case. False: End will not keep the
   // answer, which takes more than a quarter of the cache, or more room than can be made, or, for
   // kForItsLifetime, more than is left of the tenant's share.
   bool Reserve(uint64_t run, size_t results, uint64_t result_bytes, Keeping keeping, absl::Time now)
@@ -108,14 +128,25 @@ class IdempotencyCache {
   const TenantAmounts& unremembered() const { return unremembered_; }
 
  private:
-  using TenantKey = std::pair<uint32_t, std::string>;
+  using TenantKey = std::pair<uint32_t, std::string>;  // or a client's name
+  struct ClientNumber {
+    TenantKey client;
+    uint64_t number = 0;
+  };
+  struct Kept {
+    absl::Time until;
+    TenantKey key;
+    Keeping keeping = Keeping::kWhileThereIsRoom;
+    std::optional<ClientNumber> number = std::nullopt;  // likewise as of a run
+  };
 
   // The answer of a key or, before there is one, its run.
   struct Entry {
     RequestDigest digest;
     Answer answer;
     uint64_t run = 0;
-    uint64_t bytes = 0;  // of the answer
+    uint64_t bytes = 0;                         // of the answer
+    std::list<Kept>::const_iterator kept = {};  // of the answer
   };
   struct Waiter {
     uint64_t number = 0;
@@ -128,11 +159,15 @@ class IdempotencyCache {
     std::vector<Waiter> waiters;
     uint64_t bytes = 0;  // reserved; 0: the answer is not to be kept
     Keeping keeping = Keeping::kWhileThereIsRoom;
+    std::optional<ClientNumber> number = std::nullopt;  // of the request, if it has an identity
   };
-  struct Kept {
-    absl::Time until;
-    TenantKey key;
-    Keeping keeping = Keeping::kWhileThereIsRoom;
+  // A client that numbers its requests.
+  struct NumberedClient {
+    uint64_t answered_below = 0;
+    absl::btree_set<uint64_t> kept;  // numbers whose answers are
+    uint32_t runs = 0;
+    absl::Time until;                      // while it has no runs
+    std::list<TenantKey>::iterator place;  // in clients_by_use_
   };
   // A tenant that has answers.
   struct Account {
@@ -142,7 +177,18 @@ class IdempotencyCache {
     std::deque<std::list<Kept>::const_iterator> kept;  // while there is room; the oldest first
   };
 
+  // The entry of a request, before which those that its client has the answers of are forgotten.
+  // Errors: of Begin.
+  absl::StatusOr<TenantKey> KeyOf(const Repeatable& request, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<NumberedClient*> FindOrAddClient(const TenantKey& name, uint32_t weight)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Use(NumberedClient* client, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   void Expire(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes room of a tenant with this weight, if there is or can be made so much.
+  bool TakeRoom(uint32_t tenant, uint32_t weight, uint64_t bytes, Keeping keeping)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Forgets answers until there is room for `bytes` of a tenant with this weight; whether there is.
   bool MakeRoom(uint32_t tenant, uint32_t weight, uint64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -167,8 +213,8 @@ class IdempotencyCache {
   // Invariants, whenever mutex_ is free:
   //   (1) every entry either has an answer, and is in kept_ once, or names a run in runs_;
   //   (2) every run has a waiter;
-  //   (3) used_bytes_ is the sum of the bytes of entries and runs, and of accounts; at most
-  //       max_bytes;
+  //   (3) used_bytes_ is the sum of the bytes of entries, runs and clients, and of accounts; at
+  //       most max_bytes;
   //   (4) each element of kept_ that may go is in the account of its tenant, in the same order; an
   //       account has bytes.
   mutable absl::Mutex mutex_;
@@ -176,6 +222,8 @@ class IdempotencyCache {
   absl::flat_hash_map<uint64_t, Run> runs_ ABSL_GUARDED_BY(mutex_);
   std::list<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // in the order of expiry
   absl::flat_hash_map<uint32_t, Account> accounts_ ABSL_GUARDED_BY(mutex_);  // by tenant
+  absl::flat_hash_map<TenantKey, NumberedClient> clients_ ABSL_GUARDED_BY(mutex_);
+  std::list<TenantKey> clients_by_use_ ABSL_GUARDED_BY(mutex_);  // the last one used at the end
   uint64_t used_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;  // given to a run or a waiter
   TenantAmounts entry_amounts_;

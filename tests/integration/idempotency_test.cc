@@ -1,5 +1,6 @@
 // Idempotency keys as clients see them, over single calls and streams.
 
+#include <functional>
 #include <future>
 #include <string>
 #include <thread>
@@ -291,6 +292,73 @@ TEST_F(IdempotencyTest, KeptAnswersTakeNoPageLockedMemory) {
     EXPECT_TRUE(IsAllOnes(Execute(OnesRequest(kElements, absl::StrCat(i))).response, kElements));
   }
   EXPECT_TRUE(IsAllOnes(Execute(OnesRequest(kElements, "")).response, kElements));
+}
+
+// A request that keeps its result, of which the client says which of its requests it is.
+v1::ExecuteRequest KeepingRequest(uint64_t number, uint64_t answered_below) {
+  v1::ExecuteRequest request = OnesRequest(10, "");
+  request.add_results()->mutable_keep();
+  v1::RequestIdentity& identity = *request.mutable_identity();
+  identity.set_client(std::string(16, 'c'));
+  identity.set_number(number);
+  identity.set_answered_below(answered_below);
+  return request;
+}
+
+TEST_F(IdempotencyTest, ANumberedRequestKeepsItsResultOnce) {
+  StartDaemon();
+
+  const Outcome first = Execute(KeepingRequest(1, 1));
+  v1::ExecuteRequest again = KeepingRequest(1, 1);
+  (*again.mutable_payloads(1))[0] ^= 1;  // the contents are no part of the identity
+  const Outcome second = Execute(again);
+
+  ASSERT_TRUE(first.status.ok()) << first.status.error_message();
+  EXPECT_EQ(second.response.SerializeAsString(), first.response.SerializeAsString());
+  EXPECT_EQ(Launches(), 1);
+  EXPECT_EQ(Value("opserve_resident_tensors"), 1);
+  EXPECT_TRUE(Execute(KeepingRequest(2, 1)).status.ok());
+  EXPECT_EQ(Launches(), 2);
+}
+
+TEST_F(IdempotencyTest, AnswersThatAClientHasTakeNoMemory) {
+  Config config = InProcessDaemon::DefaultConfig();
+  config.idempotency_cache_bytes = 8 << 10;
+  StartDaemon(config);
+
+  for (uint64_t number = 1; number <= 50; ++number) {
+    v1::ExecuteRequest request = KeepingRequest(number, number);
+    ASSERT_TRUE(Execute(request).status.ok()) << number;
+  }
+  EXPECT_EQ(Value("opserve_idempotency_entries"), 1);
+  EXPECT_EQ(Execute(KeepingRequest(49, 0)).status.error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(Launches(), 50);
+}
+
+TEST_F(IdempotencyTest, AnIdentityIsChecked) {
+  StartDaemon();
+  struct Case {
+    const char* name;
+    std::function<void(v1::ExecuteRequest*)> spoil;
+    const char* problem;
+  };
+  const Case kCases[] = {
+      {"short", [](auto* r) { r->mutable_identity()->set_client("c"); }, "1 bytes, 16 expected"},
+      {"long", [](auto* r) { r->mutable_identity()->set_client(std::string(17, 'c')); },
+       "17 bytes"},
+      {"answered itself", [](auto* r) { r->mutable_identity()->set_answered_below(6); }, "is 6"},
+      {"with a key", [](auto* r) { r->set_idempotency_key("key"); }, "not both"},
+  };
+  for (const Case& c : kCases) {
+    v1::ExecuteRequest request = KeepingRequest(5, 5);
+    c.spoil(&request);
+    const Outcome outcome = Execute(request);
+    EXPECT_EQ(outcome.status.error_code(), grpc::INVALID_ARGUMENT) << c.name;
+    EXPECT_EQ(DetailOf(outcome.status).argument(), "identity") << c.name;
+    EXPECT_NE(outcome.status.error_message().find(c.problem), std::string::npos)
+        << outcome.status.error_message();
+  }
+  EXPECT_EQ(Launches(), 0);
 }
 
 }  // namespace

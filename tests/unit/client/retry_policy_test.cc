@@ -272,15 +272,6 @@ TEST(RetryPolicyTest, ACallThatIsNotRepeatedWaitsForTheDaemonOnly) {
   }
 }
 
-TEST(RetryPolicyTest, ACallThatChangesTensorsIsRepeatedAfterRefusalsOnly) {
-  RetryPolicy policy = PolicyWith(0.5);
-  CallAttempts attempts(&policy, Repeats::kAfterRefusals);
-  absl::Status full = MakeError(Reason::kQueueFull, "full");
-  EXPECT_TRUE(attempts.WaitAfter(kForever, true, &full).has_value());
-  absl::Status lost = absl::UnavailableError("Connection reset by peer");
-  EXPECT_EQ(attempts.WaitAfter(kForever, true, &lost), std::nullopt) << "it may have run";
-}
-
 TEST(RetryPolicyTest, SmallBudgets) {
   struct Case {
     double budget;

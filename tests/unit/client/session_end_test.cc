@@ -142,26 +142,32 @@ TEST_F(SessionEndTest, RequestsOfABrokenSessionAreRepeatedAsThoseOfBrokenCalls) 
       {"changes a tensor",
        replacing,
        {StatusCode::UNAVAILABLE, "broken"},
-       absl::StatusCode::kUnavailable,
-       0},
-      // What would be a refusal of a call is none of a request that was sent before.
+       absl::StatusCode::kOk,
+       1},
       {"refused stream",
        replacing,
        {StatusCode::RESOURCE_EXHAUSTED, "full"},
-       absl::StatusCode::kUnavailable,
-       0},
+       absl::StatusCode::kOk,
+       1},
       {"drained stream",
        replacing,
        {StatusCode::UNAVAILABLE, "draining", detail},
-       absl::StatusCode::kUnavailable,
-       0},
+       absl::StatusCode::kOk,
+       1},
       {"no loss", pure, {StatusCode::INTERNAL, "a fault"}, absl::StatusCode::kInternal, 0},
       {"no answer", pure, grpc::Status::OK, absl::StatusCode::kInternal, 0},
   };
   for (const Case& c : kCases) {
-    Start(HelloFrame(), [&c](SessionPeer& peer) {
-      peer.ReadRequest();
+    v1::RequestIdentity sent;
+    v1::RequestIdentity repeated;
+    Start(HelloFrame(), [&c, &sent](SessionPeer& peer) {
+      sent = peer.ReadRequest().message.identity();
       return c.end;
+    });
+    server_.set_execute([&](auto* context, const auto& request, auto* response) {
+      ++num_calls_;
+      repeated = request.identity();
+      return TestServer::Echo(context, request, response);
     });
 
     const absl::Status status = client_->Execute(c.request).status();
@@ -169,6 +175,12 @@ TEST_F(SessionEndTest, RequestsOfABrokenSessionAreRepeatedAsThoseOfBrokenCalls) 
     EXPECT_EQ(status.code(), c.code) << c.name << ": " << status;
     EXPECT_EQ(num_calls_, c.num_calls) << c.name;
     End();
+    // By it the daemon knows that the second one is the first one again.
+    const bool has_identity = !c.request.replaced.empty() && c.request.idempotency_key.empty();
+    EXPECT_EQ(sent.client().size(), has_identity ? 16u : 0u) << c.name;
+    if (c.num_calls > 0) {
+      EXPECT_EQ(repeated.SerializeAsString(), sent.SerializeAsString()) << c.name;
+    }
   }
 }
 

@@ -48,6 +48,17 @@ class IdempotencyCacheTest : public ::testing::Test {
     return caller;
   }
 
+  // The same of a request that a client has numbered.
+  Caller BeginNumber(uint64_t number, uint64_t answered_below, const std::string& client = "one",
+                     uint32_t tenant = 0) {
+    Caller caller;
+    caller.run_call = std::make_shared<CallState>(absl::InfiniteFuture());
+    caller.begun = cache_.Begin(
+        {.tenant = tenant, .identity = {{client, number, answered_below}}}, caller.run_call,
+        [ends = caller.ends](const ExecutionEnd& end) { ends->push_back(end); }, now_);
+    return caller;
+  }
+
   // Lets the run of `caller` end well with an answer that is kept; returns it.
   IdempotencyCache::Answer Succeed(const Caller& caller) {
     EXPECT_TRUE(Reserve(caller, kKiB));
@@ -363,6 +374,105 @@ TEST_F(IdempotencyCacheTest, ResultsWithoutBytesFillItToo) {
   EXPECT_LE(cache_.entries().OfSlot(0), 64u);  // of a KiB at least
   EXPECT_GE(cache_.entries().OfSlot(0), 16u);
   EXPECT_LE(cache_.used_bytes(), kMaxBytes);
+}
+
+TEST_F(IdempotencyCacheTest, ANumberedRequestIsRunOnce) {
+  const Caller first = BeginNumber(7, 7);
+  ASSERT_TRUE(first.is_first());
+  EXPECT_FALSE(BeginNumber(7, 7).is_first());  // waits for it
+  const IdempotencyCache::Answer answer = Succeed(first);
+
+  EXPECT_EQ(BeginNumber(7, 7).kept(), answer);
+  EXPECT_TRUE(BeginNumber(8, 7).is_first());
+  EXPECT_TRUE(BeginNumber(7, 7, "another client").is_first());
+  EXPECT_TRUE(BeginNumber(7, 7, "one", /*tenant=*/1).is_first());
+  EXPECT_TRUE(Begin("one7").is_first());  // a key is no number
+}
+
+TEST_F(IdempotencyCacheTest, ANumberedRequestThatFailedIsRunAgain) {
+  Fail(BeginNumber(1, 1));
+  EXPECT_TRUE(BeginNumber(1, 1).is_first());
+}
+
+TEST_F(IdempotencyCacheTest, AnswersThatTheClientHasTakeNoMemory) {
+  Succeed(BeginNumber(1, 1));
+  const uint64_t with_one = cache_.used_bytes();
+  for (uint64_t number = 2; number <= 1000; ++number) {
+    Succeed(BeginNumber(number, number));
+    ASSERT_EQ(cache_.used_bytes(), with_one) << number;
+  }
+  EXPECT_EQ(cache_.entries().OfSlot(0), 1u);
+  EXPECT_EQ(cache_.evictions().OfSlot(0), 0u);
+}
+
+TEST_F(IdempotencyCacheTest, AnswersThatTheClientMayNotHaveStay) {
+  const IdempotencyCache::Answer first = Succeed(BeginNumber(1, 1));
+  const IdempotencyCache::Answer second = Succeed(BeginNumber(2, 1));
+
+  const Caller third = BeginNumber(3, 2);  // it has the first one
+
+  EXPECT_EQ(BeginNumber(2, 2).kept(), second);
+  EXPECT_EQ(BeginNumber(1, 0).begun.status().code(), absl::StatusCode::kInvalidArgument);
+  Fail(third);
+}
+
+TEST_F(IdempotencyCacheTest, ALateRepetitionIsNoNewRequest) {
+  Fail(BeginNumber(5, 5));
+
+  for (const uint64_t number : {0, 3, 4}) {
+    const Caller late = BeginNumber(number, 0);
+    ASSERT_EQ(late.begun.status().code(), absl::StatusCode::kInvalidArgument) << number;
+    EXPECT_EQ(DetailOf(late.begun.status()).argument(), "identity");
+    EXPECT_THAT(std::string(late.begun.status().message()),
+                testing::HasSubstr("repeat no request below 5"));
+  }
+  EXPECT_TRUE(BeginNumber(5, 0).is_first());
+}
+
+TEST_F(IdempotencyCacheTest, TheEndOfAnAnsweredRequestIsNotKept) {
+  const Caller slow = BeginNumber(1, 1);
+  ASSERT_TRUE(Reserve(slow, kKiB));
+  const Caller next = BeginNumber(2, 2);  // the client waits for the first one no more
+
+  End(slow);
+
+  EXPECT_EQ(slow.ends->size(), 1u);
+  EXPECT_EQ(cache_.entries().OfSlot(0), 0u);
+  Fail(next);
+}
+
+TEST_F(IdempotencyCacheTest, AClientIsRememberedForALifetimeAfterItsLastUse) {
+  const Caller long_run = BeginNumber(1, 1);
+  ASSERT_TRUE(Reserve(long_run, kKiB));
+  now_ += absl::Minutes(25);
+  Begin("another", 0, /*tenant=*/1);  // looks for what has expired
+  End(long_run);
+  now_ += absl::Minutes(10) - absl::Seconds(1);
+  EXPECT_NE(BeginNumber(1, 1).kept(), nullptr);
+
+  now_ += absl::Minutes(10);
+
+  Fail(BeginNumber(9, 0, "another client", /*tenant=*/2));
+  EXPECT_EQ(cache_.entries().OfSlot(0), 0u);
+  EXPECT_EQ(cache_.bytes().OfSlot(0), 0u);
+  EXPECT_TRUE(BeginNumber(1, 0).is_first());  // as new
+}
+
+TEST_F(IdempotencyCacheTest, ClientsTakeMemoryOfTheirTenantsShareOnly) {
+  int clients = 0;
+  absl::Status status;
+  while (status.ok() && clients < 1000) {
+    const Caller caller = BeginNumber(1, 1, absl::StrCat("client ", clients));
+    status = caller.begun.status();
+    if (status.ok()) Fail(caller);
+    clients += status.ok();
+  }
+  EXPECT_EQ(clients, static_cast<int>(kMaxBytes / kKiB));
+  EXPECT_EQ(ReasonOf(status), "tenant_memory");
+  EXPECT_EQ(cache_.unremembered().OfSlot(0), 1u);
+  EXPECT_EQ(cache_.used_bytes(), kMaxBytes);
+  now_ += absl::Minutes(10);
+  EXPECT_TRUE(BeginNumber(1, 1, "new").is_first());
 }
 
 TEST_F(IdempotencyCacheTest, OfManyAtOnceOneRunsAndAllAreTold) {
