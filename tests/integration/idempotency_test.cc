@@ -316,7 +316,7 @@ TEST_F(IdempotencyTest, ANumberedRequestKeepsItsResultOnce) {
   ASSERT_TRUE(first.status.ok()) << first.status.error_message();
   EXPECT_EQ(second.response.SerializeAsString(), first.response.SerializeAsString());
   EXPECT_EQ(Launches(), 1);
-  EXPECT_EQ(Value("opserve_resident_tensors"), 1);
+  EXPECT_EQ(daemon_->client().GetServerStatus()->resident_tensors(), 1u);
   EXPECT_TRUE(Execute(KeepingRequest(2, 1)).status.ok());
   EXPECT_EQ(Launches(), 2);
 }
