@@ -35,7 +35,7 @@ absl::Status CheckTemplate(const v1::ExecuteRequest& program) {
     }
     if (result.replace().has_version()) {
       return InvalidField("program.results",
-                          "the tensor has another version in each call: leave it out");
+                          "the tensor has another version in each call: name it there");
     }
   }
   return absl::OkStatus();
@@ -199,7 +199,8 @@ absl::Status PreparedProgram::BindResidents(const v1::PreparedCall& call,
   std::optional<int32_t> device;
   absl::flat_hash_map<const ResidentTensor*, size_t> seen;
   int next = 0;
-  bound->residents.reserve(residents_.size());
+  absl::InlinedVector<BoundResident*, 64> given;  // by position in the call
+  bound->residents.reserve(residents_.size());    // so that they stay where they are
   for (size_t i = 0; i < residents_.size(); ++i) {
     const Resident& resident = residents_[i];
     const bool is_input = resident.handle.empty();
@@ -229,10 +230,30 @@ absl::Status PreparedProgram::BindResidents(const v1::PreparedCall& call,
                           "a tensor that the program replaces or gives up is given twice");
     }
     bound->residents.push_back({.tensor = std::move(tensor), .handle = handle});
+    if (is_input) given.push_back(&bound->residents.back());
   }
   size_t wanted = 0;
   for (const Resident& resident : residents_) wanted += resident.handle.empty();
-  return CheckCount("residents", static_cast<size_t>(call.residents_size()), wanted);
+  OPSERVE_RETURN_IF_ERROR(
+      CheckCount("residents", static_cast<size_t>(call.residents_size()), wanted));
+  return BindVersions(call, given);
+}
+
+absl::Status PreparedProgram::BindVersions(const v1::PreparedCall& call,
+                                           absl::Span<BoundResident* const> given) {
+  for (const v1::ExpectedVersion& expected : call.versions()) {
+    if (expected.resident() >= given.size()) {
+      return InvalidField("versions", absl::StrCat("resident ", expected.resident(),
+                                                   " of a call with ", given.size()));
+    }
+    std::optional<uint64_t>& version = given[expected.resident()]->version;
+    if (version) {
+      return InvalidField("versions",
+                          absl::StrCat("resident ", expected.resident(), " is named twice"));
+    }
+    version = expected.version();
+  }
+  return absl::OkStatus();
 }
 
 absl::Status PreparedProgram::BindWindows(const v1::PreparedCall& call, RegionLookup find_region,

@@ -27,7 +27,7 @@ class PreparedProgram {
   // at no operator, infers no shape but where attributes change, and plans no memory.
   //
   // kInvalidArgument    an input is missing, is one too many or has not its size; an attribute that
-  //                     does not exist, or changes the program's outputs
+  //                     does not exist, or changes the program's outputs; a version of no input
   // kFailedPrecondition resident tensors on different devices
   // Errors of the lookups, too.
   absl::StatusOr<ProgramCall> Bind(const v1::PreparedCall& call,
@@ -49,6 +49,8 @@ class PreparedProgram {
   PreparedProgram() = default;
   absl::Status BindResidents(const v1::PreparedCall& call, ResidentLookup find_resident,
                              ProgramCall* bound) const;
+  static absl::Status BindVersions(const v1::PreparedCall& call,
+                                   absl::Span<BoundResident* const> given);
   absl::Status BindWindows(const v1::PreparedCall& call, RegionLookup find_region,
                            ProgramCall* bound) const;
   absl::Status BindAttributes(const v1::PreparedCall& call, ProgramCall* bound) const;

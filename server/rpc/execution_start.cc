@@ -261,7 +261,7 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
     wishes.push_back({bound.residents[i].tensor.get(), program.residents[i].is_alone()});
   }
   const TensorClaims::Ticket ticket = wishes.empty() ? 0 : context.residents->claims().NewTicket();
-  // Ends with the task, which is when nobody needs the tensors any more.
+  // Ends with the run, or with a task that was never run.
   absl::Cleanup claim = [&claims = context.residents->claims(), ticket] {
     if (ticket != 0) claims.Release(ticket);
   };
@@ -286,6 +286,9 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
     }
     // The booked memory is free before the answer: a repetition may follow it at once.
     if (!result.ok()) effects.reset();
+    // The next request with the tensors begins while this one's answer is written: a device that is
+    // slower than its callers has no break then.
+    std::move(claim).Invoke();
     if (has_effects && !result.ok()) {
       context.residents->changes().failed.fetch_add(1, std::memory_order_relaxed);
     }

@@ -80,7 +80,9 @@ absl::StatusOr<std::vector<KeptTensor>> TensorEffects::Commit(const ProgramCall&
       continue;
     }
     const BoundResident& resident = bound.residents[*kept.replaced];
-    resident.tensor->content = bound.kept[i]->content;
+    // Not shared with this request any more: the next one may work in the memory while this one
+    // still writes its answer.
+    resident.tensor->content = std::move(bound.kept[i]->content);
     ++resident.tensor->version;
     kept_tensors.push_back({.handle = resident.handle, .version = resident.tensor->version});
   }

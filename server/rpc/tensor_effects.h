@@ -29,7 +29,8 @@ class TensorEffects {
                                             uint32_t tenant, ProgramCall* bound);
 
   // After the run has succeeded: new tensors are known, replaced ones have their content, donated
-  // ones are gone. All or, on an error, none. Returns the answer's entry for each KeptOutput.
+  // ones are gone. All or, on an error, none. Returns the answer's entry for each KeptOutput; those
+  // of ProgramCall::kept that replaced a content have none any more.
   //
   // Errors: those of ResidentTensors::Add.
   absl::StatusOr<std::vector<KeptTensor>> Commit(const ProgramCall& bound, absl::Time now);

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/await.h"
 #include "tests/integration/error_detail.h"
+#include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/tensor_calls.h"
 #include "tests/seed.h"
@@ -154,6 +155,72 @@ TEST_F(PreparedProgramsTest, ARepeatedCallWithAKeyRunsOnce) {
     EXPECT_EQ(response.results(0).kept().version(), 2u);
   }
   EXPECT_THAT(ElementsOf(calls_.Download(tensor).bytes), Each(3));
+}
+
+// Calls that are sent before the first of them is answered. The device is slow with that one, so
+// that the others wait for it.
+TEST_F(PreparedProgramsTest, ACallThatIsSentAheadRunsOnlyAfterTheOneBefore) {
+  for (const bool is_donated : {false, true}) {
+    for (const bool fails : {false, true}) {
+      SCOPED_TRACE(absl::StrCat(is_donated ? "in place" : "anew", fails ? ", fails" : ""));
+      const std::string program = Prepare(Step(1, is_donated));
+      const std::string tensor = Upload(1);
+      const std::string kernel = is_donated ? "aclnnInplaceAdd" : "aclnnAdd";
+      InjectFaults("kernel=" + kernel + (fails ? ",code=507035" : ",slow=50000"));
+      const auto stub = NewStub(daemon_.target());
+      TestStream stream(*stub);
+      for (uint64_t number = 0; number < 3; ++number) {
+        v1::ExecuteStreamRequest sent;
+        sent.set_id(number);
+        *sent.mutable_request() = CallOf(program, tensor, 2);
+        sent.mutable_payloads()->Swap(sent.mutable_request()->mutable_payloads());
+        v1::ExpectedVersion* expected = sent.mutable_request()->mutable_prepared()->add_versions();
+        expected->set_version(1 + number);
+        ASSERT_TRUE(stream.Send(sent));
+      }
+      for (int i = 0; i < 3; ++i) {
+        const v1::ExecuteStreamResponse answer = stream.Receive();
+        if (!fails) {
+          ASSERT_TRUE(answer.has_response()) << answer.DebugString();
+          EXPECT_EQ(answer.response().results(0).kept().version(), 2 + answer.id());
+          EXPECT_THAT(ElementsOf(answer.payloads(0)), Each(3 + 2 * answer.id()));
+        } else {
+          ASSERT_FALSE(answer.has_response()) << answer.DebugString();
+        }
+      }
+      stream.SendNoMore();
+      EXPECT_TRUE(stream.Finish().ok());
+      ClearFaults();
+      if (!fails) {
+        EXPECT_EQ(ReasonOfCall(CallOf(program, tensor, 2)), "");
+      } else if (!is_donated) {
+        EXPECT_THAT(ElementsOf(calls_.Download(tensor).bytes), Each(1));
+      } else {
+        EXPECT_EQ(DetailOf(calls_.Download(tensor).status).reason(), "tensor_lost");
+      }
+    }
+  }
+}
+
+TEST_F(PreparedProgramsTest, AnswersThatTheClientHasTakeNoRoom) {
+  Config config = InProcessDaemon::DefaultConfig();
+  config.idempotency_cache_bytes = 16 << 10;
+  InProcessDaemon daemon(config);
+  TensorCalls calls(daemon.target());
+  const auto uploaded = calls.Upload({.bytes = Filled(0)});
+  v1::PrepareResponse prepared;
+  ASSERT_TRUE(calls.Prepare(Step(1), &prepared).ok());
+  v1::ExecuteRequest request = CallOf(prepared.handle(), uploaded.response.handle(), 1);
+  request.mutable_identity()->set_client(std::string(16, 'c'));
+  v1::ExecuteResponse response;
+  for (int i = 1; i <= 100; ++i) {
+    request.mutable_identity()->set_number(i);
+    request.mutable_identity()->set_answered_below(i);
+    const grpc::Status status = calls.Execute(request, &response);
+    ASSERT_TRUE(status.ok()) << i << ToStatus(status);
+  }
+  EXPECT_THAT(ElementsOf(response.payloads(0)), Each(100));
+  daemon.EndLeases();
 }
 
 TEST_F(PreparedProgramsTest, AProgramOutlivesAFailureAndAResetOfItsDevice) {

@@ -17,6 +17,7 @@
 namespace opserve::server {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 
 std::string Bytes(const std::vector<float>& values) {
@@ -286,6 +287,57 @@ TEST_F(ProgramsTest, RequestsThatChangeATensorRunInTheOrderSent) {
   EXPECT_TRUE(stream.Finish().ok());
   for (int step = 0; step < kSteps; ++step) EXPECT_EQ(seen[step], step + 1);
   EXPECT_THAT(Download(handle), ElementsAre(kSteps, kSteps));
+}
+
+// Each pair of uses of one tensor, both sent before the first is answered. The first one is slow,
+// so that the second would overtake it if it did not wait.
+TEST_F(ProgramsTest, UsesOfATensorTakeEffectInTheOrderSent) {
+  enum Use { kRead, kReplace, kWorkIn, kGiveUp };
+  // A tensor of 1, read or changed: what the request sends back, and what is left.
+  const auto request_of = [](Use use, const std::string& handle) {
+    v1::ExecuteRequest request;
+    if (use == kWorkIn) {
+      request = InPlaceRequest(handle, 10);
+    } else {
+      Add("Add", Resident(handle), Literal({1}, {use == kReplace ? 10.0f : 0.0f}), &request);
+      if (use == kReplace) request.add_results()->mutable_replace()->set_handle(handle);
+      if (use == kGiveUp) request.add_donated(handle);
+    }
+    if (use == kRead || use == kGiveUp) request.add_results();
+    return request;
+  };
+  const auto adds = [](Use use) { return use == kReplace || use == kWorkIn ? 10.0f : 0.0f; };
+  const auto stub = NewStub(daemon_.target());
+  for (const Use first : {kRead, kReplace, kWorkIn, kGiveUp}) {
+    for (const Use second : {kRead, kReplace, kWorkIn, kGiveUp}) {
+      SCOPED_TRACE(absl::StrCat(first, " before ", second));
+      const std::string handle = Upload({1, 1});
+      InjectFaults("kernel=*,slow=20000");
+      TestStream stream(*stub);
+      for (int number = 0; number < 2; ++number) {
+        v1::ExecuteStreamRequest sent;
+        sent.set_id(number);
+        *sent.mutable_request() = request_of(number == 0 ? first : second, handle);
+        ASSERT_TRUE(stream.Send(sent));
+      }
+      for (int i = 0; i < 2; ++i) {
+        const v1::ExecuteStreamResponse answer = stream.Receive();
+        ASSERT_TRUE(answer.has_response()) << answer.DebugString();
+        const Use use = answer.id() == 0 ? first : second;
+        if (answer.payloads_size() == 0) continue;
+        const float before = answer.id() == 0 ? 0 : adds(first);
+        EXPECT_THAT(Floats(answer.payloads(0)), Each(1 + before + adds(use))) << answer.id();
+      }
+      stream.SendNoMore();
+      EXPECT_TRUE(stream.Finish().ok());
+      ClearFaults();
+      if (first == kGiveUp || second == kGiveUp) {
+        EXPECT_EQ(DetailOf(calls_.Download(handle).status).reason(), "tensor_unknown");
+      } else {
+        EXPECT_THAT(Download(handle), Each(1 + adds(first) + adds(second)));
+      }
+    }
+  }
 }
 
 TEST_F(ProgramsTest, ARequestThatChangesTensorsRunsOnceForEachKey) {

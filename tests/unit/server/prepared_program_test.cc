@@ -182,6 +182,39 @@ TEST(PreparedProgramTest, ACallBringsExactlyTheInputs) {
   }
 }
 
+TEST(PreparedProgramTest, ACallNamesVersionsOfItsTensors) {
+  const auto prepared = Make(Step());
+  ASSERT_TRUE(prepared.ok()) << prepared.status();
+  const struct {
+    const char* name;
+    std::vector<uint32_t> residents;  // that are named, with version 7
+    const char* message;              // "": it is right
+  } cases[] = {
+      {"none", {}, ""},
+      {"the one there is", {0}, ""},
+      {"one that is not there", {1}, "versions: resident 1 of a call with 1"},
+      {"one twice", {0, 0}, "versions: resident 0 is named twice"},
+  };
+  for (const auto& c : cases) {
+    v1::PreparedCall call;
+    call.add_residents("a");
+    for (const uint32_t resident : c.residents) {
+      v1::ExpectedVersion* expected = call.add_versions();
+      expected->set_resident(resident);
+      expected->set_version(7);
+    }
+
+    const auto bound = prepared->Bind(call, {24}, FindNamed, NoSharedMemory);
+
+    if (c.message[0] == '\0') {
+      ASSERT_TRUE(bound.ok()) << c.name << bound.status();
+      EXPECT_EQ(bound->residents.at(0).version.value_or(0), c.residents.empty() ? 0u : 7u);
+    } else {
+      EXPECT_THAT(std::string(bound.status().message()), HasSubstr(c.message)) << c.name;
+    }
+  }
+}
+
 TEST(PreparedProgramTest, ATensorThatIsReplacedIsNotGivenTwice) {
   v1::PrepareRequest request = Step();
   request.mutable_inputs(0)->set_kind(v1::ProgramInput::KIND_RESIDENT);
