@@ -17,7 +17,7 @@ import opserve.torch
 import opserve.torch.optim
 import pytest
 import torch
-from optim_helpers import fresh  # noqa: F401
+from optim_helpers import fresh, take_calls  # noqa: F401
 from torch import nn
 from torch.nn import functional as F
 
@@ -187,6 +187,7 @@ class Faults:
         self._seen = 0
         for name in ("_call", "upload", "download"):
             setattr(client, name, self._wrapped(name, getattr(client, name)))
+        take_calls(client, client._call)
 
     def begin(self, step: int) -> None:
         self._step = step

@@ -10,7 +10,7 @@ import opserve.torch
 import opserve.torch.optim
 import pytest
 import torch
-from optim_helpers import fresh  # noqa: F401
+from optim_helpers import fresh, take_calls  # noqa: F401
 from torch.nn import functional as F
 from torch_models import CASES, Mlp
 
@@ -50,8 +50,7 @@ class Losing:
         self._daemon = daemon
         self._chosen = chosen
         self._when = when
-        self._real = client._call
-        client._call = self._call  # type: ignore[method-assign]
+        self._real = take_calls(client, self._call)
 
     def _call(self, method: str, *args: Any) -> bytes:
         if not method.endswith("/Execute"):

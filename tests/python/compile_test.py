@@ -15,6 +15,7 @@ import opserve
 import opserve.torch
 import pytest
 import torch
+from optim_helpers import sent_by
 from torch import nn
 from torch.nn import functional as F
 from torch_models import CASES, LIBRARY_CASES, Case, Mlp
@@ -102,6 +103,7 @@ def test_a_second_step_sends_its_batch_and_what_changed(
     uploads = []
     real_upload = client.upload
     monkeypatch.setattr(client, "_call", call)
+    monkeypatch.setattr(client, "_send", sent_by(call))
     monkeypatch.setattr(
         client,
         "upload",

@@ -12,6 +12,7 @@ import opserve.torch
 import opserve.torch.optim
 import pytest
 import torch
+from opserve import _wire
 from torch import nn
 from torch.nn import functional as F
 from torch_models import CASES
@@ -62,6 +63,22 @@ class LostAnswer(grpc.RpcError):
         return ()
 
 
+class LostFuture(LostAnswer):
+    """Of a call that was made, and whose answer was lost."""
+
+    def __init__(self, future: grpc.Future) -> None:
+        super().__init__()
+        self._future = future
+
+    def exception(self) -> Exception:
+        self._future.exception()
+        return self
+
+    def result(self) -> bytes:
+        self._future.result()
+        raise self
+
+
 class LosingChannel:
     """A channel that loses the first answer: of `method`, if it is given.
 
@@ -74,15 +91,63 @@ class LosingChannel:
         self._method = method
         self.lost: list[str] = []
 
-    def unary_unary(self, method: str) -> Callable[..., bytes]:
-        def call(*arguments: Any, **options: Any) -> bytes:
-            answer: bytes = self._channel.unary_unary(method)(*arguments, **options)
-            if not self.lost and self._method in (None, method):
-                self.lost.append(method)
-                raise LostAnswer
-            return answer
+    def unary_unary(self, method: str) -> LosingMethod:
+        return LosingMethod(self, method, self._channel.unary_unary(method))
 
-        return call
+    def loses(self, method: str) -> bool:
+        """Whether the answer to a call of this method is lost that was made now."""
+        is_lost = not self.lost and self._method in (None, method)
+        if is_lost:
+            self.lost.append(method)
+        return is_lost
+
+
+class LosingMethod:
+    def __init__(self, channel: LosingChannel, method: str, real: Any) -> None:
+        self._channel, self._method, self._real = channel, method, real
+
+    def __call__(self, *arguments: Any, **options: Any) -> bytes:
+        answer: bytes = self._real(*arguments, **options)
+        if self._channel.loses(self._method):
+            raise LostAnswer
+        return answer
+
+    def future(self, *arguments: Any, **options: Any) -> Any:
+        future = self._real.future(*arguments, **options)
+        return LostFuture(future) if self._channel.loses(self._method) else future
+
+
+class Later:
+    """In place of a SentCall: a call that is made when its answer is asked for."""
+
+    def __init__(self, call: Callable[[], bytes]) -> None:
+        self._call = call
+
+    def wait(self) -> None:
+        pass
+
+    def result(self) -> bytes:
+        return self._call()
+
+
+def sent_by(call: Callable[..., bytes]) -> Callable[..., Later]:
+    """In place of Client._send: calls whose answers nothing asks for are made at once."""
+
+    def send(method: str, *arguments: Any) -> Later:
+        later = Later(lambda: call(method, *arguments))
+        if method != _wire.EXECUTE:
+            later.result()
+        return later
+
+    return send
+
+
+def take_calls(client: opserve.Client, call: Callable[..., bytes]) -> Callable[..., bytes]:
+    """Has a client make its calls by `call`, those that are sent ahead too. Gives the real one."""
+    real = client._call
+    client._call = call  # type: ignore[method-assign]
+    client._send = sent_by(call)  # type: ignore
+    return real
 
 
 @pytest.fixture(autouse=True)
@@ -106,6 +171,7 @@ class Traffic:
         self.sent = self.received = self.uploads = self.downloads = self.prepared = 0
         for name in ("_call", "upload", "download", "prepare"):
             monkeypatch.setattr(client, name, self._wrapped(name, getattr(client, name)))
+        monkeypatch.setattr(client, "_send", sent_by(client._call))
 
     def clear(self) -> None:
         self.sent = self.received = self.uploads = self.downloads = self.prepared = 0

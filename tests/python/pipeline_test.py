@@ -18,7 +18,7 @@ import opserve.torch.optim
 import pytest
 import torch
 from opserve import _wire, errors
-from optim_helpers import LosingChannel, fresh  # noqa: F401
+from optim_helpers import LosingChannel, fresh, take_calls  # noqa: F401
 from torch import nn
 from torch.nn import functional as F
 
@@ -62,10 +62,12 @@ class Training:
         self.optimizer = optim.AdamW(self.model.parameters(), lr=1e-2, backend=self.backend)
         self.other = torch.optim.AdamW(self.eager.parameters(), lr=1e-2)
         self.number = 0
-        for _ in range(3):  # prepares programs, and makes the optimizer's state
-            seen, expected = self.step(), self.eager_step()
-            assert seen.item() == pytest.approx(expected.item(), rel=1e-4)
+        # Prepares programs, and makes the optimizer's state. A loss that is waited for lets the next
+        # step go in two requests, so these are not.
+        losses = [(self.step(), self.eager_step()) for _ in range(3)]
         self.backend.synchronize()
+        for seen, expected in losses:
+            assert seen.item() == pytest.approx(expected.item(), rel=1e-4)
 
     def step(self, parts: int = 1) -> torch.Tensor:
         """On the pool; the loss of the last batch."""
@@ -95,19 +97,24 @@ def one_step(
 
 
 class Gate:
-    """Stands before a client's Execute calls: counts them, holds them back, lets them fail."""
+    """Stands before a client's Execute calls: counts them, holds them back, lets them fail.
+
+    It makes a call when the answer is asked for.
+    """
 
     def __init__(self, client: opserve.Client) -> None:
         self.count = 0
         self.failures: dict[int, Exception] = {}  # by number of the call, from 1 on
+        self.holds = threading.Event()  # set when something waits
         self._open = threading.Event()
         self._open.set()
-        self._real = client._call
-        client._call = self._call  # type: ignore[method-assign]
+        self._real = take_calls(client, self._call)
 
     def _call(self, method: str, *arguments: Any) -> bytes:
         if method != _wire.EXECUTE:
             return self._real(method, *arguments)
+        if not self._open.is_set():
+            self.holds.set()
         assert self._open.wait(LIMIT), "nothing opened the gate"
         self.count += 1
         if self.count in self.failures:
@@ -142,6 +149,45 @@ def test_a_step_is_one_request_that_nothing_waits_for(own: opserve.Client) -> No
     training.check()
 
 
+def test_a_loss_that_is_read_waits_for_the_forward_pass_alone(own: opserve.Client) -> None:
+    training = Training(own)
+    for _ in range(3):  # finds memory for what passes from one request to the other
+        assert training.step().item() == pytest.approx(training.eager_step().item(), rel=1e-3)
+    training.backend.synchronize()
+    gate = Gate(own)
+    for number in range(1, 4):
+        loss, expected = training.step(), training.eager_step()
+        assert loss.item() == pytest.approx(expected.item(), rel=1e-3)
+        assert gate.count == 2 * number - 1  # the rest of the step is on its way
+    training.check()
+    training.step()  # is not read
+    training.eager_step()
+    training.backend.synchronize()
+    gate.count = 0
+    training.step()
+    training.eager_step()
+    training.backend.synchronize()
+    assert gate.count == 1
+    training.check()
+
+
+def test_a_forward_pass_that_fails_by_itself_leaves_all_as_before(own: opserve.Client) -> None:
+    training = Training(own)
+    for _ in range(3):
+        assert training.step().item() == pytest.approx(training.eager_step().item(), rel=1e-3)
+    training.backend.synchronize()
+    gate = Gate(own)
+    gate.failures = {1: failure(0)}
+    loss = training.step()
+    with pytest.raises(opserve.errors.InternalError, match="it failed"):
+        loss.item()
+    training.backend.synchronize()  # the rest of the step has not run, and is no other error
+    training.number = 90
+    for _ in range(3):
+        assert training.step().item() == pytest.approx(training.eager_step().item(), rel=1e-3)
+    training.check()
+
+
 def test_steps_run_in_order(own: opserve.Client) -> None:
     training = Training(own)
     losses = [training.step() for _ in range(20)]
@@ -156,27 +202,15 @@ def test_the_queue_of_steps_is_bounded(own: opserve.Client, ahead: int) -> None:
     training = Training(own, ahead=ahead)
     gate = Gate(own)
     gate.close()
-    waits = threading.Event()
-
-    class Room(threading.BoundedSemaphore):
-        def acquire(self, *_: Any, **__: Any) -> bool:
-            if not super().acquire(blocking=False):
-                waits.set()
-                return super().acquire(timeout=LIMIT)
-            return True
-
-    pipeline = training.backend.residents()._pipeline
-    pipeline._room = Room(pipeline._room._initial_value)
     losses: list[torch.Tensor] = []
 
     def run() -> None:
         for _ in range(ahead + 3):
             losses.append(training.step())
-        waits.set()
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert waits.wait(LIMIT)
+    assert gate.holds.wait(LIMIT)
     asked = len(losses)
     gate.open()
     thread.join(LIMIT)
@@ -197,14 +231,14 @@ def test_an_error_comes_once_and_leaves_all_as_the_step_before(own: opserve.Clie
     gate = Gate(own)
     gate.close()
     gate.failures = {2: failure(0)}
-    losses = [training.step() for _ in range(3)]  # the second fails, the third does not run
+    losses = [training.step() for _ in range(3)]  # the second fails, so the daemon refuses the third
     gate.open()
 
     with pytest.raises(opserve.errors.InternalError, match="it failed") as raised:
         training.backend.synchronize()
 
     assert "pipeline_test.py, line" in raised.value.message  # the model's line
-    assert gate.count == 2
+    assert gate.count == 3
     training.eager_step(number=4)
     assert losses[0].item() == pytest.approx(losses[0].item())
     for loss in losses[1:]:
@@ -371,7 +405,7 @@ def test_a_function_of_the_loss_has_its_gradient(own: opserve.Client) -> None:
 
 
 def test_waiting_for_each_program_gives_the_same_bits(own: opserve.Client) -> None:
-    def train(ahead: int) -> list[float]:
+    def train(ahead: int, reads: bool = False) -> list[float]:
         torch._dynamo.reset()
         torch.manual_seed(0)
         backend = opserve.torch.backend(own, strict=True, ahead=ahead)
@@ -382,20 +416,21 @@ def test_waiting_for_each_program_gives_the_same_bits(own: opserve.Client) -> No
         losses = []
         for number in range(6):
             losses.append(one_step(run, optimizer, number, 1 + number % 3))
+            if reads:
+                losses[-1].item()
             schedule.step()
         values = [loss.item() for loss in losses]
         for one in [*model.parameters(), *model.buffers()]:
             values += one.flatten().tolist()
         return values
 
-    assert train(0) == train(2)
+    assert train(0) == train(2) == train(2, reads=True)
 
 
 def test_a_daemon_without_room_for_the_whole_runs_its_parts(own: opserve.Client) -> None:
     training = Training(own, ahead=1)
     residents = training.backend.residents()
     residents.programs._programs.clear()
-    real = own._call
     refused = []
 
     def call(method: str, message: bytes, *arguments: Any) -> bytes:
@@ -408,7 +443,7 @@ def test_a_daemon_without_room_for_the_whole_runs_its_parts(own: opserve.Client)
                 raise errors.make_error(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", detail)
         return real(method, message, *arguments)
 
-    own._call = call  # type: ignore[method-assign]
+    real = take_calls(own, call)
     for _ in range(4):
         for parts in (1, 2):
             seen, expected = training.step(parts), training.eager_step(parts)

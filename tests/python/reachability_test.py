@@ -120,7 +120,7 @@ class LostCalls:
     """A server that reads a request and cuts its connection, as a daemon that is killed."""
 
     def __init__(self):
-        self.calls = 0
+        self.messages = []
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.target = f"127.0.0.1:{self._socket.getsockname()[1]}"
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -144,9 +144,9 @@ class LostCalls:
             header = reader.read(9)
             if len(header) < 9:
                 return
-            reader.read(int.from_bytes(header[:3], "big"))
+            body = reader.read(int.from_bytes(header[:3], "big"))
             if header[3] == 0:  # DATA
-                self.calls += 1
+                self.messages.append(body[5:])  # behind gRPC's header
                 return
 
     def close(self):
@@ -162,19 +162,25 @@ def lost_calls():
     server.close()
 
 
-@pytest.mark.parametrize("changes, calls", [(True, 1), (False, 3)])
-def test_what_may_have_run_is_repeated_only_if_that_does_no_harm(
-    lost_calls, changes, calls
-):
+@pytest.mark.parametrize("fate", ["sent", "replaced", "kept"])
+def test_what_may_have_run_is_repeated_as_the_same_request(lost_calls, fate):
+    """By its identity, if it is not the same to run it twice."""
     program = opserve.Program()
     result = program.abs(normal(3))
     tensor = opserve.ResidentTensor(b"1", opserve.DataType.FLOAT, (3,), None, 0)
-    results = [program.replace(tensor, result) if changes else result]
+    results = {
+        "sent": [result],
+        "replaced": [program.replace(tensor, result)],
+        "kept": [program.keep(result)],
+    }[fate]
     retry = opserve.Retry(max_attempts=3)
     with opserve.Client(lost_calls.target, retry=retry) as client:
         with pytest.raises(opserve.UnavailableError) as raised:
             client.execute(program, results)
-    assert lost_calls.calls == calls
+    requests = [_wire.ExecuteRequest.FromString(one) for one in lost_calls.messages]
+    assert len(requests) == 3
+    assert len({request.SerializeToString() for request in requests}) == 1
+    assert len(requests[0].identity.client) == (0 if fate == "sent" else 16)
     assert raised.value.target == lost_calls.target
     assert f"lost the connection to the daemon at {lost_calls.target}" in str(
         raised.value

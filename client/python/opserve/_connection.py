@@ -14,6 +14,7 @@ import numpy as np
 
 from opserve import _frame, _process, _reachability, _tensors, _wire, errors
 from opserve._data_type import DataType
+from opserve._request_numbers import RequestNumbers
 from opserve._retry import Attempts, Repeat, Retry, RetryPolicy
 from opserve._shared_results import SharedResults
 from opserve._target import Keepalive, Target, Tls, channel_arguments, parse_target
@@ -99,6 +100,7 @@ class ClientBase:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._policy = RetryPolicy(options.retry)
+        self._numbers = RequestNumbers()
         self._shared_memory = SharedMemory(options)
         self._is_closed = False
         self._channel: Optional[Any] = None

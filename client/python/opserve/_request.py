@@ -10,6 +10,7 @@ from opserve import _frame, _outputs, _tensors, _wire, errors
 from opserve._data_type import DataType
 from opserve._frame import Buffer
 from opserve._payloads import Payloads
+from opserve._request_numbers import RequestNumbers, Ticket
 from opserve._views import TensorView, contiguous_strides
 from opserve.program import (
     Input,
@@ -66,8 +67,9 @@ class Request:
         # Messages that name an input given when the program runs, by its number.
         self.inputs: list[list[Any]] = [[] for _ in program.inputs]
         self.replaced: list[list[Any]] = [[] for _ in program.inputs]
-        # Whether running it twice is not the same as running it once.
-        self.changes_tensors = bool(donated)
+        self.changes_tensors = bool(donated)  # replaced or donated ones
+        # Whether it changes or keeps tensors: running it twice is not the same as running it once.
+        self.has_effects = self.changes_tensors
         self._make = program.make_result
         self._fill_range = fill_range
         # Positions of results that the device writes to their destinations.
@@ -87,6 +89,14 @@ class Request:
     def encode(self) -> bytes:
         """The message Execute."""
         return _frame.join(self.header, self.payloads)
+
+    def identify(self, numbers: RequestNumbers) -> Optional[Ticket]:
+        """Gives it an identity, if it needs one: to be released when it is repeated no more."""
+        if not self.has_effects or self.header.idempotency_key:
+            return None
+        ticket = numbers.take()
+        self.header.identity.CopyFrom(ticket.identity)
+        return ticket
 
     def forget_payloads(self) -> None:
         """Lets go of the caller's inputs once the message is encoded."""
@@ -227,9 +237,10 @@ class Request:
     def _stays(self, result: Result, message: Any) -> bool:
         """Says in `message` that the result stays on the device, if it does."""
         if isinstance(result, Keep):
+            self.has_effects = True
             message.keep.lease.FromNanoseconds(int(result.lease * 1e9))
         elif isinstance(result, Replace):
-            self.changes_tensors = True
+            self.changes_tensors = self.has_effects = True
             message.replace.SetInParent()
             if result.version is not None:
                 message.replace.version = result.version

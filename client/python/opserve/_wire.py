@@ -44,6 +44,7 @@ def enum_names(name: str) -> dict[int, str]:
 
 AttributeValue = _message("AttributeValue")
 ExecuteRequest = _message("ExecuteRequest")
+RequestIdentity = _message("RequestIdentity")
 ExecuteResponse = _message("ExecuteResponse")
 PreparedCall = _message("PreparedCall")
 PrepareRequest = _message("PrepareRequest")

@@ -91,9 +91,13 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
             priority=priority,
             idempotency_key=idempotency_key,
         )
-        may_repeat = not request.changes_tensors or idempotency_key != ""
-        repeat = Repeat(after_losses=may_repeat, waits_for_daemon=wait_for_daemon)
-        answer = await self._call(_wire.EXECUTE, request.encode(), timeout, repeat)
+        ticket = request.identify(self._numbers)
+        repeat = Repeat(waits_for_daemon=wait_for_daemon)
+        try:
+            answer = await self._call(_wire.EXECUTE, request.encode(), timeout, repeat)
+        finally:
+            if ticket is not None:
+                ticket.release()
         response = request.decode(answer)
         if self._options.on_receipt is not None:
             self._options.on_receipt(response.receipt)

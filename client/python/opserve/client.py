@@ -24,6 +24,7 @@ from opserve._operator import Parameters
 from opserve._operators import Operators
 from opserve._request import Request
 from opserve._retry import Repeat, Retry
+from opserve._sent_call import SentCall
 from opserve._target import Keepalive, Tls, default_target
 from opserve.prepared import PreparedProgram
 from opserve.program import InputOf, Program, Response, Result
@@ -109,6 +110,8 @@ class Client(_connection.ClientBase, Operators[Any]):
         # Handles of prepared programs for the daemon to forget; bounded, as it forgets them anyway.
         self._given_up_programs: collections.deque[bytes] = collections.deque(maxlen=1024)
         self._lock = threading.Lock()  # guards _channel and _is_closed
+        # By method, with the channel that they belong to: to make one takes longer than to find it.
+        self._methods: dict[str, tuple[Any, Any]] = {}
 
     def execute(
         self,
@@ -124,8 +127,8 @@ class Client(_connection.ClientBase, Operators[Any]):
     ) -> Response:
         """Runs a program on one device and waits for its results.
 
-        A program that replaces or donates tensors is not repeated after the connection broke,
-        unless it has an idempotency_key: it may have run.
+        A program that keeps, replaces or donates tensors has an identity, by which the daemon knows
+        it: it runs once, however often it has to be sent.
 
         Args:
             results: wanted, in this order; None: the outputs of the last invocation. Those that
@@ -149,9 +152,13 @@ class Client(_connection.ClientBase, Operators[Any]):
             priority=priority,
             idempotency_key=idempotency_key,
         )
-        may_repeat = not request.changes_tensors or idempotency_key != ""
-        repeat = Repeat(after_losses=may_repeat, waits_for_daemon=wait_for_daemon)
-        answer = self._call(_wire.EXECUTE, request.encode(), timeout, repeat)
+        ticket = request.identify(self._numbers)
+        repeat = Repeat(waits_for_daemon=wait_for_daemon)
+        try:
+            answer = self._call(_wire.EXECUTE, request.encode(), timeout, repeat)
+        finally:
+            if ticket is not None:
+                ticket.release()
         response = request.decode(answer)
         if self._options.on_receipt is not None:
             self._options.on_receipt(response.receipt)
@@ -175,18 +182,14 @@ class Client(_connection.ClientBase, Operators[Any]):
         )
         self._release_programs()
 
-        def send(
-            method: str, message: bytes, may_repeat: bool, timeout: Optional[float]
-        ) -> bytes:
-            repeat = Repeat(after_losses=may_repeat)
-            return self._call(method, message, timeout, repeat)
-
         return PreparedProgram(
             program,
             request,
             self._shared_memory.fill_range,
-            send,
+            lambda method, message, seconds: self._call(method, message, seconds),
+            lambda method, message, seconds: self._send(method, message, seconds),
             self._given_up_programs.extend,
+            self._numbers,
         )
 
     def _release_programs(self) -> None:
@@ -351,6 +354,7 @@ class Client(_connection.ClientBase, Operators[Any]):
         with self._lock:
             self._is_closed = True
             channel, self._channel = self._channel, None
+            self._methods.clear()
         if channel is not None:
             channel.close()
 
@@ -375,6 +379,14 @@ class Client(_connection.ClientBase, Operators[Any]):
                 )
             return self._channel
 
+    def _method(self, method: str) -> Any:
+        """What calls a method of the daemon's that has one message and one answer."""
+        channel = self._connect()
+        known = self._methods.get(method)
+        if known is None or known[0] is not channel:
+            known = self._methods[method] = channel, channel.unary_unary(method)
+        return known[1]
+
     def _call(
         self,
         method: str,
@@ -382,25 +394,57 @@ class Client(_connection.ClientBase, Operators[Any]):
         timeout: Optional[float],
         repeat: Repeat = Repeat(),
     ) -> bytes:
+        return self._run(self._attempt(method, message), timeout, repeat)
+
+    def _send(
+        self,
+        method: str,
+        message: bytes,
+        timeout: Optional[float],
+        repeat: Repeat = Repeat(),
+    ) -> SentCall:
+        """As _call, but does not wait for the answer. A repetition has a timeout of its own."""
+        seconds = self._options.timeout if timeout is None else timeout
+        future = self._method(method).future(
+            message, timeout=seconds, metadata=self._options.metadata
+        )
+
+        def again(failure: errors.OpserveError) -> bytes:
+            return self._run(self._attempt(method, message), timeout, repeat, failure)
+
+        return SentCall(future, again, self._policy.record_success)
+
+    def _attempt(self, method: str, message: bytes) -> Callable[[float], bytes]:
         def attempt(time_left: float) -> bytes:
-            answer: bytes = self._connect().unary_unary(method)(
+            answer: bytes = self._method(method)(
                 message, timeout=time_left, metadata=self._options.metadata
             )
             return answer
 
-        return self._run(attempt, timeout, repeat)
+        return attempt
 
     def _run(
-        self, attempt: Callable[[float], T], timeout: Optional[float], repeat: Repeat
+        self,
+        attempt: Callable[[float], T],
+        timeout: Optional[float],
+        repeat: Repeat,
+        failure: Optional[errors.OpserveError] = None,
     ) -> T:
-        """Makes attempts, each of which is given the seconds left, until one succeeds."""
+        """Makes attempts, each of which is given the seconds left, until one succeeds.
+
+        Args:
+            failure: of an attempt that was made already.
+        """
         attempts = self._begin(timeout, repeat)
         while True:
             try:
+                if failure is not None:
+                    raise failure
                 result = _with_typed_errors(lambda: attempt(attempts.time_left()))
                 attempts.succeed()
                 return result
             except errors.OpserveError as error:
+                failure = None  # which refers to this frame now
                 wait = attempts.wait_after(error)
                 if wait is None:
                     raise

@@ -10,12 +10,15 @@ from opserve import _frame, _tensors, _wire, errors
 from opserve._data_type import DataType
 from opserve._frame import Buffer
 from opserve._request import FillRange, Request
+from opserve._request_numbers import RequestNumbers, Ticket
+from opserve._sent_call import SentCall
 from opserve._views import TensorView, memory
 from opserve.program import InputOf, Program, Response
 from opserve.resident import ResidentTensor
 
-# Sends the message of a method, which may be repeated or not, and gives the answer.
-Send = Callable[[str, bytes, bool, Optional[float]], bytes]
+# Sends the message of a method; the first one waits for the answer.
+Call = Callable[[str, bytes, Optional[float]], bytes]
+Send = Callable[[str, bytes, Optional[float]], SentCall]
 
 # Takes handles that nothing refers to any more. Called at any time, in any thread.
 GiveUp = Callable[[Sequence[bytes]], None]
@@ -24,8 +27,43 @@ GiveUp = Callable[[Sequence[bytes]], None]
 PAYLOAD, RESIDENT, SHARED_MEMORY = 1, 2, 3
 
 # Of ExecuteRequest, and of PreparedCall.
-_KEY_FIELD, _PREPARED_FIELD = 4, 8
+_KEY_FIELD, _PREPARED_FIELD, _IDENTITY_FIELD = 4, 8, 9
 _PROGRAM_FIELD, _RESIDENTS_FIELD = 1, 2
+
+
+class SentRun:
+    """A run of a prepared program that was sent. One thread at a time may ask for its result."""
+
+    def __init__(
+        self,
+        sent: SentCall,
+        again: Callable[[], bytes],
+        ticket: Optional[Ticket],
+    ) -> None:
+        """
+        Args:
+            again: has the program prepared again, if the daemon has lost it, and runs it.
+            ticket: of the request, if it has an identity.
+        """
+        self._sent = sent
+        self._again = again
+        self._ticket = ticket
+
+    def wait(self) -> None:
+        """Waits until result() would not wait for the first attempt."""
+        self._sent.wait()
+
+    def result(self) -> bytes:
+        """Waits for the answer, for PreparedProgram.decode(). It is to be called once."""
+        try:
+            return self._sent.result()
+        except errors.NotFoundError as error:
+            if error.reason != "program_unknown":
+                raise
+            return self._again()
+        finally:
+            if self._ticket is not None:
+                self._ticket.release()
 
 
 class PreparedProgram:
@@ -44,7 +82,7 @@ class PreparedProgram:
 
     Attributes:
         prepared_again: how often that was necessary.
-        changes_tensors: whether a run replaces or donates tensors, so that two are not as one.
+        changes_tensors: whether a run replaces or donates tensors.
     """
 
     def __init__(
@@ -52,8 +90,10 @@ class PreparedProgram:
         program: Program,
         request: Request,
         fill_range: FillRange,
+        call: Call,
         send: Send,
         give_up: GiveUp,
+        numbers: RequestNumbers,
     ) -> None:
         self.inputs: Sequence[InputOf] = tuple(program.inputs)
         self.prepared_again = 0
@@ -61,8 +101,10 @@ class PreparedProgram:
         self._request = request
         self._constants = _Constants(request)
         self._fill_range = fill_range
-        self._call = send
+        self._call = call
+        self._send = send
         self._give_up = give_up
+        self._numbers = numbers
         self._lock = threading.Lock()  # guards _handles and prepared_again
         self._handles: dict[tuple[int, ...], bytes] = {}  # by the inputs' kinds
 
@@ -96,7 +138,20 @@ class PreparedProgram:
             self._place(number, view, call, payloads) for number, view in enumerate(views)
         )
         encoded = call.SerializeToString() + encode_attributes(attributes or {})
-        return self.decode(self.send(kinds, encoded, payloads, idempotency_key, timeout))
+        ticket = self._ticket(idempotency_key)
+        message = self._encoder(encoded, payloads, idempotency_key, ticket)
+        handle = self._handle(kinds, timeout)
+        try:
+            answer = self._call(_wire.EXECUTE, message(handle), timeout)
+        except errors.NotFoundError as error:
+            if error.reason != "program_unknown":
+                raise
+            handle = self._handle(kinds, timeout, lost=handle)
+            answer = self._call(_wire.EXECUTE, message(handle), timeout)
+        finally:
+            if ticket is not None:
+                ticket.release()
+        return self.decode(answer)
 
     def send(
         self,
@@ -105,32 +160,25 @@ class PreparedProgram:
         payloads: Sequence[Buffer],
         idempotency_key: str = "",
         timeout: Optional[float] = None,
-    ) -> bytes:
-        """Runs it once, with inputs that are encoded already, and gives the answer for decode().
+    ) -> SentRun:
+        """Runs it once, with inputs that are encoded already. Does not wait for the answer.
 
         Args:
             kinds: how each input comes (PAYLOAD, RESIDENT, SHARED_MEMORY); 0: it is not used.
             call: a PreparedCall without the program.
-            payloads: of the inputs that are payloads.
+            payloads: of the inputs that are payloads; not to be changed until the answer is there.
             idempotency_key, timeout: as for a call.
         """
-        may_repeat = not self.changes_tensors or idempotency_key != ""
-        key = _frame.field(_KEY_FIELD, idempotency_key.encode()) if idempotency_key else b""
-        all_payloads = [*payloads, *self._constants.buffers]
-
-        def run(program: bytes) -> bytes:
-            named = _frame.field(_PROGRAM_FIELD, program) + call
-            encoded = key + _frame.field(_PREPARED_FIELD, named)
-            message = _frame.append(encoded, all_payloads)
-            return self._call(_wire.EXECUTE, message, may_repeat, timeout)
-
+        ticket = self._ticket(idempotency_key)
+        message = self._encoder(call, payloads, idempotency_key, ticket)
         handle = self._handle(kinds, timeout)
-        try:
-            return run(handle)
-        except errors.NotFoundError as error:
-            if error.reason != "program_unknown":
-                raise
-            return run(self._handle(kinds, timeout, lost=handle))
+
+        def again() -> bytes:
+            new = message(self._handle(kinds, timeout, lost=handle))
+            return self._call(_wire.EXECUTE, new, timeout)
+
+        sent = self._send(_wire.EXECUTE, message(handle), timeout)
+        return SentRun(sent, again, ticket)
 
     def decode(self, answer: bytes, wanted: Optional[Collection[int]] = None) -> Response:
         """Reads an answer.
@@ -173,6 +221,25 @@ class PreparedProgram:
             "program in each process"
         )
 
+    def _ticket(self, key: str) -> Optional[Ticket]:
+        return self._numbers.take() if self._request.has_effects and not key else None
+
+    def _encoder(
+        self, call: bytes, payloads: Sequence[Buffer], key: str, ticket: Optional[Ticket]
+    ) -> Callable[[bytes], bytes]:
+        """Gives the message Execute for a handle of the program."""
+        keys = _frame.field(_KEY_FIELD, key.encode()) if key else b""
+        if ticket is not None:
+            keys = _frame.field(_IDENTITY_FIELD, ticket.identity.SerializeToString())
+        buffers = self._constants.buffers
+        all_payloads = [*payloads, *buffers] if buffers else payloads
+
+        def message(program: bytes) -> bytes:
+            named = _frame.field(_PROGRAM_FIELD, program) + call
+            return _frame.append(keys + _frame.field(_PREPARED_FIELD, named), all_payloads)
+
+        return message
+
     def _place(
         self,
         number: int,
@@ -204,9 +271,8 @@ class PreparedProgram:
             handle = self._handles.get(kinds)
             if handle is not None and handle != lost:
                 return handle
-            answer = self._call(
-                _wire.PREPARE, self._message(kinds).SerializeToString(), True, timeout
-            )
+            message = self._message(kinds).SerializeToString()
+            answer = self._call(_wire.PREPARE, message, timeout)
             self.prepared_again += lost is not None
             handle = bytes(_wire.PrepareResponse.FromString(answer).handle)
             self._handles[kinds] = handle
@@ -278,6 +344,28 @@ def _payload_tensors(header: Any) -> list[Any]:
 def encode_residents(handles: Iterable[bytes]) -> bytes:
     """A PreparedCall with resident tensors, to which others may be appended."""
     return b"".join([_frame.field(_RESIDENTS_FIELD, handle) for handle in handles])
+
+
+def read_versions(answer: bytes) -> dict[bytes, int]:
+    """The versions of tensors that a run has kept or replaced, by handle."""
+    response = _wire.ExecuteResponse.FromString(answer)
+    return {
+        one.tensor.resident_tensor: one.kept.version
+        for one in response.results
+        if one.HasField("kept")
+    }
+
+
+def encode_versions(versions: Iterable[tuple[int, int]]) -> bytes:
+    """A PreparedCall with versions that resident tensors, by their positions, must have.
+
+    Others may be appended.
+    """
+    call = _wire.PreparedCall()
+    for resident, version in versions:
+        call.versions.add(resident=resident, version=version)
+    encoded: bytes = call.SerializeToString()
+    return encoded
 
 
 def encode_attributes(

@@ -19,10 +19,10 @@ from opserve import errors
 from opserve.client import Client
 from opserve.resident import ResidentTensor
 from opserve.torch import _decompositions
+from opserve.torch._batch import Pending
 from opserve.torch._caller import level_of_caller
 from opserve.torch._graph import lower, metas_of
 from opserve.torch._nodes import is_backward, running_statistics, written_inputs
-from opserve.torch._pipeline import Pending
 from opserve.torch._plan import Plan
 from opserve.torch._pool_parameter import adopt
 from opserve.torch._pool_tensor import Contents, PoolTensor, settle
@@ -247,6 +247,8 @@ class _Runner:
         self._gradients = gradients_of_parameters(graph, count)
         # Whether it is a pass of a training.
         self._trains = returned is not None or bool(self._gradients)
+        # Whether all arguments are tensors of the same shapes in each call.
+        self._is_static = all(map(_has_static_shape, placeholders))
         self._plans: collections.OrderedDict[Any, PreparedPlan] = collections.OrderedDict()
 
     def __call__(self, *arguments: Any) -> list[Any]:
@@ -278,21 +280,28 @@ class _Runner:
         values = [self._place(residents, i, one) for i, one in enumerate(arguments)]
         staying = self._gradients if self._backend.optimizers else set()
         prepared = self._prepare(arguments, values, staying)
-        there = [i for i, one in enumerate(values) if isinstance(one, _TENSORS)]
+        tensors, originals = values, arguments
+        if not self._is_static:
+            there = [i for i, one in enumerate(values) if isinstance(one, _TENSORS)]
+            tensors, originals = [values[i] for i in there], [arguments[i] for i in there]
         defers = prepared.is_deferrable and self._defers(residents)
         stand_ins: dict[Any, Tensor] = {}  # two outputs may be the same tensor
         # No other thread lets the program run before stand-ins say which results are needed.
         with residents.deferring if defers else contextlib.nullcontext():
-            given = prepared.run(
-                residents, [values[i] for i in there], [arguments[i] for i in there], defers
-            )
+            given = prepared.run(residents, tensors, originals, defers)
             for one in given:
-                if isinstance(one, tuple):
+                if type(one) is tuple:
                     name = _name(one[0])
                     if name not in stand_ins:
                         stand_ins[name] = residents.save(*one)
+            if defers and prepared.goes_ahead:
+                residents.flush()
+        returned = self._returned
         return [
-            self._give(residents, i, one, stand_ins) for i, one in enumerate(given)
+            stand_ins[_name(one[0])]
+            if type(one) is tuple and i >= returned
+            else self._give(residents, i, one, stand_ins)
+            for i, one in enumerate(given)
         ]
 
     def _place(self, residents: Residents, index: int, argument: Any) -> Any:
@@ -303,23 +312,27 @@ class _Runner:
             argument = argument.contents.read()
         if index in self._static and not argument.is_inference():
             return residents.upload(argument, 1 if index in self._ahead else 0)
-        argument = argument.detach()
         resident = residents.find(argument)
-        if resident is None and argument.is_meta:
+        if resident is not None:
+            return resident
+        if argument.is_meta:
             raise RuntimeError("the backward pass ran once already, and freed what it needs")
-        if resident is None:
-            bring_home(argument)
-        return argument if resident is None else resident
+        argument = argument.detach()
+        bring_home(argument)
+        return argument
 
     def _prepare(
         self, arguments: Sequence[Any], values: Sequence[Any], staying: set[int]
     ) -> PreparedPlan:
-        shapes = tuple(
-            (one.shape, one.dtype, isinstance(value, Tensor))
-            if isinstance(one, Tensor)
-            else one
-            for one, value in zip(arguments, values)
-        )
+        if self._is_static:
+            shapes: Any = tuple([isinstance(one, Tensor) for one in values])
+        else:
+            shapes = tuple(
+                (one.shape, one.dtype, isinstance(value, Tensor))
+                if isinstance(one, Tensor)
+                else one
+                for one, value in zip(arguments, values)
+            )
         signature = (shapes, bool(staying))
         found = self._plans.get(signature)
         if found is not None:
@@ -350,13 +363,12 @@ class _Runner:
         value: Any,
         stand_ins: Mapping[Any, Tensor],
     ) -> Any:
+        """What the caller gets for an output that is its own."""
         if isinstance(value, Contents):
             return PoolTensor(value)
         if isinstance(value, tuple):  # on the pool, with its dtype
             resident, dtype = value
             stand_in = stand_ins[_name(resident)]
-            if index >= self._returned:
-                return stand_in
             return PoolTensor(Contents(residents, [stand_in], resident.shape, dtype))
         if not isinstance(value, Tensor) or index >= self._returned:
             return value
@@ -377,7 +389,12 @@ _TENSORS = (Tensor, ResidentTensor, Pending)
 
 def _name(one: Union[ResidentTensor, Pending]) -> object:
     """Equal for the same tensor on the pool."""
-    return one.handle if isinstance(one, ResidentTensor) else one
+    return one if type(one) is Pending else one.handle  # type: ignore[union-attr]
+
+
+def _has_static_shape(placeholder: torch.fx.Node) -> bool:
+    meta = placeholder.meta.get("val")
+    return isinstance(meta, Tensor) and all(type(one) is int for one in meta.shape)
 
 
 def gradients_of_parameters(graph: torch.fx.GraphModule, outputs: int) -> set[int]:

@@ -105,17 +105,11 @@ class Checkpoints:
         program: PreparedProgram,
         inputs: Sequence[Union[Tensor, ResidentTensor]],
         attributes: Optional[Mapping[int, Mapping[str, Union[int, float]]]],
-        key: str,
     ) -> Sequence[Any]:
         with self._lock:
-            losses = self.restored
 
             def call() -> Sequence[Any]:
-                # After a loss the request is another one.
-                suffix = f"-{self.restored}" if key and self.restored != losses else ""
-                return program(
-                    *map(self._now, inputs), attributes=attributes, idempotency_key=key + suffix
-                ).results
+                return program(*map(self._now, inputs), attributes=attributes).results
 
             # One that changes tensors and may not be repeated begins with what was before it.
             results = self._repeat(residents, call, again=not program.changes_tensors)

@@ -17,7 +17,7 @@ from opserve._data_type import DataType
 from opserve._views import contiguous_strides
 from opserve.client import Client
 from opserve.errors import OpserveError
-from opserve.prepared import PAYLOAD, RESIDENT, PreparedProgram
+from opserve.prepared import PAYLOAD, RESIDENT, PreparedProgram, encode_residents
 from opserve.program import InputOf, Invocation, Keep, OutputOf, Program, Replace, View
 from opserve.resident import ResidentTensor
 
@@ -44,6 +44,9 @@ class Template:
         name_line: adds to an error of an invocation the line of the model.
         shapes: dtypes and shapes of kept results as the daemon has them, by position; known after
             the first run.
+        may_go_ahead: whether the programs that follow are worth a request of their own.
+        was_read: whether something waited for a result of the last run.
+        goes_ahead: whether the last run was sent without the programs that follow.
     """
 
     program: Program
@@ -51,6 +54,18 @@ class Template:
     donated: Sequence[InputOf] = ()
     name_line: Callable[[OpserveError], None] = lambda error: None
     shapes: dict[int, Shape] = dataclasses.field(default_factory=dict)
+    may_go_ahead: bool = False
+    was_read: bool = False
+    goes_ahead: bool = False
+
+    def begin(self) -> None:
+        """Another run: one whose results are read soon does not wait for the rest of the step.
+
+        So a caller that reads each loss waits for the forward pass alone, and the rest of the step
+        runs while the caller prepares the next one.
+        """
+        self.goes_ahead = self.was_read and self.may_go_ahead
+        self.was_read = False
 
     def __post_init__(self) -> None:
         self.made = [one for one in self.results if not isinstance(one, Replace)]
@@ -68,7 +83,10 @@ class Joined:
         sent: numbers of the payloads that are used, in the order in which the parts have them.
         positions: of the answer's results that replace nothing, by the number of the parts' result.
         offsets: numbers of the parts' first invocations.
+        replaced: positions in `residents` of tensors that get other elements.
         handles, encoded: of the resident tensors of the last run.
+        changed: of these, the handles of those that are replaced.
+        place_of: the position of each handle.
     """
 
     run: PreparedProgram
@@ -77,11 +95,22 @@ class Joined:
     sent: Sequence[int]
     positions: Mapping[int, int]
     offsets: Sequence[int]
+    replaced: Sequence[int]
     handles: Sequence[bytes] = ()
     encoded: bytes = b""
+    changed: Sequence[bytes] = ()
+    place_of: Mapping[bytes, int] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.wanted = frozenset(self.positions.values())
+
+    def take(self, handles: Sequence[bytes]) -> None:
+        """The next run has these resident tensors."""
+        if self.handles == handles:
+            return
+        self.handles, self.encoded = handles, encode_residents(handles)
+        self.changed = [handles[one] for one in self.replaced]
+        self.place_of = {one: place for place, one in enumerate(handles)}
 
 
 def join(
@@ -139,7 +168,12 @@ class _Join:
             kinds.append(kind if is_used else 0)
             if is_used:
                 (sent if kind == PAYLOAD else residents).append(source)
-        return Joined(run, tuple(kinds), residents, sent, positions, offsets)
+        replaced = [
+            place
+            for place, source in enumerate(residents)
+            if source <= EARLIER or source in self._newest
+        ]
+        return Joined(run, tuple(kinds), residents, sent, positions, offsets, replaced)
 
     def _shapes_of_residents(self) -> dict[int, Shape]:
         """A tensor that is replaced has the shape that the result has; another, any."""

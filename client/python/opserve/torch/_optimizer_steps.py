@@ -36,6 +36,7 @@ class Item:
         group: the options of its parameter group.
         state: tensors on the pool, by name; empty in the first step.
         steps: that were done before.
+        known: the state as torch's optimizer has it.
     """
 
     parameter: Tensor
@@ -43,6 +44,7 @@ class Item:
     group: Mapping[str, Any]
     state: dict[str, Contents]
     steps: float
+    known: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass
@@ -388,7 +390,7 @@ def _run_now(
         inputs[number] = residents.send(tensor)
         passing.append(inputs[number])
     try:
-        results = residents.run(program.run, inputs, numbers, residents.key(inputs))
+        results = residents.run(program.run, inputs, numbers)
     finally:
         residents.drop(passing)
     for position, number, name in program.kept:

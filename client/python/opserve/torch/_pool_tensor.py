@@ -12,7 +12,7 @@ from opserve import _dtypes, _tensors
 from opserve.prepared import PreparedProgram
 from opserve.program import InputOf, Keep, OutputOf, Program
 from opserve.resident import ResidentTensor
-from opserve.torch._pipeline import Pending
+from opserve.torch._batch import Pending
 from opserve.torch._residency import Residents
 
 Tensor = torch.Tensor
@@ -126,6 +126,8 @@ class PoolTensor(torch.Tensor):
     ) -> Any:
         if func is _aten.detach.default:
             return PoolTensor(args[0].contents)
+        if func is _aten._local_scalar_dense.default:
+            return func(args[0].contents.read())
         if func is _aten.add_.Tensor and not kwargs:
             one, other = args
             both = isinstance(one, PoolTensor) and isinstance(other, PoolTensor)

@@ -13,7 +13,7 @@ from opserve.client import Client
 from opserve.prepared import PreparedProgram
 from opserve.resident import ResidentTensor
 from opserve.torch._fusion import Template
-from opserve.torch._pipeline import Pending
+from opserve.torch._batch import Pending
 from opserve.torch._plan import At, LocalStep, Plan, PoolStep, beyond_one_message
 from opserve.torch._pool_parameter import is_adopted
 from opserve.torch._pool_tensor import Contents
@@ -23,6 +23,10 @@ Tensor = torch.Tensor
 
 # Of the tensors that a program sends which is not waited for: they are copied.
 _MOST_BYTES_AHEAD = 1 << 20
+
+# Of what a program leaves on the pool that is sent before those that follow it: their memory stays
+# for the next step, beside that of gradients (see Residents).
+_MOST_BYTES_KEPT_AHEAD = 16 << 20
 
 
 class PreparedPlan:
@@ -41,6 +45,11 @@ class PreparedPlan:
             for step in plan.steps
         ]
         self._template = _template(plan, lease)
+
+    @property
+    def goes_ahead(self) -> bool:
+        """Whether the run that was deferred last is to be sent now."""
+        return self._template is not None and self._template.goes_ahead
 
     @property
     def is_deferrable(self) -> bool:
@@ -133,8 +142,7 @@ class PreparedPlan:
             passing.append(arguments[number])
         seeds = _seeds(step)
         try:
-            key = residents.key(arguments) if step.replaced else ""
-            results = residents.run(program, arguments, seeds, key)
+            results = residents.run(program, arguments, seeds)
         except errors.OpserveError as error:
             step.name_line(error)
             raise
@@ -209,4 +217,15 @@ def _template(plan: Plan, lease: float) -> Optional[Template]:
         return None
     if any(plan.metas[position].dim() for position, _ in step.results):
         return None
-    return Template(step.program, step.wanted(lease), name_line=step.name_line)
+    kept = sum(_bytes_of(plan.metas[position]) for position, _ in step.kept)
+    return Template(
+        step.program,
+        step.wanted(lease),
+        name_line=step.name_line,
+        may_go_ahead=kept <= _MOST_BYTES_KEPT_AHEAD,
+    )
+
+
+def _bytes_of(meta: Any) -> int:
+    size: int = meta.numel() * meta.element_size()
+    return size

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
+import functools
 import math
 import threading
-import uuid
 import weakref
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional, TypeVar, Union
 
 import grpc
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 
 from opserve import _tensors, errors
 from opserve.client import Client
 from opserve.prepared import PreparedProgram
 from opserve.resident import ResidentTensor
+from opserve.torch._batch import Attributes, Input, Pending
 from opserve.torch._checkpoints import Checkpoints
+from opserve.torch._entries import Entry, KnownTensors, StorageRef
 from opserve.torch._fusion import Shape, Template
-from opserve.torch._pipeline import BATCH, Attributes, Input, Pending, Pipeline, release
+from opserve.torch._pipeline import BATCH, Pipeline, release
 from opserve.torch._programs import Programs
 
 K = TypeVar("K")
@@ -39,37 +39,6 @@ def _uses(storage: torch.UntypedStorage) -> int:
 
 # Of the storage of a tensor that shares it with none.
 _OWN_USES = _uses(torch.empty(1).untyped_storage()) + 1
-
-
-@dataclasses.dataclass
-class _Entry:
-    """A resident tensor that lives as long as a storage of this process.
-
-    Attributes:
-        version: of the storage's content that the pool has.
-        borrowed: of a stand-in for a tensor that was there before: that tensor's entry.
-        borrowers: stand-ins that need this tensor, though its own storage may be gone or may
-            hold other values.
-        is_current: whether an upload of the storage would find it.
-        is_newer: whether a program has changed it since the storage was written.
-        is_exposed: whether the storage may be written without a change of its version.
-        spare_shape: of a tensor whose content a later result may replace when nothing needs it any
-            more, as the daemon has it.
-        is_retired: nothing needs it, but its program has not run.
-        error: of the program that should have given it.
-    """
-
-    storage: StorageWeakRef
-    resident: Union[ResidentTensor, Pending]
-    version: int = 0
-    borrowed: Optional[_Entry] = None
-    borrowers: int = 0
-    is_current: bool = True
-    is_newer: bool = False
-    is_exposed: bool = False
-    spare_shape: Optional[Shape] = None
-    is_retired: bool = False
-    error: Optional[Exception] = None
 
 
 # Storages with newer elements on the pool, by address, with the Residents that have them there; an
@@ -122,19 +91,17 @@ class Residents:
         )
         self.lease = lease
         self._lock = threading.Lock()
-        self._uploaded: dict[tuple[Any, ...], _Entry] = {}  # guarded by _lock, as below
-        self._saved: dict[int, _Entry] = {}
-        self._owned: dict[bytes, _Entry] = {}  # of both, by handle
+        self._uploaded: dict[tuple[Any, ...], Entry] = {}  # guarded by _lock, as below
+        self._tensors = KnownTensors()
+        self._saved: dict[int, Entry] = {}
+        self._owned: dict[bytes, Entry] = {}  # of both, by handle
         self._dropped: list[ResidentTensor] = []
         self._stop = threading.Event()
         self._renewing = False
         self.programs = Programs(client)
-        identity, numbers = uuid.uuid4().hex, itertools.count()
-        # Without a reference to this object, which the pipeline outlives.
-        self._new_key = lambda: f"{identity}-{next(numbers)}"
         # Restorations run programs one by one.
         self.defers = ahead > 0 and self.checkpoints is None
-        self._pipeline = Pipeline(client, self.programs, self._new_key, ahead)
+        self._pipeline = Pipeline(client, self.programs, ahead)
         self._spares: dict[Shape, list[ResidentTensor]] = {}  # guarded by _lock, as below
         self._spare_bytes = 0
         # Tensors that are sums of several on the pool, not computed yet.
@@ -142,7 +109,7 @@ class Residents:
         _all.add(self)
         # Also when the interpreter ends: nothing stays on the pool until its lease is over.
         weakref.finalize(
-            self, _end, client, self._stop, self._owned, self._dropped, self._spares, self._pipeline
+            self, _end, client, self._stop, self._owned, self._dropped, self._spares
         )
 
     def upload(self, tensor: torch.Tensor, ahead: int = 0) -> ResidentTensor:
@@ -151,23 +118,29 @@ class Residents:
         Args:
             ahead: versions that the tensor has got for a change that is yet to come.
         """
+        known = self._tensors.find(tensor)
+        if known is not None and not known.is_exposed:
+            if known.version + ahead == tensor._version:
+                return known.resident  # type: ignore[no-any-return]
         key = _key(tensor)
         with self._lock:
             entry = self._uploaded.get(key)
             is_exposed = entry is not None and entry.is_exposed
             is_there = entry is not None and entry.version + ahead == tensor._version
             if entry is not None and is_there and not is_exposed:
-                return entry.resident
+                self._tensors.add(tensor, entry)
+                return entry.resident  # type: ignore[no-any-return]
         storage = tensor.untyped_storage()
         is_shared = _uses(storage) > _OWN_USES
         bring_home(tensor)  # if they are there as another view, or another pool's
         resident = self.send(tensor.detach())
-        entry = _Entry(StorageWeakRef(storage), resident, tensor._version)
+        entry = Entry(StorageRef(storage), resident, tensor._version)
         entry.is_exposed = is_exposed and is_shared
         with self._lock:
             if key in self._uploaded:
                 self._retire(self._uploaded[key])
             self._uploaded[key] = self._owned[resident.handle] = entry
+            self._tensors.add(tensor, entry)
         self._start_renewing()
         return resident
 
@@ -238,7 +211,7 @@ class Residents:
     def needs(self, pending: Pending) -> bool:
         """Whether something here stands for a result."""
         entry = pending.entry
-        return entry is not None and (entry.borrowers > 0 or not entry.storage.expired())
+        return entry is not None and (entry.borrowers > 0 or not entry.storage.is_gone())
 
     def place(self, pending: Pending) -> None:
         """The tensor of a result is known: `pending.value`."""
@@ -264,10 +237,10 @@ class Residents:
                 taken.append(there.pop(0))  # so that results find the same tensor in each step
             is_enough = len(taken) == len(shapes)
             for one, shape in reversed(list(zip(taken, shapes))):
+                assert shape is not None
                 if is_enough:
-                    self._spare_bytes -= _bytes_of(one)
+                    self._spare_bytes -= _bytes_of(shape)
                 else:
-                    assert shape is not None
                     self._spares[shape].insert(0, one)
         return taken if is_enough else None
 
@@ -276,27 +249,16 @@ class Residents:
         program: PreparedProgram,
         inputs: Sequence[Any],
         attributes: Optional[Mapping[int, Mapping[str, Union[int, float]]]] = None,
-        idempotency_key: str = "",
     ) -> Sequence[Any]:
         """The results of a program; tensors lost with a device come back before, if they can."""
         inputs = self.known(inputs)
         if self.defers:
             self.collect()
         if self.checkpoints is not None:
-            return self.checkpoints.run(self, program, inputs, attributes, idempotency_key)
-        return program(
-            *inputs, attributes=attributes, idempotency_key=idempotency_key
-        ).results
-
-    def key(self, inputs: Iterable[Any]) -> str:
-        """An idempotency key for a run of a program that changes tensors.
-
-        Empty if an input lies in shared memory, which such requests cannot use.
-        """
-        holds = self._client._shared_memory.holds
-        if any(holds(one.data_ptr()) for one in inputs if isinstance(one, torch.Tensor)):
-            return ""
-        return self._new_key()
+            return self.checkpoints.run(self, program, inputs, attributes)
+        if program.changes_tensors:
+            self._pipeline.forget_versions()
+        return program(*inputs, attributes=attributes).results
 
     def living(self) -> list[ResidentTensor]:
         """Those that something here stands for."""
@@ -315,7 +277,7 @@ class Residents:
             self._owned.clear()
             self._owned.update((one.resident.handle, one) for one in entries)
 
-    def _entries(self) -> list[_Entry]:
+    def _entries(self) -> list[Entry]:
         return [*self._owned.values(), *self._saved.values()]
 
     def find(self, tensor: torch.Tensor) -> Union[ResidentTensor, Pending, None]:
@@ -331,9 +293,9 @@ class Residents:
             if saved.error is not None:
                 raise saved.error
             resident = saved.resident
-            if isinstance(resident, Pending) and resident.value is not None:
+            if type(resident) is Pending and resident.value is not None:
                 return resident.value  # type: ignore[no-any-return]
-            return resident
+            return resident  # type: ignore[no-any-return]
         if tensor.is_inference():
             return None
         with self._lock:
@@ -354,7 +316,7 @@ class Residents:
             resident = self.checkpoints.now(resident)
         stand_in = torch.empty(resident.shape, dtype=dtype, device="meta")
         storage = stand_in.untyped_storage()
-        entry = _Entry(StorageWeakRef(storage), resident)
+        entry = Entry(StorageRef(storage), resident)
         with self._lock:
             if isinstance(resident, Pending):
                 owner = resident.entry
@@ -376,8 +338,10 @@ class Residents:
         """
         storage = tensor.untyped_storage()
         torch.autograd.graph.increment_version(tensor)
+        entry = self._tensors.find(tensor)
         with self._lock:
-            entry = self._uploaded[_key(tensor)]
+            if entry is None:
+                entry = self._uploaded[_key(tensor)]
             entry.version = tensor._version
             entry.is_newer = True
             _newer[storage._cdata] = self
@@ -413,7 +377,7 @@ class Residents:
 
     def _newer_of(
         self, storage: torch.UntypedStorage
-    ) -> list[tuple[tuple[Any, ...], _Entry]]:
+    ) -> list[tuple[tuple[Any, ...], Entry]]:
         with self._lock:
             return [
                 (key, entry)
@@ -421,7 +385,7 @@ class Residents:
                 if entry.is_newer and key[0] == storage._cdata
             ]
 
-    def _lost(self, entries: Sequence[_Entry]) -> errors.TensorLostError:
+    def _lost(self, entries: Sequence[Entry]) -> errors.TensorLostError:
         shapes = ", ".join(str(list(one.resident.shape)) for one in entries[:5])
         more = ", ..." if len(entries) > 5 else ""
         error = errors.TensorLostError(
@@ -450,8 +414,9 @@ class Residents:
             for entry in self._uploaded.values():
                 self._owned.pop(entry.resident.handle, None)
             self._uploaded.clear()
+            self._tensors.clear()
 
-    def _newer_entries(self) -> list[_Entry]:
+    def _newer_entries(self) -> list[Entry]:
         with self._lock:
             return [entry for entry in self._uploaded.values() if entry.is_newer]
 
@@ -485,15 +450,15 @@ class Residents:
             self._spares.clear()
             self._spare_bytes = 0
 
-    def _retire_gone(self, entries: dict[K, _Entry]) -> None:
-        is_gone = torch.UntypedStorage._expired  # StorageWeakRef.expired() has it three calls deep
-        for key in [key for key, one in entries.items() if is_gone(one.storage.cdata)]:
+    def _retire_gone(self, entries: dict[K, Entry]) -> None:
+        is_gone = torch.UntypedStorage._expired  # StorageRef.is_gone() has it one call deep
+        for key in [key for key, one in entries.items() if is_gone(one.storage.address)]:
             entry = entries.pop(key)
             self._retire(entry)
             if entry.is_newer:
-                _newer.pop(entry.storage.cdata, None)
+                _newer.pop(entry.storage.address, None)
 
-    def _retire(self, entry: _Entry) -> None:
+    def _retire(self, entry: Entry) -> None:
         """Nothing here stands for the entry any more; _lock is held."""
         if entry.borrowed is None:
             entry.is_current = False
@@ -505,21 +470,22 @@ class Residents:
         if owner.borrowers == 0 and not owner.is_current:
             self._give_up(owner)
 
-    def _give_up(self, entry: _Entry) -> None:
+    def _give_up(self, entry: Entry) -> None:
         resident = entry.resident
-        if isinstance(resident, Pending):
+        if type(resident) is Pending:
             entry.is_retired = True  # its program has not run
             return
         # One that was forgotten with its device is not ours to release.
         if self._owned.pop(resident.handle, None) is None and not entry.is_retired:
             return
-        size, shape = _bytes_of(resident), entry.spare_shape
-        is_good = shape is not None and entry.error is None
-        if is_good and self._spare_bytes + size <= _MOST_SPARE_BYTES:
-            self._spare_bytes += size
-            self._spares.setdefault(shape, []).append(resident)
-        else:
-            self._dropped.append(resident)
+        shape = entry.spare_shape
+        if shape is not None and entry.error is None:
+            size = _bytes_of(shape)
+            if self._spare_bytes + size <= _MOST_SPARE_BYTES:
+                self._spare_bytes += size
+                self._spares.setdefault(shape, []).append(resident)
+                return
+        self._dropped.append(resident)
 
     def count(self) -> int:
         """Tensors on the pool."""
@@ -548,8 +514,10 @@ class Residents:
             self._client.renew(living[start : start + BATCH], self.lease)
 
 
-def _bytes_of(resident: ResidentTensor) -> int:
-    return math.prod(resident.shape) * resident.data_type.itemsize
+@functools.lru_cache(maxsize=4096)
+def _bytes_of(shape: Shape) -> int:
+    data_type, extents = shape
+    return math.prod(extents) * data_type.itemsize
 
 
 def _all_of(spares: Mapping[Shape, Sequence[ResidentTensor]]) -> list[ResidentTensor]:
@@ -570,13 +538,11 @@ def _key(tensor: torch.Tensor) -> tuple[Any, ...]:
 def _end(
     client: Client,
     stop: threading.Event,
-    owned: dict[bytes, _Entry],
+    owned: dict[bytes, Entry],
     dropped: list[ResidentTensor],
     spares: dict[Shape, list[ResidentTensor]],
-    pipeline: Pipeline,
 ) -> None:
     stop.set()
-    pipeline.stop()
     living = [entry.resident for entry in owned.values()]
     try:
         release(client, [*dropped, *_all_of(spares), *living])

@@ -165,11 +165,13 @@ class PoolOptimizer(torch.optim.Optimizer):
             return
         program = steps.prepare(self._rule, items, residents)
         # Gradients are not to live until the pool has taken the step.
-        counts = [(item.parameter, item.steps) for item in items]
-        steps.run(program, items, residents, lambda: self._undo(counts))
-        counts_by_value: dict[float, Tensor] = {}
+        before = [(item.parameter, item.steps) for item in items]
+        steps.run(program, items, residents, lambda: self._undo(before))
+        counts: list[Tensor] = []
         for item in items:
-            self._note(item, counts_by_value)
+            self._note(item, counts)
+        if counts:
+            torch._foreach_add_(counts, 1.0)
         residents.flush()
         if residents.checkpoints is not None:
             residents.checkpoints.step_done(residents)
@@ -195,7 +197,7 @@ class PoolOptimizer(torch.optim.Optimizer):
                 known[name] = _on_pool(residents, known[name])
                 state[name] = known[name].contents
         done = float(known.get("step", 0))
-        return steps.Item(parameter, gradient, group, state, done)
+        return steps.Item(parameter, gradient, group, state, done, known)
 
     def _undo(self, counts: Sequence[tuple[Tensor, float]]) -> None:
         """A step has failed, or has not run after another one that failed.
@@ -208,18 +210,19 @@ class PoolOptimizer(torch.optim.Optimizer):
             if float(known.get("step", 0)) > count:
                 known["step"] = torch.tensor(count, dtype=torch.float32)
 
-    def _note(self, item: steps.Item, counts: dict[float, Tensor]) -> None:
+    def _note(self, item: steps.Item, counts: list[Tensor]) -> None:
         """Writes the state of a parameter after a step.
 
         Args:
-            counts: of steps, as tensors, by value; to clone one takes less time than to make it.
+            counts: gets the count of its steps, if that is one too low.
         """
-        known = self.state[item.parameter]
+        known = item.known
         if self._rule.counts_steps:
-            done = item.steps + 1
-            if done not in counts:
-                counts[done] = torch.tensor(done, dtype=torch.float32)
-            known["step"] = counts[done].clone()
+            count = known.get("step")
+            if isinstance(count, Tensor):
+                counts.append(count)
+            else:
+                known["step"] = torch.tensor(item.steps + 1, dtype=torch.float32)
         for name, contents in item.state.items():
             if name not in known or known[name] is None:
                 known[name] = PoolTensor(contents)
@@ -246,7 +249,9 @@ class AdamW(PoolOptimizer, torch.optim.AdamW):
 
 
 def _copy(value: Any) -> Any:
-    return value.contents.read().clone() if isinstance(value, PoolTensor) else value
+    if isinstance(value, PoolTensor):
+        return value.contents.read().clone()
+    return value.clone() if isinstance(value, Tensor) else value
 
 
 def _on_pool(residents: Residents, value: Tensor) -> PoolTensor:

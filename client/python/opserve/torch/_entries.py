@@ -1,0 +1,116 @@
+"""What stands here for tensors on the pool."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+import torch
+
+from opserve.resident import ResidentTensor
+from opserve.torch._fusion import Shape
+
+if TYPE_CHECKING:
+    from opserve.torch._batch import Pending
+
+
+class StorageRef:
+    """A weak reference to a storage: as torch's StorageWeakRef, which takes three times as long.
+
+    While it is there, no other storage has the same address.
+    """
+
+    __slots__ = ("address",)
+
+    def __init__(self, storage: torch.UntypedStorage) -> None:
+        self.address: int = storage._weak_ref()
+
+    def is_gone(self) -> bool:
+        return _expired(self.address)
+
+    def __del__(self, free: Any = torch.UntypedStorage._free_weak_ref) -> None:
+        free(self.address)
+
+
+_expired: Any = torch.UntypedStorage._expired
+
+
+class Entry:
+    """A resident tensor that lives as long as a storage of this process.
+
+    Attributes:
+        version: of the storage's content that the pool has.
+        borrowed: of a stand-in for a tensor that was there before: that tensor's entry.
+        borrowers: stand-ins that need this tensor, though its own storage may be gone or may
+            hold other values.
+        is_current: whether an upload of the storage would find it.
+        is_newer: whether a program has changed it since the storage was written.
+        is_exposed: whether the storage may be written without a change of its version.
+        spare_shape: of a tensor whose content a later result may replace when nothing needs it any
+            more, as the daemon has it.
+        is_retired: nothing needs it, but its program has not run.
+        error: of the program that should have given it.
+    """
+
+    __slots__ = (
+        "borrowed",
+        "borrowers",
+        "error",
+        "is_current",
+        "is_exposed",
+        "is_newer",
+        "is_retired",
+        "resident",
+        "spare_shape",
+        "storage",
+        "version",
+    )
+
+    def __init__(
+        self, storage: StorageRef, resident: Union[ResidentTensor, Pending], version: int = 0
+    ) -> None:
+        self.storage = storage
+        self.resident: Any = resident  # a Pending only until its program has run
+        self.version = version
+        self.borrowed: Optional[Entry] = None
+        self.borrowers = 0
+        self.is_current = True
+        self.is_newer = False
+        self.is_exposed = False
+        self.spare_shape: Optional[Shape] = None
+        self.is_retired = False
+        self.error: Optional[Exception] = None
+
+
+class KnownTensors:
+    """Entries of tensors that were uploaded, found by the tensors themselves.
+
+    That takes less time than by all that names the elements that a tensor shows. Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[int, tuple[weakref.ref[torch.Tensor], Entry]] = {}
+
+    def find(self, tensor: torch.Tensor) -> Optional[Entry]:
+        """The current entry of its storage. The version may be another one."""
+        known = self._entries.get(id(tensor))
+        if known is None:
+            return None
+        there, entry = known
+        if there() is not tensor or not entry.is_current:
+            return None
+        # It may have another storage since. In another shape it has another version.
+        return entry if entry.storage.address == tensor.untyped_storage()._cdata else None
+
+    def add(self, tensor: torch.Tensor, entry: Entry) -> None:
+        number, entries = id(tensor), self._entries
+
+        def forget(there: weakref.ref[torch.Tensor]) -> None:
+            known = entries.get(number)
+            if known is not None and known[0] is there:
+                del entries[number]
+
+        entries[number] = weakref.ref(tensor, forget), entry
+
+    def clear(self) -> None:
+        self._entries.clear()
