@@ -22,7 +22,6 @@
 #include "client/cli/command_top.h"
 #include "client/cli/completion.h"
 #include "client/cli/connection_flags.h"
-#include "client/cli/manual.h"
 #include "client/cli/session.h"
 #include "client/cli/time_text.h"
 #include "client/cli/visible_commands.h"
@@ -139,17 +138,6 @@ std::string CommandList(const CLI::App& app) {
       "flags.\n");
 }
 
-void AddManualCommand(CLI::App& app, Command* command) {
-  CLI::App* manual = app.add_subcommand("manual", "Print the manual page");
-  manual->group("");  // for the build, which installs it
-  manual->callback([&app, command] {
-    *command = [&app](Session& session) -> std::optional<Failure> {
-      session.terminal.out << FormatManual(app);
-      return std::nullopt;
-    };
-  });
-}
-
 void AddHelpCommand(CLI::App& app, Command* command) {
   auto names = std::make_shared<std::vector<std::string>>();
   CLI::App* help = app.add_subcommand("help", "Explain a command");
@@ -220,7 +208,6 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments, Terminal& ter
   AddAdminCommand(app, &command);
   AddDoctorCommand(app, &command);
   AddCompletionCommands(app, &command);
-  AddManualCommand(app, &command);
   AddHelpCommand(app, &command);
   app.footer(kLineFooter);  // after the commands, which would inherit it
 

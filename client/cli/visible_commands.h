@@ -7,8 +7,7 @@
 
 namespace opserve::cli {
 
-// The subcommands of `app`, without those that are there for scripts and the build: these have no
-// group.
+// The subcommands of `app`, without those that are there for scripts: these have no group.
 inline std::vector<const CLI::App*> VisibleCommands(const CLI::App& app) {
   std::vector<const CLI::App*> visible;
   for (const CLI::App* command : app.get_subcommands({})) {

@@ -212,6 +212,10 @@ class InstallTest(unittest.TestCase):
         page = self.read("share/man/man8/opserved.8").replace("\\-", "-")
         for flag in re.findall(r"^    (--\w+) ", usage, re.MULTILINE):
             self.assertIn(f".B {flag}\n", page)
+        page = self.read("share/man/man1/opserve.1").replace("\\-", "-")
+        for part in (".SS tensor upload\n", ".SS bench\n", ".B --transport \\fIunary|session|stream|shm\\fR\n"):
+            self.assertIn(part, page)
+        self.assertNotIn(".SS complete\n", page)
         for manual in ("share/man/man1/opserve.1", "share/man/man8/opserved.8"):
             run = subprocess.run(["man", "--warnings", "-l", self.prefix / manual], capture_output=True,
                                  text=True, timeout=60, check=False, env=dict(os.environ, LC_ALL="C.UTF-8"))

@@ -11,7 +11,6 @@ namespace opserve::cli {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
 
 class CompletionTest : public CommandLineTest {
  protected:
@@ -108,23 +107,6 @@ TEST(CompletionScriptTest, ThereIsOneForEachShell) {
   const Output refused = RunProgram({"completion", "tcsh"});
   EXPECT_EQ(refused.exit_code, ExitCode::kUsage);
   EXPECT_THAT(refused.err, HasSubstr("\"tcsh\" is not bash, zsh or fish"));
-}
-
-TEST(ManualTest, HasEveryCommandAndNoLineThatIsARequestByChance) {
-  const Output output = RunProgram({"manual"});
-  ASSERT_EQ(output.exit_code, ExitCode::kOk);
-  for (const char* part : {".TH OPSERVE 1 ", ".SH NAME", ".SS tensor upload\n", ".SS bench\n",
-                           "\\-\\-transport \\fIunary|session|stream|shm\\fR"}) {
-    EXPECT_THAT(output.out, HasSubstr(part));
-  }
-  EXPECT_THAT(output.out, Not(HasSubstr(".SS complete\n")));
-  const std::vector<std::string> kRequests = {".TH", ".SH", ".SS", ".TP",
-                                              ".B",  ".PP", ".nf", ".fi"};
-  const std::vector<std::string> lines = absl::StrSplit(output.out, '\n');
-  for (const std::string& line : lines) {
-    if (line.empty() || (line[0] != '.' && line[0] != '\'')) continue;
-    EXPECT_THAT(kRequests, testing::Contains(line.substr(0, line.find(' ')))) << line;
-  }
 }
 
 }  // namespace
