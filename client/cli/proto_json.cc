@@ -1,22 +1,21 @@
 #include "client/cli/proto_json.h"
 
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "absl/time/time.h"
 #include "google/protobuf/descriptor.h"
-#include "google/protobuf/timestamp.pb.h"
+#include "google/protobuf/util/json_util.h"
 
 namespace opserve::cli {
 namespace {
 
-using google::protobuf::EnumValueDescriptor;
+using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
-using google::protobuf::Reflection;
 using Json = nlohmann::ordered_json;
 
 // "DataType" -> "DATA_TYPE_", which every value's name begins with.
@@ -29,52 +28,41 @@ std::string EnumPrefix(absl::string_view enum_name) {
   return absl::StrCat(prefix, "_");
 }
 
-Json EnumName(const EnumValueDescriptor* value) {
-  return std::string(absl::StripPrefix(value->name(), EnumPrefix(value->type()->name())));
+void Simplify(const FieldDescriptor& field, Json& value);
+
+void Simplify(const Descriptor& type, Json& object) {
+  if (!object.is_object()) return;  // a timestamp is a string already
+  for (auto& [name, value] : object.items()) {
+    const FieldDescriptor& field = *type.FindFieldByName(name);
+    if (!field.is_repeated()) {
+      Simplify(field, value);
+    } else {
+      for (Json& element : value) Simplify(field, element);
+    }
+  }
 }
 
-// Reads a field's value, or with `index` an element of a repeated one, through one of two getters.
-struct FieldReader {
-  const Message& message;
-  const FieldDescriptor* field;
-  int index;  // -1: not repeated
-
-  template <typename T>
-  T Get(T (Reflection::*get)(const Message&, const FieldDescriptor*) const,
-        T (Reflection::*get_repeated)(const Message&, const FieldDescriptor*, int) const) const {
-    const Reflection& reflection = *message.GetReflection();
-    return index < 0 ? (reflection.*get)(message, field)
-                     : (reflection.*get_repeated)(message, field, index);
-  }
-};
-
-Json ValueToJson(const FieldReader& reader) {
-  switch (reader.field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32:
-      return reader.Get(&Reflection::GetInt32, &Reflection::GetRepeatedInt32);
+// From protobuf's JSON, which has 64-bit integers in strings and the whole names of enum values.
+void Simplify(const FieldDescriptor& field, Json& value) {
+  switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT64:
-      return reader.Get(&Reflection::GetInt64, &Reflection::GetRepeatedInt64);
-    case FieldDescriptor::CPPTYPE_UINT32:
-      return reader.Get(&Reflection::GetUInt32, &Reflection::GetRepeatedUInt32);
+      value = std::stoll(value.get_ref<const std::string&>());
+      break;
     case FieldDescriptor::CPPTYPE_UINT64:
-      return reader.Get(&Reflection::GetUInt64, &Reflection::GetRepeatedUInt64);
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-      return reader.Get(&Reflection::GetDouble, &Reflection::GetRepeatedDouble);
-    case FieldDescriptor::CPPTYPE_FLOAT:
-      return reader.Get(&Reflection::GetFloat, &Reflection::GetRepeatedFloat);
-    case FieldDescriptor::CPPTYPE_BOOL:
-      return reader.Get(&Reflection::GetBool, &Reflection::GetRepeatedBool);
+      value = std::stoull(value.get_ref<const std::string&>());
+      break;
     case FieldDescriptor::CPPTYPE_ENUM:
-      return EnumName(reader.Get(&Reflection::GetEnum, &Reflection::GetRepeatedEnum));
-    case FieldDescriptor::CPPTYPE_STRING:
-      return reader.Get(&Reflection::GetString, &Reflection::GetRepeatedString);
+      if (value.is_string()) {  // not a number of a later protocol
+        value = absl::StripPrefix(value.get_ref<const std::string&>(),
+                                  EnumPrefix(field.enum_type()->name()));
+      }
+      break;
     case FieldDescriptor::CPPTYPE_MESSAGE:
+      Simplify(*field.message_type(), value);
+      break;
+    default:
       break;
   }
-  const Reflection& reflection = *reader.message.GetReflection();
-  return ToJson(reader.index < 0
-                    ? reflection.GetMessage(reader.message, reader.field)
-                    : reflection.GetRepeatedMessage(reader.message, reader.field, reader.index));
 }
 
 }  // namespace
@@ -83,25 +71,14 @@ Json TimeToJson(absl::Time time) {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%E*SZ", time, absl::UTCTimeZone());
 }
 
-Json ToJson(const Message& message) {
-  if (const auto* timestamp = dynamic_cast<const google::protobuf::Timestamp*>(&message)) {
-    return TimeToJson(absl::FromUnixSeconds(timestamp->seconds()) +
-                      absl::Nanoseconds(timestamp->nanos()));
-  }
-  Json json = Json::object();
-  const google::protobuf::Descriptor& descriptor = *message.GetDescriptor();
-  for (int i = 0; i < descriptor.field_count(); ++i) {
-    const FieldDescriptor* field = descriptor.field(i);
-    const Reflection& reflection = *message.GetReflection();
-    if (field->is_repeated()) {
-      Json& list = json[field->name()] = Json::array();
-      for (int j = 0; j < reflection.FieldSize(message, field); ++j) {
-        list.push_back(ValueToJson({message, field, j}));
-      }
-    } else if (!field->has_presence() || reflection.HasField(message, field)) {
-      json[field->name()] = ValueToJson({message, field, -1});
-    }
-  }
+Json ToJson(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string text;
+  if (!MessageToJsonString(message, &text, options).ok()) return nullptr;
+  Json json = Json::parse(text);
+  Simplify(*message.GetDescriptor(), json);
   return json;
 }
 
