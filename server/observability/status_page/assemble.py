@@ -9,11 +9,13 @@ import base64
 import hashlib
 import html
 import json
+import math
 import pathlib
 import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+RULES = HERE.parents[2] / "deploy/prometheus/rules"
 # Each uses only scripts before it, except inside functions. main.js starts the page.
 SCRIPTS = ("exposition", "histogram", "reading", "history", "text", "findings", "elements", "line_chart",
            "state_timeline", "bar_table", "sections", "status_page", "main")
@@ -27,10 +29,24 @@ def figures():
     return json.loads((HERE / "figures.json").read_text(encoding="utf-8"))
 
 
+def limits():
+    """The thresholds of alerts of which the page warns too, and the codes that count as failures."""
+    alerts, recording = ((RULES / name).read_text(encoding="utf-8") for name in ("alerts.yml", "recording.yml"))
+
+    def threshold(alert):
+        factors = re.search(rf"alert: {alert}\n +expr: .* [<>] ([\d.* ]+)\n", alerts)[1]
+        return math.prod(float(factor) for factor in factors.split(" * "))
+
+    return {"queueSeconds": threshold("OpserveQueueOld"),
+            "certificateWarningSeconds": threshold("OpserveCertificateExpiresSoon"),
+            "certificateCriticalSeconds": threshold("OpserveCertificateExpiresNow"),
+            "failureCodes": re.search(r'code=~"([A-Z_|]+)"', recording)[1].split("|")}
+
+
 def script(names=SCRIPTS):
     """These scripts as one."""
-    return f'"use strict";\nconst FIGURES = {json.dumps(figures())};\n' + "".join(
-        (HERE / f"{name}.js").read_text(encoding="utf-8") for name in names)
+    constants = f'"use strict";\nconst FIGURES = {json.dumps(figures())};\nconst LIMITS = {json.dumps(limits())};\n'
+    return constants + "".join((HERE / f"{name}.js").read_text(encoding="utf-8") for name in names)
 
 
 def digest(text):

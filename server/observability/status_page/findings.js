@@ -1,17 +1,10 @@
-// What is wrong, by the thresholds of the alerts in deploy/prometheus where there are such.
+// The page's warnings. LIMITS has the thresholds of the alerts in deploy/prometheus, where an alert warns of the same.
 
-const MAX_QUEUE_AGE = 5; // seconds
 const MAX_FAILED = 0.01;
-const DAY = 86_400;
-const CERTIFICATE_WARNING = 14 * DAY;
-const CERTIFICATE_CRITICAL = 2 * DAY;
 // How long an event is spoken of that is over at once.
 const EVENT_WINDOW = 60_000; // milliseconds
 
 const LOST_STATES = new Set(["quarantined", "failed"]);
-// What the service fails; not what callers got wrong, took back or asked too much of.
-const FAILURE_CODES = new Set(
-  ["UNKNOWN", "DEADLINE_EXCEEDED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"]);
 const MAX_LISTED = 3;
 
 // {severity, text}, critical ones first. `now`: milliseconds, by the daemon's clock.
@@ -54,7 +47,7 @@ function operatorFindings({ wrongOperators }) {
 }
 
 function queueFindings({ oldestAge }) {
-  return [...oldestAge].filter(([, age]) => age > MAX_QUEUE_AGE).map(([device, age]) =>
+  return [...oldestAge].filter(([, age]) => age > LIMITS.queueSeconds).map(([device, age]) =>
     warning(`A request has waited ${secondsText(age)} for device ${device}.`));
 }
 
@@ -65,7 +58,7 @@ function overloadFindings({ overloadActions }) {
 
 function requestFindings(history) {
   const answers = history.increases("requestsByCode", EVENT_WINDOW);
-  const failures = new Map([...answers].filter(([code]) => FAILURE_CODES.has(code)));
+  const failures = new Map([...answers].filter(([code]) => LIMITS.failureCodes.includes(code)));
   const refusals = history.increases("refusalsByReason", EVENT_WINDOW);
   const found = [];
   const failed = sumOf(failures.values()) / sumOf(answers.values());
@@ -83,8 +76,8 @@ function requestFindings(history) {
 function certificateFindings({ certificateExpiry }, now) {
   return [...certificateExpiry].flatMap(([listener, expiry]) => {
     const left = expiry - now;
-    if (left > CERTIFICATE_WARNING) return [];
-    const finding = left > CERTIFICATE_CRITICAL ? warning : critical;
+    if (left > LIMITS.certificateWarningSeconds) return [];
+    const finding = left > LIMITS.certificateCriticalSeconds ? warning : critical;
     return finding(left > 0
       ? `The certificate of the ${listener} listener expires in ${secondsText(left)}.`
       : `The certificate of the ${listener} listener has expired.`);
