@@ -151,7 +151,6 @@ absl::Status TlsFiles::Reload() {
   if (contents.ok() && *contents == contents_) return absl::OkStatus();
   const absl::Status status = contents.ok() ? Use(*contents) : contents.status();
   if (status.ok()) {
-    reloads_.fetch_add(1, std::memory_order_relaxed);
     LogInfo("tls_files_read", {{"expiry", absl::FormatTime(expiry(), absl::UTCTimeZone())}});
   } else {
     failures_.fetch_add(1, std::memory_order_relaxed);

@@ -36,9 +36,8 @@ class TlsFiles {
   // Looks at the files now. On an error, which is logged and counted, the old contents stay in use.
   absl::Status Reload() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // When the server's certificate expires. Readings that took new contents, and that failed.
+  // When the server's certificate expires. Readings that failed.
   absl::Time expiry() const { return absl::FromUnixSeconds(expiry_seconds_.load()); }
-  uint64_t reloads() const { return reloads_.load(std::memory_order_relaxed); }
   uint64_t failures() const { return failures_.load(std::memory_order_relaxed); }
 
  private:
@@ -58,7 +57,6 @@ class TlsFiles {
   FileDescriptor roots_;
   const std::shared_ptr<Revocations> revocations_;
   std::atomic<int64_t> expiry_seconds_ = 0;
-  std::atomic<uint64_t> reloads_ = 0;
   std::atomic<uint64_t> failures_ = 0;
 
   absl::Mutex mutex_;
