@@ -3,13 +3,23 @@
 #include <string_view>
 
 #include "acl/acl.h"
-#include "ops/host_cann/runtime/allocator.h"
 #include "ops/host_cann/runtime/binding.h"
 #include "ops/host_cann/runtime/error.h"
 #include "ops/host_cann/runtime/handle_table.h"
 #include "ops/host_cann/runtime/launch.h"
 
 namespace opserve::host_cann {
+
+// As registered: later changes of the description do not show.
+struct Allocator {
+  aclrtAllocatorDesc description = nullptr;
+  aclrtAllocator object = nullptr;
+  aclrtAllocatorAllocFunc allocate = nullptr;
+  aclrtAllocatorFreeFunc free = nullptr;
+  aclrtAllocatorAllocAdviseFunc allocate_at = nullptr;
+  aclrtAllocatorGetAddrFromBlockFunc address_of = nullptr;
+};
+
 namespace {
 
 // A description and the lock for its members, which several threads may set.

@@ -17,16 +17,14 @@ constexpr uint64_t TypeSet(std::initializer_list<aclDataType> types) {
   return set;
 }
 
-constexpr uint64_t kNewReducedTypes =
-    TypeSet({ACL_INT8, ACL_INT16, ACL_INT32, ACL_FLOAT16, ACL_BF16, ACL_FLOAT});
-
 // The interval of the newer products makes 254 of them 1091 s, their default. The documents give
 // none for the older ones: a 254th of their largest limit agrees with the known facts.
 constexpr Generation kGenerations[] = {
     {
-        // Atlas A2
+        // Atlas A2 and A3
         .socs = {"Ascend910B1", "Ascend910B2", "Ascend910B2C", "Ascend910B3", "Ascend910B4",
-                 "Ascend910B4-1"},
+                 "Ascend910B4-1", "Ascend910_9391", "Ascend910_9392", "Ascend910_9381",
+                 "Ascend910_9382", "Ascend910_9372", "Ascend910_9362"},
         .npu_arch = 2201,
         .max_streams = 1984,
         .max_events = 65536,
@@ -44,33 +42,8 @@ constexpr Generation kGenerations[] = {
         .fills_words = true,
         .flags_event_uses = true,
         .captures_streams = true,
-        .reduced_types = kNewReducedTypes,
-        .computes_bf16 = true,
-        .computes_double = true,
-        .has_kl_div_target_backward = true,
-    },
-    {
-        // Atlas A3
-        .socs = {"Ascend910_9391", "Ascend910_9392", "Ascend910_9381", "Ascend910_9382",
-                 "Ascend910_9372", "Ascend910_9362"},
-        .npu_arch = 2201,
-        .max_streams = 1984,
-        .max_events = 65536,
-        .max_notifies = 8192,
-        .timeout_interval_us = 4294967,
-        .default_execution_us = 0,
-        .max_execution_us = 0,
-        .default_stream_has_failure_mode = true,
-        .copies_rows_on_device = true,
-        .waits_for_other_devices = true,
-        .has_value_tasks = true,
-        .copies_batches = true,
-        .copies_with_offsets = true,
-        .copies_by_description = true,
-        .fills_words = true,
-        .flags_event_uses = true,
-        .captures_streams = true,
-        .reduced_types = kNewReducedTypes,
+        .reduced_types =
+            TypeSet({ACL_INT8, ACL_INT16, ACL_INT32, ACL_FLOAT16, ACL_BF16, ACL_FLOAT}),
         .computes_bf16 = true,
         .computes_double = true,
         .has_kl_div_target_backward = true,

@@ -12,14 +12,14 @@
 namespace opserve::host_cann {
 
 struct Generation {
-  std::array<const char*, 6> socs;  // chips, as aclrtGetSocName names them; null behind the last
-  int64_t npu_arch;                 // ACL_DEV_ATTR_NPU_ARCH
-  int max_streams;                  // of a device, default streams included
-  int max_events;                   // of a device
-  int max_notifies;                 // of a device
-  uint64_t timeout_interval_us;     // unit of the execution limit
-  uint64_t default_execution_us;    // the limit before one is set; 0: the largest
-  uint64_t max_execution_us;        // the largest; 0: 254 intervals, or none if they are fine
+  std::array<const char*, 12> socs;  // chips, as aclrtGetSocName names them; null behind the last
+  int64_t npu_arch;                  // ACL_DEV_ATTR_NPU_ARCH
+  int max_streams;                   // of a device, default streams included
+  int max_events;                    // of a device
+  int max_notifies;                  // of a device
+  uint64_t timeout_interval_us;      // unit of the execution limit
+  uint64_t default_execution_us;     // the limit before one is set; 0: the largest
+  uint64_t max_execution_us;         // the largest; 0: 254 intervals, or none if they are fine
   bool default_stream_has_failure_mode;  // aclrtSetStreamFailureMode takes null
   bool copies_rows_on_device;            // aclrtMemcpy2dAsync takes DEVICE_TO_DEVICE
   bool waits_for_other_devices;          // aclrtStreamWaitEvent takes another device's event
