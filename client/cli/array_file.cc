@@ -123,4 +123,13 @@ absl::StatusOr<Tensor> ReadArrayArgument(absl::string_view argument, const std::
   return ReadNpy(std::string(argument), reading);
 }
 
+absl::Status WriteArray(const std::string& path, const Result& result,
+                        std::ostream& standard_output) {
+  if (path != kStandardOutput) return WriteNpy(path, result);
+  WriteNpy(standard_output, result);
+  standard_output.flush();
+  return standard_output ? absl::OkStatus()
+                         : absl::UnavailableError("standard output cannot be written");
+}
+
 }  // namespace opserve::cli

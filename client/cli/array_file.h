@@ -1,7 +1,9 @@
-// Arrays named on the command line: in .npy, .npz and .safetensors files.
+// Arrays named on the command line: read from .npy, .npz and .safetensors files, written to .npy
+// files.
 #pragma once
 
 #include <istream>
+#include <ostream>
 #include <string>
 
 #include "absl/status/status.h"
@@ -31,5 +33,10 @@ bool IsStandardInput(absl::string_view argument);
 // kInvalidArgument: an array cannot be written under this name, which says that the file is of
 // another kind than .npy.
 absl::Status CheckOutputName(absl::string_view path);
+
+// Writes the result as .npy to the file, or to `standard_output` if `path` is "-". Any error: it
+// cannot be written.
+absl::Status WriteArray(const std::string& path, const Result& result,
+                        std::ostream& standard_output);
 
 }  // namespace opserve::cli

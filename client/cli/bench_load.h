@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "client/cli/latency_histogram.h"
 #include "client/cli/load_clock.h"
-#include "client/cli/receipt_stages.h"
+#include "client/cli/result_report.h"
 #include "client/cpp/request.h"
 
 namespace opserve::cli {

@@ -1,4 +1,4 @@
-#include "client/cli/command_admin.h"
+#include "client/cli/commands.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -16,7 +16,6 @@
 #include "absl/strings/strip.h"
 #include "client/cli/admin_connection.h"
 #include "client/cli/handle_text.h"
-#include "client/cli/proto_json.h"
 #include "client/cli/tensor_text.h"
 #include "client/cli/top_view.h"
 #include "client/cpp/time_message.h"

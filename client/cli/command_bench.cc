@@ -1,4 +1,4 @@
-#include "client/cli/command_bench.h"
+#include "client/cli/commands.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -15,7 +15,6 @@
 #include "client/cli/bench_load.h"
 #include "client/cli/bench_report.h"
 #include "client/cli/bench_sender.h"
-#include "client/cli/find_operator.h"
 #include "client/cli/interruptible_clock.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/shared_arena.h"

@@ -1,4 +1,4 @@
-#include "client/cli/command_doctor.h"
+#include "client/cli/commands.h"
 
 #include <sys/wait.h>
 

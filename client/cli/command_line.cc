@@ -11,20 +11,10 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/admin_connection.h"
 #include "client/cli/closest_name.h"
-#include "client/cli/command_admin.h"
-#include "client/cli/command_bench.h"
-#include "client/cli/command_doctor.h"
-#include "client/cli/command_ops.h"
-#include "client/cli/command_program.h"
-#include "client/cli/command_run.h"
-#include "client/cli/command_status.h"
-#include "client/cli/command_tensor.h"
-#include "client/cli/command_top.h"
+#include "client/cli/commands.h"
 #include "client/cli/completion.h"
 #include "client/cli/connection_flags.h"
-#include "client/cli/session.h"
 #include "client/cli/time_text.h"
-#include "client/cli/visible_commands.h"
 
 namespace opserve::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "client/cli/command_ops.h"
+#include "client/cli/commands.h"
 
 #include <sys/wait.h>
 
@@ -16,7 +16,6 @@
 #include "client/cli/attribute_text.h"
 #include "client/cli/closest_name.h"
 #include "client/cli/daemon_program.h"
-#include "client/cli/proto_json.h"
 
 namespace opserve::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "client/cli/command_program.h"
+#include "client/cli/commands.h"
 
 #include <fstream>
 #include <map>
@@ -17,14 +17,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "client/cli/array_file.h"
-#include "client/cli/array_output.h"
 #include "client/cli/handle_lookup.h"
 #include "client/cli/latency_histogram.h"
 #include "client/cli/program_drawing.h"
 #include "client/cli/program_file.h"
-#include "client/cli/proto_json.h"
 #include "client/cli/random_tensor.h"
-#include "client/cli/receipt_text.h"
 #include "client/cli/result_report.h"
 #include "client/cli/run_arguments.h"
 #include "client/cli/tensor_text.h"
@@ -302,7 +299,7 @@ absl::Status WriteOutputs(const Response& response, const NumberedTexts& files,
                                                    response.results.size(), " results"));
   }
   for (const auto& [number, path] : files) {
-    OPSERVE_RETURN_IF_ERROR(WriteOutput(path, response.results[number], terminal));
+    OPSERVE_RETURN_IF_ERROR(WriteArray(path, response.results[number], terminal.out));
   }
   return absl::OkStatus();
 }
@@ -314,12 +311,12 @@ std::optional<Failure> RunProgram(ProgramArguments arguments, Session& session) 
   if (!files.ok()) return UsageFailure(files.status());
   bool has_array = false;  // on standard output
   for (const auto& [number, path] : *files) {
-    absl::Status status = CheckOutputPath(path, session.format, session.terminal);
-    if (!status.ok()) return UsageFailure(status);
     has_array |= path == kStandardOutput;
   }
+  absl::Status status = has_array ? CheckArrayOutput(session) : absl::OkStatus();
+  if (!status.ok()) return UsageFailure(status);
   if (!arguments.drawing.empty()) {
-    absl::Status status = WriteDrawing(arguments.drawing, *program);
+    status = WriteDrawing(arguments.drawing, *program);
     if (!status.ok()) return UsageFailure(status);
   }
   auto connection = Connect(session);
@@ -331,13 +328,13 @@ std::optional<Failure> RunProgram(ProgramArguments arguments, Session& session) 
       ReadProgramInputs(*program, arguments, inputs);
   if (!values.ok()) return UsageFailure(values.status());
   Uploads uploads(client);
-  absl::Status status = uploads.Replace(ChangedInputs(*program), &*values);
+  status = uploads.Replace(ChangedInputs(*program), &*values);
   if (!status.ok()) return CallFailure(session, client, status);
   const absl::StatusOr<Runs> runs = RunOften(*program, *values, arguments, client, session.timeout);
   if (!runs.ok()) return CallFailure(session, client, runs.status());
   status = WriteOutputs(runs->response, *files, session.terminal);
   if (!status.ok()) return UsageFailure(status);
-  Terminal reports = ReportsBeside(has_array ? std::string(kStandardOutput) : "", session.terminal);
+  Terminal reports = ReportsBeside(has_array, session.terminal);
   WriteRuns(*runs, *files, session.format, reports);
   return std::nullopt;
 }

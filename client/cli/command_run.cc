@@ -1,4 +1,4 @@
-#include "client/cli/command_run.h"
+#include "client/cli/commands.h"
 
 #include <algorithm>
 #include <memory>
@@ -14,19 +14,15 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/substitute.h"
 #include "client/cli/array_file.h"
-#include "client/cli/array_output.h"
 #include "client/cli/array_text.h"
-#include "client/cli/find_operator.h"
 #include "client/cli/handle_lookup.h"
 #include "client/cli/large_results.h"
-#include "client/cli/lease_flag.h"
-#include "client/cli/proto_json.h"
-#include "client/cli/receipt_text.h"
 #include "client/cli/reference_daemon.h"
 #include "client/cli/result_report.h"
 #include "client/cli/run_arguments.h"
 #include "client/cli/shared_arena.h"
 #include "client/cli/tensor_text.h"
+#include "client/cli/time_text.h"
 #include "client/cli/verification.h"
 #include "client/cpp/tensor_layout.h"
 #include "proto/dtypes/dtype.h"
@@ -216,7 +212,8 @@ std::variant<RunPlan, Failure> Plan(const v1::OperatorDescriptor& descriptor,
   absl::StatusOr<KeptOutputs> kept = BuildKeptOutputs(descriptor, arguments);
   if (!kept.ok()) return UsageFailure(kept.status(), hint);
   for (const OutputFile& file : *files) {
-    absl::Status status = CheckOutputPath(file.path, session.format, session.terminal);
+    if (file.path != kStandardOutput) continue;
+    absl::Status status = CheckArrayOutput(session);
     if (!status.ok()) return UsageFailure(status);
   }
   if (auto failure = CompleteHandles(&arguments.inputs, client, session)) return *failure;
@@ -278,7 +275,7 @@ std::optional<Failure> RunRun(const RunArguments& arguments, Session& session) {
   for (const Result& result : response.results) {
     const std::string* path = PathOf(result, plan.files);
     if (path == nullptr) continue;
-    absl::Status status = WriteOutput(*path, result, session.terminal);
+    absl::Status status = WriteArray(*path, result, session.terminal.out);
     if (!status.ok()) return UsageFailure(status);
   }
   Comparisons comparisons;
@@ -291,7 +288,7 @@ std::optional<Failure> RunRun(const RunArguments& arguments, Session& session) {
   const bool has_array =
       std::any_of(plan.files.begin(), plan.files.end(),
                   [](const OutputFile& file) { return file.path == kStandardOutput; });
-  Terminal reports = ReportsBeside(has_array ? std::string(kStandardOutput) : "", session.terminal);
+  Terminal reports = ReportsBeside(has_array, session.terminal);
   WriteResponse(response, plan.files, plan.request.kept, comparisons, session.format, reports);
   return Judge(comparisons);
 }

@@ -1,4 +1,4 @@
-#include "client/cli/command_status.h"
+#include "client/cli/commands.h"
 
 #include <memory>
 #include <optional>
@@ -8,9 +8,6 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "client/cli/device_state_text.h"
-#include "client/cli/output.h"
-#include "client/cli/proto_json.h"
 #include "client/cli/time_text.h"
 
 namespace opserve::cli {

@@ -1,4 +1,4 @@
-#include "client/cli/command_top.h"
+#include "client/cli/commands.h"
 
 #include <unistd.h>
 
@@ -17,7 +17,6 @@
 #include "absl/time/time.h"
 #include "client/cli/admin_connection.h"
 #include "client/cli/live_screen.h"
-#include "client/cli/proto_json.h"
 #include "client/cli/time_text.h"
 #include "client/cli/top_view.h"
 

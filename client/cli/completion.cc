@@ -14,7 +14,6 @@
 #include "client/cli/admin_connection.h"
 #include "client/cli/handle_lookup.h"
 #include "client/cli/handle_text.h"
-#include "client/cli/visible_commands.h"
 #include "client/cpp/client.h"
 
 namespace opserve::cli {

@@ -1,4 +1,4 @@
-// Completion of commands in shells.
+// Completion of commands in shells, and the commands that people see.
 #pragma once
 
 #include <cstddef>
@@ -6,13 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "client/cli/session.h"
 #include "opserve/v1/operator.pb.h"
-
-namespace CLI {
-class App;
-}
 
 namespace opserve::cli {
 
@@ -38,5 +35,14 @@ absl::StatusOr<std::string> CompletionScript(const std::string& shell);
 
 // Adds `opserve completion`, and `opserve complete`, which its scripts call.
 void AddCompletionCommands(CLI::App& app, Command* command);
+
+// The subcommands of `app`, without those that are there for scripts: these have no group.
+inline std::vector<const CLI::App*> VisibleCommands(const CLI::App& app) {
+  std::vector<const CLI::App*> visible;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (!command->get_group().empty()) visible.push_back(command);
+  }
+  return visible;
+}
 
 }  // namespace opserve::cli

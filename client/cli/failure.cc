@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/proto_json.h"
+#include "client/cli/output.h"
 #include "client/cpp/error.h"
 
 namespace opserve::cli {

@@ -5,12 +5,19 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <iostream>
+#include <string>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/util/json_util.h"
 
 namespace opserve::cli {
 namespace {
@@ -56,6 +63,57 @@ void WriteIndentedJson(std::ostream& stream, const nlohmann::ordered_json& docum
          << "\n";
 }
 
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using Json = nlohmann::ordered_json;
+
+// "DataType" -> "DATA_TYPE_", which every value's name begins with.
+std::string EnumPrefix(absl::string_view enum_name) {
+  std::string prefix;
+  for (const char letter : enum_name) {
+    if (absl::ascii_isupper(letter) && !prefix.empty()) prefix.push_back('_');
+    prefix.push_back(absl::ascii_toupper(letter));
+  }
+  return absl::StrCat(prefix, "_");
+}
+
+void Simplify(const FieldDescriptor& field, Json& value);
+
+void Simplify(const Descriptor& type, Json& object) {
+  if (!object.is_object()) return;  // a timestamp is a string already
+  for (auto& [name, value] : object.items()) {
+    const FieldDescriptor& field = *type.FindFieldByName(name);
+    if (!field.is_repeated()) {
+      Simplify(field, value);
+    } else {
+      for (Json& element : value) Simplify(field, element);
+    }
+  }
+}
+
+// From protobuf's JSON, which has 64-bit integers in strings and the whole names of enum values.
+void Simplify(const FieldDescriptor& field, Json& value) {
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT64:
+      value = std::stoll(value.get_ref<const std::string&>());
+      break;
+    case FieldDescriptor::CPPTYPE_UINT64:
+      value = std::stoull(value.get_ref<const std::string&>());
+      break;
+    case FieldDescriptor::CPPTYPE_ENUM:
+      if (value.is_string()) {  // not a number of a later protocol
+        value = absl::StripPrefix(value.get_ref<const std::string&>(),
+                                  EnumPrefix(field.enum_type()->name()));
+      }
+      break;
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      Simplify(*field.message_type(), value);
+      break;
+    default:
+      break;
+  }
+}
+
 }  // namespace
 
 Terminal ProcessTerminal() {
@@ -67,6 +125,13 @@ Terminal ProcessTerminal() {
                   .out_is_terminal = isatty(STDOUT_FILENO) != 0,
                   .answers = is_read_by_person ? &std::cin : nullptr,
                   .input = isatty(STDIN_FILENO) == 0 ? &std::cin : nullptr};
+}
+
+Terminal ReportsBeside(bool has_array, const Terminal& terminal) {
+  return Terminal{.out = has_array ? terminal.err : terminal.out,
+                  .err = terminal.err,
+                  .width = terminal.width,
+                  .err_is_terminal = terminal.err_is_terminal};
 }
 
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
@@ -131,6 +196,26 @@ void WriteJson(std::ostream& stream, const nlohmann::ordered_json& document) {
 
 void WriteJsonLine(std::ostream& stream, const nlohmann::ordered_json& document) {
   WriteIndentedJson(stream, document, /*indent=*/-1);
+}
+
+Json TimeToJson(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E*SZ", time, absl::UTCTimeZone());
+}
+
+Json ToJson(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string text;
+  if (!MessageToJsonString(message, &text, options).ok()) return nullptr;
+  Json json = Json::parse(text);
+  Simplify(*message.GetDescriptor(), json);
+  return json;
+}
+
+std::string StateText(v1::DeviceStatus::State state) {
+  const std::string& name = v1::DeviceStatus::State_Name(state);
+  return absl::AsciiStrToLower(absl::StripPrefix(name, "STATE_"));
 }
 
 }  // namespace opserve::cli

@@ -9,7 +9,10 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "google/protobuf/message.h"
 #include "nlohmann/json.hpp"
+#include "opserve/v1/operator_service.pb.h"
 
 namespace opserve::cli {
 
@@ -28,6 +31,9 @@ struct Terminal {
 
 // The terminal of this process.
 Terminal ProcessTerminal();
+
+// The terminal for reports: they go to terminal.err if an array takes standard output.
+Terminal ReportsBeside(bool has_array, const Terminal& terminal);
 
 // Rows of cells, the first row being titles; columns are aligned, numbers to the right.
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows);
@@ -51,5 +57,13 @@ void WriteJson(std::ostream& stream, const nlohmann::ordered_json& document);
 
 // The same in one line, for one of several documents.
 void WriteJsonLine(std::ostream& stream, const nlohmann::ordered_json& document);
+
+nlohmann::ordered_json ToJson(const google::protobuf::Message& message);
+
+// A timestamp: "2023-11-14T22:13:20Z", with the fraction of the second if there is one.
+nlohmann::ordered_json TimeToJson(absl::Time time);
+
+// "ready", "quarantined"
+std::string StateText(v1::DeviceStatus::State state);
 
 }  // namespace opserve::cli

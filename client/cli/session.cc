@@ -2,9 +2,11 @@
 
 #include <cstdlib>
 #include <functional>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "client/cli/closest_name.h"
 #include "client/cpp/text_search.h"
 
 namespace opserve::cli {
@@ -69,6 +71,19 @@ std::string DefaultTraceParent() {
   return traceparent != nullptr ? traceparent : "";
 }
 
+absl::Status CheckArrayOutput(const Session& session) {
+  if (session.format == OutputFormat::kJson) {
+    return absl::InvalidArgumentError(
+        "--output=- and --format=json would both write to standard output; name a file");
+  }
+  if (session.terminal.out_is_terminal) {
+    return absl::InvalidArgumentError(
+        "--output=-: standard output is a terminal, which cannot show a .npy file; redirect it, or "
+        "name a file");
+  }
+  return absl::OkStatus();
+}
+
 std::variant<std::unique_ptr<Client>, Failure> Connect(const Session& session) {
   ConnectOptions options = session.connection;
   options.retry.waiting = WordOfWaiting(session);
@@ -103,6 +118,19 @@ Failure CallFailure(const Session& session, const std::string& target, bool is_c
                                 is_connected ? "" : ", and there is no connection yet");
   }
   return failure;
+}
+
+std::variant<v1::OperatorDescriptor, Failure> FindOperator(Client& client, const Session& session,
+                                                           const std::string& name) {
+  const auto operators = client.ListOperators({}, session.timeout);
+  if (!operators.ok()) return CallFailure(session, client, operators.status());
+  std::vector<std::string> names;
+  for (const v1::OperatorDescriptor& descriptor : *operators) {
+    if (descriptor.name() == name) return descriptor;
+    names.push_back(descriptor.name());
+  }
+  return UsageFailure(absl::NotFoundError(UnknownName("operator", name, names)),
+                      "see \"opserve ops\"");
 }
 
 }  // namespace opserve::cli

@@ -11,6 +11,7 @@
 #include "client/cli/failure.h"
 #include "client/cli/output.h"
 #include "client/cpp/client.h"
+#include "opserve/v1/operator.pb.h"
 
 namespace opserve::cli {
 
@@ -43,6 +44,10 @@ std::string DefaultToken();
 // The value of $TRACEPARENT, or "": the trace that the calling script or pipeline is part of.
 std::string DefaultTraceParent();
 
+// Whether an array can go to standard output. kInvalidArgument: that is a terminal, or takes a JSON
+// document.
+absl::Status CheckArrayOutput(const Session& session);
+
 // A client of session.target; it connects with its first call.
 std::variant<std::unique_ptr<Client>, Failure> Connect(const Session& session);
 
@@ -52,5 +57,9 @@ Failure CallFailure(const Session& session, const Client& client, const absl::St
 // The same for a call to `target`, to which there is a connection now or not.
 Failure CallFailure(const Session& session, const std::string& target, bool is_connected,
                     const absl::Status& status);
+
+// The catalogue's entry of `name`; if there is none, a failure that tells the closest name.
+std::variant<v1::OperatorDescriptor, Failure> FindOperator(Client& client, const Session& session,
+                                                           const std::string& name);
 
 }  // namespace opserve::cli

@@ -6,7 +6,6 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/handle_text.h"
 #include "client/cli/output.h"
-#include "client/cli/proto_json.h"
 #include "client/cli/time_text.h"
 #include "client/cpp/tensor_layout.h"
 

@@ -12,7 +12,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "client/cli/admin_connection.h"
-#include "client/cli/device_state_text.h"
 #include "client/cli/output.h"
 #include "client/cli/status_rates.h"
 #include "client/cli/time_text.h"

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/npy.h"
-#include "client/cli/receipt_text.h"
+#include "client/cli/result_report.h"
 #include "client/cli/session.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

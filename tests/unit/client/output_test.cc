@@ -2,7 +2,6 @@
 
 #include <sstream>
 
-#include "client/cli/proto_json.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "opserve/v1/operator_service.pb.h"
