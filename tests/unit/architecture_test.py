@@ -34,8 +34,14 @@ ALLOWED = {
                       "server/scheduling/"],
     "server/rpc": ["proto/", "ops/catalog/", "server/"],
     "client/cpp": ["proto/"],
-    "client/cli": ["proto/", "client/cpp/"],
+    "client/cli/arrays": ["proto/", "client/cpp/"],
+    "client/cli/text": ["proto/", "client/cpp/", "client/cli/arrays/"],
+    "client/cli/commands": ["proto/", "client/cpp/", "client/cli/arrays/", "client/cli/text/"],
+    "client/cli/bench": ["proto/", "client/cpp/", "client/cli/arrays/", "client/cli/text/", "client/cli/commands/"],
+    "client/cli/top": ["proto/", "client/cpp/", "client/cli/arrays/", "client/cli/text/", "client/cli/commands/"],
 }
+# More includes between the folders of client/cli than these would make them one.
+MAX_INCLUDES_ACROSS_CLI = 60
 OURS = re.compile(r"^(proto|ops|kernels|server|client|tests|acl|aclnn|aclnnop|opserve)/|^aclnn_util")
 
 
@@ -59,10 +65,19 @@ class ArchitectureTest(unittest.TestCase):
                     self.fail(f"{path.relative_to(ROOT)} includes {include}, which {room} must not")
 
     def test_every_room_has_its_rule(self):
-        for top in ("proto", "ops", "kernels", "server", "client"):
+        for top in ("proto", "ops", "kernels", "server", "client", "client/cli"):
             for folder in (ROOT / top).iterdir():
-                if folder.is_dir() and any(folder.rglob("*.cc")):
-                    self.assertIn(f"{top}/{folder.name}", ALLOWED)
+                room = f"{top}/{folder.name}"
+                if folder.is_dir() and any(folder.rglob("*.cc")) and room != "client/cli":  # its folders are rooms
+                    self.assertIn(room, ALLOWED)
+
+    def test_few_includes_cross_the_folders_of_the_command_line(self):
+        cli = ROOT / "client/cli"
+        crossing = [f"{path.name}: {include}" for path in cli.rglob("*") if path.suffix in (".h", ".cc")
+                    for include in includes(path)
+                    if include.startswith("client/cli/") and not include.startswith(f"client/cli/{path.parent.name}/")]
+        self.assertTrue(crossing)
+        self.assertLessEqual(len(crossing), MAX_INCLUDES_ACROSS_CLI, crossing)
 
     def test_kernels_use_nothing_but_the_standard_library(self):
         for path in (ROOT / "kernels/cpu").rglob("*"):

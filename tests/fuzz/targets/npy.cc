@@ -2,15 +2,15 @@
 // same elements; a header likewise; text never leaves its width nor loses a bracket.
 //
 // Input: a byte for how to read, the file.
-#include "client/cli/npy.h"
+#include "client/cli/arrays/npy.h"
 
 #include <algorithm>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
-#include "client/cli/array_text.h"
-#include "client/cli/npy_header.h"
+#include "client/cli/arrays/array_text.h"
+#include "client/cli/arrays/npy_header.h"
 #include "client/cpp/tensor_layout.h"
 #include "tests/fuzz/targets/check.h"
 #include "tests/fuzz/targets/input.h"

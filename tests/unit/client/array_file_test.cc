@@ -1,4 +1,4 @@
-#include "client/cli/array_file.h"
+#include "client/cli/arrays/array_file.h"
 
 #include <cstring>
 #include <fstream>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/file_bytes.h"
+#include "client/cli/arrays/file_bytes.h"
 #include "client/cpp/tensor_layout.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,4 +1,4 @@
-#include "client/cli/array_text.h"
+#include "client/cli/arrays/array_text.h"
 
 #include <cmath>
 #include <limits>

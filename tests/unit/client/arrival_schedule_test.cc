@@ -1,4 +1,4 @@
-#include "client/cli/arrival_schedule.h"
+#include "client/cli/bench/arrival_schedule.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
-#include "client/cli/attribute_text.h"
+#include "client/cli/arrays/attribute_text.h"
 
-#include "client/cli/closest_name.h"
+#include "client/cli/arrays/closest_name.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"

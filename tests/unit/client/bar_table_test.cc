@@ -1,4 +1,4 @@
-#include "client/cli/bar_table.h"
+#include "client/cli/top/bar_table.h"
 
 #include <string>
 #include <vector>

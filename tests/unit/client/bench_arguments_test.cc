@@ -1,4 +1,4 @@
-#include "client/cli/bench_arguments.h"
+#include "client/cli/bench/bench_arguments.h"
 
 #include <algorithm>
 #include <string>

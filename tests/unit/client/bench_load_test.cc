@@ -1,4 +1,4 @@
-#include "client/cli/bench_load.h"
+#include "client/cli/bench/bench_load.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/barrier.h"
 #include "absl/synchronization/mutex.h"
-#include "client/cli/arrival_schedule.h"
+#include "client/cli/bench/arrival_schedule.h"
 #include "client/cpp/error.h"
 #include "client/cpp/grpc_status.h"
 #include "gmock/gmock.h"

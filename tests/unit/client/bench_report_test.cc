@@ -1,4 +1,4 @@
-#include "client/cli/bench_report.h"
+#include "client/cli/bench/bench_report.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

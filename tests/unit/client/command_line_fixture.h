@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "client/cli/command_line.h"
+#include "client/cli/commands/command_line.h"
 #include "gtest/gtest.h"
 #include "tests/unit/client/test_server.h"
 

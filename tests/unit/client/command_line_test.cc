@@ -1,4 +1,4 @@
-#include "client/cli/command_line.h"
+#include "client/cli/commands/command_line.h"
 
 #include <cstdlib>
 #include <fstream>
@@ -6,9 +6,9 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/npy.h"
-#include "client/cli/result_report.h"
-#include "client/cli/session.h"
+#include "client/cli/arrays/npy.h"
+#include "client/cli/commands/session.h"
+#include "client/cli/text/result_report.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/client/command_line_fixture.h"

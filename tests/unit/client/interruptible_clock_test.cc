@@ -1,4 +1,4 @@
-#include "client/cli/interruptible_clock.h"
+#include "client/cli/bench/interruptible_clock.h"
 
 #include <csignal>
 #include <thread>

@@ -1,10 +1,10 @@
 // Outputs that stay on the daemon, and results that make no message, by `opserve run`.
-#include "client/cli/large_results.h"
+#include "client/cli/commands/large_results.h"
 
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/npy.h"
+#include "client/cli/arrays/npy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"

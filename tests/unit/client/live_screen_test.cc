@@ -1,4 +1,4 @@
-#include "client/cli/live_screen.h"
+#include "client/cli/top/live_screen.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>

@@ -1,11 +1,11 @@
-#include "client/cli/npy.h"
+#include "client/cli/arrays/npy.h"
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/npy_header.h"
+#include "client/cli/arrays/npy_header.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/client/test_server.h"

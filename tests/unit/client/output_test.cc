@@ -1,4 +1,4 @@
-#include "client/cli/output.h"
+#include "client/cli/text/output.h"
 
 #include <sstream>
 

@@ -1,4 +1,4 @@
-#include "client/cli/run_arguments.h"
+#include "client/cli/arrays/run_arguments.h"
 
 #include <set>
 #include <string>

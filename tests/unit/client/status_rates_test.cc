@@ -1,4 +1,4 @@
-#include "client/cli/status_rates.h"
+#include "client/cli/top/status_rates.h"
 
 #include <string>
 

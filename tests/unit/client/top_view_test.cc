@@ -1,4 +1,4 @@
-#include "client/cli/top_view.h"
+#include "client/cli/top/top_view.h"
 
 #include <string>
 #include <vector>

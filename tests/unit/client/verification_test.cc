@@ -1,4 +1,4 @@
-#include "client/cli/verification.h"
+#include "client/cli/arrays/verification.h"
 
 #include <cmath>
 #include <limits>
