@@ -7,8 +7,8 @@
 #include "absl/types/span.h"
 #include "prometheus/metric_family.h"
 #include "server/device/pinned_pool.h"
+#include "server/identity/tenants.h"
 #include "server/scheduling/scheduler.h"
-#include "server/scheduling/tenants.h"
 
 namespace opserve::server {
 

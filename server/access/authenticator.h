@@ -15,8 +15,8 @@
 #include "grpcpp/server_context.h"
 #include "server/access/connection_gate.h"
 #include "server/access/connection_ledger.h"
+#include "server/identity/tenants.h"
 #include "server/observability/request_metrics.h"
-#include "server/scheduling/tenants.h"
 
 namespace opserve::server {
 

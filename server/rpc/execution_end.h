@@ -7,11 +7,11 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "server/identity/tenants.h"
 #include "server/observability/request_log.h"
 #include "server/observability/request_metrics.h"
 #include "server/observability/stage_clock.h"
 #include "server/rpc/execute_response.h"
-#include "server/scheduling/tenants.h"
 
 namespace opserve::server {
 

@@ -8,8 +8,8 @@
 #include "absl/strings/string_view.h"
 #include "opserve/v1/operator_service.pb.h"
 #include "server/execution/bind_program.h"
+#include "server/identity/tenants.h"
 #include "server/rpc/execute_service.h"
-#include "server/scheduling/tenants.h"
 
 namespace opserve::server {
 

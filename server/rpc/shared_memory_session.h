@@ -10,8 +10,8 @@
 #include "absl/types/span.h"
 #include "opserve/v1/shared_memory.pb.h"
 #include "server/access/file_descriptor.h"
+#include "server/identity/tenants.h"
 #include "server/observability/request_metrics.h"
-#include "server/scheduling/tenants.h"
 #include "server/shared_memory/shared_regions.h"
 
 namespace opserve::server {

@@ -23,10 +23,10 @@
 #include "absl/time/time.h"
 #include "server/device/device_health.h"
 #include "server/device/memory_pool.h"
+#include "server/identity/tenants.h"
 #include "server/scheduling/cost_model.h"
 #include "server/scheduling/device_queue.h"
 #include "server/scheduling/supervision.h"
-#include "server/scheduling/tenants.h"
 #include "tests/simulation/scenario.h"
 
 namespace opserve::simulation {

@@ -1,4 +1,4 @@
-#include "server/scheduling/token_bucket.h"
+#include "server/identity/token_bucket.h"
 
 #include <thread>
 #include <vector>

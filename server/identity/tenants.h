@@ -17,9 +17,9 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "server/config/tenant_config.h"
+#include "server/identity/token_bucket.h"
 #include "server/observability/request_totals.h"
 #include "server/scheduling/tenant_settings.h"
-#include "server/scheduling/token_bucket.h"
 
 namespace opserve::server {
 

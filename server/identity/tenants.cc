@@ -1,4 +1,4 @@
-#include "server/scheduling/tenants.h"
+#include "server/identity/tenants.h"
 
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
