@@ -12,16 +12,14 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/access/bound_addresses.h"
 #include "server/access/tls_files.h"
-#include "server/bound_addresses.h"
 #include "server/config/config.h"
 #include "server/device/acl_library.h"
 #include "server/device/pinned_pool.h"
-#include "server/device_monitor.h"
 #include "server/execution/operator_table.h"
 #include "server/execution/resident_tensors.h"
 #include "server/identity/tenants.h"
-#include "server/metrics_listener.h"
 #include "server/observability/request_log.h"
 #include "server/observability/request_metrics.h"
 #include "server/observability/status_history.h"
@@ -33,6 +31,8 @@
 #include "server/shared_memory/named_regions.h"
 #include "server/shared_memory/shared_memory_quota.h"
 #include "server/shared_memory/shared_regions.h"
+#include "server/telemetry/device_monitor.h"
+#include "server/telemetry/metrics_listener.h"
 
 namespace opserve::server {
 

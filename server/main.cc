@@ -26,7 +26,7 @@
 #include "server/observability/log.h"
 #include "server/rpc/grpc_log.h"
 #include "server/rpc/grpc_server.h"
-#include "server/service_manager.h"
+#include "server/telemetry/service_manager.h"
 
 namespace opserve::server {
 namespace {

@@ -37,6 +37,10 @@ ALLOWED = {
     "server/rpc": ["proto/", "ops/catalog/", "server/config/", "server/observability/",
                    "server/device/", "server/shared_memory/", "server/execution/",
                    "server/scheduling/", "server/identity/", "server/access/"],
+    "server/telemetry": ["proto/", "server/config/", "server/observability/", "server/device/",
+                         "server/shared_memory/", "server/execution/", "server/scheduling/",
+                         "server/identity/", "server/access/", "server/rpc/health_service.h",
+                         "server/rpc/idempotency_cache.h"],
     "client/cpp": ["proto/"],
     "client/cli/arrays": ["proto/", "client/cpp/"],
     "client/cli/text": ["proto/", "client/cpp/", "client/cli/arrays/"],
@@ -82,6 +86,10 @@ class ArchitectureTest(unittest.TestCase):
                     if include.startswith("client/cli/") and not include.startswith(f"client/cli/{path.parent.name}/")]
         self.assertTrue(crossing)
         self.assertLessEqual(len(crossing), MAX_INCLUDES_ACROSS_CLI, crossing)
+
+    def test_the_daemon_has_no_sources_beside_its_rooms(self):
+        sources = {path.name for path in (ROOT / "server").glob("*.*") if path.suffix in (".h", ".cc")}
+        self.assertEqual(sources, {"main.cc", "daemon.h", "daemon.cc", "build_commit.h"})
 
     def test_kernels_use_nothing_but_the_standard_library(self):
         for path in (ROOT / "kernels/cpu").rglob("*"):

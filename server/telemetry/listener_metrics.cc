@@ -1,4 +1,4 @@
-#include "server/listener_metrics.h"
+#include "server/telemetry/listener_metrics.h"
 
 #include <array>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "server/prepared_metrics.h"
+#include "server/telemetry/prepared_metrics.h"
 
 #include <utility>
 

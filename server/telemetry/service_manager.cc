@@ -1,4 +1,4 @@
-#include "server/service_manager.h"
+#include "server/telemetry/service_manager.h"
 
 #include <systemd/sd-daemon.h>
 

@@ -1,9 +1,9 @@
-#include "server/device_monitor.h"
+#include "server/telemetry/device_monitor.h"
 
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "server/device_metrics.h"
+#include "server/telemetry/device_metrics.h"
 
 namespace opserve::server {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/connection_metrics.h"
+#include "server/telemetry/connection_metrics.h"
 
 #include <string>
 

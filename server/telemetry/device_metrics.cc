@@ -1,4 +1,4 @@
-#include "server/device_metrics.h"
+#include "server/telemetry/device_metrics.h"
 
 #include <array>
 #include <string>

@@ -1,4 +1,4 @@
-#include "server/metrics_listener.h"
+#include "server/telemetry/metrics_listener.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "server/bound_addresses.h"
+#include "server/access/bound_addresses.h"
 
 #include <sys/socket.h>
 

@@ -1,4 +1,4 @@
-#include "server/resident_metrics.h"
+#include "server/telemetry/resident_metrics.h"
 
 #include <atomic>
 #include <utility>

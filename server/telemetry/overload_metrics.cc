@@ -1,4 +1,4 @@
-#include "server/overload_metrics.h"
+#include "server/telemetry/overload_metrics.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "server/tenant_metrics.h"
+#include "server/telemetry/tenant_metrics.h"
 
 #include <algorithm>
 #include <string>
