@@ -16,17 +16,15 @@
 #include "google/protobuf/util/time_util.h"
 #include "proto/status/status_macros.h"
 #include "server/access/descriptor_limit.h"
-#include "server/build_commit.h"
 #include "server/config/config_text.h"
 #include "server/device/device_ids.h"
 #include "server/device/npu_signs.h"
-#include "server/observability/line_limiter.h"
 #include "server/observability/log.h"
 #include "server/observability/process_metrics.h"
 #include "server/observability/tenant_series.h"
 #include "server/observability/tenant_slot.h"
 #include "server/telemetry/connection_metrics.h"
-#include "server/telemetry/listener_metrics.h"
+#include "server/telemetry/daemon_metrics.h"
 #include "server/telemetry/overload_metrics.h"
 #include "server/telemetry/prepared_metrics.h"
 #include "server/telemetry/resident_metrics.h"
@@ -546,68 +544,18 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
   if (const auto* listener = metrics_source_.load(std::memory_order_acquire)) {
     listeners.push_back({"metrics", listener->connections()});
   }
-  add(CollectListenerMetrics(listeners));
-  families.push_back(
-      MetricFamilyBuilder("opserve_write_stalls_total",
-                          "Calls and connections ended because the client took nothing.",
-                          prometheus::MetricType::Counter)
-          .Add({{"kind", "call"}}, static_cast<double>(grpc_->stalled_calls()))
-          .Add({{"kind", "connection"}}, static_cast<double>(grpc_->acceptor().stalled()))
-          .Build());
-  add(CollectConnectionMetrics(grpc_->ledger(), grpc_->health()));
-  families.push_back(MetricFamilyBuilder("opserve_log_lines_dropped_total",
-                                         "Lines of the log that were not read in time.",
-                                         prometheus::MetricType::Counter)
-                         .Add({}, static_cast<double>(DroppedLogLines()))
-                         .Build());
-  families.push_back(MetricFamilyBuilder("opserve_log_queued_bytes",
-                                         "Memory of log lines that wait to be read; at most 4 MiB.",
-                                         prometheus::MetricType::Gauge)
-                         .Add({}, static_cast<double>(QueuedLogBytes()))
-                         .Build());
-  MetricFamilyBuilder left_out("opserve_log_lines_left_out_total",
-                               "Lines that the bounds on the log left out, by event (request: "
-                               "request_failed, request_slow, request_sampled).",
-                               prometheus::MetricType::Counter);
-  for (size_t i = 0; i < std::size(kLimitedEvents); ++i) {
-    left_out.Add({{"event", kLimitedEvents[i]}},
-                 static_cast<double>(LeftOutLogLines(static_cast<LimitedEvent>(i))));
-  }
-  families.push_back(left_out.Build());
-  families.push_back(MetricFamilyBuilder("opserve_status_history_bytes",
-                                         "Memory of the status page's history; at most 4 MiB.",
-                                         prometheus::MetricType::Gauge)
-                         .Add({}, static_cast<double>(history_.bytes()))
-                         .Build());
-  families.push_back(MetricFamilyBuilder("opserve_status_history_left_out_series",
-                                         "Series for which the status page's history has no room.",
-                                         prometheus::MetricType::Gauge)
-                         .Add({}, static_cast<double>(history_.left_out_series()))
-                         .Build());
-  families.push_back(
-      MetricFamilyBuilder("opserve_config_reloads_total",
-                          "Reloads of the configuration, by how they ended.",
-                          prometheus::MetricType::Counter)
-          .Add({{"result", "success"}}, static_cast<double>(reloads_.load()))
-          .Add({{"result", "failure"}}, static_cast<double>(failed_reloads_.load()))
-          .Add({{"result", "would_lose_tenants"}}, static_cast<double>(dangerous_reloads_.load()))
-          .Build());
-  if (tls_ != nullptr) {
-    families.push_back(
-        MetricFamilyBuilder("opserve_tls_certificate_expiry_timestamp_seconds",
-                            "When the server's certificate expires.", prometheus::MetricType::Gauge)
-            .Add({{"listener", "tcp"}}, static_cast<double>(absl::ToUnixSeconds(tls_->expiry())))
-            .Build());
-  }
-  families.push_back(
-      MetricFamilyBuilder("opserve_build_info", "Running version.", prometheus::MetricType::Gauge)
-          .Add({{"version", OPSERVE_VERSION},
-                {"commit", kBuildCommit},
-                {"backend", acl_->is_host_cann() ? "host-cann" : "cann"},
-                {"soc", acl_->soc_name()},
-                {"runtime_version", acl_->version()}},
-               1)
-          .Build());
+  add(CollectConnectionMetrics({.listeners = listeners,
+                                .ledger = grpc_->ledger(),
+                                .health = grpc_->health(),
+                                .stalled_calls = grpc_->stalled_calls(),
+                                .stalled_connections = grpc_->acceptor().stalled()}));
+  add(CollectDaemonMetrics(
+      {.acl = *acl_,
+       .history = history_,
+       .reloads = reloads_.load(),
+       .failed_reloads = failed_reloads_.load(),
+       .dangerous_reloads = dangerous_reloads_.load(),
+       .certificate_expiry = tls_ == nullptr ? std::nullopt : std::optional(tls_->expiry())}));
   return families;
 }
 

@@ -1,17 +1,33 @@
-// The metric families of connections that were ended for their input, and of streams that any
-// client may open.
+// The metric families of connections: of each listener, those that were ended for their input or
+// because the client took nothing, and streams that any client may open.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "prometheus/metric_family.h"
+#include "server/access/connection_counters.h"
 #include "server/access/connection_ledger.h"
 #include "server/rpc/health_service.h"
 
 namespace opserve::server {
 
-// Thread-safe.
-std::vector<prometheus::MetricFamily> CollectConnectionMetrics(const ConnectionLedger& ledger,
-                                                               const HealthService& health);
+struct ListenerConnections {
+  const char* listener;  // the label: unix, tcp, admin, metrics
+  const ConnectionCounters& counters;
+};
+
+struct ConnectionSources {
+  absl::Span<const ListenerConnections> listeners;
+  const ConnectionLedger& ledger;
+  const HealthService& health;
+  // Ended because the client took nothing.
+  uint64_t stalled_calls = 0;
+  uint64_t stalled_connections = 0;
+};
+
+// Takes no lock of listeners. Thread-safe.
+std::vector<prometheus::MetricFamily> CollectConnectionMetrics(const ConnectionSources& sources);
 
 }  // namespace opserve::server

@@ -37,7 +37,7 @@ ALLOWED = {
     "server/rpc": ["proto/", "ops/catalog/", "server/config/", "server/observability/",
                    "server/device/", "server/shared_memory/", "server/execution/",
                    "server/scheduling/", "server/identity/", "server/access/"],
-    "server/telemetry": ["proto/", "server/config/", "server/observability/", "server/device/",
+    "server/telemetry": ["proto/", "server/build_commit.h", "server/config/", "server/observability/", "server/device/",
                          "server/shared_memory/", "server/execution/", "server/scheduling/",
                          "server/identity/", "server/access/", "server/rpc/health_service.h",
                          "server/rpc/idempotency_cache.h"],
