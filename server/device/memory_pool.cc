@@ -35,6 +35,14 @@ std::unique_ptr<AllocationLog> LogFor(const DeviceMemoryPool::Options& options) 
   return nullptr;
 }
 
+uint64_t TakenBy(size_t region_bytes) { return uint64_t{region_bytes} + kRegionOverhead; }
+
+uint64_t SumOf(const std::vector<std::unique_ptr<MemoryRegion>>& regions) {
+  uint64_t bytes = 0;
+  for (const auto& region : regions) bytes += region->bytes;
+  return bytes;
+}
+
 }  // namespace
 
 DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
@@ -284,6 +292,229 @@ DeviceMemoryPool::Snapshot DeviceMemoryPool::snapshot() const {
   }
   snapshot.statistics = statistics();
   return snapshot;
+}
+
+DeviceMemoryPool::~DeviceMemoryPool() {
+  heap_.LogSums();
+  for (const auto& region : heap_.regions()) acl_.aclrtFree(region->allocation);
+}
+
+absl::StatusOr<DeviceMemoryPool::Lease> DeviceMemoryPool::Grow(Attempt& attempt) {
+  // A region takes region_bytes from the device, its alignment included, because drivers hand out
+  // whole huge pages.
+  const uint64_t usual = std::max<uint64_t>(options_.region_bytes, 2 * kRegionOverhead) /
+                             kBlockAlignment * kBlockAlignment -
+                         kRegionOverhead;
+  const size_t least = attempt.request.least_bytes;
+  const size_t wanted = std::max<size_t>(attempt.request.class_bytes, usual);
+  absl::StatusOr<Lease> lease =
+      MakeError(Reason::kDeviceMemory,
+                absl::StrCat("device memory: ", attempt.allocation.bytes, " bytes do not fit now; ",
+                             counters_.allocated_bytes.load(), " of ", options_.max_bytes,
+                             " bytes (--workspace_max_bytes) are lent"));
+  if (BeginGrowth(attempt, wanted)) lease = FinishGrowth(attempt, wanted, kGrow);
+  if (absl::IsResourceExhausted(lease.status()) && least < wanted && BeginGrowth(attempt, least)) {
+    lease = FinishGrowth(attempt, least, kGrow);
+  }
+  if (absl::IsResourceExhausted(lease.status()) && TrimAndBeginGrowth(attempt)) {
+    lease = FinishGrowth(attempt, least, kRetry);
+  }
+  return lease;
+}
+
+bool DeviceMemoryPool::BeginGrowth(const Attempt& attempt, size_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  if (!IsFirst(attempt) || TakenBy(bytes) > options_.max_bytes - taken_bytes_) return false;
+  taken_bytes_ += TakenBy(bytes);
+  ++device_calls_;
+  return true;
+}
+
+bool DeviceMemoryPool::TrimAndBeginGrowth(Attempt& attempt) {
+  const size_t least = attempt.request.least_bytes;
+  Regions idle;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!IsFirst(attempt)) return false;
+    const std::vector<MemoryRegion*> regions = heap_.IdleRegions();
+    uint64_t taken_after = taken_bytes_;
+    for (const MemoryRegion* region : regions) taken_after -= TakenBy(region->bytes);
+    // Idle memory that is too little is kept: others would have to fetch it again.
+    if (regions.empty() || TakenBy(least) > options_.max_bytes - taken_after) return false;
+    idle = TakeOut(regions);
+  }
+  Free(idle);
+  absl::MutexLock lock(&mutex_);
+  BookFreed(idle);
+  ++attempt.seen_changes;
+  if (TakenBy(least) > options_.max_bytes - taken_bytes_) return false;
+  taken_bytes_ += TakenBy(least);
+  ++device_calls_;
+  return true;
+}
+
+absl::StatusOr<DeviceMemoryPool::Lease> DeviceMemoryPool::FinishGrowth(Attempt& attempt,
+                                                                       size_t bytes,
+                                                                       Outcome outcome) {
+  void* allocation = nullptr;
+  const int code = acl_.aclrtMalloc(&allocation, bytes + kAlignmentRoom, ACL_MEM_MALLOC_HUGE_FIRST);
+  absl::Status status = AclCallStatus(acl_, "aclrtMalloc", code);
+  const bool is_poisoned =
+      options_.guard && status.ok() && guard_.Poison(MemoryHeap::FirstBlockOf(allocation), bytes);
+
+  absl::MutexLock lock(&mutex_);
+  --device_calls_;
+  ++changes_;
+  ++attempt.seen_changes;
+  if (!status.ok()) {
+    taken_bytes_ -= TakenBy(bytes);
+    return status;
+  }
+  return Lend(heap_.AddRegion(allocation, bytes, attempt.request, is_poisoned), attempt, outcome);
+}
+
+DeviceMemoryPool::Regions DeviceMemoryPool::TakeOut(const std::vector<MemoryRegion*>& regions) {
+  Regions taken;
+  for (MemoryRegion* region : regions) taken.push_back(heap_.Remove(region));
+  if (!taken.empty()) counters_.trims_total.fetch_add(1, std::memory_order_relaxed);
+  counters_.trimmed_bytes_total.fetch_add(SumOf(taken), std::memory_order_relaxed);
+  ++device_calls_;
+  Publish();
+  return taken;
+}
+
+void DeviceMemoryPool::Free(const Regions& regions) {
+  // A device that is lost refuses, but its memory is gone with it.
+  for (const auto& region : regions) acl_.aclrtFree(region->allocation);
+}
+
+void DeviceMemoryPool::BookFreed(const Regions& regions) {
+  for (const auto& region : regions) taken_bytes_ -= TakenBy(region->bytes);
+  --device_calls_;
+  ++changes_;
+}
+
+uint64_t DeviceMemoryPool::FreeAndBook(const Regions& regions) {
+  Free(regions);
+  absl::MutexLock lock(&mutex_);
+  BookFreed(regions);
+  return SumOf(regions);
+}
+
+uint64_t DeviceMemoryPool::Trim() {
+  Regions idle;
+  {
+    absl::MutexLock lock(&mutex_);
+    idle = TakeOut(heap_.IdleRegions());
+  }
+  return FreeAndBook(idle);
+}
+
+absl::Time DeviceMemoryPool::TrimDecayed(absl::Time now) {
+  absl::Time next_call = absl::InfiniteFuture();
+  Regions decayed;
+  {
+    absl::MutexLock lock(&mutex_);
+    std::vector<MemoryRegion*> idle = heap_.IdleRegions();
+    for (MemoryRegion* region : idle) region->idle_since = std::min(region->idle_since, now);
+    std::sort(idle.begin(), idle.end(), [](const MemoryRegion* a, const MemoryRegion* b) {
+      return a->idle_since < b->idle_since;
+    });
+    uint64_t reserved = heap_.bytes().reserved;
+    auto kept = idle.begin();
+    while (kept != idle.end() && reserved > options_.floor_bytes &&
+           now - (*kept)->idle_since >= options_.decay) {
+      reserved -= (*kept++)->bytes;
+    }
+    if (reserved > options_.floor_bytes) {
+      next_call = (kept == idle.end() ? now : (*kept)->idle_since) + options_.decay;
+    }
+    decayed = TakeOut({idle.begin(), kept});
+  }
+  FreeAndBook(decayed);
+  return next_call;
+}
+
+bool DeviceMemoryPool::Attempt::IsDue() const {
+  pool.mutex_.AssertReaderHeld();  // as of every condition that others wait for
+  return pool.IsDue(*this);
+}
+
+bool DeviceMemoryPool::IsDue(const Attempt& attempt) const {
+  return attempt.is_cancelled() || (IsFirst(attempt) && changes_ != attempt.seen_changes);
+}
+
+absl::StatusOr<DeviceMemoryPool::Lease> DeviceMemoryPool::AllocateSlowly(Attempt& attempt) {
+  while (true) {
+    absl::StatusOr<Lease> lease = Grow(attempt);
+    absl::MutexLock lock(&mutex_);
+    if (absl::IsResourceExhausted(lease.status())) {
+      const absl::Status verdict =
+          attempt.may_wait() ? Wait(attempt, lease.status()) : absl::OkStatus();
+      if (!verdict.ok()) {
+        lease = verdict;
+      } else if (const Lease taken = TakeFree(attempt); taken.block != nullptr) {
+        lease = taken;
+      } else if (attempt.may_wait()) {
+        continue;
+      }
+    }
+    LeaveQueue(attempt);
+    return lease;
+  }
+}
+
+absl::Status DeviceMemoryPool::Wait(Attempt& attempt, const absl::Status& refusal) {
+  // Looked at even if there is no need to wait: changes may follow each other past any deadline.
+  const absl::Time until = attempt.allocation.wait_until;
+  if (absl::Now() >= until) return refusal;
+  if (!IsDue(attempt)) {
+    if (!CanComeBack(attempt)) return refusal;
+    JoinQueue(attempt);
+    const absl::Time start = absl::Now();
+    const bool is_due = mutex_.AwaitWithDeadline(absl::Condition(&attempt, &Attempt::IsDue), until);
+    counters_.wait_ns_total.fetch_add(absl::ToInt64Nanoseconds(absl::Now() - start),
+                                      std::memory_order_relaxed);
+    if (!is_due) return refusal;
+  }
+  if (!attempt.is_cancelled()) return absl::OkStatus();
+  return absl::CancelledError(absl::StrCat("cancelled while waiting for ", attempt.allocation.bytes,
+                                           " bytes of device memory"));
+}
+
+void DeviceMemoryPool::JoinQueue(Attempt& attempt) {
+  if (attempt.is_queued) return;
+  waiters_.push_back(&attempt);
+  counters_.waits_total.fetch_add(1, std::memory_order_relaxed);
+  attempt.is_queued = true;
+  counters_.waiting.store(waiters_.size(), std::memory_order_relaxed);
+  // The first one may have counted on this one's stream.
+  ++changes_;
+  ++attempt.seen_changes;
+}
+
+void DeviceMemoryPool::LeaveQueue(Attempt& attempt) {
+  if (!attempt.is_queued) return;
+  waiters_.remove(&attempt);
+  attempt.is_queued = false;
+  counters_.waiting.store(waiters_.size(), std::memory_order_relaxed);
+}
+
+bool DeviceMemoryPool::CanComeBack(const Attempt& attempt) const {
+  if (device_calls_ > 0) return true;
+  const auto waits = [this](aclrtStream stream) ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return std::any_of(waiters_.begin(), waiters_.end(), [stream](const Attempt* waiter) {
+      return waiter->allocation.stream == stream;
+    });
+  };
+  return heap_.AnyStream([&](aclrtStream stream) ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return stream != attempt.allocation.stream && !waits(stream);
+  });
+}
+
+void DeviceMemoryPool::WakeWaiters() {
+  // Waiters check their conditions when the lock is released.
+  absl::MutexLock lock(&mutex_);
 }
 
 }  // namespace opserve::server

@@ -267,7 +267,7 @@ class DeviceMemoryPool {
   void Return(MemoryBlock* block) ABSL_LOCKS_EXCLUDED(mutex_);
   void Publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // memory_pool_waiting.cc: the path of an attempt for which nothing was free.
+  // The slow path of an allocation that no free memory could serve.
   absl::StatusOr<Lease> AllocateSlowly(Attempt& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether no other attempt has a better claim to memory that any attempt could have.
   bool IsFirst(const Attempt& attempt) const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
@@ -284,7 +284,8 @@ class DeviceMemoryPool {
   // Whether memory that is not free can become so while `attempt` waits.
   bool CanComeBack(const Attempt& attempt) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
-  // memory_pool_growth.cc: memory to and from the device.
+  // Memory to and from the device. All ACL calls are made without the lock; their memory counts
+  // against the limit from before it is taken until after it was given back.
   absl::StatusOr<Lease> Grow(Attempt& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
   // Counts a region of `bytes` as taken; false: the limit or others forbid it.
   bool BeginGrowth(const Attempt& attempt, size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
