@@ -61,7 +61,7 @@ class AsyncCall final : private QueueEvent, private SessionRequest {
   void Complete(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleOutcome(SessionOutcome outcome) override ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Each takes what came and begins the next step. False: there is none.
+  // Each takes a result and begins the next step. False: there is none.
   bool Advance() ABSL_LOCKS_EXCLUDED(mutex_);
   bool TakeOutcome(SessionOutcome outcome) ABSL_LOCKS_EXCLUDED(mutex_);
   bool GoOnAfter(bool may_have_run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -32,8 +32,8 @@ void AddDetail(const v1::StatusDetails& details, absl::Status* status) {
   }
 }
 
-// What gRPC says of a call that was cut off between the beginning of the answer and its status, as
-// a proxy does when the daemon behind it dies; earlier breaks are kUnavailable.
+// gRPC's messages for a call cut off between the beginning of the answer and its status, as by a
+// proxy when the daemon behind it dies; earlier breaks are kUnavailable.
 constexpr absl::string_view kLostStreams[] = {"Stream removed", "No status received"};
 
 absl::StatusCode CodeOf(const grpc::Status& status) {

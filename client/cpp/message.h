@@ -27,7 +27,7 @@ struct EncodedRequest {
   RequestNumbers::Ticket number = {};  // of a request with an identity
 };
 
-// What a request says, and the tensors whose storages are its payloads, in their order.
+// A request's message, and the tensors with its payloads in their storages, in their order.
 struct RequestParts {
   v1::ExecuteRequest header;
   std::vector<Tensor> payloads;

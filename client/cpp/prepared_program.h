@@ -42,7 +42,7 @@ struct PreparedCallOptions {
 // daemon that has lost the program, since it was restarted or the lease ended, is made to prepare
 // it again, once for each call.
 //
-// A value type, whose copies are the same program; the daemon may forget it after the last of them.
+// A value type. Copies are the same program; the daemon may forget it after the last of them.
 // Thread-safe.
 class PreparedProgram {
  public:
@@ -56,8 +56,8 @@ class PreparedProgram {
                                               std::shared_ptr<GivenUpPrograms> given_up,
                                               const Request& request);
 
-  // Likewise, of a program in the protocol's own form, whose inputs are of any kind and which has
-  // no payloads.
+  // Likewise, of a program in the protocol's own form, with inputs of any kind and without
+  // payloads.
   static PreparedProgram Make(std::shared_ptr<Transport> transport,
                               std::weak_ptr<AsyncCalls> async_calls,
                               std::shared_ptr<GivenUpPrograms> given_up,

@@ -27,8 +27,8 @@
 
 namespace opserve {
 
-// Builds a Request. Each operator is a method (operators.h), whose inputs are tensors of any kind
-// and outputs of earlier methods, and whose outputs never leave the device unless asked for.
+// Builds a Request. Each operator is a method (operators.h). Its inputs are tensors of any kind and
+// outputs of earlier methods. Its outputs never leave the device unless asked for.
 //
 // Mistakes are found where the request is used: by the daemon, which names invocation and argument.
 // Not thread-safe.

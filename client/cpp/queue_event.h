@@ -1,4 +1,4 @@
-// Internal: what the events of a completion queue of several kinds of operations are for.
+// Internal: the purposes of events of a completion queue that serves several kinds of operations.
 #pragma once
 
 namespace opserve {

@@ -108,7 +108,7 @@ struct KeptOutput {
   absl::Duration lease = absl::ZeroDuration();
 };
 
-// An output that becomes the content of a resident tensor of its dtype and shape, whose handle
+// An output that becomes the content of a resident tensor of its dtype and shape; the handle
 // stays. Requests that use the tensor meanwhile wait, in the order of their arrival.
 struct ReplacedTensor {
   std::variant<ResidentTensor, InputOf> tensor = {};

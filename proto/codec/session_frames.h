@@ -55,7 +55,7 @@ struct Frame {
   grpc::ByteBuffer body = {};  // may refer to the slices of a message
 };
 
-// What the body of a request's frame says before its ExecuteRequest: the time it may take in
+// The body of a request's frame, before its ExecuteRequest: the time it may take in
 // microseconds (u64, 0: no timeout), the bytes of its traceparent (u32, 0: none), and these.
 struct RequestStart {
   absl::Duration timeout = absl::InfiniteDuration();
@@ -81,8 +81,8 @@ class FrameReader {
   // slices.
   static absl::StatusOr<FrameReader> Read(const grpc::ByteBuffer& message);
 
-  // The next frame; nothing after the last one. kInvalidArgument: it breaks the protocol, whose
-  // rule the message states; nothing may be read after it.
+  // The next frame; nothing after the last one. kInvalidArgument: it breaks a rule of
+  // the protocol, which the message states; nothing may be read after it.
   absl::StatusOr<std::optional<Frame>> Next();
 
  private:

@@ -160,7 +160,7 @@ class Uploads {
   Uploads(const Uploads&) = delete;
   Uploads& operator=(const Uploads&) = delete;
   ~Uploads() {
-    // Donated ones are gone already; what cannot be told goes at the end of its lease.
+    // Donated ones are gone already; a handle that cannot be sent ends with its lease.
     if (!handles_.empty()) client_.Release(handles_).IgnoreError();
   }
 
