@@ -118,6 +118,9 @@ absl::StatusOr<TlsFiles::Contents> TlsFiles::Read() const {
   return contents;
 }
 
+// gRPC (1.51) hands files on unchecked: a broken pair would refuse all clients. It takes revocation
+// lists only as a directory of hashed names, revokes nothing where it cannot read one, and refuses
+// all clients of an authority with a list that is out of date.
 absl::Status TlsFiles::Use(const Contents& contents) {
   const std::vector<Certificate> chain = ReadCertificates(contents.cert);
   if (chain.empty()) return Broken(files_.cert, "no certificate in PEM");

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "acl/acl_base.h"
 #include "aclnn/opdev/op_errno.h"
 #include "ops/catalog/attribute_values.h"
 #include "ops/catalog/catalog.h"
@@ -17,7 +18,6 @@
 #include "ops/host_cann/nnopbase/executor.h"
 #include "ops/host_cann/nnopbase/status.h"
 #include "ops/host_cann/nnopbase/tensor.h"
-#include "ops/host_cann/opapi/dtypes.h"
 #include "ops/host_cann/opapi/kernel_call.h"
 #include "ops/host_cann/runtime/generation.h"
 
@@ -33,6 +33,69 @@ using catalog::InputDescriptor;
 using catalog::OperatorDescriptor;
 using catalog::OutputDescriptor;
 using catalog::Spec;
+
+enum class Kind { kNone, kBool, kInteger, kFloating, kComplex };
+
+struct DtypeInfo {
+  Kind kind = Kind::kNone;
+  const char* name = nullptr;
+};
+
+DtypeInfo Describe(aclDataType dtype) {
+  switch (dtype) {
+    case ACL_BOOL:
+      return {Kind::kBool, "BOOL"};
+    case ACL_INT4:
+      return {Kind::kInteger, "INT4"};
+    case ACL_INT8:
+      return {Kind::kInteger, "INT8"};
+    case ACL_INT16:
+      return {Kind::kInteger, "INT16"};
+    case ACL_INT32:
+      return {Kind::kInteger, "INT32"};
+    case ACL_INT64:
+      return {Kind::kInteger, "INT64"};
+    case ACL_UINT1:
+      return {Kind::kInteger, "UINT1"};
+    case ACL_UINT8:
+      return {Kind::kInteger, "UINT8"};
+    case ACL_UINT16:
+      return {Kind::kInteger, "UINT16"};
+    case ACL_UINT32:
+      return {Kind::kInteger, "UINT32"};
+    case ACL_UINT64:
+      return {Kind::kInteger, "UINT64"};
+    case ACL_FLOAT:
+      return {Kind::kFloating, "FLOAT"};
+    case ACL_FLOAT16:
+      return {Kind::kFloating, "FLOAT16"};
+    case ACL_BF16:
+      return {Kind::kFloating, "BF16"};
+    case ACL_DOUBLE:
+      return {Kind::kFloating, "DOUBLE"};
+    case ACL_COMPLEX32:
+      return {Kind::kComplex, "COMPLEX32"};
+    case ACL_COMPLEX64:
+      return {Kind::kComplex, "COMPLEX64"};
+    case ACL_COMPLEX128:
+      return {Kind::kComplex, "COMPLEX128"};
+    default:
+      return {};
+  }
+}
+
+// "FLOAT16"; "dtype 77" for types that no operator here meets as anything but an error.
+std::string DtypeName(aclDataType dtype) {
+  const char* name = Describe(dtype).name;
+  return name != nullptr ? name : absl::StrCat("dtype ", static_cast<int>(dtype));
+}
+
+// Whether a result of type `from` may be stored as type `to`: towards more general kinds in the
+// order boolean, integer, floating, complex, and within a kind.
+bool CanCast(aclDataType from, aclDataType to) {
+  const Kind kind = Describe(from).kind;
+  return kind != Kind::kNone && kind <= Describe(to).kind;
+}
 
 bool IsPlain(aclFormat format) {
   switch (format) {
