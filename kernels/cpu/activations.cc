@@ -5,9 +5,12 @@
 #include <memory>
 #include <span>
 
+#include "kernels/cpu/error_function.h"
+#include "kernels/cpu/exact_product.h"
 #include "kernels/cpu/formula.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/registry.h"
+#include "kernels/cpu/sigmoid.h"
 
 namespace opserve::kernels {
 namespace {
@@ -24,68 +27,74 @@ constexpr auto kThresholdBackward = []<typename T>(T gradient, T x, const T* p) 
   return x <= p[0] ? T{0} : gradient;
 };
 
-constexpr auto kGelu = []<typename T>(T x, const T*) { return x * NormalBelow(x); };
+constexpr auto kGelu = []<typename T>(T x, const T*) { return Gelu(x); };
 constexpr auto kGeluBackward = []<typename T>(T gradient, T x, const T*) {
-  return gradient * (NormalBelow(x) + x * NormalAt(x));
+  return GeluGradient(gradient, x);
 };
 constexpr auto kGeluTanh = []<typename T>(T x, const T*) { return x * SigmoidOf(GeluArgument(x)); };
 constexpr auto kGeluTanhBackward = []<typename T>(T gradient, T x, const T*) {
   const T argument = GeluArgument(x);
   return gradient * (SigmoidOf(argument) + x * SigmoidSlope(argument) * GeluArgumentSlope(x));
 };
-constexpr auto kFastGeluOf = []<typename T>(T x, const T*) {
-  return x * SigmoidOf(static_cast<T>(kFastGelu) * x);
-};
-constexpr auto kFastGeluBackward = []<typename T>(T gradient, T x, const T*) {
-  return SwishGradient(gradient, x, static_cast<T>(kFastGelu));
-};
 
-constexpr auto kSilu = []<typename T>(T x, const T*) { return x * SigmoidOf(x); };
+constexpr auto kSilu = []<typename T>(T x, const T*) { return TimesSigmoid(x, x); };
 constexpr auto kSiluBackward = []<typename T>(T gradient, T x, const T*) {
-  return SwishGradient(gradient, x, T{1});
+  return SwishGradientAt(gradient, x);
 };
-constexpr auto kSwish = []<typename T>(T x, const T* p) { return x * SigmoidOf(p[0] * x); };
+// Parameters: beta, and what rounding it has left of it.
+constexpr auto kSwish = []<typename T>(T x, const T* p) {
+  const ExactProduct<T> z(p[0], p[1], x);
+  return TimesSigmoid(x, z.high, z.low);
+};
 constexpr auto kSwishBackward = []<typename T>(T gradient, T x, const T* p) {
-  return SwishGradient(gradient, x, p[0]);
+  const ExactProduct<T> z(p[0], p[1], x);
+  return SwishGradientAt(gradient, z.high, z.low);
 };
 
 constexpr auto kSigmoid = []<typename T>(T x, const T*) { return SigmoidOf(x); };
 constexpr auto kSigmoidBackward = []<typename T>(T gradient, T y, const T*) {
   return gradient * ((1 - y) * y);
 };
-constexpr auto kTanh = []<typename T>(T x, const T*) { return std::tanh(x); };
+constexpr auto kTanh = []<typename T>(T x, const T*) { return Tanh(x); };
 constexpr auto kTanhBackward = []<typename T>(T gradient, T y, const T*) {
   return gradient * ((1 - y) * (1 + y));
 };
-constexpr auto kLogSigmoid = []<typename T>(T x, const T*) { return -SoftplusOf(-x); };
+constexpr auto kLogSigmoid = []<typename T>(T x, const T*) { return -Softplus(-x); };
 constexpr auto kLogSigmoidBackward = []<typename T>(T gradient, T x, const T*) {
-  return gradient * SigmoidOf(-x);
+  return TimesSigmoid(gradient, -x);
 };
 
-// Linear above the threshold.
+// Linear above the threshold. Parameters: beta and the threshold, then the rest of beta.
 constexpr auto kSoftplus = []<typename T>(T x, const T* p) {
-  const T curve = SoftplusOf(x * p[0]) / p[0];
-  return x * p[0] > p[1] ? x : curve;
+  const ExactProduct<T> z(p[0], p[2], x);
+  const T curve = Softplus(z.high, z.low) / p[0];
+  return z.high - p[1] + z.low > 0 ? x : curve;
 };
 constexpr auto kSoftplusBackward = []<typename T>(T gradient, T x, const T* p) {
-  const T curve = gradient * SigmoidOf(x * p[0]);
-  return x * p[0] > p[1] ? gradient : curve;
+  const ExactProduct<T> z(p[0], p[2], x);
+  const T curve = TimesSigmoid(gradient, z.high, z.low);
+  return z.high - p[1] + z.low > 0 ? gradient : curve;
 };
 
-// Parameters: alpha, scale, inputScale and, of the gradient, isResult.
+// Parameters: alpha, scale, inputScale and, of the gradient, isResult; then the rests of the three.
 constexpr auto kElu = []<typename T>(T x, const T* p) {
-  return x < 0 ? std::expm1(x * p[2]) * (p[0] * p[1]) : x * p[1];
+  const T below = Expm1(x * p[2]) * (p[0] * p[1]);
+  return x < 0 ? below : x * p[1];
 };
 constexpr auto kEluBackward = []<typename T>(T gradient, T x, const T* p) {
-  const T slope = p[3] != 0 ? p[2] * (x + p[0] * p[1]) : p[2] * (p[0] * p[1]) * Exp(x * p[2]);
+  const ExactProduct<T> z(p[2], p[6], x);
+  const T of_result = p[2] * (x + p[0] * p[1]);
+  const T of_input = p[2] * (p[0] * p[1]) * ExpOfSum(z.high, z.low);
+  const T slope = p[3] != 0 ? of_result : of_input;
   return gradient * (x <= 0 ? slope : p[1]);
 };
 constexpr auto kCelu = []<typename T>(T x, const T* p) {
-  return x < 0 ? p[0] * std::expm1(x / p[0]) : x;
+  const T below = p[0] * Expm1(x / p[0]);
+  return x < 0 ? below : x;
 };
 constexpr auto kSelu = []<typename T>(T x, const T*) {
-  return x < 0 ? static_cast<T>(kSeluScale * kSeluAlpha) * std::expm1(x)
-               : static_cast<T>(kSeluScale) * x;
+  const T below = static_cast<T>(kSeluScale * kSeluAlpha) * Expm1(x);
+  return x < 0 ? below : static_cast<T>(kSeluScale) * x;
 };
 constexpr auto kSeluBackward = []<typename T>(T gradient, T y, const T*) {
   return gradient *
@@ -97,17 +106,19 @@ constexpr auto kLeakyReluBackward = []<typename T>(T gradient, T x, const T* p) 
 };
 constexpr auto kPrelu = []<typename T>(T x, T weight, const T*) { return x > 0 ? x : x * weight; };
 
-constexpr auto kHardswish = []<typename T>(T x, const T*) {
-  return x * Lesser(Greater<T>(x + 3, 0), T{6}) / 6;
-};
+// 1 from 3 on: 6 times the rounded sixth rounds to it.
+template <typename T>
+T Hardsigmoid(T x) {
+  const T above = x + 3 < 0 ? T{0} : x + 3;
+  return (above > 6 ? T{6} : above) * static_cast<T>(1.0 / 6);
+}
+constexpr auto kHardswish = []<typename T>(T x, const T*) { return x * Hardsigmoid(x); };
 constexpr auto kHardswishBackward = []<typename T>(T gradient, T x, const T*) {
   const T middle = gradient * ((x + x + 3) / 6);
   const T right = x > 3 ? gradient : middle;
   return x < -3 ? T{0} : right;
 };
-constexpr auto kHardsigmoid = []<typename T>(T x, const T*) {
-  return Lesser(Greater<T>(x + 3, 0), T{6}) / 6;
-};
+constexpr auto kHardsigmoid = []<typename T>(T x, const T*) { return Hardsigmoid(x); };
 constexpr auto kHardsigmoidBackward = []<typename T>(T gradient, T x, const T*) {
   return x > -3 && x < 3 ? gradient / 6 : T{0};
 };
@@ -164,18 +175,36 @@ constexpr auto kLogitGrad = []<typename T>(T x, T gradient, const T* p) {
 
 std::unique_ptr<Kernel> MakeGeluV2(const Call& call) {
   return IntAttribute(call, 0) == 1 ? Map<1, kPrecise>(kGeluTanh)(call)
-                                    : Map<1, kPrecise>(kGelu)(call);
+                                    : Map<1, kFloating>(kGelu)(call);
 }
 
 std::unique_ptr<Kernel> MakeGeluBackwardV2(const Call& call) {
   return TextAttribute(call, 0) == "tanh" ? Map<2, kPrecise>(kGeluTanhBackward)(call)
-                                          : Map<2, kPrecise>(kGeluBackward)(call);
+                                          : Map<2, kFloating>(kGeluBackward)(call);
 }
 
-// beta is 1 where it is left out.
+// Adds what is left of each parameter after rounding it to float.
+void AddRests(Parameters& parameters) {
+  for (int i = 0, count = parameters.count; i < count; ++i) {
+    const double whole = parameters.reals[i];
+    parameters.Add(whole - static_cast<double>(static_cast<float>(whole)));
+  }
+}
+
+// A formula that takes the rests of its parameters. Those left out are 1.
 template <typename Formula, int kInputs>
-std::unique_ptr<Kernel> MakeSwish(const Call& call) {
-  return MakeMapKernel(call, PlanOf<Formula, kInputs, kPrecise>(call, /*absent=*/1));
+std::unique_ptr<Kernel> MakeWithRests(const Call& call) {
+  MapPlan plan = PlanOf<Formula, kInputs, kFloating>(call, /*absent=*/1);
+  AddRests(plan.parameters);
+  return MakeMapKernel(call, plan);
+}
+
+template <typename Formula, int kInputs>
+std::unique_ptr<Kernel> MakeFastGelu(const Call& call) {
+  MapPlan plan = PlanOf<Formula, kInputs, kFloating>(call);
+  plan.parameters.Add(kFastGelu);
+  AddRests(plan.parameters);
+  return MakeMapKernel(call, plan);
 }
 
 // A lambda below 0 counts as 0.
@@ -211,35 +240,35 @@ std::span<const KernelEntry> ActivationKernels() {
       {"aclnnThreshold", Map<1, kPromoted>(kThreshold)},
       {"aclnnInplaceThreshold", Map<1, kPromoted>(kThreshold)},
       {"aclnnThresholdBackward", Map<2, kPromoted>(kThresholdBackward)},
-      {"aclnnGelu", Map<1, kPrecise>(kGelu)},
+      {"aclnnGelu", Map<1, kFloating>(kGelu)},
       {"aclnnGeluV2", &MakeGeluV2},
-      {"aclnnGeluBackward", Map<2, kPrecise>(kGeluBackward)},
+      {"aclnnGeluBackward", Map<2, kFloating>(kGeluBackward)},
       {"aclnnGeluBackwardV2", &MakeGeluBackwardV2},
-      {"aclnnFastGelu", Map<1, kPrecise>(kFastGeluOf)},
-      {"aclnnFastGeluBackward", Map<2, kPrecise>(kFastGeluBackward)},
-      {"aclnnSilu", Map<1, kPrecise>(kSilu)},
-      {"aclnnSiluBackward", Map<2, kPrecise>(kSiluBackward)},
-      {"aclnnSwish", &MakeSwish<decltype(kSwish), 1>},
-      {"aclnnSwishBackward", &MakeSwish<decltype(kSwishBackward), 2>},
-      {"aclnnSigmoid", Map<1, kPrecise>(kSigmoid)},
-      {"aclnnInplaceSigmoid", Map<1, kPrecise>(kSigmoid)},
+      {"aclnnFastGelu", &MakeFastGelu<decltype(kSwish), 1>},
+      {"aclnnFastGeluBackward", &MakeFastGelu<decltype(kSwishBackward), 2>},
+      {"aclnnSilu", Map<1, kFloating>(kSilu)},
+      {"aclnnSiluBackward", Map<2, kFloating>(kSiluBackward)},
+      {"aclnnSwish", &MakeWithRests<decltype(kSwish), 1>},
+      {"aclnnSwishBackward", &MakeWithRests<decltype(kSwishBackward), 2>},
+      {"aclnnSigmoid", Map<1, kFloating>(kSigmoid)},
+      {"aclnnInplaceSigmoid", Map<1, kFloating>(kSigmoid)},
       {"aclnnSigmoidBackward", Map<2, kFloating>(kSigmoidBackward)},
-      {"aclnnTanh", Map<1, kPrecise>(kTanh)},
-      {"aclnnInplaceTanh", Map<1, kPrecise>(kTanh)},
+      {"aclnnTanh", Map<1, kFloating>(kTanh)},
+      {"aclnnInplaceTanh", Map<1, kFloating>(kTanh)},
       {"aclnnTanhBackward", Map<2, kFloating>(kTanhBackward)},
-      {"aclnnLogSigmoid", Map<1, kPrecise>(kLogSigmoid)},
-      {"aclnnLogSigmoidForward", Map<1, kPrecise>(kLogSigmoid)},
-      {"aclnnLogSigmoidBackward", Map<2, kPrecise>(kLogSigmoidBackward)},
-      {"aclnnSoftplus", Map<1, kPrecise>(kSoftplus)},
-      {"aclnnSoftplusBackward", Map<2, kPrecise>(kSoftplusBackward)},
-      {"aclnnElu", Map<1, kPrecise>(kElu)},
-      {"aclnnInplaceElu", Map<1, kPrecise>(kElu)},
-      {"aclnnEluBackward", Map<2, kPrecise>(kEluBackward)},
-      {"aclnnCelu", Map<1, kPrecise>(kCelu)},
-      {"aclnnInplaceCelu", Map<1, kPrecise>(kCelu)},
-      {"aclnnSelu", Map<1, kPrecise>(kSelu)},
-      {"aclnnInplaceSelu", Map<1, kPrecise>(kSelu)},
-      {"aclnnSeluBackward", Map<2, kPrecise>(kSeluBackward)},
+      {"aclnnLogSigmoid", Map<1, kFloating>(kLogSigmoid)},
+      {"aclnnLogSigmoidForward", Map<1, kFloating>(kLogSigmoid)},
+      {"aclnnLogSigmoidBackward", Map<2, kFloating>(kLogSigmoidBackward)},
+      {"aclnnSoftplus", &MakeWithRests<decltype(kSoftplus), 1>},
+      {"aclnnSoftplusBackward", &MakeWithRests<decltype(kSoftplusBackward), 2>},
+      {"aclnnElu", Map<1, kFloating>(kElu)},
+      {"aclnnInplaceElu", Map<1, kFloating>(kElu)},
+      {"aclnnEluBackward", &MakeWithRests<decltype(kEluBackward), 2>},
+      {"aclnnCelu", Map<1, kFloating>(kCelu)},
+      {"aclnnInplaceCelu", Map<1, kFloating>(kCelu)},
+      {"aclnnSelu", Map<1, kFloating>(kSelu)},
+      {"aclnnInplaceSelu", Map<1, kFloating>(kSelu)},
+      {"aclnnSeluBackward", Map<2, kFloating>(kSeluBackward)},
       {"aclnnLeakyRelu", Map<1, kFloating>(kLeakyRelu)},
       {"aclnnInplaceLeakyRelu", Map<1, kFloating>(kLeakyRelu)},
       {"aclnnLeakyReluBackward", Map<2, kFloating>(kLeakyReluBackward)},

@@ -3,9 +3,15 @@
 #include <memory>
 #include <span>
 
+#include "kernels/cpu/error_function.h"
+#include "kernels/cpu/exponentials.h"
 #include "kernels/cpu/formula.h"
+#include "kernels/cpu/guarded.h"
+#include "kernels/cpu/logarithms.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/registry.h"
+#include "kernels/cpu/remainders.h"
+#include "kernels/cpu/trigonometry.h"
 
 namespace opserve::kernels {
 namespace {
@@ -43,7 +49,7 @@ constexpr auto kPows = []<typename T>(T a, const T* p) { return Power(a, p[0]); 
 constexpr auto kPowOf = []<typename T>(T b, const T* p) { return Power(p[0], b); };
 constexpr auto kMaximum = []<typename T>(T a, T b, const T*) { return Greater(a, b); };
 constexpr auto kMinimum = []<typename T>(T a, T b, const T*) { return Lesser(a, b); };
-constexpr auto kAtan2 = []<typename T>(T a, T b, const T*) { return std::atan2(a, b); };
+constexpr auto kAtan2 = []<typename T>(T a, T b, const T*) { return Atan2(a, b); };
 
 constexpr auto kClamp = []<typename T>(T x, const T* p) { return Lesser(Greater(x, p[0]), p[1]); };
 constexpr auto kClampTensors = []<typename T>(T x, T least, T most, const T*) {
@@ -111,12 +117,12 @@ constexpr auto kFrac = []<typename T>(T x, const T*) {
 };
 
 constexpr auto kExp = []<typename T>(T x, const T*) { return Exp(x); };
-constexpr auto kExp2 = []<typename T>(T x, const T*) { return std::exp2(x); };
-constexpr auto kExpm1 = []<typename T>(T x, const T*) { return std::expm1(x); };
+constexpr auto kExp2 = []<typename T>(T x, const T*) { return Exp2(x); };
+constexpr auto kExpm1 = []<typename T>(T x, const T*) { return Expm1(x); };
 constexpr auto kLog = []<typename T>(T x, const T*) { return Ln(x); };
-constexpr auto kLog2 = []<typename T>(T x, const T*) { return std::log2(x); };
-constexpr auto kLog10 = []<typename T>(T x, const T*) { return std::log10(x); };
-constexpr auto kLog1p = []<typename T>(T x, const T*) { return std::log1p(x); };
+constexpr auto kLog2 = []<typename T>(T x, const T*) { return Log2(x); };
+constexpr auto kLog10 = []<typename T>(T x, const T*) { return Log10(x); };
+constexpr auto kLog1p = []<typename T>(T x, const T*) { return Log1p(x); };
 constexpr auto kSqrt = []<typename T>(T x, const T*) { return std::sqrt(x); };
 constexpr auto kRsqrt = []<typename T>(T x, const T*) { return 1 / std::sqrt(x); };
 constexpr auto kReciprocal = []<typename T>(T x, const T*) { return 1 / x; };
@@ -125,16 +131,16 @@ constexpr auto kCube = []<typename T>(T x, const T*) { return Times(Times(x, x),
 constexpr auto kSin = []<typename T>(T x, const T*) { return std::sin(x); };
 constexpr auto kCos = []<typename T>(T x, const T*) { return std::cos(x); };
 constexpr auto kTan = []<typename T>(T x, const T*) { return std::tan(x); };
-constexpr auto kAsin = []<typename T>(T x, const T*) { return std::asin(x); };
-constexpr auto kAcos = []<typename T>(T x, const T*) { return std::acos(x); };
-constexpr auto kAtan = []<typename T>(T x, const T*) { return std::atan(x); };
+constexpr auto kAsin = []<typename T>(T x, const T*) { return Asin(x); };
+constexpr auto kAcos = []<typename T>(T x, const T*) { return Acos(x); };
+constexpr auto kAtan = []<typename T>(T x, const T*) { return Atan(x); };
 constexpr auto kSinh = []<typename T>(T x, const T*) { return std::sinh(x); };
 constexpr auto kCosh = []<typename T>(T x, const T*) { return std::cosh(x); };
 constexpr auto kAsinh = []<typename T>(T x, const T*) { return std::asinh(x); };
 constexpr auto kAcosh = []<typename T>(T x, const T*) { return std::acosh(x); };
-constexpr auto kAtanh = []<typename T>(T x, const T*) { return std::atanh(x); };
-constexpr auto kErf = []<typename T>(T x, const T*) { return std::erf(x); };
-constexpr auto kErfc = []<typename T>(T x, const T*) { return std::erfc(x); };
+constexpr auto kAtanh = []<typename T>(T x, const T*) { return Atanh(x); };
+constexpr auto kErf = []<typename T>(T x, const T*) { return Erf(x); };
+constexpr auto kErfc = []<typename T>(T x, const T*) { return Erfc(x); };
 
 constexpr auto kNanToNum = []<typename T>(T x, const T* p) {
   if constexpr (std::is_integral_v<T>) {
@@ -155,7 +161,7 @@ std::unique_ptr<Kernel> MakeDivMod(const Call& call) {
     case kModeTruncated:
       return Map<2, kPromoted>(kTruncatedDiv)(call);
     case kModeFloored:
-      return Map<2, kPromoted>(kFlooredDiv)(call);
+      return GuardedMap<2, kPromoted>(kFlooredDiv, ShortQuotient<ShortFlooredQuotient>{})(call);
     default:
       return Map<2, kFloating>(kDiv)(call);
   }
@@ -166,7 +172,7 @@ std::unique_ptr<Kernel> MakeDivMods(const Call& call) {
     case kModeTruncated:
       return Map<1, kPromoted>(kTruncatedDivs)(call);
     case kModeFloored:
-      return Map<1, kPromoted>(kFlooredDivs)(call);
+      return GuardedMap<1, kPromoted>(kFlooredDivs, ShortQuotient<ShortFlooredQuotient>{})(call);
     default:
       return Map<1, kFloating>(kDivs)(call);
   }
@@ -242,13 +248,20 @@ std::span<const KernelEntry> ArithmeticKernels() {
       {"aclnnDivMods", &MakeDivMods},
       {"aclnnInplaceDivMod", &MakeDivMod},
       {"aclnnInplaceDivMods", &MakeDivMods},
-      {"aclnnFloorDivide", Map<2, kPromoted>(kFlooredDiv)},
-      {"aclnnFloorDivides", Map<1, kPromoted>(kFlooredDivs)},
-      {"aclnnRemainderTensorTensor", Map<2, kPromoted>(kRemainder)},
-      {"aclnnRemainderTensorScalar", Map<1, kPromoted>(kRemainders)},
-      {"aclnnRemainderScalarTensor", Map<1, kPromoted>(kRemainderOf)},
-      {"aclnnFmodTensor", Map<2, kPromoted>(kFmod)},
-      {"aclnnFmodScalar", Map<1, kPromoted>(kFmods)},
+      {"aclnnFloorDivide",
+       GuardedMap<2, kPromoted>(kFlooredDiv, ShortQuotient<ShortFlooredQuotient>{})},
+      {"aclnnFloorDivides",
+       GuardedMap<1, kPromoted>(kFlooredDivs, ShortQuotient<ShortFlooredQuotient>{})},
+      {"aclnnRemainderTensorTensor",
+       GuardedMap<2, kPromoted>(kRemainder, ShortQuotient<ShortFlooredRemainder>{})},
+      {"aclnnRemainderTensorScalar",
+       GuardedMap<1, kPromoted>(kRemainders, ShortQuotient<ShortFlooredRemainder>{})},
+      {"aclnnRemainderScalarTensor",
+       GuardedMap<1, kPromoted>(kRemainderOf, ShortQuotientOfParameter<ShortFlooredRemainder>{})},
+      {"aclnnFmodTensor",
+       GuardedMap<2, kPromoted>(kFmod, ShortQuotient<ShortTruncatedRemainder>{})},
+      {"aclnnFmodScalar",
+       GuardedMap<1, kPromoted>(kFmods, ShortQuotient<ShortTruncatedRemainder>{})},
       {"aclnnPowTensorScalar", &MakePowTensorScalar},
       {"aclnnInplacePowTensorScalar", &MakePowTensorScalar},
       {"aclnnPowTensorTensor", Map<2, kPromoted>(kPow)},
@@ -303,11 +316,11 @@ std::span<const KernelEntry> ArithmeticKernels() {
       {"aclnnInplaceRsqrt", Map<1, kFloating>(kRsqrt)},
       {"aclnnReciprocal", Map<1, kFloating>(kReciprocal)},
       {"aclnnInplaceReciprocal", Map<1, kFloating>(kReciprocal)},
-      {"aclnnSin", Map<1, kFloating>(kSin)},
-      {"aclnnInplaceSin", Map<1, kFloating>(kSin)},
-      {"aclnnCos", Map<1, kFloating>(kCos)},
-      {"aclnnInplaceCos", Map<1, kFloating>(kCos)},
-      {"aclnnTan", Map<1, kFloating>(kTan)},
+      {"aclnnSin", GuardedMap<1, kFloating>(kSin, FastSine{})},
+      {"aclnnInplaceSin", GuardedMap<1, kFloating>(kSin, FastSine{})},
+      {"aclnnCos", GuardedMap<1, kFloating>(kCos, FastCosine{})},
+      {"aclnnInplaceCos", GuardedMap<1, kFloating>(kCos, FastCosine{})},
+      {"aclnnTan", GuardedMap<1, kFloating>(kTan, FastTangent{})},
       {"aclnnAsin", Map<1, kFloating>(kAsin)},
       {"aclnnAcos", Map<1, kFloating>(kAcos)},
       {"aclnnAtan", Map<1, kFloating>(kAtan)},
@@ -318,7 +331,7 @@ std::span<const KernelEntry> ArithmeticKernels() {
       {"aclnnAtanh", Map<1, kFloating>(kAtanh)},
       {"aclnnErf", Map<1, kFloating>(kErf)},
       {"aclnnInplaceErf", Map<1, kFloating>(kErf)},
-      {"aclnnErfc", Map<1, kPrecise>(kErfc)},
+      {"aclnnErfc", Map<1, kFloating>(kErfc)},
       {"aclnnNanToNum", Map<1, kPromoted>(kNanToNum)},
   };
   return kEntries;

@@ -4,11 +4,15 @@
 #include <span>
 #include <utility>
 
+#include "kernels/cpu/error_function.h"
+#include "kernels/cpu/exponentials.h"
 #include "kernels/cpu/formula.h"
+#include "kernels/cpu/logarithms.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/cpu/sequence.h"
+#include "kernels/cpu/trigonometry.h"
 
 namespace opserve::kernels {
 namespace {
@@ -59,23 +63,23 @@ constexpr auto kSign = []<typename T>(T x, const T*) {
 constexpr auto kSqrt = []<typename T>(T x, const T*) { return std::sqrt(x); };
 constexpr auto kReciprocal = []<typename T>(T x, const T*) { return 1 / x; };
 constexpr auto kExp = []<typename T>(T x, const T*) { return Exp(x); };
-constexpr auto kExpm1 = []<typename T>(T x, const T*) { return std::expm1(x); };
+constexpr auto kExpm1 = []<typename T>(T x, const T*) { return Expm1(x); };
 constexpr auto kLog = []<typename T>(T x, const T*) { return Ln(x); };
-constexpr auto kLog1p = []<typename T>(T x, const T*) { return std::log1p(x); };
-constexpr auto kLog2 = []<typename T>(T x, const T*) { return std::log2(x); };
-constexpr auto kLog10 = []<typename T>(T x, const T*) { return std::log10(x); };
+constexpr auto kLog1p = []<typename T>(T x, const T*) { return Log1p(x); };
+constexpr auto kLog2 = []<typename T>(T x, const T*) { return Log2(x); };
+constexpr auto kLog10 = []<typename T>(T x, const T*) { return Log10(x); };
 constexpr auto kSin = []<typename T>(T x, const T*) { return std::sin(x); };
 constexpr auto kCos = []<typename T>(T x, const T*) { return std::cos(x); };
 constexpr auto kTan = []<typename T>(T x, const T*) { return std::tan(x); };
-constexpr auto kAsin = []<typename T>(T x, const T*) { return std::asin(x); };
-constexpr auto kAcos = []<typename T>(T x, const T*) { return std::acos(x); };
-constexpr auto kAtan = []<typename T>(T x, const T*) { return std::atan(x); };
+constexpr auto kAsin = []<typename T>(T x, const T*) { return Asin(x); };
+constexpr auto kAcos = []<typename T>(T x, const T*) { return Acos(x); };
+constexpr auto kAtan = []<typename T>(T x, const T*) { return Atan(x); };
 constexpr auto kSinh = []<typename T>(T x, const T*) { return std::sinh(x); };
 constexpr auto kCosh = []<typename T>(T x, const T*) { return std::cosh(x); };
-constexpr auto kTanh = []<typename T>(T x, const T*) { return std::tanh(x); };
+constexpr auto kTanh = []<typename T>(T x, const T*) { return Tanh(x); };
 constexpr auto kSigmoid = []<typename T>(T x, const T*) { return SigmoidOf(x); };
-constexpr auto kErf = []<typename T>(T x, const T*) { return std::erf(x); };
-constexpr auto kErfc = []<typename T>(T x, const T*) { return std::erfc(x); };
+constexpr auto kErf = []<typename T>(T x, const T*) { return Erf(x); };
+constexpr auto kErfc = []<typename T>(T x, const T*) { return Erfc(x); };
 
 constexpr auto kIsNotFinite = []<typename T>(T x, const T*) {
   return std::fabs(x) <= std::numeric_limits<T>::max() ? T{0} : T{1};
@@ -283,10 +287,10 @@ std::span<const KernelEntry> ForeachKernels() {
       {"aclnnForeachAtan", Foreach<1, kFloating>(kAtan)},
       {"aclnnForeachSinh", Foreach<1, kFloating>(kSinh)},
       {"aclnnForeachCosh", Foreach<1, kFloating>(kCosh)},
-      {"aclnnForeachTanh", Foreach<1, kPrecise>(kTanh)},
-      {"aclnnForeachSigmoid", Foreach<1, kPrecise>(kSigmoid)},
+      {"aclnnForeachTanh", Foreach<1, kFloating>(kTanh)},
+      {"aclnnForeachSigmoid", Foreach<1, kFloating>(kSigmoid)},
       {"aclnnForeachErf", Foreach<1, kFloating>(kErf)},
-      {"aclnnForeachErfc", Foreach<1, kPrecise>(kErfc)},
+      {"aclnnForeachErfc", Foreach<1, kFloating>(kErfc)},
       {"aclnnSum", &MakeListSum},
       {"aclnnForeachNorm", &MakeNorms},
       {"aclnnForeachNonFiniteCheckAndUnscale", &MakeCheckAndUnscale},

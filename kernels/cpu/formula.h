@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "kernels/cpu/math.h"
+#include "kernels/cpu/sigmoid.h"
 #include "kernels/cpu/simd.h"
 
 namespace opserve::kernels {
@@ -139,31 +140,7 @@ inline constexpr T kInfinityOf = std::numeric_limits<T>::infinity();
 // 1 / (1 + e^-x)
 template <typename T>
 T SigmoidOf(T x) {
-  return 1 / (1 + Exp(-x));
-}
-
-// ln(1 + e^x), without overflow.
-template <typename T>
-T SoftplusOf(T x) {
-  const T positive = x > 0 ? x : T{0};
-  return x != x ? x : positive + std::log1p(Exp(-std::fabs(x)));
-}
-
-// The derivative of SigmoidOf.
-template <typename T>
-T SigmoidSlope(T x) {
-  const T power = Exp(-std::fabs(x));
-  return power / ((1 + power) * (1 + power));
-}
-
-// The distribution function of the normal distribution, and its density.
-template <typename T>
-T NormalBelow(T x) {
-  return T{0.5} * std::erfc(x * static_cast<T>(-0.70710678118654752440));
-}
-template <typename T>
-T NormalAt(T x) {
-  return Exp(T{-0.5} * x * x) * static_cast<T>(0.39894228040143267794);
+  return TimesSigmoid(T{1}, x);
 }
 
 // Twice the argument of tanh in the approximation of gelu, and its derivative.
@@ -174,12 +151,6 @@ T GeluArgument(T x) {
 template <typename T>
 T GeluArgumentSlope(T x) {
   return static_cast<T>(1.59576912160573071176) * (1 + static_cast<T>(0.134145) * x * x);
-}
-
-// gradient * d(x sigmoid(beta x))/dx
-template <typename T>
-T SwishGradient(T gradient, T x, T beta) {
-  return gradient * (SigmoidOf(beta * x) + beta * x * SigmoidSlope(beta * x));
 }
 
 }  // namespace opserve::kernels

@@ -5,11 +5,14 @@
 #include <span>
 #include <utility>
 
+#include "kernels/cpu/error_function.h"
+#include "kernels/cpu/exact_product.h"
 #include "kernels/cpu/formula.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/cpu/sequence.h"
+#include "kernels/cpu/sigmoid.h"
 
 namespace opserve::kernels {
 namespace {
@@ -19,18 +22,19 @@ using enum Arithmetic;
 template <typename T>
 using Pair = std::array<T, 2>;
 
-constexpr auto kGlu = []<typename T>(T a, T b, const T*) { return a * SigmoidOf(b); };
+constexpr auto kGlu = []<typename T>(T a, T b, const T*) { return TimesSigmoid(a, b); };
 constexpr auto kGluBackward = []<typename T>(T gradient, T a, T b, const T*) -> Pair<T> {
-  return {gradient * SigmoidOf(b), gradient * a * SigmoidSlope(b)};
+  return {TimesSigmoid(gradient, b), gradient * a * SigmoidSlope(b)};
 };
-constexpr auto kSwiGlu = []<typename T>(T a, T b, const T*) { return a * SigmoidOf(a) * b; };
+constexpr auto kSwiGlu = []<typename T>(T a, T b, const T*) { return TimesSilu(b, a); };
 constexpr auto kSwiGluGrad = []<typename T>(T gradient, T a, T b, const T*) -> Pair<T> {
-  return {SwishGradient(gradient, a, T{1}) * b, gradient * (a * SigmoidOf(a))};
+  const ExactProduct<T> factor(b, T{0}, gradient);
+  return {SwishGradientAt(factor.high, a, T{0}, factor.low), TimesSilu(gradient, a)};
 };
 
 // The second output is the activated half.
 constexpr auto kGeGlu = []<typename T>(T a, T b, const T*) -> Pair<T> {
-  const T gelu = b * NormalBelow(b);
+  const T gelu = Gelu(b);
   return {a * gelu, gelu};
 };
 constexpr auto kGeGluTanh = []<typename T>(T a, T b, const T*) -> Pair<T> {
@@ -38,7 +42,7 @@ constexpr auto kGeGluTanh = []<typename T>(T a, T b, const T*) -> Pair<T> {
   return {a * gelu, gelu};
 };
 constexpr auto kGeGluBackward = []<typename T>(T gradient, T gelu, T a, T b, const T*) -> Pair<T> {
-  return {gradient * gelu, gradient * a * (NormalBelow(b) + b * NormalAt(b))};
+  return {gradient * gelu, GeluGradient(gradient * a, b)};
 };
 constexpr auto kGeGluTanhBackward = []<typename T>(T gradient, T gelu, T a, T b,
                                                    const T*) -> Pair<T> {
@@ -67,7 +71,7 @@ Place SecondHalf(Place place, const Layout& layout, int axis) {
 
 // A formula of `kOthers` arguments, then the halves of the next one. `kSplitsOutput`: its results
 // are the halves of the output.
-template <typename Formula, int kOthers, int kOutputs, bool kSplitsOutput>
+template <typename Formula, Arithmetic kArithmetic, int kOthers, int kOutputs, bool kSplitsOutput>
 std::unique_ptr<Kernel> MakeGated(const Call& call) {
   Sequence sequence(call);
   Call halves;
@@ -98,20 +102,21 @@ std::unique_ptr<Kernel> MakeGated(const Call& call) {
       outputs.push_back(sequence.Output(argument));
     }
   }
-  sequence.Add(Map<kOthers + 2, kPrecise, kOutputs>(Formula{})(halves), std::move(inputs),
+  sequence.Add(Map<kOthers + 2, kArithmetic, kOutputs>(Formula{})(halves), std::move(inputs),
                std::move(outputs));
   return sequence.Finish();
 }
 
 // Attributes: dim, and whether tanh approximates.
 std::unique_ptr<Kernel> MakeGeGlu(const Call& call) {
-  return IntAttribute(call, 1) == 1 ? MakeGated<decltype(kGeGluTanh), 0, 2, false>(call)
-                                    : MakeGated<decltype(kGeGlu), 0, 2, false>(call);
+  return IntAttribute(call, 1) == 1 ? MakeGated<decltype(kGeGluTanh), kPrecise, 0, 2, false>(call)
+                                    : MakeGated<decltype(kGeGlu), kPrecise, 0, 2, false>(call);
 }
 
 std::unique_ptr<Kernel> MakeGeGluBackward(const Call& call) {
-  return IntAttribute(call, 1) == 1 ? MakeGated<decltype(kGeGluTanhBackward), 2, 2, true>(call)
-                                    : MakeGated<decltype(kGeGluBackward), 2, 2, true>(call);
+  return IntAttribute(call, 1) == 1
+             ? MakeGated<decltype(kGeGluTanhBackward), kPrecise, 2, 2, true>(call)
+             : MakeGated<decltype(kGeGluBackward), kPrecise, 2, 2, true>(call);
 }
 
 // The weight is one number, or one for each position along the second axis.
@@ -149,10 +154,10 @@ std::unique_ptr<Kernel> MakePreluBackward(const Call& call) {
 
 std::span<const KernelEntry> GatedKernels() {
   static constexpr KernelEntry kEntries[] = {
-      {"aclnnGlu", &MakeGated<decltype(kGlu), 0, 1, false>},
-      {"aclnnGluBackward", &MakeGated<decltype(kGluBackward), 1, 2, true>},
-      {"aclnnSwiGlu", &MakeGated<decltype(kSwiGlu), 0, 1, false>},
-      {"aclnnSwiGluGrad", &MakeGated<decltype(kSwiGluGrad), 1, 2, true>},
+      {"aclnnGlu", &MakeGated<decltype(kGlu), kFloating, 0, 1, false>},
+      {"aclnnGluBackward", &MakeGated<decltype(kGluBackward), kFloating, 1, 2, true>},
+      {"aclnnSwiGlu", &MakeGated<decltype(kSwiGlu), kFloating, 0, 1, false>},
+      {"aclnnSwiGluGrad", &MakeGated<decltype(kSwiGluGrad), kFloating, 1, 2, true>},
       {"aclnnGeGlu", &MakeGeGlu},
       {"aclnnGeGluBackward", &MakeGeGluBackward},
       {"aclnnPreluBackward", &MakePreluBackward},

@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 
+#include "kernels/cpu/exact_product.h"
 #include "kernels/cpu/formula.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/reduce.h"
@@ -66,7 +67,7 @@ constexpr auto kBceBackwardWeighted = []<typename T>(T gradient, T x, T target, 
 // Logits: x, target, then weight and the weight of positives, as far as they are given.
 template <typename T>
 T LogitLoss(T x, T target, T positive_weight) {
-  return (1 - target) * x + ((positive_weight - 1) * target + 1) * SoftplusOf(-x);
+  return (1 - target) * x + ((positive_weight - 1) * target + 1) * Softplus(-x);
 }
 constexpr auto kLogits = []<typename T>(T x, T target, const T*) {
   return LogitLoss(x, target, T{1});
@@ -105,7 +106,7 @@ constexpr auto kLogitsBackwardBoth = []<typename T>(T gradient, T x, T target, T
 // The derivative by target, which it does not depend on.
 template <typename T>
 T LogitTargetSlope(T x, T positive_weight) {
-  return (positive_weight - 1) * SoftplusOf(-x) - x;
+  return (positive_weight - 1) * Softplus(-x) - x;
 }
 constexpr auto kLogitsTarget = []<typename T>(T gradient, T x, const T* p) {
   return gradient / p[0] * -x;
@@ -123,10 +124,12 @@ constexpr auto kLogitsTargetBoth = []<typename T>(T gradient, T x, T weight, T p
 };
 
 constexpr auto kSoftMargin = []<typename T>(T x, T target, const T*) {
-  return SoftplusOf(-x * target);
+  const ExactProduct<T> z(-x, T{0}, target);
+  return Softplus(z.high, z.low);
 };
 constexpr auto kSoftMarginBackward = []<typename T>(T gradient, T x, T target, const T* p) {
-  return gradient / p[0] * -target * SigmoidOf(-x * target);
+  const ExactProduct<T> z(-x, T{0}, target);
+  return TimesSigmoid(gradient / p[0] * -target, z.high, z.low);
 };
 
 constexpr auto kDivided = []<typename T>(T sum, const T* p) {
@@ -210,13 +213,13 @@ struct WeightedLoops {
 };
 
 // The plan of a formula with the arguments `inputs` and, as far as they are given, the weights.
-MapPlan WeightedPlan(const Call& call, const WeightedLoops& loops, std::vector<size_t> inputs,
-                     size_t weight, size_t positive_weight) {
+MapPlan WeightedPlan(const Call& call, const WeightedLoops& loops, Arithmetic arithmetic,
+                     std::vector<size_t> inputs, size_t weight, size_t positive_weight) {
   const bool has_weight = HasInput(call, weight);
   const bool has_positive = positive_weight != weight && HasInput(call, positive_weight);
   MapPlan plan{has_weight ? (has_positive ? loops.both : loops.weight)
                           : (has_positive ? loops.positive : loops.none),
-               kPrecise,
+               arithmetic,
                {},
                std::move(inputs),
                {0}};
@@ -242,7 +245,7 @@ std::unique_ptr<Kernel> MakeSmoothL1Backward(const Call& call) {
 std::unique_ptr<Kernel> MakeBce(const Call& call) {
   const WeightedLoops loops{
       LoopsOf<decltype(kBce), 2, false>(), LoopsOf<decltype(kBceWeighted), 3, false>(), {}, {}};
-  return MakeLossOf(call, WeightedPlan(call, loops, {0, 1}, 2, 2), IntAttribute(call, 0));
+  return MakeLossOf(call, WeightedPlan(call, loops, kPrecise, {0, 1}, 2, 2), IntAttribute(call, 0));
 }
 
 std::unique_ptr<Kernel> MakeBceBackward(const Call& call) {
@@ -250,14 +253,16 @@ std::unique_ptr<Kernel> MakeBceBackward(const Call& call) {
                             LoopsOf<decltype(kBceBackwardWeighted), 4, false>(),
                             {},
                             {}};
-  return MakeGradient(call, WeightedPlan(call, loops, {0, 1, 2}, 3, 3), IntAttribute(call, 0));
+  return MakeGradient(call, WeightedPlan(call, loops, kPrecise, {0, 1, 2}, 3, 3),
+                      IntAttribute(call, 0));
 }
 
 std::unique_ptr<Kernel> MakeLogits(const Call& call) {
   const WeightedLoops loops{
       LoopsOf<decltype(kLogits), 2, false>(), LoopsOf<decltype(kLogitsWeighted), 3, false>(),
       LoopsOf<decltype(kLogitsPositive), 3, false>(), LoopsOf<decltype(kLogitsBoth), 4, false>()};
-  return MakeLossOf(call, WeightedPlan(call, loops, {0, 1}, 2, 3), IntAttribute(call, 0));
+  return MakeLossOf(call, WeightedPlan(call, loops, kFloating, {0, 1}, 2, 3),
+                    IntAttribute(call, 0));
 }
 
 std::unique_ptr<Kernel> MakeLogitsBackward(const Call& call) {
@@ -265,7 +270,8 @@ std::unique_ptr<Kernel> MakeLogitsBackward(const Call& call) {
                             LoopsOf<decltype(kLogitsBackwardWeighted), 4, false>(),
                             LoopsOf<decltype(kLogitsBackwardPositive), 4, false>(),
                             LoopsOf<decltype(kLogitsBackwardBoth), 5, false>()};
-  return MakeGradient(call, WeightedPlan(call, loops, {0, 1, 2}, 3, 4), IntAttribute(call, 0));
+  return MakeGradient(call, WeightedPlan(call, loops, kFloating, {0, 1, 2}, 3, 4),
+                      IntAttribute(call, 0));
 }
 
 std::unique_ptr<Kernel> MakeLogitsTargetBackward(const Call& call) {
@@ -273,11 +279,12 @@ std::unique_ptr<Kernel> MakeLogitsTargetBackward(const Call& call) {
                             LoopsOf<decltype(kLogitsTargetWeighted), 3, false>(),
                             LoopsOf<decltype(kLogitsTargetPositive), 3, false>(),
                             LoopsOf<decltype(kLogitsTargetBoth), 4, false>()};
-  return MakeGradient(call, WeightedPlan(call, loops, {0, 1}, 3, 4), IntAttribute(call, 0));
+  return MakeGradient(call, WeightedPlan(call, loops, kFloating, {0, 1}, 3, 4),
+                      IntAttribute(call, 0));
 }
 
 std::unique_ptr<Kernel> MakeSoftMarginBackward(const Call& call) {
-  MapPlan plan = PlanOf<decltype(kSoftMarginBackward), 3, kPrecise>(call);
+  MapPlan plan = PlanOf<decltype(kSoftMarginBackward), 3, kFloating>(call);
   plan.parameters = {};
   return MakeGradient(call, plan, IntAttribute(call, 0));
 }
@@ -297,7 +304,7 @@ std::span<const KernelEntry> LossKernels() {
       {"aclnnBinaryCrossEntropyWithLogits", &MakeLogits},
       {"aclnnBinaryCrossEntropyWithLogitsBackward", &MakeLogitsBackward},
       {"aclnnBinaryCrossEntropyWithLogitsTargetBackward", &MakeLogitsTargetBackward},
-      {"aclnnSoftMarginLoss", &MakeLoss<decltype(kSoftMargin), kPrecise>},
+      {"aclnnSoftMarginLoss", &MakeLoss<decltype(kSoftMargin), kFloating>},
       {"aclnnSoftMarginLossBackward", &MakeSoftMarginBackward},
   };
   return kEntries;

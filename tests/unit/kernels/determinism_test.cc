@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -83,6 +85,47 @@ TEST(DeterminismTest, ThreadsAndOrderOfTasksDoNotMatter) {
             << c.name << " threads " << num_threads << " seed " << seed;
         EXPECT_GT(runner.most_tasks(), 1) << c.name;
       }
+    }
+  }
+}
+
+// Runs an operator of `num_inputs` tensors that all have these values.
+std::vector<float> Compute(const char* function, int num_inputs, const std::vector<float>& values) {
+  const Layout layout = ContiguousLayout(Dtype::kFloat, {static_cast<int64_t>(values.size())});
+  const std::vector<Tensors> tensors(num_inputs, Tensors{layout});
+  const std::vector<const void*> inputs(num_inputs, values.data());
+  std::vector<float> results(values.size());
+  void* const outputs[] = {results.data()};
+  SerialTaskRunner runner;
+  MakeKernel(function, {.inputs = tensors, .outputs = {{layout}}, .attributes = {}})
+      ->Run(inputs.data(), outputs, nullptr, runner);
+  return results;
+}
+
+// Elements beside each other are computed as vectors, the last ones of a tile one by one.
+TEST(DeterminismTest, PlacesOfElementsDoNotMatter) {
+  struct {
+    const char* function;
+    int num_inputs;
+  } const cases[] = {{"aclnnGelu", 1},    {"aclnnGeluBackward", 2}, {"aclnnSilu", 1},
+                     {"aclnnSigmoid", 1}, {"aclnnSiluBackward", 2}, {"aclnnTanh", 1},
+                     {"aclnnErf", 1},     {"aclnnErfc", 1},         {"aclnnLogSigmoid", 1},
+                     {"aclnnExpm1", 1},   {"aclnnLog1p", 1},        {"aclnnLog2", 1},
+                     {"aclnnSin", 1},     {"aclnnTan", 1},          {"aclnnAsin", 1},
+                     {"aclnnAtan2", 2},   {"aclnnAtanh", 1},        {"aclnnFmodTensor", 2}};
+  std::mt19937 random(TestSeed(1));
+  std::uniform_real_distribution<float> uniform(-20, 20);
+  std::vector<float> values(1024 + 61);
+  for (float& value : values) value = uniform(random);
+  for (size_t i = 0; i < values.size(); i += 3) values[i] /= 20;
+  values[100] = 0x1p30f;  // beyond the fast form of a sine
+  for (const auto& c : cases) {
+    const std::vector<float> together = Compute(c.function, c.num_inputs, values);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const float alone = Compute(c.function, c.num_inputs, {values[i]})[0];
+      if (std::isnan(alone) && std::isnan(together[i])) continue;
+      ASSERT_EQ(std::bit_cast<uint32_t>(alone), std::bit_cast<uint32_t>(together[i]))
+          << c.function << " of " << values[i] << " at " << i;
     }
   }
 }

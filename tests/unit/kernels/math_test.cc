@@ -8,6 +8,12 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/cpu/error_function.h"
+#include "kernels/cpu/exponentials.h"
+#include "kernels/cpu/logarithms.h"
+#include "kernels/cpu/remainders.h"
+#include "kernels/cpu/sigmoid.h"
+#include "kernels/cpu/trigonometry.h"
 #include "tests/unit/kernels/test_tensor.h"
 
 namespace opserve::kernels {
@@ -100,6 +106,156 @@ TEST(MathTest, LogOfSpecialValues) {
                                                 {1.0f, 0},
                                                 {0x1p-149f, -103.278929903f},
                                                 {0x1p-126f, -87.3365447505f}});
+}
+
+struct Function {
+  const char* name;
+  float (*function)(float);
+  double (*exact)(double);
+};
+
+double SigmoidOf(double x) { return 1 / (1 + std::exp(-x)); }
+double NormalBelow(double x) { return 0.5 * std::erfc(x * -0.70710678118654752440); }
+double NormalAt(double x) { return std::exp(-0.5 * x * x) * 0.39894228040143267794; }
+
+const Function kFunctions[] = {
+    {"Expm1", Expm1, std::expm1},
+    {"Exp2", Exp2, std::exp2},
+    {"Tanh", Tanh, std::tanh},
+    {"Softplus", [](float x) { return Softplus(x); }, [](double x) { return Softplus(x); }},
+    {"Log1p", Log1p, std::log1p},
+    {"Log2", Log2, std::log2},
+    {"Log10", Log10, std::log10},
+    {"Erf", Erf, std::erf},
+    {"Erfc", Erfc, std::erfc},
+    {"Asin", Asin, std::asin},
+    {"Acos", Acos, std::acos},
+    {"Atan", Atan, std::atan},
+    {"Atan2", [](float x) { return Atan2(x, 1.37f); },
+     [](double x) { return std::atan2(x, double{1.37f}); }},
+    {"Atan2 of the left", [](float x) { return Atan2(x, -1.37f); },
+     [](double x) { return std::atan2(x, -double{1.37f}); }},
+    {"Atan2 of other widths", [](float x) { return Atan2(1.73f, x); },
+     [](double x) { return std::atan2(double{1.73f}, x); }},
+    {"Atanh", Atanh, std::atanh},
+    {"Sin", [](float x) { return std::fabs(x) < kMaxAngle ? SineOf(x, 0) : kNotANumber; },
+     [](double x) { return std::fabs(x) < kMaxAngle ? std::sin(x) : kNotANumber; }},
+    {"Cos", [](float x) { return std::fabs(x) < kMaxAngle ? SineOf(x, 1) : kNotANumber; },
+     [](double x) { return std::fabs(x) < kMaxAngle ? std::cos(x) : kNotANumber; }},
+    {"Tan", [](float x) { return std::fabs(x) < kMaxAngle ? TangentOf(x) : kNotANumber; },
+     [](double x) { return std::fabs(x) < kMaxAngle ? std::tan(x) : kNotANumber; }},
+    {"Gelu", Gelu, [](double x) { return std::isinf(x) && x < 0 ? -0.0 : x * NormalBelow(x); }},
+    {"Sigmoid", [](float x) { return TimesSigmoid(1.0f, x); }, SigmoidOf},
+    {"Silu", [](float x) { return TimesSigmoid(x, x); }, [](double x) { return x * SigmoidOf(x); }},
+    {"TimesSilu", [](float x) { return TimesSilu(1.0f, x); },
+     [](double x) { return x * SigmoidOf(x); }},
+};
+
+// Results that are special, signs of zeros among them, and distances in floats from the others.
+TEST(MathTest, FunctionsAreWithinTwoUlpOfTheRoundedResult) {
+  const auto order_of = [](float value) {
+    const auto bits = std::bit_cast<int32_t>(value);
+    return bits < 0 ? -static_cast<int64_t>(bits & 0x7fffffff) : int64_t{bits};
+  };
+  for (const Function& f : kFunctions) {
+    int64_t worst = 0;
+    const auto check = [&](float x) {
+      const auto exact = static_cast<float>(f.exact(x));
+      const float value = f.function(x);
+      if (std::isnan(exact)) {
+        ASSERT_TRUE(std::isnan(value)) << f.name << " " << x;
+        return;
+      }
+      ASSERT_EQ(std::signbit(value), std::signbit(exact)) << f.name << " " << x;
+      worst = std::max(worst, std::abs(order_of(value) - order_of(exact)));
+    };
+    ForSampledFloats(check);
+    for (const float x : {0.0f, -0.0f, 1.0f, -1.0f, kInfinity, -kInfinity, kNotANumber, -100.0f,
+                          100.0f, 0x1p-149f, -0x1p-149f, 0x1p-126f}) {
+      check(x);
+    }
+    EXPECT_LE(worst, 2) << f.name;
+  }
+}
+
+TEST(MathTest, Atan2OfZerosAndInfinitiesIsThatOfTheStandard) {
+  const float values[] = {0.0f, -0.0f, 1.0f, -1.0f, kInfinity, -kInfinity, kNotANumber};
+  for (const float y : values) {
+    for (const float x : values) {
+      const float value = Atan2(y, x);
+      const float exact = std::atan2(y, x);
+      if (std::isnan(exact)) {
+        EXPECT_TRUE(std::isnan(value)) << y << " " << x;
+      } else {
+        EXPECT_EQ(std::signbit(value), std::signbit(exact)) << y << " " << x;
+        EXPECT_FLOAT_EQ(value, exact) << y << " " << x;
+      }
+    }
+  }
+}
+
+TEST(MathTest, RemaindersWithShortQuotientsAreExact) {
+  uint32_t random = 1;
+  const auto next = [&] {
+    random = random * 1664525 + 1013904223;
+    return random;
+  };
+  int num_short = 0;
+  for (int i = 0; i < 1'000'000; ++i) {
+    const auto a = std::bit_cast<float>(next());
+    // Exponents near a's, else hardly any quotient would be short.
+    const uint32_t exponents = (next() >> 27) << 23;
+    const auto b = std::bit_cast<float>(std::bit_cast<uint32_t>(a) - exponents + (next() >> 9));
+    if (!HasShortQuotient(a, b)) continue;
+    ++num_short;
+    ASSERT_EQ(std::bit_cast<uint32_t>(ShortTruncatedRemainder(a, b)),
+              std::bit_cast<uint32_t>(std::fmod(a, b)))
+        << a << " " << b;
+    const double rest = std::fmod(double{a}, double{b});
+    const double whole = (double{a} - rest) / b - (rest != 0 && (rest < 0) != (b < 0) ? 1 : 0);
+    ASSERT_EQ(ShortFlooredQuotient(a, b), static_cast<float>(whole)) << a << " " << b;
+  }
+  EXPECT_GT(num_short, 100'000);
+  for (const float b : {0.0f, -0.0f, kInfinity, kNotANumber}) EXPECT_FALSE(HasShortQuotient(1, b));
+  for (const float a : {kInfinity, kNotANumber}) EXPECT_FALSE(HasShortQuotient(a, 1));
+}
+
+struct Gradient {
+  const char* name;
+  float (*function)(float gradient, float x);
+  double (*exact)(double gradient, double x);
+  double (*terms)(double x);  // the sum of the derivative's terms without their signs
+};
+
+const Gradient kGradients[] = {
+    {"Gelu", GeluGradient,
+     [](double gradient, double x) { return gradient * (NormalBelow(x) + x * NormalAt(x)); },
+     [](double x) { return NormalBelow(x) + std::abs(x) * NormalAt(x); }},
+    {"Silu", [](float gradient, float x) { return SwishGradientAt(gradient, x); },
+     [](double gradient, double x) {
+       return gradient * (SigmoidOf(x) + x * SigmoidOf(x) * SigmoidOf(-x));
+     },
+     [](double x) { return SigmoidOf(x) + std::abs(x) * SigmoidOf(x) * SigmoidOf(-x); }},
+    {"Sigmoid", [](float gradient, float x) { return gradient * SigmoidSlope(x); },
+     [](double gradient, double x) { return gradient * SigmoidOf(x) * SigmoidOf(-x); },
+     [](double x) { return SigmoidOf(x) * SigmoidOf(-x); }},
+};
+
+TEST(MathTest, GradientsAreWithinTwoUlpAndTwoRoundingsOfTheirTerms) {
+  for (const Gradient& g : kGradients) {
+    double worst = 0;
+    uint32_t random = 1;
+    ForSampledFloats([&](float x) {
+      random = random * 1664525 + 1013904223;
+      const float gradient = 1 + static_cast<float>(random >> 9) * 0x1p-23f;
+      const auto exact = static_cast<float>(g.exact(gradient, x));
+      if (std::isnan(exact)) return;
+      const double allowed = 2 * std::ldexp(1.0, std::max(std::ilogb(exact) - 23, -149)) +
+                             2 * 0x1p-24 * gradient * g.terms(x);
+      worst = std::max(worst, std::abs(g.function(gradient, x) - exact) / allowed);
+    });
+    EXPECT_LE(worst, 1) << g.name;
+  }
 }
 
 // The library's variants may contract products and sums, so that they are measured as well.
