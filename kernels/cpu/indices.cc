@@ -1,9 +1,9 @@
-// Reading and writing at indices.
+// Reading and writing slices at indices; element_indices.cc has single elements.
 //
-// Such a call is a matrix of items, the source or the result of the copies: an item's row (and for
-// some operators its column) has indices into a table, its column the rest of the place there. A
-// negative index counts from the end; what lies outside is read as 0 and written nowhere. Items
-// that meet at one place are taken in the order of their rows.
+// Such a call is a matrix of items, the source or the result of the copies: an item's row has
+// indices into a table, its column the rest of the place there. A negative index counts from the
+// end; an index outside is read as 0 and written nowhere. Items that meet at one place are taken in
+// the order of their rows.
 #include <algorithm>
 #include <memory>
 #include <span>
@@ -14,7 +14,9 @@
 
 #include "kernels/cpu/call.h"
 #include "kernels/cpu/copy.h"
+#include "kernels/cpu/element_indices.h"
 #include "kernels/cpu/elements.h"
+#include "kernels/cpu/index_table.h"
 #include "kernels/cpu/plan.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/cpu/tasks.h"
@@ -22,14 +24,11 @@
 namespace opserve::kernels {
 namespace {
 
-enum class Write { kReplace, kAdd, kMultiply };
-
 // A tensor of indices into one axis of the table.
 struct IndexAxis {
   Dtype dtype = Dtype::kInt64;
   int address = -1;
   AxisGroup rows;
-  AxisGroup columns;
   int64_t extent = 0;  // of the table's axis
   int64_t stride = 0;
   int64_t offset = 0;  // of the first index in its tensor
@@ -42,21 +41,17 @@ struct IndexPlan {
   int64_t skipped = -1;  // an index that is passed over, if not negative
   TensorRef table;
   AxisGroup table_columns;
-  TensorRef items;  // may be left out: `value` then
+  TensorRef items;
   AxisGroup item_rows;
   AxisGroup item_columns;
-  Scalar value;
   Scalar alpha = {Dtype::kFloat, 1, 1};
 };
 
-constexpr int64_t kOutside = -1;
-
-// Where in the table the indices of an item point to.
-int64_t PlaceOf(const IndexPlan& plan, const void* const* inputs, int64_t row, int64_t column) {
+// Where in the table the indices of a row point to.
+int64_t PlaceOf(const IndexPlan& plan, const void* const* inputs, int64_t row) {
   int64_t place = 0;
   for (const IndexAxis& axis : plan.axes) {
-    const int64_t offset = axis.offset + AxisCursor(axis.rows, row).offset() +
-                           AxisCursor(axis.columns, column).offset();
+    const int64_t offset = axis.offset + AxisCursor(axis.rows, row).offset();
     int64_t index = LoadNumber<int64_t>(axis.dtype, inputs[axis.address], offset);
     if (plan.skipped >= 0 && index == plan.skipped) return kOutside;
     if (index < 0) index += axis.extent;
@@ -66,26 +61,17 @@ int64_t PlaceOf(const IndexPlan& plan, const void* const* inputs, int64_t row, i
   return place;
 }
 
-bool HasIndexColumns(const IndexPlan& plan) {
-  return std::any_of(plan.axes.begin(), plan.axes.end(),
-                     [](const IndexAxis& axis) { return !axis.columns.is_broadcast(); });
-}
-
 // Calls run(place or kOutside, column, offsets in the table and in the items, count) for the
 // columns [begin, end) of a row.
 template <typename Run>
 void ForEachRun(const IndexPlan& plan, const void* const* inputs, int64_t row, int64_t begin,
-                int64_t end, bool has_columns, Run run) {
+                int64_t end, Run run) {
   AxisCursor table(plan.table_columns, begin);
   AxisCursor items(plan.item_columns, begin);
   const int64_t item_row = AxisCursor(plan.item_rows, row).offset();
-  int64_t place = has_columns ? 0 : PlaceOf(plan, inputs, row, 0);
+  const int64_t place = PlaceOf(plan, inputs, row);
   for (int64_t i = begin; i < end;) {
-    int64_t count = std::min({table.run(), items.run(), end - i});
-    if (has_columns) {
-      place = PlaceOf(plan, inputs, row, i);
-      count = 1;
-    }
+    const int64_t count = std::min({table.run(), items.run(), end - i});
     run(place == kOutside ? kOutside : place + table.offset(), item_row + items.offset(), count);
     table.Advance(count);
     items.Advance(count);
@@ -99,7 +85,6 @@ std::unique_ptr<Kernel> MakeReader(const IndexPlan& plan) {
   const int64_t rows = std::min(plan.num_rows, PiecesPerTask(columns));
   const int64_t column_parts = CeilDivide(plan.num_columns, std::max<int64_t>(1, columns));
   const int64_t row_parts = CeilDivide(plan.num_rows, std::max<int64_t>(1, rows));
-  const bool has_columns = HasIndexColumns(plan);
   return MakePlannedKernel(
       plan.num_rows * plan.num_columns, 0,
       [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
@@ -115,34 +100,23 @@ std::unique_ptr<Kernel> MakeReader(const IndexPlan& plan) {
             const auto* from = static_cast<const Element*>(inputs[plan.table.address]);
             auto* to = static_cast<Element*>(outputs[plan.items.address]);
             for (int64_t i = row; i < row_end; ++i) {
-              ForEachRun(plan, inputs, i, column, column_end, has_columns,
+              ForEachRun(plan, inputs, i, column, column_end,
                          [&](int64_t place, int64_t item, int64_t count) {
-                           for (int64_t j = 0; j < count; ++j) {
-                             to[item + j * to_stride] =
-                                 place == kOutside ? Element{} : from[place + j * from_stride];
+                           Element* first = to + item;
+                           if (place == kOutside) {
+                             for (int64_t j = 0; j < count; ++j) first[j * to_stride] = Element{};
+                           } else if (from_stride == 1 && to_stride == 1) {
+                             std::copy_n(from + place, count, first);
+                           } else {
+                             for (int64_t j = 0; j < count; ++j) {
+                               first[j * to_stride] = from[place + j * from_stride];
+                             }
                            }
                          });
             }
           });
         });
       });
-}
-
-template <typename Element>
-using NumberFor = std::conditional_t<
-    std::is_same_v<Element, double>, double,
-    std::conditional_t<std::is_integral_v<Element> || std::is_same_v<Element, BoolByte>, int64_t,
-                       float>>;
-
-template <typename C>
-C Combined(Write write, C old, C value) {
-  if constexpr (std::is_integral_v<C>) {
-    const auto a = static_cast<uint64_t>(old);
-    const auto b = static_cast<uint64_t>(value);
-    return static_cast<C>(write == Write::kAdd ? a + b : write == Write::kMultiply ? a * b : b);
-  } else {
-    return write == Write::kAdd ? old + value : write == Write::kMultiply ? old * value : value;
-  }
 }
 
 // Writes the items' columns [begin, end) to the table at `address`.
@@ -152,54 +126,51 @@ void WriteColumns(const IndexPlan& plan, Write write, const void* const* inputs,
   using C = NumberFor<Element>;
   constexpr int64_t kRun = 256;
   C values[kRun];
-  const bool has_columns = HasIndexColumns(plan);
-  const bool has_items = plan.items.is_given();
   const C alpha = NumberOf<C>(plan.alpha);
+  const int64_t item_stride = plan.item_columns.inner_stride();
   auto* table = static_cast<Element*>(address);
-  if (!has_items) std::fill_n(values, kRun, NumberOf<C>(plan.value));
   for (int64_t i = 0; i < plan.num_rows; ++i) {
     if (i % 1024 == 1023 && runner.MustStop()) return;
-    ForEachRun(
-        plan, inputs, i, begin, end, has_columns, [&](int64_t place, int64_t item, int64_t count) {
-          if (place == kOutside) return;
-          for (int64_t j = 0; j < count; j += kRun) {
-            const int64_t part = std::min(kRun, count - j);
-            if (has_items) {
-              VisitAnyElement(plan.items.layout.dtype, [&]<typename Item>(Item) {
-                const int64_t stride = plan.item_columns.inner_stride();
-                LoadRun(static_cast<const Item*>(inputs[plan.items.address]) + item + j * stride,
-                        stride, part, values);
-              });
-            }
-            C factor = alpha;
-            if (factors != nullptr) factor = static_cast<C>(factors[i]);
-            if (factor != C{1}) {
-              for (int64_t k = 0; k < part; ++k) {
-                values[k] = Combined(Write::kMultiply, values[k], factor);
-              }
-            }
-            const int64_t stride = plan.table_columns.inner_stride();
+    const C factor = factors == nullptr ? alpha : static_cast<C>(factors[i]);
+    ForEachRun(plan, inputs, i, begin, end, [&](int64_t place, int64_t item, int64_t count) {
+      if (place == kOutside) return;
+      for (int64_t j = 0; j < count; j += kRun) {
+        const int64_t part = std::min(kRun, count - j);
+        LoadItems(plan.items, inputs, item + j * item_stride, item_stride, part, values);
+        if (factor != C{1}) {
+          for (int64_t k = 0; k < part; ++k) {
+            values[k] = Combined(Write::kMultiply, values[k], factor);
+          }
+        }
+        const int64_t stride = plan.table_columns.inner_stride();
+        Element* const first = table + place + j * stride;
+        VisitWrite(write, [&](auto kind) {
+          if (stride == 1) {  // a loop of its own, which becomes vectors
             for (int64_t k = 0; k < part; ++k) {
-              Element& element = table[place + (j + k) * stride];
-              element = ElementOf<Element>(Combined(write, NumberOf<C>(element), values[k]));
+              first[k] = ElementOf<Element>(Combined(kind(), NumberOf<C>(first[k]), values[k]));
+            }
+          } else {
+            for (int64_t k = 0; k < part; ++k) {
+              Element& element = first[k * stride];
+              element = ElementOf<Element>(Combined(kind(), NumberOf<C>(element), values[k]));
             }
           }
         });
+      }
+    });
   }
 }
-
-bool IsHalf(Dtype dtype) { return dtype == Dtype::kFloat16 || dtype == Dtype::kBfloat16; }
 
 // How often the index of each row occurs, turned over.
 void FactorsOf(const IndexPlan& plan, const void* const* inputs, int64_t* counts, double* factors) {
   const IndexAxis& axis = plan.axes[0];
   std::fill_n(counts, axis.extent, int64_t{0});
   for (int64_t i = 0; i < plan.num_rows; ++i) {
-    const int64_t place = PlaceOf(plan, inputs, i, 0);
+    const int64_t place = PlaceOf(plan, inputs, i);
     if (place != kOutside && axis.stride > 0) ++counts[place / axis.stride];
   }
   for (int64_t i = 0; i < plan.num_rows; ++i) {
-    const int64_t place = PlaceOf(plan, inputs, i, 0);
+    const int64_t place = PlaceOf(plan, inputs, i);
     factors[i] = place == kOutside || axis.stride == 0
                      ? 0.0
                      : 1.0 / static_cast<double>(counts[place / axis.stride]);
@@ -207,138 +178,37 @@ void FactorsOf(const IndexPlan& plan, const void* const* inputs, int64_t* counts
 }
 
 // Writes the items to the table, an output that begins as `self` or, if that is left out, as 0.
-// Halves that meet are added up as floats. `by_frequency`: items are divided by how often their
-// index occurs.
+// `by_frequency`: items are divided by how often their index occurs.
 std::unique_ptr<Kernel> MakeWriter(IndexPlan plan, Write write, const TensorRef& self,
                                    const TensorRef& out, bool by_frequency = false) {
-  const int64_t count = NumElements(out.layout);
-  Piece begin = self.is_given() ? MakePiece(self, out) : MakeFill(out, 0);
-  Piece finish;
-  const bool widens = write != Write::kReplace && IsHalf(out.layout.dtype);
-  plan.table = out;
-  if (widens) {
-    // The same in the workspace, contiguous: every stride of the table is found again by its axis.
-    TensorRef sums = out;
-    sums.layout.dtype = Dtype::kFloat;
-    int64_t stride = 1;
-    for (int d = out.layout.rank - 1; d >= 0; --d) {
-      sums.layout.strides[d] = stride;
-      stride *= out.layout.shape[d];
-    }
-    plan.table = sums;
-    if (self.is_given()) {
-      begin = MakePiece(self, sums);
-    } else {
-      begin = MakeFill(sums, 0);
-    }
-    begin.output = 0;
-    sums.address = 0;
-    finish = MakePiece(sums, out);
-  }
-  PreparePiece(begin);
-  PreparePiece(finish);
-  const size_t sum_bytes = widens ? (static_cast<size_t>(count) * 4 + 63) / 64 * 64 : 0;
+  const WrittenTable table(write, self, out);
+  plan.table = table.table();
+  const size_t sum_bytes = table.workspace_bytes();
   const size_t count_bytes =
       by_frequency ? static_cast<size_t>(plan.axes[0].extent + plan.num_rows) * 8 : 0;
-  // Rows follow one another: only columns are cut.
+  // Rows follow one another: only columns are cut, and not into parts that cost less than to find
+  // their places.
   const int64_t width =
-      std::clamp<int64_t>(kTaskElements / std::max<int64_t>(1, plan.num_rows), 16, kTaskElements);
+      std::clamp<int64_t>(kTaskElements / std::max<int64_t>(1, plan.num_rows), 256, kTaskElements);
   return MakePlannedKernel(
-      std::max(count, plan.num_rows * plan.num_columns), sum_bytes + count_bytes,
+      std::max(NumElements(out.layout), plan.num_rows * plan.num_columns), sum_bytes + count_bytes,
       [=](const void* const* inputs, void* const* outputs, void* workspace, TaskRunner& runner) {
-        void* const sums[] = {workspace};
-        const bool is_in_place =
-            self.is_given() && inputs[self.address] == outputs[out.address] && !widens;
-        if (!is_in_place) RunPiece(begin, inputs, widens ? sums : outputs, runner);
         double* factors = nullptr;
         if (by_frequency) {
           auto* counts = reinterpret_cast<int64_t*>(static_cast<char*>(workspace) + sum_bytes);
           factors = reinterpret_cast<double*>(counts + plan.axes[0].extent);
           FactorsOf(plan, inputs, counts, factors);
         }
-        void* address = widens ? workspace : outputs[out.address];
-        RunTasks(runner, CeilDivide(plan.num_columns, width), [&](int64_t task) {
-          const int64_t first = task * width;
-          const int64_t last = std::min(first + width, plan.num_columns);
-          VisitAnyElement(plan.table.layout.dtype, [&]<typename Element>(Element) {
-            WriteColumns<Element>(plan, write, inputs, address, factors, first, last, runner);
+        table.Run(inputs, outputs, workspace, runner, [&](void* address) {
+          RunTasks(runner, CeilDivide(plan.num_columns, width), [&](int64_t task) {
+            const int64_t first = task * width;
+            const int64_t last = std::min(first + width, plan.num_columns);
+            VisitAnyElement(plan.table.layout.dtype, [&]<typename Element>(Element) {
+              WriteColumns<Element>(plan, write, inputs, address, factors, first, last, runner);
+            });
           });
         });
-        const void* const read[] = {workspace};
-        if (widens) RunPiece(finish, read, outputs, runner);
       });
-}
-
-// The strides that MakeWriter gives the table: contiguous where halves are added up as floats.
-Layout WrittenLayout(const Layout& out, Write write) {
-  Layout layout = out;
-  if (write == Write::kReplace || !IsHalf(out.dtype)) return layout;
-  int64_t stride = 1;
-  for (int d = out.rank - 1; d >= 0; --d) {
-    layout.strides[d] = stride;
-    stride *= out.shape[d];
-  }
-  return layout;
-}
-
-// `layout` with another shape.
-Layout WithShape(Layout layout, const Layout& shape) {
-  layout.shape = shape.shape;
-  return layout;
-}
-
-// --- One index for each element: gather and scatter.
-
-// Rows are the positions along the axis, columns those along the others.
-IndexPlan PlanElements(const TensorRef& index, const Layout& table, const Layout& items, int axis) {
-  IndexPlan plan;
-  plan.num_rows = ExtentOf(index.layout, axis);
-  plan.num_columns = NumElements(index.layout) / std::max<int64_t>(1, plan.num_rows);
-  plan.axes = {
-      {index.layout.dtype, index.address, OneAxis(plan.num_rows, StrideOf(index.layout, axis)),
-       GroupOf(WithoutAxis(index.layout, axis)), ExtentOf(table, axis), StrideOf(table, axis)}};
-  plan.table_columns = GroupOf(WithoutAxis(WithShape(table, index.layout), axis));
-  plan.item_rows = OneAxis(plan.num_rows, StrideOf(items, axis));
-  plan.item_columns = GroupOf(WithoutAxis(WithShape(items, index.layout), axis));
-  return plan;
-}
-
-std::unique_ptr<Kernel> MakeGather(const Call& call) {
-  const TensorRef self = InputRef(call, 0);
-  const TensorRef out = OutputRef(call, 0);
-  const int axis = AxisAttribute(IntAttribute(call, 0), out.layout.rank);
-  IndexPlan plan = PlanElements(InputRef(call, 1), self.layout, out.layout, axis);
-  plan.table = self;
-  plan.items = out;
-  return MakeReader(plan);
-}
-
-std::unique_ptr<Kernel> MakeScatterOf(const Call& call, Write write, const TensorRef& source,
-                                      const Scalar& value) {
-  const TensorRef out = OutputRef(call, 0);
-  const TensorRef index = InputRef(call, 1);
-  const int axis = AxisAttribute(IntAttribute(call, 0), out.layout.rank);
-  IndexPlan plan = PlanElements(index, WrittenLayout(out.layout, write),
-                                source.is_given() ? source.layout : index.layout, axis);
-  plan.items = source;
-  plan.value = value;
-  return MakeWriter(std::move(plan), write, InputRef(call, 0), out);
-}
-
-Write WriteAttribute(const Call& call, size_t attribute) {
-  const int64_t reduce = IntAttribute(call, attribute);
-  return reduce == 1 ? Write::kAdd : reduce == 2 ? Write::kMultiply : Write::kReplace;
-}
-
-std::unique_ptr<Kernel> MakeScatter(const Call& call) {
-  return MakeScatterOf(call, WriteAttribute(call, 1), InputRef(call, 2), {});
-}
-std::unique_ptr<Kernel> MakeScatterAdd(const Call& call) {
-  return MakeScatterOf(call, Write::kAdd, InputRef(call, 2), {});
-}
-std::unique_ptr<Kernel> MakeScatterValue(const Call& call) {
-  const auto* value = std::get_if<Scalar>(&call.attributes[1]);
-  return MakeScatterOf(call, WriteAttribute(call, 2), {}, value == nullptr ? Scalar{} : *value);
 }
 
 // --- One index for each slice.
@@ -348,11 +218,7 @@ IndexPlan PlanSlices(const TensorRef& index, const Layout& table, const Layout& 
   const int rank = index.layout.rank;
   IndexPlan plan;
   plan.num_rows = NumElements(index.layout);
-  plan.axes = {{index.layout.dtype,
-                index.address,
-                GroupOf(index.layout),
-                {},
-                ExtentOf(table, axis),
+  plan.axes = {{index.layout.dtype, index.address, GroupOf(index.layout), ExtentOf(table, axis),
                 StrideOf(table, axis)}};
   plan.table_columns = GroupOf(WithoutAxis(table, axis));
   plan.item_rows = GroupOf(items, axis, axis + rank);
@@ -379,8 +245,8 @@ std::unique_ptr<Kernel> MakeIndexAdd(const Call& call) {
   const TensorRef out = OutputRef(call, 0);
   const TensorRef source = InputRef(call, 2);
   const int axis = AxisAttribute(IntAttribute(call, 0), out.layout.rank);
-  IndexPlan plan =
-      PlanSlices(InputRef(call, 1), WrittenLayout(out.layout, Write::kAdd), source.layout, axis);
+  IndexPlan plan = PlanSlices(InputRef(call, 1), WrittenTable::LayoutOf(out.layout, Write::kAdd),
+                              source.layout, axis);
   plan.items = source;
   if (const auto* alpha = std::get_if<Scalar>(&call.attributes[1])) plan.alpha = *alpha;
   return MakeWriter(std::move(plan), Write::kAdd, InputRef(call, 0), out);
@@ -390,7 +256,7 @@ std::unique_ptr<Kernel> MakeEmbeddingDenseBackward(const Call& call) {
   const TensorRef out = OutputRef(call, 0);
   const TensorRef grad = InputRef(call, 0);
   const TensorRef index = InputRef(call, 1);
-  const Layout table = WrittenLayout(out.layout, Write::kAdd);
+  const Layout table = WrittenTable::LayoutOf(out.layout, Write::kAdd);
   IndexPlan plan = PlanSlices(index, table, grad.layout, 0);
   // The gradient may have the index's axes as one.
   plan.item_rows = GroupOf(grad.layout, 0, grad.layout.rank - 1);
@@ -435,11 +301,8 @@ IndexPlan PlanList(const std::vector<TensorRef>& indices, const Layout& table, c
   IndexPlan plan;
   plan.num_rows = NumElements(shape);
   for (const int d : indexed) {
-    plan.axes.push_back({indices[d].layout.dtype,
-                         indices[d].address,
-                         GroupOf(BroadcastTo(indices[d].layout, shape)),
-                         {},
-                         table.shape[d],
+    plan.axes.push_back({indices[d].layout.dtype, indices[d].address,
+                         GroupOf(BroadcastTo(indices[d].layout, shape)), table.shape[d],
                          table.strides[d]});
   }
   // The shape of the items.
@@ -478,7 +341,7 @@ std::unique_ptr<Kernel> MakeIndexPut(const Call& call) {
   const TensorRef values = InputRef(call, 2);
   const Write write = BoolAttribute(call, 0) ? Write::kAdd : Write::kReplace;
   IndexPlan plan =
-      PlanList(InputRefs(call, 1), WrittenLayout(out.layout, write), values.layout, true);
+      PlanList(InputRefs(call, 1), WrittenTable::LayoutOf(out.layout, write), values.layout, true);
   plan.items = values;
   return MakeWriter(std::move(plan), write, InputRef(call, 0), out);
 }
@@ -490,13 +353,8 @@ IndexPlan PlanPoints(const TensorRef& index, const Layout& table, const Layout& 
   IndexPlan plan;
   plan.num_rows = NumElements(WithoutAxis(index.layout, last));
   for (int k = 0; k < depth; ++k) {
-    plan.axes.push_back({index.layout.dtype,
-                         index.address,
-                         GroupOf(index.layout, 0, last),
-                         {},
-                         table.shape[k],
-                         table.strides[k],
-                         k * index.layout.strides[last]});
+    plan.axes.push_back({index.layout.dtype, index.address, GroupOf(index.layout, 0, last),
+                         table.shape[k], table.strides[k], k * index.layout.strides[last]});
   }
   plan.table_columns = GroupOf(table, depth, table.rank);
   plan.num_columns = 1;
