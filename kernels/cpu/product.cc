@@ -158,6 +158,104 @@ void MultiplyStrips(const C* left, const C* right, int64_t depth, C* sums) {
   }
 }
 
+// The depth of a product with a vector that is summed up in registers at a time.
+constexpr int64_t kVectorDepth = 2048;
+
+// The sum of the products of two runs.
+template <typename C>
+C Dot(const C* left, const C* right, int64_t count) {
+  typedef C Vector
+      __attribute__((vector_size(sizeof(FloatVector)), aligned(alignof(C)), may_alias));
+  constexpr int64_t kWidth = sizeof(Vector) / sizeof(C);
+  constexpr int64_t kStep = 4 * kWidth;
+  Vector sums[4] = {};
+  int64_t i = 0;
+  for (; i + kStep <= count; i += kStep) {
+    for (int64_t j = 0; j < 4; ++j) {
+      sums[j] += *reinterpret_cast<const Vector*>(left + i + j * kWidth) *
+                 *reinterpret_cast<const Vector*>(right + i + j * kWidth);
+    }
+  }
+  C rest{0};
+  for (; i < count; ++i) rest += left[i] * right[i];
+  const Vector sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  for (int64_t j = 0; j < kWidth; ++j) rest += sum[j];
+  return rest;
+}
+
+// Lines of a factor, and their elements along the depth.
+struct Lines {
+  Dtype dtype;
+  const void* address;
+  const int64_t* offsets;  // of each line's first element
+  const AxisGroup* depth;
+};
+
+// `count` elements of a line from `begin` on: their own memory where possible, otherwise `buffer`.
+template <typename C>
+const C* ReadLine(const Lines& lines, int64_t line, int64_t begin, int64_t count, C* buffer) {
+  const AxisGroup& depth = *lines.depth;
+  return VisitAnyElement(lines.dtype, [&]<typename Element>(Element) -> const C* {
+    const auto* elements = static_cast<const Element*>(lines.address) + lines.offsets[line];
+    if constexpr (std::is_same_v<Element, C>) {
+      if (depth.rank == 1 && depth.strides[0] == 1) return elements + begin;
+    }
+    AxisCursor cursor(depth, begin);
+    for (int64_t i = 0; i < count;) {
+      const int64_t run = std::min(cursor.run(), count - i);
+      LoadRun(elements + cursor.offset(), depth.inner_stride(), run, buffer + i);
+      cursor.Advance(run);
+      i += run;
+    }
+    return buffer;
+  });
+}
+
+// parts[j] = the sum over `count` positions of the depth from `begin` on of the elements of line j
+// times `factors`, for lines that lie side by side.
+template <typename C>
+void AddNeighbours(const Lines& lines, int64_t num_lines, int64_t begin, int64_t count,
+                   const C* factors, C* parts) {
+  std::fill_n(parts, num_lines, C{0});
+  VisitAnyElement(lines.dtype, [&]<typename Element>(Element) {
+    const auto* first = static_cast<const Element*>(lines.address) + lines.offsets[0];
+    AxisCursor cursor(*lines.depth, begin);
+    for (int64_t i = 0; i < count; ++i, cursor.Advance(1)) {
+      const Element* row = first + cursor.offset();
+      for (int64_t j = 0; j < num_lines; ++j) parts[j] += factors[i] * NumberOf<C>(row[j]);
+    }
+  });
+}
+
+// sums[j * pitch] = line j of a matrix times the one of a vector. Parts of the sums are added up as
+// float64.
+template <typename C>
+void MultiplyVector(const Lines& matrix, int64_t num_lines, const Lines& vector, int64_t depth,
+                    const TaskRunner& runner, C* sums, int64_t pitch) {
+  double totals[kTileRows] = {};
+  C parts[kTileRows];
+  C factor_buffer[kVectorDepth];
+  C line_buffer[kVectorDepth];
+  const bool is_dense = matrix.depth->rank == 1 && matrix.depth->strides[0] == 1;
+  const bool are_neighbours =
+      !is_dense && num_lines > 1 && AreNeighbours(matrix.offsets, num_lines);
+  const int64_t block = are_neighbours ? kBlockDepth : kVectorDepth;
+  for (int64_t k = 0; k < depth; k += block) {
+    if (runner.MustStop()) return;
+    const int64_t count = std::min(block, depth - k);
+    const C* factors = ReadLine(vector, 0, k, count, factor_buffer);
+    if (are_neighbours) {
+      AddNeighbours(matrix, num_lines, k, count, factors, parts);
+    } else {
+      for (int64_t j = 0; j < num_lines; ++j) {
+        parts[j] = Dot(ReadLine(matrix, j, k, count, line_buffer), factors, count);
+      }
+    }
+    for (int64_t j = 0; j < num_lines; ++j) totals[j] += static_cast<double>(parts[j]);
+  }
+  for (int64_t j = 0; j < num_lines; ++j) sums[j * pitch] = static_cast<C>(totals[j]);
+}
+
 template <typename C>
 struct Buffers {
   alignas(64) C left[kBlockRows * kBlockDepth];
@@ -265,6 +363,19 @@ void RunTile(const Product& product, const Addresses& addresses, const TileSize&
   int64_t steps[kBlockDepth];
   OffsetsOf(product.left.rows, row, num_rows, rows);
   OffsetsOf(product.right.columns, column, num_columns, columns);
+  if constexpr (!std::is_integral_v<C>) {
+    if (product.num_columns == 1 || product.num_rows == 1) {
+      const Lines left{product.left.dtype, addresses.left, rows, &product.left.columns};
+      const Lines right{product.right.dtype, addresses.right, columns, &product.right.rows};
+      if (product.num_columns == 1) {
+        MultiplyVector<C>(left, num_rows, right, product.depth, runner, buffers.sums, kTileColumns);
+      } else {
+        MultiplyVector<C>(right, num_columns, left, product.depth, runner, buffers.sums, 1);
+      }
+      if (runner.MustStop()) return;
+      return StoreTile(product, addresses, row, num_rows, column, num_columns, buffers);
+    }
+  }
   std::fill_n(buffers.sums, RoundUp(num_rows, kStripRows) * kTileColumns, C{0});
   for (int64_t k = 0; k < product.depth; k += kBlockDepth) {
     const int64_t depth = std::min(kBlockDepth, product.depth - k);
