@@ -7,8 +7,10 @@
 // element are 0.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <vector>
@@ -91,6 +93,18 @@ std::unique_ptr<Kernel> MakeGenMask(const Call& call) {
              TaskRunner& runner) { DrawMask(plan, outputs, runner); });
 }
 
+// Multiplies eight numbers by `scale` where the bit is set, the others by 0: even NaN becomes 0.
+void MaskEight(uint32_t bits, float scale, float* numbers) {
+  typedef uint32_t Bits __attribute__((vector_size(32)));
+  typedef float Floats __attribute__((vector_size(32)));
+  constexpr Bits kPlaces = {1, 2, 4, 8, 16, 32, 64, 128};
+  Floats values;
+  std::memcpy(&values, numbers, sizeof(values));
+  const auto is_kept = std::bit_cast<Bits>((kPlaces & bits) != 0);
+  values = std::bit_cast<Floats>(std::bit_cast<Bits>(values * scale) & is_kept);
+  std::memcpy(numbers, &values, sizeof(values));
+}
+
 // out = self * scale where the mask's bit is set, else 0.
 void ApplyMask(const TensorRef& self, const TensorRef& out, const Layout& mask, float scale,
                const void* const* inputs, const void* mask_address, void* const* outputs,
@@ -112,12 +126,19 @@ void ApplyMask(const TensorRef& self, const TensorRef& out, const Layout& mask, 
         LoadRun(static_cast<const Element*>(inputs[self.address]) + reader.offset(),
                 from.inner_stride(), run, numbers);
       });
-      for (int64_t j = 0; j < run; ++j) {
+      for (int64_t j = 0; j < run;) {
         const int64_t place = (i + j) / 8;
         const int64_t offset = mask_bytes.rank == 1 ? place * mask_bytes.strides[0]
                                                     : AxisCursor(mask_bytes, place).offset();
-        const bool is_kept = (bytes[offset] >> ((i + j) % 8) & 1) != 0;
-        numbers[j] = is_kept ? numbers[j] * scale : 0.0f;
+        const uint32_t bits = bytes[offset];
+        const int64_t bit = (i + j) % 8;
+        if (bit == 0 && run - j >= 8) {
+          MaskEight(bits, scale, numbers + j);
+          j += 8;
+        } else {
+          numbers[j] = (bits >> bit & 1) != 0 ? numbers[j] * scale : 0.0f;
+          ++j;
+        }
       }
       VisitAnyElement(out.layout.dtype, [&]<typename Element>(Element) {
         StoreRun(numbers, 1, run, static_cast<Element*>(outputs[out.address]) + writer.offset(),

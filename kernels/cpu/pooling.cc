@@ -400,43 +400,36 @@ struct MaximumRows {
   }
 };
 
+// Elements of an image whose gradients are summed up at a time.
+constexpr int64_t kGradientPart = 4096;
+
+// The gradient of the rows [begin, end) of an image. Places of other rows, which no branch could
+// predict, add to an element of their own.
 template <typename C>
-struct MaximumGradientRows {
-  const MaximumPlan& plan;
-  const void* const* inputs;
-  void* const* outputs;
-
-  struct State {
-    std::vector<C> row;
-    std::vector<C> sums;
-    std::vector<int64_t> places;
-  };
-  State Begin() const {
-    return {std::vector<C>(plan.pooled.width), std::vector<C>(plan.images.width),
-            std::vector<int64_t>(plan.pooled.width)};
-  }
-
-  void Row(int64_t plane, int64_t row, State& state, const TaskRunner& runner) const {
-    const Images& images = plan.images;
-    const Images& pooled = plan.pooled;
-    std::fill(state.sums.begin(), state.sums.end(), C{0});
-    const Range places = WindowsAt(plan.windows, 0, row, pooled.height);
-    const int64_t first = row * images.width;
-    StopCheck check(runner);
-    for (int64_t y = places.begin; y < places.end; ++y) {
-      if (check.MustStop(pooled.width)) return;
-      LoadRow(pooled, inputs, plane, y, state.row.data());
-      LoadRow(plan.indices, inputs, plane, y, state.places.data());
-      for (int64_t x = 0; x < pooled.width; ++x) {
-        const int64_t place = state.places[x];
-        if (place >= first && place < first + images.width) {
-          state.sums[place - first] += state.row[x];
-        }
-      }
+void MaximumGradient(const MaximumPlan& plan, const void* const* inputs, void* const* outputs,
+                     int64_t plane, int64_t begin, int64_t end, const TaskRunner& runner) {
+  const Images& images = plan.images;
+  const Images& pooled = plan.pooled;
+  std::vector<C> row(pooled.width);
+  std::vector<int64_t> places(pooled.width);
+  const int64_t first = begin * images.width;
+  const int64_t count = (end - begin) * images.width;
+  std::vector<C> sums(count + 1);
+  const int64_t last_window = WindowsAt(plan.windows, 0, end - 1, pooled.height).end;
+  StopCheck check(runner);
+  for (int64_t y = WindowsAt(plan.windows, 0, begin, pooled.height).begin; y < last_window; ++y) {
+    if (check.MustStop(pooled.width)) return;
+    LoadRow(pooled, inputs, plane, y, row.data());
+    LoadRow(plan.indices, inputs, plane, y, places.data());
+    for (int64_t x = 0; x < pooled.width; ++x) {
+      const int64_t place = places[x] - first;
+      sums[place >= 0 && place < count ? place : count] += row[x];
     }
-    StoreRow(state.sums.data(), images, outputs, plane, row);
   }
-};
+  for (int64_t i = begin; i < end; ++i) {
+    StoreRow(sums.data() + (i - begin) * images.width, images, outputs, plane, i);
+  }
+}
 
 // Attributes: size, stride, padding, dilation, ceil_mode.
 std::unique_ptr<Kernel> MakeMaxPool2d(const Call& call) {
@@ -454,7 +447,33 @@ std::unique_ptr<Kernel> MakeMaxPool2dBackward(const Call& call) {
   plan.images = ImagesOf(OutputRef(call, 0));
   plan.pooled = ImagesOf(InputRef(call, 0));
   plan.indices = ImagesOf(InputRef(call, 2));
-  return MakeRowKernel<MaximumGradientRows>(plan, plan.images, Input(call, 0).dtype);
+  // Parts of images whose sums stay in the first-level cache.
+  const int64_t height = plan.images.height;
+  const int64_t part = std::clamp<int64_t>(kGradientPart / std::max<int64_t>(1, plan.images.width),
+                                           1, std::max<int64_t>(1, height));
+  const int64_t parts = CeilDivide(height, part);
+  const int64_t count = NumElements(plan.images.tensor.layout);
+  const int64_t planes = count / std::max<int64_t>(1, height * plan.images.width);
+  const Dtype dtype = Input(call, 0).dtype;
+  return MakePlannedKernel(
+      count, 0,
+      [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
+          TaskRunner& runner) {
+        const int64_t per_task = PiecesPerTask(part * plan.images.width);
+        RunTasks(runner, CeilDivide(planes * parts, per_task), [&](int64_t task) {
+          const int64_t end = std::min((task + 1) * per_task, planes * parts);
+          for (int64_t i = task * per_task; i < end; ++i) {
+            if (runner.MustStop()) return;
+            const int64_t row = i % parts * part;
+            VisitNumber(dtype, [&]<typename C>(C) {
+              if constexpr (!std::is_integral_v<C>) {
+                MaximumGradient<C>(plan, inputs, outputs, i / parts, row,
+                                   std::min(row + part, height), runner);
+              }
+            });
+          }
+        });
+      });
 }
 
 }  // namespace
