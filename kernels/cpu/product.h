@@ -3,6 +3,8 @@
 // Products are cut into tiles of the result by shape alone; every element is a sum along all of the
 // depth, in blocks of it, as float, as float64 if a factor or what is added is, or as wrapping
 // integers.
+// Products with vectors are not packed: lines of the matrix are read as they lie, and the sums of
+// their blocks are added up as float64.
 #pragma once
 
 #include <cstdint>
