@@ -7,6 +7,7 @@
 //   retired|idle|merged REQUEST          a block was lent: found among those
 //   tenant LENDING TENANT                the bytes of a lent block belong to this tenant
 //   return|leave LENDING                 it came back, or left its stream's order
+//   join LENDING STREAM                  it is used in this stream's order again
 //   stream_idle|aborted STREAM
 //   remove ADDRESS                       the region went
 //   forget                               all regions were lost

@@ -61,6 +61,7 @@ class Replayer {
     if (verb == "tenant") return SetTenant();
     if (verb == "return") return Return();
     if (verb == "leave") return Leave();
+    if (verb == "join") return Join();
     if (verb == "stream_idle") return OnStream(&MemoryHeap::StreamIsIdle);
     if (verb == "aborted") return OnStream(&MemoryHeap::StreamWasAborted);
     if (verb == "remove") return Remove();
@@ -148,6 +149,13 @@ class Replayer {
     OPSERVE_RETURN_IF_ERROR(ExpectWords(1));
     OPSERVE_ASSIGN_OR_RETURN(MemoryBlock* const block, Lending());
     heap_.LeaveStream(block);
+    return absl::OkStatus();
+  }
+
+  absl::Status Join() {
+    OPSERVE_RETURN_IF_ERROR(ExpectWords(2));
+    OPSERVE_ASSIGN_OR_RETURN(MemoryBlock* const block, Lending());
+    heap_.JoinStream(block, StreamOf(words_[1]));
     return absl::OkStatus();
   }
 

@@ -202,6 +202,15 @@ void MemoryHeap::LeaveStream(MemoryBlock* block) {
   Log("leave", block->lending);
 }
 
+void MemoryHeap::JoinStream(MemoryBlock* block, aclrtStream stream) {
+  if (block->stream != nullptr || block->region->is_forgotten) return;
+  ++MemoryOf(stream).lent_blocks;
+  block->stream = stream;
+  if (log_ != nullptr) {
+    LogLine(absl::StrCat("join ", block->lending, " ", log_->NumberOf(stream)));
+  }
+}
+
 void MemoryHeap::StreamIsIdle(aclrtStream stream) {
   MakeIdle(stream);
   if (log_ != nullptr) Log("stream_idle", log_->NumberOf(stream));

@@ -66,8 +66,9 @@ class MemoryHeap {
   // A lent block comes back: retired by its stream, idle if it has none.
   void Return(MemoryBlock* block);
 
-  // A lent block is used in no stream's order from now on.
+  // A lent block is used in no stream's order from now on, or in the order of `stream`.
   void LeaveStream(MemoryBlock* block);
+  void JoinStream(MemoryBlock* block, aclrtStream stream);
 
   // Blocks that `stream` retired become idle.
   void StreamIsIdle(aclrtStream stream);

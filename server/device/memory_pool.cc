@@ -199,6 +199,13 @@ void DeviceMemoryPool::LeaveStream(const DeviceBuffer& buffer) {
   heap_.LeaveStream(buffer.block_);
 }
 
+void DeviceMemoryPool::JoinStream(const DeviceBuffer& buffer, aclrtStream stream) {
+  if (buffer.block_ == nullptr) return;
+  if (options_.guard) CheckLent(buffer.block_);
+  absl::MutexLock lock(&mutex_);
+  heap_.JoinStream(buffer.block_, stream);
+}
+
 void DeviceMemoryPool::StreamIsIdle(aclrtStream stream) {
   absl::MutexLock lock(&mutex_);
   heap_.StreamIsIdle(stream);
@@ -447,6 +454,9 @@ bool DeviceMemoryPool::IsDue(const Attempt& attempt) const {
 absl::StatusOr<DeviceMemoryPool::Lease> DeviceMemoryPool::AllocateSlowly(Attempt& attempt) {
   while (true) {
     absl::StatusOr<Lease> lease = Grow(attempt);
+    if (absl::IsResourceExhausted(lease.status()) && give_back_ != nullptr && give_back_()) {
+      lease = TakeFreeOrGrow(attempt);
+    }
     absl::MutexLock lock(&mutex_);
     if (absl::IsResourceExhausted(lease.status())) {
       const absl::Status verdict =
@@ -462,6 +472,14 @@ absl::StatusOr<DeviceMemoryPool::Lease> DeviceMemoryPool::AllocateSlowly(Attempt
     LeaveQueue(attempt);
     return lease;
   }
+}
+
+absl::StatusOr<DeviceMemoryPool::Lease> DeviceMemoryPool::TakeFreeOrGrow(Attempt& attempt) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (const Lease taken = TakeFree(attempt); taken.block != nullptr) return taken;
+  }
+  return Grow(attempt);
 }
 
 absl::Status DeviceMemoryPool::Wait(Attempt& attempt, const absl::Status& refusal) {

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -148,6 +149,11 @@ class DeviceMemoryPool {
 
   DeviceMemoryPool(const AclLibrary& acl, const Options& options);
   ~DeviceMemoryPool();
+
+  // To be called before the first allocation. `give_back`: has lent memory come back that can be
+  // done without; whether some did. The thread of an allocation that finds no memory calls it, with
+  // no lock held, before the allocation waits or is refused.
+  void OnShortage(std::function<bool()> give_back) { give_back_ = std::move(give_back); }
   DeviceMemoryPool(const DeviceMemoryPool&) = delete;
   DeviceMemoryPool& operator=(const DeviceMemoryPool&) = delete;
 
@@ -175,6 +181,9 @@ class DeviceMemoryPool {
   // Says that everything queued on the buffer's stream so far has run, and that it is used without
   // an order from now on, as if it had been allocated so.
   void LeaveStream(const DeviceBuffer& buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The opposite: from now on the buffer is used in the order of `stream`, on which nothing is
+  // queued for it yet. No effect on one that is used in a stream's order already.
+  void JoinStream(const DeviceBuffer& buffer, aclrtStream stream) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Says that everything queued on `stream` so far has run: blocks released on it serve any stream.
   void StreamIsIdle(aclrtStream stream) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -269,6 +278,7 @@ class DeviceMemoryPool {
 
   // The slow path of an allocation that no free memory could serve.
   absl::StatusOr<Lease> AllocateSlowly(Attempt& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Lease> TakeFreeOrGrow(Attempt& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether no other attempt has a better claim to memory that any attempt could have.
   bool IsFirst(const Attempt& attempt) const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return waiters_.empty() || waiters_.front() == &attempt;
@@ -301,6 +311,7 @@ class DeviceMemoryPool {
 
   const AclLibrary& acl_;
   const Options options_;
+  std::function<bool()> give_back_;  // null: nothing comes back by itself
   MemoryGuard guard_;
   mutable absl::Mutex mutex_;
   MemoryHeap heap_ ABSL_GUARDED_BY(mutex_);

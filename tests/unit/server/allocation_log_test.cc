@@ -56,6 +56,9 @@ class AllocationLogTest : public MemoryPoolFixture {
         case 5:
           if (random() % 64 == 0) held = std::vector<DeviceBuffer>(held.size());
           break;
+        case 6:
+          pool().JoinStream(buffer, on);
+          break;
         default: {
           const size_t bytes = random() % (size_t{1} << (random() % 19));
           auto lent = pool().Allocate({.bytes = bytes,

@@ -324,5 +324,39 @@ TEST_F(MemoryPoolWaitingTest, OneThatWaitsGetsNewMemoryWhenAllIsForgotten) {
   EXPECT_EQ(TestAcl().aclrtFree(leaked), 0);
 }
 
+// Memory that its holder can do without serves an allocation, whether that may wait or not.
+TEST_F(MemoryPoolWaitingTest, MemoryThatCanBeDoneWithoutComesBackFirst) {
+  for (const absl::Time until : {absl::InfinitePast(), absl::InfiniteFuture()}) {
+    CreatePool({.max_bytes = 4 * kMiB, .region_bytes = 4 * kMiB, .scrub = Scrub::kNever});
+    DeviceBuffer spare;
+    int asked = 0;
+    pool().OnShortage([&] {
+      ++asked;
+      return std::exchange(spare, DeviceBuffer()).data() != nullptr;
+    });
+    spare = Lend(kAll, nullptr);
+    EXPECT_EQ(asked, 0);
+    auto lent = pool().Allocate({.bytes = kAll, .stream = stream(0), .wait_until = until});
+    ASSERT_TRUE(lent.ok()) << lent.status();
+    EXPECT_EQ(asked, 1);
+    EXPECT_TRUE(absl::IsResourceExhausted(pool().Allocate({.bytes = kAll}).status()));
+    EXPECT_EQ(asked, 2);
+  }
+}
+
+// As it is for memory that was lent on the stream.
+TEST_F(MemoryPoolWaitingTest, MemoryThatJoinedAStreamIsWaitedFor) {
+  DeviceBuffer buffer = Lend(kAll, nullptr);
+  EXPECT_TRUE(absl::IsResourceExhausted(pool().Allocate(AllForever(stream(1))).status()))
+      << "it may never come back";
+  pool().JoinStream(buffer, stream(0));
+  Waiter waiter(pool(), AllForever(stream(1)));
+  AwaitWaiting(1);
+  buffer = DeviceBuffer();
+  EXPECT_EQ(pool().statistics().waiting, 1u) << "the stream may still use it";
+  pool().StreamIsIdle(stream(0));
+  EXPECT_TRUE(waiter.Join().ok());
+}
+
 }  // namespace
 }  // namespace opserve::server
