@@ -730,6 +730,8 @@ class Binder {
     for (KeptOutput& kept : program_.kept) {
       if (!kept.replaced || !program_.residents[*kept.replaced].is_donated) continue;
       const LastUse& last = last_uses_[*kept.replaced];
+      // All readers come before it, in the stream's order.
+      if (last.inputs == 0 || last.invocation < kept.source.invocation) kept.is_in_place = true;
       if (last.invocation != kept.source.invocation || last.inputs != 1) continue;
       for (const BoundInput& input : program_.invocations[kept.source.invocation].inputs) {
         const auto* resident = std::get_if<ResidentSource>(&input.source);

@@ -76,6 +76,44 @@ absl::StatusOr<PreparedProgram> Make(const v1::PrepareRequest& request) {
   return PreparedProgram::Make(request, TestOperators(), ProgramLimits(), FindNamed);
 }
 
+TEST(PreparedProgramTest, ADonatedTensorIsWorkedInAfterItsLastReader) {
+  const struct {
+    const char* name;
+    bool is_donated;
+    bool is_read_last;  // by the invocation that replaces it
+    bool is_in_place;
+  } cases[] = {
+      {"read before", true, false, true},
+      {"read by the last one", true, true, false},
+      {"not donated", false, false, false},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    v1::PrepareRequest request;
+    AddInput(&request, v1::ProgramInput::KIND_PAYLOAD);
+    AddInput(&request, v1::ProgramInput::KIND_RESIDENT);
+    v1::ExecuteRequest* program = request.mutable_program();
+    for (int i = 0; i < 2; ++i) {
+      v1::Invocation* add = program->add_invocations();
+      add->set_operator_("Add");
+      v1::Tensor* self = Input(add, "self");
+      if (i == 0) {
+        self->set_program_input(1);
+      } else {
+        self->mutable_invocation_output()->set_invocation(0);
+      }
+      Input(add, "other")->set_program_input(i == 1 && c.is_read_last ? 1 : 0);
+    }
+    v1::WantedResult* kept = program->add_results();
+    kept->set_invocation(1);
+    kept->mutable_replace()->set_program_input(1);
+    if (c.is_donated) program->add_donated_inputs(1);
+    const auto made = Make(request);
+    ASSERT_TRUE(made.ok()) << made.status();
+    EXPECT_EQ(made->program().kept[0].is_in_place, c.is_in_place);
+  }
+}
+
 TEST(PreparedProgramTest, MistakesInTheProgramAreNamed) {
   const struct {
     const char* name;
