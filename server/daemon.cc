@@ -106,6 +106,7 @@ DeviceServiceOptions ServiceOptions(const Config& config, size_t devices) {
           .max_workspace_bytes = config.max_workspace_bytes,
           .max_workspace_ratio = config.max_workspace_ratio,
           .plan_cache_entries = config.executor_cache_entries,
+          .captured_max_bytes = config.captured_max_bytes_per_device,
           .first_recovery_wait = config.recovery_wait,
           .longest_recovery_wait = config.longest_recovery_wait};
 }

@@ -324,6 +324,16 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
           "given up (released), ended by their lease (expired) or a tenant's limit (evicted), and calls that named "
           "one that is not known (unknown).", [
         Query(f"increase({of('opserve_prepared_program_events_total')}[1h])", "{{instance}} {{event}}")]),
+    Panel("Captured programs", "Prepared programs that a device replays as one launch, replays a second, and the device "
+          "memory in MiB that they keep between their runs.", [
+        Query(total("instance, device", "opserve_captured_programs"), "{{instance}} {{device}} programs"),
+        Query(rate("instance, device", "opserve_captured_replays_total"), "{{instance}} {{device}} replays"),
+        Query(total("instance, device", "opserve_captured_bytes") + " / 1048576", "{{instance}} {{device}} MiB")]),
+    Panel("Captures of prepared programs", "In an hour, by result: full and tenant_full say that a limit keeps programs from "
+          "being replayed; and those that ended, by reason.", [
+        Query(f"sum by (instance, result) (increase({of('opserve_captures_total')}[1h]))", "{{instance}} {{result}}"),
+        Query(f"sum by (instance, reason) (increase({of('opserve_captures_ended_total')}[1h]))",
+              "{{instance}} ended: {{reason}}")]),
     Panel("Programs that are known", "Requests a second whose program was kept from an equal request (hit), or is "
           "from now on (miss). Many misses: shapes change all the time, so each request is checked anew.", [
         Query(f"rate({of('opserve_bound_program_requests_total')}[5m])", "{{instance}} {{result}}"),

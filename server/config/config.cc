@@ -247,6 +247,7 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   config.resident_max_tensors_per_tenant = values.resident_max_tensors_per_tenant();
   config.prepared_max_programs_per_tenant = values.prepared_max_programs_per_tenant();
   config.prepared_max_bytes_per_tenant = values.prepared_max_bytes_per_tenant();
+  config.captured_max_bytes_per_device = values.captured_max_bytes_per_device();
   config.resident_max_lease = ToDuration(values.resident_max_lease());
   config.resident_grace = ToDuration(values.resident_grace());
   config.stream_window = values.stream_window();

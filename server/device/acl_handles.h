@@ -21,4 +21,8 @@ struct AclDeleter {
 using ExecutorHandle =
     std::unique_ptr<aclOpExecutor, AclDeleter<aclOpExecutor, &AclLibrary::aclDestroyAclOpExecutor>>;
 
+// Owns a captured graph. Destroy it on a thread that is bound to the graph's device, with no replay
+// queued, and before the device is reset.
+using GraphHandle = std::unique_ptr<void, AclDeleter<void, &AclLibrary::aclmdlRIDestroy>>;
+
 }  // namespace opserve::server

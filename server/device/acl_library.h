@@ -72,6 +72,12 @@ class AclLibrary {
            aclSetInputTensorAddr != nullptr && aclSetOutputTensorAddr != nullptr;
   }
 
+  // Whether what is queued on a stream can be captured, to be replayed as one launch.
+  bool HasCapture() const {
+    return aclmdlRICaptureBegin != nullptr && aclmdlRICaptureEnd != nullptr &&
+           aclmdlRIExecuteAsync != nullptr && aclmdlRIDestroy != nullptr;
+  }
+
   const CannLayout& layout() const { return layout_; }
   // Faults of the installation that do not keep it from serving; a sentence each.
   const std::vector<std::string>& problems() const { return problems_; }

@@ -10,6 +10,7 @@
 #include "server/device/device.h"
 #include "server/device/pinned_pool.h"
 #include "server/device/stream_lane.h"
+#include "server/execution/captured_runs.h"
 #include "server/execution/plan_cache.h"
 
 namespace opserve::server {
@@ -55,6 +56,8 @@ struct LaneContext {
   bool may_wait = true;
   // Until the tenant's tasks on the device, this one among them, will probably have ended.
   absl::Duration drain_time = absl::ZeroDuration();
+  // Of the device, for all its lanes. Null: nothing is captured.
+  CapturedRuns* captured = nullptr;
 
   // The next step on the device begins.
   void BeginStep() const {

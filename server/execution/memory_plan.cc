@@ -21,7 +21,7 @@ uint64_t RoundUp(uint64_t bytes) {
 
 MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload_bytes,
                       absl::Span<const uint64_t> workspace_bytes,
-                      const std::vector<bool>& copied_windows) {
+                      const std::vector<bool>& copied_windows, bool stages_kept) {
   const auto is_copied = [&](size_t window) {
     return window < copied_windows.size() && copied_windows[window];
   };
@@ -61,8 +61,10 @@ MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload
     }
     for (size_t k = 0; k < invocation.outputs.size(); ++k) {
       const BoundOutput& output = invocation.outputs[k];
-      const uint32_t last = output.is_result ? count : output.last_reader.value_or(now);
-      if (!output.kept && (!output.window || is_copied(*output.window))) {
+      const bool is_staged = stages_kept && output.kept && !program.kept[*output.kept].is_in_place;
+      const uint32_t last =
+          output.is_result || is_staged ? count : output.last_reader.value_or(now);
+      if ((!output.kept || is_staged) && (!output.window || is_copied(*output.window))) {
         add(static_cast<uint64_t>(NumBytes(output.spec)), now, last,
             &plan.outputs[invocation.first_output + k]);
       }

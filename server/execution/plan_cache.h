@@ -48,6 +48,9 @@ class Plan {
  public:
   const LoadedOperator& op() const { return *call_.op; }
   uint64_t workspace_bytes() const { return workspace_bytes_; }
+  // Whether stage two runs with an executor that stays.
+  bool is_repeatable() const { return executor_ != nullptr; }
+  bool is_broken() const { return is_broken_; }
 
  private:
   friend class PlanCache;
@@ -119,6 +122,10 @@ class PlanCache {
 
   // Counts the invocation that a lease was acquired for: once, when it is certain to be run here.
   void Count(const Lease& lease);
+  // Counts an invocation that a replay ran.
+  void CountReplayed(const BoundInvocation& invocation) {
+    counters_.of[invocation.op->index].hits.fetch_add(1, std::memory_order_relaxed);
+  }
 
  private:
   struct Entry {

@@ -9,6 +9,7 @@
 #include "ops/catalog/attributes.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
+#include "server/execution/captured_runs.h"
 #include "server/execution/plan_cache.h"
 
 namespace opserve::server {
@@ -163,7 +164,9 @@ absl::StatusOr<PreparedProgram> PreparedProgram::Make(const v1::PrepareRequest& 
       prepared.window_dtypes_.push_back(input.spec.dtype);
     }
   }
-  prepared.program_ = WithPlans(*bound.program);
+  Program program = *bound.program;
+  program.is_capturable = IsCapturable(program);
+  prepared.program_ = WithPlans(std::move(program));
   prepared.host_bytes_ = sizeof(PreparedProgram) + HostBytes(*prepared.program_) +
                          HeapBytes(prepared.residents_) + HeapBytes(prepared.window_dtypes_);
   for (const Resident& resident : prepared.residents_) {

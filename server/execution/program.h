@@ -189,9 +189,10 @@ struct Program {
   std::vector<WindowUse> windows;
   std::string literals;  // elements that came with the request's header, each at a multiple of 64
   bool has_donations = false;
-  uint64_t input_bytes = 0;   // payloads, resident tensors and windows, each counted once
-  uint64_t output_bytes = 0;  // of all invocations
-  uint64_t work = 0;          // of all invocations, in elements
+  bool is_capturable = false;  // a prepared program whose runs may be captured (captured_runs.h)
+  uint64_t input_bytes = 0;    // payloads, resident tensors and windows, each counted once
+  uint64_t output_bytes = 0;   // of all invocations
+  uint64_t work = 0;           // of all invocations, in elements
 
   // Facts.
   absl::InlinedVector<const LoadedOperator*, 2> operators;  // of the invocations, none twice

@@ -11,18 +11,6 @@
 #include "server/device/acl_status.h"
 
 namespace opserve::server {
-namespace {
-
-// Puts operator and invocation in front of an error from below, which does not know them.
-absl::Status InInvocation(const Program& program, uint32_t index, const absl::Status& status) {
-  if (status.ok()) return status;
-  const absl::string_view name = program.invocations[index].op->descriptor->name;
-  return AtPlace({.operator_name = name, .invocation = index},
-                 WithMessage(absl::StrCat(name, ": ", status.message()), status));
-}
-
-}  // namespace
-
 ProgramRun::ProgramRun(const ProgramCall& bound, absl::Span<const codec::Payload> payloads,
                        const CallState& call, uint32_t tenant, LaneContext& context,
                        StageClock& clock)
@@ -43,11 +31,24 @@ ProgramRun::ProgramRun(const ProgramCall& bound, absl::Span<const codec::Payload
   }
 }
 
+ProgramRun::~ProgramRun() {
+  // Queue was false, so that nothing has happened.
+  if (captured_ != nullptr) ReturnCapturedRun();
+}
+
+absl::Status ProgramRun::InInvocation(uint32_t index, const absl::Status& status) const {
+  if (status.ok()) return status;
+  const absl::string_view name = program_.invocations[index].op->descriptor->name;
+  return AtPlace({.operator_name = name, .invocation = index},
+                 WithMessage(absl::StrCat(name, ": ", status.message()), status));
+}
+
 bool ProgramRun::Queue() {
   status_ = call_.Check();
   if (status_.ok()) status_ = CheckResidents();
   if (!status_.ok()) return true;
-  status_ = FindPlans();
+  TakeCapturedRun();
+  if (captured_ == nullptr) status_ = FindPlans();
   // A call that was cancelled meanwhile gets no further than this stage; likewise below.
   if (status_.ok()) status_ = call_.Check();
   clock_.Book(Stage::kPrepare);
@@ -69,8 +70,7 @@ bool ProgramRun::Queue() {
   clock_.Book(Stage::kH2d);
   if (!status_.ok()) return true;
   context_.BeginStep();
-  is_launched_ = true;
-  status_ = LaunchAll();
+  status_ = Start();
   return true;
 }
 
@@ -82,10 +82,12 @@ absl::StatusOr<ProgramResult> ProgramRun::Finish() {
   }
   if (status_.ok()) {
     status_ = CopyResults();
+    if (status_.ok() && stages_kept_) status_ = StoreKept();
     clock_.Book(Stage::kD2h);
   }
-  // The memory goes back before the stream is said to be idle: then it serves every stream.
-  memory_ = DeviceBuffer();
+  // The memory goes back before the stream is said to be idle: then it serves every stream. That of
+  // a captured run stays with it.
+  if (captured_ == nullptr) memory_ = DeviceBuffer();
   if (!status_.ok()) GiveUpKept();
   Conclude();
   if (!status_.ok()) return status_;
@@ -122,19 +124,23 @@ absl::Status ProgramRun::CheckResidents() const {
 absl::Status ProgramRun::FindPlans() {
   for (uint32_t i = 0; i < program_.invocations.size(); ++i) {
     auto lease = context_.plans.Acquire(bound_.invocation(i));
-    if (!lease.ok()) return InInvocation(program_, i, lease.status());
+    if (!lease.ok()) return InInvocation(i, lease.status());
     ++(lease->is_hit ? result_.plan_hits : result_.plan_misses);
     const uint64_t bytes = lease->plan->workspace_bytes();
     leases_.push_back(*std::move(lease));
     workspace_bytes_.push_back(bytes);
     result_.workspace_bytes += bytes;
-    OPSERVE_RETURN_IF_ERROR(InInvocation(program_, i, CheckWorkspace(bytes)));
+    OPSERVE_RETURN_IF_ERROR(InInvocation(i, CheckWorkspace(bytes)));
   }
   return absl::OkStatus();
 }
 
 void ProgramRun::CountPlans() {
   for (const PlanCache::Lease& lease : leases_) context_.plans.Count(lease);
+  if (!leases_.empty() || captured_ == nullptr) return;
+  for (const BoundInvocation& invocation : program_.invocations) {
+    context_.plans.CountReplayed(invocation);
+  }
 }
 
 absl::Status ProgramRun::CheckWorkspace(uint64_t bytes) const {
@@ -154,7 +160,11 @@ absl::StatusOr<bool> ProgramRun::TakeMemory() {
   for (WindowTransfer& window : windows_) {
     OPSERVE_RETURN_IF_ERROR(window.Prepare(call_.deadline()));
   }
-  PlanPieces();
+  if (captured_ == nullptr) PlanPieces();
+  const bool is_capture_due = captured_ == nullptr && IsCaptureDue();
+  // A capture takes longer than the launches.
+  if (!context_.may_wait && is_capture_due) return false;
+  if (is_capture_due) BeginCapture();
   // Copies from pageable memory wait for the device.
   if (!context_.may_wait && !FitsStaging()) return false;
   for (const BoundResult& result : program_.results) {
@@ -175,9 +185,11 @@ absl::StatusOr<bool> ProgramRun::TakeMemory() {
     if (!buffer) return false;
     output.data = *std::move(buffer);
   }
-  OPSERVE_ASSIGN_OR_RETURN(std::optional<DeviceBuffer> memory, TakeDeviceMemory());
-  if (!memory) return false;
-  memory_ = *std::move(memory);
+  if (memory_.data() == nullptr) {
+    OPSERVE_ASSIGN_OR_RETURN(std::optional<DeviceBuffer> memory, TakeDeviceMemory());
+    if (!memory) return false;
+    memory_ = *std::move(memory);
+  }
   result_.device_memory_bytes = memory_.size();
   OPSERVE_RETURN_IF_ERROR(TakeKeptMemory());
   return true;
@@ -196,6 +208,8 @@ absl::Status ProgramRun::TakeKeptMemory() {
         continue;
       }
     }
+    // The tensor's own memory gets it when the run has ended well.
+    if (kept.replaced && IsStaged(i)) continue;
     // In the order of the stream, which the program's work may outlast: see Conclude.
     OPSERVE_ASSIGN_OR_RETURN(tensor.content->memory, context_.lane.device().memory().Allocate(
                                                          {.bytes = program_.KeptBytes(kept),
@@ -324,8 +338,8 @@ absl::Status ProgramRun::LaunchAll() {
   auto slice_end = bound_.slice_ends.begin();
   for (uint32_t i = 0; i < program_.invocations.size(); ++i) {
     // Before the first one Queue checks.
-    if (i > 0) OPSERVE_RETURN_IF_ERROR(InInvocation(program_, i, call_.Check()));
-    OPSERVE_RETURN_IF_ERROR(InInvocation(program_, i, Launch(i)));
+    if (i > 0) OPSERVE_RETURN_IF_ERROR(InInvocation(i, call_.Check()));
+    OPSERVE_RETURN_IF_ERROR(InInvocation(i, Launch(i)));
     if (slice_end == bound_.slice_ends.end() || *slice_end != i + 1) continue;
     OPSERVE_RETURN_IF_ERROR(AwaitSlice());
     ++slice_end;
@@ -397,7 +411,7 @@ void* ProgramRun::AddressOf(const BoundInput& input) const {
 
 void* ProgramRun::OutputAddress(const OutputRef& output) const {
   const BoundOutput& bound = program_.output(output);
-  if (bound.kept) return bound_.kept[*bound.kept]->content->memory.data();
+  if (bound.kept && !IsStaged(*bound.kept)) return bound_.kept[*bound.kept]->content->memory.data();
   const std::optional<uint32_t> window = bound.window;
   return window ? windows_[*window].Address() : At(plan().outputs[program_.position(output)]);
 }
@@ -412,7 +426,7 @@ absl::Status ProgramRun::AwaitStream() {
   }
   const absl::Status status = lane.Synchronize(context_.execution_timeout, call_.deadline());
   // The stream does not tell which of its kernels failed.
-  return program_.invocations.size() == 1 ? InInvocation(program_, 0, status) : status;
+  return program_.invocations.size() == 1 ? InInvocation(0, status) : status;
 }
 
 absl::Status ProgramRun::CopyResults() {
@@ -436,7 +450,10 @@ absl::Status ProgramRun::CopyResults() {
 // Before the stream is said to be idle, or to have been aborted.
 void ProgramRun::GiveUpKept() {
   for (size_t i = 0; i < bound_.kept.size(); ++i) {
-    if (IsWorkedIn(i) && is_launched_) {
+    const bool is_changed =
+        is_launched_ &&
+        (IsWorkedIn(i) || (program_.kept[i].replaced && IsStaged(i) && is_storing_));
+    if (is_changed) {
       bound_.residents[*program_.kept[i].replaced].tensor->is_broken = true;
     }
     bound_.kept[i]->content = std::make_shared<ResidentContent>();
@@ -453,6 +470,7 @@ void ProgramRun::Conclude() {
   // A stream that had to be given up keeps its blocks to itself.
   const bool is_idle =
       context_.lane.stream() == stream_ && device.state() != DeviceState::kQuarantined;
+  if (context_.captured != nullptr) GiveCapturedRunBack(is_idle);
   if (is_idle && status_.ok()) {
     for (const std::shared_ptr<ResidentTensor>& kept : bound_.kept) {
       device.memory().LeaveStream(kept->content->memory);

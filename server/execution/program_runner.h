@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "proto/codec/payload_message.h"
 #include "server/execution/call_state.h"
+#include "server/execution/captured_runs.h"
 #include "server/execution/lane_context.h"
 #include "server/execution/memory_plan.h"
 #include "server/execution/plan_cache.h"
@@ -35,8 +36,9 @@ struct ProgramResult {
   uint64_t workspace_bytes = 0;  // of the invocations together, though they share it
   uint64_t device_memory_bytes = 0;
   DeviceMemoryPool::Outcome pool_outcome = DeviceMemoryPool::kHit;
-  uint32_t plan_hits = 0;
+  uint32_t plan_hits = 0;  // replayed invocations included
   uint32_t plan_misses = 0;
+  bool is_replayed = false;  // a captured run was replayed, as one launch
   // Shared memory that was used in place is not copied.
   uint64_t copied_to_device_bytes = 0;
   uint64_t copied_from_device_bytes = 0;
@@ -56,12 +58,16 @@ class ProgramRun {
              const CallState& call, uint32_t tenant, LaneContext& context, StageClock& clock);
   ProgramRun(const ProgramRun&) = delete;
   ProgramRun& operator=(const ProgramRun&) = delete;
+  ~ProgramRun();
 
   // Runs stage one of every invocation (or finds its plan), takes all device memory the program
   // will need at once, queues copies of the payloads, and of the shared memory that the device
   // cannot map, and every stage two on the lane's stream. So a program may wait for memory before
   // it starts, but never fails for it after that. Both stages of an invocation run on the calling
-  // thread, because aclnn keeps state between them in the thread.
+  // thread, because aclnn keeps state between them in the thread. Where LaneContext::captured has a
+  // captured run that fits the call, that is replayed instead, in its own memory; or the run is
+  // captured, if it is due. A capture or replay that cannot be had does not fail the run: it
+  // launches.
   //
   // False, and nothing has happened: it would have to wait for memory or copies and must not
   // (LaneContext::may_wait). Errors are told by Finish, which follows if and only if this is true.
@@ -93,16 +99,37 @@ class ProgramRun {
   absl::Status TakeKeptMemory();
   void CountPlans();
   absl::Status CopyInputs();
+  absl::Status Start();
+
+  // A captured run that fits the call, with its memory and plans; null: none.
+  void TakeCapturedRun();
+  // Whether the run is to be captured.
+  bool IsCaptureDue() const;
+  // Makes room for a capture of the run, whose plans are known, if there is some.
+  void BeginCapture();
+  // Queues stage two of every invocation as one launch. False: that cannot be, and nothing is
+  // queued. Errors: those of CallState::Check.
+  absl::StatusOr<bool> Replay();
+  absl::Status Capture();
+  // Makes the run one that launches, after Replay was false.
+  absl::Status PrepareToLaunch();
+  // Keeps the captured run for others, or ends it; or returns one that was not used.
+  void GiveCapturedRunBack(bool is_idle);
+  void ReturnCapturedRun();
   absl::Status LaunchAll();
 
   // Of Finish.
   absl::Status AwaitStream();
   absl::Status CopyResults();
+  // Copies outputs that stay from the run's memory to their own.
+  absl::Status StoreKept();
   // Of a run that failed.
   void GiveUpKept();
   // Reports a device that broke, and the state of the stream.
   void Conclude();
 
+  // Puts operator and invocation in front of an error from below, which does not know them.
+  absl::Status InInvocation(uint32_t index, const absl::Status& status) const;
   absl::Status CheckWorkspace(uint64_t bytes) const;
   // Plans memory anew if the program's own plan does not hold on this device.
   void PlanPieces();
@@ -131,6 +158,8 @@ class ProgramRun {
   void* AddressOf(const BoundInput& input) const;
   void* OutputAddress(const OutputRef& output) const;
   bool IsWorkedIn(size_t kept) const;
+  // Whether the output that stays is computed in the run's memory.
+  bool IsStaged(size_t kept) const { return stages_kept_ && !program_.kept[kept].is_in_place; }
 
   const ProgramCall& bound_;
   const Program& program_;
@@ -149,6 +178,10 @@ class ProgramRun {
   std::vector<WindowTransfer> windows_;               // by window
   std::shared_ptr<const MemoryPlan> own_plan_;        // null: the program's holds
   DeviceBuffer memory_;
+  bool stages_kept_ = false;  // as a captured run does
+  bool is_storing_ = false;   // some of them may be copied
+  // To be replayed or, without a graph, captured by this run. Its memory is in memory_.
+  std::unique_ptr<CapturedRun> captured_;
   ProgramResult result_;
 };
 

@@ -24,6 +24,7 @@ DeviceQueue::DeviceQueue(DeviceQueueOptions options, std::shared_ptr<PinnedZones
     : lanes_(options.fairness.lanes),
       max_age_(options.max_age),
       pinned_(std::move(pinned)),
+      give_back_(std::move(options.give_back)),
       tasks_(std::move(options.fairness), options.device_bytes, pinned_.get(), this) {}
 
 std::unique_ptr<LaneTask> DeviceQueue::Leaves(Tasks::Entry entry) {
@@ -100,6 +101,7 @@ absl::StatusOr<DeviceQueue::Visit> DeviceQueue::PushOrStart(std::unique_ptr<Lane
                                                             uint32_t visitor, absl::Time now) {
   const bool is_prompt = (*task)->is_prompt();
   Visit visit;
+  Shortage shortage;
   {
     absl::MutexLock lock(&mutex_);
     const bool may_visit = is_prompt && visited_ != nullptr && visitor < is_visiting_.size() &&
@@ -112,8 +114,10 @@ absl::StatusOr<DeviceQueue::Visit> DeviceQueue::PushOrStart(std::unique_ptr<Lane
       visit.lanes = visited_;
     }
     Publish();
+    shortage = FindShortage();
   }
   pinned_->TellWaiting();
+  Relieve(shortage);
   return visit;
 }
 
@@ -142,12 +146,15 @@ DeviceQueue::Popped DeviceQueue::Pop() {
   Popped popped;
   bool is_done = false;
   while (!is_done) {
+    Shortage shortage;
     {
       absl::MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(this, &DeviceQueue::CanPop));
       is_done = PopOnce(&popped, absl::Now());
+      shortage = FindShortage();
     }
     pinned_->TellWaiting();
+    Relieve(shortage);
   }
   return popped;
 }
@@ -156,11 +163,14 @@ DeviceQueue::Popped DeviceQueue::TryPop(absl::Time now) {
   Popped popped;
   bool is_done = false;
   while (!is_done) {
+    Shortage shortage;
     {
       absl::MutexLock lock(&mutex_);
       is_done = !CanPop() || PopOnce(&popped, now);
+      shortage = FindShortage();
     }
     pinned_->TellWaiting();
+    Relieve(shortage);
   }
   return popped;
 }
@@ -262,7 +272,28 @@ void DeviceQueue::Close() {
 }
 
 absl::StatusOr<std::shared_ptr<void>> DeviceQueue::TakeMemory(uint32_t tenant, uint64_t bytes) {
+  absl::StatusOr<std::shared_ptr<void>> taken;
+  {
+    absl::MutexLock lock(&mutex_);
+    taken = TryTakeMemory(tenant, bytes);
+  }
+  if (!absl::IsResourceExhausted(taken.status()) || give_back_ == nullptr) return taken;
+  const bool is_own_limit = ErrorReasonOf(taken.status()) == Reason::kTenantMemory;
+  if (!give_back_(is_own_limit ? std::optional(tenant) : std::nullopt)) return taken;
   absl::MutexLock lock(&mutex_);
+  return TryTakeMemory(tenant, bytes);
+}
+
+absl::StatusOr<std::shared_ptr<void>> DeviceQueue::TakeSpareMemory(uint32_t tenant,
+                                                                   uint64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  if (!tasks_.memory().waiting().empty()) {
+    return MakeError(Reason::kDeviceMemory, "tenants wait for device memory", kMemoryPushbackMs);
+  }
+  return TryTakeMemory(tenant, bytes);
+}
+
+absl::StatusOr<std::shared_ptr<void>> DeviceQueue::TryTakeMemory(uint32_t tenant, uint64_t bytes) {
   OPSERVE_RETURN_IF_ERROR(tasks_.CheckCanEverFit(tenant, bytes));
   OPSERVE_RETURN_IF_ERROR(residents_.Check(tenant, bytes));
   if (tasks_.TryTakeMemory(tenant, bytes)) {
@@ -288,6 +319,22 @@ absl::StatusOr<std::shared_ptr<void>> DeviceQueue::TakeMemory(uint32_t tenant, u
                 "(--workspace_max_bytes) are in use or reserved for others; the tenant has ",
                 memory.used(tenant)),
       kMemoryPushbackMs);
+}
+
+DeviceQueue::Shortage DeviceQueue::FindShortage() const {
+  Shortage shortage;
+  const MemoryZones& memory = tasks_.memory();
+  if (give_back_ == nullptr || memory.waiting().empty()) return shortage;
+  shortage.is_of_all = memory.AnybodyWaits();
+  if (!shortage.is_of_all) {
+    shortage.tenants.assign(memory.waiting().begin(), memory.waiting().end());
+  }
+  return shortage;
+}
+
+void DeviceQueue::Relieve(const Shortage& shortage) {
+  if (shortage.is_of_all) give_back_(std::nullopt);
+  for (const uint32_t tenant : shortage.tenants) give_back_(tenant);
 }
 
 absl::Status DeviceQueue::CheckCanEverHold(uint32_t tenant, uint64_t bytes) {

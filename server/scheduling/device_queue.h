@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -36,6 +37,10 @@ struct DeviceQueueOptions {
   FairQueueOptions fairness;
   uint64_t device_bytes = 0;                   // divided into the tenants' zones
   absl::Duration max_age = absl::Seconds(30);  // longest a task may wait
+  // Has booked memory come back that can be done without: of this tenant or, with none, of all
+  // tenants. Whether some did. Called with no lock held, before a booking is refused and while
+  // tenants wait. Null: there is none.
+  std::function<bool(std::optional<uint32_t> tenant)> give_back = nullptr;
 };
 
 class LaneGroup;
@@ -127,6 +132,9 @@ class DeviceQueue final : private PinnedZones::Queue {
   // "tenant_memory" or "device_memory", with a retry hint): not now.
   absl::StatusOr<std::shared_ptr<void>> TakeMemory(uint32_t tenant, uint64_t bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Likewise of memory that can be done without: only what nobody waits for.
+  absl::StatusOr<std::shared_ptr<void>> TakeSpareMemory(uint32_t tenant, uint64_t bytes)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // kFailedPrecondition: as TakeMemory, which would never succeed.
   absl::Status CheckCanEverHold(uint32_t tenant, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // An estimate of the bytes TakeMemory would book for the tenant now.
@@ -197,7 +205,16 @@ class DeviceQueue final : private PinnedZones::Queue {
   void CollectLags() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Once CanPop. Whether there is something to return.
   bool PopOnce(Popped* popped, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::shared_ptr<void>> TryTakeMemory(uint32_t tenant, uint64_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveMemory(uint32_t tenant, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The tenants for which memory is to be given back: all, none, or those that wait for their own.
+  struct Shortage {
+    bool is_of_all = false;
+    std::vector<uint32_t> tenants;
+  };
+  Shortage FindShortage() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Relieve(const Shortage& shortage) ABSL_LOCKS_EXCLUDED(mutex_);
   void PinnedMemoryMayFit(uint32_t tenant) override ABSL_LOCKS_EXCLUDED(mutex_);
   void ConnectionMayFit(uint64_t connection) override ABSL_LOCKS_EXCLUDED(mutex_);
   // After every change of tasks_.
@@ -206,6 +223,7 @@ class DeviceQueue final : private PinnedZones::Queue {
   const uint32_t lanes_;
   const absl::Duration max_age_;
   const std::shared_ptr<PinnedZones> pinned_;
+  const std::function<bool(std::optional<uint32_t>)> give_back_;
   TenantAmounts tenant_bytes_;
   TenantAmounts tenant_depths_;
   TenantAmounts tenant_work_ns_;

@@ -20,14 +20,18 @@ namespace {
 // A drained device is for other devices or daemons to make up for: time to look for them.
 constexpr absl::Duration kDrainRetry = absl::Seconds(1);
 
-DeviceQueueOptions QueueOptions(const DeviceServiceOptions& options, const Device& device) {
+DeviceQueueOptions QueueOptions(const DeviceServiceOptions& options, const Device& device,
+                                CapturedRuns& captured) {
   return {.fairness = {.capacity = options.queue_capacity,
                        .capacity_per_tenant = options.queue_capacity_per_tenant,
                        .work_per_tenant = options.queue_work_per_tenant,
                        .lanes = options.lanes,
                        .random = std::mt19937_64(std::random_device()())},
           .device_bytes = device.memory().options().max_bytes,
-          .max_age = options.queue_max_age};
+          .max_age = options.queue_max_age,
+          .give_back = [&captured](std::optional<uint32_t> tenant) {
+            return captured.GiveMemoryBack(tenant, absl::Now());
+          }};
 }
 
 // More than the largest golden result.
@@ -44,9 +48,13 @@ DeviceService::DeviceService(const AclLibrary& acl, int32_t id, const OperatorTa
       pinned_(std::move(pinned)),
       hooks_(std::move(hooks)),
       device_(acl, id, options.pool),
-      queue_(QueueOptions(options, device_), std::move(pinned_zones)),
+      queue_(QueueOptions(options, device_, captured_), std::move(pinned_zones)),
       plan_counters_(operators.operators().size()),
       probe_counters_(operators.operators().size()),
+      captured_(acl, options.captured_max_bytes,
+                [this](uint32_t tenant, uint64_t bytes) {
+                  return queue_.TakeSpareMemory(tenant, bytes);
+                }),
       supervision_(*this, device_,
                    {.lanes = options.lanes,
                     .execution_timeout = options.execution_timeout,
@@ -59,6 +67,11 @@ DeviceService::DeviceService(const AclLibrary& acl, int32_t id, const OperatorTa
   workspace_limits_.max_bytes = options.max_workspace_bytes != 0 ? options.max_workspace_bytes
                                 : device_bytes != 0              ? device_bytes / 4
                                                                  : UINT64_MAX;
+  device_.memory().OnShortage([this] {
+    const bool came_back = captured_.GiveMemoryBack(std::nullopt, absl::Now());
+    captured_.DestroyEnded();
+    return came_back;
+  });
   device_.OnStateChange([this] {
     Wake();
     hooks_.state_changed();
@@ -171,6 +184,7 @@ absl::StatusOr<uint32_t> DeviceService::BeginDrain() {
         task->Refuse(status);
       }
     }
+    captured_.DropAll(CapturedRuns::kDrained);
   } else if (device_.state() != DeviceState::kDraining) {
     return absl::FailedPreconditionError(absl::StrCat("device ", device_.id(), " is ",
                                                       DeviceStateName(device_.state()),
@@ -298,6 +312,7 @@ absl::Status DeviceService::StartLanes() {
        .queue = queue_,
        .pinned = *pinned_,
        .plan_counters = plan_counters_,
+       .captured = captured_,
        .events = *this,
        .workspace_limits = workspace_limits_,
        .execution_timeout = options_.execution_timeout},
@@ -327,6 +342,8 @@ void DeviceService::DropLanes() { lanes_.reset(); }
 void DeviceService::KeepHouse() {
   const absl::Time now = absl::Now();
   device_.SampleMemory();
+  captured_.DropUnusable();
+  captured_.DestroyEnded();
   device_.memory().TrimDecayed(now);
   // Lanes look for them only between tasks.
   for (std::unique_ptr<LaneTask>& task : queue_.TakeExpired(now)) OnExpired(std::move(task));

@@ -23,6 +23,7 @@
 #include "absl/time/time.h"
 #include "server/device/device.h"
 #include "server/device/pinned_pool.h"
+#include "server/execution/captured_runs.h"
 #include "server/execution/operator_table.h"
 #include "server/execution/plan_cache.h"
 #include "server/observability/tenant_slot.h"
@@ -52,6 +53,7 @@ struct DeviceServiceOptions {
   uint64_t max_workspace_bytes = 0;  // of one invocation; 0: a quarter of the device's memory
   uint64_t max_workspace_ratio = 1024;
   uint32_t plan_cache_entries = 1024;  // over all lanes
+  uint64_t captured_max_bytes = 0;     // of captured runs' arenas; 0: nothing is captured
   // Before attempts to bring a broken device back: doubled from the first to the longest while
   // attempts fail or the device was up for less than twice the last wait. The first fault of a
   // device that was up for longer is attended to at once.
@@ -135,6 +137,8 @@ class DeviceService final : private LaneEvents, private SupervisedDevice {
   // Requests; a transfer counts with its last chunk.
   uint64_t completed() const { return completed_.load(std::memory_order_relaxed); }
   const PlanCacheCounters& plan_counters() const { return plan_counters_; }
+  CapturedRuns& captured() { return captured_; }
+  const CapturedRuns& captured() const { return captured_; }
   // Tenants' tasks and memory on this device, and memory beside that of tasks.
   DeviceQueue& queue() { return queue_; }
   const DeviceQueue& queue() const { return queue_; }
@@ -196,6 +200,7 @@ class DeviceService final : private LaneEvents, private SupervisedDevice {
   DeviceQueue queue_;
   PlanCacheCounters plan_counters_;
   PlanCacheCounters probe_counters_;  // of golden values, apart from the clients' plans
+  CapturedRuns captured_;
   std::atomic<uint64_t> completed_ = 0;
   std::array<std::atomic<int64_t>, kTenantSlots> tenant_time_ns_ = {};
   Utilization utilization_;

@@ -53,6 +53,8 @@ LaneGroup::~LaneGroup() {
   for (const std::unique_ptr<Lane>& lane : lanes_) {
     if (lane->thread.joinable()) lane->thread.join();
   }
+  parts_.captured.DropAll(CapturedRuns::kClosed);
+  parts_.captured.DestroyEnded();
   lanes_.clear();
   visitors_.clear();
   staging_->Close();  // their staging buffers are back
@@ -157,12 +159,12 @@ bool LaneGroup::AbortOnCancel(const Lane& lane) {
 bool LaneGroup::Queue(Lane& lane) {
   lane.start = absl::Now();
   const bool has_thread = !lane.visitor;
-  lane.context.emplace(
-      LaneContext{*lane.stream, *lane.plans, parts_.pinned, parts_.workspace_limits,
-                  parts_.execution_timeout, lane.dispatched->pinned,
-                  absl::MakeSpan(static_cast<char*>(lane.staging.data()), lane.staging.size()),
-                  has_thread ? &lane.hold : nullptr, /*may_wait=*/has_thread,
-                  parts_.queue.DrainTime(lane.dispatched->task->demand().tenant)});
+  lane.context.emplace(LaneContext{
+      *lane.stream, *lane.plans, parts_.pinned, parts_.workspace_limits, parts_.execution_timeout,
+      lane.dispatched->pinned,
+      absl::MakeSpan(static_cast<char*>(lane.staging.data()), lane.staging.size()),
+      has_thread ? &lane.hold : nullptr, /*may_wait=*/has_thread,
+      parts_.queue.DrainTime(lane.dispatched->task->demand().tenant), &parts_.captured});
   const bool is_queued = lane.dispatched->task->Queue(*lane.context);
   if (!is_queued) lane.context.reset();
   return is_queued;

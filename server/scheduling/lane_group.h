@@ -44,6 +44,7 @@ class LaneGroup {
     DeviceQueue& queue;
     PinnedPool& pinned;
     PlanCacheCounters& plan_counters;
+    CapturedRuns& captured;  // of the device; empty when the group has gone
     LaneEvents& events;
     WorkspaceLimits workspace_limits;
     absl::Duration execution_timeout;
@@ -63,8 +64,8 @@ class LaneGroup {
   // visitor; a task that would have to wait continues on a lane's thread.
   void RunVisit(uint32_t visitor, DeviceQueue::Dispatched dispatched);
 
-  // Waits for the threads; destroys plans and streams. The calling thread must be bound to the
-  // device.
+  // Waits for the threads; destroys captured runs, plans and streams. The calling thread must be
+  // bound to the device.
   ~LaneGroup();
   LaneGroup(const LaneGroup&) = delete;
   LaneGroup& operator=(const LaneGroup&) = delete;

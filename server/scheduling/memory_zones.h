@@ -72,6 +72,9 @@ class MemoryZones {
     return !classes_[kWithin].turns.empty() || !classes_[kAbove].turns.empty();
   }
 
+  // Tenants that wait, those included that wait for memory of their own.
+  const absl::btree_set<uint32_t>& waiting() const { return waiting_; }
+
   MemoryLimits limits(uint32_t tenant) const;
   uint64_t used() const { return used_; }
   uint64_t used(uint32_t tenant) const;

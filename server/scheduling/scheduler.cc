@@ -24,7 +24,9 @@ uint64_t Room(DeviceService& service, uint32_t tenant) {
   const DeviceMemoryPool& pool = service.device().memory();
   const uint64_t allocated = pool.statistics().allocated_bytes;
   const uint64_t free = pool.options().max_bytes - std::min(pool.options().max_bytes, allocated);
-  return std::min(free, service.queue().RoomFor(tenant));
+  // That of captured runs comes back when it is wanted.
+  const auto captured = static_cast<uint64_t>(std::max<int64_t>(service.captured().bytes(), 0));
+  return std::min(free, service.queue().RoomFor(tenant)) + captured;
 }
 
 }  // namespace

@@ -222,6 +222,45 @@ void AddPlanCaches(const Scheduler& scheduler, const OperatorTable& operators,
       [](const Counters& c) { return c.entries.load(); });
 }
 
+void AddCapturedRuns(const Scheduler& scheduler, DeviceMetrics& metrics) {
+  metrics.Add("opserve_captured_programs",
+              "Prepared programs that are captured, to be replayed as one launch.",
+              MetricType::Gauge, [](const DeviceService& s) { return s.captured().runs(); });
+  metrics.Add("opserve_captured_bytes",
+              "Device memory that captured programs keep between their runs; the first to go back "
+              "when memory is short.",
+              MetricType::Gauge, [](const DeviceService& s) { return s.captured().bytes(); });
+  metrics.Add("opserve_captured_replays_total", "Requests whose program was replayed.",
+              MetricType::Counter, [](const DeviceService& s) { return s.captured().replays(); });
+  MetricFamilyBuilder captures(
+      "opserve_captures_total",
+      "Runs of prepared programs that were captured (captured), or were to be and launched, as "
+      "--captured_max_bytes_per_device was reached (full), the tenant had no room for the memory "
+      "(tenant_full) or ACL refused (failed).",
+      MetricType::Counter);
+  MetricFamilyBuilder ends(
+      "opserve_captures_ended_total",
+      "Captured programs that ended, because a resident tensor has other memory (contents), device "
+      "memory was short (memory), the prepared program is no more (released), a run failed "
+      "(failed) or was cancelled (cancelled), or the device drains (drained) or was reset or "
+      "closed (closed).",
+      MetricType::Counter);
+  for (const auto& service : scheduler.devices()) {
+    const CapturedRuns& captured = service->captured();
+    const std::string device = DeviceMetrics::Label(*service);
+    for (size_t i = 0; i < CapturedRuns::kResults; ++i) {
+      captures.Add({{"device", device}, {"result", std::string(kCaptureResults[i])}},
+                   static_cast<double>(captured.results(i)));
+    }
+    for (size_t i = 0; i < CapturedRuns::kEnds; ++i) {
+      ends.Add({{"device", device}, {"reason", std::string(kCaptureEnds[i])}},
+               static_cast<double>(captured.ends(i)));
+    }
+  }
+  metrics.AddFamily(std::move(captures));
+  metrics.AddFamily(std::move(ends));
+}
+
 // Of operators that were called or came out wrong: most operators are never called.
 void AddOperators(const Scheduler& scheduler, const OperatorTable& operators,
                   DeviceMetrics& metrics) {
@@ -287,6 +326,7 @@ std::vector<prometheus::MetricFamily> CollectDeviceMetrics(const Scheduler& sche
   AddFaults(scheduler, metrics);
   AddIdentities(scheduler, metrics);
   AddPlanCaches(scheduler, operators, metrics);
+  AddCapturedRuns(scheduler, metrics);
   AddOperators(scheduler, operators, metrics);
   AddPacks(operators, metrics);
   AddHostMemory(pinned, metrics);

@@ -74,6 +74,8 @@ std::vector<v1::DeviceStatus> DeviceMonitor::Status() const {
     status.set_pool_allocated_bytes(pool.allocated_bytes);
     status.set_resident_tensors(residents.tensors);
     status.set_resident_bytes(residents.bytes);
+    status.set_captured_programs(static_cast<uint32_t>(service->captured().runs()));
+    status.set_captured_bytes(static_cast<uint64_t>(service->captured().bytes()));
     for (const LoadedOperator& op : operators_.operators()) {
       if (!op.offer->IsWrongOn(device.id())) continue;
       v1::WrongOperator* wrong = status.add_wrong_operators();

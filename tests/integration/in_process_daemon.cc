@@ -77,6 +77,8 @@ int64_t InProcessDaemon::HeldByRequests() {
   int64_t held = HostCount(OPSERVE_HOST_TENSORS);
   int64_t executors = HostCount(OPSERVE_HOST_EXECUTORS);
   for (const auto& service : daemon_->scheduler().devices()) {
+    // Captured runs keep memory, like the plan caches; it comes back when it is wanted.
+    service->captured().GiveMemoryBack(std::nullopt, absl::Now());
     // The plan cache keeps the ACL objects of a call for each plan, and an executor
     // unless that could run only once.
     for (size_t op = 0; op < catalog::AllOperators().size(); ++op) {

@@ -41,6 +41,11 @@ std::vector<std::string> Remarks(const v1::DeviceStatus& device) {
     remarks.push_back(absl::StrCat(name, " was taken out of service for faults ",
                                    FormatCount(device.quarantines(), "time")));
   }
+  if (device.captured_programs() > 0) {
+    remarks.push_back(
+        absl::StrCat(name, " replays ", FormatCount(device.captured_programs(), "captured program"),
+                     ", which keep ", FormatBytes(device.captured_bytes()), " of its memory"));
+  }
   for (const v1::WrongOperator& wrong : device.wrong_operators()) {
     remarks.push_back(
         absl::StrCat(name, " does not offer ", wrong.operator_(), ": ", wrong.problem()));

@@ -108,7 +108,8 @@ std::string FormatReceipt(const v1::Receipt& receipt) {
                       FormatBytes(receipt.copied_to_device_bytes()), " to the device and ",
                       FormatBytes(receipt.copied_from_device_bytes()), " back\n",
                       "plan cache: ", receipt.plan_hits(), " hits, ", receipt.plan_misses(),
-                      " misses; ", DescribeMemory(receipt), "\n", DescribeTrace(receipt),
+                      " misses; ", receipt.replayed() ? "replayed as one launch; " : "",
+                      DescribeMemory(receipt), "\n", DescribeTrace(receipt),
                       receipt.not_remembered() ? kNotRemembered : "");
 }
 

@@ -1,0 +1,181 @@
+// ProgramRun: capture of a run, and replay of a captured one.
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
+#include "server/device/acl_status.h"
+#include "server/execution/program_runner.h"
+
+namespace opserve::server {
+
+void ProgramRun::TakeCapturedRun() {
+  if (context_.captured == nullptr || !context_.captured->MayServe(bound_)) return;
+  captured_ = context_.captured->Take(bound_);
+  if (captured_ == nullptr) return;
+  own_plan_ = captured_->memory_plan;
+  stages_kept_ = true;
+  workspace_bytes_ = captured_->workspace_bytes;
+  for (const uint64_t bytes : workspace_bytes_) result_.workspace_bytes += bytes;
+  result_.plan_hits = static_cast<uint32_t>(program_.invocations.size());
+  memory_ = std::move(captured_->memory);
+  // So that a stream that has to be given up keeps it, and others may wait for it.
+  context_.lane.device().memory().JoinStream(memory_, stream_);
+}
+
+bool ProgramRun::IsCaptureDue() const {
+  return context_.captured != nullptr && context_.captured->MayServe(bound_) &&
+         context_.lane.device().state() == DeviceState::kReady &&
+         // An executor that runs once is gone after its launch, and what it keeps for its kernels.
+         std::all_of(leases_.begin(), leases_.end(),
+                     [](const PlanCache::Lease& lease) { return lease.plan->is_repeatable(); }) &&
+         IsAloneWithReplaced(bound_) && context_.captured->IsDue(bound_, absl::Now());
+}
+
+void ProgramRun::BeginCapture() {
+  std::shared_ptr<const MemoryPlan> with_kept = own_plan_;
+  if (!program_.kept.empty()) {
+    with_kept = std::make_shared<const MemoryPlan>(
+        PlanMemory(program_, program_.payload_sizes, workspace_bytes_, /*copied_windows=*/{},
+                   /*stages_kept=*/true));
+  }
+  const uint64_t bytes = with_kept == nullptr ? plan().total_bytes : with_kept->total_bytes;
+  captured_ = context_.captured->Begin(bound_, tenant_, bytes, absl::Now());
+  if (captured_ == nullptr) return;
+  own_plan_ = std::move(with_kept);
+  stages_kept_ = true;
+  captured_->memory_plan = own_plan_;
+  captured_->workspace_bytes = workspace_bytes_;
+}
+
+absl::Status ProgramRun::Start() {
+  if (captured_ != nullptr) {
+    OPSERVE_ASSIGN_OR_RETURN(const bool is_queued, Replay());
+    if (is_queued) return absl::OkStatus();
+    OPSERVE_RETURN_IF_ERROR(PrepareToLaunch());
+  }
+  is_launched_ = true;
+  return LaunchAll();
+}
+
+absl::StatusOr<bool> ProgramRun::Replay() {
+  result_.is_replayed = captured_->graph != nullptr;
+  if (captured_->graph == nullptr) {
+    const absl::Status status = Capture();
+    // A call that has ended need not launch either.
+    if (!status.ok()) OPSERVE_RETURN_IF_ERROR(call_.Check());
+    if (!status.ok()) return false;
+  }
+  if (acl_.aclmdlRIExecuteAsync(captured_->graph.get(), stream_) != ACL_SUCCESS) return false;
+  is_launched_ = true;
+  return true;
+}
+
+absl::Status ProgramRun::Capture() {
+  // In this mode no other thread's calls are refused meanwhile.
+  OPSERVE_RETURN_IF_ERROR(
+      AclCallStatus(acl_, "aclmdlRICaptureBegin",
+                    acl_.aclmdlRICaptureBegin(stream_, ACL_MODEL_RI_CAPTURE_MODE_RELAXED)));
+  absl::Status status = LaunchAll();
+  aclmdlRI graph = nullptr;
+  int code = acl_.aclmdlRICaptureEnd(stream_, &graph);
+  // A call that fails may not have ended the capture. If it did, the next one says that there is
+  // none; otherwise the stream takes nothing, and Synchronize replaces it.
+  if (code != ACL_SUCCESS) code = acl_.aclmdlRICaptureEnd(stream_, &graph);
+  if (code == ACL_SUCCESS) captured_->graph.reset(graph);
+  if (status.ok()) status = AclCallStatus(acl_, "aclmdlRICaptureEnd", code);
+  if (!status.ok()) {
+    captured_->graph.reset();
+    return status;
+  }
+  for (const PlanCache::Lease& lease : leases_) captured_->plans.push_back(lease.plan);
+  std::sort(captured_->plans.begin(), captured_->plans.end());
+  captured_->plans.erase(std::unique(captured_->plans.begin(), captured_->plans.end()),
+                         captured_->plans.end());
+  return absl::OkStatus();
+}
+
+absl::Status ProgramRun::PrepareToLaunch() {
+  if (captured_->is_new) {
+    context_.captured->GiveUp(bound_, std::move(captured_));
+  } else {
+    context_.captured->Drop(bound_, std::move(captured_), CapturedRuns::kFailed);
+  }
+  result_.is_replayed = false;
+  // Of a launch that failed in the capture, the plan is not used again; of a replay there are none.
+  for (uint32_t i = 0; i < program_.invocations.size(); ++i) {
+    const bool is_there = i < leases_.size();
+    if (is_there && !leases_[i].plan->is_broken()) continue;
+    auto lease = context_.plans.Acquire(bound_.invocation(i));
+    if (!lease.ok()) return InInvocation(i, lease.status());
+    if (lease->plan->workspace_bytes() > workspace_bytes_[i]) {
+      return MakeError(Reason::kDeviceMemory,
+                       "stage one asks for more workspace than before; repeat the call");
+    }
+    if (is_there) {
+      leases_[i] = *std::move(lease);
+    } else {
+      leases_.push_back(*std::move(lease));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Not on the stream: a caller that cancels now would have the copies aborted half-way.
+absl::Status ProgramRun::StoreKept() {
+  for (size_t i = 0; i < program_.kept.size(); ++i) {
+    const KeptOutput& kept = program_.kept[i];
+    if (!IsStaged(i)) continue;
+    const std::shared_ptr<ResidentContent>& content =
+        kept.replaced ? bound_.residents[*kept.replaced].tensor->content : bound_.kept[i]->content;
+    if (const size_t bytes = program_.KeptBytes(kept); bytes > 0) {
+      is_storing_ = true;
+      OPSERVE_RETURN_IF_ERROR(
+          AclCallStatus(acl_, "aclrtMemcpy",
+                        acl_.aclrtMemcpy(content->memory.data(), bytes, OutputAddress(kept.source),
+                                         bytes, ACL_MEMCPY_DEVICE_TO_DEVICE)));
+    }
+  }
+  for (size_t i = 0; i < program_.kept.size(); ++i) {
+    const std::optional<uint32_t> replaced = program_.kept[i].replaced;
+    if (replaced && IsStaged(i))
+      bound_.kept[i]->content = bound_.residents[*replaced].tensor->content;
+  }
+  return absl::OkStatus();
+}
+
+void ProgramRun::GiveCapturedRunBack(bool is_idle) {
+  CapturedRuns& captured = *context_.captured;
+  if (captured_ == nullptr) {
+    if (status_.ok() && captured.MayServe(bound_)) captured.NoteLaunched(bound_);
+    return;
+  }
+  Device& device = context_.lane.device();
+  if (!is_launched_ && is_idle) return ReturnCapturedRun();
+  if (status_.ok() && is_idle && device.state() == DeviceState::kReady) {
+    device.memory().LeaveStream(memory_);
+    captured_->memory = std::move(memory_);
+    captured.Put(bound_, std::move(captured_), absl::Now());
+    return;
+  }
+  memory_ = DeviceBuffer();
+  // A graph that a stream still runs ends with the device's reset.
+  if (!is_idle) captured_->graph.release();
+  captured.Drop(bound_, std::move(captured_),
+                status_.ok()                 ? CapturedRuns::kDrained
+                : absl::IsCancelled(status_) ? CapturedRuns::kCancelled
+                                             : CapturedRuns::kFailed);
+}
+
+void ProgramRun::ReturnCapturedRun() {
+  if (captured_->is_new) {
+    memory_ = DeviceBuffer();
+  } else {
+    context_.lane.device().memory().LeaveStream(memory_);
+    captured_->memory = std::move(memory_);
+  }
+  context_.captured->Return(bound_, std::move(captured_));
+}
+
+}  // namespace opserve::server

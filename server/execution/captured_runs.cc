@@ -1,0 +1,269 @@
+#include "server/execution/captured_runs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+
+namespace opserve::server {
+namespace {
+
+template <typename T>
+bool IsSame(const std::weak_ptr<T>& a, const std::weak_ptr<T>& b) {
+  return !a.owner_before(b) && !b.owner_before(a);
+}
+
+bool HasLostContents(const CapturedRun& run) {
+  return std::any_of(
+      run.contents.begin(), run.contents.end(),
+      [](const std::weak_ptr<ResidentContent>& content) { return content.expired(); });
+}
+
+// Whether the call's tensors are where those of the capture were, and stay there.
+bool Fits(const CapturedRun& run, const ProgramCall& call) {
+  for (size_t i = 0; i < run.contents.size(); ++i) {
+    const std::weak_ptr<ResidentContent> content = call.residents[i].tensor->content;
+    if (!IsSame(run.contents[i], content)) return false;
+  }
+  return IsAloneWithReplaced(call);
+}
+
+}  // namespace
+
+bool IsCapturable(const Program& program) {
+  return program.invocations.size() > 1 && program.windows.empty();
+}
+
+bool IsAloneWithReplaced(const ProgramCall& call) {
+  const std::vector<KeptOutput>& kept = call.program->kept;
+  return std::all_of(kept.begin(), kept.end(), [&call](const KeptOutput& one) {
+    return !one.replaced || call.residents[*one.replaced].tensor->content.use_count() == 1;
+  });
+}
+
+bool CapturedRuns::MayServe(const ProgramCall& call) const {
+  return max_bytes_ > 0 && call.program->is_capturable && call.changed.empty() &&
+         call.slice_ends.empty() && acl_.HasCapture();
+}
+
+CapturedRuns::Entry* CapturedRuns::Find(const ProgramCall& call) {
+  const auto found = entries_.find(call.program.get());
+  const bool is_known = found != entries_.end() &&
+                        IsSame(found->second.program, std::weak_ptr<const Program>(call.program));
+  return is_known ? &found->second : nullptr;
+}
+
+std::unique_ptr<CapturedRun> CapturedRuns::Take(const ProgramCall& call) {
+  Ended ended;
+  absl::MutexLock lock(&mutex_);
+  Entry* const entry = Find(call);
+  if (entry == nullptr || entry->run == nullptr) return nullptr;
+  if (Fits(*entry->run, call)) {
+    entry->is_taken = true;
+    return std::move(entry->run);
+  }
+  // Contents that still exist may come again, with another caller's next call.
+  if (HasLostContents(*entry->run)) {
+    ++entry->setbacks;
+    EndRun(std::move(entry->run), kContents, &ended);
+  }
+  return nullptr;
+}
+
+bool CapturedRuns::IsDue(const ProgramCall& call, absl::Time now) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(call.program.get());
+  return found != entries_.end() && !found->second.program.expired() && IsDue(found->second, now);
+}
+
+std::unique_ptr<CapturedRun> CapturedRuns::Begin(const ProgramCall& call, uint32_t tenant,
+                                                 uint64_t bytes, absl::Time now) {
+  auto run = std::make_unique<CapturedRun>();
+  run->bytes = bytes;
+  run->graph = GraphHandle(nullptr, GraphHandle::deleter_type{&acl_});
+  for (const BoundResident& resident : call.residents) {
+    run->contents.push_back(resident.tensor->content);
+  }
+  {
+    Ended ended;
+    absl::MutexLock lock(&mutex_);
+    Entry* const entry = Find(call);
+    if (entry == nullptr || !IsDue(*entry, now)) return nullptr;
+    if (!MakeRoom(bytes, now, &ended)) {
+      Count(kFull);
+      entry->next_capture = now + kPause;
+      return nullptr;
+    }
+    entry->tenant = tenant;
+    entry->is_taken = true;
+    entry->is_unwanted = false;
+    runs_.fetch_add(1, std::memory_order_relaxed);
+    bytes_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  }
+  absl::StatusOr<std::shared_ptr<void>> share = book_(tenant, bytes);
+  if (share.ok()) {
+    run->share = *std::move(share);
+    return run;
+  }
+  Count(kTenantFull);
+  absl::MutexLock lock(&mutex_);
+  Uncount(*run);
+  if (Entry* const entry = Find(call)) {
+    entry->is_taken = false;
+    entry->next_capture = now + kPause;
+  }
+  return nullptr;
+}
+
+bool CapturedRuns::MakeRoom(uint64_t bytes, absl::Time now, Ended* ended) {
+  const auto has_room = [&] {
+    return bytes <= max_bytes_ && static_cast<uint64_t>(bytes_.load()) <= max_bytes_ - bytes &&
+           static_cast<size_t>(runs_.load()) < kMostRuns;
+  };
+  if (bytes > max_bytes_) return false;
+  while (!has_room()) {
+    Entry* oldest = nullptr;
+    for (auto& [program, entry] : entries_) {
+      if (entry.run == nullptr || now - entry.last_use < kLongUnused) continue;
+      if (oldest == nullptr || entry.last_use < oldest->last_use) oldest = &entry;
+    }
+    if (oldest == nullptr) return false;
+    EndRun(std::move(oldest->run), kMemory, ended);
+  }
+  return true;
+}
+
+void CapturedRuns::Put(const ProgramCall& call, std::unique_ptr<CapturedRun> run, absl::Time now) {
+  Ended ended;
+  absl::MutexLock lock(&mutex_);
+  Entry* const entry = Find(call);
+  if (run->is_new) {
+    Count(kCaptured);
+    run->is_new = false;
+  } else {
+    replays_.fetch_add(1, std::memory_order_relaxed);
+    if (entry != nullptr) entry->setbacks = 0;
+  }
+  if (entry == nullptr || entry->is_unwanted) {
+    EndRun(std::move(run), entry == nullptr ? kClosed : kMemory, &ended);
+  }
+  if (entry == nullptr) return;
+  entry->is_taken = false;
+  entry->is_unwanted = false;
+  entry->last_use = now;
+  entry->run = std::move(run);
+}
+
+void CapturedRuns::Drop(const ProgramCall& call, std::unique_ptr<CapturedRun> run, End why) {
+  Ended ended;
+  absl::MutexLock lock(&mutex_);
+  if (Entry* const entry = Find(call)) {
+    entry->is_taken = false;
+    entry->setbacks += why == kFailed;
+  }
+  if (run->is_new) Count(kCaptured);
+  EndRun(std::move(run), why, &ended);
+}
+
+void CapturedRuns::GiveUp(const ProgramCall& call, std::unique_ptr<CapturedRun> run) {
+  Count(kNotCaptured);
+  Ended ended;
+  absl::MutexLock lock(&mutex_);
+  if (Entry* const entry = Find(call)) {
+    entry->is_taken = false;
+    ++entry->setbacks;
+  }
+  Uncount(*run);
+  ended.push_back(std::move(run));
+}
+
+void CapturedRuns::Return(const ProgramCall& call, std::unique_ptr<CapturedRun> run) {
+  Ended ended;
+  absl::MutexLock lock(&mutex_);
+  Entry* const entry = Find(call);
+  const bool is_wanted = entry != nullptr && !entry->is_unwanted;
+  if (entry != nullptr) entry->is_taken = false;
+  if (run->is_new) {
+    Uncount(*run);
+    ended.push_back(std::move(run));
+  } else if (is_wanted) {
+    entry->run = std::move(run);
+  } else {
+    EndRun(std::move(run), kMemory, &ended);
+  }
+}
+
+void CapturedRuns::Uncount(const CapturedRun& run) {
+  runs_.fetch_sub(1, std::memory_order_relaxed);
+  bytes_.fetch_sub(static_cast<int64_t>(run.bytes), std::memory_order_relaxed);
+}
+
+void CapturedRuns::NoteLaunched(const ProgramCall& call) {
+  Ended ended;
+  absl::MutexLock lock(&mutex_);
+  if (Find(call) != nullptr) return;
+  // There may be one of a program that was at this address before.
+  Entry& entry = entries_[call.program.get()];
+  if (entry.run != nullptr) EndRun(std::move(entry.run), kReleased, &ended);
+  entry = Entry();
+  entry.program = call.program;
+}
+
+void CapturedRuns::EndRun(std::unique_ptr<CapturedRun> run, End why, Ended* ended) {
+  ends_[why].fetch_add(1, std::memory_order_relaxed);
+  Uncount(*run);
+  auto released = std::make_unique<CapturedRun>();
+  released->memory = std::move(run->memory);
+  released->share = std::move(run->share);
+  ended->push_back(std::move(released));
+  to_destroy_.push_back(std::move(run));
+}
+
+bool CapturedRuns::GiveMemoryBack(std::optional<uint32_t> tenant, absl::Time now) {
+  if (runs() == 0) return false;
+  Ended ended;
+  absl::MutexLock lock(&mutex_);
+  for (auto& [program, entry] : entries_) {
+    if (entry.run == nullptr && !entry.is_taken) continue;
+    if (tenant.value_or(entry.tenant) != entry.tenant) continue;
+    entry.next_capture = now + kPause;
+    entry.is_unwanted = entry.is_taken;
+    if (entry.run != nullptr) EndRun(std::move(entry.run), kMemory, &ended);
+  }
+  return !ended.empty();
+}
+
+void CapturedRuns::DropAll(End why) {
+  Ended ended;
+  absl::MutexLock lock(&mutex_);
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    const auto current = it++;
+    Entry& entry = current->second;
+    if (entry.run != nullptr) EndRun(std::move(entry.run), why, &ended);
+    entry.is_unwanted = entry.is_taken;
+    if (!entry.is_taken) entries_.erase(current);
+  }
+}
+
+void CapturedRuns::DropUnusable() {
+  Ended ended;
+  absl::MutexLock lock(&mutex_);
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    const auto current = it++;
+    Entry& entry = current->second;
+    const bool is_released = entry.program.expired();
+    if (entry.run != nullptr && (is_released || HasLostContents(*entry.run))) {
+      entry.setbacks += !is_released;
+      EndRun(std::move(entry.run), is_released ? kReleased : kContents, &ended);
+    }
+    if (is_released) entries_.erase(current);
+  }
+}
+
+void CapturedRuns::DestroyEnded() {
+  Ended to_destroy;
+  absl::MutexLock lock(&mutex_);
+  to_destroy.swap(to_destroy_);
+}
+
+}  // namespace opserve::server

@@ -1,0 +1,202 @@
+// Runs of prepared programs that were captured on a device, to be replayed as one launch.
+//
+// A capture freezes the addresses of all tensors. So a captured run has an arena of its own, which
+// holds payloads, literals, intermediates, results and workspaces, and it fits a call whose
+// resident tensors have the contents that they had at the capture. Outputs that stay are computed
+// there, too, and copied when the run has ended well: into the memory of the tensor that they
+// replace, so that its address stays, or of the new tensor. A program has one captured run
+// on a device, which any lane may replay, one at a time; other lanes launch meanwhile.
+//
+// A program's first run launches, the next one is captured. After kMostSetbacks in a row (contents
+// that have gone, a capture or a run that failed) without a replay between them, the program
+// launches from then on.
+//
+// A captured run is the first thing to go when device memory is short.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/device/acl_handles.h"
+#include "server/device/memory_pool.h"
+#include "server/execution/memory_plan.h"
+#include "server/execution/plan_cache.h"
+#include "server/execution/program.h"
+#include "server/execution/resident_tensor.h"
+
+namespace opserve::server {
+
+// Names of CapturedRuns::Result and ::End.
+inline constexpr absl::string_view kCaptureResults[] = {"captured", "full", "tenant_full",
+                                                        "failed"};
+inline constexpr absl::string_view kCaptureEnds[] = {"contents",  "memory",  "released", "failed",
+                                                     "cancelled", "drained", "closed"};
+
+// A captured run and all that its replays use. Used by one run at a time.
+struct CapturedRun {
+  GraphHandle graph;                                     // null before the capture
+  DeviceBuffer memory;                                   // the arena; empty while a run has it
+  std::shared_ptr<const MemoryPlan> memory_plan;         // null: the program's own
+  absl::InlinedVector<uint64_t, 1> workspace_bytes;      // by invocation
+  std::vector<std::shared_ptr<Plan>> plans;              // of its launches; none twice
+  std::vector<std::weak_ptr<ResidentContent>> contents;  // by position in Program::residents
+  uint64_t bytes = 0;                                    // of the arena
+  std::shared_ptr<void> share;  // of its tenant's device memory, for as long as it lives
+  bool is_new = true;           // the run that captured it has not ended yet
+};
+
+// Whether calls of the program can be captured: there are launches to save, and the addresses of
+// its tensors may be the same each time.
+bool IsCapturable(const Program& program);
+
+// Whether nobody else has the contents of the tensors that the call replaces, so that they can be
+// changed where they are. For a run of the call, which has the tensors alone.
+bool IsAloneWithReplaced(const ProgramCall& call);
+
+// Those of one device. Thread-safe.
+class CapturedRuns {
+ public:
+  static constexpr uint32_t kMostSetbacks = 3;
+  static constexpr size_t kMostRuns = 256;
+  // A captured run that was not used for so long makes room for others.
+  static constexpr absl::Duration kLongUnused = absl::Seconds(30);
+  // For so long no program is captured again that gave its memory up.
+  static constexpr absl::Duration kPause = absl::Seconds(1);
+
+  // Of captures, in the order of kCaptureResults.
+  enum Result {
+    kCaptured,
+    kFull,        // the device's limit is reached
+    kTenantFull,  // the tenant has no room for the arena
+    kNotCaptured  // a function of the capture failed, or a launch in it
+  };
+  static constexpr size_t kResults = 4;
+  // Why captured runs ended, in the order of kCaptureEnds.
+  enum End {
+    kContents,   // a resident tensor has other memory
+    kMemory,     // device memory was short, or others needed the room
+    kReleased,   // the prepared program is no more
+    kFailed,     // a replay, or a run with it
+    kCancelled,  // its run was, so that its stream was aborted
+    kDrained,    // the device drains
+    kClosed,     // the device was reset or closed
+  };
+  static constexpr size_t kEnds = 7;
+
+  // Books the arena's bytes for the tenant until the result is gone; or why that cannot be now.
+  using Book = std::function<absl::StatusOr<std::shared_ptr<void>>(uint32_t tenant, uint64_t)>;
+
+  // `max_bytes`: of all arenas together; 0: nothing is captured. `book` outlives the object.
+  CapturedRuns(const AclLibrary& acl, uint64_t max_bytes, Book book)
+      : acl_(acl), max_bytes_(max_bytes), book_(std::move(book)) {}
+  // Every run has given back what it took.
+  ~CapturedRuns() { DropAll(kClosed); }
+  CapturedRuns(const CapturedRuns&) = delete;
+  CapturedRuns& operator=(const CapturedRuns&) = delete;
+
+  // Whether the call may be captured or replayed: neither its attributes nor its slices are its
+  // own.
+  bool MayServe(const ProgramCall& call) const;
+
+  // For a call that MayServe. The captured run that fits it, to be given back by Put or Drop. Null:
+  // there is none, another run has it, or the call has other resident tensors.
+  std::unique_ptr<CapturedRun> Take(const ProgramCall& call) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Whether a run that launches should be captured.
+  bool IsDue(const ProgramCall& call, absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Room for a capture with an arena of `bytes`, to be given back by Put or Drop. Null: it is not
+  // due any more, or there is no room, which is counted.
+  std::unique_ptr<CapturedRun> Begin(const ProgramCall& call, uint32_t tenant, uint64_t bytes,
+                                     absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // After a run that has ended well, was replayed and left its stream idle, with its memory.
+  void Put(const ProgramCall& call, std::unique_ptr<CapturedRun> run, absl::Time now)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends a captured run that a run had, or the attempt to capture it. No replay is queued any more.
+  void Drop(const ProgramCall& call, std::unique_ptr<CapturedRun> run, End why)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Gives one back that was not used.
+  void Return(const ProgramCall& call, std::unique_ptr<CapturedRun> run)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // The capture failed, and the run launches.
+  void GiveUp(const ProgramCall& call, std::unique_ptr<CapturedRun> run)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // A run without one has ended well.
+  void NoteLaunched(const ProgramCall& call) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Ends captured runs, of `tenant` or, with none, of all: at once those that no run has, the
+  // others when their run ends. Whether memory came back. From any thread.
+  bool GiveMemoryBack(std::optional<uint32_t> tenant, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends all captured runs that no run has, those that a run has when it ends, and forgets the
+  // programs.
+  void DropAll(End why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends those whose program or contents have gone.
+  void DropUnusable() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Graphs and plans of ended runs are kept until it is called, on a thread that is bound to the
+  // device.
+  void DestroyEnded() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The following take no lock.
+  uint64_t max_bytes() const { return max_bytes_; }
+  int64_t runs() const { return runs_.load(std::memory_order_relaxed); }
+  int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }  // of arenas
+  uint64_t replays() const { return replays_.load(std::memory_order_relaxed); }
+  uint64_t results(size_t result) const { return results_[result].load(std::memory_order_relaxed); }
+  uint64_t ends(size_t end) const { return ends_[end].load(std::memory_order_relaxed); }
+
+ private:
+  struct Entry {
+    std::weak_ptr<const Program> program;
+    std::unique_ptr<CapturedRun> run;  // null: none, or a run has it
+    uint32_t tenant = 0;               // that is charged for it
+    bool is_taken = false;             // a run has it, or captures it
+    bool is_unwanted = false;          // it goes when that run ends
+    uint32_t setbacks = 0;
+    absl::Time next_capture = absl::InfinitePast();
+    absl::Time last_use = absl::InfinitePast();
+  };
+  using Entries = absl::flat_hash_map<const Program*, Entry>;
+  // Memory goes back, and shares with it, without the lock.
+  using Ended = std::vector<std::unique_ptr<CapturedRun>>;
+
+  // Of the call's program, not of another that was at its address; null: none.
+  Entry* Find(const ProgramCall& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsDue(const Entry& entry, absl::Time now) const {
+    return entry.run == nullptr && !entry.is_taken && entry.setbacks < kMostSetbacks &&
+           now >= entry.next_capture;
+  }
+  // Whether there is room now, after runs that were not used for long have ended.
+  bool MakeRoom(uint64_t bytes, absl::Time now, Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Uncount(const CapturedRun& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndRun(std::unique_ptr<CapturedRun> run, End why, Ended* ended)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Count(Result result) { results_[result].fetch_add(1, std::memory_order_relaxed); }
+
+  const AclLibrary& acl_;
+  const uint64_t max_bytes_;
+  const Book book_;
+  mutable absl::Mutex mutex_;
+  Entries entries_ ABSL_GUARDED_BY(mutex_);
+  Ended to_destroy_ ABSL_GUARDED_BY(mutex_);  // without memory and share
+  // Written with mutex_ held. Those that runs have and capture count, too.
+  std::atomic<int64_t> runs_ = 0;
+  std::atomic<int64_t> bytes_ = 0;
+  std::atomic<uint64_t> replays_ = 0;
+  std::array<std::atomic<uint64_t>, kResults> results_ = {};
+  std::array<std::atomic<uint64_t>, kEnds> ends_ = {};
+};
+
+}  // namespace opserve::server

@@ -1,0 +1,448 @@
+// Captured runs on one lane: what is replayed, what is captured anew, and what ends a capture.
+#include "server/execution/captured_runs.h"
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "proto/status/error.h"
+#include "server/execution/prepared_program.h"
+#include "tests/unit/server/lane_fixture.h"
+
+namespace opserve::server {
+namespace {
+
+using ::testing::Each;
+
+constexpr int64_t kNumElements = 16;
+constexpr uint64_t kPayloadBytes = kNumElements * sizeof(float);
+
+class CapturedRunsTest : public LaneFixture {
+ protected:
+  void SetUp() override {
+    LaneFixture::SetUp();
+    captured_ = NewRuns(1 << 20);
+    weights_ = NewTensor(100);
+  }
+  void TearDown() override {
+    captured_.reset();
+    weights_.reset();
+    kept_.reset();
+    program_.reset();
+    LaneFixture::TearDown();
+  }
+
+  std::unique_ptr<CapturedRuns> NewRuns(uint64_t max_bytes) {
+    return std::make_unique<CapturedRuns>(
+        acl_, max_bytes, [this](uint32_t, uint64_t bytes) -> absl::StatusOr<std::shared_ptr<void>> {
+          if (!has_room_) return MakeError(Reason::kTenantMemory, "full", /*pushback_ms=*/1);
+          booked_ += bytes;
+          return std::shared_ptr<void>(this, [this, bytes](void*) { booked_ -= bytes; });
+        });
+  }
+
+  std::shared_ptr<ResidentTensor> NewTensor(float value) {
+    auto tensor = std::make_shared<ResidentTensor>();
+    tensor->spec = {v1::DATA_TYPE_FLOAT, {kNumElements}};
+    tensor->device_generation = device_->generation();
+    auto memory = device_->memory().Allocate({.bytes = kPayloadBytes});
+    EXPECT_TRUE(memory.ok()) << memory.status();
+    const std::vector<float> values(kNumElements, value);
+    acl_.aclrtMemcpy(memory->data(), kPayloadBytes, values.data(), kPayloadBytes,
+                     ACL_MEMCPY_HOST_TO_DEVICE);
+    tensor->content->memory = *std::move(memory);
+    return tensor;
+  }
+
+  // The use that a program makes of its sum: it may replace the resident tensor, which is worked in
+  // if it is donated, or stay as a new one.
+  enum class Sum { kReturned, kReplaces, kReplacesDonated, kKept };
+  // Adds the payload of each call `adds` times to the resident tensor and gives the sum.
+  void Prepare(int adds, Sum use = Sum::kReturned) {
+    v1::PrepareRequest request;
+    for (const auto kind : {v1::ProgramInput::KIND_PAYLOAD, v1::ProgramInput::KIND_RESIDENT}) {
+      v1::ProgramInput* input = request.add_inputs();
+      input->set_dtype(v1::DATA_TYPE_FLOAT);
+      input->add_shape(kNumElements);
+      input->set_kind(kind);
+    }
+    v1::ExecuteRequest* program = request.mutable_program();
+    for (int i = 0; i < adds; ++i) {
+      v1::Invocation* add = program->add_invocations();
+      add->set_operator_("Add");
+      for (const char* name : {"self", "other"}) {
+        v1::NamedTensor* input = add->add_inputs();
+        input->set_name(name);
+        if (i > 0 && input->name() == "self") {
+          input->mutable_tensor()->mutable_invocation_output()->set_invocation(i - 1);
+        } else {
+          input->mutable_tensor()->set_program_input(input->name() == "self" ? 1 : 0);
+        }
+      }
+    }
+    program->add_results()->set_invocation(adds - 1);
+    if (use != Sum::kReturned) {
+      v1::WantedResult* result = program->add_results();
+      result->set_invocation(adds - 1);
+      if (use == Sum::kKept) {
+        result->mutable_keep();
+      } else {
+        result->mutable_replace()->set_program_input(1);
+      }
+    }
+    if (use == Sum::kReplacesDonated) program->add_donated_inputs(1);
+    auto made = PreparedProgram::Make(
+        request, operators_, ProgramLimits(),
+        [](absl::string_view) -> absl::StatusOr<std::shared_ptr<ResidentTensor>> {
+          return absl::NotFoundError("none");
+        });
+    ASSERT_TRUE(made.ok()) << made.status();
+    program_ = std::make_unique<PreparedProgram>(*std::move(made));
+  }
+
+  struct Outcome {
+    absl::Status status;
+    std::vector<float> sum;
+    bool is_replayed = false;
+    int64_t charged = 0;  // launches
+  };
+  // A call with `value` in every element of the payload.
+  Outcome Run(float value, const CallState& call) {
+    v1::PreparedCall message;
+    message.add_residents("w");
+    auto bound = program_->Bind(
+        message, {kPayloadBytes},
+        [this](absl::string_view) -> absl::StatusOr<std::shared_ptr<ResidentTensor>> {
+          return weights_;
+        },
+        NoSharedMemory);
+    EXPECT_TRUE(bound.ok()) << bound.status();
+    for (std::shared_ptr<ResidentTensor>& kept : bound->kept) {
+      kept = std::make_shared<ResidentTensor>();
+      kept->device_generation = device_->generation();
+    }
+    const std::vector<float> values(kNumElements, value);
+    const std::vector<codec::Payload> payloads = {
+        {kPayloadBytes, {{reinterpret_cast<const char*>(values.data()), kPayloadBytes}}}};
+    StageClock clock;
+    LaneContext lane = context();
+    lane.captured = captured_.get();
+    const int64_t charged = HostCount(OPSERVE_HOST_CHARGED_LAUNCHES);
+    auto result = RunProgram(*bound, payloads, call, /*tenant=*/0, lane, clock);
+    Outcome outcome;
+    outcome.status = result.status();
+    outcome.charged = HostCount(OPSERVE_HOST_CHARGED_LAUNCHES) - charged;
+    if (!result.ok()) return outcome;
+    outcome.is_replayed = result->is_replayed;
+    const auto* sum = static_cast<const float*>(result->outputs[0].data.data());
+    outcome.sum.assign(sum, sum + kNumElements);
+    if (bound->kept.empty()) return outcome;
+    if (bound->program->kept[0].replaced) {
+      weights_->content = bound->kept[0]->content;
+    } else {
+      kept_ = bound->kept[0];
+    }
+    return outcome;
+  }
+  Outcome Run(float value) {
+    const CallState call(absl::Now() + absl::Seconds(60));
+    return Run(value, call);
+  }
+  // Until one was captured.
+  void Warm() {
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(Run(1).status.ok());
+    ASSERT_EQ(captured_->runs(), 1);
+  }
+  static std::vector<float> ElementsOf(const ResidentTensor& tensor) {
+    std::vector<float> elements(kNumElements);
+    TestAcl().aclrtMemcpy(elements.data(), kPayloadBytes, tensor.content->memory.data(),
+                          kPayloadBytes, ACL_MEMCPY_DEVICE_TO_HOST);
+    return elements;
+  }
+  void ExpectSum(const Outcome& outcome, float sum) {
+    ASSERT_TRUE(outcome.status.ok()) << outcome.status;
+    EXPECT_THAT(outcome.sum, Each(sum));
+  }
+
+  bool has_room_ = true;
+  uint64_t booked_ = 0;
+  std::unique_ptr<CapturedRuns> captured_;
+  std::shared_ptr<ResidentTensor> weights_;
+  std::shared_ptr<ResidentTensor> kept_;  // by the last run
+  std::unique_ptr<PreparedProgram> program_;
+};
+
+TEST_F(CapturedRunsTest, TheThirdRunIsReplayedAsOneLaunch) {
+  constexpr int kAdds = 500;
+  Prepare(kAdds);
+  const Outcome first = Run(1);
+  ExpectSum(first, 600);
+  EXPECT_EQ(first.charged, kAdds);
+  ExpectSum(Run(2), 1100);
+  EXPECT_EQ(captured_->results(CapturedRuns::kCaptured), 1u);
+  EXPECT_GT(captured_->bytes(), 0);
+  EXPECT_EQ(booked_, static_cast<uint64_t>(captured_->bytes()));
+  const uint64_t stage_ones = HostCalls("aclnnAddGetWorkspaceSize");
+  for (const float value : {3.0f, 0.25f, -1.0f}) {
+    const Outcome replayed = Run(value);
+    ExpectSum(replayed, 100 + value * kAdds);
+    EXPECT_TRUE(replayed.is_replayed);
+    EXPECT_EQ(replayed.charged, 1);
+    EXPECT_GE(first.charged, 10 * replayed.charged);
+  }
+  EXPECT_EQ(HostCalls("aclnnAddGetWorkspaceSize"), stage_ones);
+  EXPECT_EQ(captured_->replays(), 3u);
+}
+
+TEST_F(CapturedRunsTest, AReplacedTensorKeepsItsPlace) {
+  for (const Sum use : {Sum::kReplaces, Sum::kReplacesDonated}) {
+    SCOPED_TRACE(use == Sum::kReplaces ? "replaced" : "donated, too");
+    captured_ = NewRuns(1 << 20);
+    weights_ = NewTensor(100);
+    Prepare(2, use);
+    for (int run = 1; run <= 5; ++run) {
+      const void* const place = weights_->content->memory.data();
+      const Outcome outcome = Run(1);
+      ExpectSum(outcome, 100 + 2 * static_cast<float>(run));
+      EXPECT_THAT(ElementsOf(*weights_), Each(100 + 2 * static_cast<float>(run)));
+      EXPECT_EQ(outcome.is_replayed, run > 2) << run;
+      const bool has_moved = weights_->content->memory.data() != place;
+      EXPECT_FALSE(has_moved && run > 1) << run;
+    }
+  }
+}
+
+TEST_F(CapturedRunsTest, AKeptOutputGetsMemoryOfItsOwn) {
+  Prepare(2, Sum::kKept);
+  std::vector<std::shared_ptr<ResidentTensor>> kept;
+  for (const float value : {1.0f, 2.0f, 3.0f, 4.0f}) {
+    EXPECT_EQ(Run(value).is_replayed, value > 2);
+    kept.push_back(kept_);
+  }
+  for (size_t i = 0; i < kept.size(); ++i) {
+    EXPECT_THAT(ElementsOf(*kept[i]), Each(102 + 2 * static_cast<float>(i)));
+  }
+}
+
+// It changes when the run succeeds, and not before.
+TEST_F(CapturedRunsTest, AFailedReplayLeavesAReplacedTensorAsItWas) {
+  Prepare(3, Sum::kReplaces);
+  Warm();
+  InjectFaults("kernel=aclnnAdd,code=507015,nth=3");
+  EXPECT_FALSE(Run(1).status.ok());
+  ClearFaults();
+  EXPECT_FALSE(weights_->is_broken);
+  EXPECT_THAT(ElementsOf(*weights_), Each(106));
+  ExpectSum(Run(1), 109);
+}
+
+TEST_F(CapturedRunsTest, ATensorThatAFailedReplayMayHaveChangedIsBroken) {
+  const struct {
+    Sum use;
+    const char* fault;
+  } kCases[] = {
+      {Sum::kReplaces, "call=aclrtMemcpy,code=107002,nth=2"},  // behind that of the result
+      {Sum::kReplacesDonated, "kernel=aclnnAdd,code=507015,nth=3"},
+  };
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(c.fault);
+    captured_ = NewRuns(1 << 20);
+    weights_ = NewTensor(100);
+    Prepare(3, c.use);
+    Warm();
+    InjectFaults(c.fault);
+    EXPECT_FALSE(Run(1).status.ok());
+    ClearFaults();
+    EXPECT_TRUE(weights_->is_broken);
+    EXPECT_FALSE(Run(1).status.ok());
+  }
+}
+
+// A reader of the old content, such as a download, must not see the new one.
+TEST_F(CapturedRunsTest, ATensorThatIsReadMeanwhileIsReplacedElsewhere) {
+  Prepare(2, Sum::kReplaces);
+  Warm();
+  std::shared_ptr<ResidentContent> reader = weights_->content;
+  const Outcome launched = Run(1);
+  ExpectSum(launched, 106);
+  EXPECT_FALSE(launched.is_replayed);
+  EXPECT_NE(weights_->content, reader);
+  reader.reset();
+  // Its memory has gone, so the next run is captured anew.
+  ExpectSum(Run(1), 108);
+  EXPECT_EQ(captured_->ends(CapturedRuns::kContents), 1u);
+  EXPECT_TRUE(Run(1).is_replayed);
+}
+
+TEST_F(CapturedRunsTest, OtherTensorsAreNotReplayedWith) {
+  Prepare(2);
+  Warm();
+  const std::shared_ptr<ResidentTensor> first = std::exchange(weights_, NewTensor(7));
+  for (int i = 0; i < 2; ++i) {
+    const Outcome other = Run(1);
+    ExpectSum(other, 9);
+    EXPECT_FALSE(other.is_replayed);
+  }
+  const std::shared_ptr<ResidentTensor> second = std::exchange(weights_, first);
+  const Outcome again = Run(1);
+  ExpectSum(again, 102);
+  EXPECT_TRUE(again.is_replayed) << "its tensors are where they were";
+}
+
+TEST_F(CapturedRunsTest, ProgramsWhoseTensorsKeepMovingLaunch) {
+  Prepare(2);
+  Warm();
+  for (uint32_t i = 0; i < CapturedRuns::kMostSetbacks + 2; ++i) {
+    weights_ = NewTensor(static_cast<float>(i));
+    ExpectSum(Run(1), static_cast<float>(i) + 2);
+  }
+  EXPECT_EQ(captured_->results(CapturedRuns::kCaptured), CapturedRuns::kMostSetbacks);
+  EXPECT_EQ(captured_->ends(CapturedRuns::kContents), CapturedRuns::kMostSetbacks);
+  EXPECT_EQ(captured_->runs(), 0);
+}
+
+// The fault comes when the second run captures, or the third replays.
+TEST_F(CapturedRunsTest, AFailedCaptureLaunches) {
+  const struct {
+    const char* function;
+    int nth;
+    int setbacks;
+    bool is_captured;  // by the second run after all
+  } kCases[] = {
+      {"aclmdlRICaptureBegin", 1, 1, false},
+      {"aclnnAdd", 1, 1, false},
+      {"aclnnAdd", 2, 1, false},
+      {"aclmdlRICaptureEnd", 1, 0, true},
+      {"aclmdlRIExecuteAsync", 1, 1, false},
+      {"aclmdlRIExecuteAsync", 2, 0, true},
+  };
+  for (const auto& c : kCases) {
+    for (const int code : {107030, 207000, 507010, 507903}) {
+      SCOPED_TRACE(absl::StrCat(c.function, " ", c.nth, " ", code));
+      Prepare(3);
+      captured_ = NewRuns(1 << 20);
+      ExpectSum(Run(1), 103);
+      InjectFaults(absl::StrCat("call=", c.function, ",nth=", c.nth, ",code=", code));
+      ExpectSum(Run(2), 106);
+      EXPECT_EQ(captured_->runs(), c.is_captured);
+      EXPECT_EQ(captured_->results(CapturedRuns::kNotCaptured), static_cast<uint64_t>(c.setbacks));
+      ExpectSum(Run(3), 109);
+      ClearFaults();
+      ExpectSum(Run(4), 112);
+      ExpectSum(Run(5), 115);
+      const Outcome replayed = Run(6);
+      ExpectSum(replayed, 118);
+      EXPECT_TRUE(replayed.is_replayed);
+      EXPECT_EQ(device_->state(), DeviceState::kReady);
+    }
+  }
+}
+
+TEST_F(CapturedRunsTest, ACaptureThatKeepsFailingIsGivenUp) {
+  Prepare(3);
+  InjectFaults("call=aclmdlRICaptureBegin,code=207000,count=100");
+  for (int i = 0; i < 6; ++i) ExpectSum(Run(1), 103);
+  EXPECT_EQ(captured_->results(CapturedRuns::kNotCaptured), CapturedRuns::kMostSetbacks);
+  EXPECT_EQ(booked_, 0u);
+}
+
+// A capture that cannot be ended leaves a stream that takes nothing: the lane gets another one.
+TEST_F(CapturedRunsTest, AStreamThatStaysCapturedIsReplaced) {
+  Prepare(3);
+  ExpectSum(Run(1), 103);
+  InjectFaults("call=aclmdlRICaptureEnd,code=507899,count=100");
+  EXPECT_FALSE(Run(1).status.ok());
+  ClearFaults();
+  ExpectSum(Run(1), 103);
+}
+
+TEST_F(CapturedRunsTest, AFailedReplayEndsTheCapture) {
+  Prepare(3);
+  Warm();
+  InjectFaults("kernel=aclnnAdd,code=507015");
+  EXPECT_FALSE(Run(1).status.ok());
+  EXPECT_EQ(captured_->ends(CapturedRuns::kFailed), 1u);
+  EXPECT_EQ(captured_->runs(), 0);
+  EXPECT_EQ(booked_, 0u);
+  ExpectSum(Run(1), 103);
+  EXPECT_TRUE(Run(1).is_replayed);
+}
+
+TEST_F(CapturedRunsTest, ACallThatHasEndedLeavesTheCaptureAlone) {
+  Prepare(3);
+  Warm();
+  const CallState late(absl::InfinitePast());
+  EXPECT_FALSE(Run(1, late).status.ok());
+  EXPECT_TRUE(Run(1).is_replayed);
+}
+
+TEST_F(CapturedRunsTest, RunsThatCannotBeCapturedLaunch) {
+  const struct {
+    const char* name;
+    std::function<void()> change;
+  } kCases[] = {
+      {"off", [this] { captured_ = NewRuns(0); }},
+      {"too large", [this] { captured_ = NewRuns(kPayloadBytes); }},
+      {"no room for the tenant", [this] { has_room_ = false; }},
+      {"no functions", [this] { acl_.aclmdlRICaptureBegin = nullptr; }},
+      {"executors that run once", [this] { acl_.aclSetAclOpExecutorRepeatable = nullptr; }},
+  };
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(c.name);
+    const auto restore = absl::MakeCleanup(
+        [this, begin = acl_.aclmdlRICaptureBegin, repeat = acl_.aclSetAclOpExecutorRepeatable] {
+          acl_.aclmdlRICaptureBegin = begin;
+          acl_.aclSetAclOpExecutorRepeatable = repeat;
+          has_room_ = true;
+        });
+    captured_ = NewRuns(1 << 20);
+    plans_ = std::make_unique<PlanCache>(acl_, 8, counters_);
+    c.change();
+    Prepare(3);
+    const uint64_t captures = HostCalls("aclmdlRICaptureBegin");
+    for (int i = 0; i < 4; ++i) ExpectSum(Run(1), 103);
+    EXPECT_EQ(HostCalls("aclmdlRICaptureBegin"), captures);
+    EXPECT_EQ(captured_->runs(), 0);
+    EXPECT_EQ(booked_, 0u);
+  }
+}
+
+TEST_F(CapturedRunsTest, OneInvocationIsNotCaptured) {
+  Prepare(1);
+  for (int i = 0; i < 4; ++i) ExpectSum(Run(1), 101);
+  EXPECT_EQ(captured_->results(CapturedRuns::kCaptured), 0u);
+}
+
+TEST_F(CapturedRunsTest, MemoryGoesBackWhenItIsWanted) {
+  Prepare(3);
+  Warm();
+  const uint64_t allocated = device_->memory().statistics().requested_bytes;
+  const auto bytes = static_cast<uint64_t>(captured_->bytes());
+  EXPECT_FALSE(captured_->GiveMemoryBack(/*tenant=*/1, absl::Now())) << "it is another tenant's";
+  EXPECT_TRUE(captured_->GiveMemoryBack(/*tenant=*/0, absl::Now()));
+  EXPECT_EQ(device_->memory().statistics().requested_bytes, allocated - bytes);
+  EXPECT_EQ(booked_, 0u);
+  EXPECT_FALSE(captured_->GiveMemoryBack(std::nullopt, absl::Now()));
+  ExpectSum(Run(1), 103);
+  EXPECT_EQ(captured_->runs(), 0) << "not at once again";
+  EXPECT_EQ(captured_->ends(CapturedRuns::kMemory), 1u);
+  captured_->DestroyEnded();
+}
+
+TEST_F(CapturedRunsTest, AReleasedProgramsCaptureGoes) {
+  Prepare(3);
+  Warm();
+  captured_->DropUnusable();
+  EXPECT_EQ(captured_->runs(), 1);
+  program_.reset();
+  captured_->DropUnusable();
+  EXPECT_EQ(captured_->runs(), 0);
+  EXPECT_EQ(captured_->ends(CapturedRuns::kReleased), 1u);
+}
+
+}  // namespace
+}  // namespace opserve::server
