@@ -130,12 +130,15 @@ class Request:
         wanted: Optional[Collection[int]] = None,
     ) -> Response:
         """As decode(), of an answer already taken apart."""
-        results = [
-            self._result(position, result, payloads)
-            if wanted is None or position in wanted
-            else None
-            for position, result in enumerate(response.results)
-        ]
+        given = response.results
+        if wanted is None:
+            results = [self._result(i, result, payloads) for i, result in enumerate(given)]
+        else:
+            results = [None] * len(given)
+            if any(position >= len(given) for position in wanted):
+                raise errors.bad_answer(f"it has {len(given)} results")
+            for position in wanted:
+                results[position] = self._result(position, given[position], payloads)
         receipt = response.receipt if response.HasField("receipt") else None
         if not self._gathers:
             return Response(results, receipt)

@@ -23,10 +23,10 @@ class StorageRef:
     __slots__ = ("address",)
 
     def __init__(self, storage: torch.UntypedStorage) -> None:
-        self.address: int = storage._weak_ref()
+        self.address: Any = storage._weak_ref()
 
     def is_gone(self) -> bool:
-        return _expired(self.address)
+        return bool(_expired(self.address))
 
     def __del__(self, free: Any = torch.UntypedStorage._free_weak_ref) -> None:
         free(self.address)
@@ -80,6 +80,21 @@ class Entry:
         self.spare_shape: Optional[Shape] = None
         self.is_retired = False
         self.error: Optional[Exception] = None
+
+    def tensor(self) -> Union[ResidentTensor, Pending]:
+        """The tensor on the pool, for one that was saved."""
+        owner = self.borrowed
+        if owner is not None and owner.version != self.version:
+            raise RuntimeError(
+                f"a parameter or buffer {list(owner.resident.shape)} that the backward "
+                "pass needs was changed on the pool after the forward pass"
+            )
+        if self.error is not None:
+            raise self.error
+        resident = self.resident
+        if type(resident) is ResidentTensor or resident.value is None:
+            return resident  # type: ignore[no-any-return]
+        return resident.value  # type: ignore[no-any-return]
 
 
 class KnownTensors:

@@ -285,19 +285,19 @@ def _peak(step: PoolStep) -> int:
     results = {
         (output.invocation, output.output) for _, output in step.results + step.kept + step.replaced
     }
-    last = {invocation: invocation for invocation, _ in step.sizes}
+    last = {place: place for place, _ in step.sizes}
     for number, invocation in enumerate(program.invocations):
         for value in invocation.inputs.values():
             for one in value if isinstance(value, tuple) else (value,):
                 source = one.base if isinstance(one, View) else one
                 if isinstance(source, OutputOf):
                     last[source.invocation] = number
-    for invocation, _ in results:
-        last[invocation] = len(program.invocations)
+    for place, _ in results:
+        last[place] = len(program.invocations)
     changes: dict[int, int] = {}
-    for invocation, size in step.sizes:
-        changes[invocation] = changes.get(invocation, 0) + size
-        end = last[invocation] + 1
+    for place, size in step.sizes:
+        changes[place] = changes.get(place, 0) + size
+        end = last[place] + 1
         changes[end] = changes.get(end, 0) - size
     now = most = 0
     for moment in sorted(changes):

@@ -69,7 +69,8 @@ class Template:
 
     def __post_init__(self) -> None:
         self.made = [one for one in self.results if not isinstance(one, Replace)]
-        self.replaced = [one for one in self.results if isinstance(one, Replace)]
+        # Their tensors are inputs of the program.
+        self.replaced: list[Any] = [one for one in self.results if isinstance(one, Replace)]
 
 
 @dataclasses.dataclass
@@ -162,7 +163,9 @@ class _Join:
         run = self._client.prepare(
             self._program, results, donated=[self._resident(one) for one in self._donated]
         )
-        kinds, residents, sent = [], [], []
+        kinds: list[int] = []
+        residents: list[int] = []
+        sent: list[int] = []
         for number, (kind, source) in enumerate(self._sources):
             is_used = run.uses(number)
             kinds.append(kind if is_used else 0)
@@ -184,8 +187,8 @@ class _Join:
                     shapes.setdefault(code, (wanted.data_type, wanted.shape))
         for template, codes in self._parts:
             for one in template.replaced:
-                wanted = one.tensor
-                shapes[codes[wanted.number]] = (wanted.data_type, wanted.shape)
+                tensor = one.tensor
+                shapes[codes[tensor.number]] = (tensor.data_type, tensor.shape)
         return shapes
 
     def _resident(self, number: int) -> InputOf:
@@ -240,8 +243,8 @@ class _Join:
                 if not isinstance(wanted, Replace):
                     positions[number] = len(results)
                 results.append(wanted)
-        for one in template.replaced:
-            self._newest[codes[one.tensor.number]] = moved(one.output)
+        for replace in template.replaced:
+            self._newest[codes[replace.tensor.number]] = moved(replace.output)
         for given in template.donated:
             self._donated[codes[given.number]] = None
 

@@ -254,17 +254,16 @@ class StepProgram:
 
 def prepare(rule: Rule, items: Sequence[Item], residents: Residents) -> StepProgram:
     """The program of a step; found again for items of the same shapes and structure."""
-    key = ("step", rule, *(_signature(rule, item) for item in items))
+    groups = {id(item.group): rule.structure(item.group) for item in items}
+    key = ("step", rule, *[_signature(item, groups[id(item.group)]) for item in items])
     return residents.programs.get(key, lambda: _prepare(rule, items, residents))
 
 
-def _signature(rule: Rule, item: Item) -> tuple[Any, ...]:
+def _signature(item: Item, structure: tuple[Any, ...]) -> tuple[Any, ...]:
     gradient = item.gradient
     terms = signature_of(gradient) if isinstance(gradient, Contents) else None
     parameter = item.parameter
-    names = tuple(sorted(item.state))
-    structure = rule.structure(item.group)
-    return tuple(parameter.shape), parameter.dtype, terms, names, structure
+    return parameter.shape, parameter.dtype, terms, tuple(item.state), structure
 
 
 @dataclasses.dataclass
@@ -415,15 +414,22 @@ def _numbers(program: StepProgram, items: Sequence[Item]) -> dict[int, dict[str,
 
 def _options(items: Sequence[Item]) -> list[Any]:
     """The groups' numbers, and the group of each item: the settings depend on nothing else."""
-    groups = {id(item.group): item.group for item in items}
+    groups: dict[int, Mapping[str, Any]] = {}
+    places = []  # of the items' groups
+    last: Any = None
+    for item in items:
+        if item.group is not last:
+            last = item.group
+            groups.setdefault(id(last), last)
+            place = list(groups).index(id(last))
+        places.append(place)
     numbers = [
         float(value) if isinstance(value, Tensor) else value
         for group in groups.values()
         for name, value in group.items()
         if name != "params"
     ]
-    places = {one: number for number, one in enumerate(groups)}
-    return [*numbers, *(places[id(item.group)] for item in items)]
+    return [*numbers, *places]
 
 
 def _value(setting: Setting, items: Sequence[Item]) -> float:

@@ -13,6 +13,7 @@ from opserve.prepared import PreparedProgram
 from opserve.program import InputOf, Keep, OutputOf, Program
 from opserve.resident import ResidentTensor
 from opserve.torch._batch import Pending
+from opserve.torch._entries import Entry
 from opserve.torch._residency import Residents
 
 Tensor = torch.Tensor
@@ -46,11 +47,13 @@ class Contents:
         self.dtype = dtype
         self._pending = pending
         self._here: Optional[Tensor] = None
+        self._entries: Optional[list[Entry]] = None  # of the terms, once they are known
 
     def on_pool(self) -> list[Union[ResidentTensor, Pending]]:
         """Those that the terms stand for."""
-        found = [self.residents.find(term) for term in self.terms]
-        return [one for one in found if one is not None]
+        if self._entries is None:
+            self._entries = [self.residents.entry_of(term) for term in self.terms]
+        return [one.tensor() for one in self._entries]
 
     @torch.compiler.disable
     def read(self) -> Tensor:
@@ -70,21 +73,21 @@ class Contents:
     def take(self) -> Tensor:
         """As read(); from now on the elements are here only, where they may change."""
         here = self.read()
-        self.terms = []
+        self.terms, self._entries = [], None
         return here
 
     def fill(self, here: Tensor) -> None:
         """The elements are those of a tensor of this process, and here only."""
-        self.terms, self._here = [], here
+        self.terms, self._entries, self._here = [], None, here
 
     def replace(self, term: Tensor) -> None:
         """The elements are those of another tensor on the pool."""
-        self.terms = [term]
-        self._here = None
+        self.terms, self._entries, self._here = [term], None, None
 
     def assign(self, other: Contents) -> None:
         """Takes over the elements of another tensor on the pool."""
-        self.residents, self.terms, self._here = other.residents, list(other.terms), None
+        self.residents, self.terms = other.residents, list(other.terms)
+        self._entries, self._here = None, None
 
     def was_changed(self) -> None:
         """A program has changed the elements on the pool."""
@@ -95,7 +98,7 @@ class Contents:
         if not self.terms or not other.terms or self.residents is not other.residents:
             return False
         self.terms += other.terms
-        self._here = None
+        self._entries, self._here = None, None
         self.residents.sums.add(self)
         return True
 

@@ -45,6 +45,13 @@ class PreparedPlan:
             for step in plan.steps
         ]
         self._template = _template(plan, lease)
+        # Of a program that may run later: results that do not replace tensors, with their metas.
+        self._made: list[tuple[int, Tensor]] = []
+        if self._template is not None:
+            [step] = plan.steps
+            assert isinstance(step, PoolStep)
+            self._made = [(one, plan.metas[one]) for one, _ in step.results + step.kept]
+        self._shapes = [meta.shape for _, meta in self._made]
 
     @property
     def goes_ahead(self) -> bool:
@@ -75,7 +82,6 @@ class PreparedPlan:
             if given is not None:
                 return given
         values: dict[int, Any] = dict(enumerate(residents.known(inputs)))
-        kept: set[int] = set()
         for step, program in zip(self._plan.steps, self._programs):
             if isinstance(step, LocalStep):
                 self._run_here(residents, step, values)
@@ -86,12 +92,11 @@ class PreparedPlan:
                     residents.changed(originals[position])
                     if not is_adopted(originals[position]):
                         bring_home(originals[position])
-                kept.update(position for position, _ in step.kept)
         for position, source in self._plan.written:
             bring_home(originals[position])
             with torch.no_grad():
                 originals[position].copy_(self._read(residents, source, values))
-        return [self._output(one, values, kept) for one in self._plan.outputs]
+        return [self._output(one, values) for one in self._plan.outputs]
 
     def _defer(
         self,
@@ -105,27 +110,27 @@ class PreparedPlan:
         assert isinstance(step, PoolStep)
         if not all(is_adopted(originals[position]) for position, _ in step.replaced):
             return None
-        arguments = [inputs[position] for position in step.arguments]
-        if sum(one.nbytes for one in arguments if isinstance(one, Tensor)) > _MOST_BYTES_AHEAD:
-            return None
-        given = [
-            _tensors.bytes_of(one) if isinstance(one, Tensor) else one for one in arguments
-        ]
-        places = [position for position, _ in step.results + step.kept]
-        metas = self._plan.metas
-        pending = residents.defer(
-            template, given, [metas[position].shape for position in places], _seeds(step)
-        )
+        given: list[Any] = []
+        most = _MOST_BYTES_AHEAD
+        for position in step.arguments:
+            one = inputs[position]
+            if isinstance(one, Tensor):
+                most -= one.nbytes
+                if most < 0:
+                    return None
+                one = _tensors.bytes_of(one)
+            given.append(one)
+        pending = residents.defer(template, given, self._shapes, _seeds(step))
         for position, _ in step.replaced:
             residents.changed(originals[position])
         values: dict[int, Any] = dict(enumerate(inputs))
-        for position, one in zip(places, pending):
-            values[position] = one
-            if one.is_sent:
-                dtype = metas[position].dtype
-                values[position] = Contents(residents, [], one.shape, dtype, one)
-        kept = {position for position, _ in step.kept}
-        return [self._output(one, values, kept) for one in self._plan.outputs]
+        for (position, meta), result in zip(self._made, pending):
+            values[position] = (
+                Contents(residents, [], result.shape, meta.dtype, result)
+                if result.is_sent
+                else result
+            )
+        return [self._output(one, values) for one in self._plan.outputs]
 
     def _run_program(
         self,
@@ -192,8 +197,8 @@ class PreparedPlan:
         )
         return tensor
 
-    def _output(self, one: Any, values: dict[int, Any], kept: set[int]) -> Any:
-        if not isinstance(one, At):
+    def _output(self, one: Any, values: dict[int, Any]) -> Any:
+        if type(one) is not At:
             return one
         value = values[one.position]
         if not isinstance(value, (ResidentTensor, Pending)):

@@ -31,6 +31,9 @@ K = TypeVar("K")
 _MOST_SPARE_BYTES = 64 << 20
 
 
+_META = torch.device("meta")
+
+
 def _uses(storage: torch.UntypedStorage) -> int:
     """How many tensors and other objects refer to the storage."""
     count: int = torch._C._storage_Use_Count(storage._cdata)
@@ -152,10 +155,10 @@ class Residents:
 
     def fetch(self, resident: Union[ResidentTensor, Pending]) -> Any:
         """The elements of a tensor on the pool."""
-        [resident] = self.known([resident])
+        [known] = self.known([resident])
         if self.checkpoints is not None:
-            return self.checkpoints.download(self, resident)
-        return self._client.download(resident)
+            return self.checkpoints.download(self, known)
+        return self._client.download(known)
 
     def defer(
         self,
@@ -284,25 +287,18 @@ class Residents:
         """The tensor on the pool, if it was saved, or uploaded and not changed since."""
         saved = self._saved.get(tensor.untyped_storage()._cdata)  # atomic: without the lock
         if saved is not None:
-            owner = saved.borrowed
-            if owner is not None and owner.version != saved.version:
-                raise RuntimeError(
-                    f"a parameter or buffer {list(owner.resident.shape)} that the backward "
-                    "pass needs was changed on the pool after the forward pass"
-                )
-            if saved.error is not None:
-                raise saved.error
-            resident = saved.resident
-            if type(resident) is Pending and resident.value is not None:
-                return resident.value  # type: ignore[no-any-return]
-            return resident  # type: ignore[no-any-return]
+            return saved.tensor()
         if tensor.is_inference():
             return None
         with self._lock:
             entry = self._uploaded.get(_key(tensor))
         if entry is None or entry.version != tensor._version:
             return None
-        return entry.resident
+        return entry.resident  # type: ignore[no-any-return]
+
+    def entry_of(self, stand_in: torch.Tensor) -> Entry:
+        """Of a tensor that save() gave."""
+        return self._saved[stand_in.untyped_storage()._cdata]
 
     def save(
         self, resident: Union[ResidentTensor, Pending], dtype: torch.dtype
@@ -314,7 +310,7 @@ class Residents:
         if self.checkpoints is not None:
             assert isinstance(resident, ResidentTensor)
             resident = self.checkpoints.now(resident)
-        stand_in = torch.empty(resident.shape, dtype=dtype, device="meta")
+        stand_in = torch.empty(resident.shape, dtype=dtype, device=_META)
         storage = stand_in.untyped_storage()
         entry = Entry(StorageRef(storage), resident)
         with self._lock:

@@ -179,9 +179,10 @@ class PoolOptimizer(torch.optim.Optimizer):
     def _item(
         self, residents: Residents, group: dict[str, Any], parameter: Tensor
     ) -> steps.Item:
-        assert parameter.grad is not None
-        gradient: Union[Tensor, Contents] = parameter.grad
-        if parameter.grad.is_sparse:
+        grad = parameter.grad
+        assert grad is not None
+        gradient: Union[Tensor, Contents] = grad
+        if grad.is_sparse:
             raise RuntimeError(
                 f"the gradient of a parameter {list(parameter.shape)} is sparse; the pool's "
                 f"{type(self).__name__} takes dense ones"
