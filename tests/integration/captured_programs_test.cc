@@ -1,11 +1,16 @@
 // Prepared programs that a daemon captures and replays: a training with AdamW, whatever ends a
 // capture, and memory that somebody else wants.
 #include <cstdlib>
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client/cpp/prepared_program.h"
 #include "client/cpp/program.h"
 #include "gmock/gmock.h"
@@ -35,8 +40,11 @@ T OrAbort(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
+// A tensor refers to its elements, so they stay.
 Tensor Filled(int64_t count, float value) {
-  const std::vector<float> elements(static_cast<size_t>(count), value);
+  static auto* const all = new std::map<std::pair<int64_t, float>, std::vector<float>>;
+  std::vector<float>& elements = (*all)[{count, value}];
+  elements.assign(static_cast<size_t>(count), value);
   return Tensor::Of<float>({count}, elements);
 }
 
