@@ -7,7 +7,6 @@
 // element are 0.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -100,8 +99,9 @@ void MaskEight(uint32_t bits, float scale, float* numbers) {
   constexpr Bits kPlaces = {1, 2, 4, 8, 16, 32, 64, 128};
   Floats values;
   std::memcpy(&values, numbers, sizeof(values));
-  const auto is_kept = std::bit_cast<Bits>((kPlaces & bits) != 0);
-  values = std::bit_cast<Floats>(std::bit_cast<Bits>(values * scale) & is_kept);
+  // Casts, since functions that give such vectors have another ABI without AVX.
+  const auto is_kept = reinterpret_cast<Bits>((kPlaces & bits) != 0);
+  values = reinterpret_cast<Floats>(reinterpret_cast<Bits>(values * scale) & is_kept);
   std::memcpy(numbers, &values, sizeof(values));
 }
 
