@@ -63,7 +63,12 @@ Program Chain(int adds, int64_t count) {
 
 class CapturedProgramsTest : public ::testing::Test {
  protected:
-  void Start(const Config& config = InProcessDaemon::OneLane()) {
+  static Config Capturing() {
+    Config config = InProcessDaemon::OneLane();
+    config.captured_max_bytes_per_device = uint64_t{1} << 30;
+    return config;
+  }
+  void Start(const Config& config = Capturing()) {
     daemon_.reset();
     daemon_ = std::make_unique<InProcessDaemon>(config);
   }
