@@ -249,9 +249,14 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
   const Program& program = *bound.program;
   // A run that changes tensors begins only when there is room to remember that it was made.
   const bool has_effects = program.has_effects();
-  if (run && has_effects &&
-      !context.idempotency->Reserve(*run, program.results.size(), program.result_bytes,
-                                    IdempotencyCache::Keeping::kForItsLifetime, absl::Now())) {
+  using Remembered = IdempotencyCache::Memory;
+  Remembered remembered = Remembered::kNothing;
+  if (run && has_effects) {
+    remembered =
+        context.idempotency->Reserve(*run, program.results.size(), program.result_bytes,
+                                     IdempotencyCache::Keeping::kForItsLifetime, absl::Now());
+  }
+  if (run && has_effects && remembered == Remembered::kNothing) {
     return MakeError(Reason::kTenantMemory,
                      "there is no room to remember the answer of a request that changes resident "
                      "tensors; nothing was done");
@@ -266,7 +271,7 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
     if (ticket != 0) claims.Release(ticket);
   };
   input.clock.Book(Stage::kValidate);
-  auto done = [&context, run, effects = std::optional(std::move(booked)), has_effects,
+  auto done = [&context, run, effects = std::optional(std::move(booked)), has_effects, remembered,
                claim = std::move(claim), form = FormOfAnswer(input),
                end = OpenEnd(input, OperatorOf(program)), on_end = std::move(on_end)](
                   ExecutionRequest& request, absl::StatusOr<ProgramResult> result) mutable {
@@ -302,14 +307,15 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
                                     result->copied_from_device_bytes - shared_from);
       context.metrics->RecordCopies(CopyPath::kShm, shared_to, shared_from);
       end.device = result->device;
-      const bool is_remembered =
-          run && (has_effects || context.idempotency->Reserve(
-                                     *run, result->outputs.size(), request.program().result_bytes,
-                                     IdempotencyCache::Keeping::kWhileThereIsRoom, absl::Now()));
+      if (run && !has_effects) {
+        remembered = context.idempotency->Reserve(
+            *run, result->outputs.size(), request.program().result_bytes,
+            IdempotencyCache::Keeping::kWhileThereIsRoom, absl::Now());
+      }
       // An answer that is remembered is kept for minutes, while the results' own buffers are
       // page-locked memory of a pool that all requests share.
-      if (is_remembered) form.memory = AnswerMemory::kCopied;
-      form.says_not_remembered = run && !is_remembered;
+      if (remembered == Remembered::kAnswer) form.memory = AnswerMemory::kCopied;
+      form.says_not_remembered = run && remembered != Remembered::kAnswer;
       end.answer = std::make_shared<const ExecuteAnswer>(
           BuildExecuteAnswer(*std::move(result), kept, form, end.trace, &request.clock()));
     } else {
@@ -406,7 +412,12 @@ void StartKeyed(ExecuteContext& context, ExecutionInput input, OnExecutionEnd on
   if (!begun.ok() || begun->answer != nullptr) {
     ExecutionEnd end;
     end.status = begun.status();
-    if (begun.ok()) end.answer = begun->answer;
+    if (begun.ok() && begun->answer->header != nullptr) {
+      end.answer = begun->answer;
+    } else if (begun.ok()) {
+      end.status = NeverFits(Reason::kTenantMemory,
+                             "the request has run, but there was no room to remember its results");
+    }
     caller->Tell(end);
     return;
   }

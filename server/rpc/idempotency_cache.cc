@@ -58,23 +58,31 @@ absl::StatusOr<IdempotencyCache::Begun> IdempotencyCache::Begin(const Repeatable
   return Begun{.answer = nullptr, .place = place, .is_first = is_new};
 }
 
-bool IdempotencyCache::Reserve(uint64_t run, size_t results, uint64_t result_bytes, Keeping keeping,
-                               absl::Time now) {
+IdempotencyCache::Memory IdempotencyCache::Reserve(uint64_t run, size_t results,
+                                                   uint64_t result_bytes, Keeping keeping,
+                                                   absl::Time now) {
   absl::MutexLock lock(&mutex_);
   Expire(now);
   Run& reserving = runs_[run];
-  if (!IsKnown(reserving, run)) return false;  // nobody would ask for the answer
+  if (!IsKnown(reserving, run)) return Memory::kNothing;  // nobody would ask for the answer
   const uint32_t tenant = reserving.key.first;
-  const uint64_t bytes = kEntryBytes + results * kResultBytes + result_bytes;
+  const uint64_t bytes_without_results = kEntryBytes + results * kResultBytes;
   if (reserving.number) keeping = Keeping::kForItsLifetime;
-  if (result_bytes > options_.max_bytes / 4 ||
-      !TakeRoom(tenant, reserving.weight, bytes, keeping)) {
-    unremembered_.Add(tenant, 1);
-    return false;
-  }
-  reserving.bytes = bytes;
   reserving.keeping = keeping;
-  return true;
+  reserving.bytes = bytes_without_results + result_bytes;
+  if (result_bytes <= options_.max_bytes / 4 &&
+      TakeRoom(tenant, reserving.weight, reserving.bytes, keeping)) {
+    return Memory::kAnswer;
+  }
+  unremembered_.Add(tenant, 1);
+  reserving.keeps_results = false;
+  reserving.bytes = bytes_without_results;
+  if (reserving.number && TakeRoom(tenant, reserving.weight, reserving.bytes, keeping)) {
+    return Memory::kThatItRan;
+  }
+  reserving.bytes = 0;
+  reserving.keeping = Keeping::kWhileThereIsRoom;
+  return Memory::kNothing;
 }
 
 bool IdempotencyCache::TakeRoom(uint32_t tenant, uint32_t weight, uint64_t bytes, Keeping keeping) {
@@ -200,7 +208,7 @@ void IdempotencyCache::End(uint64_t run, const ExecutionEnd& end, absl::Time now
     const bool is_wanted = client == nullptr || ended.number->number >= client->answered_below;
     if (end.status.ok() && is_known && is_wanted && ended.bytes > 0) {
       Entry& entry = entries_[ended.key];
-      entry.answer = end.answer;
+      entry.answer = ended.keeps_results ? end.answer : std::make_shared<const ExecuteAnswer>();
       entry.run = 0;
       entry.bytes = ended.bytes;
       const uint32_t tenant = ended.key.first;

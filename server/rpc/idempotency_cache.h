@@ -82,7 +82,9 @@ class IdempotencyCache {
   };
 
   struct Begun {
-    Answer answer;          // if not null: kept; nothing to wait for
+    // If not null: kept; nothing to wait for. Without a header: the run was made, and its answer is
+    // not known any more.
+    Answer answer;
     Place place;            // else the caller waits here
     bool is_first = false;  // and has to make the run: the cache knows of none
   };
@@ -100,13 +102,21 @@ class IdempotencyCache {
   absl::StatusOr<Begun> Begin(const Repeatable& request, std::shared_ptr<CallState> run_call,
                               OnExecutionEnd on_end, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // What is remembered of a run.
+  enum class Memory {
+    kNothing,
+    kThatItRan,  // of a request with an identity: a repetition gets an error instead of the answer
+    kAnswer,
+  };
+
   // Makes room for the answer of a run with `results` results of `result_bytes` in all. Called at
   // most once, before End, and for kForItsLifetime before the launch. Answers to requests with an
-  // identity are kept for their lifetime in any case. False: End will not keep the
-  // answer, which takes more than a quarter of the cache, or more room than can be made, or, for
-  // kForItsLifetime, more than is left of the tenant's share.
-  bool Reserve(uint64_t run, size_t results, uint64_t result_bytes, Keeping keeping, absl::Time now)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // identity are kept for their lifetime in any case. kNothing: the answer takes more than a
+  // quarter of the cache, or more room than can be made, or, for kForItsLifetime, more than is left
+  // of the tenant's share. Of a request with an identity it is then remembered without its results,
+  // if there is room for that.
+  Memory Reserve(uint64_t run, size_t results, uint64_t result_bytes, Keeping keeping,
+                 absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The run has ended: tells all waiting callers, and keeps the answer if there is room reserved
   // for it. To be called once for every run.
@@ -159,6 +169,7 @@ class IdempotencyCache {
     std::vector<Waiter> waiters;
     uint64_t bytes = 0;  // reserved; 0: the answer is not to be kept
     Keeping keeping = Keeping::kWhileThereIsRoom;
+    bool keeps_results = true;
     std::optional<ClientNumber> number = std::nullopt;  // of the request, if it has an identity
   };
   // A client that numbers its requests.

@@ -335,6 +335,25 @@ TEST_F(IdempotencyTest, AnswersThatAClientHasTakeNoMemory) {
   EXPECT_EQ(Launches(), 50);
 }
 
+TEST_F(IdempotencyTest, ANumberedRequestWhoseAnswerIsTooLargeRunsOnceAllTheSame) {
+  Config config = InProcessDaemon::DefaultConfig();
+  config.idempotency_cache_bytes = 8 << 10;
+  StartDaemon(config);
+  v1::ExecuteRequest request = OnesRequest(1000, "");  // 4 kB of results
+  *request.mutable_identity() = KeepingRequest(1, 1).identity();
+  request.add_results();  // sent
+  request.add_results()->mutable_keep();
+
+  const Outcome first = Execute(request);
+  const Outcome again = Execute(request);
+
+  ASSERT_TRUE(first.status.ok()) << first.status.error_message();
+  EXPECT_EQ(first.response.results_size(), 2);
+  EXPECT_EQ(again.status.error_code(), grpc::FAILED_PRECONDITION);
+  EXPECT_EQ(DetailOf(again.status).reason(), "tenant_memory");
+  EXPECT_EQ(Launches(), 1);
+}
+
 TEST_F(IdempotencyTest, AnIdentityIsChecked) {
   StartDaemon();
   struct Case {

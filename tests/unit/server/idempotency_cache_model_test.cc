@@ -88,8 +88,9 @@ class IdempotencyCacheModelTest : public ::testing::Test {
 
   void BeginRun(uint64_t number, const std::string& key, uint8_t body) {
     const uint64_t before = cache_.used_bytes();
-    ASSERT_TRUE(cache_.Reserve(number, /*results=*/1, /*result_bytes=*/100,
-                               IdempotencyCache::Keeping::kWhileThereIsRoom, now_));
+    ASSERT_EQ(cache_.Reserve(number, /*results=*/1, /*result_bytes=*/100,
+                             IdempotencyCache::Keeping::kWhileThereIsRoom, now_),
+              IdempotencyCache::Memory::kAnswer);
     runs_[number] = {.key = key,
                      .body = body,
                      .is_known = true,

@@ -31,6 +31,7 @@ struct Caller {
 };
 
 using Keeping = IdempotencyCache::Keeping;
+using Memory = IdempotencyCache::Memory;
 
 class IdempotencyCacheTest : public ::testing::Test {
  protected:
@@ -75,8 +76,9 @@ class IdempotencyCacheTest : public ::testing::Test {
     end.status = absl::InternalError("it failed");
     cache_.End(caller.run(), end, now_);
   }
+  // Whether the answer is to be kept.
   bool Reserve(const Caller& caller, uint64_t bytes, Keeping keeping = Keeping::kWhileThereIsRoom) {
-    return cache_.Reserve(caller.run(), /*results=*/1, bytes, keeping, now_);
+    return cache_.Reserve(caller.run(), /*results=*/1, bytes, keeping, now_) == Memory::kAnswer;
   }
   // A request of a tenant that has run and left `bytes` of results; whether its answer was kept.
   bool Keep(const std::string& key, uint64_t bytes, uint32_t tenant = 0, uint32_t weight = 1) {
@@ -414,6 +416,26 @@ TEST_F(IdempotencyCacheTest, AnswersThatTheClientMayNotHaveStay) {
   EXPECT_EQ(BeginNumber(2, 2).kept(), second);
   EXPECT_EQ(BeginNumber(1, 0).begun.status().code(), absl::StatusCode::kInvalidArgument);
   Fail(third);
+}
+
+TEST_F(IdempotencyCacheTest, OfAnAnswerWithoutRoomItIsKnownThatTheRequestRan) {
+  for (const uint64_t bytes : {kMaxBytes / 4 + 1, kMaxBytes}) {
+    const Caller first = BeginNumber(bytes, bytes);
+    EXPECT_EQ(cache_.Reserve(first.run(), /*results=*/1, bytes, Keeping::kForItsLifetime, now_),
+              Memory::kThatItRan);
+    ASSERT_TRUE(first.is_first());
+    const IdempotencyCache::Answer answer = End(first);
+    EXPECT_EQ(first.ends->at(0).answer, answer);  // who waits for it gets it
+
+    const Caller again = BeginNumber(bytes, bytes);
+    ASSERT_NE(again.kept(), nullptr);
+    EXPECT_EQ(again.kept()->header, nullptr);
+  }
+  EXPECT_EQ(cache_.unremembered().OfSlot(0), 2u);
+  const Caller with_key = Begin("key");
+  EXPECT_EQ(cache_.Reserve(with_key.run(), 1, kMaxBytes, Keeping::kForItsLifetime, now_),
+            Memory::kNothing);
+  Fail(with_key);
 }
 
 TEST_F(IdempotencyCacheTest, ALateRepetitionIsNoNewRequest) {
