@@ -351,6 +351,7 @@ TEST_F(SessionEndTest, AClientLeavesItWhenAProbeMeetsAnotherDaemon) {
     num_sessions_ = 0;
     std::atomic<int> num_probed = 0;
     absl::Notification has_left;
+    absl::Notification has_ended;
     PlayAll([&](SessionPeer& peer) {
       const bool is_probe = num_sessions_ > 1;
       EXPECT_TRUE(peer.Read());
@@ -367,6 +368,7 @@ TEST_F(SessionEndTest, AClientLeavesItWhenAProbeMeetsAnotherDaemon) {
         peer.Write({PeerRequest(*frame).Answer()});
       }
       EXPECT_FALSE(c.is_left && peer.IsCancelled());
+      has_ended.Notify();
       return grpc::Status::OK;
     });
     Connect();
@@ -390,6 +392,7 @@ TEST_F(SessionEndTest, AClientLeavesItWhenAProbeMeetsAnotherDaemon) {
       for (int i = 0; i < 100; ++i) make_call();
     }
     ExpectValues(outcomes);
+    if (c.is_left) has_ended.WaitForNotification();  // by itself, before the client's end
     EXPECT_EQ(num_calls_ == 0, !c.is_left);
     EXPECT_EQ(num_sessions_, 2);
     End();
