@@ -91,7 +91,8 @@ void Simplify(const Descriptor& type, Json& object) {
   }
 }
 
-// From protobuf's JSON, which has 64-bit integers in strings and the whole names of enum values.
+// From protobuf's JSON, which has 64-bit integers in strings, no point in a floating-point number
+// that is whole, and the whole names of enum values.
 void Simplify(const FieldDescriptor& field, Json& value) {
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT64:
@@ -99,6 +100,10 @@ void Simplify(const FieldDescriptor& field, Json& value) {
       break;
     case FieldDescriptor::CPPTYPE_UINT64:
       value = std::stoull(value.get_ref<const std::string&>());
+      break;
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      if (value.is_number_integer()) value = value.get<double>();
       break;
     case FieldDescriptor::CPPTYPE_ENUM:
       if (value.is_string()) {  // not a number of a later protocol
