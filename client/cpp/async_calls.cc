@@ -200,7 +200,7 @@ void AsyncCalls::Poll() {
     if (next == grpc::CompletionQueue::SHUTDOWN) return;
     poller_writes_ = true;
     if (next == grpc::CompletionQueue::GOT_EVENT) static_cast<QueueEvent*>(tag)->Complete(ok);
-    EndOverdue();
+    TendSessions();
     poller_writes_ = false;
     if (sessions_) sessions_->Write();
     CompleteReleased();
@@ -210,14 +210,14 @@ void AsyncCalls::Poll() {
 
 absl::Duration AsyncCalls::PollTimeout() const {
   if (!held_.empty()) return kReleasePoll;
-  return num_in_session_ > 0 ? kOverduePoll : absl::InfiniteDuration();
+  return num_in_session_ > 0 ? kTendInterval : absl::InfiniteDuration();
 }
 
-void AsyncCalls::EndOverdue() {
+void AsyncCalls::TendSessions() {
   if (num_in_session_ == 0) return;
   const absl::Time now = absl::Now();
-  if (now < next_overdue_poll_) return;
-  next_overdue_poll_ = now + kOverduePoll;
+  if (now < next_tending_) return;
+  next_tending_ = now + kTendInterval;
   sessions_->Tend(now);
 }
 

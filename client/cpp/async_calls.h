@@ -109,15 +109,14 @@ class AsyncCalls {
  private:
   friend class AsyncCall;
 
-  // How often the thread looks for requests of sessions that are overdue: the daemon ends them, so
-  // that this is for one that does not.
-  static constexpr absl::Duration kOverduePoll = absl::Milliseconds(50);
+  // How often the thread tends the sessions (Sessions::Tend) that have requests.
+  static constexpr absl::Duration kTendInterval = absl::Milliseconds(50);
 
   // Takes the call among those in flight; false while the client is being destroyed.
   bool Enter(const std::shared_ptr<AsyncCall>& call) ABSL_LOCKS_EXCLUDED(mutex_);
   void Poll() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Duration PollTimeout() const;
-  void EndOverdue();
+  void TendSessions();
   void CompleteReleased() ABSL_LOCKS_EXCLUDED(mutex_);
   void Complete(AsyncCall* call) ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsIdle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return in_flight_.empty(); }
@@ -130,7 +129,7 @@ class AsyncCalls {
 
   // Used by the polling thread only.
   std::vector<AsyncCall*> held_;  // ended calls, until gRPC has let go of their borrowed bytes
-  absl::Time next_overdue_poll_ = absl::InfinitePast();
+  absl::Time next_tending_ = absl::InfinitePast();
 
   absl::Mutex mutex_;
   bool is_closing_ ABSL_GUARDED_BY(mutex_) = false;

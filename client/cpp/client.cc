@@ -94,9 +94,15 @@ absl::StatusOr<Response> Client::Execute(const Request& request) {
 absl::StatusOr<Response> Client::Execute(const v1::ExecuteRequest& request,
                                          const std::vector<Tensor>& payloads,
                                          absl::Duration timeout) {
-  v1::ExecuteRequest identified = request;
-  const RequestNumbers::Ticket number = Identify(&transport_->request_numbers(), &identified);
-  absl::StatusOr<EncodedRequest> encoded = EncodeMessage(identified, payloads);
+  const bool needs_identity = NeedsIdentity(request);
+  v1::ExecuteRequest identified;
+  RequestNumbers::Ticket number;
+  if (needs_identity) {
+    identified = request;
+    number = transport_->request_numbers().Take(identified.mutable_identity());
+  }
+  absl::StatusOr<EncodedRequest> encoded =
+      EncodeMessage(needs_identity ? identified : request, payloads);
   if (!encoded.ok()) return encoded.status();
   grpc::ByteBuffer response;
   OPSERVE_RETURN_IF_ERROR(CallExecute(*transport_, calls_.get(), &*encoded, timeout, &response));

@@ -353,13 +353,15 @@ void EncodeRange(const SharedRange& range, v1::SharedMemoryRange* message) {
   message->set_size(range.size);
 }
 
-RequestNumbers::Ticket Identify(RequestNumbers* numbers, v1::ExecuteRequest* request) {
-  if (request->has_identity() || !request->idempotency_key().empty()) return {};
-  const bool stays =
-      std::any_of(request->results().begin(), request->results().end(),
-                  [](const auto& result) { return result.has_keep() || result.has_replace(); });
-  if (!stays && request->donated().empty() && !request->has_prepared()) return {};
-  return numbers->Take(request->mutable_identity());
+bool HasEffects(const v1::ExecuteRequest& program) {
+  return !program.donated().empty() || !program.donated_inputs().empty() ||
+         std::any_of(program.results().begin(), program.results().end(),
+                     [](const auto& result) { return result.has_keep() || result.has_replace(); });
+}
+
+bool NeedsIdentity(const v1::ExecuteRequest& request) {
+  return !request.has_identity() && request.idempotency_key().empty() &&
+         (request.has_prepared() || HasEffects(request));
 }
 
 absl::StatusOr<RequestParts> TakeApart(const Request& request) {
@@ -389,7 +391,7 @@ absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request, RequestNumb
   codec::HeaderArena arena;
   auto& message = arena.Make<v1::ExecuteRequest>();
   Encode(request, payloads, &message);
-  encoded.number = Identify(numbers, &message);
+  if (NeedsIdentity(message)) encoded.number = numbers->Take(message.mutable_identity());
   absl::Status status = FillBuffer(message, payloads, &encoded.buffer);
   if (!status.ok()) return status;
   return encoded;

@@ -33,9 +33,12 @@ struct RequestParts {
   std::vector<Tensor> payloads;
 };
 
-// Gives a request that keeps, replaces or donates tensors, or may do so, the identity by which the
-// daemon knows its repetitions, unless it has one, or a key.
-RequestNumbers::Ticket Identify(RequestNumbers* numbers, v1::ExecuteRequest* request);
+// Whether the program keeps, replaces or donates tensors, so that it must not run twice.
+bool HasEffects(const v1::ExecuteRequest& program);
+
+// Whether a request with effects, or a call of a prepared program, which may have some, lacks an
+// identity or a key by which the daemon knows its repetitions.
+bool NeedsIdentity(const v1::ExecuteRequest& request);
 
 // kInvalidArgument: more destinations than results.
 absl::StatusOr<RequestParts> TakeApart(const Request& request);

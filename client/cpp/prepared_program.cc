@@ -183,7 +183,7 @@ struct PreparedProgram::State {
   v1::PrepareRequest program;
   std::vector<InputOf> inputs;
   std::vector<Tensor> constants;
-  bool changes_tensors = false;
+  bool has_effects = false;
   std::shared_ptr<Transport> transport;
   std::weak_ptr<AsyncCalls> async_calls;  // while the client lives
   std::shared_ptr<GivenUpPrograms> given_up;
@@ -262,11 +262,7 @@ PreparedProgram PreparedProgram::Make(std::shared_ptr<Transport> transport,
                              .dtype = input.dtype(),
                              .shape = {input.shape().begin(), input.shape().end()}});
   }
-  const v1::ExecuteRequest& request = program.program();
-  state->changes_tensors =
-      !request.donated().empty() || !request.donated_inputs().empty() ||
-      std::any_of(request.results().begin(), request.results().end(),
-                  [](const auto& result) { return result.has_keep() || result.has_replace(); });
+  state->has_effects = HasEffects(program.program());
   state->program = std::move(program);
   state->transport = std::move(transport);
   state->async_calls = std::move(async_calls);
@@ -300,7 +296,7 @@ absl::StatusOr<Response> PreparedProgram::operator()(absl::Span<const Input> inp
     EncodeAttribute(changed.attribute, message->mutable_attribute());
   }
   RequestNumbers::Ticket number;
-  if (state.changes_tensors && options.idempotency_key.empty()) {
+  if (state.has_effects && NeedsIdentity(header)) {
     number = state.transport->request_numbers().Take(header.mutable_identity());
   }
   std::string lost;

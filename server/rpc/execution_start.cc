@@ -255,11 +255,11 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
     remembered =
         context.idempotency->Reserve(*run, program.results.size(), program.result_bytes,
                                      IdempotencyCache::Keeping::kForItsLifetime, absl::Now());
-  }
-  if (run && has_effects && remembered == Remembered::kNothing) {
-    return MakeError(Reason::kTenantMemory,
-                     "there is no room to remember the answer of a request that changes resident "
-                     "tensors; nothing was done");
+    if (remembered == Remembered::kNothing) {
+      return MakeError(Reason::kTenantMemory,
+                       "there is no room to remember the answer of a request that changes resident "
+                       "tensors; nothing was done");
+    }
   }
   std::vector<TensorClaims::Wish> wishes;
   for (size_t i = 0; i < bound.residents.size(); ++i) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/adding_program.h"
 #include "tests/await.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/execute_stream_calls.h"
@@ -37,27 +38,8 @@ std::vector<float> ElementsOf(const std::string& bytes) {
 // Adds the payload of each call to its resident tensor `count` times, and replaces it: in the
 // tensor's own memory if it is donated.
 v1::PrepareRequest Step(int count, bool is_donated = false) {
-  v1::PrepareRequest request;
-  for (const auto kind : {v1::ProgramInput::KIND_PAYLOAD, v1::ProgramInput::KIND_RESIDENT}) {
-    v1::ProgramInput* input = request.add_inputs();
-    input->set_dtype(v1::DATA_TYPE_FLOAT);
-    input->add_shape(kElements);
-    input->set_kind(kind);
-  }
+  v1::PrepareRequest request = AddingProgram(is_donated ? "InplaceAdd" : "Add", count, kElements);
   v1::ExecuteRequest* program = request.mutable_program();
-  for (int i = 0; i < count; ++i) {
-    v1::Invocation* add = program->add_invocations();
-    add->set_operator_(is_donated ? "InplaceAdd" : "Add");
-    for (const char* name : {"self", "other"}) {
-      v1::NamedTensor* input = add->add_inputs();
-      input->set_name(name);
-      if (i > 0 && input->name() == "self") {
-        input->mutable_tensor()->mutable_invocation_output()->set_invocation(i - 1);
-      } else {
-        input->mutable_tensor()->set_program_input(input->name() == "self" ? 1 : 0);
-      }
-    }
-  }
   v1::WantedResult* result = program->add_results();
   result->set_invocation(count - 1);
   result->mutable_replace()->set_program_input(1);

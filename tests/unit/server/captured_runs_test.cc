@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "proto/status/error.h"
 #include "server/execution/prepared_program.h"
+#include "tests/adding_program.h"
 #include "tests/unit/server/lane_fixture.h"
 
 namespace opserve::server {
@@ -63,27 +64,8 @@ class CapturedRunsTest : public LaneFixture {
   enum class Sum { kReturned, kReplaces, kReplacesDonated, kKept };
   // Adds the payload of each call `adds` times to the resident tensor and gives the sum.
   void Prepare(int adds, Sum use = Sum::kReturned) {
-    v1::PrepareRequest request;
-    for (const auto kind : {v1::ProgramInput::KIND_PAYLOAD, v1::ProgramInput::KIND_RESIDENT}) {
-      v1::ProgramInput* input = request.add_inputs();
-      input->set_dtype(v1::DATA_TYPE_FLOAT);
-      input->add_shape(kNumElements);
-      input->set_kind(kind);
-    }
+    v1::PrepareRequest request = AddingProgram("Add", adds, kNumElements);
     v1::ExecuteRequest* program = request.mutable_program();
-    for (int i = 0; i < adds; ++i) {
-      v1::Invocation* add = program->add_invocations();
-      add->set_operator_("Add");
-      for (const char* name : {"self", "other"}) {
-        v1::NamedTensor* input = add->add_inputs();
-        input->set_name(name);
-        if (i > 0 && input->name() == "self") {
-          input->mutable_tensor()->mutable_invocation_output()->set_invocation(i - 1);
-        } else {
-          input->mutable_tensor()->set_program_input(input->name() == "self" ? 1 : 0);
-        }
-      }
-    }
     program->add_results()->set_invocation(adds - 1);
     if (use != Sum::kReturned) {
       v1::WantedResult* result = program->add_results();
