@@ -533,7 +533,7 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
                               .connections = grpc_->acceptor().connections(),
                               .max_connections = config_.max_connections}));
   families.push_back(shadow_checks_->Collect());
-  families.push_back(grpc_->uploads().Collect());
+  add(grpc_->transfers().Collect());
   grpc_->sessions().Collect(&families);
   add(CollectResidentMetrics(*residents_));
   add(CollectPreparedMetrics(*prepared_));

@@ -168,7 +168,14 @@ absl::StatusOr<ResidentTensor> Client::Upload(const Tensor& tensor, const Upload
 }
 
 absl::StatusOr<Result> Client::Download(const std::string& handle, const DownloadOptions& options) {
-  return DownloadTensor(*transport_, handle, options);
+  OPSERVE_ASSIGN_OR_RETURN(std::vector<SnapshotTensor> tensors,
+                           DownloadTensors(*transport_, {handle}, options));
+  return std::move(tensors.front().tensor);
+}
+
+absl::StatusOr<std::vector<SnapshotTensor>> Client::Snapshot(
+    const std::vector<std::string>& handles, const DownloadOptions& options) {
+  return DownloadTensors(*transport_, handles, options);
 }
 
 absl::StatusOr<std::vector<absl::Time>> Client::Renew(const std::vector<std::string>& handles,

@@ -150,6 +150,13 @@ class Client {
   // kDataLoss: other bytes came, or fewer, than the daemon sent. kResourceExhausted: no memory.
   absl::StatusOr<Result> Download(const std::string& handle, const DownloadOptions& options = {});
 
+  // The elements of resident tensors, each named once, as they are at one moment between two
+  // requests; in the order of `handles`. Requests with the tensors go on meanwhile; one that
+  // replaces a tensor takes memory for both contents until the old one is here. None for none. Not
+  // repeated. Errors are as Download's; the daemon's name the position in `handles`.
+  absl::StatusOr<std::vector<SnapshotTensor>> Snapshot(const std::vector<std::string>& handles,
+                                                       const DownloadOptions& options = {});
+
   // Lets leases end `lease` from now (zero: the daemon's default), though none earlier than it
   // would have; gives their ends in the order of `handles`, of which there are at most 1024. On an
   // error, as from Download, no lease is changed.

@@ -128,4 +128,10 @@ class Result {
   std::shared_ptr<State> state_;  // never null
 };
 
+// A resident tensor as it was at the moment of a snapshot (Client::Snapshot).
+struct SnapshotTensor {
+  Result tensor;         // a block of its own; no source()
+  uint64_t version = 0;  // 1 and how often it was replaced before; 0: the daemon does not tell
+};
+
 }  // namespace opserve

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/cpp/resident_tensor.h"
@@ -15,8 +16,9 @@ namespace opserve {
 absl::StatusOr<ResidentTensor> UploadTensor(Transport& transport, const Tensor& tensor,
                                             const UploadOptions& options);
 
-// As Client::Download.
-absl::StatusOr<Result> DownloadTensor(Transport& transport, const std::string& handle,
-                                      const DownloadOptions& options);
+// As Client::Snapshot.
+absl::StatusOr<std::vector<SnapshotTensor>> DownloadTensors(Transport& transport,
+                                                            const std::vector<std::string>& handles,
+                                                            const DownloadOptions& options);
 
 }  // namespace opserve

@@ -308,6 +308,10 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
         Query(of("opserve_log_queued_bytes") + " / 1024", "{{instance}} KiB waiting")]),
     Panel("Uploads ended", "Of resident tensors, in an hour, by result; stalled: the client sent too slowly.", [
         Query(f"increase({of('opserve_uploads_total')}[1h])", "{{instance}} {{result}}")]),
+    Panel("Downloads ended", "Of resident tensors, snapshots included, in an hour, by result; and MiB of contents that "
+          "those in progress hold, even if their tensors have others now.", [
+        Query(f"increase({of('opserve_downloads_total')}[1h])", "{{instance}} {{result}}"),
+        Query(of("opserve_download_held_bytes") + " / 1048576", "{{instance}} MiB held")]),
     Panel("Resident tensors changed", "Results that became resident tensors (kept) or the content of one "
           "(replaced), tensors that were given up (donated), and requests that failed to, in an hour.", [
         Query(f"increase({of('opserve_tensor_changes_total')}[1h])", "{{instance}} {{result}}")]),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
@@ -137,6 +138,28 @@ absl::StatusOr<std::shared_ptr<ResidentTensor>> ResidentTensors::Find(uint32_t t
   absl::MutexLock lock(&mutex_);
   OPSERVE_ASSIGN_OR_RETURN(const auto entry, FindEntry(tenant, handle, now));
   return entry->second.tensor;
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<ResidentTensor>>> ResidentTensors::FindAll(
+    uint32_t tenant, absl::Span<const std::string* const> handles, absl::Time now) const {
+  if (handles.size() > limits_.max_tensors_per_tenant) {
+    return MakeError(Reason::kInvalid,
+                     absl::StrCat("handles: there are ", handles.size(), ", at most ",
+                                  limits_.max_tensors_per_tenant,
+                                  " allowed (--resident_max_tensors_per_tenant)"));
+  }
+  std::vector<std::shared_ptr<ResidentTensor>> found;
+  absl::flat_hash_set<const ResidentTensor*> distinct;
+  absl::MutexLock lock(&mutex_);
+  for (size_t i = 0; i < handles.size(); ++i) {
+    const auto entry = FindEntry(tenant, *handles[i], now);
+    if (!entry.ok()) return AtPosition(i, entry.status());
+    found.push_back((*entry)->second.tensor);
+    if (!distinct.insert(found.back().get()).second) {
+      return AtPosition(i, MakeError(Reason::kInvalid, "the tensor is named twice"));
+    }
+  }
+  return found;
 }
 
 absl::StatusOr<std::vector<absl::Time>> ResidentTensors::Renew(

@@ -104,6 +104,13 @@ class ResidentTensors {
                                                        absl::Time now) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // All of the tensors, each named once, in the order of `handles`. An error names the position.
+  // Find's errors, and kInvalidArgument: one is named twice, or more are named than a tenant may
+  // have.
+  absl::StatusOr<std::vector<std::shared_ptr<ResidentTensor>>> FindAll(
+      uint32_t tenant, absl::Span<const std::string* const> handles, absl::Time now) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Sets each lease's end to `now` + `lease` unless it is later already. All or, on an error of
   // Find's, which names the position, none.
   absl::StatusOr<std::vector<absl::Time>> Renew(uint32_t tenant,

@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "proto/codec/payload_message.h"
+#include "proto/status/error.h"
 #include "proto/status/status_macros.h"
 #include "server/rpc/message_bytes.h"
 #include "server/rpc/pinned_slice.h"
@@ -55,23 +56,44 @@ absl::Status DownloadCall::Start() {
   chunk_bytes_ = request.chunk_bytes() > 0 ? request.chunk_bytes()
                                            : std::min(kDefaultChunkBytes, context_.max_chunk_bytes);
   OPSERVE_RETURN_IF_ERROR(CheckChunkBytes(context_, chunk_bytes_));
-  OPSERVE_ASSIGN_OR_RETURN(tensor_,
-                           context_.residents->Find(tenant_, request.handle(), absl::Now()));
-  total_bytes_ = static_cast<uint64_t>(NumBytes(tensor_->spec));
-
-  v1::DownloadResponse first;
-  first.mutable_header()->set_dtype(tensor_->spec.dtype);
-  first.mutable_header()->mutable_shape()->Add(tensor_->spec.shape.begin(),
-                                               tensor_->spec.shape.end());
-  first.mutable_header()->set_chunk_bytes(chunk_bytes_);
-  Write(codec::BuildPayloadMessage(first, {}));
-  if (BeginReading(*tensor_)) TakeContent();
-  return absl::OkStatus();
+  const ResidentTensors& residents = *context_.residents;
+  std::vector<std::shared_ptr<ResidentTensor>> tensors;
+  if (request.handles().empty()) {
+    OPSERVE_ASSIGN_OR_RETURN(tensors.emplace_back(),
+                             residents.Find(tenant_, request.handle(), absl::Now()));
+  } else if (!request.handle().empty()) {
+    return InvalidField("handle", "there are `handles`, too");
+  } else {
+    const std::vector<const std::string*> handles(request.handles().pointer_begin(),
+                                                  request.handles().pointer_end());
+    OPSERVE_ASSIGN_OR_RETURN(tensors, residents.FindAll(tenant_, handles, absl::Now()));
+  }
+  std::vector<TensorClaims::Wish> wishes;
+  for (std::shared_ptr<ResidentTensor>& tensor : tensors) {
+    wishes.push_back({tensor.get()});
+    const auto bytes = static_cast<uint64_t>(NumBytes(tensor->spec));
+    parts_.push_back({.tensor = std::move(tensor), .bytes = bytes});
+    total_bytes_ += bytes;
+  }
+  return BeginReading(wishes) ? TakeContents() : absl::OkStatus();
 }
 
-void DownloadCall::TakeContent() {
-  content_ = tensor_->content;
+absl::Status DownloadCall::TakeContents() {
+  bool is_broken = false;
+  for (Part& part : parts_) {
+    is_broken = is_broken || part.tensor->is_broken;
+    part.content = part.tensor->content;
+    part.version = part.tensor->version;
+    context_.transfers->Hold(part.bytes);
+  }
   EndReading();
+  if (is_broken) {
+    return MakeError(Reason::kTensorLost,
+                     "a request that worked in the resident tensor's memory failed; upload it "
+                     "again");
+  }
+  has_contents_ = true;
+  return absl::OkStatus();
 }
 
 void DownloadCall::Write(const grpc::ByteBuffer& message) {
@@ -96,29 +118,59 @@ void DownloadCall::OnWritten(bool ok) {
 
 void DownloadCall::Proceed() {
   if (is_finished_ || step_is_running()) return;
-  if (failure_.ok() && !is_writing_ && chunk_) {
-    Write(ChunkMessage(*std::exchange(chunk_, std::nullopt)));
-  }
-  if (failure_.ok() && !chunk_ && copied_bytes_ < total_bytes_) {
+  if (failure_.ok() && !is_writing_) WriteNext();
+  if (failure_.ok() && !chunk_) {
     if (absl::Status status = CopyNext(); !status.ok()) {
       Fail(status);
       return;
     }
   }
-  const bool is_complete = !step_is_running() && !chunk_ && copied_bytes_ == total_bytes_;
+  const bool is_complete = !step_is_running() && !chunk_ && num_announced_ == parts_.size();
   if (!is_writing_ && (!failure_.ok() || is_complete)) Finish();
 }
 
+void DownloadCall::LetGo(Part& part) {
+  if (std::exchange(part.content, nullptr) != nullptr) context_.transfers->LetGo(part.bytes);
+}
+
+void DownloadCall::WriteNext() {
+  // Without a chunk that waits: at the beginning, or the rest of the parts is empty.
+  const bool is_announced = chunk_ && copied_part_ < num_announced_;
+  if (!is_announced && num_announced_ < parts_.size()) {
+    Write(HeaderMessage(parts_[num_announced_++]));
+  } else if (chunk_) {
+    Write(ChunkMessage(*std::exchange(chunk_, std::nullopt)));
+  }
+}
+
+grpc::ByteBuffer DownloadCall::HeaderMessage(const Part& part) const {
+  const TensorSpec& spec = part.tensor->spec;
+  v1::DownloadResponse message;
+  message.mutable_header()->set_dtype(spec.dtype);
+  message.mutable_header()->mutable_shape()->Add(spec.shape.begin(), spec.shape.end());
+  message.mutable_header()->set_chunk_bytes(chunk_bytes_);
+  message.mutable_header()->set_version(part.version);
+  if (&part == &parts_.front()) message.mutable_header()->set_total_bytes(total_bytes_);
+  return codec::BuildPayloadMessage(message, {});
+}
+
 absl::Status DownloadCall::CopyNext() {
+  while (copied_part_ < parts_.size() && copied_bytes_ == parts_[copied_part_].bytes) {
+    LetGo(parts_[copied_part_++]);  // its memory does not wait for the rest of the snapshot
+    copied_bytes_ = 0;
+  }
+  if (copied_part_ == parts_.size()) return absl::OkStatus();
+  const Part& part = parts_[copied_part_];
   const uint64_t offset = copied_bytes_;
-  const uint64_t bytes = std::min(chunk_bytes_, total_bytes_ - offset);
+  const uint64_t bytes = std::min(chunk_bytes_, part.bytes - offset);
   copied_bytes_ += bytes;
-  const bool is_last = copied_bytes_ == total_bytes_;
-  return Submit(
-      tensor_->device, bytes, is_last, [this, offset, bytes](LaneContext& lane) -> absl::Status {
-        OPSERVE_ASSIGN_OR_RETURN(chunk_, CopyFromDevice(*tensor_, *content_, offset, bytes, lane));
-        return absl::OkStatus();
-      });
+  submitted_bytes_ += bytes;
+  return Submit(part.tensor->device, bytes, /*is_last=*/submitted_bytes_ == total_bytes_,
+                [this, &part, offset, bytes](LaneContext& lane) -> absl::Status {
+                  OPSERVE_ASSIGN_OR_RETURN(
+                      chunk_, CopyFromDevice(*part.tensor, *part.content, offset, bytes, lane));
+                  return absl::OkStatus();
+                });
 }
 
 void DownloadCall::OnStepEnded(const absl::Status& status) {
@@ -126,8 +178,8 @@ void DownloadCall::OnStepEnded(const absl::Status& status) {
     Fail(status);
     return;
   }
-  if (content_ == nullptr) {
-    TakeContent();
+  if (!has_contents_) {
+    if (absl::Status taken = TakeContents(); !taken.ok()) return Fail(taken);
   } else {
     context_.metrics->RecordCopies(CopyPath::kGrpc, 0, chunk_->data.size());
   }
@@ -148,8 +200,8 @@ void DownloadCall::Fail(const absl::Status& status) {
 }
 
 void DownloadCall::Finish() {
-  tensor_.reset();
-  content_.reset();
+  for (Part& part : parts_) LetGo(part);
+  parts_.clear();
   chunk_.reset();
   is_finished_ = true;
   ExpectEvent();
@@ -160,6 +212,10 @@ void DownloadCall::Finish() {
 void DownloadCall::OnFinished(bool /*ok*/) {
   write_.End();
   EventEnded();
+}
+
+void DownloadCall::OnEnd() {
+  context_.transfers->RecordDownload(rpc_.IsCancelled() ? absl::CancelledError() : failure_);
 }
 
 }  // namespace opserve::server

@@ -1,9 +1,12 @@
-// One Download call: each chunk is copied from the device while the one before it is sent.
+// One Download call: each chunk is copied from the device while the one before it is sent. The
+// contents of all its tensors are taken at one moment; whoever replaces one meanwhile gives it
+// another content.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "grpcpp/completion_queue.h"
@@ -31,13 +34,29 @@ class DownloadCall final : public TransferCall {
   void OnFinished(bool ok);
   void OnStepEnded(const absl::Status& status) override;
   void OnDeadline(const absl::Status& status) override;
+  void OnEnd() override;
 
-  // Finds the tensor and sends the header.
+  // A tensor to send.
+  struct Part {
+    std::shared_ptr<ResidentTensor> tensor;
+    // Null before the claim is granted and once all is copied.
+    std::shared_ptr<const ResidentContent> content = nullptr;
+    uint64_t version = 0;
+    uint64_t bytes = 0;
+  };
+
+  // Finds the tensors and claims them.
   absl::Status Start();
   // Does whatever can be done now.
   void Proceed();
-  // Keeps the tensor's content, as it is now, whatever becomes of the tensor.
-  void TakeContent();
+  // Keeps the tensors' contents, as they are now, whatever becomes of the tensors.
+  // kFailedPrecondition (reason "tensor_lost").
+  absl::Status TakeContents();
+  void LetGo(Part& part);
+  // Writes the next header or the chunk that waits, if there is one.
+  void WriteNext();
+  grpc::ByteBuffer HeaderMessage(const Part& part) const;
+  // Copies the next chunk, if there is one.
   absl::Status CopyNext();
   void Write(const grpc::ByteBuffer& message);
   // The first error ends the call.
@@ -50,11 +69,14 @@ class DownloadCall final : public TransferCall {
   MemberEvent<DownloadCall, &DownloadCall::OnWritten> written_{this};
   MemberEvent<DownloadCall, &DownloadCall::OnFinished> finished_{this};
 
-  std::shared_ptr<ResidentTensor> tensor_;
-  std::shared_ptr<const ResidentContent> content_;  // null before its claim is granted
-  uint64_t total_bytes_ = 0;
+  std::vector<Part> parts_;
+  bool has_contents_ = false;
   uint64_t chunk_bytes_ = 0;
-  uint64_t copied_bytes_ = 0;           // of the chunks whose step was submitted
+  uint64_t total_bytes_ = 0;            // of all parts
+  uint64_t submitted_bytes_ = 0;        // of all steps so far
+  size_t num_announced_ = 0;            // parts whose header was written
+  size_t copied_part_ = 0;              // of the chunk whose step was submitted last
+  uint64_t copied_bytes_ = 0;           // of that part, up to that chunk's end
   std::optional<DownloadChunk> chunk_;  // written by the device's thread while a step runs
   absl::Status failure_;
   bool is_writing_ = false;

@@ -181,7 +181,7 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   tensors_.max_deadline = config.max_deadline;
   tensors_.upload_stall_timeout = config.upload_stall_timeout;
   tensors_.upload_min_bytes_per_second = config.upload_min_bytes_per_second;
-  tensors_.uploads = &uploads_;
+  tensors_.transfers = &transfers_;
   tensors_.is_draining = &execute_.is_draining;
   tensors_.in_flight = &execute_.in_flight;
   DescribeUnaryMethods();

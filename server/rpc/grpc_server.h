@@ -90,7 +90,7 @@ class GrpcServer {
   // Calls that were ended so far because their clients took nothing.
   uint64_t stalled_calls() const { return calls_.writes.cancelled(); }
   const IdempotencyCache& idempotency() const { return idempotency_; }
-  const UploadMetrics& uploads() const { return uploads_; }
+  const TransferMetrics& transfers() const { return transfers_; }
   const SessionMetrics& sessions() const { return sessions_; }
   const BoundProgramCounters& bound_programs() const { return bound_programs_; }
 
@@ -115,7 +115,7 @@ class GrpcServer {
   ServerCalls calls_;
   HealthService health_;
   IdempotencyCache idempotency_;
-  UploadMetrics uploads_;
+  TransferMetrics transfers_;
   SessionMetrics sessions_;
   BoundProgramCounters bound_programs_;
   OperatorStatistics statistics_;

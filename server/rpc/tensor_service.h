@@ -15,7 +15,7 @@
 #include "server/execution/resident_tensors.h"
 #include "server/observability/request_metrics.h"
 #include "server/rpc/call_counter.h"
-#include "server/rpc/upload_metrics.h"
+#include "server/rpc/transfer_metrics.h"
 #include "server/scheduling/scheduler.h"
 
 namespace opserve::server {
@@ -33,7 +33,7 @@ struct TensorContext {
   Scheduler* scheduler = nullptr;
   ResidentTensors* residents = nullptr;
   RequestMetrics* metrics = nullptr;
-  UploadMetrics* uploads = nullptr;
+  TransferMetrics* transfers = nullptr;
   const Authenticator* authenticator = nullptr;
   uint64_t max_tensor_bytes = 0;
   uint64_t max_chunk_bytes = 0;

@@ -71,7 +71,7 @@ absl::Status TransferCall::Submit(int32_t device, uint64_t result_bytes, bool is
   return status;
 }
 
-bool TransferCall::BeginReading(const ResidentTensor& tensor) {
+bool TransferCall::BeginReading(absl::Span<const TensorClaims::Wish> wishes) {
   TensorClaims& claims = context_.residents->claims();
   claim_ = claims.NewTicket();
   BeginStep();
@@ -79,10 +79,9 @@ bool TransferCall::BeginReading(const ResidentTensor& tensor) {
     if (claims.Withdraw(claim_)) EndStep(state_->Check());
   };
   const bool can_be_cancelled = state_->OnCancel(leave);
-  const TensorClaims::Wish wish{&tensor};
   // The call's own alarm sees to its deadline.
   const bool is_granted =
-      claims.Claim(claim_, {&wish, 1}, absl::InfiniteFuture(),
+      claims.Claim(claim_, wishes, absl::InfiniteFuture(),
                    [this](TensorClaims::Outcome) { EndStep(absl::OkStatus()); });
   if (is_granted) {
     TakeBackStep();

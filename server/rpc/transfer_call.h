@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "grpcpp/alarm.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/server_context.h"
@@ -43,9 +44,10 @@ class TransferCall {
   absl::Status Submit(int32_t device, uint64_t result_bytes, bool is_last, TransferTask::Step step);
   bool step_is_running() const { return step_is_running_; }
 
-  // Claims the tensor for reading, until EndReading. False: it waits for requests that change it,
-  // as a step; OnStepEnded follows, and if it says OK, the tensor is claimed.
-  bool BeginReading(const ResidentTensor& tensor);
+  // Claims the tensors, each named once, for reading, until EndReading. False: it waits for
+  // requests that change one of them, as a step; OnStepEnded follows, and if it says OK, all are
+  // claimed.
+  bool BeginReading(absl::Span<const TensorClaims::Wish> wishes);
   void EndReading();
 
   // Ends the call's wait for a device. A step that has begun still ends by itself.

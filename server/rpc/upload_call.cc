@@ -312,7 +312,7 @@ void UploadCall::OnFinished(bool /*ok*/) {
 void UploadCall::OnEnd() {
   // Only now it is known: a client that leaves ends its messages like one that has sent them all.
   const bool has_client_left = rpc_.IsCancelled();
-  context_.uploads->RecordEnd(has_client_left ? absl::CancelledError() : failure_);
+  context_.transfers->RecordUpload(has_client_left ? absl::CancelledError() : failure_);
   // The client never got the handle: it left when the answer was on its way.
   if (!handle_.empty() && has_client_left) context_.residents->Release(tenant_, {&handle_, 1});
 }

@@ -255,8 +255,10 @@ void AddTexts(Seeds& seeds, const fs::path& root) {
 
 void AddFiles(Seeds& seeds, const fs::path& root) {
   for (const auto& entry : fs::directory_iterator(root / "tests/data/arrays")) {
-    if (entry.path().extension() != ".npy" || fs::file_size(entry) > 4096) continue;
+    if (fs::file_size(entry) > 4096) continue;
     const std::string bytes = ReadFile(entry.path());
+    if (entry.path().extension() == ".safetensors") seeds.Add("safetensors", bytes);
+    if (entry.path().extension() != ".npy") continue;
     seeds.Add("npy", absl::StrCat(std::string("\0", 1), bytes));
     seeds.Add("npy", absl::StrCat("\2", bytes));
   }

@@ -170,6 +170,10 @@ def test_asyncio(daemon):
             x = normal(10, 10)
             tensor = await client.upload(x, chunk_bytes=100)
             np.testing.assert_array_equal(await client.download(tensor), x)
+            other = await client.upload(-x)
+            both = await client.snapshot([other, tensor])
+            np.testing.assert_array_equal(both, [-x, x])
+            assert await client.release([other]) == 1
             assert len(await client.renew([tensor], 60)) == 1
             result = await client.l1_loss_backward(np.float32(1), tensor, -x)
             np.testing.assert_allclose(result, l1(1, x, -x, 100))

@@ -1,12 +1,17 @@
 """Tensors in and out: kinds, layouts, how few bytes are sent."""
 
+import concurrent.futures
+import contextlib
+import datetime
+import threading
+
 import ml_dtypes
 import numpy as np
 import pytest
 from formulas import l1, normal
 
 import opserve
-from opserve import _frame, _wire
+from opserve import _connection, _frame, _wire
 from opserve._connection import Download, Upload
 from opserve._data_type import DataType
 from opserve._payloads import Payloads
@@ -221,16 +226,84 @@ def test_checksums_are_castagnolis():
 
 
 def test_a_download_with_a_wrong_checksum_is_refused():
-    download = Download(None)
-    header = _wire.DownloadResponse()
-    header.header.dtype = DataType.UINT8
-    header.header.shape.append(9)
-    download.add(header.SerializeToString())
+    download = Download([resident(b"x")], None)
+    download.add(download_header(9))
     chunk = _wire.DownloadResponse(crc32c=0xE3069283)
     with pytest.raises(opserve.DataLossError, match="the chunk at byte 0"):
         download.add(_frame.join(chunk, [b"123456780"]))
     download.add(_frame.join(chunk, [b"123456789"]))
-    assert bytes(download.end()) == b"123456789"
+    assert bytes(download.end()[0]) == b"123456789"
+
+
+def resident(handle):
+    lease_end = datetime.datetime.now(datetime.timezone.utc)
+    return opserve.ResidentTensor(handle, DataType.UINT8, (), lease_end, 0)
+
+
+def download_header(*shape):
+    message = _wire.DownloadResponse()
+    message.header.dtype = DataType.UINT8
+    message.header.shape.extend(shape)
+    return message.SerializeToString()
+
+
+def download_chunk(data):
+    return _frame.join(_wire.DownloadResponse(crc32c=_connection._crc32c(memoryview(data))), [data])
+
+
+@pytest.mark.parametrize(
+    "messages, error",
+    [
+        ([download_header(2), download_chunk(b"12"), download_header(0)], None),
+        ([download_header(2), download_header(0)], opserve.DataLossError),
+        ([download_header(2), download_chunk(b"12")], opserve.InternalError),
+        ([download_header(0)] * 3, opserve.InternalError),
+        ([download_chunk(b"12")], opserve.InternalError),
+        ([download_header(2), download_chunk(b"123")], opserve.DataLossError),
+        ([download_header(0), download_header(2)], opserve.DataLossError),
+    ],
+)
+def test_a_snapshot_has_all_its_tensors_or_is_refused(messages, error):
+    download = Download([resident(b"x"), resident(b"y")], None)
+    with pytest.raises(error) if error else contextlib.nullcontext():
+        for message in messages:
+            download.add(message)
+        assert [one.shape for one in download.end()] == [(2,), (0,)]
+
+
+def test_a_snapshot_is_of_one_moment(client):
+    """Each step of a training changes all tensors; no snapshot has those of two steps."""
+    weights = [client.upload(np.zeros(shape, "f4")) for shape in [(3000,), (), (0, 3), (7, 5)]]
+    program = opserve.Program()
+    inputs = [program.input(weight.data_type, weight.shape) for weight in weights]
+    step = client.prepare(
+        program, [program.replace(one, program.add(one, np.float32(1))) for one in inputs]
+    )
+    is_over = threading.Event()
+
+    def train():
+        while not is_over.is_set():
+            step(*weights)
+
+    with concurrent.futures.ThreadPoolExecutor() as executor:
+        training = executor.submit(train)
+        try:
+            seen = set()
+            for _ in range(1000):
+                arrays = client.snapshot(weights)
+                assert [one.shape for one in arrays] == [one.shape for one in weights]
+                [value] = {float(element) for array in arrays for element in array.flat}
+                seen.add(value)
+                if len(seen) == 10:
+                    break
+        finally:
+            is_over.set()
+            training.result()
+    assert len(seen) == 10
+    assert client.snapshot([]) == []
+    with pytest.raises(opserve.InvalidArgumentError, match=r"handles\[1\]: .* named twice"):
+        client.snapshot([weights[0], weights[0]])
+    client.release(weights)
 
 
 def test_messages_are_taken_apart_as_they_were_put_together():

@@ -116,9 +116,9 @@ absl::StatusOr<Tensor> ReadArrayArgument(absl::string_view argument, const std::
       return absl::InvalidArgumentError(
           absl::StrCat(place.path, ": .safetensors files name BF16 themselves; leave :bf16 out"));
     }
-    OPSERVE_ASSIGN_OR_RETURN(const auto names, ListSafetensors(place.path));
-    const auto name = Choose(place, names, usual_name);
-    return name.ok() ? ReadSafetensors(place.path, *name) : name.status();
+    OPSERVE_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(place.path));
+    const auto name = Choose(place, file.names(), usual_name);
+    return name.ok() ? file.Read(*name) : name.status();
   }
   return ReadNpy(std::string(argument), reading);
 }

@@ -1,9 +1,9 @@
 #include "client/cli/arrays/safetensors.h"
 
-#include <algorithm>
-#include <cstdint>
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
 #include <optional>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/arrays/file_bytes.h"
@@ -21,33 +21,10 @@ constexpr uint64_t kLengthBytes = 8;
 constexpr uint64_t kMaxJsonBytes = 100'000'000;  // as the format has it
 constexpr char kMetadata[] = "__metadata__";     // of the file, not a tensor
 constexpr size_t kMaxTensorRank = 8;
+constexpr size_t kAlignment = 8;
 
 absl::Status NotSuchAFile(absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("not a .safetensors file: ", why));
-}
-
-struct TensorList {
-  Json tensors;
-  uint64_t data_offset = 0;  // of the elements in the file
-};
-
-absl::StatusOr<TensorList> ReadTensorList(const std::string& path) {
-  OPSERVE_ASSIGN_OR_RETURN(const OwnedBytes length, ReadFileBytes(path, 0, kLengthBytes));
-  uint64_t header_bytes = 0;
-  for (size_t i = 0; i < kLengthBytes; ++i) {
-    header_bytes |= std::to_integer<uint64_t>(length.owner[i]) << (8 * i);
-  }
-  if (header_bytes > kMaxJsonBytes) {
-    return NotSuchAFile(
-        absl::StrCat("a header of ", header_bytes, " bytes; at most ", kMaxJsonBytes));
-  }
-  OPSERVE_ASSIGN_OR_RETURN(const OwnedBytes text, ReadFileBytes(path, kLengthBytes, header_bytes));
-  const auto* begin = reinterpret_cast<const char*>(text.owner.get());
-  TensorList list{.tensors = Json::parse(begin, begin + text.size, /*cb=*/nullptr,
-                                         /*allow_exceptions=*/false),
-                  .data_offset = kLengthBytes + header_bytes};
-  if (!list.tensors.is_object()) return NotSuchAFile("its header is no JSON object");
-  return list;
 }
 
 // The header's description of one tensor.
@@ -108,37 +85,101 @@ absl::StatusOr<Entry> ParseEntry(const Json& json) {
   return entry;
 }
 
-absl::StatusOr<Tensor> ReadEntry(const std::string& path, const TensorList& list,
-                                 const Json& json) {
-  OPSERVE_ASSIGN_OR_RETURN(Entry entry, ParseEntry(json));
-  if (entry.begin > UINT64_MAX - list.data_offset) return NotSuchAFile("cut off");
-  OPSERVE_ASSIGN_OR_RETURN(
-      const OwnedBytes bytes,
-      ReadFileBytes(path, list.data_offset + entry.begin, entry.end - entry.begin));
-  return Tensor::FromBytes(entry.dtype, std::move(entry.shape), bytes.span(), bytes.owner);
+absl::Status CheckName(const std::string& name) {
+  const Json text = Json::parse(Json(name).dump(-1, ' ', false, Json::error_handler_t::replace));
+  if (name != kMetadata && text == name) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", text.get_ref<const std::string&>(), "\" cannot name a tensor"));
+}
+
+// The header: its length and the JSON, padded so that elements of any dtype begin aligned.
+absl::StatusOr<std::string> FormatHeader(absl::Span<const std::pair<std::string, Result>> tensors) {
+  Json list = Json::object();
+  uint64_t offset = 0;
+  for (const auto& [name, tensor] : tensors) {
+    OPSERVE_RETURN_IF_ERROR(CheckName(name));
+    const uint64_t end = offset + tensor.num_bytes();
+    list[name] = {{"dtype", std::string(FindDtype(tensor.dtype())->safetensors)},
+                  {"shape", tensor.shape()},
+                  {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = list.dump();
+  text.append((kAlignment - text.size() % kAlignment) % kAlignment, ' ');
+  std::string header;
+  for (size_t i = 0; i < kLengthBytes; ++i) {
+    header.push_back(static_cast<char>(text.size() >> (8 * i)));
+  }
+  return header + text;
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> ListSafetensors(const std::string& path) {
-  OPSERVE_ASSIGN_OR_RETURN(const TensorList list, ReadTensorList(path));
+absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
+  OPSERVE_ASSIGN_OR_RETURN(const OwnedBytes length, ReadFileBytes(path, 0, kLengthBytes));
+  uint64_t header_bytes = 0;
+  for (size_t i = 0; i < kLengthBytes; ++i) {
+    header_bytes |= std::to_integer<uint64_t>(length.owner[i]) << (8 * i);
+  }
+  if (header_bytes > kMaxJsonBytes) {
+    return NotSuchAFile(
+        absl::StrCat("a header of ", header_bytes, " bytes; at most ", kMaxJsonBytes));
+  }
+  OPSERVE_ASSIGN_OR_RETURN(const OwnedBytes text, ReadFileBytes(path, kLengthBytes, header_bytes));
+  const auto* begin = reinterpret_cast<const char*>(text.owner.get());
+  SafetensorsFile file;
+  file.path_ = path;
+  file.tensors_ = Json::parse(begin, begin + text.size, /*cb=*/nullptr,
+                              /*allow_exceptions=*/false);
+  file.data_offset_ = kLengthBytes + header_bytes;
+  if (!file.tensors_.is_object()) return NotSuchAFile("its header is no JSON object");
+  return file;
+}
+
+std::vector<std::string> SafetensorsFile::names() const {
   std::vector<std::string> names;
-  for (const auto& [name, entry] : list.tensors.items()) {
+  for (const auto& [name, entry] : tensors_.items()) {
     if (name != kMetadata) names.push_back(name);
   }
   return names;
 }
 
-absl::StatusOr<Tensor> ReadSafetensors(const std::string& path, const std::string& name) {
-  OPSERVE_ASSIGN_OR_RETURN(const TensorList list, ReadTensorList(path));
-  const auto found = list.tensors.find(name);
-  if (name == kMetadata || found == list.tensors.end()) {
-    return absl::NotFoundError(absl::StrCat(path, ": no tensor \"", name, "\""));
+absl::StatusOr<Tensor> SafetensorsFile::Read(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  if (name == kMetadata || found == tensors_.end()) {
+    return absl::NotFoundError(absl::StrCat(path_, ": no tensor \"", name, "\""));
   }
-  absl::StatusOr<Tensor> tensor = ReadEntry(path, list, *found);
+  const auto read = [&]() -> absl::StatusOr<Tensor> {
+    OPSERVE_ASSIGN_OR_RETURN(Entry entry, ParseEntry(*found));
+    if (entry.begin > UINT64_MAX - data_offset_) return NotSuchAFile("cut off");
+    OPSERVE_ASSIGN_OR_RETURN(
+        const OwnedBytes bytes,
+        ReadFileBytes(path_, data_offset_ + entry.begin, entry.end - entry.begin));
+    return Tensor::FromBytes(entry.dtype, std::move(entry.shape), bytes.span(), bytes.owner);
+  };
+  absl::StatusOr<Tensor> tensor = read();
   if (tensor.ok()) return tensor;
   return absl::Status(tensor.status().code(),
-                      absl::StrCat(path, ": \"", name, "\": ", tensor.status().message()));
+                      absl::StrCat(path_, ": \"", name, "\": ", tensor.status().message()));
+}
+
+absl::Status WriteSafetensors(const std::string& path,
+                              absl::Span<const std::pair<std::string, Result>> tensors) {
+  OPSERVE_ASSIGN_OR_RETURN(const std::string header, FormatHeader(tensors));
+  const std::string unfinished = absl::StrCat(path, ".unfinished");
+  std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
+  if (!file) return absl::ErrnoToStatus(errno, unfinished);
+  file << header;
+  for (const auto& [name, tensor] : tensors) {
+    const absl::Span<const std::byte> bytes = tensor.bytes();
+    file.write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+  }
+  file.close();
+  if (file && std::rename(unfinished.c_str(), path.c_str()) == 0) return absl::OkStatus();
+  const absl::Status status = absl::ErrnoToStatus(errno, path);
+  std::remove(unfinished.c_str());
+  return status;
 }
 
 }  // namespace opserve::cli

@@ -14,6 +14,7 @@
 #include "client/cli/arrays/array_file.h"
 #include "client/cli/arrays/handle_text.h"
 #include "client/cli/commands/handle_lookup.h"
+#include "client/cli/commands/tensor_state.h"
 #include "client/cli/text/progress_bar.h"
 #include "client/cli/text/tensor_text.h"
 #include "client/cli/text/time_text.h"
@@ -36,6 +37,7 @@ Examples:
   opserve tensor renew 5f1c09a2 --lease=1h
   opserve tensor download 5f1c09a2 --output x.npy
   opserve tensor rm 5f1c09a2
+  opserve tensor save state.safetensors --all
 
 "opserve help tensor COMMAND" tells more about each.)";
 
@@ -314,6 +316,8 @@ void AddTensorCommand(CLI::App& app, Command* command) {
   AddDownload(tensor, command);
   AddRenew(tensor, command);
   AddRelease(tensor, command);
+  AddSave(tensor, command);
+  AddLoad(tensor, command);
   tensor->footer(kTensorFooter);  // after the commands, which would inherit it
 }
 

@@ -239,13 +239,29 @@ class Upload:
 
 
 class Download:
-    """The elements of a tensor that have arrived."""
+    """The elements of tensors that have arrived: of each a header, then its chunks."""
 
-    def __init__(self, on_progress: Optional[OnProgress]) -> None:
+    def __init__(
+        self, tensors: Sequence[ResidentTensor], on_progress: Optional[OnProgress]
+    ) -> None:
+        self._count = len(tensors)
         self._on_progress = on_progress
-        self._header: Optional[Any] = None
-        self._data = bytearray()
-        self._arrived = 0
+        self._views: list[TensorView] = []
+        self._data: list[bytearray] = []  # of each header that has come
+        self._arrived = 0  # bytes of the last tensor
+        self._arrived_in_all = 0
+        self._told = 0  # bytes in all, as the daemon says
+
+    @staticmethod
+    def request(tensors: Sequence[ResidentTensor]) -> bytes:
+        """What asks for them."""
+        message = _wire.DownloadRequest()
+        if len(tensors) == 1:
+            message.handle = tensors[0].handle
+        else:
+            message.handles.extend(tensor.handle for tensor in tensors)
+        encoded: bytes = message.SerializeToString()
+        return encoded
 
     def add(self, message: bytes) -> None:
         """Takes the next message. DataLossError: a chunk differs from the one sent."""
@@ -253,35 +269,57 @@ class Download:
             response, chunks = _frame.split(message, _wire.DownloadResponse)
         except _frame.FrameError as error:
             raise errors.bad_answer(error) from error
-        if self._header is None:
-            self._header = response.header
-            self._data = bytearray(self._view().element_bytes)
+        if response.HasField("header"):
+            self._begin(response.header)
             return
+        if not self._views:
+            raise errors.bad_answer("a download without header")
         chunk = chunks[0] if chunks else memoryview(b"")
+        data = self._data[-1]
         end = self._arrived + len(chunk)
-        if end > len(self._data) or _crc32c(chunk) != response.crc32c:
+        if end > len(data) or _crc32c(chunk) != response.crc32c:
             raise _data_loss(f"the chunk at byte {self._arrived} differs from the one sent")
-        self._data[self._arrived : end] = chunk
+        data[self._arrived : end] = chunk
         self._arrived = end
+        self._arrived_in_all += len(chunk)
         if self._on_progress is not None:
-            self._on_progress(end, len(self._data))
+            # A daemon that does not know snapshots does not tell.
+            total = max(self._told, sum(map(len, self._data)))
+            self._on_progress(self._arrived_in_all, total)
 
-    def end(self) -> Any:
-        """The tensor, a numpy array. DataLossError: there are elements missing."""
-        if self._header is None or self._arrived != len(self._data):
-            raise _data_loss(
-                f"it ended after {self._arrived} of {len(self._data)} bytes"
-            )
-        view = self._view()
-        return np.frombuffer(self._data, view.dtype.numpy).reshape(view.shape)
+    def end(self) -> list[Any]:
+        """The tensors, numpy arrays. DataLossError: there are elements missing."""
+        self._check_complete()
+        if len(self._views) != self._count:
+            raise self._wrong_count(len(self._views))
+        return [
+            np.frombuffer(data, view.dtype.numpy).reshape(view.shape)
+            for data, view in zip(self._data, self._views)
+        ]
 
-    def _view(self) -> TensorView:
-        assert self._header is not None
+    def _begin(self, header: Any) -> None:
+        self._check_complete()
+        if len(self._views) == self._count:
+            raise self._wrong_count(self._count + 1)
         try:
-            dtype = DataType(self._header.dtype)
+            dtype = DataType(header.dtype)
         except ValueError as error:
             raise errors.bad_answer(error) from error
-        return TensorView(0, dtype, tuple(self._header.shape), ())
+        if not self._views:
+            self._told = header.total_bytes
+        view = TensorView(0, dtype, tuple(header.shape), ())
+        self._views.append(view)
+        self._data.append(bytearray(view.element_bytes))
+        self._arrived = 0
+
+    def _check_complete(self) -> None:
+        if self._data and self._arrived != len(self._data[-1]):
+            raise _data_loss(
+                f"it ended after {self._arrived} of {len(self._data[-1])} bytes"
+            )
+
+    def _wrong_count(self, count: int) -> errors.OpserveError:
+        return errors.bad_answer(f"a download of {count} tensors, not {self._count}")
 
 
 def renew_message(tensors: Sequence[ResidentTensor], lease: float) -> bytes:

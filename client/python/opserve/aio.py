@@ -154,10 +154,22 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
         on_progress: Optional[OnProgress] = None,
     ) -> Any:
         """As Client.download."""
-        request = _wire.DownloadRequest(handle=tensor.handle).SerializeToString()
+        return (await self.snapshot([tensor], timeout=timeout, on_progress=on_progress))[0]
+
+    async def snapshot(
+        self,
+        tensors: Sequence[ResidentTensor],
+        *,
+        timeout: Optional[float] = None,
+        on_progress: Optional[OnProgress] = None,
+    ) -> list[Any]:
+        """As Client.snapshot."""
+        if not tensors:
+            return []
+        request = _connection.Download.request(tensors)
 
         async def attempt(time_left: float) -> _connection.Download:
-            download = _connection.Download(on_progress)
+            download = _connection.Download(tensors, on_progress)
             async for message in self._connect().unary_stream(_wire.DOWNLOAD)(
                 request, timeout=time_left, metadata=self._options.metadata
             ):

@@ -284,10 +284,26 @@ class Client(_connection.ClientBase, Operators[Any]):
         Raises NotFoundError (its lease has ended), TensorLostError (the device has lost it) and
         DataLossError (other bytes came than were sent).
         """
-        request = _wire.DownloadRequest(handle=tensor.handle).SerializeToString()
+        return self.snapshot([tensor], timeout=timeout, on_progress=on_progress)[0]
+
+    def snapshot(
+        self,
+        tensors: Sequence[ResidentTensor],
+        *,
+        timeout: Optional[float] = None,
+        on_progress: Optional[OnProgress] = None,
+    ) -> list[Any]:
+        """The elements of resident tensors, as numpy arrays, all as they are at one moment.
+
+        Calls with the tensors, each named once, go on meanwhile; one that replaces a tensor takes
+        memory on the device for both contents until the old one is here. Raises as download does.
+        """
+        if not tensors:
+            return []
+        request = _connection.Download.request(tensors)
 
         def attempt(time_left: float) -> _connection.Download:
-            download = _connection.Download(on_progress)
+            download = _connection.Download(tensors, on_progress)
             for message in self._connect().unary_stream(_wire.DOWNLOAD)(
                 request, timeout=time_left, metadata=self._options.metadata
             ):

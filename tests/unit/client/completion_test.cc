@@ -35,7 +35,7 @@ TEST_F(CompletionTest, TheLastWordIsCompleted) {
       {"", "admin bench completion doctor help ops program run status tensor top"},
       {"te", "tensor"},
       {"x", ""},
-      {"tensor ", "download list release renew rm upload"},
+      {"tensor ", "download list load release renew rm save upload"},
       {"tensor upload ", ""},  // a file
       {"--format json tensor re", "release renew"},
       {"tensor r", "release renew rm"},

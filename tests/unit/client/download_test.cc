@@ -124,6 +124,60 @@ TEST_F(DownloadTest, DamageIsSeen) {
   }
 }
 
+TEST_F(DownloadTest, ASnapshotHasItsTensorsInTheOrderAskedFor) {
+  std::vector<std::string> handles;
+  for (const int64_t num_elements : {251, 0, 1}) {
+    const std::vector<float> elements(num_elements, static_cast<float>(num_elements));
+    handles.push_back(client_->Upload(Tensor::Of<float>({num_elements}, elements))->handle);
+  }
+  std::vector<std::pair<uint64_t, uint64_t>> progress;
+
+  const auto snapshot = client_->Snapshot(
+      {handles[2], handles[1], handles[0]},
+      {.on_progress = [&](uint64_t done, uint64_t total) { progress.emplace_back(done, total); }});
+
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  ASSERT_EQ(snapshot->size(), 3u);
+  EXPECT_EQ((*snapshot)[0].tensor.values<float>()->front(), 1);
+  EXPECT_THAT((*snapshot)[1].tensor.shape(), ElementsAre(0));
+  EXPECT_EQ((*snapshot)[2].tensor.values<float>()->back(), 251);
+  EXPECT_EQ((*snapshot)[2].version, 7u);
+  EXPECT_EQ(progress.front(), std::pair(uint64_t{4}, uint64_t{1008}));
+  EXPECT_EQ(progress.back(), std::pair(uint64_t{1008}, uint64_t{1008}));
+
+  EXPECT_TRUE(client_->Snapshot({})->empty());
+  EXPECT_EQ(client_->Snapshot({handles[0], "tensor-9"}).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST_F(DownloadTest, DamageOfASnapshotIsSeen) {
+  struct Case {
+    const char* name;
+    Messages messages;
+    absl::StatusCode code;
+  };
+  const auto kDataLoss = absl::StatusCode::kDataLoss;
+  const auto kInternal = absl::StatusCode::kInternal;
+  const Case kCases[] = {
+      {"Good",
+       {Header({2}, 8), Chunk("12345678"), Header({1}, 8), Chunk("1234")},
+       absl::StatusCode::kOk},
+      {"FirstCutOff",
+       {Header({4}, 8), Chunk("12345678"), Header({1}, 8), Chunk("1234")},
+       kDataLoss},
+      {"SecondCutOff", {Header({2}, 8), Chunk("12345678"), Header({1}, 8)}, kDataLoss},
+      {"SecondMissing", {Header({2}, 8), Chunk("12345678")}, kInternal},
+      {"OneTooMany", {Header({0}, 8), Header({0}, 8), Header({0}, 8)}, kInternal},
+      {"ChunkOfTheNext",
+       {Header({2}, 8), Chunk("12345678"), Chunk("1234"), Header({1}, 8)},
+       kDataLoss},
+  };
+  for (const Case& c : kCases) {
+    Answer(c.messages);
+    EXPECT_EQ(client_->Snapshot({"x", "y"}).status().code(), c.code) << c.name;
+  }
+}
+
 TEST_F(DownloadTest, TheDaemonsErrorIsGiven) {
   const auto unknown = client_->Download("tensor-9");
   EXPECT_EQ(unknown.status().code(), absl::StatusCode::kNotFound);

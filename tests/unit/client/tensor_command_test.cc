@@ -79,6 +79,89 @@ TEST_F(TensorCommandTest, DownloadWritesWhatWasUploaded) {
   EXPECT_EQ(json["file"], path);
 }
 
+TEST_F(TensorCommandTest, SaveWritesTensorsUnderTheirNamesAndLoadBringsThemBack) {
+  RunHere(absl::StrCat("tensor upload ", Fixture("f2")));
+  RunHere(absl::StrCat("tensor upload ", Fixture("f4_vector")));
+  const std::string path = directory_.File("state.safetensors");
+
+  const Output saved =
+      RunHere(absl::StrCat("tensor save ", path, " layer=0=", kSecond, " ", kFirst));
+
+  EXPECT_EQ(saved.exit_code, ExitCode::kOk) << saved.err;
+  EXPECT_EQ(saved.out, absl::StrCat("            NAME  TENSOR          SIZE  VERSION\n"
+                                    "         layer=0  FLOAT [3]       12 B        7\n"
+                                    "74656e736f722d30  FLOAT16 [2, 3]  12 B        7\n"
+                                    "2 tensors, 24 B\nwritten to ",
+                                    path, "\n"));
+
+  const auto loaded = nlohmann::json::parse(
+      RunHere(absl::StrCat("tensor load --format=json --device=1 --lease=1h ", path)).out);
+  ASSERT_EQ(loaded["tensors"].size(), 2u);
+  EXPECT_EQ(loaded["tensors"][0]["name"], "layer=0");
+  EXPECT_EQ(loaded["tensors"][1]["name"], kFirst);
+  for (const auto& [name, source] : {std::pair("tensor-2", "tensor-1"), {"tensor-3", "tensor-0"}}) {
+    EXPECT_EQ(server_.tensors().Find(name).elements, server_.tensors().Find(source).elements);
+    EXPECT_EQ(server_.tensors().Find(name).header.device(), 1u);
+    EXPECT_EQ(server_.tensors().Find(name).header.lease().seconds(), 3600);
+  }
+
+  const Output one = RunHere(absl::StrCat("tensor load ", path, " layer=0"));
+  EXPECT_THAT(one.out, HasSubstr("layer=0  74656e736f722d34  FLOAT [3]  12 B"));
+  EXPECT_THAT(one.out, testing::Not(HasSubstr("FLOAT16")));
+
+  const auto all =
+      nlohmann::json::parse(RunHere(absl::StrCat("tensor save --all --format=json ", path)).out);
+  EXPECT_EQ(all["tensors"].size(), 5u);
+  EXPECT_EQ(all["tensors"][4]["version"], 7);
+}
+
+TEST_F(TensorCommandTest, ALoadThatFailsLeavesNoTensor) {
+  RunHere(absl::StrCat("tensor upload ", Fixture("f2")));
+  const std::string path = directory_.File("state.safetensors");
+  RunHere(absl::StrCat("tensor save ", path, " a=", kFirst, " b=", kFirst));
+
+  const Output unknown = RunHere(absl::StrCat("tensor load ", path, " a c"));
+
+  EXPECT_EQ(unknown.exit_code, ExitCode::kUsage);
+  EXPECT_THAT(unknown.err,
+              AllOf(HasSubstr("\"c\", and so nothing: "), HasSubstr("no tensor \"c\"")));
+  EXPECT_EQ(server_.tensors().releases(), std::vector<std::string>{"tensor-1"});
+}
+
+TEST_F(TensorCommandTest, MistakesOfSaveAndLoadAreUsageErrors) {
+  RunHere(absl::StrCat("tensor upload ", Fixture("f2")));
+  const std::string file = directory_.File("x.safetensors");
+  const struct {
+    std::string command;
+    const char* in_message;
+  } kCases[] = {
+      {absl::StrCat("tensor save x.npy ", kFirst), "several tensors make a .safetensors file"},
+      {"tensor save x.safetensors", "name the tensors to save, or give --all"},
+      {absl::StrCat("tensor save x.safetensors --all ", kFirst), "or give --all"},
+      {absl::StrCat("tensor save ", file, " a=", kFirst, " a=", kFirst),
+       "two tensors with the name \"a\""},
+      {absl::StrCat("tensor save ", file, " __metadata__=", kFirst),
+       "\"__metadata__\" cannot name a tensor"},
+      {absl::StrCat("tensor save /none/x.safetensors ", kFirst), "/none/x.safetensors"},
+      {"tensor load /none/x.safetensors", "/none/x.safetensors: no such file"},
+      {absl::StrCat("tensor load ", Fixture("f2")), "not a .safetensors file"},
+  };
+  for (const auto& c : kCases) {
+    const Output output = RunHere(c.command);
+    EXPECT_EQ(output.exit_code, ExitCode::kUsage) << c.command << output.err;
+    EXPECT_THAT(output.err, HasSubstr(c.in_message));
+  }
+}
+
+// A file may be anybody's, and a terminal obeys control characters.
+TEST_F(TensorCommandTest, NamesOfAFileAreShownWithoutControlCharacters) {
+  RunHere(absl::StrCat("tensor upload ", Fixture("f2")));
+  const std::string path = directory_.File("state.safetensors");
+  RunHere(absl::StrCat("tensor save ", path, " \x1b[2Jx=", kFirst));
+
+  EXPECT_THAT(RunHere(absl::StrCat("tensor load ", path)).out, HasSubstr("\\033[2Jx"));
+}
+
 TEST_F(TensorCommandTest, RenewShowsTheNewEnds) {
   for (int i = 0; i < 2; ++i) RunHere(absl::StrCat("tensor upload ", Fixture("f2")));
   const std::string renew = absl::StrCat("tensor renew ", kFirst, " ", kSecond);

@@ -14,6 +14,7 @@ namespace {
 constexpr int64_t kFirstLeaseStart = 1700000000;
 constexpr int64_t kDefaultLease = 600;
 constexpr uint64_t kDefaultChunkBytes = 1000;
+constexpr uint64_t kVersion = 7;
 
 int64_t LeaseEnd(const google::protobuf::Duration& lease) {
   return kFirstLeaseStart + (lease.seconds() == 0 ? kDefaultLease : lease.seconds());
@@ -101,29 +102,39 @@ grpc::Status TestTensorService::Store(grpc::ServerReader<v1::UploadRequest>* rea
 grpc::Status TestTensorService::Download(grpc::ServerContext* context,
                                          const v1::DownloadRequest* request,
                                          grpc::ServerWriter<v1::DownloadResponse>* writer) {
-  StoredTensor tensor;
+  std::vector<std::string> handles(request->handles().begin(), request->handles().end());
+  if (handles.empty()) handles.push_back(request->handle());
+  std::vector<StoredTensor> tensors;
+  uint64_t total_bytes = 0;
   {
     absl::ReleasableMutexLock lock(&mutex_);
     if (const DownloadHandler download = download_) {
       lock.Release();
       return download(context, *request, writer);
     }
-    const auto found = tensors_.find(request->handle());
-    if (found == tensors_.end()) return NoSuchTensor(request->handle());
-    tensor = found->second;
+    for (const std::string& handle : handles) {
+      const auto found = tensors_.find(handle);
+      if (found == tensors_.end()) return NoSuchTensor(handle);
+      tensors.push_back(found->second);
+      total_bytes += found->second.elements.size();
+    }
   }
   const uint64_t chunk_bytes =
       request->chunk_bytes() == 0 ? kDefaultChunkBytes : request->chunk_bytes();
-  v1::DownloadResponse message;
-  message.mutable_header()->set_dtype(tensor.header.dtype());
-  *message.mutable_header()->mutable_shape() = tensor.header.shape();
-  message.mutable_header()->set_chunk_bytes(chunk_bytes);
-  writer->Write(message);
-  message.Clear();
-  for (size_t sent = 0; sent < tensor.elements.size(); sent += message.data().size()) {
-    message.set_data(tensor.elements.substr(sent, chunk_bytes));
-    message.set_crc32c(codec::Crc32c(message.data()));
+  for (const StoredTensor& tensor : tensors) {
+    v1::DownloadResponse message;
+    message.mutable_header()->set_dtype(tensor.header.dtype());
+    *message.mutable_header()->mutable_shape() = tensor.header.shape();
+    message.mutable_header()->set_chunk_bytes(chunk_bytes);
+    message.mutable_header()->set_version(kVersion);
+    message.mutable_header()->set_total_bytes(std::exchange(total_bytes, 0));
     writer->Write(message);
+    message.Clear();
+    for (size_t sent = 0; sent < tensor.elements.size(); sent += message.data().size()) {
+      message.set_data(tensor.elements.substr(sent, chunk_bytes));
+      message.set_crc32c(codec::Crc32c(message.data()));
+      writer->Write(message);
+    }
   }
   return grpc::Status::OK;
 }
