@@ -12,10 +12,9 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/cli/arrays/array_file.h"
-#include "client/cli/arrays/handle_text.h"
 #include "client/cli/commands/handle_lookup.h"
 #include "client/cli/commands/tensor_state.h"
-#include "client/cli/text/progress_bar.h"
+#include "client/cli/commands/transfer_bar.h"
 #include "client/cli/text/tensor_text.h"
 #include "client/cli/text/time_text.h"
 
@@ -195,12 +194,6 @@ void WriteDownloaded(const Result& tensor, const std::string& file, Session& ses
   ReportsBeside(file == kStandardOutput, session.terminal).out
       << SizedTensorText(tensor.dtype(), tensor.shape(), tensor.num_bytes()) << "\nwritten to "
       << file << "\n";
-}
-
-TransferProgress ShowOn(ProgressBar& bar) {
-  return [&bar](uint64_t done_bytes, uint64_t total_bytes) {
-    bar.Update(done_bytes, total_bytes, absl::Now());
-  };
 }
 
 // Uploads and downloads show a progress bar if they take long.

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "client/cli/arrays/handle_text.h"
 #include "client/cli/commands/admin_connection.h"
 #include "client/cli/commands/handle_lookup.h"
 #include "client/cpp/client.h"

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "client/cli/arrays/handle_text.h"  // what they are written as
 #include "client/cli/commands/session.h"
 
 namespace opserve::cli {

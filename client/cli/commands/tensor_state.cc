@@ -13,10 +13,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "client/cli/arrays/handle_text.h"
 #include "client/cli/arrays/safetensors.h"
 #include "client/cli/commands/handle_lookup.h"
-#include "client/cli/text/progress_bar.h"
+#include "client/cli/commands/transfer_bar.h"
 #include "client/cli/text/tensor_text.h"
 #include "client/cli/text/time_text.h"
 
@@ -147,11 +146,8 @@ std::optional<Failure> RunSave(const Saving& saving, Session& session) {
   absl::StatusOr<std::vector<SnapshotTensor>> snapshot;
   {
     ProgressBar bar(session.terminal, "save", absl::Now());
-    snapshot = client.Snapshot(chosen.handles,
-                               {.timeout = session.timeout,
-                                .on_progress = [&bar](uint64_t done_bytes, uint64_t total_bytes) {
-                                  bar.Update(done_bytes, total_bytes, absl::Now());
-                                }});
+    snapshot =
+        client.Snapshot(chosen.handles, {.timeout = session.timeout, .on_progress = ShowOn(bar)});
   }
   if (!snapshot.ok()) return CallFailure(session, client, snapshot.status());
   std::vector<std::pair<std::string, Result>> tensors;
