@@ -106,7 +106,8 @@ DeviceServiceOptions ServiceOptions(const Config& config, size_t devices) {
           .max_workspace_bytes = config.max_workspace_bytes,
           .max_workspace_ratio = config.max_workspace_ratio,
           .plan_cache_entries = config.executor_cache_entries,
-          .captured_max_bytes = config.captured_max_bytes_per_device,
+          // A captured run keeps its memory from run to run: it is not lent, and not scrubbed.
+          .captured_max_bytes = config.scrub == "always" ? 0 : config.captured_max_bytes_per_device,
           .first_recovery_wait = config.recovery_wait,
           .longest_recovery_wait = config.longest_recovery_wait};
 }

@@ -1,5 +1,6 @@
 // ProgramRun: capture of a run, and replay of a captured one.
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -7,6 +8,8 @@
 #include "proto/status/status_macros.h"
 #include "server/device/acl_status.h"
 #include "server/execution/program_runner.h"
+#include "server/observability/line_limiter.h"
+#include "server/observability/log.h"
 
 namespace opserve::server {
 
@@ -56,34 +59,53 @@ absl::Status ProgramRun::Start() {
     OPSERVE_RETURN_IF_ERROR(PrepareToLaunch());
   }
   is_launched_ = true;
-  return LaunchAll();
+  return LaunchAll(stream_);
 }
 
 absl::StatusOr<bool> ProgramRun::Replay() {
   result_.is_replayed = captured_->graph != nullptr;
-  if (captured_->graph == nullptr) {
-    const absl::Status status = Capture();
-    // A call that has ended need not launch either.
-    if (!status.ok()) OPSERVE_RETURN_IF_ERROR(call_.Check());
-    if (!status.ok()) return false;
+  absl::Status status = captured_->graph != nullptr ? absl::OkStatus() : Capture();
+  if (status.ok()) {
+    status = AclCallStatus(acl_, "aclmdlRIExecuteAsync",
+                           acl_.aclmdlRIExecuteAsync(captured_->graph.get(), stream_));
   }
-  if (acl_.aclmdlRIExecuteAsync(captured_->graph.get(), stream_) != ACL_SUCCESS) return false;
-  is_launched_ = true;
-  return true;
+  is_launched_ = status.ok();
+  if (is_launched_) return true;
+  // A call that has ended need not launch either.
+  OPSERVE_RETURN_IF_ERROR(call_.Check());
+  static LineLimiter lines(LimitedEvent::kCaptureFailed);
+  if (lines.Admit(LogSeverity::kWarning, absl::Now())) {
+    lines.Write(LogSeverity::kWarning, "capture_failed",
+                {{"device", context_.lane.device().id()},
+                 {"invocations", program_.invocations.size()},
+                 {"reason", std::string(status.message())}});
+  }
+  return false;
 }
 
 absl::Status ProgramRun::Capture() {
+  // Not the lane's: a stream whose capture cannot be ended takes nothing more.
+  aclrtStream stream = nullptr;
+  OPSERVE_RETURN_IF_ERROR(
+      AclCallStatus(acl_, "aclrtCreateStream", acl_.aclrtCreateStream(&stream)));
+  const absl::Status status = CaptureOn(stream);
+  // It has nothing to wait for. If it cannot go, others would pile up beside it.
+  if (acl_.aclrtDestroyStream(stream) != ACL_SUCCESS) context_.captured->StopCapturing();
+  return status;
+}
+
+absl::Status ProgramRun::CaptureOn(aclrtStream stream) {
   // In this mode no other thread's calls are refused meanwhile.
   OPSERVE_RETURN_IF_ERROR(
       AclCallStatus(acl_, "aclmdlRICaptureBegin",
-                    acl_.aclmdlRICaptureBegin(stream_, ACL_MODEL_RI_CAPTURE_MODE_RELAXED)));
-  absl::Status status = LaunchAll();
+                    acl_.aclmdlRICaptureBegin(stream, ACL_MODEL_RI_CAPTURE_MODE_RELAXED)));
+  absl::Status status = LaunchAll(stream);
   aclmdlRI graph = nullptr;
-  int code = acl_.aclmdlRICaptureEnd(stream_, &graph);
+  int code = acl_.aclmdlRICaptureEnd(stream, &graph);
   // A call that fails may not have ended the capture. If it did, the next one says that there is
-  // none; otherwise the stream takes nothing, and Synchronize replaces it.
-  if (code != ACL_SUCCESS) code = acl_.aclmdlRICaptureEnd(stream_, &graph);
-  if (code == ACL_SUCCESS) captured_->graph.reset(graph);
+  // none.
+  if (code != ACL_SUCCESS) code = acl_.aclmdlRICaptureEnd(stream, &graph);
+  captured_->graph.reset(code == ACL_SUCCESS ? graph : nullptr);
   if (status.ok()) status = AclCallStatus(acl_, "aclmdlRICaptureEnd", code);
   if (!status.ok()) {
     captured_->graph.reset();
@@ -160,8 +182,12 @@ void ProgramRun::GiveCapturedRunBack(bool is_idle) {
     return;
   }
   memory_ = DeviceBuffer();
-  // A graph that a stream still runs ends with the device's reset.
-  if (!is_idle) captured_->graph.release();
+  // What a stream still runs ends with the device's reset: the graph, and what its kernels use.
+  if (!is_idle) {
+    captured_->graph.release();
+    device.KeepUntilReset(
+        std::make_shared<std::vector<std::shared_ptr<Plan>>>(std::move(captured_->plans)));
+  }
   captured.Drop(bound_, std::move(captured_),
                 status_.ok()                 ? CapturedRuns::kDrained
                 : absl::IsCancelled(status_) ? CapturedRuns::kCancelled

@@ -65,7 +65,7 @@ std::unique_ptr<CapturedRun> CapturedRuns::Take(const ProgramCall& call) {
   // Contents that still exist may come again, with another caller's next call.
   if (HasLostContents(*entry->run)) {
     ++entry->setbacks;
-    EndRun(std::move(entry->run), kContents, &ended);
+    EndRun(entry, std::move(entry->run), kContents, &ended);
   }
   return nullptr;
 }
@@ -80,6 +80,7 @@ std::unique_ptr<CapturedRun> CapturedRuns::Begin(const ProgramCall& call, uint32
                                                  uint64_t bytes, absl::Time now) {
   auto run = std::make_unique<CapturedRun>();
   run->bytes = bytes;
+  run->launches = call.program->invocations.size();
   run->graph = GraphHandle(nullptr, GraphHandle::deleter_type{&acl_});
   for (const BoundResident& resident : call.residents) {
     run->contents.push_back(resident.tensor->content);
@@ -89,38 +90,47 @@ std::unique_ptr<CapturedRun> CapturedRuns::Begin(const ProgramCall& call, uint32
     absl::MutexLock lock(&mutex_);
     Entry* const entry = Find(call);
     if (entry == nullptr || !IsDue(*entry, now)) return nullptr;
-    if (!MakeRoom(bytes, now, &ended)) {
+    if (!MakeRoom(*run, now, &ended)) {
       Count(kFull);
-      entry->next_capture = now + kPause;
+      Pause(entry, now);
       return nullptr;
     }
     entry->tenant = tenant;
     entry->is_taken = true;
     entry->is_unwanted = false;
-    runs_.fetch_add(1, std::memory_order_relaxed);
-    bytes_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+    CountIn(*run);
   }
+  // Destroyed without the lock, which takes the books' own.
   absl::StatusOr<std::shared_ptr<void>> share = book_(tenant, bytes);
-  if (share.ok()) {
-    run->share = *std::move(share);
+  absl::MutexLock lock(&mutex_);
+  Entry* const entry = Find(call);
+  const bool is_wanted = entry != nullptr && !entry->is_unwanted;
+  if (share.ok() && is_wanted) {
+    entry->share = *std::move(share);
     return run;
   }
   Count(kTenantFull);
-  absl::MutexLock lock(&mutex_);
   Uncount(*run);
-  if (Entry* const entry = Find(call)) {
+  if (entry != nullptr) {
     entry->is_taken = false;
-    entry->next_capture = now + kPause;
+    Pause(entry, now);
   }
   return nullptr;
 }
 
-bool CapturedRuns::MakeRoom(uint64_t bytes, absl::Time now, Ended* ended) {
+void CapturedRuns::Pause(Entry* entry, absl::Time now) {
+  entry->next_capture = now + entry->pause;
+  entry->pause = std::min(2 * entry->pause, kLongestPause);
+}
+
+bool CapturedRuns::MakeRoom(const CapturedRun& run, absl::Time now, Ended* ended) {
+  if (run.bytes > max_bytes_ || run.launches > kMostLaunches) return false;
   const auto has_room = [&] {
-    return bytes <= max_bytes_ && static_cast<uint64_t>(bytes_.load()) <= max_bytes_ - bytes &&
+    mutex_.AssertHeld();
+    return static_cast<uint64_t>(bytes_.load()) <= max_bytes_ - run.bytes &&
+           launches_ <= kMostLaunches - run.launches &&
            static_cast<size_t>(runs_.load()) < kMostRuns;
   };
-  if (bytes > max_bytes_) return false;
   while (!has_room()) {
     Entry* oldest = nullptr;
     for (auto& [program, entry] : entries_) {
@@ -128,7 +138,7 @@ bool CapturedRuns::MakeRoom(uint64_t bytes, absl::Time now, Ended* ended) {
       if (oldest == nullptr || entry.last_use < oldest->last_use) oldest = &entry;
     }
     if (oldest == nullptr) return false;
-    EndRun(std::move(oldest->run), kMemory, ended);
+    EndRun(oldest, std::move(oldest->run), kMemory, ended);
   }
   return true;
 }
@@ -142,10 +152,14 @@ void CapturedRuns::Put(const ProgramCall& call, std::unique_ptr<CapturedRun> run
     run->is_new = false;
   } else {
     replays_.fetch_add(1, std::memory_order_relaxed);
-    if (entry != nullptr) entry->setbacks = 0;
+    ++run->replays;
+    if (entry != nullptr) {
+      entry->setbacks = 0;
+      if (run->replays == kWorthwhile) entry->pause = kPause;
+    }
   }
   if (entry == nullptr || entry->is_unwanted) {
-    EndRun(std::move(run), entry == nullptr ? kClosed : kMemory, &ended);
+    EndRun(entry, std::move(run), entry == nullptr ? kClosed : kMemory, &ended);
   }
   if (entry == nullptr) return;
   entry->is_taken = false;
@@ -157,24 +171,26 @@ void CapturedRuns::Put(const ProgramCall& call, std::unique_ptr<CapturedRun> run
 void CapturedRuns::Drop(const ProgramCall& call, std::unique_ptr<CapturedRun> run, End why) {
   Ended ended;
   absl::MutexLock lock(&mutex_);
-  if (Entry* const entry = Find(call)) {
+  Entry* const entry = Find(call);
+  if (entry != nullptr) {
     entry->is_taken = false;
     entry->setbacks += why == kFailed;
   }
   if (run->is_new) Count(kCaptured);
-  EndRun(std::move(run), why, &ended);
+  EndRun(entry, std::move(run), why, &ended);
 }
 
 void CapturedRuns::GiveUp(const ProgramCall& call, std::unique_ptr<CapturedRun> run) {
   Count(kNotCaptured);
   Ended ended;
   absl::MutexLock lock(&mutex_);
+  Uncount(*run);
+  ended.push_back({.share = nullptr, .attempt = std::move(run)});
   if (Entry* const entry = Find(call)) {
     entry->is_taken = false;
     ++entry->setbacks;
+    ended.back().share = std::move(entry->share);
   }
-  Uncount(*run);
-  ended.push_back(std::move(run));
 }
 
 void CapturedRuns::Return(const ProgramCall& call, std::unique_ptr<CapturedRun> run) {
@@ -185,15 +201,23 @@ void CapturedRuns::Return(const ProgramCall& call, std::unique_ptr<CapturedRun> 
   if (entry != nullptr) entry->is_taken = false;
   if (run->is_new) {
     Uncount(*run);
-    ended.push_back(std::move(run));
+    ended.push_back(
+        {.share = entry == nullptr ? nullptr : std::move(entry->share), .attempt = std::move(run)});
   } else if (is_wanted) {
     entry->run = std::move(run);
   } else {
-    EndRun(std::move(run), kMemory, &ended);
+    EndRun(entry, std::move(run), kMemory, &ended);
   }
 }
 
+void CapturedRuns::CountIn(const CapturedRun& run) {
+  launches_ += run.launches;
+  runs_.fetch_add(1, std::memory_order_relaxed);
+  bytes_.fetch_add(static_cast<int64_t>(run.bytes), std::memory_order_relaxed);
+}
+
 void CapturedRuns::Uncount(const CapturedRun& run) {
+  launches_ -= run.launches;
   runs_.fetch_sub(1, std::memory_order_relaxed);
   bytes_.fetch_sub(static_cast<int64_t>(run.bytes), std::memory_order_relaxed);
 }
@@ -204,18 +228,16 @@ void CapturedRuns::NoteLaunched(const ProgramCall& call) {
   if (Find(call) != nullptr) return;
   // There may be one of a program that was at this address before.
   Entry& entry = entries_[call.program.get()];
-  if (entry.run != nullptr) EndRun(std::move(entry.run), kReleased, &ended);
+  if (entry.run != nullptr) EndRun(&entry, std::move(entry.run), kReleased, &ended);
   entry = Entry();
   entry.program = call.program;
 }
 
-void CapturedRuns::EndRun(std::unique_ptr<CapturedRun> run, End why, Ended* ended) {
+void CapturedRuns::EndRun(Entry* entry, std::unique_ptr<CapturedRun> run, End why, Ended* ended) {
   ends_[why].fetch_add(1, std::memory_order_relaxed);
   Uncount(*run);
-  auto released = std::make_unique<CapturedRun>();
-  released->memory = std::move(run->memory);
-  released->share = std::move(run->share);
-  ended->push_back(std::move(released));
+  ended->push_back({.share = entry == nullptr ? nullptr : std::move(entry->share),
+                    .memory = std::move(run->memory)});
   to_destroy_.push_back(std::move(run));
 }
 
@@ -226,20 +248,31 @@ bool CapturedRuns::GiveMemoryBack(std::optional<uint32_t> tenant, absl::Time now
   for (auto& [program, entry] : entries_) {
     if (entry.run == nullptr && !entry.is_taken) continue;
     if (tenant.value_or(entry.tenant) != entry.tenant) continue;
-    entry.next_capture = now + kPause;
+    // A run may be asked for its memory more than once.
+    if (!entry.is_unwanted) Pause(&entry, now);
     entry.is_unwanted = entry.is_taken;
-    if (entry.run != nullptr) EndRun(std::move(entry.run), kMemory, &ended);
+    if (entry.run != nullptr) {
+      EndRun(&entry, std::move(entry.run), kMemory, &ended);
+    } else if (entry.share != nullptr) {
+      ended.push_back({.share = std::move(entry.share)});
+    }
   }
   return !ended.empty();
+}
+
+void CapturedRuns::StopCapturing() {
+  absl::MutexLock lock(&mutex_);
+  is_stopped_ = true;
 }
 
 void CapturedRuns::DropAll(End why) {
   Ended ended;
   absl::MutexLock lock(&mutex_);
+  if (why == kClosed) is_stopped_ = false;
   for (auto it = entries_.begin(); it != entries_.end();) {
     const auto current = it++;
     Entry& entry = current->second;
-    if (entry.run != nullptr) EndRun(std::move(entry.run), why, &ended);
+    if (entry.run != nullptr) EndRun(&entry, std::move(entry.run), why, &ended);
     entry.is_unwanted = entry.is_taken;
     if (!entry.is_taken) entries_.erase(current);
   }
@@ -254,14 +287,14 @@ void CapturedRuns::DropUnusable() {
     const bool is_released = entry.program.expired();
     if (entry.run != nullptr && (is_released || HasLostContents(*entry.run))) {
       entry.setbacks += !is_released;
-      EndRun(std::move(entry.run), is_released ? kReleased : kContents, &ended);
+      EndRun(&entry, std::move(entry.run), is_released ? kReleased : kContents, &ended);
     }
     if (is_released) entries_.erase(current);
   }
 }
 
 void CapturedRuns::DestroyEnded() {
-  Ended to_destroy;
+  std::vector<std::unique_ptr<CapturedRun>> to_destroy;
   absl::MutexLock lock(&mutex_);
   to_destroy.swap(to_destroy_);
 }

@@ -53,8 +53,9 @@ struct CapturedRun {
   std::vector<std::shared_ptr<Plan>> plans;              // of its launches; none twice
   std::vector<std::weak_ptr<ResidentContent>> contents;  // by position in Program::residents
   uint64_t bytes = 0;                                    // of the arena
-  std::shared_ptr<void> share;  // of its tenant's device memory, for as long as it lives
-  bool is_new = true;           // the run that captured it has not ended yet
+  size_t launches = 0;                                   // that a replay saves, but for one
+  uint64_t replays = 0;
+  bool is_new = true;  // the run that captured it has not ended yet
 };
 
 // Whether calls of the program can be captured: there are launches to save, and the addresses of
@@ -70,15 +71,20 @@ class CapturedRuns {
  public:
   static constexpr uint32_t kMostSetbacks = 3;
   static constexpr size_t kMostRuns = 256;
+  // Of all captured runs together. Host memory holds what the device needs to launch them.
+  static constexpr size_t kMostLaunches = size_t{1} << 16;
   // A captured run that was not used for so long makes room for others.
   static constexpr absl::Duration kLongUnused = absl::Seconds(30);
-  // For so long no program is captured again that gave its memory up.
+  // A program that gave its memory up, or found none, is not captured again for so long. The pause
+  // doubles each time, up to the longest one, until a capture has had kWorthwhile replays.
   static constexpr absl::Duration kPause = absl::Seconds(1);
+  static constexpr absl::Duration kLongestPause = absl::Minutes(1);
+  static constexpr uint64_t kWorthwhile = 16;
 
   // Of captures, in the order of kCaptureResults.
   enum Result {
     kCaptured,
-    kFull,        // the device's limit is reached
+    kFull,        // one of the device's limits is reached
     kTenantFull,  // the tenant has no room for the arena
     kNotCaptured  // a function of the capture failed, or a launch in it
   };
@@ -138,13 +144,18 @@ class CapturedRuns {
   void NoteLaunched(const ProgramCall& call) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Ends captured runs, of `tenant` or, with none, of all: at once those that no run has, the
-  // others when their run ends. Whether memory came back. From any thread.
+  // others when their run ends. What is booked for them comes back at once in both cases, since a
+  // run has memory of its own booked as well and needs no more. Whether something came back. From
+  // any thread.
   bool GiveMemoryBack(std::optional<uint32_t> tenant, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends all captured runs that no run has, those that a run has when it ends, and forgets the
   // programs.
   void DropAll(End why) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends those whose program or contents have gone.
   void DropUnusable() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Something of a capture stays on the device, so there are no more until DropAll(kClosed), when
+  // the device is reset. Captured runs are replayed.
+  void StopCapturing() ABSL_LOCKS_EXCLUDED(mutex_);
   // Graphs and plans of ended runs are kept until it is called, on a thread that is bound to the
   // device.
   void DestroyEnded() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -162,26 +173,37 @@ class CapturedRuns {
     std::weak_ptr<const Program> program;
     std::unique_ptr<CapturedRun> run;  // null: none, or a run has it
     uint32_t tenant = 0;               // that is charged for it
+    std::shared_ptr<void> share;       // what is booked; null: that was taken back
     bool is_taken = false;             // a run has it, or captures it
     bool is_unwanted = false;          // it goes when that run ends
     uint32_t setbacks = 0;
+    absl::Duration pause = kPause;  // the next one
     absl::Time next_capture = absl::InfinitePast();
     absl::Time last_use = absl::InfinitePast();
   };
   using Entries = absl::flat_hash_map<const Program*, Entry>;
-  // Memory goes back, and shares with it, without the lock.
-  using Ended = std::vector<std::unique_ptr<CapturedRun>>;
+  // What goes without the lock.
+  struct Released {
+    std::shared_ptr<void> share;
+    DeviceBuffer memory = {};
+    std::unique_ptr<CapturedRun> attempt = {};  // that captured nothing
+  };
+  using Ended = std::vector<Released>;
 
   // Of the call's program, not of another that was at its address; null: none.
   Entry* Find(const ProgramCall& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsDue(const Entry& entry, absl::Time now) const {
-    return entry.run == nullptr && !entry.is_taken && entry.setbacks < kMostSetbacks &&
-           now >= entry.next_capture;
+  bool IsDue(const Entry& entry, absl::Time now) const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return !is_stopped_ && entry.run == nullptr && !entry.is_taken &&
+           entry.setbacks < kMostSetbacks && now >= entry.next_capture;
   }
+  static void Pause(Entry* entry, absl::Time now);
   // Whether there is room now, after runs that were not used for long have ended.
-  bool MakeRoom(uint64_t bytes, absl::Time now, Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MakeRoom(const CapturedRun& run, absl::Time now, Ended* ended)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountIn(const CapturedRun& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Uncount(const CapturedRun& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void EndRun(std::unique_ptr<CapturedRun> run, End why, Ended* ended)
+  // `entry`: that of its program; null: it has gone.
+  void EndRun(Entry* entry, std::unique_ptr<CapturedRun> run, End why, Ended* ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Count(Result result) { results_[result].fetch_add(1, std::memory_order_relaxed); }
 
@@ -190,8 +212,10 @@ class CapturedRuns {
   const Book book_;
   mutable absl::Mutex mutex_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);
-  Ended to_destroy_ ABSL_GUARDED_BY(mutex_);  // without memory and share
-  // Written with mutex_ held. Those that runs have and capture count, too.
+  bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::unique_ptr<CapturedRun>> to_destroy_ ABSL_GUARDED_BY(mutex_);  // without memory
+  // Those that runs have and capture count, too; likewise below, which is written with mutex_ held.
+  size_t launches_ ABSL_GUARDED_BY(mutex_) = 0;
   std::atomic<int64_t> runs_ = 0;
   std::atomic<int64_t> bytes_ = 0;
   std::atomic<uint64_t> replays_ = 0;

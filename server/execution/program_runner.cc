@@ -334,12 +334,12 @@ absl::Status ProgramRun::CopyToDevice(absl::string_view bytes, void* to) {
                                              ACL_MEMCPY_HOST_TO_DEVICE, stream_));
 }
 
-absl::Status ProgramRun::LaunchAll() {
+absl::Status ProgramRun::LaunchAll(aclrtStream stream) {
   auto slice_end = bound_.slice_ends.begin();
   for (uint32_t i = 0; i < program_.invocations.size(); ++i) {
     // Before the first one Queue checks.
     if (i > 0) OPSERVE_RETURN_IF_ERROR(InInvocation(i, call_.Check()));
-    OPSERVE_RETURN_IF_ERROR(InInvocation(i, Launch(i)));
+    OPSERVE_RETURN_IF_ERROR(InInvocation(i, Launch(i, stream)));
     if (slice_end == bound_.slice_ends.end() || *slice_end != i + 1) continue;
     OPSERVE_RETURN_IF_ERROR(AwaitSlice());
     ++slice_end;
@@ -354,7 +354,7 @@ absl::Status ProgramRun::AwaitSlice() {
 }
 
 // Stage two of one invocation.
-absl::Status ProgramRun::Launch(uint32_t index) {
+absl::Status ProgramRun::Launch(uint32_t index, aclrtStream stream) {
   const BoundInvocation& invocation = program_.invocations[index];
   absl::InlinedVector<void*, 1> outputs;
   for (uint32_t i = 0; i < invocation.outputs.size(); ++i) {
@@ -365,7 +365,7 @@ absl::Status ProgramRun::Launch(uint32_t index) {
     const auto bytes = static_cast<size_t>(NumBytes(invocation.outputs[i].spec));
     if (!invocation.outputs[i].is_unwritten || bytes == 0) continue;
     OPSERVE_RETURN_IF_ERROR(AclCallStatus(
-        acl_, "aclrtMemsetAsync", acl_.aclrtMemsetAsync(outputs[i], bytes, 0, bytes, stream_)));
+        acl_, "aclrtMemsetAsync", acl_.aclrtMemsetAsync(outputs[i], bytes, 0, bytes, stream)));
   }
   absl::InlinedVector<void*, 3> inputs;
   for (const BoundInput& input : invocation.inputs) {
@@ -381,11 +381,11 @@ absl::Status ProgramRun::Launch(uint32_t index) {
       OPSERVE_RETURN_IF_ERROR(AclCallStatus(
           acl_, "aclrtMemcpyAsync",
           acl_.aclrtMemcpyAsync(copy, static_cast<size_t>(bytes), from, static_cast<size_t>(bytes),
-                                ACL_MEMCPY_DEVICE_TO_DEVICE, stream_)));
+                                ACL_MEMCPY_DEVICE_TO_DEVICE, stream)));
     }
     inputs.back() = copy;
   }
-  return leases_[index].Launch(inputs, outputs, At(plan().workspaces[index]), stream_);
+  return leases_[index].Launch(inputs, outputs, At(plan().workspaces[index]), stream);
 }
 
 void* ProgramRun::MemoryOfWindow(size_t window) const {

@@ -111,12 +111,13 @@ class ProgramRun {
   // queued. Errors: those of CallState::Check.
   absl::StatusOr<bool> Replay();
   absl::Status Capture();
+  absl::Status CaptureOn(aclrtStream stream);
   // Makes the run one that launches, after Replay was false.
   absl::Status PrepareToLaunch();
   // Keeps the captured run for others, or ends it; or returns one that was not used.
   void GiveCapturedRunBack(bool is_idle);
   void ReturnCapturedRun();
-  absl::Status LaunchAll();
+  absl::Status LaunchAll(aclrtStream stream);
 
   // Of Finish.
   absl::Status AwaitStream();
@@ -148,7 +149,7 @@ class ProgramRun {
   absl::Status CopyPayloadsDirectly();
   absl::Status CopyLiterals();
   absl::Status CopyToDevice(absl::string_view bytes, void* to);
-  absl::Status Launch(uint32_t index);
+  absl::Status Launch(uint32_t index, aclrtStream stream);
   // Waits for the launched part, so that a long program is watched, and can be ended, in slices.
   absl::Status AwaitSlice();
   void* At(uint64_t offset) const {

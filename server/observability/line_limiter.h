@@ -18,6 +18,7 @@ namespace opserve::server {
 
 // Events of which clients cause as many as they like.
 enum class LimitedEvent {
+  kCaptureFailed,
   kConnectionEnded,
   kDenied,
   kGrpc,
@@ -27,8 +28,8 @@ enum class LimitedEvent {
   kTransferFailed
 };
 inline constexpr const char* kLimitedEvents[] = {
-    "connection_ended", "denied",         "grpc",           "request",
-    "shadow_mismatch",  "stream_aborted", "transfer_failed"};
+    "capture_failed", "connection_ended", "denied",         "grpc",
+    "request",        "shadow_mismatch",  "stream_aborted", "transfer_failed"};
 
 // Lines of an event that were left out since the start. Thread-safe.
 uint64_t LeftOutLogLines(LimitedEvent event);

@@ -235,8 +235,8 @@ void AddCapturedRuns(const Scheduler& scheduler, DeviceMetrics& metrics) {
   MetricFamilyBuilder captures(
       "opserve_captures_total",
       "Runs of prepared programs that were captured (captured), or were to be and launched, as "
-      "--captured_max_bytes_per_device was reached (full), the tenant had no room for the memory "
-      "(tenant_full) or ACL refused (failed).",
+      "--captured_max_bytes_per_device or the most launches of all captured programs were reached "
+      "(full), the tenant had no room for the memory (tenant_full) or ACL refused (failed).",
       MetricType::Counter);
   MetricFamilyBuilder ends(
       "opserve_captures_ended_total",

@@ -1,6 +1,7 @@
 // Captured runs on one lane: what is replayed, what is captured anew, and what ends a capture.
 #include "server/execution/captured_runs.h"
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -91,9 +92,9 @@ class CapturedRunsTest : public LaneFixture {
     std::vector<float> sum;
     bool is_replayed = false;
     int64_t charged = 0;  // launches
+    ProgramResult result;
   };
-  // A call with `value` in every element of the payload.
-  Outcome Run(float value, const CallState& call) {
+  ProgramCall Bind() {
     v1::PreparedCall message;
     message.add_residents("w");
     auto bound = program_->Bind(
@@ -107,6 +108,11 @@ class CapturedRunsTest : public LaneFixture {
       kept = std::make_shared<ResidentTensor>();
       kept->device_generation = device_->generation();
     }
+    return *std::move(bound);
+  }
+  // A call with `value` in every element of the payload.
+  Outcome Run(float value, const CallState& call) {
+    const ProgramCall bound = Bind();
     const std::vector<float> values(kNumElements, value);
     const std::vector<codec::Payload> payloads = {
         {kPayloadBytes, {{reinterpret_cast<const char*>(values.data()), kPayloadBytes}}}};
@@ -114,7 +120,7 @@ class CapturedRunsTest : public LaneFixture {
     LaneContext lane = context();
     lane.captured = captured_.get();
     const int64_t charged = HostCount(OPSERVE_HOST_CHARGED_LAUNCHES);
-    auto result = RunProgram(*bound, payloads, call, /*tenant=*/0, lane, clock);
+    auto result = RunProgram(bound, payloads, call, /*tenant=*/0, lane, clock);
     Outcome outcome;
     outcome.status = result.status();
     outcome.charged = HostCount(OPSERVE_HOST_CHARGED_LAUNCHES) - charged;
@@ -122,11 +128,12 @@ class CapturedRunsTest : public LaneFixture {
     outcome.is_replayed = result->is_replayed;
     const auto* sum = static_cast<const float*>(result->outputs[0].data.data());
     outcome.sum.assign(sum, sum + kNumElements);
-    if (bound->kept.empty()) return outcome;
-    if (bound->program->kept[0].replaced) {
-      weights_->content = bound->kept[0]->content;
+    outcome.result = *std::move(result);
+    if (bound.kept.empty()) return outcome;
+    if (bound.program->kept[0].replaced) {
+      weights_->content = bound.kept[0]->content;
     } else {
-      kept_ = bound->kept[0];
+      kept_ = bound.kept[0];
     }
     return outcome;
   }
@@ -299,6 +306,8 @@ TEST_F(CapturedRunsTest, AFailedCaptureLaunches) {
       {"aclnnAdd", 1, 1, false},
       {"aclnnAdd", 2, 1, false},
       {"aclmdlRICaptureEnd", 1, 0, true},
+      {"aclrtCreateStream", 1, 1, false},
+      {"aclrtDestroyStream", 1, 0, true},
       {"aclmdlRIExecuteAsync", 1, 1, false},
       {"aclmdlRIExecuteAsync", 2, 0, true},
   };
@@ -332,14 +341,22 @@ TEST_F(CapturedRunsTest, ACaptureThatKeepsFailingIsGivenUp) {
   EXPECT_EQ(booked_, 0u);
 }
 
-// A capture that cannot be ended leaves a stream that takes nothing: the lane gets another one.
-TEST_F(CapturedRunsTest, AStreamThatStaysCapturedIsReplaced) {
-  Prepare(3);
+// It leaves a stream that takes nothing, which is not the lane's, and no second one.
+TEST_F(CapturedRunsTest, ACaptureThatCannotBeEndedLaunches) {
+  Prepare(3, Sum::kReplacesDonated);
   ExpectSum(Run(1), 103);
+  const void* const stream = lane_->stream();
+  const int64_t streams = HostCount(OPSERVE_HOST_STREAMS);
   InjectFaults("call=aclmdlRICaptureEnd,code=507899,count=100");
-  EXPECT_FALSE(Run(1).status.ok());
+  for (const float sum : {106.0f, 109.0f, 112.0f}) ExpectSum(Run(1), sum);
   ClearFaults();
-  ExpectSum(Run(1), 103);
+  ExpectSum(Run(1), 115);
+  EXPECT_EQ(lane_->stream(), stream);
+  EXPECT_EQ(HostCount(OPSERVE_HOST_STREAMS), streams + 1);
+  EXPECT_EQ(captured_->results(CapturedRuns::kNotCaptured), 1u);
+  captured_->DropAll(CapturedRuns::kClosed);
+  for (const float sum : {118.0f, 121.0f}) ExpectSum(Run(1), sum);
+  EXPECT_TRUE(Run(1).is_replayed);
 }
 
 TEST_F(CapturedRunsTest, AFailedReplayEndsTheCapture) {
@@ -413,6 +430,88 @@ TEST_F(CapturedRunsTest, MemoryGoesBackWhenItIsWanted) {
   EXPECT_EQ(captured_->runs(), 0) << "not at once again";
   EXPECT_EQ(captured_->ends(CapturedRuns::kMemory), 1u);
   captured_->DestroyEnded();
+}
+
+// Its tenant may take memory as if nothing had been captured.
+TEST_F(CapturedRunsTest, WhatIsBookedForARunThatIsInUseGoesBackAtOnce) {
+  Prepare(3);
+  Warm();
+  const ProgramCall call = Bind();
+  std::unique_ptr<CapturedRun> taken = captured_->Take(call);
+  ASSERT_NE(taken, nullptr);
+  EXPECT_GT(booked_, 0u);
+  EXPECT_TRUE(captured_->GiveMemoryBack(/*tenant=*/0, absl::Now()));
+  EXPECT_EQ(booked_, 0u);
+  EXPECT_EQ(captured_->runs(), 1) << "it is in use";
+  EXPECT_FALSE(captured_->GiveMemoryBack(/*tenant=*/0, absl::Now()));
+  captured_->Put(call, std::move(taken), absl::Now());
+  EXPECT_EQ(captured_->runs(), 0);
+  EXPECT_EQ(captured_->ends(CapturedRuns::kMemory), 1u);
+}
+
+// A tenant that wants memory again and again does not have a program captured each second.
+TEST_F(CapturedRunsTest, CapturesThatKeepGivingMemoryUpBecomeRare) {
+  Prepare(3);
+  Warm();
+  const ProgramCall call = Bind();
+  absl::Time now = absl::Now();
+  const auto capture = [&] {
+    std::unique_ptr<CapturedRun> run = captured_->Begin(call, /*tenant=*/0, kPayloadBytes, now);
+    ASSERT_NE(run, nullptr);
+    captured_->Put(call, std::move(run), now);
+  };
+  absl::Duration pause = CapturedRuns::kPause;
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(captured_->GiveMemoryBack(std::nullopt, now));
+    EXPECT_FALSE(captured_->IsDue(call, now + pause - absl::Milliseconds(1))) << i;
+    now += pause;
+    EXPECT_TRUE(captured_->IsDue(call, now)) << i;
+    pause = std::min(2 * pause, CapturedRuns::kLongestPause);
+    capture();
+  }
+  for (uint64_t i = 0; i < CapturedRuns::kWorthwhile; ++i) {
+    captured_->Put(call, captured_->Take(call), now);
+  }
+  EXPECT_TRUE(captured_->GiveMemoryBack(std::nullopt, now));
+  EXPECT_TRUE(captured_->IsDue(call, now + CapturedRuns::kPause));
+}
+
+TEST_F(CapturedRunsTest, LaunchesOfAllCapturedRunsTogetherAreBounded) {
+  constexpr size_t kAdds = 4096;
+  captured_ = NewRuns(uint64_t{1} << 40);
+  std::vector<std::unique_ptr<PreparedProgram>> programs;
+  std::vector<ProgramCall> calls;
+  for (size_t launches = 0; launches <= CapturedRuns::kMostLaunches; launches += kAdds) {
+    Prepare(kAdds);
+    const ProgramCall& call = calls.emplace_back(Bind());
+    programs.push_back(std::move(program_));
+    captured_->NoteLaunched(call);
+    std::unique_ptr<CapturedRun> run =
+        captured_->Begin(call, /*tenant=*/0, kPayloadBytes, absl::Now());
+    EXPECT_EQ(run != nullptr, launches < CapturedRuns::kMostLaunches);
+    if (run != nullptr) captured_->Put(call, std::move(run), absl::Now());
+  }
+  EXPECT_EQ(captured_->results(CapturedRuns::kFull), 1u);
+  captured_->DropAll(CapturedRuns::kClosed);
+  EXPECT_EQ(booked_, 0u);
+}
+
+TEST_F(CapturedRunsTest, AReceiptOfAReplayIsTrue) {
+  for (const Sum use : {Sum::kReturned, Sum::kReplacesDonated, Sum::kKept}) {
+    captured_ = NewRuns(1 << 20);
+    weights_ = NewTensor(100);
+    Prepare(3, use);
+    const ProgramResult launched = Run(1).result;
+    Run(1);
+    const Outcome replayed = Run(1);
+    ASSERT_TRUE(replayed.is_replayed);
+    EXPECT_EQ(replayed.result.plan_hits, 3u);
+    EXPECT_EQ(replayed.result.plan_misses, 0u);
+    EXPECT_EQ(replayed.result.workspace_bytes, launched.workspace_bytes);
+    EXPECT_EQ(replayed.result.copied_to_device_bytes, launched.copied_to_device_bytes);
+    EXPECT_EQ(replayed.result.copied_from_device_bytes, launched.copied_from_device_bytes);
+    EXPECT_GE(replayed.result.device_memory_bytes, launched.device_memory_bytes);
+  }
 }
 
 TEST_F(CapturedRunsTest, AReleasedProgramsCaptureGoes) {
