@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,8 @@
 #include "gtest/gtest.h"
 #include "tests/await.h"
 #include "tests/integration/in_process_daemon.h"
+#include "tests/integration/two_tenants.h"
+#include "tests/training_step.h"
 
 namespace opserve {
 namespace {
@@ -85,7 +88,7 @@ class CapturedProgramsTest : public ::testing::Test {
   const CapturedRuns& captured() { return service().captured(); }
 
   struct Call {
-    absl::StatusOr<Response> response;
+    absl::StatusOr<Response> response = absl::UnknownError("not run");
     bool is_replayed = false;
     int64_t launches = 0;  // charged
     float first = 0;       // element of the first result
@@ -125,40 +128,9 @@ TEST_F(CapturedProgramsTest, FiveHundredNodesAreOneLaunch) {
   EXPECT_EQ(replayed.response->receipt->plan_hits(), static_cast<uint32_t>(kNodes));
 }
 
-constexpr int64_t kBatch = 4;
-constexpr int64_t kIn = 8;
-constexpr int64_t kOut = 3;
-
-// A step of training of a linear layer. Its inputs are x, the target, the number of steps done, and
-// the parameter with its moments. The moments are given up, so that AdamW works in them; the
-// parameter is not, if `donates` is false.
-Program TrainingStep(bool donates) {
-  Program p;
-  const auto f = v1::DATA_TYPE_FLOAT;
-  const InputOf x = p.Input(f, {kBatch, kIn});
-  const InputOf target = p.Input(f, {kBatch, kOut});
-  const InputOf done = p.Input(v1::DATA_TYPE_INT64, {1});
-  const InputOf w = p.Input(f, {kIn, kOut});
-  const InputOf m = p.Input(f, {kIn, kOut});
-  const InputOf v = p.Input(f, {kIn, kOut});
-  const OutputOf difference = p.Sub(p.Matmul(x, w), target);
-  p.Return(p.ReduceSum(p.Mul(difference, difference), {.dims = {0, 1}, .dtype = f}));
-  // Its old content is read further on.
-  p.Replace(done, p.Adds(done, {.other = int64_t{1}}));
-  const auto changed =
-      p.ApplyAdamWV2(w, m, v, p.Matmul(x.T(), difference), done,
-                     {.lr = 1e-2, .beta1 = 0.9, .beta2 = 0.999, .weight_decay = 0.01, .eps = 1e-8});
-  p.Replace(w, changed.var);
-  p.Replace(m, changed.m);
-  p.Replace(v, changed.v);
-  p.Donate(m);
-  p.Donate(v);
-  if (donates) p.Donate(w);
-  return p;
-}
-
 TEST_F(CapturedProgramsTest, StepsOfAdamWAreReplayedFromTheThirdOn) {
   constexpr int kSteps = 6;
+  constexpr TrainingShape kShape;
   std::vector<std::vector<float>> all_losses;
   std::vector<std::string> parameters;
   for (const uint64_t limit : {uint64_t{0}, uint64_t{1} << 20}) {
@@ -167,22 +139,23 @@ TEST_F(CapturedProgramsTest, StepsOfAdamWAreReplayedFromTheThirdOn) {
       Config config = InProcessDaemon::OneLane();
       config.captured_max_bytes_per_device = limit;
       Start(config);
-      const PreparedProgram step = OrAbort(client().Prepare(TrainingStep(donates).request()));
-      std::vector<float> values(kIn * kOut);
+      const PreparedProgram step = OrAbort(client().Prepare(AdamWStep(kShape, donates).request()));
+      std::vector<float> values(kShape.in * kShape.out);
       for (size_t i = 0; i < values.size(); ++i) values[i] = 0.1f * static_cast<float>(i);
       const std::vector<float> zeros(values.size());
       const std::vector<int64_t> none = {0};
       Inputs inputs(2);
       inputs.emplace_back(OrAbort(client().Upload(Tensor::Of<int64_t>({1}, none))));
       for (const std::vector<float>& elements : {values, zeros, zeros}) {
-        inputs.emplace_back(OrAbort(client().Upload(Tensor::Of<float>({kIn, kOut}, elements))));
+        inputs.emplace_back(
+            OrAbort(client().Upload(Tensor::Of<float>({kShape.in, kShape.out}, elements))));
       }
       std::vector<float>& losses = all_losses.emplace_back();
       for (int i = 1; i <= kSteps; ++i) {
-        const std::vector<float> x(kBatch * kIn, 0.5f + static_cast<float>(i));
-        const std::vector<float> target(kBatch * kOut, static_cast<float>(i));
-        inputs[0] = Tensor::Of<float>({kBatch, kIn}, x);
-        inputs[1] = Tensor::Of<float>({kBatch, kOut}, target);
+        const std::vector<float> x(kShape.batch * kShape.in, 0.5f + static_cast<float>(i));
+        const std::vector<float> target(kShape.batch * kShape.out, static_cast<float>(i));
+        inputs[0] = Tensor::Of<float>({kShape.batch, kShape.in}, x);
+        inputs[1] = Tensor::Of<float>({kShape.batch, kShape.out}, target);
         const Call call = Run(step, inputs);
         ASSERT_TRUE(call.response.ok()) << call.response.status();
         losses.push_back(call.first);
@@ -290,6 +263,45 @@ TEST_F(CapturedProgramsTest, CapturedMemoryGoesFirst) {
   EXPECT_EQ(OrAbort(response->results[0].values<float>()).front(), 2);
   EXPECT_EQ(captured().ends(CapturedRuns::kMemory), 2u);
   EXPECT_EQ(captured().bytes(), 0);
+}
+
+// The tenant's limit has room for its tensor, what a run takes, and an upload of that size, but not
+// for the capture besides, not even while the capture runs.
+TEST_F(CapturedProgramsTest, ATenantNearItsLimitIsRefusedNothing) {
+  constexpr int64_t kCount = 64 << 10;
+  constexpr uint64_t kTensorBytes = kCount * sizeof(float);
+  uint64_t hard_bytes = 0;
+  for (const bool is_limited : {false, true}) {
+    SCOPED_TRACE(is_limited);
+    Config config = Capturing();
+    server::AddTwoTenants(&config);
+    if (is_limited) {
+      for (auto& tenant : *config.values.mutable_tenant()) {
+        tenant.mutable_device_memory()->set_hard_bytes(hard_bytes);
+      }
+      config.tenants = *server::TenantsFrom(config.values);
+    }
+    Start(config);
+    const PreparedProgram program = OrAbort(client().Prepare(Chain(2, kCount).request()));
+    const ResidentTensor w = OrAbort(client().Upload(Filled(kCount, 100)));
+    const Inputs inputs = {Filled(kCount, 1), w};
+    EXPECT_TRUE(Await([&] { return Run(program, inputs).is_replayed; }));
+    const auto run_bytes = static_cast<int64_t>(captured().bytes());
+    hard_bytes = kTensorBytes + 2 * run_bytes;
+    if (!is_limited) continue;
+    InjectFaults("kernel=aclnnAdd,slow=300000");
+    Call slow;
+    std::thread caller([&] { slow = Run(program, inputs); });
+    EXPECT_TRUE(Await([&] { return service().executing() == 1; }));
+    const auto other = client().Upload(Filled(run_bytes / int64_t{sizeof(float)}, 1));
+    EXPECT_TRUE(other.ok()) << other.status();
+    caller.join();
+    ClearFaults();
+    EXPECT_EQ(slow.first, 102) << slow.response.status();
+    EXPECT_TRUE(slow.is_replayed);
+    EXPECT_EQ(captured().ends(CapturedRuns::kMemory), 1u);
+    EXPECT_EQ(Run(program, inputs).first, 102);
+  }
 }
 
 // Each call that a capture and a replay make fails once; the request is right all the same.
