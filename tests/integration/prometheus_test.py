@@ -63,6 +63,7 @@ FIRE = {
     "forgetful": {"OpservePlanCacheMisses"},
     "preparing": {"OpservePreparedProgramsEvicted"},
     "misspoken": {"OpserveSessionsBreakProtocol"},
+    "uncaptured": {"OpserveCapturesFail"},
     "scattered": {"OpservePoolFragmented"},
     "poor": {"OpservePoolOutOfMemory", "OpserveOverloaded"},
     "expiring": {"OpserveCertificateExpiresSoon", "OpserveCertificateExpiresNow"},
@@ -153,6 +154,7 @@ class PrometheusTest(unittest.TestCase):
                   is_log_read=False)
         cls.start("preparing", [one, "--prepared_max_programs_per_tenant=1"])
         cls.start("misspoken", [one])
+        cls.start("uncaptured", [one], faults="call=aclmdlRICaptureBegin,code=207000,count=all")
         cls.start("unread", [one, "--write_stall_timeout=100ms"])
         cls.start("forgetful", [one, "--streams_per_device=1", "--executor_cache_entries=1"])
         cls.start("poor", [one], faults="call=aclrtMalloc,nth=2,count=all,code=207001")
@@ -223,6 +225,8 @@ class PrometheusTest(unittest.TestCase):
                                       of["preparing"].daemon.target)
         of["misspoken"].start_program(sys.executable, ROOT / "tests/integration/misspeak.py",
                                       of["misspoken"].daemon.target)
+        of["uncaptured"].start_program(sys.executable, ROOT / "tests/integration/fail_captures.py",
+                                       of["uncaptured"].daemon.target)
         of["unread"].read_at_times("bench", "L1LossBackward", "--shape=600,1000", "--concurrency=4",
                                     *FOREVER)
         for extent in range(1, 9):
