@@ -58,7 +58,8 @@ absl::Status DeviceQueue::SetTenants(absl::Span<const TenantSettings> tenants) {
   return absl::OkStatus();
 }
 
-absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time now) {
+absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time now,
+                                  std::optional<Dispatched>* started) {
   const TaskDemand& demand = (*task)->demand();
   const absl::Time deadline = (*task)->call()->deadline();
   if (is_closed_ || is_paused_) {
@@ -79,6 +80,14 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
                      .device_bytes = demand.device_bytes,
                      .pinned_bytes = demand.pinned_bytes,
                      .connection = demand.connection};
+  if (started != nullptr) {
+    OPSERVE_ASSIGN_OR_RETURN(std::optional<Tasks::Started> at_once, tasks_.TryStart(&entry, now));
+    if (at_once) {
+      CountStart(*at_once, now);
+      *started = Dispatched{std::move(*task), at_once->lease, std::move(at_once->pinned)};
+      return absl::OkStatus();
+    }
+  }
   entry.payload = std::move(*task);
   if (absl::Status status = tasks_.Push(&entry, now); !status.ok()) {
     *task = std::move(entry.payload);
@@ -106,8 +115,9 @@ absl::StatusOr<DeviceQueue::Visit> DeviceQueue::PushOrStart(std::unique_ptr<Lane
     absl::MutexLock lock(&mutex_);
     const bool may_visit = is_prompt && visited_ != nullptr && visitor < is_visiting_.size() &&
                            !is_visiting_[visitor] && tasks_.depth() == 0;
-    OPSERVE_RETURN_IF_ERROR(Enqueue(task, now));
-    if (may_visit) visit.popped = PopTasks(now);
+    OPSERVE_RETURN_IF_ERROR(Enqueue(task, now, may_visit ? &visit.popped.next : nullptr));
+    // A task that had to wait after all, or is late: it takes its turn, as any other.
+    if (may_visit && !visit.popped.next) visit.popped = PopTasks(now);
     if (visit.popped.next) {
       is_visiting_[visitor] = true;
       ++visits_;
@@ -195,15 +205,19 @@ DeviceQueue::Popped DeviceQueue::PopTasks(absl::Time now) {
   Tasks::Popped popped = tasks_.Pop(now);
   if (popped.started) {
     Tasks::Started& started = *popped.started;
-    executing_.fetch_add(1);
-    busy_.Begin(now);
-    tenant_bytes_.Add(started.entry.tenant, started.lease.device_bytes);
-    // Counted as executing until it ends; Leaves subtracts it from the waiting work.
-    tenant_work_ns_.Add(started.entry.tenant, WorkNs(started.lease.charge.estimate));
+    CountStart(started, now);
     result.next = {Leaves(std::move(started.entry)), started.lease, std::move(started.pinned)};
   }
   result.expired = Leave(std::move(popped.expired));
   return result;
+}
+
+void DeviceQueue::CountStart(const Tasks::Started& started, absl::Time now) {
+  executing_.fetch_add(1);
+  busy_.Begin(now);
+  tenant_bytes_.Add(started.entry.tenant, started.lease.device_bytes);
+  // Until it ends. If it has waited, Leaves subtracts it from the waiting work.
+  tenant_work_ns_.Add(started.entry.tenant, WorkNs(started.lease.charge.estimate));
 }
 
 void DeviceQueue::TaskEnded(const Lease& lease, absl::Duration actual, absl::Time now,

@@ -193,11 +193,15 @@ class DeviceQueue final : private PinnedZones::Queue {
   bool CanPop() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return is_closed_ || may_start_ || !handed_over_.empty() || (is_paused_ && visits_ == 0);
   }
-  // Makes *task wait, if it may.
-  absl::Status Enqueue(std::unique_ptr<LaneTask>* task, absl::Time now)
+  // Makes *task wait, if it may. `started`, if not null, while nothing waits: it may start instead.
+  absl::Status Enqueue(std::unique_ptr<LaneTask>* task, absl::Time now,
+                       std::optional<Dispatched>* started = nullptr)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The next task to start, now counted as executing.
   Popped PopTasks(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Counts a task as executing, until TaskEnded.
+  void CountStart(const Tasks::Started& started, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndVisit(uint32_t visitor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Take entries out of the counts of waiting tasks.
   std::unique_ptr<LaneTask> Leaves(Tasks::Entry entry);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "proto/status/error.h"
@@ -66,6 +67,11 @@ class DispatchQueue {
   // again"): its memory could not be had even if nothing else ran.
   absl::Status Push(Entry* entry, absl::Time now);
 
+  // As Push and then Pop, while nothing waits (depth() is 0), without a place in the order. Nothing
+  // is returned, and *entry is not taken, if it has to wait or is late already: Push it, then Pop.
+  // Errors: those of Push.
+  absl::StatusOr<std::optional<Started>> TryStart(Entry* entry, absl::Time now);
+
   // Takes the next entry that can start, if any, and the entries that waited in vain.
   Popped Pop(absl::Time now);
   // An entry that was started has ended, well or badly, after it had a lane for `actual`.
@@ -75,6 +81,8 @@ class DispatchQueue {
   // kFailedPrecondition (reason "tenant_memory" or "device_memory", "never try again"): it could
   // not be had even if nothing else ran.
   absl::Status CheckCanEverFit(uint32_t tenant, uint64_t bytes) const;
+  // Likewise of all of an entry's memory; errors: those of Push.
+  absl::Status CheckCanEverFit(const Entry& entry) const;
   // Whether `bytes` more would put the tenant above its own hard limit.
   bool IsAboveHardLimit(uint32_t tenant, uint64_t bytes) const {
     return memory_.IsAboveHardLimit(tenant, memory_.used(tenant) + bytes);
@@ -164,16 +172,39 @@ absl::Status DispatchQueue<Payload>::CheckCanEverFit(uint32_t tenant, uint64_t b
 }
 
 template <typename Payload>
+absl::Status DispatchQueue<Payload>::CheckCanEverFit(const Entry& entry) const {
+  OPSERVE_RETURN_IF_ERROR(CheckCanEverFit(entry.tenant, entry.device_bytes));
+  return pinned_ == nullptr ? absl::OkStatus()
+                            : pinned_->CheckCanEverFit(entry.tenant, entry.pinned_bytes);
+}
+
+template <typename Payload>
 absl::Status DispatchQueue<Payload>::Push(Entry* entry, absl::Time now) {
+  OPSERVE_RETURN_IF_ERROR(CheckCanEverFit(*entry));
   const uint32_t tenant = entry->tenant;
-  absl::Status fits = CheckCanEverFit(tenant, entry->device_bytes);
-  if (fits.ok() && pinned_ != nullptr) {
-    fits = pinned_->CheckCanEverFit(tenant, entry->pinned_bytes);
-  }
-  if (!fits.ok()) return fits;
   OPSERVE_RETURN_IF_ERROR(queue_.Push(entry, now));
   LookAgain(tenant);
   return absl::OkStatus();
+}
+
+template <typename Payload>
+absl::StatusOr<std::optional<typename DispatchQueue<Payload>::Started>>
+DispatchQueue<Payload>::TryStart(Entry* entry, absl::Time now) {
+  OPSERVE_RETURN_IF_ERROR(CheckCanEverFit(*entry));
+  OPSERVE_RETURN_IF_ERROR(queue_.CheckRoom(*entry));
+  // Memory that is refused here is refused again to the entry in the order, which then waits for it
+  // in its turn.
+  if (std::min(entry->expiry, entry->deadline) <= now ||
+      !memory_.TryTake(entry->tenant, entry->device_bytes)) {
+    return std::nullopt;
+  }
+  PinnedZones::Taken pinned = TryTakePinned(*entry);
+  if (!pinned.allowance) {
+    memory_.Give(entry->tenant, entry->device_bytes);
+    return std::nullopt;
+  }
+  auto [started, charge] = queue_.Start(entry, now);
+  return Started{std::move(started), {charge, started.device_bytes}, *std::move(pinned.allowance)};
 }
 
 template <typename Payload>

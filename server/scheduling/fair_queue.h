@@ -89,6 +89,13 @@ class FairQueue {
   // its connection are set aside.
   absl::Status Push(Entry* entry, absl::Time now);
 
+  // Whether Push would take the entry, were its connection to have none set aside. Errors: as Push.
+  absl::Status CheckRoom(const Entry& entry);
+
+  // Takes *entry, for which there is room, as Push and then PopNext would: without a place in the
+  // order, so only while nothing waits (depth() is 0).
+  Started Start(Entry* entry, absl::Time now);
+
   // The next entry; null: no waiting entry could start. Valid until the next call that is not
   // const.
   const Entry* Next() const;
@@ -194,7 +201,8 @@ class FairQueue {
   static TurnInTenant TurnOf(const Waiting& waiting) {
     return {waiting.entry.priority, waiting.entry.deadline, waiting.number};
   }
-  absl::Status CheckRoom(const Entry& entry);
+  // Sets the times that depend on when the entry came.
+  static void NoteArrival(Entry* entry, absl::Time now);
   // When a tenant's entries will have been served, at its share of the lanes.
   int64_t TenantPushback(uint32_t tenant);
   absl::Status CheckRoomAside(const Entry& entry);
@@ -249,13 +257,26 @@ absl::Status FairQueue<Payload>::CheckRoom(const Entry& entry) {
 }
 
 template <typename Payload>
+void FairQueue<Payload>::NoteArrival(Entry* entry, absl::Time now) {
+  entry->arrival = now;
+  entry->estimate = std::max(entry->estimate, kLeastEstimate);
+  entry->expiry = std::min(entry->expiry, entry->deadline);
+}
+
+template <typename Payload>
+typename FairQueue<Payload>::Started FairQueue<Payload>::Start(Entry* entry, absl::Time now) {
+  NoteArrival(entry, now);
+  const TenantShares::Charge charge =
+      shares_.Start(entry->tenant, entry->estimate, /*waits_on=*/false);
+  return {std::move(*entry), charge};
+}
+
+template <typename Payload>
 absl::Status FairQueue<Payload>::Push(Entry* entry, absl::Time now) {
   const uint32_t tenant = entry->tenant;
   OPSERVE_RETURN_IF_ERROR(CheckRoom(*entry));
   OPSERVE_RETURN_IF_ERROR(CheckRoomAside(*entry));
-  entry->arrival = now;
-  entry->estimate = std::max(entry->estimate, kLeastEstimate);
-  entry->expiry = std::min(entry->expiry, entry->deadline);
+  NoteArrival(entry, now);
   arrivals_.push_back({std::move(*entry), ++numbers_});
   const auto waiting = std::prev(arrivals_.end());
   const Entry& queued = waiting->entry;

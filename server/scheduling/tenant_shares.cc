@@ -90,7 +90,7 @@ std::optional<uint32_t> TenantShares::Next() const {
 
 TenantShares::Charge TenantShares::Start(uint32_t tenant, absl::Duration estimate, bool waits_on) {
   Account& account = accounts_[tenant];
-  if (account.place == Place::kReturned) account.floor = Now();
+  if (account.place != Place::kOrdered) account.floor = Now();
   last_start_ = account.start();
   Erase(tenant, &account);
   account.finish = last_start_ + Scaled(estimate, account.weight);

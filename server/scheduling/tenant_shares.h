@@ -49,8 +49,9 @@ class TenantShares {
   // The tenant that goes next; nullopt: none waits.
   std::optional<uint32_t> Next() const;
 
-  // A task of a tenant that waits starts; `waits_on`: it has another that could start. The charge
-  // is given to End once, when the task has ended after `actual`.
+  // A task of a tenant that waits starts, or, while no tenant waits, of any tenant; `waits_on`: it
+  // has another that could start. The charge is given to End once, when the task has ended after
+  // `actual`.
   Charge Start(uint32_t tenant, absl::Duration estimate, bool waits_on);
   void End(const Charge& charge, absl::Duration actual);
 

@@ -2,8 +2,12 @@
 
 #include "server/scheduling/dispatch_queue.h"
 
+#include <cstddef>
 #include <memory>
+#include <optional>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -135,6 +139,81 @@ TEST_F(DispatchQueueTest, AnUrgentEntryIsTriedBeforeOneWithoutRoom) {
   EXPECT_THAT(StartAll(), ElementsAre("holder"));
   ASSERT_TRUE(Push("urgent", 2, 10, now_ + absl::Seconds(1)).ok());
   EXPECT_THAT(StartAll(), ElementsAre("urgent"));
+}
+
+// Two queues get the same entries at random times: one starts those that find it empty at once, the
+// other has them wait first. They must agree on everything that can be seen of them.
+TEST(DispatchQueueStartTest, StartsAtOnceWhatPushAndPopWouldStart) {
+  using Queue = DispatchQueue<std::string>;
+  std::mt19937_64 random(7);
+  const auto below = [&random](uint64_t limit) { return random() % limit; };
+  const FairQueueOptions options{.capacity_per_tenant = 3, .work_per_tenant = 100};
+  Queue direct(options, 1000);
+  Queue through_order(options, 1000);
+  for (Queue* queue : {&direct, &through_order}) {
+    ASSERT_TRUE(queue->SetTenant(1, 3, {.reserved = 100, .soft = 300, .hard = 500}).ok());
+  }
+  absl::Time now = absl::FromUnixSeconds(1000);
+  std::vector<std::pair<Queue::Started, Queue::Started>> running;
+  const auto run = [&running](std::optional<Queue::Started> a, std::optional<Queue::Started> b) {
+    ASSERT_EQ(a.has_value(), b.has_value());
+    if (!a) return;
+    ASSERT_EQ(a->entry.payload, b->entry.payload);
+    ASSERT_EQ(a->entry.arrival, b->entry.arrival);
+    ASSERT_EQ(a->lease.charge.estimate, b->lease.charge.estimate);
+    running.emplace_back(std::move(*a), std::move(*b));
+  };
+  const auto pop = [&] {
+    Queue::Popped a = direct.Pop(now);
+    Queue::Popped b = through_order.Pop(now);
+    ASSERT_EQ(a.expired.size(), b.expired.size());
+    run(std::move(a.started), std::move(b.started));
+  };
+  int at_once = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    now += absl::Microseconds(below(50));
+    if (below(2) == 0 && !running.empty()) {
+      const size_t ended = below(running.size());
+      const absl::Duration took = absl::Microseconds(below(200));
+      direct.Ended(running[ended].first.lease, took);
+      through_order.Ended(running[ended].second.lease, took);
+      running.erase(running.begin() + static_cast<ptrdiff_t>(ended));
+      pop();
+      continue;
+    }
+    Queue::Entry entry{
+        .payload = std::to_string(step),
+        .tenant = static_cast<uint32_t>(below(4)),
+        .deadline = below(4) == 0 ? now + absl::Microseconds(below(100)) : absl::InfiniteFuture(),
+        .estimate = absl::Microseconds(below(100)),
+        .work = below(110),
+        .device_bytes = below(600)};
+    Queue::Entry same = entry;
+    const bool was_empty = direct.depth() == 0;
+    const absl::Status pushed = through_order.Push(&same, now);
+    if (was_empty) {
+      absl::StatusOr<std::optional<Queue::Started>> started = direct.TryStart(&entry, now);
+      ASSERT_EQ(started.status().message(), pushed.message());
+      if (!started.ok()) continue;
+      if (*started) {
+        ++at_once;
+        Queue::Popped popped = through_order.Pop(now);
+        ASSERT_THAT(popped.expired, IsEmpty());
+        run(*std::move(started), std::move(popped.started));
+        continue;
+      }
+    }
+    ASSERT_EQ(direct.Push(&entry, now).message(), pushed.message());
+    pop();
+    ASSERT_EQ(direct.depth(), through_order.depth());
+    ASSERT_EQ(direct.memory().used(), through_order.memory().used());
+    ASSERT_EQ(direct.MayStart(), through_order.MayStart());
+    for (uint32_t tenant = 0; tenant < 4; ++tenant) {
+      ASSERT_EQ(direct.depth(tenant), through_order.depth(tenant));
+      ASSERT_EQ(direct.Lag(tenant), through_order.Lag(tenant));
+    }
+  }
+  EXPECT_GT(at_once, 1000);
 }
 
 TEST_F(DispatchQueueTest, NobodyWaitsForMemoryAfterItsEntriesWereTaken) {
