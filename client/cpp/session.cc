@@ -236,7 +236,7 @@ absl::Status Session::HandleFrame(codec::Frame* frame, Deliveries* deliveries) {
 
 absl::Status Session::HandleHello(const codec::Frame& frame) {
   v1::SessionHello hello;
-  OPSERVE_RETURN_IF_ERROR(DecodeMessage(frame.body, &hello));
+  OPSERVE_RETURN_IF_ERROR(DecodeMessage(codec::ToByteBuffer(frame.body), &hello));
   const v1::SessionLimits& limits = hello.limits();
   if (hello.version() < 1 || limits.max_requests() < 1) {
     return BadAnswer(absl::StrCat("a hello of version ", hello.version(), " for ",
@@ -269,10 +269,10 @@ absl::Status Session::HandleEndOfRequest(codec::Frame* frame, Deliveries* delive
   SessionOutcome outcome;
   if (frame->kind == codec::FrameKind::kError) {
     v1::StatusDetails details;
-    OPSERVE_RETURN_IF_ERROR(DecodeMessage(frame->body, &details));
+    OPSERVE_RETURN_IF_ERROR(DecodeMessage(codec::ToByteBuffer(frame->body), &details));
     outcome.status = FromStatusDetails(details);
   } else {
-    outcome.response.Swap(&frame->body);
+    outcome.response = codec::ToByteBuffer(frame->body);
   }
   has_answered_ = true;
   while (!unread_.empty() && unread_.front().first_request <= frame->number) unread_.pop_front();
@@ -284,7 +284,7 @@ absl::Status Session::HandleEndOfRequest(codec::Frame* frame, Deliveries* delive
 
 absl::Status Session::HandleGoingAway(const codec::Frame& frame, Deliveries* deliveries) {
   v1::SessionGoingAway going_away;
-  OPSERVE_RETURN_IF_ERROR(DecodeMessage(frame.body, &going_away));
+  OPSERVE_RETURN_IF_ERROR(DecodeMessage(codec::ToByteBuffer(frame.body), &going_away));
   stage_ = Stage::kLeaving;
   for (auto sent = sent_.begin(); sent != sent_.end();) {
     const auto [number, left] = *sent;
@@ -396,7 +396,9 @@ void Session::AddRequests() {
         {.timeout = request.deadline - now, .traceparent = request.traceparent});
     // The ping has its place.
     if (!FitsBatch(start.size() + request.body->Length() + codec::kFrameHeaderBytes)) break;
-    writer_.Add(codec::FrameKind::kRequest, next->first, start, request.body);
+    // (The client's own buffers are never compressed, so gRPC has their slices.)
+    writer_.Add(codec::FrameKind::kRequest, next->first, start,
+                codec::SlicesOf(*request.body).value());
     sent_.emplace(next->first, Sent{request.request, request.deadline});
     EraseUnsent(next);
   }

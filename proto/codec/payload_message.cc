@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <iterator>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
@@ -28,32 +30,44 @@ absl::Status Malformed(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("malformed message: ", what));
 }
 
+// A varint and its encoding, so that a header repeats it as it came.
+struct Varint {
+  uint64_t value = 0;
+  size_t size = 0;  // of `bytes`
+  std::array<char, 10> bytes;
+};
+
 // Reads forward over a list of slices. `header` receives the bytes of everything read through
-// Take*; payload bytes are handed out in place.
+// Copy*; payload bytes are handed out in place.
 class SliceCursor {
  public:
   SliceCursor(absl::Span<const grpc::Slice> slices, std::string* header)
-      : slices_(slices), header_(header) {
-    for (const grpc::Slice& slice : slices) remaining_ += slice.size();
+      : next_(slices), header_(header) {
     SkipEmptySlices();
   }
 
-  bool AtEnd() const { return remaining_ == 0; }
-  size_t remaining() const { return remaining_; }
+  // (Bytes are left in the slice unless none are left at all.)
+  bool AtEnd() const { return at_ == end_; }
 
-  // Reads a varint of at most ten bytes and keeps its encoding in `raw`, so that the header repeats
-  // it as it came.
-  bool ReadVarint(uint64_t* value, std::string* raw) {
-    *value = 0;
+  // At most ten bytes.
+  bool ReadVarint(Varint* varint) {
+    varint->value = 0;
+    varint->size = 0;
     for (int shift = 0; shift < 70; shift += 7) {
       if (AtEnd()) return false;
-      const uint8_t byte = *Current();
+      const auto byte = static_cast<uint8_t>(*at_);
       Advance(1);
-      raw->push_back(static_cast<char>(byte));
-      *value |= static_cast<uint64_t>(byte & 0x7f) << std::min(shift, 63);
+      varint->bytes[varint->size++] = static_cast<char>(byte);
+      varint->value |= static_cast<uint64_t>(byte & 0x7f) << std::min(shift, 63);
       if ((byte & 0x80) == 0) return true;
     }
     return false;
+  }
+
+  bool CopyVarint(Varint* varint) {
+    if (!ReadVarint(varint)) return false;
+    header_->append(varint->bytes.data(), varint->size);
+    return true;
   }
 
   bool CopyToHeader(uint64_t bytes) {
@@ -68,52 +82,51 @@ class SliceCursor {
   }
 
  private:
-  const uint8_t* Current() const { return slices_.front().begin() + offset_; }
-
   void Advance(size_t bytes) {
-    offset_ += bytes;
-    remaining_ -= bytes;
-    SkipEmptySlices();
+    at_ += bytes;
+    if (at_ == end_) SkipEmptySlices();
   }
 
   void SkipEmptySlices() {
-    while (!slices_.empty() && offset_ == slices_.front().size()) {
-      slices_.remove_prefix(1);
-      offset_ = 0;
+    while (at_ == end_ && !next_.empty()) {
+      at_ = reinterpret_cast<const char*>(next_.front().begin());
+      end_ = reinterpret_cast<const char*>(next_.front().end());
+      next_.remove_prefix(1);
     }
   }
 
+  // False, and some of the pieces may have been visited: there are not so many bytes.
   template <typename Visit>
   bool ForEachPiece(uint64_t bytes, Visit visit) {
-    if (bytes > remaining_) return false;
     while (bytes > 0) {
-      const size_t piece = std::min<uint64_t>(bytes, slices_.front().size() - offset_);
-      visit(absl::string_view(reinterpret_cast<const char*>(Current()), piece));
+      if (AtEnd()) return false;
+      const size_t piece = std::min<uint64_t>(bytes, static_cast<size_t>(end_ - at_));
+      visit(absl::string_view(at_, piece));
       bytes -= piece;
       Advance(piece);
     }
     return true;
   }
 
-  absl::Span<const grpc::Slice> slices_;
-  size_t offset_ = 0;  // into slices_.front()
-  size_t remaining_ = 0;
+  const char* at_ = nullptr;  // in a slice that ends at end_
+  const char* end_ = nullptr;
+  absl::Span<const grpc::Slice> next_;  // behind it
   std::string* const header_;
 };
 
 // Copies the value of a field; its tag has been copied already. A group is copied tag by tag by the
 // caller.
-bool CopyValue(SliceCursor& cursor, WireFormatLite::WireType type, std::string* header) {
-  uint64_t value = 0;
+bool CopyValue(SliceCursor& cursor, WireFormatLite::WireType type) {
+  Varint varint;
   switch (type) {
     case WireFormatLite::WIRETYPE_VARINT:
-      return cursor.ReadVarint(&value, header);
+      return cursor.CopyVarint(&varint);
     case WireFormatLite::WIRETYPE_FIXED64:
       return cursor.CopyToHeader(8);
     case WireFormatLite::WIRETYPE_FIXED32:
       return cursor.CopyToHeader(4);
     case WireFormatLite::WIRETYPE_LENGTH_DELIMITED:
-      return cursor.ReadVarint(&value, header) && cursor.CopyToHeader(value);
+      return cursor.CopyVarint(&varint) && cursor.CopyToHeader(varint.value);
     case WireFormatLite::WIRETYPE_START_GROUP:
     case WireFormatLite::WIRETYPE_END_GROUP:
       return true;
@@ -127,28 +140,27 @@ absl::Status SplitFields(SliceCursor& cursor, uint32_t payloads_field, size_t ma
   const uint32_t payload_tag = BytesTag(payloads_field);
   int group_depth = 0;
   while (!cursor.AtEnd()) {
-    uint64_t whole_tag = 0;
-    std::string raw_tag;
-    if (!cursor.ReadVarint(&whole_tag, &raw_tag) || raw_tag.size() > kMaxVarint32Bytes) {
+    Varint whole_tag;
+    if (!cursor.ReadVarint(&whole_tag) || whole_tag.size > kMaxVarint32Bytes) {
       return Malformed("bad field tag");
     }
-    const auto tag = static_cast<uint32_t>(whole_tag);
+    const auto tag = static_cast<uint32_t>(whole_tag.value);
     if (tag == payload_tag && group_depth == 0) {
-      uint64_t size = 0;
-      std::string raw_size;
+      Varint size;
       if (payloads->size() == max_payloads) {
         return absl::InvalidArgumentError(
             absl::StrCat("more than ", max_payloads, " payloads in one message"));
       }
-      if (!cursor.ReadVarint(&size, &raw_size) || raw_size.size() > kMaxVarint32Bytes ||
-          !cursor.TakePayload(size, &payloads->emplace_back())) {
-        return Malformed(absl::StrCat("payload ", payloads->size() - 1, " of ", size,
+      Payload& payload = payloads->emplace_back();
+      if (!cursor.ReadVarint(&size) || size.size > kMaxVarint32Bytes ||
+          !cursor.TakePayload(size.value, &payload)) {
+        return Malformed(absl::StrCat("payload ", payloads->size() - 1, " of ", size.value,
                                       " bytes is longer than the message"));
       }
       continue;
     }
     if (group_depth == 0) ++*header_fields;
-    header->append(raw_tag);
+    header->append(whole_tag.bytes.data(), whole_tag.size);
     const auto type = static_cast<WireFormatLite::WireType>(tag & 7);
     if (type == WireFormatLite::WIRETYPE_START_GROUP && ++group_depth > kMaxGroupDepth) {
       return Malformed("groups nested too deeply");
@@ -156,7 +168,7 @@ absl::Status SplitFields(SliceCursor& cursor, uint32_t payloads_field, size_t ma
     if (type == WireFormatLite::WIRETYPE_END_GROUP && --group_depth < 0) {
       return Malformed("end of a group that was not begun");
     }
-    if (!CopyValue(cursor, type, header)) {
+    if (!CopyValue(cursor, type)) {
       return Malformed(absl::StrCat("field ", tag >> 3, " is cut off or of an unknown wire type"));
     }
   }
@@ -170,61 +182,79 @@ uint8_t* WritePrefix(uint32_t field, size_t size, uint8_t* to) {
 }
 
 size_t PrefixBytes(uint32_t field, size_t size) {
-  std::array<uint8_t, kMaxPrefixBytes> prefix;
-  return static_cast<size_t>(WritePrefix(field, size, prefix.data()) - prefix.data());
+  return PayloadPrefix(size, field).bytes().size();
 }
 
-// How long the parts of a message are that is to be built.
-struct MessageSizes {
-  MessageSizes(const google::protobuf::MessageLite& message, absl::Span<const grpc::Slice> payloads,
-               const PayloadPlace& place)
-      : header(message.ByteSizeLong()) {
-    inner = header;
+// Writes a header to `to`; returns its end.
+using WriteHeader = absl::FunctionRef<uint8_t*(uint8_t*)>;
+
+// Of a wrapper's tag and length, which precede the message.
+size_t WrapperBytes(size_t message_bytes, const PayloadPlace& place) {
+  return place.wrapper_field == 0 ? 0 : PrefixBytes(place.wrapper_field, message_bytes);
+}
+
+// Writes them to the beginning of `slice`; returns where the message begins. The slice was just
+// made, has no other owner yet, and stays where it is: a small one holds its bytes itself.
+uint8_t* WriteWrapper(size_t message_bytes, const PayloadPlace& place, const grpc::Slice& slice) {
+  auto* const begin = const_cast<uint8_t*>(slice.begin());
+  return place.wrapper_field == 0 ? begin : WritePrefix(place.wrapper_field, message_bytes, begin);
+}
+
+grpc::ByteBuffer Build(size_t header_bytes, WriteHeader write_header,
+                       absl::Span<const grpc::Slice> payloads, const PayloadPlace& place) {
+  const size_t bytes = PayloadMessageBytes(header_bytes, payloads, place.field);
+  const size_t wrapper_bytes = WrapperBytes(bytes, place);
+  if (IsMerged(header_bytes, payloads.size(), NumBytes(payloads))) {
+    grpc::Slice message(wrapper_bytes + bytes);
+    uint8_t* to = write_header(WriteWrapper(bytes, place, message));
     for (const grpc::Slice& payload : payloads) {
-      payload_bytes += payload.size();
-      inner += PrefixBytes(place.field, payload.size()) + payload.size();
+      to = WritePrefix(place.field, payload.size(), to);
+      to = std::copy(payload.begin(), payload.end(), to);
     }
-    if (place.wrapper_field != 0) wrapper = PrefixBytes(place.wrapper_field, inner);
+    return grpc::ByteBuffer(&message, 1);
   }
-  size_t header;             // without the wrapper's tag and length
-  size_t payload_bytes = 0;  // without the tag and length of each
-  size_t inner = 0;          // the message itself
-  size_t wrapper = 0;        // its tag and length, which precede the message
-};
-
-// Writes the part before the first payload; returns its end.
-uint8_t* WriteHeader(const google::protobuf::MessageLite& header, const MessageSizes& sizes,
-                     const PayloadPlace& place, uint8_t* to) {
-  if (place.wrapper_field != 0) to = WritePrefix(place.wrapper_field, sizes.inner, to);
-  return header.SerializeWithCachedSizesToArray(to);
-}
-
-// The slice was just made, and has no other owner yet.
-uint8_t* Writable(const grpc::Slice& slice) { return const_cast<uint8_t*>(slice.begin()); }
-
-grpc::ByteBuffer BuildMerged(const google::protobuf::MessageLite& header, const MessageSizes& sizes,
-                             absl::Span<const grpc::Slice> payloads, const PayloadPlace& place) {
-  grpc::Slice message(sizes.wrapper + sizes.inner);
-  uint8_t* to = WriteHeader(header, sizes, place, Writable(message));
+  absl::InlinedVector<grpc::Slice, 8> slices;
+  slices.emplace_back(wrapper_bytes + header_bytes);
+  write_header(WriteWrapper(bytes, place, slices.back()));
   for (const grpc::Slice& payload : payloads) {
-    to = WritePrefix(place.field, payload.size(), to);
-    to = std::copy(payload.begin(), payload.end(), to);
+    const PayloadPrefix prefix(payload.size(), place.field);
+    slices.emplace_back(prefix.bytes().data(), prefix.bytes().size());
+    slices.push_back(payload);
   }
-  return grpc::ByteBuffer(&message, 1);
+  return ToByteBuffer(slices);
 }
 
 }  // namespace
 
+PayloadPrefix::PayloadPrefix(size_t payload_bytes, uint32_t field) {
+  uint8_t* const begin = reinterpret_cast<uint8_t*>(bytes_.data());
+  size_ = static_cast<size_t>(WritePrefix(field, payload_bytes, begin) - begin);
+}
+
+size_t PayloadMessageBytes(size_t header_bytes, absl::Span<const grpc::Slice> payloads,
+                           uint32_t field) {
+  size_t bytes = header_bytes;
+  for (const grpc::Slice& payload : payloads) {
+    bytes += PrefixBytes(field, payload.size()) + payload.size();
+  }
+  return bytes;
+}
+
 absl::StatusOr<PayloadMessage> PayloadMessage::Split(const grpc::ByteBuffer& buffer,
                                                      size_t max_payloads, uint32_t payloads_field) {
+  absl::StatusOr<Slices> slices = SlicesOf(buffer);
+  if (!slices.ok()) return slices.status();
+  return Split(*std::move(slices), max_payloads, payloads_field);
+}
+
+absl::StatusOr<PayloadMessage> PayloadMessage::Split(Slices slices, size_t max_payloads,
+                                                     uint32_t payloads_field) {
   PayloadMessage message;
-  if (!buffer.Valid() || !buffer.Dump(&message.slices_).ok()) {
-    return absl::InternalError("gRPC gave no message");
-  }
+  message.slices_.assign(std::move_iterator(slices.begin()), std::move_iterator(slices.end()));
   // Most requests have no more.
   constexpr size_t kHeaderBytes = 256;
   message.payloads_.reserve(4);
-  message.header_.reserve(std::min(buffer.Length(), kHeaderBytes));
+  message.header_.reserve(std::min(NumBytes(message.slices_), kHeaderBytes));
   SliceCursor cursor(message.slices_, &message.header_);
   if (absl::Status status = SplitFields(cursor, payloads_field, max_payloads, &message.header_,
                                         &message.header_fields_, &message.payloads_);
@@ -252,21 +282,14 @@ char* PayloadMessage::AddPayload(size_t size) {
 grpc::ByteBuffer BuildPayloadMessage(const google::protobuf::MessageLite& header,
                                      absl::Span<const grpc::Slice> payloads,
                                      const PayloadPlace& place) {
-  const MessageSizes sizes(header, payloads, place);
-  if (IsMerged(sizes.header, payloads.size(), sizes.payload_bytes)) {
-    return BuildMerged(header, sizes, payloads, place);
-  }
+  const auto write = [&header](uint8_t* to) { return header.SerializeWithCachedSizesToArray(to); };
+  return Build(header.ByteSizeLong(), write, payloads, place);
+}
 
-  absl::InlinedVector<grpc::Slice, 8> slices;
-  slices.emplace_back(sizes.wrapper + sizes.header);
-  WriteHeader(header, sizes, place, Writable(slices.back()));
-  for (const grpc::Slice& payload : payloads) {
-    std::array<uint8_t, kMaxPrefixBytes> prefix;
-    slices.emplace_back(prefix.data(),
-                        WritePrefix(place.field, payload.size(), prefix.data()) - prefix.data());
-    slices.push_back(payload);
-  }
-  return grpc::ByteBuffer(slices.data(), slices.size());
+grpc::ByteBuffer BuildPayloadMessage(absl::string_view header,
+                                     absl::Span<const grpc::Slice> payloads) {
+  const auto write = [header](uint8_t* to) { return std::copy(header.begin(), header.end(), to); };
+  return Build(header.size(), write, payloads, {});
 }
 
 }  // namespace opserve::codec

@@ -8,6 +8,7 @@
 // Wire-compatible in both directions with peers that use generated classes only.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,6 +23,7 @@
 #include "google/protobuf/message_lite.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
+#include "proto/codec/slices.h"
 
 namespace opserve::codec {
 
@@ -50,6 +52,8 @@ class PayloadMessage {
   // kInvalidArgument: a truncated or malformed field; more than `max_payloads` payloads.
   // kInternal: gRPC could not give its slices.
   static absl::StatusOr<PayloadMessage> Split(const grpc::ByteBuffer& buffer, size_t max_payloads,
+                                              uint32_t payloads_field = kPayloadsField);
+  static absl::StatusOr<PayloadMessage> Split(Slices slices, size_t max_payloads,
                                               uint32_t payloads_field = kPayloadsField);
 
   // Parses all fields but the payloads into `header` with protobuf's own parser.
@@ -88,10 +92,28 @@ inline bool IsMerged(size_t header_bytes, size_t payloads, size_t payload_bytes)
          header_bytes + payloads * kMaxPrefixBytes + payload_bytes <= kLargest;
 }
 
+// Tag and length that precede the bytes of a payload.
+class PayloadPrefix {
+ public:
+  explicit PayloadPrefix(size_t payload_bytes, uint32_t field = kPayloadsField);
+  absl::string_view bytes() const { return {bytes_.data(), size_}; }
+
+ private:
+  std::array<char, kMaxPrefixBytes> bytes_;
+  size_t size_;
+};
+
+// Bytes of a message of a serialised header and these payloads.
+size_t PayloadMessageBytes(size_t header_bytes, absl::Span<const grpc::Slice> payloads,
+                           uint32_t field = kPayloadsField);
+
 // Serialises `header` (its payloads field must be empty) followed by `payloads`. These are not
 // copied, unless the message is small (IsMerged): the buffer refers to their slices.
 grpc::ByteBuffer BuildPayloadMessage(const google::protobuf::MessageLite& header,
                                      absl::Span<const grpc::Slice> payloads,
                                      const PayloadPlace& place = {});
+// The same of a header that is serialised already.
+grpc::ByteBuffer BuildPayloadMessage(absl::string_view header,
+                                     absl::Span<const grpc::Slice> payloads);
 
 }  // namespace opserve::codec

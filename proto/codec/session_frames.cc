@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
-#include <iterator>
 #include <utility>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
+#include "proto/codec/payload_message.h"
 
 namespace opserve::codec {
 namespace {
@@ -20,8 +18,19 @@ static_assert(std::endian::native == std::endian::little, "numbers are copied as
 // Of SessionMessage.frames: field 1, which has a length.
 constexpr uint8_t kFramesTag = (1 << 3) | 2;
 constexpr size_t kMostVarintBytes = 10;
-// A reference to a slice costs about as much as the copy of so many bytes.
-constexpr size_t kMostCopiedBytes = 4096;
+// A reference to a slice costs about as much as the copy of so many bytes. At least those of a
+// message that is made in one piece (IsMerged): small results do not stay in their buffers until a
+// slow reader has taken them.
+constexpr size_t kMostCopiedBytes = 8192;
+
+// Of those that are copied.
+size_t CopiedBytes(absl::Span<const grpc::Slice> slices) {
+  size_t bytes = 0;
+  for (const grpc::Slice& slice : slices) {
+    if (slice.size() <= kMostCopiedBytes) bytes += slice.size();
+  }
+  return bytes;
+}
 
 // Microseconds that absl::Duration can hold for certain.
 constexpr uint64_t kMostMicroseconds = uint64_t{1} << 62;
@@ -34,8 +43,8 @@ Number Load(const char* bytes) {
 }
 
 template <typename Number>
-void Append(Number number, std::string* bytes) {
-  bytes->append(reinterpret_cast<const char*>(&number), sizeof(number));
+void Store(Number number, char* bytes) {
+  std::memcpy(bytes, &number, sizeof(number));
 }
 
 absl::Status Broken(absl::string_view why) {
@@ -49,26 +58,10 @@ bool IsKind(uint8_t kind) {
 
 }  // namespace
 
-absl::StatusOr<FrameReader> FrameReader::Over(const grpc::ByteBuffer& bytes) {
-  FrameReader reader;
-  // Most have one slice, for which Dump would take memory.
-  grpc::Slice slice;
-  if (bytes.TrySingleSlice(&slice).ok()) {
-    reader.slices_.push_back(std::move(slice));
-  } else {
-    std::vector<grpc::Slice> slices;
-    if (!bytes.Dump(&slices).ok()) {
-      return absl::InternalError("gRPC could not give the slices of a message");
-    }
-    reader.slices_.assign(std::move_iterator(slices.begin()), std::move_iterator(slices.end()));
-  }
-  reader.bytes_left_ = bytes.Length();
-  return reader;
-}
-
 absl::StatusOr<FrameReader> FrameReader::Read(const grpc::ByteBuffer& message) {
-  absl::StatusOr<FrameReader> reader = Over(message);
-  if (!reader.ok()) return reader;
+  absl::StatusOr<Slices> slices = SlicesOf(message);
+  if (!slices.ok()) return slices.status();
+  absl::StatusOr<FrameReader> reader = FrameReader(*std::move(slices));
   if (reader->bytes_left_ == 0) return reader;  // no frames
   uint8_t byte = 0;
   const auto next = [&reader, &byte] {
@@ -110,8 +103,7 @@ absl::StatusOr<std::optional<Frame>> FrameReader::Next() {
   Frame frame;
   frame.kind = static_cast<FrameKind>(kind);
   frame.number = Load<uint64_t>(header.data() + 8);
-  grpc::ByteBuffer body = Take(size);
-  frame.body.Swap(&body);
+  frame.body = Take(size);
   return frame;
 }
 
@@ -137,79 +129,90 @@ void FrameReader::Copy(char* to, size_t size) {
   });
 }
 
-grpc::ByteBuffer FrameReader::Take(size_t size) {
-  absl::InlinedVector<grpc::Slice, 2> pieces;
+Slices FrameReader::Take(size_t size) {
+  Slices pieces;
   ForEachPiece(size, [&pieces](const grpc::Slice& slice, size_t begin, size_t end) {
     pieces.push_back(slice.sub(begin, end));
   });
-  return grpc::ByteBuffer(pieces.data(), pieces.size());
+  return pieces;
 }
 
-absl::StatusOr<RequestStart> ReadRequestStart(grpc::ByteBuffer* body) {
-  absl::StatusOr<FrameReader> reader = FrameReader::Over(*body);
-  if (!reader.ok()) return reader.status();
+absl::StatusOr<RequestStart> ReadRequestStart(Slices* body) {
+  FrameReader reader(std::move(*body));
   std::array<char, kRequestStartBytes> numbers;
-  if (reader->bytes_left_ < numbers.size()) {
-    return Broken(absl::StrCat("the body of a request has ", reader->bytes_left_,
+  if (reader.bytes_left_ < numbers.size()) {
+    return Broken(absl::StrCat("the body of a request has ", reader.bytes_left_,
                                " bytes, at least ", numbers.size(), " expected"));
   }
-  reader->Copy(numbers.data(), numbers.size());
+  reader.Copy(numbers.data(), numbers.size());
   const auto microseconds = Load<uint64_t>(numbers.data());
   const auto trace_bytes = Load<uint32_t>(numbers.data() + 8);
-  if (trace_bytes > kMaxTraceParentBytes || trace_bytes > reader->bytes_left_) {
+  if (trace_bytes > kMaxTraceParentBytes || trace_bytes > reader.bytes_left_) {
     return Broken(absl::StrCat("a traceparent of ", trace_bytes, " bytes, at most ",
-                               kMaxTraceParentBytes, " allowed, ", reader->bytes_left_, " left"));
+                               kMaxTraceParentBytes, " allowed, ", reader.bytes_left_, " left"));
   }
   RequestStart start;
   if (microseconds > 0 && microseconds < kMostMicroseconds) {
     start.timeout = absl::Microseconds(static_cast<int64_t>(microseconds));
   }
   start.traceparent.resize(trace_bytes);
-  reader->Copy(start.traceparent.data(), trace_bytes);
-  grpc::ByteBuffer rest = reader->Take(reader->bytes_left_);
-  body->Swap(&rest);
+  reader.Copy(start.traceparent.data(), trace_bytes);
+  *body = reader.Take(reader.bytes_left_);
   return start;
 }
 
 std::string WriteRequestStart(const RequestStart& start) {
-  std::string bytes;
+  std::string bytes(kRequestStartBytes, '\0');
   const int64_t microseconds = start.timeout == absl::InfiniteDuration()
                                    ? 0
                                    : std::max<int64_t>(absl::ToInt64Microseconds(start.timeout), 1);
-  Append(static_cast<uint64_t>(microseconds), &bytes);
-  Append(static_cast<uint32_t>(start.traceparent.size()), &bytes);
+  Store(static_cast<uint64_t>(microseconds), bytes.data());
+  Store(static_cast<uint32_t>(start.traceparent.size()), bytes.data() + 8);
   bytes += start.traceparent;
   return bytes;
 }
 
-void FrameWriter::Add(FrameKind kind, uint64_t number, absl::string_view start,
-                      const grpc::ByteBuffer* rest) {
-  const size_t rest_bytes = rest != nullptr ? rest->Length() : 0;
-  const size_t body_bytes = start.size() + rest_bytes;
+void FrameWriter::AddHeader(FrameKind kind, uint64_t number, size_t body_bytes,
+                            size_t copied_bytes) {
   bytes_ += kFrameHeaderBytes + body_bytes;
-  Append(static_cast<uint32_t>(body_bytes), &copied_);
-  Append(static_cast<uint8_t>(kind), &copied_);
-  Append(uint8_t{0}, &copied_);
-  Append(uint16_t{0}, &copied_);
-  Append(number, &copied_);
-  copied_.append(start.data(), start.size());
-  if (rest_bytes == 0) return;
-  grpc::Slice only;
-  if (rest->TrySingleSlice(&only).ok()) {
-    AddSlice(std::move(only));
-    return;
+  // Grows in large steps up to a batch, so that a message's first frames are moved few times.
+  const size_t needed = copied_.size() + kFrameHeaderBytes + copied_bytes;
+  if (copied_.capacity() < needed) {
+    const bool has_frames = !copied_.empty();
+    copied_.reserve(std::max(needed, has_frames ? std::min(4 * needed, kBatchBytes) : 0));
   }
-  std::vector<grpc::Slice> slices;
-  if (!rest->Dump(&slices).ok()) std::abort();  // it does not hold compressed bytes
-  for (grpc::Slice& slice : slices) AddSlice(std::move(slice));
+  std::array<char, kFrameHeaderBytes> header = {};
+  Store(static_cast<uint32_t>(body_bytes), header.data());
+  Store(static_cast<uint8_t>(kind), header.data() + 4);
+  Store(number, header.data() + 8);
+  copied_.append(header.data(), header.size());
 }
 
-void FrameWriter::AddSlice(grpc::Slice slice) {
+void FrameWriter::Add(FrameKind kind, uint64_t number, absl::string_view start,
+                      absl::Span<const grpc::Slice> rest) {
+  AddHeader(kind, number, start.size() + NumBytes(rest), start.size() + CopiedBytes(rest));
+  copied_.append(start.data(), start.size());
+  for (const grpc::Slice& slice : rest) AddSlice(slice);
+}
+
+void FrameWriter::AddPayloadMessage(FrameKind kind, uint64_t number, absl::string_view header,
+                                    absl::Span<const grpc::Slice> payloads) {
+  const size_t body_bytes = PayloadMessageBytes(header.size(), payloads);
+  AddHeader(kind, number, body_bytes, body_bytes - NumBytes(payloads) + CopiedBytes(payloads));
+  copied_.append(header.data(), header.size());
+  for (const grpc::Slice& payload : payloads) {
+    const PayloadPrefix prefix(payload.size());
+    copied_.append(prefix.bytes().data(), prefix.bytes().size());
+    AddSlice(payload);
+  }
+}
+
+void FrameWriter::AddSlice(const grpc::Slice& slice) {
   if (slice.size() <= kMostCopiedBytes) {
     copied_.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
   } else {
     EndCopied();
-    slices_.push_back(std::move(slice));
+    slices_.push_back(slice);
   }
 }
 

@@ -5,15 +5,17 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
+#include "proto/codec/slices.h"
 
 namespace opserve::codec {
 
@@ -35,24 +37,9 @@ enum class FrameKind : uint8_t {
 inline constexpr size_t kFrameHeaderBytes = 16;
 
 struct Frame {
-  Frame() = default;
-  // Takes *the_body.
-  Frame(FrameKind the_kind, uint64_t the_number, grpc::ByteBuffer* the_body)
-      : kind(the_kind), number(the_number) {
-    body.Swap(the_body);
-  }
-  // (A ByteBuffer has no move.)
-  Frame(Frame&& other) noexcept : kind(other.kind), number(other.number) { body.Swap(&other.body); }
-  Frame& operator=(Frame&& other) noexcept {
-    kind = other.kind;
-    number = other.number;
-    body.Swap(&other.body);
-    return *this;
-  }
-
   FrameKind kind = FrameKind::kHello;
-  uint64_t number = 0;         // of the request, or of the ping; else 0
-  grpc::ByteBuffer body = {};  // may refer to the slices of a message
+  uint64_t number = 0;  // of the request, or of the ping; else 0
+  Slices body = {};     // may be of a message
 };
 
 // The body of a request's frame, before its ExecuteRequest: the time it may take in
@@ -72,7 +59,7 @@ static_assert(kBatchBytes <= kMaxFrames * kFrameHeaderBytes, "a full batch has n
 
 // Takes the beginning of a request's body off: *body is left with the ExecuteRequest.
 // kInvalidArgument: malformed.
-absl::StatusOr<RequestStart> ReadRequestStart(grpc::ByteBuffer* body);
+absl::StatusOr<RequestStart> ReadRequestStart(Slices* body);
 
 // Takes a SessionMessage apart, frame by frame, without copies. Not thread-safe.
 class FrameReader {
@@ -86,21 +73,20 @@ class FrameReader {
   absl::StatusOr<std::optional<Frame>> Next();
 
  private:
-  friend absl::StatusOr<RequestStart> ReadRequestStart(grpc::ByteBuffer* body);
+  friend absl::StatusOr<RequestStart> ReadRequestStart(Slices* body);
 
-  FrameReader() = default;
-
-  // A reader of the bytes themselves. kInternal: gRPC could not give its slices.
-  static absl::StatusOr<FrameReader> Over(const grpc::ByteBuffer& bytes);
+  // A reader of the bytes themselves.
+  explicit FrameReader(Slices slices)
+      : slices_(std::move(slices)), bytes_left_(NumBytes(slices_)) {}
 
   // Calls visit(slice, begin, end) for the pieces of the next `size` bytes, of those that are left.
   template <typename Visit>
   void ForEachPiece(size_t size, Visit visit);
-  // Take so many bytes as an own buffer, or into memory.
-  grpc::ByteBuffer Take(size_t size);
+  // Take so many bytes as slices of their own, or into memory.
+  Slices Take(size_t size);
   void Copy(char* to, size_t size);
 
-  absl::InlinedVector<grpc::Slice, 1> slices_;
+  Slices slices_;
   size_t slice_ = 0;   // the first one with bytes left
   size_t offset_ = 0;  // in it
   size_t bytes_left_ = 0;
@@ -118,7 +104,10 @@ class FrameWriter {
 
   // Adds a frame whose body is `start` and then `rest`.
   void Add(FrameKind kind, uint64_t number, absl::string_view start,
-           const grpc::ByteBuffer* rest = nullptr);
+           absl::Span<const grpc::Slice> rest = {});
+  // Adds a frame whose body is a payload message (payload_message.h) of a serialised `header`.
+  void AddPayloadMessage(FrameKind kind, uint64_t number, absl::string_view header,
+                         absl::Span<const grpc::Slice> payloads);
 
   // Bytes of the frames so far.
   size_t bytes() const { return bytes_; }
@@ -127,7 +116,9 @@ class FrameWriter {
   grpc::ByteBuffer Finish();
 
  private:
-  void AddSlice(grpc::Slice slice);
+  // `copied_bytes`: of the body, to be copied.
+  void AddHeader(FrameKind kind, uint64_t number, size_t body_bytes, size_t copied_bytes);
+  void AddSlice(const grpc::Slice& slice);
   void EndCopied();
 
   std::vector<grpc::Slice> slices_;

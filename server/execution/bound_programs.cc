@@ -62,6 +62,7 @@ std::shared_ptr<const Program> BoundPrograms::Keep(absl::string_view header,
   known->request = request;
   known->program = WithPlans(*bound.program);
   known->answer = AnswerOf(*known->program);
+  known->answer_bytes = known->answer.SerializeAsString();
   known_.insert(known_.begin(), std::move(known));
   return known_.front()->program;
 }

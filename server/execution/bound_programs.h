@@ -35,6 +35,7 @@ class BoundPrograms {
     v1::ExecuteRequest request;
     std::shared_ptr<const Program> program;
     v1::ExecuteResponse answer;  // AnswerOf(program)
+    std::string answer_bytes;    // it, serialised
   };
 
   explicit BoundPrograms(BoundProgramCounters& counters) : counters_(counters) {}

@@ -19,9 +19,12 @@ ExecuteCall::ExecuteCall(ExecuteContext& context, grpc::ServerCompletionQueue* q
 
 void ExecuteCall::Start(Tenant* tenant, const StageClock& clock) {
   codec::HeaderArena arena;
-  absl::StatusOr<ReceivedRequest> request = ReadRequest(context_, request_, &arena);
+  absl::StatusOr<codec::Slices> message = codec::SlicesOf(request_);
+  absl::StatusOr<ReceivedRequest> request = message.ok()
+                                                ? ReadRequest(context_, *std::move(message), &arena)
+                                                : absl::StatusOr<ReceivedRequest>(message.status());
   if (!request.ok()) {
-    Answer(RefuseMessage(request.status(), tenant, clock, rpc_, request_));
+    Answer(RefuseMessage(request.status(), tenant, clock, rpc_, request_.Length()));
     return;
   }
   StartExecution(context_,
@@ -38,7 +41,9 @@ void ExecuteCall::Start(Tenant* tenant, const StageClock& clock) {
 }
 
 grpc::ByteBuffer ExecuteCall::BuildAnswer(const ExecuteAnswer& answer) const {
-  return codec::BuildPayloadMessage(*answer.header, answer.payloads);
+  return answer.header_bytes.empty()
+             ? codec::BuildPayloadMessage(*answer.header, answer.payloads)
+             : codec::BuildPayloadMessage(answer.header_bytes, answer.payloads);
 }
 
 }  // namespace opserve::server

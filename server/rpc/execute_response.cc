@@ -124,6 +124,7 @@ ExecuteAnswer BuildExecuteAnswer(ProgramResult result, absl::Span<const KeptTens
       answer.payloads.push_back(ToSlice(std::move(output.data), form.memory));
     }
     answer.header = form.header;
+    answer.header_bytes = form.header_bytes;
     clock->Book(Stage::kWrite);
     return answer;
   }

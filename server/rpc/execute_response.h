@@ -7,6 +7,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "grpcpp/support/slice.h"
@@ -29,6 +30,8 @@ struct KeptTensor {
 // Never changed once it is complete, so that several calls can send the same one.
 struct ExecuteAnswer {
   std::shared_ptr<const v1::ExecuteResponse> header;  // without payloads
+  absl::string_view header_bytes;                     // it, serialised, with the owner of `header`;
+                                                      // "": to be serialised
   absl::InlinedVector<grpc::Slice, 1> payloads;       // of header->results that travel, one each
 };
 
@@ -51,6 +54,7 @@ struct AnswerForm {
   AnswerMemory memory = AnswerMemory::kResultBuffers;
   // The header, where it is known: all results travel, and there is no receipt. Null: it is made.
   std::shared_ptr<const v1::ExecuteResponse> header = nullptr;
+  absl::string_view header_bytes = {};  // as in ExecuteAnswer
   bool has_receipt = false;
   bool says_not_remembered = false;  // in the receipt
 };

@@ -16,7 +16,7 @@ namespace {
 // google.protobuf.Duration's own bound.
 constexpr int64_t kMaxDurationSeconds = 315'576'000'000;
 
-codec::Frame BuildAnswer(uint64_t id, const ExecutionEnd& end) {
+grpc::ByteBuffer BuildAnswer(uint64_t id, const ExecutionEnd& end) {
   v1::ExecuteStreamResponse header;
   header.set_id(id);
   absl::Span<const grpc::Slice> payloads;
@@ -26,8 +26,7 @@ codec::Frame BuildAnswer(uint64_t id, const ExecutionEnd& end) {
   } else {
     *header.mutable_error() = ToStatusDetails(end.status);
   }
-  grpc::ByteBuffer message = codec::BuildPayloadMessage(header, payloads);
-  return {codec::FrameKind::kAnswer, id, &message};
+  return codec::BuildPayloadMessage(header, payloads);
 }
 
 // Infinite for a request without timeout.
@@ -74,8 +73,9 @@ void ExecuteStreamCall::HandleMessage(const StageClock& clock) {
     }
   }
   if (!status.ok()) {
-    const ExecutionEnd refusal = RefuseMessage(status, tenant_, clock, rpc_, message_);
-    Answer(refusal, BuildAnswer(header.id(), refusal), /*is_request_over=*/false);
+    const ExecutionEnd refusal = RefuseMessage(status, tenant_, clock, rpc_, message_.Length());
+    grpc::ByteBuffer answer = BuildAnswer(header.id(), refusal);
+    AnswerWith(&answer, refusal, header.id(), /*is_request_over=*/false);
     return;
   }
   StartExecution(context_,
@@ -88,7 +88,8 @@ void ExecuteStreamCall::HandleMessage(const StageClock& clock) {
                   .call = std::move(call),
                   .clock = clock},
                  [this, id = header.id()](const ExecutionEnd& end) {
-                   Answer(end, BuildAnswer(id, end), /*is_request_over=*/true);
+                   grpc::ByteBuffer answer = BuildAnswer(id, end);
+                   AnswerWith(&answer, end, id, /*is_request_over=*/true);
                  });
 }
 

@@ -26,14 +26,14 @@ void ExecutionCall::OnArrival(bool ok) {
   ListenForNext();
   const absl::StatusOr<Tenant*> tenant = context_.authenticator->TenantOf(rpc_);
   if (!tenant.ok()) {
-    Answer(RefuseMessage(tenant.status(), nullptr, clock, rpc_, request_));
+    Answer(RefuseMessage(tenant.status(), nullptr, clock, rpc_, request_.Length()));
     return;
   }
   const absl::Status status = CheckMessageBytes(request_, context_.calls->max_message_bytes);
   if (status.ok()) {
     Start(*tenant, clock);
   } else {
-    Answer(RefuseMessage(status, *tenant, clock, rpc_, request_));
+    Answer(RefuseMessage(status, *tenant, clock, rpc_, request_.Length()));
   }
 }
 

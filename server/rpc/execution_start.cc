@@ -35,10 +35,10 @@ absl::Status Malformed(const absl::Status& status) {
   return InvalidCall("", "", status.message(), 0);
 }
 
-absl::StatusOr<codec::PayloadMessage> Split(const grpc::ByteBuffer& message,
-                                            uint64_t max_header_bytes, uint32_t payloads_field) {
+absl::StatusOr<codec::PayloadMessage> Split(codec::Slices message, uint64_t max_header_bytes,
+                                            uint32_t payloads_field) {
   absl::StatusOr<codec::PayloadMessage> split =
-      codec::PayloadMessage::Split(message, kMaxPayloads, payloads_field);
+      codec::PayloadMessage::Split(std::move(message), kMaxPayloads, payloads_field);
   if (!split.ok()) return Malformed(split.status());
   OPSERVE_RETURN_IF_ERROR(CheckHeaderBytes(split->header().size(), max_header_bytes));
   if (split->header_fields() > kMaxHeaderFields) {
@@ -161,6 +161,7 @@ AnswerForm FormOfAnswer(const ExecutionInput& input) {
   AnswerForm form{.has_receipt = input.header.want_receipt()};
   if (input.known != nullptr && !form.has_receipt) {
     form.header = {input.known, &input.known->answer};
+    form.header_bytes = input.known->answer_bytes;
   }
   return form;
 }
@@ -339,7 +340,7 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
   return SubmitInTurn(context, call, ticket, wishes, std::move(task));
 }
 
-void StartOnce(ExecuteContext& context, ExecutionInput input, const OnExecutionEnd& on_end) {
+void StartOnce(ExecuteContext& context, ExecutionInput& input, const OnExecutionEnd& on_end) {
   absl::StatusOr<ProgramCall> bound = Bind(context, input);
   absl::Status status = bound.status();
   if (status.ok()) {
@@ -437,18 +438,19 @@ absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& messa
                                                    uint64_t max_header_bytes,
                                                    google::protobuf::MessageLite* header,
                                                    uint32_t payloads_field) {
+  OPSERVE_ASSIGN_OR_RETURN(codec::Slices slices, codec::SlicesOf(message));
   OPSERVE_ASSIGN_OR_RETURN(codec::PayloadMessage split,
-                           Split(message, max_header_bytes, payloads_field));
+                           Split(std::move(slices), max_header_bytes, payloads_field));
   if (absl::Status status = split.ParseHeader(header); !status.ok()) return Malformed(status);
   return split;
 }
 
-absl::StatusOr<ReceivedRequest> ReadRequest(const ExecuteContext& context,
-                                            const grpc::ByteBuffer& message,
+absl::StatusOr<ReceivedRequest> ReadRequest(const ExecuteContext& context, codec::Slices message,
                                             codec::HeaderArena* arena) {
-  OPSERVE_ASSIGN_OR_RETURN(codec::PayloadMessage split,
-                           Split(message, context.calls->max_header_bytes, codec::kPayloadsField));
-  ReceivedRequest request{.message = std::move(split), .programs = context.ProgramsOfThread()};
+  absl::StatusOr<codec::PayloadMessage> split =
+      Split(std::move(message), context.calls->max_header_bytes, codec::kPayloadsField);
+  if (!split.ok()) return split.status();
+  ReceivedRequest request{.message = *std::move(split), .programs = context.ProgramsOfThread()};
   if (request.programs != nullptr) {
     request.known = request.programs->Find(request.message.header(), request.message.payloads());
   }
@@ -464,14 +466,14 @@ absl::StatusOr<ReceivedRequest> ReadRequest(const ExecuteContext& context,
 }
 
 ExecutionEnd RefuseMessage(const absl::Status& status, Tenant* tenant, const StageClock& clock,
-                           const grpc::ServerContextBase& rpc, const grpc::ByteBuffer& message) {
+                           const grpc::ServerContextBase& rpc, uint64_t message_bytes) {
   ExecutionEnd end;
   end.tenant = tenant;
   end.trace = TraceOf(rpc);
   end.status = status;
   end.clock = clock;
   end.clock.Book(Stage::kRead);
-  end.request_bytes = message.Length();
+  end.request_bytes = message_bytes;
   return end;
 }
 
@@ -501,7 +503,7 @@ void StartExecution(ExecuteContext& context, ExecutionInput input, OnExecutionEn
     return;
   }
   if (input.header.idempotency_key().empty() && !input.header.has_identity()) {
-    StartOnce(context, std::move(input), on_end);
+    StartOnce(context, input, on_end);
   } else {
     StartKeyed(context, std::move(input), std::move(on_end));
   }

@@ -15,6 +15,7 @@
 #include "opserve/v1/operator_service.pb.h"
 #include "proto/codec/header_arena.h"
 #include "proto/codec/payload_message.h"
+#include "proto/codec/slices.h"
 #include "server/execution/bound_programs.h"
 #include "server/execution/call_state.h"
 #include "server/observability/stage_clock.h"
@@ -42,14 +43,13 @@ struct ReceivedRequest {
 
 // The same of an ExecuteRequest, whose header is read into *arena unless it is known. On a polling
 // thread. Errors: as SplitRequest.
-absl::StatusOr<ReceivedRequest> ReadRequest(const ExecuteContext& context,
-                                            const grpc::ByteBuffer& message,
+absl::StatusOr<ReceivedRequest> ReadRequest(const ExecuteContext& context, codec::Slices message,
                                             codec::HeaderArena* arena);
 
 // The end of a request of the call `rpc` whose message was refused before its program was read.
 // `tenant`: null if it was refused because its tenant is not known.
 ExecutionEnd RefuseMessage(const absl::Status& status, Tenant* tenant, const StageClock& clock,
-                           const grpc::ServerContextBase& rpc, const grpc::ByteBuffer& message);
+                           const grpc::ServerContextBase& rpc, uint64_t message_bytes);
 
 // Until when a request may take: the call's own deadline (time_point::max(): none), and `timeout`
 // from now (infinite: none); with neither, the default. Never beyond the longest allowed.

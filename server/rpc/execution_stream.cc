@@ -124,47 +124,58 @@ absl::Status ExecutionStream::EndStatus() const {
 }
 
 void ExecutionStream::EndInput(const absl::Status& status, const StageClock& clock) {
-  RecordExecution(context_, RefuseMessage(status, tenant_, clock, rpc_, message_),
+  RecordExecution(context_, RefuseMessage(status, tenant_, clock, rpc_, message_.Length()),
                   /*response_bytes=*/0);
   absl::MutexLock lock(&mutex_);
   input_has_ended_ = true;
   end_status_ = status;
 }
 
-void ExecutionStream::Answer(const ExecutionEnd& end, codec::Frame answer, bool is_request_over) {
-  RecordExecution(context_, end, end.status.ok() ? answer.body.Length() : 0);
+void ExecutionStream::Answer(const ExecutionEnd& end, uint64_t number, uint64_t answer_bytes,
+                             AddOutgoing add, bool is_request_over) {
+  RecordExecution(context_, end, end.status.ok() ? answer_bytes : 0);
   std::shared_ptr<CallState> over;  // destroyed without the lock
   Sending sending;
   {
     absl::MutexLock lock(&mutex_);
     if (is_request_over) {
-      auto node = in_progress_.extract(answer.number);
+      auto node = in_progress_.extract(number);
       over = std::move(node.mapped());
     }
-    if (!nobody_listens_) AddAnswer(std::move(answer));
+    if (!nobody_listens_) add(outgoing_);
     sending = NextSending();
   }
   Send(std::move(sending));
 }
 
-void ExecutionStream::Say(codec::Frame outgoing) {
+void ExecutionStream::AnswerWith(grpc::ByteBuffer* answer, const ExecutionEnd& end, uint64_t number,
+                                 bool is_request_over) {
+  const auto add = [this, number, answer](OutgoingMessages& outgoing)
+                       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                         if (kind_ == Kind::kOneByOne) {
+                           AddInTurn(number, answer, &outgoing);
+                         } else {
+                           outgoing.AddMessage(answer);
+                         }
+                       };
+  Answer(end, number, answer->Length(), add, is_request_over);
+}
+
+void ExecutionStream::Say(AddOutgoing add) {
   Sending sending;
   {
     absl::MutexLock lock(&mutex_);
-    if (!nobody_listens_) outgoing_.push_back(std::move(outgoing));
+    if (!nobody_listens_) add(outgoing_);
     sending = NextSending();
   }
   Send(std::move(sending));
 }
 
-void ExecutionStream::AddAnswer(codec::Frame outgoing) {
-  if (kind_ != Kind::kOneByOne) {
-    outgoing_.push_back(std::move(outgoing));
-    return;
-  }
-  early_answers_.emplace(outgoing.number, std::move(outgoing));
+void ExecutionStream::AddInTurn(uint64_t number, grpc::ByteBuffer* answer,
+                                OutgoingMessages* outgoing) {
+  early_answers_[number].Swap(answer);
   while (!early_answers_.empty() && early_answers_.begin()->first == first_unanswered_) {
-    outgoing_.push_back(std::move(early_answers_.begin()->second));
+    outgoing->AddMessage(&early_answers_.begin()->second);
     early_answers_.erase(early_answers_.begin());
     ++first_unanswered_;
   }
@@ -253,8 +264,8 @@ void ExecutionStream::DestroyAfterLastEvent() {
 
 void ExecutionStream::Abandon() {
   std::vector<std::shared_ptr<CallState>> calls;
-  std::deque<codec::Frame> unwanted;  // destroyed without the lock
-  std::map<uint64_t, codec::Frame> unwanted_early;
+  OutgoingMessages unwanted;  // destroyed without the lock
+  std::map<uint64_t, grpc::ByteBuffer> unwanted_early;
   {
     absl::MutexLock lock(&mutex_);
     input_has_ended_ = true;
@@ -287,9 +298,7 @@ ExecutionStream::Sending ExecutionStream::NextSending() {
   // The answers to a message's requests travel together, where these end while it is handled.
   if (is_handling_ && outgoing_.size() < kMostHeld) return sending;
   if (!outgoing_.empty()) {
-    const size_t before = outgoing_.size();
-    NextMessage(&outgoing_, &sending.message);
-    being_written_ = before - outgoing_.size();
+    being_written_ = outgoing_.Take(&sending.message);
     sending.is_last = outgoing_.empty();
   } else if (input_has_ended_ && !(is_reading_ && awaits_read_) && in_progress_.empty()) {
     sending.end = end_status_;
@@ -300,12 +309,6 @@ ExecutionStream::Sending ExecutionStream::NextSending() {
 
 size_t ExecutionStream::Unanswered() const {
   return in_progress_.size() + early_answers_.size() + outgoing_.size() + being_written_;
-}
-
-void ExecutionStream::NextMessage(std::deque<codec::Frame>* outgoing,
-                                  grpc::ByteBuffer* message) const {
-  message->Swap(&outgoing->front().body);
-  outgoing->pop_front();
 }
 
 }  // namespace opserve::server

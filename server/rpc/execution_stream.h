@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "grpcpp/alarm.h"
@@ -17,12 +17,12 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/async_stream.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "proto/codec/session_frames.h"
 #include "server/execution/call_state.h"
 #include "server/observability/stage_clock.h"
 #include "server/rpc/completion_event.h"
 #include "server/rpc/execute_service.h"
 #include "server/rpc/execution_end.h"
+#include "server/rpc/outgoing_messages.h"
 
 namespace opserve::server {
 
@@ -69,9 +69,6 @@ class ExecutionStream {
   virtual void OnBegin() {}
   // Takes message_ apart and starts its requests, or refuses them.
   virtual void HandleMessage(const StageClock& clock) = 0;
-  // Takes the next message to be sent off *outgoing, which is not empty: outside of sessions the
-  // body of its first frame. Any thread; nothing of the stream may be used.
-  virtual void NextMessage(std::deque<codec::Frame>* outgoing, grpc::ByteBuffer* message) const;
   // The server ends or soon will, or context_.longest_session has passed.
   virtual void SayGoingAway(absl::string_view /*why*/) {}
 
@@ -83,12 +80,17 @@ class ExecutionStream {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Null: no request in progress has the number.
   std::shared_ptr<CallState> FindRequest(uint64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Records the end, sends `answer`, and, if `is_request_over`, gives the number
-  // free. As Send: nothing after it.
-  void Answer(const ExecutionEnd& end, codec::Frame answer, bool is_request_over)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds one message or frame; called with the stream's lock held, unless the client is gone.
+  using AddOutgoing = absl::FunctionRef<void(OutgoingMessages& outgoing)>;
+  // Records the end of the request with this number, sends the answer of so many bytes that `add`
+  // adds, and, if `is_request_over`, gives the number free. As Send: nothing after it.
+  void Answer(const ExecutionEnd& end, uint64_t number, uint64_t answer_bytes, AddOutgoing add,
+              bool is_request_over) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same of an answer that is a message of its own; takes *answer.
+  void AnswerWith(grpc::ByteBuffer* answer, const ExecutionEnd& end, uint64_t number,
+                  bool is_request_over) ABSL_LOCKS_EXCLUDED(mutex_);
   // Sends what is no answer. On the polling thread.
-  void Say(codec::Frame outgoing) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Say(AddOutgoing add) ABSL_LOCKS_EXCLUDED(mutex_);
   // How the stream ended, once it has; kCancelled: its client was gone.
   absl::Status EndStatus() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The message is no request at all: no more are read, those in progress are still answered.
@@ -131,8 +133,9 @@ class ExecutionStream {
   // Whether to read now. On the polling thread: only there the number of unanswered requests falls.
   bool NextRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Sending NextSending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Puts an answer where its turn is.
-  void AddAnswer(codec::Frame outgoing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Puts an answer where its turn is; takes *answer.
+  void AddInTurn(uint64_t number, grpc::ByteBuffer* answer, OutgoingMessages* outgoing)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t Unanswered() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
  protected:
@@ -156,9 +159,9 @@ class ExecutionStream {
 
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<uint64_t, std::shared_ptr<CallState>> in_progress_ ABSL_GUARDED_BY(mutex_);
-  std::deque<codec::Frame> outgoing_ ABSL_GUARDED_BY(mutex_);
+  OutgoingMessages outgoing_ ABSL_GUARDED_BY(mutex_);
   // Answers that wait for those of earlier requests, and the number of the first of these.
-  std::map<uint64_t, codec::Frame> early_answers_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, grpc::ByteBuffer> early_answers_ ABSL_GUARDED_BY(mutex_);
   uint64_t first_unanswered_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_reading_ ABSL_GUARDED_BY(mutex_) = false;   // until the message has been handled
   bool is_handling_ ABSL_GUARDED_BY(mutex_) = false;  // message_

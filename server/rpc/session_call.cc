@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,12 +33,6 @@ absl::Status Broken(absl::string_view why) {
 // The codec speaks of the rule alone.
 absl::Status AsError(const absl::Status& status) {
   return InvalidCall("", "", status.message(), 0);
-}
-
-template <typename Message>
-codec::Frame FrameOf(FrameKind kind, const Message& message) {
-  grpc::ByteBuffer body = ToByteBuffer(message);
-  return {kind, 0, &body};
 }
 
 }  // namespace
@@ -93,7 +88,7 @@ void SessionCall::HandleMessage(const StageClock& clock) {
 absl::Status SessionCall::HandleFrame(codec::Frame frame, const StageClock& clock) {
   if (frame.kind == FrameKind::kHello) return HandleHello(frame);
   if (!has_hello_) return Broken("the first frame must be hello");
-  const bool has_body = frame.body.Length() > 0;
+  const bool has_body = codec::NumBytes(frame.body) > 0;
   switch (frame.kind) {
     case FrameKind::kRequest:
       return HandleRequest(std::move(frame), clock);
@@ -106,8 +101,7 @@ absl::Status SessionCall::HandleFrame(codec::Frame frame, const StageClock& cloc
       return absl::OkStatus();
     case FrameKind::kPing:
       if (has_body) return Broken("a ping has no body");
-      frame.kind = FrameKind::kPong;
-      Say(std::move(frame));
+      SayFrame(FrameKind::kPong, frame.number, "");
       return absl::OkStatus();
     case FrameKind::kPong:
       if (has_body) return Broken("a pong has no body");
@@ -124,7 +118,7 @@ absl::Status SessionCall::HandleHello(const codec::Frame& frame) {
     return Broken(absl::StrCat("hello has the number ", frame.number, ", not 0"));
   }
   v1::SessionHello theirs;
-  grpc::ByteBuffer body = frame.body;
+  grpc::ByteBuffer body = codec::ToByteBuffer(frame.body);
   if (!ParseMessage(kBatchBytes, &body, &theirs).ok()) return Broken("hello is no SessionHello");
   if (theirs.version() == 0) return Broken("hello has the version 0");
   has_hello_ = true;
@@ -136,7 +130,7 @@ absl::Status SessionCall::HandleHello(const codec::Frame& frame) {
   limits.set_max_requests(context_.stream_window);
   limits.set_max_request_bytes(max_request_bytes());
   limits.set_max_message_bytes(max_request_bytes() + kBatchBytes);
-  Say(FrameOf(FrameKind::kHello, ours));
+  SayFrame(FrameKind::kHello, 0, ours.SerializeAsString());
   if (context_.is_leaving.load(std::memory_order_acquire)) SayGoingAway(kDrainingReason);
   return absl::OkStatus();
 }
@@ -147,7 +141,7 @@ absl::Status SessionCall::HandleRequest(codec::Frame frame, const StageClock& cl
   if (number <= last_request_) {
     return Broken(absl::StrCat("request ", number, " does not come after ", last_request_));
   }
-  const uint64_t request_bytes = frame.body.Length();
+  const uint64_t request_bytes = codec::NumBytes(frame.body);
   if (request_bytes > max_request_bytes()) {
     return Broken(absl::StrCat("the body of request ", number, " has ", request_bytes,
                                " bytes, at most ", max_request_bytes(), " allowed"));
@@ -161,17 +155,12 @@ absl::Status SessionCall::HandleRequest(codec::Frame frame, const StageClock& cl
                                " requests without an answer, with request ", number));
   }
   last_request_ = number;
-  const auto answer = [this, number](const ExecutionEnd& end) {
-    grpc::ByteBuffer body =
-        end.status.ok() ? codec::BuildPayloadMessage(*end.answer->header, end.answer->payloads)
-                        : ToByteBuffer(ToStatusDetails(end.status));
-    const FrameKind kind = end.status.ok() ? FrameKind::kAnswer : FrameKind::kError;
-    Answer(end, {kind, number, &body}, /*is_request_over=*/true);
-  };
+  const auto answer = [this, number](const ExecutionEnd& end) { AnswerRequest(number, end); };
+  const uint64_t message_bytes = codec::NumBytes(frame.body);
   codec::HeaderArena arena;
-  absl::StatusOr<ReceivedRequest> request = ReadRequest(context_, frame.body, &arena);
+  absl::StatusOr<ReceivedRequest> request = ReadRequest(context_, std::move(frame.body), &arena);
   if (!request.ok()) {
-    answer(RefuseMessage(request.status(), tenant_, clock, rpc_, frame.body));
+    answer(RefuseMessage(request.status(), tenant_, clock, rpc_, message_bytes));
     return absl::OkStatus();
   }
   StartExecution(context_,
@@ -190,32 +179,39 @@ absl::Status SessionCall::HandleRequest(codec::Frame frame, const StageClock& cl
   return absl::OkStatus();
 }
 
+void SessionCall::AnswerRequest(uint64_t number, const ExecutionEnd& end) {
+  std::string serialised;  // an error, or a header that nobody has serialised yet
+  absl::string_view header;
+  absl::Span<const grpc::Slice> payloads;
+  if (!end.status.ok()) {
+    header = serialised = ToStatusDetails(end.status).SerializeAsString();
+  } else {
+    payloads = end.answer->payloads;
+    header = end.answer->header_bytes;
+    if (header.empty()) header = serialised = end.answer->header->SerializeAsString();
+  }
+  const FrameKind kind = end.status.ok() ? FrameKind::kAnswer : FrameKind::kError;
+  const size_t bytes = codec::PayloadMessageBytes(header.size(), payloads);
+  // Small results are copied, so that their buffers are free for other requests at once.
+  const auto add = [&](OutgoingMessages& outgoing) {
+    outgoing.BeginFrame(bytes).AddPayloadMessage(kind, number, header, payloads);
+  };
+  Answer(end, number, bytes, add, /*is_request_over=*/true);
+}
+
+void SessionCall::SayFrame(FrameKind kind, uint64_t number, absl::string_view body) {
+  Say([&](OutgoingMessages& outgoing) {
+    outgoing.BeginFrame(body.size()).Add(kind, number, body);
+  });
+}
+
 void SessionCall::SayGoingAway(absl::string_view why) {
   if (is_leaving_ || !has_hello_) return;
   is_leaving_ = true;
   v1::SessionGoingAway message;
   message.set_last_request(last_request_);
   message.set_reason(std::string(why));
-  Say(FrameOf(FrameKind::kGoingAway, message));
-}
-
-void SessionCall::NextMessage(std::deque<codec::Frame>* outgoing, grpc::ByteBuffer* message) const {
-  codec::FrameWriter writer;
-  size_t all_bytes = 0;
-  for (const codec::Frame& frame : *outgoing) {
-    all_bytes += codec::kFrameHeaderBytes + frame.body.Length();
-    if (all_bytes >= kBatchBytes) break;
-  }
-  writer.Reserve(std::min(all_bytes, kBatchBytes));
-  do {
-    const codec::Frame& next = outgoing->front();
-    const size_t bytes = codec::kFrameHeaderBytes + next.body.Length();
-    if (writer.bytes() > 0 && writer.bytes() + bytes > kBatchBytes) break;
-    writer.Add(next.kind, next.number, "", &next.body);
-    outgoing->pop_front();
-  } while (!outgoing->empty());
-  grpc::ByteBuffer frames = writer.Finish();
-  message->Swap(&frames);
+  SayFrame(FrameKind::kGoingAway, 0, message.SerializeAsString());
 }
 
 }  // namespace opserve::server

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "proto/codec/session_frames.h"
 #include "server/rpc/execution_stream.h"
 
 namespace opserve::server {
@@ -23,14 +23,16 @@ class SessionCall final : public ExecutionStream {
   void OnBegin() override;
   // A frame that breaks the protocol ends the input.
   void HandleMessage(const StageClock& clock) override;
-  // As many frames as are ready, up to a batch's size.
-  void NextMessage(std::deque<codec::Frame>* outgoing, grpc::ByteBuffer* message) const override;
   void SayGoingAway(absl::string_view why) override;
 
   // kInvalidArgument: the protocol does not allow the frame here.
   absl::Status HandleFrame(codec::Frame frame, const StageClock& clock);
   absl::Status HandleHello(const codec::Frame& frame);
   absl::Status HandleRequest(codec::Frame frame, const StageClock& clock);
+  // Sends the answer or the error of a request. On any thread; nothing after it.
+  void AnswerRequest(uint64_t number, const ExecutionEnd& end);
+  // Sends a frame that is no answer.
+  void SayFrame(codec::FrameKind kind, uint64_t number, absl::string_view body);
 
   uint64_t max_request_bytes() const;
 

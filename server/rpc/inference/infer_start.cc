@@ -14,7 +14,8 @@ void StartInference(InferenceContext& context, const InferenceInput& input, Infe
                     OnExecutionEnd on_end) {
   const auto refuse = [&](const absl::Status& status) {
     begin(absl::InfiniteDuration());
-    ExecutionEnd end = RefuseMessage(status, input.tenant, input.clock, *input.rpc, input.message);
+    ExecutionEnd end =
+        RefuseMessage(status, input.tenant, input.clock, *input.rpc, input.message.Length());
     const LoadedOperator* op = context.execute.operators->Find(echo->model_name);
     if (op != nullptr) end.op = op->index;
     on_end(end);

@@ -28,7 +28,7 @@ void InferStreamCall::HandleMessage(const StageClock& clock) {
       [this, number, echo](const ExecutionEnd& end) {
         grpc::ByteBuffer message = end.status.ok() ? BuildInferStreamResponse(*echo, *end.answer)
                                                    : BuildInferStreamError(*echo, end.status);
-        Answer(end, {codec::FrameKind::kAnswer, number, &message}, /*is_request_over=*/true);
+        AnswerWith(&message, end, number, /*is_request_over=*/true);
       });
 }
 

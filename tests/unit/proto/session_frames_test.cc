@@ -15,6 +15,7 @@
 #include "opserve/v1/error.pb.h"
 #include "opserve/v1/operator_service.pb.h"
 #include "opserve/v1/session.pb.h"
+#include "proto/codec/payload_message.h"
 
 namespace opserve::codec {
 namespace {
@@ -69,17 +70,16 @@ grpc::ByteBuffer OfPieces(const std::vector<std::string>& pieces) {
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-std::vector<grpc::Slice> SlicesOf(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  EXPECT_TRUE(buffer.Dump(&slices).ok());
-  return slices;
-}
+// Of a buffer that is not compressed.
+Slices PiecesOf(const grpc::ByteBuffer& buffer) { return SlicesOf(buffer).value(); }
 
-std::string BytesOf(const grpc::ByteBuffer& buffer) {
+std::string BytesOf(absl::Span<const grpc::Slice> slices) {
   std::string bytes;
-  for (const grpc::Slice& slice : SlicesOf(buffer)) bytes.append(slice.begin(), slice.end());
+  for (const grpc::Slice& slice : slices) bytes.append(slice.begin(), slice.end());
   return bytes;
 }
+
+std::string BytesOf(const grpc::ByteBuffer& buffer) { return BytesOf(PiecesOf(buffer)); }
 
 // Calls `check` with the bytes in one slice, in slices of each size, and cut at each two places,
 // which may be the same one: then there is a slice without bytes.
@@ -153,7 +153,7 @@ std::string Laid(const std::vector<PlainFrame>& frames, std::vector<size_t>* end
 }
 
 TEST(FrameReaderTest, TheseTestsHaveTheSlicesThatTheySpeakOf) {
-  EXPECT_THAT(SlicesOf(OfPieces({"a", "b", "", "c"})), SizeIs(4));
+  EXPECT_THAT(PiecesOf(OfPieces({"a", "b", "", "c"})), SizeIs(4));
 }
 
 TEST(FrameReaderTest, ReadsAMessageHoweverItIsCut) {
@@ -291,7 +291,7 @@ TEST(FrameReaderTest, BodiesStayWhereTheyArrived) {
   ASSERT_TRUE(frame.ok() && frame->has_value());
   ASSERT_TRUE(ReadRequestStart(&(*frame)->body).ok());
 
-  const std::vector<grpc::Slice> body = SlicesOf((*frame)->body);
+  const Slices& body = (*frame)->body;
   ASSERT_THAT(body, SizeIs(1));
   EXPECT_EQ(body[0].size(), payload.size());
   EXPECT_EQ(body[0].end(), slice.end());
@@ -315,13 +315,15 @@ TEST(RequestStartTest, IsReadHoweverItIsCut) {
     SCOPED_TRACE(c.name);
     for (const std::string traceparent : {"", "00-0af7-b7ad-01"}) {
       for (const std::string rest : {"", "a request"}) {
-        ForAllSlices(StartBytes(c.microseconds, traceparent) + rest, [&](grpc::ByteBuffer body) {
-          const auto start = ReadRequestStart(&body);
-          ASSERT_TRUE(start.ok()) << start.status();
-          EXPECT_EQ(start->timeout, c.timeout);
-          EXPECT_EQ(start->traceparent, traceparent);
-          EXPECT_EQ(BytesOf(body), rest);
-        });
+        ForAllSlices(StartBytes(c.microseconds, traceparent) + rest,
+                     [&](const grpc::ByteBuffer& bytes) {
+                       Slices body = PiecesOf(bytes);
+                       const auto start = ReadRequestStart(&body);
+                       ASSERT_TRUE(start.ok()) << start.status();
+                       EXPECT_EQ(start->timeout, c.timeout);
+                       EXPECT_EQ(start->traceparent, traceparent);
+                       EXPECT_EQ(BytesOf(body), rest);
+                     });
       }
     }
   }
@@ -329,15 +331,15 @@ TEST(RequestStartTest, IsReadHoweverItIsCut) {
 
 TEST(RequestStartTest, MayHaveATraceOfAtMost256Bytes) {
   const std::string longest(kMaxTraceParentBytes, 't');
-  grpc::ByteBuffer body = OfPieces({StartBytes(0, longest), "rest"});
+  Slices body = PiecesOf(OfPieces({StartBytes(0, longest), "rest"}));
   const auto start = ReadRequestStart(&body);
   ASSERT_TRUE(start.ok()) << start.status();
   EXPECT_EQ(start->traceparent, longest);
   EXPECT_EQ(BytesOf(body), "rest");
 
-  body = OfPieces({StartBytes(0, longest + "t"), "rest"});
+  body = PiecesOf(OfPieces({StartBytes(0, longest + "t"), "rest"}));
   ExpectBroken(ReadRequestStart(&body).status(), "a traceparent of 257 bytes, at most 256");
-  body = OfPieces({std::string(8, '\0') + "\xff\xff\xff\xff", "rest"});
+  body = PiecesOf(OfPieces({std::string(8, '\0') + "\xff\xff\xff\xff", "rest"}));
   ExpectBroken(ReadRequestStart(&body).status(), "a traceparent of 4294967295 bytes");
 }
 
@@ -345,7 +347,7 @@ TEST(RequestStartTest, CutOffIsRefused) {
   const std::string bytes = StartBytes(5, "traceparent");
   for (size_t size = 0; size < bytes.size(); ++size) {
     SCOPED_TRACE(size);
-    grpc::ByteBuffer body = OfPieces({bytes.substr(0, size)});
+    Slices body = PiecesOf(OfPieces({bytes.substr(0, size)}));
     ExpectBroken(ReadRequestStart(&body).status(),
                  size < 12 ? absl::StrCat("the body of a request has ", size, " bytes, at least 12")
                            : absl::StrCat("a traceparent of 11 bytes, at most 256 allowed, ",
@@ -382,17 +384,17 @@ TEST(FrameWriterTest, WritesWhatTheReaderReads) {
   std::string bytes;
   const auto add = [&](FrameKind kind, const std::string& first,
                        const std::vector<std::string>& rest) {
-    const grpc::ByteBuffer buffer = OfPieces(rest);
+    const Slices slices = PiecesOf(OfPieces(rest));
     std::string body = first;
     for (const std::string& piece : rest) body += piece;
     const uint64_t number = expected.size() << 56 | expected.size();
-    writer.Add(kind, number, first, &buffer);
+    writer.Add(kind, number, first, slices);
     expected.emplace_back(kind, number, body);
     bytes += FrameBytes(static_cast<int>(kind), number, body);
     EXPECT_EQ(writer.bytes(), bytes.size());
   };
   // Alone, between copied bodies and next to referred ones.
-  for (const size_t size : {0, 1, 1000, 4096, 4097, 70'000, 5000, 0}) {
+  for (const size_t size : {0, 1, 1000, 8192, 8193, 70'000, 9000, 0}) {
     add(FrameKind::kRequest, start, {std::string(size, 'a')});
     add(FrameKind::kAnswer, "", {std::string(size, 'b')});
     add(FrameKind::kError, "", {"some", std::string(size, 'c'), "", std::string(size, 'd'), "end"});
@@ -410,19 +412,37 @@ TEST(FrameWriterTest, WritesWhatTheReaderReads) {
 }
 
 TEST(FrameWriterTest, RefersToLargeBodiesAndPutsSmallOnesTogether) {
-  const std::vector<grpc::Slice> large = {grpc::Slice(std::string(4097, 'a')),
+  const std::vector<grpc::Slice> large = {grpc::Slice(std::string(8193, 'a')),
                                           grpc::Slice(std::string(1 << 20, 'b'))};
-  const grpc::ByteBuffer rest(large.data(), large.size());
-  const grpc::ByteBuffer small = OfPieces({std::string(4096, 'c'), "small"});
+  const Slices small = PiecesOf(OfPieces({std::string(8192, 'c'), "small"}));
   FrameWriter writer;
-  for (int i = 0; i < 100; ++i) writer.Add(FrameKind::kAnswer, i, "small", &small);
-  writer.Add(FrameKind::kAnswer, 100, "start", &rest);
+  for (int i = 0; i < 100; ++i) writer.Add(FrameKind::kAnswer, i, "small", small);
+  writer.Add(FrameKind::kAnswer, 100, "start", large);
   for (int i = 0; i < 100; ++i) writer.Add(FrameKind::kAnswer, i, "small");
   // The field's tag and length, small frames, two large slices, small frames.
-  const std::vector<grpc::Slice> slices = SlicesOf(writer.Finish());
+  const Slices slices = PiecesOf(writer.Finish());
   ASSERT_THAT(slices, SizeIs(5));
   EXPECT_EQ(slices[2].begin(), large[0].begin());
   EXPECT_EQ(slices[3].begin(), large[1].begin());
+}
+
+TEST(FrameWriterTest, WritesPayloadMessages) {
+  v1::ExecuteResponse header;
+  header.add_results()->mutable_tensor()->set_payload(0);
+  FrameWriter writer;
+  std::vector<PlainFrame> expected;
+  for (const size_t size : {0, 1, 1000, 8192, 8193, 70'000}) {
+    const std::vector<grpc::Slice> payloads = {grpc::Slice(std::string(size, 'a')), grpc::Slice(),
+                                               grpc::Slice(std::string(size / 2, 'b'))};
+    const std::string body = BytesOf(BuildPayloadMessage(header, payloads));
+    EXPECT_TRUE(BytesOf(BuildPayloadMessage(header.SerializeAsString(), payloads)) == body) << size;
+    EXPECT_EQ(PayloadMessageBytes(header.ByteSizeLong(), payloads), body.size());
+    writer.AddPayloadMessage(FrameKind::kAnswer, size, header.SerializeAsString(), payloads);
+    expected.emplace_back(FrameKind::kAnswer, size, body);
+  }
+  const Outcome outcome = ReadAll(writer.Finish());
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_TRUE(outcome.frames == expected);  // without 200 KB of text
 }
 
 struct GoldenCase {

@@ -1,0 +1,49 @@
+// The bytes of a message, or of a part of one, in the pieces that gRPC has them in.
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+
+namespace opserve::codec {
+
+// In order; a copy refers to the same bytes. Unlike a ByteBuffer, which gRPC allocates and whose
+// pieces it hands out by copies, it costs nothing to make and to take apart. Nearly all have one.
+using Slices = absl::InlinedVector<grpc::Slice, 1>;
+
+inline size_t NumBytes(absl::Span<const grpc::Slice> slices) {
+  size_t bytes = 0;
+  for (const grpc::Slice& slice : slices) bytes += slice.size();
+  return bytes;
+}
+
+// kInternal: gRPC could not give them.
+inline absl::StatusOr<Slices> SlicesOf(const grpc::ByteBuffer& buffer) {
+  Slices slices;
+  // For more than one, Dump takes memory.
+  grpc::Slice only;
+  if (buffer.TrySingleSlice(&only).ok()) {
+    slices.push_back(std::move(only));
+    return slices;
+  }
+  std::vector<grpc::Slice> dumped;
+  if (!buffer.Valid() || !buffer.Dump(&dumped).ok()) {
+    return absl::InternalError("gRPC could not give the slices of a message");
+  }
+  slices.assign(std::move_iterator(dumped.begin()), std::move_iterator(dumped.end()));
+  return slices;
+}
+
+inline grpc::ByteBuffer ToByteBuffer(absl::Span<const grpc::Slice> slices) {
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+}  // namespace opserve::codec
