@@ -62,9 +62,9 @@ aclError SubmitCopy(Stream& stream, Copy copy) {
   return stream.RunInOrder(MakeCopyTask(copy));
 }
 
-aclError CopyNow(Context& context, const Copy& copy) {
+aclError CopyNow(Context& context, const Copy& copy, const CopyBlocks* held) {
   RETURN_IF_FAILED(CheckMayUseMemory(context));
-  const TaskResult result = CopyChecked(context.device(), copy);
+  const TaskResult result = CopyChecked(context.device(), copy, /*is_held=*/held != nullptr);
   if (result.code != ACL_SUCCESS) return Fail(result.code, kInternal, result.text);
   return ACL_SUCCESS;
 }
@@ -188,7 +188,7 @@ aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
   kind = ActualKind(kind, dst, src, blocks);
   Copy copy = Copy::Bytes(dst, src, count);
   RETURN_IF_FAILED(ResolveSides(context->device(), kind, blocks, &copy));
-  return CopyNow(*context, copy);
+  return CopyNow(*context, copy, &blocks);
 }
 
 aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t count,

@@ -27,7 +27,8 @@ aclError ResolveSides(const Device& device, aclrtMemcpyKind kind, const CopyBloc
 // captured. 107041: other captures of the context do not let the thread use memory.
 aclError SubmitCopy(Stream& stream, Copy copy);
 
-// Copies at once, on the calling thread. 107030: captures of the context do not let it.
-aclError CopyNow(Context& context, const Copy& copy);
+// Copies at once, on the calling thread. 107030: captures of the context do not let it. `held`: the
+// blocks of its sides, if the caller has them.
+aclError CopyNow(Context& context, const Copy& copy, const CopyBlocks* held = nullptr);
 
 }  // namespace opserve::host_cann

@@ -190,10 +190,10 @@ class FillTask final : public Task {
 
 }  // namespace
 
-TaskResult CopyChecked(Device& device, const Copy& copy) {
+TaskResult CopyChecked(Device& device, const Copy& copy, bool is_held) {
   const Clock::time_point not_before = Clock::now() + SlowCopyTime(copy.width * copy.height);
   Held held;
-  TaskResult result = Hold(device, copy, &held);
+  TaskResult result = is_held ? TaskResult() : Hold(device, copy, &held);
   if (result.code != ACL_SUCCESS) return result;
   CopyRows(device.cores(), copy);
   Mutex mutex;

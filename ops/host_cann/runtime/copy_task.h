@@ -31,8 +31,9 @@ struct Copy {
 
 // Copies on the calling thread, holding the memory it touches. 507013: in checked mode, memory that
 // is not live device memory, or not page-locked, any more; nothing is copied. As slow as a fault
-// wants it.
-TaskResult CopyChecked(Device& device, const Copy& copy);
+// wants it. `is_held`: the caller has checked both sides and holds their blocks, which are not
+// looked up again then.
+TaskResult CopyChecked(Device& device, const Copy& copy, bool is_held);
 
 std::unique_ptr<Task> MakeCopyTask(const Copy& copy);
 // Takes the source's bytes at once. One row only.

@@ -107,6 +107,8 @@ class KernelTask final : public Task {
     held->reserve(launch_.ranges.size());
     for (const MemoryRange& range : launch_.ranges) {
       if (range.bytes == 0) continue;
+      // Most programs keep a kernel's tensors in one allocation, which is found already.
+      if (!held->empty() && held->back()->Contains(range.address, range.bytes)) continue;
       held->push_back(FindKernelMemory(device, range.address, range.bytes));
       if (held->back() != nullptr) continue;
       return TaskResult::Failure(
