@@ -152,7 +152,7 @@ POINTS = [
         ("execute", 2),
         ("execute", 3),
         ("release", 1),
-        ("download", 3),
+        ("snapshot", 1),
     )
     for place in PLACES
 ]
@@ -185,7 +185,7 @@ class Faults:
         self._step = -1
         self._armed: Optional[Point] = None
         self._seen = 0
-        for name in ("_call", "upload", "download"):
+        for name in ("_call", "upload", "snapshot"):
             setattr(client, name, self._wrapped(name, getattr(client, name)))
         take_calls(client, client._call)
 
