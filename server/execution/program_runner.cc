@@ -102,11 +102,7 @@ absl::Status ProgramRun::CheckResidents() const {
           Reason::kTensorLost,
           "the device was reset since the resident tensor was uploaded; upload it again");
     }
-    if (tensor.is_broken) {
-      return MakeError(Reason::kTensorLost,
-                       "a request that worked in the resident tensor's memory failed; upload it "
-                       "again");
-    }
+    OPSERVE_RETURN_IF_ERROR(CheckNotBroken(tensor));
     if (resident.version.value_or(tensor.version) != tensor.version) {
       return MakeError(Reason::kTensorVersion,
                        absl::StrCat("the resident tensor has version ", tensor.version, ", not ",

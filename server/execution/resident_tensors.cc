@@ -51,6 +51,12 @@ absl::Status AtPosition(size_t position, const absl::Status& status) {
 
 }  // namespace
 
+absl::Status CheckNotBroken(const ResidentTensor& tensor) {
+  if (!tensor.is_broken) return absl::OkStatus();
+  return MakeError(Reason::kTensorLost,
+                   "a request that worked in the resident tensor's memory failed; upload it again");
+}
+
 ResidentTensors::Reservation::Reservation(Reservation&& other) noexcept {
   *this = std::move(other);
 }

@@ -34,6 +34,10 @@ struct ResidentLimits {
   absl::Duration grace = absl::Seconds(30);
 };
 
+// kFailedPrecondition (reason "tensor_lost"): a request that worked in the tensor's memory failed.
+// For holders of a claim, which may have waited for that request.
+absl::Status CheckNotBroken(const ResidentTensor& tensor);
+
 // Thread-safe. Outlived by the devices' pools.
 class ResidentTensors {
  public:

@@ -5,7 +5,6 @@
 
 #include "absl/time/clock.h"
 #include "proto/codec/payload_message.h"
-#include "proto/status/error.h"
 #include "proto/status/status_macros.h"
 #include "server/rpc/message_bytes.h"
 #include "server/rpc/pinned_slice.h"
@@ -79,21 +78,16 @@ absl::Status DownloadCall::Start() {
 }
 
 absl::Status DownloadCall::TakeContents() {
-  bool is_broken = false;
+  absl::Status status;
   for (Part& part : parts_) {
-    is_broken = is_broken || part.tensor->is_broken;
+    status.Update(CheckNotBroken(*part.tensor));
     part.content = part.tensor->content;
     part.version = part.tensor->version;
     context_.transfers->Hold(part.bytes);
   }
   EndReading();
-  if (is_broken) {
-    return MakeError(Reason::kTensorLost,
-                     "a request that worked in the resident tensor's memory failed; upload it "
-                     "again");
-  }
-  has_contents_ = true;
-  return absl::OkStatus();
+  has_contents_ = status.ok();
+  return status;
 }
 
 void DownloadCall::Write(const grpc::ByteBuffer& message) {

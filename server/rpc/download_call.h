@@ -1,6 +1,6 @@
 // One Download call: each chunk is copied from the device while the one before it is sent. The
-// contents of all its tensors are taken at one moment; whoever replaces one meanwhile gives it
-// another content.
+// contents of all its tensors are taken at one moment; a request that replaces one meanwhile
+// gives it another content.
 #pragma once
 
 #include <cstdint>

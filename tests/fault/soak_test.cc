@@ -199,10 +199,7 @@ class SoakTest : public ::testing::Test {
     if (choice < std::size(kFaults)) {
       InjectFaults(kFaults[choice]);
     } else {
-      DeviceService* device = daemon.daemon().scheduler().Find(static_cast<int>(random() % 2));
-      device->BeginDrain().IgnoreError();
-      device->AwaitDrained(absl::Now() + absl::Milliseconds(100)).IgnoreError();
-      device->Resume(absl::Now() + absl::Seconds(5)).IgnoreError();
+      daemon.DrainAndResume(static_cast<int32_t>(random() % 2));
     }
     if (random() % 4 == 0) ClearFaults();
   }

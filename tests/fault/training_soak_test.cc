@@ -35,7 +35,6 @@ namespace {
 using server::AddTwoTenants;
 using server::ClearFaults;
 using server::Config;
-using server::DeviceService;
 using server::Fault;
 using server::HostCount;
 using server::InjectFaults;
@@ -227,7 +226,7 @@ bool IsDocumented(const absl::Status& status) {
   }
 }
 
-void TormentOnce(const InProcessDaemon& daemon, std::mt19937& random) {
+void TormentOnce(InProcessDaemon& daemon, std::mt19937& random) {
   static constexpr const char* kFaults[] = {
       "kernel=*,hang",
       "kernel=*,code=507035",
@@ -247,10 +246,7 @@ void TormentOnce(const InProcessDaemon& daemon, std::mt19937& random) {
   if (choice < std::size(kFaults)) {
     InjectFaults(kFaults[choice]);
   } else {
-    DeviceService* device = daemon.daemon().scheduler().Find(static_cast<int>(choice % 2));
-    device->BeginDrain().IgnoreError();
-    device->AwaitDrained(absl::Now() + absl::Milliseconds(100)).IgnoreError();
-    device->Resume(absl::Now() + absl::Seconds(5)).IgnoreError();
+    daemon.DrainAndResume(static_cast<int32_t>(choice % 2));
   }
   if (random() % 3 == 0) ClearFaults();
 }

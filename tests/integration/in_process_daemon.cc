@@ -95,6 +95,13 @@ int64_t InProcessDaemon::HeldByRequests() {
   return held;
 }
 
+void InProcessDaemon::DrainAndResume(int32_t device) {
+  DeviceService* const service = daemon_->scheduler().Find(device);
+  service->BeginDrain().IgnoreError();
+  service->AwaitDrained(absl::Now() + absl::Milliseconds(100)).IgnoreError();
+  service->Resume(absl::Now() + absl::Seconds(5)).IgnoreError();
+}
+
 void InProcessDaemon::EndLeases() { daemon_->residents().Expire(absl::InfiniteFuture()); }
 
 void InProcessDaemon::AwaitReady() {

@@ -35,6 +35,10 @@ class InProcessDaemon {
   // one does not become so.
   void AwaitReady();
 
+  // Drains a device, for 100 ms at most, and has it serve again, in 5 seconds at most. In vain
+  // where it is broken.
+  void DrainAndResume(int32_t device);
+
   // Ends the leases of all resident tensors.
   void EndLeases();
 

@@ -1,6 +1,5 @@
 // Programs whose results stay on the device: views and literals, kept, replaced and donated
 // tensors, and the order in which requests use them.
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,16 +18,6 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
-
-std::string Bytes(const std::vector<float>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
-}
-
-std::vector<float> Floats(const std::string& bytes) {
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
-}
 
 v1::Tensor View(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides = {},
                 int64_t offset = 0) {

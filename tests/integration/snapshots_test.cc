@@ -1,6 +1,5 @@
 // Downloads of several tensors: all as they are at one moment, whatever changes them meanwhile.
 #include <atomic>
-#include <cstring>
 #include <functional>
 #include <string>
 #include <thread>
@@ -26,16 +25,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr uint64_t kChunkBytes = 4096;
-
-std::string Bytes(const std::vector<float>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
-}
-
-std::vector<float> Floats(const std::string& bytes) {
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
-}
 
 v1::DownloadRequest RequestFor(const std::vector<std::string>& handles) {
   v1::DownloadRequest request;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <numeric>
 
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
@@ -15,13 +16,20 @@ absl::Status ToStatus(const grpc::Status& status) {
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
 
+std::string Bytes(const std::vector<float>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+std::vector<float> Floats(const std::string& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
 std::string CountingBytes(int64_t count) {
-  std::string bytes(count * sizeof(float), '\0');
-  for (int64_t i = 0; i < count; ++i) {
-    const auto value = static_cast<float>(i);
-    std::memcpy(bytes.data() + i * sizeof(float), &value, sizeof(float));
-  }
-  return bytes;
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), 0.0f);
+  return Bytes(values);
 }
 
 std::vector<v1::UploadRequest> UploadMessages(const UploadPlan& plan) {

@@ -20,6 +20,10 @@ namespace opserve::server {
 // As absl::Status, without the detail.
 absl::Status ToStatus(const grpc::Status& status);
 
+// FLOAT elements as they travel, and back.
+std::string Bytes(const std::vector<float>& values);
+std::vector<float> Floats(const std::string& bytes);
+
 // `count` FLOAT elements, all different: 0, 1, 2, ...
 std::string CountingBytes(int64_t count);
 

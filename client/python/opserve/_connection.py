@@ -250,7 +250,8 @@ class Download:
         self._data: list[bytearray] = []  # of each header that has come
         self._arrived = 0  # bytes of the last tensor
         self._arrived_in_all = 0
-        self._told = 0  # bytes in all, as the daemon says
+        self._total = 0  # bytes in all, as far as the daemon has told
+        self._begun = 0  # bytes of the tensors whose header has come
 
     @staticmethod
     def request(tensors: Sequence[ResidentTensor]) -> bytes:
@@ -283,9 +284,7 @@ class Download:
         self._arrived = end
         self._arrived_in_all += len(chunk)
         if self._on_progress is not None:
-            # A daemon that does not know snapshots does not tell.
-            total = max(self._told, sum(map(len, self._data)))
-            self._on_progress(self._arrived_in_all, total)
+            self._on_progress(self._arrived_in_all, self._total)
 
     def end(self) -> list[Any]:
         """The tensors, numpy arrays. DataLossError: there are elements missing."""
@@ -305,11 +304,12 @@ class Download:
             dtype = DataType(header.dtype)
         except ValueError as error:
             raise errors.bad_answer(error) from error
-        if not self._views:
-            self._told = header.total_bytes
         view = TensorView(0, dtype, tuple(header.shape), ())
         self._views.append(view)
         self._data.append(bytearray(view.element_bytes))
+        self._begun += view.element_bytes
+        # A daemon that does not know snapshots does not tell.
+        self._total = max(self._total, header.total_bytes, self._begun)
         self._arrived = 0
 
     def _check_complete(self) -> None:

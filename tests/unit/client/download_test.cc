@@ -30,6 +30,15 @@ v1::DownloadResponse Chunk(const std::string& data) {
   return message;
 }
 
+// Messages of a daemon, and the client's verdict.
+struct Case {
+  const char* name;
+  Messages messages;
+  absl::StatusCode code;
+};
+constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
+constexpr auto kInternal = absl::StatusCode::kInternal;
+
 class DownloadTest : public testing::Test {
  protected:
   DownloadTest() : client_(*Client::Connect(server_.target())) {}
@@ -94,13 +103,6 @@ TEST_F(DownloadTest, DamageIsSeen) {
   flipped.mutable_data()->at(3) ^= 1;
   v1::DownloadResponse without_crc = Chunk("12345678");
   without_crc.clear_crc32c();
-  struct Case {
-    const char* name;
-    Messages messages;
-    absl::StatusCode code;
-  };
-  const auto kDataLoss = absl::StatusCode::kDataLoss;
-  const auto kInternal = absl::StatusCode::kInternal;
   const Case kCases[] = {
       {"Good", {Header({4}, 8), Chunk("12345678"), Chunk("12345678")}, absl::StatusCode::kOk},
       {"FlippedBit", {Header({4}, 8), Chunk("12345678"), flipped}, kDataLoss},
@@ -151,13 +153,6 @@ TEST_F(DownloadTest, ASnapshotHasItsTensorsInTheOrderAskedFor) {
 }
 
 TEST_F(DownloadTest, DamageOfASnapshotIsSeen) {
-  struct Case {
-    const char* name;
-    Messages messages;
-    absl::StatusCode code;
-  };
-  const auto kDataLoss = absl::StatusCode::kDataLoss;
-  const auto kInternal = absl::StatusCode::kInternal;
   const Case kCases[] = {
       {"Good",
        {Header({2}, 8), Chunk("12345678"), Header({1}, 8), Chunk("1234")},
