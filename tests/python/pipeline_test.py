@@ -21,6 +21,7 @@ from opserve import _wire, errors
 from optim_helpers import LosingChannel, fresh, take_calls  # noqa: F401
 from torch import nn
 from torch.nn import functional as F
+from watcher import Watcher
 
 optim = opserve.torch.optim
 
@@ -94,6 +95,26 @@ def one_step(
         loss.backward()
     optimizer.step()
     return loss
+
+
+def test_steps_are_replayed_whether_their_losses_are_read_or_not(start_daemon: Any) -> None:
+    daemon = start_daemon("--metrics_listen=127.0.0.1:0")
+    watcher = Watcher(daemon)
+
+    def replays(training: Training, steps: int, reads: bool) -> float:
+        before = watcher.value("opserve_captured_replays_total")
+        for _ in range(steps):
+            loss = training.step()
+            if reads:
+                loss.item()
+        training.backend.synchronize()
+        return watcher.value("opserve_captured_replays_total") - before
+
+    with opserve.Client(daemon.target) as client:
+        training = Training(client)
+        for reads, requests in ((False, 1), (True, 2), (False, 1), (True, 2)):
+            replays(training, 4, reads)  # so that each program has run and was captured
+            assert replays(training, 8, reads) == 8 * requests
 
 
 class Gate:

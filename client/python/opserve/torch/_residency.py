@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import dataclasses
 import functools
 import math
+import operator
 import threading
 import weakref
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -105,7 +107,8 @@ class Residents:
         # Restorations run programs one by one.
         self.defers = ahead > 0 and self.checkpoints is None
         self._pipeline = Pipeline(client, self.programs, ahead)
-        self._spares: dict[Shape, list[ResidentTensor]] = {}  # guarded by _lock, as below
+        # In the order of their handles. Guarded by _lock, as below.
+        self._spares: dict[Shape, list[ResidentTensor]] = {}
         self._spare_bytes = 0
         # Tensors that are sums of several on the pool, not computed yet.
         self.sums: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -230,21 +233,31 @@ class Residents:
     def take_spares(
         self, shapes: Sequence[Optional[Shape]], excluded: Container[bytes]
     ) -> Optional[list[ResidentTensor]]:
-        """A spare tensor of each shape; None: there are not enough."""
+        """A spare tensor of each shape; None: there are not enough.
+
+        Results find the same tensors in each step, whatever the order in which those of the step
+        before were given up: the daemon replays a captured run for the tensors it was captured for.
+
+        Args:
+            excluded: handles that the program reads, of tensors that nothing else needs any more.
+        """
         taken: list[ResidentTensor] = []
         with self._lock:
             for shape in shapes:
                 there = self._spares.get(shape, []) if shape is not None else []
-                if not there or there[0].handle in excluded:
+                place = 0
+                while place < len(there) and there[place].handle in excluded:
+                    place += 1
+                if place == len(there):
                     break
-                taken.append(there.pop(0))  # so that results find the same tensor in each step
+                taken.append(there.pop(place))
             is_enough = len(taken) == len(shapes)
-            for one, shape in reversed(list(zip(taken, shapes))):
+            for one, shape in zip(taken, shapes):
                 assert shape is not None
                 if is_enough:
                     self._spare_bytes -= _bytes_of(shape)
                 else:
-                    self._spares[shape].insert(0, one)
+                    self._keep(one, shape)
         return taken if is_enough else None
 
     def run(
@@ -479,9 +492,12 @@ class Residents:
             size = _bytes_of(shape)
             if self._spare_bytes + size <= _MOST_SPARE_BYTES:
                 self._spare_bytes += size
-                self._spares.setdefault(shape, []).append(resident)
+                self._keep(resident, shape)
                 return
         self._dropped.append(resident)
+
+    def _keep(self, spare: ResidentTensor, shape: Shape) -> None:
+        bisect.insort(self._spares.setdefault(shape, []), spare, key=_handle)
 
     def count(self) -> int:
         """Tensors on the pool."""
@@ -514,6 +530,9 @@ class Residents:
 def _bytes_of(shape: Shape) -> int:
     data_type, extents = shape
     return math.prod(extents) * data_type.itemsize
+
+
+_handle = operator.attrgetter("handle")
 
 
 def _all_of(spares: Mapping[Shape, Sequence[ResidentTensor]]) -> list[ResidentTensor]:
