@@ -35,16 +35,16 @@ class Item:
         gradient: on the pool, or a tensor to send.
         group: the options of its parameter group.
         state: tensors on the pool, by name; empty in the first step.
-        steps: that were done before.
         known: the state as torch's optimizer has it.
+        steps: that were done before.
     """
 
     parameter: Tensor
     gradient: Union[Contents, Tensor]
     group: Mapping[str, Any]
     state: dict[str, Contents]
-    steps: float
     known: dict[str, Any] = dataclasses.field(default_factory=dict)
+    steps: float = 0.0
 
 
 @dataclasses.dataclass

@@ -29,6 +29,7 @@ from opserve.torch._clipping import clip_grad_norm_
 from opserve.torch._pool_parameter import adopt, is_adopted
 from opserve.torch._pool_tensor import Contents, PoolTensor
 from opserve.torch._residency import Residents, bring_home
+from opserve.torch._step_counts import StepCounts
 
 __all__ = ["SGD", "Adam", "AdamW", "clip_grad_norm_"]
 
@@ -54,11 +55,16 @@ class PoolOptimizer(torch.optim.Optimizer):
                 first step comes before, that of torch.compile(model, backend="opserve").
         """
         self._pool = backend
+        self._counts = StepCounts()
         super().__init__(params, *args, **options)
         if backend is None:
             unclaimed.add(self)
         else:
             backend.optimizers.add(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._counts = StepCounts()  # there is none if it was unpickled
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         super().add_param_group(param_group)
@@ -120,7 +126,7 @@ class PoolOptimizer(torch.optim.Optimizer):
             names = self._rule.state_names(group)
             for one in group["params"]:
                 if one.requires_grad:
-                    items.append(steps.Item(one, one, group, {}, 1))
+                    items.append(steps.Item(one, one, group, {}))
                     states.append(names)
                     state_bytes += len(names) * one.nbytes
                     result_bytes += 0 if self._rule.in_place else (1 + len(names)) * one.nbytes
@@ -157,27 +163,35 @@ class PoolOptimizer(torch.optim.Optimizer):
     def _step(self, residents: Residents) -> None:
         items = []
         for group in self.param_groups:
+            names = self._rule.state_names(group)
             for parameter in group["params"]:
                 if parameter.grad is not None:
                     adopt(parameter)  # if it was unpickled
-                    items.append(self._item(residents, group, parameter))
+                    items.append(self._item(residents, group, parameter, names))
         if not items:
             return
+        states = [item.known for item in items]
+        done = self._counts.read(states)
+        for item, count in zip(items, done):
+            item.steps = count
         program = steps.prepare(self._rule, items, residents)
         # Gradients are not to live until the pool has taken the step.
-        before = [(item.parameter, item.steps) for item in items]
-        steps.run(program, items, residents, lambda: self._undo(before))
-        counts: list[Tensor] = []
+        parameters = [item.parameter for item in items]
+        steps.run(program, items, residents, lambda: self._undo(parameters, done))
+        if self._rule.counts_steps:
+            self._counts.add(states)
         for item in items:
-            self._note(item, counts)
-        if counts:
-            torch._foreach_add_(counts, 1.0)
+            self._note(item)
         residents.flush()
         if residents.checkpoints is not None:
             residents.checkpoints.step_done(residents)
 
     def _item(
-        self, residents: Residents, group: dict[str, Any], parameter: Tensor
+        self,
+        residents: Residents,
+        group: dict[str, Any],
+        parameter: Tensor,
+        names: Sequence[str],
     ) -> steps.Item:
         grad = parameter.grad
         assert grad is not None
@@ -193,37 +207,26 @@ class PoolOptimizer(torch.optim.Optimizer):
             gradient = contents if is_there else contents.read()
         known = self.state[parameter]
         state = {}
-        for name in self._rule.state_names(group):
+        for name in names:
             if known.get(name) is not None:
                 known[name] = _on_pool(residents, known[name])
                 state[name] = known[name].contents
-        done = float(known.get("step", 0))
-        return steps.Item(parameter, gradient, group, state, done, known)
+        return steps.Item(parameter, gradient, group, state, known)
 
-    def _undo(self, counts: Sequence[tuple[Tensor, float]]) -> None:
+    def _undo(self, parameters: Sequence[Tensor], done: Sequence[float]) -> None:
         """A step has failed, or has not run after another one that failed.
 
         Args:
-            counts: parameters with the steps that were done before.
+            done: the steps that were done before, by parameter.
         """
-        for parameter, count in counts:
+        for parameter, count in zip(parameters, done):
             known = self.state[parameter]
             if float(known.get("step", 0)) > count:
-                known["step"] = torch.tensor(count, dtype=torch.float32)
+                self._counts.set(known, count)
 
-    def _note(self, item: steps.Item, counts: list[Tensor]) -> None:
-        """Writes the state of a parameter after a step.
-
-        Args:
-            counts: gets the count of its steps, if that is one too low.
-        """
+    def _note(self, item: steps.Item) -> None:
+        """Writes the state of a parameter after a step."""
         known = item.known
-        if self._rule.counts_steps:
-            count = known.get("step")
-            if isinstance(count, Tensor):
-                counts.append(count)
-            else:
-                known["step"] = torch.tensor(item.steps + 1, dtype=torch.float32)
         for name, contents in item.state.items():
             if name not in known or known[name] is None:
                 known[name] = PoolTensor(contents)
