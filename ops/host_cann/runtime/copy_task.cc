@@ -132,8 +132,9 @@ class CopyTask final : public Task {
     }
     return ranges;
   }
-  bool is_prompt() const override {
-    return copy_.width * copy_.height <= kPromptBytes && Faults::Get().bytes_per_second() == 0;
+  bool is_prompt() const override { return work() <= kPromptBytes; }
+  uint64_t work() const override {
+    return Faults::Get().bytes_per_second() == 0 ? copy_.width * copy_.height : UINT64_MAX;
   }
 
  private:

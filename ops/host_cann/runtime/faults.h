@@ -63,6 +63,8 @@ class Faults {
   }
   // The fault that this launch is to have. Counts it.
   KernelFault TakeKernelFault(std::string_view name, int32_t device);
+  // Whether a launch may have one.
+  bool AnyOfKernels() const { return any_kernels_.load(std::memory_order_relaxed); }
   // How fast copies may be; 0: as fast as they are.
   uint64_t bytes_per_second() const { return bytes_per_second_.load(std::memory_order_relaxed); }
 

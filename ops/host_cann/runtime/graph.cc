@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ops/host_cann/runtime/access.h"
+#include "ops/host_cann/runtime/faults.h"
 #include "ops/host_cann/runtime/runtime.h"
 #include "ops/host_cann/runtime/text.h"
 
@@ -29,6 +30,16 @@ ReplayPlan::ReplayPlan(std::vector<CapturedTask> captured) : tasks(std::move(cap
     all.insert(task.blocks.begin(), task.blocks.end());
   }
   blocks.assign(all.begin(), all.end());
+}
+
+uint64_t ReplayPlan::Work() const {
+  uint64_t work = 0;
+  for (const CapturedTask& task : tasks) {
+    const uint64_t own = task.task->work();
+    if (own > kShortWork) return UINT64_MAX;
+    work += own;
+  }
+  return work;
 }
 
 TaskResult ReplayPlan::CheckMemory() const {
@@ -95,6 +106,7 @@ class ReplayTask final : public Task {
  public:
   ReplayTask(std::shared_ptr<Graph> graph, std::shared_ptr<const ReplayPlan> plan)
       : graph_(std::move(graph)),
+        work_(plan->Work()),
         num_kernels_(plan->num_kernels),
         runs_on_any_thread_(plan->runs_on_any_thread) {}
 
@@ -114,9 +126,11 @@ class ReplayTask final : public Task {
   }
   const char* name() const override { return "replay"; }
   bool runs_on_any_thread() const override { return runs_on_any_thread_; }
+  uint64_t work() const override { return Faults::Get().AnyOfKernels() ? UINT64_MAX : work_; }
 
  private:
   const std::shared_ptr<Graph> graph_;
+  const uint64_t work_;
   const int64_t num_kernels_;
   const bool runs_on_any_thread_;
 };

@@ -32,6 +32,9 @@ struct ReplayPlan {
   bool runs_on_any_thread = true;
   int64_t num_kernels = 0;
 
+  // As Task's, of all tasks.
+  uint64_t Work() const;
+
   explicit ReplayPlan(std::vector<CapturedTask> captured);
 
   // 507035, in checked mode, unless all of the memory is what it was when the tasks were captured:

@@ -48,9 +48,15 @@ class KernelTask final : public Task {
   const char* name() const override { return launch_.name; }
   std::vector<MemoryRange> memory() const override { return launch_.ranges; }
   bool is_kernel() const override { return true; }
+  uint64_t work() const override {
+    // Of one that is captured, a fault is found when it runs.
+    const bool may_linger =
+        fault_.hang || fault_.slow_us > 0 || (is_captured_ && Faults::Get().AnyOfKernels());
+    return may_linger ? UINT64_MAX : launch_.work;
+  }
   bool is_prompt() const override {
     // Broadcasting lets few bytes stand for any number of elements.
-    if (launch_.work > kPromptElements || fault_.hang || fault_.slow_us > 0) return false;
+    if (work() > kPromptElements) return false;
     size_t bytes = 0;
     for (const MemoryRange& range : launch_.ranges) bytes += range.bytes;
     return bytes <= kPromptBytes;

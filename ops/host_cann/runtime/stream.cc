@@ -110,13 +110,20 @@ aclError Stream::RunInOrder(std::unique_ptr<Task> task) {
   return Fail(result.code, kInternal, result.text);
 }
 
+bool Stream::MayExecuteNext(const Deadline& deadline) const {
+  if (executing_ || queue_.empty() || !queue_.front()->runs_on_any_thread()) return false;
+  if (!deadline) return true;
+  constexpr std::chrono::seconds kEnough(1);
+  return queue_.front()->work() <= kShortWork && *deadline - Clock::now() > kEnough;
+}
+
 bool Stream::WaitUntilCompleted(uint64_t sequence, Deadline deadline) {
   ++waiters_;
   bool in_time = true;
   while (completed_ < sequence && in_time) {
-    const bool may_execute = !executing_ && !queue_.empty() && !deadline.has_value();
-    if (may_execute && queue_.front()->runs_on_any_thread()) {
-      RunQueued(sequence, /*on_worker=*/false);
+    if (MayExecuteNext(deadline)) {
+      // With a deadline one at a time: it may be near after the next one.
+      RunQueued(deadline ? queue_.front()->sequence_ : sequence, /*on_worker=*/false);
     } else {
       in_time = task_completed_.Wait(mutex_, deadline);
     }

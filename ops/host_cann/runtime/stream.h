@@ -140,6 +140,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void Push(std::unique_ptr<Task> task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool StartWorker() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether a thread that waits until then may execute the next task. One that ends in time, even
+  // if it is begun at once, spares the waiting thread the time that the worker needs to wake up.
+  bool MayExecuteNext(const Deadline& deadline) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Executes queued tasks up to `last_sequence`; releases the lock while a task runs.
   void RunQueued(uint64_t last_sequence, bool on_worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   TaskResult Execute(Task& task) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -31,6 +31,9 @@ struct TaskResult {
 inline constexpr size_t kPromptBytes = 128 << 10;
 inline constexpr uint64_t kPromptElements = kPromptBytes / 2;
 
+// Work that is done within some 100 ms, whatever the operator.
+inline constexpr uint64_t kShortWork = uint64_t{1} << 25;
+
 // Destroyed by the stream after Run or Drop, outside its locks. One that is captured belongs to a
 // graph, and replays on several threads may run it at once.
 class Task {
@@ -65,6 +68,10 @@ class Task {
   // Whether it takes less time than handing it to another thread. An idle stream runs it at once,
   // on the thread that queues it.
   virtual bool is_prompt() const { return false; }
+
+  // Elements to compute or bytes to copy, from which its time can be told; no more than kShortWork
+  // only if nothing makes it take longer.
+  virtual uint64_t work() const { return UINT64_MAX; }
 
  protected:
   uint64_t sequence() const { return sequence_; }

@@ -1,7 +1,10 @@
 // Streams: order, asynchrony, waiting, aborting, limits.
 #include <atomic>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "ops/host_cann/runtime/task.h"
 #include "tests/unit/host_cann/support.h"
 
 namespace opserve::host_cann {
@@ -84,6 +87,53 @@ TEST_F(StreamTest, TimeoutLeavesTheTasksRunning) {
   gate.Open();
   EXPECT_EQ(aclrtSynchronizeStreamWithTimeout(stream, 60000), ACL_SUCCESS);
   EXPECT_TRUE(ran);
+}
+
+// A thread that waits for so long may run short kernels itself.
+TEST_F(StreamTest, ALongTimeoutHoldsForAShortKernelThatHangs) {
+  constexpr int32_t kMilliseconds = 1100;
+  ASSERT_EQ(opserveHostInjectFaults("kernel=aclnnHung,hang,count=all"), ACL_SUCCESS);
+  const aclrtStream stream = NewStream();
+  const auto launch = [stream] {
+    KernelLaunch hung;
+    hung.name = "aclnnHung";
+    hung.run = [](kernels::TaskRunner&) {};
+    hung.work = 1;
+    return LaunchKernel(stream, std::move(hung));
+  };
+  ASSERT_EQ(launch(), ACL_SUCCESS);
+  EXPECT_EQ(aclrtSynchronizeStreamWithTimeout(stream, kMilliseconds),
+            ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
+  ASSERT_EQ(aclrtStreamAbort(stream), ACL_SUCCESS);
+
+  ASSERT_EQ(aclmdlRICaptureBegin(stream, ACL_MODEL_RI_CAPTURE_MODE_GLOBAL), ACL_SUCCESS);
+  ASSERT_EQ(launch(), ACL_SUCCESS);
+  aclmdlRI graph = nullptr;
+  ASSERT_EQ(aclmdlRICaptureEnd(stream, &graph), ACL_SUCCESS);
+  ASSERT_EQ(aclmdlRIExecuteAsync(graph, stream), ACL_SUCCESS);
+  EXPECT_EQ(aclrtSynchronizeStreamWithTimeout(stream, kMilliseconds),
+            ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
+  ASSERT_EQ(aclrtStreamAbort(stream), ACL_SUCCESS);
+  EXPECT_EQ(aclmdlRIDestroy(graph), ACL_SUCCESS);
+}
+
+// Many are run by the thread that waits, others by the stream's own: each once, in their order.
+TEST_F(StreamTest, ShortKernelsRunInOrderForThreadsThatWaitWithATimeout) {
+  const aclrtStream stream = NewStream();
+  std::vector<int> order;
+  for (int i = 0; i < 2000; ++i) {
+    KernelLaunch launch;
+    launch.name = "aclnnTest";
+    launch.run = [&order, i](kernels::TaskRunner&) { order.push_back(i); };
+    launch.work = kPromptElements + 1;
+    ASSERT_EQ(LaunchKernel(stream, std::move(launch)), ACL_SUCCESS);
+    if (i % 3 == 0) {
+      ASSERT_EQ(aclrtSynchronizeStreamWithTimeout(stream, 60000), ACL_SUCCESS);
+    }
+  }
+  ASSERT_EQ(aclrtSynchronizeStreamWithTimeout(stream, 60000), ACL_SUCCESS);
+  ASSERT_EQ(order.size(), 2000u);
+  for (int i = 0; i < 2000; ++i) ASSERT_EQ(order[i], i);
 }
 
 TEST_F(StreamTest, SynchronizeDeviceWaitsForAllStreamsOfTheContext) {
