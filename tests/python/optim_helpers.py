@@ -63,19 +63,16 @@ class LostAnswer(grpc.RpcError):
         return ()
 
 
-class LostFuture(LostAnswer):
+class LostStream(LostAnswer):
     """Of a call that was made, and whose answer was lost."""
 
-    def __init__(self, future: grpc.Future) -> None:
+    def __init__(self, call: Iterator[bytes]) -> None:
         super().__init__()
-        self._future = future
+        self._call = call
 
-    def exception(self) -> Exception:
-        self._future.exception()
-        return self
-
-    def result(self) -> bytes:
-        self._future.result()
+    def __iter__(self) -> Iterator[bytes]:
+        for _ in self._call:
+            pass
         raise self
 
 
@@ -94,6 +91,9 @@ class LosingChannel:
     def unary_unary(self, method: str) -> LosingMethod:
         return LosingMethod(self, method, self._channel.unary_unary(method))
 
+    def unary_stream(self, method: str) -> LosingMethod:
+        return LosingMethod(self, method, self._channel.unary_stream(method))
+
     def loses(self, method: str) -> bool:
         """Whether the answer to a call of this method is lost that was made now."""
         is_lost = not self.lost and self._method in (None, method)
@@ -106,15 +106,13 @@ class LosingMethod:
     def __init__(self, channel: LosingChannel, method: str, real: Any) -> None:
         self._channel, self._method, self._real = channel, method, real
 
-    def __call__(self, *arguments: Any, **options: Any) -> bytes:
-        answer: bytes = self._real(*arguments, **options)
-        if self._channel.loses(self._method):
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        answer = self._real(*arguments, **options)
+        if not self._channel.loses(self._method):
+            return answer
+        if isinstance(answer, bytes):
             raise LostAnswer
-        return answer
-
-    def future(self, *arguments: Any, **options: Any) -> Any:
-        future = self._real.future(*arguments, **options)
-        return LostFuture(future) if self._channel.loses(self._method) else future
+        return LostStream(answer)
 
 
 class Later:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -11,46 +12,66 @@ from opserve import errors
 
 
 class SentCall:
-    """A call whose answer was not waited for. One thread at a time may ask for its result.
+    """A call whose answer was not waited for. Thread-safe.
 
-    The call goes on as long as this object lives.
+    The answer is read on the thread that waits for it, so that no other one has to wake up. The
+    call goes on as long as this object lives.
     """
 
     def __init__(
         self,
-        future: Any,
+        call: Any,
         repeat: Callable[[errors.OpserveError], bytes],
         succeed: Callable[[], None],
     ) -> None:
         """
         Args:
-            future: a grpc.Future.
+            call: of grpc's, an iterator with the answer as its only message.
             repeat: sends the call again as long as that is right, the first time after the error
                 that it is given; waits for the answer. OpserveError: the outcome.
             succeed: is told that the first attempt has succeeded.
         """
-        self._future = future
+        self._call = call
         self._repeat = repeat
         self._succeed = succeed
+        self._lock = threading.Lock()
+        # Of the first attempt, guarded by _lock.
+        self._is_over = False
+        self._answer: Optional[bytes] = None
+        self._failure: Optional[errors.OpserveError] = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether result() would not wait for the first attempt."""
+        return self._is_over
 
     def wait(self) -> None:
         """Waits until result() would not wait for the first attempt."""
-        try:
-            self._future.exception()
-        except grpc.FutureCancelledError:
-            pass
+        with self._lock:
+            if not self._is_over:
+                self._read()
 
     def result(self) -> bytes:
         """Waits for the answer, and repeats the call after errors that may pass.
 
         It is to be called once.
         """
-        failure: Optional[errors.OpserveError] = None
+        self.wait()
+        answer, self._answer = self._answer, None
+        failure, self._failure = self._failure, None
+        if answer is None or failure is not None:
+            return self._repeat(failure or _without_answer())
+        self._succeed()
+        return answer
+
+    def _read(self) -> None:
         try:
-            answer: bytes = self._future.result()
+            for message in self._call:
+                self._answer = message
         except (grpc.RpcError, grpc.FutureCancelledError):
-            failure = errors.from_rpc_error(self._future)
-        if failure is None:
-            self._succeed()
-            return answer
-        return self._repeat(failure)
+            self._failure = errors.from_rpc_error(self._call)
+        self._is_over = True
+
+
+def _without_answer() -> errors.OpserveError:
+    return errors.make_error(grpc.StatusCode.INTERNAL, "the call ended well, without an answer")

@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional, TypeVar, Union
 
 import grpc
+from grpc.experimental import ChannelOptions
 
 from opserve import _connection, _process, _wire, errors
+from opserve._call_minder import CallMinder
 from opserve._connection import (
     DEFAULT_CHUNK_BYTES,
     DEFAULT_TIMEOUT,
@@ -111,7 +113,8 @@ class Client(_connection.ClientBase, Operators[Any]):
         self._given_up_programs: collections.deque[bytes] = collections.deque(maxlen=1024)
         self._lock = threading.Lock()  # guards _channel and _is_closed
         # By method, with the channel that they belong to: to make one takes longer than to find it.
-        self._methods: dict[str, tuple[Any, Any]] = {}
+        self._methods: dict[tuple[str, str], tuple[Any, Any]] = {}
+        self._minder = CallMinder()
 
     def execute(
         self,
@@ -388,6 +391,8 @@ class Client(_connection.ClientBase, Operators[Any]):
             self._check_usable()  # close() may have come between
             if self._channel is None:
                 uri, credentials, options = self._options.channel_arguments()
+                # Else a thread of grpc's reads answers, and wakes the one that waits for them.
+                options.append((ChannelOptions.SingleThreadedUnaryStream, 1))
                 self._channel = (
                     grpc.insecure_channel(uri, options)
                     if credentials is None
@@ -395,12 +400,17 @@ class Client(_connection.ClientBase, Operators[Any]):
                 )
             return self._channel
 
-    def _method(self, method: str) -> Any:
-        """What calls a method of the daemon's that has one message and one answer."""
+    def _method(self, method: str, kind: str = "unary_unary") -> Any:
+        """What calls a method of the daemon's that has one message and one answer.
+
+        Args:
+            kind: of the channel's functions for calls.
+        """
         channel = self._connect()
-        known = self._methods.get(method)
+        known = self._methods.get((method, kind))
         if known is None or known[0] is not channel:
-            known = self._methods[method] = channel, channel.unary_unary(method)
+            called = getattr(channel, kind)(method)
+            known = self._methods[method, kind] = channel, called
         return known[1]
 
     def _call(
@@ -421,14 +431,17 @@ class Client(_connection.ClientBase, Operators[Any]):
     ) -> SentCall:
         """As _call, but does not wait for the answer. A repetition has a timeout of its own."""
         seconds = self._options.timeout if timeout is None else timeout
-        future = self._method(method).future(
+        # Of such a call the thread that waits reads the answer: see _connect.
+        call = self._method(method, "unary_stream")(
             message, timeout=seconds, metadata=self._options.metadata
         )
 
         def again(failure: errors.OpserveError) -> bytes:
             return self._run(self._attempt(method, message), timeout, repeat, failure)
 
-        return SentCall(future, again, self._policy.record_success)
+        sent = SentCall(call, again, self._policy.record_success)
+        self._minder.add(sent, len(message))
+        return sent
 
     def _attempt(self, method: str, message: bytes) -> Callable[[float], bytes]:
         def attempt(time_left: float) -> bytes:
