@@ -6,6 +6,7 @@ imported torch already.
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator
@@ -239,7 +240,7 @@ def contiguous(view: TensorView) -> TensorView:
 def bytes_of(tensor: object) -> bytes:
     """A copy of the elements, contiguous."""
     if _is_plain_torch(tensor):
-        return bytes(memory(tensor.data_ptr(), tensor.nbytes))  # type: ignore[attr-defined]
+        return ctypes.string_at(tensor.data_ptr(), tensor.nbytes)  # type: ignore[attr-defined]
     view = view_of(tensor)
     if not view.is_contiguous:
         view = contiguous(view)
@@ -252,7 +253,7 @@ def _is_plain_torch(tensor: Any) -> bool:
     return (
         torch is not None
         and type(tensor) is torch.Tensor
-        and tensor.device.type == "cpu"
+        and tensor.is_cpu
         and tensor.layout is torch.strided
         and tensor.is_contiguous()
         and not (tensor.is_neg() or tensor.is_conj() or tensor._is_zerotensor())

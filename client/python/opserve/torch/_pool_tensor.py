@@ -110,7 +110,10 @@ class PoolTensor(torch.Tensor):
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
+    # These two are called for each gradient, and take less time if only they are not compiled, and
+    # not all that they call.
     @staticmethod
+    @torch.compiler.disable(recursive=False)
     def __new__(cls, contents: Contents) -> PoolTensor:
         made: PoolTensor = torch.Tensor._make_wrapper_subclass(
             cls, contents.shape, dtype=contents.dtype, device=_HERE
@@ -119,7 +122,7 @@ class PoolTensor(torch.Tensor):
         return made
 
     @classmethod
-    @torch.compiler.disable  # else it would be compiled where it is called between two graphs
+    @torch.compiler.disable(recursive=False)
     def __torch_dispatch__(
         cls,
         func: Any,
@@ -129,6 +132,13 @@ class PoolTensor(torch.Tensor):
     ) -> Any:
         if func is _aten.detach.default:
             return PoolTensor(args[0].contents)
+        return cls._dispatch(func, args, kwargs)
+
+    @classmethod
+    @torch.compiler.disable  # else it would be compiled where it is called between two graphs
+    def _dispatch(
+        cls, func: Any, args: Sequence[Any], kwargs: Optional[Mapping[str, Any]]
+    ) -> Any:
         if func is _aten._local_scalar_dense.default:
             return func(args[0].contents.read())
         if func is _aten.add_.Tensor and not kwargs:
