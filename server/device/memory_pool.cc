@@ -206,8 +206,11 @@ void DeviceMemoryPool::JoinStream(const DeviceBuffer& buffer, aclrtStream stream
   heap_.JoinStream(buffer.block_, stream);
 }
 
-void DeviceMemoryPool::StreamIsIdle(aclrtStream stream) {
+void DeviceMemoryPool::StreamIsIdle(aclrtStream stream, DeviceBuffer last) {
+  MemoryBlock* const block = std::exchange(last.block_, nullptr);
+  if (block != nullptr && options_.guard && CheckLent(block)) guard_.EndUse(block);
   absl::MutexLock lock(&mutex_);
+  if (block != nullptr) heap_.Return(block);
   heap_.StreamIsIdle(stream);
   ++changes_;
   Publish();

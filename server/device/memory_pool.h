@@ -186,7 +186,8 @@ class DeviceMemoryPool {
   void JoinStream(const DeviceBuffer& buffer, aclrtStream stream) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Says that everything queued on `stream` so far has run: blocks released on it serve any stream.
-  void StreamIsIdle(aclrtStream stream) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `last`, if it is not empty, is released before.
+  void StreamIsIdle(aclrtStream stream, DeviceBuffer last = {}) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Likewise if some of it was dropped, by an abort or after an error. Dropped scrubs leave the
   // blocks used on the stream since it was last idle with unknown contents.

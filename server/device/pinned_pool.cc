@@ -28,6 +28,7 @@ PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&& other) noexcept {
 }
 
 void PinnedBuffer::Release() {
+  if (data_ == nullptr) return;
   if (pool_ != nullptr) {
     pool_->Return(data_, block_bytes_);
   } else {

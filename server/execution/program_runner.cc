@@ -85,9 +85,8 @@ absl::StatusOr<ProgramResult> ProgramRun::Finish() {
     if (status_.ok() && stages_kept_) status_ = StoreKept();
     clock_.Book(Stage::kD2h);
   }
-  // The memory goes back before the stream is said to be idle: then it serves every stream. That of
-  // a captured run stays with it.
-  if (captured_ == nullptr) memory_ = DeviceBuffer();
+  // That of a captured run stays with it.
+  if (!status_.ok() && captured_ == nullptr) memory_ = DeviceBuffer();
   if (!status_.ok()) GiveUpKept();
   Conclude();
   if (!status_.ok()) return status_;
@@ -471,8 +470,9 @@ void ProgramRun::Conclude() {
     for (const std::shared_ptr<ResidentTensor>& kept : bound_.kept) {
       device.memory().LeaveStream(kept->content->memory);
     }
-    device.memory().StreamIsIdle(stream_);
+    device.memory().StreamIsIdle(stream_, std::move(memory_));
   }
+  memory_ = DeviceBuffer();
   if (is_idle && !status_.ok()) device.memory().StreamWasAborted(stream_);
   // Work that could not be stopped may still use the caller's memory.
   for (size_t i = 0; i < windows_.size() && !is_idle; ++i) {

@@ -1,6 +1,5 @@
 #include "server/observability/metrics.h"
 
-#include <algorithm>
 #include <limits>
 
 namespace opserve::server {
@@ -32,7 +31,9 @@ MetricFamilyBuilder& MetricFamilyBuilder::Add(const MetricLabels& labels,
 }
 
 void Histogram::Observe(double value) {
-  const auto bucket = std::lower_bound(bounds_.begin(), bounds_.end(), value) - bounds_.begin();
+  // One by one: most values are small, and in one of the first buckets.
+  size_t bucket = 0;
+  while (bucket < bounds_.size() && bounds_[bucket] < value) ++bucket;
   buckets_[bucket].fetch_add(1, std::memory_order_relaxed);
   sum_.fetch_add(value, std::memory_order_relaxed);
 }

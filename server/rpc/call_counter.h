@@ -4,45 +4,37 @@
 #include <atomic>
 #include <cstdint>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/rpc/write_watch.h"
 
 namespace opserve::server {
 
-// Thread-safe.
+// Thread-safe, and without a lock: there are several for each call.
 class CallCounter {
  public:
-  void Add() ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    ++count_;
-  }
+  void Add() { count_.fetch_add(1); }
   // Adds one unless `flag` is set; whether it did. A thread that sets the flag and then waits sees
   // every call that was added.
-  bool AddUnless(const std::atomic<bool>& flag) ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    if (flag.load(std::memory_order_acquire)) return false;
-    ++count_;
-    return true;
+  bool AddUnless(const std::atomic<bool>& flag) {
+    count_.fetch_add(1);
+    // Of this thread and the one that sets the flag, one sees what the other has done.
+    if (!flag.load()) return true;
+    count_.fetch_sub(1);
+    return false;
   }
-  void Remove() ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    --count_;
-  }
+  void Remove() { count_.fetch_sub(1); }
 
-  // Waits until there are none, at most for `timeout`; returns how many are left.
-  int64_t AwaitNone(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    mutex_.AwaitWithTimeout(absl::Condition(this, &CallCounter::IsNone), timeout);
-    return count_;
+  // Waits until there are none, at most for `timeout`; returns how many are left. It looks now and
+  // then: whoever removes the last one could not tell a counter that is gone by then.
+  int64_t AwaitNone(absl::Duration timeout) const {
+    const absl::Time deadline = absl::Now() + timeout;
+    while (count_.load() > 0 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+    return count_.load();
   }
 
  private:
-  bool IsNone() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return count_ == 0; }
-
-  absl::Mutex mutex_;
-  int64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::atomic<int64_t> count_ = 0;
 };
 
 // Every call object of a server, the ones that still wait for a call included. A completion queue

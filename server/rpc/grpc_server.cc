@@ -369,7 +369,7 @@ void GrpcServer::BeginLeaving() {
   execute_.end_alarms.RingEarly();
 }
 
-void GrpcServer::RefuseNewCalls() { execute_.is_draining.store(true, std::memory_order_release); }
+void GrpcServer::RefuseNewCalls() { execute_.is_draining.store(true); }
 
 absl::Status GrpcServer::ListOperators(const Tenant& tenant,
                                        const v1::ListOperatorsRequest& request,

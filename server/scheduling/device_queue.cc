@@ -134,6 +134,7 @@ absl::StatusOr<DeviceQueue::Visit> DeviceQueue::PushOrStart(std::unique_ptr<Lane
 void DeviceQueue::HandOver(uint32_t visitor) {
   absl::MutexLock lock(&mutex_);
   handed_over_.push_back(visitor);
+  WakeLane();
 }
 
 void DeviceQueue::LeaveVisit(uint32_t visitor) {
@@ -144,6 +145,7 @@ void DeviceQueue::LeaveVisit(uint32_t visitor) {
 void DeviceQueue::EndVisit(uint32_t visitor) {
   is_visiting_[visitor] = false;
   --visits_;
+  WakeLane();
 }
 
 void DeviceQueue::AllowVisits(LaneGroup* lanes, uint32_t visitors) {
@@ -159,8 +161,12 @@ DeviceQueue::Popped DeviceQueue::Pop() {
     Shortage shortage;
     {
       absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(this, &DeviceQueue::CanPop));
+      while (!CanPop()) {
+        ++idle_lanes_;
+        may_pop_.Wait(&mutex_);
+      }
       is_done = PopOnce(&popped, absl::Now());
+      WakeLane();  // there may be more to do
       shortage = FindShortage();
     }
     pinned_->TellWaiting();
@@ -276,6 +282,7 @@ std::vector<std::unique_ptr<LaneTask>> DeviceQueue::Pause() {
     absl::MutexLock lock(&mutex_);
     is_paused_ = true;
     visited_ = nullptr;
+    WakeLane();
   }
   return TakeAll();
 }
@@ -283,6 +290,7 @@ std::vector<std::unique_ptr<LaneTask>> DeviceQueue::Pause() {
 void DeviceQueue::Close() {
   absl::MutexLock lock(&mutex_);
   is_closed_ = true;
+  WakeLane();
 }
 
 absl::StatusOr<std::shared_ptr<void>> DeviceQueue::TakeMemory(uint32_t tenant, uint64_t bytes) {
@@ -417,6 +425,13 @@ void DeviceQueue::Publish() {
   depth_.store(tasks_.depth());
   oldest_arrival_ns_.store(tasks_.depth() == 0 ? 0 : absl::ToUnixNanos(tasks_.oldest_arrival()),
                            std::memory_order_relaxed);
+  WakeLane();
+}
+
+void DeviceQueue::WakeLane() {
+  if (idle_lanes_ == 0 || !CanPop()) return;
+  --idle_lanes_;
+  may_pop_.Signal();
 }
 
 }  // namespace opserve::server

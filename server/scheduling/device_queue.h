@@ -223,6 +223,9 @@ class DeviceQueue final : private PinnedZones::Queue {
   void ConnectionMayFit(uint64_t connection) override ABSL_LOCKS_EXCLUDED(mutex_);
   // After every change of tasks_.
   void Publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // After every change of what CanPop looks at: wakes one lane that waits in Pop, which wakes the
+  // next one. (A condition of absl's would be looked at whenever the lock is given back.)
+  void WakeLane() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const uint32_t lanes_;
   const absl::Duration max_age_;
@@ -239,6 +242,8 @@ class DeviceQueue final : private PinnedZones::Queue {
   bool is_paused_ ABSL_GUARDED_BY(mutex_) = true;
   bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool may_start_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::CondVar may_pop_;
+  uint32_t idle_lanes_ ABSL_GUARDED_BY(mutex_) = 0;  // that wait for it and were not woken
   LaneGroup* visited_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::vector<bool> is_visiting_ ABSL_GUARDED_BY(mutex_);  // by visitor
   uint32_t visits_ ABSL_GUARDED_BY(mutex_) = 0;            // under way
