@@ -538,8 +538,6 @@ class Binder {
       return known->second;
     }
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<ResidentTensor> resident, find_resident_(handle));
-    OPSERVE_RETURN_IF_ERROR(CheckSameDevice(device_, *resident));
-    device_ = resident->device;
     OPSERVE_RETURN_IF_ERROR(
         CountInput("resident tensor", static_cast<uint64_t>(NumBytes(resident->spec))));
     const uint32_t index = AddResident(std::move(resident), handle);
@@ -793,7 +791,6 @@ class Binder {
     uint32_t inputs = 0;
   };
   std::vector<LastUse> last_uses_;  // as program_.residents
-  std::optional<int32_t> device_;   // of the resident tensors that were found
   Program program_;
   ProgramCall call_;
 };
@@ -813,14 +810,6 @@ absl::StatusOr<SharedWindow> WindowIn(std::shared_ptr<SharedRegion> region,
                                      " on leaves its region of ", region->size(), " bytes"));
   }
   return SharedWindow{std::move(region), range};
-}
-
-absl::Status CheckSameDevice(std::optional<int32_t> device, const ResidentTensor& tensor) {
-  if (device.value_or(tensor.device) == tensor.device) return absl::OkStatus();
-  return MakeError(Reason::kInvalid, absl::StatusCode::kFailedPrecondition,
-                   absl::StrCat("the resident tensor is on device ", tensor.device,
-                                ", another one of the request on device ", *device,
-                                "; upload them to one device"));
 }
 
 absl::StatusOr<ProgramCall> BindProgram(const v1::ExecuteRequest& request,

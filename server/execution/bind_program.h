@@ -52,8 +52,7 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> NoSharedMemory(const v1::SharedMem
 //                      operator, argument, expected and actual value
 // kPermissionDenied    a result for a read-only region (reason "forbidden")
 // kFailedPrecondition  outputs out of proportion to the inputs (reason "amplification"), more work
-//                      than a request may ask for ("work_limit"), resident tensors on different
-//                      devices, or `find_resident`'s
+//                      than a request may ask for ("work_limit"), or `find_resident`'s
 // kNotFound            `find_resident`'s. All of `find_region`'s, too
 // kOutOfRange          the range for a result is too small, in a region that is not mapped (for
 //                      others a range has exactly the result's size)
@@ -79,9 +78,6 @@ absl::StatusOr<ProgramCall> BindTemplate(const v1::ExecuteRequest& request,
                                          absl::Span<const ProgramInput> inputs,
                                          const OperatorTable& operators,
                                          const ProgramLimits& limits, ResidentLookup find_resident);
-
-// kFailedPrecondition unless `tensor` is on `device`, if there is one.
-absl::Status CheckSameDevice(std::optional<int32_t> device, const ResidentTensor& tensor);
 
 // The part of shared memory that `range` is in `region`, for elements of `dtype`.
 // kInvalidArgument (reason "shm_invalid"): it leaves the region, or is not aligned.

@@ -199,7 +199,6 @@ absl::StatusOr<ProgramCall> PreparedProgram::Bind(const v1::PreparedCall& call,
 absl::Status PreparedProgram::BindResidents(const v1::PreparedCall& call,
                                             ResidentLookup find_resident,
                                             ProgramCall* bound) const {
-  std::optional<int32_t> device;
   absl::flat_hash_map<const ResidentTensor*, size_t> seen;
   int next = 0;
   absl::InlinedVector<BoundResident*, 64> given;  // by position in the call
@@ -223,8 +222,6 @@ absl::Status PreparedProgram::BindResidents(const v1::PreparedCall& call,
                        ShapeText(tensor->spec.shape), "; the prepared program takes ",
                        DtypeName(resident.spec.dtype), " ", ShapeText(resident.spec.shape)));
     }
-    OPSERVE_RETURN_IF_ERROR(CheckSameDevice(device, *tensor));
-    device = tensor->device;
     // Twice the same tensor would be read while it is worked in.
     const auto [first, is_new] = seen.try_emplace(tensor.get(), i);
     if (!is_new &&

@@ -28,7 +28,6 @@ class PreparedProgram {
   //
   // kInvalidArgument    an input is missing, is one too many or has not its size; an attribute that
   //                     does not exist, or changes the program's outputs; a version of no input
-  // kFailedPrecondition resident tensors on different devices
   // Errors of the lookups, too.
   absl::StatusOr<ProgramCall> Bind(const v1::PreparedCall& call,
                                    absl::Span<const uint64_t> payload_bytes,

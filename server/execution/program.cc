@@ -83,6 +83,17 @@ absl::Status JudgeCall(absl::Span<const bool> wanted,
   return absl::OkStatus();
 }
 
+absl::Status ProgramCall::CheckOneDevice() const {
+  for (const BoundResident& resident : residents) {
+    if (resident.tensor->device == *device()) continue;
+    return MakeError(
+        Reason::kInvalid, absl::StatusCode::kFailedPrecondition,
+        absl::StrCat("a resident tensor of the request is on device ", resident.tensor->device,
+                     ", another one on device ", *device(), "; upload them to one device"));
+  }
+  return absl::OkStatus();
+}
+
 const LoadedOperator* Program::MissingOn(int32_t device) const {
   for (const LoadedOperator* op : operators) {
     if (!op->offer->IsOfferedBy(device)) return op;

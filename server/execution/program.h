@@ -211,12 +211,16 @@ struct Program {
 
 // One run of a program: the parts that differ from one request to the next.
 struct ProgramCall {
-  // The only device it can run on: where resident tensors are that it uses or keeps.
+  // The only device it can run on: where resident tensors are that it uses or keeps. Those that it
+  // uses are claimed (TensorClaims).
   std::optional<int32_t> device() const {
     if (!residents.empty()) return residents.front().tensor->device;
     if (!kept.empty()) return kept.front()->device;
     return std::nullopt;
   }
+  // kFailedPrecondition: the resident tensors that it uses, which are claimed, are on different
+  // devices.
+  absl::Status CheckOneDevice() const;
   // Page-locked memory, in whole blocks: for results that travel, and windows that are not mapped.
   uint64_t PinnedBytes() const;
   // An invocation as it is in this call.
@@ -227,7 +231,7 @@ struct ProgramCall {
   }
 
   std::shared_ptr<const Program> program;
-  std::vector<BoundResident> residents;  // by position in Program::residents; all on one device
+  std::vector<BoundResident> residents;  // by position in Program::residents
   // By position in Program::kept: the new tensor or, of a replaced one, its coming content. Set
   // before the run.
   std::vector<std::shared_ptr<ResidentTensor>> kept;

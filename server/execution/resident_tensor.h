@@ -20,6 +20,8 @@ struct ResidentContent {
 // reset (Device::generation).
 struct ResidentTensor {
   TensorSpec spec;
+  // Where the content is. Read by holders of a claim (TensorClaims) and under the lock of the books
+  // (ResidentTensors); changed by a sole holder under that lock.
   int32_t device = 0;
   uint64_t device_generation = 0;
   // A holder of a claim (TensorClaims) reads it and may keep the content beyond the claim. A sole

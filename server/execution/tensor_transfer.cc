@@ -11,8 +11,8 @@
 namespace opserve::server {
 namespace {
 
-absl::Status CheckGeneration(const ResidentTensor& tensor, const Device& device) {
-  if (tensor.device_generation == device.generation()) return absl::OkStatus();
+absl::Status CheckGeneration(uint64_t generation, const Device& device) {
+  if (generation == device.generation()) return absl::OkStatus();
   return MakeError(
       Reason::kTensorLost,
       "the device was reset since the upload of the resident tensor began; upload it again");
@@ -77,15 +77,15 @@ absl::Status ReportLoss(const absl::Status& status, Device& device) {
 
 absl::Status CopyToDevice(const UploadChunk& chunk, const CallState& call, uint32_t tenant,
                           LaneContext& context, ResidentTensor* tensor) {
-  OPSERVE_RETURN_IF_ERROR(CheckGeneration(*tensor, context.lane.device()));
+  OPSERVE_RETURN_IF_ERROR(CheckGeneration(tensor->device_generation, context.lane.device()));
   OPSERVE_RETURN_IF_ERROR(CheckChecksum(chunk));
   return ReportLoss(CopyPieces(chunk, call, tenant, context, tensor), context.lane.device());
 }
 
-absl::StatusOr<DownloadChunk> CopyFromDevice(const ResidentTensor& tensor,
-                                             const ResidentContent& content, uint64_t offset,
-                                             uint64_t bytes, LaneContext& context) {
-  OPSERVE_RETURN_IF_ERROR(CheckGeneration(tensor, context.lane.device()));
+absl::StatusOr<DownloadChunk> CopyFromDevice(const ResidentContent& content, uint64_t generation,
+                                             uint64_t offset, uint64_t bytes,
+                                             LaneContext& context) {
+  OPSERVE_RETURN_IF_ERROR(CheckGeneration(generation, context.lane.device()));
   DownloadChunk chunk;
   OPSERVE_RETURN_IF_ERROR(
       ReportLoss(CopyToHost(content, offset, bytes, context, &chunk.data), context.lane.device()));

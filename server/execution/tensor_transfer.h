@@ -41,10 +41,9 @@ struct DownloadChunk {
   uint32_t crc32c = 0;
 };
 
-// Copies `bytes` bytes (not 0) from `offset` on of `content`, which the tensor has or had. Also the
-// errors of PinnedPool::Allocate.
-absl::StatusOr<DownloadChunk> CopyFromDevice(const ResidentTensor& tensor,
-                                             const ResidentContent& content, uint64_t offset,
-                                             uint64_t bytes, LaneContext& context);
+// Copies `bytes` bytes (not 0) from `offset` on of `content`, of a tensor whose device_generation
+// was `generation` then. Also the errors of PinnedPool::Allocate.
+absl::StatusOr<DownloadChunk> CopyFromDevice(const ResidentContent& content, uint64_t generation,
+                                             uint64_t offset, uint64_t bytes, LaneContext& context);
 
 }  // namespace opserve::server

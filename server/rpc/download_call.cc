@@ -82,6 +82,8 @@ absl::Status DownloadCall::TakeContents() {
   for (Part& part : parts_) {
     status.Update(CheckNotBroken(*part.tensor));
     part.content = part.tensor->content;
+    part.device = part.tensor->device;
+    part.device_generation = part.tensor->device_generation;
     part.version = part.tensor->version;
     context_.transfers->Hold(part.bytes);
   }
@@ -159,10 +161,11 @@ absl::Status DownloadCall::CopyNext() {
   const uint64_t bytes = std::min(chunk_bytes_, part.bytes - offset);
   copied_bytes_ += bytes;
   submitted_bytes_ += bytes;
-  return Submit(part.tensor->device, bytes, /*is_last=*/submitted_bytes_ == total_bytes_,
+  return Submit(part.device, bytes, /*is_last=*/submitted_bytes_ == total_bytes_,
                 [this, &part, offset, bytes](LaneContext& lane) -> absl::Status {
                   OPSERVE_ASSIGN_OR_RETURN(
-                      chunk_, CopyFromDevice(*part.tensor, *part.content, offset, bytes, lane));
+                      chunk_,
+                      CopyFromDevice(*part.content, part.device_generation, offset, bytes, lane));
                   return absl::OkStatus();
                 });
 }

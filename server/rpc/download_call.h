@@ -41,6 +41,9 @@ class DownloadCall final : public TransferCall {
     std::shared_ptr<ResidentTensor> tensor;
     // Null before the claim is granted and once all is copied.
     std::shared_ptr<const ResidentContent> content = nullptr;
+    // Of the content; the tensor may be moved afterwards.
+    int32_t device = 0;
+    uint64_t device_generation = 0;
     uint64_t version = 0;
     uint64_t bytes = 0;
   };

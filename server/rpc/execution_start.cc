@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -204,12 +206,20 @@ void CheckAgain(ShadowChecks& checks, ExecutionRequest& request, const Execution
                 .results = std::move(results)});
 }
 
-// Hands the task to a device when its turn with the program's resident tensors comes.
+// Books what a call keeps.
+using BookEffects = std::function<absl::Status(ProgramCall* call)>;
+
+// Hands the request to a device when its turn with the program's resident tensors comes. Only from
+// then on they stay where they are, so only then it is known where it runs.
 absl::Status SubmitInTurn(ExecuteContext& context, const std::shared_ptr<CallState>& call,
                           TensorClaims::Ticket ticket, absl::Span<const TensorClaims::Wish> wishes,
-                          std::unique_ptr<LaneTask> task) {
+                          const BookEffects& book, std::unique_ptr<ExecutionRequest> request) {
   TensorClaims& claims = context.residents->claims();
-  const auto waiting = std::make_shared<std::unique_ptr<LaneTask>>(std::move(task));
+  const auto submit = [&context, book, request = request.get()](std::unique_ptr<LaneTask>* task) {
+    const absl::Status status = request->Place(book);
+    return status.ok() ? context.scheduler->Submit(task) : status;
+  };
+  const auto waiting = std::make_shared<std::unique_ptr<LaneTask>>(std::move(request));
   const auto refuse = [waiting](const absl::Status& status) {
     const std::unique_ptr<LaneTask> refused = std::move(*waiting);
     refused->Refuse(status);
@@ -218,15 +228,13 @@ absl::Status SubmitInTurn(ExecuteContext& context, const std::shared_ptr<CallSta
     if (claims.Withdraw(ticket)) refuse(call->Check());
   };
   const bool can_be_cancelled = call->OnCancel(leave);
-  const auto on_end = [&context, waiting, refuse,
-                       call = call.get()](TensorClaims::Outcome outcome) {
-    absl::Status status = outcome == TensorClaims::Outcome::kExpired
-                              ? call->Check()
-                              : context.scheduler->Submit(waiting.get());
+  const auto on_end = [submit, waiting, refuse, call = call.get()](TensorClaims::Outcome outcome) {
+    const absl::Status status =
+        outcome == TensorClaims::Outcome::kExpired ? call->Check() : submit(waiting.get());
     if (!status.ok()) refuse(status);
   };
   if (claims.Claim(ticket, wishes, call->deadline(), on_end)) {
-    absl::Status status = context.scheduler->Submit(waiting.get());
+    absl::Status status = submit(waiting.get());
     // The call refers to the task through `leave`, as the task refers to the call.
     waiting->reset();
     return status;
@@ -244,12 +252,20 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
   // remembered is copied, else once it has been read.
   const uint64_t connection =
       input.connection != 0 ? input.connection : ConnectionKey(*input.rpc, input.tenant->id());
-  OPSERVE_ASSIGN_OR_RETURN(
-      TensorEffects booked,
-      TensorEffects::Book(*context.scheduler, *context.residents, input.tenant->id(), &bound));
   const Program& program = *bound.program;
-  // A run that changes tensors begins only when there is room to remember that it was made.
   const bool has_effects = program.has_effects();
+  OPSERVE_RETURN_IF_ERROR(TensorEffects::CheckLeases(program, context.residents->limits()));
+  // Null: there are none.
+  const auto effects = has_effects ? std::make_shared<std::optional<TensorEffects>>() : nullptr;
+  const auto book = [&context, effects,
+                     tenant = input.tenant->id()](ProgramCall* call) -> absl::Status {
+    if (effects == nullptr) return absl::OkStatus();
+    OPSERVE_ASSIGN_OR_RETURN(
+        *effects, TensorEffects::Book(*context.scheduler, *context.residents, tenant, call));
+    return absl::OkStatus();
+  };
+  if (bound.residents.empty()) OPSERVE_RETURN_IF_ERROR(book(&bound));
+  // A run that changes tensors begins only when there is room to remember that it was made.
   using Remembered = IdempotencyCache::Memory;
   Remembered remembered = Remembered::kNothing;
   if (run && has_effects) {
@@ -272,10 +288,10 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
     if (ticket != 0) claims.Release(ticket);
   };
   input.clock.Book(Stage::kValidate);
-  auto done = [&context, run, effects = std::optional(std::move(booked)), has_effects, remembered,
-               claim = std::move(claim), form = FormOfAnswer(input),
-               end = OpenEnd(input, OperatorOf(program)), on_end = std::move(on_end)](
-                  ExecutionRequest& request, absl::StatusOr<ProgramResult> result) mutable {
+  auto done = [&context, run, effects, has_effects, remembered, claim = std::move(claim),
+               form = FormOfAnswer(input), end = OpenEnd(input, OperatorOf(program)),
+               on_end = std::move(on_end)](ExecutionRequest& request,
+                                           absl::StatusOr<ProgramResult> result) mutable {
     // The caller left while its results were copied: nobody gets them. Tensors that the request has
     // changed stay changed, and a run with a key is remembered for a repetition.
     if (result.ok() && !has_effects && !run && request.call()->is_cancelled()) {
@@ -283,7 +299,7 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
     }
     std::vector<KeptTensor> kept;
     if (result.ok() && has_effects) {
-      auto committed = effects->Commit(request.bound(), absl::Now());
+      auto committed = (*effects)->Commit(request.bound(), absl::Now());
       if (committed.ok()) {
         kept = *std::move(committed);
       } else {
@@ -291,7 +307,7 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
       }
     }
     // The booked memory is free before the answer: a repetition may follow it at once.
-    if (!result.ok()) effects.reset();
+    if (!result.ok() && has_effects) effects->reset();
     // The next request with the tensors begins while this one's answer is written: a device that is
     // slower than its callers has no break then.
     std::move(claim).Invoke();
@@ -332,12 +348,15 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
     }
     if (end.status.ok() && checks.Draw()) CheckAgain(checks, request, end);
   };
-  std::unique_ptr<LaneTask> task = std::make_unique<ExecutionRequest>(
+  auto request = std::make_unique<ExecutionRequest>(
       std::move(input.message), std::move(bound), call, input.tenant->id(), connection,
       ToPriority(input.header.priority()), context.scheduler->costs(), input.clock,
       std::move(done));
-  if (wishes.empty()) return context.scheduler->Submit(&task);
-  return SubmitInTurn(context, call, ticket, wishes, std::move(task));
+  if (!wishes.empty()) {
+    return SubmitInTurn(context, call, ticket, wishes, book, std::move(request));
+  }
+  std::unique_ptr<LaneTask> task = std::move(request);
+  return context.scheduler->Submit(&task);
 }
 
 void StartOnce(ExecuteContext& context, ExecutionInput& input, const OnExecutionEnd& on_end) {

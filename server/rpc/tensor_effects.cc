@@ -31,15 +31,19 @@ absl::StatusOr<DeviceService*> ChooseDevice(const Scheduler& scheduler,
 
 }  // namespace
 
+absl::Status TensorEffects::CheckLeases(const Program& program, const ResidentLimits& limits) {
+  for (const KeptOutput& kept : program.kept) {
+    OPSERVE_RETURN_IF_ERROR(CheckLease(kept.lease, limits.max_lease));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<TensorEffects> TensorEffects::Book(const Scheduler& scheduler,
                                                   ResidentTensors& residents, uint32_t tenant,
                                                   ProgramCall* bound) {
   const Program& program = *bound->program;
   TensorEffects effects(residents, tenant);
   if (program.kept.empty()) return effects;
-  for (const KeptOutput& kept : program.kept) {
-    OPSERVE_RETURN_IF_ERROR(CheckLease(kept.lease, residents.limits().max_lease));
-  }
   OPSERVE_ASSIGN_OR_RETURN(DeviceService* const service,
                            ChooseDevice(scheduler, residents, tenant, *bound));
   const Device& device = service->device();

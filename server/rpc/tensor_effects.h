@@ -19,12 +19,15 @@ namespace opserve::server {
 // holds when it is destroyed was not kept. Used by one thread at a time.
 class TensorEffects {
  public:
-  // Books the memory of all that `bound` keeps: on the device of its resident tensors, else on
-  // the one that Scheduler::BestForTensors names. Sets ProgramCall::kept.
+  // Errors: those of CheckLease, for what the program keeps.
+  static absl::Status CheckLeases(const Program& program, const ResidentLimits& limits);
+
+  // Books the memory of all that `bound` keeps: on the device of its resident tensors, which are
+  // claimed, else on the one that Scheduler::BestForTensors names. Sets ProgramCall::kept.
   //
-  // Errors: those of CheckLease, ResidentTensors::Reserve and DeviceQueue::TakeMemory; kUnavailable
-  // (reason "device_unavailable"): no device is ready; (reason "operator_unavailable"): none of
-  // them offers the program's operators.
+  // Errors: those of ResidentTensors::Reserve and DeviceQueue::TakeMemory; kUnavailable (reason
+  // "device_unavailable"): no device is ready; (reason "operator_unavailable"): none of them offers
+  // the program's operators.
   static absl::StatusOr<TensorEffects> Book(const Scheduler& scheduler, ResidentTensors& residents,
                                             uint32_t tenant, ProgramCall* bound);
 

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
+#include "proto/status/status_macros.h"
 #include "server/scheduling/retry_pushback.h"
 
 namespace opserve::server {
@@ -98,7 +99,7 @@ ExecutionRequest::ExecutionRequest(codec::PayloadMessage message, ProgramCall bo
                                    std::shared_ptr<CallState> call, uint32_t tenant,
                                    uint64_t connection, Priority priority, CostModel& costs,
                                    const StageClock& clock, Done done)
-    : LaneTask(std::move(call), bound.device(),
+    : LaneTask(std::move(call), bound.residents.empty() ? bound.device() : std::nullopt,
                TaskDemand{.tenant = tenant,
                           .priority = priority,
                           .cost = EstimateCost(&bound, costs),
@@ -112,6 +113,13 @@ ExecutionRequest::ExecutionRequest(codec::PayloadMessage message, ProgramCall bo
       is_prompt_(IsPrompt(program(), demand().cost)),
       clock_(clock),
       done_(std::move(done)) {}
+
+absl::Status ExecutionRequest::Place(absl::FunctionRef<absl::Status(ProgramCall* call)> book) {
+  OPSERVE_RETURN_IF_ERROR(bound_.CheckOneDevice());
+  OPSERVE_RETURN_IF_ERROR(book(&bound_));
+  set_device(bound_.device());
+  return absl::OkStatus();
+}
 
 bool ExecutionRequest::Queue(LaneContext& lane) {
   clock_.Book(Stage::kQueue);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "proto/codec/payload_message.h"
 #include "server/execution/program.h"
@@ -27,6 +28,11 @@ class ExecutionRequest final : public LaneTask {
   ExecutionRequest(codec::PayloadMessage message, ProgramCall bound,
                    std::shared_ptr<CallState> call, uint32_t tenant, uint64_t connection,
                    Priority priority, CostModel& costs, const StageClock& clock, Done done);
+
+  // For a request that uses resident tensors, once they are claimed, and before it is submitted:
+  // `book` sets ProgramCall::kept, and the request runs where its tensors are. Errors: book's, and
+  // those of ProgramCall::CheckOneDevice.
+  absl::Status Place(absl::FunctionRef<absl::Status(ProgramCall* call)> book);
 
   const LoadedOperator* MissingOn(int32_t device) const override {
     return program().MissingOn(device);

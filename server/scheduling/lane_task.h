@@ -18,7 +18,8 @@ namespace opserve::server {
 // destroyed after it.
 class LaneTask {
  public:
-  // `device`: the only device the task can run on, if its data is there.
+  // `device`: the only device the task can run on, if its data is there. A task that learns it
+  // later sets it before it is submitted.
   LaneTask(std::shared_ptr<CallState> call, std::optional<int32_t> device, const TaskDemand& demand)
       : call_(std::move(call)), device_(device), demand_(demand) {}
   virtual ~LaneTask() = default;
@@ -59,9 +60,12 @@ class LaneTask {
   std::optional<int32_t> device() const { return device_; }
   const TaskDemand& demand() const { return demand_; }
 
+ protected:
+  void set_device(std::optional<int32_t> device) { device_ = device; }
+
  private:
   const std::shared_ptr<CallState> call_;
-  const std::optional<int32_t> device_;
+  std::optional<int32_t> device_;
   const TaskDemand demand_;
 };
 

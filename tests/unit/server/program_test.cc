@@ -301,10 +301,16 @@ TEST(BindProgramTest, WhatIsWrongWithAResidentTensorIsToldWithItsArgument) {
   const auto lost = Bind(ResidentRequest("lost", "a"), {24});
   EXPECT_EQ(lost.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ReasonOf(lost.status()), "tensor_lost");
+}
 
-  const auto apart = Bind(ResidentRequest("a", "c"), {24});
-  EXPECT_EQ(apart.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(apart.status().message()), HasSubstr("is on device 1"));
+TEST(BindProgramTest, ResidentTensorsAreOnOneDeviceWhenTheProgramRuns) {
+  EXPECT_TRUE(Bind(ResidentRequest("a", "b"), {24})->CheckOneDevice().ok());
+  EXPECT_TRUE(Bind(L1Request(), {24, 24, 24})->CheckOneDevice().ok());
+
+  const absl::Status apart = Bind(ResidentRequest("a", "c"), {24})->CheckOneDevice();
+
+  EXPECT_EQ(apart.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(apart.message()), HasSubstr("is on device 1, another one on device 0"));
 }
 
 TEST(BindProgramTest, OutputsOutOfProportionAreRefused) {
