@@ -12,29 +12,14 @@
 namespace opserve::server {
 namespace {
 
-// A handle: the tensor itself, the run, the device (16 bits), its generation (32 bits). The random
-// part comes first, so that a few of its digits are enough to name a tensor on a command line.
+// A handle: the tensor itself, the run. The random part comes first, so that a few of its digits
+// are enough to name a tensor on a command line.
 constexpr size_t kRandomBytes = 16;
 constexpr size_t kRunBytes = 8;
-constexpr size_t kDeviceBytes = 2;
-constexpr size_t kGenerationBytes = 4;
-constexpr size_t kHandleBytes = kRandomBytes + kRunBytes + kDeviceBytes + kGenerationBytes;
+constexpr size_t kHandleBytes = kRandomBytes + kRunBytes;
 
 // A quota has room again when the tenant itself makes some, which nobody can foretell.
 constexpr int64_t kQuotaPushbackMs = 1000;
-
-void AppendNumber(uint64_t value, size_t bytes, std::string* to) {
-  for (size_t i = 0; i < bytes; ++i) to->push_back(static_cast<char>(value >> (8 * i)));
-}
-
-uint64_t TakeNumber(size_t bytes, absl::string_view* from) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < bytes; ++i) {
-    value |= static_cast<uint64_t>(static_cast<unsigned char>((*from)[i])) << (8 * i);
-  }
-  from->remove_prefix(bytes);
-  return value;
-}
 
 absl::Status Lost(absl::string_view why) {
   return MakeError(Reason::kTensorLost,
@@ -119,7 +104,7 @@ absl::StatusOr<ResidentTensors::Reservation> ResidentTensors::Reserve(uint32_t t
 absl::StatusOr<std::vector<ResidentTensors::Added>> ResidentTensors::Add(std::vector<New> tensors,
                                                                          absl::Time now) {
   std::vector<Added> added;
-  for (const New& one : tensors) added.push_back({NewHandle(*one.tensor), now + Lease(one.lease)});
+  for (const New& one : tensors) added.push_back({NewHandle(), now + Lease(one.lease)});
   absl::MutexLock lock(&mutex_);
   for (const New& one : tensors) {
     if (WasReset(one.tensor->device, one.tensor->device_generation)) {
@@ -213,7 +198,9 @@ void ResidentTensors::DeviceWasReset(int32_t device, uint64_t generation) {
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto current = entry++;
     const ResidentTensor& tensor = *current->second.tensor;
-    if (WasReset(tensor.device, tensor.device_generation)) Forget(current, &forgotten);
+    if (!WasReset(tensor.device, tensor.device_generation)) continue;
+    RememberLost(current->first, current->second.tenant);
+    Forget(current, &forgotten);
   }
 }
 
@@ -302,28 +289,31 @@ absl::StatusOr<ResidentTensors::Entries::const_iterator> ResidentTensors::FindEn
     if (entry->second.tensor->is_broken) return Lost("a request that worked in its memory failed");
     return entry;
   }
-  // From here on the handle's own bytes decide, so nobody learns whether it is another tenant's.
-  const absl::Status unknown = MakeError(
-      Reason::kTensorUnknown, "no resident tensor has this handle, or its lease has ended");
-  if (handle.size() != kHandleBytes) return unknown;
-  handle.remove_prefix(kRandomBytes);
-  if (handle.substr(0, kRunBytes) != run_) return Lost("the daemon restarted");
-  handle.remove_prefix(kRunBytes);
-  const auto device = static_cast<int32_t>(TakeNumber(kDeviceBytes, &handle));
-  const uint64_t generation = TakeNumber(kGenerationBytes, &handle);
-  return WasReset(device, generation) ? Lost("its device was reset") : unknown;
+  // Nothing below depends on another tenant's tensors, so a handle of one is answered like one that
+  // never was.
+  if (handle.size() == kHandleBytes && handle.substr(kRandomBytes) != run_) {
+    return Lost("the daemon restarted");
+  }
+  const auto lost = lost_.find(handle);
+  if (lost != lost_.end() && lost->second == tenant) return Lost("its device was reset");
+  return MakeError(Reason::kTensorUnknown,
+                   "no resident tensor has this handle, or its lease has ended");
+}
+
+void ResidentTensors::RememberLost(std::string handle, uint32_t tenant) {
+  if (lost_order_.size() == kMaxLostHandles) {
+    lost_.erase(lost_order_.front());
+    lost_order_.pop_front();
+  }
+  lost_.emplace(handle, tenant);
+  lost_order_.push_back(std::move(handle));
 }
 
 absl::Duration ResidentTensors::Lease(absl::Duration asked) const {
   return std::min(asked > absl::ZeroDuration() ? asked : limits_.default_lease, limits_.max_lease);
 }
 
-std::string ResidentTensors::NewHandle(const ResidentTensor& tensor) const {
-  std::string handle = RandomBytes(kRandomBytes) + run_;
-  AppendNumber(static_cast<uint64_t>(tensor.device), kDeviceBytes, &handle);
-  AppendNumber(tensor.device_generation, kGenerationBytes, &handle);
-  return handle;
-}
+std::string ResidentTensors::NewHandle() const { return RandomBytes(kRandomBytes) + run_; }
 
 bool ResidentTensors::WasReset(int32_t device, uint64_t generation) const {
   const auto newest = generations_.find(device);

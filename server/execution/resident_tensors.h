@@ -1,11 +1,12 @@
 // Tensors that stay in device memory between calls, each the property of a tenant.
 //
-// A handle is 128 random bits, followed by the run of the daemon and the device's generation it
-// belongs to: so one from before a restart or a reset is told apart from one that never was,
-// without remembering any. Its first bytes are enough to tell it from the tenant's others.
+// A handle is 128 random bits, followed by the run of the daemon: so one from before a restart is
+// told apart from one that never was, without remembering any. It does not say where the tensor is,
+// which may change. Its first bytes are enough to tell it from the tenant's others.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -82,6 +83,10 @@ class ResidentTensors {
     absl::Time creation;
     absl::Time lease_end;
   };
+
+  // Handles that were lost with their device and are answered "tensor_lost": as many as four
+  // tenants have by default, so that one device's are remembered. Older ones are unknown.
+  static constexpr size_t kMaxLostHandles = size_t{4} * ResidentLimits().max_tensors_per_tenant;
 
   explicit ResidentTensors(const ResidentLimits& limits);
 
@@ -180,8 +185,9 @@ class ResidentTensors {
                                                     absl::Time now) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Duration Lease(absl::Duration asked) const;
-  std::string NewHandle(const ResidentTensor& tensor) const;
+  std::string NewHandle() const;
   bool WasReset(int32_t device, uint64_t generation) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void RememberLost(std::string handle, uint32_t tenant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Usage UsageOf(uint32_t tenant) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void Uncount(const TenantAndDevice& key, uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(Entries::iterator entry, Forgotten* forgotten) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -194,6 +200,9 @@ class ResidentTensors {
   Entries entries_ ABSL_GUARDED_BY(mutex_);
   // The sums of entries and reservations. Without pairs that have none.
   absl::btree_map<TenantAndDevice, Usage> usage_ ABSL_GUARDED_BY(mutex_);
+  // With their tenants: of no other tenant's handle it is told that it was lost.
+  absl::flat_hash_map<std::string, uint32_t> lost_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::string> lost_order_ ABSL_GUARDED_BY(mutex_);  // the oldest first
   // Of the devices that were reset, the newest; 0 for others.
   absl::flat_hash_map<int32_t, uint64_t> generations_ ABSL_GUARDED_BY(mutex_);
 };

@@ -156,7 +156,8 @@ TEST_F(ResidentTensorsTest, AForeignHandleIsAnsweredLikeOneThatNeverWas) {
 
   tensors_.DeviceWasReset(0, 1);
   EXPECT_EQ(Find(foreign), Find(never));
-  EXPECT_EQ(DetailOf(Find(foreign)).reason(), "tensor_lost");
+  EXPECT_EQ(DetailOf(Find(foreign)).reason(), "tensor_unknown");
+  EXPECT_EQ(DetailOf(Find(foreign, At(0), kOtherTenant)).reason(), "tensor_lost");
 }
 
 TEST_F(ResidentTensorsTest, WhatIsNoHandleIsUnknown) {
@@ -194,6 +195,32 @@ TEST_F(ResidentTensorsTest, AResetLosesTheTensorsOfItsDeviceOnly) {
   ASSERT_TRUE(added.ok()) << added.status();
   EXPECT_EQ(tensors_.Release(kTenant, {&added->handle, 1}), 1u);
   EXPECT_EQ(DetailOf(Find(added->handle)).reason(), "tensor_unknown");
+}
+
+TEST_F(ResidentTensorsTest, TheOldestOfManyLostHandlesAreUnknown) {
+  const std::string first = Add(1);
+  const std::string second = Add(1);
+  uint64_t generation = 0;
+  tensors_.DeviceWasReset(0, ++generation);
+  // The first and second are in the books of lost handles in any order.
+  const auto are_lost = [&] {
+    return (DetailOf(Find(first)).reason() == "tensor_lost") +
+           (DetailOf(Find(second)).reason() == "tensor_lost");
+  };
+  for (size_t lost = 2; lost < ResidentTensors::kMaxLostHandles; ++lost) {
+    ASSERT_TRUE(AddTo(tensors_, *tensors_.Reserve(kTenant, 0, 1), TensorOn(0, generation),
+                      absl::ZeroDuration(), At(0))
+                    .ok());
+    tensors_.DeviceWasReset(0, ++generation);
+  }
+  EXPECT_EQ(are_lost(), 2);
+
+  const auto last = AddTo(tensors_, *tensors_.Reserve(kTenant, 0, 1), TensorOn(0, generation),
+                          absl::ZeroDuration(), At(0));
+  tensors_.DeviceWasReset(0, ++generation);
+
+  EXPECT_EQ(are_lost(), 1);
+  EXPECT_EQ(DetailOf(Find(last->handle)).reason(), "tensor_lost");
 }
 
 TEST_F(ResidentTensorsTest, AResetDuringAnUploadRefusesItAndGivesTheQuotaBack) {
@@ -326,7 +353,7 @@ struct Model {
     int64_t lease_end;
   };
   std::map<std::string, Tensor> tensors;
-  std::vector<std::string> lost;
+  std::map<std::string, uint32_t> lost;  // with their tenants
 
   template <typename Counts>
   uint64_t Bytes(Counts counts) const {
@@ -351,7 +378,8 @@ TEST_F(ResidentTensorsTest, RandomOperationsAgreeWithAModel) {
     if (!model.tensors.empty() && below(4) != 0) {
       return std::next(model.tensors.begin(), below(model.tensors.size()))->first;
     }
-    return model.lost.empty() ? "" : model.lost[below(model.lost.size())];
+    if (model.lost.empty()) return "";
+    return std::next(model.lost.begin(), below(model.lost.size()))->first;
   };
 
   for (int step = 0; step < 20000; ++step) {
@@ -416,7 +444,7 @@ TEST_F(ResidentTensorsTest, RandomOperationsAgreeWithAModel) {
         if (below(20) != 0) break;
         tensors_.DeviceWasReset(device, ++generations[device]);
         for (const auto& [handle, tensor] : model.tensors) {
-          if (tensor.device == device) model.lost.push_back(handle);
+          if (tensor.device == device) model.lost.emplace(handle, tensor.tenant);
         }
         model.Erase([&](const Model::Tensor& t) { return t.device == device; });
         break;
@@ -426,8 +454,8 @@ TEST_F(ResidentTensorsTest, RandomOperationsAgreeWithAModel) {
       return t.device == device;
     })) << step;
   }
-  for (const std::string& handle : model.lost) {
-    ASSERT_EQ(DetailOf(Find(handle)).reason(), "tensor_lost");
+  for (const auto& [handle, tenant] : model.lost) {
+    ASSERT_EQ(DetailOf(Find(handle, At(now), tenant)).reason(), "tensor_lost");
   }
 }
 
