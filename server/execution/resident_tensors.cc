@@ -128,6 +128,7 @@ absl::StatusOr<std::shared_ptr<ResidentTensor>> ResidentTensors::Find(uint32_t t
                                                                       absl::Time now) const {
   absl::MutexLock lock(&mutex_);
   OPSERVE_ASSIGN_OR_RETURN(const auto entry, FindEntry(tenant, handle, now));
+  entry->second.last_use = now;
   return entry->second.tensor;
 }
 
@@ -145,6 +146,7 @@ absl::StatusOr<std::vector<std::shared_ptr<ResidentTensor>>> ResidentTensors::Fi
   for (size_t i = 0; i < handles.size(); ++i) {
     const auto entry = FindEntry(tenant, *handles[i], now);
     if (!entry.ok()) return AtPosition(i, entry.status());
+    (*entry)->second.last_use = now;
     found.push_back((*entry)->second.tensor);
     if (!distinct.insert(found.back().get()).second) {
       return AtPosition(i, MakeError(Reason::kInvalid, "the tensor is named twice"));
@@ -184,6 +186,7 @@ void ResidentTensors::Expire(absl::Time now) {
   claims_.Expire(now);
   Forgotten forgotten;
   absl::MutexLock lock(&mutex_);
+  PruneReleased();
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto current = entry++;
     if (!IsUsable(current->second, current->second.tenant, now)) Forget(current, &forgotten);
@@ -202,6 +205,70 @@ void ResidentTensors::DeviceWasReset(int32_t device, uint64_t generation) {
     RememberLost(current->first, current->second.tenant);
     Forget(current, &forgotten);
   }
+}
+
+std::vector<uint32_t> ResidentTensors::TenantsOn(int32_t device) const {
+  absl::MutexLock lock(&mutex_);
+  absl::flat_hash_map<uint32_t, absl::Time> last_uses;
+  for (const auto& [key, usage] : usage_) {
+    if (key.second == device) last_uses.emplace(key.first, absl::InfinitePast());
+  }
+  for (const auto& [handle, entry] : entries_) {
+    if (entry.tensor->device != device) continue;
+    absl::Time& last_use = last_uses[entry.tenant];
+    last_use = std::max(last_use, entry.last_use);
+  }
+  std::vector<uint32_t> tenants;
+  for (const auto& [tenant, last_use] : last_uses) tenants.push_back(tenant);
+  std::sort(tenants.begin(), tenants.end(), [&](uint32_t a, uint32_t b) {
+    return std::tie(last_uses[b], a) < std::tie(last_uses[a], b);
+  });
+  return tenants;
+}
+
+std::vector<ResidentTensors::Moving> ResidentTensors::TensorsOn(int32_t device,
+                                                                uint32_t tenant) const {
+  std::vector<Moving> found;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [handle, entry] : entries_) {
+    if (entry.tenant == tenant && entry.tensor->device == device) {
+      found.push_back({entry.tensor, handle});
+    }
+  }
+  for (const Released& released : released_) {
+    if (released.tenant != tenant) continue;
+    std::shared_ptr<ResidentTensor> tensor = released.tensor.lock();
+    if (tensor != nullptr && tensor->device == device &&
+        !WasReset(device, tensor->device_generation)) {
+      found.push_back({std::move(tensor), ""});
+    }
+  }
+  return found;
+}
+
+absl::Status ResidentTensors::Move(absl::Span<Moving> tensors, int32_t device,
+                                   uint64_t generation) {
+  absl::MutexLock lock(&mutex_);
+  if (WasReset(device, generation)) return Lost("the device that it moved to was reset");
+  for (const Moving& moving : tensors) {
+    if (WasReset(moving.tensor->device, moving.tensor->device_generation)) {
+      return Lost("its device was reset");
+    }
+  }
+  for (Moving& moving : tensors) {
+    ResidentTensor& tensor = *moving.tensor;
+    // It may have been released since, and counts no more then.
+    if (const auto entry = entries_.find(moving.handle); entry != entries_.end()) {
+      Uncount({entry->second.tenant, tensor.device}, entry->second.bytes);
+      Usage& counted = usage_[{entry->second.tenant, device}];
+      ++counted.tensors;
+      counted.bytes += entry->second.bytes;
+    }
+    tensor.content.swap(moving.content);
+    tensor.device = device;
+    tensor.device_generation = generation;
+  }
+  return absl::OkStatus();
 }
 
 std::optional<int32_t> ResidentTensors::DeviceOf(uint32_t tenant) const {
@@ -231,6 +298,12 @@ ResidentTensors::Usage ResidentTensors::UsageOfDevice(int32_t device) const {
     total.bytes += usage.bytes;
   }
   return total;
+}
+
+ResidentTensors::Usage ResidentTensors::UsageOn(int32_t device, uint32_t tenant) const {
+  absl::MutexLock lock(&mutex_);
+  const auto counted = usage_.find({tenant, device});
+  return counted == usage_.end() ? Usage() : counted->second;
 }
 
 std::vector<ResidentTensors::Listed> ResidentTensors::List(uint32_t tenant, absl::string_view after,
@@ -337,7 +410,16 @@ void ResidentTensors::Uncount(const TenantAndDevice& key, uint64_t bytes) {
   if (counted->second.tensors == 0) usage_.erase(counted);
 }
 
+void ResidentTensors::PruneReleased() {
+  std::erase_if(released_, [](const Released& released) { return released.tensor.expired(); });
+  released_limit_ = std::max(kLeastReleased, 2 * released_.size());
+}
+
 void ResidentTensors::Forget(Entries::iterator entry, Forgotten* forgotten) {
+  if (entry->second.tensor.use_count() > 1) {
+    if (released_.size() >= released_limit_) PruneReleased();
+    released_.push_back({entry->second.tenant, entry->second.tensor});
+  }
   Uncount({entry->second.tenant, entry->second.tensor->device}, entry->second.bytes);
   forgotten->push_back(std::move(entry->second.tensor));
   entries_.erase(entry);

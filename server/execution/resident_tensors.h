@@ -150,11 +150,31 @@ class ResidentTensors {
   // answered "tensor_lost" from now on.
   void DeviceWasReset(int32_t device, uint64_t generation) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Tenants with tensors on the device, those that are coming to it included: the last user first.
+  std::vector<uint32_t> TenantsOn(int32_t device) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // A tensor to be moved to another device.
+  struct Moving {
+    std::shared_ptr<ResidentTensor> tensor;
+    std::string handle;  // "": it was released, but requests hold it
+    // The elements, there; after Move those that the tensor had before.
+    std::shared_ptr<ResidentContent> content = nullptr;
+  };
+  // All tensors of the tenant that are on the device.
+  std::vector<Moving> TensorsOn(int32_t device, uint32_t tenant) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Gives tensors that the caller has claimed for itself their contents on another device, which
+  // has `generation`, and counts them there: all or, on an error, none.
+  // kFailedPrecondition (reason "tensor_lost"): this device was reset, or one where they were.
+  absl::Status Move(absl::Span<Moving> tensors, int32_t device, uint64_t generation)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The device that holds most of the tenant's bytes, if it has any.
   std::optional<int32_t> DeviceOf(uint32_t tenant) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Reservations included.
   Usage UsageOfTenant(uint32_t tenant) const ABSL_LOCKS_EXCLUDED(mutex_);
   Usage UsageOfDevice(int32_t device) const ABSL_LOCKS_EXCLUDED(mutex_);
+  Usage UsageOn(int32_t device, uint32_t tenant) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const ResidentLimits& limits() const { return limits_; }
 
@@ -173,17 +193,26 @@ class ResidentTensors {
     absl::Time creation;
     absl::Time lease_end;
     std::shared_ptr<ResidentTensor> tensor;
+    mutable absl::Time last_use = creation;  // looked up for a request
+  };
+  // A tensor that left the books while requests held it.
+  struct Released {
+    uint32_t tenant = 0;
+    std::weak_ptr<ResidentTensor> tensor;
   };
   using Entries = absl::flat_hash_map<std::string, Entry>;  // by handle
   // Tensors leave the books with mutex_ held, and memory when it is free again.
   using Forgotten = std::vector<std::shared_ptr<ResidentTensor>>;
   using TenantAndDevice = std::pair<uint32_t, int32_t>;
+  static constexpr size_t kLeastReleased = 64;
 
   static Listed ToListed(const Entries::value_type& entry);
   bool IsUsable(const Entry& entry, uint32_t tenant, absl::Time now) const;
   absl::StatusOr<Entries::const_iterator> FindEntry(uint32_t tenant, absl::string_view handle,
                                                     absl::Time now) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Those that no request holds any more are forgotten.
+  void PruneReleased() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration Lease(absl::Duration asked) const;
   std::string NewHandle() const;
   bool WasReset(int32_t device, uint64_t generation) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -200,6 +229,8 @@ class ResidentTensors {
   Entries entries_ ABSL_GUARDED_BY(mutex_);
   // The sums of entries and reservations. Without pairs that have none.
   absl::btree_map<TenantAndDevice, Usage> usage_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Released> released_ ABSL_GUARDED_BY(mutex_);
+  size_t released_limit_ ABSL_GUARDED_BY(mutex_) = kLeastReleased;  // then they are pruned
   // With their tenants: of no other tenant's handle it is told that it was lost.
   absl::flat_hash_map<std::string, uint32_t> lost_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> lost_order_ ABSL_GUARDED_BY(mutex_);  // the oldest first

@@ -32,6 +32,42 @@ bool TensorClaims::Claim(Ticket ticket, absl::Span<const Wish> wishes, absl::Tim
   return is_granted;
 }
 
+bool TensorClaims::ClaimAhead(Ticket ticket, absl::Span<const ResidentTensor* const> tensors,
+                              OnEnd on_end) {
+  absl::MutexLock lock(&mutex_);
+  Holder holder;
+  holder.deadline = absl::InfiniteFuture();
+  for (const ResidentTensor* tensor : tensors) {
+    holder.wishes.push_back({tensor, /*is_alone=*/true});
+    if (!PutAhead(ticket, tensor)) ++holder.blocked;
+  }
+  const bool is_granted = holder.blocked == 0;
+  if (!is_granted) {
+    holder.on_end = std::move(on_end);
+    ++waiting_;
+  }
+  holders_.emplace(ticket, std::move(holder));
+  return is_granted;
+}
+
+bool TensorClaims::PutAhead(Ticket ticket, const ResidentTensor* tensor) {
+  std::deque<Use>& queue = queues_[tensor];
+  // Readers that wait for other tensors may stand before readers that have this one. The order of
+  // readers means nothing, so they change places.
+  const auto waiting = std::stable_partition(
+      queue.begin(), queue.end(), [this](const Use& use) { return IsGranted(use.ticket); });
+  const bool is_first = waiting == queue.begin();
+  // The turn of those that could have this tensor comes again.
+  const bool is_held_alone = !is_first && queue.front().is_alone;
+  for (auto use = waiting; use != queue.end() && !is_held_alone; ++use) {
+    if (use->is_alone && use != queue.begin()) break;
+    ++holders_.find(use->ticket)->second.blocked;
+    if (use->is_alone) break;
+  }
+  queue.insert(waiting, {ticket, /*is_alone=*/true});
+  return is_first;
+}
+
 void TensorClaims::Release(Ticket ticket) {
   Ended ended;
   {

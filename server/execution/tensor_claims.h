@@ -48,6 +48,12 @@ class TensorClaims {
   bool Claim(Ticket ticket, absl::Span<const Wish> wishes, absl::Time deadline, OnEnd on_end)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The same for one that changes no elements, only where they are: before all those that wait, so
+  // that it waits for nothing but the requests that have the tensors now, and these wait for no
+  // other. It gets each tensor alone, and waits without end.
+  bool ClaimAhead(Ticket ticket, absl::Span<const ResidentTensor* const> tensors, OnEnd on_end)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Gives the tensors up, if the ticket has any; calls `on_end` of those whose turn it is.
   void Release(Ticket ticket) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -74,6 +80,11 @@ class TensorClaims {
   // Calls to make when the lock is free.
   using Ended = std::vector<std::pair<OnEnd, Outcome>>;
 
+  bool IsGranted(Ticket ticket) const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return holders_.find(ticket)->second.on_end == nullptr;
+  }
+  // Puts a use in front of all those that are not granted. Whether it is the first.
+  bool PutAhead(Ticket ticket, const ResidentTensor* tensor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes the ticket's uses out of the queues of its tensors.
   void Remove(Ticket ticket, Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unblock(Ticket ticket, Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

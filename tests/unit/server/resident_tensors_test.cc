@@ -235,6 +235,70 @@ TEST_F(ResidentTensorsTest, AResetDuringAnUploadRefusesItAndGivesTheQuotaBack) {
   EXPECT_EQ(tensors_.UsageOfTenant(kTenant).tensors, 0u);
 }
 
+TEST_F(ResidentTensorsTest, AMoveChangesWhereTensorsAreAndCountAndNothingElse) {
+  const std::string handle = Add(300, kTenant, 0);
+  const std::string released = Add(200, kTenant, 0);
+  Add(100, kTenant, 1);
+  Add(50, kOtherTenant, 0);
+  const auto held = *tensors_.Find(kTenant, released, At(0));
+  tensors_.Release(kTenant, {&released, 1});
+  // One that a request holds still goes with the others.
+  std::vector<ResidentTensors::Moving> moving = tensors_.TensorsOn(0, kTenant);
+  ASSERT_EQ(moving.size(), 2u);
+  const auto content = std::make_shared<ResidentContent>();
+  for (ResidentTensors::Moving& one : moving) one.content = content;
+
+  ASSERT_TRUE(tensors_.Move(absl::MakeSpan(moving), 1, 5).ok());
+
+  const auto moved = *tensors_.Find(kTenant, handle, At(0));
+  for (const auto& tensor : {moved, held}) {
+    EXPECT_EQ(tensor->device, 1);
+    EXPECT_EQ(tensor->device_generation, 5u);
+    EXPECT_EQ(tensor->content, content);
+    EXPECT_EQ(tensor->version, 1u);
+  }
+  EXPECT_EQ(tensors_.UsageOn(0, kTenant).tensors, 0u);
+  EXPECT_EQ(tensors_.UsageOn(1, kTenant).tensors, 2u);
+  EXPECT_EQ(tensors_.UsageOn(1, kTenant).bytes, 400u);
+  EXPECT_EQ(BytesOf(kTenant), 400u);
+  EXPECT_EQ(tensors_.UsageOfDevice(0).bytes, 50u);
+  EXPECT_THAT(tensors_.TensorsOn(0, kTenant), ::testing::IsEmpty());
+  tensors_.DeviceWasReset(0, 1);  // where it was
+  EXPECT_TRUE(Find(handle).ok());
+  tensors_.DeviceWasReset(1, 6);
+  EXPECT_EQ(DetailOf(Find(handle)).reason(), "tensor_lost");
+}
+
+TEST_F(ResidentTensorsTest, AMoveFromOrToADeviceThatWasResetDoesNothing) {
+  for (const int32_t device : {0, 1}) {
+    ResidentTensors tensors(kLimits);
+    const auto added =
+        AddTo(tensors, *tensors.Reserve(kTenant, 0, 10), TensorOn(0), absl::ZeroDuration(), At(0));
+    std::vector<ResidentTensors::Moving> moving = tensors.TensorsOn(0, kTenant);
+    moving.at(0).content = std::make_shared<ResidentContent>();
+    tensors.DeviceWasReset(device, 1);
+
+    const absl::Status status = tensors.Move(absl::MakeSpan(moving), 1, 0);
+
+    EXPECT_EQ(DetailOf(status).reason(), "tensor_lost");
+    EXPECT_EQ(moving[0].tensor->device, 0);
+    EXPECT_EQ(tensors.Find(kTenant, added->handle, At(0)).ok(), device == 1);
+    EXPECT_EQ(tensors.UsageOn(1, kTenant).tensors, 0u);
+  }
+}
+
+TEST_F(ResidentTensorsTest, TheLastUserOfADeviceComesFirst) {
+  const std::string first = Add(1, kTenant);
+  const std::string second = Add(1, kOtherTenant);
+  auto coming = tensors_.Reserve(3, 0, 1);
+  EXPECT_TRUE(Find(second, At(1), kOtherTenant).ok());
+  EXPECT_TRUE(Find(first, At(2)).ok());
+  EXPECT_THAT(tensors_.TenantsOn(0), ElementsAre(kTenant, kOtherTenant, 3u));
+  EXPECT_TRUE(Find(second, At(3), kOtherTenant).ok());
+  EXPECT_THAT(tensors_.TenantsOn(0), ElementsAre(kOtherTenant, kTenant, 3u));
+  EXPECT_THAT(tensors_.TenantsOn(1), ::testing::IsEmpty());
+}
+
 TEST_F(ResidentTensorsTest, ListsTheTenantsOwnInTheOrderOfHandlesAndPartByPart) {
   const std::vector<std::string> added = {Add(10), Add(30), Add(20)};
   Add(40, kOtherTenant);

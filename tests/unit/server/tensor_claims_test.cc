@@ -35,6 +35,15 @@ class TensorClaimsTest : public ::testing::Test {
     if (is_granted) at_once_.insert(ticket);
     return ticket;
   }
+  // As Claim, ahead of those that wait.
+  TensorClaims::Ticket ClaimAhead(const std::vector<const ResidentTensor*>& tensors) {
+    const TensorClaims::Ticket ticket = claims_.NewTicket();
+    if (claims_.ClaimAhead(ticket, tensors,
+                           [this, ticket](Outcome) { granted_.push_back(ticket); })) {
+      at_once_.insert(ticket);
+    }
+    return ticket;
+  }
   bool IsAtOnce(TensorClaims::Ticket ticket) const { return at_once_.contains(ticket); }
 
   ResidentTensor a_;
@@ -102,6 +111,25 @@ TEST_F(TensorClaimsTest, AWithdrawnRequestBlocksNoOther) {
   EXPECT_FALSE(claims_.Withdraw(first));
 }
 
+TEST_F(TensorClaimsTest, AClaimAheadWaitsForNothingButThoseThatHaveTheTensors) {
+  const auto change = Claim({{&a_, true}});
+  const auto both = Claim({{&a_, false}, {&b_, false}});  // waits, though it could have b
+  const auto reader = Claim({{&b_, false}});
+  EXPECT_TRUE(IsAtOnce(reader));
+
+  const auto ahead = ClaimAhead({&a_, &b_});
+  const auto later = Claim({{&b_, false}});
+
+  EXPECT_FALSE(IsAtOnce(ahead));
+  EXPECT_FALSE(IsAtOnce(later));
+  claims_.Release(change);
+  EXPECT_THAT(granted_, IsEmpty());
+  claims_.Release(reader);
+  EXPECT_THAT(granted_, ElementsAre(ahead));
+  claims_.Release(ahead);
+  EXPECT_THAT(granted_, ElementsAre(ahead, both, later));
+}
+
 TEST_F(TensorClaimsTest, WaitsEndAtTheirDeadline) {
   const auto first = Claim({{&a_, true}});
   const auto early = Claim({{&a_, true}}, Second(10));
@@ -118,7 +146,8 @@ TEST_F(TensorClaimsTest, WaitsEndAtTheirDeadline) {
 }
 
 // Random claims, releases, withdrawals and deadlines beside a model: the requests in the order of
-// their arrival, each granted when none before it stands in its way.
+// their arrival, those with claims ahead before all that wait, each granted when none before it
+// stands in its way.
 TEST_F(TensorClaimsTest, RandomRequestsAreGrantedInTheirOrder) {
   struct Request {
     TensorClaims::Ticket ticket = 0;
@@ -170,6 +199,18 @@ TEST_F(TensorClaimsTest, RandomRequestsAreGrantedInTheirOrder) {
           if (below(2) == 0) wishes.push_back({&tensor, below(3) == 0});
         }
         if (wishes.empty()) continue;
+        if (below(6) == 0) {
+          std::vector<const ResidentTensor*> ahead;
+          for (Wish& wish : wishes) {
+            wish.is_alone = true;
+            ahead.push_back(wish.tensor);
+          }
+          claimed = ClaimAhead(ahead);
+          const auto waiting = std::stable_partition(
+              requests.begin(), requests.end(), [](const Request& one) { return one.is_granted; });
+          requests.insert(waiting, {*claimed, wishes, absl::InfiniteFuture()});
+          break;
+        }
         const absl::Time deadline = Second(now + 1 + below(20));
         claimed = Claim(wishes, deadline);
         requests.push_back({*claimed, wishes, deadline});
