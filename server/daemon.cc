@@ -171,6 +171,7 @@ Daemon::~Daemon() {
   shared_memory_.reset();
   grpc_.reset();  // waits for the last call, so nothing uses the devices any more
   if (shadow_checks_ != nullptr) shadow_checks_->Stop();
+  mover_.reset();
   monitor_.reset();
   // Tensors go before the pools that lent their memory; the supervisors still know the registry.
   if (residents_ != nullptr) residents_->Expire(absl::InfiniteFuture());
@@ -222,9 +223,14 @@ absl::Status Daemon::OpenDevices(PacksToServe to_serve) {
                            [this](int32_t device, uint64_t generation) {
                              residents_->DeviceWasReset(device, generation);
                            },
+                       .device_drains = [this] { mover_->Wake(); },  // once there is service
                        .state_changed = [this] { UpdateHealth(); }});
   OPSERVE_RETURN_IF_ERROR(CheckTenants(config_.tenants));
   OPSERVE_RETURN_IF_ERROR(scheduler_->SetTenants(tenants_->Settings()));
+  mover_ = std::make_unique<ResidentMover>(*scheduler_, *residents_, [this](uint32_t tenant) {
+    const std::vector<std::string> names = tenants_->Names();
+    return tenant < names.size() ? names[tenant] : std::string();
+  });
   monitor_ =
       std::make_unique<DeviceMonitor>(*scheduler_, *operators_, *pinned_, *residents_, *prepared_);
 
@@ -536,7 +542,7 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
   families.push_back(shadow_checks_->Collect());
   add(grpc_->transfers().Collect());
   grpc_->sessions().Collect(&families);
-  add(CollectResidentMetrics(*residents_));
+  add(CollectResidentMetrics(*residents_, *scheduler_, *mover_));
   add(CollectPreparedMetrics(*prepared_));
   add(CollectBoundMetrics(grpc_->bound_programs()));
   add(CollectProcessMetrics());

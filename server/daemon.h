@@ -26,6 +26,7 @@
 #include "server/rpc/admin_server.h"
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/shared_memory_server.h"
+#include "server/scheduling/resident_mover.h"
 #include "server/scheduling/scheduler.h"
 #include "server/scheduling/shadow_checks.h"
 #include "server/shared_memory/named_regions.h"
@@ -122,6 +123,7 @@ class Daemon {
   std::unique_ptr<NamedRegions> named_regions_;    // null: regions by name are not allowed
   std::unique_ptr<ShadowChecks> shadow_checks_;
   std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<ResidentMover> mover_;
   std::unique_ptr<DeviceMonitor> monitor_;
   std::unique_ptr<RequestMetrics> metrics_;
   RequestLog request_log_;

@@ -315,6 +315,13 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
     Panel("Resident tensors changed", "Results that became resident tensors (kept) or the content of one "
           "(replaced), tensors that were given up (donated), and requests that failed to, in an hour.", [
         Query(f"increase({of('opserve_tensor_changes_total')}[1h])", "{{instance}} {{result}}")]),
+    Panel("Resident tensors moved", "Tenants whose tensors left a device that drains (moved) or could not, in an hour; "
+          "MiB that are moving, and that have no place on another device (stuck): requests that use those are refused.", [
+        Query(f"increase({of('opserve_resident_moves_total')}[1h])", "{{instance}} {{result}}"),
+        Query(f"increase({of('opserve_resident_moved_bytes_total')}[1h]) / 1048576", "{{instance}} MiB moved"),
+        Query(of("opserve_resident_moving_bytes") + " / 1048576", "{{instance}} MiB moving"),
+        Query(total("instance, device", "opserve_resident_stuck_bytes") + " / 1048576",
+              "{{instance}} {{device}} MiB stuck")]),
     Panel("Sessions", "Open ones, and what clients send in them a second: many frames to a message are cheap.", [
         Query(of("opserve_sessions"), "{{instance}} open"),
         Query(f"rate({of('opserve_session_frames_total')}[5m])", "{{instance}} frames"),

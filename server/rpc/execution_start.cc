@@ -259,6 +259,7 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
   const auto effects = has_effects ? std::make_shared<std::optional<TensorEffects>>() : nullptr;
   const auto book = [&context, effects,
                      tenant = input.tenant->id()](ProgramCall* call) -> absl::Status {
+    OPSERVE_RETURN_IF_ERROR(TensorEffects::CheckOneDevice(*context.scheduler, *call));
     if (effects == nullptr) return absl::OkStatus();
     OPSERVE_ASSIGN_OR_RETURN(
         *effects, TensorEffects::Book(*context.scheduler, *context.residents, tenant, call));

@@ -3,12 +3,16 @@
 #include <atomic>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
 #include "server/rpc/tensor_service.h"
 
 namespace opserve::server {
 namespace {
+
+// A move takes about as long, if there is room.
+constexpr int64_t kDrainPushbackMs = 100;
 
 absl::StatusOr<DeviceService*> ChooseDevice(const Scheduler& scheduler,
                                             const ResidentTensors& residents, uint32_t tenant,
@@ -36,6 +40,20 @@ absl::Status TensorEffects::CheckLeases(const Program& program, const ResidentLi
     OPSERVE_RETURN_IF_ERROR(CheckLease(kept.lease, limits.max_lease));
   }
   return absl::OkStatus();
+}
+
+absl::Status TensorEffects::CheckOneDevice(const Scheduler& scheduler, const ProgramCall& bound) {
+  const absl::Status apart = bound.CheckOneDevice();
+  if (apart.ok()) return apart;
+  for (const BoundResident& resident : bound.residents) {
+    const int32_t device = resident.tensor->device;
+    if (scheduler.Find(device)->device().state() != DeviceState::kDraining) continue;
+    return MakeError(Reason::kDraining,
+                     absl::StrCat("a resident tensor of the request has not yet left device ",
+                                  device, ", which drains, and others are elsewhere"),
+                     kDrainPushbackMs);
+  }
+  return apart;
 }
 
 absl::StatusOr<TensorEffects> TensorEffects::Book(const Scheduler& scheduler,

@@ -22,6 +22,11 @@ class TensorEffects {
   // Errors: those of CheckLease, for what the program keeps.
   static absl::Status CheckLeases(const Program& program, const ResidentLimits& limits);
 
+  // Whether the call's resident tensors, which are claimed, are on one device.
+  // kFailedPrecondition: they are not.  kUnavailable (reason "draining"): nor are they, but some
+  // are about to leave a device that drains.
+  static absl::Status CheckOneDevice(const Scheduler& scheduler, const ProgramCall& bound);
+
   // Books the memory of all that `bound` keeps: on the device of its resident tensors, which are
   // claimed, else on the one that Scheduler::BestForTensors names. Sets ProgramCall::kept.
   //

@@ -64,7 +64,8 @@ absl::Status TransferCall::Submit(int32_t device, uint64_t result_bytes, bool is
       TaskDemand{.tenant = tenant_,
                  .pinned_bytes = PinnedPool::BlockBytes(result_bytes),
                  .connection = result_bytes > 0 ? ConnectionKey(rpc_, tenant_) : 0},
-      is_last, std::move(step), [this](const absl::Status& status) { EndStep(status); });
+      TransferTask::Kind{.uses_residents = result_bytes > 0, .ends_request = is_last},
+      std::move(step), [this](const absl::Status& status) { EndStep(status); });
   BeginStep();
   absl::Status status = context_.scheduler->Submit(&task);
   if (!status.ok()) TakeBackStep();

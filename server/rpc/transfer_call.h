@@ -39,8 +39,8 @@ class TransferCall {
   void EventEnded();
 
   // Hands a step to the device; OnStepEnded follows unless this fails (as Scheduler::Submit does).
-  // One at a time. `result_bytes`: page-locked memory for the step's results. `is_last`: no other
-  // step follows.
+  // One at a time. `result_bytes`: page-locked memory for the step's results, which are read from a
+  // resident tensor; 0: it writes one. `is_last`: no other step follows.
   absl::Status Submit(int32_t device, uint64_t result_bytes, bool is_last, TransferTask::Step step);
   bool step_is_running() const { return step_is_running_; }
 

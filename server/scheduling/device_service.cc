@@ -103,8 +103,14 @@ absl::Status DeviceService::NotServing() const {
                    absl::StrCat("device ", device_.id(), " is ", DeviceStateName(state)));
 }
 
+bool DeviceService::Takes(const LaneTask& task) const {
+  const DeviceState state = device_.state();
+  if (state != DeviceState::kDraining) return state == DeviceState::kReady;
+  return hooks_.drains != nullptr && task.uses_residents() && !IsStuck(task.demand().tenant);
+}
+
 absl::Status DeviceService::Submit(std::unique_ptr<LaneTask>* task) {
-  if (device_.state() != DeviceState::kReady) return NotServing();
+  if (!Takes(**task)) return NotServing();
   OPSERVE_RETURN_IF_ERROR((*task)->CheckOfferedBy(device_.id()));
   // The task may be gone as soon as it is queued; the call is the caller's as well.
   const std::shared_ptr<CallState> call = (*task)->call();
@@ -176,6 +182,13 @@ void DeviceService::OnTaskEnded(const LaneTask& task, absl::Duration took) {
 
 absl::StatusOr<uint32_t> DeviceService::BeginDrain() {
   uint32_t moved = 0;
+  // Before the state changes: from then on the device counts as moving. Where another thread begins
+  // the same drain meanwhile, the call of the hook below is for the later number.
+  if (device_.state() == DeviceState::kReady) {
+    absl::MutexLock lock(&stuck_mutex_);
+    stuck_.clear();
+    drains_.fetch_add(1);
+  }
   if (device_.Transition(DeviceState::kReady, DeviceState::kDraining, "by an administrator")) {
     for (std::unique_ptr<LaneTask>& task : queue_.TakeAll()) {
       if (hooks_.move(&task)) {
@@ -190,14 +203,37 @@ absl::StatusOr<uint32_t> DeviceService::BeginDrain() {
                                                       DeviceStateName(device_.state()),
                                                       "; only a ready one can be drained"));
   }
+  if (hooks_.drains != nullptr) hooks_.drains();
   return moved;
+}
+
+void DeviceService::SetStuck(uint32_t tenant, bool is_stuck) {
+  absl::MutexLock lock(&stuck_mutex_);
+  is_stuck ? (void)stuck_.insert(tenant) : (void)stuck_.erase(tenant);
+}
+
+bool DeviceService::IsStuck(uint32_t tenant) const {
+  absl::MutexLock lock(&stuck_mutex_);
+  return stuck_.contains(tenant);
+}
+
+std::vector<uint32_t> DeviceService::StuckTenants() const {
+  if (device_.state() != DeviceState::kDraining) return {};
+  absl::MutexLock lock(&stuck_mutex_);
+  return {stuck_.begin(), stuck_.end()};
+}
+
+void DeviceService::SetMoved(uint64_t drain, bool are_moved) {
+  moved_drain_.store(are_moved ? drain : 0);
+  Wake();
 }
 
 absl::Status DeviceService::AwaitDrained(absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
   if (!mutex_.AwaitWithDeadline(absl::Condition(this, &DeviceService::IsEmpty), deadline)) {
     return absl::DeadlineExceededError(absl::StrCat(
-        "device ", device_.id(), " still drains: ", queued() + executing(), " requests are left"));
+        "device ", device_.id(), " still drains: ", queued() + executing(), " requests are left",
+        is_moving() ? ", and its resident tensors are being moved" : ""));
   }
   return absl::OkStatus();
 }

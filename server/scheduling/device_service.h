@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
@@ -70,6 +71,9 @@ class DeviceService final : private LaneEvents, private SupervisedDevice {
     std::function<bool(std::unique_ptr<LaneTask>* task)> move;
     // The device was reset; its memory has lost its contents.
     std::function<void(int32_t device, uint64_t generation)> was_reset;
+    // A device drains: its resident tensors are to be moved, until then and as far as they can be
+    // (Moves). Null: they stay, and tasks that use them are refused.
+    std::function<void()> drains = nullptr;
     std::function<void()> state_changed;
   };
 
@@ -95,12 +99,23 @@ class DeviceService final : private LaneEvents, private SupervisedDevice {
   absl::Status Submit(std::unique_ptr<LaneTask>* task);
 
   // Takes the device out of service: queued tasks move to other devices or end here, running ones
-  // end. Never waits; returns how many requests moved, 0 if it drains already. kFailedPrecondition:
-  // it is not ready.
+  // end. Tasks that use resident tensors are still taken, until these have moved to other devices.
+  // Never waits; returns how many requests moved, 0 if it drains already. kFailedPrecondition: it
+  // is not ready.
   absl::StatusOr<uint32_t> BeginDrain();
 
-  // Waits until nothing is queued or runs. kDeadlineExceeded: something still does.
+  // Waits until nothing is queued, runs or moves. kDeadlineExceeded: something still does.
   absl::Status AwaitDrained(absl::Time deadline);
+
+  // Of a device that drains, for the one that moves its resident tensors. The number of this drain.
+  uint64_t drains() const { return drains_.load(); }
+  // Those of the tenant cannot move, or can after all: its tasks are refused, or taken. Until the
+  // next drain begins.
+  void SetStuck(uint32_t tenant, bool is_stuck) ABSL_LOCKS_EXCLUDED(stuck_mutex_);
+  bool IsStuck(uint32_t tenant) const ABSL_LOCKS_EXCLUDED(stuck_mutex_);
+  std::vector<uint32_t> StuckTenants() const ABSL_LOCKS_EXCLUDED(stuck_mutex_);
+  // All that can be moved has been, in this drain; or there is more, after all.
+  void SetMoved(uint64_t drain, bool are_moved);
 
   // Puts a draining or quarantined device back into service, at once and after it has proved
   // itself. A ready one tries operators again that it computed wrong, while it serves.
@@ -114,9 +129,12 @@ class DeviceService final : private LaneEvents, private SupervisedDevice {
   // Lets go of `object` on the supervisor's thread, which is bound to the device; never waits.
   void DestroyOnDevice(std::shared_ptr<const void> object);
 
-  // Whether it drains, and nothing is queued or runs any more.
-  bool is_drained() const {
-    return device_.state() == DeviceState::kDraining && queued() + executing() == 0;
+  // Whether it drains, and nothing is queued, runs or moves any more.
+  bool is_drained() const { return device_.state() == DeviceState::kDraining && IsEmpty(); }
+  // Whether it drains and resident tensors that can be moved are still there.
+  bool is_moving() const {
+    return device_.state() == DeviceState::kDraining && hooks_.drains != nullptr &&
+           moved_drain_.load() != drains_.load();
   }
 
   Device& device() { return device_; }
@@ -176,6 +194,8 @@ class DeviceService final : private LaneEvents, private SupervisedDevice {
 
   // Looks at the state again: it may have become quarantined, or empty.
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether the device, in its state, takes the task.
+  bool Takes(const LaneTask& task) const;
   absl::Status PushOrVisit(std::unique_ptr<LaneTask>* task);
   void CancelQueued(const CallState* call);
   void MoveOrRefuse(std::unique_ptr<LaneTask> task);
@@ -189,7 +209,7 @@ class DeviceService final : private LaneEvents, private SupervisedDevice {
   bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return is_closing_ || is_awake_ || !commands_.empty();
   }
-  bool IsEmpty() const { return queue_.IsEmpty(); }
+  bool IsEmpty() const { return queue_.IsEmpty() && !is_moving(); }
 
   const OperatorTable& operators_;
   const DeviceServiceOptions options_;
@@ -205,6 +225,11 @@ class DeviceService final : private LaneEvents, private SupervisedDevice {
   std::array<std::atomic<int64_t>, kTenantSlots> tenant_time_ns_ = {};
   Utilization utilization_;
   absl::Notification first_attempt_;
+  std::atomic<uint64_t> drains_ = 0;       // begun
+  std::atomic<uint64_t> moved_drain_ = 0;  // the one whose resident tensors have moved
+
+  mutable absl::Mutex stuck_mutex_;
+  absl::flat_hash_set<uint32_t> stuck_ ABSL_GUARDED_BY(stuck_mutex_);  // tenants, in this drain
 
   absl::Mutex mutex_;
   bool is_closing_ ABSL_GUARDED_BY(mutex_) = false;

@@ -115,7 +115,6 @@ ExecutionRequest::ExecutionRequest(codec::PayloadMessage message, ProgramCall bo
       done_(std::move(done)) {}
 
 absl::Status ExecutionRequest::Place(absl::FunctionRef<absl::Status(ProgramCall* call)> book) {
-  OPSERVE_RETURN_IF_ERROR(bound_.CheckOneDevice());
   OPSERVE_RETURN_IF_ERROR(book(&bound_));
   set_device(bound_.device());
   return absl::OkStatus();

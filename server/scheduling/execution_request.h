@@ -30,13 +30,13 @@ class ExecutionRequest final : public LaneTask {
                    Priority priority, CostModel& costs, const StageClock& clock, Done done);
 
   // For a request that uses resident tensors, once they are claimed, and before it is submitted:
-  // `book` sets ProgramCall::kept, and the request runs where its tensors are. Errors: book's, and
-  // those of ProgramCall::CheckOneDevice.
+  // `book` sets ProgramCall::kept, and the request runs where its tensors are. Errors: book's.
   absl::Status Place(absl::FunctionRef<absl::Status(ProgramCall* call)> book);
 
   const LoadedOperator* MissingOn(int32_t device) const override {
     return program().MissingOn(device);
   }
+  bool uses_residents() const override { return !program().residents.empty(); }
   bool is_prompt() const override { return is_prompt_; }
   bool Queue(LaneContext& lane) override;
   bool IsOver() const override { return run_->IsOver(); }

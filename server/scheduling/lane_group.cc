@@ -159,12 +159,15 @@ bool LaneGroup::AbortOnCancel(const Lane& lane) {
 bool LaneGroup::Queue(Lane& lane) {
   lane.start = absl::Now();
   const bool has_thread = !lane.visitor;
-  lane.context.emplace(LaneContext{
-      *lane.stream, *lane.plans, parts_.pinned, parts_.workspace_limits, parts_.execution_timeout,
-      lane.dispatched->pinned,
-      absl::MakeSpan(static_cast<char*>(lane.staging.data()), lane.staging.size()),
-      has_thread ? &lane.hold : nullptr, /*may_wait=*/has_thread,
-      parts_.queue.DrainTime(lane.dispatched->task->demand().tenant), &parts_.captured});
+  // Captured runs went when the device began to drain, and shall not come again.
+  const bool may_capture = parts_.device.state() != DeviceState::kDraining;
+  lane.context.emplace(
+      LaneContext{*lane.stream, *lane.plans, parts_.pinned, parts_.workspace_limits,
+                  parts_.execution_timeout, lane.dispatched->pinned,
+                  absl::MakeSpan(static_cast<char*>(lane.staging.data()), lane.staging.size()),
+                  has_thread ? &lane.hold : nullptr, /*may_wait=*/has_thread,
+                  parts_.queue.DrainTime(lane.dispatched->task->demand().tenant),
+                  may_capture ? &parts_.captured : nullptr});
   const bool is_queued = lane.dispatched->task->Queue(*lane.context);
   if (!is_queued) lane.context.reset();
   return is_queued;

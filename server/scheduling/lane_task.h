@@ -46,6 +46,9 @@ class LaneTask {
   // the result. Leaves the lane idle, or its device not ready. The context of Queue is still there.
   virtual void Finish() = 0;
 
+  // Whether it reads or changes resident tensors, so that it is needed even on a device that
+  // drains.
+  virtual bool uses_residents() const { return false; }
   // Whether a request ends with it. False: more tasks of the same request follow, or the daemon
   // runs it on its own account.
   virtual bool ends_request() const { return true; }

@@ -53,6 +53,7 @@ Scheduler::Scheduler(const AclLibrary& acl, absl::Span<const int32_t> ids,
         DeviceService::Hooks{
             .move = [this, id](std::unique_ptr<LaneTask>* task) { return MoveFrom(id, task); },
             .was_reset = hooks.device_was_reset,
+            .drains = hooks.device_drains,
             .state_changed = state_changed}));
   }
   are_made_.Notify();
@@ -132,6 +133,15 @@ DeviceService* Scheduler::BestForTensors(const ResidentTensors& residents, uint3
   };
   const std::optional<size_t> best = PlaceForTensors(devices_.size(), others, bytes, room_of);
   return best ? devices_[*best].get() : nullptr;
+}
+
+absl::StatusOr<DeviceService*> Scheduler::RoomForTensors(const ResidentTensors& residents,
+                                                         uint32_t tenant, uint64_t bytes) const {
+  DeviceService* best = BestForTensors(residents, tenant, bytes);
+  if (best == nullptr) return MakeError(Reason::kDeviceUnavailable, "no other device is ready");
+  if (Room(*best, tenant) >= bytes) return best;
+  return MakeError(Reason::kDeviceMemory,
+                   absl::StrCat("no other device has room for ", bytes, " bytes of the tenant"));
 }
 
 DeviceService* Scheduler::IdleDevice(int32_t except_device, const Program& program) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "absl/types/span.h"
 #include "server/execution/resident_tensors.h"
@@ -24,6 +25,8 @@ class Scheduler {
  public:
   struct Hooks {
     std::function<void(int32_t device, uint64_t generation)> device_was_reset;
+    // As DeviceService::Hooks::drains.
+    std::function<void()> device_drains = nullptr;
     // Called after any device changed its state; must not block.
     std::function<void()> state_changed;
   };
@@ -63,6 +66,10 @@ class Scheduler {
   // ready.
   DeviceService* BestForTensors(const ResidentTensors& residents, uint32_t tenant, uint64_t bytes,
                                 const Program* program = nullptr) const;
+  // The device for `bytes` bytes of resident tensors that a tenant has elsewhere: as above, with
+  // room for them. kUnavailable: none is ready.  kResourceExhausted: none of those has room.
+  absl::StatusOr<DeviceService*> RoomForTensors(const ResidentTensors& residents, uint32_t tenant,
+                                                uint64_t bytes) const;
   // A ready device that offers the program's operators, on which nothing waits and a lane is free;
   // null: there is none.
   DeviceService* IdleDevice(int32_t except_device, const Program& program) const;

@@ -105,7 +105,7 @@ void ShadowChecks::Check(Answered request) {
                  .expected = {request.results.begin(), request.results.end()}});
   std::unique_ptr<LaneTask> task = std::make_unique<TransferTask>(
       std::make_shared<CallState>(absl::Now() + kQueuePatience), repetition->device, demand,
-      /*ends_request=*/false, [repetition](LaneContext& lane) { return repetition->Run(lane); },
+      TransferTask::Kind(), [repetition](LaneContext& lane) { return repetition->Run(lane); },
       [this, repetition](const absl::Status& status) { End(*repetition, status); });
   if (absl::Status status = scheduler_.Submit(&task); !status.ok()) End(*repetition, status);
 }

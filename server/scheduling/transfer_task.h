@@ -1,4 +1,4 @@
-// One step of an upload or a download, on the device that has the tensor.
+// One step of an upload, a download or a move, on the device that has the tensor.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,14 @@ class TransferTask final : public LaneTask {
   // cancelled; `status` is the step's, or why it was not taken. Must not block.
   using Done = std::function<void(const absl::Status& status)>;
 
-  // `ends_request`: as LaneTask::ends_request.
-  TransferTask(std::shared_ptr<CallState> call, int32_t device, const TaskDemand& demand,
-               bool ends_request, Step step, Done done)
+  struct Kind {
+    bool uses_residents = false;  // as LaneTask::uses_residents
+    bool ends_request = false;    // as LaneTask::ends_request
+  };
+  TransferTask(std::shared_ptr<CallState> call, int32_t device, const TaskDemand& demand, Kind kind,
+               Step step, Done done)
       : LaneTask(std::move(call), device, demand),
-        ends_request_(ends_request),
+        kind_(kind),
         step_(std::move(step)),
         done_(std::move(done)) {}
 
@@ -36,12 +39,13 @@ class TransferTask final : public LaneTask {
   }
   bool IsOver() const override { return true; }
   void Finish() override {}
-  bool ends_request() const override { return ends_request_; }
+  bool uses_residents() const override { return kind_.uses_residents; }
+  bool ends_request() const override { return kind_.ends_request; }
   void Answer() override { done_(status_); }
   void Refuse(const absl::Status& status) override { done_(status); }
 
  private:
-  const bool ends_request_;
+  const Kind kind_;
   const Step step_;
   const Done done_;
   absl::Status status_;

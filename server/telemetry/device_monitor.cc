@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/telemetry/device_metrics.h"
+#include "server/telemetry/resident_metrics.h"
 
 namespace opserve::server {
 namespace {
@@ -63,6 +65,15 @@ std::vector<v1::DeviceStatus> DeviceMonitor::Status() const {
     status.set_state(service->is_drained() ? v1::DeviceStatus::STATE_DRAINED
                                            : ToProto(device.state()));
     status.set_state_reason(device.state_reason());
+    if (device.state() == DeviceState::kDraining && residents.tensors > 0) {
+      const ResidentTensors::Usage stuck = StuckOn(*service, residents_);
+      absl::StrAppend(status.mutable_state_reason(), "; ", residents.tensors,
+                      " resident tensors of ", residents.bytes, " bytes are still to be moved");
+      if (stuck.tensors > 0) {
+        absl::StrAppend(status.mutable_state_reason(), ", ", stuck.tensors, " of ", stuck.bytes,
+                        " bytes have no place on another device");
+      }
+    }
     status.set_quarantines(device.quarantines().total());
     status.set_lanes(service->lanes());
     status.set_queued_requests(service->queued());

@@ -64,6 +64,7 @@ FIRE = {
     "preparing": {"OpservePreparedProgramsEvicted"},
     "misspoken": {"OpserveSessionsBreakProtocol"},
     "uncaptured": {"OpserveCapturesFail"},
+    "drained": {"OpserveTensorsStuck", "OpserveNoDeviceReady"},
     "scattered": {"OpservePoolFragmented"},
     "poor": {"OpservePoolOutOfMemory", "OpserveOverloaded"},
     "expiring": {"OpserveCertificateExpiresSoon", "OpserveCertificateExpiresNow"},
@@ -155,6 +156,7 @@ class PrometheusTest(unittest.TestCase):
         cls.start("preparing", [one, "--prepared_max_programs_per_tenant=1"])
         cls.start("misspoken", [one])
         cls.start("uncaptured", [one], faults="call=aclmdlRICaptureBegin,code=207000,count=all")
+        cls.start("drained", [one])
         cls.start("unread", [one, "--write_stall_timeout=100ms"])
         cls.start("forgetful", [one, "--streams_per_device=1", "--executor_cache_entries=1"])
         cls.start("poor", [one], faults="call=aclrtMalloc,nth=2,count=all,code=207001")
@@ -227,6 +229,8 @@ class PrometheusTest(unittest.TestCase):
                                       of["misspoken"].daemon.target)
         of["uncaptured"].start_program(sys.executable, ROOT / "tests/integration/fail_captures.py",
                                        of["uncaptured"].daemon.target)
+        of["drained"].keep_tensor()
+        of["drained"].drain()
         of["unread"].read_at_times("bench", "L1LossBackward", "--shape=600,1000", "--concurrency=4",
                                     *FOREVER)
         for extent in range(1, 9):

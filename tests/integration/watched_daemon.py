@@ -12,7 +12,10 @@ import time
 
 from process_test import Daemon, OPSERVE, ROOT
 
-sys.path.insert(0, str(ROOT / "tests/hardening"))
+sys.path[:0] = [str(ROOT / room) for room in ("client/python", "tests/hardening")]
+import numpy as np
+
+import opserve
 import raw_peer
 
 
@@ -45,6 +48,15 @@ class Watched:
     def trim(self):
         """Has device 0 give back what its pool does not use, again and again."""
         self.repeat(OPSERVE, "admin", "trim", "0", f"--admin-target={self.daemon.admin_target}")
+
+    def keep_tensor(self):
+        """Uploads a tensor that stays."""
+        with opserve.Client(self.daemon.target) as client:
+            client.upload(np.ones(2, "f4"))
+
+    def drain(self):
+        """Drains device 0, the only one."""
+        self.start_program(OPSERVE, "admin", "drain", "0", "--yes", f"--admin-target={self.daemon.admin_target}").wait()
 
     def repeat(self, *command):
         """Runs the command again whenever it ends."""

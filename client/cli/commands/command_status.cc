@@ -22,7 +22,8 @@ MEMORY     of the device, in use by any program
 POOL       memory lent to requests and tensors, of what the daemon's pool has
 RESIDENT   resident tensors; see "opserve tensor list"
 
-A device is draining while requests are left on it, and drained without any.
+A device is draining while requests are left on it, or resident tensors that
+another device can take, and drained without any.
 --format=json has more, such as the chips and bytes of resident tensors.
 
 Examples:

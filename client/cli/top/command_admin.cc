@@ -40,8 +40,9 @@ Examples:
 
 constexpr char kDrainFooter[] =
     R"(The device takes no new requests; those queued move to other devices or end
-here, those running end. Resident tensors stay, but cannot be used until the
-device is resumed. If --timeout passes first, the device goes on draining:
+here, those running end. Resident tensors move to other devices. Those for which
+there is no room stay, but cannot be used until there is some or the device is
+resumed. If --timeout passes first, the device goes on draining:
 repeat the command to wait for it.
 
 Without its last ready device a daemon serves nothing: you are asked for the
@@ -173,10 +174,14 @@ absl::StatusOr<Outcome> Drain(const AdminCall& call) {
   Outcome outcome{absl::StrCat("device ", id, " is drained; ", moved,
                                " of its requests went to other devices\n"),
                   {{"device", id}, {"moved_requests", moved}}};
-  if (device != nullptr) {
-    outcome.json["resident_tensors"] = device->resident_tensors();
-    outcome.json["resident_bytes"] = device->resident_bytes();
-    absl::StrAppend(&outcome.text, ResidentText(*device), " cannot be used until it is resumed\n");
+  // Those that could not move.
+  OPSERVE_ASSIGN_OR_RETURN(const v1::AdminStatus after, call.client.GetStatus(call.timeout()));
+  for (const v1::DeviceStatus& left : after.devices()) {
+    if (left.device() != id) continue;
+    outcome.json["resident_tensors"] = left.resident_tensors();
+    outcome.json["resident_bytes"] = left.resident_bytes();
+    if (left.resident_tensors() == 0) continue;
+    absl::StrAppend(&outcome.text, ResidentText(left), " cannot be used until it is resumed\n");
   }
   return outcome;
 }
