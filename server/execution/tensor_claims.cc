@@ -54,8 +54,11 @@ bool TensorClaims::PutAhead(Ticket ticket, const ResidentTensor* tensor) {
   std::deque<Use>& queue = queues_[tensor];
   // Readers that wait for other tensors may stand before readers that have this one. The order of
   // readers means nothing, so they change places.
-  const auto waiting = std::stable_partition(
-      queue.begin(), queue.end(), [this](const Use& use) { return IsGranted(use.ticket); });
+  const auto is_granted = [this](const Use& use) {
+    mutex_.AssertReaderHeld();
+    return IsGranted(use.ticket);
+  };
+  const auto waiting = std::stable_partition(queue.begin(), queue.end(), is_granted);
   const bool is_first = waiting == queue.begin();
   // The turn of those that could have this tensor comes again.
   const bool is_held_alone = !is_first && queue.front().is_alone;
