@@ -93,9 +93,10 @@ size_t FirstAddress(const std::vector<Tensors>& arguments, size_t argument);
 
 namespace map_internal {
 
+// Flattened: a formula that calls a function for each element would not become vectors.
 template <typename Formula, typename T, size_t... kInputs>
-void Loop(const T* const* inputs, const T* given_parameters, int64_t count, T* const* outputs,
-          std::index_sequence<kInputs...>) {
+[[gnu::flatten]] void Loop(const T* const* inputs, const T* given_parameters, int64_t count,
+                           T* const* outputs, std::index_sequence<kInputs...>) {
   // Copies, which the outputs cannot overwrite.
   T parameters[kMaxParameters];
   for (int i = 0; i < kMaxParameters; ++i) parameters[i] = given_parameters[i];
