@@ -1,4 +1,5 @@
 // Batch norm: a row for each channel.
+#include <array>
 #include <cmath>
 #include <memory>
 #include <span>
@@ -25,15 +26,15 @@ struct BatchNormFormula {
     row.outputs = {row.numbers[0], row.numbers[1], row.inputs[2], row.inputs[3]};
   }
   template <typename C>
-  static void Reduce(int pass, const C* const* in, int64_t count,
-                     const RowParameters& /*parameters*/, Row<C>& row) {
+  [[gnu::flatten]] static void Reduce(int pass, const C* const* in, int64_t count,
+                                      const RowParameters& /*parameters*/, Row<C>& row) {
     const C* x = in[0];
     if (pass == 0) {
-      row.sums[0] += SumOf<C>(count, [&](int64_t i) { return x[i]; });
+      row.sums[0] += SumOf<C>(count, [&](auto at) { return at(x); });
       return;
     }
     const C mean = row.numbers[0];
-    row.sums[1] += SumOf<C>(count, [&](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
+    row.sums[1] += SumOf<C>(count, [&](auto at) { return (at(x) - mean) * (at(x) - mean); });
   }
   template <typename C>
   static void EndPass(int pass, int64_t columns, const RowParameters& parameters, Row<C>& row) {
@@ -87,12 +88,15 @@ struct BatchNormBackwardFormula {
         kTrains ? row.inputs[2] : static_cast<C>(1 / std::sqrt(row.inputs[2] + parameters.eps));
   }
   template <typename C>
-  static void Reduce(int /*pass*/, const C* const* in, int64_t count,
-                     const RowParameters& /*parameters*/, Row<C>& row) {
+  [[gnu::flatten]] static void Reduce(int /*pass*/, const C* const* in, int64_t count,
+                                      const RowParameters& /*parameters*/, Row<C>& row) {
     const C mean = row.inputs[1];
     const C *grad = in[0], *x = in[1];
-    row.sums[0] += SumOf<C>(count, [&](int64_t i) { return grad[i]; });
-    row.sums[1] += SumOf<C>(count, [&](int64_t i) { return grad[i] * (x[i] - mean); });
+    const auto sums = SumsOf<C, 2>(count, [&](auto at) {
+      return std::array{at(grad), at(grad) * (at(x) - mean)};
+    });
+    row.sums[0] += sums[0];
+    row.sums[1] += sums[1];
   }
   template <typename C>
   static void EndPass(int /*pass*/, int64_t columns, const RowParameters& /*parameters*/,

@@ -1,4 +1,5 @@
 // Normalisation of rows: layer, root mean square and group norm, and what is added before them.
+#include <array>
 #include <cmath>
 #include <memory>
 #include <span>
@@ -13,13 +14,13 @@ namespace opserve::kernels {
 namespace {
 
 // What is normalised: an input, or scale * input + second input + third input.
-template <bool kAdds, typename C>
-[[gnu::always_inline]] inline C Addend(const C* x, const C* second, const C* third, C scale,
-                                       int64_t i) {
+template <bool kAdds, typename C, typename Reader>
+[[gnu::always_inline]] inline auto Addend(const C* x, const C* second, const C* third, C scale,
+                                          Reader at) {
   if constexpr (kAdds) {
-    return scale * x[i] + second[i] + third[i];
+    return scale * at(x) + at(second) + at(third);
   } else {
-    return x[i];
+    return at(x);
   }
 }
 
@@ -36,18 +37,18 @@ struct NormFormula {
     row.numbers[0] = 0;
   }
   template <typename C>
-  static void Reduce(int pass, const C* const* in, int64_t count, const RowParameters& parameters,
-                     Row<C>& row) {
+  [[gnu::flatten]] static void Reduce(int pass, const C* const* in, int64_t count,
+                                      const RowParameters& parameters, Row<C>& row) {
     const C scale = static_cast<C>(parameters.scale);
     const C *x = in[0], *second = in[3], *third = in[4];
     if (kIsCentered && pass == 0) {
       row.sums[0] +=
-          SumOf<C>(count, [&](int64_t i) { return Addend<kAdds>(x, second, third, scale, i); });
+          SumOf<C>(count, [&](auto at) { return Addend<kAdds>(x, second, third, scale, at); });
       return;
     }
     const C mean = row.numbers[0];
-    row.sums[1] += SumOf<C>(count, [&](int64_t i) {
-      const C distance = Addend<kAdds>(x, second, third, scale, i) - mean;
+    row.sums[1] += SumOf<C>(count, [&](auto at) {
+      const auto distance = Addend<kAdds>(x, second, third, scale, at) - mean;
       return distance * distance;
     });
   }
@@ -72,7 +73,7 @@ struct NormFormula {
     C* __restrict out = outputs[0];
     C* __restrict sum = outputs[1];
     for (int64_t i = 0; i < count; ++i) {
-      const C value = Addend<kAdds>(x, second, third, scale, i);
+      const C value = Addend<kAdds>(x, second, third, scale, ElementReader<C>{i});
       out[i] = (value - mean) * rstd * gamma[i] + beta[i];
       if constexpr (kAdds) sum[i] = value;
     }
@@ -81,7 +82,7 @@ struct NormFormula {
 
 // Inputs: the gradient, x, gamma and, if it adds, the second addend and what is added to the
 // result; of each row the mean and 1/deviation. Outputs: the gradient of what was normalised, and
-// that of x.
+// that of x; of each column the gradients of gamma and beta.
 template <bool kIsCentered, bool kAdds>
 struct NormBackwardFormula {
   static constexpr int kPasses = 1;
@@ -89,23 +90,28 @@ struct NormBackwardFormula {
     return !kAdds ? 0b111 : pass == kPasses ? 0b11111 : 0b01111;
   }
 
-  template <typename C>
-  static C Value(const C* x, const C* second, C scale, int64_t i) {
-    return kAdds ? scale * x[i] + second[i] : x[i];
+  template <typename C, typename Reader>
+  [[gnu::always_inline]] static auto Value(const C* x, const C* second, C scale, Reader at) {
+    if constexpr (kAdds) {
+      return scale * at(x) + at(second);
+    } else {
+      return at(x);
+    }
   }
   template <typename C>
   static void Begin(Row<C>& /*row*/, const RowParameters& /*parameters*/) {}
   template <typename C>
-  static void Reduce(int /*pass*/, const C* const* in, int64_t count,
-                     const RowParameters& parameters, Row<C>& row) {
+  [[gnu::flatten]] static void Reduce(int /*pass*/, const C* const* in, int64_t count,
+                                      const RowParameters& parameters, Row<C>& row) {
     const C scale = static_cast<C>(parameters.scale);
     const C *grad = in[0], *x = in[1], *gamma = in[2], *second = in[3];
     const C mean = row.inputs[0];
-    if (kIsCentered) {
-      row.sums[0] += SumOf<C>(count, [&](int64_t i) { return grad[i] * gamma[i]; });
-    }
-    row.sums[1] += SumOf<C>(
-        count, [&](int64_t i) { return grad[i] * gamma[i] * (Value(x, second, scale, i) - mean); });
+    const auto sums = SumsOf<C, 2>(count, [&](auto at) {
+      const auto scaled = at(grad) * at(gamma);
+      return std::array{scaled, scaled * (Value(x, second, scale, at) - mean)};
+    });
+    if (kIsCentered) row.sums[0] += sums[0];
+    row.sums[1] += sums[1];
   }
   template <typename C>
   static void EndPass(int /*pass*/, int64_t columns, const RowParameters& /*parameters*/,
@@ -127,7 +133,7 @@ struct NormBackwardFormula {
     C* __restrict out = outputs[0];
     C* __restrict scaled = outputs[1];
     for (int64_t i = 0; i < count; ++i) {
-      const C value = Value(x, second, scale, i) - mean;
+      const C value = Value(x, second, scale, ElementReader<C>{i}) - mean;
       const C result = rstd * (grad[i] * gamma[i] - mean_grad - value * slope);
       if constexpr (kAdds) {
         out[i] = result + added[i];
@@ -137,27 +143,40 @@ struct NormBackwardFormula {
       }
     }
   }
+  template <typename C>
+  static void AddToColumns(const C* const* in, int64_t count, const RowParameters& parameters,
+                           const Row<C>& row, C* const* sums) {
+    const C scale = static_cast<C>(parameters.scale);
+    const C *grad = in[0], *x = in[1], *second = in[3];
+    const C mean = row.inputs[0];
+    const C rstd = row.inputs[1];
+    C* __restrict of_gamma = sums[0];
+    C* __restrict of_beta = sums[1];
+    for (int64_t i = 0; i < count; ++i) {
+      const C value = Value(x, second, scale, ElementReader<C>{i}) - mean;
+      of_gamma[i] += grad[i] * (value * rstd);
+      of_beta[i] += grad[i];
+    }
+  }
 };
 
 // The gradients of gamma and beta, one for each row. Inputs: the gradient, x, its mean and
-// 1/deviation and, if it adds, the second addend.
-template <bool kAdds>
-struct GammaBackwardFormula {
+// 1/deviation.
+struct ChannelBackwardFormula {
   static constexpr int kPasses = 1;
-  static constexpr uint32_t Uses(int /*pass*/) { return kAdds ? 0b11111 : 0b1111; }
+  static constexpr uint32_t Uses(int /*pass*/) { return 0b1111; }
 
   template <typename C>
   static void Begin(Row<C>& /*row*/, const RowParameters& /*parameters*/) {}
   template <typename C>
-  static void Reduce(int /*pass*/, const C* const* in, int64_t count,
-                     const RowParameters& parameters, Row<C>& row) {
-    const C scale = static_cast<C>(parameters.scale);
-    const C *grad = in[0], *x = in[1], *mean = in[2], *rstd = in[3], *second = in[4];
-    row.sums[0] += SumOf<C>(count, [&](int64_t i) {
-      const C value = kAdds ? scale * x[i] + second[i] : x[i];
-      return grad[i] * ((value - mean[i]) * rstd[i]);
+  [[gnu::flatten]] static void Reduce(int /*pass*/, const C* const* in, int64_t count,
+                                      const RowParameters& /*parameters*/, Row<C>& row) {
+    const C *grad = in[0], *x = in[1], *mean = in[2], *rstd = in[3];
+    const auto sums = SumsOf<C, 2>(count, [&](auto at) {
+      return std::array{at(grad) * ((at(x) - at(mean)) * at(rstd)), at(grad)};
     });
-    row.sums[1] += SumOf<C>(count, [&](int64_t i) { return grad[i]; });
+    row.sums[0] += sums[0];
+    row.sums[1] += sums[1];
   }
   template <typename C>
   static void EndPass(int /*pass*/, int64_t /*columns*/, const RowParameters& /*parameters*/,
@@ -222,35 +241,22 @@ struct NormBackwardTensors {
 template <bool kIsCentered, bool kAdds>
 std::unique_ptr<Kernel> MakeNormBackward(const NormBackwardTensors& tensors, int axis,
                                          double scale = 1) {
-  std::vector<std::unique_ptr<Kernel>> kernels;
   RowsPlan plan = PlanAt(tensors.x.layout, axis);
-  if (plan.num_elements > 0 && (tensors.grad_x.is_given() || tensors.scaled_grad.is_given())) {
-    RowsPlan rows = plan;
-    rows.parameters.scale = scale;
-    rows.inputs = {SplitAt(tensors.grad, axis), SplitAt(tensors.x, axis),
-                   OfColumns(tensors.gamma, plan.num_rows, 1)};
-    rows.outputs = {SplitAt(tensors.grad_x, axis)};
-    if (kAdds) {
-      rows.inputs.push_back(SplitAt(tensors.second, axis));
-      rows.inputs.push_back(SplitAt(tensors.added, axis));
-      rows.outputs.push_back(SplitAt(tensors.scaled_grad, axis));
-    }
-    rows.row_inputs = {OfRows(tensors.mean, 1), OfRows(tensors.rstd, 1)};
-    kernels.push_back(MakeRowsKernel<NormBackwardFormula<kIsCentered, kAdds>>(std::move(rows)));
+  plan.parameters.scale = scale;
+  plan.inputs = {SplitAt(tensors.grad, axis), SplitAt(tensors.x, axis),
+                 OfColumns(tensors.gamma, plan.num_rows, 1)};
+  plan.outputs = {SplitAt(tensors.grad_x, axis)};
+  if (kAdds) {
+    plan.inputs.push_back(SplitAt(tensors.second, axis));
+    plan.inputs.push_back(SplitAt(tensors.added, axis));
+    plan.outputs.push_back(SplitAt(tensors.scaled_grad, axis));
   }
+  plan.row_inputs = {OfRows(tensors.mean, 1), OfRows(tensors.rstd, 1)};
   if (tensors.grad_gamma.is_given() || tensors.grad_beta.is_given()) {
-    // Summed over the rows: these are the columns now.
-    RowsPlan columns = plan;
-    columns.parameters.scale = scale;
-    std::swap(columns.num_rows, columns.num_columns);
-    columns.inputs = {Transposed(SplitAt(tensors.grad, axis)), Transposed(SplitAt(tensors.x, axis)),
-                      OfColumns(tensors.mean, plan.num_columns, 0),
-                      OfColumns(tensors.rstd, plan.num_columns, 1)};
-    if (kAdds) columns.inputs.push_back(Transposed(SplitAt(tensors.second, axis)));
-    columns.row_outputs = {OfRows(tensors.grad_gamma, 1), OfRows(tensors.grad_beta, 1)};
-    kernels.push_back(MakeRowsKernel<GammaBackwardFormula<kAdds>>(std::move(columns)));
+    plan.column_outputs = {OfColumns(tensors.grad_gamma, plan.num_rows),
+                           OfColumns(tensors.grad_beta, plan.num_rows)};
   }
-  return MakeSequence(std::move(kernels));
+  return MakeRowsKernel<NormBackwardFormula<kIsCentered, kAdds>>(std::move(plan));
 }
 
 int AxisOfTrailing(const Layout& layout, size_t num_axes) {
@@ -466,7 +472,7 @@ std::unique_ptr<Kernel> MakeGroupNormBackward(const Call& call) {
     plan.inputs = {grouping.ByChannel(grad), grouping.ByChannel(x),
                    grouping.StatisticByChannel(mean), grouping.StatisticByChannel(rstd)};
     plan.row_outputs = {OfRows(OutputRef(call, 1), 1), OfRows(OutputRef(call, 2), 1)};
-    kernels.push_back(MakeRowsKernel<GammaBackwardFormula<false>>(std::move(plan)));
+    kernels.push_back(MakeRowsKernel<ChannelBackwardFormula>(std::move(plan)));
   }
   return MakeSequence(std::move(kernels));
 }

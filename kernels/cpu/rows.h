@@ -7,7 +7,10 @@
 //   static constexpr uint32_t Uses(int pass);  // bits of the inputs that a pass reads
 //   Begin(row, parameters), Reduce(pass, inputs, count, parameters, row),
 //   EndPass(pass, num_columns, parameters, row), Compute(inputs, count, parameters, row, outputs)
-// all static and templates of the type C that is computed in. Pass kPasses is that of Compute.
+// all static and templates of the type C that is computed in. Pass kPasses is that of Compute. A
+// formula of a plan with column_outputs has besides
+//   AddToColumns(inputs, count, parameters, row, sums)
+// which adds the row's terms to each column's sums. It runs after Compute, on the same inputs.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +22,8 @@
 
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/kernel.h"
+#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/plan.h"
-#include "kernels/cpu/sum.h"
 #include "kernels/cpu/tasks.h"
 
 namespace opserve::kernels {
@@ -48,36 +51,25 @@ struct RowsPlan {
   std::vector<RowOperand> row_inputs;   // one number for each row: only `rows` counts
   std::vector<RowOperand> outputs;      // at most kMaxRowOutputs
   std::vector<RowOperand> row_outputs;  // as row_inputs
-  TensorRef total;                      // if given, parameters.scale is the sum of its elements
+  // One number for each column, the sums over all rows: none, or kColumnOutputs. Only `columns`
+  // counts.
+  std::vector<RowOperand> column_outputs;
+  TensorRef total;  // if given, parameters.scale is the sum of its elements
 };
 
 inline constexpr int kMaxRowInputs = 6;
 inline constexpr int kMaxRowOutputs = 2;
 inline constexpr int kMaxRowNumbers = 6;
+inline constexpr int kColumnOutputs = 2;
 
 // What is kept of one row.
 template <typename C>
 struct Row {
   std::array<C, kMaxRowNumbers> inputs;
   std::array<C, kMaxRowNumbers> outputs;
-  std::array<C, 3> numbers;         // what the formula derives
-  std::array<double, 3> sums = {};  // of blocks, each of which is summed as C
+  std::array<C, 3> numbers;    // what the formula derives
+  std::array<double, 3> sums;  // of blocks, each of which is summed as C; 0 at the beginning
 };
-
-// The sum of term(0), ..., term(count - 1) in 32 lanes.
-template <typename C, typename Term>
-[[gnu::always_inline]] inline double SumOf(int64_t count, Term term) {
-  C lanes[kSumLanes] = {};
-  const int64_t whole = count - count % kSumLanes;
-  for (int64_t i = 0; i < whole; i += kSumLanes) {
-    for (int j = 0; j < kSumLanes; ++j) lanes[j] += term(i + j);
-  }
-  for (int64_t i = whole; i < count; ++i) lanes[i - whole] += term(i);
-  for (int width = kSumLanes / 2; width > 0; width /= 2) {
-    for (int j = 0; j < width; ++j) lanes[j] += lanes[j + width];
-  }
-  return lanes[0];
-}
 
 // Calls block(offset in the operand, row and column of the tile, rows and columns of the block) for
 // blocks whose rows and columns have one stride each.
@@ -121,28 +113,58 @@ class RowsKernel final : public Kernel {
     tile_columns_ = std::clamp<int64_t>(plan_.num_columns, 1, tile_columns_);
     num_panels_ = CeilDivide(plan_.num_rows, panel_rows_);
     panels_per_task_ = PiecesPerTask(panel_rows_ * plan_.num_columns);
+    if (has_column_sums()) {
+      // Each task leaves sums: not so many that they take more memory than the rows.
+      const int64_t least_panels = std::max(num_panels_ / kMostPartialSums, kSide / panel_rows_);
+      panels_per_task_ = std::max(panels_per_task_, least_panels);
+    }
+    num_tasks_ = CeilDivide(num_panels_, panels_per_task_);
   }
 
-  size_t workspace_bytes() const override { return 0; }
+  size_t workspace_bytes() const override {
+    if (!has_column_sums()) return 0;
+    return static_cast<size_t>(num_tasks_ * kColumnOutputs * plan_.num_columns) *
+           (sizeof(double) + sizeof(C));
+  }
   int64_t num_elements() const override { return plan_.num_elements; }
 
-  void Run(const void* const* inputs, void* const* outputs, void* /*workspace*/,
+  void Run(const void* const* inputs, void* const* outputs, void* workspace,
            TaskRunner& runner) const override {
     RowParameters parameters = plan_.parameters;
     if (plan_.total.is_given()) parameters.scale = TotalOf(inputs[plan_.total.address]);
-    RunTasks(runner, CeilDivide(num_panels_, panels_per_task_), [&](int64_t task) {
+    const int64_t num_sums = kColumnOutputs * plan_.num_columns;  // of one task
+    auto* const totals = static_cast<double*>(workspace);
+    auto* const parts = reinterpret_cast<C*>(totals + num_tasks_ * num_sums);
+    RunTasks(runner, num_tasks_, [&](int64_t task) {
       Tiles tiles;
       tiles.addresses = inputs;
       tiles.parameters = parameters;
+      if (has_column_sums()) {
+        tiles.column_sums = {parts + task * num_sums, totals + task * num_sums, 0};
+        std::fill_n(tiles.column_sums.parts, num_sums, C{0});
+        std::fill_n(tiles.column_sums.totals, num_sums, 0.0);
+      }
       const int64_t begin = task * panels_per_task_;
       const int64_t end = std::min(begin + panels_per_task_, num_panels_);
       for (int64_t i = begin; i < end; ++i) RunPanel(i * panel_rows_, outputs, runner, tiles);
+      if (has_column_sums()) FoldColumnSums(tiles.column_sums);
     });
+    if (has_column_sums()) StoreColumnSums(totals, outputs, runner);
   }
 
  private:
   static constexpr int64_t kTile = 4096;  // elements
   static constexpr int64_t kSide = 64;
+  // Tasks that leave sums of columns, at most; and the rows that are summed up as C.
+  static constexpr int64_t kMostPartialSums = 64;
+  static constexpr int64_t kPartRows = 32;
+
+  // The sums of the columns in one task: those of output k from k * num_columns on.
+  struct ColumnSums {
+    C* parts = nullptr;        // of the last rows
+    double* totals = nullptr;  // of those before
+    int64_t num_rows = 0;      // in the parts
+  };
 
   // Tiles of the inputs: where they are, and the memory for those that are not taken as they lie.
   struct Tiles {
@@ -152,8 +174,41 @@ class RowsKernel final : public Kernel {
     std::array<int64_t, kMaxRowInputs> pitch = {};
     // Rows for which a buffer has the whole tile of an operand that is alike in all rows.
     std::array<int64_t, kMaxRowInputs> constant_rows = {};
+    ColumnSums column_sums;
+    Row<C> rows[kSide];  // of the panel
     alignas(64) C buffers[kMaxRowInputs][kTile];
   };
+
+  bool has_column_sums() const { return !plan_.column_outputs.empty(); }
+
+  void FoldColumnSums(ColumnSums& sums) const {
+    for (int64_t i = 0; i < kColumnOutputs * plan_.num_columns; ++i) {
+      sums.totals[i] += static_cast<double>(sums.parts[i]);
+      sums.parts[i] = 0;
+    }
+    sums.num_rows = 0;
+  }
+
+  // Adds up the tasks' sums, in the order of the tasks.
+  void StoreColumnSums(const double* totals, void* const* outputs, TaskRunner& runner) const {
+    const int64_t num_columns = plan_.num_columns;
+    const int64_t per_task = PiecesPerTask(num_tasks_ * kColumnOutputs);
+    RunTasks(runner, CeilDivide(num_columns, per_task), [&](int64_t task) {
+      const int64_t end = std::min((task + 1) * per_task, num_columns);
+      for (size_t k = 0; k < kColumnOutputs; ++k) {
+        const RowOperand& operand = plan_.column_outputs[k];
+        if (operand.address < 0) continue;
+        for (int64_t i = task * per_task; i < end; ++i) {
+          double total = 0;
+          for (int64_t j = 0; j < num_tasks_; ++j) {
+            total += totals[(j * kColumnOutputs + static_cast<int64_t>(k)) * num_columns + i];
+          }
+          StoreNumber(static_cast<C>(total), operand.dtype, outputs[operand.address],
+                      AxisCursor(operand.columns, i).offset());
+        }
+      }
+    });
+  }
 
   double TotalOf(const void* address) const {
     const Layout& layout = plan_.total.layout;
@@ -167,7 +222,8 @@ class RowsKernel final : public Kernel {
 
   void RunPanel(int64_t row, void* const* outputs, const TaskRunner& runner, Tiles& tiles) const {
     const int64_t num_rows = std::min(panel_rows_, plan_.num_rows - row);
-    Row<C> rows[kSide];
+    Row<C>* const rows = tiles.rows;
+    for (int64_t i = 0; i < num_rows; ++i) rows[i].sums = {};
     for (size_t k = 0; k < plan_.row_inputs.size(); ++k) {
       const RowOperand& operand = plan_.row_inputs[k];
       for (int64_t i = 0; i < num_rows; ++i) {
@@ -194,7 +250,7 @@ class RowsKernel final : public Kernel {
         }
         if (is_single) loaded |= wanted;
         if (computes) {
-          ComputeTile(row, num_rows, column, count, tiles, rows, outputs);
+          ComputeTile(row, num_rows, column, count, tiles, outputs);
         } else {
           for (int64_t i = 0; i < num_rows; ++i) {
             const std::array<const C*, kMaxRowInputs> in = RowOf(tiles, i);
@@ -206,6 +262,11 @@ class RowsKernel final : public Kernel {
       for (int64_t i = 0; i < num_rows; ++i) {
         Formula::template EndPass<C>(pass, plan_.num_columns, tiles.parameters, rows[i]);
       }
+    }
+
+    if (has_column_sums()) {
+      tiles.column_sums.num_rows += num_rows;
+      if (tiles.column_sums.num_rows >= kPartRows) FoldColumnSums(tiles.column_sums);
     }
 
     for (size_t k = 0; k < plan_.row_outputs.size(); ++k) {
@@ -272,8 +333,8 @@ class RowsKernel final : public Kernel {
     if (is_constant) tiles.constant_rows[k] = 1;
   }
 
-  void ComputeTile(int64_t row, int64_t num_rows, int64_t column, int64_t count, const Tiles& tiles,
-                   const Row<C>* rows, void* const* outputs) const {
+  void ComputeTile(int64_t row, int64_t num_rows, int64_t column, int64_t count, Tiles& tiles,
+                   void* const* outputs) const {
     alignas(64) C buffers[kMaxRowOutputs][kTile];
     C* first[kMaxRowOutputs] = {buffers[0], buffers[1]};
     const size_t num_outputs = plan_.outputs.size();
@@ -291,7 +352,13 @@ class RowsKernel final : public Kernel {
     for (int64_t i = 0; i < num_rows; ++i) {
       const std::array<const C*, kMaxRowInputs> in = RowOf(tiles, i);
       C* const out[] = {first[0] + i * count, first[1] + i * count};
-      Formula::template Compute<C>(in.data(), count, tiles.parameters, rows[i], out);
+      Formula::template Compute<C>(in.data(), count, tiles.parameters, tiles.rows[i], out);
+      if constexpr (requires { &Formula::template AddToColumns<C>; }) {
+        if (!has_column_sums()) continue;
+        C* const parts = tiles.column_sums.parts + column;
+        C* const sums[] = {parts, parts + plan_.num_columns};
+        Formula::template AddToColumns<C>(in.data(), count, tiles.parameters, tiles.rows[i], sums);
+      }
     }
     for (size_t k = 0; k < num_outputs; ++k) {
       const RowOperand& operand = plan_.outputs[k];
@@ -328,6 +395,7 @@ class RowsKernel final : public Kernel {
   int64_t tile_columns_;
   int64_t num_panels_;
   int64_t panels_per_task_;
+  int64_t num_tasks_;
 };
 
 // The kernel of a plan, in float64 if an input is.

@@ -13,28 +13,6 @@
 namespace opserve::kernels {
 namespace {
 
-// The greatest of term(0), ..., term(count - 1) and `start`; NaNs are passed over, as the sums that
-// follow find them.
-template <typename C, typename Term>
-[[gnu::always_inline]] inline C MaximumOf(int64_t count, C start, Term term) {
-  C lanes[kSumLanes];
-  std::fill_n(lanes, kSumLanes, start);
-  const int64_t whole = count - count % kSumLanes;
-  for (int64_t i = 0; i < whole; i += kSumLanes) {
-    for (int j = 0; j < kSumLanes; ++j) {
-      const C value = term(i + j);
-      lanes[j] = value > lanes[j] ? value : lanes[j];
-    }
-  }
-  for (int64_t i = whole; i < count; ++i) {
-    const C value = term(i);
-    lanes[0] = value > lanes[0] ? value : lanes[0];
-  }
-  C greatest = lanes[0];
-  for (const C value : lanes) greatest = value > greatest ? value : greatest;
-  return greatest;
-}
-
 // What masked positions hold, as on the device: the softmax of a row that is all masked is even.
 constexpr double kMasked = -10000.0;
 
@@ -46,12 +24,13 @@ struct SoftmaxFormula {
   static constexpr int kPasses = 2;
   static constexpr uint32_t Uses(int /*pass*/) { return kForm == Softmax::kMasked ? 3 : 1; }
 
-  template <typename C>
-  [[gnu::always_inline]] static C Value(const C* const* in, int64_t i, C scale) {
+  template <typename C, typename Reader>
+  [[gnu::always_inline]] static auto Value(const C* const* in, Reader reader, C scale) {
     if constexpr (kForm == Softmax::kMasked) {
-      return in[1][i] != 0 ? static_cast<C>(kMasked) : in[0][i] * scale;
+      const auto value = reader(in[0]) * scale;
+      return reader(in[1]) != C{0} ? decltype(value){} + static_cast<C>(kMasked) : value;
     } else {
-      return in[0][i];
+      return reader(in[0]);
     }
   }
   template <typename C>
@@ -59,17 +38,17 @@ struct SoftmaxFormula {
     row.numbers[0] = -std::numeric_limits<C>::infinity();
   }
   template <typename C>
-  static void Reduce(int pass, const C* const* in, int64_t count, const RowParameters& parameters,
-                     Row<C>& row) {
+  [[gnu::flatten]] static void Reduce(int pass, const C* const* in, int64_t count,
+                                      const RowParameters& parameters, Row<C>& row) {
     const C scale = static_cast<C>(parameters.scale);
     const C* const values[] = {in[0], in[1]};
     if (pass == 0) {
       row.numbers[0] =
-          MaximumOf(count, row.numbers[0], [&](int64_t i) { return Value<C>(values, i, scale); });
+          MaximumOf(count, row.numbers[0], [&](auto at) { return Value<C>(values, at, scale); });
     } else {
       const C greatest = row.numbers[0];
       row.sums[0] +=
-          SumOf<C>(count, [&](int64_t i) { return Exp(Value<C>(values, i, scale) - greatest); });
+          SumOf<C>(count, [&](auto at) { return Exp(Value<C>(values, at, scale) - greatest); });
     }
   }
   template <typename C>
@@ -87,7 +66,7 @@ struct SoftmaxFormula {
     const C sum = row.numbers[1];
     C* __restrict out = outputs[0];
     for (int64_t i = 0; i < count; ++i) {
-      const C value = Value<C>(values, i, scale) - greatest;
+      const C value = Value<C>(values, ElementReader<C>{i}, scale) - greatest;
       out[i] = kForm == Softmax::kLog ? value - sum : Exp(value) / sum;
     }
   }
@@ -102,11 +81,11 @@ struct SoftmaxBackwardFormula {
   template <typename C>
   static void Begin(Row<C>& /*row*/, const RowParameters& /*parameters*/) {}
   template <typename C>
-  static void Reduce(int /*pass*/, const C* const* in, int64_t count,
-                     const RowParameters& /*parameters*/, Row<C>& row) {
+  [[gnu::flatten]] static void Reduce(int /*pass*/, const C* const* in, int64_t count,
+                                      const RowParameters& /*parameters*/, Row<C>& row) {
     const C* grad = in[0];
     const C* output = in[1];
-    row.sums[0] += SumOf<C>(count, [&](int64_t i) { return grad[i] * output[i]; });
+    row.sums[0] += SumOf<C>(count, [&](auto at) { return at(grad) * at(output); });
   }
   template <typename C>
   static void EndPass(int /*pass*/, int64_t /*columns*/, const RowParameters& /*parameters*/,
