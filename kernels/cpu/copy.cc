@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/tasks.h"
+#include "kernels/cpu/transpose.h"
 
 namespace opserve::kernels {
 namespace {
@@ -26,6 +28,32 @@ T Copied(T element) {
     return BoolByte{static_cast<uint8_t>(element.byte != 0)};
   } else {
     return element;
+  }
+}
+
+// A plane whose rows are neighbours in the source and whose columns are in the target.
+template <typename T>
+void TransposePlane(const T* from, const Plane& plane, T* to) {
+  constexpr int64_t kSide = 8;
+  const int64_t num_rows = plane.rows.extent;
+  const int64_t num_columns = plane.columns.extent;
+  const int64_t from_pitch = plane.columns.from;
+  const int64_t to_pitch = plane.rows.to;
+  const auto copy_one = [&](int64_t i, int64_t j) {
+    to[i * to_pitch + j] = from[i + j * from_pitch];
+  };
+  int64_t i = 0;
+  for (; i + kSide <= num_rows; i += kSide) {
+    int64_t j = 0;
+    for (; j + kSide <= num_columns; j += kSide) {
+      TransposeSquare(from + i + j * from_pitch, from_pitch, to + i * to_pitch + j, to_pitch);
+    }
+    for (; j < num_columns; ++j) {
+      for (int64_t k = i; k < i + kSide; ++k) copy_one(k, j);
+    }
+  }
+  for (; i < num_rows; ++i) {
+    for (int64_t j = 0; j < num_columns; ++j) copy_one(i, j);
   }
 }
 
@@ -49,6 +77,14 @@ void CopyPlane(const T* from, const Plane& plane, T* to) {
       T* target = to + i * rows.to;
       for (int64_t j = 0; j < columns.extent; ++j) target[j * columns.to] = element;
     }
+  } else if (columns.to == 1 && columns.from == -1) {
+    for (int64_t i = 0; i < rows.extent; ++i) {
+      const T* source = from + i * rows.from;
+      T* target = to + i * rows.to;
+      for (int64_t j = 0; j < columns.extent; ++j) target[j] = Copied(source[-j]);
+    }
+  } else if (!std::is_same_v<T, BoolByte> && columns.to == 1 && rows.from == 1) {
+    if constexpr (!std::is_same_v<T, BoolByte>) TransposePlane(from, plane, to);
   } else {
     for (int64_t i0 = 0; i0 < rows.extent; i0 += kBlockSide) {
       const int64_t i1 = std::min(i0 + kBlockSide, rows.extent);
