@@ -124,9 +124,27 @@ constexpr auto ScalarComparison(Formula) {
   return &MakeScalarComparison<Formula>;
 }
 
+// Bits are the same in narrow integers.
+template <typename Formula, int kInputs>
+MapPlan BitsPlan(const Call& call) {
+  MapPlan plan = PlanOf<Formula, kInputs, kPromoted>(call);
+  plan.loops.in_int32 = &map_internal::LoopOf<Formula, kInputs, int32_t>;
+  return plan;
+}
+
+template <typename Formula, int kInputs>
+std::unique_ptr<Kernel> MakeBits(const Call& call) {
+  return MakeMapKernel(call, BitsPlan<Formula, kInputs>(call));
+}
+
+template <int kInputs, typename Formula>
+constexpr auto Bits(Formula) {
+  return &MakeBits<Formula, kInputs>;
+}
+
 // A BOOL turns where other integers have all their bits inverted.
 std::unique_ptr<Kernel> MakeBitwiseNot(const Call& call) {
-  MapPlan plan = PlanOf<decltype(kBitXors), 1, kPromoted>(call);
+  MapPlan plan = BitsPlan<decltype(kBitXors), 1>(call);
   const int64_t inverted = Input(call, 0).dtype == Dtype::kBool ? 1 : -1;
   plan.parameters.Add(Scalar{Dtype::kInt64, static_cast<double>(inverted), inverted});
   return MakeMapKernel(call, plan);
@@ -209,12 +227,12 @@ std::span<const KernelEntry> ComparisonKernels() {
       {"aclnnInplaceLogicalAnd", Map<2, kCompared>(kAnd)},
       {"aclnnInplaceLogicalOr", Map<2, kCompared>(kOr)},
       {"aclnnInplaceLogicalNot", Map<1, kCompared>(kNot)},
-      {"aclnnBitwiseAndTensor", Map<2, kPromoted>(kBitAnd)},
-      {"aclnnBitwiseOrTensor", Map<2, kPromoted>(kBitOr)},
-      {"aclnnBitwiseXorTensor", Map<2, kPromoted>(kBitXor)},
-      {"aclnnBitwiseAndScalar", Map<1, kPromoted>(kBitAnds)},
-      {"aclnnBitwiseOrScalar", Map<1, kPromoted>(kBitOrs)},
-      {"aclnnBitwiseXorScalar", Map<1, kPromoted>(kBitXors)},
+      {"aclnnBitwiseAndTensor", Bits<2>(kBitAnd)},
+      {"aclnnBitwiseOrTensor", Bits<2>(kBitOr)},
+      {"aclnnBitwiseXorTensor", Bits<2>(kBitXor)},
+      {"aclnnBitwiseAndScalar", Bits<1>(kBitAnds)},
+      {"aclnnBitwiseOrScalar", Bits<1>(kBitOrs)},
+      {"aclnnBitwiseXorScalar", Bits<1>(kBitXors)},
       {"aclnnBitwiseNot", &MakeBitwiseNot},
       {"aclnnIsFinite", Map<1, kCompared>(kIsFinite)},
       {"aclnnIsInf", Map<1, kCompared>(kIsInf)},

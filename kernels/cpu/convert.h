@@ -234,6 +234,8 @@ template <>
 inline constexpr Dtype kDtypeOf<double> = Dtype::kDouble;
 template <>
 inline constexpr Dtype kDtypeOf<int64_t> = Dtype::kInt64;
+template <>
+inline constexpr Dtype kDtypeOf<int32_t> = Dtype::kInt32;
 
 // Calls visit(Element{}) with the type of `dtype`.
 template <typename Visitor>

@@ -21,8 +21,8 @@ class MapKernel final : public Kernel {
     column_tasks_ = CeilDivide(matrix_.num_column_tiles(), matrix_.task_column_tiles);
     num_tasks_ = CeilDivide(matrix_.num_row_tiles(), matrix_.task_row_tiles) * column_tasks_;
     for (int i = 0; i < kMaxParameters; ++i) {
-      if constexpr (std::is_same_v<T, int64_t>) {
-        parameters_[i] = plan.parameters.ints[i];
+      if constexpr (std::is_integral_v<T>) {
+        parameters_[i] = static_cast<T>(plan.parameters.ints[i]);
       } else {
         parameters_[i] = static_cast<T>(plan.parameters.reals[i]);
       }
@@ -179,6 +179,11 @@ std::unique_ptr<Kernel> MakeMapKernel(const Call& call, const MapPlan& plan) {
     case ComputeIn::kDouble:
       return std::make_unique<MapKernel<double>>(call, plan, plan.loops.in_double, all);
     case ComputeIn::kInt:
+      if (plan.loops.in_int32 != nullptr &&
+          std::all_of(all.begin(), all.end(),
+                      [](const Layout& layout) { return layout.dtype == Dtype::kInt32; })) {
+        return std::make_unique<MapKernel<int32_t>>(call, plan, plan.loops.in_int32, all);
+      }
       return std::make_unique<MapKernel<int64_t>>(call, plan, plan.loops.in_int, all);
   }
   return nullptr;

@@ -33,6 +33,8 @@ struct MapLoops {
   MapLoop<float> in_float = nullptr;
   MapLoop<double> in_double = nullptr;
   MapLoop<int64_t> in_int = nullptr;
+  // Of formulas that make the same of narrow integers as of their lower bits; where all are INT32.
+  MapLoop<int32_t> in_int32 = nullptr;
   int num_inputs = 0;
   int num_outputs = 1;
 };
