@@ -1,17 +1,22 @@
 // Cross entropy of logits with classes or distributions, and the margin loss of several classes.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/cpu/call.h"
 #include "kernels/cpu/elements.h"
+#include "kernels/cpu/exponentials.h"
+#include "kernels/cpu/math.h"
 #include "kernels/cpu/plan.h"
 #include "kernels/cpu/registry.h"
+#include "kernels/cpu/rows.h"
 #include "kernels/cpu/sequence.h"
 #include "kernels/cpu/tasks.h"
 
@@ -188,8 +193,8 @@ std::unique_ptr<Kernel> MakeCrossEntropyLossGrad(const Call& call) {
               const auto factor = static_cast<float>(
                   LoadNumber<double>(grad.layout.dtype, inputs[grad.address], i * grad_stride) *
                   targets.WeightOf(inputs, at) / divisor);
-              const float own = std::expm1(row[at]) * factor;
-              for (float& number : row) number = std::exp(number) * factor;
+              const float own = Expm1(row[at]) * factor;
+              for (float& number : row) number = Exp(number) * factor;
               row[at] = own;
             }
             StoreRow(row.data(), out, outputs, i);
@@ -198,44 +203,64 @@ std::unique_ptr<Kernel> MakeCrossEntropyLossGrad(const Call& call) {
       });
 }
 
+// Inputs: logits and labels. numbers: the greatest logit and 1 / the sum of the exponentials.
+// Outputs: the gradient, and of each row the loss.
+struct SoftmaxCrossEntropyFormula {
+  static constexpr int kPasses = 2;
+  static constexpr uint32_t Uses(int pass) { return pass == 0 ? 1 : 3; }
+
+  template <typename C>
+  static void Begin(Row<C>& row, const RowParameters& /*parameters*/) {
+    row.numbers[0] = -std::numeric_limits<C>::infinity();
+  }
+  template <typename C>
+  [[gnu::flatten]] static void Reduce(int pass, const C* const* in, int64_t count,
+                                      const RowParameters& /*parameters*/, Row<C>& row) {
+    const C* logits = in[0];
+    const C* labels = in[1];
+    const C greatest = row.numbers[0];
+    if (pass == 0) {
+      row.numbers[0] = MaximumOf(count, greatest, [&](auto at) { return at(logits); });
+      return;
+    }
+    const auto sums = SumsOf<C, 3>(count, [&](auto at) {
+      const auto below = at(logits) - greatest;
+      return std::array{Exp(below), at(labels), at(labels) * below};
+    });
+    for (size_t k = 0; k < sums.size(); ++k) row.sums[k] += sums[k];
+  }
+  template <typename C>
+  static void EndPass(int pass, int64_t /*columns*/, const RowParameters& /*parameters*/,
+                      Row<C>& row) {
+    if (pass == 0) return;
+    row.numbers[1] = static_cast<C>(1 / row.sums[0]);
+    row.outputs[0] = static_cast<C>(std::log(row.sums[0]) * row.sums[1] - row.sums[2]);
+  }
+  template <typename C>
+  static void Compute(const C* const* in, int64_t count, const RowParameters& /*parameters*/,
+                      const Row<C>& row, C* const* outputs) {
+    const C* logits = in[0];
+    const C* labels = in[1];
+    const C greatest = row.numbers[0];
+    const C factor = row.numbers[1];
+    C* __restrict out = outputs[0];
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) {
+      out[i] = Exp(logits[i] - greatest) * factor - labels[i];
+    }
+  }
+};
+
 std::unique_ptr<Kernel> MakeSoftmaxCrossEntropy(const Call& call) {
   const TensorRef logits = InputRef(call, 0);
-  const TensorRef labels = InputRef(call, 1);
-  const TensorRef loss = OutputRef(call, 0);
-  const TensorRef gradient = OutputRef(call, 1);
-  const int64_t rows = logits.layout.shape[0];
-  const int64_t columns = logits.layout.shape[1];
-  const int64_t per_task = PiecesPerTask(columns);
-  return MakePlannedKernel(std::max(rows, rows * columns), 0,
-                           [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
-                               TaskRunner& runner) {
-                             RunTasks(runner, CeilDivide(rows, per_task), [&](int64_t task) {
-                               const int64_t end = std::min((task + 1) * per_task, rows);
-                               std::vector<float> row(columns);
-                               std::vector<float> shares(columns);
-                               for (int64_t i = task * per_task; i < end; ++i) {
-                                 LoadRow(logits, inputs, i, row.data());
-                                 LoadRow(labels, inputs, i, shares.data());
-                                 float greatest = -std::numeric_limits<float>::infinity();
-                                 for (const float number : row)
-                                   greatest = std::max(greatest, number);
-                                 double sum = 0;
-                                 for (float& number : row) {
-                                   number -= greatest;
-                                   sum += std::exp(number);
-                                 }
-                                 const double logarithm = std::log(sum);
-                                 double total = 0;
-                                 for (int64_t j = 0; j < columns; ++j) {
-                                   total += shares[j] * (logarithm - row[j]);
-                                   row[j] = static_cast<float>(std::exp(row[j]) / sum) - shares[j];
-                                 }
-                                 StoreNumber(total, loss.layout.dtype, outputs[loss.address],
-                                             i * StrideOf(loss.layout, 0));
-                                 StoreRow(row.data(), gradient, outputs, i);
-                               }
-                             });
-                           });
+  RowsPlan plan;
+  plan.num_rows = logits.layout.shape[0];
+  plan.num_columns = logits.layout.shape[1];
+  plan.num_elements = std::max(plan.num_rows, plan.num_rows * plan.num_columns);
+  plan.inputs = {SplitAt(logits, 1), SplitAt(InputRef(call, 1), 1)};
+  plan.outputs = {SplitAt(OutputRef(call, 1), 1)};
+  plan.row_outputs = {SplitAt(OutputRef(call, 0), 1)};
+  return MakeRowsKernel<SoftmaxCrossEntropyFormula>(std::move(plan));
 }
 
 // Attribute: reduction.
