@@ -1,9 +1,11 @@
 #include "kernels/cpu/reduce.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "kernels/cpu/formula.h"
+#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/slots.h"
 #include "kernels/cpu/tasks.h"
 #include "kernels/cpu/tile.h"
@@ -70,17 +72,12 @@ void CombineRows(int64_t count, int64_t pitch, int64_t columns, T* rows) {
   }
 }
 
-// The combination of a row, the upper half with the lower half until one is left.
+// The combination of a row.
 template <typename Op, typename T>
-T CombineRow(T* row, int64_t count) {
-  if (count == 0) return Op::template kNeutral<T>;
-  while (count > 1) {
-    const int64_t upper = count / 2;
-    const int64_t lower = count - upper;
-    CombineBlock<Op>(row + lower, upper, row);
-    count = lower;
-  }
-  return row[0];
+[[gnu::flatten]] T CombineRow(const T* row, int64_t count) {
+  return CombineTerms<T, 1>(
+      count, Op::template kNeutral<T>, [&](auto at) { return std::array{at(row)}; },
+      [](auto a, auto b) { return Op::Combined(a, b); })[0];
 }
 
 template <typename T>
@@ -198,41 +195,53 @@ class ReduceKernel final : public Kernel {
     alignas(64) T accumulators[kTileElements];
     alignas(64) T terms[kTileElements];
     const Tile first = TileOf(panel, begin);
+    if (columns_are_reduced_ && begin + 1 == end) {
+      CombineColumns(TermsOf(first, readers, terms), num_kept, first.num_columns, results);
+      return;
+    }
     std::fill_n(accumulators, first.num_elements(), Op::template kNeutral<T>);
     for (int64_t i = begin; i < end; ++i) {
       const Tile tile = TileOf(panel, i);
-      const T* values[kMaxMapInputs] = {};
-      for (size_t k = 0; k < sources_.size(); ++k) values[k] = readers[k].Read(tile);
-      if (term_ != nullptr) {
-        T* const destination = terms;
-        term_(values, parameters_.data(), tile.num_elements(), &destination);
-        values[0] = terms;
-      }
+      const T* values = TermsOf(tile, readers, terms);
       if (tile.num_columns == first.num_columns) {
-        CombineBlock<Op>(values[0], tile.num_elements(), accumulators);
+        CombineBlock<Op>(values, tile.num_elements(), accumulators);
       } else {
         for (int64_t row = 0; row < tile.num_rows; ++row) {
-          CombineBlock<Op>(values[0] + row * tile.num_columns, tile.num_columns,
+          CombineBlock<Op>(values + row * tile.num_columns, tile.num_columns,
                            accumulators + row * first.num_columns);
         }
       }
     }
-    if (columns_are_reduced_ && first.num_columns <= kShortRow) {
-      for (int64_t row = 0; row < num_kept; ++row) {
-        results[row] = accumulators[row * first.num_columns];
-      }
-      for (int64_t column = 1; column < first.num_columns; ++column) {
-        for (int64_t row = 0; row < num_kept; ++row) {
-          results[row] = Op::Combined(results[row], accumulators[row * first.num_columns + column]);
-        }
-      }
-    } else if (columns_are_reduced_) {
-      for (int64_t row = 0; row < num_kept; ++row) {
-        results[row] = CombineRow<Op>(accumulators + row * first.num_columns, first.num_columns);
-      }
+    if (columns_are_reduced_) {
+      CombineColumns(accumulators, num_kept, first.num_columns, results);
     } else {
       CombineRows<Op>(first.num_rows, first.num_columns, first.num_columns, accumulators);
       std::copy_n(accumulators, num_kept, results);
+    }
+  }
+
+  // A tile's terms: the elements themselves where there is no formula, otherwise in `buffer`.
+  const T* TermsOf(const Tile& tile, Readers& readers, T* buffer) const {
+    const T* values[kMaxMapInputs] = {};
+    for (size_t k = 0; k < sources_.size(); ++k) values[k] = readers[k].Read(tile);
+    if (term_ == nullptr) return values[0];
+    term_(values, parameters_.data(), tile.num_elements(), &buffer);
+    return buffer;
+  }
+
+  // results[i] = the combination of row i.
+  static void CombineColumns(const T* values, int64_t num_rows, int64_t num_columns, T* results) {
+    if (num_columns > kShortRow) {
+      for (int64_t row = 0; row < num_rows; ++row) {
+        results[row] = CombineRow<Op>(values + row * num_columns, num_columns);
+      }
+      return;
+    }
+    for (int64_t row = 0; row < num_rows; ++row) results[row] = values[row * num_columns];
+    for (int64_t column = 1; column < num_columns; ++column) {
+      for (int64_t row = 0; row < num_rows; ++row) {
+        results[row] = Op::Combined(results[row], values[row * num_columns + column]);
+      }
     }
   }
 
