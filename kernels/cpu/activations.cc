@@ -11,6 +11,7 @@
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/cpu/sigmoid.h"
+#include "kernels/cpu/tanh_gelu.h"
 
 namespace opserve::kernels {
 namespace {
@@ -31,10 +32,9 @@ constexpr auto kGelu = []<typename T>(T x, const T*) { return Gelu(x); };
 constexpr auto kGeluBackward = []<typename T>(T gradient, T x, const T*) {
   return GeluGradient(gradient, x);
 };
-constexpr auto kGeluTanh = []<typename T>(T x, const T*) { return x * SigmoidOf(GeluArgument(x)); };
+constexpr auto kGeluTanh = []<typename T>(T x, const T*) { return TanhGelu(x); };
 constexpr auto kGeluTanhBackward = []<typename T>(T gradient, T x, const T*) {
-  const T argument = GeluArgument(x);
-  return gradient * (SigmoidOf(argument) + x * SigmoidSlope(argument) * GeluArgumentSlope(x));
+  return TanhGeluGradient(gradient, x);
 };
 
 constexpr auto kSilu = []<typename T>(T x, const T*) { return TimesSigmoid(x, x); };
@@ -122,9 +122,6 @@ constexpr auto kHardsigmoid = []<typename T>(T x, const T*) { return Hardsigmoid
 constexpr auto kHardsigmoidBackward = []<typename T>(T gradient, T x, const T*) {
   return x > -3 && x < 3 ? gradient / 6 : T{0};
 };
-constexpr auto kHardtanh = []<typename T>(T x, const T* p) {
-  return Lesser(Greater(x, p[0]), p[1]);
-};
 constexpr auto kHardtanhBackward = []<typename T>(T gradient, T x, const T* p) {
   return x <= p[0] || x >= p[1] ? T{0} : gradient;
 };
@@ -174,12 +171,12 @@ constexpr auto kLogitGrad = []<typename T>(T x, T gradient, const T* p) {
 };
 
 std::unique_ptr<Kernel> MakeGeluV2(const Call& call) {
-  return IntAttribute(call, 0) == 1 ? Map<1, kPrecise>(kGeluTanh)(call)
+  return IntAttribute(call, 0) == 1 ? Map<1, kFloating>(kGeluTanh)(call)
                                     : Map<1, kFloating>(kGelu)(call);
 }
 
 std::unique_ptr<Kernel> MakeGeluBackwardV2(const Call& call) {
-  return TextAttribute(call, 0) == "tanh" ? Map<2, kPrecise>(kGeluTanhBackward)(call)
+  return TextAttribute(call, 0) == "tanh" ? Map<2, kFloating>(kGeluTanhBackward)(call)
                                           : Map<2, kFloating>(kGeluBackward)(call);
 }
 
@@ -280,8 +277,6 @@ std::span<const KernelEntry> ActivationKernels() {
       {"aclnnHardsigmoid", Map<1, kFloating>(kHardsigmoid)},
       {"aclnnInplaceHardsigmoid", Map<1, kFloating>(kHardsigmoid)},
       {"aclnnHardsigmoidBackward", Map<2, kFloating>(kHardsigmoidBackward)},
-      {"aclnnHardtanh", Map<1, kPromoted>(kHardtanh)},
-      {"aclnnInplaceHardtanh", Map<1, kPromoted>(kHardtanh)},
       {"aclnnHardtanhBackward", Map<2, kFloating>(kHardtanhBackward)},
       {"aclnnHardshrink", Map<1, kFloating>(kHardshrink)},
       {"aclnnHardshrinkBackward", &MakeShrinkBackward},

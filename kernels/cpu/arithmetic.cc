@@ -1,4 +1,5 @@
 // Arithmetic and functions of one number.
+#include <array>
 #include <cmath>
 #include <memory>
 #include <span>
@@ -51,7 +52,9 @@ constexpr auto kMaximum = []<typename T>(T a, T b, const T*) { return Greater(a,
 constexpr auto kMinimum = []<typename T>(T a, T b, const T*) { return Lesser(a, b); };
 constexpr auto kAtan2 = []<typename T>(T a, T b, const T*) { return Atan2(a, b); };
 
-constexpr auto kClamp = []<typename T>(T x, const T* p) { return Lesser(Greater(x, p[0]), p[1]); };
+constexpr auto kClamp = []<typename T>(T x, const T* p) { return Limited(x, p[0], p[1]); };
+// Where a limit is NaN, so is the result.
+constexpr auto kClampByNan = []<typename T>(T x, const T* p) { return x + p[0] + p[1]; };
 constexpr auto kClampTensors = []<typename T>(T x, T least, T most, const T*) {
   return Lesser(Greater(x, least), most);
 };
@@ -206,6 +209,10 @@ std::unique_ptr<Kernel> MakeClamp(const Call& call) {
   };
   add(kLeast, -kInfinityOf<double>);
   add(kMost, kInfinityOf<double>);
+  const std::array<double, kMaxParameters>& limits = plan.parameters.reals;
+  if (std::isnan(limits[0]) || std::isnan(limits[1])) {
+    plan.loops = LoopsOf<decltype(kClampByNan), 1, true>();
+  }
   return MakeMapKernel(call, plan);
 }
 
@@ -275,6 +282,8 @@ std::span<const KernelEntry> ArithmeticKernels() {
       {"aclnnClampMax", &MakeClamp<-1, 0>},
       {"aclnnInplaceClampMin", &MakeClamp<0, -1>},
       {"aclnnInplaceClampMax", &MakeClamp<-1, 0>},
+      {"aclnnHardtanh", &MakeClamp<0, 1>},
+      {"aclnnInplaceHardtanh", &MakeClamp<0, 1>},
       {"aclnnClampTensor", &MakeClampTensor},
       {"aclnnClampMinTensor", Map<2, kPromoted>(kMaximum)},
       {"aclnnClampMaxTensor", Map<2, kPromoted>(kMinimum)},

@@ -61,6 +61,14 @@ T Lesser(T a, T b) {
   return a != a ? a : lesser;
 }
 
+// x between two limits that are not NaN, the upper one where they are in the wrong order; NaN where
+// x is.
+template <typename T>
+T Limited(T x, T least, T most) {
+  const T above = x < least ? least : x;
+  return above > most ? most : above;
+}
+
 // a / b cut off towards zero, also of integers, where a division by 0 gives 0.
 template <typename T>
 T TruncatedQuotient(T a, T b) {
@@ -141,16 +149,6 @@ inline constexpr T kInfinityOf = std::numeric_limits<T>::infinity();
 template <typename T>
 T SigmoidOf(T x) {
   return TimesSigmoid(T{1}, x);
-}
-
-// Twice the argument of tanh in the approximation of gelu, and its derivative.
-template <typename T>
-T GeluArgument(T x) {
-  return static_cast<T>(1.59576912160573071176) * (x + static_cast<T>(0.044715) * x * x * x);
-}
-template <typename T>
-T GeluArgumentSlope(T x) {
-  return static_cast<T>(1.59576912160573071176) * (1 + static_cast<T>(0.134145) * x * x);
 }
 
 }  // namespace opserve::kernels

@@ -13,6 +13,7 @@
 #include "kernels/cpu/registry.h"
 #include "kernels/cpu/sequence.h"
 #include "kernels/cpu/sigmoid.h"
+#include "kernels/cpu/tanh_gelu.h"
 
 namespace opserve::kernels {
 namespace {
@@ -38,17 +39,15 @@ constexpr auto kGeGlu = []<typename T>(T a, T b, const T*) -> Pair<T> {
   return {a * gelu, gelu};
 };
 constexpr auto kGeGluTanh = []<typename T>(T a, T b, const T*) -> Pair<T> {
-  const T gelu = b * SigmoidOf(GeluArgument(b));
-  return {a * gelu, gelu};
+  return {TimesTanhGelu(a, b), TanhGelu(b)};
 };
 constexpr auto kGeGluBackward = []<typename T>(T gradient, T gelu, T a, T b, const T*) -> Pair<T> {
   return {gradient * gelu, GeluGradient(gradient * a, b)};
 };
 constexpr auto kGeGluTanhBackward = []<typename T>(T gradient, T gelu, T a, T b,
                                                    const T*) -> Pair<T> {
-  const T argument = GeluArgument(b);
-  const T slope = SigmoidOf(argument) + b * SigmoidSlope(argument) * GeluArgumentSlope(b);
-  return {gradient * gelu, gradient * a * slope};
+  const ExactProduct<T> factor(a, T{0}, gradient);
+  return {gradient * gelu, TanhGeluGradient(factor.high, b, factor.low)};
 };
 
 constexpr auto kPreluBackward = []<typename T>(T gradient, T x, T weight, const T*) {
@@ -109,13 +108,13 @@ std::unique_ptr<Kernel> MakeGated(const Call& call) {
 
 // Attributes: dim, and whether tanh approximates.
 std::unique_ptr<Kernel> MakeGeGlu(const Call& call) {
-  return IntAttribute(call, 1) == 1 ? MakeGated<decltype(kGeGluTanh), kPrecise, 0, 2, false>(call)
+  return IntAttribute(call, 1) == 1 ? MakeGated<decltype(kGeGluTanh), kFloating, 0, 2, false>(call)
                                     : MakeGated<decltype(kGeGlu), kPrecise, 0, 2, false>(call);
 }
 
 std::unique_ptr<Kernel> MakeGeGluBackward(const Call& call) {
   return IntAttribute(call, 1) == 1
-             ? MakeGated<decltype(kGeGluTanhBackward), kPrecise, 2, 2, true>(call)
+             ? MakeGated<decltype(kGeGluTanhBackward), kFloating, 2, 2, true>(call)
              : MakeGated<decltype(kGeGluBackward), kPrecise, 2, 2, true>(call);
 }
 

@@ -54,21 +54,27 @@ inline double SigmoidSlope(double x) {
   return power / ((1 + power) * (1 + power));
 }
 
-// factor x sigmoid(x), within 2 ulp: the roundings of the quotient and of the first product are
-// made up for.
-[[gnu::always_inline]] inline float TimesSilu(float factor, float x) {
+// factor x sigmoid(z + low), within 2 ulp: the roundings of the quotient and of the first product
+// are made up for.
+[[gnu::always_inline]] inline float TimesSilu(float factor, float x, float z, float low) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const OnePlusExp divisor(AtLeast(-x, -20.0f));  // below -18 it is 1
-  const float sum = x < -193.0f ? kInfinity : divisor.sum;
+  const OnePlusExp divisor(AtLeast(-z, -20.0f), -low);  // below -18 it is 1
+  const float sum = z < -193.0f ? kInfinity : divisor.sum;
   const float inverse = 1.0f / sum;
   const float scaled = x * divisor.scale;
   const float silu = scaled * inverse;
   const float rest = ProductRest(scaled, inverse, silu) + silu * OneMinusProduct(sum, inverse);
   // Zeros keep their signs, and beyond 87 the result is x or loses digits anyway.
-  const float more = silu != 0.0f && std::fabs(x) < 87.0f ? factor * rest : -0.0f;
+  const float more = silu != 0.0f && std::fabs(z) < 87.0f ? factor * rest : -0.0f;
   return (factor * silu + more) * divisor.scale;
 }
-inline double TimesSilu(double factor, double x) { return x / (1 + std::exp(-x)) * factor; }
+inline double TimesSilu(double factor, double x, double z, double /*low*/) {
+  return x / (1 + std::exp(-z)) * factor;
+}
+template <typename T>
+[[gnu::always_inline]] inline T TimesSilu(T factor, T x) {
+  return TimesSilu(factor, x, x, T{0});
+}
 
 // (gradient + gradient_low) d(x sigmoid(beta x))/dx with z = beta x, to which `low` is added:
 // within 2 ulp and 2 roundings of the derivative's terms, sigmoid(z) and z sigmoid(z) sigmoid(-z).

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 #include <vector>
 
 #include "kernels/cpu/error_function.h"
@@ -13,6 +14,7 @@
 #include "kernels/cpu/logarithms.h"
 #include "kernels/cpu/remainders.h"
 #include "kernels/cpu/sigmoid.h"
+#include "kernels/cpu/tanh_gelu.h"
 #include "kernels/cpu/trigonometry.h"
 #include "tests/unit/kernels/test_tensor.h"
 
@@ -117,6 +119,13 @@ struct Function {
 double SigmoidOf(double x) { return 1 / (1 + std::exp(-x)); }
 double NormalBelow(double x) { return 0.5 * std::erfc(x * -0.70710678118654752440); }
 double NormalAt(double x) { return std::exp(-0.5 * x * x) * 0.39894228040143267794; }
+// The power of e in the approximation of gelu by tanh, and x times its derivative.
+double PowerOfTanhGelu(double x) {
+  return std::sqrt(8 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+}
+double SlopeOfTanhGelu(double x) {
+  return std::sqrt(8 / std::numbers::pi) * (x + 3 * 0.044715 * x * x * x);
+}
 
 const Function kFunctions[] = {
     {"Expm1", Expm1, std::expm1},
@@ -149,6 +158,9 @@ const Function kFunctions[] = {
     {"Silu", [](float x) { return TimesSigmoid(x, x); }, [](double x) { return x * SigmoidOf(x); }},
     {"TimesSilu", [](float x) { return TimesSilu(1.0f, x); },
      [](double x) { return x * SigmoidOf(x); }},
+    {"TanhGelu", TanhGelu<float>, [](double x) { return x * SigmoidOf(PowerOfTanhGelu(x)); }},
+    {"TimesTanhGelu", [](float x) { return TimesTanhGelu(1.0f, x); },
+     [](double x) { return x * SigmoidOf(PowerOfTanhGelu(x)); }},
 };
 
 // Results that are special, signs of zeros among them, and distances in floats from the others.
@@ -236,6 +248,15 @@ const Gradient kGradients[] = {
        return gradient * (SigmoidOf(x) + x * SigmoidOf(x) * SigmoidOf(-x));
      },
      [](double x) { return SigmoidOf(x) + std::abs(x) * SigmoidOf(x) * SigmoidOf(-x); }},
+    {"TanhGelu", [](float gradient, float x) { return TanhGeluGradient(gradient, x); },
+     [](double gradient, double x) {
+       const double z = PowerOfTanhGelu(x);
+       return gradient * (SigmoidOf(z) + SlopeOfTanhGelu(x) * SigmoidOf(z) * SigmoidOf(-z));
+     },
+     [](double x) {
+       const double z = PowerOfTanhGelu(x);
+       return SigmoidOf(z) + std::abs(SlopeOfTanhGelu(x)) * SigmoidOf(z) * SigmoidOf(-z);
+     }},
     {"Sigmoid", [](float gradient, float x) { return gradient * SigmoidSlope(x); },
      [](double gradient, double x) { return gradient * SigmoidOf(x) * SigmoidOf(-x); },
      [](double x) { return SigmoidOf(x) * SigmoidOf(-x); }},
