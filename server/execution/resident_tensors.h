@@ -1,6 +1,6 @@
 // Tensors that stay in device memory between calls, each the property of a tenant.
 //
-// A handle is 128 random bits, followed by the run of the daemon: so one from before a restart is
+// A handle is 176 random bits, followed by the run of the daemon: so one from before a restart is
 // told apart from one that never was, without remembering any. It does not say where the tensor is,
 // which may change. Its first bytes are enough to tell it from the tenant's others.
 #pragma once
