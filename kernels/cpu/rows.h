@@ -132,7 +132,8 @@ class RowsKernel final : public Kernel {
            TaskRunner& runner) const override {
     RowParameters parameters = plan_.parameters;
     if (plan_.total.is_given()) parameters.scale = TotalOf(inputs[plan_.total.address]);
-    const int64_t num_sums = kColumnOutputs * plan_.num_columns;  // of one task
+    const int64_t num_sums =
+        has_column_sums() ? kColumnOutputs * plan_.num_columns : 0;  // of a task
     auto* const totals = static_cast<double*>(workspace);
     auto* const parts = reinterpret_cast<C*>(totals + num_tasks_ * num_sums);
     RunTasks(runner, num_tasks_, [&](int64_t task) {
