@@ -3,9 +3,10 @@
 
   training_benchmark.py OPSERVED [--repetitions N]
 
-Needs current torch and the Python client. The daemon has one device, with a thread for each of the
-machine's. Steps of torch and of the pool are measured in turns. With OPSERVE_BENCHMARK_JSON, a line
-for each target is added to that file.
+Needs current torch and the Python client. The daemon has one device. Where the work is large, both
+sides have a thread for each of the machine's cores; where it is small, each has a thread, and the
+daemon a core of its own. Steps of torch and of the pool are measured in turns. With
+OPSERVE_BENCHMARK_JSON, a line for each target is added to that file.
 """
 
 from __future__ import annotations
@@ -42,6 +43,10 @@ Step = Callable[[], torch.Tensor]
 # Of simulated device time in a step.
 _SIMULATED_SECONDS = 0.005
 
+_CORES = frozenset(os.sched_getaffinity(0))
+# The last one is the daemon's where it has one of its own.
+_LAST_CORE = frozenset([max(_CORES)])
+
 
 @dataclasses.dataclass
 class Daemon:
@@ -57,19 +62,21 @@ class Daemon:
 
 
 @contextlib.contextmanager
-def serving(opserved: str, faults: str = "") -> Iterator[Daemon]:
+def serving(opserved: str, faults: str = "", cores: frozenset[int] = _CORES) -> Iterator[Daemon]:
     with tempfile.TemporaryDirectory(prefix="opserve-benchmark-") as directory:
         target = f"unix:{directory}/opserve.sock"
         environment = dict(
             os.environ,
             OPSERVE_HOST_DEVICES="1",
-            OPSERVE_HOST_THREADS=str(os.cpu_count()),
+            OPSERVE_HOST_THREADS=str(len(cores)),
             OPSERVE_HOST_FAULTS=faults,
         )
         command = [opserved, f"--listen={target}", "--metrics_listen=127.0.0.1:0"]
         log = pathlib.Path(directory, "log")
         with log.open("w") as out, subprocess.Popen(
-            command, stderr=out, env=environment
+            ["taskset", "--cpu-list", ",".join(map(str, cores)), *command],
+            stderr=out,
+            env=environment,
         ) as process:
             try:
                 with opserve.Client(target) as client:
@@ -188,6 +195,7 @@ def main() -> None:
         pool = opserve.torch.backend(client, strict=True)
         return {"eager": None, "compiled eager": "eager", "pool": pool}
 
+    torch.set_num_threads(len(_CORES))
     with serving(arguments.opserved) as daemon, opserve.Client(daemon.target) as client:
         steps = {
             name: steps_of(gpt, texts, token_loss, one) for name, one in backends(client).items()
@@ -195,10 +203,17 @@ def main() -> None:
         taken = in_turns(steps, repetitions, 3, reads_loss=True)
         print({name: f"{value * 1e3:.0f} ms" for name, value in taken.items()}, flush=True)
         report("T18", "step of a GPT of 10 M parameters / eager", taken["pool"] / taken["eager"], 1.3)
-        torch.compiler.reset()
-        # A second thread makes such small operators no faster, and waits for the next one by
-        # computing, on a core that the daemon needs: 12 to 28 ms of processor time a step, not 3.
-        torch.set_num_threads(1)
+    torch.compiler.reset()
+    # A second thread makes such small operators no faster, and waits for the next one by computing,
+    # on a core that the daemon needs: 12 to 28 ms of processor time a step, not 3.
+    torch.set_num_threads(1)
+    # The daemon's threads would interrupt the caller's three times a step on its core, though there
+    # is another one.
+    os.sched_setaffinity(0, (_CORES - _LAST_CORE) or _CORES)
+    with (
+        serving(arguments.opserved, cores=_LAST_CORE) as daemon,
+        opserve.Client(daemon.target) as client,
+    ):
         steps = {
             name: steps_of(mlp, rows, class_loss, one) for name, one in backends(client).items()
         }

@@ -111,7 +111,7 @@ class PoolTensor(torch.Tensor):
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     # These two are called for each gradient, and take less time if only they are not compiled, and
-    # not all that they call.
+    # not all that they call: what they call is not compiled, either.
     @staticmethod
     @torch.compiler.disable(recursive=False)
     def __new__(cls, contents: Contents) -> PoolTensor:
@@ -132,6 +132,10 @@ class PoolTensor(torch.Tensor):
     ) -> Any:
         if func is _aten.detach.default:
             return PoolTensor(args[0].contents)
+        if func is _aten.ones_like.default:  # the gradient that autograd begins with
+            return torch.ones(args[0].shape, dtype=args[0].dtype)
+        if func is _aten._local_scalar_dense.default:
+            return func(args[0].contents.read())
         return cls._dispatch(func, args, kwargs)
 
     @classmethod
@@ -139,15 +143,11 @@ class PoolTensor(torch.Tensor):
     def _dispatch(
         cls, func: Any, args: Sequence[Any], kwargs: Optional[Mapping[str, Any]]
     ) -> Any:
-        if func is _aten._local_scalar_dense.default:
-            return func(args[0].contents.read())
         if func is _aten.add_.Tensor and not kwargs:
             one, other = args
             both = isinstance(one, PoolTensor) and isinstance(other, PoolTensor)
             if both and one.shape == other.shape and one.contents.add(other.contents):
                 return one
-        if func is _aten.ones_like.default:  # the gradient that autograd begins with
-            return torch.ones(args[0].shape, dtype=args[0].dtype)
         # As autograd copies a gradient that something else refers to: it stays on the pool.
         if func is _aten.new_empty_strided.default:
             copied = _empty_like(*args, **(kwargs or {}))
