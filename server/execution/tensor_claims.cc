@@ -23,6 +23,10 @@ bool TensorClaims::Claim(Ticket ticket, absl::Span<const Wish> wishes, absl::Tim
     if (!is_free) ++holder.blocked;
     queue.push_back({ticket, wish.is_alone});
   }
+  return Enter(ticket, std::move(holder), std::move(on_end));
+}
+
+bool TensorClaims::Enter(Ticket ticket, Holder holder, OnEnd on_end) {
   const bool is_granted = holder.blocked == 0;
   if (!is_granted) {
     holder.on_end = std::move(on_end);
@@ -41,13 +45,7 @@ bool TensorClaims::ClaimAhead(Ticket ticket, absl::Span<const ResidentTensor* co
     holder.wishes.push_back({tensor, /*is_alone=*/true});
     if (!PutAhead(ticket, tensor)) ++holder.blocked;
   }
-  const bool is_granted = holder.blocked == 0;
-  if (!is_granted) {
-    holder.on_end = std::move(on_end);
-    ++waiting_;
-  }
-  holders_.emplace(ticket, std::move(holder));
-  return is_granted;
+  return Enter(ticket, std::move(holder), std::move(on_end));
 }
 
 bool TensorClaims::PutAhead(Ticket ticket, const ResidentTensor* tensor) {

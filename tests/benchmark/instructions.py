@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Counts the daemon's instructions per small request (KlDivBackward of three tensors of 1 KiB), gRPC and the host CANN
-included, by callgrind, which counts them without noise. Installs nothing: the Debian package valgrind must be there.
+"""Counts the daemon's instructions per small request (KlDivBackward of three tensors of 1 KiB), and those that a further
+node costs in a prepared program (Add of 1 KiB), gRPC and the host CANN included, by callgrind, which counts them without
+noise. Installs nothing: the Debian package valgrind must be there.
 
   instructions.py BUILD [--seconds=N]
 
@@ -23,6 +24,8 @@ import urllib.request
 
 # The way, requests in flight, and the most instructions that a request may take.
 ROWS = (("session", 64, 40_000), ("session", 1, 60_000), ("unary", 8, 90_000))
+# Of prepared programs, and the most instructions that each further node may take.
+NODES, MOST_OF_A_NODE = (1, 21), 5_000
 READY_SECONDS = 120
 
 
@@ -81,14 +84,14 @@ def calls_of(profile, function):
                if number in numbers)
 
 
-def measure(build, way, in_flight, seconds):
-    """Of requests in the midst of a load: neither its client's first steps nor a reading of the metrics is counted."""
-    with tempfile.TemporaryDirectory() as folder:
-        daemon = Daemon(build, pathlib.Path(folder))
-        load = subprocess.Popen(
-            [str(build / "bin/opserve"), "bench", "KlDivBackward", f"--target=unix:{daemon.socket}", "--shape=256",
-             f"--transport={way}", f"--concurrency={in_flight}", f"--duration={seconds + READY_SECONDS}s"],
-            stdout=subprocess.DEVNULL)
+def profile_of(build, seconds, load_of):
+    """The profile of requests in the midst of a load: neither its client's first steps nor a reading of the metrics is
+    counted. load_of(folder, target): the load's command.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        daemon = Daemon(build, folder)
+        load = subprocess.Popen(load_of(folder, f"unix:{daemon.socket}"), stdout=subprocess.DEVNULL)
         try:
             daemon.await_requests(2000)
             daemon.count_instructions(True)
@@ -97,12 +100,40 @@ def measure(build, way, in_flight, seconds):
         finally:
             load.terminate()
             load.wait()
-        profile = daemon.end()
-    instructions = int(re.search(r"^totals: (\d+)", profile, re.MULTILINE).group(1))
+        return daemon.end()
+
+
+def per_request(profile):
+    """Instructions for a request, and the requests."""
     requests = calls_of(profile, "opserve::server::RecordExecution(")
-    return (instructions / requests,
-            requests / max(1, calls_of(profile, "opserve::server::SessionCall::HandleMessage(")),
+    return int(re.search(r"^totals: (\d+)", profile, re.MULTILINE).group(1)) / requests, requests
+
+
+def measure(build, way, in_flight, seconds):
+    """Instructions for a request, how many come in a message, and the part that runs where it was received."""
+    profile = profile_of(build, seconds, lambda folder, target: [
+        str(build / "bin/opserve"), "bench", "KlDivBackward", f"--target={target}", "--shape=256",
+        f"--transport={way}", f"--concurrency={in_flight}", f"--duration={seconds + READY_SECONDS}s"])
+    each, requests = per_request(profile)
+    return (each, requests / max(1, calls_of(profile, "opserve::server::SessionCall::HandleMessage(")),
             calls_of(profile, "opserve::server::LaneGroup::RunVisit(") / requests)
+
+
+def measure_program(build, nodes, seconds):
+    """Instructions for a run of a prepared program of so many nodes."""
+    def load_of(folder, target):
+        def node(number):
+            first = f"invocation_output {{ invocation: {number - 1} }}" if number else "program_input: 0"
+            return (f'invocations {{ operator: "Add" inputs {{ name: "self" tensor {{ {first} }} }} '
+                    'inputs { name: "other" tensor { program_input: 1 } } }')
+
+        text = "inputs { dtype: DATA_TYPE_FLOAT shape: 256 }\n" * 2
+        text += f"program {{ {' '.join(map(node, range(nodes)))} results {{ invocation: {nodes - 1} }} }}\n"
+        (folder / "program.txt").write_text(text, encoding="utf-8")
+        return [str(build / "bin/opserve"), "program", "run", str(folder / "program.txt"), f"--target={target}",
+                "--prepare", "--repeat=1000000"]
+
+    return per_request(profile_of(build, seconds, load_of))[0]
 
 
 def main():
@@ -110,18 +141,25 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--seconds", type=int, default=20)
     arguments = parser.parse_args()
-    lines = os.environ.get("OPSERVE_BENCHMARK_JSON")
+    build = arguments.build.resolve()
     for way, in_flight, limit in ROWS:
-        each, together, visits = measure(arguments.build.resolve(), way, in_flight, arguments.seconds)
+        each, together, visits = measure(build, way, in_flight, arguments.seconds)
         of_messages = f", {together:.1f} in a message" if way == "session" else ""
-        met = each <= limit
-        what = f"instructions for a request, {way}, {in_flight} in flight"
-        print(f"{what}: {each:,.0f}{of_messages}, {visits:.0%} run where they were received "
-              f"(at most {limit:,}: {'met' if met else 'missed'})", flush=True)
-        if lines:
-            row = {"target": "", "what": what, "ratio": each / limit, "limit": "<= 1", "met": met}
-            with open(lines, "a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+        report(f"instructions for a request, {way}, {in_flight} in flight", each, limit,
+               f"{of_messages}, {visits:.0%} run where they were received")
+    few, many = (measure_program(build, nodes, arguments.seconds) for nodes in NODES)
+    report("instructions for each further node of a prepared program", (many - few) / (NODES[1] - NODES[0]),
+           MOST_OF_A_NODE, f", {few:,.0f} for a run of one")
+
+
+def report(what, each, limit, facts):
+    met = each <= limit
+    print(f"{what}: {each:,.0f}{facts} (at most {limit:,}: {'met' if met else 'missed'})", flush=True)
+    lines = os.environ.get("OPSERVE_BENCHMARK_JSON")
+    if lines:
+        row = {"target": "", "what": what, "ratio": each / limit, "limit": "<= 1", "met": met}
+        with open(lines, "a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
 
 
 if __name__ == "__main__":

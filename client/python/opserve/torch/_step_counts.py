@@ -39,9 +39,10 @@ class StepCounts:
                 state[_NAME] = count
         self._numbers += 1
 
-    def set(self, state: dict[str, Any], count: float) -> None:
-        """Writes the number of one parameter."""
-        state[_NAME] = torch.tensor(count, dtype=torch.float32)
+    def lower(self, state: dict[str, Any], count: float) -> None:
+        """Steps of one parameter have failed: at most so many are done."""
+        if float(state.get(_NAME, 0)) > count:
+            state[_NAME] = torch.tensor(count, dtype=torch.float32)
 
     def _has(self, states: Sequence[dict[str, Any]]) -> bool:
         """Whether these are the parameters of the last time, with the tensors that they got."""

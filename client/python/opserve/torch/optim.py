@@ -220,9 +220,7 @@ class PoolOptimizer(torch.optim.Optimizer):
             done: the steps that were done before, by parameter.
         """
         for parameter, count in zip(parameters, done):
-            known = self.state[parameter]
-            if float(known.get("step", 0)) > count:
-                self._counts.set(known, count)
+            self._counts.lower(self.state[parameter], count)
 
     def _note(self, item: steps.Item) -> None:
         """Writes the state of a parameter after a step."""
