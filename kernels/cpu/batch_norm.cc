@@ -61,6 +61,7 @@ struct BatchNormFormula {
     const C bias = row.inputs[1];
     const C* x = in[0];
     C* __restrict out = outputs[0];
+    OPSERVE_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) out[i] = (x[i] - mean) * rstd * weight + bias;
   }
 };
@@ -119,6 +120,7 @@ struct BatchNormBackwardFormula {
     const C mean_grad = row.numbers[0];
     const C slope = row.numbers[1];
     C* __restrict out = outputs[0];
+    OPSERVE_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) {
       if constexpr (kTrains) {
         out[i] = (grad[i] - mean_grad - (x[i] - mean) * slope) * factor;

@@ -244,9 +244,7 @@ struct SoftmaxCrossEntropyFormula {
     const C greatest = row.numbers[0];
     const C factor = row.numbers[1];
     C* __restrict out = outputs[0];
-#ifndef __clang__  // for which __restrict is enough
-#pragma GCC ivdep
-#endif
+    OPSERVE_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) {
       out[i] = Exp(logits[i] - greatest) * factor - labels[i];
     }

@@ -52,13 +52,21 @@ T Negative(T a) {
 // The greater, or lesser, of two; NaN where one is. Also of integers.
 template <typename T>
 T Greater(T a, T b) {
-  const T greater = a > b ? a : b;
-  return a != a ? a : greater;
+  if constexpr (std::is_integral_v<T>) {
+    return a > b ? a : b;
+  } else {
+    const T greater = GreaterOr(a, b);
+    return a != a ? a : greater;
+  }
 }
 template <typename T>
 T Lesser(T a, T b) {
-  const T lesser = a < b ? a : b;
-  return a != a ? a : lesser;
+  if constexpr (std::is_integral_v<T>) {
+    return a < b ? a : b;
+  } else {
+    const T lesser = LesserOr(a, b);
+    return a != a ? a : lesser;
+  }
 }
 
 // x between two limits that are not NaN, the upper one where they are in the wrong order; NaN where

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/simd.h"
@@ -34,6 +35,19 @@ struct RegisterReader {
 // Enough registers for instructions on some to fill the waiting times of the others, and enough
 // lanes to keep each one's sum short.
 inline constexpr int kTermLanes = std::max(32, 4 * kLanes);
+
+// What combined(a, b) makes of a register's lanes: always of the first half and the second.
+template <int kHalf, typename Combined, int... kIndices>
+[[gnu::always_inline]] inline float CombineLanes(FloatVector lanes, Combined combined,
+                                                 std::integer_sequence<int, kIndices...> indices) {
+  if constexpr (kHalf == 0) {
+    return lanes[0];
+  } else {
+    const FloatVector others =
+        __builtin_shufflevector(lanes, lanes, ((kIndices + kHalf) % kLanes)...);
+    return CombineLanes<kHalf / 2>(combined(lanes, others), combined, indices);
+  }
+}
 
 // What combined(a, b) makes of all terms and `start`; `combined` is associative and symmetric up to
 // rounding, and a term combined with `start` is the term. Several terms, from the elements of the
@@ -67,7 +81,6 @@ template <typename C, size_t kTerms, typename Terms, typename Combined>
     const auto values = terms(reader(i));
     for (size_t k = 0; k < kTerms; ++k) registers[k][0] = combined(registers[k][0], values[k]);
   }
-  C lanes[kTerms][kWidth];
   for (size_t k = 0; k < kTerms; ++k) {
 #pragma GCC unroll 8
     for (int half = kRegisters / 2; half > 0; half /= 2) {
@@ -76,18 +89,25 @@ template <typename C, size_t kTerms, typename Terms, typename Combined>
         registers[k][j] = combined(registers[k][j], registers[k][j + half]);
       }
     }
-    std::memcpy(lanes[k], &registers[k][0], sizeof(V));
   }
-  for (int j = 0; i < count; ++i, ++j) {
-    const auto values = terms(ElementReader<C>{i});
-    for (size_t k = 0; k < kTerms; ++k) lanes[k][j] = combined(lanes[k][j], values[k]);
+  if (i < count) {
+    C lanes[kTerms][kWidth];
+    for (size_t k = 0; k < kTerms; ++k) std::memcpy(lanes[k], &registers[k][0], sizeof(V));
+    for (int j = 0; i < count; ++i, ++j) {
+      const auto values = terms(ElementReader<C>{i});
+      for (size_t k = 0; k < kTerms; ++k) lanes[k][j] = combined(lanes[k][j], values[k]);
+    }
+    for (size_t k = 0; k < kTerms; ++k) std::memcpy(&registers[k][0], lanes[k], sizeof(V));
   }
   std::array<C, kTerms> results;
   for (size_t k = 0; k < kTerms; ++k) {
-    for (int half = kWidth / 2; half > 0; half /= 2) {
-      for (int j = 0; j < half; ++j) lanes[k][j] = combined(lanes[k][j], lanes[k][j + half]);
+    if constexpr (std::is_same_v<C, float>) {
+      // In registers: a sum of lanes in memory takes longer than that of a short row.
+      results[k] = CombineLanes<kLanes / 2>(registers[k][0], combined,
+                                            std::make_integer_sequence<int, kLanes>());
+    } else {
+      results[k] = registers[k][0];
     }
-    results[k] = lanes[k][0];
   }
   return results;
 }
@@ -109,7 +129,7 @@ template <typename C, typename Term>
 template <typename C, typename Term>
 [[gnu::always_inline]] inline C MaximumOf(int64_t count, C start, Term term) {
   const auto terms = [&](auto reader) { return std::array{term(reader)}; };
-  return CombineTerms<C, 1>(count, start, terms, [](auto a, auto b) { return b > a ? b : a; })[0];
+  return CombineTerms<C, 1>(count, start, terms, [](auto a, auto b) { return GreaterOr(b, a); })[0];
 }
 
 }  // namespace opserve::kernels

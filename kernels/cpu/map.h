@@ -16,6 +16,7 @@
 #include "kernels/cpu/call.h"
 #include "kernels/cpu/iteration.h"
 #include "kernels/cpu/kernel.h"
+#include "kernels/cpu/simd.h"
 
 namespace opserve::kernels {
 
@@ -86,13 +87,6 @@ std::unique_ptr<Kernel> MakeMapKernel(const Call& call, const MapPlan& plan);
 // Positions of the tensors of an argument among all addresses that Run is given.
 size_t FirstAddress(const std::vector<Tensors>& arguments, size_t argument);
 
-// Of a loop each of whose iterations reads and writes one place only.
-#ifdef __clang__
-#define OPSERVE_INDEPENDENT_ITERATIONS
-#else
-#define OPSERVE_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
-#endif
-
 namespace map_internal {
 
 // Flattened: a formula that calls a function for each element would not become vectors.
@@ -129,8 +123,6 @@ void LoopOf(const T* const* inputs, const T* parameters, int64_t count, T* const
 }
 
 }  // namespace map_internal
-
-#undef OPSERVE_INDEPENDENT_ITERATIONS
 
 // The loops of a formula of `kInputs` inputs; without integers if `kTakesInts` is false.
 template <typename Formula, int kInputs, bool kTakesInts, int kOutputs = 1>

@@ -72,6 +72,7 @@ struct NormFormula {
     const C *x = in[0], *gamma = in[1], *beta = in[2], *second = in[3], *third = in[4];
     C* __restrict out = outputs[0];
     C* __restrict sum = outputs[1];
+    OPSERVE_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) {
       const C value = Addend<kAdds>(x, second, third, scale, ElementReader<C>{i});
       out[i] = (value - mean) * rstd * gamma[i] + beta[i];
@@ -132,6 +133,7 @@ struct NormBackwardFormula {
     const C slope = row.numbers[1];
     C* __restrict out = outputs[0];
     C* __restrict scaled = outputs[1];
+    OPSERVE_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) {
       const C value = Value(x, second, scale, ElementReader<C>{i}) - mean;
       const C result = rstd * (grad[i] * gamma[i] - mean_grad - value * slope);
@@ -152,6 +154,7 @@ struct NormBackwardFormula {
     const C rstd = row.inputs[1];
     C* __restrict of_gamma = sums[0];
     C* __restrict of_beta = sums[1];
+    OPSERVE_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) {
       const C value = Value(x, second, scale, ElementReader<C>{i}) - mean;
       of_gamma[i] += grad[i] * (value * rstd);

@@ -104,7 +104,11 @@ class RowsKernel final : public Kernel {
       tile_columns_ = kSide;
     } else if (plan_.num_columns >= kTile / 8) {
       panel_rows_ = 1;
-      tile_columns_ = kTile;
+      // Rows of several runs, such as the images of a group: tiles are taken as they lie if they
+      // have a part of one run each.
+      const int64_t run = columns.inner_extent();
+      const bool has_long_runs = columns.rank > 1 && run >= kTile / 8 && run <= kTile;
+      tile_columns_ = has_long_runs ? run : kTile;
     } else {
       panel_rows_ = std::min(kSide, kTile / std::max<int64_t>(1, plan_.num_columns));
       tile_columns_ = plan_.num_columns;
@@ -178,6 +182,7 @@ class RowsKernel final : public Kernel {
     ColumnSums column_sums;
     Row<C> rows[kSide];  // of the panel
     alignas(64) C buffers[kMaxRowInputs][kTile];
+    alignas(64) C results[kMaxRowOutputs][kTile];  // those that are not written to their place
   };
 
   bool has_column_sums() const { return !plan_.column_outputs.empty(); }
@@ -286,6 +291,16 @@ class RowsKernel final : public Kernel {
     return in;
   }
 
+  // Whether `count` columns from `column` on follow one another in memory as numbers of type C.
+  static bool IsRun(const RowOperand& operand, int64_t column, int64_t count) {
+    const AxisGroup& columns = operand.columns;
+    return operand.dtype == kDtypeOf<C> && columns.inner_stride() == 1 &&
+           (columns.rank == 1 || column % columns.inner_extent() + count <= columns.inner_extent());
+  }
+  static int64_t OffsetOf(const RowOperand& operand, int64_t row, int64_t column) {
+    return AxisCursor(operand.rows, row).offset() + AxisCursor(operand.columns, column).offset();
+  }
+
   void Load(size_t k, int64_t row, int64_t num_rows, int64_t column, int64_t count,
             Tiles& tiles) const {
     const RowOperand& operand = plan_.inputs[k];
@@ -300,10 +315,8 @@ class RowsKernel final : public Kernel {
       return;
     }
     const void* address = tiles.addresses[operand.address];
-    if (num_rows == 1 && operand.dtype == kDtypeOf<C> && operand.columns.rank == 1 &&
-        operand.columns.strides[0] == 1) {
-      tiles.first[k] =
-          static_cast<const C*>(address) + AxisCursor(operand.rows, row).offset() + column;
+    if (num_rows == 1 && IsRun(operand, column, count)) {
+      tiles.first[k] = static_cast<const C*>(address) + OffsetOf(operand, row, column);
       tiles.pitch[k] = 0;
       return;
     }
@@ -336,18 +349,13 @@ class RowsKernel final : public Kernel {
 
   void ComputeTile(int64_t row, int64_t num_rows, int64_t column, int64_t count, Tiles& tiles,
                    void* const* outputs) const {
-    alignas(64) C buffers[kMaxRowOutputs][kTile];
-    C* first[kMaxRowOutputs] = {buffers[0], buffers[1]};
+    C* first[kMaxRowOutputs] = {tiles.results[0], tiles.results[1]};
     const size_t num_outputs = plan_.outputs.size();
     bool is_direct[kMaxRowOutputs] = {};
     for (size_t k = 0; k < num_outputs; ++k) {
       const RowOperand& operand = plan_.outputs[k];
-      if (operand.address < 0 || num_rows != 1 || operand.dtype != kDtypeOf<C> ||
-          operand.columns.rank != 1 || operand.columns.strides[0] != 1) {
-        continue;
-      }
-      first[k] = static_cast<C*>(outputs[operand.address]) +
-                 AxisCursor(operand.rows, row).offset() + column;
+      if (operand.address < 0 || num_rows != 1 || !IsRun(operand, column, count)) continue;
+      first[k] = static_cast<C*>(outputs[operand.address]) + OffsetOf(operand, row, column);
       is_direct[k] = true;
     }
     for (int64_t i = 0; i < num_rows; ++i) {
@@ -364,7 +372,7 @@ class RowsKernel final : public Kernel {
     for (size_t k = 0; k < num_outputs; ++k) {
       const RowOperand& operand = plan_.outputs[k];
       if (operand.address < 0 || is_direct[k]) continue;
-      Store(operand, row, num_rows, column, count, buffers[k], outputs[operand.address]);
+      Store(operand, row, num_rows, column, count, tiles.results[k], outputs[operand.address]);
     }
   }
 

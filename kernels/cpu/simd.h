@@ -81,6 +81,43 @@ inline FloatVector AtLeast(FloatVector value, float bound) {
 #endif
 }
 
+// a if it is greater than b, else b, also where one of them is NaN: the processor's maximum. And
+// the same of the lesser. (The compiler knows the instructions for single floats only.)
+inline double GreaterOr(double a, double b) { return a > b ? a : b; }
+inline float GreaterOr(float a, float b) { return a > b ? a : b; }
+inline double LesserOr(double a, double b) { return a < b ? a : b; }
+inline float LesserOr(float a, float b) { return a < b ? a : b; }
+inline FloatVector GreaterOr(FloatVector a, FloatVector b) {
+#if defined(__AVX512F__)
+  return _mm512_max_ps(a, b);
+#elif defined(__AVX2__)
+  return _mm256_max_ps(a, b);
+#elif defined(__SSE4_1__)
+  return _mm_max_ps(a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
+inline FloatVector LesserOr(FloatVector a, FloatVector b) {
+#if defined(__AVX512F__)
+  return _mm512_min_ps(a, b);
+#elif defined(__AVX2__)
+  return _mm256_min_ps(a, b);
+#elif defined(__SSE4_1__)
+  return _mm_min_ps(a, b);
+#else
+  return a < b ? a : b;
+#endif
+}
+
+// Before a loop each of whose iterations reads and writes one place only: GCC looks for overlaps of
+// a few arrays, and leaves loops over more of them as they are.
+#ifdef __clang__
+#define OPSERVE_INDEPENDENT_ITERATIONS
+#else
+#define OPSERVE_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
+#endif
+
 // Shorts as integers and, where they fit, back. (GCC 12 takes many instructions for conversions of
 // vectors.)
 inline UintVector ToInts(ShortVector shorts) {

@@ -65,6 +65,7 @@ struct SoftmaxFormula {
     const C greatest = row.numbers[0];
     const C sum = row.numbers[1];
     C* __restrict out = outputs[0];
+    OPSERVE_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) {
       const C value = Value<C>(values, ElementReader<C>{i}, scale) - greatest;
       out[i] = kForm == Softmax::kLog ? value - sum : Exp(value) / sum;
@@ -101,6 +102,7 @@ struct SoftmaxBackwardFormula {
     const C* output = in[1];
     const C* mask = in[2];
     C* __restrict out = outputs[0];
+    OPSERVE_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) {
       const C value = (grad[i] - sum) * output[i];
       if constexpr (kIsMasked) {
