@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/error_function.h"
 #include "kernels/cpu/exact_product.h"
+#include "kernels/cpu/float64.h"
 #include "kernels/cpu/formula.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/registry.h"
@@ -137,32 +138,40 @@ constexpr auto kSoftshrink = []<typename T>(T x, const T* p) {
   return x != x ? x : outside;
 };
 
-// tanh(ln(1 + e^x)) = n / d, with e^-|x| so that nothing overflows. `slope` is the derivative.
+// tanh(ln(1 + e^x)) = n / d, with e^-|x| so that nothing overflows, and its derivative as another
+// quotient, so that sums of both are divided once.
 template <typename T>
 struct MishTanh {
   explicit MishTanh(T x) {
-    const T power = Exp(-std::fabs(x));
+    const T power = VectorExp(-std::fabs(x));
     const T square = power * power;
     const bool is_positive = x > 0;
-    const T n = is_positive ? 1 + 2 * power : square + 2 * power;
+    n = is_positive ? 1 + 2 * power : square + 2 * power;
     const T rest = is_positive ? 2 * square : T{2};
-    value = n / (n + rest);
-    // (1 - value^2) sigmoid(x), where 1 - value^2 = (2 n + rest) rest / (n + rest)^2
-    slope = (2 * n + rest) * rest / ((n + rest) * (n + rest)) * SigmoidOf(x);
+    d = n + rest;
+    // Of (1 - (n / d)^2) sigmoid(x), where 1 - (n / d)^2 = (2 n + rest) rest / d^2.
+    slope_dividend = (2 * n + rest) * rest * (is_positive ? T{1} : power);
+    slope_factor = 1 + power;
   }
-  T value;
-  T slope;
+  T n;
+  T d;
+  T slope_dividend;
+  T slope_factor;  // of the divisor, besides d^2
 };
-constexpr auto kMish = []<typename T>(T x, const T*) { return x * MishTanh<T>(x).value; };
+constexpr auto kMish = []<typename T>(T x, const T*) {
+  const MishTanh<T> tanh(x);
+  return x * (tanh.n / tanh.d);
+};
 constexpr auto kMishBackward = []<typename T>(T gradient, T x, const T*) {
   const MishTanh<T> tanh(x);
-  return gradient * (tanh.value + x * tanh.slope);
+  const T dividend = tanh.n * tanh.d * tanh.slope_factor + x * tanh.slope_dividend;
+  return gradient * (dividend / (tanh.d * tanh.d * tanh.slope_factor));
 };
 
 // Logits, with eps below 0 of numbers that are not limited.
 constexpr auto kLogit = []<typename T>(T x, const T* p) {
   const T limited = p[0] < 0 ? x : Lesser(Greater(x, p[0]), 1 - p[0]);
-  return std::log(limited / (1 - limited));
+  return VectorLogit(limited);
 };
 constexpr auto kLogitGrad = []<typename T>(T x, T gradient, const T* p) {
   const T inside = gradient / (x * (1 - x));

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "kernels/cpu/exact_product.h"
+#include "kernels/cpu/float64.h"
 #include "kernels/cpu/formula.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/reduce.h"
@@ -38,17 +39,17 @@ constexpr auto kSmoothL1Backward = []<typename T>(T gradient, T x, T target, con
 
 // 0 where target is 0.
 constexpr auto kKlDiv = []<typename T>(T x, T target, const T*) {
-  const T term = target * (Ln(target) - x);
+  const T term = target * (VectorLog(target) - x);
   return target == 0 ? T{0} : term;
 };
 constexpr auto kKlDivLog = []<typename T>(T x, T target, const T*) {
-  return Exp(target) * (target - x);
+  return VectorExp(target) * (target - x);
 };
 
 // Logarithms are limited to -100.
 constexpr auto kBce = []<typename T>(T x, T target, const T*) {
-  const T of_true = AtLeast(std::log(x), T{-100});
-  const T of_false = AtLeast(std::log1p(-x), T{-100});
+  const T of_true = AtLeast(VectorLog(x), T{-100});
+  const T of_false = AtLeast(VectorLogOfComplement(x), T{-100});
   return (target - 1) * of_false - target * of_true;
 };
 constexpr auto kBceWeighted = []<typename T>(T x, T target, T weight, const T* p) {
@@ -57,7 +58,7 @@ constexpr auto kBceWeighted = []<typename T>(T x, T target, T weight, const T* p
 // Parameter: the divisor.
 constexpr auto kBceBackward = []<typename T>(T gradient, T x, T target, const T* p) {
   const T variance = AtLeast((1 - x) * x, static_cast<T>(1e-12));
-  return gradient / p[0] * (x - target) / variance;
+  return gradient * (x - target) / (variance * p[0]);
 };
 constexpr auto kBceBackwardWeighted = []<typename T>(T gradient, T x, T target, T weight,
                                                      const T* p) {
