@@ -10,6 +10,7 @@
 #include "kernels/cpu/guarded.h"
 #include "kernels/cpu/logarithms.h"
 #include "kernels/cpu/map.h"
+#include "kernels/cpu/powers.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/cpu/remainders.h"
 #include "kernels/cpu/trigonometry.h"
@@ -192,7 +193,7 @@ std::unique_ptr<Kernel> MakePowTensorScalar(const Call& call) {
   if (exponent == 0.5) return Map<1, kFloating>(kSqrt)(call);
   if (exponent == -0.5) return Map<1, kFloating>(kRsqrt)(call);
   if (exponent == -1) return Map<1, kFloating>(kReciprocal)(call);
-  return Map<1, kFloating>(kPows)(call);
+  return GuardedMap<1, kFloating>(kPows, FastPower{})(call);
 }
 
 // `least` and `most`: which attributes are the limits, -1 for none.
@@ -271,9 +272,9 @@ std::span<const KernelEntry> ArithmeticKernels() {
        GuardedMap<1, kPromoted>(kFmods, ShortQuotient<ShortTruncatedRemainder>{})},
       {"aclnnPowTensorScalar", &MakePowTensorScalar},
       {"aclnnInplacePowTensorScalar", &MakePowTensorScalar},
-      {"aclnnPowTensorTensor", Map<2, kPromoted>(kPow)},
-      {"aclnnInplacePowTensorTensor", Map<2, kPromoted>(kPow)},
-      {"aclnnPowScalarTensor", Map<1, kPromoted>(kPowOf)},
+      {"aclnnPowTensorTensor", GuardedMap<2, kPromoted>(kPow, FastPower{})},
+      {"aclnnInplacePowTensorTensor", GuardedMap<2, kPromoted>(kPow, FastPower{})},
+      {"aclnnPowScalarTensor", GuardedMap<1, kPromoted>(kPowOf, FastPowerOfParameter{})},
       {"aclnnMaximum", Map<2, kPromoted>(kMaximum)},
       {"aclnnMinimum", Map<2, kPromoted>(kMinimum)},
       {"aclnnAtan2", Map<2, kFloating>(kAtan2)},

@@ -7,8 +7,10 @@
 #include "kernels/cpu/error_function.h"
 #include "kernels/cpu/exponentials.h"
 #include "kernels/cpu/formula.h"
+#include "kernels/cpu/guarded.h"
 #include "kernels/cpu/logarithms.h"
 #include "kernels/cpu/map.h"
+#include "kernels/cpu/powers.h"
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/cpu/sequence.h"
@@ -95,8 +97,9 @@ enum class ScalarIn : uint8_t {
   kTensorOfAll  // of one element for each tensor
 };
 
-// The formula of the `kInputs` first arguments, which are lists, and of a scalar.
-template <typename Formula, int kInputs, Arithmetic kArithmetic, ScalarIn kScalar>
+// The formula of the `kInputs` first arguments, which are lists, and of a scalar. `Fast`: its fast
+// form (guarded.h), or void.
+template <typename Formula, typename Fast, int kInputs, Arithmetic kArithmetic, ScalarIn kScalar>
 std::unique_ptr<Kernel> MakeForeach(const Call& call) {
   constexpr bool kTakesInts = kArithmetic == kPromoted;
   Sequence sequence(call);
@@ -105,6 +108,9 @@ std::unique_ptr<Kernel> MakeForeach(const Call& call) {
     if (NumElements(out) == 0) continue;
     Call one{{}, {{out}}, {}};
     MapPlan plan{LoopsOf<Formula, kInputs, kTakesInts>(), kArithmetic, {}, {}, {0}};
+    if constexpr (!std::is_void_v<Fast>) {
+      plan.loops = GuardedLoopsOf<Formula, Fast, kInputs, kTakesInts>();
+    }
     std::vector<Place> places;
     for (size_t argument = 0; argument < kInputs; ++argument) {
       one.inputs.push_back({call.inputs[argument][i]});
@@ -136,7 +142,12 @@ std::unique_ptr<Kernel> MakeForeach(const Call& call) {
 template <int kInputs, Arithmetic kArithmetic, ScalarIn kScalar = ScalarIn::kAttributes,
           typename Formula>
 constexpr auto Foreach(Formula) {
-  return &MakeForeach<Formula, kInputs, kArithmetic, kScalar>;
+  return &MakeForeach<Formula, void, kInputs, kArithmetic, kScalar>;
+}
+template <int kInputs, Arithmetic kArithmetic, ScalarIn kScalar = ScalarIn::kAttributes,
+          typename Formula, typename Fast>
+constexpr auto Foreach(Formula, Fast) {
+  return &MakeForeach<Formula, Fast, kInputs, kArithmetic, kScalar>;
 }
 
 // The sum of all tensors of a list, which broadcast, from the first to the last.
@@ -251,11 +262,11 @@ std::span<const KernelEntry> ForeachKernels() {
       {"aclnnForeachMinimumScalarV2", Foreach<1, kPromoted>(kAtMost)},
       {"aclnnForeachMinimumScalarList", Foreach<1, kPromoted>(kAtMost)},
       {"aclnnForeachMinimumList", Foreach<2, kPromoted>(kMinimum)},
-      {"aclnnForeachPowScalar", Foreach<1, kPromoted, kTensor>(kPower)},
-      {"aclnnForeachPowScalarV2", Foreach<1, kPromoted>(kPower)},
-      {"aclnnForeachPowScalarList", Foreach<1, kPromoted>(kPower)},
-      {"aclnnForeachPowList", Foreach<2, kPromoted>(kPow)},
-      {"aclnnForeachPowScalarAndTensor", Foreach<1, kPromoted>(kPowerOf)},
+      {"aclnnForeachPowScalar", Foreach<1, kPromoted, kTensor>(kPower, FastPower{})},
+      {"aclnnForeachPowScalarV2", Foreach<1, kPromoted>(kPower, FastPower{})},
+      {"aclnnForeachPowScalarList", Foreach<1, kPromoted>(kPower, FastPower{})},
+      {"aclnnForeachPowList", Foreach<2, kPromoted>(kPow, FastPower{})},
+      {"aclnnForeachPowScalarAndTensor", Foreach<1, kPromoted>(kPowerOf, FastPowerOfParameter{})},
       {"aclnnForeachAddcmulScalar", Foreach<3, kPromoted, kTensor>(kAddcmul)},
       {"aclnnForeachAddcmulScalarV2", Foreach<3, kPromoted>(kAddcmul)},
       {"aclnnForeachAddcmulScalarList", Foreach<3, kPromoted, kTensorOfAll>(kAddcmul)},

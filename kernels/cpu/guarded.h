@@ -49,6 +49,18 @@ void LoopOf(const float* const* inputs, const float* given_parameters, int64_t c
   Loop<Formula, Fast>(inputs, parameters, count, outputs, std::make_index_sequence<kInputs>());
 }
 
+}  // namespace guarded_internal
+
+// As LoopsOf, with a fast form.
+template <typename Formula, typename Fast, int kInputs, bool kTakesInts>
+constexpr MapLoops GuardedLoopsOf() {
+  MapLoops loops = LoopsOf<Formula, kInputs, kTakesInts>();
+  loops.in_float = &guarded_internal::LoopOf<Formula, Fast, kInputs>;
+  return loops;
+}
+
+namespace guarded_internal {
+
 template <typename Formula, typename Fast, int kInputs, Arithmetic kArithmetic>
 std::unique_ptr<Kernel> Make(const Call& call) {
   MapPlan plan = PlanOf<Formula, kInputs, kArithmetic>(call);

@@ -11,7 +11,9 @@
 
 #include "kernels/cpu/error_function.h"
 #include "kernels/cpu/exponentials.h"
+#include "kernels/cpu/float64.h"
 #include "kernels/cpu/logarithms.h"
+#include "kernels/cpu/powers.h"
 #include "kernels/cpu/remainders.h"
 #include "kernels/cpu/sigmoid.h"
 #include "kernels/cpu/tanh_gelu.h"
@@ -277,6 +279,116 @@ TEST(MathTest, GradientsAreWithinTwoUlpAndTwoRoundingsOfTheirTerms) {
     });
     EXPECT_LE(worst, 1) << g.name;
   }
+}
+
+// Distance in units of the last place that float64 has at `exact`.
+double UlpErrorOfDouble(double value, long double exact) {
+  if (value == static_cast<double>(exact)) return 0;
+  int exponent;
+  std::frexp(exact, &exponent);
+  const long double unit = std::ldexp(1.0L, std::max(exponent - 53, -1074));
+  return static_cast<double>(std::abs(value - exact) / unit);
+}
+
+struct WideFunction {
+  const char* name;
+  double (*function)(double);
+  long double (*exact)(long double);
+  double least;  // the range
+  double most;
+};
+
+const WideFunction kWideFunctions[] = {
+    {"exp", VectorExp, std::exp, -745, 709.7},
+    {"log", VectorLog, std::log, 0, std::numeric_limits<double>::max()},
+    {"log of the complement", VectorLogOfComplement, [](long double x) { return std::log1p(-x); },
+     0, 1},
+    {"logit", VectorLogit, [](long double x) { return std::log(x) - std::log1p(-x); }, 0, 0.4375},
+    {"logit above", VectorLogit, [](long double x) { return std::log(x) - std::log1p(-x); }, 0.5625,
+     1},
+    // In the middle the difference of logarithms would cancel out.
+    {"logit in the middle", VectorLogit, [](long double x) { return 2 * std::atanh(2 * x - 1); },
+     0.4375, 0.5625},
+};
+
+TEST(MathTest, FunctionsOfFloat64AreWithinTwoUlpAndAHalf) {
+  for (const WideFunction& f : kWideFunctions) {
+    double worst = 0;
+    const auto check = [&](double x) {
+      if (x <= f.least || x >= f.most) return;
+      worst = std::max(worst, UlpErrorOfDouble(f.function(x), f.exact(x)));
+    };
+    // Steps that are no multiple of a power of two, through all magnitudes and through the range.
+    for (uint64_t bits = 1; bits < 0x7ff0000000000000; bits += 0x00001ac3f7d29b65) {
+      check(std::bit_cast<double>(bits));
+      check(-std::bit_cast<double>(bits));
+      check(1 - std::bit_cast<double>(bits));
+    }
+    for (int i = 1; i < 200000; ++i) check(f.least + (f.most - f.least) * (i / 200000.1));
+    EXPECT_LE(worst, 2.5) << f.name;
+  }
+}
+
+TEST(MathTest, FunctionsOfFloat64OfSpecialValues) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const struct {
+    double (*function)(double);
+    double x;
+    double value;
+  } points[] = {{VectorExp, -kInf, 0},
+                {VectorExp, kInf, kInf},
+                {VectorExp, 710, kInf},
+                {VectorExp, -746, 0},
+                {VectorExp, 0, 1},
+                {VectorExp, kNan, kNan},
+                {VectorLog, 0, -kInf},
+                {VectorLog, 1, 0},
+                {VectorLog, kInf, kInf},
+                {VectorLog, -1, kNan},
+                {VectorLog, -kInf, kNan},
+                {VectorLog, kNan, kNan},
+                {VectorLogOfComplement, 0, 0},
+                {VectorLogOfComplement, 1, -kInf},
+                {VectorLogOfComplement, 2, kNan},
+                {VectorLogOfComplement, kNan, kNan},
+                {VectorLogit, 0, -kInf},
+                {VectorLogit, 0.5, 0},
+                {VectorLogit, 1, kInf},
+                {VectorLogit, -0.5, kNan},
+                {VectorLogit, 1.5, kNan},
+                {VectorLogit, kNan, kNan}};
+  for (const auto& point : points) {
+    const double value = point.function(point.x);
+    if (std::isnan(point.value)) {
+      EXPECT_TRUE(std::isnan(value)) << point.x << " gives " << value;
+    } else {
+      EXPECT_EQ(value, point.value) << point.x;
+    }
+  }
+}
+
+TEST(MathTest, PowersAreRoundedOnce) {
+  const float exponents[] = {-37.5f, -2.0f, -0.3f, 0.0f, 1e-3f, 0.5f, 1.0f, 1.7f, 3.0f, 90.0f};
+  for (const float exponent : exponents) {
+    double worst = 0;
+    ForSampledFloats([&](float x) {
+      if (!IsPowerOfPositive(x, exponent)) return;
+      const double exact = std::pow(static_cast<double>(x), static_cast<double>(exponent));
+      const float value = PowerOfPositive(x, exponent);
+      if (static_cast<float>(exact) == kInfinity) {
+        ASSERT_EQ(value, kInfinity) << x;
+      } else {
+        worst = std::max(worst, UlpError(value, exact));
+      }
+    });
+    EXPECT_LE(worst, 0.501) << exponent;
+  }
+  for (const float base : {-1.0f, 0.0f, -0.0f, kInfinity, kNotANumber}) {
+    EXPECT_FALSE(IsPowerOfPositive(base, 2.0f)) << base;
+  }
+  EXPECT_FALSE(IsPowerOfPositive(2.0f, kInfinity));
+  EXPECT_FALSE(IsPowerOfPositive(2.0f, kNotANumber));
 }
 
 // The library's variants may contract products and sums, so that they are measured as well.
