@@ -1,12 +1,18 @@
 // Matrix products.
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 
 #include "kernels/cpu/call.h"
+#include "kernels/cpu/elements.h"
+#include "kernels/cpu/formula.h"
+#include "kernels/cpu/plan.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/registry.h"
+#include "kernels/cpu/tasks.h"
 
 namespace opserve::kernels {
 namespace {
@@ -125,18 +131,59 @@ std::unique_ptr<Kernel> MakeAddbmm(const Call& call) {
   return MakeProductKernel(product);
 }
 
-Product MakeOuter(const TensorRef& left, const TensorRef& right, const TensorRef& out) {
-  Product product;
-  product.num_rows = NumElements(left.layout);
-  product.num_columns = NumElements(right.layout);
-  product.left = OperandOf(left, {}, GroupOf(left.layout), {});
-  product.right = OperandOf(right, {}, {}, GroupOf(right.layout));
-  product.out = OperandOf(out, {}, AxisOf(out.layout, 0), AxisOf(out.layout, 1));
-  return product;
+// The outer product of two vectors: nothing is summed up, so that it is bound by memory. Tasks are
+// rows of a part of the columns.
+std::unique_ptr<Kernel> MakeOuter(const TensorRef& left, const TensorRef& right,
+                                  const TensorRef& out) {
+  constexpr int64_t kPart = 1024;
+  const int64_t num_rows = out.layout.shape[0];
+  const int64_t num_columns = out.layout.shape[1];
+  const int64_t column_parts = CeilDivide(num_columns, kPart);
+  const int64_t rows_per_task = PiecesPerTask(std::min(num_columns, kPart));
+  const int64_t num_tasks = CeilDivide(num_rows, rows_per_task) * column_parts;
+  const bool is_double =
+      left.layout.dtype == Dtype::kDouble || right.layout.dtype == Dtype::kDouble;
+  const Dtype either = IsFloating(left.layout.dtype) ? left.layout.dtype : right.layout.dtype;
+  return MakePlannedKernel(
+      num_rows * num_columns, 0,
+      [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
+          TaskRunner& runner) {
+        VisitNumber(is_double ? Dtype::kDouble : either, [&]<typename C>(C) {
+          RunTasks(runner, num_tasks, [&](int64_t task) {
+            const int64_t column = task % column_parts * kPart;
+            const int64_t count = std::min(kPart, num_columns - column);
+            const int64_t begin = task / column_parts * rows_per_task;
+            const int64_t end = std::min(begin + rows_per_task, num_rows);
+            C factors[kPart];
+            C products[kPart];
+            VisitAnyElement(right.layout.dtype, [&]<typename Element>(Element) {
+              const int64_t stride = right.layout.strides[0];
+              LoadRun(static_cast<const Element*>(inputs[right.address]) + column * stride, stride,
+                      count, factors);
+            });
+            VisitAnyElement(out.layout.dtype, [&]<typename Element>(Element) {
+              for (int64_t i = begin; i < end; ++i) {
+                const C factor = LoadNumber<C>(left.layout.dtype, inputs[left.address],
+                                               i * left.layout.strides[0]);
+                auto* const row = static_cast<Element*>(outputs[out.address]) +
+                                  i * out.layout.strides[0] + column * out.layout.strides[1];
+                if constexpr (std::is_same_v<C, Element>) {
+                  if (out.layout.strides[1] == 1) {
+                    for (int64_t j = 0; j < count; ++j) row[j] = Times(factor, factors[j]);
+                    continue;
+                  }
+                }
+                for (int64_t j = 0; j < count; ++j) products[j] = Times(factor, factors[j]);
+                StoreRun(products, 1, count, row, out.layout.strides[1]);
+              }
+            });
+          });
+        });
+      });
 }
 
 std::unique_ptr<Kernel> MakeGer(const Call& call) {
-  return MakeProductKernel(MakeOuter(InputRef(call, 0), InputRef(call, 1), OutputRef(call, 0)));
+  return MakeOuter(InputRef(call, 0), InputRef(call, 1), OutputRef(call, 0));
 }
 
 TensorRef WithAxesSwapped(TensorRef tensor, bool swaps) {
@@ -161,7 +208,7 @@ std::unique_ptr<Kernel> MakeEinsum(const Call& call) {
   const std::vector<TensorRef> tensors = InputRefs(call, 0);
   const TensorRef out = OutputRef(call, 0);
   if (tensors[0].layout.rank == 1) {
-    return MakeProductKernel(MakeOuter(tensors[0], tensors[1], out));
+    return MakeOuter(tensors[0], tensors[1], out);
   }
   const Layout& left = tensors[0].layout;
   const Layout& right = tensors[1].layout;
