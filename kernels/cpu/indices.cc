@@ -47,29 +47,54 @@ struct IndexPlan {
   Scalar alpha = {Dtype::kFloat, 1, 1};
 };
 
-// Where in the table the indices of a row point to.
-int64_t PlaceOf(const IndexPlan& plan, const void* const* inputs, int64_t row) {
-  int64_t place = 0;
+// Rows whose places are looked up at a time.
+constexpr int64_t kPlaces = 256;
+
+// places[i] = where in the table the indices of row `begin` + i point to, for `count` <= kPlaces
+// rows.
+void FindPlaces(const IndexPlan& plan, const void* const* inputs, int64_t begin, int64_t count,
+                int64_t* places) {
+  int64_t indices[kPlaces];
+  std::fill_n(places, count, int64_t{0});
   for (const IndexAxis& axis : plan.axes) {
-    const int64_t offset = axis.offset + AxisCursor(axis.rows, row).offset();
-    int64_t index = LoadNumber<int64_t>(axis.dtype, inputs[axis.address], offset);
-    if (plan.skipped >= 0 && index == plan.skipped) return kOutside;
-    if (index < 0) index += axis.extent;
-    if (index < 0 || index >= axis.extent) return kOutside;
-    place += index * axis.stride;
+    AxisCursor rows(axis.rows, begin);
+    for (int64_t i = 0; i < count;) {
+      const int64_t run = std::min(rows.run(), count - i);
+      VisitAnyElement(axis.dtype, [&]<typename Index>(Index) {
+        LoadRun(static_cast<const Index*>(inputs[axis.address]) + axis.offset + rows.offset(),
+                axis.rows.inner_stride(), run, indices + i);
+      });
+      rows.Advance(run);
+      i += run;
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t index = indices[i] < 0 ? indices[i] + axis.extent : indices[i];
+      const bool is_skipped = plan.skipped >= 0 && indices[i] == plan.skipped;
+      const bool is_outside = is_skipped || index < 0 || index >= axis.extent;
+      places[i] = is_outside || places[i] == kOutside ? kOutside : places[i] + index * axis.stride;
+    }
   }
-  return place;
 }
 
-// Calls run(place or kOutside, column, offsets in the table and in the items, count) for the
-// columns [begin, end) of a row.
+// Calls use(row, its place or kOutside) for the rows [begin, end).
+template <typename Use>
+void ForEachPlace(const IndexPlan& plan, const void* const* inputs, int64_t begin, int64_t end,
+                  Use use) {
+  int64_t places[kPlaces];
+  for (int64_t i = begin; i < end; i += kPlaces) {
+    const int64_t count = std::min(kPlaces, end - i);
+    FindPlaces(plan, inputs, i, count, places);
+    for (int64_t k = 0; k < count; ++k) use(i + k, places[k]);
+  }
+}
+
+// Calls run(place or kOutside, offset in the items, count) for the columns [begin, end) of a row
+// whose place is `place` and whose items begin at `item_row`.
 template <typename Run>
-void ForEachRun(const IndexPlan& plan, const void* const* inputs, int64_t row, int64_t begin,
-                int64_t end, Run run) {
+void ForEachRun(const IndexPlan& plan, int64_t place, int64_t item_row, int64_t begin, int64_t end,
+                Run run) {
   AxisCursor table(plan.table_columns, begin);
   AxisCursor items(plan.item_columns, begin);
-  const int64_t item_row = AxisCursor(plan.item_rows, row).offset();
-  const int64_t place = PlaceOf(plan, inputs, row);
   for (int64_t i = begin; i < end;) {
     const int64_t count = std::min({table.run(), items.run(), end - i});
     run(place == kOutside ? kOutside : place + table.offset(), item_row + items.offset(), count);
@@ -77,6 +102,50 @@ void ForEachRun(const IndexPlan& plan, const void* const* inputs, int64_t row, i
     items.Advance(count);
     i += count;
   }
+}
+
+// Copies rows [row, row_end) of one column each.
+template <typename Element>
+void ReadElements(const IndexPlan& plan, const void* const* inputs, const Element* from,
+                  int64_t row, int64_t row_end, Element* to) {
+  int64_t places[kPlaces];
+  AxisCursor items(plan.item_rows, row);
+  const int64_t stride = plan.item_rows.inner_stride();
+  for (int64_t i = row; i < row_end;) {
+    const int64_t count = std::min({items.run(), row_end - i, kPlaces});
+    FindPlaces(plan, inputs, i, count, places);
+    Element* const first = to + items.offset();
+    for (int64_t k = 0; k < count; ++k) {
+      first[k * stride] = places[k] == kOutside ? Element{} : from[places[k]];
+    }
+    items.Advance(count);
+    i += count;
+  }
+}
+
+// Copies the columns [column, column_end) of the rows [row, row_end) from the table.
+template <typename Element>
+void ReadSlices(const IndexPlan& plan, const void* const* inputs, const Element* from, int64_t row,
+                int64_t row_end, int64_t column, int64_t column_end, Element* to) {
+  const int64_t from_stride = plan.table_columns.inner_stride();
+  const int64_t to_stride = plan.item_columns.inner_stride();
+  AxisCursor items(plan.item_rows, row);
+  ForEachPlace(plan, inputs, row, row_end, [&](int64_t /*row*/, int64_t slice) {
+    ForEachRun(plan, slice, items.offset(), column, column_end,
+               [&](int64_t place, int64_t item, int64_t count) {
+                 Element* const first = to + item;
+                 if (place == kOutside) {
+                   for (int64_t j = 0; j < count; ++j) first[j * to_stride] = Element{};
+                 } else if (from_stride == 1 && to_stride == 1) {
+                   std::copy_n(from + place, count, first);
+                 } else {
+                   for (int64_t j = 0; j < count; ++j) {
+                     first[j * to_stride] = from[place + j * from_stride];
+                   }
+                 }
+               });
+    items.Advance(1);
+  });
 }
 
 // Copies from the table to the items, which are an output.
@@ -89,8 +158,6 @@ std::unique_ptr<Kernel> MakeReader(const IndexPlan& plan) {
       plan.num_rows * plan.num_columns, 0,
       [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
           TaskRunner& runner) {
-        const int64_t from_stride = plan.table_columns.inner_stride();
-        const int64_t to_stride = plan.item_columns.inner_stride();
         RunTasks(runner, row_parts * column_parts, [&](int64_t task) {
           const int64_t row = task / column_parts * rows;
           const int64_t column = task % column_parts * columns;
@@ -99,20 +166,10 @@ std::unique_ptr<Kernel> MakeReader(const IndexPlan& plan) {
           VisitAnyElement(plan.items.layout.dtype, [&]<typename Element>(Element) {
             const auto* from = static_cast<const Element*>(inputs[plan.table.address]);
             auto* to = static_cast<Element*>(outputs[plan.items.address]);
-            for (int64_t i = row; i < row_end; ++i) {
-              ForEachRun(plan, inputs, i, column, column_end,
-                         [&](int64_t place, int64_t item, int64_t count) {
-                           Element* first = to + item;
-                           if (place == kOutside) {
-                             for (int64_t j = 0; j < count; ++j) first[j * to_stride] = Element{};
-                           } else if (from_stride == 1 && to_stride == 1) {
-                             std::copy_n(from + place, count, first);
-                           } else {
-                             for (int64_t j = 0; j < count; ++j) {
-                               first[j * to_stride] = from[place + j * from_stride];
-                             }
-                           }
-                         });
+            if (plan.num_columns == 1) {
+              ReadElements(plan, inputs, from, row, row_end, to);
+            } else {
+              ReadSlices(plan, inputs, from, row, row_end, column, column_end, to);
             }
           });
         });
@@ -129,11 +186,16 @@ void WriteColumns(const IndexPlan& plan, Write write, const void* const* inputs,
   const C alpha = NumberOf<C>(plan.alpha);
   const int64_t item_stride = plan.item_columns.inner_stride();
   auto* table = static_cast<Element*>(address);
-  for (int64_t i = 0; i < plan.num_rows; ++i) {
-    if (i % 1024 == 1023 && runner.MustStop()) return;
+  if (plan.num_rows == 0) return;
+  bool must_stop = false;
+  AxisCursor items(plan.item_rows, 0);
+  ForEachPlace(plan, inputs, 0, plan.num_rows, [&](int64_t i, int64_t slice) {
+    must_stop = must_stop || (i % 1024 == 1023 && runner.MustStop());
+    const int64_t item_row = items.offset();
+    items.Advance(1);
+    if (slice == kOutside || must_stop) return;
     const C factor = factors == nullptr ? alpha : static_cast<C>(factors[i]);
-    ForEachRun(plan, inputs, i, begin, end, [&](int64_t place, int64_t item, int64_t count) {
-      if (place == kOutside) return;
+    ForEachRun(plan, slice, item_row, begin, end, [&](int64_t place, int64_t item, int64_t count) {
       for (int64_t j = 0; j < count; j += kRun) {
         const int64_t part = std::min(kRun, count - j);
         LoadItems(plan.items, inputs, item + j * item_stride, item_stride, part, values);
@@ -158,23 +220,21 @@ void WriteColumns(const IndexPlan& plan, Write write, const void* const* inputs,
         });
       }
     });
-  }
+  });
 }
 
 // How often the index of each row occurs, turned over.
 void FactorsOf(const IndexPlan& plan, const void* const* inputs, int64_t* counts, double* factors) {
   const IndexAxis& axis = plan.axes[0];
   std::fill_n(counts, axis.extent, int64_t{0});
-  for (int64_t i = 0; i < plan.num_rows; ++i) {
-    const int64_t place = PlaceOf(plan, inputs, i);
+  ForEachPlace(plan, inputs, 0, plan.num_rows, [&](int64_t /*row*/, int64_t place) {
     if (place != kOutside && axis.stride > 0) ++counts[place / axis.stride];
-  }
-  for (int64_t i = 0; i < plan.num_rows; ++i) {
-    const int64_t place = PlaceOf(plan, inputs, i);
-    factors[i] = place == kOutside || axis.stride == 0
-                     ? 0.0
-                     : 1.0 / static_cast<double>(counts[place / axis.stride]);
-  }
+  });
+  ForEachPlace(plan, inputs, 0, plan.num_rows, [&](int64_t row, int64_t place) {
+    factors[row] = place == kOutside || axis.stride == 0
+                       ? 0.0
+                       : 1.0 / static_cast<double>(counts[place / axis.stride]);
+  });
 }
 
 // Writes the items to the table, an output that begins as `self` or, if that is left out, as 0.

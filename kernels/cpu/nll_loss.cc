@@ -45,11 +45,10 @@ Samples SamplesOf(const TensorRef& scores, const TensorRef& target, const Tensor
   return samples;
 }
 
-// The class of sample `i`, or -1 if it is ignored or there is none.
-int64_t ClassOf(const Samples& samples, const void* const* inputs, int64_t i) {
+// The class of the sample whose target lies at `offset`, or -1 if it is ignored or there is none.
+int64_t ClassAt(const Samples& samples, const void* const* inputs, int64_t offset) {
   const int64_t target =
-      LoadNumber<int64_t>(samples.target.layout.dtype, inputs[samples.target.address],
-                          AxisCursor(samples.target_samples, i).offset());
+      LoadNumber<int64_t>(samples.target.layout.dtype, inputs[samples.target.address], offset);
   const bool counts = target != samples.ignored && target >= 0 && target < samples.num_classes;
   return counts ? target : -1;
 }
@@ -76,15 +75,18 @@ std::unique_ptr<Kernel> MakeNllLoss(const Call& call) {
         RunTasks(runner, num_blocks, [&](int64_t block) {
           double sum = 0;
           double weights = 0;
-          const int64_t end = std::min((block + 1) * kBlock, samples.count);
-          for (int64_t i = block * kBlock; i < end; ++i) {
-            const int64_t target = ClassOf(samples, inputs, i);
+          const int64_t begin = block * kBlock;
+          const int64_t end = std::min(begin + kBlock, samples.count);
+          AxisCursor targets(samples.target_samples, begin);
+          AxisCursor scores(samples.score_samples, begin);
+          for (int64_t i = begin; i < end; ++i, targets.Advance(1), scores.Advance(1)) {
+            const int64_t target = ClassAt(samples, inputs, targets.offset());
             float loss = 0;
             if (target >= 0) {
               const double weight = WeightOf(samples, inputs, target);
-              const double score = LoadNumber<double>(
-                  samples.scores.layout.dtype, inputs[samples.scores.address],
-                  AxisCursor(samples.score_samples, i).offset() + target * samples.class_stride);
+              const double score =
+                  LoadNumber<double>(samples.scores.layout.dtype, inputs[samples.scores.address],
+                                     scores.offset() + target * samples.class_stride);
               loss = static_cast<float>(-weight * score);
               sum -= weight * score;
               weights += weight;
@@ -135,16 +137,20 @@ std::unique_ptr<Kernel> MakeNllLossBackward(const Call& call) {
           divisor = LoadNumber<double>(total.layout.dtype, inputs[total.address], 0);
         }
         RunTasks(runner, CeilDivide(samples.count, kBlock), [&](int64_t block) {
-          const int64_t end = std::min((block + 1) * kBlock, samples.count);
-          for (int64_t i = block * kBlock; i < end; ++i) {
-            const int64_t target = ClassOf(samples, inputs, i);
+          const int64_t begin = block * kBlock;
+          const int64_t end = std::min(begin + kBlock, samples.count);
+          AxisCursor targets(samples.target_samples, begin);
+          AxisCursor scores(samples.score_samples, begin);
+          AxisCursor grads(grad_samples, begin);
+          for (int64_t i = begin; i < end;
+               ++i, targets.Advance(1), scores.Advance(1), grads.Advance(1)) {
+            const int64_t target = ClassAt(samples, inputs, targets.offset());
             if (target < 0) continue;
-            const double factor = LoadNumber<double>(grad.layout.dtype, inputs[grad.address],
-                                                     AxisCursor(grad_samples, i).offset()) /
-                                  divisor;
-            StoreNumber(
-                -WeightOf(samples, inputs, target) * factor, out.layout.dtype, outputs[out.address],
-                AxisCursor(samples.score_samples, i).offset() + target * samples.class_stride);
+            const double factor =
+                LoadNumber<double>(grad.layout.dtype, inputs[grad.address], grads.offset()) /
+                divisor;
+            StoreNumber(-WeightOf(samples, inputs, target) * factor, out.layout.dtype,
+                        outputs[out.address], scores.offset() + target * samples.class_stride);
           }
         });
       });
