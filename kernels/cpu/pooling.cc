@@ -58,15 +58,26 @@ void LoadRow(const Images& images, const void* const* addresses, int64_t plane, 
   LoadRow(images, addresses, plane, row, 0, images.width, numbers);
 }
 
+// Writes `count` elements from the beginning of a row on.
+template <typename C>
+void StoreRow(const C* numbers, int64_t count, const Images& images, void* const* addresses,
+              int64_t plane, int64_t row) {
+  const int64_t offset = AxisCursor(images.planes, plane).offset() + row * images.row_stride;
+  VisitAnyElement(images.tensor.layout.dtype, [&]<typename Element>(Element) {
+    StoreRun(numbers, 1, count, static_cast<Element*>(addresses[images.tensor.address]) + offset,
+             images.column_stride);
+  });
+}
+
 template <typename C>
 void StoreRow(const C* numbers, const Images& images, void* const* addresses, int64_t plane,
               int64_t row) {
-  const int64_t offset = AxisCursor(images.planes, plane).offset() + row * images.row_stride;
-  VisitAnyElement(images.tensor.layout.dtype, [&]<typename Element>(Element) {
-    StoreRun(numbers, 1, images.width,
-             static_cast<Element*>(addresses[images.tensor.address]) + offset,
-             images.column_stride);
-  });
+  StoreRow(numbers, images.width, images, addresses, plane, row);
+}
+
+// Whether each row begins where the one before it ends.
+bool HasJoinedRows(const Images& images) {
+  return images.row_stride == images.width * images.column_stride;
 }
 
 // Height and width.
@@ -100,12 +111,15 @@ struct Range {
   int64_t end;
 };
 
+// a / b, rounded up, where b mostly is 1: divisions take long.
+int64_t CeilQuotient(int64_t a, int64_t b) { return b == 1 ? a : CeilDivide(a, b); }
+
 // The elements of window `place` on an axis that lie in an image of `extent`: those begin, end.
 Range ElementsOf(const Windows& windows, int axis, int64_t place, int64_t extent) {
   const int64_t start = place * windows.stride[axis] - windows.padding[axis];
   const int64_t dilation = windows.dilation[axis];
-  const int64_t begin = start < 0 ? CeilDivide(-start, dilation) : 0;
-  const int64_t end = start < extent ? CeilDivide(extent - start, dilation) : 0;
+  const int64_t begin = start < 0 ? CeilQuotient(-start, dilation) : 0;
+  const int64_t end = start < extent ? CeilQuotient(extent - start, dilation) : 0;
   return {begin, std::max(begin, std::min(windows.size[axis], end))};
 }
 
@@ -156,9 +170,9 @@ bool ForEachWindow(const Windows& windows, const Images& images, int64_t num_win
       const Range all = ElementsOf(windows, 1, x, images.width);
       const int64_t left = x * windows.stride[1] - windows.padding[1];
       const int64_t from =
-          begin > left ? std::max(all.begin, CeilDivide(begin - left, dilation)) : all.begin;
+          begin > left ? std::max(all.begin, CeilQuotient(begin - left, dilation)) : all.begin;
       const int64_t past = begin + count - left;
-      const int64_t to = past > 0 ? std::min(all.end, CeilDivide(past, dilation)) : 0;
+      const int64_t to = past > 0 ? std::min(all.end, CeilQuotient(past, dilation)) : 0;
       if (from >= to) continue;
       if (check.MustStop(to - from)) return false;
       window(x, from, to);
@@ -191,23 +205,35 @@ struct MeanPlan {
   bool counts_padding = true;
   int64_t divisor = 0;  // 0: that of each window
 
-  // Of a window, which may have elements in the image or not.
-  double DivisorAt(int64_t row, int64_t column) const {
-    if (divisor != 0) return static_cast<double>(divisor);
-    double area = 1;
-    const Pair place = {row, column};
-    const Pair extent = {images.height, images.width};
-    for (int axis = 0; axis < 2; ++axis) {
-      const int64_t start = place[axis] * windows.stride[axis] - windows.padding[axis];
-      const int64_t end =
-          std::min(start + windows.size[axis], extent[axis] + windows.padding[axis]);
-      const int64_t first = counts_padding ? start : std::max<int64_t>(start, 0);
-      const int64_t last = counts_padding ? end : std::min(end, extent[axis]);
-      area *= static_cast<double>(std::max<int64_t>(last - first, 0));
-    }
-    return area;
+  // Elements of a window along an axis that the divisor counts, of the image and its padding.
+  double ExtentAt(int axis, int64_t place) const {
+    const int64_t extent = axis == 0 ? images.height : images.width;
+    const int64_t start = place * windows.stride[axis] - windows.padding[axis];
+    const int64_t end = std::min(start + windows.size[axis], extent + windows.padding[axis]);
+    const int64_t first = counts_padding ? start : std::max<int64_t>(start, 0);
+    const int64_t last = counts_padding ? end : std::min(end, extent);
+    return static_cast<double>(std::max<int64_t>(last - first, 0));
+  }
+  // Those of all windows of a row.
+  std::vector<double> RowExtents() const {
+    std::vector<double> extents(pooled.width);
+    for (int64_t x = 0; x < pooled.width; ++x) extents[x] = ExtentAt(1, x);
+    return extents;
   }
 };
+
+// sums[x] /= the divisor of window (row, x); 0 of windows without elements.
+template <typename C>
+void DivideRow(const MeanPlan& plan, int64_t row, const std::vector<double>& extents,
+               std::vector<C>& sums) {
+  const double height = plan.ExtentAt(0, row);
+  for (size_t x = 0; x < sums.size(); ++x) {
+    const C divisor =
+        static_cast<C>(plan.divisor != 0 ? static_cast<double>(plan.divisor) : height * extents[x]);
+    const C mean = sums[x] / divisor;
+    sums[x] = divisor == 0 ? C{0} : mean;
+  }
+}
 
 template <typename C>
 struct MeanRows {
@@ -216,12 +242,15 @@ struct MeanRows {
   void* const* outputs;
 
   struct State {
-    std::vector<C> row;
+    std::vector<C> line;     // of the image
+    std::vector<C> columns;  // sums of the windows' lines
     std::vector<C> sums;
+    std::vector<double> extents;
   };
   State Begin() const {
-    return {std::vector<C>(std::min(plan.images.width, kBlockColumns)),
-            std::vector<C>(plan.pooled.width)};
+    const int64_t most = std::min(plan.images.width, kBlockColumns);
+    return {std::vector<C>(most), std::vector<C>(most), std::vector<C>(plan.pooled.width),
+            plan.RowExtents()};
   }
 
   void Row(int64_t plane, int64_t row, State& state, const TaskRunner& runner) const {
@@ -233,25 +262,26 @@ struct MeanRows {
     const int64_t top = row * windows.stride[0] - windows.padding[0];
     StopCheck check(runner);
     int64_t block = 0;
-    for (int64_t i = rows.begin; i < rows.end; ++i) {
-      const bool goes_on = ForEachWindow(
-          windows, images, pooled.width, check,
-          [&](int64_t begin, int64_t count) {
-            block = begin;
-            LoadRow(images, inputs, plane, top + i, begin, count, state.row.data());
-          },
-          [&](int64_t x, int64_t from, int64_t to) {
-            const C* left = state.row.data() + x * windows.stride[1] - windows.padding[1] - block;
-            C sum = 0;
-            for (int64_t j = from; j < to; ++j) sum += left[j];
-            state.sums[x] += sum;
-          });
-      if (!goes_on) return;
-    }
-    for (int64_t x = 0; x < pooled.width; ++x) {
-      const C divisor = static_cast<C>(plan.DivisorAt(row, x));
-      state.sums[x] = divisor == 0 ? C{0} : state.sums[x] / divisor;
-    }
+    bool stops = false;
+    const bool goes_on = ForEachWindow(
+        windows, images, pooled.width, check,
+        [&](int64_t begin, int64_t count) {
+          block = begin;
+          std::fill_n(state.columns.begin(), count, C{0});
+          for (int64_t i = rows.begin; i < rows.end && !stops; ++i) {
+            stops = check.MustStop(count);
+            LoadRow(images, inputs, plane, top + i, begin, count, state.line.data());
+            for (int64_t x = 0; x < count; ++x) state.columns[x] += state.line[x];
+          }
+        },
+        [&](int64_t x, int64_t from, int64_t to) {
+          const C* left = state.columns.data() + x * windows.stride[1] - windows.padding[1] - block;
+          C sum = 0;
+          for (int64_t j = from; j < to; ++j) sum += left[j];
+          state.sums[x] += sum;
+        });
+    if (!goes_on || stops) return;
+    DivideRow(plan, row, state.extents, state.sums);
     StoreRow(state.sums.data(), pooled, outputs, plane, row);
   }
 };
@@ -264,29 +294,42 @@ struct MeanGradientRows {
 
   struct State {
     std::vector<C> row;
+    std::vector<C> parts;  // what windows pass back to each of their columns
     std::vector<C> sums;
+    std::vector<double> extents;
   };
   State Begin() const {
-    return {std::vector<C>(plan.pooled.width), std::vector<C>(plan.images.width)};
+    return {std::vector<C>(plan.pooled.width), std::vector<C>(plan.pooled.width),
+            std::vector<C>(plan.images.width), plan.RowExtents()};
   }
 
   void Row(int64_t plane, int64_t row, State& state, const TaskRunner& runner) const {
     const Windows& windows = plan.windows;
     const Images& images = plan.images;
     const Images& pooled = plan.pooled;
-    std::fill(state.sums.begin(), state.sums.end(), C{0});
+    std::fill(state.parts.begin(), state.parts.end(), C{0});
     const Range places = WindowsAt(windows, 0, row, pooled.height);
     StopCheck check(runner);
     for (int64_t y = places.begin; y < places.end; ++y) {
+      if (check.MustStop(pooled.width)) return;
       LoadRow(pooled, inputs, plane, y, state.row.data());
-      for (int64_t x = 0; x < pooled.width; ++x) {
-        const C divisor = static_cast<C>(plan.DivisorAt(y, x));
-        const C part = divisor == 0 ? C{0} : state.row[x] / divisor;
-        const Range columns = ElementsOf(windows, 1, x, images.width);
-        if (check.MustStop(columns.end - columns.begin)) return;
-        C* left = state.sums.data() + x * windows.stride[1] - windows.padding[1];
-        for (int64_t j = columns.begin; j < columns.end; ++j) left[j] += part;
-      }
+      DivideRow(plan, y, state.extents, state.row);
+      for (int64_t x = 0; x < pooled.width; ++x) state.parts[x] += state.row[x];
+    }
+    // Element j of each window in turn, the last ones first: so the windows above one
+    // element of the image are taken in their order, and no sum waits for its neighbour's.
+    std::fill(state.sums.begin(), state.sums.end(), C{0});
+    const int64_t stride = windows.stride[1];
+    const int64_t padding = windows.padding[1];
+    const int64_t first = std::max<int64_t>(0, padding - (pooled.width - 1) * stride);
+    const int64_t last = std::min(windows.size[1], images.width + padding) - 1;
+    for (int64_t j = last; j >= first; --j) {
+      if (check.MustStop(pooled.width)) return;
+      const int64_t begin = j < padding ? CeilDivide(padding - j, stride) : 0;
+      const int64_t end = std::min(pooled.width, (images.width - 1 + padding - j) / stride + 1);
+      const int64_t shift = j - padding;
+      C* const sums = state.sums.data();
+      for (int64_t x = begin; x < end; ++x) sums[x * stride + shift] += state.parts[x];
     }
     StoreRow(state.sums.data(), images, outputs, plane, row);
   }
@@ -410,21 +453,31 @@ void MaximumGradient(const MaximumPlan& plan, const void* const* inputs, void* c
                      int64_t plane, int64_t begin, int64_t end, const TaskRunner& runner) {
   const Images& images = plan.images;
   const Images& pooled = plan.pooled;
-  std::vector<C> row(pooled.width);
-  std::vector<int64_t> places(pooled.width);
   const int64_t first = begin * images.width;
   const int64_t count = (end - begin) * images.width;
   std::vector<C> sums(count + 1);
   const int64_t last_window = WindowsAt(plan.windows, 0, end - 1, pooled.height).end;
+  // Rows that follow one another in memory are read as one.
+  const bool are_joined = HasJoinedRows(pooled) && HasJoinedRows(plan.indices);
+  const int64_t rows =
+      are_joined ? std::max<int64_t>(1, kGradientPart / std::max<int64_t>(1, pooled.width)) : 1;
+  std::vector<C> row(rows * pooled.width);
+  std::vector<int64_t> places(rows * pooled.width);
   StopCheck check(runner);
-  for (int64_t y = WindowsAt(plan.windows, 0, begin, pooled.height).begin; y < last_window; ++y) {
-    if (check.MustStop(pooled.width)) return;
-    LoadRow(pooled, inputs, plane, y, row.data());
-    LoadRow(plan.indices, inputs, plane, y, places.data());
-    for (int64_t x = 0; x < pooled.width; ++x) {
+  int64_t y = WindowsAt(plan.windows, 0, begin, pooled.height).begin;
+  for (; y < last_window; y += rows) {
+    const int64_t num_places = std::min(rows, last_window - y) * pooled.width;
+    if (check.MustStop(num_places)) return;
+    LoadRow(pooled, inputs, plane, y, 0, num_places, row.data());
+    LoadRow(plan.indices, inputs, plane, y, 0, num_places, places.data());
+    for (int64_t x = 0; x < num_places; ++x) {
       const int64_t place = places[x] - first;
       sums[place >= 0 && place < count ? place : count] += row[x];
     }
+  }
+  if (HasJoinedRows(images)) {
+    StoreRow(sums.data(), count, images, outputs, plane, begin);
+    return;
   }
   for (int64_t i = begin; i < end; ++i) {
     StoreRow(sums.data() + (i - begin) * images.width, images, outputs, plane, i);

@@ -1,8 +1,9 @@
 // Resizing of images and its gradients.
 //
-// Where an element of the result lies in the image is found in float32, as PyTorch does, and anew
-// for each: a table would take many times the memory of a tensor that few bytes stand for. Rows are
-// tasks; a row of a gradient gathers from the rows that took it.
+// Where an element of the result lies in the image is found in float32, as PyTorch does. The first
+// columns are looked up once for all rows of a task; a table of all of them would take many times
+// the memory of a tensor that few bytes stand for. Rows are tasks; a row of a gradient gathers from
+// the rows that took it.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -112,6 +113,24 @@ class Axis {
   float step_ = 1;
 };
 
+// The columns' taps in one task.
+class ColumnTaps {
+ public:
+  // `axis` outlives it.
+  ColumnTaps(const Axis& axis, int64_t width) : axis_(axis) {
+    held_.reserve(std::min(width, kMostHeld));
+    for (int64_t x = 0; x < std::min(width, kMostHeld); ++x) held_.push_back(axis.At(x));
+  }
+
+  Tap At(int64_t x) const { return x < kMostHeld ? held_[x] : axis_.At(x); }
+
+ private:
+  static constexpr int64_t kMostHeld = 4096;
+
+  const Axis& axis_;
+  std::vector<Tap> held_;
+};
+
 struct ResizePlan {
   TensorRef images;
   TensorRef resized;
@@ -147,13 +166,16 @@ ResizePlan PlanResize(const Call& call, const TensorRef& images, const TensorRef
   return plan;
 }
 
-// Calls row(plane, row) for all planes and rows, each of `cost` elements.
+// Calls row(plane, row, taps) for all planes and rows, each of `cost` elements. `width`: of the
+// result, whose columns' taps they are.
 template <typename Row>
-void ForEachRow(int64_t num_rows, int64_t height, int64_t cost, TaskRunner& runner, Row row) {
+void ForEachRow(const Axis& columns, int64_t width, int64_t num_rows, int64_t height, int64_t cost,
+                TaskRunner& runner, Row row) {
   const int64_t per_task = PiecesPerTask(cost);
   RunTasks(runner, CeilDivide(num_rows, per_task), [&](int64_t task) {
+    const ColumnTaps taps(columns, width);
     const int64_t end = std::min((task + 1) * per_task, num_rows);
-    for (int64_t i = task * per_task; i < end; ++i) row(i / height, i % height);
+    for (int64_t i = task * per_task; i < end; ++i) row(i / height, i % height, taps);
   });
 }
 
@@ -176,6 +198,16 @@ const Element* RowOf(const TensorRef& tensor, const AxisGroup& planes, const voi
          row * tensor.layout.strides[2];
 }
 
+// line[x] += factor * element x * stride from `from` on.
+template <typename Element, typename C>
+void AddRun(const Element* from, int64_t stride, int64_t count, C factor, C* __restrict line) {
+  if (stride == 1) {  // a loop of its own, which becomes vectors
+    for (int64_t x = 0; x < count; ++x) line[x] += factor * NumberOf<C>(from[x]);
+  } else {
+    for (int64_t x = 0; x < count; ++x) line[x] += factor * NumberOf<C>(from[x * stride]);
+  }
+}
+
 // Forwards: elements are copied, or four of them weighted.
 std::unique_ptr<Kernel> MakeResize(const ResizePlan& plan) {
   const int64_t count = NumElements(plan.resized.layout);
@@ -188,7 +220,8 @@ std::unique_ptr<Kernel> MakeResize(const ResizePlan& plan) {
         const int64_t to_stride = plan.resized.layout.strides[3];
         VisitAnyElement(plan.images.layout.dtype, [&]<typename Element>(Element) {
           ForEachRow(
-              count / width, plan.resized_height(), width, runner, [&](int64_t plane, int64_t y) {
+              plan.columns, width, count / width, plan.resized_height(), width, runner,
+              [&](int64_t plane, int64_t y, const ColumnTaps& taps) {
                 const Tap row = plan.rows.At(y);
                 const auto* low = RowOf<Element>(plan.images, plan.image_planes,
                                                  inputs[plan.images.address], plane, row.low);
@@ -198,14 +231,14 @@ std::unique_ptr<Kernel> MakeResize(const ResizePlan& plan) {
                     plan.resized, plan.resized_planes, outputs[plan.resized.address], plane, y));
                 if (plan.is_nearest) {
                   ForEachColumn(width, runner, [&](int64_t x) {
-                    to[x * to_stride] = low[plan.columns.At(x).low * from_stride];
+                    to[x * to_stride] = low[taps.At(x).low * from_stride];
                   });
                   return;
                 }
                 using C = std::conditional_t<std::is_same_v<Element, double>, double, float>;
                 const C down = row.share;
                 ForEachColumn(width, runner, [&](int64_t x) {
-                  const Tap column = plan.columns.At(x);
+                  const Tap column = taps.At(x);
                   const C right = column.share;
                   const auto between = [&](const Element* line) {
                     return (1 - right) * NumberOf<C>(line[column.low * from_stride]) +
@@ -232,35 +265,60 @@ std::unique_ptr<Kernel> MakeResizeGradient(const ResizePlan& plan) {
         const int64_t resized_width = plan.resized_width();
         VisitAnyElement(plan.resized.layout.dtype, [&]<typename Element>(Element) {
           using C = std::conditional_t<std::is_same_v<Element, double>, double, float>;
-          ForEachRow(count / width, plan.height(), cost, runner, [&](int64_t plane, int64_t y) {
-            std::vector<C> sums(width);
-            // The rows of the result that took a row of the image follow one another.
-            const int64_t end = plan.rows.EndOf(y);
-            for (int64_t i = plan.rows.BeginOf(y); i < end; ++i) {
-              const Tap row = plan.rows.At(i);
-              const auto* from = RowOf<Element>(plan.resized, plan.resized_planes,
-                                                inputs[plan.resized.address], plane, i);
-              const C share = row.share;
-              const C down = (row.low == y ? 1 - share : C{0}) + (row.high == y ? share : C{0});
-              const bool goes_on = ForEachColumn(resized_width, runner, [&](int64_t x) {
-                const Tap column = plan.columns.At(x);
-                const C gradient = NumberOf<C>(from[x * plan.resized.layout.strides[3]]);
-                if (plan.is_nearest) {
-                  sums[column.low] += gradient;
-                } else {
-                  const C right = column.share;
-                  sums[column.low] += down * (1 - right) * gradient;
-                  sums[column.high] += down * right * gradient;
+          ForEachRow(
+              plan.columns, resized_width, count / width, plan.height(), cost, runner,
+              [&](int64_t plane, int64_t y, const ColumnTaps& taps) {
+                std::vector<C> sums(width);
+                // The rows of the result that took a row of the image follow one another. They are
+                // added up first, in parts of their columns.
+                constexpr int64_t kPart = 1024;
+                C line[kPart];
+                const int64_t first = plan.rows.BeginOf(y);
+                const int64_t end = plan.rows.EndOf(y);
+                const int64_t stride = plan.resized.layout.strides[3];
+                for (int64_t begin = 0; begin < resized_width; begin += kPart) {
+                  const int64_t part = std::min(kPart, resized_width - begin);
+                  std::fill_n(line, part, C{0});
+                  for (int64_t i = first; i < end; ++i) {
+                    if (runner.MustStop()) return;
+                    const Tap row = plan.rows.At(i);
+                    const auto* from = RowOf<Element>(plan.resized, plan.resized_planes,
+                                                      inputs[plan.resized.address], plane, i) +
+                                       begin * stride;
+                    const C share = row.share;
+                    const C down =
+                        (row.low == y ? 1 - share : C{0}) + (row.high == y ? share : C{0});
+                    AddRun(from, stride, part, plan.is_nearest ? C{1} : down, line);
+                  }
+                  if (plan.is_nearest) {
+                    // Neighbours mostly go to one element: in a register, none waits for a store.
+                    int64_t element = taps.At(begin).low;
+                    C sum = 0;
+                    for (int64_t x = 0; x < part; ++x) {
+                      const int64_t next = taps.At(begin + x).low;
+                      if (next != element) {
+                        sums[element] += sum;
+                        element = next;
+                        sum = 0;
+                      }
+                      sum += line[x];
+                    }
+                    sums[element] += sum;
+                    continue;
+                  }
+                  for (int64_t x = 0; x < part; ++x) {
+                    const Tap column = taps.At(begin + x);
+                    const C right = column.share;
+                    sums[column.low] += (1 - right) * line[x];
+                    sums[column.high] += right * line[x];
+                  }
                 }
+                VisitAnyElement(plan.images.layout.dtype, [&]<typename Out>(Out) {
+                  auto* to = const_cast<Out*>(RowOf<Out>(plan.images, plan.image_planes,
+                                                         outputs[plan.images.address], plane, y));
+                  StoreRun(sums.data(), 1, width, to, plan.images.layout.strides[3]);
+                });
               });
-              if (!goes_on) return;
-            }
-            VisitAnyElement(plan.images.layout.dtype, [&]<typename Out>(Out) {
-              auto* to = const_cast<Out*>(RowOf<Out>(plan.images, plan.image_planes,
-                                                     outputs[plan.images.address], plane, y));
-              StoreRun(sums.data(), 1, width, to, plan.images.layout.strides[3]);
-            });
-          });
         });
       });
 }
