@@ -1,10 +1,14 @@
 #include "kernels/cpu/arg_reduce.h"
 
 #include <algorithm>
+#include <array>
+#include <type_traits>
 
 #include "kernels/cpu/call.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/formula.h"
 #include "kernels/cpu/iteration.h"
+#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/tasks.h"
 
@@ -56,7 +60,11 @@ class ArgReduceKernel final : public Kernel {
     RunTasks(runner, CeilDivide(plan_.num_results, results_per_task_), [&](int64_t task) {
       const int64_t end = std::min((task + 1) * results_per_task_, plan_.num_results);
       for (int64_t i = task * results_per_task_; i < end; i += results_at_once_) {
-        Find(source, i, std::min(results_at_once_, end - i), outputs, runner);
+        if (plan_.stride == 1) {
+          FindOne(source, i, outputs, runner);
+        } else {
+          Find(source, i, std::min(results_at_once_, end - i), outputs, runner);
+        }
       }
     });
   }
@@ -65,6 +73,45 @@ class ArgReduceKernel final : public Kernel {
   static bool IsBetter(T value, T best) {
     if (best != best) return false;
     return value != value || (kGreatest ? value > best : value < best);
+  }
+
+  // Of one result whose elements follow one another: block by block first the best value, then
+  // where it is.
+  void FindOne(const Element* source, int64_t result, void* const* outputs,
+               const TaskRunner& runner) const {
+    constexpr int64_t kBlock = 1024;
+    T buffer[kBlock];
+    const Element* const elements = source + OffsetAt(plan_.input, plan_.indices, result);
+    T best = Widened(elements[0]);
+    int64_t found = 0;
+    for (int64_t begin = 0; begin < plan_.extent; begin += kBlock) {
+      if (begin % kElementsPerLook == 0 && begin > 0 && runner.MustStop()) return;
+      const int64_t count = std::min(kBlock, plan_.extent - begin);
+      const T* values = buffer;
+      if constexpr (std::is_same_v<T, Element>) {
+        values = elements + begin;
+      } else {
+        for (int64_t i = 0; i < count; ++i) buffer[i] = Widened(elements[begin + i]);
+      }
+      const T best_here = BestOf(values, count);
+      if (!IsBetter(best_here, best)) continue;
+      best = best_here;
+      found = begin;
+      while (values[found - begin] != best && !(best != best && IsNan(values[found - begin]))) {
+        ++found;
+      }
+      best = values[found - begin];  // zeros of both signs are equal
+    }
+    Put(best, found, result, outputs);
+  }
+
+  static bool IsNan(T value) { return value != value; }
+
+  // NaN if there is one.
+  [[gnu::flatten]] static T BestOf(const T* values, int64_t count) {
+    return CombineTerms<T, 1>(
+        count, values[0], [&](auto at) { return std::array{at(values)}; },
+        [](auto a, auto b) { return kGreatest ? Greater(a, b) : Lesser(a, b); })[0];
   }
 
   void Find(const Element* source, int64_t first, int64_t count, void* const* outputs,
@@ -88,10 +135,12 @@ class ArgReduceKernel final : public Kernel {
         }
       }
     }
-    for (int64_t i = 0; i < count; ++i) {
-      Store(found[i], plan_.indices, first + i, outputs[plan_.has_values ? 1 : 0]);
-      if (plan_.has_values) Store(best[i], plan_.values, first + i, outputs[0]);
-    }
+    for (int64_t i = 0; i < count; ++i) Put(best[i], found[i], first + i, outputs);
+  }
+
+  void Put(T best, int64_t found, int64_t result, void* const* outputs) const {
+    Store(found, plan_.indices, result, outputs[plan_.has_values ? 1 : 0]);
+    if (plan_.has_values) Store(best, plan_.values, result, outputs[0]);
   }
 
   template <typename Value>
