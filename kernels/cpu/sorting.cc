@@ -1,5 +1,6 @@
 // Along an axis: sorting, the greatest elements, running sums.
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -34,12 +35,62 @@ bool IsBefore(const Entry<C>& a, const Entry<C>& b, bool descending) {
   return a.index < b.index;
 }
 
+// Numbers as entries.
+template <typename C>
+struct WideEntries {
+  using Number = C;
+  using Type = Entry<C>;
+
+  template <typename Element>
+  static Type Make(Element element, int64_t index, bool /*descending*/) {
+    return {NumberOf<C>(element), index};
+  }
+  static int64_t IndexOf(const Type& entry) { return entry.index; }
+};
+
+// Numbers of up to 32 bits as entries of one integer each, whose order is theirs: the number's rank
+// in the upper half, the index in the lower one. These are compared without branches.
+template <typename C>
+struct NarrowEntries {
+  using Number = C;
+  using Type = uint64_t;
+
+  template <typename Element>
+  static Type Make(Element element, int64_t index, bool descending) {
+    const uint32_t rank = RankOf(NumberOf<C>(element));
+    return uint64_t{descending ? ~rank : rank} << 32 | static_cast<uint64_t>(index);
+  }
+  static int64_t IndexOf(Type entry) { return static_cast<int64_t>(entry & 0xffffffff); }
+
+ private:
+  static uint32_t RankOf(int64_t number) { return static_cast<uint32_t>(number) ^ 0x80000000; }
+  // The sum with 0 makes zeros alike.
+  static uint32_t RankOf(float number) {
+    const auto bits = std::bit_cast<uint32_t>(number + 0.0f);
+    const uint32_t rank = bits >> 31 != 0 ? ~bits : bits | 0x80000000;
+    return number != number ? 0xffffffff : rank;
+  }
+};
+inline bool IsBefore(uint64_t a, uint64_t b, bool /*descending*/) { return a < b; }
+
+// Calls visit with the kind of entries that rows of `extent` numbers become.
+template <typename Visitor>
+void VisitEntries(Dtype dtype, int64_t extent, Visitor visit) {
+  const bool is_narrow = ElementBytes(dtype) <= 4 && extent <= int64_t{1} << 32;
+  VisitNumber(dtype, [&]<typename C>(C) {
+    if constexpr (!std::is_same_v<C, double>) {
+      if (is_narrow) return visit(NarrowEntries<C>());
+    }
+    visit(WideEntries<C>());
+  });
+}
+
 // Entries that are sorted in one go. Longer rows are sorted in runs of so many and merged, so that
 // the kernel can stop on the way.
 constexpr int64_t kSortRun = int64_t{1} << 16;
 
-// Sorts whole rows of `extent` elements, or finds their first `count` in order.
-template <typename C>
+// Sorts whole rows of `extent` elements, or finds their first `count` in order. `E`: an entry.
+template <typename E>
 class RowSorter {
  public:
   // Entries that a row needs room for.
@@ -54,7 +105,7 @@ class RowSorter {
   // `entries`: room for NumEntries. `load(begin, count, entries)` puts elements of the row there.
   // Where the first `count` are; null: the kernel must stop.
   template <typename Load>
-  const Entry<C>* Sort(Entry<C>* entries, const Load& load) const {
+  const E* Sort(E* entries, const Load& load) const {
     if (count_ < extent_ && count_ <= kSortRun) return SortFirst(entries, load);
     for (int64_t begin = 0; begin < extent_; begin += kSortRun) {
       if (runner_.MustStop()) return nullptr;
@@ -62,7 +113,7 @@ class RowSorter {
       load(begin, count, entries + begin);
       std::sort(entries + begin, entries + begin + count, Before());
     }
-    Entry<C>* spare = entries + extent_;
+    E* spare = entries + extent_;
     for (int64_t run = kSortRun; run < extent_; run *= 2) {
       for (int64_t begin = 0; begin < extent_; begin += 2 * run) {
         if (!Merge(entries, begin, run, spare)) return nullptr;
@@ -74,14 +125,13 @@ class RowSorter {
 
  private:
   auto Before() const {
-    return [descending = descending_](const Entry<C>& a, const Entry<C>& b) {
-      return IsBefore(a, b, descending);
-    };
+    return
+        [descending = descending_](const E& a, const E& b) { return IsBefore(a, b, descending); };
   }
 
   // The first of what was seen so far stay at the beginning.
   template <typename Load>
-  const Entry<C>* SortFirst(Entry<C>* entries, const Load& load) const {
+  const E* SortFirst(E* entries, const Load& load) const {
     int64_t held = 0;
     for (int64_t begin = 0; begin < extent_; begin += kSortRun) {
       if (runner_.MustStop()) return nullptr;
@@ -96,7 +146,7 @@ class RowSorter {
   }
 
   // Two sorted runs of at most `run` entries from `begin` on, to the same place of `merged`.
-  bool Merge(const Entry<C>* entries, int64_t begin, int64_t run, Entry<C>* merged) const {
+  bool Merge(const E* entries, int64_t begin, int64_t run, E* merged) const {
     const int64_t middle = std::min(begin + run, extent_);
     const int64_t end = std::min(begin + 2 * run, extent_);
     int64_t first = begin;
@@ -129,29 +179,30 @@ std::unique_ptr<Kernel> MakeSorted(const TensorRef& self, const TensorRef& value
   const AxisGroup value_rows = GroupOf(WithoutAxis(values.layout, axis));
   const AxisGroup index_rows = GroupOf(WithoutAxis(indices.layout, axis));
   const int64_t per_task = std::max<int64_t>(1, PiecesPerTask(extent) / 4);
-  const int64_t row_entries = RowSorter<double>::NumEntries(extent, count);
+  const int64_t row_entries = RowSorter<Entry<double>>::NumEntries(extent, count);
   return MakePlannedKernel(
       num_rows * extent, static_cast<size_t>(num_rows * row_entries) * sizeof(Entry<double>),
       [=](const void* const* inputs, void* const* outputs, void* workspace, TaskRunner& runner) {
         RunTasks(runner, CeilDivide(num_rows, per_task), [&](int64_t task) {
           const int64_t end = std::min((task + 1) * per_task, num_rows);
-          VisitNumber(self.layout.dtype, [&]<typename C>(C) {
-            static_assert(sizeof(Entry<C>) <= sizeof(Entry<double>));
-            const RowSorter<C> sorter(extent, count, descending, runner);
+          VisitEntries(self.layout.dtype, extent, [&]<typename Entries>(Entries) {
+            using C = typename Entries::Number;
+            using E = typename Entries::Type;
+            static_assert(sizeof(E) <= sizeof(Entry<double>));
+            const int64_t from_stride = StrideOf(self.layout, axis);
+            const RowSorter<E> sorter(extent, count, descending, runner);
             for (int64_t i = task * per_task; i < end; ++i) {
               if (runner.MustStop()) return;
               const int64_t from = AxisCursor(self_rows, i).offset();
-              const auto load = [&](int64_t begin, int64_t number, Entry<C>* entries) {
+              const auto load = [&](int64_t begin, int64_t number, E* entries) {
                 VisitAnyElement(self.layout.dtype, [&]<typename Element>(Element) {
                   const auto* elements = static_cast<const Element*>(inputs[self.address]) + from;
-                  const int64_t stride = StrideOf(self.layout, axis);
                   for (int64_t j = begin; j < begin + number; ++j) {
-                    entries[j - begin] = {NumberOf<C>(elements[j * stride]), j};
+                    entries[j - begin] = Entries::Make(elements[j * from_stride], j, descending);
                   }
                 });
               };
-              const Entry<C>* entries =
-                  sorter.Sort(static_cast<Entry<C>*>(workspace) + i * row_entries, load);
+              const E* entries = sorter.Sort(static_cast<E*>(workspace) + i * row_entries, load);
               if (entries == nullptr) return;
               const int64_t to = AxisCursor(value_rows, i).offset();
               const int64_t place = AxisCursor(index_rows, i).offset();
@@ -162,12 +213,14 @@ std::unique_ptr<Kernel> MakeSorted(const TensorRef& self, const TensorRef& value
                   auto* elements = static_cast<Element*>(outputs[values.address]) + to;
                   const int64_t stride = StrideOf(values.layout, axis);
                   for (int64_t j = begin; j < stop; ++j) {
-                    elements[j * stride] = ElementOf<Element>(entries[j].value);
+                    elements[j * stride] = ElementOf<Element>(
+                        LoadNumber<C>(self.layout.dtype, inputs[self.address],
+                                      from + Entries::IndexOf(entries[j]) * from_stride));
                   }
                 });
                 for (int64_t j = begin; j < stop; ++j) {
-                  StoreNumber(entries[j].index, indices.layout.dtype, outputs[indices.address],
-                              place + j * StrideOf(indices.layout, axis));
+                  StoreNumber(Entries::IndexOf(entries[j]), indices.layout.dtype,
+                              outputs[indices.address], place + j * StrideOf(indices.layout, axis));
                 }
               }
             }
