@@ -1,11 +1,14 @@
 // Comparisons, logic, bits, choices and copies.
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <span>
 
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/map.h"
+#include "kernels/cpu/plan.h"
 #include "kernels/cpu/registry.h"
+#include "kernels/cpu/tasks.h"
 
 namespace opserve::kernels {
 namespace {
@@ -185,6 +188,43 @@ std::unique_ptr<Kernel> MakeConstant(const Call& call) {
   return MakeMapKernel(call, plan);
 }
 
+// Whether the elements follow one another in memory, in order.
+bool IsDense(const Layout& layout) {
+  const AxisGroup group = GroupOf(layout);
+  return group.rank == 1 && (group.strides[0] == 1 || group.extents[0] == 1);
+}
+
+// Floating elements that lie alike are converted in registers.
+std::unique_ptr<Kernel> MakeCast(const Call& call) {
+  const Layout& self = Input(call, 0);
+  const Layout& out = Output(call, 0);
+  const auto is_float_like = [](Dtype dtype) {
+    return IsFloating(dtype) && dtype != Dtype::kDouble;
+  };
+  const int64_t count = NumElements(out);
+  if (!is_float_like(self.dtype) || !is_float_like(out.dtype) || !IsDense(self) || !IsDense(out) ||
+      NumElements(self) != count) {
+    return Map<1, kPromoted>(kCopy)(call);
+  }
+  return MakePlannedKernel(
+      count, 0,
+      [from = self.dtype, to = out.dtype, count](const void* const* inputs, void* const* outputs,
+                                                 void* /*workspace*/, TaskRunner& runner) {
+        RunTasks(runner, CeilDivide(count, kTaskElements), [&](int64_t task) {
+          const int64_t begin = task * kTaskElements;
+          const int64_t part = std::min(kTaskElements, count - begin);
+          VisitDtype(from, [&]<typename From>(From) {
+            VisitDtype(to, [&]<typename To>(To) {
+              if constexpr (kIsFloatLike<From> && kIsFloatLike<To>) {
+                ConvertBlock(static_cast<const From*>(inputs[0]) + begin, part,
+                             static_cast<To*>(outputs[0]) + begin);
+              }
+            });
+          });
+        });
+      });
+}
+
 // selfRef = the second argument
 std::unique_ptr<Kernel> MakeCopy(const Call& call) {
   MapPlan plan = PlanOf<decltype(kCopy), 1, kPromoted>(call);
@@ -244,7 +284,7 @@ std::span<const KernelEntry> ComparisonKernels() {
       {"aclnnInplaceMaskedFillScalar", &MakeMaskedFill},
       {"aclnnMaskedFillTensor", &MakeMaskedFillTensor},
       {"aclnnInplaceMaskedFillTensor", &MakeMaskedFillTensor},
-      {"aclnnCast", Map<1, kPromoted>(kCopy)},
+      {"aclnnCast", &MakeCast},
       {"aclnnInplaceCopy", &MakeCopy},
       {"aclnnInplaceFillScalar", &MakeFill},
       {"aclnnInplaceFillTensor", &MakeCopy},

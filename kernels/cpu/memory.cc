@@ -278,6 +278,12 @@ std::unique_ptr<Kernel> MakeTriangle(const Call& call) {
                   std::clamp<int64_t>(i % rows + diagonal + (kLower ? 1 : 0), 0, columns);
               const int64_t first = kLower ? 0 : edge;
               const int64_t last = kLower ? edge : columns;
+              if (from_stride == 1 && to_stride == 1) {
+                std::fill_n(target, first, Element{});
+                if (source != target) std::copy(source + first, source + last, target + first);
+                std::fill(target + last, target + columns, Element{});
+                continue;
+              }
               for (int64_t j = 0; j < first; ++j) target[j * to_stride] = Element{};
               for (int64_t j = first; j < last; ++j)
                 target[j * to_stride] = source[j * from_stride];

@@ -151,6 +151,7 @@ std::unique_ptr<Kernel> MakeUnfoldGrad(const Call& call) {
   const AxisGroup from = GroupOf(WithoutAxis(WithoutAxis(grad.layout, last), axis));
   const AxisGroup to = GroupOf(WithoutAxis(out.layout, axis));
   const int64_t extent = ExtentOf(out.layout, axis);
+  const int64_t out_stride = StrideOf(out.layout, axis);
   const int64_t num_rows = NumElements(out.layout) / std::max<int64_t>(1, extent);
   const int64_t count = num_rows * extent;
   const int64_t per_task = PiecesPerTask(CeilDivide(size, step));
@@ -163,18 +164,38 @@ std::unique_ptr<Kernel> MakeUnfoldGrad(const Call& call) {
           VisitAnyElement(grad.layout.dtype, [&]<typename Element>(Element) {
             using C = std::conditional_t<std::is_same_v<Element, double>, double, float>;
             const auto* gradients = static_cast<const Element*>(inputs[grad.address]);
-            for (int64_t i = task * per_task; i < end; ++i) {
-              const int64_t place = i % extent;
-              const int64_t row = AxisCursor(from, i / extent).offset();
-              const int64_t first = place < size ? 0 : CeilDivide(place - size + 1, step);
-              const int64_t behind = std::min(num_windows, place / step + 1);
-              C sum = 0;
-              for (int64_t w = first; w < behind; ++w) {
-                sum += NumberOf<C>(
-                    gradients[row + w * window_stride + (place - w * step) * element_stride]);
+            int64_t i = task * per_task;
+            AxisCursor rows(from, i / extent);
+            AxisCursor out_rows(to, i / extent);
+            for (int64_t place = i % extent; i < end; place = 0) {
+              // The windows [first, behind) have the element. Both move on with it, without
+              // divisions, which take longer than a short sum.
+              int64_t first = place < size ? 0 : CeilDivide(place - size + 1, step);
+              int64_t behind = place / step + 1;
+              int64_t next_first = first * step + size;  // the place at which `first` moves on
+              int64_t next_behind = behind * step;
+              for (; place < extent && i < end; ++place, ++i) {
+                if (place == next_behind) {
+                  ++behind;
+                  next_behind += step;
+                }
+                if (place == next_first) {
+                  ++first;
+                  next_first += step;
+                }
+                C sum = 0;
+                const int64_t last = std::min(num_windows, behind);
+                for (int64_t w = first; w < last; ++w) {
+                  sum += NumberOf<C>(gradients[rows.offset() + w * window_stride +
+                                               (place - w * step) * element_stride]);
+                }
+                StoreNumber(sum, out.layout.dtype, outputs[out.address],
+                            out_rows.offset() + place * out_stride);
               }
-              StoreNumber(sum, out.layout.dtype, outputs[out.address],
-                          AxisCursor(to, i / extent).offset() + place * StrideOf(out.layout, axis));
+              if (i < end) {
+                rows.Advance(1);
+                out_rows.Advance(1);
+              }
             }
           });
         });
