@@ -61,6 +61,10 @@ template <typename T>
 void CopyPlane(const T* from, const Plane& plane, T* to) {
   const CopyAxis rows = plane.rows;
   const CopyAxis columns = plane.columns;
+  if constexpr (!std::is_same_v<T, BoolByte>) {
+    const bool is_transposed = columns.to == 1 && rows.from == 1;
+    if (is_transposed && std::abs(columns.from) > 1) return TransposePlane(from, plane, to);
+  }
   if (columns.to == 1 && columns.from == 1) {
     for (int64_t i = 0; i < rows.extent; ++i) {
       const T* source = from + i * rows.from;
@@ -83,8 +87,6 @@ void CopyPlane(const T* from, const Plane& plane, T* to) {
       T* target = to + i * rows.to;
       for (int64_t j = 0; j < columns.extent; ++j) target[j] = Copied(source[-j]);
     }
-  } else if (!std::is_same_v<T, BoolByte> && columns.to == 1 && rows.from == 1) {
-    if constexpr (!std::is_same_v<T, BoolByte>) TransposePlane(from, plane, to);
   } else {
     for (int64_t i0 = 0; i0 < rows.extent; i0 += kBlockSide) {
       const int64_t i1 = std::min(i0 + kBlockSide, rows.extent);
