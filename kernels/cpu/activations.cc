@@ -9,6 +9,7 @@
 #include "kernels/cpu/exact_product.h"
 #include "kernels/cpu/float64.h"
 #include "kernels/cpu/formula.h"
+#include "kernels/cpu/guarded.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/cpu/sigmoid.h"
@@ -179,6 +180,36 @@ constexpr auto kLogitGrad = []<typename T>(T x, T gradient, const T* p) {
   return x < p[0] || x > 1 - p[0] ? T{0} : inside;
 };
 
+// The fast form of numbers that are not limited, where no product of the way is subnormal or
+// infinite: gradient / (x (1 - x)) with what rounding takes from the divisor and the quotient.
+struct FastLogitGrad {
+  static bool Takes(float x, float gradient, const float*) {
+    const float size = std::fabs(gradient);
+    return (x >= 0x1p-20f) & (x <= 1 - 0x1p-20f) & (size >= 0x1p-60f) & (size <= 0x1p60f);
+  }
+  static float Of(float x, float gradient, const float*) {
+    const float complement = 1 - x;
+    const float divisor = x * complement;
+    const float rest =
+        ProductRest(x, complement, divisor) + x * ((1 - complement) - x);  // of the divisor
+    const float inverse = 1 / divisor;
+    const float quotient = gradient * inverse;
+    const float excess = ProductRest(quotient, divisor, gradient) + quotient * rest;
+    return quotient - excess * inverse;
+  }
+};
+// The others, in float64.
+constexpr auto kLogitGradUnlimited = []<typename T>(T x, T gradient, const T*) {
+  const double minus_one = -1;
+  return static_cast<T>(
+      kLogitGrad(static_cast<double>(x), static_cast<double>(gradient), &minus_one));
+};
+
+std::unique_ptr<Kernel> MakeLogitGrad(const Call& call) {
+  if (RealAttribute(call, 0) >= 0) return Map<2, kPrecise>(kLogitGrad)(call);
+  return GuardedMap<2, kFloating>(kLogitGradUnlimited, FastLogitGrad{})(call);
+}
+
 std::unique_ptr<Kernel> MakeGeluV2(const Call& call) {
   return IntAttribute(call, 0) == 1 ? Map<1, kFloating>(kGeluTanh)(call)
                                     : Map<1, kFloating>(kGelu)(call);
@@ -295,7 +326,7 @@ std::span<const KernelEntry> ActivationKernels() {
       {"aclnnInplaceMish", Map<1, kPrecise>(kMish)},
       {"aclnnMishBackward", Map<2, kPrecise>(kMishBackward)},
       {"aclnnLogit", Map<1, kPrecise>(kLogit)},
-      {"aclnnLogitGrad", Map<2, kPrecise>(kLogitGrad)},
+      {"aclnnLogitGrad", &MakeLogitGrad},
   };
   return kEntries;
 }
