@@ -6,7 +6,6 @@
 // The bit of element i of the row-major order is bit i % 8 of byte i / 8; those behind the last
 // element are 0.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -24,19 +23,31 @@
 namespace opserve::kernels {
 namespace {
 
-std::array<uint32_t, 4> RandomBlock(uint64_t seed, uint64_t counter) {
+// Blocks that are computed at a time, one in each lane of vectors.
+constexpr int kBlocks = 16;
+
+// words[j][i] = word j of block `counter` + i.
+void RandomBlocks(uint64_t seed, uint64_t counter, uint32_t (*words)[kBlocks]) {
   uint32_t key[2] = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
-  std::array<uint32_t, 4> words = {static_cast<uint32_t>(counter),
-                                   static_cast<uint32_t>(counter >> 32), 0, 0};
+  for (int i = 0; i < kBlocks; ++i) {
+    const uint64_t place = counter + static_cast<uint64_t>(i);
+    words[0][i] = static_cast<uint32_t>(place);
+    words[1][i] = static_cast<uint32_t>(place >> 32);
+    words[2][i] = 0;
+    words[3][i] = 0;
+  }
   for (int round = 0; round < 10; ++round) {
-    const uint64_t a = uint64_t{0xD2511F53} * words[0];
-    const uint64_t b = uint64_t{0xCD9E8D57} * words[2];
-    words = {static_cast<uint32_t>(b >> 32) ^ words[1] ^ key[0], static_cast<uint32_t>(b),
-             static_cast<uint32_t>(a >> 32) ^ words[3] ^ key[1], static_cast<uint32_t>(a)};
+    for (int i = 0; i < kBlocks; ++i) {
+      const uint64_t a = uint64_t{0xD2511F53} * words[0][i];
+      const uint64_t b = uint64_t{0xCD9E8D57} * words[2][i];
+      words[0][i] = static_cast<uint32_t>(b >> 32) ^ words[1][i] ^ key[0];
+      words[1][i] = static_cast<uint32_t>(b);
+      words[2][i] = static_cast<uint32_t>(a >> 32) ^ words[3][i] ^ key[1];
+      words[3][i] = static_cast<uint32_t>(a);
+    }
     key[0] += 0x9E3779B9;
     key[1] += 0xBB67AE85;
   }
-  return words;
 }
 
 struct MaskPlan {
@@ -67,17 +78,20 @@ void DrawMask(const MaskPlan& plan, void* const* outputs, TaskRunner& runner) {
   constexpr int64_t kTaskBytes = kTaskElements / 8;
   RunTasks(runner, CeilDivide(num_bytes, kTaskBytes), [&](int64_t task) {
     const int64_t end = std::min((task + 1) * kTaskBytes, num_bytes);
-    for (int64_t i = task * kTaskBytes; i < end; ++i) {
-      unsigned bits = 0;
-      for (int64_t half = 0; half < 2; ++half) {
-        const auto block = static_cast<uint64_t>(2 * i + half);
-        const std::array<uint32_t, 4> words = RandomBlock(plan.seed, plan.offset + block);
-        for (int64_t j = 0; j < 4; ++j) {
-          const int64_t place = 4 * half + j;
-          if (8 * i + place < plan.count && words[j] < plan.limit) bits |= 1U << place;
-        }
+    for (int64_t i = task * kTaskBytes; i < end; i += kBlocks / 2) {
+      uint32_t words[4][kBlocks];
+      RandomBlocks(plan.seed, plan.offset + static_cast<uint64_t>(2 * i), words);
+      uint32_t halves[kBlocks];
+      for (int k = 0; k < kBlocks; ++k) {
+        halves[k] = 0;
+        for (int j = 0; j < 4; ++j) halves[k] |= (words[j][k] < plan.limit ? 1U : 0U) << j;
       }
-      bytes[i * stride] = static_cast<uint8_t>(bits);
+      const int64_t num_bytes_here = std::min<int64_t>(kBlocks / 2, end - i);
+      for (int64_t k = 0; k < num_bytes_here; ++k) {
+        const uint32_t bits = halves[2 * k] | halves[2 * k + 1] << 4;
+        const int64_t num_bits = std::clamp<int64_t>(plan.count - 8 * (i + k), 0, 8);
+        bytes[(i + k) * stride] = static_cast<uint8_t>(bits & ((1U << num_bits) - 1));
+      }
     }
   });
 }
