@@ -135,8 +135,9 @@ void WriteItems(const ElementPlan& plan, Write write, const TensorRef& items, co
     }
     VisitWrite(write, [&](auto kind) {
       for (int64_t k = 0; k < count; ++k) {
-        if (places[k] == kOutside) continue;
-        Element& element = table[places[k]];
+        const int64_t place = OnePlace(places[k]);
+        if (place == kOutside) continue;
+        Element& element = table[place];
         element = ElementOf<Element>(Combined(kind(), NumberOf<C>(element), values[k]));
       }
     });

@@ -13,6 +13,15 @@ namespace opserve::kernels {
 // A place in the table for an index that points past its ends.
 inline constexpr int64_t kOutside = -1;
 
+// `place`, for loops that write to places: the compiler may not make vectors of them, as storing
+// elements all over memory as vectors takes longer than one by one.
+[[gnu::always_inline]] inline int64_t OnePlace(int64_t place) {
+#ifdef __GNUC__
+  __asm__("" : "+r"(place));
+#endif
+  return place;
+}
+
 // What writing does with the element that is there.
 enum class Write { kReplace, kAdd, kMultiply };
 
