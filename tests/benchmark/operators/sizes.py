@@ -70,6 +70,9 @@ define("Clamp", same(PLAIN, "self"), {"clip_value_min": -1.0, "clip_value_max": 
 define("Swish", same(PLAIN, "self"), {"beta": 1.5})
 define("SwishBackward", same(PLAIN, "grad_output", "self"), {"beta": 1.5})
 define("NanToNum", same(PLAIN, "self"), {"nan": 0.5, "posinf": 2.0, "neginf": -2.0})
+# By tanh; the error function is that of Gelu and GeluBackward.
+define("GeluV2", same(PLAIN, "x"), {"approximate": 1})
+define("GeluBackwardV2", same(PLAIN, "grad_output", "self"), {"approximate": "tanh"})
 define("Prelu", {"self": PLAIN, "weight": [512]})
 define("PreluBackward", {**same(PLAIN, "self", "grad_output"), "weight": [512]})
 _gated = {"self": [512, 1024]}
