@@ -77,6 +77,30 @@ bool PairTransposedOperand(size_t num_operands, std::vector<Axis>& rows,
   return false;
 }
 
+// Has transposed inputs read in blocks, so that the other operands are walked along their rows. Not
+// where an output is transposed, too: it would be written in single elements.
+void ReadInBlocks(size_t num_inputs, size_t num_operands, Matrix& matrix) {
+  const std::span<Operand> operands(matrix.operands.data(), num_operands);
+  const std::span<Operand> inputs = operands.first(num_inputs);
+  const std::span<Operand> outputs = operands.subspan(num_inputs);
+  if (std::none_of(inputs.begin(), inputs.end(), IsTransposed) ||
+      std::any_of(outputs.begin(), outputs.end(), IsTransposed)) {
+    return;
+  }
+  matrix.tile_columns = std::clamp<int64_t>(matrix.num_columns, 1, kBlockWidth);
+  // A tile of whole rows may be the tensors' own memory, as one row always may.
+  matrix.tile_rows =
+      matrix.num_columns < kBlockWidth
+          ? std::clamp<int64_t>(matrix.num_rows, 1, kTileElements / matrix.tile_columns)
+          : 1;
+  matrix.task_column_tiles = 1;
+  matrix.task_row_tiles =
+      std::max<int64_t>(1, kTaskElements / (matrix.tile_rows * matrix.tile_columns));
+  for (Operand& input : inputs) {
+    if (IsTransposed(input)) input.block_rows = matrix.task_row_tiles * matrix.tile_rows;
+  }
+}
+
 }  // namespace
 
 std::vector<Axis> BroadcastAxes(std::span<const Layout> operands) {
@@ -140,7 +164,7 @@ Matrix MakeMatrix(std::span<const Layout> operands, std::vector<Axis> rows,
   return matrix;
 }
 
-Matrix MakeElementwiseMatrix(std::span<const Layout> operands, bool converts) {
+Matrix MakeElementwiseMatrix(std::span<const Layout> operands, size_t num_inputs, bool converts) {
   std::vector<Axis> rows = BroadcastAxes(operands);
   SortAxes(operands, rows);
   MergeAxes(operands.size(), rows);
@@ -151,6 +175,7 @@ Matrix MakeElementwiseMatrix(std::span<const Layout> operands, bool converts) {
   }
   bool is_direct = !converts && rows.empty() && !columns.empty();
   Matrix matrix = MakeMatrix(operands, std::move(rows), columns);
+  ReadInBlocks(num_inputs, operands.size(), matrix);
   for (size_t i = 0; is_direct && i < operands.size(); ++i) {
     is_direct = columns[0].strides[i] == 1 && operands[i].dtype == operands[0].dtype;
   }

@@ -21,6 +21,10 @@ inline constexpr int64_t kTileElements = 1024;
 // Side of the tiles where an operand runs down the columns: 128 bytes of floats both ways.
 inline constexpr int64_t kSquareTile = 32;
 
+// Columns of the blocks that are read as a whole of operands that run down the columns: a step to
+// the next column is followed by 1 KiB of floats in one page.
+inline constexpr int64_t kBlockWidth = 256;
+
 // Elements of one task, the unit of work that TaskRunners share out.
 inline constexpr int64_t kTaskElements = 64 * kTileElements;
 
@@ -94,6 +98,8 @@ struct Operand {
   Dtype dtype = Dtype::kFloat;
   AxisGroup rows;
   AxisGroup columns;
+  // Of an input that is read in blocks: their rows, those of a task. 0: tile by tile.
+  int64_t block_rows = 0;
 };
 
 // Part of a matrix: `num_rows` rows from `row` on, of each `num_columns` columns from `column` on.
@@ -105,6 +111,12 @@ struct Tile {
 
   int64_t num_elements() const { return num_rows * num_columns; }
 };
+
+// Whether the operand lies closer together down the columns than along the rows.
+inline bool IsTransposed(const Operand& operand) {
+  const int64_t row_stride = operand.rows.inner_stride();
+  return operand.columns.rank == 1 && row_stride > 0 && row_stride < operand.columns.strides[0];
+}
 
 struct Matrix {
   int64_t num_rows = 1;
@@ -130,9 +142,11 @@ struct Matrix {
 Matrix MakeMatrix(std::span<const Layout> operands, std::vector<Axis> rows,
                   const std::vector<Axis>& columns);
 
-// For work without sums: any axis may be row or column. `converts`: tiles are always converted
-// copies, so that none is larger than kTileElements.
-Matrix MakeElementwiseMatrix(std::span<const Layout> operands, bool converts = false);
+// For work without sums: any axis may be row or column. The first `num_inputs` operands are read,
+// the others written. `converts`: tiles are always converted copies, so that none is larger than
+// kTileElements.
+Matrix MakeElementwiseMatrix(std::span<const Layout> operands, size_t num_inputs,
+                             bool converts = false);
 
 // For sums over the axes that are marked so in `axes`. These become the columns if one of them
 // moves least in memory, otherwise the rows.

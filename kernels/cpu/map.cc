@@ -17,7 +17,7 @@ class MapKernel final : public Kernel {
       : loop_(loop), arguments_(plan.inputs) {
     bool converts = false;
     for (const Layout& layout : operands) converts |= layout.dtype != kDtypeOf<T>;
-    matrix_ = MakeElementwiseMatrix(operands, converts);
+    matrix_ = MakeElementwiseMatrix(operands, plan.inputs.size(), converts);
     column_tasks_ = CeilDivide(matrix_.num_column_tiles(), matrix_.task_column_tiles);
     num_tasks_ = CeilDivide(matrix_.num_row_tiles(), matrix_.task_row_tiles) * column_tasks_;
     for (int i = 0; i < kMaxParameters; ++i) {

@@ -241,8 +241,8 @@ std::unique_ptr<Kernel> MakeTermKernelOf(std::span<const Layout> operands,
     is_summed |= axes[d].is_summed;
   }
   if (!is_summed) {
-    return std::make_unique<ElementwiseKernel<S, O>>(
-        TermPlan<S, O>{MakeElementwiseMatrix(operands), num_inputs, positions, scale, to_output});
+    return std::make_unique<ElementwiseKernel<S, O>>(TermPlan<S, O>{
+        MakeElementwiseMatrix(operands, num_inputs), num_inputs, positions, scale, to_output});
   }
   const SumMatrix sum = MakeSumMatrix(operands, std::move(axes));
   return std::make_unique<SumKernel<S>>(

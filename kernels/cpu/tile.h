@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <type_traits>
 
@@ -26,12 +27,6 @@ inline bool IsContiguous(const Operand& operand, const Tile& tile) {
 // Elements from the operand's first one to the first one of a contiguous tile.
 inline int64_t OffsetOf(const Operand& operand, const Tile& tile) {
   return AxisCursor(operand.rows, tile.row).offset() + tile.column * operand.columns.strides[0];
-}
-
-// Whether the operand lies closer together down the columns than along the rows.
-inline bool IsTransposed(const Operand& operand) {
-  const int64_t row_stride = operand.rows.inner_stride();
-  return operand.columns.rank == 1 && row_stride > 0 && row_stride < operand.columns.strides[0];
 }
 
 // buffer[i] = element i of a run of `count` elements `stride` apart.
@@ -99,22 +94,23 @@ void ForEachRowRun(const Operand& operand, const Tile& tile, Run run) {
   }
 }
 
-// to[j * rows + i] = from[i * columns + j]
+// to[j * to_pitch + i] = from[i * from_pitch + j]
 template <typename T>
-void Transpose(const T* __restrict from, int64_t rows, int64_t columns, T* __restrict to) {
+void Transpose(const T* __restrict from, int64_t rows, int64_t columns, int64_t from_pitch,
+               T* __restrict to, int64_t to_pitch) {
   constexpr int kSide = 8;
   int64_t i = 0;
   for (; i + kSide <= rows; i += kSide) {
     int64_t j = 0;
     for (; j + kSide <= columns; j += kSide) {
-      TransposeSquare(from + i * columns + j, columns, to + j * rows + i, rows);
+      TransposeSquare(from + i * from_pitch + j, from_pitch, to + j * to_pitch + i, to_pitch);
     }
     for (; j < columns; ++j) {
-      for (int64_t k = i; k < i + kSide; ++k) to[j * rows + k] = from[k * columns + j];
+      for (int64_t k = i; k < i + kSide; ++k) to[j * to_pitch + k] = from[k * from_pitch + j];
     }
   }
   for (; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; ++j) to[j * rows + i] = from[i * columns + j];
+    for (int64_t j = 0; j < columns; ++j) to[j * to_pitch + i] = from[i * from_pitch + j];
   }
 }
 
@@ -136,8 +132,51 @@ void ReadTile(const void* address, const Operand& operand, const Tile& tile, S* 
       ReadRun(source + from + j * operand.columns.strides[0], operand.rows.inner_stride(), count,
               columns + j * count);
     }
-    Transpose(columns, tile.num_columns, count, buffer + row * tile.num_columns);
+    Transpose(columns, tile.num_columns, count, count, buffer + row * tile.num_columns,
+              tile.num_columns);
   });
+}
+
+// Has the second-level cache fetch a run of elements that is read soon.
+template <typename Element>
+void FetchAhead(const Element* source, int64_t stride, int64_t count) {
+  if (stride != 1) return;
+  constexpr int64_t kLine = 64 / sizeof(Element);
+  for (int64_t i = 0; i < count; i += kLine) __builtin_prefetch(source + i, 0, 2);
+}
+
+// Elements from one row of a block to the next: rows whose length is a power of two would share few
+// sets of the cache.
+inline int64_t BlockPitch(const Tile& block) {
+  return block.num_columns < kBlockWidth ? block.num_columns : kBlockWidth + 16;
+}
+
+// Copies the block of a transposed operand, row by row, BlockPitch apart. A few columns are read
+// along their rows at a time, which the processor fetches ahead.
+template <typename Element, typename S>
+void ReadBlock(const void* address, const Operand& operand, const Tile& block, S* to) {
+  constexpr int64_t kColumns = 16;
+  constexpr int64_t kRows = 64;
+  const auto* source = static_cast<const Element*>(address);
+  const int64_t pitch = BlockPitch(block);
+  const int64_t stride = operand.columns.strides[0];
+  alignas(64) S columns[kColumns * kRows];
+  for (int64_t column = 0; column < block.num_columns; column += kColumns) {
+    const int64_t width = std::min(kColumns, block.num_columns - column);
+    ForEachRowRun(operand, block, [&](int64_t from, int64_t first, int64_t count) {
+      for (int64_t row = 0; row < count; row += kRows) {
+        const int64_t height = std::min(kRows, count - row);
+        const Element* place = source + from + column * stride + row * operand.rows.inner_stride();
+        for (int64_t j = 0; j < width; ++j) {
+          if (column + kColumns + j < block.num_columns) {
+            FetchAhead(place + (j + kColumns) * stride, operand.rows.inner_stride(), height);
+          }
+          ReadRun(place + j * stride, operand.rows.inner_stride(), height, columns + j * kRows);
+        }
+        Transpose(columns, width, height, kRows, to + (first + row) * pitch + column, pitch);
+      }
+    });
+  }
 }
 
 // The reverse of ReadTile.
@@ -152,7 +191,8 @@ void WriteTile(const O* buffer, const Operand& operand, const Tile& tile, void* 
   }
   alignas(64) O columns[kTileElements];
   ForEachRowRun(operand, tile, [&](int64_t to, int64_t row, int64_t count) {
-    Transpose(buffer + row * tile.num_columns, count, tile.num_columns, columns);
+    Transpose(buffer + row * tile.num_columns, count, tile.num_columns, tile.num_columns, columns,
+              count);
     for (int64_t j = 0; j < tile.num_columns; ++j) {
       WriteRun(columns + j * count, operand.rows.inner_stride(), count,
                destination + to + j * operand.columns.strides[0]);
@@ -197,7 +237,7 @@ auto VisitTileTypes(std::span<const Layout> operands, Make make) {
   return make(float{}, float{});
 }
 
-// Gives out the tiles of one input. Holds the last tile read, so belongs to one task.
+// Gives out the tiles of one input. Holds the last tile or block read, so belongs to one task.
 template <typename S>
 class TileReader {
  public:
@@ -205,12 +245,15 @@ class TileReader {
   TileReader(const Operand& operand, const void* address)
       : operand_(operand),
         address_(address),
-        read_(VisitElement<S>(operand.dtype,
-                              [](auto element) { return &ReadTile<decltype(element), S>; })) {}
+        read_(VisitElement<S>(operand.dtype, [&](auto element) {
+          return operand.block_rows > 0 ? &ReadBlock<decltype(element), S>
+                                        : &ReadTile<decltype(element), S>;
+        })) {}
 
   // tile.num_elements() values, row by row: the tensor's own memory where possible, otherwise a
   // copy, made anew only if the values may differ from the last ones. Valid until the next Read.
   const S* Read(const Tile& tile) {
+    if (operand_.block_rows > 0) return ReadOfBlock(tile);
     if (operand_.dtype == kDtypeOf<S> && IsContiguous(operand_, tile)) {
       return static_cast<const S*>(address_) + OffsetOf(operand_, tile);
     }
@@ -228,10 +271,31 @@ class TileReader {
            (tile.column == held_.column || operand_.columns.is_broadcast());
   }
 
+  // A tile of several rows has all columns of the block, whose rows follow one another then.
+  const S* ReadOfBlock(const Tile& tile) {
+    const bool is_there = tile.column == held_.column && tile.row >= held_.row &&
+                          tile.row + tile.num_rows <= held_.row + held_.num_rows;
+    if (!is_there) {
+      // All blocks of a task have the same columns.
+      const int64_t most_rows = std::min(operand_.block_rows, NumRows());
+      if (block_ == nullptr) block_.reset(new S[most_rows * BlockPitch(tile)]);
+      held_ = tile;
+      held_.num_rows = std::min(most_rows, NumRows() - tile.row);
+      read_(address_, operand_, held_, block_.get());
+    }
+    return block_.get() + (tile.row - held_.row) * BlockPitch(tile);
+  }
+  int64_t NumRows() const {
+    int64_t count = 1;
+    for (int d = 0; d < operand_.rows.rank; ++d) count *= operand_.rows.extents[d];
+    return count;
+  }
+
   const Operand& operand_;
   const void* address_;
   void (*const read_)(const void*, const Operand&, const Tile&, S*);
   Tile held_;
+  std::unique_ptr<S[]> block_;
   alignas(64) S buffer_[kTileElements];
 };
 
