@@ -71,25 +71,25 @@ struct Row {
   std::array<double, 3> sums;  // of blocks, each of which is summed as C; 0 at the beginning
 };
 
-// Calls block(offset in the operand, row and column of the tile, rows and columns of the block) for
-// blocks whose rows and columns have one stride each.
-template <typename Block>
-void ForEachBlock(const RowOperand& operand, int64_t row, int64_t num_rows, int64_t column,
-                  int64_t num_columns, Block block) {
-  AxisCursor rows(operand.rows, row);
-  for (int64_t i = 0; i < num_rows;) {
-    const int64_t row_run = std::min(rows.run(), num_rows - i);
-    AxisCursor columns(operand.columns, column);
-    for (int64_t j = 0; j < num_columns;) {
-      const int64_t column_run = std::min(columns.run(), num_columns - j);
-      block(rows.offset() + columns.offset(), i, j, row_run, column_run);
-      columns.Advance(column_run);
-      j += column_run;
-    }
-    rows.Advance(row_run);
-    i += row_run;
-  }
-}
+// Reads a tile of `num_rows` x `count` elements from (`row`, `column`) on, of any dtype and
+// strides, as numbers in `buffer`, row by row; and writes one. For float and double; they are
+// functions of their own as they are the same for all formulas, and large.
+template <typename C>
+void LoadTile(const RowOperand& operand, const void* address, int64_t row, int64_t num_rows,
+              int64_t column, int64_t count, C* buffer);
+template <typename C>
+void StoreTile(const RowOperand& operand, const C* buffer, int64_t row, int64_t num_rows,
+               int64_t column, int64_t count, void* address);
+// The number that an operand has for a row; `absent` if it is left out. And the reverse.
+template <typename C>
+C LoadOfRow(const RowOperand& operand, const void* const* addresses, int64_t row);
+template <typename C>
+void StoreOfRow(C number, const RowOperand& operand, void* const* addresses, int64_t row);
+// Writes the number that an operand has for a column.
+template <typename C>
+void StoreOfColumn(C number, const RowOperand& operand, void* const* addresses, int64_t column);
+// The sum of a tensor's elements.
+double TotalOf(const TensorRef& tensor, const void* const* addresses);
 
 template <typename C, typename Formula>
 class RowsKernel final : public Kernel {
@@ -135,7 +135,7 @@ class RowsKernel final : public Kernel {
   void Run(const void* const* inputs, void* const* outputs, void* workspace,
            TaskRunner& runner) const override {
     RowParameters parameters = plan_.parameters;
-    if (plan_.total.is_given()) parameters.scale = TotalOf(inputs[plan_.total.address]);
+    if (plan_.total.is_given()) parameters.scale = TotalOf(plan_.total, inputs);
     const int64_t num_sums =
         has_column_sums() ? kColumnOutputs * plan_.num_columns : 0;  // of a task
     auto* const totals = static_cast<double*>(workspace);
@@ -209,21 +209,10 @@ class RowsKernel final : public Kernel {
           for (int64_t j = 0; j < num_tasks_; ++j) {
             total += totals[(j * kColumnOutputs + static_cast<int64_t>(k)) * num_columns + i];
           }
-          StoreNumber(static_cast<C>(total), operand.dtype, outputs[operand.address],
-                      AxisCursor(operand.columns, i).offset());
+          StoreOfColumn(static_cast<C>(total), operand, outputs, i);
         }
       }
     });
-  }
-
-  double TotalOf(const void* address) const {
-    const Layout& layout = plan_.total.layout;
-    const AxisGroup group = GroupOf(layout);
-    double total = 0;
-    for (int64_t i = 0; i < NumElements(layout); ++i) {
-      total += LoadNumber<double>(layout.dtype, address, AxisCursor(group, i).offset());
-    }
-    return total;
   }
 
   void RunPanel(int64_t row, void* const* outputs, const TaskRunner& runner, Tiles& tiles) const {
@@ -233,10 +222,7 @@ class RowsKernel final : public Kernel {
     for (size_t k = 0; k < plan_.row_inputs.size(); ++k) {
       const RowOperand& operand = plan_.row_inputs[k];
       for (int64_t i = 0; i < num_rows; ++i) {
-        rows[i].inputs[k] = operand.address < 0
-                                ? static_cast<C>(operand.absent)
-                                : LoadNumber<C>(operand.dtype, tiles.addresses[operand.address],
-                                                AxisCursor(operand.rows, row + i).offset());
+        rows[i].inputs[k] = LoadOfRow<C>(operand, tiles.addresses, row + i);
       }
     }
     for (int64_t i = 0; i < num_rows; ++i) Formula::template Begin<C>(rows[i], tiles.parameters);
@@ -279,8 +265,7 @@ class RowsKernel final : public Kernel {
       const RowOperand& operand = plan_.row_outputs[k];
       if (operand.address < 0) continue;
       for (int64_t i = 0; i < num_rows; ++i) {
-        StoreNumber(rows[i].outputs[k], operand.dtype, outputs[operand.address],
-                    AxisCursor(operand.rows, row + i).offset());
+        StoreOfRow(rows[i].outputs[k], operand, outputs, row + i);
       }
     }
   }
@@ -325,25 +310,7 @@ class RowsKernel final : public Kernel {
     const bool is_constant = operand.rows.is_broadcast();
     if (is_constant) tiles.pitch[k] = 0;
     if (is_constant && tile_columns_ >= plan_.num_columns && tiles.constant_rows[k] > 0) return;
-    VisitAnyElement(operand.dtype, [&]<typename Element>(Element) {
-      const auto* elements = static_cast<const Element*>(address);
-      ForEachBlock(operand, row, is_constant ? 1 : num_rows, column, count,
-                   [&](int64_t offset, int64_t i, int64_t j, int64_t rows, int64_t columns) {
-                     const int64_t row_stride = operand.rows.inner_stride();
-                     const int64_t column_stride = operand.columns.inner_stride();
-                     if (rows > 1 && row_stride > 0 && row_stride < column_stride) {
-                       for (int64_t c = 0; c < columns; ++c) {
-                         LoadRun(elements + offset + c * column_stride, row_stride, rows,
-                                 buffer + i * count + j + c, count);
-                       }
-                     } else {
-                       for (int64_t r = 0; r < rows; ++r) {
-                         LoadRun(elements + offset + r * row_stride, column_stride, columns,
-                                 buffer + (i + r) * count + j);
-                       }
-                     }
-                   });
-    });
+    LoadTile(operand, address, row, is_constant ? 1 : num_rows, column, count, buffer);
     if (is_constant) tiles.constant_rows[k] = 1;
   }
 
@@ -372,31 +339,8 @@ class RowsKernel final : public Kernel {
     for (size_t k = 0; k < num_outputs; ++k) {
       const RowOperand& operand = plan_.outputs[k];
       if (operand.address < 0 || is_direct[k]) continue;
-      Store(operand, row, num_rows, column, count, tiles.results[k], outputs[operand.address]);
+      StoreTile(operand, tiles.results[k], row, num_rows, column, count, outputs[operand.address]);
     }
-  }
-
-  void Store(const RowOperand& operand, int64_t row, int64_t num_rows, int64_t column,
-             int64_t count, const C* buffer, void* address) const {
-    VisitAnyElement(operand.dtype, [&]<typename Element>(Element) {
-      auto* elements = static_cast<Element*>(address);
-      ForEachBlock(operand, row, num_rows, column, count,
-                   [&](int64_t offset, int64_t i, int64_t j, int64_t rows, int64_t columns) {
-                     const int64_t row_stride = operand.rows.inner_stride();
-                     const int64_t column_stride = operand.columns.inner_stride();
-                     if (rows > 1 && row_stride > 0 && row_stride < column_stride) {
-                       for (int64_t c = 0; c < columns; ++c) {
-                         StoreRun(buffer + i * count + j + c, count, rows,
-                                  elements + offset + c * column_stride, row_stride);
-                       }
-                     } else {
-                       for (int64_t r = 0; r < rows; ++r) {
-                         StoreRun(buffer + (i + r) * count + j, 1, columns,
-                                  elements + offset + r * row_stride, column_stride);
-                       }
-                     }
-                   });
-    });
   }
 
   const RowsPlan plan_;
