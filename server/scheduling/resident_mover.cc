@@ -4,14 +4,11 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
 #include "server/execution/tensor_transfer.h"
 #include "server/observability/log.h"
-#include "server/observability/tenant_slot.h"
-#include "server/scheduling/transfer_task.h"
 
 namespace opserve::server {
 namespace {
@@ -20,8 +17,6 @@ namespace {
 // requests need for their results, it takes less.
 constexpr uint64_t kMostChunkBytes = uint64_t{4} << 20;
 constexpr uint64_t kPartOfPinnedMemory = 64;
-// For a lane, and for memory on the other device.
-constexpr absl::Duration kStepPatience = absl::Seconds(30);
 // Until requests that still run may have kept more tensors, or uploads have ended.
 constexpr absl::Duration kLookPeriod = absl::Milliseconds(10);
 // Until there may be a place that there was not.
@@ -60,23 +55,6 @@ const char* ResidentMover::ResultName(size_t result) {
   return kNames[result];
 }
 
-// Claims of the mover, which end with it.
-class ResidentMover::Claims {
- public:
-  explicit Claims(TensorClaims& claims) : claims_(claims) {}
-  ~Claims() {
-    for (const TensorClaims::Ticket ticket : tickets_) claims_.Release(ticket);
-  }
-  Claims(const Claims&) = delete;
-  Claims& operator=(const Claims&) = delete;
-
-  void Add(TensorClaims::Ticket ticket) { tickets_.push_back(ticket); }
-
- private:
-  TensorClaims& claims_;
-  std::vector<TensorClaims::Ticket> tickets_;
-};
-
 ResidentMover::ResidentMover(Scheduler& scheduler, ResidentTensors& residents,
                              std::function<std::string(uint32_t tenant)> tenant_name)
     : scheduler_(scheduler),
@@ -84,27 +62,21 @@ ResidentMover::ResidentMover(Scheduler& scheduler, ResidentTensors& residents,
       tenant_name_(std::move(tenant_name)),
       chunk_bytes_(
           std::min(kMostChunkBytes, scheduler.pinned_zones().capacity() / kPartOfPinnedMemory)),
+      steps_(scheduler, residents),
       thread_([this] { Run(); }) {}
 
 ResidentMover::~ResidentMover() {
-  std::shared_ptr<CallState> step;
   {
     absl::MutexLock lock(&mutex_);
     is_stopping_ = true;
-    step = step_;
   }
-  if (step != nullptr) step->Cancel();
+  steps_.Stop();
   thread_.join();
 }
 
 void ResidentMover::Wake() {
   absl::MutexLock lock(&mutex_);
   is_woken_ = true;
-}
-
-bool ResidentMover::IsStopping() const {
-  absl::MutexLock lock(&mutex_);
-  return is_stopping_;
 }
 
 bool ResidentMover::AwaitLook(absl::Time until) {
@@ -135,7 +107,7 @@ absl::Time ResidentMover::MoveFrom(Source& source) {
   if (source.drain != drain) source = {.service = &service, .drain = drain};
   for (const uint32_t tenant : residents_.TenantsOn(device)) {
     // The device may have been resumed in between, or have broken.
-    if (IsStopping() || service.device().state() != DeviceState::kDraining) break;
+    if (steps_.is_stopping() || service.device().state() != DeviceState::kDraining) break;
     const auto setback = source.setbacks.find(tenant);
     if (setback != source.setbacks.end() && setback->second.next_attempt > absl::Now()) continue;
     MoveOrNote(source, tenant);
@@ -201,7 +173,7 @@ absl::Status ResidentMover::MoveTenant(DeviceService& source, uint32_t tenant, b
                            scheduler_.RoomForTensors(residents_, tenant, BytesOf(expected)));
   source.SetMoved(source.drains(), false);  // where there was no room before
   Tensors tensors;
-  Claims claims(residents_.claims());
+  HeldClaims claims(residents_.claims());
   OPSERVE_RETURN_IF_ERROR(ClaimAll(device, tenant, &tensors, &claims));
   *has_begun = true;
   const uint64_t bytes = BytesOf(tensors);
@@ -228,7 +200,7 @@ absl::Status ResidentMover::MoveTenant(DeviceService& source, uint32_t tenant, b
 }
 
 absl::Status ResidentMover::ClaimAll(int32_t device, uint32_t tenant, Tensors* tensors,
-                                     Claims* claims) {
+                                     HeldClaims* claims) {
   absl::flat_hash_set<const ResidentTensor*> claimed;
   while (true) {
     std::vector<const ResidentTensor*> more;
@@ -238,43 +210,9 @@ absl::Status ResidentMover::ClaimAll(int32_t device, uint32_t tenant, Tensors* t
       tensors->push_back(std::move(moving));
     }
     if (more.empty()) return absl::OkStatus();
-    const TensorClaims::Ticket ticket = residents_.claims().NewTicket();
-    if (!AwaitClaim(ticket, more)) return absl::CancelledError("the daemon ends");
-    claims->Add(ticket);
+    if (!steps_.ClaimAhead(more, claims)) return absl::CancelledError("the daemon ends");
     // Requests that had tensors of these may have kept others before they gave them back.
   }
-}
-
-bool ResidentMover::AwaitClaim(TensorClaims::Ticket ticket,
-                               absl::Span<const ResidentTensor* const> tensors) {
-  TensorClaims& claims = residents_.claims();
-  {
-    absl::MutexLock lock(&mutex_);
-    claim_end_.reset();
-  }
-  const auto on_end = [this](TensorClaims::Outcome outcome) {
-    absl::MutexLock lock(&mutex_);
-    claim_end_ = outcome;
-  };
-  if (claims.ClaimAhead(ticket, tensors, on_end)) return true;
-  {
-    const auto is_over = [this] {
-      mutex_.AssertReaderHeld();
-      return claim_end_.has_value() || is_stopping_;
-    };
-    absl::MutexLock lock(&mutex_);
-    mutex_.Await(absl::Condition(&is_over));
-    if (claim_end_) return claim_end_ == TensorClaims::Outcome::kGranted;
-  }
-  if (claims.Withdraw(ticket)) return false;
-  // It has ended just now: `on_end` is about to be called, and needs this object.
-  const auto has_ended = [this] {
-    mutex_.AssertReaderHeld();
-    return claim_end_.has_value();
-  };
-  absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(&has_ended));
-  return claim_end_ == TensorClaims::Outcome::kGranted;
 }
 
 absl::Status ResidentMover::Book(uint32_t tenant, DeviceService& target, Tensors* tensors) const {
@@ -299,18 +237,11 @@ absl::Status ResidentMover::Copy(uint32_t tenant, const DeviceService& target, u
   const uint64_t bytes = BytesOf(tensor);
   for (uint64_t offset = 0; offset < bytes; offset += chunk_bytes_) {
     const uint64_t length = std::min(chunk_bytes_, bytes - offset);
-    DownloadChunk chunk;
-    OPSERVE_RETURN_IF_ERROR(RunStep(
-        tensor.device, length, /*uses_residents=*/true,
-        [&](LaneContext& lane, const CallState&) -> absl::Status {
-          OPSERVE_ASSIGN_OR_RETURN(chunk, CopyFromDevice(*tensor.content, tensor.device_generation,
-                                                         offset, length, lane));
-          return absl::OkStatus();
-        }));
+    OPSERVE_ASSIGN_OR_RETURN(const DownloadChunk chunk, steps_.Read(tensor, offset, length));
     codec::Payload payload;
     payload.pieces.emplace_back(static_cast<const char*>(chunk.data.data()), length);
     payload.size = length;
-    OPSERVE_RETURN_IF_ERROR(RunStep(
+    OPSERVE_RETURN_IF_ERROR(steps_.Run(
         copy.device, /*pinned_bytes=*/0, /*uses_residents=*/false,
         [&](LaneContext& lane, const CallState& call) {
           return CopyToDevice({.payload = payload, .offset = offset, .crc32c = chunk.crc32c}, call,
@@ -318,33 +249,6 @@ absl::Status ResidentMover::Copy(uint32_t tenant, const DeviceService& target, u
         }));
   }
   return absl::OkStatus();
-}
-
-absl::Status ResidentMover::RunStep(int32_t device, uint64_t pinned_bytes, bool uses_residents,
-                                    const Step& step) {
-  struct End {
-    absl::Status status;
-    absl::Notification is_there;
-  };
-  const auto end = std::make_shared<End>();
-  const auto call = std::make_shared<CallState>(absl::Now() + kStepPatience);
-  {
-    absl::MutexLock lock(&mutex_);
-    if (is_stopping_) return absl::CancelledError("the daemon ends");
-    step_ = call;
-  }
-  std::unique_ptr<LaneTask> task = std::make_unique<TransferTask>(
-      call, device,
-      TaskDemand{.tenant = kNobodysId, .pinned_bytes = PinnedPool::BlockBytes(pinned_bytes)},
-      TransferTask::Kind{.uses_residents = uses_residents},
-      [&step, &call](LaneContext& lane) { return step(lane, *call); },
-      [end](const absl::Status& status) {
-        end->status = status;
-        end->is_there.Notify();
-      });
-  OPSERVE_RETURN_IF_ERROR(scheduler_.Submit(&task));
-  end->is_there.WaitForNotification();
-  return end->status;
 }
 
 }  // namespace opserve::server

@@ -23,10 +23,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "server/execution/call_state.h"
-#include "server/execution/lane_context.h"
 #include "server/execution/resident_tensors.h"
 #include "server/scheduling/device_service.h"
+#include "server/scheduling/resident_steps.h"
 #include "server/scheduling/scheduler.h"
 
 namespace opserve::server {
@@ -65,8 +64,6 @@ class ResidentMover {
 
  private:
   using Tensors = std::vector<ResidentTensors::Moving>;
-  using Step = std::function<absl::Status(LaneContext& lane, const CallState& call)>;
-  class Claims;
 
   // A tenant whose tensors could not be moved.
   struct Setback {
@@ -84,7 +81,6 @@ class ResidentMover {
   void Run();
   // Whether to go on, after a wait for Wake, until `until` at most.
   bool AwaitLook(absl::Time until) ABSL_LOCKS_EXCLUDED(mutex_);
-  bool IsStopping() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Moves what can be moved now. Returns when to look again.
   absl::Time MoveFrom(Source& source);
   void MoveOrNote(Source& source, uint32_t tenant);
@@ -92,15 +88,10 @@ class ResidentMover {
   // "device_unavailable"), kResourceExhausted: there is no place.  Else why a copy failed.
   absl::Status MoveTenant(DeviceService& source, uint32_t tenant, bool* has_begun);
   // Claims all tensors of the tenant on the device. kCancelled: the mover stops.
-  absl::Status ClaimAll(int32_t device, uint32_t tenant, Tensors* tensors, Claims* claims);
-  bool AwaitClaim(TensorClaims::Ticket ticket, absl::Span<const ResidentTensor* const> tensors)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status ClaimAll(int32_t device, uint32_t tenant, Tensors* tensors, HeldClaims* claims);
   absl::Status Book(uint32_t tenant, DeviceService& target, Tensors* tensors) const;
   absl::Status Copy(uint32_t tenant, const DeviceService& target, uint64_t generation,
                     const ResidentTensors::Moving& moving);
-  // Runs a step on a lane of the device, and waits for its end.
-  absl::Status RunStep(int32_t device, uint64_t pinned_bytes, bool uses_residents, const Step& step)
-      ABSL_LOCKS_EXCLUDED(mutex_);
   void Note(const Source& source, uint32_t tenant, Result result, const absl::Status& why);
 
   Scheduler& scheduler_;
@@ -110,12 +101,10 @@ class ResidentMover {
   std::array<std::atomic<uint64_t>, kResults> results_ = {};
   std::atomic<uint64_t> moved_bytes_ = 0, moving_bytes_ = 0;
 
-  mutable absl::Mutex mutex_;
+  ResidentSteps steps_;
+  absl::Mutex mutex_;
   bool is_woken_ ABSL_GUARDED_BY(mutex_) = false;
-  bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  // Of the claim that is waited for; none: it has not ended.
-  std::optional<TensorClaims::Outcome> claim_end_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<CallState> step_ ABSL_GUARDED_BY(mutex_);  // the last one
+  bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;  // as steps_, for those that wait for Wake
 
   std::thread thread_;  // last: uses the others
 };
