@@ -37,9 +37,6 @@ namespace {
 // Beside connections of clients: those for metrics and administrators, files, the devices' own.
 constexpr uint64_t kOtherDescriptors = 1024;
 
-// Of a handle, for administrators: enough to talk about a tensor, not to use it.
-constexpr size_t kShownHandleBytes = 4;
-
 constexpr absl::Duration kDefaultLease = absl::Minutes(10);
 // How long /healthz waits for the polling threads; probes wait for a second unless told otherwise.
 constexpr absl::Duration kProbePatience = absl::Milliseconds(500);
@@ -141,6 +138,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
     const Config& config, std::function<absl::StatusOr<Config>()> load_config, PacksToServe packs) {
   auto daemon = std::unique_ptr<Daemon>(new Daemon(config, std::move(load_config)));
   MakeRoomForConnections(config);
+  if (config.deposit) OPSERVE_RETURN_IF_ERROR(CheckDepositFiles(*config.deposit));
   if (config.tls) {
     OPSERVE_ASSIGN_OR_RETURN(daemon->tls_, TlsFiles::Open(*config.tls));
   }
@@ -155,6 +153,7 @@ Daemon::Daemon(const Config& config, std::function<absl::StatusOr<Config>()> loa
       load_config_(std::move(load_config)),
       start_time_(absl::Now()),
       tenants_(std::make_unique<Tenants>(config.tenants)),
+      peers_(config.peers),
       request_log_(LogOptions(config)),
       values_(config.values) {}
 
@@ -170,6 +169,7 @@ Daemon::~Daemon() {
   // registered are there.
   shared_memory_.reset();
   grpc_.reset();  // waits for the last call, so nothing uses the devices any more
+  depositor_.reset();
   if (shadow_checks_ != nullptr) shadow_checks_->Stop();
   mover_.reset();
   monitor_.reset();
@@ -199,7 +199,8 @@ absl::Status Daemon::OpenDevices(PacksToServe to_serve) {
                      .max_tensors_per_tenant = config_.resident_max_tensors_per_tenant,
                      .default_lease = std::min(kDefaultLease, config_.resident_max_lease),
                      .max_lease = config_.resident_max_lease,
-                     .grace = config_.resident_grace});
+                     .grace = config_.resident_grace},
+      config_.deposit ? config_.deposit->client_address : "");
   prepared_ = std::make_unique<PreparedPrograms>(
       PreparedLimits{.max_programs_per_tenant = config_.prepared_max_programs_per_tenant,
                      .max_bytes_per_tenant = config_.prepared_max_bytes_per_tenant,
@@ -227,10 +228,8 @@ absl::Status Daemon::OpenDevices(PacksToServe to_serve) {
                        .state_changed = [this] { UpdateHealth(); }});
   OPSERVE_RETURN_IF_ERROR(CheckTenants(config_.tenants));
   OPSERVE_RETURN_IF_ERROR(scheduler_->SetTenants(tenants_->Settings()));
-  mover_ = std::make_unique<ResidentMover>(*scheduler_, *residents_, [this](uint32_t tenant) {
-    const std::vector<std::string> names = tenants_->Names();
-    return tenant < names.size() ? names[tenant] : std::string();
-  });
+  mover_ = std::make_unique<ResidentMover>(*scheduler_, *residents_,
+                                           [this](uint32_t tenant) { return TenantName(tenant); });
   monitor_ =
       std::make_unique<DeviceMonitor>(*scheduler_, *operators_, *pinned_, *residents_, *prepared_);
 
@@ -245,6 +244,11 @@ absl::Status Daemon::OpenDevices(PacksToServe to_serve) {
   shadow_checks_ = std::make_unique<ShadowChecks>(*scheduler_, names, config_.shadow_check_ratio);
   metrics_ = std::make_unique<RequestMetrics>(std::move(names), std::move(ids));
   return absl::OkStatus();
+}
+
+std::string Daemon::TenantName(uint32_t tenant) const {
+  const std::vector<std::string> names = tenants_->Names();
+  return tenant < names.size() ? names[tenant] : std::string();
 }
 
 absl::Status Daemon::CheckTenants(const TenantsConfig& tenants) const {
@@ -327,6 +331,16 @@ absl::Status Daemon::Readiness() {
 }
 
 absl::Status Daemon::Serve(BoundAddresses bound) {
+  if (config_.deposit) {
+    depositor_ = std::make_unique<Depositor>(
+        *config_.deposit,
+        Depositor::Parts{
+            .scheduler = *scheduler_,
+            .residents = *residents_,
+            .metrics = deposits_,
+            .tenant_name = [this](uint32_t tenant) { return TenantName(tenant); },
+            .on_welcome = [this] { grpc_->SetMovedTo(&config_.deposit->client_address); }});
+  }
   OPSERVE_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start(config_, std::move(bound.clients),
                                                     {.operators = operators_.get(),
                                                      .scheduler = scheduler_.get(),
@@ -338,6 +352,8 @@ absl::Status Daemon::Serve(BoundAddresses bound) {
                                                      .request_log = &request_log_,
                                                      .shadow_checks = shadow_checks_.get(),
                                                      .tenants = tenants_.get(),
+                                                     .peers = &peers_,
+                                                     .deposits = &deposits_,
                                                      .tls = tls_.get(),
                                                      .status = [this] { return Status(); }}));
   if (config_.enable_shm) {
@@ -448,9 +464,12 @@ int64_t Daemon::Drain() {
     grpc_->BeginLeaving();
   }
   LogInfo("draining", {{"delay_seconds", absl::ToDoubleSeconds(config_.drain_delay)}});
+  if (depositor_ != nullptr) depositor_->Begin();
   absl::SleepFor(config_.drain_delay);
   grpc_->RefuseNewCalls();
+  if (depositor_ != nullptr) depositor_->Start(absl::Now() + config_.drain_timeout);
   const int64_t cut_off = grpc_->AwaitCalls(config_.drain_timeout);
+  if (depositor_ != nullptr) depositor_->Finish();
   LogInfo("drained", {{"cut_off", cut_off}});
   return cut_off;
 }
@@ -463,6 +482,7 @@ v1::GetServerStatusResponse Daemon::Status() const {
       google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(start_time_));
   for (v1::DeviceStatus& device : monitor_->Status()) *status.add_devices() = std::move(device);
   status.set_stopping(is_stopping_.load(std::memory_order_relaxed));
+  if (status.stopping() && depositor_ != nullptr) *status.mutable_deposit() = depositor_->Status();
   for (const OperatorPack& pack : operators_->packs()) {
     v1::OperatorPackStatus* to = status.add_operator_packs();
     to->set_name(pack.name);
@@ -541,6 +561,7 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
                               .max_connections = config_.max_connections}));
   families.push_back(shadow_checks_->Collect());
   add(grpc_->transfers().Collect());
+  add(deposits_.Collect());
   grpc_->sessions().Collect(&families);
   add(CollectResidentMetrics(*residents_, *scheduler_, *mover_));
   add(CollectPreparedMetrics(*prepared_));

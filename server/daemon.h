@@ -19,11 +19,13 @@
 #include "server/device/pinned_pool.h"
 #include "server/execution/operator_table.h"
 #include "server/execution/resident_tensors.h"
+#include "server/identity/peers.h"
 #include "server/identity/tenants.h"
 #include "server/observability/request_log.h"
 #include "server/observability/request_metrics.h"
 #include "server/observability/status_history.h"
 #include "server/rpc/admin_server.h"
+#include "server/rpc/depositor.h"
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/shared_memory_server.h"
 #include "server/scheduling/resident_mover.h"
@@ -58,8 +60,9 @@ class Daemon {
   Daemon& operator=(const Daemon&) = delete;
 
   // Ends service without losing requests: health says NOT_SERVING at once, calls are taken for
-  // --drain_delay more, then refused, and those in progress have --drain_timeout to end. Blocks
-  // that long at most; returns how many calls did not end.
+  // --drain_delay more, then refused, and those in progress have --drain_timeout to end. As long,
+  // resident tensors are deposited at the daemon that the configuration names. Blocks that long at
+  // most; returns how many calls did not end.
   int64_t Drain();
 
   // Takes over the settings in `config` that need no restart: tenants, log level, TLS files.
@@ -89,6 +92,8 @@ class Daemon {
 
  private:
   Daemon(const Config& config, std::function<absl::StatusOr<Config>()> load_config);
+  // Empty: there never was such a tenant.
+  std::string TenantName(uint32_t tenant) const;
   absl::Status CheckTenants(const TenantsConfig& tenants) const;
   absl::StatusOr<std::vector<std::string>> TryReload(const absl::StatusOr<Config>& config)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(reload_mutex_);
@@ -114,6 +119,7 @@ class Daemon {
   std::unique_ptr<AclLibrary> acl_;
   std::unique_ptr<OperatorTable> operators_;
   std::unique_ptr<Tenants> tenants_;
+  const Peers peers_;
   std::unique_ptr<TlsFiles> tls_;
   std::shared_ptr<PinnedPool> pinned_;
   std::unique_ptr<PreparedPrograms> prepared_;
@@ -127,7 +133,9 @@ class Daemon {
   std::unique_ptr<DeviceMonitor> monitor_;
   std::unique_ptr<RequestMetrics> metrics_;
   RequestLog request_log_;
+  DepositMetrics deposits_;
   std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<Depositor> depositor_;  // null: tensors are lost when the daemon ends
   std::unique_ptr<SharedMemoryServer> shared_memory_;  // null likewise
   std::unique_ptr<AdminServer> admin_;
   StatusHistory history_;

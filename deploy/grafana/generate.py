@@ -322,6 +322,12 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
         Query(of("opserve_resident_moving_bytes") + " / 1048576", "{{instance}} MiB moving"),
         Query(total("instance, device", "opserve_resident_stuck_bytes") + " / 1048576",
               "{{instance}} {{device}} MiB stuck")]),
+    Panel("Resident tensors deposited", "Tensors of daemons that end, by direction (in: of others, out: of this one) and "
+          "result, and their MiB, in an hour; and MiB of the batches that are coming.", [
+        Query(f"increase({of('opserve_deposits_total')}[1h])", "{{instance}} {{direction}} {{result}}"),
+        Query(f"increase({of('opserve_deposited_bytes_total')}[1h]) / 1048576",
+              "{{instance}} MiB {{direction}}"),
+        Query(of("opserve_deposit_held_bytes") + " / 1048576", "{{instance}} MiB coming")]),
     Panel("Sessions", "Open ones, and what clients send in them a second: many frames to a message are cheap.", [
         Query(of("opserve_sessions"), "{{instance}} open"),
         Query(f"rate({of('opserve_session_frames_total')}[5m])", "{{instance}} frames"),

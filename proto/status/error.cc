@@ -66,6 +66,12 @@ absl::Status WithLimit(uint64_t limit_bytes, absl::Status error) {
   return MergeDetail(detail, std::move(error));
 }
 
+absl::Status WithMovedTo(absl::string_view address, absl::Status error) {
+  v1::ErrorDetail detail;
+  detail.set_moved_to(std::string(address));
+  return MergeDetail(detail, std::move(error));
+}
+
 absl::Status CallError(Reason reason, const ErrorPlace& place, absl::string_view problem,
                        int aclnn_status) {
   absl::Status error(FactsOf(reason).code,

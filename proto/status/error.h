@@ -47,6 +47,9 @@ absl::Status NeverFits(Reason reason, absl::string_view message);
 // The same error about a size that exceeds `limit_bytes`.
 absl::Status WithLimit(uint64_t limit_bytes, absl::Status error);
 
+// The same error with the address of the daemon that has the caller's tensors (moved_to).
+absl::Status WithMovedTo(absl::string_view address, absl::Status error);
+
 // The part of a request that an error is about. Names are cut to kMaxErrorNameBytes.
 struct ErrorPlace {
   absl::string_view operator_name = {};

@@ -52,6 +52,10 @@ constexpr ReasonFacts kFacts[] = {
      "the request uses resident tensors, upload them to another device"},
     {Reason::kProgramUnknown, "program_unknown", StatusCode::kNotFound, Passing::kNo, false, false,
      "its lease may have ended, or the daemon was restarted; prepare the program again"},
+    {Reason::kTensorMoved, "tensor_moved", StatusCode::kUnavailable, Passing::kNo, false, false,
+     "another daemon has the tensor now, under the same handle; connect there"},
+    {Reason::kTensorArriving, "tensor_arriving", StatusCode::kUnavailable, Passing::kRestart, false,
+     false, ""},
     {Reason::kNone, "", StatusCode::kInternal, Passing::kNo, false, false, ""},
 };
 

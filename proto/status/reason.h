@@ -35,6 +35,8 @@ enum class Reason : uint8_t {
   kUploadStalled,
   kOperatorUnavailable,
   kProgramUnknown,
+  kTensorMoved,
+  kTensorArriving,
   kNone,  // a fault of the device or of the daemon
 };
 

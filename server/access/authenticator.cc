@@ -62,9 +62,11 @@ std::optional<uint32_t> RememberedUid(const grpc::AuthContext& context) {
   return uid;
 }
 
+// Calls `identify` with the credentials that a call shows and returns its result.
 // `authorization`: that header's value.
-absl::StatusOr<Tenant*> Identify(const Tenants& tenants, const grpc::AuthContext& context,
-                                 absl::string_view authorization) {
+template <typename Identify>
+auto WithCredentials(const grpc::AuthContext& context, absl::string_view authorization,
+                     Identify identify) -> decltype(identify(Credentials())) {
   const std::vector<std::string> names = CertificateNames(context);
   Credentials credentials;
   credentials.certificate_names = names;
@@ -77,14 +79,40 @@ absl::StatusOr<Tenant*> Identify(const Tenants& tenants, const grpc::AuthContext
     }
     credentials.token = authorization.substr(kBearer.size());
   }
-  return tenants.Identify(credentials);
+  return identify(credentials);
+}
+
+absl::StatusOr<Tenant*> IdentifyTenant(const Tenants& tenants, const Peers& peers,
+                                       const grpc::AuthContext& context,
+                                       absl::string_view authorization) {
+  return WithCredentials(
+      context, authorization, [&](const Credentials& credentials) -> absl::StatusOr<Tenant*> {
+        // Before the tenants, of which an anonymous one would take it.
+        if (const Peer* peer = peers.Find(credentials)) {
+          return MakeError(Reason::kForbidden, absl::StrCat("peer ", peer->name(),
+                                                            " may deposit tensors and call "
+                                                            "nothing else"));
+        }
+        return tenants.Identify(credentials);
+      });
+}
+
+absl::StatusOr<Peer*> IdentifyPeer(const Peers& peers, const grpc::AuthContext& context,
+                                   absl::string_view authorization) {
+  return WithCredentials(
+      context, authorization, [&](const Credentials& credentials) -> absl::StatusOr<Peer*> {
+        if (Peer* peer = peers.Find(credentials)) return peer;
+        return MakeError(Reason::kForbidden,
+                         "only daemons that the configuration names as a peer may deposit "
+                         "tensors, known by their certificate or, over a Unix socket, their user");
+      });
 }
 
 class Processor final : public grpc::AuthMetadataProcessor {
  public:
-  // For administrators both pointers are null.
-  Processor(const Tenants* tenants, RequestMetrics* metrics, SharedUid uid)
-      : tenants_(tenants), metrics_(metrics), uid_(std::move(uid)) {}
+  // For administrators all pointers are null.
+  Processor(const Tenants* tenants, const Peers* peers, RequestMetrics* metrics, SharedUid uid)
+      : tenants_(tenants), peers_(peers), metrics_(metrics), uid_(std::move(uid)) {}
 
   // Takes microseconds, less than handing it to another thread.
   bool IsBlocking() const override { return false; }
@@ -106,7 +134,8 @@ class Processor final : public grpc::AuthMetadataProcessor {
                      const grpc::AuthContext& context, std::optional<uint32_t> uid) const {
     const std::optional<Access> access = AccessTo(path);
     const bool is_admin_listener = tenants_ == nullptr;
-    if (!access || *access == (is_admin_listener ? Access::kTenant : Access::kAdministrator)) {
+    const bool is_for_clients = access == Access::kTenant || access == Access::kPeer;
+    if (!access || (is_admin_listener ? is_for_clients : access == Access::kAdministrator)) {
       return absl::UnimplementedError("this listener has no such method");
     }
     if (*access == Access::kAnybody) return absl::OkStatus();
@@ -114,7 +143,9 @@ class Processor final : public grpc::AuthMetadataProcessor {
       if (uid == 0 || uid == geteuid()) return absl::OkStatus();
       return absl::PermissionDeniedError("only the daemon's own user and root may administrate");
     }
-    return Identify(*tenants_, context, Find(metadata, "authorization")).status();
+    const absl::string_view authorization = Find(metadata, "authorization");
+    if (access == Access::kPeer) return IdentifyPeer(*peers_, context, authorization).status();
+    return IdentifyTenant(*tenants_, *peers_, context, authorization).status();
   }
 
   std::optional<uint32_t> Uid() const {
@@ -133,6 +164,7 @@ class Processor final : public grpc::AuthMetadataProcessor {
   }
 
   const Tenants* const tenants_;   // null on the admin listener
+  const Peers* const peers_;       // likewise
   RequestMetrics* const metrics_;  // likewise
   const SharedUid uid_;            // null: the system does not tell
   absl::Mutex mutex_;              // contexts' properties, while they are looked at and added
@@ -141,18 +173,25 @@ class Processor final : public grpc::AuthMetadataProcessor {
 }  // namespace
 
 std::shared_ptr<grpc::AuthMetadataProcessor> Authenticator::ForClients(SharedUid uid) const {
-  return std::make_shared<Processor>(&tenants_, &metrics_, std::move(uid));
+  return std::make_shared<Processor>(&tenants_, &peers_, &metrics_, std::move(uid));
 }
 
 std::shared_ptr<grpc::AuthMetadataProcessor> Authenticator::ForAdministrators(SharedUid uid) {
-  return std::make_shared<Processor>(nullptr, nullptr, std::move(uid));
+  return std::make_shared<Processor>(nullptr, nullptr, nullptr, std::move(uid));
 }
 
 absl::StatusOr<Tenant*> Authenticator::TenantOf(const grpc::ServerContextBase& rpc) const {
-  absl::StatusOr<Tenant*> tenant =
-      Identify(tenants_, *rpc.auth_context(), Find(rpc.client_metadata(), "authorization"));
+  absl::StatusOr<Tenant*> tenant = IdentifyTenant(tenants_, peers_, *rpc.auth_context(),
+                                                  Find(rpc.client_metadata(), "authorization"));
   if (tenant.ok()) ledger_.MarkIdentified(rpc.peer());
   return tenant;
+}
+
+absl::StatusOr<Peer*> Authenticator::PeerOf(const grpc::ServerContextBase& rpc) const {
+  absl::StatusOr<Peer*> peer =
+      IdentifyPeer(peers_, *rpc.auth_context(), Find(rpc.client_metadata(), "authorization"));
+  if (peer.ok()) ledger_.MarkIdentified(rpc.peer());
+  return peer;
 }
 
 std::optional<uint32_t> Authenticator::UidOf(const grpc::ServerContextBase& rpc) {

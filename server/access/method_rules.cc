@@ -47,6 +47,7 @@ constexpr Rule kRules[] = {
     {"/opserve.v1.TensorService/Renew", Access::kTenant},
     {"/opserve.v1.TensorService/Release", Access::kTenant},
     {"/opserve.v1.TensorService/List", Access::kTenant},
+    {"/opserve.v1.PeerService/Deposit", Access::kPeer},
     {"/opserve.v1.AdminService/GetStatus", Access::kAdministrator},
     {"/opserve.v1.AdminService/WatchStatus", Access::kAdministrator},
     {"/opserve.v1.AdminService/DrainDevice", Access::kAdministrator},

@@ -12,6 +12,7 @@ enum class Access {
   kAnybody,        // also callers without credentials: balancers that ask for the daemon's health
   kCaller,         // any caller the listener is for
   kTenant,         // callers that belong to a tenant, on the listeners for clients
+  kPeer,           // daemons that may deposit tensors, on the same listeners
   kAdministrator,  // the daemon's own user and root, on the admin listener
 };
 

@@ -202,6 +202,8 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   OPSERVE_ASSIGN_OR_RETURN(config.tls, TlsFiles(values));
   OPSERVE_ASSIGN_OR_RETURN(config.tenants, TenantsFrom(values));
   OPSERVE_RETURN_IF_ERROR(CheckCertificateNames(values));
+  OPSERVE_ASSIGN_OR_RETURN(config.peers, PeersFrom(values));
+  OPSERVE_ASSIGN_OR_RETURN(config.deposit, DepositFrom(values));
   OPSERVE_ASSIGN_OR_RETURN(config.devices, Devices(values));
   config.acl_library_dir = values.acl_library_dir();
   if (config.acl_library_dir.empty()) config.acl_library_dir = EmbeddedLibraryDir();

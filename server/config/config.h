@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "server/config/flags.h"
 #include "server/config/listen_address.h"
+#include "server/config/peer_config.h"
 #include "server/config/server_config.pb.h"
 #include "server/config/tenant_config.h"
 
@@ -52,6 +53,8 @@ struct Config {
   absl::Duration upload_stall_timeout;
   uint64_t upload_min_bytes_per_second = 1;
   TenantsConfig tenants;
+  std::vector<PeerConfig> peers;
+  std::optional<DepositConfig> deposit;
   std::string acl_library_dir;
   std::vector<int32_t> devices;             // ids; empty: all there are
   std::vector<std::string> operator_packs;  // files and directories

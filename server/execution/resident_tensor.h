@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "proto/dtypes/tensor_spec.h"
 #include "server/device/memory_pool.h"
@@ -30,6 +31,10 @@ struct ResidentTensor {
   uint64_t version = 1;  // likewise; how often the content was replaced, and 1
   // A request that changed the content failed half-way: nobody can use it any more.
   std::atomic<bool> is_broken = false;
+  // It was given to the daemon with this address, a string of the books': set by a sole holder.
+  std::atomic<const std::string*> deposited_at = nullptr;
+  // Of a tensor that another daemon deposited: the part of what that daemon may have here.
+  std::shared_ptr<void> peer_share = nullptr;
 };
 
 }  // namespace opserve::server

@@ -15,8 +15,10 @@ namespace {
 // A handle: the tensor itself, the run. The random part comes first, so that a few of its digits
 // are enough to name a tensor on a command line.
 constexpr size_t kRandomBytes = 22;  // so that a handle is as long as it has always been
-constexpr size_t kRunBytes = 8;
-constexpr size_t kHandleBytes = kRandomBytes + kRunBytes;
+constexpr size_t kHandleBytes = kRandomBytes + ResidentTensors::kRunBytes;
+
+// Until a tensor that is being deposited here may have arrived.
+constexpr int64_t kArrivingPushbackMs = 100;
 
 // A quota has room again when the tenant itself makes some, which nobody can foretell.
 constexpr int64_t kQuotaPushbackMs = 1000;
@@ -24,6 +26,13 @@ constexpr int64_t kQuotaPushbackMs = 1000;
 absl::Status Lost(absl::string_view why) {
   return MakeError(Reason::kTensorLost,
                    absl::StrCat("the resident tensor was lost when ", why, "; upload it again"));
+}
+
+absl::Status Moved(const std::string& place) {
+  return WithMovedTo(place, MakeError(Reason::kTensorMoved,
+                                      absl::StrCat("the daemon ends and has deposited the resident "
+                                                   "tensor at ",
+                                                   place)));
 }
 
 absl::Status OverQuota(absl::string_view problem, int64_t pushback_ms) {
@@ -37,6 +46,7 @@ absl::Status AtPosition(size_t position, const absl::Status& status) {
 }  // namespace
 
 absl::Status CheckNotBroken(const ResidentTensor& tensor) {
+  if (const std::string* place = tensor.deposited_at) return Moved(*place);
   if (!tensor.is_broken) return absl::OkStatus();
   return MakeError(Reason::kTensorLost,
                    "a request that worked in the resident tensor's memory failed; upload it again");
@@ -67,8 +77,8 @@ void ResidentTensors::Reservation::Release() {
   owner->Uncount({tenant_, device_}, bytes_);
 }
 
-ResidentTensors::ResidentTensors(const ResidentLimits& limits)
-    : limits_(limits), run_(RandomBytes(kRunBytes)) {}
+ResidentTensors::ResidentTensors(const ResidentLimits& limits, std::string deposit_place)
+    : limits_(limits), deposit_place_(std::move(deposit_place)), run_(RandomBytes(kRunBytes)) {}
 
 absl::StatusOr<ResidentTensors::Reservation> ResidentTensors::Reserve(uint32_t tenant,
                                                                       int32_t device,
@@ -202,7 +212,7 @@ void ResidentTensors::DeviceWasReset(int32_t device, uint64_t generation) {
     const auto current = entry++;
     const ResidentTensor& tensor = *current->second.tensor;
     if (!WasReset(tensor.device, tensor.device_generation)) continue;
-    RememberLost(current->first, current->second.tenant);
+    RememberGone(current->first, current->second.tenant, /*is_deposited=*/false);
     Forget(current, &forgotten);
   }
 }
@@ -271,6 +281,112 @@ absl::Status ResidentTensors::Move(absl::Span<Moving> tensors, int32_t device,
   return absl::OkStatus();
 }
 
+std::vector<ResidentTensors::Departing> ResidentTensors::TensorsToDeposit(absl::Time now) const {
+  struct Found {
+    Departing tensor;
+    absl::Time last_use;
+  };
+  std::vector<Found> found;
+  absl::flat_hash_map<uint32_t, absl::Time> last_uses;  // of each tenant
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [handle, entry] : entries_) {
+      if (!IsUsable(entry, entry.tenant, now) || entry.tensor->is_broken) continue;
+      found.push_back({.tensor = {.tensor = entry.tensor,
+                                  .handle = handle,
+                                  .tenant = entry.tenant,
+                                  .bytes = static_cast<uint64_t>(NumBytes(entry.tensor->spec)),
+                                  .lease_end = entry.lease_end},
+                       .last_use = entry.last_use});
+      absl::Time& last_use =
+          last_uses.try_emplace(entry.tenant, absl::InfinitePast()).first->second;
+      last_use = std::max(last_use, entry.last_use);
+    }
+  }
+  std::sort(found.begin(), found.end(), [&](const Found& a, const Found& b) {
+    // Times in descending order; tenants with the same time, and tensors, by their names.
+    return std::tie(last_uses[b.tensor.tenant], a.tensor.tenant, b.last_use, a.tensor.handle) <
+           std::tie(last_uses[a.tensor.tenant], b.tensor.tenant, a.last_use, b.tensor.handle);
+  });
+  std::vector<Departing> departing;
+  departing.reserve(found.size());
+  for (Found& one : found) departing.push_back(std::move(one.tensor));
+  return departing;
+}
+
+std::vector<size_t> ResidentTensors::GiveAway(absl::Span<const Departing> tensors) {
+  Forgotten forgotten;
+  std::vector<size_t> given;
+  absl::MutexLock lock(&mutex_);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const auto entry = entries_.find(tensors[i].handle);
+    if (entry == entries_.end()) continue;
+    entry->second.tensor->deposited_at = &deposit_place_;
+    RememberGone(entry->first, entry->second.tenant, /*is_deposited=*/true);
+    Forget(entry, &forgotten);
+    given.push_back(i);
+  }
+  return given;
+}
+
+ResidentTensors::Expectation& ResidentTensors::Expectation::operator=(
+    Expectation&& other) noexcept {
+  if (this != &other) {
+    End();
+    owner_ = std::exchange(other.owner_, nullptr);
+    run_ = std::move(other.run_);
+  }
+  return *this;
+}
+
+void ResidentTensors::Expectation::End() {
+  ResidentTensors* owner = std::exchange(owner_, nullptr);
+  if (owner == nullptr) return;
+  absl::MutexLock lock(&owner->mutex_);
+  owner->expected_.erase(std::find(owner->expected_.begin(), owner->expected_.end(), run_));
+}
+
+ResidentTensors::Expectation ResidentTensors::Expect(const std::string& run) {
+  Expectation expectation;
+  expectation.owner_ = this;
+  expectation.run_ = run;
+  absl::MutexLock lock(&mutex_);
+  expected_.push_back(run);
+  return expectation;
+}
+
+absl::Status ResidentTensors::Adopt(std::vector<Arrived> tensors, absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  for (const Arrived& one : tensors) {
+    if (WasReset(one.tensor->device, one.tensor->device_generation)) {
+      return Lost("its device was reset before it was complete");
+    }
+    if (entries_.contains(one.handle)) {
+      return absl::AlreadyExistsError("a resident tensor has this handle already");
+    }
+  }
+  for (Arrived& one : tensors) {
+    one.reservation.owner_ = nullptr;  // from now on the entry counts
+    entries_.emplace(std::move(one.handle),
+                     Entry{.tenant = one.reservation.tenant_,
+                           .bytes = one.reservation.bytes_,
+                           .creation = now,
+                           .lease_end = std::min(one.lease_end, now + limits_.max_lease),
+                           .tensor = std::move(one.tensor)});
+  }
+  return absl::OkStatus();
+}
+
+bool ResidentTensors::Has(uint32_t tenant, absl::string_view handle) const {
+  absl::MutexLock lock(&mutex_);
+  const auto entry = entries_.find(handle);
+  return entry != entries_.end() && entry->second.tenant == tenant;
+}
+
+bool ResidentTensors::IsHandleOf(absl::string_view handle, absl::string_view run) {
+  return handle.size() == kHandleBytes && handle.substr(kRandomBytes) == run;
+}
+
 std::optional<int32_t> ResidentTensors::DeviceOf(uint32_t tenant) const {
   absl::MutexLock lock(&mutex_);
   std::optional<int32_t> device;
@@ -287,6 +403,16 @@ std::optional<int32_t> ResidentTensors::DeviceOf(uint32_t tenant) const {
 ResidentTensors::Usage ResidentTensors::UsageOfTenant(uint32_t tenant) const {
   absl::MutexLock lock(&mutex_);
   return UsageOf(tenant);
+}
+
+ResidentTensors::Usage ResidentTensors::Total() const {
+  absl::MutexLock lock(&mutex_);
+  Usage total;
+  for (const auto& [key, usage] : usage_) {
+    total.tensors += usage.tensors;
+    total.bytes += usage.bytes;
+  }
+  return total;
 }
 
 ResidentTensors::Usage ResidentTensors::UsageOfDevice(int32_t device) const {
@@ -364,22 +490,35 @@ absl::StatusOr<ResidentTensors::Entries::const_iterator> ResidentTensors::FindEn
   }
   // Nothing below depends on another tenant's tensors, so a handle of one is answered like one that
   // never was.
-  if (handle.size() == kHandleBytes && handle.substr(kRandomBytes) != run_) {
-    return Lost("the daemon restarted");
+  const auto gone = gone_.find(handle);
+  if (gone != gone_.end() && gone->second.tenant == tenant) {
+    return gone->second.is_deposited ? Moved(deposit_place_) : Lost("its device was reset");
   }
-  const auto lost = lost_.find(handle);
-  if (lost != lost_.end() && lost->second == tenant) return Lost("its device was reset");
+  if (handle.size() == kHandleBytes && handle.substr(kRandomBytes) != run_) {
+    const auto run = handle.substr(kRandomBytes);
+    if (std::find(expected_.begin(), expected_.end(), run) == expected_.end()) {
+      return Lost("its daemon ended");
+    }
+    return MakeError(Reason::kTensorArriving,
+                     "the daemon that has the resident tensor ends and may deposit it here",
+                     kArrivingPushbackMs);
+  }
   return MakeError(Reason::kTensorUnknown,
                    "no resident tensor has this handle, or its lease has ended");
 }
 
-void ResidentTensors::RememberLost(std::string handle, uint32_t tenant) {
-  if (lost_order_.size() == kMaxLostHandles) {
-    lost_.erase(lost_order_.front());
-    lost_order_.pop_front();
+void ResidentTensors::RememberGone(std::string handle, uint32_t tenant, bool is_deposited) {
+  // A tensor that was lost here may have come back, by another deposit, and go again.
+  if (const auto known = gone_.find(handle); known != gone_.end()) {
+    known->second = {tenant, is_deposited};
+    return;
   }
-  lost_.emplace(handle, tenant);
-  lost_order_.push_back(std::move(handle));
+  if (gone_order_.size() == kMaxGoneHandles) {
+    gone_.erase(gone_order_.front());
+    gone_order_.pop_front();
+  }
+  gone_.emplace(handle, Gone{tenant, is_deposited});
+  gone_order_.push_back(std::move(handle));
 }
 
 absl::Duration ResidentTensors::Lease(absl::Duration asked) const {

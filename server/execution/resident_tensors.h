@@ -2,7 +2,8 @@
 //
 // A handle is 176 random bits, followed by the run of the daemon: so one from before a restart is
 // told apart from one that never was, without remembering any. It does not say where the tensor is,
-// which may change. Its first bytes are enough to tell it from the tenant's others.
+// which may change. Its first bytes are enough to tell it from the tenant's others. A tensor that
+// another daemon deposited keeps the handle that it had there.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,8 @@ struct ResidentLimits {
 };
 
 // kFailedPrecondition (reason "tensor_lost"): a request that worked in the tensor's memory failed.
-// For holders of a claim, which may have waited for that request.
+// kUnavailable (reason "tensor_moved"): it was deposited at another daemon. For holders of a claim,
+// which may have waited for either.
 absl::Status CheckNotBroken(const ResidentTensor& tensor);
 
 // Thread-safe. Outlived by the devices' pools.
@@ -84,11 +86,12 @@ class ResidentTensors {
     absl::Time lease_end;
   };
 
-  // Handles that were lost with their device and are answered "tensor_lost": as many as four
+  // Handles that were lost with their device or deposited, and are answered so: as many as four
   // tenants have by default, so that one device's are remembered. Older ones are unknown.
-  static constexpr size_t kMaxLostHandles = size_t{4} * ResidentLimits().max_tensors_per_tenant;
+  static constexpr size_t kMaxGoneHandles = size_t{4} * ResidentLimits().max_tensors_per_tenant;
 
-  explicit ResidentTensors(const ResidentLimits& limits);
+  // `deposit_place`: the address of the daemon at which tensors are deposited, for clients.
+  explicit ResidentTensors(const ResidentLimits& limits, std::string deposit_place = "");
 
   // kResourceExhausted (reason "tenant_memory", pushback -1 if the tensor alone exceeds the quota):
   // over the tenant's quota in bytes or tensors.
@@ -108,7 +111,8 @@ class ResidentTensors {
   absl::StatusOr<std::vector<Added>> Add(std::vector<New> tensors, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // kNotFound (reason "tensor_unknown"), kFailedPrecondition (reason "tensor_lost").
+  // kNotFound (reason "tensor_unknown"), kFailedPrecondition (reason "tensor_lost"), kUnavailable
+  // (reason "tensor_moved", or "tensor_arriving" with a retry hint).
   absl::StatusOr<std::shared_ptr<ResidentTensor>> Find(uint32_t tenant, absl::string_view handle,
                                                        absl::Time now) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -169,10 +173,64 @@ class ResidentTensors {
   absl::Status Move(absl::Span<Moving> tensors, int32_t device, uint64_t generation)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The last bytes of the handles that this object makes.
+  const std::string& run() const { return run_; }
+  static constexpr size_t kRunBytes = 8;
+
+  // A tensor to be deposited at another daemon.
+  struct Departing {
+    std::shared_ptr<ResidentTensor> tensor;
+    std::string handle;
+    uint32_t tenant = 0;
+    uint64_t bytes = 0;  // of its elements
+    absl::Time lease_end;
+  };
+  // The usable tensors of all tenants: tenant by tenant, the last user first, and of each those
+  // used last first. Without those that no request can use any more (is_broken).
+  std::vector<Departing> TensorsToDeposit(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Forgets tensors that the caller has claimed for itself: their handles are answered
+  // "tensor_moved" from now on, and requests that wait for them likewise. Those that were released
+  // since are left out of the result, which has the positions of the others.
+  std::vector<size_t> GiveAway(absl::Span<const Departing> tensors) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // For as long as one lives, handles of run `run` that are not here are answered
+  // "tensor_arriving".
+  class Expectation {
+   public:
+    Expectation() = default;
+    Expectation(Expectation&& other) noexcept { *this = std::move(other); }
+    Expectation& operator=(Expectation&& other) noexcept;
+    ~Expectation() { End(); }
+
+   private:
+    friend class ResidentTensors;
+    void End();
+    ResidentTensors* owner_ = nullptr;
+    std::string run_;
+  };
+  Expectation Expect(const std::string& run) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // A tensor from another daemon, complete, of the reserved size and on the reserved device.
+  struct Arrived {
+    std::string handle;  // of another run
+    Reservation reservation;
+    std::shared_ptr<ResidentTensor> tensor;
+    absl::Time lease_end;  // cut to the longest lease
+  };
+  // Makes the tensors known under the handles that they had: all or, on an error, none.
+  // kFailedPrecondition (reason "tensor_lost"): their device was reset since they were begun.
+  // kAlreadyExists: a handle is known.
+  absl::Status Adopt(std::vector<Arrived> tensors, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether a tensor of that tenant has this handle, usable or not.
+  bool Has(uint32_t tenant, absl::string_view handle) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether it may be the handle of a tensor that the daemon with `run` made.
+  static bool IsHandleOf(absl::string_view handle, absl::string_view run);
+
   // The device that holds most of the tenant's bytes, if it has any.
   std::optional<int32_t> DeviceOf(uint32_t tenant) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Reservations included.
   Usage UsageOfTenant(uint32_t tenant) const ABSL_LOCKS_EXCLUDED(mutex_);
+  Usage Total() const ABSL_LOCKS_EXCLUDED(mutex_);
   Usage UsageOfDevice(int32_t device) const ABSL_LOCKS_EXCLUDED(mutex_);
   Usage UsageOn(int32_t device, uint32_t tenant) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -216,12 +274,14 @@ class ResidentTensors {
   absl::Duration Lease(absl::Duration asked) const;
   std::string NewHandle() const;
   bool WasReset(int32_t device, uint64_t generation) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  void RememberLost(std::string handle, uint32_t tenant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RememberGone(std::string handle, uint32_t tenant, bool is_deposited)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Usage UsageOf(uint32_t tenant) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void Uncount(const TenantAndDevice& key, uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(Entries::iterator entry, Forgotten* forgotten) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ResidentLimits limits_;
+  const std::string deposit_place_;
   TensorClaims claims_;
   TensorChanges changes_;
   const std::string run_;  // random, in every handle of this object's
@@ -231,9 +291,15 @@ class ResidentTensors {
   absl::btree_map<TenantAndDevice, Usage> usage_ ABSL_GUARDED_BY(mutex_);
   std::vector<Released> released_ ABSL_GUARDED_BY(mutex_);
   size_t released_limit_ ABSL_GUARDED_BY(mutex_) = kLeastReleased;  // then they are pruned
-  // With their tenants: of no other tenant's handle it is told that it was lost.
-  absl::flat_hash_map<std::string, uint32_t> lost_ ABSL_GUARDED_BY(mutex_);
-  std::deque<std::string> lost_order_ ABSL_GUARDED_BY(mutex_);  // the oldest first
+  // A handle whose tensor was lost with its device, or deposited at another daemon.
+  struct Gone {
+    uint32_t tenant = 0;  // to no other one it is told
+    bool is_deposited = false;
+  };
+  absl::flat_hash_map<std::string, Gone> gone_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::string> gone_order_ ABSL_GUARDED_BY(mutex_);  // the oldest first
+  // Runs of the Expectations, each as often as there are of it.
+  std::vector<std::string> expected_ ABSL_GUARDED_BY(mutex_);
   // Of the devices that were reset, the newest; 0 for others.
   absl::flat_hash_map<int32_t, uint64_t> generations_ ABSL_GUARDED_BY(mutex_);
 };

@@ -203,6 +203,13 @@ absl::StatusOr<Tenant*> Tenants::Identify(const Credentials& credentials) const 
   return unknown("no credentials that are known: send authorization: Bearer TOKEN");
 }
 
+Tenant* Tenants::Find(absl::string_view name) const {
+  for (Tenant* tenant : directory()->tenants) {
+    if (tenant->name() == name) return tenant;
+  }
+  return nullptr;
+}
+
 bool Tenants::HasUid(uint32_t uid) const { return directory()->by_uid.contains(uid); }
 
 std::vector<std::string> Tenants::Names() const {

@@ -98,6 +98,9 @@ class Tenants {
   absl::StatusOr<Tenant*> Identify(const Credentials& credentials) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The tenant of now with this name; null: there is none.
+  Tenant* Find(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Whether some tenant is known by this user id.
   bool HasUid(uint32_t uid) const ABSL_LOCKS_EXCLUDED(mutex_);
 

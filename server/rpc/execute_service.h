@@ -71,6 +71,8 @@ struct ExecuteContext {
   std::atomic<bool> is_leaving = false;
   // Once set, new requests are answered UNAVAILABLE.
   std::atomic<bool> is_draining = false;
+  // The address of the daemon that receives this one's resident tensors, for clients, once it does.
+  std::atomic<const std::string*> moved_to = nullptr;
   // Single calls between their arrival and the confirmation that their answer was sent, and streams
   // with requests there. Calls that come while the daemon drains are refused and do not count, or
   // clients that keep calling would make every drain last until its timeout.

@@ -64,7 +64,8 @@ int OperatorOf(const Program& program) {
 }
 
 absl::Status CheckAccepted(const ExecuteContext& context, const CallState& call) {
-  return context.is_draining.load(std::memory_order_acquire) ? DrainingError() : call.Check();
+  return context.is_draining.load(std::memory_order_acquire) ? DrainingError(context.moved_to)
+                                                             : call.Check();
 }
 
 absl::Status CheckIdentity(const v1::ExecuteRequest& request) {

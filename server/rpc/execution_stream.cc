@@ -242,7 +242,7 @@ void ExecutionStream::OnServerEnd(bool ok) {
     absl::MutexLock lock(&mutex_);
     if (!input_has_ended_) {
       input_has_ended_ = true;
-      end_status_ = DrainingError();
+      end_status_ = DrainingError(context_.moved_to);
     }
     // The client may not send anything for hours: its next message is not waited for.
     awaits_read_ = false;

@@ -123,7 +123,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Config& conf
 GrpcServer::GrpcServer(const Config& config, Parts parts)
     : parts_(std::move(parts)),
       ledger_(LedgerOptions(config)),
-      authenticator_(*parts_.tenants, *parts_.metrics, ledger_),
+      authenticator_(*parts_.tenants, *parts_.peers, *parts_.metrics, ledger_),
       calls_(config.max_message_bytes, config.max_header_bytes, config.write_stall_timeout),
       health_(calls_, authenticator_, ledger_, config.max_anonymous_streams),
       idempotency_({.max_bytes = config.idempotency_cache_bytes}),
@@ -183,7 +183,15 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   tensors_.upload_min_bytes_per_second = config.upload_min_bytes_per_second;
   tensors_.transfers = &transfers_;
   tensors_.is_draining = &execute_.is_draining;
+  tensors_.moved_to = &execute_.moved_to;
   tensors_.in_flight = &execute_.in_flight;
+  deposits_.service = &peer_service_;
+  deposits_.tensors = &tensors_;
+  deposits_.tenants = parts_.tenants;
+  deposits_.metrics = parts_.deposits;
+  deposits_.calls = &deposit_calls_;
+  deposits_.end_alarms = &execute_.end_alarms;
+  deposits_.is_leaving = &execute_.is_leaving;
   DescribeUnaryMethods();
 }
 
@@ -258,6 +266,7 @@ absl::Status GrpcServer::Listen(const Config& config, std::vector<Listener> list
   SetConnectionLimits(config, &builder);
   builder.RegisterService(&operator_service_);
   builder.RegisterService(&tensor_service_);
+  builder.RegisterService(&peer_service_);
   builder.RegisterService(&inference_.service());
   builder.RegisterService(&health_.service());
   builder.RegisterAsyncGenericService(&unknown_methods_);
@@ -287,7 +296,8 @@ std::unique_ptr<ConnectionGate> GrpcServer::GateFor(const ListenAddress& address
   if (address.is_unix) {
     return std::make_unique<UserGate>(
         [this](SharedUid uid) { return authenticator_.ForClients(std::move(uid)); },
-        [this](uint32_t uid) { return parts_.tenants->HasUid(uid); }, builder);
+        [this](uint32_t uid) { return parts_.tenants->HasUid(uid) || parts_.peers->HasUid(uid); },
+        builder);
   }
   std::shared_ptr<grpc::ServerCredentials> credentials;
   if (parts_.tls == nullptr && !address.is_local()) {
@@ -310,6 +320,7 @@ void GrpcServer::ListenForCalls(grpc::ServerCompletionQueue* queue) {
   inference_.Listen(queue);
   UploadCall::Listen(tensors_, queue);
   DownloadCall::Listen(tensors_, queue);
+  DepositCall::Listen(deposits_, queue);
   health_.Listen(queue);
   UnknownMethodCall::Listen(unknown_methods_, calls_, queue);
   UnaryCall<v1::RenewRequest, v1::RenewResponse>::Listen(renew_, calls_, queue);

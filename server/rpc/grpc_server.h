@@ -22,6 +22,7 @@
 #include "server/execution/resident_tensors.h"
 #include "server/observability/operator_statistics.h"
 #include "server/observability/request_metrics.h"
+#include "server/rpc/deposit_call.h"
 #include "server/rpc/execute_service.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/idempotency_cache.h"
@@ -46,6 +47,8 @@ class GrpcServer {
     RequestLog* request_log = nullptr;
     ShadowChecks* shadow_checks = nullptr;
     const Tenants* tenants = nullptr;
+    const Peers* peers = nullptr;
+    DepositMetrics* deposits = nullptr;
     const TlsFiles* tls = nullptr;  // null: TCP is in plaintext
     // Answers GetServerStatus; called on polling threads, must not block.
     std::function<v1::GetServerStatusResponse()> status;
@@ -76,6 +79,9 @@ class GrpcServer {
   void BeginLeaving();
   // Answers new calls UNAVAILABLE from now on; those in flight go on.
   void RefuseNewCalls();
+  // Calls that are refused because the daemon ends are told that resident tensors are, or will be,
+  // at `address`, which outlives the server. Thread-safe.
+  void SetMovedTo(const std::string* address) { execute_.moved_to = address; }
   // Waits until no call is in flight, at most for `timeout`; returns how many are.
   int64_t AwaitCalls(absl::Duration timeout) { return execute_.in_flight.AwaitNone(timeout); }
 
@@ -111,6 +117,7 @@ class GrpcServer {
   const Authenticator authenticator_;
   AsyncOperatorService operator_service_;
   AsyncTensorService tensor_service_;
+  AsyncPeerService peer_service_;
   grpc::AsyncGenericService unknown_methods_;
   ServerCalls calls_;
   HealthService health_;
@@ -122,6 +129,8 @@ class GrpcServer {
   ExecuteContext execute_;
   InferenceServer inference_;
   TensorContext tensors_;
+  DepositCalls deposit_calls_;
+  DepositContext deposits_;
   UnaryMethod<v1::ListOperatorsRequest, v1::ListOperatorsResponse> list_operators_;
   UnaryMethod<v1::GetServerStatusRequest, v1::GetServerStatusResponse> get_server_status_;
   UnaryMethod<v1::PrepareRequest, v1::PrepareResponse> prepare_;

@@ -19,7 +19,7 @@ namespace opserve::server {
 namespace {
 
 // So that the registry's lock is not held for long.
-constexpr int kMaxHandles = 1024;
+constexpr int kMaxProgramHandles = 1024;
 
 // Equal for equal programs.
 std::string KeyOf(const v1::PrepareRequest& request) {
@@ -36,7 +36,7 @@ std::string KeyOf(const v1::PrepareRequest& request) {
 
 absl::Status Prepare(const ExecuteContext& context, Tenant& tenant,
                      const v1::PrepareRequest& request, v1::PrepareResponse* response) {
-  if (context.is_draining.load(std::memory_order_acquire)) return DrainingError();
+  if (context.is_draining.load(std::memory_order_acquire)) return DrainingError(context.moved_to);
   const absl::Time now = absl::Now();
   OPSERVE_RETURN_IF_ERROR(tenant.BeginRequest(request.ByteSizeLong(), now));
   const absl::Cleanup end = [&tenant] { tenant.EndRequest(); };
@@ -68,9 +68,9 @@ absl::Status Prepare(const ExecuteContext& context, Tenant& tenant,
 absl::Status ReleasePrograms(const ExecuteContext& context, const Tenant& tenant,
                              const v1::ReleaseProgramsRequest& request,
                              v1::ReleaseProgramsResponse* response) {
-  if (request.handles_size() > kMaxHandles) {
+  if (request.handles_size() > kMaxProgramHandles) {
     return InvalidField("handles", absl::StrCat(request.handles_size(), " given, at most ",
-                                                kMaxHandles, " allowed"));
+                                                kMaxProgramHandles, " allowed"));
   }
   const std::vector<std::string> handles(request.handles().begin(), request.handles().end());
   response->set_released(context.prepared->Release(tenant.id(), handles));

@@ -33,6 +33,17 @@ absl::Status InvalidField(absl::string_view field, absl::string_view problem, Re
   return CallError(reason, {.argument = field}, problem);
 }
 
+absl::StatusOr<TensorSpec> ReadSpec(v1::DataType dtype, absl::Span<const int64_t> shape) {
+  if (DtypeBytes(dtype) == 0) {
+    return InvalidField(
+        "dtype", absl::StrCat(static_cast<int>(dtype), " is not an element type of the protocol"));
+  }
+  if (absl::Status status = CheckShape(dtype, shape); !status.ok()) {
+    return InvalidField("shape", status.message());
+  }
+  return TensorSpec{.dtype = dtype, .shape = {shape.begin(), shape.end()}};
+}
+
 absl::Status CheckChunkBytes(const TensorContext& context, uint64_t chunk_bytes) {
   if (chunk_bytes > 0 && chunk_bytes <= context.max_chunk_bytes) return absl::OkStatus();
   return InvalidField("chunk_bytes",

@@ -8,9 +8,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "google/protobuf/duration.pb.h"
 #include "google/protobuf/timestamp.pb.h"
 #include "opserve/v1/tensor_service.grpc.pb.h"
+#include "proto/dtypes/tensor_spec.h"
 #include "server/access/authenticator.h"
 #include "server/execution/resident_tensors.h"
 #include "server/observability/request_metrics.h"
@@ -44,12 +46,16 @@ struct TensorContext {
   uint64_t upload_min_bytes_per_second = 1;
   // Of all the server's calls, as in ExecuteContext.
   const std::atomic<bool>* is_draining = nullptr;
+  const std::atomic<const std::string*>* moved_to = nullptr;
   CallCounter* in_flight = nullptr;
 };
 
 // kInvalidArgument, naming the field, with `reason`: a mistake in a message of this service.
 absl::Status InvalidField(absl::string_view field, absl::string_view problem,
                           Reason reason = Reason::kInvalid);
+
+// kInvalidArgument, naming the field: no element type of the protocol, or no shape of a tensor.
+absl::StatusOr<TensorSpec> ReadSpec(v1::DataType dtype, absl::Span<const int64_t> shape);
 
 // kInvalidArgument unless it is 1 to the context's limit.
 absl::Status CheckChunkBytes(const TensorContext& context, uint64_t chunk_bytes);
@@ -63,6 +69,9 @@ absl::StatusOr<absl::Duration> ReadLease(const google::protobuf::Duration& lease
                                          absl::Duration longest);
 
 google::protobuf::Timestamp ToTimestamp(absl::Time time);
+
+// Of a handle, for administrators and the log: enough to talk about a tensor, not to use it.
+inline constexpr size_t kShownHandleBytes = 4;
 
 // Of a list of tensors in one answer.
 inline constexpr size_t kMaxListedTensors = 1024;

@@ -35,15 +35,23 @@ TransferCall::TransferCall(TensorContext& context, grpc::ServerCompletionQueue* 
 TransferCall::~TransferCall() { context_.calls->alive.Remove(); }
 
 absl::Status TransferCall::Begin() {
+  Arrive();
+  OPSERVE_ASSIGN_OR_RETURN(const Tenant* tenant, context_.authenticator->TenantOf(rpc_));
+  tenant_ = tenant->id();
+  return CheckTaken();
+}
+
+void TransferCall::Arrive() {
   context_.calls->open.Add();
   is_in_flight_ = context_.in_flight->AddUnless(*context_.is_draining);
   state_ = std::make_shared<CallState>(Deadline(rpc_, context_.max_deadline));
   ExpectEvent();  // HandleDone, which gRPC owes every call that arrived
   ExpectEvent();
   deadline_alarm_.Set(queue_, absl::ToChronoTime(state_->deadline()), &deadline_event_);
-  OPSERVE_ASSIGN_OR_RETURN(const Tenant* tenant, context_.authenticator->TenantOf(rpc_));
-  tenant_ = tenant->id();
-  if (!is_in_flight_) return DrainingError();
+}
+
+absl::Status TransferCall::CheckTaken() const {
+  if (!is_in_flight_) return DrainingError(*context_.moved_to);
   return state_->Check();
 }
 

@@ -33,6 +33,11 @@ class TransferCall {
   // kDeadlineExceeded.
   absl::Status Begin();
 
+  // The parts of Begin, for calls of others than tenants: Arrive first, and CheckTaken once the
+  // caller is known.
+  void Arrive();
+  absl::Status CheckTaken() const;
+
   // Every operation that was started on the queue after Begin is announced, and its handler ends
   // with EventEnded, after which the call may be gone.
   void ExpectEvent() { ++events_to_come_; }

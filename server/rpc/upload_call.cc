@@ -16,18 +16,6 @@ namespace {
 
 constexpr absl::string_view kUpload = "Upload";
 
-absl::StatusOr<TensorSpec> ReadSpec(const v1::UploadHeader& header) {
-  if (DtypeBytes(header.dtype()) == 0) {
-    return InvalidField("dtype", absl::StrCat(static_cast<int>(header.dtype()),
-                                              " is not an element type of the protocol"));
-  }
-  const absl::Span<const int64_t> shape(header.shape().data(), header.shape().size());
-  if (absl::Status status = CheckShape(header.dtype(), shape); !status.ok()) {
-    return InvalidField("shape", status.message());
-  }
-  return TensorSpec{.dtype = header.dtype(), .shape = {shape.begin(), shape.end()}};
-}
-
 // The device for a tensor of `bytes` bytes.
 absl::StatusOr<DeviceService*> ChooseDevice(const TensorContext& context, uint32_t tenant,
                                             const v1::UploadHeader& header, uint64_t bytes) {
@@ -160,7 +148,7 @@ absl::Status UploadCall::Take(const grpc::ByteBuffer& bytes) {
 }
 
 absl::Status UploadCall::Start(const v1::UploadHeader& header) {
-  OPSERVE_ASSIGN_OR_RETURN(TensorSpec spec, ReadSpec(header));
+  OPSERVE_ASSIGN_OR_RETURN(TensorSpec spec, ReadSpec(header.dtype(), header.shape()));
   total_bytes_ = static_cast<uint64_t>(NumBytes(spec));
   if (total_bytes_ > context_.max_tensor_bytes) {
     return WithLimit(

@@ -64,6 +64,7 @@ FIRE = {
     "preparing": {"OpservePreparedProgramsEvicted"},
     "misspoken": {"OpserveSessionsBreakProtocol"},
     "uncaptured": {"OpserveCapturesFail"},
+    "given": {"OpserveDepositsFail"},
     "drained": {"OpserveTensorsStuck", "OpserveNoDeviceReady"},
     "scattered": {"OpservePoolFragmented"},
     "poor": {"OpservePoolOutOfMemory", "OpserveOverloaded"},
@@ -156,6 +157,7 @@ class PrometheusTest(unittest.TestCase):
         cls.start("preparing", [one, "--prepared_max_programs_per_tenant=1"])
         cls.start("misspoken", [one])
         cls.start("uncaptured", [one], faults="call=aclmdlRICaptureBegin,code=207000,count=all")
+        cls.start("given", [one], config=f'peer {{ uid: {os.getuid()} tenant: "default" max_bytes: 1 }}')
         cls.start("drained", [one])
         cls.start("unread", [one, "--write_stall_timeout=100ms"])
         cls.start("forgetful", [one, "--streams_per_device=1", "--executor_cache_entries=1"])
@@ -229,6 +231,8 @@ class PrometheusTest(unittest.TestCase):
                                       of["misspoken"].daemon.target)
         of["uncaptured"].start_program(sys.executable, ROOT / "tests/integration/fail_captures.py",
                                        of["uncaptured"].daemon.target)
+        of["given"].start_program(sys.executable, ROOT / "tests/integration/deposit_too_much.py",
+                                  of["given"].daemon.target)
         of["drained"].keep_tensor()
         of["drained"].drain()
         of["unread"].read_at_times("bench", "L1LossBackward", "--shape=600,1000", "--concurrency=4",

@@ -62,6 +62,22 @@ std::string PackRemark(const v1::OperatorPackStatus& pack) {
                       "); the daemon's log says why, or opserve ops --check");
 }
 
+std::string DepositRemark(const v1::DepositStatus& deposit) {
+  if (!deposit.connected()) {
+    return absl::StrCat("resident tensors wait for a connection to ", deposit.address(), ": ",
+                        FormatCount(deposit.left_tensors(), "tensor"), " of ",
+                        FormatBytes(deposit.left_bytes()));
+  }
+  std::string remark = absl::StrCat(
+      "resident tensors go to ", deposit.address(), ": ",
+      FormatCount(deposit.moved_tensors(), "tensor"), " of ", FormatBytes(deposit.moved_bytes()),
+      " moved, ", deposit.left_tensors(), " of ", FormatBytes(deposit.left_bytes()), " left");
+  if (deposit.lost_tensors() > 0) {
+    absl::StrAppend(&remark, ", ", deposit.lost_tensors(), " lost; the daemon's log names them");
+  }
+  return remark;
+}
+
 void WriteStatus(const v1::GetServerStatusResponse& status, Terminal& terminal) {
   std::ostream& out = terminal.out;
   out << Wrap(absl::StrCat("opserved ", status.version(), " on ", status.runtime()), terminal.width,
@@ -71,6 +87,9 @@ void WriteStatus(const v1::GetServerStatusResponse& status, Terminal& terminal) 
     out << "started " << TimeText(start) << "\n";
   }
   if (status.stopping()) out << kStopping << "\n";
+  if (status.has_deposit()) {
+    out << Wrap(DepositRemark(status.deposit()), terminal.width, /*indent=*/0);
+  }
   std::vector<std::vector<std::string>> rows = {
       {"DEV", "STATE", "LANES", "QUEUED", "COMPLETED", "MEMORY", "POOL", "RESIDENT"}};
   for (const v1::DeviceStatus& device : status.devices()) {

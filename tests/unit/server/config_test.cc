@@ -38,6 +38,68 @@ TEST(ConfigTest, NothingIsNeeded) {
   EXPECT_EQ(config->tenants.anonymous, "default");
 }
 
+TEST(ConfigTest, DepositsAreBetweenNamedDaemons) {
+  const char* const kReceiver =
+      "tls_cert: 'c' tls_key: 'k' tls_client_ca: 'a' "
+      "tenant { name: 'x' certificate_name: 'x.test' uid: 7 } tenant { name: 'y' } ";
+  const auto receiver =
+      ConfigFrom(Parse(std::string(kReceiver) +
+                       "peer { certificate_name: 'Peer.Test' tenant: 'x' tenant: "
+                       "'y' max_bytes: 5 } peer { uid: 0 tenant: 'y' max_bytes: 1 }"));
+  ASSERT_TRUE(receiver.ok()) << receiver.status();
+  ASSERT_EQ(receiver->peers.size(), 2u);
+  EXPECT_EQ(receiver->peers[0].certificate_name, "dns:peer.test");
+  EXPECT_THAT(receiver->peers[0].tenants, ::testing::ElementsAre("x", "y"));
+  EXPECT_EQ(receiver->peers[0].max_bytes, 5u);
+  EXPECT_EQ(receiver->peers[1].uid, 0u);
+  EXPECT_TRUE(ConfigFrom({})->peers.empty());
+  EXPECT_FALSE(ConfigFrom({})->deposit.has_value());
+
+  const auto sender = ConfigFrom(
+      Parse("deposit { address: 'two:8470' ca: 'a' certificate: 'c' key: 'k' server_name: 's' }"));
+  ASSERT_TRUE(sender.ok()) << sender.status();
+  EXPECT_EQ(sender->deposit->address, "two:8470");
+  EXPECT_EQ(sender->deposit->client_address, "two:8470");
+  EXPECT_TRUE(ConfigFrom(Parse("deposit { address: 'unix:/x' client_address: 'y:1' }")).ok());
+
+  struct Case {
+    std::string text;
+    const char* message;
+  };
+  const std::string peer = kReceiver;
+  for (const Case& c : {
+           Case{peer + "peer { tenant: 'x' max_bytes: 1 }",
+                "peer[0]: needs certificate_name or uid, and not both"},
+           Case{peer + "peer { uid: 1 certificate_name: 'p' tenant: 'x' max_bytes: 1 }",
+                "peer[0]: needs certificate_name or uid, and not both"},
+           Case{peer + "peer { uid: 1 max_bytes: 1 }", "peer[0]: tenant: is missing"},
+           Case{peer + "peer { uid: 1 tenant: 'z' max_bytes: 1 }",
+                "peer[0]: tenant: there is no tenant \"z\""},
+           Case{peer + "peer { uid: 1 tenant: 'x' }", "peer[0]: max_bytes: must be at least 1"},
+           Case{peer + "peer { uid: 7 tenant: 'x' max_bytes: 1 }",
+                "peer[0]: uid 7 is that of a tenant or of another peer"},
+           Case{peer + "peer { certificate_name: 'X.test' tenant: 'x' max_bytes: 1 }",
+                "peer[0]: dns:x.test is that of a tenant or of another peer"},
+           Case{peer + "peer { uid: 1 tenant: 'x' max_bytes: 1 } "
+                       "peer { uid: 1 tenant: 'y' max_bytes: 1 }",
+                "peer[1]: uid 1 is that of a tenant or of another peer"},
+           Case{peer + "peer { certificate_name: 'ip:x' tenant: 'x' max_bytes: 1 }",
+                "peer[0]: certificate_name: "},
+           Case{"peer { certificate_name: 'p' tenant: 'default' max_bytes: 1 }",
+                "peer[0]: certificate_name: needs tls_client_ca"},
+           Case{"deposit { }", "deposit.address: "},
+           Case{"deposit { address: 'x' }", "deposit.address: "},
+           Case{"deposit { address: 'x:0' }", "deposit.address: needs a port"},
+           Case{"deposit { address: 'x:1' }", "deposit: needs ca, certificate and key"},
+           Case{"deposit { address: 'x:1' ca: 'a' key: 'k' }",
+                "deposit: needs ca, certificate and key"},
+           Case{"deposit { address: 'unix:/x' ca: 'a' }", "deposit: a Unix socket has no TLS"},
+       }) {
+    EXPECT_THAT(std::string(ConfigFrom(Parse(c.text)).status().message()), HasSubstr(c.message))
+        << c.text;
+  }
+}
+
 TEST(ConfigTest, WrongValuesAreRefusedWithWhatIsValid) {
   struct Case {
     const char* text;

@@ -207,7 +207,7 @@ TEST_F(ResidentTensorsTest, TheOldestOfManyLostHandlesAreUnknown) {
     return (DetailOf(Find(first)).reason() == "tensor_lost") +
            (DetailOf(Find(second)).reason() == "tensor_lost");
   };
-  for (size_t lost = 2; lost < ResidentTensors::kMaxLostHandles; ++lost) {
+  for (size_t lost = 2; lost < ResidentTensors::kMaxGoneHandles; ++lost) {
     ASSERT_TRUE(AddTo(tensors_, *tensors_.Reserve(kTenant, 0, 1), TensorOn(0, generation),
                       absl::ZeroDuration(), At(0))
                     .ok());
@@ -285,6 +285,77 @@ TEST_F(ResidentTensorsTest, AMoveFromOrToADeviceThatWasResetDoesNothing) {
     EXPECT_EQ(tensors.Find(kTenant, added->handle, At(0)).ok(), device == 1);
     EXPECT_EQ(tensors.UsageOn(1, kTenant).tensors, 0u);
   }
+}
+
+TEST_F(ResidentTensorsTest, WhatIsGivenAwayIsAtTheOtherPlaceForItsOwner) {
+  ResidentTensors tensors(kLimits, "there:1");
+  const auto add = [&](uint64_t bytes) {
+    return AddTo(tensors, *tensors.Reserve(kTenant, 0, bytes), TensorOn(0), absl::ZeroDuration(),
+                 At(0))
+        ->handle;
+  };
+  const std::string stays = add(5);
+  const std::string goes = add(7);
+  const std::string broken = add(9);
+  tensors.Find(kTenant, broken, At(0)).value()->is_broken = true;
+  EXPECT_TRUE(tensors.Find(kTenant, goes, At(1)).ok());
+  std::vector<ResidentTensors::Departing> departing = tensors.TensorsToDeposit(At(1));
+  ASSERT_EQ(departing.size(), 2u);
+  EXPECT_EQ(departing[0].handle, goes);
+  EXPECT_EQ(departing[0].lease_end, At(100));
+  EXPECT_EQ(tensors.Release(kTenant, {&stays, 1}), 1u);
+
+  EXPECT_THAT(tensors.GiveAway(departing), ElementsAre(0u));
+
+  const absl::Status moved = tensors.Find(kTenant, goes, At(1)).status();
+  EXPECT_EQ(DetailOf(moved).reason(), "tensor_moved");
+  EXPECT_EQ(DetailOf(moved).moved_to(), "there:1");
+  EXPECT_EQ(DetailOf(CheckNotBroken(*departing[0].tensor)).moved_to(), "there:1");
+  EXPECT_EQ(DetailOf(tensors.Find(kOtherTenant, goes, At(1)).status()).reason(), "tensor_unknown");
+  EXPECT_EQ(DetailOf(tensors.Find(kTenant, stays, At(1)).status()).reason(), "tensor_unknown");
+  EXPECT_FALSE(tensors.Has(kTenant, goes));
+  EXPECT_EQ(tensors.Total().bytes, 9u);
+}
+
+TEST_F(ResidentTensorsTest, ATensorOfAnotherRunArrivesUnderItsHandle) {
+  ResidentTensors other(kLimits);
+  const std::string handle = std::string(22, 'h') + other.run();
+  EXPECT_TRUE(ResidentTensors::IsHandleOf(handle, other.run()));
+  EXPECT_FALSE(ResidentTensors::IsHandleOf(handle, tensors_.run()));
+  EXPECT_FALSE(ResidentTensors::IsHandleOf(other.run(), other.run()));
+  EXPECT_EQ(DetailOf(Find(handle)).reason(), "tensor_lost");
+  {
+    const ResidentTensors::Expectation first = tensors_.Expect(other.run());
+    ResidentTensors::Expectation second = tensors_.Expect(other.run());
+    second = ResidentTensors::Expectation();
+    EXPECT_EQ(DetailOf(Find(handle)).reason(), "tensor_arriving");
+    EXPECT_GT(DetailOf(Find(handle)).retry_pushback_ms(), 0);
+    EXPECT_EQ(DetailOf(Find(std::string(30, 'x'))).reason(), "tensor_lost");
+  }
+  EXPECT_EQ(DetailOf(Find(handle)).reason(), "tensor_lost");
+  const auto adopt = [&](uint64_t generation) {
+    std::vector<ResidentTensors::Arrived> arrived(1);
+    arrived[0] = {.handle = handle,
+                  .reservation = *tensors_.Reserve(kTenant, 0, 30),
+                  .tensor = TensorOn(0, generation),
+                  .lease_end = At(900)};
+    return tensors_.Adopt(std::move(arrived), At(10));
+  };
+
+  EXPECT_EQ(adopt(0), absl::OkStatus());
+
+  EXPECT_TRUE(Find(handle, At(519)).ok());
+  EXPECT_FALSE(Find(handle, At(520)).ok());  // the longest lease and the grace are over
+  EXPECT_EQ(DetailOf(Find(handle, At(10), kOtherTenant)).reason(), "tensor_lost");
+  EXPECT_TRUE(tensors_.Has(kTenant, handle));
+  EXPECT_EQ(BytesOf(kTenant), 30u);
+  EXPECT_EQ(adopt(0).code(), absl::StatusCode::kAlreadyExists);
+  tensors_.DeviceWasReset(0, 1);
+  EXPECT_EQ(DetailOf(adopt(0)).reason(), "tensor_lost");
+  EXPECT_EQ(BytesOf(kTenant), 0u);
+  // It may come a second time.
+  EXPECT_EQ(adopt(1), absl::OkStatus());
+  EXPECT_TRUE(Find(handle).ok());
 }
 
 TEST_F(ResidentTensorsTest, TheLastUserOfADeviceComesFirst) {
