@@ -71,6 +71,12 @@ std::string AfterAttempts(int attempts) {
   return absl::StrCat("after ", attempts, attempts == 1 ? " attempt" : " attempts");
 }
 
+// Whether the daemon leaves, or the call's resident tensors are on their way between daemons.
+bool IsOfLeavingDaemon(Reason reason) {
+  return reason == Reason::kDraining || reason == Reason::kTensorMoved ||
+         reason == Reason::kTensorArriving;
+}
+
 }  // namespace
 
 absl::Status RetryPolicy::Check(const RetryOptions& options) {
@@ -130,7 +136,7 @@ bool RetryPolicy::WaitsForDaemon(const absl::Status& status) {
   const std::optional<v1::ErrorDetail> detail = ErrorDetailOf(status);
   if (detail) was_reached_.store(true, std::memory_order_relaxed);
   if (!waits_for_daemon_ || !absl::IsUnavailable(status)) return false;
-  if (detail) return ReasonFromText(detail->reason()) == Reason::kDraining;
+  if (detail) return IsOfLeavingDaemon(ReasonFromText(detail->reason()));
   if (!FoundNoConnection(status.message()) || HasAny(status.message(), kMistakes)) return false;
   return was_reached_.load(std::memory_order_relaxed) ||
          !HasAny(status.message(), kMistakesAtFirst);

@@ -188,11 +188,12 @@ def test_what_may_have_run_is_repeated_as_the_same_request(lost_calls, fate):
     assert "the call may have run" in str(raised.value)
 
 
+@pytest.mark.parametrize("reason", ["draining", "tensor_moved", "tensor_arriving"])
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "asyncio"])
-def test_a_draining_daemon_is_waited_for(scripted, is_async):
+def test_a_draining_daemon_is_waited_for(scripted, is_async, reason):
     """However often it says so: its successor comes within the timeout."""
-    detail = _wire.ErrorDetail(reason="draining", retry_pushback_ms=1)
-    status = _wire.StatusDetails(code=14, message="draining")
+    detail = _wire.ErrorDetail(reason=reason, retry_pushback_ms=1)
+    status = _wire.StatusDetails(code=14, message=reason)
     status.details.add(
         type_url="type.googleapis.com/opserve.v1.ErrorDetail",
         value=detail.SerializeToString(),

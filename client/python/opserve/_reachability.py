@@ -19,6 +19,8 @@ _NO_CONNECTION = (
     "errors resolving",
     "Name resolution failure",
 )
+# Reasons of a daemon that is leaving, or to which the call's tensors are coming.
+_AWAY = ("draining", "tensor_moved", "tensor_arriving")
 # Causes that no restart of a daemon has: TLS against plaintext, certificates, other servers.
 _MISTAKES = (
     "handshake failed",
@@ -65,11 +67,12 @@ _REMEDIES = (
 def has_not_run(error: OpserveError) -> bool:
     """Whether the daemon was away, so that the call has run nowhere and can wait for it.
 
-    A daemon that drains refuses calls before it runs them.
+    A daemon that drains refuses calls before it runs them, and so do those between which tensors
+    are on their way.
     """
     if error.code is not grpc.StatusCode.UNAVAILABLE:
         return False
-    return error.reason == "draining" or (
+    return error.reason in _AWAY or (
         error.message.startswith(_NO_CONNECTION)
         and not any(mistake in error.message for mistake in _MISTAKES)
     )

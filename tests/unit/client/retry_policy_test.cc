@@ -204,6 +204,8 @@ TEST(RetryPolicyTest, CallsThatHaveRunNowhereWaitForTheDaemon) {
        false},
       {absl::UnavailableError("Connection reset by peer"), true, {}, false},  // it may have run
       {draining, false, {}, true},
+      {MakeError(Reason::kTensorMoved, "it is elsewhere"), false, {}, true},
+      {MakeError(Reason::kTensorArriving, "it may come", 20), true, {}, true},
       {MakeError(Reason::kQueueFull, "no room", 20), true, {}, false},
       {absl::InternalError("failed to connect to all addresses"), true, {}, false},
   };
