@@ -83,7 +83,8 @@ class TensorClaims {
   bool IsGranted(Ticket ticket) const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return holders_.find(ticket)->second.on_end == nullptr;
   }
-  // Notes a holder whose uses are in the queues, as the public functions say. Whether it is granted.
+  // Notes a holder whose uses are in the queues, as the public functions say. Whether it is
+  // granted.
   bool Enter(Ticket ticket, Holder holder, OnEnd on_end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Puts a use in front of all those that are not granted. Whether it is the first.
   bool PutAhead(Ticket ticket, const ResidentTensor* tensor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
