@@ -136,7 +136,8 @@ void Depositor::Run() {
   // lost; so it goes out as early as possible, while this daemon still serves.
   while (deadline() == absl::InfiniteFuture()) {
     const bool is_connected = Connect();
-    if (!AwaitStart(is_connected ? absl::InfiniteFuture() : absl::Now() + kRetryPeriod)) return;
+    // If time is up already, what is left is told all the same.
+    if (!AwaitStart(is_connected ? absl::InfiniteFuture() : absl::Now() + kRetryPeriod)) break;
   }
   DepositAll();
   // Handles that did not move are lost from now on, here and there.

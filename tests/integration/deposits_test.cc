@@ -479,7 +479,7 @@ TEST_F(KilledDaemonsTest, WhereverTheSenderIsKilledEachTensorHasOnePlaceOrIsLost
     DaemonProcess sender({absl::StrCat("--config=", config)});
     AwaitService(Target("sender"));
     const std::vector<Owned> tensors = UploadSome(Target("sender"), /*has_large=*/false);
-    proxy.CutAt(pieces, /*for_good=*/true, [&] { kill(sender.pid(), SIGKILL); });
+    proxy.CutAt(pieces, /*for_good=*/true, [pid = sender.pid()] { kill(pid, SIGKILL); });
 
     sender.End(SIGTERM);
 
@@ -521,7 +521,7 @@ TEST_F(KilledDaemonsTest, WhereverTheReceiverIsKilledEachTensorHasOnePlaceOrIsLo
     InProcessDaemon sender(sender_config);
     const std::vector<Owned> tensors = UploadSome(sender.target(), /*has_large=*/false);
     AwaitService(Target("receiver"));
-    proxy.CutAt(pieces, /*for_good=*/true, [&] { kill(receiver.pid(), SIGKILL); });
+    proxy.CutAt(pieces, /*for_good=*/true, [pid = receiver.pid()] { kill(pid, SIGKILL); });
 
     EXPECT_EQ(sender.daemon().Drain(), 0);
 
