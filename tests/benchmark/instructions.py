@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Counts the daemon's instructions per small request (KlDivBackward of three tensors of 1 KiB), and those that a further
-node costs in a prepared program (Add of 1 KiB), gRPC and the host CANN included, by callgrind, which counts them without
-noise. Installs nothing: the Debian package valgrind must be there.
+"""Counts the daemon's instructions per small request (KlDivBackward of three tensors of 1 KiB), and those that a
+further node costs in a prepared program (Add of 1 KiB), gRPC and the host CANN included, by callgrind, which counts
+them without noise. Installs nothing: the Debian package valgrind must be there.
 
   instructions.py BUILD [--seconds=N]
 
