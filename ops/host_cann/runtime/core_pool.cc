@@ -4,6 +4,8 @@
 #include <system_error>
 #include <thread>
 
+#include "ops/host_cann/runtime/compute_thread.h"
+
 namespace opserve::host_cann {
 
 void CorePool::StartHelpers() {
@@ -34,6 +36,7 @@ void CorePool::RunFor(const TaskRunner& runner, int64_t num_tasks,
 }
 
 void CorePool::Help() {
+  BeginComputeThread("cann-core");
   MutexLock lock(mutex_);
   for (;;) {
     if (batches_.empty()) {

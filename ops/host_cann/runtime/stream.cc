@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ops/host_cann/runtime/capture.h"
+#include "ops/host_cann/runtime/compute_thread.h"
 #include "ops/host_cann/runtime/context.h"
 #include "ops/host_cann/runtime/device.h"
 #include "ops/host_cann/runtime/exception_info.h"
@@ -313,6 +314,7 @@ bool Stream::stop_on_failure() {
 }
 
 void Stream::Work() {
+  BeginComputeThread("cann-stream");
   MutexLock lock(mutex_);
   while (!closed_) {
     if (queue_.empty() || executing_) {
