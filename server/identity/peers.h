@@ -45,6 +45,7 @@ class Peers {
   // The peer with one of these credentials; a caller that shows a token is none. Null: no peer.
   // Lives as long as the Peers.
   Peer* Find(const Credentials& credentials) const;
+  bool empty() const { return peers_.empty(); }
   // Whether some peer is known by this user id.
   bool HasUid(uint32_t uid) const { return by_uid_.contains(uid); }
 

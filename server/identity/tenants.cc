@@ -203,6 +203,13 @@ absl::StatusOr<Tenant*> Tenants::Identify(const Credentials& credentials) const 
   return unknown("no credentials that are known: send authorization: Bearer TOKEN");
 }
 
+Tenant* Tenants::OnlyAnonymous() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  const bool names_any = !directory_->by_token_digest.empty() ||
+                         !directory_->by_certificate_name.empty() || !directory_->by_uid.empty();
+  return names_any ? nullptr : directory_->anonymous;
+}
+
 Tenant* Tenants::Find(absl::string_view name) const {
   for (Tenant* tenant : directory()->tenants) {
     if (tenant->name() == name) return tenant;

@@ -98,6 +98,9 @@ class Tenants {
   absl::StatusOr<Tenant*> Identify(const Credentials& credentials) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The anonymous tenant, if no tenant of now is known by credentials. Null: they decide.
+  Tenant* OnlyAnonymous() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The tenant of now with this name; null: there is none.
   Tenant* Find(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
 
