@@ -8,6 +8,8 @@ namespace {
 // The capture under way that the event's latest record is part of; null: none.
 std::shared_ptr<Capture> CaptureOf(const Event::CapturedRecord& record) {
   std::shared_ptr<Capture> capture = record.capture.lock();
+  // The mark outlives the capture on purpose: nothing walks the events when one ends, so each use
+  // looks here.
   if (capture == nullptr || capture->state() == Capture::State::kEnded) return nullptr;
   return capture;
 }
@@ -24,8 +26,11 @@ aclError Join(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Captu
     return Fail(ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT, kCallOrder,
                 "stream is a default stream, which cannot wait for an event of a capture");
   }
+  // The capture holds the stream after this, and the stream the capture; Capture::End breaks the
+  // circle.
   RETURN_IF_FAILED(stream->EnterCapture(capture));
   const aclError code = capture->WaitForEvent(stream, progress);
+  // Invalidated or ended between the two: the stream must not stay in a capture that nothing ends.
   if (code != ACL_SUCCESS) stream->LeaveCapture(*capture);
   return code;
 }
@@ -51,9 +56,11 @@ aclError WaitCaptured(Event& event, const std::shared_ptr<Stream>& stream, bool*
   const std::shared_ptr<Capture> of_stream = stream->capture();
   *is_captured = of_event != nullptr || of_stream != nullptr;
   if (!*is_captured) return ACL_SUCCESS;
+  // The event alone is captured: the wait is the fork by which the stream joins.
   if (of_stream == nullptr) return Join(stream, of_event, record.progress);
   if (of_event == of_stream) return of_stream->WaitForEvent(stream, record.progress);
   if (of_event != nullptr) {
+    // An edge between two graphs cannot be kept by either, so both are void.
     of_event->Invalidate();
     of_stream->Invalidate();
     return Fail(ACL_ERROR_STREAM_CAPTURE_CONFLICT, kCallOrder,
@@ -63,6 +70,7 @@ aclError WaitCaptured(Event& event, const std::shared_ptr<Stream>& stream, bool*
   RETURN_IF_FAILED(RequireEx(event));
   if (event.latest() == nullptr)
     return ACL_SUCCESS;  // never recorded, so there is nothing to wait for
+  // Replays could not wait for it: the record happened once, before them.
   return Fail(
       ACL_ERROR_RT_CAPTURE_DEPENDENCY, kCallOrder,
       Concat("event ", event.id(), " was recorded outside the capture of stream ", stream->id()));

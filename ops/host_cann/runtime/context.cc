@@ -9,10 +9,13 @@
 namespace opserve::host_cann {
 
 std::shared_ptr<Stream> Context::CreateStream(Stream::Config config) {
+  // Before the lock: a quota needs none, and a device without streams left is refused at once.
   const std::optional<int32_t> id = device_.TakeStream();
   if (!id.has_value()) return nullptr;
   auto stream = std::make_shared<Stream>(shared_from_this(), *id, config);
   MutexLock lock(mutex_);
+  // A reset may have closed the context in between. It has returned the streams that it found; this
+  // one is not among them.
   if (!is_alive()) {
     device_.ReturnStream();
     return nullptr;
@@ -22,9 +25,11 @@ std::shared_ptr<Stream> Context::CreateStream(Stream::Config config) {
 }
 
 void Context::RemoveStream(const std::shared_ptr<Stream>& stream) {
+  // First, outside the lock: closing takes the stream's lock and drops its tasks.
   stream->Close();
   MutexLock lock(mutex_);
   const auto found = std::find(streams_.begin(), streams_.end(), stream);
+  // Close of the whole context has come first, and has returned the stream to the device.
   if (found == streams_.end()) return;
   streams_.erase(found);
   device_.ReturnStream();
@@ -42,6 +47,7 @@ std::vector<std::shared_ptr<Stream>> Context::streams() {
 
 void Context::AddCapture(const std::shared_ptr<Capture>& capture) {
   MutexLock lock(mutex_);
+  // Captures leave the list here, when the next one begins: their ends need not know the context.
   std::erase_if(captures_, [](const std::weak_ptr<Capture>& other) { return other.expired(); });
   captures_.push_back(capture);
 }
@@ -57,8 +63,11 @@ std::vector<std::shared_ptr<Capture>> Context::captures() {
 
 aclError Context::Synchronize(Deadline deadline) {
   const std::vector<std::shared_ptr<Stream>> all = streams();
+  // All are checked before the first wait, so that a refused call has waited for nothing.
   for (const std::shared_ptr<Stream>& stream : all) RETURN_IF_FAILED(CheckNotCaptured(*stream));
+  // One deadline for all of them together.
   for (const std::shared_ptr<Stream>& stream : all) RETURN_IF_FAILED(stream->Wait(deadline));
+  // Up to the first that fails; the others keep their failures for their own synchronise.
   for (const std::shared_ptr<Stream>& stream : all) RETURN_IF_FAILED(stream->TakeError());
   return ACL_SUCCESS;
 }
@@ -67,6 +76,7 @@ void Context::Close() {
   std::vector<std::shared_ptr<Stream>> closed;
   {
     MutexLock lock(mutex_);
+    // Under the lock: CreateStream either sees this or has its stream in the list.
     alive_.store(false, std::memory_order_release);
     closed.swap(streams_);
   }
@@ -77,6 +87,7 @@ void Context::Close() {
 }
 
 void Context::Stop(aclError code) {
+  // The first failure stays: later tasks fail because of it.
   aclError none = ACL_SUCCESS;
   stop_code_.compare_exchange_strong(none, code);
 }

@@ -19,6 +19,8 @@ aclError FindContext(aclrtContext handle, std::shared_ptr<Context>* context) {
   return ACL_SUCCESS;
 }
 
+// Waits for the current context only. The vendor's documents disagree on the scope; programs that
+// rely on the smaller one run with both.
 aclError SynchronizeCurrent(int32_t timeout) {
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(UsableContext(&context));
@@ -34,9 +36,11 @@ aclError aclrtSetDevice(int32_t deviceId) {
   RETURN_IF_FAILED(EnterCall(__func__));
   Device* device = nullptr;
   RETURN_IF_FAILED(FindDevice(deviceId, &device));
+  // Without the device's lock, and also for a set that fails.
   ReportDeviceState(deviceId, ACL_RT_DEVICE_STATE_SET_PRE);
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(device->Set(&context));
+  // Replaces an explicit context of the thread, by the vendor's document.
   BindContext(std::move(context));
   ReportDeviceState(deviceId, ACL_RT_DEVICE_STATE_SET_POST);
   return ACL_SUCCESS;
@@ -83,6 +87,7 @@ aclError aclrtCreateContext(aclrtContext* context, int32_t deviceId) {
   RETURN_IF_FAILED(FindDevice(deviceId, &device));
   RETURN_IF_FAILED(device->CheckUsable());
   std::shared_ptr<Context> created = device->CreateContext();
+  // The device has reported the reason.
   if (created == nullptr) return ACL_ERROR_RT_NO_STREAM_RESOURCE;
   *context = created->handle();
   BindContext(std::move(created));
@@ -93,16 +98,19 @@ aclError aclrtDestroyContext(aclrtContext context) {
   RETURN_IF_FAILED(EnterCall(__func__));
   std::shared_ptr<Context> found;
   RETURN_IF_FAILED(FindContext(context, &found));
+  // The default context is shared by all sets, so only the device's reset ends it.
   if (found->is_default()) {
     return Fail(ACL_ERROR_RT_CONTEXT_NULL, kWrongContext,
                 "context is a default context, which ends with aclrtResetDevice");
   }
   RETURN_IF_FAILED(found->device().CheckUsable());
   Runtime& runtime = Runtime::Get();
+  // Two threads that destroy the same context: one of them finds it gone.
   if (!runtime.contexts().Remove(context)) {
     return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument, "context is not a live context");
   }
   found->device().DestroyContext(found);
+  // After the streams have been closed: handles stay valid while their tasks end.
   runtime.streams().RemoveIf([&](const Stream& stream) { return stream.context() == found; });
   runtime.ForgetGraphs([&](const Graph& graph) { return graph.context() == found; });
   return ACL_SUCCESS;
@@ -136,10 +144,12 @@ aclError aclrtCtxGetCurrentDefaultStream(aclrtStream* stream) {
 }
 
 aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t* flags, int32_t* active) {
+  // flags may be null here: programs ask for the state alone.
   RETURN_IF_FAILED(EnterCall(__func__));
   RETURN_IF_FAILED(RequireNotNull(active, "active"));
   Device* device = nullptr;
   RETURN_IF_FAILED(FindDevice(deviceId, &device));
+  // No flags are known.
   if (flags != nullptr) *flags = 0;
   *active = device->has_default_context() ? 1 : 0;
   return ACL_SUCCESS;

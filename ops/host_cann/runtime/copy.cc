@@ -27,6 +27,8 @@ bool FromDevice(aclrtMemcpyKind kind) {
 
 // Whether the host side of the copy may be used after the call has returned.
 bool MayRunLater(const Copy& copy) {
+  // A stream's task runs after the call has returned. Only page-locked memory stays where it is for
+  // so long.
   MemoryTable& memory = Runtime::Get().memory();
   return (copy.to_device || memory.IsPinned(copy.dst, copy.Span(copy.dst_pitch))) &&
          (copy.from_device || memory.IsPinned(copy.src, copy.Span(copy.src_pitch)));
@@ -43,6 +45,8 @@ aclError ResolveSides(const Device& device, aclrtMemcpyKind kind, const CopyBloc
   copy->from_device = FromDevice(kind);
   const size_t dst_bytes = copy->Span(copy->dst_pitch);
   const size_t src_bytes = copy->Span(copy->src_pitch);
+  // A wrong direction is found as memory of the wrong side. ActualKind has made good those that can
+  // be told.
   RETURN_IF_FAILED(copy->to_device
                        ? CheckDeviceMemory(device, blocks.to, copy->dst, dst_bytes, "dst")
                        : CheckHostMemory(blocks.to, copy->dst, dst_bytes, "dst"));
@@ -51,19 +55,23 @@ aclError ResolveSides(const Device& device, aclrtMemcpyKind kind, const CopyBloc
 }
 
 aclError SubmitCopy(Stream& stream, Copy copy) {
+  // Captured streams take the task as well: Enqueue hands it to the capture.
   copy.host_is_pinned = MayRunLater(copy);
   if (copy.host_is_pinned) return stream.Enqueue(MakeCopyTask(copy));
+  // What follows waits for the stream, which a capture forbids.
   RETURN_IF_FAILED(CheckNotCaptured(stream));
   RETURN_IF_FAILED(CheckMayUseMemory(*stream.context(), ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC));
   // The call waits for the stream, so it is the one that reports an earlier task's failure. It then
   // copies nothing: the source may be memory that the failed task should have written.
   RETURN_IF_FAILED(stream.Wait(std::nullopt));
   RETURN_IF_FAILED(stream.TakeError());
+  // In the stream's order, as another thread may queue tasks between the wait and the copy.
   return stream.RunInOrder(MakeCopyTask(copy));
 }
 
 aclError CopyNow(Context& context, const Copy& copy, const CopyBlocks* held) {
   RETURN_IF_FAILED(CheckMayUseMemory(context));
+  // The caller's blocks keep the memory alive, so that the copy does not look it up again.
   const TaskResult result = CopyChecked(context.device(), copy, /*is_held=*/held != nullptr);
   if (result.code != ACL_SUCCESS) return Fail(result.code, kInternal, result.text);
   return ACL_SUCCESS;
@@ -92,9 +100,12 @@ Place PlaceOf(const void* address, const BlockPtr& block) {
 // known, which makes good a wrong `kind`.
 aclrtMemcpyKind ActualKind(aclrtMemcpyKind kind, const void* dst, const void* src,
                            const CopyBlocks& blocks) {
+  // This kind names a way, not only a direction: the source is buffered, which its caller relies
+  // on.
   if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) return kind;
   const Place to = PlaceOf(dst, blocks.to);
   const Place from = PlaceOf(src, blocks.from);
+  // Pageable host memory is not known to the runtime: `kind` has to tell.
   if (kind != ACL_MEMCPY_DEFAULT && (to == Place::kUnknown || from == Place::kUnknown)) return kind;
   if (to == Place::kDevice) {
     return from == Place::kDevice ? ACL_MEMCPY_DEVICE_TO_DEVICE : ACL_MEMCPY_HOST_TO_DEVICE;
@@ -111,6 +122,8 @@ aclError UnsupportedKind(aclrtMemcpyKind kind, std::string_view allowed) {
 aclError CheckCopy(void* dst, size_t room, const void* src, size_t count, aclrtMemcpyKind kind) {
   RETURN_IF_FAILED(RequireNotNull(dst, "dst"));
   RETURN_IF_FAILED(RequireNotNull(src, "src"));
+  // The implementation of the vendor refuses 6 and 7, which are for other functions, though its
+  // document says that the kind is ignored.
   if (kind < ACL_MEMCPY_HOST_TO_HOST || kind > ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) {
     return UnsupportedKind(kind, "0 to 5");
   }
@@ -119,10 +132,12 @@ aclError CheckCopy(void* dst, size_t room, const void* src, size_t count, aclrtM
 
 aclError CopyInStream(void* dst, size_t room, const void* src, size_t count, aclrtMemcpyKind kind,
                       aclrtStream stream) {
+  // Before all checks, as the vendor does: an empty copy succeeds with null addresses.
   if (count == 0) return ACL_SUCCESS;
   RETURN_IF_FAILED(CheckCopy(dst, room, src, count, kind));
   std::shared_ptr<Stream> target;
   RETURN_IF_FAILED(UsableStream(stream, &target));
+  // The vendor leaves such a copy out as well.
   if (dst == src) return ACL_SUCCESS;
   const CopyBlocks blocks(dst, src);
   kind = ActualKind(kind, dst, src, blocks);
@@ -132,6 +147,7 @@ aclError CopyInStream(void* dst, size_t room, const void* src, size_t count, acl
   }
   Copy copy = Copy::Bytes(dst, src, count);
   RETURN_IF_FAILED(ResolveSides(target->device(), kind, blocks, &copy));
+  // Its bytes are taken now, so the source need not be page-locked.
   if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) return target->Enqueue(MakeBufferedCopyTask(copy));
   return SubmitCopy(*target, copy);
 }
@@ -143,6 +159,7 @@ aclError FillArguments(void* devPtr, size_t maxCount, size_t count) {
 
 // Memory of the device, or page-locked memory.
 aclError CheckFillable(const Device& device, void* devPtr, size_t count) {
+  // Other host memory is undefined by the vendor's document; here it is refused.
   if (Runtime::Get().memory().IsPinned(devPtr, count)) return ACL_SUCCESS;
   return CheckDeviceMemory(device, devPtr, count, "devPtr");
 }
@@ -154,6 +171,7 @@ aclError WordFillArguments(void* ptr, size_t room, size_t words, size_t* bytes) 
     return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
                 Concat(CurrentSoc().name, " does not fill memory with words"));
   }
+  // By division: room for the words may not be a product that overflows.
   if (words == 0 || words > room / sizeof(uint32_t)) {
     return Fail(ACL_ERROR_INVALID_PARAM, kBadValue,
                 Concat("N is ", words, ", must be 1 to a quarter of memSize, which is ", room));
@@ -164,6 +182,7 @@ aclError WordFillArguments(void* ptr, size_t room, size_t words, size_t* bytes) 
 
 aclError CheckRows(size_t dpitch, size_t spitch, size_t width, size_t height) {
   if (width <= dpitch && width <= spitch) {
+    // The span of all rows must fit a size_t.
     if (height == 0 || std::max(dpitch, spitch) <= SIZE_MAX / height) return ACL_SUCCESS;
   }
   return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
@@ -187,6 +206,7 @@ aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
   const CopyBlocks blocks(dst, src);
   kind = ActualKind(kind, dst, src, blocks);
   Copy copy = Copy::Bytes(dst, src, count);
+  // Host to host too: the synchronous call allows it.
   RETURN_IF_FAILED(ResolveSides(context->device(), kind, blocks, &copy));
   return CopyNow(*context, copy, &blocks);
 }
@@ -214,6 +234,8 @@ aclError aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, size_t spitch,
   RETURN_IF_FAILED(RequireNotNull(dst, "dst"));
   RETURN_IF_FAILED(RequireNotNull(src, "src"));
   RETURN_IF_FAILED(CheckRows(dpitch, spitch, width, height));
+  // After the check of the pitches, unlike the copies of bytes: an empty area with bad pitches is
+  // refused.
   if (width == 0 || height == 0) return ACL_SUCCESS;
   Copy copy{dst, src, dpitch, spitch, width, height};
   RETURN_IF_FAILED(ResolveSides(context->device(), kind, CopyBlocks(dst, src), &copy));
@@ -223,6 +245,7 @@ aclError aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, size_t spitch,
 aclError aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width,
                             size_t height, aclrtMemcpyKind kind, aclrtStream stream) {
   RETURN_IF_FAILED(EnterCall(__func__));
+  // Limits of the vendor's document, for this function only.
   constexpr size_t kMaxWidth = 5000000;
   constexpr size_t kMaxHeight = 5242880;
   const aclrtMemcpyKind last = CurrentSoc().generation->copies_rows_on_device
@@ -253,6 +276,7 @@ aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count)
   RETURN_IF_FAILED(FillArguments(devPtr, maxCount, count));
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(UsableContext(&context));
+  // At once, on this thread: the call is synchronous and has no order with streams.
   RETURN_IF_FAILED(CheckFillable(context->device(), devPtr, count));
   RETURN_IF_FAILED(CheckMayUseMemory(*context));
   Fill(devPtr, RepeatByte(value), count);
@@ -290,6 +314,7 @@ aclError aclrtMemsetD32Async(void* ptr, size_t memSize, uint32_t value, size_t N
   std::shared_ptr<Stream> target;
   RETURN_IF_FAILED(UsableStream(stream, &target));
   RETURN_IF_FAILED(CheckFillable(target->device(), ptr, bytes));
+  // In page-locked memory the words are written at once; a capture must record them instead.
   if (target->capture() != nullptr || !Runtime::Get().memory().IsPinned(ptr, bytes)) {
     return target->Enqueue(MakeFillTask(ptr, value, bytes));
   }

@@ -15,6 +15,7 @@ namespace {
 
 // How long the fault on copies makes these bytes take.
 Clock::duration SlowCopyTime(size_t bytes) {
+  // 0: no fault. Read anew each time, as faults may be set while copies are queued.
   const uint64_t bytes_per_second = Faults::Get().bytes_per_second();
   if (bytes_per_second == 0) return {};
   const std::chrono::duration<double> time(static_cast<double>(bytes) /
@@ -37,13 +38,17 @@ bool HoldSide(const Device& device, const void* address, size_t bytes, bool is_d
   }
   MemoryTable& memory = Runtime::Get().memory();
   *held = memory.FindOwned(address);
+  // Host memory that is not page-locked stays the caller's for the whole call, which waits for the
+  // copy.
   if (!is_pinned || (*held != nullptr && (*held)->pinned && (*held)->Contains(address, bytes))) {
     return true;
   }
+  // Registered memory is not held: its pages are the program's own.
   return memory.IsPinned(address, bytes);
 }
 
 TaskResult Hold(const Device& device, const Copy& copy, Held* held) {
+  // Without checks the copy trusts its addresses, as a device does.
   if (!Runtime::Get().settings().checked) return {};
   const auto gone = [](std::string_view side) {
     return TaskResult::Failure(
@@ -82,6 +87,7 @@ void CopyInParts(CorePool& cores, void* dst, const void* src, size_t bytes) {
       &parts);
 }
 
+// Such copies are allowed on the host; parts would read bytes that other parts have written.
 bool Overlap(const void* a, const void* b, size_t bytes) {
   const auto first = reinterpret_cast<uintptr_t>(a);
   const auto second = reinterpret_cast<uintptr_t>(b);
@@ -89,7 +95,9 @@ bool Overlap(const void* a, const void* b, size_t bytes) {
 }
 
 void CopyRows(CorePool& cores, const Copy& copy) {
+  // Same place, same pitches: every row is where it belongs.
   if (copy.dst == copy.src && copy.dst_pitch == copy.src_pitch) return;
+  // Rows stay on one core: most are shorter than a part.
   if (copy.height == 1 && copy.width >= 2 * kPartBytes &&
       !Overlap(copy.dst, copy.src, copy.width)) {
     CopyInParts(cores, copy.dst, copy.src, copy.width);
@@ -115,7 +123,9 @@ class CopyTask final : public Task {
 
   TaskResult Run(Stream& stream) override {
     TaskResult slow = WaitSlowly(stream, SlowCopyTime(copy_.width * copy_.height));
+    // Cancelled, or the device was lost while the fault held the copy back.
     if (slow.code != ACL_SUCCESS) return slow;
+    // Held until the copy is done: memory that is freed meanwhile goes back to the system after it.
     Held held;
     TaskResult result = Hold(stream.device(), copy_, &held);
     if (result.code == ACL_SUCCESS) CopyRows(stream.device().cores(), copy_);
@@ -124,6 +134,7 @@ class CopyTask final : public Task {
   const char* name() const override { return "copy"; }
   std::vector<MemoryRange> memory() const override {
     std::vector<MemoryRange> ranges;
+    // Pageable host memory is left out: no capture takes such a copy.
     if (copy_.to_device || copy_.host_is_pinned) {
       ranges.push_back({copy_.dst, copy_.Span(copy_.dst_pitch), "dst"});
     }
@@ -132,6 +143,7 @@ class CopyTask final : public Task {
     }
     return ranges;
   }
+  // Through work(), which is large while a fault slows copies.
   bool is_prompt() const override { return work() <= kPromptBytes; }
   uint64_t work() const override {
     return Faults::Get().bytes_per_second() == 0 ? copy_.width * copy_.height : UINT64_MAX;
@@ -143,6 +155,7 @@ class CopyTask final : public Task {
 
 class BufferedCopyTask final : public Task {
  public:
+  // `buffer_` is declared before `task_`, which copies from it.
   explicit BufferedCopyTask(const Copy& copy)
       : buffer_(static_cast<const char*>(copy.src),
                 static_cast<const char*>(copy.src) + copy.width),
@@ -192,11 +205,13 @@ class FillTask final : public Task {
 }  // namespace
 
 TaskResult CopyChecked(Device& device, const Copy& copy, bool is_held) {
+  // The time of a slow copy includes that of the real one.
   const Clock::time_point not_before = Clock::now() + SlowCopyTime(copy.width * copy.height);
   Held held;
   TaskResult result = is_held ? TaskResult() : Hold(device, copy, &held);
   if (result.code != ACL_SUCCESS) return result;
   CopyRows(device.cores(), copy);
+  // A condition that nothing signals: a sleep that keeps to the clock which the faults use.
   Mutex mutex;
   CondVar never;
   MutexLock lock(mutex);
@@ -211,11 +226,13 @@ std::unique_ptr<Task> MakeBufferedCopyTask(const Copy& copy) {
 }
 
 void Fill(void* address, uint32_t word, size_t bytes) {
+  // Equal bytes: memset is faster by far.
   if (word == RepeatByte(static_cast<int32_t>(word))) {
     std::memset(address, static_cast<int>(word & 0xFF), bytes);
     return;
   }
   auto* const start = static_cast<char*>(address);
+  // A rest shorter than a word takes the word's first bytes.
   for (size_t done = 0; done < bytes; done += sizeof(word)) {
     std::memcpy(start + done, &word, std::min(sizeof(word), bytes - done));
   }

@@ -23,6 +23,7 @@ struct Attribute {
   int64_t value;
 };
 
+// Values that are the same on all devices. The others are found in FindAttribute.
 constexpr Attribute kAttributes[] = {
     {ACL_DEV_ATTR_AICPU_CORE_NUM, 6},
     {ACL_DEV_ATTR_AICORE_CORE_NUM, kCubeCores},
@@ -33,6 +34,7 @@ constexpr Attribute kAttributes[] = {
     {ACL_DEV_ATTR_SMP_ID, 0},
     {ACL_DEV_ATTR_CUST_OP_PRIVILEGE, 1},
     {ACL_DEV_ATTR_MAINBOARD_ID, 0},
+    // 0: PCIe. 3, below: a PCIe card.
     {ACL_DEV_ATTR_HD_CONNECT_TYPE, 0},
     {ACL_DEV_ATTR_DEVICE_FORM_FACTOR, 3},
     {ACL_DEV_ATTR_IS_VIRTUAL, 0},
@@ -51,6 +53,8 @@ aclError FindAttribute(Device& device, aclrtDevAttr attr, int64_t* value) {
     *value = CurrentSoc().generation->npu_arch;
     return ACL_SUCCESS;
   }
+  // An attribute that only other products have is refused like an unknown one: the documents name
+  // no code for it.
   for (const Attribute& attribute : kAttributes) {
     if (attribute.attr != attr) continue;
     *value = attribute.value;
@@ -87,6 +91,7 @@ aclError aclrtCheckArchCompatibility(const char* socVersion, int32_t* canCompati
     return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
                 Concat("socVersion is \"", socVersion, "\", must be one of ", SocNames()));
   }
+  // Kernels fit chips of one architecture; the names within it do not matter.
   *canCompatible = soc.generation->npu_arch == CurrentSoc().generation->npu_arch ? 1 : 0;
   return ACL_SUCCESS;
 }
@@ -170,6 +175,7 @@ aclError aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureType devFeatu
   RETURN_IF_FAILED(FindHealthyDevice(deviceId, &device));
   switch (devFeatureType) {
     case ACL_FEATURE_TSCPU_TASK_UPDATE_SUPPORT_AIC_AIV:
+    // Features of the vendor's hardware that have no counterpart here.
     case ACL_FEATURE_SYSTEM_MEMQ_EVENT_CROSS_DEV:
       *value = 0;
       return ACL_SUCCESS;
@@ -181,6 +187,7 @@ aclError aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureType devFeatu
 aclError aclrtGetDeviceUtilizationRate(int32_t deviceId, aclrtUtilizationInfo* utilizationInfo) {
   RETURN_IF_FAILED(EnterCall(__func__));
   RETURN_IF_FAILED(RequireNotNull(utilizationInfo, "utilizationInfo"));
+  // 100000 by the vendor's document.
   if (utilizationInfo->utilizationExtend != nullptr) {
     return Fail(ACL_ERROR_INVALID_PARAM, kBadValue,
                 "utilizationInfo->utilizationExtend must be null");
@@ -188,8 +195,11 @@ aclError aclrtGetDeviceUtilizationRate(int32_t deviceId, aclrtUtilizationInfo* u
   Device* device = nullptr;
   RETURN_IF_FAILED(FindHealthyDevice(deviceId, &device));
   utilizationInfo->cubeUtilization = 0;
+  // A kernel uses all cores that are free, so the device is busy or not. There are no separate cube
+  // cores.
   utilizationInfo->vectorUtilization = device->running_kernels > 0 ? 100 : 0;
   utilizationInfo->aicpuUtilization = 0;
+  // -1, as on all products: not measured.
   utilizationInfo->memoryUtilization = -1;
   return ACL_SUCCESS;
 }
@@ -198,6 +208,7 @@ aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDeviceStatus* deviceStatu
   RETURN_IF_FAILED(EnterCall(__func__));
   RETURN_IF_FAILED(RequireNotNull(deviceStatus, "deviceStatus"));
   Device* device = nullptr;
+  // For lost devices too: their state is the question.
   RETURN_IF_FAILED(FindDevice(deviceId, &device));
   *deviceStatus = device->lost_code() == ACL_SUCCESS ? ACL_RT_DEVICE_STATUS_NORMAL
                                                      : ACL_RT_DEVICE_STATUS_ABNORMAL;
@@ -210,12 +221,14 @@ aclError aclrtGetErrorVerbose(int32_t deviceId, aclrtErrorInfo* errorInfo) {
   Device* device = nullptr;
   RETURN_IF_FAILED(FindDevice(deviceId, &device));
   *errorInfo = {};
+  // By the vendor's document A2 and A3 tell memory from other faults, and nothing finer.
   switch (device->last_fault()) {
     case ACL_SUCCESS:
       errorInfo->errorType = ACL_RT_NO_ERROR;
       break;
     case ACL_ERROR_RT_DEVICE_MEM_ERROR:
       errorInfo->errorType = ACL_RT_ERROR_MEMORY;
+      // The only fault that aclrtRepairError may mend; a lost device needs a reset.
       errorInfo->tryRepair = 1;
       break;
     case ACL_ERROR_RT_HBM_MULTI_BIT_ECC_ERROR:
@@ -243,6 +256,7 @@ aclError aclrtRepairError(int32_t deviceId, const aclrtErrorInfo* errorInfo) {
 
 aclError aclrtDeviceTaskAbort(int32_t deviceId, uint32_t timeout) {
   RETURN_IF_FAILED(EnterCall(__func__));
+  // 36 minutes, by the vendor's document.
   constexpr uint32_t kMaxTimeoutMs = 36 * 60 * 1000;
   if (timeout > kMaxTimeoutMs) {
     return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
@@ -250,7 +264,9 @@ aclError aclrtDeviceTaskAbort(int32_t deviceId, uint32_t timeout) {
   }
   Device* device = nullptr;
   RETURN_IF_FAILED(FindHealthyDevice(deviceId, &device));
+  // 0 means for ever here, -1 elsewhere.
   const Deadline deadline = DeadlineAfterMs(timeout == 0 ? -1 : static_cast<int32_t>(timeout));
+  // Before anything is aborted: a callback that fails stops the abort.
   RETURN_IF_FAILED(ReportTaskAbort(deviceId, ACL_RT_DEVICE_TASK_ABORT_PRE, timeout));
   if (!device->AbortTasks(deadline)) {
     return Fail(ACL_ERROR_RT_TASK_TIMEOUT, kInternal,

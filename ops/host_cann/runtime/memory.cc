@@ -13,6 +13,8 @@
 namespace opserve::host_cann {
 namespace {
 
+// The vendor's accounting: sizes are rounded up to 32 bytes, and 32 more are added. On the host
+// they only count.
 constexpr size_t kGranularity = 32;
 constexpr size_t kPadding = 32;
 // Beyond any capacity, and small enough that rounding cannot overflow.
@@ -26,8 +28,11 @@ bool WantsHugePages(aclrtMemMallocPolicy policy) {
 
 aclError AllocateOn(Device& device, void** devPtr, size_t size, size_t padding,
                     aclrtMemMallocPolicy policy) {
+  // Beyond kMaxBytes the size itself is charged, which no device has, so the rounding is left out.
   const size_t charged =
       size > kMaxBytes ? size : (size + kGranularity - 1) / kGranularity * kGranularity + padding;
+  // Charged before the system is asked: a program that is over the device's limit takes nothing of
+  // the host's memory.
   if (!device.memory().Take(charged)) {
     return Fail(ACL_ERROR_RT_MEMORY_ALLOCATION, kExhausted,
                 Concat("device ", device.id(), " has ", device.memory().available(),
@@ -41,8 +46,10 @@ aclError AllocateOn(Device& device, void** devPtr, size_t size, size_t padding,
   }
   auto block = std::make_shared<MemoryBlock>();
   block->kind = MemoryBlock::Kind::kDevice;
+  // The owner for messages and for the reset; peers may use the block as well.
   block->device = device.id();
   block->start = reinterpret_cast<uintptr_t>(memory->address());
+  // Without the padding: checked mode refuses accesses to it.
   block->bytes = size;
   block->charged_bytes = charged;
   block->memory = std::move(memory);
@@ -58,11 +65,13 @@ aclError AllocateOnCurrent(void** devPtr, size_t size, size_t padding, aclrtMemM
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(UsableContext(&context));
   Device* device = &context->device();
+  // Attributes are read in turn; a device id overrides the current device.
   for (size_t i = 0; cfg != nullptr && i < cfg->numAttrs; ++i) {
     RETURN_IF_FAILED(RequireNotNull(cfg->attrs, "cfg->attrs"));
     const aclrtMallocAttribute& attribute = cfg->attrs[i];
     switch (attribute.attr) {
       case ACL_RT_MEM_ATTR_RSV:
+      // Ids for accounting, which the runtime's counters do not split.
       case ACL_RT_MEM_ATTR_MODULE_ID:
         break;
       case ACL_RT_MEM_ATTR_DEVICE_ID:
@@ -80,6 +89,7 @@ aclError AllocateOnCurrent(void** devPtr, size_t size, size_t padding, aclrtMemM
 
 // The arguments of calls that maintain a cache, which the host CANN has no need of.
 aclError CheckCached(void* devPtr, size_t size) {
+  // As for allocations: 0 is the caller's mistake, not an empty range.
   RETURN_IF_FAILED(RequireNotNull(devPtr, "devPtr"));
   if (size == 0) return Fail(ACL_ERROR_INVALID_PARAM, kBadValue, "size is 0, must be at least 1");
   std::shared_ptr<Context> context;
@@ -98,6 +108,8 @@ BlockPtr FindDeviceBlock(const void* address) {
 }
 
 aclError Free(void* devPtr) {
+  // The block goes to the system when its last task has ended: tasks hold the blocks that they work
+  // on.
   const BlockPtr block = Runtime::Get().memory().TakeOwned(devPtr, MemoryBlock::Kind::kDevice);
   if (block != nullptr) return ACL_SUCCESS;
   return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
@@ -106,6 +118,7 @@ aclError Free(void* devPtr) {
 
 bool HasMemory(aclrtMemAttr attr) {
   switch (attr) {
+    // The products here have HBM only. The vendor answers 0 for memory that a product lacks.
     case ACL_DDR_MEM:
     case ACL_DDR_MEM_HUGE:
     case ACL_DDR_MEM_NORMAL:
@@ -140,6 +153,7 @@ aclError aclrtMallocWithCfg(void** devPtr, size_t size, aclrtMemMallocPolicy pol
 
 aclError aclrtMallocCached(void** devPtr, size_t size, aclrtMemMallocPolicy policy) {
   RETURN_IF_FAILED(EnterCall(__func__));
+  // Device memory is the host's own, so it is cached as any.
   return AllocateOnCurrent(devPtr, size, kPadding, policy, nullptr);
 }
 
@@ -158,6 +172,7 @@ aclError aclrtFree(void* devPtr) {
   RETURN_IF_FAILED(RequireNotNull(devPtr, "devPtr"));
   const BlockPtr block = Runtime::Get().memory().FindOwned(devPtr);
   if (block != nullptr && block->kind == MemoryBlock::Kind::kDevice) {
+    // Of the block's device, which need not be the current one.
     RETURN_IF_FAILED(Runtime::Get().FindDevice(block->device)->CheckNotLost());
   }
   return Free(devPtr);
@@ -168,6 +183,8 @@ aclError aclrtFreeWithDevSync(void* devPtr) {
   RETURN_IF_FAILED(RequireNotNull(devPtr, "devPtr"));
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(UsableContext(&context));
+  // Of the current context, like aclrtSynchronizeDevice. A failure of a task is returned, and the
+  // memory stays.
   RETURN_IF_FAILED(context->Synchronize(std::nullopt));
   return Free(devPtr);
 }
@@ -214,6 +231,7 @@ aclError aclrtCheckMemType(void** addrList, uint32_t size, uint32_t memType, uin
   RETURN_IF_FAILED(RequireNotNull(addrList, "addrList"));
   RETURN_IF_FAILED(RequireNotNull(checkResult, "checkResult"));
   constexpr uint32_t kKinds = ACL_RT_MEM_TYPE_DEV | ACL_RT_MEM_TYPE_DVPP | ACL_RT_MEM_TYPE_RSVD;
+  // DVPP and reserved memory are valid questions, though no address here has these kinds.
   if (size == 0 || memType == 0 || (memType & ~kKinds) != 0 || reserve != 0) {
     return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
                 Concat("size is ", size, ", memType ", memType, ", reserve ", reserve,
@@ -230,12 +248,14 @@ aclError aclrtPointerGetAttributes(const void* ptr, aclrtPtrAttributes* attribut
   RETURN_IF_FAILED(EnterCall(__func__));
   RETURN_IF_FAILED(RequireNotNull(ptr, "ptr"));
   RETURN_IF_FAILED(RequireNotNull(attributes, "attributes"));
+  // Of the host; 0 for memory that the runtime does not know.
   constexpr uint32_t kPageBytes = 4096;
   const BlockPtr block = FindDeviceBlock(ptr);
   *attributes = {};
   attributes->pageSize = kPageBytes;
   if (block != nullptr) {
     attributes->location = {static_cast<uint32_t>(block->device), ACL_MEM_LOCATION_TYPE_DEVICE};
+    // Page-locked memory, allocated or registered.
   } else if (Runtime::Get().memory().IsPinned(ptr, 1)) {
     attributes->location = {0, ACL_MEM_LOCATION_TYPE_HOST};
   } else {

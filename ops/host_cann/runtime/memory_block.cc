@@ -7,6 +7,7 @@
 namespace opserve::host_cann {
 namespace {
 
+// Of aclrtMalloc's addresses, by the vendor's document.
 constexpr size_t kAlignment = 64;
 constexpr size_t kMapFrom = size_t{1} << 20;  // smaller blocks come from the heap
 
@@ -26,6 +27,7 @@ std::unique_ptr<SystemMemory> SystemMemory::Allocate(size_t bytes, bool huge) {
     if (memory != nullptr && huge) madvise(memory->address(), bytes, MADV_HUGEPAGE);
     return memory;
   }
+  // aligned_alloc takes multiples of the alignment only.
   const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   void* const address = std::aligned_alloc(kAlignment, rounded);
   if (address == nullptr) return nullptr;
@@ -33,6 +35,7 @@ std::unique_ptr<SystemMemory> SystemMemory::Allocate(size_t bytes, bool huge) {
 }
 
 SystemMemory::~SystemMemory() {
+  // By the way it came: small blocks are the heap's.
   if (mapped_) {
     munmap(address_, bytes_);
   } else {

@@ -19,6 +19,7 @@ namespace opserve::host_cann {
 namespace {
 
 constexpr size_t kMaxConfigBytes = 1 << 20;
+// The depth that the vendor's document allows.
 constexpr int kMaxConfigDepth = 10;
 
 // Callbacks of the start or the end of ACL, in the order in which they were registered. Not
@@ -30,6 +31,8 @@ class CallbacksByType {
   aclError Add(aclRegisterCallbackType type, Callback callback, void* user_data) {
     RETURN_IF_FAILED(RequireNotNull(reinterpret_cast<const void*>(callback), "cbFunc"));
     const auto of_type = [&](const Entry& entry) { return entry.type == type; };
+    // Component libraries register under their type, once each; ACL_REG_TYPE_OTHER is for all
+    // others.
     if (type != ACL_REG_TYPE_OTHER && std::any_of(entries_.begin(), entries_.end(), of_type)) {
       return Fail(ACL_ERROR_INTERNAL_ERROR, kCallOrder,
                   Concat("type is ", static_cast<int>(type), ", which has a callback already"));
@@ -45,6 +48,7 @@ class CallbacksByType {
   // 100000: null. 500000: it is not registered.
   aclError Remove(aclRegisterCallbackType type, Callback callback) {
     RETURN_IF_FAILED(RequireNotNull(reinterpret_cast<const void*>(callback), "cbFunc"));
+    // By both: one function may serve several types.
     const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
       return entry.type == type && entry.callback == callback;
     });
@@ -84,6 +88,7 @@ struct Process {
 };
 
 Process& GetProcess() {
+  // Leaked: StopAtExit and late calls come after static objects have been destroyed.
   static Process* const process = new Process;
   return *process;
 }
@@ -95,8 +100,10 @@ aclError ReadConfig(const std::string& path, std::string* config, bool* shares_m
   config->clear();
   if (path.empty()) return ACL_SUCCESS;
   std::ifstream file(path, std::ios::binary);
+  // One byte more than the limit tells a file of the limit's size from a larger one.
   std::string text(kMaxConfigBytes + 1, '\0');
   if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  // An empty file can be read and fails below, as JSON. Directories and missing files end here.
   if (!file && file.gcount() == 0 && !file.eof()) {
     return Fail(ACL_ERROR_INVALID_FILE, kBadValue,
                 Concat("configPath \"", path, "\" cannot be read"));
@@ -106,6 +113,7 @@ aclError ReadConfig(const std::string& path, std::string* config, bool* shares_m
     return Fail(ACL_ERROR_INVALID_FILE_SIZE, kBadValue,
                 Concat("\"", path, "\" has more than ", kMaxConfigBytes, " bytes"));
   }
+  // The parser goes on, but the depth is checked before the text is used.
   bool too_deep = false;
   const auto on_event = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
     too_deep |= depth > kMaxConfigDepth;
@@ -121,6 +129,7 @@ aclError ReadConfig(const std::string& path, std::string* config, bool* shares_m
   if (!parsed.contains("err_msg_mode")) return ACL_SUCCESS;
   const auto& mode = parsed["err_msg_mode"];
   if (mode != "0" && mode != "1") {
+    // The mode is text in the file, as the vendor writes it. Another type is no mode.
     return Fail(ACL_ERROR_FEATURE_UNSUPPORTED, kBadValue,
                 Concat("err_msg_mode is ", mode.dump(), ", must be \"0\" or \"1\""));
   }
@@ -139,6 +148,7 @@ aclError StartProcess(Process& process, const std::string& path)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(process.mutex) {
   bool shares_messages = false;
   RETURN_IF_FAILED(ReadConfig(path, &process.config, &shares_messages));
+  // Before the start counts: a callback that fails leaves ACL not started.
   RETURN_IF_FAILED(CallWithConfig(process.at_start, process.config));
   ShareMessages(shares_messages);
   process.starts = 1;
@@ -148,6 +158,7 @@ aclError StartProcess(Process& process, const std::string& path)
 // Ends all work. The code: that of a callback that failed.
 aclError EndProcess(const Process& process) ABSL_EXCLUSIVE_LOCKS_REQUIRED(process.mutex) {
   const aclError code = process.at_end.CallUntilFailure(
+      // Work is stopped even if a callback fails: the process is about to end.
       [](aclFinalizeCallbackFunc callback, void* user_data) { return callback(user_data); });
   Runtime::Get().StopWork();
   ShareMessages(false);
@@ -160,6 +171,7 @@ struct Package {
 };
 
 // The CANN release with this ABI.
+// Names that programs ask for. All belong to one release.
 constexpr Package kPackages[] = {{"runtime", 9, 1, 0}, {"driver", 9, 1, 0}};
 
 aclError FindPackage(const char* name, const Package** package) {
@@ -185,6 +197,8 @@ void CopyText(const std::string& text, char (&to)[kSize]) {
 // A process that ends without aclFinalize, or unloads the library: kernels must not go on computing
 // while their memory is taken down.
 __attribute__((destructor)) void StopAtExit() {
+  // The lock is free unless a thread is inside aclInit or aclFinalize, which a program must not
+  // leave running at its end.
   Process& process = GetProcess();
   MutexLock lock(process.mutex);
   if (process.starts > 0) Runtime::Get().StopWork();
@@ -201,6 +215,7 @@ aclError aclInit(const char* configPath) {
   Process& process = GetProcess();
   MutexLock lock(process.mutex);
   if (process.starts == 0) return StartProcess(process, path);
+  // Counted although it is an error: aclFinalizeReference has to be called as often.
   ++process.starts;
   return Fail(ACL_ERROR_REPEAT_INITIALIZE, kCallOrder,
               "ACL is already started; the configuration of the first start stays");
@@ -213,6 +228,7 @@ aclError aclFinalize() {
   if (process.starts == 0) {
     return Fail(ACL_ERROR_REPEAT_FINALIZE, kCallOrder, "ACL is not started");
   }
+  // Whatever the number of starts was, by the vendor's document.
   process.starts = 0;
   return EndProcess(process);
 }
@@ -235,6 +251,7 @@ aclError aclInitCallbackRegister(aclRegisterCallbackType type, aclInitCallbackFu
   Process& process = GetProcess();
   MutexLock lock(process.mutex);
   RETURN_IF_FAILED(process.at_start.Add(type, cbFunc, userData));
+  // The start that it asks to be told of has been. Its result cannot fail that start any more.
   if (process.starts > 0) cbFunc(process.config.c_str(), process.config.size(), userData);
   return ACL_SUCCESS;
 }
@@ -267,6 +284,7 @@ aclError aclsysGetVersionNum(char* pkgName, int32_t* versionNum) {
   RETURN_IF_FAILED(RequireNotNull(versionNum, "versionNum"));
   const Package* package = nullptr;
   RETURN_IF_FAILED(FindPackage(pkgName, &package));
+  // The vendor's formula for release versions.
   *versionNum = package->major * 10000000 + package->minor * 100000 + package->patch * 1000;
   return ACL_SUCCESS;
 }
@@ -287,6 +305,7 @@ aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion* ve
     return Fail(ACL_ERROR_INVALID_PARAM, kBadValue,
                 Concat("name is ", static_cast<int>(name), ", must be 0 to 7"));
   }
+  // All components but the driver are of one package.
   const Package& package = kPackages[name == ACL_PKG_NAME_DRIVER ? 1 : 0];
   *version = {};
   CopyText(VersionText(package), version->version);

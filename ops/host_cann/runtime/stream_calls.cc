@@ -15,6 +15,7 @@ namespace {
 // Smaller is more urgent. Priorities are kept and reported; the CPU's threads are all equal.
 constexpr int32_t kGreatestPriority = 0;
 constexpr int32_t kLeastPriority = 7;
+// Accepted and reported. None changes how the CPU runs tasks.
 constexpr uint32_t kStreamFlags = ACL_STREAM_FAST_LAUNCH | ACL_STREAM_FAST_SYNC |
                                   ACL_STREAM_PERSISTENT | ACL_STREAM_HUGE |
                                   ACL_STREAM_CPU_SCHEDULE | ACL_STREAM_DEVICE_USE_ONLY;
@@ -29,6 +30,7 @@ aclError CreateStream(aclrtStream* handle, Stream::Config config) {
                 Concat("device ", context->device().id(), " has no stream left of ",
                        context->device().streams().limit()));
   }
+  // The handle exists before the callbacks run: they may use the stream.
   *handle = Runtime::Get().streams().Insert(std::move(stream));
   ReportStreamState(*handle, ACL_RT_STREAM_STATE_CREATE_POST);
   return ACL_SUCCESS;
@@ -50,9 +52,13 @@ aclError TakeStream(aclrtStream handle, bool wait) {
     return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
                 "stream is a default stream, which ends with its context");
   }
+  // A capture holds its streams until its end, and still records from them.
   RETURN_IF_FAILED(CheckNotCaptured(*stream));
+  // Before the wait and the removal: callbacks get a handle that is still valid.
   ReportStreamState(handle, ACL_RT_STREAM_STATE_DESTROY_PRE);
+  // The failures of its tasks end with the stream: the call is no synchronise.
   if (wait) stream->Wait(std::nullopt);
+  // Two threads that destroy the same stream both come here; one of them finds it gone.
   if (!Runtime::Get().streams().Remove(handle)) {
     return Fail(ACL_ERROR_RT_INVALID_HANDLE, kBadArgument, "stream is not a live stream");
   }
@@ -61,9 +67,12 @@ aclError TakeStream(aclrtStream handle, bool wait) {
 }
 
 aclError Synchronize(aclrtStream handle, int32_t timeout) {
+  // Any context, as the vendor allows: a thread may wait for a stream that it cannot queue on.
   std::shared_ptr<Stream> stream;
   RETURN_IF_FAILED(UsableStreamOfAnyContext(handle, &stream));
   RETURN_IF_FAILED(CheckNotCaptured(*stream));
+  // In this order: the wait's timeout leaves the failure for the next synchronise, which reports it
+  // once.
   RETURN_IF_FAILED(stream->Wait(DeadlineAfterMs(timeout)));
   return stream->TakeError();
 }
@@ -108,6 +117,7 @@ aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority, uin
 aclError aclrtCreateStreamV2(aclrtStream* stream, const aclrtStreamConfigHandle* handle) {
   RETURN_IF_FAILED(EnterCall(__func__));
   RETURN_IF_FAILED(RequireNotNull(handle, "handle"));
+  // The structure has room for 64 bits of flags; streams have 32.
   return CreateConfigured(stream, handle->priority, static_cast<uint32_t>(handle->flag));
 }
 
@@ -157,6 +167,8 @@ aclError aclrtStreamAbort(aclrtStream stream) {
   RETURN_IF_FAILED(EnterCall(__func__));
   std::shared_ptr<Stream> found;
   RETURN_IF_FAILED(UsableStream(stream, &found));
+  // Without a deadline: kernels stop between their parts, copies and host functions come to their
+  // own end.
   found->Abort(std::nullopt);
   return ACL_SUCCESS;
 }
@@ -165,6 +177,7 @@ aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode) {
   RETURN_IF_FAILED(EnterCall(__func__));
   std::shared_ptr<Stream> found;
   RETURN_IF_FAILED(UsableStream(stream, &found));
+  // Only the newer products take the null stream here, by the vendor's document.
   if (stream == nullptr && !CurrentSoc().generation->default_stream_has_failure_mode) {
     return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,
                 Concat("stream is null, which ", CurrentSoc().name, " does not allow"));
@@ -191,7 +204,9 @@ aclError aclrtSetStreamAttribute(aclrtStream stream, aclrtStreamAttr stmAttrType
       found->custom_tag = value->userCustomTag;
       return 0;
     case ACL_STREAM_ATTR_CACHE_OP_INFO:
+      // Switching off what is never on changes nothing, so 0 is taken.
       return value->cacheOpInfoSwitch == 0 ? ACL_SUCCESS : unsupported();
+    // A priority is fixed when a stream is created.
     case ACL_STREAM_ATTR_PRIORITY:
       return unsupported();
   }
@@ -203,7 +218,9 @@ aclError aclrtGetStreamAttribute(aclrtStream stream, aclrtStreamAttr stmAttrType
   RETURN_IF_FAILED(EnterCall(__func__));
   RETURN_IF_FAILED(RequireNotNull(value, "value"));
   std::shared_ptr<Stream> found;
+  // Reading needs no healthy device: the attributes are the host's.
   RETURN_IF_FAILED(FindStream(stream, &found));
+  // Filled apart from `*value`, which stays untouched by an unknown attribute.
   aclrtStreamAttrValue read = {};
   switch (stmAttrType) {
     case ACL_STREAM_ATTR_FAILURE_MODE:
