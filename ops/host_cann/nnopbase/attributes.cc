@@ -14,6 +14,7 @@
 #include "ops/host_cann/nnopbase/tensor.h"
 
 struct aclScalar {
+  // Bytes and type as given; the value is read by the type in ReadScalar.
   unsigned char bytes[16] = {};  // the widest element, COMPLEX128
   aclDataType dtype = ACL_DT_UNDEFINED;
 };
@@ -26,6 +27,7 @@ struct aclFloatArray {
 struct aclBoolArray {
   std::vector<bool> values;
 };
+// Handles, not objects: an element that is destroyed first is found dead, not followed.
 struct aclTensorList {
   std::vector<const aclTensor*> values;
 };
@@ -42,10 +44,12 @@ constexpr uint64_t kMaxArraySize = 1 << 20;
 template <typename Array, typename Value>
 Array* CreateArray(const char* function, const Value* values, uint64_t size) {
   if (EnterCall(function) != ACLNN_SUCCESS) return nullptr;
+  // Null with size 0 is an empty array.
   if (values == nullptr && size > 0) {
     Fail(ACLNN_ERR_PARAM_NULLPTR, absl::StrCat(function, ": argument value is null"));
     return nullptr;
   }
+  // Checked before memory is taken: sizes come from programs.
   if (size > kMaxArraySize) {
     Fail(ACLNN_ERR_PARAM_INVALID,
          absl::StrCat(function, ": argument size: ", size, " is more than ", kMaxArraySize));
@@ -62,7 +66,10 @@ List* CreateList(const char* function, const Element* const* values, uint64_t si
   if (list == nullptr) return nullptr;
   const std::shared_ptr<const List> created = FindHandle(list);
   for (const Element* element : created->values) {
+    // Null elements are allowed here: stage one refuses them with a code of its own where the
+    // operator needs the tensor.
     if (element == nullptr || FindHandle(element) != nullptr) continue;
+    // The list alone goes; its elements stay the caller's, as the creation has failed.
     RemoveHandle(list);
     Fail(ACLNN_ERR_PARAM_INVALID, absl::StrCat(function, ": an element is not alive"));
     return nullptr;
@@ -73,15 +80,19 @@ List* CreateList(const char* function, const Element* const* values, uint64_t si
 template <typename T>
 aclnnStatus Destroy(const char* function, const T* handle) {
   if (const aclnnStatus injected = EnterCall(function); injected != ACLNN_SUCCESS) return injected;
+  // Null is no error, by the vendor's document.
   if (handle == nullptr || RemoveHandle(handle)) return ACLNN_SUCCESS;
   return Fail(ACLNN_ERR_PARAM_INVALID, absl::StrCat(function, ": the handle is not alive"));
 }
 
 template <typename List>
 aclnnStatus DestroyList(const char* function, const List* handle) {
+  // Held before the handle goes, to find the elements afterwards.
   const std::shared_ptr<List> list = FindHandle(handle);
   const aclnnStatus status = Destroy(function, handle);
   if (status != ACLNN_SUCCESS || list == nullptr) return status;
+  // A list owns its elements, by the vendor's document. Elements that the caller has destroyed
+  // already are skipped.
   for (const auto* element : list->values) {
     if (element != nullptr) RemoveHandle(element);
   }
@@ -102,6 +113,7 @@ aclnnStatus GetSize(const char* function, const Array* handle, uint64_t* size) {
   return ACLNN_SUCCESS;
 }
 
+// By memcpy: the bytes have no alignment.
 // The value of a scalar's bytes.
 template <typename T>
 T Load(const aclScalar& scalar) {
@@ -161,8 +173,10 @@ bool ReadScalar(const aclScalar* handle, catalog::Scalar* scalar) {
       scalar->value = Load<int64_t>(*live);
       return true;
     case ACL_BOOL:
+      // Any bit pattern but 0 is true; reading such a byte as bool would be undefined.
       scalar->value = int64_t{Load<uint8_t>(*live) != 0};
       return true;
+    // Types that no operator takes as a number. The handle is alive, the scalar of no use.
     default:
       return false;
   }
@@ -228,6 +242,7 @@ aclScalar* aclCreateScalar(void* value, aclDataType dataType) {
     return nullptr;
   }
   auto scalar = std::make_unique<aclScalar>();
+  // At most 16 bytes for any type, which is what `bytes` holds. A type without size copies nothing.
   std::memcpy(scalar->bytes, value, aclDataTypeSize(dataType));
   scalar->dtype = dataType;
   return AddHandle(std::move(scalar));

@@ -14,11 +14,13 @@
 namespace opserve::host_cann {
 namespace {
 
+// That of aclrtMalloc. Kernels lay out the workspace with types of up to this alignment.
 constexpr uintptr_t kWorkspaceAlignment = 64;
 
 // Where the view of `operand` begins, added to `launch`'s ranges if anything of it is accessed.
 aclnnStatus ResolveOperand(const char* function, const Operand& operand, KernelLaunch* launch,
                            void** address) {
+  // An operand without bytes to access needs no address: empty tensors may be null.
   *address = operand.data;
   if (operand.byte_extent == 0) return ACLNN_SUCCESS;
   if (operand.data == nullptr) {
@@ -27,12 +29,15 @@ aclnnStatus ResolveOperand(const char* function, const Operand& operand, KernelL
   }
   uintptr_t begin = 0;
   uintptr_t end = 0;
+  // The offset may be of a view that no allocation holds; the sum is checked, the memory later,
+  // when the kernel runs.
   if (__builtin_add_overflow(reinterpret_cast<uintptr_t>(operand.data), operand.byte_offset,
                              &begin) ||
       __builtin_add_overflow(begin, operand.byte_extent, &end)) {
     return Fail(ACLNN_ERR_PARAM_INVALID, absl::StrCat(function, ": argument ", operand.name,
                                                       ": the view leaves the address range"));
   }
+  // Kernels access elements as typed values.
   if (begin % operand.element_bytes != 0) {
     return Fail(ACLNN_ERR_PARAM_INVALID,
                 absl::StrCat(function, ": argument ", operand.name,
@@ -50,6 +55,7 @@ aclnnStatus CheckWorkspace(const char* function, const void* workspace, uint64_t
                 absl::StrCat(function, ": argument workspaceSize: ", workspace_size,
                              " bytes are less than the ", needed, " reported"));
   }
+  // Where nothing is needed, any pointer is taken, null too.
   if (needed > 0 && reinterpret_cast<uintptr_t>(workspace) % kWorkspaceAlignment != 0) {
     return Fail(ACLNN_ERR_PARAM_INVALID,
                 absl::StrCat(function, ": argument workspace: the address is not a multiple of ",
@@ -62,6 +68,7 @@ aclnnStatus Launch(const char* function, aclOpExecutor& executor, void* workspac
                    uint64_t workspace_size, aclrtStream stream) {
   const size_t workspace_bytes = executor.workspace_bytes();
   aclnnStatus status = CheckWorkspace(function, workspace, workspace_size, workspace_bytes);
+  // An executor of an empty call: its arguments are not looked at.
   if (status != ACLNN_SUCCESS || executor.kernel == nullptr) return status;
 
   KernelLaunch launch;
@@ -70,6 +77,7 @@ aclnnStatus Launch(const char* function, aclOpExecutor& executor, void* workspac
   absl::InlinedVector<const void*, 6> inputs;
   absl::InlinedVector<void*, 2> outputs;
   {
+    // The addresses of this moment, together: aclSetTensorAddr may run on another thread.
     MutexLock lock(executor.mutex);
     launch.ranges.reserve(executor.inputs.size() + executor.outputs.size() + 1);
     for (const OperandGroup& group : executor.inputs) {
@@ -81,11 +89,13 @@ aclnnStatus Launch(const char* function, aclOpExecutor& executor, void* workspac
       }
     }
     for (const OperandGroup& group : executor.outputs) {
+      // In place: the input's operands, whose address may have been changed by way of either index.
       const OperandGroup& written = group.input ? executor.inputs[*group.input] : group;
       for (const Operand& operand : written.operands) {
         void* address = nullptr;
         status = ResolveOperand(function, operand, &launch, &address);
         if (status != ACLNN_SUCCESS) return status;
+        // For injected faults, which invert the first output.
         if (outputs.empty()) launch.output_bytes = static_cast<size_t>(operand.byte_extent);
         outputs.push_back(address);
       }
@@ -105,6 +115,7 @@ aclnnStatus Launch(const char* function, aclOpExecutor& executor, void* workspac
 
 }  // namespace
 
+// Bytes cannot overflow: a tensor's extents are bounded for every element size.
 Operand MakeOperand(const char* name, const aclTensor& tensor) {
   const auto element_bytes = static_cast<int64_t>(aclDataTypeSize(tensor.dtype));
   return {name, tensor.data, tensor.offset * element_bytes, tensor.extent() * element_bytes,
@@ -126,13 +137,17 @@ aclnnStatus CreateExecutor(ExecutorPlan plan, uint64_t* workspace_size, aclOpExe
 
 aclnnStatus RunStageTwo(const char* function, void* workspace, uint64_t workspace_size,
                         aclOpExecutor* executor, aclrtStream stream) {
+  // Counted and injected before the checks, but an injected failure must free the executor as any
+  // failure does.
   const aclnnStatus injected = EnterCall(function);
   if (executor == nullptr) {
     return Fail(ACLNN_ERR_PARAM_NULLPTR, absl::StrCat(function, ": argument executor is null"));
   }
   const std::shared_ptr<aclOpExecutor> live = FindHandle(executor);
   const bool no_workspace = workspace == nullptr && workspace_size > 0;
+  // Without a workspace the vendor destroys repeatable executors as well.
   const bool ends_here = live != nullptr && (no_workspace || !live->is_repeatable);
+  // Removed before it runs: of two threads with one executor the second finds it gone.
   if (live == nullptr || (ends_here && !RemoveHandle(executor))) {
     return Fail(ACLNN_ERR_INNER_NULLPTR,
                 absl::StrCat(function, ": argument executor is not alive"));
@@ -158,6 +173,7 @@ aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
     return Fail(ACLNN_ERR_INNER_NULLPTR,
                 "aclSetAclOpExecutorRepeatable: argument executor is null or not alive");
   }
+  // Every executor here can be repeated: no operator copies data of the host.
   live->is_repeatable = true;
   return ACLNN_SUCCESS;
 }

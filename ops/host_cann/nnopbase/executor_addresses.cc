@@ -22,6 +22,7 @@ std::shared_ptr<aclOpExecutor> Enter(const char* function, aclOpExecutor* execut
   *status = EnterCall(function);
   if (*status != ACLNN_SUCCESS) return nullptr;
   std::shared_ptr<aclOpExecutor> live = FindHandle(executor);
+  // 561103 for a null of either, by the vendor's document.
   if (live == nullptr || tensor == nullptr) {
     *status = Fail(ACLNN_ERR_INNER_NULLPTR,
                    absl::StrCat(function, ": an argument is null, or the executor not alive"));
@@ -36,10 +37,12 @@ OperandGroup* FindParameter(aclOpExecutor& executor, Operands operands, size_t i
   if (operands != Operands::kOutputs) {
     if (index < executor.inputs.size()) return &executor.inputs[index];
     if (operands == Operands::kInputs) return nullptr;
+    // kAll counts the inputs first, then the outputs.
     index -= executor.inputs.size();
   }
   if (index >= executor.outputs.size()) return nullptr;
   OperandGroup& output = executor.outputs[index];
+  // The output of an operator in place is the input's memory: one address for both.
   return output.input ? &executor.inputs[*output.input] : &output;
 }
 
@@ -55,12 +58,14 @@ aclnnStatus SetAddress(const char* function, aclOpExecutor* executor, Operands o
 
   MutexLock lock(live->mutex);
   OperandGroup* const parameter = FindParameter(*live, operands, index);
+  // A list has functions of its own, and a parameter that was null has no address to change.
   if (parameter == nullptr || parameter->is_list || parameter->operands.empty()) {
     return Fail(ACLNN_ERR_PARAM_INVALID,
                 absl::StrCat(function, ": argument index: ", index, ", but ", live->function,
                              " has ", live->inputs.size(), " inputs and ", live->outputs.size(),
                              " outputs, and this one is a list or null, or there is none"));
   }
+  // Both: the executor for its next stage two, the descriptor for its readers.
   parameter->operands.front().data = address;
   descriptor->data = address;
   return ACLNN_SUCCESS;
@@ -86,6 +91,7 @@ aclnnStatus SetListAddress(const char* function, aclOpExecutor* executor, Operan
                              parameter->operands.size(), " tensors"));
   }
   const std::shared_ptr<aclTensor> descriptor = FindListTensor(tensors, index);
+  // Looked up although the executor has the operand: the caller's list must still be alive.
   if (descriptor == nullptr) {
     return Fail(ACLNN_ERR_PARAM_INVALID,
                 absl::StrCat(function, ": argument tensors: has no live tensor ", index));
@@ -117,6 +123,7 @@ aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTen
   return SetAddress(__func__, executor, Operands::kAll, index, tensor, addr);
 }
 
+// The vendor's older names with a capital A, kept for programs that use them.
 aclnnStatus AclSetInputTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor,
                                   void* addr) {
   return SetAddress(__func__, executor, Operands::kInputs, index, tensor, addr);

@@ -22,6 +22,7 @@ aclnnStatus aclnnInit(const char* configPath) {
   return ACLNN_SUCCESS;
 }
 
+// Nothing is held: descriptors and executors end with their own calls.
 aclnnStatus aclnnFinalize() { return EnterCall(__func__); }
 
 aclnnStatus aclDumpOpTensors(const char* opType, const char* opName, aclTensor** tensors,
@@ -30,6 +31,8 @@ aclnnStatus aclDumpOpTensors(const char* opType, const char* opName, aclTensor**
   if (opType == nullptr || opName == nullptr || tensors == nullptr) {
     return Fail(ACLNN_ERR_PARAM_NULLPTR, "aclDumpOpTensors: an argument is null");
   }
+  // Built whole, so that nothing is printed if a tensor is missing. Contents stay on the device and
+  // are left out.
   std::string dump;
   for (size_t i = 0; i < inputNum + outputNum; ++i) {
     const std::shared_ptr<const aclTensor> tensor = opserve::host_cann::FindTensor(tensors[i]);

@@ -15,6 +15,7 @@ namespace {
 // Copies `count` numbers that must not be negative. `argument` is their name in messages.
 aclnnStatus CopyDims(const char* function, const char* argument, const int64_t* values,
                      uint64_t count, Shape* dims) {
+  // Before anything is copied: the count comes from the program.
   if (count > kMaxDescriptorRank) {
     return Fail(ACLNN_ERR_PARAM_INVALID,
                 absl::StrCat(function, ": argument ", argument, ": ", count, " axes are more than ",
@@ -24,6 +25,7 @@ aclnnStatus CopyDims(const char* function, const char* argument, const int64_t* 
     return Fail(ACLNN_ERR_PARAM_NULLPTR,
                 absl::StrCat(function, ": argument ", argument, " is null"));
   }
+  // An empty range if the count is 0, whatever `values` is.
   dims->assign(values, values + count);
   for (uint64_t axis = 0; axis < count; ++axis) {
     if (values[axis] < 0) {
@@ -48,16 +50,19 @@ Shape ContiguousStrides(const Shape& shape) {
 
 // Whether the last element of the view has an index of at most kMaxElements.
 bool LastElementFits(const aclTensor& tensor) {
+  // Bounded first, so that the sums below start from a number that cannot overflow at once.
   if (tensor.offset > kMaxElements) return false;
   int64_t last = tensor.offset;
   for (size_t axis = 0; axis < tensor.shape.size(); ++axis) {
     int64_t distance = 0;
+    // No element, no address.
     if (tensor.shape[axis] == 0) return true;
     if (__builtin_mul_overflow(tensor.shape[axis] - 1, tensor.strides[axis], &distance) ||
         __builtin_add_overflow(last, distance, &last) || last > kMaxElements) {
       return false;
     }
   }
+  // Each step is bounded, so all sums of later code fit too.
   return true;
 }
 
@@ -77,10 +82,12 @@ aclnnStatus DescribeTensor(const char* function, const int64_t* view_dims, uint6
     return Fail(ACLNN_ERR_PARAM_INVALID,
                 absl::StrCat(function, ": argument viewDims: too many elements"));
   }
+  // The storage's shape is kept for aclGetStorageShape only, and not compared with the view.
   if (NumElements(tensor->storage_shape) < 0) {
     return Fail(ACLNN_ERR_PARAM_INVALID,
                 absl::StrCat(function, ": argument storageDims: too many elements"));
   }
+  // By the vendor's implementation, null stands for contiguous strides.
   if (strides == nullptr) {
     tensor->strides = ContiguousStrides(tensor->shape);
   } else {
@@ -105,6 +112,7 @@ aclnnStatus DescribeTensor(const char* function, const int64_t* view_dims, uint6
 }  // namespace
 
 int64_t NumElements(absl::Span<const int64_t> shape) {
+  // First: with an empty axis the others may be of any size.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   int64_t count = 1;
   for (const int64_t extent : shape) {
@@ -122,6 +130,7 @@ bool aclTensor::empty() const { return std::find(shape.begin(), shape.end(), 0) 
 int64_t aclTensor::extent() const {
   if (empty()) return 0;
   int64_t last = 0;
+  // Cannot overflow: LastElementFits has bounded every partial sum.
   for (size_t axis = 0; axis < shape.size(); ++axis) last += (shape[axis] - 1) * strides[axis];
   return last + 1;
 }
@@ -160,8 +169,10 @@ aclnnStatus aclInitTensor(aclTensor* tensor, const int64_t* viewDims, uint64_t v
   aclTensor described;
   const aclnnStatus status = DescribeTensor(
       __func__, viewDims, viewDimsNum, dataType, stride, offset, format, storageDims,
+      // A null address keeps the old one, by the vendor's implementation.
       storageDimsNum, tensorDataAddr == nullptr ? live->data : tensorDataAddr, &described);
   if (status != ACLNN_SUCCESS) return status;
+  // Changed as a whole, after all checks: a refused call leaves the tensor as it was.
   *live = std::move(described);
   return ACLNN_SUCCESS;
 }

@@ -34,6 +34,8 @@ aclnnStatus CopyOut(const char* function, const aclTensor* handle, Shape aclTens
   const auto tensor = Enter(function, handle, values != nullptr && count != nullptr, &status);
   if (tensor == nullptr) return status;
   const Shape& dims = (*tensor).*member;
+  // The caller frees it with delete[], by the vendor's document. An empty shape gives an array of
+  // no elements, not null.
   *values = new int64_t[dims.size()];
   std::copy(dims.begin(), dims.end(), *values);
   *count = dims.size();
@@ -90,6 +92,7 @@ aclnnStatus aclSetRawTensorAddr(aclTensor* tensor, void* addr) {
   aclnnStatus status;
   const auto live = Enter(__func__, tensor, /*results_given=*/true, &status);
   if (live == nullptr) return status;
+  // Executors that were planned with the tensor keep their copy of the address.
   live->data = addr;
   return ACLNN_SUCCESS;
 }

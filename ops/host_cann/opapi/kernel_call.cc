@@ -29,6 +29,7 @@ kernels::Dtype KernelDtype(aclDataType dtype) {
       return kernels::Dtype::kInt64;
     case ACL_BOOL:
       return kernels::Dtype::kBool;
+    // FLOAT. Stage one has refused types without a kernel.
     default:
       return kernels::Dtype::kFloat;
   }
@@ -51,6 +52,7 @@ kernels::Tensors LayoutsOf(const TensorGroup& group) {
 
 // Rounds towards zero; values that int64 cannot hold become its nearest, NaN 0.
 int64_t Truncated(double value) {
+  // NaN alone differs from itself.
   if (!(value == value)) return 0;
   return value >= 0x1p63 ? INT64_MAX : value < -0x1p63 ? INT64_MIN : static_cast<int64_t>(value);
 }
@@ -62,6 +64,7 @@ kernels::Attribute AttributeOf(const catalog::AttributeValue& value) {
         if constexpr (std::is_same_v<Held, aclDataType>) {
           return KernelDtype(held);
         } else if constexpr (std::is_same_v<Held, catalog::Scalar>) {
+          // Integers stay exact: beyond 2^53 a double would lose bits.
           const int64_t* integer = std::get_if<int64_t>(&held.value);
           return kernels::Scalar{KernelDtype(held.dtype), held.AsDouble(),
                                  integer != nullptr ? *integer : Truncated(held.AsDouble())};
@@ -72,6 +75,7 @@ kernels::Attribute AttributeOf(const catalog::AttributeValue& value) {
       value);
 }
 
+// An axis of 0 leaves none. A tensor of rank 0 has one.
 bool HasElements(const kernels::Tensors& tensors) {
   return std::any_of(tensors.begin(), tensors.end(), [](const kernels::Layout& layout) {
     return std::find(layout.shape.begin(), layout.shape.begin() + layout.rank, 0) ==
@@ -86,6 +90,7 @@ kernels::Call CallOf(const catalog::OperatorDescriptor& op, absl::Span<const Ten
   for (const TensorGroup& group : inputs) call.inputs.push_back(LayoutsOf(group));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::optional<size_t> input = op.outputs[i].input;
+    // In place: the output is the input's memory and has its layout.
     call.outputs.push_back(input ? call.inputs[*input] : LayoutsOf(outputs[i]));
   }
   for (const catalog::AttributeValue& value : attributes) {
@@ -104,6 +109,7 @@ ExecutorPlan MakePlan(const char* function, const catalog::OperatorDescriptor& o
   plan.function = function;
   if (work) {  // of any other call ranks and dtypes may not have been looked at
     const kernels::Call call = CallOf(op, inputs, outputs, attributes);
+    // Without elements to write there is no kernel: stage two succeeds and does nothing.
     if (std::any_of(call.outputs.begin(), call.outputs.end(), HasElements)) {
       plan.kernel = kernels::MakeKernel(function, call);
       plan.work = static_cast<uint64_t>(*work);
@@ -123,6 +129,7 @@ ExecutorPlan MakePlan(const char* function, const catalog::OperatorDescriptor& o
   for (size_t i = 0; i < outputs.size(); ++i) {
     OperandGroup& group = plan.outputs.emplace_back();
     group.is_list = op.outputs[i].is_list;
+    // In place: no operands of its own. Stage two takes those of the input.
     group.input = op.outputs[i].input;
     for (const auto& tensor : outputs[i]) {
       group.operands.push_back(MakeOperand(op.outputs[i].vendor.c_str(), *tensor));

@@ -34,6 +34,7 @@ using catalog::OperatorDescriptor;
 using catalog::OutputDescriptor;
 using catalog::Spec;
 
+// In the order of the promotion of results: a later kind holds the values of the earlier ones.
 enum class Kind { kNone, kBool, kInteger, kFloating, kComplex };
 
 struct DtypeInfo {
@@ -79,6 +80,7 @@ DtypeInfo Describe(aclDataType dtype) {
       return {Kind::kComplex, "COMPLEX64"};
     case ACL_COMPLEX128:
       return {Kind::kComplex, "COMPLEX128"};
+    // Types that no description lists. They are refused by name where an input has them.
     default:
       return {};
   }
@@ -94,9 +96,12 @@ std::string DtypeName(aclDataType dtype) {
 // order boolean, integer, floating, complex, and within a kind.
 bool CanCast(aclDataType from, aclDataType to) {
   const Kind kind = Describe(from).kind;
+  // Neither side may be a type that no operator here knows: kNone is below all others.
   return kind != Kind::kNone && kind <= Describe(to).kind;
 }
 
+// The vendor's blocked layouts. Strides do not describe them, so operators take them only if their
+// description says so.
 bool IsPlain(aclFormat format) {
   switch (format) {
     case ACL_FORMAT_NC1HWC0:
@@ -136,6 +141,7 @@ bool Has(const std::vector<aclDataType>& dtypes, aclDataType dtype) {
   return std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end();
 }
 
+// A list counts as empty with its first empty tensor.
 bool AnyEmpty(const std::vector<TensorGroup>& groups) {
   for (const TensorGroup& group : groups) {
     for (const auto& tensor : group) {
@@ -150,22 +156,29 @@ bool AnyEmpty(const std::vector<TensorGroup>& groups) {
 class StageOne {
  public:
   StageOne(const char* function, const char* name)
+      // Never null: the exported functions are made from the same descriptions.
       : function_(function), op_(*catalog::FindFunction(function)), status_(EnterCall(name)) {}
 
   aclnnStatus Run(absl::Span<const StageOneArgument> arguments, uint64_t* workspace_size,
                   aclOpExecutor** executor) {
+    // EnterCall first, then the results, then all other pointers: the vendor checks in this order,
+    // and programs see the first code.
     if (status_ != ACLNN_SUCCESS || !CheckResults(workspace_size, executor)) return status_;
     inputs_.resize(op_.inputs.size());
     outputs_.resize(op_.outputs.size());
     attributes_.resize(op_.attributes.size());
+    // Outputs of a mask are wanted one by one; until it is read none is.
     wanted_.assign(op_.outputs.size(), false);
     if (!CheckPointers(arguments) || !ReadAll(arguments)) return status_;
     // CANN looks no further at some empty calls: they succeed whatever the rest looks like.
     bool computes = !(op_.empty_first && AnyEmpty(inputs_));
     if (computes && !Judge()) return status_;
     for (size_t i = 0; i < outputs_.size(); ++i) {
+      // Tensors that were given for outputs that are not wanted are neither checked nor written.
       if (!wanted_[i]) outputs_[i].clear();
     }
+    // Decided after the checks, unlike empty_first: an empty input of this kind spares the work,
+    // not the checks.
     computes = computes && !(op_.idle_if_empty && inputs_[*op_.idle_if_empty].front()->empty());
     return CreateExecutor(MakePlan(function_, op_, inputs_, outputs_, attributes_,
                                    computes ? std::optional<int64_t>(work_) : std::nullopt),
@@ -182,6 +195,7 @@ class StageOne {
     return Refuse(ACLNN_ERR_PARAM_INVALID, name, text);
   }
 
+  // 161001 for a null inside a list, as for a null argument.
   bool NullElement(const ArgumentDescriptor& argument) {
     return Refuse(ACLNN_ERR_PARAM_NULLPTR, argument.vendor, "an element of the list is null");
   }
@@ -200,7 +214,9 @@ class StageOne {
   }
 
   bool MayBeNull(const ArgumentDescriptor& argument) const {
+    // An output in place is also an input, whose rule counts.
     if (argument.output && !argument.input) {
+      // The mask decides whether a null is an error, and it is read later.
       return op_.outputs[*argument.output].is_masked();
     }
     if (argument.input) return op_.inputs[*argument.input].is_optional;
@@ -233,7 +249,9 @@ class StageOne {
     }
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const OutputDescriptor& output = op_.outputs[i];
+      // Always there: an input that is written in place, and a list, which may have no tensors.
       const bool is_given = output.input || !outputs_[i].empty() || output.is_list;
+      // A mask shorter than the outputs leaves the rest unwanted.
       wanted_[i] = output.mask ? *output.mask < mask.size() && mask[*output.mask] : is_given;
       if (wanted_[i] && !is_given) {
         return Refuse(ACLNN_ERR_PARAM_NULLPTR, output.vendor,
@@ -266,6 +284,7 @@ class StageOne {
   bool ReadAttribute(const ArgumentDescriptor& argument, const StageOneArgument& given) {
     AttributeValue& value = attributes_[*argument.attribute];
     const void* const pointer = given.pointer;
+    // Null was allowed by CheckPointers: the attribute keeps its empty value.
     if (IsPointer(argument.kind) && pointer == nullptr) return true;
     bool is_alive = true;
     switch (argument.kind) {
@@ -287,6 +306,7 @@ class StageOne {
             ReadScalar(static_cast<const aclScalar*>(pointer), &value.emplace<catalog::Scalar>());
         break;
       case ArgumentKind::kScalarList:
+        // Before the read, which cannot tell a null from a handle that is not alive.
         if (HasNullElement(static_cast<const aclScalarList*>(pointer))) {
           return NullElement(argument);
         }
@@ -305,6 +325,7 @@ class StageOne {
         is_alive = ReadFloatArray(static_cast<const aclFloatArray*>(pointer),
                                   &value.emplace<std::vector<double>>());
         break;
+      // All kinds of integers, widened by StageOneArgument.
       default:
         value = given.integer;
         break;
@@ -324,11 +345,13 @@ class StageOne {
 
   bool CheckGeneration() {
     const Generation& generation = *CurrentSoc().generation;
+    // The operator of the custom package, which only the newer products have.
     if (op_.is_custom && !generation.has_kl_div_target_backward) {
       return Invalid("", absl::StrCat("is not supported on ", CurrentSoc().name));
     }
     for (size_t i = 0; i < inputs_.size(); ++i) {
       for (const auto& tensor : inputs_[i]) {
+        // BF16 may be refused later by the result instead, where it promotes with other types.
         const bool is_bf16 = tensor->dtype == ACL_BF16 && !op_.bf16_promotes;
         if ((is_bf16 && !generation.computes_bf16) ||
             (tensor->dtype == ACL_DOUBLE && !generation.computes_double)) {
@@ -368,11 +391,14 @@ class StageOne {
       return Invalid(
           name, absl::StrCat("rank ", tensor.shape.size(), " is more than ", kernels::kMaxRank));
     }
+    // Operators that move memory as it is take any layout.
     if (!op_.plain_format || IsPlain(tensor.format)) return true;
     return Invalid(name, absl::StrCat("storage format ", static_cast<int>(tensor.format),
                                       " is not supported"));
   }
 
+  // The common checks first, then the rules of the description, then the results against the
+  // outputs.
   bool Judge() {
     if (!CheckTensors() || !CheckGeneration() || !CheckAttributes()) return false;
     std::vector<Spec> specs;
@@ -380,11 +406,14 @@ class StageOne {
     for (const TensorGroup& group : inputs_) {
       for (const auto& tensor : group) specs.push_back({tensor->dtype, tensor->shape});
       ends.push_back(static_cast<uint32_t>(specs.size()));
+      // Ends of the groups in `specs`: an optional input has none, a list any number.
     }
     const catalog::CallSpec call{specs, ends, attributes_};
     catalog::Judge judge(op_, call, catalog::Names::kVendor);
+    // std::vector<bool> has no span.
     const std::unique_ptr<bool[]> wanted(new bool[wanted_.size()]);
     std::copy(wanted_.begin(), wanted_.end(), wanted.get());
+    // The ABI does not ask for result types: outputs carry theirs, which CheckOutput compares.
     const std::vector<std::optional<aclDataType>> asked(op_.outputs.size());
     catalog::Results results;
     if (!judge.Check() ||
@@ -395,9 +424,11 @@ class StageOne {
       const uint32_t begin = i == 0 ? 0 : results.ends[i - 1];
       const auto expected =
           absl::MakeConstSpan(results.tensors).subspan(begin, results.ends[i] - begin);
+      // An output in place was checked as the input that it is.
       if (!wanted_[i] || op_.outputs[i].input) continue;
       if (!CheckOutput(i, expected)) return false;
       for (size_t k = 0; k < outputs_[i].size(); ++k) {
+        // The rules and the work see the type that is written, not the promoted one.
         results.tensors[begin + k].dtype = outputs_[i][k]->dtype;
       }
     }
@@ -415,10 +446,12 @@ class StageOne {
     }
     for (size_t i = 0; i < given.size(); ++i) {
       const aclDataType dtype = given[i]->dtype;
+      // The promoted type would be BF16, which the chip does not compute: the input is at fault.
       if (expected[i].dtype == ACL_BF16 && op_.bf16_promotes &&
           !CurrentSoc().generation->computes_bf16) {
         return RefuseDtype(op_.inputs.front().vendor, ACL_BF16);
       }
+      // Without a list of its own an output has exactly the inferred type.
       if (output.dtypes.empty() ? dtype != expected[i].dtype : !Has(output.dtypes, dtype)) {
         return Invalid(output.vendor,
                        absl::StrCat("type ", DtypeName(dtype), "; it must be ",

@@ -15,6 +15,7 @@ aclError Refuse(std::string_view argument, size_t bytes, std::string_view proble
 bool IsDeviceMemory(const Device& device, const BlockPtr& block, const void* address,
                     size_t bytes) {
   return block != nullptr && block->kind == MemoryBlock::Kind::kDevice &&
+         // A peer's memory counts as the device's own, once access is enabled.
          device.Reaches(block->device) && block->Contains(address, bytes);
 }
 
@@ -26,6 +27,7 @@ BlockPtr FindDeviceMemory(const Device& device, const void* address, size_t byte
 }
 
 BlockPtr FindKernelMemory(const Device& device, const void* address, size_t bytes) {
+  // Most arguments are device memory, so that is looked for first.
   if (BlockPtr block = FindDeviceMemory(device, address, bytes)) return block;
   BlockPtr block = Runtime::Get().memory().FindRegistered(address, device.id());
   if (block == nullptr || !block->mapped || !block->Contains(address, bytes)) return nullptr;
@@ -39,6 +41,7 @@ BlockPtr FindTaskMemory(const Device& device, const void* address, size_t bytes)
 
 aclError CheckDeviceMemory(const Device& device, const void* address, size_t bytes,
                            std::string_view argument) {
+  // Before the lookup, which unchecked mode saves.
   if (!Runtime::Get().settings().checked) return ACL_SUCCESS;
   return CheckDeviceMemory(device, Runtime::Get().memory().FindOwned(address), address, bytes,
                            argument);
@@ -48,6 +51,7 @@ aclError CheckDeviceMemory(const Device& device, const BlockPtr& block, const vo
                            size_t bytes, std::string_view argument) {
   if (!Runtime::Get().settings().checked) return ACL_SUCCESS;
   if (IsDeviceMemory(device, block, address, bytes)) return ACL_SUCCESS;
+  // From here on only the message differs: which of the rules is broken.
   if (block == nullptr || block->kind != MemoryBlock::Kind::kDevice) {
     return Refuse(argument, bytes, "is not live device memory");
   }
@@ -65,6 +69,7 @@ aclError CheckHostMemory(const BlockPtr& block, const void* address, size_t byte
                          std::string_view argument) {
   if (!Runtime::Get().settings().checked) return ACL_SUCCESS;
   // An address just behind a block may be that of unrelated memory.
+  // Pageable memory is not known, so any other address passes.
   if (block == nullptr || !block->Contains(address, 1)) return ACL_SUCCESS;
   if (block->kind == MemoryBlock::Kind::kDevice) {
     return Refuse(argument, bytes, "is device memory, must be host memory");

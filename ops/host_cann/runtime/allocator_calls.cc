@@ -44,6 +44,7 @@ aclError FindDescription(aclrtAllocatorDesc handle,
 // Sets one member of a description.
 template <typename T>
 aclError SetMember(aclrtAllocatorDesc handle, T Allocator::*member, T value,
+                   // The description first, as its mistake makes the value meaningless.
                    std::string_view name) {
   std::shared_ptr<AllocatorDescription> description;
   RETURN_IF_FAILED(FindDescription(handle, &description));
@@ -53,6 +54,7 @@ aclError SetMember(aclrtAllocatorDesc handle, T Allocator::*member, T value,
   return ACL_SUCCESS;
 }
 
+// The function for advised addresses is optional.
 aclError CheckComplete(const Allocator& allocator) {
   const auto require = [](const void* member, std::string_view name) {
     return RequireNotNull(member, name);
@@ -122,6 +124,7 @@ aclError aclrtAllocatorRegister(aclrtStream stream, aclrtAllocatorDesc allocator
   RETURN_IF_FAILED(FindStream(stream, &target));
   auto allocator = std::make_shared<Allocator>();
   {
+    // A copy under the lock: the stream keeps it as it is now, whatever is set afterwards.
     MutexLock lock(description->mutex);
     *allocator = description->allocator;
   }
@@ -162,6 +165,7 @@ aclError aclrtAllocatorGetByStream(aclrtStream stream, aclrtAllocatorDesc* alloc
 aclError aclrtAllocatorUnregister(aclrtStream stream) {
   RETURN_IF_FAILED(EnterCall(__func__));
   RETURN_IF_FAILED(RequireNotNull(stream, "stream"));
+  // No error for a stream that is gone: its allocator went with it.
   const std::shared_ptr<Stream> target = Runtime::Get().streams().Find(stream);
   if (target != nullptr) target->SetAllocator(nullptr);
   return ACL_SUCCESS;

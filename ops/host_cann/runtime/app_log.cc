@@ -35,11 +35,13 @@ struct LogSettings {
   }
 };
 
+// Longer lines are cut, and say so.
 std::string FormatText(const char* format, va_list arguments) {
   constexpr std::string_view kCut = "...[truncated]";
   std::array<char, kMaxTextBytes> buffer{};
   const int length = std::vsnprintf(buffer.data(), buffer.size(), format, arguments);
   std::string text = buffer.data();
+  // vsnprintf returns the length that the text would have.
   if (length >= static_cast<int>(kMaxTextBytes)) {
     text.replace(text.size() - kCut.size(), kCut.size(), kCut);
   }
@@ -61,6 +63,7 @@ void WriteLogLine(aclLogLevel level, const char* function, const char* file, uin
       Concat("[", kLevelNames[level], "] ", file == nullptr ? "" : file, ":", line, " ",
              function == nullptr ? "" : function, ": ", text, "\n");
   std::fwrite(whole.data(), 1, whole.size(), stdout);
+  // At once: a program that crashes has its last lines.
   std::fflush(stdout);
 }
 
@@ -70,6 +73,7 @@ using namespace opserve::host_cann;
 
 void aclAppLog(aclLogLevel logLevel, const char* func, const char* file, uint32_t line,
                const char* fmt, ...) {
+  // Without a result, mistakes have nowhere to go.
   if (EnterCall(__func__) != ACL_SUCCESS || fmt == nullptr) return;
   if (logLevel < ACL_DEBUG || logLevel > ACL_ERROR) return;
   if (!IsLogged(logLevel)) return;

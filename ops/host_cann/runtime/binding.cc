@@ -9,6 +9,8 @@
 namespace opserve::host_cann {
 namespace {
 
+// The context is held after its end, so that the thread gets an answer instead of a dangling
+// pointer; is_alive tells.
 std::shared_ptr<Context>& BoundContext() {
   thread_local std::shared_ptr<Context> context;
   return context;
@@ -17,6 +19,7 @@ std::shared_ptr<Context>& BoundContext() {
 // The stream of a handle and the calling thread's context, which must exist.
 aclError FindStreamOfAnyContext(aclrtStream handle, std::shared_ptr<Context>* context,
                                 std::shared_ptr<Stream>* stream) {
+  // A stream's functions need a context of the thread even for streams of other contexts.
   RETURN_IF_FAILED(CurrentContext(context));
   *stream =
       handle == nullptr ? (*context)->default_stream() : Runtime::Get().streams().Find(handle);
@@ -54,6 +57,7 @@ aclError FindStream(aclrtStream handle, std::shared_ptr<Stream>* stream) {
   std::shared_ptr<Context> context;
   std::shared_ptr<Stream> found;
   RETURN_IF_FAILED(FindStreamOfAnyContext(handle, &context, &found));
+  // By the object: a context that was created anew is another one.
   if (found->context() != context) {
     return Fail(ACL_ERROR_RT_STREAM_CONTEXT, kWrongContext,
                 Concat("stream ", found->id(), " of device ", found->device().id(),
@@ -91,6 +95,7 @@ aclError FindEvent(aclrtEvent handle, std::shared_ptr<Event>* event) {
 }
 
 aclError FindDevice(int64_t id, Device** device) {
+  // Ids come signed and unsigned; 64 bits hold both.
   Device* const found = Runtime::Get().FindDevice(id);
   if (found == nullptr) {
     return Fail(ACL_ERROR_RT_INVALID_DEVICEID, kBadArgument,
@@ -107,6 +112,7 @@ aclError FindHealthyDevice(int64_t id, Device** device) {
 }
 
 aclError CheckTimeoutMs(int32_t timeout) {
+  // 0 is no timeout for the vendor: neither a poll nor for ever.
   if (timeout == -1 || timeout > 0) return ACL_SUCCESS;
   return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
               Concat("timeout is ", timeout, ", must be -1 or at least 1"));

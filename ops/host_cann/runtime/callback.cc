@@ -21,6 +21,7 @@ class CallbackTask final : public Task {
   TaskResult Run(Stream& stream) override {
     std::shared_ptr<ReportSubscription> subscription = stream.subscription();
     if (subscription == nullptr) return {};  // unsubscribed since: the callback is dropped
+    // Shared between the thread's queue and this task: either may end first.
     auto callback = std::make_shared<Callback>(function_, user_data_, subscription->number(),
                                                stream.shared_from_this());
     ReportThreads::Get().Post(*subscription->thread(), callback);
@@ -28,10 +29,13 @@ class CallbackTask final : public Task {
     if (!blocks_) return {};
     const auto waited = stream.WaitInTask(
         std::nullopt, [&](bool releasing) { return releasing || callback->is_finished(); });
+    // Not begun: an aborted stream does not run it later, when its data may be gone. Finished or
+    // begun: no effect.
     callback->Drop();
     return waited == Stream::Waited::kCancelled ? TaskResult::Cancelled() : TaskResult();
   }
   const char* name() const override { return "callback"; }
+  // A program that waits for its callback goes on, and learns of the loss by its next call.
   bool needs_device() const override { return false; }
   bool runs_on_any_thread() const override { return false; }
 
@@ -52,6 +56,7 @@ class HostFunctionTask final : public Task {
   }
   const char* name() const override { return "host function"; }
   bool needs_device() const override { return false; }
+  // Program's code, which may itself wait for other threads.
   bool runs_on_any_thread() const override { return false; }
 
  private:
@@ -69,6 +74,8 @@ aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream) {
   std::shared_ptr<Stream> target;
   RETURN_IF_FAILED(UsableStream(stream, &target));
   std::shared_ptr<ReportSubscription> subscription;
+  // Joined before the stream knows it: a refusal of the stream ends the subscription again, by its
+  // destructor.
   RETURN_IF_FAILED(ReportSubscription::Start(threadId, target->device(), &subscription));
   if (target->Subscribe(std::move(subscription))) return ACL_SUCCESS;
   return Fail(ACL_ERROR_RT_STREAM_SUBSCRIBE, kCallOrder,
@@ -78,6 +85,7 @@ aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream) {
 aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream) {
   RETURN_IF_FAILED(EnterCall(__func__));
   std::shared_ptr<Stream> target;
+  // Without a check of the device's health: programs tidy up after a loss too.
   RETURN_IF_FAILED(FindStream(stream, &target));
   const std::shared_ptr<ReportSubscription> subscription = target->subscription();
   if (subscription == nullptr) {
@@ -114,6 +122,7 @@ aclError aclrtLaunchCallback(aclrtCallback fn, void* userData, aclrtCallbackBloc
 
 aclError aclrtProcessReport(int32_t timeout) {
   RETURN_IF_FAILED(EnterCall(__func__));
+  // 100000 from the ACL layer here, unlike the runtime's 107000 for other timeouts.
   if (timeout == 0 || timeout < -1) {
     return Fail(ACL_ERROR_INVALID_PARAM, kBadValue,
                 Concat("timeout is ", timeout, ", must be -1 or at least 1"));
@@ -127,6 +136,7 @@ aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void* args) {
   RETURN_IF_FAILED(RequireCallback(reinterpret_cast<const void*>(fn), "fn"));
   std::shared_ptr<Stream> target;
   RETURN_IF_FAILED(UsableStream(stream, &target));
+  // The vendor's documents forbid both kinds of callback on one stream.
   if (target->subscription() != nullptr) {
     return Fail(ACL_ERROR_RT_STREAM_SUBSCRIBE, kCallOrder,
                 Concat("stream ", target->id(), " has a callback thread"));

@@ -18,13 +18,18 @@ namespace {
 class CallCounters {
  public:
   void Count(const char* function) {
+    // String literals lie some bytes apart, so the lowest bits of the address say little.
     const size_t start = reinterpret_cast<uintptr_t>(function) / 8 % kSlots;
     for (size_t i = 0; i < kSlots; ++i) {
       Slot& slot = slots_[(start + i) % kSlots];
       const char* owner = slot.function.load(std::memory_order_acquire);
+      // A free slot. Another thread may take it first: `owner` is then that one's name, which may
+      // be the same.
       if (owner == nullptr && slot.function.compare_exchange_strong(owner, function)) {
         owner = function;
       }
+      // A foreign slot: the next one. Slots are never given up, so a name stays where it was first
+      // found.
       if (owner != function) continue;
       slot.calls.fetch_add(1, std::memory_order_relaxed);
       return;
@@ -57,6 +62,7 @@ CallCounters& Counters() {
 }  // namespace
 
 aclError EnterErrorQuery(const char* function) {
+  // Counted even if a fault fails it: tests count calls, not successes.
   Counters().Count(function);
   const aclError code = Faults::Get().TakeCallFault(function);
   if (code == ACL_SUCCESS) return ACL_SUCCESS;
@@ -67,6 +73,7 @@ int32_t EnterCall(const char* function) {
   // First, so that faults of the environment hit the very first call, too.
   const std::string& settings_error = Runtime::Get().settings_error();
   RETURN_IF_FAILED(EnterErrorQuery(function));
+  // A malformed environment fails every call but those that read errors.
   if (settings_error.empty()) return ACL_SUCCESS;
   return Fail(ACL_ERROR_INVALID_PARAM, kBadValue, settings_error);
 }

@@ -49,6 +49,7 @@ aclError GetLimit(const Stream* stream, const Device& device, aclrtDevResLimitTy
 }
 
 // The stream that sets the calling thread's limits.
+// Weak: the choice of a thread does not keep a stream alive.
 std::weak_ptr<Stream>& UsedStream() {
   thread_local std::weak_ptr<Stream> stream;
   return stream;
@@ -115,6 +116,7 @@ aclError aclrtUnuseStreamResInCurrentThread(aclrtStream stream) {
   RETURN_IF_FAILED(EnterCall(__func__));
   std::shared_ptr<Stream> found;
   RETURN_IF_FAILED(FindStream(stream, &found));
+  // Another stream's choice is left alone.
   if (UsedStream().lock() == found) UsedStream().reset();
   return ACL_SUCCESS;
 }
@@ -123,6 +125,7 @@ aclError aclrtGetResInCurrentThread(aclrtDevResLimitType type, uint32_t* value) 
   RETURN_IF_FAILED(EnterCall(__func__));
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(CurrentContext(&context));
+  // A stream that has been destroyed sets no limits: the device's hold again.
   const std::shared_ptr<Stream> used = UsedStream().lock();
   return GetLimit(used.get(), used == nullptr ? context->device() : used->device(), type, value);
 }

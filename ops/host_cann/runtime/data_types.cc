@@ -17,6 +17,7 @@ size_t aclDataTypeSize(aclDataType dataType) {
     case ACL_INT8:
     case ACL_UINT8:
     case ACL_BOOL:
+    // Types of less than a byte count a whole one.
     case ACL_INT4:
     case ACL_UINT1:
     case ACL_HIFLOAT8:
@@ -38,6 +39,7 @@ size_t aclDataTypeSize(aclDataType dataType) {
     case ACL_UINT64:
     case ACL_DOUBLE:
     case ACL_COMPLEX64:
+    // The vendor's function returns 8 for these, though they are smaller.
     case ACL_FLOAT6_E3M2:
     case ACL_FLOAT6_E2M3:
     case ACL_FLOAT4_E2M1:
@@ -64,6 +66,7 @@ aclFloat16 aclFloatToFloat16(float value) {
   if (EnterCall("aclFloatToFloat16") != ACL_SUCCESS) return 0;
   constexpr uint16_t kLargest = 0x7BFF;
   const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  // 65520 and above would round to infinity.
   if (!(std::fabs(value) < 65520.0f)) return sign | kLargest;  // NaN too
   return Eigen::numext::bit_cast<uint16_t>(Eigen::half(value));
 }

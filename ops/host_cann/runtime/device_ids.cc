@@ -17,6 +17,7 @@ namespace {
 
 std::string PciBusId(const Device& device) {
   std::array<char, 16> text{};
+  // An invented place on the bus, one apart for each device.
   std::snprintf(text.data(), text.size(), "0000:%02x:00.0",
                 0x81u + static_cast<uint32_t>(device.physical_id()));
   return text.data();
@@ -40,6 +41,7 @@ aclError FindUserId(int32_t physical_id, std::string_view name, int32_t* user_id
   if (id < 0) {
     return Fail(ACL_ERROR_RT_INVALID_DEVICEID, kBadArgument,
                 Concat(name, " is ", physical_id, ", which no visible device has"));
+    // Devices that ASCEND_RT_VISIBLE_DEVICES hides are unknown to the process.
   }
   *user_id = id;
   return ACL_SUCCESS;
@@ -74,6 +76,7 @@ aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid* uuid) {
   Device* device = nullptr;
   RETURN_IF_FAILED(FindHealthyDevice(deviceId, &device));
   *uuid = {};
+  // The same in every run on every machine: the name, then the device's number in the last byte.
   std::memcpy(uuid->bytes, "opserve-host", 12);
   uuid->bytes[15] = static_cast<char>(device->physical_id());
   return ACL_SUCCESS;
@@ -85,6 +88,7 @@ aclError aclrtDeviceGetPCIBusId(int32_t deviceId, char* pciBusId, int32_t len) {
   Device* device = nullptr;
   RETURN_IF_FAILED(FindHealthyDevice(deviceId, &device));
   const std::string text = PciBusId(*device);
+  // Room for the text and its zero.
   if (len <= static_cast<int32_t>(text.size())) {
     return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
                 Concat("len is ", len, ", must be at least ", text.size() + 1));

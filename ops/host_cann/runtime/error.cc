@@ -54,6 +54,7 @@ SharedMessages& Shared() {
 
 struct ThreadErrors {
   UnreadMessages unread;
+  // Replaced by the next read of this thread.
   std::string returned;  // result of the last read; the caller may still look at it
   aclError last_code = ACL_SUCCESS;
 };
@@ -74,6 +75,7 @@ aclError CheckLevel(aclrtLastErrLevel level) {
 void SetErrorMessage(std::string_view code, std::string_view text) {
   std::string message = Concat(code, ": ", text);
   SharedMessages& shared = Shared();
+  // A switch of the mode leaves messages where they are; each mode reads its own.
   if (!shared.is_used) return Errors().unread.Add(std::move(message));
   MutexLock lock(shared.mutex);
   shared.unread.Add(std::move(message));
@@ -104,6 +106,7 @@ using namespace opserve::host_cann;
 const char* aclGetRecentErrMsg() {
   if (EnterErrorQuery(__func__) != ACL_SUCCESS) return nullptr;
   ThreadErrors& errors = Errors();
+  // In shared mode the messages of other threads are read and cleared as well.
   SharedMessages& shared = Shared();
   std::string unread;
   if (shared.is_used) {
@@ -112,6 +115,7 @@ const char* aclGetRecentErrMsg() {
   } else {
     unread = errors.unread.Take();
   }
+  // Null without messages: a program can tell that nothing has failed.
   if (unread.empty()) return nullptr;
   errors.returned = std::move(unread);
   return errors.returned.c_str();
@@ -126,6 +130,7 @@ aclError aclrtPeekAtLastError(aclrtLastErrLevel level) {
 aclError aclrtGetLastError(aclrtLastErrLevel level) {
   RETURN_IF_FAILED(EnterErrorQuery(__func__));
   RETURN_IF_FAILED(CheckLevel(level));
+  // Not by way of Fail: reading an error is none.
   const aclError code = Errors().last_code;
   Errors().last_code = ACL_SUCCESS;
   return code;

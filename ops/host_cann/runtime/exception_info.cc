@@ -16,6 +16,7 @@ constexpr size_t kMaxCallbacks = 1024;
 struct Callbacks {
   Mutex mutex;
   std::vector<aclrtExceptionInfoCallback> registered ABSL_GUARDED_BY(mutex);
+  // Of the older function, which replaces; the list is of the newer one.
   aclrtExceptionInfoCallback single ABSL_GUARDED_BY(mutex) = nullptr;
 };
 
@@ -36,6 +37,8 @@ void ReportException(aclrtExceptionInfo info) {
   {
     Callbacks& callbacks = GetCallbacks();
     MutexLock lock(callbacks.mutex);
+    // Copied: callbacks may register and unregister, and run without the lock. One that is
+    // unregistered meanwhile may still be called: the vendor's call does not wait either.
     to_call = callbacks.registered;
     if (callbacks.single != nullptr) to_call.push_back(callbacks.single);
   }
@@ -54,6 +57,7 @@ aclError aclrtExceptionInfoCallbackRegister(aclrtExceptionInfoCallback callback)
   Callbacks& callbacks = GetCallbacks();
   MutexLock lock(callbacks.mutex);
   std::vector<aclrtExceptionInfoCallback>& registered = callbacks.registered;
+  // Twice the same is one: unregistering takes it out at once.
   if (std::find(registered.begin(), registered.end(), callback) != registered.end()) {
     return ACL_SUCCESS;
   }
@@ -77,11 +81,13 @@ aclError aclrtSetExceptionInfoCallback(aclrtExceptionInfoCallback callback) {
   RETURN_IF_FAILED(EnterCall(__func__));
   Callbacks& callbacks = GetCallbacks();
   MutexLock lock(callbacks.mutex);
+  // Null takes it away.
   callbacks.single = callback;
   return ACL_SUCCESS;
 }
 
 uint32_t aclrtGetDeviceIdFromExceptionInfo(const aclrtExceptionInfo* info) {
+  // 0xFFFFFFFF is the vendor's answer for all that is not known.
   if (EnterCall(__func__) != ACL_SUCCESS || info == nullptr) return kUnknown;
   return static_cast<uint32_t>(info->device_id);
 }

@@ -8,8 +8,10 @@
 namespace opserve::host_cann {
 namespace {
 
+// Codes of the ABI have six digits.
 constexpr uint64_t kMaxCode = 999999;
 constexpr uint64_t kMaxCount = 1'000'000'000'000;
+// An hour. For more there is `hang`.
 constexpr uint64_t kMaxSlowUs = 3'600'000'000;
 
 bool StartsWith(std::string_view text, std::string_view prefix) {
@@ -28,6 +30,7 @@ class FaultReader {
       const std::string_view key = words[i].substr(0, equals);
       const bool has_value = equals != std::string_view::npos;
       const std::string_view value = has_value ? words[i].substr(equals + 1) : std::string_view();
+      // The first word names the subject and decides which others may follow.
       const std::string error = i == 0 ? ReadSubject(key, value) : ReadWord(key, has_value, value);
       if (!error.empty()) return error;
     }
@@ -48,6 +51,7 @@ class FaultReader {
       fault_->kind = Fault::Kind::kCopies;
     } else if (key == "device") {
       fault_->kind = Fault::Kind::kDevice;
+      // The code of a heartbeat that has stopped, unless `code` gives another.
       fault_->code = ACL_ERROR_RT_LOST_HEARTBEAT;
       return ReadNumber(key, value, 0, INT32_MAX, &fault_->device);
     } else {
@@ -59,6 +63,8 @@ class FaultReader {
 
   std::string ReadWord(std::string_view key, bool has_value, std::string_view value) {
     const Fault::Kind kind = fault_->kind;
+    // Calls and launches come one by one and can be counted. A rate of copies and a lost device are
+    // states.
     const bool windowed = kind == Fault::Kind::kCall || kind == Fault::Kind::kKernel;
     if (key == "nth" && windowed) return ReadNumber(key, value, 1, kMaxCount, &fault_->window.nth);
     if (key == "count" && windowed) {
@@ -68,6 +74,7 @@ class FaultReader {
       }
       return ReadNumber(key, value, 1, kMaxCount, &fault_->window.count);
     }
+    // A kernel's code goes with the kernel: it arrives with its task, not with the call.
     if (key == "code" && kind == Fault::Kind::kKernel) {
       return ReadNumber(key, value, 1, kMaxCode, &fault_->kernel.code);
     }
@@ -88,6 +95,7 @@ class FaultReader {
       fault_->kernel.sticky = true;
       return "";
     }
+    // The kernel runs, and its first output is inverted.
     if (key == "wrong" && !has_value && kind == Fault::Kind::kKernel) {
       fault_->kernel.wrong = true;
       return "";
@@ -103,6 +111,8 @@ class FaultReader {
       return ReadNumber(key, value, 1, 1000, &fault_->resets);
     }
     if (key == "lost" && !has_value && kind == Fault::Kind::kDevice) {
+      // The subject alone would read as if a device were to be chosen; the word says what happens
+      // to it.
       lost_ = true;
       return "";
     }
@@ -112,6 +122,7 @@ class FaultReader {
   std::string CheckComplete() const {
     switch (fault_->kind) {
       case Fault::Kind::kCall:
+        // Both together would be a fault that fails late; neither would be no fault.
         return (fault_->code != ACL_SUCCESS) + (fault_->slow_us != 0) == 1
                    ? ""
                    : "needs exactly one of code=CODE and slow=US";
@@ -147,6 +158,7 @@ class FaultReader {
 }  // namespace
 
 bool ParseFaults(std::string_view text, std::vector<Fault>* faults, std::string* error) {
+  // All or nothing: with an error in one, none becomes active.
   std::vector<Fault> parsed;
   for (const std::string_view part : Split(text, ';')) {
     Fault fault;

@@ -15,6 +15,7 @@ void Faults::Add(const Fault& fault) {
   switch (fault.kind) {
     case Fault::Kind::kCall:
       calls_.push_back({fault});
+      // Behind the list: a call that sees the flag finds the fault once it has the lock.
       any_calls_ = true;
       break;
     case Fault::Kind::kKernel:
@@ -24,6 +25,7 @@ void Faults::Add(const Fault& fault) {
     case Fault::Kind::kCopies:
       bytes_per_second_ = fault.bytes_per_second;
       break;
+    // The device's own state, which Device::Lose sets.
     case Fault::Kind::kDevice:
       break;
   }
@@ -41,6 +43,7 @@ void Faults::Clear() {
 bool Faults::Hits(Active& active, std::string_view name) {
   const Fault& fault = active.fault;
   if (fault.name != "*" && fault.name != name) return false;
+  // Counted before the window, so that `nth` means calls since the fault was added.
   ++active.seen;
   return active.seen >= fault.window.nth && active.seen - fault.window.nth < fault.window.count;
 }
@@ -48,10 +51,12 @@ bool Faults::Hits(Active& active, std::string_view name) {
 aclError Faults::FindCallFault(std::string_view function) {
   aclError code = ACL_SUCCESS;
   uint64_t slow_us = 0;
+  // Slept outside the lock: other calls go on meanwhile.
   {
     MutexLock lock(mutex_);
     for (Active& active : calls_) {
       if (!Hits(active, function)) continue;
+      // Several faults may hit one call: the first code counts, and all delays.
       if (code == ACL_SUCCESS) code = active.fault.code;
       slow_us += active.fault.slow_us;
     }
@@ -62,6 +67,7 @@ aclError Faults::FindCallFault(std::string_view function) {
 
 KernelFault Faults::TakeKernelFault(std::string_view name, int32_t device) {
   KernelFault combined;
+  // Launches take no lock while there are no faults.
   if (!any_kernels_.load(std::memory_order_relaxed)) return combined;
   MutexLock lock(mutex_);
   for (Active& active : kernels_) {

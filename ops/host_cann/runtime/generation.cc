@@ -11,6 +11,7 @@ namespace {
 
 constexpr uint64_t kSecond = 1000000;
 
+// One bit for each type, by its value in the ABI, as the members that are masks have it.
 constexpr uint64_t TypeSet(std::initializer_list<aclDataType> types) {
   uint64_t set = 0;
   for (const aclDataType type : types) set |= uint64_t{1} << type;

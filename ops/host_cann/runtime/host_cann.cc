@@ -56,6 +56,7 @@ aclError opserveHostInjectFaults(const char* faults) {
   if (!ParseFaults(faults, &parsed, &error)) {
     return Fail(ACL_ERROR_INVALID_PARAM, kBadValue, error);
   }
+  // All devices are checked before any fault takes effect.
   Device* device = nullptr;
   for (const Fault& fault : parsed) {
     if (fault.kind == Fault::Kind::kDevice) RETURN_IF_FAILED(FindDevice(fault.device, &device));
@@ -80,6 +81,7 @@ int64_t opserveHostCount(opserveHostCounter counter) {
     case OPSERVE_HOST_LAUNCHES:
       return SumOverDevices(counter);
     case OPSERVE_HOST_STREAMS:
+      // Default streams come and go with contexts; a program owns the others.
       return runtime.streams().CountIf([](const Stream& s) { return !s.config().is_default; });
     case OPSERVE_HOST_EVENTS:
       return runtime.events().CountIf([](const Event&) { return true; });
@@ -93,12 +95,14 @@ int64_t opserveHostCount(opserveHostCounter counter) {
       return ChargedLaunches();
     case OPSERVE_HOST_GRAPHS:
       return runtime.graphs().CountIf([](const Graph&) { return true; });
+    // Counted by nnopbase, which owns them.
     case OPSERVE_HOST_TENSORS:
     case OPSERVE_HOST_EXECUTORS:
       return adjusted_counts[counter];
     case OPSERVE_HOST_NUM_COUNTERS:
       break;
   }
+  // Also for numbers that are no counters.
   return -1;
 }
 

@@ -32,6 +32,8 @@ class KernelTask final : public Task {
   KernelTask(KernelLaunch launch, uint64_t limit_us)
       : launch_(std::move(launch)), limit_us_(limit_us) {}
 
+  // A fault is taken when the call is made, so that faults count launches in the order of the
+  // calls, whichever thread runs them.
   void OnAccepted(Stream& stream, bool is_captured) override {
     is_captured_ = is_captured;
     if (is_captured) return;  // each replay counts for itself
@@ -50,6 +52,7 @@ class KernelTask final : public Task {
   bool is_kernel() const override { return true; }
   uint64_t work() const override {
     // Of one that is captured, a fault is found when it runs.
+    // Injected faults make the work a wrong measure of time.
     const bool may_linger =
         fault_.hang || fault_.slow_us > 0 || (is_captured_ && Faults::Get().AnyOfKernels());
     return may_linger ? UINT64_MAX : launch_.work;
@@ -69,13 +72,17 @@ class KernelTask final : public Task {
 
   TaskResult RunOn(Stream& stream, const KernelFault& fault) {
     if (fault.code != ACL_SUCCESS) {
+      // The whole device goes, and its first forced reset brings it back.
       if (fault.sticky) stream.device().Lose(fault.code, /*resets=*/1);
       return TaskResult::Failure(fault.code, Concat("injected fault: kernel ", launch_.name));
     }
+    // Before the memory is held: a program may free it while the kernel hangs, and the kernel then
+    // fails as it would on a device.
     if (fault.hang || fault.slow_us > 0) {
       TaskResult result = Linger(stream, fault);
       if (result.code != ACL_SUCCESS) return result;
     }
+    // From here to the end of the kernel its memory cannot go back to the system.
     std::vector<BlockPtr> held;
     TaskResult result = Hold(stream.device(), &held);
     if (result.code != ACL_SUCCESS) return result;
@@ -95,12 +102,16 @@ class KernelTask final : public Task {
   // Hangs or takes its time, but no longer than a kernel may run.
   TaskResult Linger(Stream& stream, const KernelFault& fault) const {
     Deadline deadline;
+    // At least the limit: the kernel would be stopped there, so it is the timeout that the stream
+    // reports.
     const bool ends_by_itself = !fault.hang && fault.slow_us < limit_us_;
     const uint64_t time_us = ends_by_itself ? fault.slow_us : limit_us_;
     if (time_us != kNoLimit) deadline = Clock::now() + std::chrono::microseconds(time_us);
     const auto waited = stream.WaitInTask(deadline, [](bool releasing) { return releasing; });
     if (waited == Stream::Waited::kCancelled) return TaskResult::Cancelled();
+    // Also after a forced reset's release: the kernel had its time, or does not need it.
     if (ends_by_itself) return {};
+    // A forced reset ends a hang without a code of its own.
     if (waited == Stream::Waited::kReady) return TaskResult::Cancelled();
     return TaskResult::Failure(
         ACL_ERROR_RT_VECTOR_CORE_TIMEOUT,
@@ -136,7 +147,10 @@ class KernelTask final : public Task {
 aclError LaunchKernel(aclrtStream stream, KernelLaunch launch) {
   std::shared_ptr<Stream> target;
   RETURN_IF_FAILED(UsableStream(stream, &target));
+  // On the calling thread, before the stream takes the kernel: that is where a device's driver
+  // would spend the time.
   ChargeLaunch();
+  // The limit at the time of the launch holds for it, even if another is set before it runs.
   return target->Enqueue(std::make_unique<KernelTask>(std::move(launch), ExecutionLimitUs()));
 }
 

@@ -33,11 +33,15 @@ class NotifyWaitTask final : public Task {
       : notify_(std::move(notify)), limit_us_(limit_us) {}
 
   TaskResult Run(Stream& stream) override {
+    // Registered before the first look, so that no record is missed.
     const Waiters::Scope waiter(notify_->flag().waiters(), stream.shared_from_this());
     return WaitAtMost(stream, limit_us_, "a notify",
+                      // Taken even if a release comes at the same time, so that a notify is not
+                      // left set for the next wait. One record lets one wait pass.
                       [this](bool releasing) { return notify_->flag().Take() || releasing; });
   }
   const char* name() const override { return "notify wait"; }
+  // It waits for another stream, whose task may need the thread that would be blocked here.
   bool runs_on_any_thread() const override { return false; }
 
  private:
@@ -86,6 +90,7 @@ aclError aclrtDestroyNotify(aclrtNotify notify) {
   RETURN_IF_FAILED(EnterCall(__func__));
   std::shared_ptr<Notify> found;
   RETURN_IF_FAILED(FindNotify(notify, &found));
+  // As with events: the reset that recovers the device ends its notifies.
   RETURN_IF_FAILED(found->device().CheckNotLost());
   if (!Runtime::Get().notifies().Remove(notify)) {
     return Fail(ACL_ERROR_RT_INVALID_HANDLE, kBadArgument, "notify is not a live notify");
@@ -100,6 +105,7 @@ aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream) {
   RETURN_IF_FAILED(UsableStream(stream, &target));
   std::shared_ptr<Notify> found;
   RETURN_IF_FAILED(FindNotify(notify, &found));
+  // No check of devices: notifies also join streams of several.
   return target->Enqueue(std::make_unique<NotifyRecordTask>(std::move(found)));
 }
 
@@ -110,6 +116,7 @@ aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stream, uint32_
   std::shared_ptr<Notify> found;
   RETURN_IF_FAILED(FindNotify(notify, &found));
   return target->Enqueue(
+      // Seconds; 0 is for ever.
       std::make_unique<NotifyWaitTask>(std::move(found), uint64_t{timeout} * 1000000));
 }
 

@@ -13,9 +13,11 @@
 namespace opserve::host_cann {
 namespace {
 
+// The vendor's timer counts whole intervals, 1 to 254.
 constexpr uint64_t kMaxIntervals = 254;
 // Where 254 intervals are the largest limit and an interval is finer than this, that limit is none.
 constexpr uint64_t kCoarseIntervalUs = 100000;
+// Differs from 0, which the ABI uses for the largest limit.
 constexpr uint64_t kNotSet = UINT64_MAX;
 
 std::atomic<uint64_t> event_wait_limit_us{0};
@@ -24,6 +26,7 @@ std::array<std::atomic<int64_t>, kNumSysParamOpts> process_options{};
 
 uint64_t LargestLimitUs() {
   const Settings& settings = Runtime::Get().settings();
+  // Products with a largest limit of their own do not derive it from the interval.
   const uint64_t fixed = settings.soc.generation->max_execution_us;
   if (fixed != 0) return fixed;
   const uint64_t interval_us = settings.timeout_interval_us;
@@ -32,11 +35,13 @@ uint64_t LargestLimitUs() {
 
 void SetExecutionLimit(uint64_t timeout_us) {
   const uint64_t interval_us = Runtime::Get().settings().timeout_interval_us;
+  // Rounded up without an addition, which could overflow near UINT64_MAX.
   const uint64_t rounded_up = timeout_us / interval_us + (timeout_us % interval_us != 0 ? 1 : 0);
   execution_intervals = std::min(rounded_up, kMaxIntervals);
 }
 
 aclError CheckOption(aclSysParamOpt opt, bool process_scope) {
+  // The last option exists for the process only.
   const int last = process_scope ? ACL_OPT_ENABLE_KERNEL_EARLY_START : ACL_OPT_STRONG_CONSISTENCY;
   if (opt >= ACL_OPT_DETERMINISTIC && opt <= last) return ACL_SUCCESS;
   return Fail(ACL_ERROR_INVALID_PARAM, kBadValue,
@@ -44,6 +49,7 @@ aclError CheckOption(aclSysParamOpt opt, bool process_scope) {
 }
 
 aclError CheckOptionValue(aclSysParamOpt opt, int64_t value) {
+  // Deterministic computing has levels up to 3; the others are on or off.
   const int64_t largest = opt == ACL_OPT_DETERMINISTIC ? 3 : 1;
   if (value >= 0 && value <= largest) return ACL_SUCCESS;
   return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
@@ -56,8 +62,10 @@ uint64_t ExecutionLimitUs() {
   const Settings& settings = Runtime::Get().settings();
   const uint64_t intervals = execution_intervals;
   const uint64_t unset = settings.soc.generation->default_execution_us;
+  // Before the first call some products have a default below their largest limit.
   if (intervals == kNotSet && unset != 0) return unset;
   if (intervals == kNotSet || intervals == 0) return LargestLimitUs();
+  // The product is 254 intervals at most and cannot overflow: settings bound the interval.
   return std::min(intervals * settings.timeout_interval_us, LargestLimitUs());
 }
 
@@ -144,6 +152,7 @@ aclError aclrtGetOpExecuteTimeout(uint32_t* const timeoutMs) {
   RETURN_IF_FAILED(EnterCall(__func__));
   RETURN_IF_FAILED(RequireNotNull(timeoutMs, "timeoutMs"));
   const uint64_t limit_us = ExecutionLimitUs();
+  // UINT32_MAX milliseconds stand for no limit; nothing else is as long.
   *timeoutMs = limit_us == kNoLimit
                    ? UINT32_MAX
                    : static_cast<uint32_t>(std::min<uint64_t>(limit_us / 1000, UINT32_MAX));

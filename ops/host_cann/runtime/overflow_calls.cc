@@ -37,6 +37,7 @@ aclError aclrtGetDeviceSatMode(aclrtFloatOverflowMode* mode) {
 
 aclError aclrtGetOverflowStatus(void* outputAddr, size_t outputSize, aclrtStream stream) {
   RETURN_IF_FAILED(EnterCall(__func__));
+  // The size that the vendor's document demands.
   constexpr size_t kStatusBytes = 64;
   RETURN_IF_FAILED(RequireNotNull(outputAddr, "outputAddr"));
   if (outputSize != kStatusBytes) {
@@ -46,6 +47,7 @@ aclError aclrtGetOverflowStatus(void* outputAddr, size_t outputSize, aclrtStream
   std::shared_ptr<Stream> target;
   RETURN_IF_FAILED(UsableStream(stream, &target));
   RETURN_IF_FAILED(CheckDeviceMemory(target->device(), outputAddr, outputSize, "outputAddr"));
+  // No overflow: the kernels record none.
   return target->Enqueue(MakeFillTask(outputAddr, /*word=*/0, outputSize));
 }
 

@@ -8,6 +8,7 @@ bool ParseWholeNumber(std::string_view text, uint64_t low, uint64_t high, uint64
   uint64_t parsed = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, parsed);
+  // The whole text: from_chars alone would take "4x" for 4. It takes no sign and no blank.
   if (error != std::errc() || stop != end || parsed < low || parsed > high) return false;
   *number = parsed;
   return true;
@@ -23,6 +24,7 @@ bool ParseByteCount(std::string_view text, uint64_t* bytes) {
     }
   }
   uint64_t number = 0;
+  // The bound divided by the unit, so that the product below fits.
   if (!ParseWholeNumber(text, 1, (uint64_t{1} << 62) / unit, &number)) return false;
   *bytes = number * unit;
   return true;
@@ -32,6 +34,7 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (;;) {
     const size_t end = text.find(separator);
+    // An empty text has one part, which is empty.
     parts.push_back(text.substr(0, end));
     if (end == std::string_view::npos) return parts;
     text.remove_prefix(end + 1);

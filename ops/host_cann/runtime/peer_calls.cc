@@ -16,6 +16,7 @@ aclError FindPeer(int32_t device_id, int32_t peer_id, Device** peer) {
 }
 
 aclError SetPeer(int32_t peer_id, bool enabled) {
+  // The current device gets access to the peer's memory; the other direction is a call of its own.
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(UsableContext(&context));
   Device* peer = nullptr;
@@ -35,6 +36,7 @@ aclError aclrtDeviceCanAccessPeer(int32_t* canAccessPeer, int32_t deviceId, int3
   Device* device = nullptr;
   RETURN_IF_FAILED(FindDevice(deviceId, &device));
   RETURN_IF_FAILED(FindPeer(deviceId, peerDeviceId, &device));
+  // All memory is one process's, so every device reaches every other.
   *canAccessPeer = 1;
   return ACL_SUCCESS;
 }
@@ -59,6 +61,7 @@ aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId, int
   Device* peer = nullptr;
   RETURN_IF_FAILED(FindDevice(deviceId, &device));
   RETURN_IF_FAILED(FindPeer(deviceId, peerDeviceId, &peer));
+  // Enabled, not only possible.
   *status = device->Reaches(peerDeviceId) ? 1 : 0;
   return ACL_SUCCESS;
 }

@@ -43,6 +43,7 @@ T Sum(T a, T b) {
     return static_cast<T>(
         static_cast<Unsigned>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b)));
   } else {
+    // In float, as the narrow types have no sum of their own, and rounded once.
     return static_cast<T>(static_cast<float>(a) + static_cast<float>(b));
   }
 }
@@ -51,6 +52,7 @@ T Sum(T a, T b) {
 template <typename T>
 T Larger(T a, T b) {
   if constexpr (!std::is_integral_v<T>) {
+    // The first NaN, so that the result does not depend on the order of the comparison.
     if (std::isnan(static_cast<float>(a))) return a;
     if (std::isnan(static_cast<float>(b))) return b;
   }
@@ -73,6 +75,7 @@ void ReduceElements(void* dst, const void* src, size_t bytes, Join join) {
   const auto* const from = static_cast<const char*>(src);
   for (size_t offset = 0; offset < bytes; offset += sizeof(T)) {
     T a, b;
+    // By memcpy: `dst` and `src` may start at any byte, where a typed access is undefined.
     std::memcpy(&a, to + offset, sizeof(T));
     std::memcpy(&b, from + offset, sizeof(T));
     a = join(a, b);
@@ -86,12 +89,14 @@ class ReduceTask final : public Task {
       : dst_(dst), src_(src), bytes_(bytes), kind_(kind), type_(type) {}
 
   TaskResult Run(Stream& stream) override {
+    // Both are held until the reduction is done.
     const BlockPtr dst = FindDeviceMemory(stream.device(), dst_, bytes_);
     const BlockPtr src = FindDeviceMemory(stream.device(), src_, bytes_);
     if (Runtime::Get().settings().checked && (dst == nullptr || src == nullptr)) {
       return TaskResult::Failure(ACL_ERROR_RT_SYS_DMA,
                                  "reduction: dst or src is not live device memory any more");
     }
+    // Never an unknown type: CheckReduction has refused those.
     VisitType(type_, [this]<typename T>(T) {
       switch (kind_) {
         case ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM:
@@ -130,6 +135,7 @@ aclError CheckReduction(uint64_t bytes, aclrtReduceKind kind, aclDataType type,
                 "kind is ACL_RT_MEMCPY_SDMA_AUTOMATIC_EQUAL, must be 10 to 12");
   }
   const uint32_t bit = static_cast<uint32_t>(type);
+  // A mask has 64 bits; types beyond have no bit to ask for.
   const bool is_reduced = bit < 64 && (CurrentSoc().generation->reduced_types >> bit & 1) != 0;
   if (!is_reduced) {
     return Fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, kBadArgument,

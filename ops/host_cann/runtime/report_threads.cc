@@ -11,17 +11,21 @@
 namespace opserve::host_cann {
 
 void Callback::Run() {
+  // Once only: a callback that was dropped is left, and one that runs cannot be dropped any more.
   if (!Leave(State::kPending, State::kRunning)) return;
   function_(user_data_);
   state_.store(State::kFinished, std::memory_order_release);
+  // The stream's task may block on it.
   stream_->Wake();
 }
 
 void Callback::Drop() {
+  // Wakes for a drop too: the blocked task looks and ends.
   if (Leave(State::kPending, State::kFinished)) stream_->Wake();
 }
 
 ReportThreads& ReportThreads::Get() {
+  // Leaked: threads may be inside Process when static objects are destroyed.
   static ReportThreads* const threads = new ReportThreads;
   return *threads;
 }
@@ -38,6 +42,8 @@ aclError ReportThreads::Join(uint64_t thread_id, const Device& device, uint64_t 
     *thread = std::make_shared<ReportThread>();
     (*thread)->id = thread_id;
     (*thread)->device = &device;
+    // Found by its id from now on. The id is a number that the program gives; no thread needs to
+    // exist.
     threads_.emplace(thread_id, *thread);
   } else if (found->second->device != &device) {
     return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
@@ -50,6 +56,7 @@ aclError ReportThreads::Join(uint64_t thread_id, const Device& device, uint64_t 
 }
 
 void ReportThreads::Leave(ReportThread& thread, uint64_t subscription) {
+  // Dropped outside the lock: Drop wakes streams, which takes their locks.
   std::vector<std::shared_ptr<Callback>> dropped;
   {
     MutexLock lock(mutex_);
@@ -60,6 +67,7 @@ void ReportThreads::Leave(ReportThread& thread, uint64_t subscription) {
       return true;
     });
     if (thread.subscriptions.empty()) {
+      // A thread inside Process finds that it serves no stream any more, and returns 107012.
       threads_.erase(thread.id);
       thread.changed.NotifyAll();
     }
@@ -70,12 +78,14 @@ void ReportThreads::Leave(ReportThread& thread, uint64_t subscription) {
 void ReportThreads::Post(ReportThread& thread, std::shared_ptr<Callback> callback) {
   {
     MutexLock lock(mutex_);
+    // The stream may have been unsubscribed between the look at its subscription and this.
     if (thread.subscriptions.count(callback->subscription()) > 0) {
       thread.due.push_back(std::move(callback));
       thread.changed.NotifyAll();
       return;
     }
   }
+  // As if it had been due when the subscription ended.
   callback->Drop();
 }
 
@@ -84,6 +94,7 @@ aclError ReportThreads::Process(uint64_t thread_id, Deadline deadline) {
   {
     MutexLock lock(mutex_);
     const auto found = threads_.find(thread_id);
+    // Shared: the entry may leave the table while this thread waits on its condition.
     const std::shared_ptr<ReportThread> thread = found == threads_.end() ? nullptr : found->second;
     bool in_time = true;
     while (thread != nullptr && thread->due.empty() && !thread->subscriptions.empty() && in_time) {
@@ -96,6 +107,7 @@ aclError ReportThreads::Process(uint64_t thread_id, Deadline deadline) {
     if (thread->due.empty()) {
       return Fail(ACL_ERROR_RT_REPORT_TIMEOUT, kSyncTimeout, "no callback came before the timeout");
     }
+    // All at once. They run without the lock, as they may subscribe or unsubscribe.
     due.swap(thread->due);
   }
   for (const std::shared_ptr<Callback>& callback : due) callback->Run();
@@ -105,6 +117,7 @@ aclError ReportThreads::Process(uint64_t thread_id, Deadline deadline) {
 aclError ReportSubscription::Start(uint64_t thread_id, const Device& device,
                                    std::shared_ptr<ReportSubscription>* subscription) {
   static std::atomic<uint64_t> next_number{1};
+  // Numbers are never used again, so callbacks of an ended subscription match no later one.
   const uint64_t number = next_number++;
   std::shared_ptr<ReportThread> thread;
   RETURN_IF_FAILED(ReportThreads::Get().Join(thread_id, device, number, &thread));

@@ -11,15 +11,18 @@ Runtime& Runtime::Get() {
 }
 
 Runtime::Runtime() : settings_(ReadSettings()) {
+  // The process's ids count the visible devices; the machine's id is kept beside.
   for (size_t id = 0; id < settings_.visible_devices.size(); ++id) {
     devices_.push_back(std::make_unique<Device>(
         static_cast<int32_t>(id), settings_.visible_devices[id], settings_.device_memory_bytes,
         settings_.threads_per_device, *settings_.soc.generation));
   }
+  // Behind the devices: a fault may lose one.
   if (settings_.faults.empty()) return;
   std::vector<Fault> faults;
   std::string error;
   if (!ParseFaults(settings_.faults, &faults, &error)) {
+    // The first malformed variable stays the one that is reported.
     if (settings_.error.empty()) settings_.error = Concat("OPSERVE_HOST_FAULTS: ", error);
     return;
   }
@@ -35,14 +38,17 @@ Runtime::Runtime() : settings_(ReadSettings()) {
 }
 
 void Runtime::StopWork() {
+  // A deadline in the past: kernels are told to stop and not waited for.
   for (const std::unique_ptr<Device>& device : devices_) device->AbortTasks(Clock::now());
 }
 
 void Runtime::ForgetDevice(Device& device) {
+  // Memory last: the streams are closed by now, and a task that still ends holds its blocks.
   contexts_.RemoveIf([&](const Context& context) { return &context.device() == &device; });
   streams_.RemoveIf([&](const Stream& stream) { return &stream.device() == &device; });
   const size_t events =
       events_.RemoveIf([&](const Event& event) { return &event.device() == &device; }).size();
+  // The handles that were alive make up what the quota still counts.
   device.events().Return(events);
   const size_t notifies =
       notifies_.RemoveIf([&](const Notify& notify) { return &notify.device() == &device; }).size();

@@ -24,6 +24,7 @@ std::string Malformed(std::string_view name, std::string_view value, std::string
 template <typename T>
 void ReadWholeNumber(const char* name, uint64_t low, uint64_t high, Settings* settings, T* value) {
   const char* text = std::getenv(name);
+  // The first malformed variable is the one that is reported.
   if (text == nullptr || !settings->error.empty()) return;
   uint64_t number = 0;
   if (ParseWholeNumber(text, low, high, &number)) {
@@ -58,6 +59,7 @@ Settings ReadSettings() {
   Settings settings;
   ReadWholeNumber("OPSERVE_HOST_DEVICES", 1, kMaxDevices, &settings, &settings.num_devices);
   settings.threads_per_device =
+      // The devices share the machine's threads, at least one for each.
       std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / settings.num_devices);
   ReadWholeNumber("OPSERVE_HOST_THREADS", 1, kMaxThreads, &settings, &settings.threads_per_device);
   ReadWholeNumber("OPSERVE_HOST_CHECKED", 0, 1, &settings, &settings.checked);
@@ -66,6 +68,7 @@ Settings ReadSettings() {
     settings.error = Malformed("OPSERVE_HOST_SOC", soc, Concat("one of ", SocNames()));
   }
   ReadWholeNumber("OPSERVE_HOST_LAUNCH_US", 0, kMaxLaunchUs, &settings, &settings.launch_us);
+  // Behind the chip, which sets the default, and before its own variable, which overrides it.
   settings.timeout_interval_us = settings.soc.generation->timeout_interval_us;
   ReadWholeNumber("OPSERVE_HOST_TIMEOUT_INTERVAL_US", 1, kMaxIntervalUs, &settings,
                   &settings.timeout_interval_us);
@@ -76,6 +79,7 @@ Settings ReadSettings() {
       !ParseByteCount(memory, &settings.device_memory_bytes)) {
     settings.error = Malformed(kMemory, memory, "a number of bytes such as 4096, 64K, 512M or 4G");
   }
+  // Parsed later, when the devices exist.
   if (const char* faults = std::getenv("OPSERVE_HOST_FAULTS")) settings.faults = faults;
   settings.visible_devices = VisibleDevices(settings.num_devices);
   return settings;

@@ -12,6 +12,7 @@
 namespace opserve::host_cann {
 namespace {
 
+// An answer for programs that register in a loop; the vendor names no limit.
 constexpr size_t kMaxCallbacks = 1024;
 
 // Callbacks by name. Thread-safe.
@@ -47,6 +48,7 @@ class Registry {
   }
 
   // Calls `call(callback, args)` for each, outside the lock.
+  // Callbacks may register others, so the list is copied and called without the lock.
   template <typename Call>
   void ForEach(Call call) ABSL_LOCKS_EXCLUDED(mutex_) {
     std::vector<Entry> entries;
@@ -92,6 +94,7 @@ void ReportStreamState(aclrtStream stream, aclrtStreamState state) {
 aclError ReportTaskAbort(int32_t device_id, aclrtDeviceTaskAbortStage stage, uint32_t timeout_ms) {
   aclError code = ACL_SUCCESS;
   AbortCallbacks().ForEach([&](aclrtDeviceTaskAbortCallback callback, void* args) {
+    // After a failure the others are not called: the abort is off.
     if (code == ACL_SUCCESS) code = callback(device_id, stage, timeout_ms, args);
   });
   if (code == ACL_SUCCESS) return ACL_SUCCESS;

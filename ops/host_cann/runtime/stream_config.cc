@@ -64,6 +64,7 @@ aclError aclrtSetStreamConfigOpt(aclrtStreamConfigHandle* handle, aclrtStreamCon
     return Fail(ACL_ERROR_INVALID_PARAM, kBadValue,
                 Concat("valueSize is ", valueSize, ", must be ", member.bytes));
   }
+  // Cleared first, so that a short flag leaves no old upper half.
   std::memset(member.address, 0, member.bytes);
   std::memcpy(member.address, attrValue, valueSize);
   return ACL_SUCCESS;

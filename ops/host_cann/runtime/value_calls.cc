@@ -40,7 +40,9 @@ class ValueWriteTask final : public Task {
     TaskResult result;
     const BlockPtr held = HoldWord(stream, word_, &result);
     if (result.code != ACL_SUCCESS) return result;
+    // A whole word at once; kernels on other threads may read it.
     std::atomic_ref<uint64_t>(*word_).store(value_, std::memory_order_release);
+    // All waits look again, as a write does not know the words they wait for.
     WaitersForWrites().WakeAll();
     return result;
   }
@@ -55,6 +57,7 @@ class ValueWriteTask final : public Task {
 bool Compares(uint64_t word, uint64_t value, uint32_t flag) {
   switch (flag) {
     case ACL_STREAM_WAIT_VALUE_GEQ:
+      // By the sign of the difference: a counter may wrap.
       return static_cast<int64_t>(word - value) >= 0;
     case ACL_STREAM_WAIT_VALUE_EQ:
       return word == value;
@@ -74,6 +77,7 @@ class ValueWaitTask final : public Task {
     TaskResult result;
     const BlockPtr held = HoldWord(stream, word_, &result);
     if (result.code != ACL_SUCCESS) return result;
+    // Before the first look, so that no write between the look and the sleep is missed.
     const Waiters::Scope waiter(WaitersForWrites(), stream.shared_from_this());
     const std::atomic_ref<uint64_t> word(*word_);
     Stream::Waited waited;
@@ -81,6 +85,7 @@ class ValueWaitTask final : public Task {
       waited = stream.WaitInTask(Clock::now() + kLookAgain, [&](bool releasing) {
         return releasing || Compares(word.load(std::memory_order_acquire), value_, flag_);
       });
+      // Not a timeout of the program's: the call has none.
     } while (waited == Stream::Waited::kTimeout);
     return waited == Stream::Waited::kCancelled ? TaskResult::Cancelled() : result;
   }
@@ -106,6 +111,7 @@ aclError FindWord(void* address, uint32_t flag, uint32_t last_flag, aclrtStream 
     return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
                 Concat("flag is ", flag, ", must be at most ", last_flag));
   }
+  // The word is accessed atomically.
   if (reinterpret_cast<uintptr_t>(address) % sizeof(uint64_t) != 0) {
     return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument, "devAddr is not aligned to 8 bytes");
   }
