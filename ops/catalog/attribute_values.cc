@@ -21,6 +21,7 @@ std::string RangeText(const AttributeDescriptor& attribute) {
 
 // NaN is outside of every range.
 bool IsInRange(const AttributeDescriptor& attribute, double value) {
+  // In this form a NaN fails both comparisons.
   return (!attribute.minimum || value >= *attribute.minimum) &&
          (!attribute.maximum || value <= *attribute.maximum);
 }
@@ -85,6 +86,7 @@ struct TextOf {
   std::string operator()(const std::string& value) const { return value; }
   std::string operator()(aclDataType value) const { return DtypeName(value); }
   std::string operator()(const Scalar& value) const {
+    // BOOL is kept as an integer.
     return value.dtype == ACL_BOOL ? (*this)(value.AsDouble() != 0)
                                    : std::visit(*this, value.value);
   }

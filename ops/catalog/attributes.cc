@@ -21,6 +21,7 @@ absl::Status ResolveName(absl::string_view operator_name, const AttributeDescrip
       return absl::OkStatus();
     }
   }
+  // Two mistakes look alike on the wire: a name for an attribute without names, and a wrong one.
   return InvalidCall(
       operator_name, attribute.name,
       attribute.names.empty()
@@ -31,6 +32,7 @@ absl::Status ResolveName(absl::string_view operator_name, const AttributeDescrip
 template <typename T, typename List>
 absl::Status ReadList(absl::string_view operator_name, const AttributeDescriptor& attribute,
                       const List& list, AttributeValue* value) {
+  // Before the copy: the length comes from the client.
   if (list.values_size() > kMaxListLength) {
     return InvalidCall(
         operator_name, attribute.name,
@@ -50,6 +52,7 @@ absl::Status ReadScalar(absl::string_view operator_name, const AttributeDescript
   }
   Scalar scalar{dtype, given.int64_value()};
   if (IsFloating(dtype)) {
+    // Clients of dynamic languages send 2 for 2.0.
     scalar.value =
         given.has_double_value() ? given.double_value() : static_cast<double>(given.int64_value());
   } else if (given.has_double_value()) {
@@ -81,6 +84,7 @@ absl::Status ReadValue(absl::string_view operator_name, const AttributeDescripto
                        const v1::AttributeValue& given, AttributeValue* value) {
   switch (given.value_case()) {
     case v1::AttributeValue::kName:
+      // Texts may come as names: a client that does not know the type sends words so.
       if (attribute.type != AttributeType::kText) {
         return ResolveName(operator_name, attribute, given.name(), value);
       }
@@ -96,6 +100,7 @@ absl::Status ReadValue(absl::string_view operator_name, const AttributeDescripto
       *value = given.double_value();
       break;
     case v1::AttributeValue::kTextValue:
+      // C functions take it as a char*, which ends at a zero byte.
       if (given.text_value().find('\0') != std::string::npos || given.text_value().size() > 1024) {
         return InvalidCall(operator_name, attribute.name,
                            "is longer than 1024 bytes or has a zero byte");
@@ -123,6 +128,7 @@ absl::Status ResolveValue(absl::string_view operator_name, const AttributeDescri
                           const v1::AttributeValue& given, AttributeValue* value) {
   OPSERVE_RETURN_IF_ERROR(ReadValue(operator_name, attribute, given, value));
   Adapt(attribute.type, value);
+  // The alternative of the variant is the type.
   if (value->index() != static_cast<size_t>(attribute.type)) {
     return InvalidCall(operator_name, attribute.name,
                        absl::StrCat("is ", TypeText(static_cast<AttributeType>(value->index())),

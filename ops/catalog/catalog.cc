@@ -23,6 +23,7 @@ const Catalog* ReadAll() {
   auto* catalog = new Catalog;
   for (const absl::string_view json : BuiltinOperators()) {
     absl::StatusOr<OperatorDescriptor> descriptor = ReadDescriptor(json);
+    // Without its operators no part of the process can work.
     if (!descriptor.ok()) {  // the build has read them all
       std::fprintf(stderr, "%s\n", std::string(descriptor.status().message()).c_str());
       std::abort();
@@ -39,6 +40,7 @@ const Catalog* ReadAll() {
 }
 
 const Catalog& TheCatalog() {
+  // At first use, and never destroyed: descriptors are held by reference until the process ends.
   static const Catalog* const catalog = ReadAll();
   return *catalog;
 }

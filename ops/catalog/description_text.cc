@@ -84,6 +84,7 @@ absl::Status CheckTexts(const Message& message, const TextFormat::ParseInfoTree&
   std::vector<const FieldDescriptor*> fields;
   message.GetReflection()->ListFields(message, &fields);
   for (const FieldDescriptor* field : fields) {
+    // A single field has index -1 in the tree of locations.
     const int count = field->is_repeated() ? message.GetReflection()->FieldSize(message, field) : 1;
     for (int i = 0; i < count; ++i) {
       const int index = field->is_repeated() ? i : -1;
@@ -125,6 +126,7 @@ absl::StatusOr<DescribedOperator> ReadOperator(const description::Operator& desc
                                                absl::string_view path, int line) {
   DescribedOperator made;
   made.line = line;
+  // JSON keeps the names of the file, which ReadDescriptor looks for.
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
   const auto status = google::protobuf::util::MessageToJsonString(described, &made.json, options);
@@ -151,6 +153,7 @@ absl::StatusOr<Descriptions> ReadDescriptions(const std::string& text, absl::str
   if (!parser.ParseFromString(text, &message)) {
     return Wrong(path, LineOfMistake(text, error), error.message());
   }
+  // Before the operators are read: their errors quote texts.
   OPSERVE_RETURN_IF_ERROR(CheckTexts(message, tree, path, 1));
 
   Descriptions descriptions;
@@ -159,6 +162,7 @@ absl::StatusOr<Descriptions> ReadDescriptions(const std::string& text, absl::str
   if (!message.library().empty()) {
     descriptions.library_line = LineOf(tree, fields->FindFieldByName("library"), -1, 1);
   }
+  // Names within one text; those of several packs are compared where the packs are loaded.
   std::set<std::string> names;
   std::set<std::string> functions;
   const FieldDescriptor* field = fields->FindFieldByName("operator");

@@ -22,6 +22,7 @@ using Json = nlohmann::json;
 
 // Highest rank of a tensor.
 constexpr size_t kMaxRank = 8;
+// Only empty tensors name extents without having elements for them.
 constexpr uint64_t kMaxExtent = uint64_t{1} << 40;
 
 absl::Status Wrong(absl::string_view at, absl::string_view problem) {
@@ -48,8 +49,10 @@ absl::StatusOr<Scalar> ReadScalar(absl::string_view at, absl::string_view text) 
   } else {
     return Wrong(at, absl::StrCat("\"", text, "\" is no number"));
   }
+  // Without a dtype the text has chosen one.
   if (dtype == ACL_DT_UNDEFINED) return scalar;
   scalar.dtype = dtype;
+  // "FLOAT 2" is a floating scalar, though the text is an integer.
   if (IsFloating(dtype)) {
     scalar.value = scalar.AsDouble();
   } else if (!std::holds_alternative<int64_t>(scalar.value)) {
@@ -121,6 +124,7 @@ absl::StatusOr<AttributeValue> ReadAnyValue(absl::string_view at,
 absl::Status ReadElements(absl::string_view at, const Json& value, size_t axis,
                           GoldenCase::Tensor* tensor) {
   if (value.is_array()) {
+    // The first array at each depth decides how long all others must be.
     if (tensor->spec.shape.size() == axis) {
       // Its axes are those of its first row.
       if (!tensor->values.empty()) return Wrong(at, "rows differ in depth");
@@ -135,12 +139,14 @@ absl::Status ReadElements(absl::string_view at, const Json& value, size_t axis,
     }
     return absl::OkStatus();
   }
+  // A number where the first row has an array.
   if (axis != tensor->spec.shape.size()) return Wrong(at, "rows differ in depth");
   double number = 0;
   if (value.is_boolean()) {
     number = value.get<bool>();
   } else if (value.is_number()) {
     number = value.get<double>();
+    // NaN and infinities have no form in JSON and are written as text.
   } else if (!value.is_string() || !absl::SimpleAtod(value.get<std::string>(), &number)) {
     return Wrong(at, "an element is no number");
   }
@@ -172,6 +178,7 @@ absl::StatusOr<GoldenCase::Tensor> ReadTensor(absl::string_view at, absl::string
   if (json.is_discarded()) return Wrong(at, absl::StrCat("\"", elements, "\" are no elements"));
   if (!is_empty) {
     OPSERVE_RETURN_IF_ERROR(ReadElements(at, json, 0, &tensor));
+    // Rows of different depth can leave fewer values than the shape has elements.
     if (CountElements(tensor.spec.shape) != static_cast<int64_t>(tensor.values.size())) {
       return Wrong(at, "rows differ in depth");
     }

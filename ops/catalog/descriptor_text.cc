@@ -158,6 +158,7 @@ absl::Status ReadBound(absl::string_view at, const Json& argument, const char* f
   if (!absl::SimpleAtod(Text(argument, field), &value) || std::isnan(value)) {
     return Wrong(at, absl::StrCat(field, ": \"", Text(argument, field), "\" is no number"));
   }
+  // A bound is a double; beyond 2^53 it would not compare integers exactly.
   const bool is_integer =
       attribute.type == AttributeType::kInt64 || attribute.type == AttributeType::kInt64s;
   if (is_integer && !(std::abs(value) <= kMaxIntegerBound)) {
@@ -171,6 +172,7 @@ absl::Status ReadAttribute(absl::string_view at, const Json& argument, ArgumentK
                            AttributeDescriptor* attribute, DescriptionPlace* place) {
   attribute->type = TypeOf(kind);
   attribute->is_optional = argument.value("optional", false);
+  // place_ moves ahead of each step, so that an error finds the field that is being read.
   place->part = "dtypes";
   OPSERVE_RETURN_IF_ERROR(ReadDtypes(at, Text(argument, "dtypes"), &attribute->dtypes));
   place->part = "minimum";
@@ -184,6 +186,7 @@ absl::Status ReadAttribute(absl::string_view at, const Json& argument, ArgumentK
       attribute->texts.emplace_back(word);
       continue;
     }
+    // "mean=1". Texts have no numbers: the words themselves are the values.
     const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(word, '=');
     AttributeDescriptor::Name name{std::string(parts.first), 0};
     if (attribute->type != AttributeType::kInt64 || !absl::SimpleAtoi(parts.second, &name.value)) {
@@ -217,6 +220,7 @@ class DescriptorReader {
     OPSERVE_RETURN_IF_ERROR(ReadNames());
     const Json none = Json::array();
     const Json& arguments = json_.contains("argument") ? json_["argument"] : none;
+    // Before the loop: descriptions of operator packs are the operator's, not the project's.
     if (arguments.size() > kMaxArguments) {
       return Wrong(d_.name, absl::StrCat("has ", arguments.size(), " arguments, at most ",
                                          kMaxArguments, " allowed"));
@@ -233,6 +237,7 @@ class DescriptorReader {
     number = 0;
     for (const Json& argument : arguments) {
       place_ = {.field = "argument", .index = number++};
+      // Outputs in place have no rules: they are as their input.
       const std::string role = Enumerator(argument, "role", "INPUT");
       if (role == "IN_PLACE") ++output;
       if (role == "OUTPUT")
@@ -240,6 +245,8 @@ class DescriptorReader {
     }
     OPSERVE_RETURN_IF_ERROR(CheckMask());
     OPSERVE_RETURN_IF_ERROR(ReadChecks("check", &d_.checks));
+    // Checks that name outputs run after the inference. Both halves keep the order of the
+    // description, which is that of the vendor's checks.
     const auto of_results = std::stable_partition(
         d_.checks.begin(), d_.checks.end(), [](const Expression& e) { return !NamesOutput(e); });
     d_.result_checks.assign(of_results, d_.checks.end());
@@ -310,6 +317,8 @@ class DescriptorReader {
                                                 kMaxNameBytes, " of them"));
     }
     const std::string at = At(name);
+    // Names are unique over inputs, outputs and attributes: rules and requests use them without a
+    // role.
     if (!names_.insert(name).second) return Wrong(at, "two arguments have this name");
     ArgumentDescriptor declared;
     place_.part = "kind";
@@ -327,6 +336,7 @@ class DescriptorReader {
     if (role != "INPUT" && role != "OUTPUT" && role != "IN_PLACE" && role != "MASK") {
       return Wrong(at, absl::StrCat("role: \"", role, "\" is none"));
     }
+    // A mask is an array of flags, and only tensors are written.
     if (role == "MASK" ? declared.kind != ArgumentKind::kBoolArray
                        : role != "INPUT" && !is_tensor) {
       return Wrong(at, absl::StrCat("role ", role, " does not go with its kind"));
@@ -334,6 +344,7 @@ class DescriptorReader {
     if (role == "MASK" && std::exchange(has_mask_, true)) return Wrong(at, "is a second mask");
     place_.part = "optional";
     const bool is_optional = argument.value("optional", false);
+    // The ABI has no null for numbers that are passed by value.
     if (is_optional && IsPassedByValue(declared.kind)) {
       return Wrong(at, "optional: no null pointer stands for an argument of its kind");
     }
@@ -346,6 +357,7 @@ class DescriptorReader {
       place_.part = "dtypes";
       OPSERVE_RETURN_IF_ERROR(ReadDtypes(at, Text(argument, "dtypes"), &input.dtypes));
       if (input.dtypes.empty()) return Wrong(at, "dtypes: is missing");
+      // An output in place is appended right below, at this index.
       if (role == "IN_PLACE") input.output = d_.outputs.size();
     }
     if (role == "OUTPUT" || role == "IN_PLACE") {
@@ -384,6 +396,7 @@ class DescriptorReader {
   // Masked outputs need an argument that says which of them are wanted.
   absl::Status CheckMask() {
     place_ = {};
+    // The mask may come behind the outputs that it is for, so this waits for all arguments.
     for (const OutputDescriptor& output : d_.outputs) {
       if (output.mask && !has_mask_) {
         return Wrong(At(output.name), "mask: no argument has the role MASK");
@@ -432,6 +445,7 @@ class DescriptorReader {
       const std::pair<absl::string_view, absl::string_view> parts =
           absl::StrSplit(text, absl::MaxSplits(" = ", 1));
       const std::string at = At(absl::StrCat("golden: ", parts.first));
+      // Tensors of a list stand in their order; the number behind the dot is for the reader.
       const absl::string_view name = parts.first.substr(0, parts.first.find('.'));
       size_t index = 0;
       while (index < descriptors.size() && descriptors[index].name != name) ++index;
@@ -453,6 +467,7 @@ class DescriptorReader {
   }
 
   absl::Status ReadGoldenAttributes(const Json& json, GoldenCase* golden) {
+    // Attributes that the case leaves out have their defaults, as in a call.
     for (const AttributeDescriptor& attribute : d_.attributes) {
       golden->attributes.push_back(attribute.default_value);
     }
@@ -494,6 +509,7 @@ class DescriptorReader {
     }
     for (size_t i = 0; i < d_.outputs.size(); ++i) {
       const OutputDescriptor& output = d_.outputs[i];
+      // In place of an input that the case leaves out.
       const bool is_left_out = output.input && golden.inputs[*output.input].empty();
       if (!golden.outputs[i].empty() || output.is_masked() || output.is_list || is_left_out)
         continue;
@@ -511,6 +527,8 @@ class DescriptorReader {
       }
     }
     place_.part = nullptr;
+    // A case that the rules refuse would keep every device from serving, so it is found before a
+    // device runs it.
     const std::string contradiction = ContradictionOf(d_, golden);
     if (!contradiction.empty()) return Wrong(At("golden"), contradiction);
     d_.golden.push_back(std::move(golden));
@@ -528,6 +546,7 @@ class DescriptorReader {
 
 absl::StatusOr<OperatorDescriptor> ReadDescriptor(absl::string_view json, DescriptionPlace* place) {
   DescriptionPlace unused;
+  // Without exceptions: the text may be of an operator pack.
   const Json parsed = Json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (!parsed.is_object()) return Wrong("operator", "is no JSON object");
   return DescriptorReader(parsed, place != nullptr ? place : &unused).Read();

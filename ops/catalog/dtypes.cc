@@ -69,6 +69,7 @@ DtypeKind KindOf(aclDataType dtype) {
 
 aclDataType Promote(aclDataType a, aclDataType b) {
   if (a == b) return a;
+  // The order of DtypeKind.
   if (KindOf(a) != KindOf(b)) return KindOf(a) > KindOf(b) ? a : b;
   const int64_t bytes_a = DtypeBytes(a);
   const int64_t bytes_b = DtypeBytes(b);

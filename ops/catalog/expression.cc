@@ -18,6 +18,7 @@ namespace {
 // Functions in functions; a description needs three levels.
 constexpr int kMaxDepth = 8;
 
+// A minus is part of a word: negative numbers are the only use.
 bool IsNameCharacter(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '-'; }
 
 template <typename Descriptors>
@@ -72,8 +73,10 @@ class Parser {
   // The function of that name. T is void for arguments, which may give anything but checks.
   template <typename T>
   static bool FindFunction(absl::string_view name, RuleFunction* function, size_t* least) {
+    // Checks are no values, so they are never arguments.
     constexpr bool kAny = std::is_void_v<T>;
     if constexpr (std::is_same_v<T, CheckRule>) return FindIn(CheckRules(), name, function, least);
+    // Windows give shapes as well; their table is apart for its size.
     if constexpr (kAny || std::is_same_v<T, ShapeRule>) {
       if (FindIn(ShapeRules(), name, function, least)) return true;
       if (FindIn(WindowRules(), name, function, least)) return true;
@@ -89,6 +92,7 @@ class Parser {
 
   template <typename T>
   absl::StatusOr<Expression> Parse(int depth) {
+    // Rules of operator packs come from outside; recursion must not exhaust the stack.
     if (depth > kMaxDepth) return Error("too deep");
     SkipBlanks();
     size_t size = 0;
@@ -115,6 +119,8 @@ class Parser {
   template <typename T>
   absl::StatusOr<Expression> ParseName(absl::string_view name) const {
     Expression found;
+    // Arguments first: a description may use the name of a dtype for one. In place, the input is
+    // found; the output is the same tensor.
     if (FindNamed(descriptor_.inputs, name, &found.index)) {
       found.kind = Expression::Kind::kInput;
     } else if (FindNamed(descriptor_.attributes, name, &found.index)) {
@@ -149,6 +155,7 @@ class Parser {
     if (!FindFunction<T>(name, &call.function, &least)) {
       return Error(absl::StrCat("there is no such rule as ", name, " here"));
     }
+    // A call without arguments has no comma to look for.
     if (!Take(')')) {
       do {
         OPSERVE_ASSIGN_OR_RETURN(Expression argument, Parse<void>(depth + 1));
@@ -156,6 +163,7 @@ class Parser {
       } while (Take(','));
       if (!Take(')')) return Error("a \")\" is missing");
     }
+    // More than the least are the function's to read: lists of arguments and options.
     if (call.arguments.size() < least) {
       return Error(absl::StrCat(name, " needs ", least, " arguments"));
     }

@@ -35,6 +35,7 @@ std::string ContradictionOf(const OperatorDescriptor& descriptor, const GoldenCa
   for (size_t i = 0; i < golden.outputs.size(); ++i) {
     const std::vector<GoldenCase::Tensor>& output = golden.outputs[i];
     const bool has_choice = !output.empty() && !descriptor.outputs[i].dtypes.empty();
+    // A list may have no tensors and still be an output.
     wanted.push_back(!output.empty() || descriptor.outputs[i].is_list);
     asked.push_back(has_choice ? std::optional(output.front().spec.dtype) : std::nullopt);
   }

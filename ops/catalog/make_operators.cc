@@ -90,6 +90,8 @@ bool WriteEntries(const std::string& path, const std::vector<OperatorDescriptor>
           "using opserve::host_cann::StageOneArgument;\n\n"
           "extern \"C\" {\n";
   for (const OperatorDescriptor& descriptor : operators) {
+    // Both files are always written: without an operator one has no functions, and the build needs
+    // no case apart.
     if (descriptor.is_custom == is_custom) file << EntryOf(descriptor);
   }
   file << "}\n";
@@ -108,6 +110,7 @@ bool WriteTexts(const std::string& path, const std::map<std::string, std::string
 }
 
 bool Make(const std::string& directory, const std::vector<std::string>& paths) {
+  // By name, so that the made source does not depend on the order of the files.
   std::map<std::string, std::string> json;
   std::vector<OperatorDescriptor> descriptors;
   std::set<std::string> functions;
@@ -124,6 +127,7 @@ bool Make(const std::string& directory, const std::vector<std::string>& paths) {
     }
     for (opserve::catalog::DescribedOperator& described : descriptions->operators) {
       OperatorDescriptor& descriptor = described.descriptor;
+      // Across files: ReadDescriptions finds doubles within one.
       if (!functions.insert(descriptor.stage_two).second ||
           !json.emplace(descriptor.name, std::move(described.json)).second) {
         std::cerr << path << ":" << described.line << ": " << descriptor.name

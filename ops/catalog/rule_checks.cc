@@ -14,6 +14,7 @@ using Arguments = absl::Span<const Expression>;
 
 // same_dtype(a, b, ...): all tensors that are there have b's dtype; lists by tensor.
 bool SameDtype(Judge& judge, Arguments arguments) {
+  // The last argument is the measure: the error then names the others.
   const Expression& as = arguments.back();
   if (judge.IsAbsent(as) || judge.TensorsOf(as).empty()) return true;
   const aclDataType own = judge.TensorsOf(as).front().dtype;
@@ -79,6 +80,7 @@ bool BroadcastsTo(Judge& judge, Arguments arguments) {
 bool Rank(Judge& judge, Arguments arguments) {
   for (const Spec& spec : judge.TensorsOf(arguments[0])) {
     const auto rank = static_cast<int64_t>(spec.shape.size());
+    // Bounds are numbers in the description, not arguments of the call.
     const int64_t lowest = arguments[1].number;
     const int64_t highest = arguments.size() > 2 ? arguments[2].number : lowest;
     if (rank >= lowest && rank <= highest) continue;
@@ -138,6 +140,7 @@ bool Length(Judge& judge, Arguments arguments) {
   int64_t length = 0;
   if (arguments[0].kind == Expression::Kind::kAttribute) {
     const AttributeValue& value = judge.ValueOf(arguments[0]);
+    // Left out: no list to measure.
     if (value.index() == 0) return true;
     if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) length = list->size();
     if (const auto* list = std::get_if<std::vector<bool>>(&value)) length = list->size();
@@ -162,6 +165,7 @@ bool SameLength(Judge& judge, Arguments arguments) {
   for (const Expression& argument : arguments) {
     const size_t length = judge.TensorsOf(argument).size();
     if (length == expected ||
+        // An optional list may be left out as a whole.
         (length == 0 && !judge.op().inputs.empty() && argument.kind == Expression::Kind::kInput &&
          judge.op().inputs[argument.index].is_optional)) {
       continue;
@@ -240,6 +244,7 @@ double LeastOf(const AttributeValue& value) {
   if (const auto* integer = std::get_if<int64_t>(&value)) return static_cast<double>(*integer);
   if (const auto* real = std::get_if<double>(&value)) return *real;
   if (const auto* scalar = std::get_if<Scalar>(&value)) return scalar->AsDouble();
+  // Above 0, so that an empty list passes both checks of the sign.
   double least = 1;
   if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {
     for (const int64_t number : *list) least = std::min(least, static_cast<double>(number));
@@ -251,6 +256,7 @@ double LeastOf(const AttributeValue& value) {
 bool Positive(Judge& judge, Arguments arguments) {
   for (const Expression& argument : arguments) {
     const double least = LeastOf(judge.ValueOf(argument));
+    // A NaN fails as well.
     if (!(least > 0)) return judge.Fail(argument, absl::StrCat(least, " must be above 0"));
   }
   return true;
@@ -316,6 +322,7 @@ bool Castable(Judge& judge, Arguments arguments) {
   aclDataType from = ACL_DT_UNDEFINED;
   if (!judge.DtypeOf(arguments[0], &from)) return false;
   const aclDataType to = judge.SpecOf(arguments[1]).dtype;
+  // DtypeKind is ordered so that a later kind holds the results of earlier ones.
   if (KindOf(from) <= KindOf(to)) return true;
   return judge.Fail(arguments[1], absl::StrCat("dtype ", DtypeName(to), " cannot take a result of ",
                                                DtypeName(from)));
@@ -331,6 +338,7 @@ bool Either(Judge& judge, Arguments arguments) {
   for (const Expression& argument : arguments) {
     if (IsGiven(judge, argument)) return true;
   }
+  // No argument of its own: the message names all of them.
   return judge.FailMissing(Expression(),
                            absl::StrCat("one of ", judge.NamesOf(arguments), " must be given"));
 }
@@ -366,6 +374,7 @@ bool Is(Judge& judge, Arguments arguments) {
 bool ChannelWeight(Judge& judge, Arguments arguments) {
   const int64_t count = CountElements(judge.SpecOf(arguments[0]).shape);
   const Shape& shape = judge.SpecOf(arguments[1]).shape;
+  // Without an axis 1 there is one channel.
   const int64_t channels = shape.size() < 2 ? 1 : shape[1];
   if (count == 1 || count == channels) return true;
   return judge.Fail(arguments[0],
@@ -441,6 +450,7 @@ bool Fits(Judge& judge, Arguments arguments) {
       return false;
     }
   }
+  // An empty index reads nothing, so its extents do not matter.
   if (CountElements(shape) == 0) return true;
   for (size_t axis = 0; axis < std::min(shape.size(), other.size()); ++axis) {
     if (axis == free || shape[axis] <= other[axis]) continue;

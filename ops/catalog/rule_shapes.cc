@@ -54,6 +54,8 @@ bool BroadcastAll(Judge& judge, absl::Span<const Expression> arguments, Shape* r
   result->clear();
   size_t fitted = 0;
   for (size_t i = 0; i < arguments.size(); ++i) {
+    // Results of rules and tensors broadcast alike. Lists take part with each of their tensors;
+    // arguments that were left out have none.
     Shape shape;
     if (arguments[i].kind == Expression::Kind::kCall) {
       if (!judge.ShapeOf(arguments[i], &shape)) return false;
@@ -115,6 +117,8 @@ bool Reduce(Judge& judge, Arguments arguments, Shape* result) {
   int64_t keep = 0;
   if (!judge.ShapeOf(arguments[0], &shape) || !judge.NumbersOf(arguments[1], &dims)) return false;
   if (arguments.size() > 2 && !judge.NumberOf(arguments[2], &keep)) return false;
+  // As if a 0-d tensor had one axis, which NormalizeAxis allows too. It adds nothing to the result
+  // below.
   std::vector<bool> is_reduced(std::max<size_t>(shape.size(), 1), dims.empty());
   for (const int64_t dim : dims) {
     size_t axis = 0;
@@ -176,9 +180,11 @@ bool Matmul(Judge& judge, Arguments arguments, Shape* result) {
   Shape a;
   Shape b;
   if (!judge.ShapeOf(arguments[0], &a) || !judge.ShapeOf(arguments[1], &b)) return false;
+  // The side that is 0-d is named.
   for (size_t i = 0; i < 2; ++i) {
     if (i == 0 ? a.empty() : b.empty()) return judge.Fail(arguments[i], "is 0-d");
   }
+  // A vector on the left is a row, on the right a column; its axis does not appear in the result.
   const int64_t columns = a.back();
   const int64_t rows = b.size() == 1 ? b[0] : b[b.size() - 2];
   if (!InnerFits(judge, arguments, a, b, columns, rows)) return false;
@@ -210,6 +216,7 @@ bool Bmm(Judge& judge, Arguments arguments, Shape* result) {
   Shape b;
   if (!judge.ShapeOf(arguments[0], &a) || !judge.ShapeOf(arguments[1], &b)) return false;
   if (!RankIs(judge, arguments[0], a, 3) || !RankIs(judge, arguments[1], b, 3)) return false;
+  // Equal ranks of 3 leave batches that may still broadcast, as 1 against n.
   return Matmul(judge, arguments, result);
 }
 
@@ -260,11 +267,14 @@ bool Cat(Judge& judge, Arguments arguments, Shape* result) {
   *result = first == tensors.end() ? Shape{0} : first->shape;
   size_t axis = 0;
   if (!NormalizeAxis(judge, arguments[1], dim, *result, &axis)) return false;
+  // Behind the check of the axis, which counts a 0-d tensor as having one.
   if (result->empty()) return judge.Fail(arguments[0], "has 0-d tensors, which have no axis");
+  // Counted up from 0, while `shape` below borrows it so that only the other axes are compared.
   (*result)[axis] = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
     Shape shape = tensors[i].shape;
     if (is_nothing(tensors[i])) continue;
+    // -1: fewer axes than the first tensor, so the shapes differ anyway.
     const int64_t extent = axis < shape.size() ? std::exchange(shape[axis], (*result)[axis]) : -1;
     if (shape != *result) {
       return judge.Fail(arguments[0], absl::StrCat("tensor ", i, " of shape ",
@@ -292,6 +302,7 @@ bool Stack(Judge& judge, Arguments arguments, Shape* result) {
                                    ", the first one ", ShapeText(*result)));
   }
   Shape with_axis = *result;
+  // The new axis may also stand behind the last one.
   with_axis.push_back(1);
   size_t axis = 0;
   if (!NormalizeAxis(judge, arguments[1], dim, with_axis, &axis)) return false;
@@ -337,6 +348,7 @@ bool Expand(Judge& judge, Arguments arguments, Shape* result) {
   const size_t lead = sizes.size() - shape.size();
   for (size_t axis = 0; axis < sizes.size(); ++axis) {
     const int64_t own = axis < lead ? 1 : shape[axis - lead];
+    // Only an axis that the tensor has can keep its extent.
     if (sizes[axis] == -1 && axis >= lead) sizes[axis] = own;
     if (sizes[axis] < 0 || (own != 1 && own != sizes[axis])) {
       return judge.Fail(arguments[1], absl::StrCat("entry ", axis, " is ", sizes[axis], "; shape ",
@@ -350,6 +362,7 @@ bool Expand(Judge& judge, Arguments arguments, Shape* result) {
 // slice(a, dim, start, end, step): bounds are clamped, step is above 0.
 bool Slice(Judge& judge, Arguments arguments, Shape* result) {
   int64_t dim = 0;
+  // Defaults of what the description leaves out: the whole axis, step 1.
   int64_t bounds[3] = {0, INT64_MAX, 1};
   if (!judge.ShapeOf(arguments[0], result) || !judge.NumberOf(arguments[1], &dim)) return false;
   for (size_t i = 2; i < std::min<size_t>(arguments.size(), 5); ++i) {
@@ -362,6 +375,8 @@ bool Slice(Judge& judge, Arguments arguments, Shape* result) {
     return judge.Fail(arguments.back(), absl::StrCat(bounds[2], " must be above 0"));
   const int64_t extent = (*result)[axis];
   const auto clamp = [extent](int64_t bound) {
+    // Negative bounds count from the end. The sum cannot overflow: one of its terms is negative,
+    // the other not.
     return std::clamp<int64_t>(bound < 0 ? bound + extent : bound, 0, extent);
   };
   const int64_t begin = clamp(bounds[0]);
@@ -383,6 +398,7 @@ bool Pad(Judge& judge, Arguments arguments, Shape* result) {
   }
   for (size_t i = 0; i < padding.size(); ++i) {
     int64_t& extent = (*result)[result->size() - 1 - i / 2];
+    // The pairs are before and behind; the sign is looked at when both have been added.
     if (__builtin_add_overflow(extent, padding[i], &extent)) extent = -1;
     if (i % 2 == 1 && extent < 0) {
       return judge.Fail(arguments[1], absl::StrCat("makes a negative extent of axis ",
@@ -405,6 +421,7 @@ bool Split(Judge& judge, Arguments arguments, Shape* result) {
   if (result->empty()) return judge.Fail(arguments[0], "is 0-d");
   int64_t sum = 0;
   for (const int64_t size : sizes) {
+    // A sum that left int64, or a negative piece: equal to no extent.
     if (size < 0 || __builtin_add_overflow(sum, size, &sum)) sum = -1;
     if (sum < 0) break;
   }
@@ -413,6 +430,7 @@ bool Split(Judge& judge, Arguments arguments, Shape* result) {
                       absl::StrCat("must add up to ", (*result)[axis], ", the extent of ",
                                    judge.NameOf(arguments[0]), " along axis ", axis));
   }
+  // Each piece asks for its own shape. Without sizes there is no piece.
   if (judge.item() < sizes.size()) (*result)[axis] = sizes[judge.item()];
   return true;
 }
@@ -432,6 +450,7 @@ bool SplitEqual(Judge& judge, Arguments arguments, Shape* result) {
   int64_t& extent = (*result)[axis];
   const auto item = static_cast<int64_t>(judge.item());
   const int64_t pieces = extent / size + (extent % size != 0);
+  // The last piece is the rest. Pieces behind it are empty.
   extent = item + 1 < pieces ? size : extent - std::min(item, pieces) * size;
   return true;
 }
@@ -454,6 +473,7 @@ bool IndexSelect(Judge& judge, Arguments arguments, Shape* result) {
       !judge.ShapeOf(arguments[2], &index)) {
     return false;
   }
+  // A scalar index counts as a vector of one.
   if (index.size() > 1) return RankIs(judge, arguments[2], index, 1);
   size_t axis = 0;
   if (!NormalizeAxis(judge, arguments[1], dim, *result, &axis)) return false;
@@ -500,6 +520,7 @@ bool OneHot(Judge& judge, Arguments arguments, Shape* result) {
 bool NormalizedMean(Judge& judge, Arguments arguments, Shape* result) {
   std::vector<int64_t> sizes;
   if (!judge.ShapeOf(arguments[0], result)) return false;
+  // The sizes are an attribute, or the shape of a weight tensor.
   if (arguments[1].kind != Expression::Kind::kAttribute) {
     Shape weight;
     if (!judge.ShapeOf(arguments[1], &weight)) return false;
@@ -561,6 +582,7 @@ bool Without(Judge& judge, Arguments arguments, Shape* result) {
   if (!judge.ShapeOf(arguments[0], result) || !judge.NumberOf(arguments[1], &dim)) return false;
   const auto rank = static_cast<int64_t>(result->size());
   if (dim < 0) dim += rank;
+  // An axis that the tensor does not have takes nothing away.
   if (dim >= 0 && dim < rank) result->erase(result->begin() + dim);
   return true;
 }
@@ -589,6 +611,7 @@ bool ReduceOrKeep(Judge& judge, Arguments arguments, Shape* result) {
   std::vector<int64_t> dims;
   int64_t noop = 0;
   if (!judge.NumbersOf(arguments[1], &dims) || !judge.NumberOf(arguments[3], &noop)) return false;
+  // No dims mean all axes to Reduce, hence the case apart.
   if (dims.empty() && noop != 0) return judge.ShapeOf(arguments[0], result);
   return Reduce(judge, arguments.first(3), result);
 }
@@ -618,6 +641,7 @@ bool Take(Judge& judge, Arguments arguments, Shape* result) {
     const auto place = result->begin() + static_cast<std::ptrdiff_t>(axis);
     result->insert(result->erase(place), index.begin(), index.end());
   }
+  // The bound of every tensor. The extents are checked with the result.
   if (result->size() > 8) return judge.Fail(arguments[2], "makes a result of more than 8 axes");
   return true;
 }
@@ -688,6 +712,7 @@ bool Range(Judge& judge, Arguments arguments, Shape* result) {
   }
   const auto [start, end, step] = numbers;
   if (step == 0 || !(step == step)) return judge.Fail(arguments[2], "must not be 0");
+  // In double, which holds counts up to 2^53 exactly. 2^48 elements are far beyond any memory.
   const double count = std::ceil((end - start) / step);
   if (!(count >= 0)) {
     return judge.Fail(arguments[1],
@@ -713,6 +738,7 @@ bool Tail(Judge& judge, Arguments arguments, Shape* result) {
 }  // namespace
 
 absl::Span<const NamedRule<ShapeRule>> ShapeRules() {
+  // The name in descriptions, the function, and the least number of arguments.
   static constexpr NamedRule<ShapeRule> kRules[] = {
       {"like", LikeShape, 1},
       {"broadcast", BroadcastAll, 1},

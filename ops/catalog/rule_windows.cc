@@ -28,6 +28,7 @@ bool Pool2d(Judge& judge, Arguments arguments, Shape* result) {
   std::vector<int64_t> dilation;
   int64_t ceil = 0;
   if (!judge.ShapeOf(arguments[0], result) || !judge.NumbersOf(arguments[1], &kernel)) return false;
+  // At least two spatial axes: a kernel of one entry stands for a square.
   const size_t axes = std::max<size_t>(kernel.size(), 2);
   if (kernel.size() == 1) kernel.assign(axes, kernel.front());
   if (result->size() != axes + 1 && result->size() != axes + 2) {
@@ -47,6 +48,7 @@ bool Pool2d(Judge& judge, Arguments arguments, Shape* result) {
   dilation.assign(axes, 1);
   if (arguments.size() > 5 && !PerAxis(judge, arguments[4], axes, &dilation)) return false;
   for (size_t i = 0; i < axes; ++i) {
+    // Up to 2^24, so that the product below stays far within int64.
     if (kernel[i] < 1 || stride[i] < 1 || dilation[i] < 1 || kernel[i] > (1 << 24) ||
         dilation[i] > (1 << 24)) {
       return judge.Fail(arguments[1], "kernel, stride and dilation must be above 0");
@@ -113,6 +115,8 @@ bool Conv(Judge& judge, Arguments arguments, Shape* result) {
   if (groups < 1 || groups > kMostNumber) {
     return judge.Fail(arguments[7], absl::StrCat(groups, " is outside [1, ", kMostNumber, "]"));
   }
+  // Transposed, the weight's first axis is the input's channels; else its second is those of one
+  // group.
   const int64_t channels = transposed != 0 ? weight[0] : weight[1] * groups;
   if (input[1] != channels || weight[0] % groups != 0) {
     return judge.Fail(arguments[0], absl::StrCat("shape ", ShapeText(input), " has ", input[1],

@@ -11,6 +11,7 @@ namespace opserve::catalog {
 namespace {
 
 // Elements of the largest shape: any dtype's bytes then fit int64.
+// The widest dtype has 8 bytes.
 constexpr int64_t kMaxElements = INT64_MAX / 8;
 constexpr size_t kMaxRank = 8;
 // Tensors of a list.
@@ -74,15 +75,18 @@ bool Judge::Infer(absl::Span<const bool> wanted, absl::Span<const std::optional<
   for (size_t i = 0; i < op_.outputs.size(); ++i) {
     const OutputDescriptor& output = op_.outputs[i];
     if (wanted[i] && output.input) {
+      // In place: the input's tensors as they are. A dtype that is asked for does not apply.
       const absl::Span<const Spec> same = call_.input(*output.input);
       results->tensors.insert(results->tensors.end(), same.begin(), same.end());
     } else if (wanted[i]) {
       int64_t count = 1;
       if (output.is_list && !NumberOf(output.count, &count)) return false;
+      // Before the loop: the count comes from the call, and each tensor takes memory.
       if (count < 0 || count > kMaxCount) {
         return Fail(OutputAt(i),
                     absl::StrCat(count, " tensors; there may be from 0 to ", kMaxCount));
       }
+      // A member, as shape rules of lists ask which tensor they are asked for.
       for (item_ = 0; item_ < static_cast<size_t>(count); ++item_) {
         Spec& spec = results->tensors.emplace_back();
         if (!DtypeOf(output.dtype, &spec.dtype) || !ShapeOf(output.shape, &spec.shape)) {
@@ -90,6 +94,8 @@ bool Judge::Infer(absl::Span<const bool> wanted, absl::Span<const std::optional<
         }
         std::string problem = ProblemOf(spec);
         if (!problem.empty()) return Fail(OutputAt(i), std::move(problem));
+        // After the rules: they give the dtype that the operator computes in, the caller the one
+        // that is stored.
         if (asked[i]) spec.dtype = *asked[i];
       }
       item_ = 0;
@@ -102,6 +108,7 @@ bool Judge::Infer(absl::Span<const bool> wanted, absl::Span<const std::optional<
 int64_t Judge::CountWork(const Results& results) {
   results_ = &results;
   int64_t work = 0;
+  // A rule without an answer for this call leaves the general measure.
   if (op_.work && NumberOf(op_.work, &work)) return std::max<int64_t>(work, 0);
   work = 0;
   for (const Spec& spec : call_.tensors) work = std::max(work, CountElements(spec.shape));
@@ -156,6 +163,7 @@ bool Judge::IsAbsent(const Expression& tensor) const {
 
 absl::Span<const Spec> Judge::TensorsOf(const Expression& tensor) const {
   if (tensor.kind == Expression::Kind::kInput) return call_.input(tensor.index);
+  // Outputs have tensors only once they are inferred.
   if (tensor.kind != Expression::Kind::kOutput || results_ == nullptr) return {};
   const uint32_t begin = tensor.index == 0 ? 0 : results_->ends[tensor.index - 1];
   return absl::MakeConstSpan(results_->tensors)
@@ -163,6 +171,7 @@ absl::Span<const Spec> Judge::TensorsOf(const Expression& tensor) const {
 }
 
 const AttributeValue& Judge::ValueOf(const Expression& attribute) const {
+  // Shared and never destroyed: callers keep references.
   static const AttributeValue& none = *new AttributeValue;
   return attribute.kind == Expression::Kind::kAttribute ? call_.attributes[attribute.index] : none;
 }
@@ -170,6 +179,7 @@ const AttributeValue& Judge::ValueOf(const Expression& attribute) const {
 const Spec& Judge::SpecOf(const Expression& tensor) const {
   static const Spec& none = *new Spec;
   const absl::Span<const Spec> tensors = TensorsOf(tensor);
+  // A single tensor goes with all of a list.
   const size_t position = tensors.size() == 1 ? 0 : item_;
   return position < tensors.size() ? tensors[position] : none;
 }
@@ -203,7 +213,9 @@ bool Judge::NumberOf(const Expression& expression, int64_t* number) {
   } else if (const auto* truth = std::get_if<bool>(&value)) {
     *number = *truth;
   } else if (const auto* scalar = std::get_if<Scalar>(&value)) {
+    // Far within int64, whatever the scalar holds.
     *number = static_cast<int64_t>(std::clamp(scalar->AsDouble(), -0x1p62, 0x1p62));
+    // A list of one stands for its entry.
   } else if (const auto* list = std::get_if<std::vector<int64_t>>(&value);
              list && list->size() == 1) {
     *number = list->front();
@@ -219,14 +231,17 @@ bool Judge::NumbersOf(const Expression& expression, std::vector<int64_t>* number
       *numbers = *list;
       return true;
     }
+    // An optional list that is left out is empty.
     if (value.index() == 0) return true;
   }
+  // A single number is a list of one.
   return NumberOf(expression, &numbers->emplace_back());
 }
 
 bool Broadcast(absl::Span<const int64_t> a, absl::Span<const int64_t> b, Shape* result) {
   if (a.size() < b.size()) std::swap(a, b);
   const size_t shift = a.size() - b.size();
+  // The longer shape; its leading axes stay as they are.
   Shape common(a.begin(), a.end());
   for (size_t axis = 0; axis < b.size(); ++axis) {
     int64_t& extent = common[shift + axis];
