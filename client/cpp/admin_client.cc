@@ -37,6 +37,7 @@ absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::Connect(const std::str
 template <typename Request, typename Response>
 absl::StatusOr<Response> AdminClient::Call(Method<Request, Response> method, const Request& request,
                                            absl::Duration timeout) {
+  // Not by way of the retry policy: an administrator decides about each repetition.
   const auto context = transport_->NewContext(absl::Now() + timeout);
   Response response;
   const grpc::Status status = (stub_.get()->*method)(context.get(), request, &response);
@@ -73,6 +74,7 @@ absl::StatusOr<v1::AdminStatus> AdminClient::GetStatus(absl::Duration timeout) {
 
 absl::Status AdminClient::Watch(absl::Duration interval,
                                 const std::function<bool(const v1::AdminStatus&)>& go_on) {
+  // Without a deadline: a watch lasts until one side ends it.
   const auto context = transport_->NewContext(absl::InfiniteFuture());
   v1::WatchStatusRequest request;
   EncodeDuration(interval, request.mutable_interval());
@@ -80,6 +82,7 @@ absl::Status AdminClient::Watch(absl::Duration interval,
   v1::AdminStatus sample;
   while (reader->Read(&sample)) {
     if (go_on(sample)) continue;
+    // Ending the reader alone would wait for the daemon.
     context->TryCancel();
     reader->Finish();  // says that the call was cancelled
     return absl::OkStatus();

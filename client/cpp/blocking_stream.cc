@@ -17,10 +17,12 @@ BlockingStream::BlockingStream(Transport& transport, const std::string& method, 
 
 BlockingStream::~BlockingStream() {
   if (context_ == nullptr) return;
+  // The status is still awaited: gRPC's objects must not go before the call has ended.
   context_->TryCancel();
   (void)Finish();
 }
 
+// Waiting for each write is the backpressure: gRPC holds no more than one message.
 bool BlockingStream::Write(grpc::ByteBuffer* message, bool is_last) {
   grpc::WriteOptions options;
   if (is_last) options.set_last_message();
@@ -64,6 +66,7 @@ absl::Status CallByStream(Transport& transport, const std::string& method, absl:
     bool may_have_run = true;
     absl::Status status;
     {
+      // The stream, with its queue and context, ends before the wait.
       BlockingStream stream(transport, method, deadline);
       status = attempt(stream);
       may_have_run = stream.MayHaveRun();

@@ -24,6 +24,7 @@ grpc::Slice ReferTo(absl::Span<const std::byte> bytes, std::shared_ptr<const voi
 
 std::shared_ptr<const void> Borrow::Hold() {
   if (std::shared_ptr<const void> hold = hold_.lock()) return hold;
+  // None held any more, or none yet: a new token, as the flag of the old one stays set.
   released_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<const void> hold(released_.get(),
                                    [released = released_](const void*) { *released = true; });

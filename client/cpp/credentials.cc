@@ -44,6 +44,8 @@ std::string ProblemOfCertificates(BIO* text) {
   while (Certificate(PEM_read_bio_X509(text, nullptr, &NoPassphrase, nullptr))) ++count;
   const unsigned long error = ERR_peek_last_error();
   ERR_clear_error();
+  // The reader stops at the first thing that is no certificate; the end of the file gives this
+  // reason.
   const bool is_at_end = ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
   if (count == 0 && is_at_end) return "has no certificate in PEM";
   return is_at_end ? "" : absl::StrCat("has a broken certificate, number ", count + 1);
@@ -89,6 +91,7 @@ absl::Status CheckTls(const Target& target, const TlsOptions& tls) {
   status.Update(CheckFile("the certificate file", tls.cert_file, &ProblemOfCertificates));
   status.Update(CheckFile("the key file", tls.key_file, &ProblemOfKey));
   if (!status.ok()) return status;
+  // Of a list gRPC takes the text as the name, which no certificate has.
   if (!target.authority.empty() && tls.server_name_override.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("TLS to a list of addresses (", target.uri,
@@ -131,6 +134,7 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFor(
         std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
             tls.key_file, tls.cert_file, tls.ca_file, kRefreshSeconds));
   }
+  // Without authorities of its own the connection trusts the system's.
   if (has_authorities) watched.watch_root_certs();
   if (has_certificate) watched.watch_identity_key_cert_pairs();
   return grpc::experimental::TlsCredentials(watched);

@@ -8,6 +8,7 @@
 namespace opserve {
 
 absl::string_view DataTypeName(DataType dtype) {
+  // A later daemon may send numbers that this client has no name for.
   const bool is_known = FindDtype(dtype) != nullptr || dtype == v1::DATA_TYPE_UNSPECIFIED;
   return is_known ? DtypeName(dtype) : "UNKNOWN";
 }

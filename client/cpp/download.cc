@@ -32,6 +32,7 @@ class ArrivingTensor {
   static absl::StatusOr<ArrivingTensor> Of(v1::DownloadHeader header) {
     ArrivingTensor tensor;
     const std::optional<uint64_t> num_bytes = ContiguousBytes(header.dtype(), header.shape());
+    // The header is the daemon's, and its product of extents may not fit.
     if (!num_bytes) return BadAnswer("a download of no such tensor");
     OPSERVE_ASSIGN_OR_RETURN(tensor.bytes_, AllocateBytes(*num_bytes));
     tensor.num_bytes_ = *num_bytes;
@@ -41,6 +42,7 @@ class ArrivingTensor {
 
   // Takes the next chunk. kDataLoss: its size or its checksum is another one.
   absl::Status Append(const codec::Payload& chunk, uint32_t crc32c) {
+    // The last chunk is the rest.
     const uint64_t expected = std::min(header_.chunk_bytes(), num_bytes_ - arrived_bytes_);
     if (chunk.size != expected) {
       return Damaged(absl::StrCat("a chunk of ", chunk.size, " bytes at ", arrived_bytes_, " of ",
@@ -50,6 +52,8 @@ class ArrivingTensor {
     uint64_t end = arrived_bytes_;
     for (const absl::string_view piece : chunk.pieces) {
       crc = codec::Crc32c(piece, crc);
+      // Copied and counted in one pass over the pieces. Nothing is believed before the checksum
+      // fits.
       std::memcpy(bytes_.get() + end, piece.data(), piece.size());
       end += piece.size();
     }
@@ -70,6 +74,7 @@ class ArrivingTensor {
   }
 
   SnapshotTensor Take() && {
+    // The result refers to its pieces, so the block holds both.
     struct Block {
       std::shared_ptr<std::byte[]> bytes;
       absl::string_view piece;
@@ -100,6 +105,7 @@ class ArrivingTensors {
   // kDataLoss: a tensor is not complete, or a chunk is another one. kInternal: no such message.
   // kResourceExhausted: there is no memory for the tensor.
   absl::Status Add(const grpc::ByteBuffer& buffer) {
+    // A header has no payload, a chunk has one.
     const auto split = codec::PayloadMessage::Split(buffer, /*max_payloads=*/1);
     if (!split.ok()) return BadAnswer(split.status().message());
     v1::DownloadResponse message;
@@ -107,6 +113,7 @@ class ArrivingTensors {
       return BadAnswer(status.message());
     }
     if (message.has_header()) {
+      // The tensor before must be whole when the next begins.
       OPSERVE_RETURN_IF_ERROR(CheckComplete());
       if (tensors_.size() == count_) return WrongCount(count_ + 1);
       if (tensors_.empty()) told_bytes_ = message.header().total_bytes();
@@ -117,6 +124,7 @@ class ArrivingTensors {
       return absl::OkStatus();
     }
     if (tensors_.empty()) return BadAnswer("a download without header");
+    // An empty tensor's chunk has no payload.
     const codec::Payload chunk =
         split->payloads().empty() ? codec::Payload() : split->payloads()[0];
     OPSERVE_RETURN_IF_ERROR(tensors_.back().Append(chunk, message.crc32c()));
@@ -160,6 +168,7 @@ absl::StatusOr<std::vector<SnapshotTensor>> DownloadTensors(Transport& transport
                                                             const DownloadOptions& options) {
   if (handles.empty()) return std::vector<SnapshotTensor>();
   v1::DownloadRequest request;
+  // A daemon that does not know snapshots takes a single handle.
   if (handles.size() == 1) {
     request.set_handle(handles[0]);
   } else {
@@ -169,6 +178,7 @@ absl::StatusOr<std::vector<SnapshotTensor>> DownloadTensors(Transport& transport
   ArrivingTensors tensors(handles.size());
   OPSERVE_RETURN_IF_ERROR(CallByStream(
       transport, kDownload, options.timeout, [&](BlockingStream& stream) -> absl::Status {
+        // Each attempt begins anew: chunks of a broken one are dropped.
         tensors = ArrivingTensors(handles.size());
         grpc::ByteBuffer message = codec::BuildPayloadMessage(request, {});
         if (stream.Write(&message, /*is_last=*/true)) {

@@ -28,6 +28,7 @@ void AddDetail(const v1::StatusDetails& details, absl::Status* status) {
   for (const google::protobuf::Any& any : details.details()) {
     if (!any.UnpackTo(&detail)) continue;
     SetErrorDetail(detail, status);
+    // The first of this type. Other details are for other readers.
     return;
   }
 }
@@ -80,6 +81,7 @@ absl::Status FromGrpcStatus(const grpc::Status& status, const grpc::ClientContex
   absl::Status result(CodeOf(status), status.error_message());
   v1::StatusDetails details;
   if (details.ParseFromString(status.error_details())) AddDetail(details, &result);
+  // Sizes are gRPC's refusal, before a daemon could explain it.
   if (absl::IsResourceExhausted(result) && !ErrorDetailOf(result)) {
     if (const std::optional<Sizes> sizes = SizesOfRefusedMessage(status.error_message())) {
       return TooLargeToSend(sizes->bytes, sizes->limit, "--max_message_bytes");
@@ -87,6 +89,7 @@ absl::Status FromGrpcStatus(const grpc::Status& status, const grpc::ClientContex
   }
   const auto& trailers = context.GetServerTrailingMetadata();
   if (const auto pushback = trailers.find(kPushbackTrailer); pushback != trailers.end()) {
+    // Kept as text and read when it is asked for, as most errors are not repeated.
     result.SetPayload(kPushbackUrl, absl::Cord(absl::string_view(pushback->second.data(),
                                                                  pushback->second.size())));
   }
@@ -94,6 +97,7 @@ absl::Status FromGrpcStatus(const grpc::Status& status, const grpc::ClientContex
 }
 
 absl::Status FromStatusDetails(const v1::StatusDetails& details) {
+  // The number is the daemon's: others would make a status that no code tests for.
   const bool is_error_code = details.code() > static_cast<int>(absl::StatusCode::kOk) &&
                              details.code() <= static_cast<int>(absl::StatusCode::kUnauthenticated);
   absl::Status result(
@@ -110,6 +114,7 @@ std::optional<absl::Duration> RetryPushbackOf(const absl::Status& status) {
     if (!absl::SimpleAtoi(std::string(*trailer), &milliseconds)) milliseconds = -1;
   } else if (const auto detail = ErrorDetailOf(status);
              detail && detail->retry_pushback_ms() != 0) {
+    // 0 is the wire's way to say nothing.
     milliseconds = detail->retry_pushback_ms();
   } else {
     return std::nullopt;

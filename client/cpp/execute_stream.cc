@@ -17,6 +17,7 @@ void ExecuteStream::Execute(const Request& request, Callback callback) {
 std::future<absl::StatusOr<Response>> ExecuteStream::Execute(const Request& request) {
   std::promise<absl::StatusOr<Response>> promise;
   std::future<absl::StatusOr<Response>> future = promise.get_future();
+  // The promise goes into the callback, which the stream calls once whatever happens.
   Execute(request, [promise = std::move(promise)](absl::StatusOr<Response> response) mutable {
     promise.set_value(std::move(response));
   });

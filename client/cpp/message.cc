@@ -23,7 +23,9 @@
 namespace opserve {
 namespace {
 
+// More than any program has results; bounds a broken daemon's answer.
 constexpr size_t kMaxResultPayloads = 4096;
+// gRPC counts the bytes of a message in 32 bits.
 constexpr uint64_t kMaxMessageBytes = std::numeric_limits<uint32_t>::max();
 
 // The payloads of a request under construction.
@@ -34,6 +36,7 @@ class PayloadList {
   // Position of the payload that holds the tensor's storage.
   uint32_t Add(const Tensor& tensor) {
     const absl::Span<const std::byte> bytes = tensor.storage();
+    // A linear search: requests have few storages, and most tensors have their own.
     for (size_t i = 0; i < storages_.size(); ++i) {
       const absl::Span<const std::byte> known = storages_[i]->storage();
       if (known.data() == bytes.data() && known.size() == bytes.size()) return i;
@@ -50,6 +53,8 @@ class PayloadList {
 
   // For a message with a header of `header_bytes`. To be called once.
   absl::InlinedVector<grpc::Slice, 4> Slices(size_t header_bytes) {
+    // In a message that is merged the slices are copied at once, so they may refer to the caller's
+    // bytes without a borrow. Elsewhere gRPC keeps them until they are sent.
     const bool will_be_merged = codec::IsMerged(header_bytes, storages_.size(), num_bytes_);
     absl::InlinedVector<grpc::Slice, 4> slices;
     for (const Tensor* tensor : storages_) {
@@ -145,6 +150,7 @@ void EncodeOutputs(const Invocation& invocation, v1::Invocation* message) {
   }
   for (const std::string& name : invocation.masked_outputs) {
     const auto& named = message->outputs();
+    // An output with a dtype in the request is wanted already.
     const bool has_dtype = std::any_of(named.begin(), named.end(),
                                        [&](const auto& output) { return output.name() == name; });
     if (!has_dtype) message->add_outputs()->set_name(name);
@@ -166,6 +172,8 @@ void Encode(const Invocation& invocation, PayloadList& payloads, v1::Invocation*
 
 void EncodeResults(const Request& request, v1::ExecuteRequest* message) {
   for (const OutputOf& result : request.results) Encode(result, message->add_results());
+  // Destinations without results mean those of the last invocation, whose first output is the
+  // default of the protocol.
   if (request.results.empty() && !request.destinations.empty() && !request.invocations.empty()) {
     message->add_results()->set_invocation(static_cast<uint32_t>(request.invocations.size() - 1));
   }
@@ -180,6 +188,7 @@ void EncodeResults(const Request& request, v1::ExecuteRequest* message) {
     v1::WantedResult* wanted = message->add_results();
     Encode(kept.output, wanted);
     v1::KeepResult* keep = wanted->mutable_keep();
+    // No lease given: the daemon's own applies.
     if (kept.lease != absl::ZeroDuration()) EncodeDuration(kept.lease, keep->mutable_lease());
   }
   for (const ReplacedTensor& replaced : request.replaced) {
@@ -196,6 +205,7 @@ void EncodeResults(const Request& request, v1::ExecuteRequest* message) {
 }
 
 // Before anything is encoded of it.
+// Results that are not named are one.
 absl::Status CheckDestinations(const Request& request) {
   const size_t results = std::max<size_t>(request.results.size(), 1);
   if (request.destinations.size() <= results) return absl::OkStatus();
@@ -222,6 +232,7 @@ void Encode(const Request& request, PayloadList& payloads, v1::ExecuteRequest* m
 
 absl::Status FillBuffer(const google::protobuf::MessageLite& message, PayloadList& payloads,
                         grpc::ByteBuffer* buffer) {
+  // Only here is the size known. gRPC's own refusal would not tell how to send large inputs.
   *buffer = codec::BuildPayloadMessage(message, payloads.Slices(message.ByteSizeLong()));
   if (buffer->Length() <= kMaxMessageBytes) return absl::OkStatus();
   return TooLargeToSend(buffer->Length(), kMaxMessageBytes, "by gRPC");
@@ -247,9 +258,11 @@ absl::StatusOr<Result> DecodeShared(const v1::Result& result) {
   };
   const v1::Tensor& tensor = result.tensor();
   const v1::SharedMemoryRange& range = tensor.shared_memory();
+  // Before the region is looked up: a daemon's mistake must not pass as a region that is gone.
   if (ContiguousBytes(tensor.dtype(), tensor.shape()) != range.size()) {
     return BadAnswer("a result in shared memory does not fit its shape");
   }
+  // The result keeps the mapping, so its bytes outlive the region.
   auto kept = std::make_shared<Kept>();
   kept->mapping = SharedMappings::Get().Find(
       {range.connection(), range.region(), range.offset(), range.size()});
@@ -298,6 +311,7 @@ absl::StatusOr<Response> DecodeResults(
       return BadAnswer("a result has no payload");
     }
     const codec::Payload& payload = payloads[tensor.payload()];
+    // The daemon's numbers are not trusted: readers of the result rely on the size.
     if (ContiguousBytes(tensor.dtype(), tensor.shape()) != payload.size) {
       return BadAnswer(absl::StrCat("a result of ", payload.size, " bytes does not fit its ",
                                     DataTypeName(tensor.dtype()), " shape"));
@@ -356,11 +370,14 @@ void EncodeRange(const SharedRange& range, v1::SharedMemoryRange* message) {
 bool HasEffects(const v1::ExecuteRequest& program) {
   return !program.donated().empty() || !program.donated_inputs().empty() ||
          std::any_of(program.results().begin(), program.results().end(),
+                     // Results that are kept or replaced change the daemon's tensors; donated ones
+                     // are used up.
                      [](const auto& result) { return result.has_keep() || result.has_replace(); });
 }
 
 bool NeedsIdentity(const v1::ExecuteRequest& request) {
   return !request.has_identity() && request.idempotency_key().empty() &&
+         // A prepared call does not show the effects of its program.
          (request.has_prepared() || HasEffects(request));
 }
 
@@ -368,6 +385,7 @@ absl::StatusOr<RequestParts> TakeApart(const Request& request) {
   OPSERVE_RETURN_IF_ERROR(CheckDestinations(request));
   RequestParts parts;
   Borrow borrow;
+  // Never released by anyone: nothing is sent, the payloads are only collected.
   PayloadList payloads(&borrow);
   Encode(request, payloads, &parts.header);
   for (const Tensor* tensor : payloads.storages()) parts.payloads.push_back(*tensor);
@@ -389,8 +407,10 @@ absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request, RequestNumb
   EncodedRequest encoded;
   PayloadList payloads(&encoded.borrow);
   codec::HeaderArena arena;
+  // The arena goes with this call: the header is in the buffer by then.
   auto& message = arena.Make<v1::ExecuteRequest>();
   Encode(request, payloads, &message);
+  // Last, so that a request that cannot be encoded takes no number.
   if (NeedsIdentity(message)) encoded.number = numbers->Take(message.mutable_identity());
   absl::Status status = FillBuffer(message, payloads, &encoded.buffer);
   if (!status.ok()) return status;

@@ -44,6 +44,7 @@ class InputFinder {
     if (is_new || (place->second.dtype == input.dtype && place->second.shape == input.shape)) {
       return;
     }
+    // The last contradiction is kept; any of them makes the program unusable.
     status_ =
         absl::InvalidArgumentError(absl::StrCat("input ", input.number, " of the program is ",
                                                 Describe(place->second.dtype, place->second.shape),
@@ -65,6 +66,7 @@ class InputFinder {
     if (!status_.ok()) return status_;
     std::vector<InputOf> inputs;
     for (auto& [number, input] : inputs_) {
+      // The map is ordered, so a gap shows at the first number that is missing.
       if (number != inputs.size()) {
         return absl::InvalidArgumentError(
             absl::StrCat("input ", inputs.size(), " of the program is used by nothing"));
@@ -84,6 +86,7 @@ absl::StatusOr<std::vector<InputOf>> InputsOf(const Request& request) {
   for (const Invocation& invocation : request.invocations) {
     for (const NamedInput& input : invocation.inputs) finder.Visit(input.value);
   }
+  // Tensors that are replaced or donated may be inputs as well.
   for (const ReplacedTensor& replaced : request.replaced) finder.Visit(replaced.tensor);
   for (const auto& donated : request.donated) finder.Visit(donated);
   return std::move(finder).Inputs();
@@ -103,13 +106,17 @@ std::vector<Tensor> PayloadsToInputs(const std::vector<Tensor>& payloads,
   absl::flat_hash_map<std::pair<uint32_t, int>, uint32_t> inputs;
   ForEachTensor(*program->mutable_program(), [&](v1::Tensor& tensor) {
     if (!tensor.has_payload()) return;
+    // By payload and dtype: an input has one dtype, a storage may be seen in several.
     const auto [place, is_new] = inputs.try_emplace({tensor.payload(), tensor.dtype()},
                                                     static_cast<uint32_t>(program->inputs_size()));
     if (is_new) {
       const absl::Span<const std::byte> bytes = payloads[tensor.payload()].storage();
+      // A payload of an unknown dtype counts in bytes; the daemon refuses it by name.
       const size_t size = std::max<size_t>(DataTypeBytes(tensor.dtype()), 1);
       const auto count = static_cast<int64_t>(bytes.size() / size);
       AddInput(tensor.dtype(), {count}, program);
+      // Copied: constants live as long as the program, the caller's storage only as long as the
+      // preparation.
       constants.push_back(Tensor::Owning<uint8_t>(
           {}, {reinterpret_cast<const uint8_t*>(bytes.data()),
                reinterpret_cast<const uint8_t*>(bytes.data()) + bytes.size()}));
@@ -120,6 +127,7 @@ std::vector<Tensor> PayloadsToInputs(const std::vector<Tensor>& payloads,
 }
 
 bool IsKnownNoMore(const absl::Status& status) {
+  // Only this reason says that the program is gone. Another NOT_FOUND may be a tensor's.
   const std::optional<v1::ErrorDetail> detail = ErrorDetailOf(status);
   return detail && ReasonFromText(detail->reason()) == Reason::kProgramUnknown;
 }
@@ -139,6 +147,7 @@ struct InputPlacer {
     return v1::ProgramInput::KIND_PAYLOAD;
   }
   // Of which nothing but the handle need be known.
+  // The daemon checks its dtype and shape against the program.
   absl::StatusOr<Kind> operator()(const ResidentTensor& tensor) const {
     call.add_residents(tensor.handle);
     return v1::ProgramInput::KIND_RESIDENT;
@@ -167,6 +176,7 @@ struct InputPlacer {
 
 struct PreparedProgram::State {
   ~State() {
+    // The daemon is told with a later call of the client: a destructor must not wait for one.
     for (auto& [kinds, handle] : handles) given_up->Add(std::move(handle));
   }
 
@@ -206,6 +216,7 @@ absl::StatusOr<Kinds> PreparedProgram::State::Place(absl::Span<const Input> valu
                              std::visit(InputPlacer{inputs[i], *call, *payloads}, values[i]));
     kinds.push_back(kind);
   }
+  // Constants travel as payloads, behind the inputs.
   kinds.resize(program.inputs_size(), v1::ProgramInput::KIND_PAYLOAD);
   return kinds;
 }
@@ -213,8 +224,11 @@ absl::StatusOr<Kinds> PreparedProgram::State::Place(absl::Span<const Input> valu
 absl::StatusOr<std::string> PreparedProgram::State::Handle(const Kinds& kinds,
                                                            const std::string& lost,
                                                            absl::Time deadline) {
+  // Over the call as well: programs are large, and ten threads that miss the handle are to send it
+  // once.
   absl::MutexLock lock(&mutex);
   std::string& handle = handles[kinds];
+  // Known, or prepared anew by another thread since this call found it lost.
   if (!handle.empty() && handle != lost) return handle;
   v1::PrepareRequest request = program;
   for (size_t i = 0; i < kinds.size(); ++i) {
@@ -246,6 +260,7 @@ absl::StatusOr<PreparedProgram> PreparedProgram::Make(std::shared_ptr<Transport>
   program.mutable_program()->clear_priority();
   std::vector<Tensor> constants = PayloadsToInputs(parts.payloads, &program);
   PreparedProgram prepared =
+      // Make below takes constants for inputs as well, since both are the program's.
       Make(std::move(transport), std::move(async_calls), std::move(given_up), std::move(program));
   prepared.state_->inputs.resize(num_inputs);
   prepared.state_->constants = std::move(constants);
@@ -287,6 +302,7 @@ absl::StatusOr<Response> PreparedProgram::operator()(absl::Span<const Input> inp
   header.set_idempotency_key(options.idempotency_key);
   header.set_priority(options.priority);
   v1::PreparedCall& call = *header.mutable_prepared();
+  // Encoded once: a repetition sends the same payloads.
   std::vector<Tensor> payloads;
   OPSERVE_ASSIGN_OR_RETURN(const Kinds kinds, state.Place(inputs, &call, &payloads));
   payloads.insert(payloads.end(), state.constants.begin(), state.constants.end());
@@ -296,6 +312,8 @@ absl::StatusOr<Response> PreparedProgram::operator()(absl::Span<const Input> inp
     EncodeAttribute(changed.attribute, message->mutable_attribute());
   }
   RequestNumbers::Ticket number;
+  // One number for all attempts, so that the daemon recognises a repetition that it has already
+  // run.
   if (state.has_effects && NeedsIdentity(header)) {
     number = state.transport->request_numbers().Take(header.mutable_identity());
   }
@@ -307,9 +325,11 @@ absl::StatusOr<Response> PreparedProgram::operator()(absl::Span<const Input> inp
     absl::StatusOr<EncodedRequest> encoded = EncodeMessage(header, payloads);
     if (!encoded.ok()) return encoded.status();
     grpc::ByteBuffer response;
+    // The client may be gone; the transport is this program's own share.
     absl::Status status = CallExecute(*state.transport, state.async_calls.lock().get(), &*encoded,
                                       deadline - absl::Now(), &response);
     if (status.ok()) return DecodeResponse(response);
+    // Once for each call: a daemon that forgets programs at once would else be asked for ever.
     if (!lost.empty() || !IsKnownNoMore(status)) return status;
     lost = handle;
   }

@@ -3,6 +3,7 @@
 namespace opserve {
 
 View InputOf::T() const {
+  // The axes change places; the storage stays.
   return {.base = *this,
           .dtype = dtype,
           .shape = {shape.at(1), shape.at(0)},

@@ -45,9 +45,11 @@ RequestNumbers::RequestNumbers() : client_(RandomName()) {}
 RequestNumbers::Ticket RequestNumbers::Take(v1::RequestIdentity* identity) {
   absl::MutexLock lock(&in_use_->mutex);
   const uint64_t number = ++last_number_;
+  // At the end, which is where the largest number belongs.
   in_use_->numbers.insert(in_use_->numbers.end(), number);
   identity->set_client(client_);
   identity->set_number(number);
+  // No lower number is repeated any more: the daemon may forget their answers.
   identity->set_answered_below(*in_use_->numbers.begin());
   return Ticket(in_use_, number);
 }

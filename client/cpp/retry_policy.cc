@@ -22,6 +22,7 @@ constexpr absl::Duration kLongestBackoff = absl::Seconds(5);
 constexpr absl::Duration kLongestWaitForDaemon = absl::Milliseconds(500);
 
 constexpr int64_t kThousandths = 1000;
+// Prices are in thousandths of a repetition: a failure takes one, ten successes earn one.
 constexpr int64_t kCost = 1 * kThousandths;
 constexpr int64_t kGain = kThousandths / 10;
 
@@ -47,6 +48,7 @@ constexpr absl::string_view kWaitedInVain = "waited for it until the deadline";
 
 // Exponential, and random.
 absl::Duration Backoff(int doublings, absl::Duration longest, double random) {
+  // A shift, which must stay in the width of the type.
   constexpr int kMostDoublings = 10;  // more than any longest one needs
   return std::min(kFirstBackoff * (int64_t{1} << std::min(doublings, kMostDoublings)), longest) *
          random;
@@ -108,6 +110,7 @@ double RetryPolicy::UniformRandom() {
 
 void RetryPolicy::RecordSuccess() {
   was_reached_.store(true, std::memory_order_relaxed);
+  // Never above the full budget: a long quiet time saves nothing up.
   int64_t budget = budget_.load(std::memory_order_relaxed);
   while (budget < full_budget_ &&
          !budget_.compare_exchange_weak(budget, std::min(budget + kGain, full_budget_))) {
@@ -117,6 +120,8 @@ void RetryPolicy::RecordSuccess() {
 bool RetryPolicy::TakeFromBudget() {
   int64_t budget = budget_.load(std::memory_order_relaxed);
   do {
+    // As in gRPC's retry throttling nothing is repeated below half of the budget: when that many
+    // calls fail, repetitions would make an overload worse.
     if (budget < kCost || 2 * budget < full_budget_) return false;
   } while (!budget_.compare_exchange_weak(budget, budget - kCost));
   return true;
@@ -126,6 +131,7 @@ std::optional<absl::Duration> RetryPolicy::WishedWait(int attempts,
                                                       const absl::Status& status) const {
   if (!MayPass(status) || attempts >= max_attempts_) return std::nullopt;
   if (const std::optional<absl::Duration> pushback = RetryPushbackOf(status)) {
+    // The daemon says that it can never succeed.
     if (*pushback == absl::InfiniteDuration()) return std::nullopt;
     return Spread(*pushback);
   }
@@ -134,6 +140,7 @@ std::optional<absl::Duration> RetryPolicy::WishedWait(int attempts,
 
 bool RetryPolicy::WaitsForDaemon(const absl::Status& status) {
   const std::optional<v1::ErrorDetail> detail = ErrorDetailOf(status);
+  // A detail is written by a daemon, so the target has been reached.
   if (detail) was_reached_.store(true, std::memory_order_relaxed);
   if (!waits_for_daemon_ || !absl::IsUnavailable(status)) return false;
   if (detail) return IsOfLeavingDaemon(ReasonFromText(detail->reason()));
@@ -144,6 +151,7 @@ bool RetryPolicy::WaitsForDaemon(const absl::Status& status) {
 
 std::optional<absl::Duration> RetryPolicy::WaitForDaemon(int waits, absl::Duration time_left,
                                                          absl::Status* status) {
+  // Once for each call, before the first wait.
   if (waits == 0) TellOfWait(*status);
   const std::optional<absl::Duration> pushback = RetryPushbackOf(*status);
   const bool is_told = pushback && *pushback != absl::InfiniteDuration();
@@ -161,11 +169,13 @@ std::optional<absl::Duration> RetryPolicy::WaitAfter(int attempts, absl::Duratio
     if (attempts > 1) *status = WithNote(*status, AfterAttempts(attempts));
     return std::nullopt;
   }
+  // A wait that ends beyond the deadline would fail with less to tell.
   if (*wait >= time_left) {
     *status = WithNote(
         *status, absl::StrCat(AfterAttempts(attempts), "; the next would be beyond the deadline"));
     return std::nullopt;
   }
+  // Last, so that only attempts that are made are paid for.
   if (!IsFirstLoss(attempts, *status) && !TakeFromBudget()) {
     *status = WithNote(
         *status, absl::StrCat(AfterAttempts(attempts), "; too many calls failed to try more"));
@@ -176,6 +186,8 @@ std::optional<absl::Duration> RetryPolicy::WaitAfter(int attempts, absl::Duratio
 
 std::optional<absl::Duration> CallAttempts::WaitAfter(absl::Duration time_left, bool may_have_run,
                                                       absl::Status* status) {
+  // The deadline passed while gRPC looked for a connection; its own text does not say why there was
+  // none.
   if (absl::IsDeadlineExceeded(*status) && !ErrorDetailOf(*status) && !may_have_run) {
     *status = WithNote(cause_, kWaitedInVain);
     return std::nullopt;

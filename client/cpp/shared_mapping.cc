@@ -41,9 +41,13 @@ std::shared_ptr<const SharedMapping> SharedMappings::Find(const SharedRange& ran
   {
     absl::MutexLock lock(&mutex_);
     const auto found = mappings_.find(Name(range.connection, range.region));
+    // Weak: the region's owner alone decides how long it lives. A result that is read takes a
+    // share.
     if (found != mappings_.end()) mapping = found->second.lock();
   }
   const bool is_inside = mapping != nullptr && range.offset <= mapping->size() &&
+                         // By difference: offset and size are the daemon's, and their sum could
+                         // overflow.
                          range.size <= mapping->size() - range.offset;
   return is_inside ? mapping : nullptr;
 }

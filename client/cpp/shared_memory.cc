@@ -24,6 +24,7 @@ constexpr size_t kSlackBytes = 32;
 
 // A file in memory of whole pages that cannot change its size any more. The caller closes it.
 absl::StatusOr<int> CreateSealedFile(size_t bytes) {
+  // Sealed, so that neither side can shrink the file: the other would get a SIGBUS.
   const int fd = memfd_create("opserve", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd >= 0 && ftruncate(fd, static_cast<off_t>(bytes)) == 0 &&
       fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
@@ -48,6 +49,7 @@ SharedRegion::SharedRegion(std::shared_ptr<SharedMemoryConnection> connection, s
 }
 
 SharedRegion::~SharedRegion() {
+  // First: an answer that arrives from now on finds no mapping, instead of one that goes away.
   SharedMappings::Get().Remove(key_, id_);
   v1::SharedMemoryRequest request;
   request.mutable_unregister_region()->set_region(id_);
@@ -83,9 +85,12 @@ absl::StatusOr<std::unique_ptr<SharedRegion>> SharedMemory::CreateRegion(
   if (bytes == 0) return absl::InvalidArgumentError("a region of 0 bytes");
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   if (bytes > SIZE_MAX / 2) return absl::ResourceExhaustedError("more bytes than can be mapped");
+  // The slack may take a further page.
   const size_t whole = (bytes + kSlackBytes + page - 1) / page * page;
   OPSERVE_ASSIGN_OR_RETURN(const int fd, CreateSealedFile(whole));
+  // The daemon has its own descriptor by then, and the mapping needs none.
   const auto closer = absl::MakeCleanup([fd] { close(fd); });
+  // Mapped before it is registered: a mapping that fails leaves nothing registered.
   OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedMapping> mapping, SharedMapping::Map(fd, whole));
 
   const uint64_t id = connection_->NextRegion();

@@ -23,6 +23,7 @@ namespace {
 constexpr size_t kMaxAnswerBytes = 64 << 10;
 
 absl::Status Broken(absl::string_view what) {
+  // The timeouts of the socket end a call with these.
   if (errno == EAGAIN || errno == EWOULDBLOCK) {
     return absl::DeadlineExceededError("the daemon did not answer about shared memory in time");
   }
@@ -34,6 +35,7 @@ absl::Status Broken(absl::string_view what) {
 
 absl::StatusOr<std::shared_ptr<SharedMemoryConnection>> SharedMemoryConnection::Open(
     const std::string& path, const SharedMemoryOptions& options) {
+  // The daemon listens beside its socket for calls.
   const std::string socket_path = path + ".shm";
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -43,6 +45,7 @@ absl::StatusOr<std::shared_ptr<SharedMemoryConnection>> SharedMemoryConnection::
                                                    sizeof(address.sun_path) - 1, " allowed"));
   }
   socket_path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  // Packets keep their bounds, so one is one message, and its descriptor cannot go to another.
   const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   if (fd < 0) {
     return absl::ResourceExhaustedError(absl::StrCat("no socket: ", std::strerror(errno)));
@@ -71,7 +74,10 @@ absl::StatusOr<v1::SharedMemoryResponse> SharedMemoryConnection::Call(
     v1::SharedMemoryRequest request, int fd) {
   absl::MutexLock lock(&mutex_);
   if (is_broken_) return absl::UnavailableError("the connection for shared memory broke before");
+  // With the first request only: the daemon knows the connection from then on.
   request.set_token(std::exchange(token_, {}));
+  // Broken until the answer is there: after a timeout it could still come, and be taken for the
+  // next one's.
   is_broken_ = true;
   OPSERVE_RETURN_IF_ERROR(Send(request, fd));
   absl::StatusOr<v1::SharedMemoryResponse> response = Receive();
@@ -106,8 +112,10 @@ absl::StatusOr<v1::SharedMemoryResponse> SharedMemoryConnection::Receive() {
   ssize_t size = 0;
   do {
     size = recv(socket_, bytes.data(), bytes.size(), 0);
+    // Signals interrupt a receive that has a timeout, even with SA_RESTART.
   } while (size < 0 && errno == EINTR);
   if (size < 0) return Broken("receiving");
+  // A packet of 0 bytes: the peer has closed.
   if (size == 0) return absl::UnavailableError("the daemon ended the connection for shared memory");
   v1::SharedMemoryResponse response;
   if (response.ParseFromArray(bytes.data(), static_cast<int>(size))) return response;

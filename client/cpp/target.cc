@@ -28,6 +28,7 @@ absl::Status BadTarget(absl::string_view text, absl::string_view why) {
 
 // The host of "HOST:PORT"; nothing: it is not of that form.
 std::optional<absl::string_view> HostOf(absl::string_view text) {
+  // The last colon: IPv6 addresses have others, inside brackets.
   const size_t colon = text.rfind(':');
   int port = 0;
   if (colon == absl::string_view::npos || colon == 0 ||
@@ -61,8 +62,10 @@ absl::Status NoTarget(absl::string_view text) {
 // The path of "unix:PATH" or "unix://PATH".
 absl::StatusOr<absl::string_view> SocketPath(absl::string_view text) {
   absl::string_view path = absl::StripPrefix(text, kUnix);
+  // gRPC's own form of an absolute path.
   absl::ConsumePrefix(&path, "//");
   if (path.empty()) return BadTarget(text, ": no socket path");
+  // The system's limit; gRPC would fail later, with less to tell.
   constexpr size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
   if (path.size() > kLongest) {
     return BadTarget(text, absl::StrCat(": a socket's path can have ", kLongest,
@@ -89,6 +92,7 @@ Host Classify(absl::string_view host) {
       inet_pton(AF_INET6, std::string(inner).c_str(), &ipv6) == 1) {
     return {HostKind::kIpv6, IN6_IS_ADDR_LOOPBACK(&ipv6) != 0};
   }
+  // Names are not resolved here. Of all, only this one is local by convention.
   return {HostKind::kName, host == "localhost"};
 }
 
@@ -102,12 +106,14 @@ absl::StatusOr<Target> ParseSockets(absl::string_view text,
     OPSERVE_ASSIGN_OR_RETURN(const absl::string_view path, SocketPath(part));
     paths.push_back(path);
   }
+  // Several sockets have no single path for shared memory.
   return Target{
       .uri = absl::StrCat(kUnix, absl::StrJoin(paths, ",")), .is_balanced = true, .is_local = true};
 }
 
 absl::StatusOr<Target> ParseAddresses(absl::string_view text,
                                       const std::vector<absl::string_view>& parts) {
+  // gRPC takes no daemon's name from a list, so requests carry the first address.
   Target target{.is_balanced = true, .is_local = true, .authority = std::string(parts.front())};
   std::optional<HostKind> kind;
   for (const absl::string_view part : parts) {
@@ -139,6 +145,7 @@ absl::StatusOr<Target> ParseTarget(absl::string_view text) {
     return Target{.uri = std::string(text), .is_local = true, .socket_path = std::string(path)};
   }
   absl::string_view rest = text;
+  // The name may have several addresses, each of which is a daemon.
   const bool is_dns = absl::ConsumePrefix(&rest, kDns);
   const std::optional<absl::string_view> host = HostOf(rest);
   if (!host || absl::StrContains(*host, "://")) return NoTarget(text);

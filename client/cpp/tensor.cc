@@ -44,8 +44,10 @@ struct Result::State {
   }
 
   void Gather() {
+    // No piece to begin with.
     if (num_bytes == 0) return;
     const auto* first = reinterpret_cast<const std::byte*>(pieces.front().data());
+    // gRPC's buffers begin anywhere.
     const bool is_aligned = reinterpret_cast<uintptr_t>(first) % DataTypeBytes(dtype) == 0;
     if (pieces.size() > 1 || !is_aligned) {
       gathered = std::make_unique_for_overwrite<std::byte[]>(num_bytes);
@@ -77,6 +79,7 @@ int64_t Result::num_elements() const {
 }
 
 absl::Span<const std::byte> Result::bytes() const {
+  // Copies of a result share the state, and any of them may be read on any thread.
   std::call_once(state_->gather_once, [this] { state_->Gather(); });
   return state_->block;
 }

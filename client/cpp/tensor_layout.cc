@@ -24,6 +24,7 @@ bool IsRowMajor(const Tensor& tensor) {
   int64_t stride = 1;
   for (size_t axis = tensor.strides().size(); axis-- > 0;) {
     const int64_t extent = tensor.shape()[axis];
+    // A stride along an axis of one element is never used.
     if (extent != 1 && tensor.strides()[axis] != stride) return false;
     stride *= extent;
   }
@@ -33,6 +34,7 @@ bool IsRowMajor(const Tensor& tensor) {
 // Position in the storage, in elements, after the last element that the view addresses; nothing if
 // there is no such position. Requires: as many strides as extents (or none), no extent is 0.
 std::optional<int64_t> EndOfView(const Tensor& tensor, int64_t num_elements) {
+  // Without strides the last element follows from their number.
   int64_t last = tensor.strides().empty() ? num_elements - 1 : 0;
   for (size_t axis = 0; axis < tensor.strides().size(); ++axis) {
     int64_t distance = 0;
@@ -56,10 +58,12 @@ absl::Status CheckView(const Tensor& tensor, uint64_t num_bytes) {
   }
   const size_t element_bytes = DataTypeBytes(tensor.dtype());
   const uint64_t storage_bytes = tensor.storage().size();
+  // Without strides and offset the storage is the tensor, neither more nor less.
   if (tensor.strides().empty() && tensor.offset() == 0 && storage_bytes != num_bytes) {
     return DoesNotFit(tensor,
                       absl::StrCat("takes ", num_bytes, " bytes, the storage has ", storage_bytes));
   }
+  // An empty view addresses nothing, wherever it points.
   if (num_bytes == 0) return absl::OkStatus();
   const std::optional<int64_t> end =
       EndOfView(tensor, static_cast<int64_t>(num_bytes / element_bytes));
@@ -94,6 +98,7 @@ void CopyElements(const Tensor& tensor, std::byte* destination) {
   const size_t element_bytes = DataTypeBytes(tensor.dtype());
   const std::byte* source = tensor.storage().data() + tensor.offset() * element_bytes;
   const auto copy = VisitElement(
+      // By size: the bytes are moved, not read as numbers.
       tensor.dtype(), []<typename T>(std::type_identity<T>) { return &CopyAxes<sizeof(T)>; });
   copy(source, tensor.shape(), tensor.strides(), destination);
 }
@@ -107,6 +112,7 @@ std::optional<uint64_t> ContiguousBytes(DataType dtype, absl::Span<const int64_t
   bool is_empty = false;
   for (const int64_t extent : shape) {
     if (extent < 0) return std::nullopt;
+    // An extent of 0 makes the tensor empty even if the others overflow.
     is_empty |= extent == 0;
     is_representable &=
         !__builtin_mul_overflow(num_bytes, static_cast<uint64_t>(extent), &num_bytes);
@@ -117,6 +123,7 @@ std::optional<uint64_t> ContiguousBytes(DataType dtype, absl::Span<const int64_t
 }
 
 absl::StatusOr<std::shared_ptr<std::byte[]>> AllocateBytes(uint64_t num_bytes) {
+  // Without a constructor: all of it is written next. nothrow, as the size may be the daemon's.
   std::byte* bytes = new (std::nothrow) std::byte[num_bytes];
   if (bytes == nullptr) {
     return absl::ResourceExhaustedError(

@@ -39,6 +39,7 @@ bool SendChunks(const Tensor& tensor, const UploadOptions& options, BlockingStre
   v1::UploadRequest message;
   FillHeader(tensor, options, message.mutable_header());
   size_t sent = 0;
+  // At least once: an empty tensor is a header with an empty chunk.
   do {
     const absl::Span<const std::byte> chunk = bytes.subspan(sent, options.chunk_bytes);
     message.set_crc32c(codec::Crc32c({reinterpret_cast<const char*>(chunk.data()), chunk.size()}));
@@ -47,6 +48,7 @@ bool SendChunks(const Tensor& tensor, const UploadOptions& options, BlockingStre
     sent += chunk.size();
     if (!stream.Write(&buffer, /*is_last=*/sent == bytes.size())) return false;
     if (options.on_progress) options.on_progress(sent, bytes.size());
+    // The header travels with the first chunk only.
     message.clear_header();
   } while (sent < bytes.size());
   return true;
@@ -67,8 +69,10 @@ absl::StatusOr<ResidentTensor> UploadTensor(Transport& transport, const Tensor& 
       CallByStream(transport, kUpload, options.timeout, [&](BlockingStream& stream) {
         Borrow borrow;
         grpc::ByteBuffer received;
+        // A daemon that refuses may end the call before it has all; Finish then tells why.
         const bool is_sent = SendChunks(contiguous, options, stream, &borrow);
         const bool is_answered = is_sent && stream.Read(&received);
+        // Before anything is returned: gRPC may still refer to the tensor's bytes.
         OPSERVE_RETURN_IF_ERROR(stream.Finish(borrow));
         if (!is_answered) return BadAnswer("an upload ended without answer");
         return DecodeMessage(received, &response);
