@@ -54,6 +54,7 @@ bool SplitAt(absl::string_view ending, absl::string_view argument, Place* place)
     *place = {.path = std::string(argument)};
     return true;
   }
+  // The last place where the ending stands before a colon: directories may have such names too.
   const size_t colon = argument.rfind(absl::StrCat(ending, ":"));
   if (colon == absl::string_view::npos) return false;
   *place = {.path = std::string(argument.substr(0, colon + ending.size())),
@@ -70,6 +71,7 @@ absl::StatusOr<std::string> Choose(const Place& place, const std::vector<std::st
   }
   if (names.size() == 1) return names.front();
   if (std::find(names.begin(), names.end(), usual_name) != names.end()) return usual_name;
+  // Archives of models have thousands of names.
   const std::vector<std::string> shown(names.begin(),
                                        names.begin() + std::min(names.size(), kNamesShown));
   return absl::InvalidArgumentError(
@@ -80,6 +82,7 @@ absl::StatusOr<std::string> Choose(const Place& place, const std::vector<std::st
 
 }  // namespace
 
+// With :bf16 too, as the suffix belongs to the reading.
 bool IsStandardInput(absl::string_view argument) {
   absl::ConsumeSuffix(&argument, kBf16Suffix);
   return argument == kStandardInput;

@@ -27,6 +27,7 @@ std::string ShortestText(T value, int max_digits) {
   for (int digits = 1; digits <= max_digits; ++digits) {
     text = absl::StrFormat("%.*g", digits, static_cast<double>(value));
     double read = 0;
+    // In double, as the text is; T rounds it as the dtype does.
     if (!absl::SimpleAtod(text, &read) || T(read) != value) continue;
     // Few digits would have written 100000 as 1e+05.
     return absl::StrFormat("%.*g", std::max(max_digits, kMaxDoubleDigits), read);
@@ -84,6 +85,7 @@ class ArrayWriter {
  private:
   // Writes the elements from `first` on, `count` of them, which are those of `axis` and all after
   // it.
+  // Each element of an axis covers `step` elements of the tensor.
   void WriteAxis(size_t axis, int64_t first, int64_t count) {
     if (axis == result_.shape().size()) return WriteElement(axis, first);
     const int64_t extent = result_.shape()[axis];
@@ -92,6 +94,7 @@ class ArrayWriter {
     text_.push_back('[');
     for (int64_t i = 0; i < extent; ++i) {
       if (i > 0) Separate(axis);
+      // The middle of a long axis is left out; `i` goes on with the last elements.
       if (is_cut && i == kEdgeElements) {
         text_.append(kCut);
         i = extent - kEdgeElements;
@@ -106,6 +109,7 @@ class ArrayWriter {
     const std::string value = FormatElement(result_, index);
     value_width_ = std::max(value_width_, value.size());
     const size_t line_start = text_.rfind('\n') + 1;  // npos + 1 is 0
+    // A value that is alone in its line is not moved: the next line would be as narrow.
     if (text_.size() - line_start > axis && text_.size() - line_start + value_width_ > width_) {
       while (!text_.empty() && text_.back() == ' ') text_.pop_back();
       BreakLine(axis);

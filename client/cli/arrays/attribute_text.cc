@@ -60,6 +60,7 @@ std::optional<DataType> ParseAnyDataType(absl::string_view text) {
 
 std::optional<AttributeValue> ParseNameOrInteger(const Attribute& attribute,
                                                  absl::string_view text) {
+  // The name travels, not its number: the daemon's catalogue decides.
   for (const v1::NamedValue& name : attribute.names()) {
     if (name.name() == text) return name.name();
   }
@@ -101,6 +102,8 @@ std::optional<AttributeValue> ParseScalar(const Attribute& attribute, absl::stri
     return std::nullopt;
   }
   if (!IsWithinBounds(attribute, number)) return std::nullopt;
+  // With a dtype the text is a scalar. Without one it travels as a plain number, to which the
+  // daemon gives the dtype.
   if (digits.size() < text.size()) {
     const std::optional<DataType> dtype = ParseAnyDataType(dtype_name);
     if (!dtype) return std::nullopt;
@@ -122,6 +125,7 @@ std::optional<AttributeValue> ParseList(const Attribute& attribute, absl::string
   const bool closes = absl::ConsumeSuffix(&text, "]");
   if (opens != closes) return std::nullopt;
   std::vector<T> values;
+  // Without brackets an empty text would be a list of one empty element.
   if (opens && absl::StripAsciiWhitespace(text).empty()) return values;
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
     const std::optional<T> value = parse(attribute, absl::StripAsciiWhitespace(part));
@@ -151,6 +155,7 @@ std::optional<AttributeValue> ParseValue(const Attribute& attribute, absl::strin
       return ParseList<bool>(attribute, text, &ParseFlag);
     case Attribute::TYPE_DOUBLES:
       return ParseList<double>(attribute, text, &ParseNumber);
+    // A type of a later daemon.
     default:
       return std::nullopt;
   }

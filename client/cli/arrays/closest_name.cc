@@ -12,6 +12,7 @@ namespace {
 
 // Letters to insert, delete or replace to turn one name into the other.
 size_t EditDistance(absl::string_view from, absl::string_view to) {
+  // One row of the table of distances at a time; `diagonal` is the entry above and to the left.
   std::vector<size_t> row(to.size() + 1);
   std::iota(row.begin(), row.end(), 0);
   for (size_t i = 0; i < from.size(); ++i) {

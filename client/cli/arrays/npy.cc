@@ -37,6 +37,7 @@ absl::Status SystemError(const std::string& path) { return absl::ErrnoToStatus(e
 
 absl::StatusOr<DataType> DataTypeOf(absl::string_view descr, NpyReading reading) {
   const DtypeFacts* const facts = FindDtypeByNpy(descr);
+  // Not '<f2': such a file says that its elements are FLOAT16.
   if (reading == NpyReading::kAsBf16) {
     const bool is_two_bytes =
         std::find(kTwoByteTypes.begin(), kTwoByteTypes.end(), descr) != kTwoByteTypes.end();
@@ -58,6 +59,7 @@ absl::StatusOr<DataType> DataTypeOf(absl::string_view descr, NpyReading reading)
 std::vector<int64_t> FortranStrides(const std::vector<int64_t>& shape) {
   std::vector<int64_t> strides;
   int64_t stride = 1;
+  // The first axis varies fastest.
   for (const int64_t extent : shape) {
     strides.push_back(stride);
     stride *= extent;
@@ -75,6 +77,7 @@ absl::StatusOr<NpyHeader> ReadHeader(absl::string_view* file) {
     return absl::InvalidArgumentError(absl::StrCat(".npy version ", version, " is not supported"));
   }
   file->remove_prefix(2);
+  // Version 1 has a length of two bytes, later ones of four.
   const size_t length_bytes = version == 1 ? 2 : 4;
   size_t header_bytes = 0;
   if (file->size() < length_bytes) return absl::InvalidArgumentError("cut off in the header");
@@ -104,6 +107,7 @@ absl::StatusOr<Tensor> ParseNpy(const OwnedBytes& file, NpyReading reading) {
   OPSERVE_ASSIGN_OR_RETURN(const DataType dtype, DataTypeOf(header.descr, reading));
   const std::optional<uint64_t> num_bytes = ContiguousBytes(dtype, header.shape);
   if (!num_bytes) return absl::InvalidArgumentError("the shape has too many elements");
+  // Exactly: a file with bytes left over was cut wrongly or has another shape than it says.
   if (data.size() != *num_bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("holds ", data.size(), " bytes of data, but its shape takes ", *num_bytes));
@@ -123,9 +127,11 @@ absl::StatusOr<Tensor> ReadNpy(const std::string& path, NpyReading reading) {
 void WriteNpy(std::ostream& stream, const Result& result) {
   std::string header = FormatNpyHeader(
       {.descr = std::string(FindDtype(result.dtype())->npy[0]), .shape = result.shape()});
+  // Magic, version, length and the line break count for the alignment.
   const size_t unpadded = kMagic.size() + 4 + header.size() + 1;
   header.append((kDataAlignment - unpadded % kDataAlignment) % kDataAlignment, ' ');
   header.push_back('\n');
+  // Version 1.0. The header of a tensor of at most 8 axes is far shorter than its 65535 bytes.
   const std::array<char, 4> version_and_length = {1, 0, static_cast<char>(header.size() & 0xff),
                                                   static_cast<char>(header.size() >> 8)};
 

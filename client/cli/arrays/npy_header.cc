@@ -30,6 +30,7 @@ class HeaderReader {
   bool ReadString(std::string* value) {
     rest_ = absl::StripLeadingAsciiWhitespace(rest_);
     if (rest_.empty() || (rest_[0] != '\'' && rest_[0] != '"')) return Fail("expected a string");
+    // No escapes: NumPy writes none for these values.
     const size_t end = rest_.find(rest_[0], 1);
     if (end == absl::string_view::npos) return Fail("a string without end");
     *value = std::string(rest_.substr(1, end - 1));
@@ -58,6 +59,7 @@ class HeaderReader {
     while (!Accept(")")) {
       if (!ReadExtent(&shape->emplace_back())) return false;
       if (Accept(",")) continue;
+      // "(2)" is a number in Python, not a tuple.
       if (shape->size() == 1) return Fail("expected , (a tuple)");
       return Expect(")");
     }
@@ -70,6 +72,7 @@ class HeaderReader {
   }
 
   bool Fail(absl::string_view what) {
+    // The first error stays: later ones follow from it.
     if (error_.empty()) {
       error_ = absl::StrCat("bad .npy header: ", what, " at character ",
                             text_.size() - rest_.size() + 1);
@@ -123,6 +126,7 @@ bool ReadHeader(HeaderReader& reader, NpyHeader* header) {
     break;
   }
   if (!reader.AtEnd()) return reader.Fail("text after the dictionary");
+  // Three different keys, all known: none is missing.
   if (seen.size() != 3) return reader.Fail("one of descr, fortran_order and shape is missing");
   return true;
 }

@@ -69,6 +69,7 @@ absl::StatusOr<IntegerRange> ParseIntegerRange(absl::string_view text) {
 bool Holds(DataType dtype, const IntegerRange& range) {
   return VisitElement(dtype, [&]<typename T>(std::type_identity<T>) {
     using Limits = std::numeric_limits<T>;
+    // The last number of the range; `high` itself is outside.
     const int64_t last = range.high - 1;
     if constexpr (std::is_integral_v<T>) {
       return range.low >= static_cast<int64_t>(Limits::lowest()) &&

@@ -82,6 +82,8 @@ std::optional<ListPosition> FindInList(const Descriptors& lists, absl::string_vi
   const auto list = FindNamed(lists, name.substr(0, dot));
   uint32_t index = 0;
   if (list == lists.end() || !list->list() || !absl::SimpleAtoi(digits, &index) ||
+      // "tensors.01" is another text for the same tensor; it is refused, so that a tensor given
+      // twice is found.
       absl::StrCat(index) != digits) {
     return std::nullopt;
   }
@@ -94,6 +96,8 @@ std::vector<std::string> TensorNames(const Descriptors& descriptors,
                                      const std::vector<std::string>& arguments) {
   std::vector<std::string> names;
   for (const auto& descriptor : descriptors) {
+    // Of a list, the first tensor stands for all in the list of known names. Others are added below
+    // as they are named.
     names.push_back(descriptor.list() ? absl::StrCat(descriptor.name(), ".0") : descriptor.name());
   }
   for (const std::string& argument : arguments) {
@@ -110,9 +114,11 @@ absl::StatusOr<std::vector<NameAndText>> SplitOutputs(absl::string_view kind,
                                                       const std::vector<std::string>& names) {
   std::vector<std::string> named;
   for (const std::string& argument : arguments) {
+    // By the known names, not by "=": a file's name may have one.
     const bool has_name = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
       return absl::StartsWith(argument, absl::StrCat(name, "="));
     });
+    // Without outputs there is no first one; SplitNamed tells that the name is unknown.
     named.push_back(has_name || names.empty() ? argument : absl::StrCat(names[0], "=", argument));
   }
   return SplitNamed(kind, named, names);
@@ -141,6 +147,7 @@ absl::StatusOr<Tensor> MakeRandom(absl::string_view text, std::mt19937_64& rando
   const std::optional<DataType> dtype = parts.size() == 1 ? usual : ParseDataType(parts[1]);
   if (!dtype) return refuse(absl::StrCat("\"", parts[1], "\" is not ", DtypeNames()));
   const std::optional<uint64_t> bytes = ContiguousBytes(*dtype, *shape);
+  // Before memory is taken: the shape is a few digits on the command line.
   if (!bytes || *bytes > kMaxRandomBytes) return refuse("takes more than a message can have");
   if (!range) return RandomTensor(*dtype, *shape, random);
   if (!Holds(*dtype, *range)) {
@@ -160,10 +167,13 @@ std::string DescribeInputs(const v1::OperatorDescriptor& descriptor) {
       });
 }
 
+// Also keeps AddToList from resizing to the largest index that is written: with no gaps, a list is
+// as long as its arguments.
 absl::Status CheckNoneIsMissing(const v1::OperatorDescriptor& descriptor,
                                 const std::vector<NameAndText>& inputs) {
   for (const v1::InputDescriptor& input : descriptor.inputs()) {
     size_t count = 0;
+    // One behind the last position that is named.
     size_t end = 0;  // of the positions in the list
     for (const NameAndText& given : inputs) {
       const auto position = FindInList(descriptor.inputs(), given.name);
@@ -214,12 +224,14 @@ absl::Status AddInputs(const v1::OperatorDescriptor& descriptor, const RunArgume
   const auto num_from_stream =
       std::count_if(inputs.begin(), inputs.end(),
                     [](const NameAndText& input) { return IsStandardInput(input.text); });
+  // Standard input can be read once.
   if (num_from_stream > 1) {
     return absl::InvalidArgumentError(
         absl::StrCat(num_from_stream, " inputs are \"-\"; standard input has one array"));
   }
   for (const NameAndText& input : inputs) {
     const std::optional<ListPosition> place = FindInList(descriptor.inputs(), input.name);
+    // The input's number, so that its random numbers do not depend on the other arguments.
     const auto number = FindNamed(descriptor.inputs(), place ? place->list : input.name) -
                         descriptor.inputs().begin();
     OPSERVE_ASSIGN_OR_RETURN(
@@ -272,6 +284,7 @@ absl::Status AddOutputs(const v1::OperatorDescriptor& descriptor, const RunArgum
     invocation->output_dtypes.push_back({.output = output, .dtype = *dtype});
     is_masked_named |= IsAmong(output, masked);
   }
+  // The command line names the outputs that are wanted; the protocol has those that are masked.
   for (const std::string& name : arguments.wanted_outputs) {
     if (IsAmong(name, masked)) continue;
     return absl::InvalidArgumentError(
@@ -289,6 +302,7 @@ absl::Status AddOutputs(const v1::OperatorDescriptor& descriptor, const RunArgum
 }  // namespace
 
 std::mt19937_64 RandomOf(uint64_t seed, uint64_t input, std::optional<uint64_t> index) {
+  // seed_seq takes 32 bits of each number.
   std::vector<uint64_t> parts = {seed & UINT32_MAX, seed >> 32, input};
   if (index) parts.push_back(*index);
   std::seed_seq sequence(parts.begin(), parts.end());
@@ -338,6 +352,7 @@ absl::StatusOr<std::vector<NamedAttribute>> ParseAttributes(
 absl::StatusOr<Invocation> BuildInvocation(const v1::OperatorDescriptor& descriptor,
                                            const RunArguments& arguments) {
   Invocation invocation{.operator_name = descriptor.name()};
+  // The inputs last: they are read from files, and the other mistakes are found sooner.
   for (const auto add : {&AddAttributes, &AddOutputs, &AddInputs}) {
     OPSERVE_RETURN_IF_ERROR(add(descriptor, arguments, &invocation));
   }
@@ -373,6 +388,7 @@ std::vector<OutputOf> ResultNames(const v1::OperatorDescriptor& descriptor,
       const auto place = FindInList(descriptor.outputs(), file.output);
       if (place && place->list == output.name()) names.push_back({.output = file.output});
     }
+    // A list without a named tensor: all results come as the daemon returns them.
     if (names.size() == count) return {};
   }
   return names;
@@ -388,6 +404,7 @@ absl::StatusOr<v1::Priority> ParsePriority(const RunArguments& arguments) {
 
 absl::StatusOr<std::vector<KeptOutput>> BuildKeptOutputs(const v1::OperatorDescriptor& descriptor,
                                                          const RunArguments& arguments) {
+  // A lease without a tensor that it is for would go unnoticed.
   if (arguments.kept_outputs.empty() && arguments.lease != absl::ZeroDuration()) {
     return absl::InvalidArgumentError("--lease is that of outputs that stay; name one with --keep");
   }

@@ -35,6 +35,7 @@ struct Entry {
   uint64_t end = 0;
 };
 
+// Negative numbers and fractions are none, whatever JSON calls them.
 std::optional<uint64_t> Number(const Json& json) {
   if (!json.is_number_unsigned()) return std::nullopt;
   return json.get<uint64_t>();
@@ -77,6 +78,7 @@ absl::StatusOr<Entry> ParseEntry(const Json& json) {
   entry.begin = *begin;
   entry.end = *end;
   const std::optional<uint64_t> bytes = ContiguousBytes(entry.dtype, entry.shape);
+  // Places are checked against the shape here, and against the file when it is read.
   if (bytes != entry.end - entry.begin) {
     return absl::InvalidArgumentError(absl::StrCat("has ", entry.end - entry.begin,
                                                    " bytes, but its shape takes ",
@@ -86,6 +88,7 @@ absl::StatusOr<Entry> ParseEntry(const Json& json) {
 }
 
 absl::Status CheckName(const std::string& name) {
+  // A name that is no UTF-8 comes back changed from JSON, which is how it is found.
   const Json text = Json::parse(Json(name).dump(-1, ' ', false, Json::error_handler_t::replace));
   if (name != kMetadata && text == name) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -105,6 +108,7 @@ absl::StatusOr<std::string> FormatHeader(absl::Span<const std::pair<std::string,
     offset = end;
   }
   std::string text = list.dump();
+  // The header ends at a multiple of 8, so the first element is aligned for any dtype.
   text.append((kAlignment - text.size() % kAlignment) % kAlignment, ' ');
   std::string header;
   for (size_t i = 0; i < kLengthBytes; ++i) {
@@ -121,6 +125,7 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
   for (size_t i = 0; i < kLengthBytes; ++i) {
     header_bytes |= std::to_integer<uint64_t>(length.owner[i]) << (8 * i);
   }
+  // Before the header is read: its length is the file's word.
   if (header_bytes > kMaxJsonBytes) {
     return NotSuchAFile(
         absl::StrCat("a header of ", header_bytes, " bytes; at most ", kMaxJsonBytes));
@@ -151,6 +156,7 @@ absl::StatusOr<Tensor> SafetensorsFile::Read(const std::string& name) const {
   }
   const auto read = [&]() -> absl::StatusOr<Tensor> {
     OPSERVE_ASSIGN_OR_RETURN(Entry entry, ParseEntry(*found));
+    // The sum of two numbers of the file.
     if (entry.begin > UINT64_MAX - data_offset_) return NotSuchAFile("cut off");
     OPSERVE_ASSIGN_OR_RETURN(
         const OwnedBytes bytes,
@@ -166,6 +172,7 @@ absl::StatusOr<Tensor> SafetensorsFile::Read(const std::string& name) const {
 absl::Status WriteSafetensors(const std::string& path,
                               absl::Span<const std::pair<std::string, Result>> tensors) {
   OPSERVE_ASSIGN_OR_RETURN(const std::string header, FormatHeader(tensors));
+  // Beside the target, so that the rename stays in one file system and replaces at once.
   const std::string unfinished = absl::StrCat(path, ".unfinished");
   std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
   if (!file) return absl::ErrnoToStatus(errno, unfinished);

@@ -34,6 +34,7 @@ bool IsFloating(const Descriptor& descriptor) {
 }
 
 DataType WidestOf(const v1::OperatorDescriptor& descriptor) {
+  // Inputs of integers do not keep an operator from computing in DOUBLE.
   const auto has_double = [](const auto& part) {
     return !IsFloating(part) || HasDataType(part, kDouble);
   };
@@ -54,10 +55,12 @@ Tensor ConvertTo(const Result& elements) {
 
 // Integers stay as they are.
 absl::StatusOr<Tensor> Widen(const Tensor& tensor, DataType dtype) {
+  // An unknown dtype stays as it is; the daemon refuses it by name.
   if (FindDtype(tensor.dtype()) == nullptr || IsInteger(tensor.dtype())) return tensor;
   OPSERVE_ASSIGN_OR_RETURN(const Tensor plain, MakeContiguous(tensor));
   const absl::string_view bytes(reinterpret_cast<const char*>(plain.storage().data()),
                                 plain.storage().size());
+  // A result over the tensor's own bytes, which ElementAt can read.
   const Result elements(OutputOf{}, plain.dtype(), plain.shape(), {&bytes, 1}, plain.owner());
   return dtype == kDouble ? ConvertTo<double>(elements) : ConvertTo<float>(elements);
 }
@@ -90,6 +93,7 @@ absl::StatusOr<NamedInput> WidenInput(const NamedInput& input, DataType dtype) {
 
 // |actual - expected| of integers, which may be further apart than an int64 can say.
 double Distance(int64_t actual, int64_t expected) {
+  // In unsigned numbers, where the distance of any two fits.
   const auto difference = static_cast<uint64_t>(std::max(actual, expected)) -
                           static_cast<uint64_t>(std::min(actual, expected));
   return static_cast<double>(difference);
@@ -129,6 +133,7 @@ absl::StatusOr<Comparison> Compare(const Result& result, const Result& reference
     CompareIntegers(result, reference, &comparison);
     return comparison;
   }
+  // First over all: an element's tolerance depends on the largest value.
   for (int64_t i = 0; i < comparison.num_elements; ++i) {
     const double magnitude = std::abs(ElementAt(reference, i));
     if (std::isfinite(magnitude)) {
@@ -138,6 +143,7 @@ absl::StatusOr<Comparison> Compare(const Result& result, const Result& reference
   for (int64_t i = 0; i < comparison.num_elements; ++i) {
     const double actual = ElementAt(result, i);
     const double expected = ElementAt(reference, i);
+    // Infinities must be equal, and NaN meet NaN; a difference of them means nothing.
     if (!std::isfinite(actual) || !std::isfinite(expected)) {
       const bool is_same = actual == expected || (std::isnan(actual) && std::isnan(expected));
       comparison.num_wrong += is_same ? 0 : 1;
@@ -163,6 +169,7 @@ absl::StatusOr<Invocation> Widened(const v1::OperatorDescriptor& descriptor,
   }
   for (const v1::OutputDescriptor& output : descriptor.outputs()) {
     if (!IsComputed(descriptor, invocation, output)) continue;
+    // As wide as the inputs: the reference would else round to the output's default.
     if (IsFloating(output)) {
       widened.output_dtypes.push_back({.output = output.name(), .dtype = dtype});
     } else if (output.masked()) {
@@ -184,6 +191,7 @@ absl::StatusOr<std::vector<Comparison>> Verify(const v1::OperatorDescriptor& des
                                                                expected.status().message()));
   }
   std::vector<Comparison> comparisons;
+  // By name: the reference returns all computed outputs, the call perhaps fewer.
   for (const Result& result : results) {
     const auto same = std::find_if(
         expected->results.begin(), expected->results.end(),

@@ -90,6 +90,7 @@ std::string FullName(const CLI::App& command) {
 // Help on a command or on the program.
 std::string HelpOn(const CLI::App& command) {
   const CLI::App* parent = command.get_parent();
+  // The help of a command does not repeat the program's flags, so it names them.
   // App::help would explain the command that was parsed, which may be "help".
   std::string help =
       command.get_formatter()->make_help(&command, FullName(command), CLI::AppFormatMode::Normal);
@@ -143,6 +144,7 @@ Failure ParseFailure(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> commands = CommandNames(chosen);
   const std::vector<std::string> rest = app.remaining(/*recurse=*/true);
   std::string message = error.what();
+  // Words that no command is: CLI11 would only call them extra arguments.
   if (!commands.empty() && !rest.empty() && rest.front().rfind('-', 0) != 0) {
     message = UnknownName("command", rest.front(), commands);
   } else if (!commands.empty() && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
@@ -158,6 +160,7 @@ Failure ParseFailure(const CLI::App& app, const CLI::ParseError& error) {
 std::vector<std::string> WithDashes(std::vector<std::string> arguments) {
   for (std::string& argument : arguments) {
     if (argument.rfind("--", 0) != 0) continue;
+    // Up to "=": values keep their underscores.
     std::replace(argument.begin(), std::find(argument.begin(), argument.end(), '='), '_', '-');
   }
   return arguments;
@@ -204,9 +207,11 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments, Terminal& ter
   // CLI11 reports by exceptions; they end here.
   std::optional<Failure> failure;
   try {
+    // CLI11 takes arguments from the back of the vector.
     std::vector<std::string> reversed = WithDashes(arguments);
     std::reverse(reversed.begin(), reversed.end());
     app.parse(std::move(reversed));
+    // A default target and one from the environment are told apart in hints.
     if (app.get_option("--target")->count() > 0) session.target_source = TargetSource::kFlag;
     if (command != nullptr) {
       failure = command(session);
@@ -222,6 +227,7 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments, Terminal& ter
     terminal.out << HelpOn(ChosenCommand(app));
   } catch (const CLI::ParseError& error) {
     failure = ParseFailure(app, error);
+    // The parser has failed, so --format may not have been read yet.
     if (AsksForJson(arguments)) session.format = OutputFormat::kJson;
   }
   if (!failure) return ExitCode::kOk;

@@ -48,6 +48,7 @@ std::string Availability(const v1::OperatorDescriptor& descriptor) {
 }
 
 void WriteTable(const Operators& operators, Terminal& terminal) {
+  // Most daemons have no packs, and their table no column for them.
   const bool has_packs = std::any_of(operators.begin(), operators.end(),
                                      [](const auto& op) { return !op.pack().empty(); });
   std::vector<std::vector<std::string>> rows = {{"OPERATOR", "AVAILABLE"}};
@@ -106,6 +107,7 @@ std::string ExampleValue(const v1::AttributeDescriptor& attribute) {
   switch (attribute.type()) {
     case v1::AttributeDescriptor::TYPE_INT64:
       if (!attribute.names().empty()) return attribute.names(0).name();
+      // 0 without a bound.
       return absl::StrCat(attribute.minimum());
     case v1::AttributeDescriptor::TYPE_BOOL:
       return "true";
@@ -137,6 +139,7 @@ std::string ShellWord(const std::string& text) {
 std::string ExampleCall(const v1::OperatorDescriptor& descriptor) {
   std::string example = absl::StrCat("opserve run ", descriptor.name());
   for (const v1::InputDescriptor& input : descriptor.inputs()) {
+    // The example has only those arguments without which the call is refused.
     if (input.optional()) continue;
     for (int i = 0; i < (input.list() ? 2 : 1); ++i) {
       const std::string name = input.list() ? absl::StrCat(input.name(), ".", i) : input.name();
@@ -206,6 +209,7 @@ std::optional<Failure> RunOps(const Names& names, Session& session) {
   auto connection = Connect(session);
   if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
   Client& client = *std::get<std::unique_ptr<Client>>(connection);
+  // All, although some are named: an unknown name gets a suggestion.
   const absl::StatusOr<Operators> operators = client.ListOperators({}, session.timeout);
   if (!operators.ok()) return CallFailure(session, client, operators.status());
 
@@ -237,11 +241,13 @@ std::optional<Failure> CheckPack(const OpsArguments& arguments, Session& session
   if (const auto* failure = std::get_if<Failure>(&end)) return *failure;
   const int status = std::get<int>(end);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return std::nullopt;
+  // A golden case runs the pack's own code, which may crash.
   if (WIFSIGNALED(status)) {
     return Failure{.status = absl::InvalidArgumentError(absl::StrCat(
                        "the pack cannot be served: the last of these steps was ended by signal ",
                        WTERMSIG(status), ", ", strsignal(WTERMSIG(status))))};
   }
+  // The daemon's code for settings and files that cannot be used.
   if (WIFEXITED(status) && WEXITSTATUS(status) == 2) {
     return Failure{.status = absl::InvalidArgumentError("the pack cannot be served")};
   }

@@ -116,6 +116,7 @@ absl::StatusOr<PreparedProgram::Input> ReadProgramInput(const v1::PrepareRequest
                                                         uint32_t number, const NumberedTexts& texts,
                                                         const ProgramArguments& arguments) {
   const v1::ProgramInput& wanted = program.inputs(static_cast<int>(number));
+  // By the input's number, as for "opserve run".
   std::mt19937_64 random = RandomOf(arguments.seed, number, std::nullopt);
   const auto text = texts.find(number);
   if (text == texts.end()) {
@@ -140,6 +141,7 @@ absl::StatusOr<std::vector<PreparedProgram::Input>> ReadProgramInputs(
     const std::vector<std::string>& completed) {
   OPSERVE_ASSIGN_OR_RETURN(const NumberedTexts texts, SplitNumbered("--input", completed));
   const auto num_inputs = static_cast<uint32_t>(program.inputs_size());
+  // The map is ordered: its last number decides.
   if (!texts.empty() && texts.rbegin()->first >= num_inputs) {
     return absl::InvalidArgumentError(absl::StrCat("--input ", texts.rbegin()->first,
                                                    ": the program has ", num_inputs, " inputs"));
@@ -159,6 +161,7 @@ class Uploads {
   explicit Uploads(Client& client) : client_(client) {}
   Uploads(const Uploads&) = delete;
   Uploads& operator=(const Uploads&) = delete;
+  // The uploads end with the command, also after a failure.
   ~Uploads() {
     // Donated ones are gone already; a handle that cannot be sent ends with its lease.
     if (!handles_.empty()) client_.Release(handles_).IgnoreError();
@@ -168,6 +171,7 @@ class Uploads {
                        std::vector<PreparedProgram::Input>* values) {
     for (size_t i = 0; i < values->size(); ++i) {
       const auto* tensor = std::get_if<Tensor>(&(*values)[i]);
+      // A resident tensor is used as it is: the program changes the caller's own.
       if (!changed[i] || tensor == nullptr) continue;
       OPSERVE_ASSIGN_OR_RETURN(ResidentTensor resident, client_.Upload(*tensor));
       handles_.push_back(resident.handle);
@@ -194,6 +198,7 @@ absl::StatusOr<Runs> RunOften(const v1::PrepareRequest& program,
                               const ProgramArguments& arguments, Client& client,
                               absl::Duration timeout) {
   Runs runs;
+  // Nothing is sent before PrepareFor or the first call.
   const PreparedProgram prepared = client.Prepare(program);
   DirectRequest direct;
   if (arguments.prepares) {
@@ -212,6 +217,7 @@ absl::StatusOr<Runs> RunOften(const v1::PrepareRequest& program,
             : client.Execute(direct.header, direct.payloads, timeout);
     if (!response.ok()) return response.status();
     const absl::Duration latency = absl::Now() - begin;
+    // The first run is told apart: it pays for connections, plans and memory.
     if (i == 0) {
       runs.first = latency;
     } else {
@@ -293,6 +299,7 @@ absl::Status WriteDrawing(const std::string& path, const v1::PrepareRequest& pro
 
 absl::Status WriteOutputs(const Response& response, const NumberedTexts& files,
                           Terminal& terminal) {
+  // Only now is the number of results known: a program may return lists.
   if (!files.empty() && files.rbegin()->first >= response.results.size()) {
     return absl::InvalidArgumentError(absl::StrCat("--output ", files.rbegin()->first,
                                                    ": the program returns ",
@@ -315,6 +322,7 @@ std::optional<Failure> RunProgram(ProgramArguments arguments, Session& session) 
   }
   absl::Status status = has_array ? CheckArrayOutput(session) : absl::OkStatus();
   if (!status.ok()) return UsageFailure(status);
+  // Before the connection, so that a drawing needs no daemon.
   if (!arguments.drawing.empty()) {
     status = WriteDrawing(arguments.drawing, *program);
     if (!status.ok()) return UsageFailure(status);
@@ -323,6 +331,7 @@ std::optional<Failure> RunProgram(ProgramArguments arguments, Session& session) 
   if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
   Client& client = *std::get<std::unique_ptr<Client>>(connection);
   std::vector<std::string> inputs = arguments.inputs;
+  // Before the inputs are read: short handles are looked up once for all.
   if (auto failure = CompleteHandles(&inputs, client, session)) return *failure;
   absl::StatusOr<std::vector<PreparedProgram::Input>> values =
       ReadProgramInputs(*program, arguments, inputs);

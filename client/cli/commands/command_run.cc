@@ -86,6 +86,7 @@ Examples:
   opserve run LogSoftmaxBackward --shm --input grad_output=g.npy \
       --input output=y.npy --output grad.npy)";
 
+// The formats and tolerances are those of the table of dtypes, so the text cannot disagree with it.
 std::string RunFooter() {
   std::vector<std::string> tolerances;
   for (const DtypeFacts& facts : AllDtypes()) {
@@ -138,6 +139,7 @@ using KeptOutputs = std::vector<KeptOutput>;
 // The results to be sent: all, or beside outputs that are kept only those that go to a file.
 std::vector<OutputOf> ResultsBeside(const KeptOutputs& kept, const OutputFiles& files) {
   std::vector<OutputOf> results;
+  // Without kept outputs, none named means all.
   if (kept.empty()) return results;
   for (const OutputFile& file : files) results.push_back({.output = file.output});
   return results;
@@ -211,6 +213,7 @@ std::variant<RunPlan, Failure> Plan(const v1::OperatorDescriptor& descriptor,
   if (!files.ok()) return UsageFailure(files.status(), hint);
   absl::StatusOr<KeptOutputs> kept = BuildKeptOutputs(descriptor, arguments);
   if (!kept.ok()) return UsageFailure(kept.status(), hint);
+  // Before the inputs are read, which may take long.
   for (const OutputFile& file : *files) {
     if (file.path != kStandardOutput) continue;
     absl::Status status = CheckArrayOutput(session);
@@ -220,6 +223,7 @@ std::variant<RunPlan, Failure> Plan(const v1::OperatorDescriptor& descriptor,
   absl::StatusOr<Invocation> invocation = BuildInvocation(descriptor, arguments);
   if (!invocation.ok()) return UsageFailure(invocation.status(), hint);
   RunPlan plan;
+  // Kept outputs are not sent, so their results cannot be too large.
   if (kept->empty()) plan.results = ResultNames(descriptor, *invocation, *files);
   plan.request = {.invocations = {*std::move(invocation)},
                   .results = ResultsBeside(*kept, *files),
@@ -240,6 +244,7 @@ std::variant<Response, Failure> Call(const RunPlan& plan, bool shares_memory, Cl
     auto made = SharedArena::Make(session, SharedArena::BytesFor(inputs));
     if (!made.ok()) return SharingFailure(session, client, made.status());
     arena = *std::move(made);
+    // The inputs move into the arena in the request's copy; the plan keeps its own for --verify.
     arena->Place(&inputs);
   }
   absl::StatusOr<Response> response = ExecuteWithLargeResults(client, request, plan.results);
@@ -249,6 +254,8 @@ std::variant<Response, Failure> Call(const RunPlan& plan, bool shares_memory, Cl
     failure.hint =
         "--shm takes inputs of any size to an opserved --enable_shm on this machine; for others, "
         "see \"opserve help tensor upload\"";
+    // The names of a list's tensors are not known, so that their results cannot be asked for in
+    // chunks.
   } else if (AreResultsTooLarge(response.status()) && plan.results.empty() &&
              request.kept.empty()) {
     failure.hint = "name those tensors of a list with --output or --keep that are wanted";
@@ -272,6 +279,7 @@ std::optional<Failure> RunRun(const RunArguments& arguments, Session& session) {
   if (auto* failure = std::get_if<Failure>(&called)) return *failure;
   const auto& response = std::get<Response>(called);
 
+  // Before the comparison: a result that is wrong is worth having as a file.
   for (const Result& result : response.results) {
     const std::string* path = PathOf(result, plan.files);
     if (path == nullptr) continue;
@@ -290,6 +298,7 @@ std::optional<Failure> RunRun(const RunArguments& arguments, Session& session) {
                   [](const OutputFile& file) { return file.path == kStandardOutput; });
   Terminal reports = ReportsBeside(has_array, session.terminal);
   WriteResponse(response, plan.files, plan.request.kept, comparisons, session.format, reports);
+  // Last: a comparison that fails decides the exit code, after everything was written.
   return Judge(comparisons);
 }
 

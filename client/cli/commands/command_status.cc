@@ -63,6 +63,7 @@ std::string PackRemark(const v1::OperatorPackStatus& pack) {
 }
 
 std::string DepositRemark(const v1::DepositStatus& deposit) {
+  // Two states: not yet reached, and moving.
   if (!deposit.connected()) {
     return absl::StrCat("resident tensors wait for a connection to ", deposit.address(), ": ",
                         FormatCount(deposit.left_tensors(), "tensor"), " of ",
@@ -102,6 +103,7 @@ void WriteStatus(const v1::GetServerStatusResponse& status, Terminal& terminal) 
                     absl::StrCat(device.resident_tensors())});
   }
   out << "\n" << FormatTable(rows);
+  // A tenant without tensors or programs gets no line.
   if (status.resident_tensors() > 0 || status.prepared_programs() > 0) {
     out << Wrap(
         absl::StrCat("your tenant has ", FormatCount(status.resident_tensors(), "resident tensor"),

@@ -202,9 +202,11 @@ std::optional<Failure> RunUpload(const TensorUpload& upload, Session& session) {
   if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
   Client& client = *std::get<std::unique_ptr<Client>>(connection);
   const absl::StatusOr<Tensor> tensor =
+      // After Connect, which tells a malformed target before a large file is read.
       ReadArrayArgument(upload.file, /*usual_name=*/"", session.terminal.input);
   if (!tensor.ok()) return UsageFailure(tensor.status(), "see \"opserve help tensor upload\"");
 
+  // The bar goes before anything is written to the terminal.
   absl::StatusOr<ResidentTensor> resident;
   {
     ProgressBar bar(session.terminal, "upload", absl::Now());
@@ -222,6 +224,7 @@ std::optional<Failure> RunDownload(const TensorDownload& download, Session& sess
   auto connection = Connect(session);
   if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
   Client& client = *std::get<std::unique_ptr<Client>>(connection);
+  // Before the download, which may take long.
   absl::Status status = CheckOutputName(download.file);
   if (download.file == kStandardOutput) status.Update(CheckArrayOutput(session));
   if (!status.ok()) return UsageFailure(status, "see \"opserve help tensor download\"");

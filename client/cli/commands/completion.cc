@@ -84,6 +84,7 @@ bool TakesValue(const CLI::Option* flag) {
 }
 
 // "text|json" is a choice of words, "unix:PATH|HOST:PORT" is none.
+// The type's name is the help's text, and serves as the list of choices.
 std::vector<std::string> ChoicesOf(const CLI::Option& flag) {
   const std::vector<std::string> words = absl::StrSplit(flag.get_type_name(), '|');
   const auto is_word = [](const std::string& word) {
@@ -97,6 +98,7 @@ void AddFlags(const CLI::App& command, std::vector<std::string>* candidates) {
   for (const CLI::App* app = &command; app != nullptr; app = app->get_parent()) {
     for (const CLI::Option* flag : app->get_options()) {
       for (const std::string& name : flag->get_lnames()) {
+        // Administrative commands refuse --target, though the program has it.
         if (name == "target" && IsAdministrative(command)) continue;
         candidates->push_back(absl::StrCat("--", name));
       }
@@ -131,6 +133,7 @@ struct Line {
 Line Read(const CLI::App& app, const std::vector<std::string>& words) {
   Line line{.command = &app};
   for (size_t i = 0; i + 1 < words.size(); ++i) {
+    // Behind "help" the words name commands to explain instead of running them.
     const CLI::App& parent = line.explained != nullptr ? *line.explained : *line.command;
     if (line.waiting != nullptr) {
       line.waiting = nullptr;
@@ -155,6 +158,7 @@ Line Read(const CLI::App& app, const std::vector<std::string>& words) {
 std::string NextOperand(const Line& line) {
   auto given = static_cast<int>(line.operands.size());
   for (const CLI::Option* operand : line.command->get_options()) {
+    // Each operand takes as many words as it allows before the next has its turn.
     if (!operand->get_positional()) continue;
     if (given < operand->get_items_expected_max()) return operand->get_name(/*positional=*/true);
     given -= operand->get_items_expected_max();
@@ -256,6 +260,7 @@ std::vector<std::string> Operands(absl::string_view text, const Line& line,
 
 // Asks the daemon, and takes no answer for an empty one.
 CompletionSource AskDaemon(Session& session) {
+  // One attempt, without waiting: an answer that comes late is no help at a prompt.
   session.connection.retry = {.max_attempts = 1, .budget = 0};
   const auto connect = [&session]() -> std::unique_ptr<Client> {
     auto connection = Connect(session);
@@ -287,6 +292,7 @@ CompletionSource AskDaemon(Session& session) {
     if (client == nullptr) return handles;
     const auto tensors = client->ListTensors(kPatience);
     if (!tensors.ok()) return handles;
+    // As many digits as make the handles differ, or as were typed.
     const size_t digits = std::max(typed, DistinctDigits(*tensors));
     for (const TensorInfo& tensor : *tensors) {
       handles.push_back(FormatHandle(tensor.tensor.handle).substr(0, digits));
@@ -342,6 +348,7 @@ void AddCompletionCommands(CLI::App& app, Command* command) {
     };
   });
 
+  // The scripts call a command of its own, which people do not see.
   auto words = std::make_shared<std::vector<std::string>>();
   CLI::App* complete = app.add_subcommand("complete", "Print completions of the last word");
   complete->group("");  // for scripts

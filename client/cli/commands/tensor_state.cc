@@ -76,6 +76,7 @@ std::variant<Chosen, Failure> ChooseAll(Client& client, const Session& session) 
   const auto tensors = client.ListTensors(session.timeout);
   if (!tensors.ok()) return CallFailure(session, client, tensors.status());
   Chosen chosen;
+  // A handle is a name that no other tensor has.
   for (const TensorInfo& listed : *tensors) {
     chosen.names.push_back(FormatHandle(listed.tensor.handle));
     chosen.handles.push_back(listed.tensor.handle);
@@ -95,6 +96,7 @@ std::variant<Chosen, Failure> Choose(const std::vector<std::string>& tensors, Cl
   auto found = FindHandles(texts, client, session);
   if (auto* failure = std::get_if<Failure>(&found)) return *failure;
   chosen.handles = std::get<std::vector<std::string>>(std::move(found));
+  // Distinct before the snapshot: the file can have a name once.
   absl::flat_hash_set<std::string> distinct;
   for (size_t i = 0; i < chosen.names.size(); ++i) {
     if (chosen.names[i].empty()) chosen.names[i] = FormatHandle(chosen.handles[i]);
@@ -134,6 +136,7 @@ std::optional<Failure> RunSave(const Saving& saving, Session& session) {
   if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
   Client& client = *std::get<std::unique_ptr<Client>>(connection);
   absl::Status status = CheckEnding(saving.file);
+  // Either names or --all, not both and not none.
   if (saving.is_all != saving.tensors.empty()) {
     status.Update(absl::InvalidArgumentError("name the tensors to save, or give --all"));
   }
@@ -216,6 +219,7 @@ std::optional<Failure> RunLoad(const Loading& loading, Session& session) {
   std::vector<Loaded> loaded;
   ProgressBar bar(session.terminal, "load", absl::Now());
   for (const std::string& name : names) {
+    // One tensor at a time: the file may be larger than memory.
     const absl::StatusOr<Tensor> tensor = file->Read(name);
     if (!tensor.ok()) {
       return GiveBack(loaded, name, UsageFailure(tensor.status()), client, session);
