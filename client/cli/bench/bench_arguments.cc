@@ -31,6 +31,7 @@ constexpr double kMaxRate = 1e6;            // more than one thread can even cou
 constexpr absl::Duration kShortestLoad = absl::Milliseconds(1);
 constexpr absl::Duration kLongestLoad = absl::Hours(24);
 constexpr int64_t kMaxInputBytes = int64_t{1} << 31;  // of a message, about
+// Any number, always the same, so that runs are comparable.
 constexpr uint64_t kInputSeed = 20231114;
 
 struct InputSpec {
@@ -121,6 +122,7 @@ absl::Status TakeBytes(const std::vector<int64_t>& shape, DataType dtype, int64_
   const auto element_bytes = static_cast<int64_t>(DataTypeBytes(dtype));
   int64_t elements = 1;
   for (const int64_t extent : shape) {
+    // By division: the product of the extents may overflow before it is compared.
     if (extent > *bytes_left / element_bytes / elements) {
       return absl::InvalidArgumentError(
           absl::StrCat("--shape ", absl::StrJoin(shape, ","), ": inputs of more than ",
@@ -229,6 +231,7 @@ absl::StatusOr<Invocation> BuildBenchInvocation(const v1::OperatorDescriptor& de
   int64_t bytes_left = kMaxInputBytes;
   for (int i = 0; i < descriptor.inputs_size(); ++i) {
     const v1::InputDescriptor& input = descriptor.inputs(i);
+    // Named for this input alone: a text for all others does not bring in optional ones.
     if (input.optional() && shapes.named[i].empty() && dtypes.named[i].empty()) continue;
     OPSERVE_ASSIGN_OR_RETURN(
         const std::vector<int64_t> shape,

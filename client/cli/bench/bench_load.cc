@@ -41,6 +41,7 @@ class Load {
       ABSL_LOCKS_EXCLUDED(mutex_) {
     std::vector<std::thread> workers;
     for (uint32_t i = 0; i < concurrency_; ++i) workers.emplace_back(&Load::Work, this);
+    // The waits end every 100 ms for the progress, and at once with the last worker.
     while (!AwaitWorkers()) {
       if (observe) observe(Progress());
     }
@@ -60,8 +61,10 @@ class Load {
   // while all were busy still counts from when it was due.
   void Work() ABSL_LOCKS_EXCLUDED(mutex_) {
     while (const std::optional<Turn> turn = NextTurn()) {
+      // Ctrl-C, or the clock was interrupted after too many failures.
       if (!clock_.WaitUntil(turn->due)) Interrupt();
       const absl::Duration sent = clock_.Now();
+      // The load ended while this worker waited for its turn.
       if (IsOver(sent)) {
         RecordUnsent(turn->due);
         continue;
@@ -81,6 +84,7 @@ class Load {
   // The next request; nothing if none is due before the end.
   std::optional<Turn> NextTurn() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
+    // Turns are taken under the lock, so the schedule is one sequence for all workers.
     const absl::Duration due = schedule_ ? start_ + schedule_->Next() : clock_.Now();
     if (due >= end_) return std::nullopt;
     const bool want_receipt = due >= measured_from_ && measured_turns_++ % kReceiptEvery == 0;
@@ -96,14 +100,17 @@ class Load {
 
   void Interrupt() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
+    // Giving up interrupts the clock as well, which is not the user's doing.
     result_.was_interrupted = !result_.gave_up;
     EndNow();
   }
 
   void RecordUnsent(absl::Duration due) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
+    // In a closed loop a request is due when it is sent, so none remains unsent.
     if (!schedule_ || due < measured_from_ || due >= end_) return;
     ++result_.unsent;
+    // At least so long; without these the slowest requests would not count at all.
     result_.latency.Record(end_ - due);
   }
 
@@ -115,6 +122,7 @@ class Load {
       ++result_.answers_in_time;
       for (const Result& result : response.results) result_.received_bytes += result.num_bytes();
     }
+    // Requests of the warm-up count in no result but the progress.
     if (call.due < measured_from_) return;
     ++result_.answered;
     result_.latency.Record(call.done - call.due);
@@ -129,6 +137,7 @@ class Load {
       sums.stages_ns[i] += (receipt.*kReceiptStages[i].time_ns)();
     }
     sums.total_ns += receipt.total_ns();
+    // From the sending, unlike latency: a receipt tells nothing of the wait before.
     sums.call_ns += absl::ToInt64Nanoseconds(call.done - call.sent);
   }
 
@@ -138,10 +147,12 @@ class Load {
     LoadError& error = ErrorLike(status);
     ++error.count;
     if (call.due < measured_from_) ++error.in_warmup;
+    // Refusals for overload are a finding, not a reason to give up.
     failures_in_a_row_ = error.is_refusal ? 0 : failures_in_a_row_ + 1;
     if (failures_in_a_row_ < kMaxFailuresInARow) return;
     result_.gave_up = true;
     EndNow();
+    // Workers that wait for their turn wake up and end.
     clock_.Interrupt();
   }
 

@@ -36,6 +36,7 @@ uint64_t RequestBytes(const BenchReport& report) {
 }
 
 double PerSecond(uint64_t amount, absl::Duration time) {
+  // 0 seconds: the load ended before anything was measured.
   const double seconds = absl::ToDoubleSeconds(time);
   return seconds > 0 ? static_cast<double>(amount) / seconds : 0;
 }
@@ -131,6 +132,7 @@ std::string LatencyTable(const BenchReport& report) {
     std::vector<std::string>& row = rows.emplace_back();
     row.push_back(absl::StrCat(concurrency));
     const auto add = [&](absl::Duration time) {
+      // Without latencies min and max are 0, which would read as very fast.
       row.push_back(latency.count() == 0 ? "-" : FormatLatency(time));
     };
     add(latency.min());
@@ -168,6 +170,7 @@ std::string Remarks(const BenchRun& run) {
     absl::StrAppend(&remarks, "concurrency ", run.concurrency, ": ", parts..., "\n");
   };
   const LoadResult& result = run.result;
+  // Nanoseconds would suggest more than a clock tells.
   const std::string measured =
       absl::FormatDuration(absl::Trunc(result.measured, absl::Milliseconds(1)));
   if (result.was_interrupted) add("interrupted, measured ", measured);
@@ -197,6 +200,7 @@ Json LatencyToJson(const LatencyHistogram& latency) {
 }
 
 Json ReceiptsToJson(const ReceiptSums& sums) {
+  // Called only with receipts, so that the count is not 0.
   const auto mean = [&](int64_t sum_ns) { return sum_ns / static_cast<int64_t>(sums.count); };
   Json stages = Json::object();
   for (size_t i = 0; i < kReceiptStages.size(); ++i) {

@@ -32,6 +32,7 @@ class SharedRequests {
                                                               const Session& session) {
     uint64_t bytes = SharedArena::BytesFor(plan.request.invocations[0].inputs);
     for (const uint64_t result_bytes : plan.result_bytes) {
+      // Results of calls in flight must not share a place.
       bytes += concurrency * SharedArena::BytesFor(result_bytes);
     }
     OPSERVE_ASSIGN_OR_RETURN(auto arena, SharedArena::Make(session, bytes));
@@ -42,6 +43,7 @@ class SharedRequests {
   }
 
   absl::StatusOr<Response> Send(Client& client, bool want_receipt) ABSL_LOCKS_EXCLUDED(mutex_) {
+    // There are as many as calls in flight, so one is free.
     std::unique_ptr<Forms> forms = TakeFree();
     absl::StatusOr<Response> response = client.Execute(forms->Pick(want_receipt));
     absl::MutexLock lock(&mutex_);
@@ -82,6 +84,7 @@ absl::StatusOr<SendRequest> MakeSender(const BenchPlan& plan, uint32_t concurren
     case BenchTransport::kStream: {
       auto opened = client.OpenStream({.window = concurrency});
       if (!opened.ok()) return opened.status();
+      // The stream lives as long as the function.
       return [stream = std::shared_ptr<ExecuteStream>(*std::move(opened)),
               forms = Forms(plan.request)](bool want_receipt) {
         return stream->Execute(forms.Pick(want_receipt)).get();
@@ -89,6 +92,7 @@ absl::StatusOr<SendRequest> MakeSender(const BenchPlan& plan, uint32_t concurren
     }
     case BenchTransport::kSharedMemory: {
       OPSERVE_ASSIGN_OR_RETURN(auto requests, SharedRequests::Make(plan, concurrency, session));
+      // Owned by the function, as the requests refer to its memory until they end.
       return [requests = std::move(requests), &client](bool want_receipt) {
         return requests->Send(client, want_receipt);
       };

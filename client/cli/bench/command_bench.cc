@@ -83,6 +83,7 @@ std::optional<Failure> RunLoads(const BenchArguments& arguments, const BenchPlan
                                         *send, clock, session);
     const bool has_ended_early = result.was_interrupted || result.gave_up;
     runs->push_back({.concurrency = concurrency, .result = std::move(result)});
+    // The user's or the daemon's end holds for the runs that were to follow.
     if (has_ended_early) break;
   }
   return std::nullopt;
@@ -150,6 +151,7 @@ std::optional<Failure> RunBench(const BenchArguments& arguments, Session& sessio
   if (!probed.ok() && !CanGoOn(plan.transport, probed.status())) {
     return CallFailure(session, client, probed.status());
   }
+  // Their sizes are known only now, from the probe.
   if (probed.ok() && plan.transport == BenchTransport::kSharedMemory) {
     for (const Result& result : probed->results) {
       plan.request.results.push_back(result.source());
@@ -164,6 +166,7 @@ std::optional<Failure> RunBench(const BenchArguments& arguments, Session& sessio
                         .warmup = arguments.warmup,
                         .duration = arguments.duration};
   const auto failure = RunLoads(arguments, plan, client, session, &report.runs);
+  // Without a report: sharing memory or opening a stream failed before any load.
   if (failure) return failure;
   if (session.format == OutputFormat::kJson) {
     WriteJson(session.terminal.out, BenchToJson(report));

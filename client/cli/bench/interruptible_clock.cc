@@ -27,6 +27,7 @@ void MakeReadable(int event) {
 }
 
 void HandleSignal(int /*signal*/) {
+  // The interrupted thread may be about to read errno.
   const int old_errno = errno;
   MakeReadable(interrupted_fd);
   errno = old_errno;
@@ -43,14 +44,17 @@ int NewEvent() {
 
 InterruptibleClock::InterruptibleClock()
     : interrupted_(NewEvent()), old_timer_slack_ns_(prctl(PR_GET_TIMERSLACK)) {
+  // Inherited by threads that are started later, which are the workers.
   prctl(PR_SET_TIMERSLACK, 1);
   interrupted_fd = interrupted_;
   for (const int signal : {SIGINT, SIGTERM}) {
     OldAction old{.signal = signal, .action = {}};
     sigaction(signal, nullptr, &old.action);
+    // A process in the background of a script ignores SIGINT; that stays so.
     if (old.action.sa_handler == SIG_IGN) continue;
     struct sigaction action {};
     action.sa_handler = &HandleSignal;
+    // The second signal finds the default action and ends the program.
     action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
     sigemptyset(&action.sa_mask);
     sigaction(signal, &action, nullptr);
@@ -59,6 +63,7 @@ InterruptibleClock::InterruptibleClock()
 }
 
 InterruptibleClock::~InterruptibleClock() {
+  // In this order: no handler may write to the event once it is closed.
   for (const OldAction& old : old_actions_) sigaction(old.signal, &old.action, nullptr);
   prctl(PR_SET_TIMERSLACK, old_timer_slack_ns_);
   close(interrupted_);
@@ -76,6 +81,7 @@ bool InterruptibleClock::WaitUntil(absl::Duration time) {
     const timespec timeout = absl::ToTimespec(left);
     pollfd event{.fd = interrupted_, .events = POLLIN, .revents = 0};
     if (ppoll(&event, 1, &timeout, nullptr) > 0) return false;
+    // Time is up, and the poll above has looked for an interruption once more.
     if (left == absl::ZeroDuration()) return true;
   }
 }

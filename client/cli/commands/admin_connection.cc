@@ -16,6 +16,7 @@ constexpr char kUnreachableHint[] =
 
 // Whether it is the Unix socket of one daemon, which is on this machine then.
 bool IsOneSocket(const std::string& target) {
+  // Several sockets are several daemons, and administration is of one.
   return absl::StartsWith(target, "unix:") && !absl::StrContains(target, ',');
 }
 
@@ -39,6 +40,7 @@ void AddAdminTargetFlag(CLI::App* command, std::string* target) {
 }
 
 bool IsAdministrative(const CLI::App& command) {
+  // The admin command itself has the flag in its subcommands.
   return command.get_option_no_throw(kFlag) != nullptr || command.get_name() == "admin";
 }
 
@@ -60,6 +62,7 @@ absl::StatusOr<std::string> AdminTargetOf(const Session& session) {
 
 std::variant<AdminConnection, Failure> ConnectAdmin(const Session& session,
                                                     const std::string& target) {
+  // --target beside --admin-target is refused as well: one of them is a mistake.
   const bool is_named = !target.empty() && session.target_source != TargetSource::kFlag;
   const absl::StatusOr<std::string> socket =
       is_named ? absl::StatusOr<std::string>(target) : AdminTargetOf(session);
@@ -82,6 +85,7 @@ Failure AdminFailure(const Session& session, const AdminConnection& connection,
   if (failure.exit_code == ExitCode::kUnreachable) {
     failure.hint = kUnreachableHint;
   } else {
+    // Administrators have several daemons; the failure says which one it was.
     failure.source = DaemonText(connection.daemon, connection.socket);
   }
   return failure;

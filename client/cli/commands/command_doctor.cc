@@ -47,6 +47,7 @@ std::optional<Failure> RunDoctor(const DoctorArguments& arguments, Session& sess
   if (const auto* failure = std::get_if<Failure>(&end)) return *failure;
   const int status = std::get<int>(end);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return std::nullopt;
+  // The daemon's code for settings that it cannot use.
   if (WIFEXITED(status) && WEXITSTATUS(status) == 2) {
     return UsageFailure(absl::InvalidArgumentError("opserved does not understand these settings"));
   }

@@ -15,6 +15,7 @@ namespace {
 constexpr char kGroup[] = "Connection";
 
 TlsOptions& TlsOf(Session* session) {
+  // Any --tls-... implies --tls.
   auto& tls = session->connection.tls;
   return tls ? *tls : tls.emplace();
 }
@@ -25,6 +26,7 @@ std::string ReadTokenFile(const std::string& path, Session* session) {
   std::ifstream file(path);
   const std::string content{std::istreambuf_iterator<char>(file), {}};
   if (!file.is_open() || file.bad()) return absl::StrCat("\"", path, "\" cannot be read");
+  // Files end with a line break, tokens do not.
   const std::string token(absl::StripAsciiWhitespace(content));
   if (token.empty()) return absl::StrCat("\"", path, "\" has no token");
   struct stat status = {};

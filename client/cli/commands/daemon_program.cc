@@ -21,6 +21,7 @@ void CopyOutput(int descriptor, std::ostream& out) {
   while (true) {
     const ssize_t size = read(descriptor, buffer.data(), buffer.size());
     if (size < 0 && errno == EINTR) continue;
+    // 0: the program has closed its output, mostly by its end.
     if (size <= 0) return;
     out.write(buffer.data(), size);
     out.flush();
@@ -31,6 +32,7 @@ void CopyOutput(int descriptor, std::ostream& out) {
 
 std::string DaemonProgram() {
   std::error_code error;
+  // By the link: argv[0] may be anything.
   const auto own = std::filesystem::read_symlink("/proc/self/exe", error);
   const auto beside = own.parent_path() / "opserved";
   return !error && std::filesystem::exists(beside, error) ? beside.string() : "opserved";
@@ -47,11 +49,13 @@ std::variant<int, Failure> RunDaemonProgram(const std::vector<std::string>& argu
   if (pipe2(ends, O_CLOEXEC) != 0) return Failure{.status = absl::ErrnoToStatus(errno, "pipe2")};
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
+  // Only standard output: errors go where this program's go.
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
   pid_t process = 0;
   const int error =
       posix_spawnp(&process, program.c_str(), &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
+  // The copy in this process would keep the pipe open after the program's end.
   close(ends[1]);
   if (error != 0) {
     close(ends[0]);

@@ -25,6 +25,7 @@ bool IsHexadecimal(absl::string_view text) {
 std::vector<std::string> Matches(const std::string& text, const std::vector<std::string>& known) {
   std::vector<std::string> matches;
   for (const std::string& handle : known) {
+    // A whole handle is meant even if another begins with it.
     if (handle == text) return {handle};
     if (absl::StartsWith(handle, text)) matches.push_back(handle);
   }
@@ -37,11 +38,13 @@ absl::StatusOr<std::string> Resolve(const std::string& text,
   if (matches.size() == 1) return ParseHandle(matches.front());
   if (matches.size() > 1) {
     const size_t count = matches.size();
+    // As many as fit a message.
     matches.resize(std::min(count, kHandlesShown));
     return absl::InvalidArgumentError(
         absl::StrCat(count, " handles begin with \"", text, "\": ", absl::StrJoin(matches, ", "),
                      count > matches.size() ? ", ..." : "", "; more digits are needed"));
   }
+  // Half a byte: it can only have been the beginning of a handle.
   if (IsHexadecimal(text) && text.size() % 2 != 0) {
     return absl::NotFoundError(
         absl::StrCat("none of your resident tensors has a handle that begins with \"", text, "\""));
@@ -55,6 +58,7 @@ std::variant<std::vector<std::string>, Failure> FindHandles(const std::vector<st
                                                             Client& client,
                                                             const Session& session) {
   std::vector<std::string> known;
+  // Whole handles need no list, which may be long.
   const bool is_to_be_looked_up = std::any_of(
       texts.begin(), texts.end(),
       [](const std::string& text) { return text.size() < kWholeDigits && IsHexadecimal(text); });
@@ -85,6 +89,7 @@ std::optional<Failure> CompleteHandles(std::vector<std::string>* inputs, Client&
   std::vector<std::string> texts;
   for (size_t i = 0; i < inputs->size(); ++i) {
     const size_t start = (*inputs)[i].find(kTensor);
+    // Only where the value begins with it: the name of a file may have the same letters.
     if (start != (*inputs)[i].find('=')) continue;
     if (start == std::string::npos) continue;
     const std::string text = (*inputs)[i].substr(start + sizeof(kTensor) - 1);
@@ -104,6 +109,7 @@ std::optional<Failure> CompleteHandles(std::vector<std::string>* inputs, Client&
 }
 
 size_t DistinctDigits(const std::vector<TensorInfo>& sorted) {
+  // The handles are sorted, so only neighbours are compared.
   size_t digits = kLeastDigits;
   for (size_t i = 1; i < sorted.size(); ++i) {
     const std::string before = FormatHandle(sorted[i - 1].tensor.handle);

@@ -15,6 +15,7 @@ namespace {
 
 bool IsTooLarge(const absl::Status& status, bool is_of_argument) {
   const std::optional<v1::ErrorDetail> detail = ErrorDetailOf(status);
+  // The daemon names an argument if the results are at fault, and none if the message is.
   return absl::IsInvalidArgument(status) && detail &&
          ReasonFromText(detail->reason()) == Reason::kTooLarge &&
          !detail->argument().empty() == is_of_argument;
@@ -22,6 +23,7 @@ bool IsTooLarge(const absl::Status& status, bool is_of_argument) {
 
 absl::StatusOr<Response> Execute(Client& client, const Request& request) {
   absl::StatusOr<Response> response = client.Execute(request);
+  // The positions of kept outputs are relied on below.
   if (response.ok() && response->kept.size() != request.kept.size()) {
     return absl::InternalError(absl::StrCat("the daemon kept ", response->kept.size(),
                                             " outputs of ", request.kept.size()));
@@ -36,6 +38,7 @@ size_t KeptPosition(const OutputOf& output, Request* request) {
     return other.output.invocation == output.invocation && other.output.output == output.output;
   });
   const auto position = static_cast<size_t>(same - kept.begin());
+  // An output that the caller keeps already is downloaded from there and stays.
   if (same == kept.end()) kept.push_back({.output = output});
   return position;
 }
@@ -46,6 +49,7 @@ Result WithSource(const OutputOf& source, const Result& downloaded) {
     Result result;
     absl::string_view piece;
   };
+  // The result refers to its pieces, so the block holds both.
   auto block = std::make_shared<Block>(Block{.result = downloaded, .piece = {}});
   const absl::Span<const std::byte> bytes = block->result.bytes();
   block->piece = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -90,6 +94,7 @@ absl::StatusOr<Response> ExecuteWithLargeResults(Client& client, const Request& 
                                                  const std::vector<OutputOf>& results) {
   absl::StatusOr<Response> response = Execute(client, request);
   const std::vector<OutputOf>& wanted = request.results.empty() ? results : request.results;
+  // Without names there is nothing to keep. The daemon has computed nothing yet.
   if (wanted.empty() || !AreResultsTooLarge(response.status())) return response;
   Request keeping = request;
   keeping.results.clear();
@@ -98,6 +103,7 @@ absl::StatusOr<Response> ExecuteWithLargeResults(Client& client, const Request& 
   OPSERVE_ASSIGN_OR_RETURN(Response kept, Execute(client, keeping));
 
   const absl::Status status = Download(client, wanted, positions, request.timeout, &kept);
+  // Also after a download that failed: the tensors would take memory until their lease ends.
   Release(client, request.kept.size(), request.timeout, &kept.kept);
   if (!status.ok()) return status;
   return kept;

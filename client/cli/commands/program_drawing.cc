@@ -13,6 +13,7 @@ namespace {
 
 // As DOT takes a text, in quotation marks. The file may have any name for anything.
 std::string Quoted(absl::string_view text) {
+  // DOT reads a backslash as an escape.
   return absl::StrCat(
       "\"", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}}), "\"");
 }
@@ -55,6 +56,7 @@ class Drawing {
   }
 
  private:
+  // Each use has a node of its own: constants have no name by which to tell that two are one.
   void AddConstant(absl::string_view label, absl::string_view name, absl::string_view to) {
     const std::string id = absl::StrCat("constant", num_constants_++);
     AddNode(id, label, "note");

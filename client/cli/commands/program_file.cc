@@ -61,6 +61,7 @@ absl::StatusOr<v1::PrepareRequest> ReadProgramFile(const std::string& path) {
 
 std::vector<bool> ChangedInputs(const v1::PrepareRequest& program) {
   std::vector<bool> changed(program.inputs_size());
+  // Numbers out of range are the daemon's to refuse.
   const auto set = [&changed](uint32_t input) {
     if (input < changed.size()) changed[input] = true;
   };
@@ -76,6 +77,7 @@ DirectRequest WithInputs(const v1::PrepareRequest& program,
   DirectRequest request{.header = program.program(), .payloads = {}};
   std::vector<uint32_t> payloads;  // by input
   for (const PreparedProgram::Input& value : values) {
+    // Resident inputs take no payload; their entry is not used.
     payloads.push_back(static_cast<uint32_t>(request.payloads.size()));
     if (const auto* tensor = std::get_if<Tensor>(&value)) request.payloads.push_back(*tensor);
   }
@@ -85,6 +87,8 @@ DirectRequest WithInputs(const v1::PrepareRequest& program,
     PlaceInput(values[input], payloads[input], program.inputs(static_cast<int>(input)), &tensor);
   });
   const auto handle_of = [&values](uint32_t input) {
+    // ChangedInputs are resident by contract. Others have an empty handle, which the daemon
+    // refuses.
     return input < values.size() ? std::get<ResidentTensor>(values[input]).handle : std::string();
   };
   for (v1::WantedResult& result : *request.header.mutable_results()) {
@@ -96,6 +100,7 @@ DirectRequest WithInputs(const v1::PrepareRequest& program,
   for (const uint32_t input : request.header.donated_inputs()) {
     request.header.add_donated(handle_of(input));
   }
+  // The handles stand in their place.
   request.header.clear_donated_inputs();
   return request;
 }

@@ -23,6 +23,7 @@
 namespace opserve::cli {
 namespace {
 
+// Self-tests at the start take seconds on a busy machine.
 constexpr absl::Duration kStartTime = absl::Seconds(20);
 constexpr absl::Duration kAttempt = absl::Milliseconds(200);
 
@@ -30,6 +31,7 @@ constexpr absl::Duration kAttempt = absl::Milliseconds(200);
 std::vector<char*> CleanEnvironment() {
   std::vector<char*> variables;
   for (char** variable = environ; *variable != nullptr; ++variable) {
+    // Faults and slow launches are for tests of daemons; the reference must be right.
     if (!absl::StartsWith(*variable, "OPSERVE_HOST_")) variables.push_back(*variable);
   }
   variables.push_back(nullptr);
@@ -41,6 +43,7 @@ std::vector<char*> CleanEnvironment() {
 absl::StatusOr<std::unique_ptr<ReferenceDaemon>> ReferenceDaemon::Start() {
   std::string directory = (std::filesystem::temp_directory_path() / "opserve-XXXXXX").string();
   if (mkdtemp(directory.data()) == nullptr) return absl::ErrnoToStatus(errno, directory);
+  // Owned from here on: a failure below removes the directory and ends the process.
   auto daemon = std::unique_ptr<ReferenceDaemon>(new ReferenceDaemon(std::move(directory)));
   absl::Status status = daemon->Launch();
   if (status.ok()) status = daemon->Connect();
@@ -49,8 +52,10 @@ absl::StatusOr<std::unique_ptr<ReferenceDaemon>> ReferenceDaemon::Start() {
 }
 
 ReferenceDaemon::~ReferenceDaemon() {
+  // The client first: it would take the daemon's end for a fault.
   client_.reset();
   if (process_ != 0) {
+    // At once: it has nothing to save.
     kill(process_, SIGKILL);
     waitpid(process_, nullptr, 0);
   }
@@ -79,6 +84,7 @@ absl::Status ReferenceDaemon::Launch() {
     return absl::ErrnoToStatus(errno, "fork");
   }
   if (process_ > 0) return absl::OkStatus();
+  // The reference ends with this process, however that ends.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);  // it ended meanwhile
   const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -95,6 +101,7 @@ absl::Status ReferenceDaemon::Connect() {
   const std::string target = absl::StrCat("unix:", directory_, "/socket");
   const absl::Time deadline = absl::Now() + kStartTime;
   while (absl::Now() < deadline) {
+    // A daemon that cannot start is found at once instead of after the whole time.
     if (HasEnded()) break;
     auto client = Client::Connect(target, {.wait_for_ready = kAttempt});
     if (!client.ok()) continue;

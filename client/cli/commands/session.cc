@@ -26,6 +26,8 @@ constexpr char kEncryptedHint[] =
     "or --tls-ca";
 
 // The likely cause, which gRPC tells in words only.
+// By the words of gRPC and OpenSSL, as the status has a code only. The order matters: a handshake
+// that fails for plaintext names the version, too.
 std::string UnreachableHint(const Session& session, const absl::Status& status) {
   const std::string text = absl::AsciiStrToLower(status.message());
   const bool is_encrypted = session.connection.tls.has_value();
@@ -34,6 +36,7 @@ std::string UnreachableHint(const Session& session, const absl::Status& status) 
   }
   if (HasAny(text, {"handshake", "hostname verification"})) return kHandshakeHint;
   if (!is_encrypted && HasAny(text, {"socket closed", "connection reset"})) return kEncryptedHint;
+  // The text of CallAttempts for a call that never found a connection.
   if (HasAny(text, {"no connection was made"})) {
     return absl::StrCat("nothing answered within --timeout=", absl::FormatDuration(session.timeout),
                         "; wait longer, or see whether the address is the daemon's and whether a "
@@ -44,6 +47,7 @@ std::string UnreachableHint(const Session& session, const absl::Status& status) 
 
 // A notice that the daemon is away, so that people know why the command waits.
 std::function<void(const absl::Status&)> WordOfWaiting(const Session& session) {
+  // Scripts get no notice: their error output is for errors.
   if (!session.terminal.err_is_terminal) return {};
   return [&err = session.terminal.err, target = session.target,
           timeout = session.timeout](const absl::Status& cause) {
@@ -56,6 +60,7 @@ std::function<void(const absl::Status&)> WordOfWaiting(const Session& session) {
 }  // namespace
 
 DefaultTarget FindDefaultTarget() {
+  // An empty variable counts as unset, as in Client::DefaultTarget.
   const char* target = std::getenv("OPSERVE_TARGET");
   const bool is_named = target != nullptr && *target != '\0';
   return {Client::DefaultTarget(), is_named ? TargetSource::kEnvironment : TargetSource::kDefault};
@@ -72,6 +77,7 @@ std::string DefaultTraceParent() {
 }
 
 absl::Status CheckArrayOutput(const Session& session) {
+  // One document is all that --format=json may write.
   if (session.format == OutputFormat::kJson) {
     return absl::InvalidArgumentError(
         "--output=- and --format=json would both write to standard output; name a file");
@@ -88,6 +94,7 @@ std::variant<std::unique_ptr<Client>, Failure> Connect(const Session& session) {
   ConnectOptions options = session.connection;
   options.retry.waiting = WordOfWaiting(session);
   absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(session.target, options);
+  // The target or a file is wrong; nothing has been sent.
   if (!client.ok()) return UsageFailure(client.status(), "see \"opserve --help\"");
   return *std::move(client);
 }
@@ -99,6 +106,7 @@ Failure CallFailure(const Session& session, const Client& client, const absl::St
 Failure CallFailure(const Session& session, const std::string& target, bool is_connected,
                     const absl::Status& status) {
   const std::optional<v1::ErrorDetail> detail = ErrorDetailOf(status);
+  // A detail is written by a daemon. Without one kUnavailable means that none was reached.
   const bool is_from_daemon = detail.has_value();
   if (!is_from_daemon && absl::IsUnavailable(status)) {
     return {.exit_code = ExitCode::kUnreachable,
@@ -107,6 +115,7 @@ Failure CallFailure(const Session& session, const std::string& target, bool is_c
             .hint = UnreachableHint(session, status)};
   }
   Failure failure{.exit_code = ExitCode::kFailed, .status = status};
+  // The general advice for the reason. More precise advice below replaces it.
   if (is_from_daemon) failure.hint = std::string(FactsOf(ReasonFromText(detail->reason())).advice);
   const std::optional<absl::Duration> pushback = RetryPushbackOf(status);
   if (pushback && *pushback != absl::InfiniteDuration()) {

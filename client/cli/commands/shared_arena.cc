@@ -9,6 +9,7 @@
 
 namespace opserve::cli {
 
+// 32 bytes that operators may read behind a tensor, and the next one at a multiple of 64.
 uint64_t SharedArena::BytesFor(uint64_t num_bytes) { return (num_bytes + 32 + 63) / 64 * 64; }
 
 uint64_t SharedArena::BytesFor(const std::vector<NamedInput>& inputs) {
@@ -47,6 +48,7 @@ SharedRange SharedArena::Take(uint64_t num_bytes) {
 SharedTensor SharedArena::Place(const Tensor& tensor) {
   const absl::Span<const std::byte> storage = tensor.storage();
   const SharedRange range = Take(storage.size());
+  // memcpy takes no null, which an empty storage has.
   if (!storage.empty()) {
     std::memcpy(region_->bytes().data() + range.offset, storage.data(), storage.size());
   }

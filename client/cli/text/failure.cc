@@ -28,6 +28,7 @@ std::string DescribeDetail(const v1::ErrorDetail& detail) {
 void ReportText(const Failure& failure, Terminal& terminal) {
   terminal.err << "opserve: "
                << (terminal.err_is_terminal ? "\x1b[1;31merror:\x1b[0m " : "error: ");
+  // Usage and connections need no code; the message says it all.
   if (failure.exit_code == ExitCode::kFailed) {
     terminal.err << absl::StatusCodeToString(failure.status.code()) << ": ";
   }

@@ -21,6 +21,7 @@ int DroppedBits(uint64_t value) {
 
 size_t BucketOf(uint64_t value) {
   const int dropped = DroppedBits(value);
+  // A bucket's index is its doubling's offset plus the leading 8 bits of the value.
   return dropped * kBucketsPerDoubling + (value >> dropped);
 }
 
@@ -50,10 +51,12 @@ absl::Duration LatencyHistogram::min() const {
 
 absl::Duration LatencyHistogram::Percentile(double percent) const {
   if (count_ == 0) return absl::ZeroDuration();
+  // The smallest rank that covers the share; between 1 and the count for 0 and 100.
   const auto wanted = static_cast<uint64_t>(std::ceil(percent * static_cast<double>(count_) / 100));
   const uint64_t rank = std::clamp<uint64_t>(wanted, 1, count_);
   size_t bucket = 0;
   for (uint64_t below = counts_[0]; below < rank; below += counts_[bucket]) ++bucket;
+  // The middle of a bucket may lie outside of all values that were recorded.
   return absl::Nanoseconds(std::clamp(ValueOf(bucket), min_ns_, max_ns_));
 }
 

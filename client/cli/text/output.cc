@@ -26,6 +26,7 @@ constexpr size_t kMinWidth = 40;
 constexpr size_t kMaxWidth = 120;  // longer lines are hard to read
 
 size_t TerminalWidth() {
+  // 80 for files and pipes, so that their contents do not depend on a window.
   winsize size{};
   if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 80;
   return std::clamp<size_t>(size.ws_col, kMinWidth, kMaxWidth);
@@ -39,6 +40,7 @@ void WrapLine(absl::string_view line, size_t width, size_t indent, std::string* 
   indent += line.size() - absl::StripLeadingAsciiWhitespace(line).size();
   size_t column = 0;
   for (const absl::string_view word : absl::StrSplit(line, ' ', absl::SkipEmpty())) {
+    // A word longer than a line stands alone in one and sticks out.
     if (column > 0 && column + 1 + word.size() > width) {
       wrapped->push_back('\n');
       column = 0;
@@ -82,6 +84,7 @@ void Simplify(const FieldDescriptor& field, Json& value);
 void Simplify(const Descriptor& type, Json& object) {
   if (!object.is_object()) return;  // a timestamp is a string already
   for (auto& [name, value] : object.items()) {
+    // The names are those of the message's own fields, so they are found.
     const FieldDescriptor& field = *type.FindFieldByName(name);
     if (!field.is_repeated()) {
       Simplify(field, value);
@@ -129,6 +132,7 @@ Terminal ProcessTerminal() {
                   .err_is_terminal = isatty(STDERR_FILENO) != 0,
                   .out_is_terminal = isatty(STDOUT_FILENO) != 0,
                   .answers = is_read_by_person ? &std::cin : nullptr,
+                  // Only if standard input is not the keyboard.
                   .input = isatty(STDIN_FILENO) == 0 ? &std::cin : nullptr};
 }
 
@@ -155,6 +159,7 @@ std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
       absl::StrAppend(&line, i == 0 ? "" : "  ", is_number ? padding : "", row[i],
                       is_number ? "" : padding);
     }
+    // Blanks at the end of a line would be broken to the next in a narrow window.
     absl::StrAppend(&table, absl::StripTrailingAsciiWhitespace(line), "\n");
   }
   return table;
@@ -187,6 +192,7 @@ std::string FormatPartOf(uint64_t part, uint64_t whole) {
   constexpr std::array<const char*, 7> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   auto shown_part = static_cast<double>(part);
   auto shown_whole = static_cast<double>(whole);
+  // By the whole, so that the part has the same unit.
   size_t unit = 0;
   for (; shown_whole >= 1024 && unit + 1 < kUnits.size(); ++unit) {
     shown_part /= 1024;
@@ -209,6 +215,7 @@ Json TimeToJson(absl::Time time) {
 
 Json ToJson(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
+  // Zeros as well: programs that read the document need no defaults.
   options.always_print_primitive_fields = true;
   options.preserve_proto_field_names = true;
   std::string text;

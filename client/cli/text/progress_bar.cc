@@ -26,6 +26,7 @@ ProgressBar::~ProgressBar() {
 
 void ProgressBar::Update(uint64_t done_bytes, uint64_t total_bytes, absl::Time now) {
   if (!IsDue(now)) return;
+  // Nothing to move is all moved.
   const double share = total_bytes == 0 ? 1 : static_cast<double>(done_bytes) / total_bytes;
   const double bytes_per_second = done_bytes / absl::ToDoubleSeconds(now - start_);
   Update(share,
@@ -45,6 +46,7 @@ std::string ProgressBar::Line(double share, absl::string_view facts) const {
   std::string line = absl::StrFormat("%s %3.0f %%  %s", what_, 100 * share, facts);
   const size_t width = terminal_.width - 1;  // a line as wide as the terminal might be broken
   const size_t used = line.size() + std::strlen("  []");
+  // Without room for a useful bar the facts stand alone.
   if (used + kMinBarWidth <= width) {
     const size_t bar = width - used;
     const auto filled = static_cast<size_t>(share * bar);

@@ -61,6 +61,7 @@ Json ResultToJson(const Result& result, const std::string* path) {
       {"output", result.source().output}, {"dtype", std::string(DataTypeName(result.dtype()))},
       {"shape", result.shape()},          {"num_elements", summary.num_elements},
       {"num_finite", summary.num_finite}, {"num_nan", summary.num_nan}};
+  // Without finite values there is no smallest one.
   if (summary.num_finite > 0) {
     json["min"] = ElementToJson(result, summary.minimum_at);
     json["max"] = ElementToJson(result, summary.maximum_at);

@@ -40,6 +40,7 @@ void WriteResidentTensor(const ResidentTensor& tensor, uint64_t num_bytes, std::
 }
 
 std::string LeaseText(absl::Duration left) {
+  // Rounded up: a lease with half a second left is not over.
   return left > absl::ZeroDuration() ? absl::FormatDuration(absl::Ceil(left, absl::Seconds(1)))
                                      : "over";
 }

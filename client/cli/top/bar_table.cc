@@ -34,6 +34,7 @@ absl::string_view ColorOf(Style style) {
 
 class Layout {
  public:
+  // No column takes more than a third of the line, but 12 columns at least.
   Layout(std::vector<BarColumn> columns, const std::vector<std::vector<BarCell>>& rows,
          size_t width, bool has_colors)
       : columns_(std::move(columns)),
@@ -44,6 +45,7 @@ class Layout {
                               : kUnlimited) {
     MeasureText();
     if (!is_limited_) return;
+    // From the right, where the least important columns are. One column always stays, clipped.
     while (columns_.size() > 1 && Total() > width) {
       columns_.pop_back();
       widths_.pop_back();
@@ -94,6 +96,7 @@ class Layout {
     if (bars == 0 || room / bars < kBrackets + kMinBarBesideText) return;
     has_bars_ = true;
     for (size_t i = 0; i < columns_.size(); ++i) {
+      // A bar is at least as wide as the cell's text and three more.
       if (!columns_[i].has_bar) continue;
       const size_t text = widths_[i];
       widths_[i] += std::min(

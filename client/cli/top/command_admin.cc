@@ -143,6 +143,7 @@ absl::Status ConfirmDrainOfLast(const AdminCall& call, const v1::DeviceStatus& d
       "device ", device.device(), " is the last ready device of the ",
       DaemonText(name, call.socket), ": until it is resumed the daemon serves nothing, and ",
       ResidentText(device), " cannot be used");
+  // A script has no person to ask; without a name there is nothing to type.
   if (terminal.answers == nullptr || name.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat(consequence, "; nothing has changed. To drain it all the same: --yes"));
@@ -175,6 +176,7 @@ absl::StatusOr<Outcome> Drain(const AdminCall& call) {
                                " of its requests went to other devices\n"),
                   {{"device", id}, {"moved_requests", moved}}};
   // Those that could not move.
+  // A second status: the first is of before the drain.
   OPSERVE_ASSIGN_OR_RETURN(const v1::AdminStatus after, call.client.GetStatus(call.timeout()));
   for (const v1::DeviceStatus& left : after.devices()) {
     if (left.device() != id) continue;
@@ -263,6 +265,7 @@ absl::StatusOr<Outcome> Tensors(const AdminCall& call) {
   outcome.json["total_tensors"] = response.total_tensors();
   outcome.json["total_bytes"] = response.total_bytes();
   if (!response.tensors().empty()) outcome.text = FormatTable(rows);
+  // The daemon lists a limited number, the largest.
   const uint64_t unlisted = response.total_tensors() - response.tensors_size();
   if (unlisted > 0) absl::StrAppend(&outcome.text, "... and ", unlisted, " smaller ones\n");
   absl::StrAppend(&outcome.text, TensorCount(response.total_tensors(), response.total_bytes()),
@@ -332,6 +335,7 @@ struct AdminCommand {
   Action action;
 };
 
+// The name, two texts of help, the argument and the action of each command.
 constexpr AdminCommand kCommands[] = {
     {"status", "Show devices, tenants and connections", kAdminStatusFooter, Operand::kNone,
      &Status},

@@ -77,6 +77,7 @@ bool IsSet(const char* variable) {
 
 bool CanDraw(const Terminal& terminal) {
   const char* kind = std::getenv("TERM");
+  // Dumb terminals cannot move the cursor.
   return terminal.out_is_terminal && kind != nullptr && std::string(kind) != "dumb";
 }
 
@@ -97,6 +98,7 @@ absl::Status WriteSamples(const TopArguments& arguments, OutputFormat format,
       earlier = status;
     }
     out.flush();
+    // The reader of a pipe may go at any time; that ends the watch.
     return out.good() && ++samples != arguments.count;
   });
 }
@@ -104,6 +106,7 @@ absl::Status WriteSamples(const TopArguments& arguments, OutputFormat format,
 // Shows one sample until the next is due, in the order that the keys say; false: quit.
 bool Show(const v1::AdminStatus* earlier, const v1::AdminStatus& status, absl::Time until,
           TopOptions* options, LiveScreen* screen) {
+  // Each key draws again at once; without one the loop ends with the interval.
   do {
     screen->Draw(RenderTop(earlier, status, screen->size(), *options));
     const std::optional<char> key =
@@ -131,6 +134,7 @@ absl::Status DrawSamples(const TopArguments& arguments, absl::Duration timeout,
         samples == arguments.count) {
       return absl::OkStatus();
     }
+    // Kept for the rates of the next sample.
     earlier = *std::move(status);
     status = client.GetStatus(timeout);
     if (!status.ok()) return status.status();

@@ -63,6 +63,7 @@ LiveScreen::LiveScreen(int in, int out) : in_(in), out_(out) {
   Handle(SIGWINCH, &WakeUp);
   if (has_keys_) {
     termios keys = screen.before;
+    // Keys come one by one, without Enter, and are not shown.
     keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
     keys.c_cc[VMIN] = 1;
     keys.c_cc[VTIME] = 0;
@@ -84,6 +85,7 @@ void LiveScreen::Handle(int signal, void (*handler)(int)) {
   if (old.action.sa_handler == SIG_IGN) return;
   struct sigaction action {};
   action.sa_handler = handler;
+  // Calls other than poll go on after a window has changed its size.
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   sigaction(signal, &action, nullptr);
@@ -111,6 +113,7 @@ std::optional<char> LiveScreen::WaitForKey(absl::Duration timeout) {
   pollfd keyboard{.fd = has_keys_ ? in_ : -1, .events = POLLIN, .revents = 0};
   // Rounded up: a caller that waits for a moment would otherwise spin through its last millisecond.
   const absl::Duration rounded = absl::Ceil(timeout, absl::Milliseconds(1));
+  // A signal ends the wait too: the window has another size then.
   if (poll(&keyboard, 1, static_cast<int>(absl::ToInt64Milliseconds(rounded))) <= 0) {
     return std::nullopt;
   }

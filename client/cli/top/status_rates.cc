@@ -11,6 +11,7 @@ const v1::DeviceStatus& DeviceIn(const v1::AdminStatus& status, uint32_t id) {
   for (const v1::DeviceStatus& device : status.devices()) {
     if (device.device() == id) return device;
   }
+  // Zeros: a new device has counted from 0.
   return v1::DeviceStatus::default_instance();
 }
 
@@ -38,11 +39,14 @@ double LaneSeconds(const v1::TenantStatus& tenant) {
 // back.
 template <typename Count>
 double Growth(Count before, Count now) {
+  // The new count is all since the new beginning.
   return now < before ? static_cast<double>(now) : static_cast<double>(now - before);
 }
 
 template <typename Message>
 uint64_t Successes(const Message& status) {
+  // Two counters are read one after the other; more failures than requests can be seen for a
+  // moment.
   return status.requests() - std::min(status.requests(), status.failed_requests());
 }
 
@@ -72,6 +76,7 @@ TenantRates SumOverDevices(const v1::TenantStatus& tenant) {
     const v1::TenantOnDevice& device = tenant.devices(i);
     rates.queued_requests += device.queued_requests();
     rates.device_bytes += device.device_bytes();
+    // The device where the tenant waits most tells more than a mean.
     rates.lag_seconds =
         i == 0 ? device.lag_seconds() : std::max(rates.lag_seconds, device.lag_seconds());
   }
@@ -83,6 +88,7 @@ TenantRates SumOverDevices(const v1::TenantStatus& tenant) {
 StatusRates RatesOf(const v1::AdminStatus* earlier, const v1::AdminStatus& status) {
   StatusRates rates;
   const absl::Time start = DecodeTime(status.start_time());
+  // A daemon that was started anew has counted from 0.
   rates.is_since_start = earlier == nullptr || DecodeTime(earlier->start_time()) != start;
   const v1::AdminStatus& from =
       rates.is_since_start ? v1::AdminStatus::default_instance() : *earlier;

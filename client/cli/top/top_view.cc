@@ -150,6 +150,7 @@ Lines Reasons(const v1::AdminStatus& status) {
 bool ComesFirst(TopOrder order, const TenantRates& a, const TenantRates& b) {
   switch (order) {
     case TopOrder::kShare:
+      // Ties by name, so that lines do not change places between samples.
       return std::tie(b.lane_share, a.name) < std::tie(a.lane_share, b.name);
     case TopOrder::kPending:
       return std::tie(b.pending_requests, a.name) < std::tie(a.pending_requests, b.name);
@@ -254,6 +255,7 @@ void Shorten(ScreenSize room, Table* table) {
 
 // Shares `room` lines out: equal parts, and more for a table if others need less.
 void ShortenAll(ScreenSize room, std::vector<Table*> tables) {
+  // The smallest first: the lines that it leaves go to the others.
   std::sort(tables.begin(), tables.end(),
             [](const Table* a, const Table* b) { return a->lines.size() < b->lines.size(); });
   for (size_t i = 0; i < tables.size(); ++i) {
@@ -312,6 +314,7 @@ std::string RenderTop(const v1::AdminStatus* earlier, const v1::AdminStatus& sta
     lines.emplace_back();
     Append(operators.lines, &lines);
   }
+  // The header alone may be higher than a very low screen.
   if (lines.size() > size.height) lines.resize(size.height);
   return absl::StrCat(absl::StrJoin(lines, "\n"), "\n");
 }
