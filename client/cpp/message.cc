@@ -368,16 +368,15 @@ void EncodeRange(const SharedRange& range, v1::SharedMemoryRange* message) {
 }
 
 bool HasEffects(const v1::ExecuteRequest& program) {
+  // Results that are kept or replaced change the daemon's tensors; donated ones are used up.
   return !program.donated().empty() || !program.donated_inputs().empty() ||
          std::any_of(program.results().begin(), program.results().end(),
-                     // Results that are kept or replaced change the daemon's tensors; donated ones
-                     // are used up.
                      [](const auto& result) { return result.has_keep() || result.has_replace(); });
 }
 
 bool NeedsIdentity(const v1::ExecuteRequest& request) {
+  // A prepared call does not show the effects of its program.
   return !request.has_identity() && request.idempotency_key().empty() &&
-         // A prepared call does not show the effects of its program.
          (request.has_prepared() || HasEffects(request));
 }
 

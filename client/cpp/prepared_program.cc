@@ -259,8 +259,8 @@ absl::StatusOr<PreparedProgram> PreparedProgram::Make(std::shared_ptr<Transport>
   program.mutable_program()->clear_idempotency_key();
   program.mutable_program()->clear_priority();
   std::vector<Tensor> constants = PayloadsToInputs(parts.payloads, &program);
+  // Make below takes constants for inputs as well, since both are the program's.
   PreparedProgram prepared =
-      // Make below takes constants for inputs as well, since both are the program's.
       Make(std::move(transport), std::move(async_calls), std::move(given_up), std::move(program));
   prepared.state_->inputs.resize(num_inputs);
   prepared.state_->constants = std::move(constants);

@@ -45,9 +45,8 @@ std::shared_ptr<const SharedMapping> SharedMappings::Find(const SharedRange& ran
     // share.
     if (found != mappings_.end()) mapping = found->second.lock();
   }
+  // By difference: offset and size are the daemon's, and their sum could overflow.
   const bool is_inside = mapping != nullptr && range.offset <= mapping->size() &&
-                         // By difference: offset and size are the daemon's, and their sum could
-                         // overflow.
                          range.size <= mapping->size() - range.offset;
   return is_inside ? mapping : nullptr;
 }

@@ -18,11 +18,11 @@ void* Tag(Event event) { return reinterpret_cast<void*>(event); }
 
 }  // namespace
 
+// A stream is not repeated, except where no daemon has seen any of it.
 StreamCall::StreamCall(std::shared_ptr<Transport> transport, const StreamOptions& options)
     : transport_(std::move(transport)),
       window_(options.window),
       deadline_(absl::Now() + options.timeout),
-      // A stream is not repeated, except where no daemon has seen any of it.
       attempts_(&transport_->retry_policy(), Repeats::kNever) {
   Begin();
   // The start of the call is in the queue before the thread looks at it.

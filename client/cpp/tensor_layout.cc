@@ -97,8 +97,8 @@ std::byte* CopyAxes(const std::byte* source, absl::Span<const int64_t> shape,
 void CopyElements(const Tensor& tensor, std::byte* destination) {
   const size_t element_bytes = DataTypeBytes(tensor.dtype());
   const std::byte* source = tensor.storage().data() + tensor.offset() * element_bytes;
+  // By size: the bytes are moved, not read as numbers.
   const auto copy = VisitElement(
-      // By size: the bytes are moved, not read as numbers.
       tensor.dtype(), []<typename T>(std::type_identity<T>) { return &CopyAxes<sizeof(T)>; });
   copy(source, tensor.shape(), tensor.strides(), destination);
 }

@@ -30,8 +30,8 @@ void SetAttribute(const AttributeDescriptor& attribute, v1::AttributeDescriptor*
   }
   for (const std::string& text : attribute.texts) to->add_texts(text);
   SetDtypes(attribute.dtypes, to);
+  // Bounds of integers travel as integers; they are within 2^53, so the cast is exact.
   const bool is_integer =
-      // Bounds of integers travel as integers; they are within 2^53, so the cast is exact.
       attribute.type == AttributeType::kInt64 || attribute.type == AttributeType::kInt64s;
   if (attribute.minimum) {
     is_integer ? to->set_minimum(static_cast<int64_t>(*attribute.minimum))

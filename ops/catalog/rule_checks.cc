@@ -164,8 +164,8 @@ bool SameLength(Judge& judge, Arguments arguments) {
   const size_t expected = judge.TensorsOf(arguments.back()).size();
   for (const Expression& argument : arguments) {
     const size_t length = judge.TensorsOf(argument).size();
+    // An optional list may be left out as a whole.
     if (length == expected ||
-        // An optional list may be left out as a whole.
         (length == 0 && !judge.op().inputs.empty() && argument.kind == Expression::Kind::kInput &&
          judge.op().inputs[argument.index].is_optional)) {
       continue;

@@ -81,9 +81,9 @@ std::optional<ListPosition> FindInList(const Descriptors& lists, absl::string_vi
   const absl::string_view digits = name.substr(dot + 1);
   const auto list = FindNamed(lists, name.substr(0, dot));
   uint32_t index = 0;
+  // "tensors.01" is another text for the same tensor; it is refused, so that a tensor given twice
+  // is found.
   if (list == lists.end() || !list->list() || !absl::SimpleAtoi(digits, &index) ||
-      // "tensors.01" is another text for the same tensor; it is refused, so that a tensor given
-      // twice is found.
       absl::StrCat(index) != digits) {
     return std::nullopt;
   }

@@ -201,8 +201,8 @@ std::optional<Failure> RunUpload(const TensorUpload& upload, Session& session) {
   auto connection = Connect(session);
   if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
   Client& client = *std::get<std::unique_ptr<Client>>(connection);
+  // After Connect, which tells a malformed target before a large file is read.
   const absl::StatusOr<Tensor> tensor =
-      // After Connect, which tells a malformed target before a large file is read.
       ReadArrayArgument(upload.file, /*usual_name=*/"", session.terminal.input);
   if (!tensor.ok()) return UsageFailure(tensor.status(), "see \"opserve help tensor upload\"");
 

@@ -167,9 +167,9 @@ aclnnStatus aclInitTensor(aclTensor* tensor, const int64_t* viewDims, uint64_t v
     return Fail(ACLNN_ERR_PARAM_INVALID, "aclInitTensor: argument tensor is not alive");
   }
   aclTensor described;
+  // A null address keeps the old one, by the vendor's implementation.
   const aclnnStatus status = DescribeTensor(
       __func__, viewDims, viewDimsNum, dataType, stride, offset, format, storageDims,
-      // A null address keeps the old one, by the vendor's implementation.
       storageDimsNum, tensorDataAddr == nullptr ? live->data : tensorDataAddr, &described);
   if (status != ACLNN_SUCCESS) return status;
   // Changed as a whole, after all checks: a refused call leaves the tensor as it was.

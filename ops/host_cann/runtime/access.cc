@@ -14,8 +14,8 @@ aclError Refuse(std::string_view argument, size_t bytes, std::string_view proble
 
 bool IsDeviceMemory(const Device& device, const BlockPtr& block, const void* address,
                     size_t bytes) {
+  // A peer's memory counts as the device's own, once access is enabled.
   return block != nullptr && block->kind == MemoryBlock::Kind::kDevice &&
-         // A peer's memory counts as the device's own, once access is enabled.
          device.Reaches(block->device) && block->Contains(address, bytes);
 }
 

@@ -44,9 +44,9 @@ aclError FindDescription(aclrtAllocatorDesc handle,
 // Sets one member of a description.
 template <typename T>
 aclError SetMember(aclrtAllocatorDesc handle, T Allocator::*member, T value,
-                   // The description first, as its mistake makes the value meaningless.
                    std::string_view name) {
   std::shared_ptr<AllocatorDescription> description;
+  // The description first, as its mistake makes the value meaningless.
   RETURN_IF_FAILED(FindDescription(handle, &description));
   RETURN_IF_FAILED(RequireNotNull(reinterpret_cast<const void*>(value), name));
   MutexLock lock(description->mutex);

@@ -115,10 +115,10 @@ class ReplaceTask final : public Task {
 
 class ReplayTask final : public Task {
  public:
+  // Judged by the plan at the time of queueing. An update in between may change the work, but puts
+  // kernels in place of kernels, which all run on any thread.
   ReplayTask(std::shared_ptr<Graph> graph, std::shared_ptr<const ReplayPlan> plan)
       : graph_(std::move(graph)),
-        // Judged by the plan at the time of queueing. An update in between may change the work, but
-        // puts kernels in place of kernels, which all run on any thread.
         work_(plan->Work()),
         num_kernels_(plan->num_kernels),
         runs_on_any_thread_(plan->runs_on_any_thread) {}

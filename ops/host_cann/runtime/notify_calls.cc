@@ -35,9 +35,9 @@ class NotifyWaitTask final : public Task {
   TaskResult Run(Stream& stream) override {
     // Registered before the first look, so that no record is missed.
     const Waiters::Scope waiter(notify_->flag().waiters(), stream.shared_from_this());
+    // Taken even if a release comes at the same time, so that a notify is not left set for the next
+    // wait. One record lets one wait pass.
     return WaitAtMost(stream, limit_us_, "a notify",
-                      // Taken even if a release comes at the same time, so that a notify is not
-                      // left set for the next wait. One record lets one wait pass.
                       [this](bool releasing) { return notify_->flag().Take() || releasing; });
   }
   const char* name() const override { return "notify wait"; }
@@ -115,8 +115,8 @@ aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stream, uint32_
   RETURN_IF_FAILED(UsableStream(stream, &target));
   std::shared_ptr<Notify> found;
   RETURN_IF_FAILED(FindNotify(notify, &found));
+  // Seconds; 0 is for ever.
   return target->Enqueue(
-      // Seconds; 0 is for ever.
       std::make_unique<NotifyWaitTask>(std::move(found), uint64_t{timeout} * 1000000));
 }
 

@@ -158,8 +158,8 @@ aclError StartProcess(Process& process, const std::string& path)
 // Ends all work. The code: that of a callback that failed.
 aclError EndProcess(const Process& process) ABSL_EXCLUSIVE_LOCKS_REQUIRED(process.mutex) {
   const aclError code = process.at_end.CallUntilFailure(
-      // Work is stopped even if a callback fails: the process is about to end.
       [](aclFinalizeCallbackFunc callback, void* user_data) { return callback(user_data); });
+  // Work is stopped even if a callback fails: the process is about to end.
   Runtime::Get().StopWork();
   ShareMessages(false);
   return code;

@@ -58,8 +58,8 @@ std::vector<int> VisibleDevices(int num_devices) {
 Settings ReadSettings() {
   Settings settings;
   ReadWholeNumber("OPSERVE_HOST_DEVICES", 1, kMaxDevices, &settings, &settings.num_devices);
+  // The devices share the machine's threads, at least one for each.
   settings.threads_per_device =
-      // The devices share the machine's threads, at least one for each.
       std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / settings.num_devices);
   ReadWholeNumber("OPSERVE_HOST_THREADS", 1, kMaxThreads, &settings, &settings.threads_per_device);
   ReadWholeNumber("OPSERVE_HOST_CHECKED", 0, 1, &settings, &settings.checked);
