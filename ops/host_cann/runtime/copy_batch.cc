@@ -32,6 +32,7 @@ aclError Refuse(std::string_view text) {
 // All of the batch that concerns no single copy.
 aclError CheckBatch(const Batch& batch) {
   RETURN_IF_FAILED(RequireNotNull(batch.fail_index, "failIndex"));
+  // Until a copy is at fault: the index of none, by the vendor's document.
   *batch.fail_index = SIZE_MAX;
   RETURN_IF_FAILED(RequireNotNull(batch.dsts, "dsts"));
   RETURN_IF_FAILED(RequireNotNull(batch.dest_maxs, "destMaxs"));
@@ -47,6 +48,8 @@ aclError CheckBatch(const Batch& batch) {
     return Refuse(Concat("numAttrs is ", batch.num_attrs, ", must be 1 to numBatches, which is ",
                          batch.count));
   }
+  // Attribute k holds for the copies from its index to the next attribute's, so the indices
+  // partition the batch.
   for (size_t k = 0; k < batch.num_attrs; ++k) {
     const size_t index = batch.attrs_indexes[k];
     const bool in_order = k == 0 ? index == 0 : index > batch.attrs_indexes[k - 1];
@@ -67,6 +70,8 @@ aclError FindKind(const Device& device, const aclrtMemcpyBatchAttr& attr, aclrtM
   const auto is_device = [&](const aclrtMemLocation& location) {
     return location.type == ACL_MEM_LOCATION_TYPE_DEVICE &&
            location.id == static_cast<uint32_t>(device.id());
+    // The host has no number; a device must be the current one, as all its addresses are checked
+    // against it.
   };
   if (is_host(attr.srcLoc) && is_device(attr.dstLoc)) {
     *kind = ACL_MEMCPY_HOST_TO_DEVICE;
@@ -90,6 +95,7 @@ aclError FindCopy(const Device& device, const Batch& batch, size_t index, aclrtM
                          batch.dest_maxs[index]));
   }
   *copy = Copy::Bytes(batch.dsts[index], batch.srcs[index], batch.sizes[index]);
+  // An empty copy touches nothing, so its addresses are not looked at.
   if (batch.sizes[index] == 0) return ACL_SUCCESS;
   return ResolveSides(device, kind, CopyBlocks(copy->dst, copy->src), copy);
 }
@@ -101,10 +107,12 @@ aclError FindCopies(const Device& device, const Batch& batch, std::vector<Copy>*
   for (size_t k = 0; k < batch.num_attrs; ++k) {
     const size_t begin = batch.attrs_indexes[k];
     const size_t end = k + 1 < batch.num_attrs ? batch.attrs_indexes[k + 1] : batch.count;
+    // Set ahead of each check: a check that fails returns with the index in place.
     *batch.fail_index = begin;
     aclrtMemcpyKind kind = ACL_MEMCPY_DEFAULT;
     RETURN_IF_FAILED(FindKind(device, batch.attrs[k], &kind));
     if (k == 0) first_kind = kind;
+    // All are one direction, by the vendor's document.
     if (kind != first_kind) return Refuse("attrs: a batch copies in one direction only");
     for (size_t i = begin; i < end; ++i) {
       *batch.fail_index = i;
@@ -122,6 +130,7 @@ aclError CopyBatchNow(const Batch& batch) {
   RETURN_IF_FAILED(UsableContext(&context));
   std::vector<Copy> copies;
   RETURN_IF_FAILED(FindCopies(context->device(), batch, &copies));
+  // All are checked before the first runs: a batch is refused as a whole.
   for (const Copy& copy : copies) RETURN_IF_FAILED(CopyNow(*context, copy));
   return ACL_SUCCESS;
 }
@@ -131,6 +140,8 @@ aclError CopyBatchInStream(const Batch& batch, aclrtStream stream) {
   RETURN_IF_FAILED(UsableStream(stream, &target));
   std::vector<Copy> copies;
   RETURN_IF_FAILED(FindCopies(target->device(), batch, &copies));
+  // The first with pageable memory waits for the stream. An error of a task then leaves the rest
+  // uncopied.
   for (const Copy& copy : copies) RETURN_IF_FAILED(SubmitCopy(*target, copy));
   return ACL_SUCCESS;
 }

@@ -19,12 +19,14 @@ struct CopyDescription {
   size_t count;
   uint64_t reserved[5];
 };
+// The size that the caller reserves, as aclrtGetMemcpyDescSize tells it.
 static_assert(sizeof(CopyDescription) == 64);
 
 // Reads a value from device memory when its task runs.
 template <typename T>
 TaskResult Read(const Stream& stream, const void* address, T* value) {
   const BlockPtr held = FindDeviceMemory(stream.device(), address, sizeof(T));
+  // Without checks the address is trusted, as everywhere.
   if (held == nullptr && Runtime::Get().settings().checked) {
     return TaskResult::Failure(ACL_ERROR_RT_SYS_DMA,
                                "copy: its addresses are not in live device memory any more");
@@ -38,6 +40,8 @@ TaskResult CopyOnDevice(Stream& stream, void* dst, const void* src, size_t count
   Copy copy = Copy::Bytes(dst, src, count);
   copy.to_device = true;
   copy.from_device = true;
+  // As a task of its own would run: with the fault of slow copies, checks of the memory, and the
+  // device's cores.
   return MakeCopyTask(copy)->Run(stream);
 }
 
@@ -50,6 +54,7 @@ class OffsetCopyTask final : public Task {
   TaskResult Run(Stream& stream) override {
     char* dst = nullptr;
     const char* src = nullptr;
+    // When the task runs: tasks before it may have written the addresses.
     TaskResult result = Read(stream, dst_, &dst);
     if (result.code == ACL_SUCCESS) result = Read(stream, src_, &src);
     if (result.code != ACL_SUCCESS) return result;
@@ -57,6 +62,7 @@ class OffsetCopyTask final : public Task {
   }
   const char* name() const override { return "copy"; }
   std::vector<MemoryRange> memory() const override {
+    // Only the places of the addresses. The memory behind them is not known before the task runs.
     return {{dst_, sizeof(*dst_), "dst"}, {src_, sizeof(*src_), "src"}};
   }
 
@@ -87,6 +93,7 @@ class DescribedCopyTask final : public Task {
   const void* const description_;
 };
 
+// Both kinds of calls copy within one device.
 aclError CheckKind(aclrtMemcpyKind kind) {
   if (kind == ACL_MEMCPY_INNER_DEVICE_TO_DEVICE) return ACL_SUCCESS;
   return Fail(ACL_ERROR_INVALID_PARAM, kBadValue,
@@ -118,6 +125,7 @@ aclError aclrtMemcpyAsyncWithOffset(void** dst, size_t destMax, size_t dstDataOf
   RETURN_IF_FAILED(CheckKind(kind));
   RETURN_IF_FAILED(RequireNotNull(dst, "dst"));
   RETURN_IF_FAILED(RequireNotNull(src, "src"));
+  // The room behind the address is not known here either; the copy checks it when it runs.
   if (count > destMax) {
     return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument,
                 Concat("count is ", count, ", must be at most destMax, which is ", destMax));
@@ -145,6 +153,7 @@ aclError aclrtSetMemcpyDesc(void* desc, aclrtMemcpyKind kind, void* srcAddr, voi
   RETURN_IF_FAILED(RequireNotNull(srcAddr, "srcAddr"));
   RETURN_IF_FAILED(RequireNotNull(dstAddr, "dstAddr"));
   RETURN_IF_FAILED(CheckDescribed(kind));
+  // Reserved: no configuration is known.
   if (config != nullptr) {
     return Fail(ACL_ERROR_RT_PARAM_INVALID, kBadArgument, "config must be null");
   }
@@ -152,6 +161,7 @@ aclError aclrtSetMemcpyDesc(void* desc, aclrtMemcpyKind kind, void* srcAddr, voi
   RETURN_IF_FAILED(UsableContext(&context));
   RETURN_IF_FAILED(CheckDeviceMemory(context->device(), desc, sizeof(CopyDescription), "desc"));
   const CopyDescription description{dstAddr, srcAddr, count, {}};
+  // At once, on this thread: the call writes the memory before it returns.
   std::memcpy(desc, &description, sizeof(description));
   return ACL_SUCCESS;
 }
