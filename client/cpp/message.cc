@@ -172,8 +172,8 @@ void Encode(const Invocation& invocation, PayloadList& payloads, v1::Invocation*
 
 void EncodeResults(const Request& request, v1::ExecuteRequest* message) {
   for (const OutputOf& result : request.results) Encode(result, message->add_results());
-  // Destinations without results mean those of the last invocation, whose first output is the
-  // default of the protocol.
+  // Destinations without results mean those of the last invocation. Its first output is the default
+  // of the protocol.
   if (request.results.empty() && !request.destinations.empty() && !request.invocations.empty()) {
     message->add_results()->set_invocation(static_cast<uint32_t>(request.invocations.size() - 1));
   }

@@ -110,9 +110,9 @@ absl::Status SharedMemoryConnection::Send(const v1::SharedMemoryRequest& request
 absl::StatusOr<v1::SharedMemoryResponse> SharedMemoryConnection::Receive() {
   std::vector<char> bytes(kMaxAnswerBytes);
   ssize_t size = 0;
+  // Signals interrupt a receive that has a timeout, even with SA_RESTART.
   do {
     size = recv(socket_, bytes.data(), bytes.size(), 0);
-    // Signals interrupt a receive that has a timeout, even with SA_RESTART.
   } while (size < 0 && errno == EINTR);
   if (size < 0) return Broken("receiving");
   // A packet of 0 bytes: the peer has closed.

@@ -37,8 +37,8 @@ StreamCall::~StreamCall() {
     // requests.
     if (context_ != nullptr) {
       context_->TryCancel();
-      // Between two attempts there is no call to cancel, but an alarm that ends at once.
     } else if (wait_) {
+      // Between two attempts there is no call to cancel, but an alarm that ends at once.
       wait_->Cancel();
     }
   }
@@ -131,8 +131,8 @@ bool StreamCall::TakeNextWrite(grpc::ByteBuffer* message) {
     message->Swap(&unsent_.front());
     unsent_.pop_front();
     is_writing_ = true;
-    // Behind all requests.
   } else if (is_finishing_ && !is_half_closed_) {
+    // Behind all requests: the queue is empty.
     is_half_closed_ = true;
     is_writing_ = true;
   }
@@ -281,7 +281,7 @@ void StreamCall::CallBack() {
       ended_.pop_front();
       std::move(ended.request.done)(std::move(ended.outcome));
     }
-    // Also wakes threads in Enter and in Finish, whose conditions read this number.
+    // Also wakes threads in Enter and in Finish: their conditions read this number.
     absl::MutexLock lock(&mutex_);
     --in_flight_;
   }

@@ -146,8 +146,8 @@ absl::Status ReadElements(absl::string_view at, const Json& value, size_t axis,
     number = value.get<bool>();
   } else if (value.is_number()) {
     number = value.get<double>();
-    // NaN and infinities have no form in JSON and are written as text.
   } else if (!value.is_string() || !absl::SimpleAtod(value.get<std::string>(), &number)) {
+    // NaN and infinities have no form in JSON; they are texts, which have been read by now.
     return Wrong(at, "an element is no number");
   }
   tensor->values.push_back(number);

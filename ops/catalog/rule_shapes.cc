@@ -362,7 +362,7 @@ bool Expand(Judge& judge, Arguments arguments, Shape* result) {
 // slice(a, dim, start, end, step): bounds are clamped, step is above 0.
 bool Slice(Judge& judge, Arguments arguments, Shape* result) {
   int64_t dim = 0;
-  // Defaults of what the description leaves out: the whole axis, step 1.
+  // Defaults of numbers that the description leaves out: the whole axis, step 1.
   int64_t bounds[3] = {0, INT64_MAX, 1};
   if (!judge.ShapeOf(arguments[0], result) || !judge.NumberOf(arguments[1], &dim)) return false;
   for (size_t i = 2; i < std::min<size_t>(arguments.size(), 5); ++i) {

@@ -215,9 +215,9 @@ bool Judge::NumberOf(const Expression& expression, int64_t* number) {
   } else if (const auto* scalar = std::get_if<Scalar>(&value)) {
     // Far within int64, whatever the scalar holds.
     *number = static_cast<int64_t>(std::clamp(scalar->AsDouble(), -0x1p62, 0x1p62));
-    // A list of one stands for its entry.
   } else if (const auto* list = std::get_if<std::vector<int64_t>>(&value);
              list && list->size() == 1) {
+    // A list of one stands for its entry.
     *number = list->front();
   }
   return true;

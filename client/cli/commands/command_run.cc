@@ -254,10 +254,10 @@ std::variant<Response, Failure> Call(const RunPlan& plan, bool shares_memory, Cl
     failure.hint =
         "--shm takes inputs of any size to an opserved --enable_shm on this machine; for others, "
         "see \"opserve help tensor upload\"";
-    // The names of a list's tensors are not known, so that their results cannot be asked for in
-    // chunks.
   } else if (AreResultsTooLarge(response.status()) && plan.results.empty() &&
              request.kept.empty()) {
+    // The names of a list's tensors are not known, so that their results cannot be asked for in
+    // chunks.
     failure.hint = "name those tensors of a list with --output or --keep that are wanted";
   }
   return failure;

@@ -242,7 +242,7 @@ aclScalar* aclCreateScalar(void* value, aclDataType dataType) {
     return nullptr;
   }
   auto scalar = std::make_unique<aclScalar>();
-  // At most 16 bytes for any type, which is what `bytes` holds. A type without size copies nothing.
+  // At most 16 bytes for any type, the size of `bytes`. A type without size copies nothing.
   std::memcpy(scalar->bytes, value, aclDataTypeSize(dataType));
   scalar->dtype = dataType;
   return AddHandle(std::move(scalar));

@@ -89,7 +89,7 @@ aclnnStatus Launch(const char* function, aclOpExecutor& executor, void* workspac
       }
     }
     for (const OperandGroup& group : executor.outputs) {
-      // In place: the input's operands, whose address may have been changed by way of either index.
+      // In place: the input's operands. Either index may have changed their address.
       const OperandGroup& written = group.input ? executor.inputs[*group.input] : group;
       for (const Operand& operand : written.operands) {
         void* address = nullptr;

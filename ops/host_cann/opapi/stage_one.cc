@@ -214,7 +214,7 @@ class StageOne {
   }
 
   bool MayBeNull(const ArgumentDescriptor& argument) const {
-    // An output in place is also an input, whose rule counts.
+    // An output in place is also an input, and the rule of inputs counts.
     if (argument.output && !argument.input) {
       // The mask decides whether a null is an error, and it is read later.
       return op_.outputs[*argument.output].is_masked();
@@ -403,10 +403,10 @@ class StageOne {
     if (!CheckTensors() || !CheckGeneration() || !CheckAttributes()) return false;
     std::vector<Spec> specs;
     std::vector<uint32_t> ends;
+    // Ends of the groups in `specs`: an optional input has none, a list any number.
     for (const TensorGroup& group : inputs_) {
       for (const auto& tensor : group) specs.push_back({tensor->dtype, tensor->shape});
       ends.push_back(static_cast<uint32_t>(specs.size()));
-      // Ends of the groups in `specs`: an optional input has none, a list any number.
     }
     const catalog::CallSpec call{specs, ends, attributes_};
     catalog::Judge judge(op_, call, catalog::Names::kVendor);

@@ -66,8 +66,8 @@ aclError Capture::WaitForEvent(std::shared_ptr<Stream> stream, const Progress& e
   MutexLock lock(mutex_);
   RETURN_IF_FAILED(CheckActive());
   Progress& own = progress_[stream->id()];
-  // What has come before the event has come before all that the stream does from now on. The
-  // maximum, as the stream may have seen more of some streams than the event.
+  // All that came before the event comes before the stream's next entries. The maximum, as the
+  // stream may have seen more of some streams than the event.
   for (const auto& [id, entries] : event) own[id] = std::max(own[id], entries);
   // The wait is an entry too: a stream that joins and does nothing else must be joined back as
   // well.

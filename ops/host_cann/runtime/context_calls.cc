@@ -144,12 +144,11 @@ aclError aclrtCtxGetCurrentDefaultStream(aclrtStream* stream) {
 }
 
 aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t* flags, int32_t* active) {
-  // flags may be null here: programs ask for the state alone.
   RETURN_IF_FAILED(EnterCall(__func__));
   RETURN_IF_FAILED(RequireNotNull(active, "active"));
   Device* device = nullptr;
   RETURN_IF_FAILED(FindDevice(deviceId, &device));
-  // No flags are known.
+  // flags may be null: programs ask for the state alone. No flags are known.
   if (flags != nullptr) *flags = 0;
   *active = device->has_default_context() ? 1 : 0;
   return ACL_SUCCESS;

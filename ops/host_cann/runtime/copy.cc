@@ -58,7 +58,7 @@ aclError SubmitCopy(Stream& stream, Copy copy) {
   // Captured streams take the task as well: Enqueue hands it to the capture.
   copy.host_is_pinned = MayRunLater(copy);
   if (copy.host_is_pinned) return stream.Enqueue(MakeCopyTask(copy));
-  // What follows waits for the stream, which a capture forbids.
+  // The rest waits for the stream, which a capture forbids.
   RETURN_IF_FAILED(CheckNotCaptured(stream));
   RETURN_IF_FAILED(CheckMayUseMemory(*stream.context(), ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC));
   // The call waits for the stream, so it is the one that reports an earlier task's failure. It then
@@ -276,9 +276,9 @@ aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count)
   RETURN_IF_FAILED(FillArguments(devPtr, maxCount, count));
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(UsableContext(&context));
-  // At once, on this thread: the call is synchronous and has no order with streams.
   RETURN_IF_FAILED(CheckFillable(context->device(), devPtr, count));
   RETURN_IF_FAILED(CheckMayUseMemory(*context));
+  // At once, on this thread: the call is synchronous and has no order with streams.
   Fill(devPtr, RepeatByte(value), count);
   return ACL_SUCCESS;
 }

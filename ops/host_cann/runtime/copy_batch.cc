@@ -64,14 +64,14 @@ aclError CheckBatch(const Batch& batch) {
 
 // The direction that an attribute names: host to device or back.
 aclError FindKind(const Device& device, const aclrtMemcpyBatchAttr& attr, aclrtMemcpyKind* kind) {
+  // The host has no number; a device must be the current one, as all its addresses are checked
+  // against it.
   const auto is_host = [](const aclrtMemLocation& location) {
     return location.type == ACL_MEM_LOCATION_TYPE_HOST;
   };
   const auto is_device = [&](const aclrtMemLocation& location) {
     return location.type == ACL_MEM_LOCATION_TYPE_DEVICE &&
            location.id == static_cast<uint32_t>(device.id());
-    // The host has no number; a device must be the current one, as all its addresses are checked
-    // against it.
   };
   if (is_host(attr.srcLoc) && is_device(attr.dstLoc)) {
     *kind = ACL_MEMCPY_HOST_TO_DEVICE;

@@ -173,7 +173,7 @@ bool Device::AbortTasks(Deadline deadline) {
   // From here on calls are refused with 107022, as the vendor's runtime does during an abort.
   ++aborts_under_way_;
   bool in_time = true;
-  // One deadline for all: streams behind a slow one get what time is left, none if it has passed.
+  // One deadline for all: a slow stream leaves less time to those behind it, or none.
   for (const std::shared_ptr<Stream>& stream : AllStreams()) in_time &= stream->Abort(deadline);
   --aborts_under_way_;
   return in_time;

@@ -38,10 +38,10 @@ aclError FindUserId(int32_t physical_id, std::string_view name, int32_t* user_id
   RETURN_IF_FAILED(RequireNotNull(user_id, "the result"));
   const int32_t id =
       FindVisible([&](const Device& device) { return device.physical_id() == physical_id; });
+  // Devices that ASCEND_RT_VISIBLE_DEVICES hides are unknown to the process.
   if (id < 0) {
     return Fail(ACL_ERROR_RT_INVALID_DEVICEID, kBadArgument,
                 Concat(name, " is ", physical_id, ", which no visible device has"));
-    // Devices that ASCEND_RT_VISIBLE_DEVICES hides are unknown to the process.
   }
   *user_id = id;
   return ACL_SUCCESS;

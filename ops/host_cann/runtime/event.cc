@@ -23,7 +23,7 @@ void EventRecord::Finish(State state) {
 
 void EventRecord::Complete(std::shared_ptr<Stream> stream, uint64_t sequence) {
   {
-    // What TakeError and completed_at read is in place before the state says that it may be read.
+    // The members that TakeError and completed_at read are in place before the state says so.
     MutexLock lock(mutex_);
     completed_at_ = Clock::now();
     stream_ = std::move(stream);
@@ -164,6 +164,7 @@ class RecordWaitTask final : public WaitTask {
   const std::shared_ptr<EventRecord> record_;
 };
 
+// The flag stays set: each wait until the reset passes. A notify lets one wait pass.
 class FlagWaitTask final : public WaitTask {
  public:
   FlagWaitTask(std::shared_ptr<Flag> flag, std::shared_ptr<std::atomic<int>> pending_waits,
@@ -179,7 +180,6 @@ class FlagWaitTask final : public WaitTask {
 
  private:
   const std::shared_ptr<Flag> flag_;
-  // The flag stays set: each wait until the reset passes, other than with notifies.
 };
 
 }  // namespace

@@ -111,8 +111,7 @@ class FaultReader {
       return ReadNumber(key, value, 1, 1000, &fault_->resets);
     }
     if (key == "lost" && !has_value && kind == Fault::Kind::kDevice) {
-      // The subject alone would read as if a device were to be chosen; the word says what happens
-      // to it.
+      // The subject alone would read as a choice of the device; the word says that it is lost.
       lost_ = true;
       return "";
     }

@@ -255,8 +255,8 @@ aclError aclrtPointerGetAttributes(const void* ptr, aclrtPtrAttributes* attribut
   attributes->pageSize = kPageBytes;
   if (block != nullptr) {
     attributes->location = {static_cast<uint32_t>(block->device), ACL_MEM_LOCATION_TYPE_DEVICE};
-    // Page-locked memory, allocated or registered.
   } else if (Runtime::Get().memory().IsPinned(ptr, 1)) {
+    // Page-locked memory, allocated or registered.
     attributes->location = {0, ACL_MEM_LOCATION_TYPE_HOST};
   } else {
     attributes->location = {0, ACL_MEM_LOCATION_TYPE_UNREGISTERED};

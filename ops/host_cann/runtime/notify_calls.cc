@@ -41,7 +41,7 @@ class NotifyWaitTask final : public Task {
                       [this](bool releasing) { return notify_->flag().Take() || releasing; });
   }
   const char* name() const override { return "notify wait"; }
-  // It waits for another stream, whose task may need the thread that would be blocked here.
+  // It waits for another stream, and a task of that may need the thread that would be blocked here.
   bool runs_on_any_thread() const override { return false; }
 
  private:

@@ -48,7 +48,7 @@ void Runtime::ForgetDevice(Device& device) {
   streams_.RemoveIf([&](const Stream& stream) { return &stream.device() == &device; });
   const size_t events =
       events_.RemoveIf([&](const Event& event) { return &event.device() == &device; }).size();
-  // The handles that were alive make up what the quota still counts.
+  // The quota still counts the handles that were alive.
   device.events().Return(events);
   const size_t notifies =
       notifies_.RemoveIf([&](const Notify& notify) { return &notify.device() == &device; }).size();

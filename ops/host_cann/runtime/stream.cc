@@ -387,9 +387,9 @@ void Stream::RunQueued(uint64_t last_sequence, bool on_worker) {
     mutex_.Unlock();
 
     TaskResult result = Execute(*task);
-    // Reported without the lock: callbacks may ask for the stream's state.
     const bool failed = result.code != ACL_SUCCESS && !result.cancelled;
     if (failed) {
+      // Reported without the lock: callbacks may ask for the stream's state.
       ReportException({device().id(), id_, sequence, task->thread_id_, result.code});
       device().NoteFault(result.code);
     }
@@ -414,8 +414,8 @@ void Stream::RunQueued(uint64_t last_sequence, bool on_worker) {
   executing_ = false;
   // Again, for Abort: it waits for executing_, not for completed_.
   if (waiters_ > 0) task_completed_.NotifyAll();
-  // What this thread may not execute is the worker's. If the system has no thread for it, the next
-  // waiting thread finds the queue as it is.
+  // The tasks that this thread may not execute are the worker's. If the system has no thread for
+  // it, the next waiting thread finds the queue as it is.
   if (!on_worker && !queue_.empty() && StartWorker()) work_arrived_.NotifyOne();
 }
 
@@ -439,9 +439,9 @@ TaskResult Stream::Execute(Task& task) {
   TaskResult result;
   try {
     result = task.Run(*this);
+  } catch (const std::exception& e) {
     // Operators allocate, and a callback of the program may throw. Neither may end the process from
     // a detached thread.
-  } catch (const std::exception& e) {
     result = TaskResult::Failure(ACL_ERROR_RT_INTERNAL_ERROR, Concat(task.name(), ": ", e.what()));
   }
   // A result that was computed while the device got lost is not believed: on a device it would not

@@ -204,7 +204,7 @@ aclError aclrtSetStreamAttribute(aclrtStream stream, aclrtStreamAttr stmAttrType
       found->custom_tag = value->userCustomTag;
       return 0;
     case ACL_STREAM_ATTR_CACHE_OP_INFO:
-      // Switching off what is never on changes nothing, so 0 is taken.
+      // 0 changes nothing, as the information is never cached.
       return value->cacheOpInfoSwitch == 0 ? ACL_SUCCESS : unsupported();
     // A priority is fixed when a stream is created.
     case ACL_STREAM_ATTR_PRIORITY:

@@ -81,11 +81,11 @@ class ValueWaitTask final : public Task {
     const Waiters::Scope waiter(WaitersForWrites(), stream.shared_from_this());
     const std::atomic_ref<uint64_t> word(*word_);
     Stream::Waited waited;
+    // A look of its own each round: the call has no timeout.
     do {
       waited = stream.WaitInTask(Clock::now() + kLookAgain, [&](bool releasing) {
         return releasing || Compares(word.load(std::memory_order_acquire), value_, flag_);
       });
-      // Not a timeout of the program's: the call has none.
     } while (waited == Stream::Waited::kTimeout);
     return waited == Stream::Waited::kCancelled ? TaskResult::Cancelled() : result;
   }
