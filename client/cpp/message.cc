@@ -409,7 +409,6 @@ absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request, RequestNumb
   // The arena goes with this call: the header is in the buffer by then.
   auto& message = arena.Make<v1::ExecuteRequest>();
   Encode(request, payloads, &message);
-  // Last, so that a request that cannot be encoded takes no number.
   if (NeedsIdentity(message)) encoded.number = numbers->Take(message.mutable_identity());
   absl::Status status = FillBuffer(message, payloads, &encoded.buffer);
   if (!status.ok()) return status;

@@ -329,7 +329,8 @@ absl::StatusOr<Response> PreparedProgram::operator()(absl::Span<const Input> inp
     absl::Status status = CallExecute(*state.transport, state.async_calls.lock().get(), &*encoded,
                                       deadline - absl::Now(), &response);
     if (status.ok()) return DecodeResponse(response);
-    // Once for each call: a daemon that forgets programs at once would else be asked for ever.
+    // Once for each call: a daemon that forgets programs at once would else be asked until the
+    // deadline.
     if (!lost.empty() || !IsKnownNoMore(status)) return status;
     lost = handle;
   }

@@ -220,7 +220,7 @@ class DescriptorReader {
     OPSERVE_RETURN_IF_ERROR(ReadNames());
     const Json none = Json::array();
     const Json& arguments = json_.contains("argument") ? json_["argument"] : none;
-    // Before the loop: descriptions of operator packs are the operator's, not the project's.
+    // Before the loop: the description of an operator pack may have any size.
     if (arguments.size() > kMaxArguments) {
       return Wrong(d_.name, absl::StrCat("has ", arguments.size(), " arguments, at most ",
                                          kMaxArguments, " allowed"));

@@ -398,7 +398,7 @@ bool Pad(Judge& judge, Arguments arguments, Shape* result) {
   }
   for (size_t i = 0; i < padding.size(); ++i) {
     int64_t& extent = (*result)[result->size() - 1 - i / 2];
-    // The pairs are before and behind; the sign is looked at when both have been added.
+    // Before and behind in turn. The sign counts once both are added: one may cut, the other fill.
     if (__builtin_add_overflow(extent, padding[i], &extent)) extent = -1;
     if (i % 2 == 1 && extent < 0) {
       return judge.Fail(arguments[1], absl::StrCat("makes a negative extent of axis ",

@@ -48,7 +48,7 @@ bool Pool2d(Judge& judge, Arguments arguments, Shape* result) {
   dilation.assign(axes, 1);
   if (arguments.size() > 5 && !PerAxis(judge, arguments[4], axes, &dilation)) return false;
   for (size_t i = 0; i < axes; ++i) {
-    // Up to 2^24, so that the product below stays far within int64.
+    // Kernel and dilation up to 2^24, so that their product below stays far within int64.
     if (kernel[i] < 1 || stride[i] < 1 || dilation[i] < 1 || kernel[i] > (1 << 24) ||
         dilation[i] > (1 << 24)) {
       return judge.Fail(arguments[1], "kernel, stride and dilation must be above 0");

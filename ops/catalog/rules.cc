@@ -213,7 +213,7 @@ bool Judge::NumberOf(const Expression& expression, int64_t* number) {
   } else if (const auto* truth = std::get_if<bool>(&value)) {
     *number = *truth;
   } else if (const auto* scalar = std::get_if<Scalar>(&value)) {
-    // Far within int64, whatever the scalar holds.
+    // Far within int64, infinities too.
     *number = static_cast<int64_t>(std::clamp(scalar->AsDouble(), -0x1p62, 0x1p62));
   } else if (const auto* list = std::get_if<std::vector<int64_t>>(&value);
              list && list->size() == 1) {

@@ -113,8 +113,7 @@ aclnnStatus GetSize(const char* function, const Array* handle, uint64_t* size) {
   return ACLNN_SUCCESS;
 }
 
-// By memcpy: the bytes have no alignment.
-// The value of a scalar's bytes.
+// The value of a scalar's bytes. By memcpy: they have no alignment.
 template <typename T>
 T Load(const aclScalar& scalar) {
   T value;
