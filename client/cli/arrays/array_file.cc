@@ -62,6 +62,8 @@ bool SplitAt(absl::string_view ending, absl::string_view argument, Place* place)
   return true;
 }
 
+// A name that is given wins; else the only array; else the one with the input's name. No guess
+// beyond that.
 absl::StatusOr<std::string> Choose(const Place& place, const std::vector<std::string>& names,
                                    const std::string& usual_name) {
   if (!place.array.empty()) {
@@ -96,6 +98,7 @@ absl::Status CheckOutputName(absl::string_view path) {
       absl::StrCat(path, ": arrays are written as .npy; choose a name that ends so"));
 }
 
+// By the name's ending, not by the contents: ":ARRAY" must be understood before the file is opened.
 absl::StatusOr<Tensor> ReadArrayArgument(absl::string_view argument, const std::string& usual_name,
                                          std::istream* input) {
   const bool is_bf16 = absl::ConsumeSuffix(&argument, kBf16Suffix);

@@ -26,6 +26,7 @@ absl::StatusOr<Archive> OpenArchive(const std::string& path) {
   int code = 0;
   Archive archive(zip_open(path.c_str(), ZIP_RDONLY, &code));
   if (archive != nullptr) return archive;
+  // No archive was opened that could be asked for its error: the text is made from the code.
   zip_error_t error;
   zip_error_init_with_code(&error, code);
   const std::string text = zip_error_strerror(&error);

@@ -23,6 +23,7 @@ template <typename T, typename Next>
 Tensor Fill(DataType dtype, const std::vector<int64_t>& shape, const Next& next) {
   size_t elements = 1;
   for (const int64_t extent : shape) elements *= static_cast<size_t>(extent);
+  // Shared, as the tensor keeps its elements alive.
   const auto data = std::make_shared<T[]>(elements);
   for (size_t i = 0; i < elements; ++i) {
     const auto value = next();

@@ -48,6 +48,7 @@ struct InputTexts {
 };
 
 // Reads [NAME=]TEXT arguments of a flag; one without a name is for all that are not named.
+// A second text for the same inputs is refused, since one of the two would have no effect.
 absl::StatusOr<InputTexts> TextOfInputs(const v1::OperatorDescriptor& descriptor,
                                         absl::string_view flag,
                                         const std::vector<std::string>& arguments) {

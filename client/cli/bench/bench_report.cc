@@ -142,6 +142,7 @@ std::string LatencyTable(const BenchReport& report) {
   return FormatTable(rows);
 }
 
+// Sums over receipts, not means of shares: a slow call weighs as much as the time that it took.
 std::string StageTable(const BenchReport& report) {
   Rows rows = {{"CONCURRENCY"}};
   for (const ReceiptStage& stage : kReceiptStages) {
@@ -163,7 +164,8 @@ std::string StageTable(const BenchReport& report) {
   return FormatTable(rows);
 }
 
-// Further facts about a run.
+// Further facts about a run, a line for each: those that make its numbers mean less than they seem
+// to.
 std::string Remarks(const BenchRun& run) {
   std::string remarks;
   const auto add = [&](const auto&... parts) {

@@ -53,6 +53,7 @@ Examples:
       --attr reduction=batchmean --rate=500 --duration=30s
   opserve bench L1LossBackward --format=json | jq '.runs[].latency_ns.p99')";
 
+// The bar ends with the run, before the next one begins its own.
 LoadResult RunWithProgress(const LoadOptions& options, const SendRequest& send, LoadClock& clock,
                            Session& session) {
   ProgressBar bar(session.terminal, absl::StrCat("concurrency ", options.concurrency), absl::Now());
@@ -90,6 +91,7 @@ std::optional<Failure> RunLoads(const BenchArguments& arguments, const BenchPlan
 }
 
 // The failure of the runs as a whole, if there is one.
+// Failures decide before refusals: a daemon under overload refuses as it should, but must not fail.
 std::optional<Failure> Judge(const std::vector<BenchRun>& runs, const Session& session,
                              const Client& client) {
   bool has_answers = false;

@@ -154,6 +154,7 @@ std::string ExampleCall(const v1::OperatorDescriptor& descriptor) {
   return absl::StrCat(example, " \\\n    --output out.npy");
 }
 
+// In the order in which a user fills in a call: inputs, attributes, outputs, and an example of all.
 void WriteDetails(const v1::OperatorDescriptor& descriptor, Terminal& terminal) {
   std::ostream& out = terminal.out;
   out << descriptor.name() << "\n" << Wrap(descriptor.summary(), terminal.width, /*indent=*/2);

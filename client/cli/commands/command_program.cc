@@ -112,6 +112,8 @@ absl::Status CheckShape(const v1::ProgramInput& wanted, uint32_t number, const T
 }
 
 // The input of this number: as its text says, or random.
+// Resident tensors are not compared with the program: only the daemon knows their dtypes and
+// shapes.
 absl::StatusOr<PreparedProgram::Input> ReadProgramInput(const v1::PrepareRequest& program,
                                                         uint32_t number, const NumberedTexts& texts,
                                                         const ProgramArguments& arguments) {
@@ -260,6 +262,7 @@ const std::string* PathOf(uint32_t number, const NumberedTexts& files) {
   return file == files.end() ? nullptr : &file->second;
 }
 
+// Results and kept tensors of the last run only: all runs have the same inputs.
 void WriteRuns(const Runs& runs, const NumberedTexts& files, OutputFormat format,
                Terminal& terminal) {
   const Response& response = runs.response;

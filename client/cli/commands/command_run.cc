@@ -168,6 +168,7 @@ std::optional<Failure> Judge(const Comparisons& comparisons) {
   return std::nullopt;
 }
 
+// The order of the text is that of the call: results, kept outputs, the comparison, its costs.
 void WriteResponse(const Response& response, const OutputFiles& files, const KeptOutputs& kept,
                    const Comparisons& comparisons, OutputFormat format, Terminal& terminal) {
   if (format == OutputFormat::kJson) {
@@ -205,6 +206,8 @@ struct RunPlan {
   std::vector<OutputOf> results;  // as ExecuteWithLargeResults wants them
 };
 
+// Mistakes that need no file and no call come first: names of outputs, then of kept ones, then
+// standard output; the inputs are read last.
 std::variant<RunPlan, Failure> Plan(const v1::OperatorDescriptor& descriptor,
                                     RunArguments arguments, v1::Priority priority, Client& client,
                                     Session& session) {
@@ -235,6 +238,7 @@ std::variant<RunPlan, Failure> Plan(const v1::OperatorDescriptor& descriptor,
   return plan;
 }
 
+// The arena lives until the call has ended: the request refers to its memory.
 std::variant<Response, Failure> Call(const RunPlan& plan, bool shares_memory, Client& client,
                                      const Session& session) {
   Request request = plan.request;
@@ -250,6 +254,7 @@ std::variant<Response, Failure> Call(const RunPlan& plan, bool shares_memory, Cl
   absl::StatusOr<Response> response = ExecuteWithLargeResults(client, request, plan.results);
   if (response.ok()) return *std::move(response);
   Failure failure = CallFailure(session, client, response.status());
+  // Of the two limits, shared memory only lifts that of the request.
   if (IsRequestTooLarge(response.status())) {
     failure.hint =
         "--shm takes inputs of any size to an opserved --enable_shm on this machine; for others, "
@@ -263,6 +268,7 @@ std::variant<Response, Failure> Call(const RunPlan& plan, bool shares_memory, Cl
   return failure;
 }
 
+// Files are written before the report, so that the report's "written to" is true.
 std::optional<Failure> RunRun(const RunArguments& arguments, Session& session) {
   const absl::StatusOr<v1::Priority> priority = ParsePriority(arguments);
   if (!priority.ok()) return UsageFailure(priority.status());

@@ -79,6 +79,8 @@ std::string DepositRemark(const v1::DepositStatus& deposit) {
   return remark;
 }
 
+// The table has a row for each device. Anything that has no column, or rarely a value, follows as a
+// sentence.
 void WriteStatus(const v1::GetServerStatusResponse& status, Terminal& terminal) {
   std::ostream& out = terminal.out;
   out << Wrap(absl::StrCat("opserved ", status.version(), " on ", status.runtime()), terminal.width,

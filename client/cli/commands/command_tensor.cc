@@ -91,6 +91,7 @@ void WriteRenewed(const std::vector<std::string>& handles, const std::vector<abs
   }
 }
 
+// All leases are renewed by one call, so that either all change or none.
 std::optional<Failure> RunRenew(const LeaseArguments& arguments, Session& session) {
   auto connection = Connect(session);
   if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
@@ -111,6 +112,7 @@ std::optional<Failure> RunRelease(const LeaseArguments& arguments, Session& sess
   auto found = FindHandles(arguments.handles, client, session);
   if (auto* failure = std::get_if<Failure>(&found)) return *failure;
   const auto& handles = std::get<std::vector<std::string>>(found);
+  // Unknown handles are no error of the call: the number tells how many were known.
   const absl::StatusOr<uint32_t> released = client.Release(handles, session.timeout);
   if (!released.ok()) return CallFailure(session, client, released.status());
   if (session.format == OutputFormat::kJson) {
@@ -148,6 +150,7 @@ std::optional<Failure> RunList(Session& session) {
   Client& client = *std::get<std::unique_ptr<Client>>(connection);
   const absl::StatusOr<std::vector<TensorInfo>> tensors = client.ListTensors(session.timeout);
   if (!tensors.ok()) return CallFailure(session, client, tensors.status());
+  // Text shows as many digits as tell the handles apart; JSON is for programs and has them whole.
   if (session.format == OutputFormat::kText) {
     WriteList(*tensors, session.terminal);
     return std::nullopt;
@@ -184,6 +187,7 @@ void WriteUploaded(const ResidentTensor& tensor, uint64_t num_bytes, Session& se
   WriteResidentTensor(tensor, num_bytes, session.terminal.out);
 }
 
+// Beside an array on standard output the report goes to standard error.
 void WriteDownloaded(const Result& tensor, const std::string& file, Session& session) {
   if (session.format == OutputFormat::kJson) {
     return WriteJson(session.terminal.out, {{"dtype", std::string(DataTypeName(tensor.dtype()))},

@@ -84,6 +84,7 @@ std::variant<Chosen, Failure> ChooseAll(Client& client, const Session& session) 
   return chosen;
 }
 
+// The names wait for the handles: a tensor without a name of its own gets its whole handle.
 std::variant<Chosen, Failure> Choose(const std::vector<std::string>& tensors, Client& client,
                                      const Session& session) {
   Chosen chosen;
@@ -131,6 +132,7 @@ void WriteSaved(const std::vector<std::pair<std::string, Result>>& tensors,
                        << FormatBytes(num_bytes) << "\nwritten to " << file << "\n";
 }
 
+// One Snapshot call for all tensors: copies of single downloads would be of different moments.
 std::optional<Failure> RunSave(const Saving& saving, Session& session) {
   auto connection = Connect(session);
   if (auto* failure = std::get_if<Failure>(&connection)) return *failure;

@@ -143,6 +143,7 @@ Terminal ReportsBeside(bool has_array, const Terminal& terminal) {
                   .err_is_terminal = terminal.err_is_terminal};
 }
 
+// Two passes: the widest cell of each column, then the rows.
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;
   for (const auto& row : rows) {

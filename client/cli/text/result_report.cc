@@ -96,6 +96,7 @@ void WriteResult(const Result& result, const std::string* path, Terminal& termin
   }
 }
 
+// The stages sum to the total, so their shares to 100 %.
 std::string FormatReceipt(const v1::Receipt& receipt) {
   std::vector<std::vector<std::string>> rows = {{"stage", "time", "share"}};
   const auto add_row = [&](absl::string_view name, int64_t time_ns) {

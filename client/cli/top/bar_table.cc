@@ -32,6 +32,8 @@ absl::string_view ColorOf(Style style) {
   return "";
 }
 
+// Measures all cells first: the widths of columns, then the columns that fit, then bars in the room
+// that is left.
 class Layout {
  public:
   // No column takes more than a third of the line, but 12 columns at least.
@@ -75,6 +77,7 @@ class Layout {
   }
 
  private:
+  // By bytes: names and numbers are ASCII, and Clip replaces all else.
   void MeasureText() {
     for (size_t i = 0; i < columns_.size(); ++i) {
       size_t longest = columns_[i].title.size();

@@ -136,6 +136,7 @@ std::string ResidentText(const v1::DeviceStatus& device) {
 
 // Asks for the daemon's name before its last ready device is drained. kFailedPrecondition: the
 // answer is another, or there is no person to ask.
+// The name and not "yes", which is typed by habit and would drain the wrong daemon.
 absl::Status ConfirmDrainOfLast(const AdminCall& call, const v1::DeviceStatus& device) {
   const std::string& name = call.status.daemon();
   Terminal& terminal = call.session.terminal;
@@ -214,6 +215,7 @@ std::string AgeOf(const v1::PoolSnapshot::Block& block) {
   return block.has_age() ? AgeText(absl::Seconds(block.age().seconds())) : "";
 }
 
+// One row for each block. Empty cells are facts that a block of its state does not have.
 std::string FormatSnapshot(const v1::PoolSnapshot& snapshot) {
   std::vector<std::vector<std::string>> rows = {
       {"REGION", "OFFSET", "BYTES", "STATE", "STREAM", "OWNER", "AGE", "REQUESTED"}};
@@ -300,6 +302,7 @@ absl::StatusOr<Outcome> Reload(const AdminCall& call) {
 
 using Action = absl::StatusOr<Outcome> (*)(const AdminCall&);
 
+// All commands alike: connect, ask which daemon answers, act, and name that daemon in the report.
 std::optional<Failure> RunAdmin(Action action, const AdminArguments& arguments, Session& session) {
   auto connected = ConnectAdmin(session, arguments.target);
   if (auto* failure = std::get_if<Failure>(&connected)) return *failure;

@@ -82,6 +82,7 @@ bool CanDraw(const Terminal& terminal) {
 }
 
 // Samples one after the other, until the reader has enough or goes away.
+// One call for all samples: the daemon sends them at the interval, without a request each.
 absl::Status WriteSamples(const TopArguments& arguments, OutputFormat format,
                           const AdminConnection& connection, std::ostream& out) {
   std::optional<v1::AdminStatus> earlier;

@@ -76,6 +76,7 @@ Style StyleOf(v1::DeviceStatus::State state) {
   }
 }
 
+// Times are the daemon's, as its counters are; this machine's clock may differ.
 Lines Header(const v1::AdminStatus& status, const StatusRates& rates) {
   const absl::Time now = DecodeTime(status.time());
   std::string daemon = absl::StrCat(
@@ -282,6 +283,7 @@ std::optional<TopOrder> TopOrderOfKey(char key) {
   return std::nullopt;
 }
 
+// Pure: the same samples and size give the same text, so that tests need no terminal.
 std::string RenderTop(const v1::AdminStatus* earlier, const v1::AdminStatus& status,
                       ScreenSize size, const TopOptions& options) {
   const StatusRates rates = RatesOf(earlier, status);
