@@ -43,6 +43,7 @@ std::string ListProblem(const AttributeDescriptor& attribute, const std::vector<
 
 }  // namespace
 
+// Types without bounds and choices, such as flags, have no problems here.
 std::string ProblemOf(const AttributeDescriptor& attribute, const AttributeValue& value) {
   if (const auto* integer = std::get_if<int64_t>(&value)) return RangeProblem(attribute, *integer);
   if (const auto* real = std::get_if<double>(&value)) return RangeProblem(attribute, *real);
@@ -108,6 +109,7 @@ absl::string_view TypeText(AttributeType type) {
   static constexpr absl::string_view kTexts[] = {
       "an int64", "a bool",           "a double",        "a text",           "a dtype",
       "a number", "a list of int64s", "a list of bools", "a list of doubles"};
+  // In the order of AttributeType, which begins at 1.
   return kTexts[static_cast<size_t>(type) - 1];
 }
 

@@ -138,6 +138,7 @@ absl::Status ResolveValue(absl::string_view operator_name, const AttributeDescri
   return problem.empty() ? absl::OkStatus() : InvalidCall(operator_name, attribute.name, problem);
 }
 
+// One overload for each type that an attribute's value may have.
 struct SetValue {
   v1::AttributeValue* message;
 
@@ -170,6 +171,7 @@ struct SetValue {
   }
 };
 
+// Operators have few attributes; a search in order is as fast as a map.
 absl::StatusOr<size_t> IndexOf(const OperatorDescriptor& descriptor, const std::string& name) {
   const auto& attributes = descriptor.attributes;
   size_t index = 0;
@@ -193,6 +195,7 @@ absl::StatusOr<AttributeValues> ResolveAttributes(
   for (const AttributeDescriptor& attribute : descriptor.attributes) {
     values.push_back(attribute.default_value);
   }
+  // Beside the values: a default and a given value may be equal.
   absl::InlinedVector<bool, 4> is_given(values.size(), false);
   for (const v1::NamedAttribute& named : given) {
     OPSERVE_ASSIGN_OR_RETURN(const size_t index, IndexOf(descriptor, named.name()));

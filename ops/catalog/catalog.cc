@@ -34,6 +34,7 @@ const Catalog* ReadAll() {
             [](const auto* a, const auto* b) { return a->name < b->name; });
   for (const OperatorDescriptor* descriptor : catalog->operators) {
     catalog->by_name.emplace(descriptor->name, descriptor);
+    // Stage two alone: the name of stage one derives from it.
     catalog->by_function.emplace(descriptor->stage_two, descriptor);
   }
   return catalog;

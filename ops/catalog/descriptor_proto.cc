@@ -19,6 +19,7 @@ void SetNameAndDocumentation(const Source& source, Message* message) {
 void SetAttribute(const AttributeDescriptor& attribute, v1::AttributeDescriptor* to) {
   SetNameAndDocumentation(attribute, to);
   to->set_type(static_cast<v1::AttributeDescriptor::Type>(attribute.type));
+  // Index 0 is std::monostate: no default.
   if (attribute.default_value.index() != 0) {
     *to->mutable_default_value() = ToProto(attribute.default_value);
   }

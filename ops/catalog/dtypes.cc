@@ -28,6 +28,7 @@ const Row* Find(aclDataType dtype) {
 }  // namespace
 
 const std::vector<aclDataType>& AllDtypes() {
+  // Never destroyed, so that it may be used at any time.
   static const auto& dtypes = *[] {
     auto* all = new std::vector<aclDataType>;
     for (const Row& row : kRows) all->push_back(row.dtype);
@@ -48,6 +49,7 @@ aclDataType DtypeOfName(absl::string_view name) {
   return ACL_DT_UNDEFINED;
 }
 
+// 0 for a dtype that is not in the table.
 int64_t DtypeBytes(aclDataType dtype) {
   const Row* row = Find(dtype);
   return row == nullptr ? 0 : row->bytes;

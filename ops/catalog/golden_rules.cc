@@ -24,6 +24,7 @@ std::string TextOf(const Problem& problem) {
 std::string ContradictionOf(const OperatorDescriptor& descriptor, const GoldenCase& golden) {
   std::vector<Spec> tensors;
   std::vector<uint32_t> ends;
+  // As CallSpec has them: all tensors in a row, and the end of each input.
   for (const std::vector<GoldenCase::Tensor>& input : golden.inputs) {
     for (const GoldenCase::Tensor& tensor : input) tensors.push_back(tensor.spec);
     ends.push_back(static_cast<uint32_t>(tensors.size()));

@@ -32,6 +32,7 @@ std::optional<int64_t> ParseInteger(const Attribute& attribute, absl::string_vie
   return number;
 }
 
+// Has the form of ParseInteger for ParseList, though flags have no bounds.
 std::optional<bool> ParseFlag(const Attribute& /*attribute*/, absl::string_view text) {
   bool flag = false;
   if (!absl::SimpleAtob(text, &flag)) return std::nullopt;
@@ -67,6 +68,7 @@ std::optional<AttributeValue> ParseNameOrInteger(const Attribute& attribute,
   return ParseInteger(attribute, text);
 }
 
+// Any text, unless the descriptor lists those that it takes.
 std::optional<AttributeValue> ParseText(const Attribute& attribute, absl::string_view text) {
   const auto& texts = attribute.texts();
   if (!texts.empty() && std::find(texts.begin(), texts.end(), text) == texts.end()) {
@@ -94,6 +96,7 @@ std::optional<AttributeValue> ParseScalar(const Attribute& attribute, absl::stri
   int64_t integer = 0;
   double number = 0;
   const bool is_flag = lower == "true" || lower == "false";
+  // Integers are kept as such: as doubles those above 2^53 would lose digits.
   const bool is_integer = absl::SimpleAtoi(digits, &integer);
   if (is_flag) integer = lower == "true" ? 1 : 0;
   if (is_flag || is_integer) {
@@ -123,6 +126,7 @@ std::optional<AttributeValue> ParseList(const Attribute& attribute, absl::string
   text = absl::StripAsciiWhitespace(text);
   const bool opens = absl::ConsumePrefix(&text, "[");
   const bool closes = absl::ConsumeSuffix(&text, "]");
+  // Both brackets or none; a shell's user may leave them out.
   if (opens != closes) return std::nullopt;
   std::vector<T> values;
   // Without brackets an empty text would be a list of one empty element.
@@ -196,6 +200,7 @@ std::string ListText(const List& list) {
   return absl::StrCat("[", absl::StrJoin(list.values(), ","), "]");
 }
 
+// With its name, if the number has one: "mean (1)".
 std::string IntegerText(const Attribute& attribute, int64_t number) {
   for (const v1::NamedValue& name : attribute.names()) {
     if (name.value() == number) return WithNumber(name);
@@ -205,6 +210,7 @@ std::string IntegerText(const Attribute& attribute, int64_t number) {
 
 absl::string_view FlagText(bool flag) { return flag ? "true" : "false"; }
 
+// In the form that ParseScalar reads.
 std::string ScalarText(const v1::ScalarValue& scalar) {
   const std::string number = scalar.value_case() == v1::ScalarValue::kDoubleValue
                                  ? absl::StrCat(scalar.double_value())

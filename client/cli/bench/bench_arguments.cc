@@ -80,6 +80,7 @@ absl::StatusOr<InputTexts> TextOfInputs(const v1::OperatorDescriptor& descriptor
   return texts;
 }
 
+// A text for this input before one for all inputs, and the default last.
 absl::string_view FirstSaid(absl::string_view named, absl::string_view others,
                             absl::string_view usual) {
   if (!named.empty()) return named;
@@ -93,6 +94,7 @@ absl::StatusOr<std::vector<int64_t>> ParseInputShape(absl::string_view text) {
       absl::StrCat("--shape \"", text, "\": ", shape.status().message()));
 }
 
+// FLOAT where the input takes it, else the first dtype of its description.
 absl::string_view UsualDataType(const v1::InputDescriptor& input) {
   const auto& dtypes = input.dtypes();
   if (dtypes.empty() || std::find(dtypes.begin(), dtypes.end(), kFloat) != dtypes.end()) {
@@ -107,6 +109,7 @@ absl::StatusOr<DataType> ParseInputDataType(const v1::InputDescriptor& input,
   if (!dtype) {
     return absl::InvalidArgumentError(absl::StrCat("--dtype \"", text, "\" is not ", DtypeNames()));
   }
+  // Refused here and not by the daemon, before a large tensor is made and sent.
   if (std::find(input.dtypes().begin(), input.dtypes().end(), *dtype) == input.dtypes().end()) {
     const std::string taken =
         absl::StrJoin(input.dtypes(), ", ", [](std::string* out, int accepted) {
@@ -172,6 +175,7 @@ std::string ReadTransport(const std::string& text, BenchTransport* transport) {
 }
 
 std::string ReadWarmup(const std::string& text, absl::Duration* warmup) {
+  // Zero is below the shortest load, but a run without a warm-up makes sense.
   if (absl::ParseDuration(text, warmup) && *warmup == absl::ZeroDuration()) return "";
   return ReadDuration(text, warmup);
 }
@@ -183,6 +187,7 @@ std::string ReadDuration(const std::string& text, absl::Duration* duration) {
                       " and ", absl::FormatDuration(kLongestLoad));
 }
 
+// Tensors of lists count each, under names such as "tensors.0".
 std::vector<BenchTensor> TensorsOf(const std::vector<NamedInput>& inputs) {
   std::vector<BenchTensor> tensors;
   for (const NamedInput& input : inputs) {
@@ -200,6 +205,7 @@ std::vector<BenchTensor> TensorsOf(const std::vector<NamedInput>& inputs) {
 
 std::vector<uint32_t> ConcurrencyOf(const BenchArguments& arguments) {
   if (!arguments.concurrency.empty()) return arguments.concurrency;
+  // An open loop needs threads to spare, or its requests wait for each other.
   return {arguments.rate ? kDefaultOpenConcurrency : kDefaultClosedConcurrency};
 }
 
@@ -246,6 +252,7 @@ absl::StatusOr<Invocation> BuildBenchInvocation(const v1::OperatorDescriptor& de
     specs.push_back(
         {.name = input.name(), .is_list = input.list(), .dtype = dtype, .shape = shape});
   }
+  // One sequence for all inputs, so that no two of them are equal.
   std::mt19937_64 random(kInputSeed);
   for (const InputSpec& spec : specs) {
     NamedInput& input = invocation.inputs.emplace_back(NamedInput{.name = spec.name});

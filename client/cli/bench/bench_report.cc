@@ -25,10 +25,12 @@ struct ShownPercentile {
   double percent;
 };
 
+// Titles of the table's columns, and keys in JSON, where a dot would be awkward to select.
 constexpr std::array kShownPercentiles = {
     ShownPercentile{"P50", "p50", 50}, ShownPercentile{"P90", "p90", 90},
     ShownPercentile{"P99", "p99", 99}, ShownPercentile{"P99.9", "p99_9", 99.9}};
 
+// Of tensors alone, without the message around them.
 uint64_t RequestBytes(const BenchReport& report) {
   uint64_t bytes = 0;
   for (const BenchTensor& input : TensorsOf(report.inputs)) bytes += input.tensor.storage().size();
@@ -55,6 +57,7 @@ Throughput ThroughputOf(const BenchReport& report, const LoadResult& result) {
           .received_bytes = PerSecond(result.received_bytes, result.measured)};
 }
 
+// Of the warm-up too.
 uint64_t CountErrors(const LoadResult& result, bool is_refusal) {
   uint64_t count = 0;
   for (const LoadError& error : result.errors) {
@@ -63,6 +66,7 @@ uint64_t CountErrors(const LoadResult& result, bool is_refusal) {
   return count;
 }
 
+// Four digits in the largest unit below the value: "31.42 ms".
 std::string FormatLatency(absl::Duration latency) {
   if (latency < absl::Milliseconds(1)) {
     return absl::StrFormat("%.4g us", absl::ToDoubleMicroseconds(latency));
@@ -208,6 +212,7 @@ Json ReceiptsToJson(const ReceiptSums& sums) {
   for (size_t i = 0; i < kReceiptStages.size(); ++i) {
     stages[absl::StrCat(std::string(kReceiptStages[i].name), "_ns")] = mean(sums.stages_ns[i]);
   }
+  // Means in whole nanoseconds; fractions are below the clocks' resolution.
   return {{"count", sums.count},
           {"mean_call_ns", mean(sums.call_ns)},
           {"mean_total_ns", mean(sums.total_ns)},
@@ -241,6 +246,7 @@ Json RunToJson(const BenchReport& report, const BenchRun& run) {
                {"refused", CountErrors(result, /*is_refusal=*/true)},
                {"failed", CountErrors(result, /*is_refusal=*/false)},
                {"unsent", result.unsent}};
+  // Left out rather than 0 when nothing was answered.
   if (result.latency.count() > 0) json["latency_ns"] = LatencyToJson(result.latency);
   if (result.receipts.count > 0) json["receipts"] = ReceiptsToJson(result.receipts);
   json["errors"] = ErrorsToJson(result.errors);

@@ -199,6 +199,7 @@ void AddBenchCommand(CLI::App& app, Command* command) {
   bench->add_option("--attr", arguments->attributes, "An attribute that is not to have its default")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
+  // Each is read by its check, while the command line is parsed: a wrong text is an error of usage.
   struct TextFlag {
     const char* name;
     const char* type;

@@ -35,6 +35,7 @@ struct DoctorArguments {
   bool is_verbose = false;
 };
 
+// The daemon's program does the work: it alone loads ACL libraries, and they may crash it.
 std::optional<Failure> RunDoctor(const DoctorArguments& arguments, Session& session) {
   std::vector<std::string> words = {"--self_test"};
   if (session.format == OutputFormat::kJson) words.push_back("--self_test_format=json");
@@ -51,6 +52,7 @@ std::optional<Failure> RunDoctor(const DoctorArguments& arguments, Session& sess
   if (WIFEXITED(status) && WEXITSTATUS(status) == 2) {
     return UsageFailure(absl::InvalidArgumentError("opserved does not understand these settings"));
   }
+  // Ended by a signal: the daemon or a library has crashed, which says nothing of the machine yet.
   if (WIFSIGNALED(status)) {
     return Failure{.status = absl::InternalError(absl::StrCat(
                        "opserved --self_test was ended by signal ", WTERMSIG(status)))};

@@ -103,6 +103,7 @@ absl::StatusOr<NumberedTexts> SplitNumbered(absl::string_view flag,
   return texts;
 }
 
+// The daemon would refuse it too, but after all bytes were sent.
 absl::Status CheckShape(const v1::ProgramInput& wanted, uint32_t number, const Tensor& tensor) {
   const std::vector<int64_t> shape(wanted.shape().begin(), wanted.shape().end());
   if (tensor.dtype() == wanted.dtype() && tensor.shape() == shape) return absl::OkStatus();
@@ -169,6 +170,8 @@ class Uploads {
     if (!handles_.empty()) client_.Release(handles_).IgnoreError();
   }
 
+  // Inputs that the program changes must be resident, since an array in a message has no place for
+  // its new contents.
   absl::Status Replace(const std::vector<bool>& changed,
                        std::vector<PreparedProgram::Input>* values) {
     for (size_t i = 0; i < values->size(); ++i) {
@@ -319,6 +322,7 @@ std::optional<Failure> RunProgram(ProgramArguments arguments, Session& session) 
   if (!program.ok()) return UsageFailure(program.status(), "see \"opserve help program run\"");
   const absl::StatusOr<NumberedTexts> files = SplitNumbered("--output", arguments.outputs);
   if (!files.ok()) return UsageFailure(files.status());
+  // Known before the run, as it decides where reports go.
   bool has_array = false;  // on standard output
   for (const auto& [number, path] : *files) {
     has_array |= path == kStandardOutput;

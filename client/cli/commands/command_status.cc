@@ -54,6 +54,7 @@ std::vector<std::string> Remarks(const v1::DeviceStatus& device) {
   return remarks;
 }
 
+// The refusal's reason is short here; its full text is in the daemon's log.
 std::string PackRemark(const v1::OperatorPackStatus& pack) {
   const std::string subject =
       absl::StrCat("operator pack ", pack.name(), ": ", FormatCount(pack.operators(), "operator"));

@@ -72,6 +72,7 @@ constexpr char kListFooter[] =
 them apart (--format=json: whole ones). A lease that is over can still be renewed
 for a short while (--resident_grace).)";
 
+// For renewals and releases; the latter use no lease.
 struct LeaseArguments {
   std::vector<std::string> handles;
   absl::Duration lease = absl::ZeroDuration();  // zero: the daemon's default
@@ -190,6 +191,7 @@ void WriteUploaded(const ResidentTensor& tensor, uint64_t num_bytes, Session& se
 // Beside an array on standard output the report goes to standard error.
 void WriteDownloaded(const Result& tensor, const std::string& file, Session& session) {
   if (session.format == OutputFormat::kJson) {
+    // JSON and an array cannot share standard output; CheckArrayOutput has refused that.
     return WriteJson(session.terminal.out, {{"dtype", std::string(DataTypeName(tensor.dtype()))},
                                             {"shape", tensor.shape()},
                                             {"bytes", tensor.num_bytes()},
@@ -236,6 +238,7 @@ std::optional<Failure> RunDownload(const TensorDownload& download, Session& sess
   if (auto* failure = std::get_if<Failure>(&found)) return *failure;
   const std::string& handle = std::get<std::vector<std::string>>(found).front();
 
+  // Written only when it is whole: a broken download leaves no file.
   absl::StatusOr<Result> result;
   {
     ProgressBar bar(session.terminal, "download", absl::Now());

@@ -45,6 +45,7 @@ void AddConnectionFlags(CLI::App& app, Session* session) {
          "--tls", [session] { TlsOf(session); },
          "Encrypt, and believe no one without a certificate that the system trusts")
       ->group(kGroup);
+  // Flags that differ in names and in the field that they set.
   struct FileFlag {
     const char* name;
     const char* type;

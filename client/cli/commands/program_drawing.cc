@@ -21,6 +21,7 @@ std::string Quoted(absl::string_view text) {
 std::string InputNode(uint32_t number) { return absl::StrCat("input", number); }
 std::string InvocationNode(uint32_t number) { return absl::StrCat("call", number); }
 
+// Collects the lines of a DOT graph. Their order is free: an edge may come before its nodes.
 class Drawing {
  public:
   void AddNode(absl::string_view id, absl::string_view label, absl::string_view shape) {

@@ -45,6 +45,7 @@ SharedRange SharedArena::Take(uint64_t num_bytes) {
   return range;
 }
 
+// Copies the storage as it is: strides and offset mean the same in the arena.
 SharedTensor SharedArena::Place(const Tensor& tensor) {
   const absl::Span<const std::byte> storage = tensor.storage();
   const SharedRange range = Take(storage.size());
@@ -59,6 +60,7 @@ SharedTensor SharedArena::Place(const Tensor& tensor) {
           .offset = tensor.offset()};
 }
 
+// Resident tensors and others without bytes here stay as they are.
 void SharedArena::Place(std::vector<NamedInput>* inputs) {
   const auto place = [this](auto& value) {
     const auto* tensor = std::get_if<Tensor>(&value);

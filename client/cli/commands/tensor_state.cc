@@ -217,6 +217,7 @@ std::optional<Failure> RunLoad(const Loading& loading, Session& session) {
   const auto file = SafetensorsFile::Open(loading.file);
   if (!file.ok()) return UsageFailure(file.status(), "see \"opserve help tensor load\"");
 
+  // A name that the file lacks is found only by Read, after uploads that are then given back.
   const std::vector<std::string> names = loading.names.empty() ? file->names() : loading.names;
   std::vector<Loaded> loaded;
   ProgressBar bar(session.terminal, "load", absl::Now());

@@ -39,6 +39,7 @@ std::string DescribeMemory(const v1::Receipt& receipt) {
                       outcome.empty() ? "" : ", ", outcome);
 }
 
+// A total of 0 is that of a receipt without times.
 std::string FormatShare(int64_t time_ns, int64_t total_ns) {
   if (total_ns <= 0) return "-";
   return absl::StrFormat("%.1f %%", 100.0 * static_cast<double>(time_ns) / total_ns);
@@ -85,6 +86,7 @@ void WriteResult(const Result& result, const std::string* path, Terminal& termin
                  << FormatElement(result, summary.maximum_at) << "  mean "
                  << FormatValue(result.dtype(), summary.mean) << "\n";
   }
+  // Integers are always finite; the line would say nothing.
   if (!IsInteger(result.dtype())) {
     terminal.out << summary.num_finite << " of " << summary.num_elements << " finite, "
                  << summary.num_nan << " nan\n";

@@ -176,8 +176,7 @@ absl::StatusOr<Outcome> Drain(const AdminCall& call) {
   Outcome outcome{absl::StrCat("device ", id, " is drained; ", moved,
                                " of its requests went to other devices\n"),
                   {{"device", id}, {"moved_requests", moved}}};
-  // Those that could not move.
-  // A second status: the first is of before the drain.
+  // A second status, for the tensors that could not move: the first is of before the drain.
   OPSERVE_ASSIGN_OR_RETURN(const v1::AdminStatus after, call.client.GetStatus(call.timeout()));
   for (const v1::DeviceStatus& left : after.devices()) {
     if (left.device() != id) continue;
@@ -244,6 +243,7 @@ absl::StatusOr<Outcome> Tensors(const AdminCall& call) {
   OPSERVE_ASSIGN_OR_RETURN(const v1::ListTensorsResponse response,
                            call.client.ListTensors(call.arguments.tenant, call.timeout()));
   Outcome outcome{.text = "", .json = {{"tensors", nlohmann::ordered_json::array()}}};
+  // The daemon's clock, by which the leases were set.
   const absl::Time now = DecodeTime(response.time());
   std::vector<std::vector<std::string>> rows = {
       {"TENANT", "HANDLE", "TENSOR", "SIZE", "DEVICE", "AGE", "LEASE LEFT"}};

@@ -22,6 +22,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
+// From this share of a pool on, its bar is a warning.
 constexpr double kNearlyFull = 0.9;
 
 struct NamedOrder {
@@ -34,6 +35,7 @@ constexpr std::array<NamedOrder, 4> kOrders = {{{TopOrder::kShare, "share"},
                                                 {TopOrder::kPending, "pending"},
                                                 {TopOrder::kMemory, "memory"}}};
 
+// An empty whole counts as unused, not as an error.
 double Ratio(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
@@ -138,6 +140,7 @@ Lines Devices(const v1::AdminStatus& status, const StatusRates& rates, size_t wi
                 rows, width, has_colors);
 }
 
+// Sentences below the table of devices, which has no room for them.
 Lines Reasons(const v1::AdminStatus& status) {
   Lines lines;
   for (const v1::DeviceStatus& device : status.devices()) {
@@ -292,6 +295,7 @@ std::string RenderTop(const v1::AdminStatus* earlier, const v1::AdminStatus& sta
   if (!options.socket.empty()) {
     lines.insert(lines.begin(), DaemonText(status.daemon(), options.socket));
   }
+  // Without a live screen there are no keys to press.
   if (is_watched) lines.push_back(KeyHelp(options.order));
   for (std::string& line : lines) line = Clip(line, size.width);
   if (options.has_colors) lines[0] = Styled(lines[0], Style::kTitle);
