@@ -103,8 +103,11 @@ absl::Status SharedMemoryConnection::Send(const v1::SharedMemoryRequest& request
     part->cmsg_len = CMSG_LEN(sizeof(int));
     std::memcpy(CMSG_DATA(part), &fd, sizeof(fd));
   }
-  if (sendmsg(socket_, &message, MSG_NOSIGNAL) >= 0) return absl::OkStatus();
-  return Broken("sending");
+  ssize_t sent = 0;
+  do {
+    sent = sendmsg(socket_, &message, MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  return sent >= 0 ? absl::OkStatus() : Broken("sending");
 }
 
 absl::StatusOr<v1::SharedMemoryResponse> SharedMemoryConnection::Receive() {

@@ -1,5 +1,6 @@
 // Rules that only accept or refuse.
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -248,6 +249,10 @@ double LeastOf(const AttributeValue& value) {
   double least = 1;
   if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {
     for (const int64_t number : *list) least = std::min(least, static_cast<double>(number));
+  } else if (const auto* reals = std::get_if<std::vector<double>>(&value)) {
+    // Not by std::min alone, which passes over a NaN.
+    for (const double number : *reals)
+      least = number < least || std::isnan(number) ? number : least;
   }
   return least;
 }

@@ -399,10 +399,11 @@ bool Pad(Judge& judge, Arguments arguments, Shape* result) {
   for (size_t i = 0; i < padding.size(); ++i) {
     int64_t& extent = (*result)[result->size() - 1 - i / 2];
     // Before and behind in turn. The sign counts once both are added: one may cut, the other fill.
-    if (__builtin_add_overflow(extent, padding[i], &extent)) extent = -1;
-    if (i % 2 == 1 && extent < 0) {
-      return judge.Fail(arguments[1], absl::StrCat("makes a negative extent of axis ",
-                                                   result->size() - 1 - i / 2));
+    const bool is_representable = !__builtin_add_overflow(extent, padding[i], &extent);
+    if (!is_representable || (i % 2 == 1 && extent < 0)) {
+      return judge.Fail(arguments[1],
+                        absl::StrCat("makes ", is_representable ? "a negative" : "too large an",
+                                     " extent of axis ", result->size() - 1 - i / 2));
     }
   }
   return true;

@@ -64,7 +64,8 @@ bool Pool2d(Judge& judge, Arguments arguments, Shape* result) {
       return judge.Fail(arguments[0],
                         absl::StrCat("shape ", ShapeText(*result), " is smaller than the window"));
     }
-    extent = (ceil != 0 ? room + stride[i] - 1 : room) / stride[i] + 1;
+    // Rounded up without a sum, which a stride near the largest number would make overflow.
+    extent = room / stride[i] + 1 + (ceil != 0 && room % stride[i] != 0 ? 1 : 0);
     // A window must not begin behind the padded input.
     if (ceil != 0 && (extent - 1) * stride[i] >= size + padding[i]) --extent;
   }

@@ -1,6 +1,7 @@
 #include "ops/catalog/rules.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -213,8 +214,10 @@ bool Judge::NumberOf(const Expression& expression, int64_t* number) {
   } else if (const auto* truth = std::get_if<bool>(&value)) {
     *number = *truth;
   } else if (const auto* scalar = std::get_if<Scalar>(&value)) {
-    // Far within int64, infinities too.
-    *number = static_cast<int64_t>(std::clamp(scalar->AsDouble(), -0x1p62, 0x1p62));
+    // Far within int64, infinities too. A NaN counts as the least, which bounds refuse.
+    const double real = scalar->AsDouble();
+    *number =
+        std::isnan(real) ? INT64_MIN : static_cast<int64_t>(std::clamp(real, -0x1p62, 0x1p62));
   } else if (const auto* list = std::get_if<std::vector<int64_t>>(&value);
              list && list->size() == 1) {
     // A list of one stands for its entry.

@@ -62,7 +62,8 @@ std::vector<int64_t> FortranStrides(const std::vector<int64_t>& shape) {
   // The first axis varies fastest.
   for (const int64_t extent : shape) {
     strides.push_back(stride);
-    stride *= extent;
+    // An empty tensor's other extents may be so large that this wraps; no element is looked for.
+    stride = static_cast<int64_t>(static_cast<uint64_t>(stride) * static_cast<uint64_t>(extent));
   }
   return strides;
 }

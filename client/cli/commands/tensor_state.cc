@@ -220,22 +220,24 @@ std::optional<Failure> RunLoad(const Loading& loading, Session& session) {
   // A name that the file lacks is found only by Read, after uploads that are then given back.
   const std::vector<std::string> names = loading.names.empty() ? file->names() : loading.names;
   std::vector<Loaded> loaded;
-  ProgressBar bar(session.terminal, "load", absl::Now());
-  for (const std::string& name : names) {
-    // One tensor at a time: the file may be larger than memory.
-    const absl::StatusOr<Tensor> tensor = file->Read(name);
-    if (!tensor.ok()) {
-      return GiveBack(loaded, name, UsageFailure(tensor.status()), client, session);
+  {  // the bar ends before the table begins
+    ProgressBar bar(session.terminal, "load", absl::Now());
+    for (const std::string& name : names) {
+      // One tensor at a time: the file may be larger than memory.
+      const absl::StatusOr<Tensor> tensor = file->Read(name);
+      if (!tensor.ok()) {
+        return GiveBack(loaded, name, UsageFailure(tensor.status()), client, session);
+      }
+      auto resident = client.Upload(
+          *tensor, {.lease = loading.lease, .device = loading.device, .timeout = session.timeout});
+      if (!resident.ok()) {
+        return GiveBack(loaded, name, CallFailure(session, client, resident.status()), client,
+                        session);
+      }
+      loaded.push_back({name, *std::move(resident), tensor->storage().size()});
+      bar.Update(static_cast<double>(loaded.size()) / static_cast<double>(names.size()),
+                 FormatCount(loaded.size(), "tensor"), absl::Now());
     }
-    auto resident = client.Upload(
-        *tensor, {.lease = loading.lease, .device = loading.device, .timeout = session.timeout});
-    if (!resident.ok()) {
-      return GiveBack(loaded, name, CallFailure(session, client, resident.status()), client,
-                      session);
-    }
-    loaded.push_back({name, *std::move(resident), tensor->storage().size()});
-    bar.Update(static_cast<double>(loaded.size()) / static_cast<double>(names.size()),
-               FormatCount(loaded.size(), "tensor"), absl::Now());
   }
   WriteLoaded(loaded, session);
   return std::nullopt;

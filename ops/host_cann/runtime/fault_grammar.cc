@@ -49,6 +49,7 @@ class FaultReader {
       }
     } else if (key == "copies") {
       fault_->kind = Fault::Kind::kCopies;
+      if (!value.empty()) return Concat("copies takes no value, \"", value, "\" is given");
     } else if (key == "device") {
       fault_->kind = Fault::Kind::kDevice;
       // The code of a heartbeat that has stopped, unless `code` gives another.

@@ -33,6 +33,7 @@ TEST_F(FaultTest, MalformedTextAddsNothing) {
       {"kernel=KlDiv,hang", "names no operator"},
       {"kernel=*,slow=0", "\"slow=0\""},
       {"copies", "rate=BYTES is missing"},
+      {"copies=all,rate=1", "copies takes no value"},
       {"copies,rate=fast", "\"rate=fast\""},
       {"copies,rate=1T", "\"rate=1T\""},
       {"device=0", "\"lost\" is missing"},

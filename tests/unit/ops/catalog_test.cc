@@ -1,5 +1,6 @@
 #include "ops/catalog/catalog.h"
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -194,6 +195,57 @@ v1::NamedAttribute Named(const std::string& name, const char* value) {
   attribute.set_name(name);
   attribute.mutable_value()->set_name(value);
   return attribute;
+}
+
+v1::NamedAttribute Named(const std::string& name, const std::vector<int64_t>& values) {
+  v1::NamedAttribute attribute;
+  attribute.set_name(name);
+  for (const int64_t value : values)
+    attribute.mutable_value()->mutable_int64_list()->add_values(value);
+  return attribute;
+}
+
+struct ExtremeCase {
+  const char* op;
+  TensorSpec input;
+  std::vector<v1::NamedAttribute> given;
+  std::optional<Shape> output;  // nothing: refused
+  const char* message = "";
+};
+
+// Numbers near the ends of int64 are refused or counted right, wherever their sums would overflow.
+TEST(InferOutputTest, CountsWithTheLargestNumbers) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  v1::NamedAttribute ceil_mode;
+  ceil_mode.set_name("ceil_mode");
+  ceil_mode.mutable_value()->set_bool_value(true);
+  const std::vector<ExtremeCase> cases = {
+      {"ConstantPadNd", {F, {3}}, {Named("pad", {-1, 5})}, Shape{7}},
+      {"ConstantPadNd", {F, {3}}, {Named("pad", {-9, 7})}, Shape{1}},
+      {"ConstantPadNd", {F, {3}}, {Named("pad", {-9, 2})}, {}, "negative extent of axis 0"},
+      {"ConstantPadNd", {F, {3}}, {Named("pad", {kMost, 5})}, {}, "too large an extent of axis 0"},
+      {"ConstantPadNd", {F, {3}}, {Named("pad", {5, kMost})}, {}, "too large an extent of axis 0"},
+      {"ConstantPadNd", {F, {0}}, {Named("pad", {kLeast, -1})}, {}, "too large an extent"},
+      {"AvgPool2d",
+       {F, {1, 5, 5}},
+       {Named("kernel_size", {2, 2}), Named("strides", {kMost, 2}), Named("paddings", {0, 0}),
+        ceil_mode},
+       Shape{1, 2, 3}},
+  };
+  for (const ExtremeCase& c : cases) {
+    const OperatorDescriptor& op = *FindOperator(c.op);
+    const google::protobuf::RepeatedPtrField<v1::NamedAttribute> given(c.given.begin(),
+                                                                       c.given.end());
+    const auto attributes = ResolveAttributes(op, given);
+    ASSERT_TRUE(attributes.ok()) << attributes.status();
+
+    const Verdict verdict = JudgeOf(op, {c.input}, *attributes, {});
+
+    EXPECT_EQ(verdict.output.has_value(), c.output.has_value()) << c.op << verdict.problem.text;
+    if (verdict.output && c.output) EXPECT_EQ(verdict.output->shape, *c.output) << c.op;
+    if (!c.output) EXPECT_THAT(verdict.problem.text, HasSubstr(c.message)) << c.op;
+  }
 }
 
 struct AttributeCase {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -68,6 +69,20 @@ TEST(TenantsTest, AnonymousCallersMayHaveATenant) {
       TenantsOf("tenant { name: 'a' uid: 7 } tenant { name: 'guest' } anonymous_tenant: 'guest'"));
   EXPECT_EQ((*tenants.Identify({.uid = 8}))->name(), "guest");
   EXPECT_FALSE(tenants.Identify({.token = "x"}).ok());
+}
+
+TEST(TenantsTest, CredentialsDecideNothingOnlyWhereNobodyIsNamed) {
+  Tenants tenants(TenantsOf(""));
+  EXPECT_EQ(tenants.OnlyAnonymous(), *tenants.Identify({.uid = 8}));
+  for (const char* config :
+       {"tenant { name: 'a' uid: 7 }", "tenant { name: 'a' token_sha256: '%s' }",
+        "tenant { name: 'a' certificate_name: 'a.example' }",
+        "tenant { name: 'a' uid: 7 } tenant { name: 'guest' } "
+        "anonymous_tenant: 'guest'"}) {
+    ASSERT_TRUE(
+        tenants.Set(TenantsOf(absl::StrReplaceAll(config, {{"%s", std::string(64, 'a')}}))).ok());
+    EXPECT_EQ(tenants.OnlyAnonymous(), nullptr) << config;
+  }
 }
 
 TEST(TenantsTest, AReloadKeepsWhoTheyAre) {
