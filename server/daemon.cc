@@ -89,6 +89,7 @@ RequestLogOptions LogOptions(const Config& config) {
 DeviceServiceOptions ServiceOptions(const Config& config, size_t devices) {
   return {.lanes = config.streams_per_device,
           .visitors = GrpcServer::NumPollers(),
+          // The option is for the daemon, and each device has a queue of its own.
           .queue_capacity = std::max<size_t>(config.queue_capacity_total / devices, 1),
           .queue_capacity_per_tenant = config.queue_capacity_per_tenant,
           .queue_work_per_tenant = config.queue_work_per_tenant,
@@ -137,6 +138,8 @@ void MakeRoomForConnections(const Config& config) {
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
     const Config& config, std::function<absl::StatusOr<Config>()> load_config, PacksToServe packs) {
   auto daemon = std::unique_ptr<Daemon>(new Daemon(config, std::move(load_config)));
+  // Cheap steps come first: a wrong path or an address in use is reported before the devices are
+  // opened, which takes longer.
   MakeRoomForConnections(config);
   if (config.deposit) OPSERVE_RETURN_IF_ERROR(CheckDepositFiles(*config.deposit));
   if (config.tls) {
@@ -158,10 +161,12 @@ Daemon::Daemon(const Config& config, std::function<absl::StatusOr<Config>()> loa
       values_(config.values) {}
 
 Daemon::~Daemon() {
+  // Collectors and administrators look at all other parts, so their threads end first.
   history_.Stop();
   metrics_listener_.reset();
   admin_.reset();
   {
+    // From here on UpdateHealth, which supervisors call, leaves grpc_ alone.
     absl::MutexLock lock(&health_mutex_);
     service_ = Service::kEnding;
   }
@@ -170,6 +175,7 @@ Daemon::~Daemon() {
   shared_memory_.reset();
   grpc_.reset();  // waits for the last call, so nothing uses the devices any more
   depositor_.reset();
+  // A check begins after its request was answered, so the last call may have left one.
   if (shadow_checks_ != nullptr) shadow_checks_->Stop();
   mover_.reset();
   monitor_.reset();
@@ -218,6 +224,8 @@ absl::Status Daemon::OpenDevices(PacksToServe to_serve) {
     named_regions_ = std::make_unique<NamedRegions>(shared_memory_quota_);
 
   OPSERVE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, DeviceIds(*acl_, config_.devices));
+  // Supervisors' threads start here and call the hooks, while mover_ and grpc_ are not made yet: no
+  // drain can begin before there is service, and UpdateHealth waits for kOffered.
   scheduler_ = std::make_unique<Scheduler>(
       *acl_, ids, *operators_, pinned_, ServiceOptions(config_, ids.size()),
       Scheduler::Hooks{.device_was_reset =
@@ -254,6 +262,7 @@ std::string Daemon::TenantName(uint32_t tenant) const {
 absl::Status Daemon::CheckTenants(const TenantsConfig& tenants) const {
   uint64_t device_bytes = 0;
   uint64_t pinned_bytes = 0;
+  // Sums of huge reservations are refused as too large instead of wrapping.
   const auto add = [](uint64_t bytes, uint64_t* sum) {
     *sum = bytes > UINT64_MAX - *sum ? UINT64_MAX : *sum + bytes;
   };
@@ -294,6 +303,7 @@ absl::StatusOr<std::vector<std::string>> Daemon::TryReload(const absl::StatusOr<
   if (!fixed.empty()) {
     return absl::FailedPreconditionError(absl::StrCat("only a restart can change ", fixed));
   }
+  // First the checks that change nothing.
   OPSERVE_RETURN_IF_ERROR(CheckTenants(config->tenants));
   if (tls_ != nullptr) OPSERVE_RETURN_IF_ERROR(tls_->Reload());
   OPSERVE_RETURN_IF_ERROR(tenants_->Set(config->tenants));
@@ -307,6 +317,7 @@ absl::StatusOr<std::vector<std::string>> Daemon::TryReload(const absl::StatusOr<
 
 void Daemon::UpdateHealth() {
   absl::MutexLock lock(&health_mutex_);
+  // Before kOffered there is no server to tell, and from kEnding on it says NOT_SERVING.
   if (service_ == Service::kOffered) grpc_->SetServing(scheduler_->HasReadyDevice());
 }
 
@@ -319,6 +330,7 @@ absl::Status Daemon::Liveness() const {
 absl::Status Daemon::Readiness() {
   absl::MutexLock lock(&health_mutex_);
   if (grpc_->is_serving()) return absl::OkStatus();
+  // The answer for people: the reason in the order in which it explains the others.
   if (service_ == Service::kStarting) return absl::UnavailableError("the daemon is starting");
   if (service_ == Service::kEnding) return absl::UnavailableError("the daemon is draining");
   return absl::UnavailableError(absl::StrCat(
@@ -386,6 +398,8 @@ absl::Status Daemon::Serve(BoundAddresses bound) {
   }
   {
     absl::MutexLock lock(&health_mutex_);
+    // From here on changes of state reach health; the call of UpdateHealth catches up with those
+    // that came before.
     service_ = Service::kOffered;
   }
   UpdateHealth();
@@ -435,6 +449,7 @@ absl::StatusOr<v1::ListTensorsResponse> Daemon::AdminTensors(const std::string& 
   const std::vector<std::string> names = tenants_->Names();
   std::optional<uint32_t> id;
   if (!name.empty()) {
+    // Names of tenants that a reload removed are found as well: their tensors may still be there.
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
       return absl::NotFoundError(absl::StrCat("there is no tenant \"", name, "\""));
@@ -448,6 +463,7 @@ absl::StatusOr<v1::ListTensorsResponse> Daemon::AdminTensors(const std::string& 
     v1::ListTensorsResponse::Tensor* to = response.add_tensors();
     to->set_tenant(tensor.tenant < names.size() ? names[tensor.tenant] : "");
     ToProto(tensor, to->mutable_tensor());
+    // Enough to tell the tensors apart; the whole handle is the tenant's.
     to->mutable_tensor()->mutable_handle()->resize(kShownHandleBytes);
   }
   response.set_total_tensors(largest.all.tensors);
@@ -457,6 +473,9 @@ absl::StatusOr<v1::ListTensorsResponse> Daemon::AdminTensors(const std::string& 
 }
 
 int64_t Daemon::Drain() {
+  // Health comes first, since balancers need the delay to notice. The depositor connects meanwhile,
+  // but tensors go only when no new call can use or change them, and it finishes when no call is
+  // left that could make new ones.
   is_stopping_.store(true, std::memory_order_relaxed);
   {
     absl::MutexLock lock(&health_mutex_);
@@ -482,6 +501,7 @@ v1::GetServerStatusResponse Daemon::Status() const {
       google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(start_time_));
   for (v1::DeviceStatus& device : monitor_->Status()) *status.add_devices() = std::move(device);
   status.set_stopping(is_stopping_.load(std::memory_order_relaxed));
+  // Before the drain there is nothing to deposit, and no status of it.
   if (status.stopping() && depositor_ != nullptr) *status.mutable_deposit() = depositor_->Status();
   for (const OperatorPack& pack : operators_->packs()) {
     v1::OperatorPackStatus* to = status.add_operator_packs();
@@ -521,6 +541,7 @@ v1::AdminStatus Daemon::AdminStatus() const {
     to->set_name(name);
     CopyTotals(totals, to);
   }
+  // TenantStates answers in the order of `ids`, which is that of the tenants added above.
   for (const auto& service : scheduler_->devices()) {
     const std::vector<DeviceQueue::TenantState> states = service->queue().TenantStates(ids);
     for (size_t i = 0; i < states.size(); ++i) {
@@ -544,6 +565,8 @@ v1::AdminStatus Daemon::AdminStatus() const {
 }
 
 std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
+  // One choice of tenants for all families, so that a tenant is either named or part of "_other" in
+  // each of them.
   const TenantSeries tenants(tenants_->Names(), config_.metrics_max_tenants);
   const bool has_shared_memory = config_.enable_shm || config_.allow_named_shm;
   std::vector<prometheus::MetricFamily> families;

@@ -107,12 +107,15 @@ void ConnectionAcceptor::Stop() {
   if (!thread_.joinable()) return;
   eventfd_write(stop_.get(), 1);
   thread_.join();
+  // gRPC never had these, so they are closed here.
   while (!waiting_.empty()) Forget(waiting_.begin()->first);
   PublishCounts();
   for (const std::unique_ptr<Door>& door : doors_) door->listener.reset();
 }
 
 void ConnectionAcceptor::AwaitTaken(absl::Time deadline) const {
+  // No event tells that a peer has read everything. The wait is short, and happens once, at the
+  // end.
   while (!IsTaken() && absl::Now() < deadline) absl::SleepFor(kTakenPeriod);
 }
 
@@ -152,6 +155,8 @@ uint64_t ConnectionAcceptor::stalled() const {
 
 void ConnectionAcceptor::Run() {
   std::array<epoll_event, 64> events;
+  // A full socket is noticed up to one period late, and ended up to one more late: together the
+  // quarter that Options grants.
   const absl::Duration stall_period = options_.stall_timeout / 8;
   const absl::Duration sweep_period = std::min(kSweepPeriod, stall_period);
   absl::Time next_look = absl::Now() + stall_period;
@@ -160,6 +165,7 @@ void ConnectionAcceptor::Run() {
     const absl::Time next =
         std::min({next_look, next_sweep, slots_.NextOverdue(), pacer_.NextDue()});
     const int64_t wait_ms = absl::ToInt64Milliseconds(next - absl::Now());
+    // Rounded up, since a thread that wakes a moment too early would find nothing due and spin.
     const int count = epoll_wait(epoll_.get(), events.data(), events.size(),
                                  static_cast<int>(std::max<int64_t>(wait_ms + 1, 0)));
     for (int i = 0; i < count; ++i) {
@@ -188,12 +194,14 @@ void ConnectionAcceptor::Run() {
 }
 
 void ConnectionAcceptor::HandleEvent(Id id, uint32_t events) {
+  // It is watched for its end alone.
   if (const auto waiting = waiting_.find(id); waiting != waiting_.end()) {
     ConnectionCounters::Count(waiting->second.door->counters.closed);
     return Forget(id);
   }
   const auto connection = connections_.find(id);
   if (connection == connections_.end()) return;  // ended by an event before this one
+  // Room: the peer reads again. EPOLLONESHOT has disarmed the event, so it is armed anew.
   if ((events & EPOLLOUT) != 0 && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) == 0) {
     connection->second.full_since = absl::InfiniteFuture();
     Await(id, connection->second, EPOLL_CTL_MOD);
@@ -221,6 +229,7 @@ void ConnectionAcceptor::EndStalled(absl::Time now) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (sockets[i].revents != 0) continue;  // it has room, or its end is about to be reported
     Connection& connection = connections_.at(ids[i]);
+    // From now on the event loop waits for room, which clears this.
     if (connection.full_since == absl::InfiniteFuture()) {
       connection.full_since = now;
       Await(ids[i], connection, EPOLL_CTL_MOD);
@@ -231,6 +240,7 @@ void ConnectionAcceptor::EndStalled(absl::Time now) {
 }
 
 void ConnectionAcceptor::Sweep() {
+  // Collected first, since Forget changes the map.
   std::vector<Id> over;
   for (const auto& [id, connection] : connections_) {
     if (const std::optional<ConnectionSlots::Rank> rank = RankOf(id)) {
@@ -256,6 +266,7 @@ void ConnectionAcceptor::PublishCounts() {
     auto& sum = is_unix ? unix_counts : tcp_counts;
     for (size_t rank = 0; rank < counts.size(); ++rank) sum[rank] += counts[rank];
     const uint32_t waiting = doors_[number]->waiting;
+    // They have slots as silent ones, and are counted apart here.
     sum[static_cast<size_t>(ConnectionSlots::Rank::kSilent)] -= waiting;
     (is_unix ? unix_waiting : tcp_waiting) += waiting;
   }
@@ -274,6 +285,7 @@ std::optional<ConnectionSlots::Rank> ConnectionAcceptor::RankOf(Id id) const {
 }
 
 bool ConnectionAcceptor::IsLeavingFull(Door& door) {
+  // Looked through only at the limit, so the usual case costs nothing.
   if (door.leaving.size() < kMaxLeaving) return false;
   std::erase_if(door.leaving, [](const SocketName& socket) { return !IsOpen(socket); });
   return door.leaving.size() >= kMaxLeaving;
@@ -293,6 +305,7 @@ void ConnectionAcceptor::ShutDown(const Connection& connection, bool discards_un
     }
     shutdown(held, SHUT_RDWR);
   }
+  // The hold gets its own file back, which closes the second number.
   dup3(stop_.get(), hold_.get(), O_CLOEXEC);
 }
 
@@ -338,6 +351,7 @@ void ConnectionAcceptor::Accept(int socket, size_t number, absl::Time now) {
   const auto refuse = [&door](ConnectionSlots::Limit limit) {
     ConnectionCounters::Count(door.counters.refused[static_cast<size_t>(limit)]);
   };
+  // Each refusal closes the socket, when `fd` goes.
   if (IsLeavingFull(door)) return refuse(ConnectionSlots::Limit::kListener);
   const ConnectionSlots::Peer peer = PeerOf(fd.get());
   const ConnectionPacer::Turn turn = TurnOf(peer.name, now);
@@ -409,6 +423,7 @@ void ConnectionAcceptor::HandOver(Id id, NewConnection connection, bool is_paced
     setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kUnixSendBufferBytes,
                sizeof(kUnixSendBufferBytes));
   } else {
+    // A small answer must not wait for the acknowledgement of the one before (Nagle).
     const int on = 1;
     setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   }
@@ -422,6 +437,7 @@ void ConnectionAcceptor::HandOver(Id id, NewConnection connection, bool is_paced
     slots_.Remove(id);
     return;
   }
+  // From here on the descriptor is gRPC's.
   connections_.emplace(id, tracked);
   GrpcAcceptor& acceptor = door.gate->For(fd.get());
   GrpcAcceptor::NewConnectionParameters parameters;

@@ -70,10 +70,12 @@ BlockRequest DeviceMemoryPool::RequestFor(const Allocation& allocation) const {
   BlockRequest request;
   request.requested_bytes = allocation.bytes;
   request.least_bytes = RoundUp(bytes + kSlack, kBlockAlignment);
+  // New and split blocks have one of few sizes, so they fit later requests of about the same size.
   request.class_bytes = RoundUp(SizeClass(bytes + kSlack), kBlockAlignment);
   // Splitting for less than an eighth would leave splinters too small for any request.
   request.most_bytes = std::max(request.class_bytes, bytes + bytes / 8 + kBlockAlignment);
   request.stream = allocation.stream;
+  // Otherwise all blocks count as one tenant's, so that neighbours always merge.
   if (options_.scrub == Scrub::kCrossTenant) request.tenant = allocation.tenant;
   return request;
 }
@@ -83,11 +85,13 @@ absl::StatusOr<DeviceBuffer> DeviceMemoryPool::Allocate(const Allocation& alloca
   if (allocation.bytes == 0) return DeviceBuffer();
   if (allocation.bytes > kLargestRequest) return NeverFits(allocation.bytes, options_.max_bytes);
   Attempt attempt{*this, allocation, RequestFor(allocation)};
+  // A region of its own would need the overhead as well.
   if (attempt.request.least_bytes + kRegionOverhead > options_.max_bytes) {
     return NeverFits(allocation.bytes, options_.max_bytes);
   }
 
   absl::StatusOr<Lease> lease = Lease();
+  // The common case: one lock, and no call to the device.
   {
     absl::MutexLock lock(&mutex_);
     lease = TakeFree(attempt);
@@ -111,6 +115,7 @@ std::optional<DeviceBuffer> DeviceMemoryPool::TryAllocate(const Allocation& allo
     absl::MutexLock lock(&mutex_);
     lease = TakeFree(attempt);
   }
+  // The caller has a thread that may wait, and tries again there.
   if (lease.block == nullptr) return std::nullopt;
   absl::StatusOr<DeviceBuffer> buffer = ToBuffer(lease, allocation, outcome);
   if (!buffer.ok()) return std::nullopt;
@@ -124,6 +129,7 @@ absl::StatusOr<DeviceBuffer> DeviceMemoryPool::ToBuffer(const Lease& lease,
     guard_.NoteContext();
     guard_.BeginUse(*lease.block);
   }
+  // Owned before the scrub, so that an error gives the block back.
   DeviceBuffer buffer(this, lease.block, DataOf(*lease.block), allocation.bytes);
   if (lease.must_scrub) OPSERVE_RETURN_IF_ERROR(Overwrite(lease.block, allocation.stream));
   if (outcome != nullptr) *outcome = lease.outcome;
@@ -132,6 +138,7 @@ absl::StatusOr<DeviceBuffer> DeviceMemoryPool::ToBuffer(const Lease& lease,
 
 DeviceMemoryPool::Lease DeviceMemoryPool::TakeFree(Attempt& attempt) {
   attempt.seen_changes = changes_;
+  // No other stream could have retired blocks now, so taking them overtakes no waiter.
   MemoryHeap::Lent lent = heap_.TakeRetired(attempt.request);
   if (lent.block == nullptr && attempt.may_wait() && !IsFirst(attempt)) {
     // Nothing was tried yet, so when its turn comes it is not to wait for a change.
@@ -166,6 +173,7 @@ DeviceMemoryPool::Lease DeviceMemoryPool::Lend(const MemoryHeap::Lent& lent, con
 }
 
 absl::Status DeviceMemoryPool::Overwrite(MemoryBlock* block, aclrtStream stream) {
+  // With the guard only the user's bytes: the zones around them have its pattern.
   const size_t bytes = options_.guard ? block->requested_bytes : block->bytes;
   const int code = acl_.aclrtMemsetAsync(DataOf(*block), bytes, 0, bytes, stream);
   if (code == ACL_SUCCESS) {
@@ -174,6 +182,7 @@ absl::Status DeviceMemoryPool::Overwrite(MemoryBlock* block, aclrtStream stream)
   }
   absl::Status status = AclCallStatus(acl_, "aclrtMemsetAsync", code);
   absl::MutexLock lock(&mutex_);
+  // The block has another tenant's bytes still; an unknown tenant makes the next user scrub them.
   heap_.SetTenant(block, kUnknownTenant);
   return status;
 }
@@ -185,6 +194,7 @@ bool DeviceMemoryPool::CheckLent(const MemoryBlock* block) const {
 }
 
 void DeviceMemoryPool::Return(MemoryBlock* block) {
+  // Still lent, so nobody else can touch the memory while the guard checks and poisons it.
   if (options_.guard && CheckLent(block)) guard_.EndUse(block);
   absl::MutexLock lock(&mutex_);
   heap_.Return(block);
@@ -210,6 +220,7 @@ void DeviceMemoryPool::StreamIsIdle(aclrtStream stream, DeviceBuffer last) {
   MemoryBlock* const block = std::exchange(last.block_, nullptr);
   if (block != nullptr && options_.guard && CheckLent(block)) guard_.EndUse(block);
   absl::MutexLock lock(&mutex_);
+  // Before the stream counts as idle, so that this block serves any stream, too.
   if (block != nullptr) heap_.Return(block);
   heap_.StreamIsIdle(stream);
   ++changes_;
@@ -294,6 +305,7 @@ DeviceMemoryPool::Snapshot DeviceMemoryPool::snapshot() const {
       one.state = state_of(*block);
       one.requested_bytes = block->requested_bytes;
       one.stream = heap_.NumberOf(block->stream);
+      // `tenant` is for scrubbing and outlives the loan; of a lent block the present user is told.
       if (block->tenant != kUnknownTenant) one.owner = block->tenant;
       if (one.state != State::kAllocated) continue;
       one.owner = block->owner;
@@ -322,6 +334,8 @@ absl::StatusOr<DeviceMemoryPool::Lease> DeviceMemoryPool::Grow(Attempt& attempt)
                 absl::StrCat("device memory: ", attempt.allocation.bytes, " bytes do not fit now; ",
                              counters_.allocated_bytes.load(), " of ", options_.max_bytes,
                              " bytes (--workspace_max_bytes) are lent"));
+  // A whole region if it fits, else memory for this request alone, else the same after idle regions
+  // were given back.
   if (BeginGrowth(attempt, wanted)) lease = FinishGrowth(attempt, wanted, kGrow);
   if (absl::IsResourceExhausted(lease.status()) && least < wanted && BeginGrowth(attempt, least)) {
     lease = FinishGrowth(attempt, least, kGrow);
@@ -334,6 +348,8 @@ absl::StatusOr<DeviceMemoryPool::Lease> DeviceMemoryPool::Grow(Attempt& attempt)
 
 bool DeviceMemoryPool::BeginGrowth(const Attempt& attempt, size_t bytes) {
   absl::MutexLock lock(&mutex_);
+  // The limit is never exceeded, so the difference does not wrap. Growths count from here on, so
+  // that two at the same time stay within it together.
   if (!IsFirst(attempt) || TakenBy(bytes) > options_.max_bytes - taken_bytes_) return false;
   taken_bytes_ += TakenBy(bytes);
   ++device_calls_;
@@ -345,6 +361,7 @@ bool DeviceMemoryPool::TrimAndBeginGrowth(Attempt& attempt) {
   Regions idle;
   {
     absl::MutexLock lock(&mutex_);
+    // Those in front of it have a better claim to the memory.
     if (!IsFirst(attempt)) return false;
     const std::vector<MemoryRegion*> regions = heap_.IdleRegions();
     uint64_t taken_after = taken_bytes_;
@@ -353,9 +370,11 @@ bool DeviceMemoryPool::TrimAndBeginGrowth(Attempt& attempt) {
     if (regions.empty() || TakenBy(least) > options_.max_bytes - taken_after) return false;
     idle = TakeOut(regions);
   }
+  // Without the lock: some drivers wait for the whole device here.
   Free(idle);
   absl::MutexLock lock(&mutex_);
   BookFreed(idle);
+  // The change is the attempt's own and no reason to try again.
   ++attempt.seen_changes;
   if (TakenBy(least) > options_.max_bytes - taken_bytes_) return false;
   taken_bytes_ += TakenBy(least);
@@ -367,6 +386,7 @@ absl::StatusOr<DeviceMemoryPool::Lease> DeviceMemoryPool::FinishGrowth(Attempt& 
                                                                        size_t bytes,
                                                                        Outcome outcome) {
   void* allocation = nullptr;
+  // Several growths may be in this call at the same time, and it may take long.
   const int code = acl_.aclrtMalloc(&allocation, bytes + kAlignmentRoom, ACL_MEM_MALLOC_HUGE_FIRST);
   absl::Status status = AclCallStatus(acl_, "aclrtMalloc", code);
   const bool is_poisoned =
@@ -426,12 +446,14 @@ absl::Time DeviceMemoryPool::TrimDecayed(absl::Time now) {
   {
     absl::MutexLock lock(&mutex_);
     std::vector<MemoryRegion*> idle = heap_.IdleRegions();
+    // The first call that finds a region idle starts its time.
     for (MemoryRegion* region : idle) region->idle_since = std::min(region->idle_since, now);
     std::sort(idle.begin(), idle.end(), [](const MemoryRegion* a, const MemoryRegion* b) {
       return a->idle_since < b->idle_since;
     });
     uint64_t reserved = heap_.bytes().reserved;
     auto kept = idle.begin();
+    // The oldest go first, and only as many as bring the pool down to the floor.
     while (kept != idle.end() && reserved > options_.floor_bytes &&
            now - (*kept)->idle_since >= options_.decay) {
       reserved -= (*kept++)->bytes;
@@ -451,11 +473,14 @@ bool DeviceMemoryPool::Attempt::IsDue() const {
 }
 
 bool DeviceMemoryPool::IsDue(const Attempt& attempt) const {
+  // A cancelled one leaves wherever it is in the queue; only the first one may take memory.
   return attempt.is_cancelled() || (IsFirst(attempt) && changes_ != attempt.seen_changes);
 }
 
 absl::StatusOr<DeviceMemoryPool::Lease> DeviceMemoryPool::AllocateSlowly(Attempt& attempt) {
   while (true) {
+    // A round: memory from the device, then memory that can be done without, then a wait for a
+    // change, then free memory. Rounds end with a block, a refusal or the device's error.
     absl::StatusOr<Lease> lease = Grow(attempt);
     if (absl::IsResourceExhausted(lease.status()) && give_back_ != nullptr && give_back_()) {
       lease = TakeFreeOrGrow(attempt);
@@ -463,12 +488,15 @@ absl::StatusOr<DeviceMemoryPool::Lease> DeviceMemoryPool::AllocateSlowly(Attempt
     absl::MutexLock lock(&mutex_);
     if (absl::IsResourceExhausted(lease.status())) {
       const absl::Status verdict =
+          // One that may not wait still looks once more, since memory may have come back during the
+          // growth.
           attempt.may_wait() ? Wait(attempt, lease.status()) : absl::OkStatus();
       if (!verdict.ok()) {
         lease = verdict;
       } else if (const Lease taken = TakeFree(attempt); taken.block != nullptr) {
         lease = taken;
       } else if (attempt.may_wait()) {
+        // Another attempt was faster, or only part of the memory has come back.
         continue;
       }
     }
@@ -490,6 +518,7 @@ absl::Status DeviceMemoryPool::Wait(Attempt& attempt, const absl::Status& refusa
   const absl::Time until = attempt.allocation.wait_until;
   if (absl::Now() >= until) return refusal;
   if (!IsDue(attempt)) {
+    // A wait that nothing can end would last until the deadline, and keep a lane that long.
     if (!CanComeBack(attempt)) return refusal;
     JoinQueue(attempt);
     const absl::Time start = absl::Now();
@@ -522,12 +551,15 @@ void DeviceMemoryPool::LeaveQueue(Attempt& attempt) {
 }
 
 bool DeviceMemoryPool::CanComeBack(const Attempt& attempt) const {
+  // A growth that fails, or a region that is freed, makes room under the limit.
   if (device_calls_ > 0) return true;
   const auto waits = [this](aclrtStream stream) ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return std::any_of(waiters_.begin(), waiters_.end(), [stream](const Attempt* waiter) {
       return waiter->allocation.stream == stream;
     });
   };
+  // A stream releases memory only by the thread that uses it: not this one, nor one that waits
+  // here.
   return heap_.AnyStream([&](aclrtStream stream) ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return stream != attempt.allocation.stream && !waits(stream);
   });

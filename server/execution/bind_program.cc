@@ -72,6 +72,8 @@ class Binder {
         find_resident_(find_resident),
         find_region_(find_region) {}
 
+  // The order matters: payloads are counted before invocations refer to them, results refer to
+  // invocations, and the memory is known only when every tensor has its last reader.
   absl::StatusOr<ProgramCall> Bind() {
     if (request_.invocations().empty()) return InvalidCall("", "invocations", "there is none");
     if (static_cast<uint32_t>(request_.invocations_size()) > limits_.max_invocations) {
@@ -89,6 +91,8 @@ class Binder {
         return AtPlace({.invocation = program_.invocations.size()}, std::move(status));
       }
     }
+    // A payload that no tensor uses is a mistake in the client's numbering, and would be copied to
+    // the device in vain.
     for (size_t i = 0; i < payload_is_used_.size(); ++i) {
       if (!payload_is_used_[i]) {
         return InvalidCall("", "payloads", absl::StrCat("payload ", i, " belongs to no tensor"));
@@ -96,6 +100,7 @@ class Binder {
     }
     OPSERVE_RETURN_IF_ERROR(BindResults());
     OPSERVE_RETURN_IF_ERROR(BindDonated());
+    // After results and donations, which may use inputs as well.
     for (size_t i = 0; i < input_is_used_.size(); ++i) {
       if (!input_is_used_[i]) {
         return InvalidCall("", "inputs",
@@ -117,12 +122,14 @@ class Binder {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       const TensorSpec& spec = inputs_[i].spec;
       const std::string name = absl::StrCat("input ", i, " of the program");
+      // Bind has counted it with the payloads.
       if (inputs_[i].kind == ProgramInput::kPayload) {
         input_places_.push_back(payloads++);
         continue;
       }
       OPSERVE_RETURN_IF_ERROR(CountInput(name, static_cast<uint64_t>(NumBytes(spec))));
       if (inputs_[i].kind == ProgramInput::kResident) {
+        // The template has a tensor of the right spec; each call brings its own.
         auto placeholder = std::make_shared<ResidentTensor>();
         placeholder->spec = spec;
         input_places_.push_back(AddResident(std::move(placeholder), ""));
@@ -193,6 +200,8 @@ class Binder {
   // A small request must not take much memory: broadcasting could make outputs of any size. The
   // largest output is named.
   absl::Status CheckMemory() const {
+    // Outputs share memory in the plan once their readers have run, but each piece is rounded up
+    // there. The smaller figure counts, so rounding alone refuses no request.
     const uint64_t outputs =
         std::min(program_.output_bytes,
                  program_.memory_plan.total_bytes - PlannedPayloadBytes() + program_.kept_bytes);
@@ -220,6 +229,7 @@ class Binder {
 
   OutputRef LargestOutput() const {
     OutputRef largest;
+    // Below 0, so that an output without elements can be the largest one.
     int64_t most = -1;
     for (uint32_t i = 0; i < program_.invocations.size(); ++i) {
       const auto& outputs = program_.invocations[i].outputs;
@@ -236,6 +246,7 @@ class Binder {
   // Neither may it ask for much work, which broadcasting and strides of 0 allow as well.
   absl::Status CountWork(const catalog::OperatorDescriptor& descriptor,
                          const BoundInvocation* bound) {
+    // A sum that wraps would pass the limits below.
     if (__builtin_add_overflow(program_.work, bound->work, &program_.work)) {
       program_.work = UINT64_MAX;
     }
@@ -266,6 +277,7 @@ class Binder {
                          absl::StrCat("no such operator; ListOperators lists them"));
     }
     const catalog::OperatorDescriptor& descriptor = *bound.op->descriptor;
+    // Attributes and inputs come first: the operator's rules derive the outputs from them.
     OPSERVE_RETURN_IF_ERROR(bound.op->CheckAvailable());
     OPSERVE_ASSIGN_OR_RETURN(bound.attributes,
                              catalog::ResolveAttributes(descriptor, invocation.attributes()));
@@ -277,6 +289,8 @@ class Binder {
     for (size_t i = 0; i < bound.outputs.size(); ++i) {
       const TensorSpec& spec = bound.outputs[i].spec;
       const std::string name = bound.OutputName(static_cast<uint32_t>(i));
+      // The rules compute extents of outputs from a client's numbers, so a shape may be beyond any
+      // limit here, although every input is within its own.
       if (absl::Status status = CheckShape(spec.dtype, spec.shape); !status.ok()) {
         return TooLarge(descriptor.name, name, status.message());
       }
@@ -295,6 +309,7 @@ class Binder {
 
   absl::Status BindInputs(const v1::Invocation& invocation,
                           const catalog::OperatorDescriptor& descriptor, BoundInvocation* bound) {
+    // A client may name the inputs in any order; stage one takes them in the descriptor's.
     absl::InlinedVector<const v1::NamedTensor*, 3> given(descriptor.inputs.size(), nullptr);
     for (const v1::NamedTensor& named : invocation.inputs()) {
       const size_t index = InputIndex(descriptor, named.name());
@@ -312,6 +327,7 @@ class Binder {
       } else if (!input.is_optional) {
         return InvalidCall(descriptor.name, input.name, "missing", kAclnnParamNullptr);
       }
+      // Also of an input that is left out: its range is empty.
       bound->input_ends.push_back(static_cast<uint32_t>(bound->inputs.size()));
     }
     return absl::OkStatus();
@@ -422,6 +438,8 @@ class Binder {
     bound->source = ResidentSource{index};
     const auto now = static_cast<uint32_t>(program_.invocations.size());
     LastUse& last = last_uses_[index];
+    // Two inputs of one invocation may read the same tensor; FindTensorsWorkedIn must know, since
+    // such an invocation cannot work in place.
     last.inputs = last.invocation == now ? last.inputs + 1 : 1;
     last.invocation = now;
     return BindViewOf(SpecOfResident(index), kind, tensor, bound);
@@ -467,6 +485,8 @@ class Binder {
   }
 
   absl::Status BindLiteral(const v1::Tensor& tensor, BoundInput* bound) {
+    // For scalars and small tables: a literal is copied once more than a payload, and a prepared
+    // program keeps it.
     constexpr size_t kMostBytes = 4096;
     constexpr size_t kAlignment = 64;
     OPSERVE_RETURN_IF_ERROR(ReadView(tensor, bound));
@@ -489,6 +509,8 @@ class Binder {
   static absl::Status CheckStorage(absl::string_view storage, uint64_t actual,
                                    const v1::Tensor& tensor, const BoundInput& bound) {
     const uint64_t needed = StorageBytes(bound);
+    // A plain tensor fills its storage, so that a wrong shape is noticed. A view may use part of
+    // it.
     if (IsPlain(tensor) ? actual == needed : actual >= needed) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
         storage, " has ", actual, " bytes; ", DtypeName(bound.spec.dtype), " ",
@@ -504,6 +526,8 @@ class Binder {
         std::find_if(windows.begin(), windows.end(),
                      [&](const SharedWindow& window) { return IsSame(window.range, range); });
     bound->source = SharedSource{static_cast<uint32_t>(known - windows.begin())};
+    // A range that is named again shares the window: its bytes count once. The other tensor may
+    // have another dtype, so the alignment is checked again.
     if (known != windows.end()) return CheckAlignment(*known->region, range, bound->spec.dtype);
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, find_region_(range));
     OPSERVE_ASSIGN_OR_RETURN(SharedWindow window,
@@ -550,6 +574,7 @@ class Binder {
     OPSERVE_ASSIGN_OR_RETURN(const OutputRef source,
                              FindOutput(output.invocation(), output.output()));
     BoundOutput& produced = OutputOf(source);
+    // Invocations are bound in order, so the last one to set this is the last reader.
     produced.last_reader = static_cast<uint32_t>(program_.invocations.size());
     bound->source = source;
     return BindViewOf(produced.spec, "result", tensor, bound);
@@ -561,6 +586,8 @@ class Binder {
 
   // Resolves an output among the invocations bound so far.
   absl::StatusOr<OutputRef> FindOutput(uint32_t invocation, const std::string& name) const {
+    // References go backwards only. So the order of the invocations is an order of execution, and
+    // no cycle can be written.
     if (invocation >= program_.invocations.size()) {
       return absl::InvalidArgumentError(
           absl::StrCat("output of invocation ", invocation, ", which is not before it"));
@@ -614,6 +641,8 @@ class Binder {
       }
       (*asked)[index] = catalog::ToAcl(request.dtype());
     }
+    // Masked outputs are computed on demand: naming one leaves out those that are not named;
+    // without any name all are wanted.
     for (size_t i = 0; i < outputs.size(); ++i) {
       wanted->push_back(!chooses || !outputs[i].is_masked() || is_named[i]);
     }
@@ -626,6 +655,7 @@ class Binder {
       const auto source = FindOutput(result.invocation(), result.output());
       if (!source.ok()) return InvalidCall("", "results", source.status().message());
       BoundOutput& output = OutputOf(*source);
+      // An output may travel and stay as well, but each only once.
       const bool is_kept = result.has_keep() || result.has_replace();
       if (is_kept ? output.kept.has_value() : output.is_result) {
         return InvalidCall("", "results",
@@ -642,6 +672,8 @@ class Binder {
           status = BindDestination(result.shared_memory(), input_windows, *source);
         }
       }
+      // An output has one address (ProgramRun::OutputAddress): that of the kept memory, or that of
+      // the window.
       if (status.ok() && output.window && output.kept) {
         status = absl::InvalidArgumentError(
             "a result that stays on the device cannot go to shared memory, too");
@@ -653,6 +685,7 @@ class Binder {
       }
     }
     if (!program_.results.empty()) return absl::OkStatus();
+    // A request without results wants those of its last invocation.
     const auto last = static_cast<uint32_t>(program_.invocations.size() - 1);
     for (uint32_t i = 0; i < program_.invocations[last].outputs.size(); ++i) {
       program_.results.push_back({{last, i}});
@@ -689,6 +722,7 @@ class Binder {
     }
     use.is_replaced = true;
     if (replace.has_version()) call_.residents[index].version = replace.version();
+    // Calls that wait for the tensor were checked against its spec, so the spec must stay.
     const TensorSpec& spec = SpecOfResident(index);
     if (spec == output.spec) return absl::OkStatus();
     return absl::InvalidArgumentError(
@@ -701,6 +735,7 @@ class Binder {
     for (const std::string& handle : request_.donated()) {
       const auto known = resident_of_handle_.find(handle);
       if (known == resident_of_handle_.end()) {
+        // An unknown handle gets the answer of the lookup; a known one is a mistake of its own.
         OPSERVE_RETURN_IF_ERROR(find_resident_(handle).status());
         return InvalidCall("", "donated", "a resident tensor that the request does not use");
       }
@@ -730,10 +765,13 @@ class Binder {
       const LastUse& last = last_uses_[*kept.replaced];
       // All readers come before it, in the stream's order.
       if (last.inputs == 0 || last.invocation < kept.source.invocation) kept.is_in_place = true;
+      // The invocation that makes the new content may read the old one only by the one input that
+      // it changes in place.
       if (last.invocation != kept.source.invocation || last.inputs != 1) continue;
       for (const BoundInput& input : program_.invocations[kept.source.invocation].inputs) {
         const auto* resident = std::get_if<ResidentSource>(&input.source);
         if (input.output != kept.source.output || resident == nullptr) continue;
+        // The input must be all of the tensor: elements outside a view would keep their old values.
         kept.is_in_place =
             resident->resident == *kept.replaced && input.offset == 0 &&
             NumElements(input.spec.shape) == NumElements(SpecOfResident(*kept.replaced).shape);
@@ -747,6 +785,8 @@ class Binder {
     BoundOutput& output = OutputOf(source);
     const auto bytes = static_cast<uint64_t>(NumBytes(output.spec));
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, find_region_(range));
+    // Regions that are not mapped come from clients of the Open Inference Protocol, which may offer
+    // more room than the result takes.
     if (region->is_mapped()) {
       OPSERVE_RETURN_IF_ERROR(CheckRangeSize(range, bytes, /*is_exact=*/true));
     } else if (range.size() < bytes) {
@@ -759,6 +799,8 @@ class Binder {
       return MakeError(Reason::kForbidden, "the region of shared memory is read-only");
     }
     auto& windows = call_.windows;
+    // With an overlap the result would depend on whether the device uses the region in place or a
+    // copy of it.
     for (size_t i = 0; i < windows.size(); ++i) {
       const v1::SharedMemoryRange& other = windows[i].range;
       if (window.region->Overlaps(range.offset(), bytes, *windows[i].region, other.offset(),
@@ -805,6 +847,7 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> NoSharedMemory(
 absl::StatusOr<SharedWindow> WindowIn(std::shared_ptr<SharedRegion> region,
                                       const v1::SharedMemoryRange& range, Dtype dtype) {
   OPSERVE_RETURN_IF_ERROR(CheckAlignment(*region, range, dtype));
+  // In this order nothing overflows, as offset + size could.
   if (range.offset() > region->size() || range.size() > region->size() - range.offset()) {
     return InvalidRange(absl::StrCat("the range of ", range.size(), " bytes from ", range.offset(),
                                      " on leaves its region of ", region->size(), " bytes"));

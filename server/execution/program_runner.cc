@@ -48,6 +48,7 @@ bool ProgramRun::Queue() {
   if (status_.ok()) status_ = CheckResidents();
   if (!status_.ok()) return true;
   TakeCapturedRun();
+  // A captured run has its plans.
   if (captured_ == nullptr) status_ = FindPlans();
   // A call that was cancelled meanwhile gets no further than this stage; likewise below.
   if (status_.ok()) status_ = call_.Check();
@@ -180,6 +181,7 @@ absl::StatusOr<bool> ProgramRun::TakeMemory() {
     if (!buffer) return false;
     output.data = *std::move(buffer);
   }
+  // A captured run has its memory, to which its graph refers by address.
   if (memory_.data() == nullptr) {
     OPSERVE_ASSIGN_OR_RETURN(std::optional<DeviceBuffer> memory, TakeDeviceMemory());
     if (!memory) return false;
@@ -219,6 +221,7 @@ absl::Status ProgramRun::TakeKeptMemory() {
 
 bool ProgramRun::IsWorkedIn(size_t kept) const {
   const KeptOutput& one = program_.kept[kept];
+  // TakeKeptMemory decides this for each run; equal contents show that it did.
   return one.is_in_place &&
          bound_.kept[kept]->content == bound_.residents[*one.replaced].tensor->content;
 }
@@ -247,7 +250,9 @@ void ProgramRun::PlanPieces() {
   for (const WindowTransfer& window : windows_) copied_windows.push_back(window.is_copied());
   const bool copies_any =
       std::find(copied_windows.begin(), copied_windows.end(), true) != copied_windows.end();
+  // No workspace and no copied window: the program's plan holds as it is.
   if (result_.workspace_bytes == 0 && !copies_any) return;
+  // The remembered plan is for calls that copy no window.
   if (program_.workspace_plan != nullptr && !copies_any) {
     own_plan_ = program_.workspace_plan->For(program_, workspace_bytes_);
     return;
@@ -334,6 +339,7 @@ absl::Status ProgramRun::LaunchAll(aclrtStream stream) {
   for (uint32_t i = 0; i < program_.invocations.size(); ++i) {
     // Before the first one Queue checks.
     if (i > 0) OPSERVE_RETURN_IF_ERROR(InInvocation(i, call_.Check()));
+    // A long program ends a slice where a cancelled call or a hung kernel can be noticed.
     OPSERVE_RETURN_IF_ERROR(InInvocation(i, Launch(i, stream)));
     if (slice_end == bound_.slice_ends.end() || *slice_end != i + 1) continue;
     OPSERVE_RETURN_IF_ERROR(AwaitSlice());
@@ -428,6 +434,7 @@ absl::Status ProgramRun::CopyResults() {
   for (ProgramResult::Output& output : result_.outputs) {
     const size_t bytes = output.data.size();
     if (bytes == 0) continue;
+    // A copy that blocks: the stream has ended, and so has all that writes the result.
     OPSERVE_RETURN_IF_ERROR(
         AclCallStatus(acl_, "aclrtMemcpy",
                       acl_.aclrtMemcpy(output.data.data(), bytes, OutputAddress(output.source),
@@ -466,6 +473,7 @@ void ProgramRun::Conclude() {
   const bool is_idle =
       context_.lane.stream() == stream_ && device.state() != DeviceState::kQuarantined;
   if (context_.captured != nullptr) GiveCapturedRunBack(is_idle);
+  // These are used without an order from here on, so they leave before the stream's blocks do.
   if (is_idle && status_.ok()) {
     for (const std::shared_ptr<ResidentTensor>& kept : bound_.kept) {
       device.memory().LeaveStream(kept->content->memory);

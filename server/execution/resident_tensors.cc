@@ -71,6 +71,7 @@ ResidentTensors::Reservation& ResidentTensors::Reservation::operator=(
 ResidentTensors::Reservation::~Reservation() { Release(); }
 
 void ResidentTensors::Reservation::Release() {
+  // Null after a move, or when Add has made an entry that counts instead.
   ResidentTensors* owner = std::exchange(owner_, nullptr);
   if (owner == nullptr) return;
   absl::MutexLock lock(&owner->mutex_);
@@ -83,6 +84,7 @@ ResidentTensors::ResidentTensors(const ResidentLimits& limits, std::string depos
 absl::StatusOr<ResidentTensors::Reservation> ResidentTensors::Reserve(uint32_t tenant,
                                                                       int32_t device,
                                                                       uint64_t bytes) {
+  // The tensor exceeds the quota alone, so no retry can succeed.
   if (bytes > limits_.max_bytes_per_tenant) {
     return OverQuota(
         absl::StrCat("a resident tensor of ", bytes, " bytes exceeds the quota of ",
@@ -113,9 +115,12 @@ absl::StatusOr<ResidentTensors::Reservation> ResidentTensors::Reserve(uint32_t t
 
 absl::StatusOr<std::vector<ResidentTensors::Added>> ResidentTensors::Add(std::vector<New> tensors,
                                                                          absl::Time now) {
+  // Before the lock is taken: random bytes come from a system call.
   std::vector<Added> added;
   for (const New& one : tensors) added.push_back({NewHandle(), now + Lease(one.lease)});
   absl::MutexLock lock(&mutex_);
+  // A reset that came while the content was written has lost it. All are checked before the first
+  // is added.
   for (const New& one : tensors) {
     if (WasReset(one.tensor->device, one.tensor->device_generation)) {
       return Lost("its device was reset before it was complete");
@@ -168,6 +173,7 @@ absl::StatusOr<std::vector<std::shared_ptr<ResidentTensor>>> ResidentTensors::Fi
 absl::StatusOr<std::vector<absl::Time>> ResidentTensors::Renew(
     uint32_t tenant, absl::Span<const std::string> handles, absl::Duration lease, absl::Time now) {
   absl::MutexLock lock(&mutex_);
+  // All are looked up first, so that an error leaves every lease as it was.
   for (size_t i = 0; i < handles.size(); ++i) {
     if (const auto found = FindEntry(tenant, handles[i], now); !found.ok()) {
       return AtPosition(i, found.status());
@@ -183,6 +189,8 @@ absl::StatusOr<std::vector<absl::Time>> ResidentTensors::Renew(
 }
 
 uint32_t ResidentTensors::Release(uint32_t tenant, absl::Span<const std::string> handles) {
+  // Declared before the lock, so destroyed after it: freeing a tensor takes locks of the pool and
+  // of the queue.
   Forgotten forgotten;
   absl::MutexLock lock(&mutex_);
   for (const std::string& handle : handles) {
@@ -220,6 +228,7 @@ void ResidentTensors::DeviceWasReset(int32_t device, uint64_t generation) {
 std::vector<uint32_t> ResidentTensors::TenantsOn(int32_t device) const {
   absl::MutexLock lock(&mutex_);
   absl::flat_hash_map<uint32_t, absl::Time> last_uses;
+  // From the counts, since an upload under way has a reservation and no entry yet.
   for (const auto& [key, usage] : usage_) {
     if (key.second == device) last_uses.emplace(key.first, absl::InfinitePast());
   }
@@ -247,6 +256,8 @@ std::vector<ResidentTensors::Moving> ResidentTensors::TensorsOn(int32_t device,
   }
   for (const Released& released : released_) {
     if (released.tenant != tenant) continue;
+    // Released, but a request still uses it, so its content moves with the others. Where the device
+    // was reset, there is nothing to move.
     std::shared_ptr<ResidentTensor> tensor = released.tensor.lock();
     if (tensor != nullptr && tensor->device == device &&
         !WasReset(device, tensor->device_generation)) {
@@ -260,11 +271,13 @@ absl::Status ResidentTensors::Move(absl::Span<Moving> tensors, int32_t device,
                                    uint64_t generation) {
   absl::MutexLock lock(&mutex_);
   if (WasReset(device, generation)) return Lost("the device that it moved to was reset");
+  // Resets may have come while the contents were copied.
   for (const Moving& moving : tensors) {
     if (WasReset(moving.tensor->device, moving.tensor->device_generation)) {
       return Lost("its device was reset");
     }
   }
+  // Nothing below fails.
   for (Moving& moving : tensors) {
     ResidentTensor& tensor = *moving.tensor;
     // It may have been released since, and counts no more then.
@@ -274,6 +287,7 @@ absl::Status ResidentTensors::Move(absl::Span<Moving> tensors, int32_t device,
       ++counted.tensors;
       counted.bytes += entry->second.bytes;
     }
+    // The old content goes back to the caller, which frees it without this lock.
     tensor.content.swap(moving.content);
     tensor.device = device;
     tensor.device_generation = generation;
@@ -303,6 +317,7 @@ std::vector<ResidentTensors::Departing> ResidentTensors::TensorsToDeposit(absl::
       last_use = std::max(last_use, entry.last_use);
     }
   }
+  // Sorted without the lock, which requests need.
   std::sort(found.begin(), found.end(), [&](const Found& a, const Found& b) {
     // Times in descending order; tenants with the same time, and tensors, by their names.
     return std::tie(last_uses[b.tensor.tenant], a.tensor.tenant, b.last_use, a.tensor.handle) <
@@ -321,6 +336,8 @@ std::vector<size_t> ResidentTensors::GiveAway(absl::Span<const Departing> tensor
   for (size_t i = 0; i < tensors.size(); ++i) {
     const auto entry = entries_.find(tensors[i].handle);
     if (entry == entries_.end()) continue;
+    // Requests that wait for their claim have found the tensor already: they learn of its new place
+    // from this (CheckNotBroken).
     entry->second.tensor->deposited_at = &deposit_place_;
     RememberGone(entry->first, entry->second.tenant, /*is_deposited=*/true);
     Forget(entry, &forgotten);
@@ -343,6 +360,7 @@ void ResidentTensors::Expectation::End() {
   ResidentTensors* owner = std::exchange(owner_, nullptr);
   if (owner == nullptr) return;
   absl::MutexLock lock(&owner->mutex_);
+  // One of possibly several Expectations of this run ends, and the run may still be expected.
   owner->expected_.erase(std::find(owner->expected_.begin(), owner->expected_.end(), run_));
 }
 
@@ -391,6 +409,7 @@ std::optional<int32_t> ResidentTensors::DeviceOf(uint32_t tenant) const {
   absl::MutexLock lock(&mutex_);
   std::optional<int32_t> device;
   uint64_t most = 0;
+  // The pairs of a tenant are adjacent, since the map is ordered by tenant first.
   for (auto it = usage_.lower_bound({tenant, INT32_MIN});
        it != usage_.end() && it->first.first == tenant; ++it) {
     if (device && it->second.bytes <= most) continue;
@@ -439,6 +458,7 @@ std::vector<ResidentTensors::Listed> ResidentTensors::List(uint32_t tenant, absl
   for (const auto& entry : entries_) {
     if (entry.first > after && IsUsable(entry.second, tenant, now)) found.push_back(&entry);
   }
+  // Handles have no order in the table, and only a page of them is to be sorted.
   count = std::min(count, found.size());
   std::partial_sort(found.begin(), found.begin() + count, found.end(),
                     [](const auto* a, const auto* b) { return a->first < b->first; });
@@ -478,6 +498,7 @@ ResidentTensors::Listed ResidentTensors::ToListed(const Entries::value_type& ent
 }
 
 bool ResidentTensors::IsUsable(const Entry& entry, uint32_t tenant, absl::Time now) const {
+  // A lease that has ended still holds for the grace, so that a late renewal finds its tensor.
   return entry.tenant == tenant && now < entry.lease_end + limits_.grace;
 }
 
@@ -494,6 +515,7 @@ absl::StatusOr<ResidentTensors::Entries::const_iterator> ResidentTensors::FindEn
   if (gone != gone_.end() && gone->second.tenant == tenant) {
     return gone->second.is_deposited ? Moved(deposit_place_) : Lost("its device was reset");
   }
+  // The handle's last bytes name another run of this or another daemon.
   if (handle.size() == kHandleBytes && handle.substr(kRandomBytes) != run_) {
     const auto run = handle.substr(kRandomBytes);
     if (std::find(expected_.begin(), expected_.end(), run) == expected_.end()) {
@@ -551,10 +573,13 @@ void ResidentTensors::Uncount(const TenantAndDevice& key, uint64_t bytes) {
 
 void ResidentTensors::PruneReleased() {
   std::erase_if(released_, [](const Released& released) { return released.tensor.expired(); });
+  // The limit follows the survivors, so that pruning costs each release a constant time on average.
   released_limit_ = std::max(kLeastReleased, 2 * released_.size());
 }
 
 void ResidentTensors::Forget(Entries::iterator entry, Forgotten* forgotten) {
+  // A request holds it. It has no handle any more, but must be found if its device drains
+  // (TensorsOn).
   if (entry->second.tensor.use_count() > 1) {
     if (released_.size() >= released_limit_) PruneReleased();
     released_.push_back({entry->second.tenant, entry->second.tensor});

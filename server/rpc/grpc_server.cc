@@ -276,6 +276,7 @@ absl::Status GrpcServer::Listen(const Config& config, std::vector<Listener> list
     acceptor_.Add(std::move(listener), std::move(gate));
   }
   for (uint32_t i = 0; i < NumPollers(); ++i) {
+    // A cache for each polling thread.
     queues_.push_back(builder.AddCompletionQueue());
     execute_.bound_programs.push_back(std::make_unique<BoundPrograms>(bound_programs_));
   }
@@ -337,6 +338,8 @@ void GrpcServer::ListenForCalls(grpc::ServerCompletionQueue* queue) {
 
 GrpcServer::~GrpcServer() {
   if (server_ != nullptr) EndService();
+  // Calls make no successors from here on. A queue may be shut down only when nothing new is
+  // started on it, so the last call object must be gone first.
   calls_.accepts_more.store(false, std::memory_order_release);
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
   calls_.alive.AwaitNone(absl::InfiniteDuration());

@@ -28,6 +28,7 @@ DeviceQueue::DeviceQueue(DeviceQueueOptions options, std::shared_ptr<PinnedZones
       tasks_(std::move(options.fairness), options.device_bytes, pinned_.get(), this) {}
 
 std::unique_ptr<LaneTask> DeviceQueue::Leaves(Tasks::Entry entry) {
+  // The counters are atomic, so callers may hold the lock or not.
   tenant_depths_.Subtract(entry.tenant, 1);
   tenant_work_ns_.Subtract(entry.tenant, WorkNs(entry.estimate));
   tenant_work_.Subtract(entry.tenant, entry.work);
@@ -65,6 +66,8 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
   if (is_closed_ || is_paused_) {
     return MakeError(Reason::kDeviceUnavailable, "the device takes no requests now");
   }
+  // A task that cannot end in time is refused while its client can still ask elsewhere, and takes
+  // no other task's turn.
   if (!IsDeadlineFeasible(now, deadline, demand.cost, tasks_.known_time(demand.tenant), lanes_)) {
     return DeadlineInfeasible(demand.cost.time, deadline - now);
   }
@@ -80,6 +83,7 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
                      .device_bytes = demand.device_bytes,
                      .pinned_bytes = demand.pinned_bytes,
                      .connection = demand.connection};
+  // For a visitor: the task starts now, or waits as any other.
   if (started != nullptr) {
     OPSERVE_ASSIGN_OR_RETURN(std::optional<Tasks::Started> at_once, tasks_.TryStart(&entry, now));
     if (at_once) {
@@ -88,6 +92,7 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
       return absl::OkStatus();
     }
   }
+  // The entry takes the task only if the queue does: a refused one stays the caller's.
   entry.payload = std::move(*task);
   if (absl::Status status = tasks_.Push(&entry, now); !status.ok()) {
     *task = std::move(entry.payload);
@@ -108,11 +113,13 @@ absl::Status DeviceQueue::Push(std::unique_ptr<LaneTask>* task, absl::Time now) 
 
 absl::StatusOr<DeviceQueue::Visit> DeviceQueue::PushOrStart(std::unique_ptr<LaneTask>* task,
                                                             uint32_t visitor, absl::Time now) {
+  // Before the task may be gone.
   const bool is_prompt = (*task)->is_prompt();
   Visit visit;
   Shortage shortage;
   {
     absl::MutexLock lock(&mutex_);
+    // A visit overtakes nothing: it needs a free visitor's lane and an empty queue.
     const bool may_visit = is_prompt && visited_ != nullptr && visitor < is_visiting_.size() &&
                            !is_visiting_[visitor] && tasks_.depth() == 0;
     OPSERVE_RETURN_IF_ERROR(Enqueue(task, now, may_visit ? &visit.popped.next : nullptr));
@@ -126,6 +133,8 @@ absl::StatusOr<DeviceQueue::Visit> DeviceQueue::PushOrStart(std::unique_ptr<Lane
     Publish();
     shortage = FindShortage();
   }
+  // Without the lock, since other devices' queues and captured runs take theirs, and may come back
+  // to this one.
   pinned_->TellWaiting();
   Relieve(shortage);
   return visit;
@@ -145,6 +154,7 @@ void DeviceQueue::LeaveVisit(uint32_t visitor) {
 void DeviceQueue::EndVisit(uint32_t visitor) {
   is_visiting_[visitor] = false;
   --visits_;
+  // A paused queue lets its lanes go when the last visit has ended.
   WakeLane();
 }
 
@@ -162,6 +172,7 @@ DeviceQueue::Popped DeviceQueue::Pop() {
     {
       absl::MutexLock lock(&mutex_);
       while (!CanPop()) {
+        // A spurious wake-up counts this lane twice, which costs one signal that reaches no lane.
         ++idle_lanes_;
         may_pop_.Wait(&mutex_);
       }
@@ -192,11 +203,13 @@ DeviceQueue::Popped DeviceQueue::TryPop(absl::Time now) {
 }
 
 bool DeviceQueue::PopOnce(Popped* result, absl::Time now) {
+  // Handed-over tasks are on the device already: they come before new ones, and before the end.
   if (!handed_over_.empty()) {
     result->visit = handed_over_.front();
     handed_over_.pop_front();
     return true;
   }
+  // A closed queue still hands out the tasks that wait.
   if (is_paused_ || (is_closed_ && tasks_.depth() == 0)) {
     result->is_over = true;
     return true;
@@ -254,6 +267,7 @@ std::vector<std::unique_ptr<LaneTask>> DeviceQueue::TakeAll() {
   {
     absl::MutexLock lock(&mutex_);
     entries = tasks_.TakeAll();
+    // Nobody waits now; without this the last sample would stay.
     CollectLags();
     Publish();
   }
@@ -274,6 +288,7 @@ std::vector<std::unique_ptr<LaneTask>> DeviceQueue::TakeExpired(absl::Time now) 
 
 void DeviceQueue::Open() {
   absl::MutexLock lock(&mutex_);
+  // No lane waits yet: their threads start after this.
   is_paused_ = false;
 }
 
@@ -281,6 +296,7 @@ std::vector<std::unique_ptr<LaneTask>> DeviceQueue::Pause() {
   {
     absl::MutexLock lock(&mutex_);
     is_paused_ = true;
+    // No visit begins from here on; lanes end when those under way have ended.
     visited_ = nullptr;
     WakeLane();
   }
@@ -299,6 +315,7 @@ absl::StatusOr<std::shared_ptr<void>> DeviceQueue::TakeMemory(uint32_t tenant, u
     absl::MutexLock lock(&mutex_);
     taken = TryTakeMemory(tenant, bytes);
   }
+  // Without the lock: memory that comes back is given to this queue by GiveMemory, which takes it.
   if (!absl::IsResourceExhausted(taken.status()) || give_back_ == nullptr) return taken;
   const bool is_own_limit = ErrorReasonOf(taken.status()) == Reason::kTenantMemory;
   if (!give_back_(is_own_limit ? std::optional(tenant) : std::nullopt)) return taken;
@@ -322,6 +339,7 @@ absl::StatusOr<std::shared_ptr<void>> DeviceQueue::TryTakeMemory(uint32_t tenant
     residents_.Add(tenant, bytes);
     tenant_bytes_.Add(tenant, bytes);
     Publish();
+    // The pointer stands for booked bytes, and has no object: its deleter books them back.
     return std::shared_ptr<void>(this, [tenant, bytes](void* queue) {
       static_cast<DeviceQueue*>(queue)->GiveMemory(tenant, bytes);
     });
@@ -355,6 +373,7 @@ DeviceQueue::Shortage DeviceQueue::FindShortage() const {
 }
 
 void DeviceQueue::Relieve(const Shortage& shortage) {
+  // Without give_back_ the shortage is empty.
   if (shortage.is_of_all) give_back_(std::nullopt);
   for (const uint32_t tenant : shortage.tenants) give_back_(tenant);
 }
@@ -363,6 +382,7 @@ absl::Status DeviceQueue::CheckCanEverHold(uint32_t tenant, uint64_t bytes) {
   absl::MutexLock lock(&mutex_);
   OPSERVE_RETURN_IF_ERROR(tasks_.CheckCanEverFit(tenant, bytes));
   const absl::Status fits = residents_.Check(tenant, bytes);
+  // Memory that is only taken now is no reason to say never.
   return absl::IsFailedPrecondition(fits) ? fits : absl::OkStatus();
 }
 
@@ -411,6 +431,7 @@ void DeviceQueue::CollectLags() {
   std::array<std::optional<int64_t>, kTenantSlots> lags;
   tasks_.VisitLags([&](uint32_t tenant, absl::Duration lag) {
     std::optional<int64_t>& seen = lags[TenantSlot(tenant)];
+    // Tenants that share a slot: the one furthest behind counts.
     seen = std::max(seen.value_or(INT64_MIN), absl::ToInt64Nanoseconds(lag));
   });
   for (size_t slot = 0; slot < kTenantSlots; ++slot) {

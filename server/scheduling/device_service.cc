@@ -48,6 +48,7 @@ DeviceService::DeviceService(const AclLibrary& acl, int32_t id, const OperatorTa
       pinned_(std::move(pinned)),
       hooks_(std::move(hooks)),
       device_(acl, id, options.pool),
+      // The queue takes the address of captured_, which is made later and is used when tasks are.
       queue_(QueueOptions(options, device_, captured_), std::move(pinned_zones)),
       plan_counters_(operators.operators().size()),
       probe_counters_(operators.operators().size()),
@@ -64,9 +65,12 @@ DeviceService::DeviceService(const AclLibrary& acl, int32_t id, const OperatorTa
                     .longest_recovery_wait = options.longest_recovery_wait}) {
   const uint64_t device_bytes = device_.memory_info().total_bytes;
   workspace_limits_.max_ratio = options.max_workspace_ratio;
+  // A quarter of the device is the contract's default; a runtime may not tell how much there is.
   workspace_limits_.max_bytes = options.max_workspace_bytes != 0 ? options.max_workspace_bytes
                                 : device_bytes != 0              ? device_bytes / 4
                                                                  : UINT64_MAX;
+  // Ended captured runs keep their graphs until a thread that is bound to the device destroys them.
+  // An allocation's thread is.
   device_.memory().OnShortage([this] {
     const bool came_back = captured_.GiveMemoryBack(std::nullopt, absl::Now());
     captured_.DestroyEnded();
@@ -84,6 +88,8 @@ DeviceService::~DeviceService() {
     absl::MutexLock lock(&mutex_);
     is_closing_ = true;
   }
+  // The supervisor goes first, since it makes and drops lanes. Then the lanes serve the tasks that
+  // still wait, and end.
   supervisor_.join();
   queue_.Close();
   device_.BindThisThread().IgnoreError();
@@ -125,6 +131,7 @@ absl::Status DeviceService::Submit(std::unique_ptr<LaneTask>* task) {
 }
 
 absl::Status DeviceService::PushOrVisit(std::unique_ptr<LaneTask>* task) {
+  // Only polling threads are visitors, and they may run a small task themselves.
   const std::optional<uint32_t> visitor = Visitor::Current();
   if (!visitor) return queue_.Push(task, absl::Now());
   OPSERVE_ASSIGN_OR_RETURN(DeviceQueue::Visit visit,
@@ -150,6 +157,7 @@ void DeviceService::MoveOrRefuse(std::unique_ptr<LaneTask> task) {
 }
 
 void DeviceService::OnCancelled(uint32_t lane, uint64_t task) {
+  // The supervisor aborts the stream: that call may block, and this thread serves clients.
   Post([this, lane, task] {
     if (lanes_ != nullptr) lanes_->AbortTask(lane, task);
   });
@@ -159,6 +167,7 @@ void DeviceService::OnCancelled(uint32_t lane, uint64_t task) {
 void DeviceService::OnGivenBack(std::unique_ptr<LaneTask> task) { MoveOrRefuse(std::move(task)); }
 
 void DeviceService::OnExpired(std::unique_ptr<LaneTask> task) {
+  // An error here is a deadline that has passed or a cancellation, and says so itself.
   absl::Status status = task->call()->Check();
   const absl::Duration left = task->call()->deadline() - absl::Now();
   if (status.ok() && left <= task->demand().cost.time) {
@@ -191,6 +200,8 @@ absl::StatusOr<uint32_t> DeviceService::BeginDrain() {
   }
   if (device_.Transition(DeviceState::kReady, DeviceState::kDraining, "by an administrator")) {
     for (std::unique_ptr<LaneTask>& task : queue_.TakeAll()) {
+      // Tasks that no other device takes, for instance because they use resident tensors of this
+      // one, are served here.
       if (hooks_.move(&task)) {
         ++moved;
       } else if (absl::Status status = queue_.Push(&task, absl::Now()); !status.ok()) {
@@ -224,11 +235,14 @@ std::vector<uint32_t> DeviceService::StuckTenants() const {
 }
 
 void DeviceService::SetMoved(uint64_t drain, bool are_moved) {
+  // Drains count from 1.
   moved_drain_.store(are_moved ? drain : 0);
   Wake();
 }
 
 absl::Status DeviceService::AwaitDrained(absl::Time deadline) {
+  // The condition does not depend on the mutex: Wake, which takes and releases it, makes absl look
+  // again.
   absl::MutexLock lock(&mutex_);
   if (!mutex_.AwaitWithDeadline(absl::Condition(this, &DeviceService::IsEmpty), deadline)) {
     return absl::DeadlineExceededError(absl::StrCat(
@@ -241,6 +255,7 @@ absl::Status DeviceService::AwaitDrained(absl::Time deadline) {
 template <typename T>
 absl::StatusOr<T> DeviceService::RunOnSupervisor(std::function<absl::StatusOr<T>()> command,
                                                  absl::Time deadline) {
+  // Shared with the command, which may run when the caller has given up.
   struct Outcome {
     absl::StatusOr<T> value = absl::DeadlineExceededError("the device is busy with something else");
     absl::Notification is_known;
@@ -314,6 +329,7 @@ absl::Status DeviceService::Open() { return device_.Open(); }
 
 absl::Status DeviceService::Reset() {
   const absl::Status status = device_.Reset();
+  // Also after a failed reset: the contents are lost in either case.
   hooks_.was_reset(device_.id(), device_.generation());
   return status;
 }
@@ -321,6 +337,8 @@ absl::Status DeviceService::Reset() {
 absl::Status DeviceService::ProveItself(Fault* fault) {
   *fault = Fault::kSetUp;
   OPSERVE_ASSIGN_OR_RETURN(std::unique_ptr<StreamLane> probe,
+                           // Its index comes after those of lanes and visitors. No lane runs while
+                           // it does, or they serve beside it.
                            StreamLane::Create(device_, options_.lanes + options_.visitors));
   PlanCache plans(device_.acl(), /*capacity=*/1, probe_counters_);
   // A pool of its own: results that clients do not fetch must not keep a device from returning.
@@ -356,6 +374,7 @@ absl::Status DeviceService::StartLanes() {
        .visitors = options_.visitors,
        .plans_per_lane = std::max<size_t>(options_.plan_cache_entries / options_.lanes, 1)});
   if (!lanes.ok()) {
+    // Back to the state before Open, as the device is not up.
     queue_.Pause();
     return lanes.status();
   }

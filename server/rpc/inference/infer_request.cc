@@ -20,6 +20,7 @@
 namespace opserve::server {
 namespace {
 
+// Texts of errors are Triton's where it has the same error: its clients match them.
 using catalog::InputDescriptor;
 using inference::InferParameter;
 using inference::InferTensorContents;
@@ -59,6 +60,7 @@ absl::StatusOr<std::optional<NamedRange>> ReadNamedRange(const catalog::Operator
       OPSERVE_ASSIGN_OR_RETURN(offset, IntegerParameter(model, name, parameter));
     }
   }
+  // Size and offset mean nothing without a region. Neither does a region without a size.
   if (!region) {
     if (!byte_size && !offset) return std::nullopt;
     return InvalidInference(model, tensor,
@@ -73,6 +75,7 @@ absl::StatusOr<std::optional<NamedRange>> ReadNamedRange(const catalog::Operator
                                          "'shared_memory_region' for tensor '",
                                          tensor, "'"));
   }
+  // A negative number becomes a huge one, which fits no region.
   return NamedRange{*std::move(region), static_cast<uint64_t>(offset.value_or(0)),
                     static_cast<uint64_t>(*byte_size)};
 }
@@ -82,6 +85,8 @@ template <typename T, typename Field>
 bool AppendElements(const Field& field, std::string* bytes) {
   for (const auto value : field) {
     const T element = static_cast<T>(value);
+    // A value that changes in the conversion does not fit; a NaN differs from itself and always
+    // does.
     if (static_cast<std::decay_t<decltype(value)>>(element) != value && value == value)
       return false;
     bytes->append(reinterpret_cast<const char*>(&element), sizeof(element));
@@ -106,6 +111,8 @@ struct TypedContents {
 };
 
 TypedContents ReadContents(const InferTensorContents& contents, Dtype dtype) {
+  // The protocol has one field for several narrow types. Floats of 16 bits have none: they travel
+  // as raw contents.
   TypedContents read;
   const auto take = [&]<typename T>(const auto& field, std::type_identity<T>) {
     read.field_size = field.size();
@@ -165,6 +172,8 @@ class Translator {
     for (const InputTensor& input : request_.inputs()) {
       OPSERVE_RETURN_IF_ERROR(TranslateInput(input));
     }
+    // Raw contents belong, in their order, to the inputs that are not in shared memory. One too
+    // many has no input; one too few was found above.
     if (used_raw_inputs_ != raw_inputs_) {
       return InvalidInference(
           *model_, "raw_input_contents",
@@ -198,6 +207,7 @@ class Translator {
     const size_t dot = name.rfind('.');
     uint32_t position = 0;
     if (dot == absl::string_view::npos || !absl::SimpleAtoi(name.substr(dot + 1), &position) ||
+        // "tensors.02" and "tensors.+2" would be second names of one tensor.
         name.substr(dot + 1) != absl::StrCat(position)) {
       return std::nullopt;
     }
@@ -248,6 +258,7 @@ class Translator {
   absl::Status CheckNothingIsMissing(absl::Span<const absl::string_view> given) const {
     std::vector<std::string> missing;
     for (const InputDescriptor& input : model_->inputs) {
+      // A list may be empty, as far as the operator's rules allow.
       if (input.is_optional || input.is_list) continue;
       if (std::find(given.begin(), given.end(), input.name) == given.end()) {
         missing.push_back(absl::StrCat("'", input.name, "'"));
@@ -285,6 +296,7 @@ class Translator {
     spec.shape.assign(input.shape().begin(), input.shape().end());
     for (int64_t extent : spec.shape) {
       if (extent >= 0) continue;
+      // -1 stands for any extent in the descriptions of models, and clients copy it from there.
       const absl::string_view problem =
           extent == -1 ? ". All input dimensions should be specified for input '"
                        : " contains an invalid dimension for input '";
@@ -328,6 +340,7 @@ class Translator {
       list = invocation_->add_inputs();
       list->set_name(input->name);
     }
+    // Positions must come in ascending order, without gaps: the program's list has no holes.
     const auto next = static_cast<size_t>(list->list().tensors_size());
     if (position != next) {
       return InvalidInference(
@@ -355,6 +368,7 @@ class Translator {
       OPSERVE_RETURN_IF_ERROR(CheckByteSize(input, spec, range->byte_size));
       return TranslateRange(*range, tensor->mutable_shared_memory());
     }
+    // The tensor's own contents, then the next of the raw ones.
     if (input.has_contents()) return TakeContents(input, spec, tensor);
     if (used_raw_inputs_ == raw_inputs_) {
       return InvalidInference(*model_, input.name(),
@@ -366,6 +380,7 @@ class Translator {
   }
 
   absl::Status TakeContents(const InputTensor& input, const TensorSpec& spec, v1::Tensor* tensor) {
+    // A request has typed or raw contents, not both.
     if (raw_inputs_ > 0) {
       return InvalidInference(
           *model_, input.name(),
@@ -374,6 +389,7 @@ class Translator {
     }
     const InferTensorContents& contents = input.contents();
     const TypedContents read = ReadContents(contents, spec.dtype);
+    // Elements in the field of another type would be ignored without a word.
     if (CountFields(contents) > (read.field_size > 0 ? 1 : 0)) {
       return InvalidInference(
           *model_, input.name(),
@@ -402,9 +418,11 @@ class Translator {
     }
     OPSERVE_ASSIGN_OR_RETURN(const std::optional<NamedRange> range,
                              ReadNamedRange(*model_, output.name(), output.parameters()));
+    // A name chooses among masked outputs, as in the native protocol.
     if (FindOutput(output.name())->is_masked()) {
       invocation_->add_outputs()->set_name(FindOutput(output.name())->name);
     }
+    // The only output is the result anyway.
     if (!range && model_->outputs.size() == 1 && !model_->outputs[0].is_list) {
       return absl::OkStatus();
     }
@@ -435,6 +453,7 @@ class Translator {
     const auto invalid = [&](absl::string_view problem) {
       return MakeError(Reason::kShmInvalid, absl::StrCat(problem, ": '", range.region, "'"));
     };
+    // An offset at the end is refused even for no bytes, as in Triton.
     if (range.offset >= region->size()) return invalid("Invalid offset for shared memory region");
     uint64_t end = 0;
     if (__builtin_add_overflow(range.offset, range.byte_size, &end)) {
