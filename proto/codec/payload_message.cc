@@ -145,8 +145,10 @@ absl::Status SplitFields(SliceCursor& cursor, uint32_t payloads_field, size_t ma
       return Malformed("bad field tag");
     }
     const auto tag = static_cast<uint32_t>(whole_tag.value);
+    // Inside a group the number belongs to a field of the group.
     if (tag == payload_tag && group_depth == 0) {
       Varint size;
+      // Before the payload is added, so that a message cannot make the list long.
       if (payloads->size() == max_payloads) {
         return absl::InvalidArgumentError(
             absl::StrCat("more than ", max_payloads, " payloads in one message"));
@@ -207,6 +209,7 @@ grpc::ByteBuffer Build(size_t header_bytes, WriteHeader write_header,
   if (IsMerged(header_bytes, payloads.size(), NumBytes(payloads))) {
     grpc::Slice message(wrapper_bytes + bytes);
     uint8_t* to = write_header(WriteWrapper(bytes, place, message));
+    // For so few bytes, copying costs less than references.
     for (const grpc::Slice& payload : payloads) {
       to = WritePrefix(place.field, payload.size(), to);
       to = std::copy(payload.begin(), payload.end(), to);
@@ -218,6 +221,7 @@ grpc::ByteBuffer Build(size_t header_bytes, WriteHeader write_header,
   write_header(WriteWrapper(bytes, place, slices.back()));
   for (const grpc::Slice& payload : payloads) {
     const PayloadPrefix prefix(payload.size(), place.field);
+    // The payload's own slice, by reference.
     slices.emplace_back(prefix.bytes().data(), prefix.bytes().size());
     slices.push_back(payload);
   }

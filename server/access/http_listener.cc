@@ -211,8 +211,10 @@ bool HttpListener::Serve(ConnectionSlots::Id id, Connection& connection, absl::T
 bool HttpListener::Read(ConnectionSlots::Id id, Connection& connection, absl::Time now) {
   std::array<char, 4096> buffer;
   const ssize_t size = recv(connection.socket.get(), buffer.data(), buffer.size(), 0);
+  // Nothing there after all: another event comes.
   if (size < 0) return errno == EAGAIN || errno == EINTR;
   if (size == 0) return false;
+  // Read and thrown away, since a socket that is closed with unread input resets the connection.
   if (connection.is_answered) return true;
   connection.received.append(buffer.data(), static_cast<size_t>(size));
   const size_t end = connection.received.find("\r\n\r\n");
@@ -221,10 +223,12 @@ bool HttpListener::Read(ConnectionSlots::Id id, Connection& connection, absl::Ti
                           ? ToText(Refusal(431, "the head is too large"), /*has_body=*/true,
                                    /*is_compressed=*/false)
                           : AnswerTo(absl::string_view(connection.received).substr(0, end));
+  // Gives the memory back, as clear() would not; likewise of the answer.
   connection.received = std::string();
   connection.is_answered = true;
   connection.end_by = now + kAnswerTimeout;
   slots_.Raise(id, ConnectionSlots::Rank::kAnswered);
+  // Most answers fit the socket's buffer, so that no further event is needed.
   return Write(id, connection, now);
 }
 
@@ -248,6 +252,7 @@ bool HttpListener::Write(ConnectionSlots::Id id, Connection& connection, absl::T
     const ConnectionSlots::Decision decision = answers_.Admit(0, connection.peer, now, &AsReported);
     connection.answer_id = decision.id;
     connection_of_answer_[decision.id] = id;
+    // Never refused, as in Accept.
     for (const ConnectionSlots::Id evicted : decision.evicted) {
       ConnectionCounters::Count(counters_.evicted);
       End(connection_of_answer_.at(evicted));
@@ -265,6 +270,7 @@ std::string HttpListener::AnswerTo(absl::string_view head) const {
   const auto page = std::find_if(pages_.begin(), pages_.end(),
                                  [&](const Page& p) { return p.path == request->path; });
   Response response;
+  // A page of another site could make a browser ask under that site's name (DNS rebinding).
   if (!hosts_.Allows(request->host)) {
     response = Refusal(403, "unknown host: use an address, or name the host in --metrics_host");
   } else if (page == pages_.end()) {

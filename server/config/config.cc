@@ -38,6 +38,8 @@ absl::StatusOr<std::vector<ListenAddress>> ListenAddresses(const config::ServerC
   for (const std::string& text : values.listen()) {
     auto address = ParseListenAddress(text);
     if (!address.ok()) return Invalid("listen", address.status().message());
+    // Two ways to serve strangers by mistake, in plaintext or without credentials: either has to be
+    // said.
     if (!address->is_local() && values.tls_cert().empty() && !values.insecure_allow_plaintext()) {
       return Invalid("listen",
                      absl::StrCat("other machines can reach ", text,
@@ -96,6 +98,7 @@ absl::StatusOr<std::optional<ListenAddress>> AdminAddress(
   std::string text = values.admin_listen();
   if (text == kNone) return std::nullopt;
   if (text.empty()) {
+    // Beside the first socket of clients, where administrators look for it.
     const auto first = std::find_if(listen.begin(), listen.end(),
                                     [](const ListenAddress& address) { return address.is_unix; });
     text =
@@ -187,6 +190,7 @@ absl::Status CheckQueuedWork(const Config& config) {
 }  // namespace
 
 absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
+  // First the rules of single values (server_config.proto); then rules that need several.
   OPSERVE_RETURN_IF_ERROR(CheckRules(values));
   Config config;
   OPSERVE_ASSIGN_OR_RETURN(config.listen, ListenAddresses(values));
@@ -206,6 +210,7 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   OPSERVE_ASSIGN_OR_RETURN(config.deposit, DepositFrom(values));
   OPSERVE_ASSIGN_OR_RETURN(config.devices, Devices(values));
   config.acl_library_dir = values.acl_library_dir();
+  // Without a choice the daemon computes on the CPU, on any machine.
   if (config.acl_library_dir.empty()) config.acl_library_dir = EmbeddedLibraryDir();
   config.operator_packs.assign(values.operator_pack().begin(), values.operator_pack().end());
   config.max_pack_operators = values.max_pack_operators();

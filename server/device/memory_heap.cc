@@ -17,6 +17,7 @@ using State = MemoryBlock::State;
 constexpr size_t kIdleStreamsKept = 64;
 
 bool MayMerge(const MemoryBlock& block, const MemoryBlock* neighbour) {
+  // Retired blocks merge if one stream may have both. Idle ones are for all streams.
   return neighbour != nullptr && neighbour->state == block.state &&
          neighbour->tenant == block.tenant &&
          (block.state == State::kIdle || neighbour->stream == block.stream);
@@ -67,10 +68,12 @@ MemoryHeap::Lent MemoryHeap::TakeMerged(const BlockRequest& request) {
   MemoryBlock* best = nullptr;
   size_t best_bytes = SIZE_MAX;
   for (const auto& region : regions_) {
+    // All its idle memory together is too little.
     if (region->idle_bytes < request.least_bytes) continue;
     for (MemoryBlock* block = region->first; block != nullptr; block = block->next) {
       MemoryBlock* const start = block;
       size_t run_bytes = 0;
+      // The run ends at the first block that is not idle, or at the region's end.
       while (block->state == State::kIdle) {
         run_bytes += block->bytes;
         if (block->next == nullptr) break;
@@ -95,6 +98,8 @@ MemoryHeap::Lent MemoryHeap::TakeMerged(const BlockRequest& request) {
 
 MemoryHeap::Lent MemoryHeap::Lend(MemoryBlock* block, const BlockRequest& request,
                                   absl::string_view source) {
+  // The former stream is told before it is overwritten; larger blocks than the request's `most` are
+  // split.
   Lent lent{block, block->stream, block->bytes > request.most_bytes};
   if (lent.is_split) SplitOff(block, request.class_bytes);
   if (block->state == State::kIdle) {
@@ -159,6 +164,7 @@ uint32_t MemoryHeap::NumberOf(aclrtStream stream) const {
 }
 
 void MemoryHeap::SplitOff(MemoryBlock* block, size_t bytes) {
+  // The rest keeps state, stream and tenant, so it goes back to the list that the block came from.
   MemoryBlock* const rest = NewBlock();
   *rest = *block;
   rest->data += bytes;
@@ -171,6 +177,7 @@ void MemoryHeap::SplitOff(MemoryBlock* block, size_t bytes) {
 }
 
 void MemoryHeap::Return(MemoryBlock* block) {
+  // The block may be merged into a neighbour and be gone.
   const uint64_t lending = block->lending;
   ReturnUnlogged(block);
   Log("return", lending);
@@ -179,6 +186,7 @@ void MemoryHeap::Return(MemoryBlock* block) {
 void MemoryHeap::ReturnUnlogged(MemoryBlock* block) {
   MemoryRegion* const region = block->region;
   --region->allocated_blocks;
+  // The device was reset. The block only has to be counted, until its region can go.
   if (region->is_forgotten) {
     if (region->allocated_blocks == 0) Detach(region, &forgotten_);
     return;
@@ -190,6 +198,7 @@ void MemoryHeap::ReturnUnlogged(MemoryBlock* block) {
     AddIdle(block);
     return;
   }
+  // There is an entry, as one stays while a block is lent on its stream.
   --streams_.find(block->stream)->second.lent_blocks;
   bytes_.retired += block->bytes;
   AddFree(block, State::kRetired);
@@ -228,10 +237,13 @@ void MemoryHeap::MakeIdle(aclrtStream stream) {
 void MemoryHeap::StreamWasAborted(aclrtStream stream) {
   auto found = streams_.find(stream);
   if (found == streams_.end()) return;
+  // Out of the list first: its order depends on the tenant, which changes.
   found->second.retired.Clear();
   for (const auto& region : regions_) {
     for (MemoryBlock* block = region->first; block != nullptr; block = block->next) {
       if (block->stream != stream || block->state == State::kIdle) continue;
+      // A scrub may have been dropped with the rest, so nobody knows the bytes. Lent blocks are
+      // included: they were used on the stream as well.
       block->tenant = kUnknownTenant;
       if (block->state == State::kRetired) found->second.retired.Insert(block);
     }
@@ -248,6 +260,7 @@ void MemoryHeap::AddIdle(MemoryBlock* block) {
 
 void MemoryHeap::AddFree(MemoryBlock* block, State state) {
   block->state = state;
+  // First the one behind, then the one in front, so that one block is left for the list.
   if (MayMerge(*block, block->next)) {
     ListOf(*block).Erase(block->next);
     Absorb(block);
@@ -269,6 +282,7 @@ void MemoryHeap::Absorb(MemoryBlock* block) {
   block->bytes += next->bytes;
   block->next = next->next;
   if (block->next != nullptr) block->next->previous = block;
+  // A stream or tenant that used only part of it must not pass for the user of all.
   if (block->stream != next->stream) block->stream = nullptr;
   if (block->tenant != next->tenant) block->tenant = kUnknownTenant;
   block->is_poisoned = block->is_poisoned && next->is_poisoned;
@@ -317,10 +331,12 @@ void MemoryHeap::Forget() {
   streams_.clear();
   bytes_ = {};
   while (!regions_.empty()) {
+    // From the end, which makes each removal a pop.
     MemoryRegion* const region = regions_.back().get();
     if (region->allocated_blocks == 0) {
       Detach(region, &regions_);
     } else {
+      // The owners of its lent blocks have pointers to them.
       region->is_forgotten = true;
       region->index = forgotten_.size();
       forgotten_.push_back(std::move(regions_.back()));
@@ -334,10 +350,12 @@ std::unique_ptr<MemoryRegion> MemoryHeap::Detach(
     MemoryRegion* region, std::vector<std::unique_ptr<MemoryRegion>>* owner) {
   RecycleBlocks(region);
   const size_t index = region->index;
+  // The order of regions means nothing, so the last one takes the place.
   std::swap((*owner)[index], owner->back());
   (*owner)[index]->index = index;
   std::unique_ptr<MemoryRegion> detached = std::move(owner->back());
   owner->pop_back();
+  // Without a region no block is in use, lent or spare, so all of them go at once.
   if (regions_.empty() && forgotten_.empty()) {
     blocks_.clear();
     spare_ = nullptr;

@@ -88,6 +88,7 @@ class Trial {
   }
 
   void CheckHealth() {
+    // Not every version of the runtime has the function; likewise below.
     if (trial_.acl.aclrtQueryDeviceStatus == nullptr) return;
     aclrtDeviceStatus status = ACL_RT_DEVICE_STATUS_NORMAL;
     report_.SetStep("asking for its health");
@@ -107,6 +108,7 @@ class Trial {
       return;
     }
     const uint64_t free_bytes = memory.total_bytes - memory.used_bytes;
+    // The daemon takes half of the device unless told otherwise.
     const bool is_short = free_bytes < memory.total_bytes / 2;
     report_.Add(is_short ? Verdict::kWarning : Verdict::kOk, "memory",
                 absl::StrCat(SizeText(free_bytes), " of ", SizeText(memory.total_bytes), " free"),
@@ -141,6 +143,7 @@ class Trial {
                              "the others serve without");
         continue;
       }
+      // Operators that the product lacks count neither way.
       ++tried;
       if (finding.ok() && finding->verdict == GoldenVerdict::kWrong) {
         report_.AddOneOfMany(Verdict::kProblem, op.descriptor->name, finding->problem,
@@ -157,6 +160,8 @@ class Trial {
       report_.AddOneOfMany(Verdict::kProblem, op.descriptor->name, status.message(),
                            AdviceOn(status));
       if (EndsTrial(status)) return false;
+      // A kernel that crashed or hung took the device out of service, and all others would fail
+      // likewise.
       if (device_.state() == DeviceState::kQuarantined) {
         report_.Add(Verdict::kProblem, "device", device_.state_reason(), kIsLost);
         return false;
@@ -191,6 +196,7 @@ class Trial {
         }
       }
       const absl::StatusOr<ProgramCall> call = GoldenProgram(op, golden);
+      // Stage one alone: it refuses a type before anything is launched.
       if (call.ok() && context.plans.Acquire(call->invocation(0)).ok()) {
         names.emplace_back(catalog::DtypeName(dtype));
       }
@@ -248,6 +254,7 @@ class Trial {
     std::sort(queued.begin(), queued.end());
     std::sort(done.begin(), done.end());
     report_.Add(
+        // Of operators, the median; the slowest is named.
         Verdict::kOk, "launches",
         absl::StrFormat("of %d operators, half within %s; longest: %s, %.1f us", done.size(),
                         TimesText(queued[queued.size() / 2], done[done.size() / 2].first),

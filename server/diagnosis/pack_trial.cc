@@ -76,6 +76,8 @@ class Steps {
 
  private:
   [[noreturn]] void End() ABSL_LOCKS_EXCLUDED(mutex_) {
+    // A function that hangs cannot be stopped, only its process. _exit runs no destructors, which
+    // would wait for it.
     absl::MutexLock lock(&mutex_);
     std::fprintf(
         stderr, "opserved: %s\n",
@@ -126,6 +128,7 @@ bool ReadUntil(int descriptor, absl::Time deadline, std::string* output) {
     const absl::Duration left = deadline - absl::Now();
     if (left <= absl::ZeroDuration()) return false;
     pollfd wanted = {.fd = descriptor, .events = POLLIN, .revents = 0};
+    // Rounded up, so that the last wait does not spin.
     const int ready = poll(&wanted, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
     if (ready < 0 && errno != EINTR) return true;
     if (ready <= 0) continue;
@@ -139,7 +142,8 @@ bool ReadUntil(int descriptor, absl::Time deadline, std::string* output) {
 
 // Ends the process and gives its status. One that has ended by itself keeps its own.
 int EndProcess(pid_t process) {
-  // As kill(process, SIGKILL), which the seccomp profile does not allow.
+  // As kill(process, SIGKILL), which the seccomp profile does not allow. The main thread has the
+  // process's id, and the signal ends all threads.
   syscall(SYS_tgkill, process, process, SIGKILL);
   const absl::Time deadline = absl::Now() + kEndTime;
   while (absl::Now() < deadline) {
@@ -174,6 +178,7 @@ absl::StatusOr<ChildEnd> RunChild(const std::vector<std::string>& words, absl::D
       posix_spawn(&process, words[0].c_str(), &actions, &attributes, argv.data(), environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
+  // The child's copies are left, so reading ends when the child does.
   close(ends[1]);
   if (error != 0) return absl::ErrnoToStatus(error, words[0]);
   ChildEnd end;

@@ -10,6 +10,7 @@ namespace {
 
 template <typename T>
 bool IsSame(const std::weak_ptr<T>& a, const std::weak_ptr<T>& b) {
+  // By control block: another object may be at an address that was freed.
   return !a.owner_before(b) && !b.owner_before(a);
 }
 
@@ -31,6 +32,7 @@ bool Fits(const CapturedRun& run, const ProgramCall& call) {
 }  // namespace
 
 bool IsCapturable(const Program& program) {
+  // A single launch costs no more than a replay, and a window may be elsewhere in each call.
   return program.invocations.size() > 1 && program.windows.empty();
 }
 
@@ -89,12 +91,14 @@ std::unique_ptr<CapturedRun> CapturedRuns::Begin(const ProgramCall& call, uint32
     Ended ended;
     absl::MutexLock lock(&mutex_);
     Entry* const entry = Find(call);
+    // Another lane may have begun one since IsDue.
     if (entry == nullptr || !IsDue(*entry, now)) return nullptr;
     if (!MakeRoom(*run, now, &ended)) {
       Count(kFull);
       Pause(entry, now);
       return nullptr;
     }
+    // Counted before the lock is given back, so that two lanes stay within the limits together.
     entry->tenant = tenant;
     entry->is_taken = true;
     entry->is_unwanted = false;
@@ -104,6 +108,7 @@ std::unique_ptr<CapturedRun> CapturedRuns::Begin(const ProgramCall& call, uint32
   absl::StatusOr<std::shared_ptr<void>> share = book_(tenant, bytes);
   absl::MutexLock lock(&mutex_);
   Entry* const entry = Find(call);
+  // GiveMemoryBack or DropAll may have come meanwhile.
   const bool is_wanted = entry != nullptr && !entry->is_unwanted;
   if (share.ok() && is_wanted) {
     entry->share = *std::move(share);
@@ -134,6 +139,7 @@ bool CapturedRuns::MakeRoom(const CapturedRun& run, absl::Time now, Ended* ended
   while (!has_room()) {
     Entry* oldest = nullptr;
     for (auto& [program, entry] : entries_) {
+      // Without `run` a lane replays or captures it just now.
       if (entry.run == nullptr || now - entry.last_use < kLongUnused) continue;
       if (oldest == nullptr || entry.last_use < oldest->last_use) oldest = &entry;
     }
@@ -147,6 +153,7 @@ void CapturedRuns::Put(const ProgramCall& call, std::unique_ptr<CapturedRun> run
   Ended ended;
   absl::MutexLock lock(&mutex_);
   Entry* const entry = Find(call);
+  // The run that captured counts as a capture, and its replay saved nothing yet.
   if (run->is_new) {
     Count(kCaptured);
     run->is_new = false;
@@ -158,6 +165,7 @@ void CapturedRuns::Put(const ProgramCall& call, std::unique_ptr<CapturedRun> run
       if (run->replays == kWorthwhile) entry->pause = kPause;
     }
   }
+  // Its memory was asked back during the run.
   if (entry == nullptr || entry->is_unwanted) {
     EndRun(entry, std::move(run), entry == nullptr ? kClosed : kMemory, &ended);
   }
@@ -176,6 +184,7 @@ void CapturedRuns::Drop(const ProgramCall& call, std::unique_ptr<CapturedRun> ru
     entry->is_taken = false;
     entry->setbacks += why == kFailed;
   }
+  // The capture went well, though its run did not.
   if (run->is_new) Count(kCaptured);
   EndRun(entry, std::move(run), why, &ended);
 }
@@ -185,6 +194,7 @@ void CapturedRuns::GiveUp(const ProgramCall& call, std::unique_ptr<CapturedRun> 
   Ended ended;
   absl::MutexLock lock(&mutex_);
   Uncount(*run);
+  // Nothing was captured, so it needs no thread that is bound to the device.
   ended.push_back({.share = nullptr, .attempt = std::move(run)});
   if (Entry* const entry = Find(call)) {
     entry->is_taken = false;
@@ -199,6 +209,7 @@ void CapturedRuns::Return(const ProgramCall& call, std::unique_ptr<CapturedRun> 
   Entry* const entry = Find(call);
   const bool is_wanted = entry != nullptr && !entry->is_unwanted;
   if (entry != nullptr) entry->is_taken = false;
+  // An attempt to capture that its run did not begin.
   if (run->is_new) {
     Uncount(*run);
     ended.push_back(
@@ -242,6 +253,7 @@ void CapturedRuns::EndRun(Entry* entry, std::unique_ptr<CapturedRun> run, End wh
 }
 
 bool CapturedRuns::GiveMemoryBack(std::optional<uint32_t> tenant, absl::Time now) {
+  // Without the lock, for this is called at every shortage and mostly finds nothing.
   if (runs() == 0) return false;
   Ended ended;
   absl::MutexLock lock(&mutex_);
@@ -268,12 +280,14 @@ void CapturedRuns::StopCapturing() {
 void CapturedRuns::DropAll(End why) {
   Ended ended;
   absl::MutexLock lock(&mutex_);
+  // The reset removed from the device all that an earlier capture had left.
   if (why == kClosed) is_stopped_ = false;
   for (auto it = entries_.begin(); it != entries_.end();) {
     const auto current = it++;
     Entry& entry = current->second;
     if (entry.run != nullptr) EndRun(&entry, std::move(entry.run), why, &ended);
     entry.is_unwanted = entry.is_taken;
+    // Those that a run has stay until it gives them back.
     if (!entry.is_taken) entries_.erase(current);
   }
 }
@@ -294,6 +308,7 @@ void CapturedRuns::DropUnusable() {
 }
 
 void CapturedRuns::DestroyEnded() {
+  // Destroyed after the lock is given back: ACL calls may block.
   std::vector<std::unique_ptr<CapturedRun>> to_destroy;
   absl::MutexLock lock(&mutex_);
   to_destroy.swap(to_destroy_);

@@ -30,6 +30,7 @@ absl::Status CheckTemplate(const v1::ExecuteRequest& program) {
   if (!program.payloads().empty()) field = "program.payloads";
   if (!field.empty()) return InvalidField(field, "belongs to the calls of a prepared program");
   for (const v1::WantedResult& result : program.results()) {
+    // A range of shared memory belongs to one call, and a call names ranges for inputs only.
     if (result.has_shared_memory()) {
       return InvalidField("program.results",
                           "a result of a prepared program cannot go to shared memory");
@@ -83,10 +84,12 @@ absl::Status CheckCount(absl::string_view field, size_t given, size_t wanted) {
 // Bytes of the heap that a container has, apart from its elements' own.
 template <typename T>
 uint64_t HeapBytes(const std::vector<T>& container) {
+  // Capacities, not sizes: the tenant's limit is for memory that is taken.
   return container.capacity() * sizeof(T);
 }
 template <typename T, size_t N>
 uint64_t HeapBytes(const absl::InlinedVector<T, N>& container) {
+  // Up to N elements lie in the object itself; likewise short texts below.
   return container.capacity() > N ? container.capacity() * sizeof(T) : 0;
 }
 uint64_t HeapBytes(const std::string& text) {
@@ -128,13 +131,16 @@ absl::Status CheckSameOutputs(const BoundInvocation& invocation) {
   uint32_t begin = 0;
   for (size_t i = 0; i < descriptor.outputs.size(); begin = invocation.output_ends[i++]) {
     const bool is_there = begin < invocation.output_ends[i];
+    // A list that was wanted may be empty.
     wanted.push_back(is_there || descriptor.outputs[i].is_list);
+    // Where a client may choose the dtype, the template's choice stands.
     asked.push_back(is_there && !descriptor.outputs[i].dtypes.empty()
                         ? std::optional(catalog::ToAcl(invocation.outputs[begin].spec.dtype))
                         : std::nullopt);
   }
   BoundInvocation judged = invocation;
   OPSERVE_RETURN_IF_ERROR(JudgeCall(wanted, asked, &judged));
+  // The limits on work were checked for the template, so a call may not need more.
   bool is_same =
       judged.outputs.size() == invocation.outputs.size() && judged.work <= invocation.work;
   for (size_t i = 0; is_same && i < judged.outputs.size(); ++i) {
@@ -157,6 +163,7 @@ absl::StatusOr<PreparedProgram> PreparedProgram::Make(const v1::PrepareRequest& 
       ProgramCall bound, BindTemplate(request.program(), inputs, operators, limits, find_resident));
   PreparedProgram prepared;
   for (const BoundResident& resident : bound.residents) {
+    // Tensors that the template names are looked up for each call, since they may have gone.
     prepared.residents_.push_back({resident.tensor->spec, resident.handle});
   }
   for (const ProgramInput& input : inputs) {
@@ -179,6 +186,7 @@ absl::StatusOr<ProgramCall> PreparedProgram::Bind(const v1::PreparedCall& call,
                                                   absl::Span<const uint64_t> payload_bytes,
                                                   ResidentLookup find_resident,
                                                   RegionLookup find_region) const {
+  // Exactly the template's sizes: its memory plan is made for them.
   OPSERVE_RETURN_IF_ERROR(
       CheckCount("payloads", payload_bytes.size(), program_->payload_sizes.size()));
   for (size_t i = 0; i < payload_bytes.size(); ++i) {
@@ -218,6 +226,8 @@ absl::Status PreparedProgram::BindResidents(const v1::PreparedCall& call,
     if (!is_right) {
       return InvalidField(
           "residents",
+          // The index among those that come with calls; a tensor of the template keeps its spec as
+          // long as it has its handle.
           absl::StrCat("resident tensor ", next - 1, " is ", DtypeName(tensor->spec.dtype), " ",
                        ShapeText(tensor->spec.shape), "; the prepared program takes ",
                        DtypeName(resident.spec.dtype), " ", ShapeText(resident.spec.shape)));
@@ -246,6 +256,7 @@ absl::Status PreparedProgram::BindVersions(const v1::PreparedCall& call,
       return InvalidField("versions", absl::StrCat("resident ", expected.resident(),
                                                    " of a call with ", given.size()));
     }
+    // By the position in the call, not in the program.
     std::optional<uint64_t>& version = given[expected.resident()]->version;
     if (version) {
       return InvalidField("versions",
@@ -287,6 +298,7 @@ absl::Status PreparedProgram::BindAttributes(const v1::PreparedCall& call,
     BoundInvocation& invocation = changed->second;
     if (is_new) {
       invocation = program_->invocations[index];
+      // The key is that of the template's plan.
       invocation.plan_key.clear();
     }
     if (absl::Status status = catalog::ChangeAttribute(*invocation.op->descriptor,
@@ -295,6 +307,7 @@ absl::Status PreparedProgram::BindAttributes(const v1::PreparedCall& call,
       return AtPlace({.invocation = index}, std::move(status));
     }
   }
+  // Judged when all changes are made, as attributes of an invocation may depend on each other.
   for (const auto& [index, invocation] : bound->changed) {
     if (absl::Status status = CheckSameOutputs(invocation); !status.ok()) {
       return AtPlace({.invocation = index}, std::move(status));

@@ -23,6 +23,7 @@ void* const kNoElements = reinterpret_cast<void*>(uintptr_t{64});
 absl::StatusOr<aclTensor*> MakeTensor(const AclLibrary& acl, const TensorSpec& spec,
                                       const Shape& strides, int64_t offset,
                                       int64_t storage_elements, void* address) {
+  // The storage of a view is one row, from the storage's start to the end of the view.
   const bool is_plain = offset == 0 && strides == ContiguousStrides(spec.shape);
   const Shape storage = is_plain ? spec.shape : Shape{std::max<int64_t>(storage_elements, 1)};
   aclTensor* tensor = acl.aclCreateTensor(spec.shape.data(), spec.shape.size(),
@@ -62,6 +63,7 @@ absl::StatusOr<StageOneArguments> StageOneArguments::Make(const AclLibrary& acl,
   StageOneArguments made(acl);
   made.inputs_.resize(descriptor.inputs.size());
   made.outputs_.resize(descriptor.outputs.size());
+  // The descriptor lists arguments in the order of stage one's parameters.
   for (const catalog::ArgumentDescriptor& argument : descriptor.arguments) {
     Value value{};
     if (argument.attribute) {
@@ -96,6 +98,7 @@ absl::Status StageOneArguments::AddTensors(const BoundInvocation& call,
   group.is_list = argument.kind == ArgumentKind::kTensorList;
   group.begin = index == 0 ? 0 : ends[index - 1];
   group.end = ends[index];
+  // The input stands for the output, which gets its address as an input.
   if (is_input && argument.output) outputs_[*argument.output].is_in_place = true;
   absl::InlinedVector<aclTensor*, 1> tensors;
   for (uint32_t i = group.begin; i < group.end; ++i) {
@@ -106,6 +109,7 @@ absl::Status StageOneArguments::AddTensors(const BoundInvocation& call,
                          /*offset=*/0, NumElements(call.outputs[i].spec.shape),
                          outputs.empty() ? nullptr : outputs[i]);
     if (!tensor.ok()) {
+      // Nothing owns these yet.
       for (aclTensor* made : tensors) acl_->aclDestroyTensor(made);
       return tensor.status();
     }
@@ -130,6 +134,8 @@ absl::Status StageOneArguments::AddTensors(const BoundInvocation& call,
 }
 
 absl::Status StageOneArguments::AddMask(const BoundInvocation& call, Value* value) {
+  // aclnn's mask of outputs: bits at the descriptor's positions, set for outputs that have a tensor
+  // in this call.
   absl::InlinedVector<bool, 4> mask;
   const auto& outputs = call.op->descriptor->outputs;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -146,6 +152,7 @@ absl::StatusOr<aclScalar*> StageOneArguments::MakeScalar(const catalog::Scalar& 
   VisitElement(catalog::ToWire(scalar.dtype), [&]<typename T>(std::type_identity<T>) {
     const int64_t* integer = std::get_if<int64_t>(&scalar.value);
     const T element =
+        // Types of 16 bits convert from float only.
         integer != nullptr && std::is_integral_v<T>
             ? static_cast<T>(*integer)
             : static_cast<T>(
@@ -188,6 +195,7 @@ absl::Status StageOneArguments::AddAttribute(const catalog::ArgumentDescriptor& 
       value->real32 = static_cast<float>(std::get<double>(attribute));
       break;
     case ArgumentKind::kText:
+      // Each text has its own place on the heap: a short one inside the vector would move with it.
       texts_.push_back(std::make_unique<std::string>(std::get<std::string>(attribute)));
       value->pointer = texts_.back()->c_str();
       break;
@@ -202,6 +210,7 @@ absl::Status StageOneArguments::AddAttribute(const catalog::ArgumentDescriptor& 
                  DestroyerOf(acl_->aclDestroyIntArray), value);
     }
     case ArgumentKind::kBoolArray: {
+      // std::vector<bool> has no array of bools.
       const auto& bits = std::get<std::vector<bool>>(attribute);
       const absl::InlinedVector<bool, 4> truths(bits.begin(), bits.end());
       return Add(acl_->aclCreateBoolArray(truths.data(), truths.size()), "aclCreateBoolArray",
@@ -261,6 +270,8 @@ absl::Status StageOneArguments::SetAddress(aclOpExecutor* executor, const Group&
 }
 
 absl::Status StageOneArguments::SetAddresses(aclOpExecutor* executor,
+                                             // New elements are null, which is no address, so the
+                                             // first launch sets all.
                                              absl::Span<void* const> inputs,
                                              absl::Span<void* const> outputs) {
   set_inputs_.resize(inputs.size());

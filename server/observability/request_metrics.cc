@@ -26,6 +26,7 @@ RequestMetrics::PerOperator::PerOperator(std::string name) : name(std::move(name
 
 RequestMetrics::RequestMetrics(std::vector<std::string> operators, std::vector<int32_t> devices)
     : devices_(std::move(devices)) {
+  // In this order, on which OperatorIndex counts.
   operators.push_back("program");
   operators.push_back("unknown");
   for (std::string& name : operators) {
@@ -67,6 +68,7 @@ T& GetOrMake(std::atomic<T*>& slot, const Make& make) {
 }  // namespace
 
 RequestMetrics::PerTenant& RequestMetrics::Of(std::optional<uint32_t> tenant) {
+  // Callers without a tenant share a slot.
   return GetOrMake(tenants_[tenant ? TenantSlot(*tenant) : kNobody],
                    [this] { return std::make_unique<PerTenant>(operators_.size()); });
 }
@@ -78,6 +80,7 @@ RequestMetrics::PerTenant::Cells& RequestMetrics::CellsOf(PerTenant& tenant, siz
 
 size_t RequestMetrics::DeviceIndex(std::optional<int32_t> device) const {
   if (!device) return devices_.size();
+  // A device that is not in the list counts as none.
   return std::find(devices_.begin(), devices_.end(), *device) - devices_.begin();
 }
 
@@ -89,10 +92,12 @@ void RequestMetrics::Record(const Request& request) {
   const size_t op_index = OperatorIndex(request.op);
   PerOperator& op = *operators_[op_index];
   PerTenant& tenant = Of(request.tenant);
+  // A status may carry any integer; the cells are for gRPC's codes.
   const auto code = std::min<int>(static_cast<int>(request.status.code()), kCodes - 1);
   CellsOf(tenant, op_index)[DeviceIndex(request.device)][code].fetch_add(1,
                                                                          std::memory_order_relaxed);
   op.request_bytes.Observe(static_cast<double>(request.request_bytes));
+  // Only a success has gone through all stages, so that they sum to its total.
   if (request.status.ok()) {
     for (int stage = 0; stage < kStages; ++stage) {
       op.stages[stage]->Observe(Seconds(request.clock->nanoseconds(static_cast<Stage>(stage))));
@@ -101,6 +106,7 @@ void RequestMetrics::Record(const Request& request) {
     op.response_bytes.Observe(static_cast<double>(request.response_bytes));
     return;
   }
+  // A failure counts at the stage that it reached.
   const auto stage = static_cast<size_t>(request.clock->last_stage());
   if (absl::IsCancelled(request.status)) {
     cancelled_[stage].fetch_add(1, std::memory_order_relaxed);
@@ -179,6 +185,7 @@ void RequestMetrics::CollectTenants(const TenantSeries& tenants,
   };
   for (const TenantSeries::Series& series : tenants.all()) {
     std::vector<const PerTenant*> counted;
+    // A series may stand for several slots: those of tenants that are shown together.
     for (size_t slot = series.begin; slot < series.end; ++slot) {
       const PerTenant* tenant = tenants_[slot].load(std::memory_order_acquire);
       if (tenant != nullptr) counted.push_back(tenant);
@@ -267,9 +274,12 @@ void RequestMetrics::CollectReasons(std::vector<prometheus::MetricFamily>* famil
     const ReasonFacts facts = FactsAt(reason);
     const std::string name(facts.text);
     const uint64_t refused = shm_rejections_[reason].load(std::memory_order_relaxed);
+    // Reasons of shared memory have a series from the start, so that a first refusal shows as an
+    // increase.
     if (refused > 0 || facts.is_of_shared_memory) {
       shm_rejections.Add({{"reason", name}}, static_cast<double>(refused));
     }
+    // Likewise those that pass with time.
     if (pushbacks_[reason]->count() > 0 || facts.passing != Passing::kNo) {
       pushbacks.Add({{"reason", name}}, pushbacks_[reason]->Collect());
     }

@@ -46,6 +46,7 @@ class HealthCheckCall {
   ~HealthCheckCall() { health_.calls_.alive.Remove(); }
 
   void OnArrival(bool ok) {
+    // The server shuts down: no call has come.
     if (!ok) {
       delete this;
       return;
@@ -60,6 +61,7 @@ class HealthCheckCall {
     if (!status.ok()) {
       writer_.FinishWithError(ToGrpcStatus(status, &rpc_), &finished_);
     } else if (response.status() == HealthCheckResponse::SERVICE_UNKNOWN) {
+      // By the protocol Check answers NOT_FOUND here, while Watch sends SERVICE_UNKNOWN.
       writer_.FinishWithError({grpc::StatusCode::NOT_FOUND, "no such service"}, &finished_);
     } else {
       writer_.Finish(ToByteBuffer(response), grpc::Status::OK, &finished_);
@@ -148,6 +150,8 @@ class HealthWatchCall {
     Listen(health_, queue_);
     absl::Status status = ParseMessage(health_.calls_.max_message_bytes, &bytes_, &request_);
     peer_ = rpc_.peer();
+    // A connection that has had one identified call may watch more services, whichever call brings
+    // the watch.
     is_identified_ =
         health_.authenticator_.TenantOf(rpc_).ok() || health_.ledger_.IsIdentified(peer_);
     HealthWatchCall* evicted = nullptr;
@@ -191,6 +195,7 @@ class HealthWatchCall {
       absl::MutexLock lock(&health_.mutex_);
       health_.Remove(this);
       is_over_ = true;
+      // A message that is still being written ends first: OnWritten sends the end then.
       ends = BeginEnd();
     }
     if (ends) End();

@@ -18,6 +18,7 @@ constexpr uint64_t kResultBytes = 512;
 
 // The key of a client's request.
 std::string NumberKey(absl::string_view client, uint64_t number) {
+  // A client's name has a fixed number of bytes, so no two pairs give the same key.
   return absl::StrCat("i", client, number);
 }
 
@@ -34,14 +35,17 @@ absl::StatusOr<IdempotencyCache::Begun> IdempotencyCache::Begin(const Repeatable
         0);
   }
   absl::MutexLock lock(&mutex_);
+  // There is no thread for it: answers and clients expire at the next use of the cache.
   Expire(now);
   OPSERVE_ASSIGN_OR_RETURN(TenantKey key, KeyOf(request, now));
   auto [entry, is_new] = entries_.try_emplace(key);
   if (!is_new && entry->second.digest != request.digest) {
     return InvalidCall("", "idempotency_key", "it was used for another request", 0);
   }
+  // Kept: the caller has nothing to wait for.
   if (entry->second.answer != nullptr) return Begun{.answer = entry->second.answer, .place = {}};
   if (is_new) {
+    // The first one: its caller makes the run. Others with the key wait for that run.
     entry->second.digest = request.digest;
     entry->second.run = ++last_number_;
     Run& run = runs_[entry->second.run];
@@ -67,6 +71,8 @@ IdempotencyCache::Memory IdempotencyCache::Reserve(uint64_t run, size_t results,
   if (!IsKnown(reserving, run)) return Memory::kNothing;  // nobody would ask for the answer
   const uint32_t tenant = reserving.key.first;
   const uint64_t bytes_without_results = kEntryBytes + results * kResultBytes;
+  // Numbered requests are never forgotten early: a repetition gets the answer, or learns that the
+  // request ran.
   if (reserving.number) keeping = Keeping::kForItsLifetime;
   reserving.keeping = keeping;
   reserving.bytes = bytes_without_results + result_bytes;
@@ -76,6 +82,7 @@ IdempotencyCache::Memory IdempotencyCache::Reserve(uint64_t run, size_t results,
   }
   unremembered_.Add(tenant, 1);
   reserving.keeps_results = false;
+  // The results do not fit. That the request ran is small, and keeps it from running again.
   reserving.bytes = bytes_without_results;
   if (reserving.number && TakeRoom(tenant, reserving.weight, reserving.bytes, keeping)) {
     return Memory::kThatItRan;
@@ -90,6 +97,8 @@ bool IdempotencyCache::TakeRoom(uint32_t tenant, uint32_t weight, uint64_t bytes
   const auto own = accounts_.find(tenant);
   const uint64_t pinned = own == accounts_.end() ? 0 : own->second.pinned_bytes;
   const double room = Share(tenant, weight) * weight;
+  // Answers that cannot be evicted are limited to the tenant's share, or a tenant could take the
+  // cache for good.
   if (is_pinned && static_cast<double>(pinned + bytes) > room) return false;
   if (!MakeRoom(tenant, weight, bytes)) return false;
   Account& account = accounts_[tenant];
@@ -113,6 +122,7 @@ absl::StatusOr<IdempotencyCache::TenantKey> IdempotencyCache::KeyOf(const Repeat
                                     client->answered_below, "; this is ", identity.number),
                        0);
   }
+  // The client has these answers, and will not ask for them again.
   client->answered_below = std::max(client->answered_below, identity.answered_below);
   while (!client->kept.empty() && *client->kept.begin() < client->answered_below) {
     const TenantKey answered(request.tenant, NumberKey(identity.client, *client->kept.begin()));
@@ -149,6 +159,7 @@ double IdempotencyCache::Share(uint32_t tenant, uint32_t weight) const {
 }
 
 bool IdempotencyCache::MakeRoom(uint32_t tenant, uint32_t weight, uint64_t bytes) {
+  // used_bytes_ is at most max_bytes, so the difference does not wrap.
   if (bytes <= options_.max_bytes - used_bytes_) return true;
   const double share = Share(tenant, weight);
   // No answer is forgotten in vain: the tenant's own ones and others' beyond their share must do.
@@ -205,6 +216,7 @@ void IdempotencyCache::End(uint64_t run, const ExecutionEnd& end, absl::Time now
       --client->runs;
       Use(client, now);
     }
+    // During the run the client may have said that it asks for no answer below a later number.
     const bool is_wanted = client == nullptr || ended.number->number >= client->answered_below;
     if (end.status.ok() && is_known && is_wanted && ended.bytes > 0) {
       Entry& entry = entries_[ended.key];
@@ -222,10 +234,12 @@ void IdempotencyCache::End(uint64_t run, const ExecutionEnd& end, absl::Time now
       entry_amounts_.Add(tenant, 1);
       byte_amounts_.Add(tenant, entry.bytes);
     } else {
+      // A failure, or an answer that nobody can ask for. A repetition runs anew.
       if (is_known) entries_.erase(ended.key);
       if (ended.bytes > 0) Subtract(ended.key.first, ended.bytes, ended.keeping);
     }
   }
+  // Callers are told without the lock, which they may need.
   for (const Waiter& waiter : waiters) waiter.on_end(end);
 }
 
@@ -235,6 +249,7 @@ bool IdempotencyCache::Leave(const Place& place) {
   {
     absl::MutexLock lock(&mutex_);
     const auto found = runs_.find(place.run);
+    // The run has ended, and on_end was called or is being called.
     if (found == runs_.end()) return false;
     Run& run = found->second;
     const auto waiter =
@@ -246,10 +261,13 @@ bool IdempotencyCache::Leave(const Place& place) {
       run.waiters.erase(waiter);
       return true;
     }
+    // The run goes on without callers, so that its effects have an answer.
     if (run.keeping == Keeping::kForItsLifetime) return false;
+    // The run is about to be cancelled: the next caller with the key begins another one.
     if (IsKnown(run, place.run)) entries_.erase(run.key);
     abandoned = run.call;
   }
+  // Without the lock, since the cancellation calls back.
   abandoned->Cancel();
   return false;
 }
@@ -261,6 +279,7 @@ uint64_t IdempotencyCache::used_bytes() const {
 
 void IdempotencyCache::Expire(absl::Time now) {
   while (!kept_.empty() && kept_.front().until <= now) {
+    // Accounts name only answers that may be evicted.
     if (kept_.front().keeping == Keeping::kForItsLifetime) {
       Erase(kept_.begin());
     } else {
@@ -270,6 +289,7 @@ void IdempotencyCache::Expire(absl::Time now) {
   while (!clients_by_use_.empty()) {
     const auto client = clients_.find(clients_by_use_.front());
     if (client->second.until > now) break;
+    // The record must outlive the runs, which end in it.
     if (client->second.runs > 0) {
       Use(&client->second, now);
       continue;

@@ -14,9 +14,11 @@ namespace {
 using prometheus::MetricType;
 using Pool = DeviceMemoryPool::Statistics;
 
+// In the order of DeviceMemoryPool::Outcome.
 constexpr const char* kOutcomeNames[DeviceMemoryPool::kOutcomes] = {"hit",  "split", "cross_stream",
                                                                     "grow", "retry", "oom"};
 
+// Builds families one by one, each over all devices.
 class DeviceMetrics {
  public:
   explicit DeviceMetrics(const Scheduler& scheduler) : scheduler_(scheduler) {}
@@ -59,6 +61,7 @@ void AddQueues(DeviceMetrics& metrics) {
   metrics.Add("opserve_queue_oldest_age_seconds", "Age of the request that has waited longest.",
               MetricType::Gauge, [](const DeviceService& s) {
                 const absl::Time oldest = s.oldest_arrival();
+                // The epoch means that the queue is empty.
                 return oldest == absl::UnixEpoch() ? 0
                                                    : absl::ToDoubleSeconds(absl::Now() - oldest);
               });
@@ -168,6 +171,7 @@ void AddHealth(const Scheduler& scheduler, DeviceMetrics& metrics) {
   MetricFamilyBuilder states("opserve_device_state", "1 for the state a device is in.",
                              MetricType::Gauge);
   for (const auto& service : scheduler.devices()) {
+    // For the scheduler a drained device still drains; an administrator waits for the difference.
     const bool is_drained = service->is_drained();
     const auto add = [&](absl::string_view name, bool is_in_it) {
       states.Add({{"device", DeviceMetrics::Label(*service)}, {"state", std::string(name)}},
@@ -197,6 +201,7 @@ void AddPlanCaches(const Scheduler& scheduler, const OperatorTable& operators,
   const auto add = [&](const char* name, const char* help, MetricType type, auto value) {
     MetricFamilyBuilder family(name, help, type);
     for (const LoadedOperator& op : operators.operators()) {
+      // The contract names no device for these families, so devices are summed.
       double sum = 0;
       uint64_t uses = 0;
       for (const auto& service : scheduler.devices()) {
@@ -276,6 +281,8 @@ void AddOperators(const Scheduler& scheduler, const OperatorTable& operators,
           counters.hits + counters.misses > 0 || op.offer->IsWrongOn(service->device().id());
     }
     if (!is_known) continue;
+    // All devices of a known operator have a sample, so that a 1 goes back to 0 instead of
+    // vanishing.
     for (const auto& service : scheduler.devices()) {
       family.Add({{"operator", op.descriptor->name}, {"device", DeviceMetrics::Label(*service)}},
                  op.offer->IsWrongOn(service->device().id()) ? 1 : 0);
@@ -285,6 +292,7 @@ void AddOperators(const Scheduler& scheduler, const OperatorTable& operators,
 }
 
 void AddPacks(const OperatorTable& operators, DeviceMetrics& metrics) {
+  // Families without samples would only make scrapes longer.
   if (operators.packs().empty()) return;
   MetricFamilyBuilder served("opserve_operator_pack_operators",
                              "Operators of the pack; 0: the pack was refused.", MetricType::Gauge);
@@ -303,6 +311,7 @@ void AddPacks(const OperatorTable& operators, DeviceMetrics& metrics) {
 
 void AddHostMemory(const PinnedPool& pinned, DeviceMetrics& metrics) {
   const PinnedPool::Statistics pool = pinned.statistics();
+  // The pool does not tell nodes apart; the label is the contract's.
   const MetricLabels any_node = {{"numa_node", "any"}};
   metrics.AddOne("opserve_pinned_pool_reserved_bytes",
                  "Page-locked host memory taken from the system.", MetricType::Gauge, any_node,

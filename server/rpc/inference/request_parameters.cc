@@ -25,6 +25,8 @@ constexpr absl::string_view kReservedPrefix = "triton_";
 constexpr absl::string_view kEmptyFinalResponse = "triton_enable_empty_final_response";
 
 std::optional<int64_t> WholeNumber(double value) {
+  // Within 64 bits: doubles next to 2^63 (about 9.223e18) are too coarse to tell on which side they
+  // are.
   if (std::trunc(value) != value || value < -9.2e18 || value > 9.2e18) return std::nullopt;
   return static_cast<int64_t>(value);
 }
@@ -52,6 +54,7 @@ std::optional<bool> BoolOf(const InferParameter& parameter) {
   if (parameter.parameter_choice_case() == InferParameter::kBoolParam) {
     return parameter.bool_param();
   }
+  // A parameter of another kind has an empty string here, which is neither.
   if (absl::EqualsIgnoreCase(parameter.string_param(), "true")) return true;
   if (absl::EqualsIgnoreCase(parameter.string_param(), "false")) return false;
   const std::optional<int64_t> number = IntegerOf(parameter);
@@ -85,6 +88,7 @@ bool IsNameOf(const catalog::AttributeDescriptor& attribute, absl::string_view t
 bool ReadList(absl::string_view text, catalog::AttributeType type, v1::AttributeValue* value) {
   text = absl::StripAsciiWhitespace(text);
   if (absl::ConsumePrefix(&text, "[") && !absl::ConsumeSuffix(&text, "]")) return false;
+  // An empty list sets the field, too, since the field says its type.
   if (type == catalog::AttributeType::kInt64s) value->mutable_int64_list();
   if (type == catalog::AttributeType::kBools) value->mutable_bool_list();
   if (type == catalog::AttributeType::kDoubles) value->mutable_double_list();
@@ -114,6 +118,7 @@ bool ReadScalar(const InferParameter& parameter, v1::AttributeValue* value) {
     value->set_bool_value(parameter.bool_param());
     return true;
   }
+  // A double stays one even if it is whole: the kind of a scalar is part of it.
   if (parameter.parameter_choice_case() != InferParameter::kDoubleParam) {
     if (const std::optional<int64_t> integer = IntegerOf(parameter)) {
       value->set_int64_value(*integer);
@@ -161,6 +166,7 @@ absl::Status ReadAttribute(const catalog::OperatorDescriptor& model,
     case catalog::AttributeType::kInt64s:
     case catalog::AttributeType::kBools:
     case catalog::AttributeType::kDoubles:
+      // A single integer stands for a list of one.
       if (const std::optional<int64_t> one = is_text ? std::nullopt : IntegerOf(parameter)) {
         return ReadList(absl::StrCat(*one), attribute.type, value)
                    ? absl::OkStatus()
@@ -172,6 +178,7 @@ absl::Status ReadAttribute(const catalog::OperatorDescriptor& model,
     case catalog::AttributeType::kInt64:
       break;
   }
+  // Attributes without names have no match here.
   if (IsNameOf(attribute, parameter.string_param())) {
     value->set_name(parameter.string_param());
     return absl::OkStatus();
@@ -292,6 +299,7 @@ absl::Status ReadRequestParameters(const catalog::OperatorDescriptor& model,
       OPSERVE_RETURN_IF_ERROR(ReadReserved(model, name, parameter));
       continue;
     }
+    // The protocol has no field for it.
     if (name == "idempotency_key") {
       if (parameter.parameter_choice_case() != InferParameter::kStringParam) {
         return WrongParameterType(model, name, "string_param");
@@ -299,6 +307,7 @@ absl::Status ReadRequestParameters(const catalog::OperatorDescriptor& model,
       request->set_idempotency_key(parameter.string_param());
       continue;
     }
+    // A misspelt attribute would silently take its default.
     if (!HasAttribute(model, name)) return UnknownParameter(model, name);
   }
   // In one order, whatever that of the map: equal requests become equal.
