@@ -137,6 +137,8 @@ class Processor final : public grpc::AuthMetadataProcessor {
  private:
   absl::Status Check(absl::string_view path, const InputMetadata& metadata,
                      const grpc::AuthContext& context, std::optional<uint32_t> uid) const {
+    // A listener has methods of its own kind only. Those of the other one look like unknown
+    // methods.
     const std::optional<Access> access = AccessTo(path);
     const bool is_admin_listener = tenants_ == nullptr;
     const bool is_for_clients = access == Access::kTenant || access == Access::kPeer;

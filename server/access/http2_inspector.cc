@@ -90,8 +90,10 @@ void Http2Inspector::Advance(const ConnectionProgress& progress) {
   const Http2Limits& limits = *limits_;
   const double seconds =
       static_cast<double>(std::max<int64_t>(progress.now_ns - last_.now_ns, 0)) * 1e-9;
+  // The count wraps at 2^29; the difference does not.
   const double calls = (progress.identified_calls - last_.identified_calls) & kCallsMask;
   const auto sent = static_cast<double>(progress.sent_bytes - last_.sent_bytes);
+  // A client that has shown its identity gets the larger burst at once.
   if (progress.is_identified && !last_.is_identified) {
     streams_.left += limits.identified_stream_burst - limits.stream_burst;
     resets_.left += limits.identified_reset_burst - limits.reset_burst;
@@ -147,6 +149,7 @@ Flood Http2Inspector::Judge() {
   const uint32_t length = payload_left_;
   const uint8_t type = header_[3];
   const uint8_t flags = header_[4];
+  // The highest bit is reserved (RFC 9113, 4.1).
   const uint32_t stream = BigEndian(header_.data() + 5, 4) & 0x7fffffff;
 
   // Within a block nothing else may come; gRPC ends such a connection, too.
@@ -196,6 +199,7 @@ Flood Http2Inspector::JudgeData(uint32_t length, bool ends_stream) {
   if (length < kTinyDataBytes) {
     return is_end_of_a_stream || control_.Spend(1) ? Flood::kNone : Flood::kControlFrames;
   }
+  // Only calls without an identity pay for their bytes.
   if (last_.is_identified) return Flood::kNone;
   const double cost = std::max(static_cast<double>(length), kLeastDataCost);
   return data_.Spend(cost) ? Flood::kNone : Flood::kData;

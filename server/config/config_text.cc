@@ -24,6 +24,7 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, google::protobuf::io::ColumnNumber column,
                 const std::string& message) override {
+    // Later errors often follow from the first.
     if (text_.empty()) text_ = absl::StrCat(line + 1, ":", column + 1, ": ", message);
   }
   const std::string& text() const { return text_; }
@@ -56,6 +57,7 @@ absl::Status CheckDuration(absl::string_view name, const config::Rule& rule,
   if (!absl::ParseDuration(text, &value)) {
     return Invalid(name, text, "a duration such as 500ms, 10s or 5m");
   }
+  // ParseDuration knows "inf", which no rule allows.
   if (value < ToDuration(rule.shortest()) || value == absl::InfiniteDuration()) {
     return Invalid(name, text, absl::StrCat("at least ", rule.shortest()));
   }
@@ -66,6 +68,7 @@ absl::Status CheckDuration(absl::string_view name, const config::Rule& rule,
 }
 
 absl::Status CheckText(absl::string_view name, const config::Rule& rule, const std::string& text) {
+  // Only durations have a shortest value.
   if (rule.has_shortest()) return CheckDuration(name, rule, text);
   const auto& valid = rule.one_of();
   if (valid.empty() || std::find(valid.begin(), valid.end(), text) != valid.end()) {
@@ -78,6 +81,7 @@ absl::Status CheckMessage(const Message& message, const std::string& prefix) {
   const Reflection& reflection = *message.GetReflection();
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor& field = *message.GetDescriptor()->field(i);
+    // Bounds and defaults stand in server_config.proto alone.
     const config::Rule& rule = field.options().GetExtension(config::rule);
     const std::string name = absl::StrCat(prefix, field.name());
     if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
@@ -88,6 +92,7 @@ absl::Status CheckMessage(const Message& message, const std::string& prefix) {
                                   ? reflection.GetRepeatedMessage(message, &field, k)
                                   : reflection.GetMessage(message, &field);
         const std::string position = field.is_repeated() ? absl::StrCat("[", k, "]") : "";
+        // The nesting of the schema bounds the recursion, not the file.
         OPSERVE_RETURN_IF_ERROR(CheckMessage(part, absl::StrCat(name, position, ".")));
       }
     } else if (field.is_repeated()) {
@@ -133,6 +138,7 @@ void FillMessage(Message* message) {
 }
 
 bool IsSame(const Message& a, const Message& b, const FieldDescriptor* field) {
+  // A value that is set differs from one that is not, even if it is the default.
   google::protobuf::util::MessageDifferencer differencer;
   return differencer.CompareWithFields(a, b, {field}, {field});
 }
@@ -163,6 +169,7 @@ void AddTenantChanges(const config::ServerConfig& a, const config::ServerConfig&
   absl::flat_hash_map<absl::string_view, const config::Tenant*> before;
   for (const config::Tenant& tenant : a.tenant()) before[tenant.name()] = &tenant;
   for (const config::Tenant& tenant : b.tenant()) {
+    // Taken out of `before`, so that it keeps those that were removed.
     const auto old = before.extract(tenant.name());
     if (old.empty()) {
       changes->push_back(absl::StrCat("tenant ", tenant.name(), ": added"));

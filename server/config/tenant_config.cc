@@ -43,10 +43,12 @@ class Builder {
     for (const std::string& text : from.token_sha256()) {
       TokenDigest digest;
       OPSERVE_RETURN_IF_ERROR(ParseDigest(tenant.name, text, &digest));
+      // In one case, so that a digest that is written in two ways occurs twice.
       OPSERVE_RETURN_IF_ERROR(Claim(tenant.name, "token_sha256", absl::AsciiStrToLower(text)));
       tenant.token_digests.push_back(digest);
     }
     for (const std::string& name : from.certificate_name()) {
+      // Likewise names in their canonical form.
       absl::StatusOr<std::string> canonical = CanonicalCertificateName(name);
       if (!canonical.ok()) {
         return Invalid(tenant.name, "certificate_name", canonical.status().message());
@@ -82,6 +84,7 @@ class Builder {
   }
 
   absl::Status Claim(absl::string_view tenant, absl::string_view field, absl::string_view value) {
+    // With the field, since a name may read like a user id.
     if (claimed_.insert(absl::StrCat(field, " ", value)).second) return absl::OkStatus();
     return Invalid(tenant, field, "occurs twice; it would not tell whose a caller is");
   }
@@ -109,6 +112,7 @@ class Builder {
                                            const config::Zone& from) {
     ZoneConfig zone;
     zone.reserved_bytes = from.reserved_bytes();
+    // 0 stands for no limit, as a message without the field does.
     if (from.hard_bytes() != 0) zone.hard_bytes = from.hard_bytes();
     zone.soft_bytes = from.soft_bytes() != 0 ? from.soft_bytes() : zone.hard_bytes;
     if (zone.reserved_bytes > zone.soft_bytes || zone.soft_bytes > zone.hard_bytes) {
@@ -140,6 +144,7 @@ absl::StatusOr<TenantsConfig> TenantsFrom(const config::ServerConfig& values) {
   TenantsConfig result;
   result.anonymous = values.anonymous_tenant();
   if (values.tenant().empty()) {
+    // Without tenants everybody is the built-in one, unless anonymous_tenant says otherwise.
     result.tenants.emplace_back().name = std::string(kDefaultTenantName);
     if (result.anonymous.empty()) result.anonymous = std::string(kDefaultTenantName);
   }
@@ -163,6 +168,7 @@ absl::StatusOr<TenantsConfig> TenantsFrom(const config::ServerConfig& values) {
 
 absl::Status CheckKeepsTenants(const config::ServerConfig& now, const config::ServerConfig& next) {
   constexpr char kHint[] = "; if that is meant, say allow_no_tenants: true in the file";
+  // A daemon without tenants serves everybody already, so it has none to lose.
   if (next.allow_no_tenants() || now.tenant().empty()) return absl::OkStatus();
   if (next.tenant().empty()) {
     return absl::DataLossError(absl::StrCat("no tenant is left of ", now.tenant_size(),

@@ -48,12 +48,14 @@ class Replayer {
     words_.clear();
     for (size_t i = 1; i < words.size(); ++i) {
       uint64_t number = 0;
+      // The unknown tenant is the one number beyond all sizes.
       const bool is_tenant = words[i] == absl::StrCat(kUnknownTenant);
       if (!absl::SimpleAtoi(words[i], &number) || (number > kMost && !is_tenant)) {
         return absl::InvalidArgumentError(absl::StrCat("word ", i + 1, " is not a number"));
       }
       words_.push_back(number);
     }
+    // A verb for each change that MemoryHeap logs.
     if (verb == "region") return AddRegion();
     if (verb == "retired") return Lend(&MemoryHeap::TakeRetired);
     if (verb == "idle") return Lend(&MemoryHeap::TakeIdle);
@@ -68,6 +70,7 @@ class Replayer {
     if (verb == "forget") return Forget();
     if (verb == "state") return Compare();
     if (verb == "full") {
+      // The log has reached its size: nothing follows.
       replay_.is_full = true;
       return absl::OkStatus();
     }
@@ -92,6 +95,7 @@ class Replayer {
     request.most_bytes = words_[first + 3];
     request.stream = StreamOf(words_[first + 4]);
     request.tenant = words_[first + 5];
+    // The heap takes these for granted, and the file may come from anywhere.
     const bool is_sound = request.least_bytes > 0 && request.least_bytes % kBlockAlignment == 0 &&
                           request.class_bytes % kBlockAlignment == 0 &&
                           request.least_bytes <= request.class_bytes &&
@@ -100,6 +104,7 @@ class Replayer {
     return absl::InvalidArgumentError("the sizes of the request are not those of a pool");
   }
 
+  // The heap of the daemon numbered lendings in the same order.
   void AddLending(MemoryBlock* block) { lent_.emplace(++replay_.lendings, block); }
 
   absl::Status AddRegion() {
@@ -118,7 +123,9 @@ class Replayer {
   absl::Status Lend(MemoryHeap::Lent (MemoryHeap::*take)(const BlockRequest&)) {
     OPSERVE_RETURN_IF_ERROR(ExpectWords(kRequestWords));
     OPSERVE_ASSIGN_OR_RETURN(const BlockRequest request, RequestFrom(0));
+    // The function is that of the verb: if the books are the same, it finds the same block.
     const MemoryHeap::Lent lent = (heap_.*take)(request);
+    // The books have gone another way, which is not a mistake in the file.
     if (lent.block == nullptr) return absl::DataLossError("there is no such block to lend");
     AddLending(lent.block);
     return absl::OkStatus();
@@ -167,6 +174,7 @@ class Replayer {
 
   absl::Status Remove() {
     OPSERVE_RETURN_IF_ERROR(ExpectWords(1));
+    // A region is known by its address.
     for (MemoryRegion* region : heap_.IdleRegions()) {
       if (reinterpret_cast<uintptr_t>(region->allocation) != words_[0]) continue;
       heap_.Remove(region);

@@ -50,6 +50,7 @@ bool Holds(const fs::path& directory, const char* name, absl::Span<const char* c
   if (!Exists(directory / name)) return false;
   std::error_code no_link;
   const fs::path target = fs::read_symlink(directory / name, no_link);
+  // A link to another directory is the only name of its file here.
   if (no_link || target.has_parent_path() || target == name) return true;
   return std::find(names.begin(), names.end(), target.string()) == names.end();
 }
@@ -81,6 +82,7 @@ std::vector<std::string> ListedVendors(const fs::path& vendors) {
   std::ifstream file(vendors / "config.ini");
   for (std::string line; std::getline(file, line);) {
     const std::pair<std::string, std::string> entry = absl::StrSplit(line, absl::MaxSplits('=', 1));
+    // A line "load_priority=a,b", as the vendor's installer writes it.
     if (absl::StripAsciiWhitespace(entry.first) != "load_priority") continue;
     std::vector<std::string> names;
     for (absl::string_view name : absl::StrSplit(entry.second, ',')) {
@@ -108,6 +110,7 @@ void AddCustomPackages(EnvironmentVariable environment, CannLayout* layout) {
   if (layout->opp.empty()) return;
   const fs::path vendors = fs::path(layout->opp) / "vendors";
   const std::vector<std::string> listed = ListedVendors(vendors);
+  // In the list's order, which is the priority.
   for (const std::string& vendor : listed) {
     const fs::path library = vendors / vendor / kCustomInPackage;
     if (Exists(library)) layout->operators.push_back(library.string());
@@ -140,6 +143,7 @@ absl::StatusOr<CannLayout> FindCann(const std::string& where, EnvironmentVariabl
   CannLayout layout;
   layout.runtime = FirstOf(directory, kRuntimes);
   if (layout.runtime.empty()) {
+    // The path of an installation instead of its lib64.
     layout.runtime = FirstOf(directory / "lib64", kRuntimes);
     if (!layout.runtime.empty()) directory /= "lib64";
   }
@@ -159,6 +163,7 @@ absl::StatusOr<CannLayout> FindCann(const std::string& where, EnvironmentVariabl
   layout.dependency_dirs = {layout.library_dir, absl::StrCat(kDriver, "/driver"),
                             absl::StrCat(kDriver, "/common"), kDriver};
 
+  // A directory that has everything, as the host CANN's.
   if (std::string own = FirstOf(directory, std::array{kCustom}); !own.empty()) {
     layout.operators.push_back(std::move(own));
   } else {
@@ -171,10 +176,12 @@ absl::StatusOr<CannLayout> FindCann(const std::string& where, EnvironmentVariabl
     AddCustomPackages(environment, &layout);
   }
   const size_t custom = layout.operators.size();
+  // After the custom packages, so that their operators win.
   for (const char* name : kOperatorLibraries) {
     if (!Holds(directory, name, kOperatorLibraries)) continue;
     layout.operators.push_back((directory / name).string());
   }
+  // Some installations have the library among the operator packages alone.
   if (layout.operators.size() == custom && Exists(fs::path(layout.opp) / kBuiltIn)) {
     layout.operators.push_back((fs::path(layout.opp) / kBuiltIn).string());
   }

@@ -43,6 +43,7 @@ void ProgramRun::BeginCapture() {
         PlanMemory(program_, program_.payload_sizes, workspace_bytes_, /*copied_windows=*/{},
                    /*stages_kept=*/true));
   }
+  // Null: the program's own plan holds.
   const uint64_t bytes = with_kept == nullptr ? plan().total_bytes : with_kept->total_bytes;
   captured_ = context_.captured->Begin(bound_, tenant_, bytes, absl::Now());
   if (captured_ == nullptr) return;
@@ -195,6 +196,7 @@ void ProgramRun::GiveCapturedRunBack(bool is_idle) {
 }
 
 void ProgramRun::ReturnCapturedRun() {
+  // The memory was taken for this run alone.
   if (captured_->is_new) {
     memory_ = DeviceBuffer();
   } else {

@@ -39,6 +39,7 @@ absl::StatusOr<ProgramCall> GoldenProgram(const LoadedOperator& op,
       payload_sizes.push_back(static_cast<uint64_t>(NumBytes(spec)));
       payload_bytes += payload_sizes.back();
     }
+    // Inputs of the case are those of the descriptor; one that is left out has no tensors.
     invocation.input_ends.push_back(static_cast<uint32_t>(invocation.inputs.size()));
   }
   absl::InlinedVector<bool, 4> wanted;
@@ -46,11 +47,13 @@ absl::StatusOr<ProgramCall> GoldenProgram(const LoadedOperator& op,
   for (size_t i = 0; i < golden.outputs.size(); ++i) {
     const catalog::OutputDescriptor& output = op.descriptor->outputs[i];
     const auto& tensors = golden.outputs[i];
+    // A list that is wanted may be empty.
     wanted.push_back(!tensors.empty() || output.is_list);
     const bool asks = !tensors.empty() && !output.dtypes.empty();
     asked.push_back(asks ? std::optional(tensors.front().spec.dtype) : std::nullopt);
   }
   OPSERVE_RETURN_IF_ERROR(JudgeCall(wanted, asked, &invocation));
+  // Made by hand, since limits for requests do not apply to the catalogue's own cases.
   Program program;
   program.work = invocation.work;
   for (uint32_t i = 0; i < invocation.outputs.size(); ++i) {
@@ -69,6 +72,7 @@ absl::StatusOr<ProgramCall> GoldenProgram(const LoadedOperator& op,
 std::string GoldenBytes(const catalog::GoldenCase::Tensor& tensor) {
   std::string bytes;
   VisitElement(catalog::ToWire(tensor.spec.dtype), [&]<typename T>(std::type_identity<T>) {
+    // Types of 16 bits convert from float only.
     using Number =
         std::conditional_t<std::is_same_v<T, double> || std::is_integral_v<T>, double, float>;
     for (const double value : tensor.values) {
@@ -92,6 +96,7 @@ double ElementAt(Dtype dtype, const char* data, size_t index) {
 bool IsClose(double actual, double expected, double tolerance) {
   if (std::isnan(expected) || std::isnan(actual)) return std::isnan(expected) == std::isnan(actual);
   if (actual == expected) return true;  // infinities, too
+  // Relative above 1, absolute below.
   return std::abs(actual - expected) <= tolerance * std::max(1.0, std::abs(expected));
 }
 
@@ -135,7 +140,9 @@ absl::StatusOr<GoldenFinding> RunGoldenCase(const LoadedOperator& op,
   const CallState call(absl::Now() + kTimeout);
   StageClock clock;
   const absl::StatusOr<ProgramResult> result =
+      // The tenant counts for scrubbing alone.
       RunProgram(program, payloads, call, /*tenant=*/0, lane, clock);
+  // The product lacks the operator, or the dtype of the case, which is no fault of the device.
   if (SaysUnsupported(result.status())) {
     return GoldenFinding{GoldenVerdict::kUnsupported, std::string(result.status().message())};
   }
@@ -161,6 +168,7 @@ absl::StatusOr<GoldenFinding> CheckGoldenValue(const LoadedOperator& op, LaneCon
   GoldenFinding finding;
   for (const catalog::GoldenCase& golden : op.descriptor->golden) {
     OPSERVE_ASSIGN_OR_RETURN(finding, RunGoldenCase(op, golden, lane));
+    // One wrong case is enough.
     if (!finding.is_right()) break;
   }
   const int32_t device = lane.lane.device().id();
@@ -183,6 +191,7 @@ absl::Status CheckGoldenValues(const OperatorTable& operators, LaneContext& lane
       lack = std::move(finding);
     }
   }
+  // A single right operator proves the device.
   if (has_any || failed == nullptr) return absl::OkStatus();
   if (lack.verdict == GoldenVerdict::kWrong) {
     return absl::InternalError(

@@ -31,6 +31,7 @@ constexpr size_t kMaxNameBytes = 64;
 // Of a directory; each has an operator at least, of which there may be fewer.
 constexpr size_t kMaxFiles = 4096;
 
+// In the order of the enum, by which PackRefusalName looks them up.
 constexpr std::pair<PackRefusal, absl::string_view> kRefusalNames[] = {
     {PackRefusal::kNone, "none"},
     {PackRefusal::kLibrary, "library"},
@@ -53,6 +54,7 @@ class PackReader {
 
   absl::Status Add(const std::string& path) {
     std::error_code error;
+    // A file alone is read by way of its folder as well, as the folder's rights decide.
     if (!fs::is_directory(path, error)) {
       const fs::path file = path;
       const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
@@ -62,6 +64,7 @@ class PackReader {
     OPSERVE_ASSIGN_OR_RETURN(const TrustedFolder opened, TrustedFolder::Open(path));
     OPSERVE_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                              opened.List(kExtension, kMaxFiles));
+    // The path is wrong, most likely, and the daemon would lack the operators without a word.
     if (names.empty()) {
       return absl::NotFoundError(absl::StrCat(path, ": has no file *", kExtension));
     }
@@ -101,6 +104,7 @@ class PackReader {
                              catalog::ReadDescriptions(text, pack.path));
     pack.library = descriptions.library;
     pack.library_line = descriptions.library_line;
+    // The rights of this folder were checked, and only those.
     if (absl::StrContains(pack.library, '/') || pack.library == "." || pack.library == "..") {
       return Wrong(pack.path, pack.library_line,
                    absl::StrCat("library: \"", absl::CHexEscape(pack.library),
@@ -126,6 +130,7 @@ class PackReader {
       return Wrong(pack->path, described.line,
                    absl::StrCat(name, ": is described at ", other->second, ", too"));
     }
+    // The operator is counted already.
     if (operators_by_name_.size() > max_operators_) {
       return absl::ResourceExhaustedError(
           absl::StrCat(place, ": ", name, ": is one operator more than the ", max_operators_,
@@ -160,6 +165,7 @@ absl::string_view PackRefusalName(PackRefusal refusal) {
 }
 
 PackRefusal PackRefusalOfName(absl::string_view name) {
+  // The name comes from the output of a child process, which may be anything.
   for (const auto& [refusal, text] : kRefusalNames) {
     if (text == name) return refusal;
   }
@@ -198,6 +204,7 @@ absl::StatusOr<std::vector<AclLibrary::Operator>> LoadPack(const AclLibrary& acl
   for (const PackOperator& op : pack.operators) {
     const char* const stage_one = op.descriptor->stage_one.c_str();
     const char* const stage_two = op.descriptor->stage_two.c_str();
+    // Without a library of its own a pack describes functions of the vendor's libraries.
     AclLibrary::Operator found = acl.FindOperator(stage_one, stage_two);
     if (library != nullptr) {
       found = {dlsym(library, stage_one), dlsym(library, stage_two),

@@ -63,6 +63,7 @@ std::string PlanKeyOf(const BoundInvocation& invocation) {
   key.reserve(512);
   KeyWriter writer(&key);
   writer.Number(invocation.op->index);
+  // The operator fixes the number of ends, so these need no length.
   for (const uint32_t end : invocation.input_ends) writer.Number(end);
   for (const BoundInput& input : invocation.inputs) {
     writer.Number(input.spec.dtype);
@@ -103,6 +104,7 @@ absl::StatusOr<ExecutorHandle> Plan::RunStageOne(const StageOneArguments& argume
 bool Plan::CanRepeat() const {
   const catalog::OperatorDescriptor& descriptor = *op().descriptor;
   const auto is_list = [](const auto& argument) { return argument.is_list; };
+  // Lists need two functions more, which some versions of CANN lack.
   const bool has_lists = std::any_of(descriptor.inputs.begin(), descriptor.inputs.end(), is_list) ||
                          std::any_of(descriptor.outputs.begin(), descriptor.outputs.end(), is_list);
   return acl_.HasRepeatableExecutors() &&
@@ -115,6 +117,7 @@ absl::Status Plan::Prepare() {
                            StageOneArguments::Make(acl_, call_, /*inputs=*/{}, /*outputs=*/{}));
   arguments_.emplace(std::move(arguments));
   OPSERVE_ASSIGN_OR_RETURN(executor_, RunStageOne(*arguments_, &workspace_bytes_));
+  // Without the functions as if aclnn had refused: stage one runs for each launch.
   const int code =
       CanRepeat() ? acl_.aclSetAclOpExecutorRepeatable(executor_.get()) : ACLNN_ERR_INNER;
   if (code == ACLNN_ERR_INNER) {  // this call's executor can run only once
@@ -133,6 +136,7 @@ absl::Status Plan::LaunchOnce(absl::Span<void* const> inputs, absl::Span<void* c
   uint64_t bytes = 0;
   OPSERVE_ASSIGN_OR_RETURN(ExecutorHandle executor, RunStageOne(arguments, &bytes));
   if (bytes > workspace_bytes_) {
+    // Remembered, so that a repetition of the call sets enough aside.
     const uint64_t had = std::exchange(workspace_bytes_, bytes);
     return MakeError(Reason::kDeviceMemory,
                      absl::StrCat("stage one asks for ", bytes, " bytes of workspace, ", had,
@@ -152,6 +156,7 @@ absl::Status Plan::Launch(absl::Span<void* const> inputs, absl::Span<void* const
     status = AclCallStatus(acl_, op().descriptor->stage_two.c_str(),
                            op().stage_two(workspace, workspace_bytes_, executor_.get(), stream));
   }
+  // Neither the executor nor its addresses are in a known state.
   is_broken_ = !status.ok();
   return status;
 }
@@ -174,6 +179,7 @@ absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invoc
   if (invocation.plan_key.empty()) made = PlanKeyOf(invocation);
   const std::string& key = made.empty() ? invocation.plan_key : made;
   auto found = by_key_.find(key);
+  // Its launch failed, so stage one runs again.
   if (found != by_key_.end() && found->second->plan->is_broken_) {
     Remove(found->second);
     found = by_key_.end();
@@ -186,14 +192,17 @@ absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invoc
   PlanCacheCounters::Operator& counters = counters_.of[invocation.op->index];
   auto plan = std::shared_ptr<Plan>(new Plan(acl_, invocation));
   if (absl::Status status = plan->Prepare(); !status.ok()) {
+    // The caller gets no lease to Count.
     counters.misses.fetch_add(1, std::memory_order_relaxed);
     return status;
   }
+  // Only for a plan that was made: a call that fails evicts nothing.
   if (entries_.size() == capacity_) {
     counters_.of[entries_.back().op].evictions.fetch_add(1, std::memory_order_relaxed);
     Remove(std::prev(entries_.end()));
   }
   entries_.push_front({key, invocation.op->index, plan});
+  // The text of the key is the entry's, which a list does not move.
   by_key_.emplace(entries_.front().key, entries_.begin());
   counters.entries.fetch_add(1, std::memory_order_relaxed);
   counters.objects.fetch_add(static_cast<int64_t>(plan->arguments_->size()),

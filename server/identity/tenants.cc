@@ -64,10 +64,12 @@ std::shared_ptr<Tenant::Settings> Tenant::settings() const {
 
 std::shared_ptr<const TenantConfig> Tenant::config() const {
   const std::shared_ptr<Settings> settings = this->settings();
+  // Points to a part of the settings, and keeps them all.
   return {settings, &settings->config};
 }
 
 void Tenant::Set(TenantConfig config) {
+  // Full buckets: a reload gives the tenant its burst again. Calls under way keep the old settings.
   auto settings = std::make_shared<Settings>(std::move(config));
   absl::MutexLock lock(&mutex_);
   max_pending_.store(settings->config.max_pending_requests, std::memory_order_relaxed);
@@ -88,6 +90,7 @@ void Tenant::CountEnded(bool is_ok, absl::Duration took, uint64_t request_bytes,
 
 RequestTotals Tenant::totals() const {
   const absl::Duration success = absl::Nanoseconds(success_ns_.load(std::memory_order_relaxed));
+  // Counters are read one after the other, so a failure may be counted in between.
   const uint64_t failed = failed_.load(std::memory_order_relaxed);
   return {.requests = std::max(failed, ended_.load(std::memory_order_relaxed)),
           .failed = failed,
@@ -99,12 +102,14 @@ RequestTotals Tenant::totals() const {
 absl::Status Tenant::BeginRequest(uint64_t message_bytes, absl::Time now) {
   const std::shared_ptr<Settings> settings = this->settings();
   const TenantConfig& config = settings->config;
+  // Before the request counts as pending: it could never be let in.
   if (settings->bytes && message_bytes > config.bytes_per_second * kBurstSeconds) {
     return NeverFits(
         Reason::kRateLimited,
         absl::StrCat("a message of ", message_bytes, " bytes is more than tenant ", name_,
                      " may ever send at once (", config.bytes_per_second, " bytes per second)"));
   }
+  // Counted first, so that two callers at once cannot both take the last place.
   if (pending_.fetch_add(1, std::memory_order_relaxed) >= config.max_pending_requests) {
     EndRequest();
     return MakeError(Reason::kTenantQueueFull,
@@ -117,6 +122,7 @@ absl::Status Tenant::BeginRequest(uint64_t message_bytes, absl::Time now) {
     EndRequest();
     return RateLimited(name_, "requests", config.requests_per_second, *retry);
   }
+  // The token of the request stays spent, since an attempt is one even if its bytes are too many.
   if (settings->bytes &&
       (retry = settings->bytes->TryTake(static_cast<double>(message_bytes), now))) {
     EndRequest();
@@ -136,6 +142,7 @@ absl::Status Tenant::CheckMayCall(absl::string_view operator_name) const {
                    absl::StrCat(operator_name, ": tenant ", name_, " may not call this operator"));
 }
 
+// Cannot fail: a configuration has fewer tenants than a daemon may ever have known.
 Tenants::Tenants(const TenantsConfig& config) { Set(config).IgnoreError(); }
 
 absl::Status Tenants::Set(const TenantsConfig& config) {
@@ -147,9 +154,12 @@ absl::Status Tenants::Set(const TenantsConfig& config) {
         absl::StrCat("there were ", all_.size(), " tenants already; restart the daemon to have ",
                      added, " more"));
   }
+  // Made aside and put in place at the end, so that each call sees the credentials of one
+  // configuration.
   auto directory = std::make_shared<Directory>();
   for (const TenantConfig& tenant_config : config.tenants) {
     Tenant*& tenant = by_name_[tenant_config.name];
+    // A tenant that comes back has its former id, and so its tensors and accounts.
     if (tenant == nullptr) {
       all_.push_back(std::make_unique<Tenant>(static_cast<uint32_t>(all_.size()), tenant_config));
       tenant = all_.back().get();

@@ -42,6 +42,7 @@ void AddTo(Sample& sample, const Figure& figure, prometheus::MetricType type,
   }
   std::string name = figure.key;
   for (const char* label : figure.labels) {
+    // The bounds of buckets come below.
     if (label == nullptr || label == absl::string_view("le")) continue;
     const std::string* const value = Find(metric, label);
     if (value == nullptr) return;
@@ -119,6 +120,7 @@ void StatusHistory::Start(std::function<std::vector<prometheus::MetricFamily>()>
         absl::MutexLock lock(&mutex_);
         if (mutex_.AwaitWithDeadline(absl::Condition(&is_ending_), next)) return;
       }
+      // Without the lock, so that pages are answered meanwhile.
       Add(collect(), absl::Now());
     }
   });
@@ -135,6 +137,7 @@ void StatusHistory::Add(absl::Span<const prometheus::MetricFamily> families, abs
   const size_t place = number % kSamples;
   times_[place] = now;
   for (auto series = series_.begin(); series != series_.end();) {
+    // The place had the oldest sample. A series without a value in the whole ring goes.
     series->second.values[place] = kNone;
     if (number - series->second.last < kSamples) {
       ++series;
@@ -147,6 +150,7 @@ void StatusHistory::Add(absl::Span<const prometheus::MetricFamily> families, abs
   for (const auto& [name, value] : sample) {
     auto series = series_.find(name);
     if (series == series_.end()) {
+      // New series are left out; those that are there go on.
       if (bytes_ + Cost(name) > kMaxBytes) {
         ++left_out_;
         continue;
@@ -174,6 +178,7 @@ std::string StatusHistory::ToJson(absl::Time now) const {
   std::vector<double> values(places.size());
   for (const auto& [name, series] : series_) {
     for (size_t i = 0; i < places.size(); ++i) values[i] = series.values[places[i]];
+    // A series is a list: its key, the values of its labels, its numbers.
     absl::StrAppend(&text, std::exchange(is_first, false) ? "[" : ",[");
     for (const absl::string_view part : absl::StrSplit(name, kSeparator)) {
       absl::StrAppend(&text, JsonText(part), ",");

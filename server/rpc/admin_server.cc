@@ -33,6 +33,7 @@ constexpr int kMaxThreads = 16;
 constexpr int kMaxWatchers = 8;
 constexpr absl::Duration kShortestInterval = absl::Milliseconds(100);
 constexpr absl::Duration kLongestInterval = absl::Hours(1);
+// Arguments of a call go into the audit log.
 constexpr size_t kMaxArgumentBytes = 64;
 // An administrator waits this long for each message where the clients' server is stuck or gone.
 constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
@@ -62,6 +63,7 @@ void ToProto(const DeviceMemoryPool::Snapshot& snapshot, absl::Time now, v1::Poo
       to_block->set_stream(block.stream);
       if (block.owner) to_block->set_owner(*block.owner);
       if (block.state != DeviceMemoryPool::Snapshot::BlockState::kAllocated) continue;
+      // The clock may have been read before the snapshot was taken.
       const absl::Duration age = std::max(now - block.lent, absl::ZeroDuration());
       *to_block->mutable_age() =
           google::protobuf::util::TimeUtil::NanosecondsToDuration(absl::ToInt64Nanoseconds(age));
@@ -112,6 +114,7 @@ class AdminService final : public v1::AdminService::Service {
       return {grpc::StatusCode::RESOURCE_EXHAUSTED,
               absl::StrCat(kMaxWatchers, " others watch already")};
     }
+    // Ends with the client, whose end shows at the next write, or with the server.
     while (!rpc->IsCancelled() && writer->Write(hooks_.status()) &&
            !over_.WaitForNotificationWithTimeout(interval)) {
     }
@@ -142,6 +145,7 @@ class AdminService final : public v1::AdminService::Service {
 
   grpc::Status DrainDevice(grpc::ServerContext* rpc, const v1::DrainDeviceRequest* request,
                            v1::DrainDeviceResponse* response) override {
+    // The deadline is for the wait alone: the drain goes on when the call has ended.
     return Serve("DrainDevice", rpc, request->device(), [&](DeviceService& device) -> absl::Status {
       OPSERVE_ASSIGN_OR_RETURN(const uint32_t moved, BeginDrain(device, request->unless_last()));
       response->set_moved_requests(moved);
@@ -243,12 +247,14 @@ absl::Status AdminServer::Listen(Listener listener) {
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   grpc::ResourceQuota quota("admin");
+  // A call has a thread for as long as it lasts.
   quota.SetMaxThreads(kMaxThreads);
   builder.SetResourceQuota(quota);
   RefuseCompression(&builder);
   RefuseMalformedRequests(&builder);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
   builder.RegisterService(service_.get());
+  // Every user may connect; the processor admits the daemon's own user and root.
   auto gate = std::make_unique<UserGate>(
       &Authenticator::ForAdministrators, [](uint32_t) { return true; }, &builder);
   acceptor_.Add(std::move(listener), std::move(gate));
@@ -267,6 +273,7 @@ AdminServer::AdminServer(std::unique_ptr<AdminService> service, absl::Duration w
       acceptor_({.limits = {.total = kMaxConnections,
                             .per_listener = kMaxConnections,
                             .per_user = kMaxConnections,
+                            // An administrator's connection may be idle for as long as it likes.
                             .silence = absl::InfiniteDuration()},
                  .trusts_peers = true,
                  .stall_timeout = write_stall_timeout},
@@ -281,6 +288,7 @@ void AdminServer::PollSeldom() {
 }
 
 AdminServer::~AdminServer() {
+  // Before Shutdown, which waits for them.
   service_->EndWatching();
   if (server_ != nullptr) server_->Shutdown();
   is_over_.Notify();

@@ -41,6 +41,7 @@ absl::Status PinnedZones::CheckCanEverFit(uint32_t tenant, uint64_t bytes) const
 }
 
 bool PinnedZones::IsFull(const Connection& connection, uint32_t tenant, uint64_t bytes) const {
+  // A limit above the pool means all of the pool.
   const uint64_t most = std::min(zones_.limits(tenant).hard, capacity_) / kConnectionPart;
   return connection.bytes >= most || bytes > most - connection.bytes;
 }
@@ -60,6 +61,7 @@ PinnedZones::Taken PinnedZones::TryTake(Queue* queue, uint32_t tenant, uint64_t 
     return {.allowance = std::nullopt, .is_connection_full = true};
   }
   const bool has_room = zones_.TryTake(tenant, bytes);
+  // The caller has its answer in both cases, so it waits no longer.
   if (has_room || overflows_) {
     Remove(queue, tenant);
     return {.allowance = has_room ? Charge(tenant, bytes, connection)
@@ -69,6 +71,7 @@ PinnedZones::Taken PinnedZones::TryTake(Queue* queue, uint32_t tenant, uint64_t 
   const auto found = std::find_if(waits.begin(), waits.end(),
                                   [queue](const Wait& wait) { return wait.queue == queue; });
   Wait& wait = found != waits.end() ? *found : waits.emplace_back();
+  // A queue waits for one amount, that of its latest try.
   wait = {queue, bytes, /*was_told=*/false};
   Register(tenant);
   return {};
@@ -86,12 +89,14 @@ PinnedAllowance PinnedZones::Charge(uint32_t tenant, uint64_t bytes, uint64_t co
 }
 
 void PinnedZones::Give(uint32_t tenant, uint64_t bytes, uint64_t connection) {
+  // The lock is not needed for this.
   tenant_bytes_.Subtract(tenant, bytes);
   {
     absl::MutexLock lock(&mutex_);
     zones_.Give(tenant, bytes);
     if (connection != 0) GiveToConnection(connection, bytes);
   }
+  // Without the lock: queues take their own, and call back here.
   TellWaiting();
 }
 
@@ -120,6 +125,7 @@ void PinnedZones::TellReaders() {
 }
 
 void PinnedZones::StopWaiting(Queue* queue, uint32_t tenant) {
+  // The usual case, without the lock.
   if (!anybody_waits_.load(std::memory_order_acquire)) return;
   absl::MutexLock lock(&mutex_);
   Remove(queue, tenant);
@@ -138,6 +144,7 @@ void PinnedZones::Register(uint32_t tenant) {
   const auto waits = waits_.find(tenant);
   std::optional<uint64_t> least;
   for (const Wait& wait : waits->second) {
+    // A queue that was told tries again, and waits anew if that was in vain.
     if (!wait.was_told) least = std::min(least.value_or(wait.bytes), wait.bytes);
   }
   if (waits->second.empty()) {
@@ -158,6 +165,7 @@ PinnedZones::Told PinnedZones::TakeNextToTell(uint32_t* tenant) {
   if (!next) return told;
   *tenant = *next;
   Waits& waits = waits_.find(*next)->second;
+  // A queue that needs more would try in vain.
   uint64_t least = UINT64_MAX;
   for (const Wait& wait : waits) {
     if (!wait.was_told) least = std::min(least, wait.bytes);
@@ -167,6 +175,7 @@ PinnedZones::Told PinnedZones::TakeNextToTell(uint32_t* tenant) {
     wait.was_told = true;
     told.push_back(wait.queue);
   }
+  // The tenant keeps its turn, and waits for the least that is left.
   Register(*next);
   return told;
 }

@@ -104,6 +104,7 @@ absl::Time ResidentMover::MoveFrom(Source& source) {
   DeviceService& service = *source.service;
   const int32_t device = service.device().id();
   const uint64_t drain = service.drains();
+  // Setbacks of an earlier drain say nothing about this one.
   if (source.drain != drain) source = {.service = &service, .drain = drain};
   for (const uint32_t tenant : residents_.TenantsOn(device)) {
     // The device may have been resumed in between, or have broken.
@@ -112,8 +113,10 @@ absl::Time ResidentMover::MoveFrom(Source& source) {
     if (setback != source.setbacks.end() && setback->second.next_attempt > absl::Now()) continue;
     MoveOrNote(source, tenant);
   }
+  // Resumed or broken meanwhile: the next drain wakes the mover.
   if (service.device().state() != DeviceState::kDraining) return absl::InfiniteFuture();
   const std::vector<uint32_t> left = residents_.TenantsOn(device);
+  // Tenants that cannot move must not keep the device from being drained.
   const bool are_moved = std::all_of(
       left.begin(), left.end(), [&service](uint32_t tenant) { return service.IsStuck(tenant); });
   service.SetMoved(drain, are_moved);
@@ -124,8 +127,10 @@ void ResidentMover::MoveOrNote(Source& source, uint32_t tenant) {
   bool has_begun = false;
   const absl::Status status = MoveTenant(*source.service, tenant, &has_begun);
   moving_bytes_ = 0;
+  // There was nothing to move, or the mover stops: neither is a setback.
   if (absl::IsNotFound(status) || absl::IsCancelled(status)) return;
   Result result = ResultOf(status);
+  // Later the same reason means that a device broke during the copies.
   if (!has_begun && ErrorReasonOf(status) == Reason::kDeviceUnavailable) result = kNoDevice;
   Note(source, tenant, result, status);
   if (result == kMoved) {
@@ -141,6 +146,7 @@ void ResidentMover::MoveOrNote(Source& source, uint32_t tenant) {
   }
   setback.next_attempt = absl::Now() + wait;
   setback.reported = result;
+  // Without a place requests need not wait for one; a failed copy is first tried again.
   if (result != kFailed || setback.failures >= kMostFailures) {
     source.service->SetStuck(tenant, true);
   }
@@ -178,6 +184,7 @@ absl::Status ResidentMover::MoveTenant(DeviceService& source, uint32_t tenant, b
   *has_begun = true;
   const uint64_t bytes = BytesOf(tensors);
   moving_bytes_ = bytes;
+  // Read before the copies: a reset of the target in between shows as another generation.
   const uint64_t generation = target->device().generation();
   OPSERVE_RETURN_IF_ERROR(Book(tenant, *target, &tensors));
   for (const ResidentTensors::Moving& moving : tensors) {
@@ -219,6 +226,7 @@ absl::Status ResidentMover::Book(uint32_t tenant, DeviceService& target, Tensors
   for (ResidentTensors::Moving& moving : *tensors) {
     moving.content = std::make_shared<ResidentContent>();
     const uint64_t bytes = BytesOf(*moving.tensor);
+    // A broken tensor moves as a name, without memory.
     if (bytes == 0 || moving.tensor->is_broken) continue;
     OPSERVE_ASSIGN_OR_RETURN(moving.content->zone_share, target.queue().TakeMemory(tenant, bytes));
   }

@@ -62,6 +62,7 @@ absl::Status CheckPart(const SharedRegionSpec& spec, uint64_t file_size) {
     return Invalid(
         absl::StrCat("offset ", spec.offset, ", must be a multiple of ", PageBytes(), " bytes"));
   }
+  // As two comparisons, since the sum of both may wrap.
   if (spec.offset > file_size || spec.size > file_size - spec.offset) {
     return Invalid(absl::StrCat(spec.size, " bytes from ", spec.offset, " on of a file of ",
                                 file_size, " bytes"));
@@ -137,6 +138,7 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(int fd,
   OPSERVE_RETURN_IF_ERROR(CheckSeals(fd));
   OPSERVE_RETURN_IF_ERROR(CheckFile(fd, &info));
   OPSERVE_RETURN_IF_ERROR(CheckPart(spec, static_cast<uint64_t>(info.st_size)));
+  // Charged before the mapping, so that a refusal maps nothing.
   OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<void> charge, take_charge());
   auto region = std::shared_ptr<SharedRegion>(new SharedRegion(spec, &retire, std::move(charge)));
   region->file_id_ = {info.st_dev, info.st_ino};
@@ -175,6 +177,7 @@ absl::Status SharedRegion::Write(uint64_t offset, absl::string_view from) const 
 }
 
 SharedRegion::~SharedRegion() {
+  // Each registration keeps the mapping until its device has destroyed it.
   for (auto& [device, on_device] : devices_) {
     if (on_device.registration != nullptr) (*retire_)(device, std::move(on_device.registration));
   }
@@ -196,17 +199,20 @@ absl::StatusOr<std::shared_ptr<const HostRegistration>> SharedRegion::Registrati
                        "the deadline passed while the device was being shown the shared memory");
     }
     const auto found = devices_.find(id);
+    // Tried in this life of the device, be it in vain.
     if (found != devices_.end() && found->second.generation == device.generation()) {
       return found->second.registration;
     }
     devices_[id].is_being_registered = true;
   }
+  // Without the lock, since the call may take long.
   auto made = HostRegistration::Create(device, data(), MappedBytes(size()), mapping_);
   // Destroyed without the lock; void, if there was one before.
   std::shared_ptr<const HostRegistration> old;
   absl::MutexLock lock(&mutex_);
   OnDevice& on_device = devices_[id];
   on_device.is_being_registered = false;
+  // Nothing was found out about the region: the next caller tries again.
   if (absl::IsUnavailable(made.status())) return made.status();
   old = std::exchange(on_device.registration, made.ok() ? *std::move(made) : nullptr);
   on_device.generation = device.generation();

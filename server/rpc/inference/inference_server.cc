@@ -40,6 +40,7 @@ void InferenceServer::Add(void (Base::*receive)(grpc::ServerContext*, grpc::Byte
                                                 grpc::CompletionQueue*,
                                                 grpc::ServerCompletionQueue*, void*),
                           Answer answer) {
+  // Each call of the method refers to this description, which the function in listen_ keeps.
   auto method = std::make_shared<UnaryMethod<Request, Response>>();
   method->receive = [this, receive](auto* rpc, auto* request, auto* writer, auto* queue,
                                     void* tag) {
@@ -65,6 +66,7 @@ void InferenceServer::AddHealthMethods() {
   using Service = AsyncInferenceService;
   Add<inference::ServerLiveRequest, inference::ServerLiveResponse>(
       &Service::RequestServerLive, [](const Caller&, const auto&, auto* response) {
+        // A daemon that answers is alive.
         response->set_live(true);
         return absl::OkStatus();
       });
@@ -112,6 +114,7 @@ void InferenceServer::AddModelMethods() {
 
 void InferenceServer::AddSharedMemoryMethods() {
   using Service = AsyncInferenceService;
+  // Null where regions are not allowed: the calls then say so.
   NamedRegions* const regions = parts_.named_regions;
   Add<inference::SystemSharedMemoryStatusRequest, inference::SystemSharedMemoryStatusResponse>(
       &Service::RequestSystemSharedMemoryStatus,
@@ -122,6 +125,7 @@ void InferenceServer::AddSharedMemoryMethods() {
       &Service::RequestSystemSharedMemoryRegister,
       [this, regions](const Caller& caller, const auto& request, auto*) {
         const absl::Status status = RegisterRegion(regions, caller, request);
+        // A registration is no request, so the metrics of requests do not count it.
         if (!status.ok()) parts_.metrics.RecordSharedMemoryRejection(status);
         return status;
       });
@@ -131,6 +135,7 @@ void InferenceServer::AddSharedMemoryMethods() {
       [regions](const Caller& caller, const auto& request, auto*) {
         return UnregisterRegion(regions, caller, request);
       });
+  // Clients ask for regions of every kind, so the answer is an empty list; registering is refused.
   Add<inference::CudaSharedMemoryStatusRequest, inference::CudaSharedMemoryStatusResponse>(
       &Service::RequestCudaSharedMemoryStatus,
       [](const Caller&, const auto& request, auto*) { return ListCudaRegions(request); });
@@ -145,6 +150,7 @@ void InferenceServer::AddSharedMemoryMethods() {
 }
 
 void InferenceServer::AddUnsupportedMethods() {
+  // A call of a method that is never requested from gRPC would wait until its deadline.
   using Service = AsyncInferenceService;
   const auto refuse_control = [](const Caller&, const auto& request, auto*) {
     if (!request.repository_name().empty()) return NoRepositories(request.repository_name());
@@ -168,6 +174,8 @@ void InferenceServer::AddUnsupportedMethods() {
 
 absl::Status InferenceServer::ModelReady(const inference::ModelReadyRequest& request,
                                          inference::ModelReadyResponse* response) const {
+  // A model that does not exist is not ready, as one that cannot be called; neither is an error
+  // here.
   OPSERVE_ASSIGN_OR_RETURN(const LoadedOperator* op,
                            LookUpModel(parts_.operators, request.name(), request.version()));
   response->set_ready(op != nullptr && parts_.scheduler.IsOffered(*op) && parts_.is_serving());
@@ -177,6 +185,7 @@ absl::Status InferenceServer::ModelReady(const inference::ModelReadyRequest& req
 absl::Status InferenceServer::ServerMetadata(inference::ServerMetadataResponse* response) const {
   response->set_name("opserve");
   response->set_version(OPSERVE_VERSION);
+  // Names of extensions as the protocol has them: clients look for them before they use one.
   for (const char* extension : {"schedule_policy", "model_configuration", "binary_tensor_data",
                                 "parameters", "statistics"}) {
     response->add_extensions(extension);
@@ -194,6 +203,7 @@ absl::Status InferenceServer::ModelStatistics(const inference::ModelStatisticsRe
   if (!request.name().empty()) {
     OPSERVE_ASSIGN_OR_RETURN(const LoadedOperator* op,
                              LookUpModel(parts_.operators, request.name(), request.version()));
+    // Triton lists statistics of loaded models only.
     if (op == nullptr || !op->is_available()) {
       return MakeError(Reason::kInvalid,
                        absl::StrCat("requested model '", request.name(), "' is not available"));
