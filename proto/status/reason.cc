@@ -7,6 +7,7 @@ namespace {
 
 using absl::StatusCode;
 
+// Columns as in ReasonFacts. Codes are the contract's, for errors whose place sets no other.
 constexpr ReasonFacts kFacts[] = {
     {Reason::kTooLarge, "too_large", StatusCode::kInvalidArgument, Passing::kNo, true, false, ""},
     {Reason::kInvalid, "invalid", StatusCode::kInvalidArgument, Passing::kNo, true, false, ""},
@@ -59,6 +60,7 @@ constexpr ReasonFacts kFacts[] = {
     {Reason::kNone, "", StatusCode::kInternal, Passing::kNo, false, false, ""},
 };
 
+// FactsOf finds a row by its number.
 constexpr bool AreInOrder() {
   for (size_t i = 0; i < std::size(kFacts); ++i) {
     if (static_cast<size_t>(kFacts[i].reason) != i) return false;

@@ -34,9 +34,11 @@ bool ConnectionGuard::Received(int fd, const ConnectionFacts& facts, const msghd
   absl::MutexLock lock(&mutex_);
   if (has_ended()) return false;
   if (rules_ == nullptr) return true;
+  // After its hello the bytes of TLS are judged when they are decrypted.
   if (connection_.is_tls && hello_.state() == ClientHelloReader::State::kDone) return true;
   if (!connection_.is_tls) Advance(facts);
   Flood flood = Flood::kNone;
+  // The buffers may be larger than the bytes that came.
   for (size_t i = 0; i < message.msg_iovlen && size > 0 && flood == Flood::kNone; ++i) {
     const iovec& piece = message.msg_iov[i];
     const size_t count = std::min(piece.iov_len, size);
@@ -48,6 +50,7 @@ bool ConnectionGuard::Received(int fd, const ConnectionFacts& facts, const msghd
       flood = Flood::kMalformed;
     }
   }
+  // The session of the TLS library finds this connection by the hello's random.
   if (connection_.is_tls && hello_.state() == ClientHelloReader::State::kDone) {
     awaits_session_.store(true, std::memory_order_release);
   }
@@ -66,6 +69,7 @@ bool ConnectionGuard::Claims(const ClientRandom& random) {
   if (!awaits_session_.load(std::memory_order_acquire)) return false;
   absl::MutexLock lock(&mutex_);
   if (hello_.state() != ClientHelloReader::State::kDone || hello_.random() != random) return false;
+  // The first session that asks has it.
   return awaits_session_.exchange(false);
 }
 
@@ -96,6 +100,7 @@ void ConnectionGuard::Advance(const ConnectionFacts& facts) {
 bool ConnectionGuard::Judge(int fd, Flood flood) {
   if (flood == Flood::kNone) return true;
   has_ended_.store(true, std::memory_order_release);
+  // A peer without HTTP/2 is a probe, most likely, and is not remembered as a flooder.
   rules_->ended(fd, inspector_->has_preface() ? connection_.peer : "", flood);
   if (!inspector_->has_preface()) ReportUnserved();
   // A reset also drops the data waiting in the socket's buffers.

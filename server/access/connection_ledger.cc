@@ -35,6 +35,7 @@ bool IsUnix(int fd) {
 std::string ClientOf(int fd) {
   sockaddr_storage address = {};
   socklen_t size = sizeof(address);
+  // getpeername gives the ledger's own name for the connection.
   if (RealPeerName(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "gone";
   char text[INET6_ADDRSTRLEN] = {};
   if (address.ss_family == AF_INET) {
@@ -58,6 +59,7 @@ ConnectionLedger::ConnectionLedger(const Options& options)
       reports_(std::make_shared<Reports>()),
       rules_(options.trusts_peers
                  ? nullptr
+                 // The guards share the reports, as they may outlive the ledger.
                  : std::make_shared<GuardRules>(
                        GuardRules{.limits = options.limits,
                                   .paced_limits = PacedLimits(options.limits),
@@ -91,6 +93,7 @@ void ConnectionLedger::Register(int fd, std::string peer, bool is_paced) {
   entry->is_unix.store(is_unix);
   entry->guard.Begin(
       rules_, {.is_tls = has_tls_ && !is_unix, .is_paced = is_paced, .peer = std::move(peer)});
+  // Last: this opens the entry for lookups by name.
   entry->facts.Begin();
 }
 
@@ -127,6 +130,7 @@ bool ConnectionLedger::HasHadAnswer(int fd) const {
 bool ConnectionLedger::IsIdentified(absl::string_view peer) const {
   const std::optional<SocketName> name = socket_table::ParsePeer(peer);
   return name && IsIdentified(name->fd) &&
+         // The number may be another connection's by now.
          socket_table::Find(name->fd)->facts.generation() == name->generation;
 }
 
@@ -144,6 +148,7 @@ ConnectionLedger::Waste* ConnectionLedger::FindOrMakeWaste(Reports& reports,
   const auto known = std::find_if(reports.waste.begin(), reports.waste.end(),
                                   [&](const Waste& waste) { return waste.peer == peer; });
   if (known != reports.waste.end()) return &*known;
+  // A flood from ever new peers must not grow the list.
   if (peer.empty() || reports.waste.size() >= ConnectionPacer::kMaxPeers) return nullptr;
   return &reports.waste.emplace_back(Waste{.peer = peer});
 }
@@ -173,11 +178,13 @@ void ConnectionLedger::Run() {
       absl::MutexLock lock(&reports_->mutex);
       reports_->mutex.AwaitWithDeadline(absl::Condition(&has_work), trim_at);
       if (reports_->is_closing) return;
+      // The first of several floods sets the time.
       if (reports_->has_news) trim_at = std::min(trim_at, absl::Now() + kUntilMemoryIsFree);
       reports_->has_news = false;
       ends.swap(reports_->unlogged);
       suppressed = std::exchange(reports_->suppressed, 0);
     }
+    // Lines that there was no room to keep count as left out, too.
     lines.AddLeftOut(suppressed);
     for (const End& end : ends) {
       if (!lines.Admit(LogSeverity::kWarning, absl::Now())) continue;

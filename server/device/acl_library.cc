@@ -26,6 +26,7 @@ void* Resolve(const std::vector<void*>& handles, const char* name) {
 
 // As set_env.sh would: aclnn does not find its kernels without these variables.
 void CompleteEnvironment(const CannLayout& layout) {
+  // Variables that are set are somebody's decision.
   if (!layout.home.empty()) setenv("ASCEND_HOME_PATH", layout.home.c_str(), /*overwrite=*/0);
   if (!layout.opp.empty()) setenv("ASCEND_OPP_PATH", layout.opp.c_str(), /*overwrite=*/0);
 }
@@ -58,10 +59,12 @@ absl::StatusOr<std::unique_ptr<AclLibrary>> AclLibrary::Load(const std::string& 
 absl::Status AclLibrary::Open() {
   problems_ = layout_.oddities;
   CompleteEnvironment(layout_);
+  // Later libraries find the functions of earlier ones.
   for (const std::string& path : {layout_.runtime, layout_.nnopbase}) {
     OPSERVE_ASSIGN_OR_RETURN(void* handle, LoadLibrary(path, layout_.dependency_dirs));
     runtime_handles_.push_back(handle);
   }
+  // One broken package must not take the others away.
   absl::Status last_failure;
   for (const std::string& path : layout_.operators) {
     const absl::StatusOr<void*> handle = LoadLibrary(path, layout_.dependency_dirs);
@@ -127,6 +130,7 @@ std::string AclLibrary::PackageVersion(absl::string_view package) const {
 
 AclLibrary::Operator AclLibrary::FindOperator(const char* stage_one, const char* stage_two) const {
   for (void* handle : operator_handles_) {
+    // Stage two takes the executor that stage one of the same library made.
     Operator found{dlsym(handle, stage_one), dlsym(handle, stage_two), ""};
     if (found.stage_one == nullptr || found.stage_two == nullptr) continue;
     // It may be of a library that this one needs.
@@ -159,6 +163,7 @@ absl::StatusOr<absl::Duration> AclLibrary::SetExecutionLimit(absl::Duration limi
                               : absl::Microseconds(static_cast<int64_t>(actual));
   }
   if (aclrtSetOpExecuteTimeOut != nullptr) {
+    // The older function knows whole seconds, so the limit is rounded up.
     const absl::Duration seconds = absl::Ceil(limit, absl::Seconds(1));
     OPSERVE_RETURN_IF_ERROR(AclCallStatus(
         *this, "aclrtSetOpExecuteTimeOut",

@@ -55,6 +55,7 @@ bool DeviceHealth::Transition(DeviceState from, DeviceState to, absl::string_vie
     if (state_ != from) return false;
     SetState(to, reason);
   }
+  // Without the lock: the listener looks at the state.
   if (state_listener_) state_listener_();
   return true;
 }
@@ -62,6 +63,7 @@ bool DeviceHealth::Transition(DeviceState from, DeviceState to, absl::string_vie
 bool DeviceHealth::TakeOut(Fault fault, absl::string_view reason) {
   {
     absl::MutexLock lock(&mutex_);
+    // One fault takes it out; those that follow are its consequences.
     if (state_ == DeviceState::kQuarantined || state_ == DeviceState::kFailed) return false;
     quarantines_.Add(fault);
     SetState(DeviceState::kQuarantined, reason);
@@ -93,11 +95,13 @@ void DeviceHealth::NoteFailedRecovery(Fault fault, const absl::Status& error) {
 }
 
 void DeviceHealth::NoteSuccess() {
+  // Mostly only read, so that lanes do not pass the cache line around.
   if (faults_in_a_row_.load(std::memory_order_relaxed) != 0) faults_in_a_row_ = 0;
 }
 
 void DeviceHealth::NoteTaskFault(Fault fault, absl::string_view reason) {
   errors_.Add(fault);
+  // Several tasks in a row are no accident of one kernel or input.
   if (faults_in_a_row_.fetch_add(1) + 1 >= kMaxFaultsInARow) {
     TakeOut(fault,
             absl::StrCat(kMaxFaultsInARow, " faults one after the other, the last: ", reason));

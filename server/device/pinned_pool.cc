@@ -62,8 +62,10 @@ absl::StatusOr<PinnedBuffer> PinnedPool::Allocate(size_t bytes, const PinnedAllo
     if (std::optional<PinnedBuffer> idle = TakeIdle(bytes, allowance)) return *std::move(idle);
     evicted = MakeRoom(block_bytes);
     is_reserved = reserved_bytes_ + block_bytes <= limit_bytes_;
+    // Counted before the system is asked, so that two threads stay within the limit together.
     if (is_reserved) reserved_bytes_ += block_bytes;
   }
+  // Without the lock, since the call may take long.
   for (const auto& [size, data] : evicted) acl_.aclrtFreeHost(data);
   if (!is_reserved) {
     if (allow_host_fallback_) return AllocateOrdinary(bytes);
@@ -87,6 +89,7 @@ absl::StatusOr<PinnedBuffer> PinnedPool::Allocate(size_t bytes, const PinnedAllo
 std::optional<PinnedBuffer> PinnedPool::TryAllocate(size_t bytes,
                                                     const PinnedAllowance& allowance) {
   if (bytes == 0) return PinnedBuffer();
+  // Fresh pages may take long: another thread is to fetch them.
   if (!allowance.is_pinned) return std::nullopt;
   absl::MutexLock lock(&mutex_);
   return TakeIdle(bytes, allowance);
@@ -94,6 +97,7 @@ std::optional<PinnedBuffer> PinnedPool::TryAllocate(size_t bytes,
 
 std::optional<PinnedBuffer> PinnedPool::TakeIdle(size_t bytes, const PinnedAllowance& allowance) {
   const size_t block_bytes = SizeClass(bytes);
+  // Only a block of the very class, so that large ones stay for large results.
   const auto found = idle_.find(block_bytes);
   if (found == idle_.end()) return std::nullopt;
   void* const data = found->second;
@@ -103,6 +107,7 @@ std::optional<PinnedBuffer> PinnedPool::TakeIdle(size_t bytes, const PinnedAllow
 }
 
 absl::StatusOr<PinnedBuffer> PinnedPool::AllocateOrdinary(size_t bytes) {
+  // The function wants a multiple of the alignment.
   void* const data = std::aligned_alloc(kAlignment, RoundUp(bytes, kAlignment));
   if (data == nullptr) {
     return MakeError(Reason::kDeviceMemory,
@@ -110,12 +115,14 @@ absl::StatusOr<PinnedBuffer> PinnedPool::AllocateOrdinary(size_t bytes) {
                                   " bytes is in use, and the system has no ", bytes, " bytes"));
   }
   fallbacks_total_.fetch_add(1, std::memory_order_relaxed);
+  // No block of the pool's, and no tenant's charge.
   return PinnedBuffer(nullptr, data, bytes, 0, nullptr);
 }
 
 PinnedPool::FreeBlocks PinnedPool::MakeRoom(size_t bytes) {
   auto first_evicted = idle_.end();
   size_t room = limit_bytes_ - reserved_bytes_;
+  // From the largest one on, for the fewest calls.
   while (room < bytes && first_evicted != idle_.begin()) room += (--first_evicted)->first;
   if (room < bytes) return {};
   FreeBlocks evicted(first_evicted, idle_.end());

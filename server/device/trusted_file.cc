@@ -31,6 +31,7 @@ absl::Status CheckRights(absl::string_view path, int descriptor, mode_t type) {
     return absl::PermissionDeniedError(
         absl::StrCat(path, ": is no ", type == S_IFDIR ? "directory" : "regular file"));
   }
+  // Another owner could change it at any time.
   if (facts.st_uid != 0 && facts.st_uid != geteuid()) {
     return absl::PermissionDeniedError(
         absl::StrCat(path, ": belongs to user ", facts.st_uid,
@@ -92,6 +93,7 @@ absl::StatusOr<std::vector<std::string>> TrustedFolder::List(absl::string_view s
 
 absl::StatusOr<int> TrustedFolder::OpenFile(const std::string& name) const {
   // O_NONBLOCK: a pipe in its place must not hold up the daemon.
+  // The opened file is checked, and not its path.
   const int descriptor = openat(descriptor_, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return SystemError(PathOf(name));
   const absl::Status status = CheckRights(PathOf(name), descriptor, S_IFREG);
@@ -104,6 +106,7 @@ absl::StatusOr<std::string> TrustedFolder::ReadFile(const std::string& name,
                                                     size_t max_bytes) const {
   OPSERVE_ASSIGN_OR_RETURN(const int descriptor, OpenFile(name));
   const auto close_it = absl::MakeCleanup([descriptor] { close(descriptor); });
+  // One byte more than allowed, which shows that there is more.
   std::string text(max_bytes + 1, '\0');
   size_t size = 0;
   while (size < text.size()) {

@@ -19,6 +19,7 @@ struct OptionalFunctions {
 };
 
 std::vector<OptionalFunctions> Optional(const AclLibrary& acl) {
+  // Columns: whether the libraries can, the subject, the consequence if not.
   return {
       {acl.aclrtSynchronizeStreamWithTimeout != nullptr, "waiting with a timeout",
        "a kernel that hangs holds its lane for ever: --execution_timeout has no effect"},
@@ -40,6 +41,7 @@ std::vector<OptionalFunctions> Optional(const AclLibrary& acl) {
 
 std::string Version(const AclLibrary& acl) {
   std::vector<std::string> versions;
+  // Names of packages as CANN has them.
   for (const char* package : {"runtime", "driver", "toolkit", "opp"}) {
     if (std::string version = acl.PackageVersion(package); !version.empty()) {
       versions.push_back(absl::StrCat(package, " ", version));
@@ -72,6 +74,7 @@ void CheckLibraries(const AclLibrary& acl, const OperatorTable& operators, Repor
       report->AddOneOfMany(Verdict::kOk, op.descriptor->name, library);
       ++found[library];
     } else if (!op.pack.empty()) {
+      // The pack says below why it was refused.
       report->AddOneOfMany(Verdict::kWarning, op.descriptor->name, op.lack);
     } else {
       report->AddOneOfMany(
@@ -89,6 +92,7 @@ void CheckLibraries(const AclLibrary& acl, const OperatorTable& operators, Repor
                   absl::StrCat(pack.operators.size(), " operators"));
     }
   }
+  // The device has nothing to compute with.
   if (found.empty()) {
     report->Add(Verdict::kProblem, "operators", "the libraries have none of the catalogue's",
                 "install the operator package (ops or kernels) of this machine's NPU");

@@ -84,6 +84,7 @@ void CheckLimits(const MachineView& view, Report* report) {
     report->Add(Verdict::kOk, "open files", absl::StrCat("at most ", limit.rlim_max));
   }
   getrlimit(RLIMIT_MEMLOCK, &limit);
+  // The host CANN's page-locked memory is ordinary memory.
   if (limit.rlim_cur == RLIM_INFINITY || !view.needs_npu) return;
   const bool is_short = limit.rlim_cur < view.pinned_bytes;
   report->Add(is_short ? Verdict::kWarning : Verdict::kOk, "locked memory",
@@ -119,6 +120,7 @@ void CheckDriver(const MachineView& view, Report* report) {
   std::vector<std::string> closed;
   for (const std::string& name : wanted) {
     const std::string path = (dev / name).string();
+    // A file that is missing needs another remedy than one that may not be opened.
     if (access(path.c_str(), F_OK) != 0) {
       missing.push_back(path);
     } else if (access(path.c_str(), R_OK | W_OK) != 0) {

@@ -24,6 +24,7 @@ absl::string_view VerdictName(Verdict verdict) {
 
 void Write(std::FILE* out, absl::string_view text) {
   std::fwrite(text.data(), 1, text.size(), out);
+  // At once, so that the findings before a step that never ends can be read.
   std::fflush(out);
 }
 
@@ -38,6 +39,7 @@ void Report::Begin(absl::string_view title) {
 void Report::Add(Verdict verdict, absl::string_view subject, absl::string_view text,
                  absl::string_view advice) {
   absl::MutexLock lock(&mutex_);
+  // JSON is written at the end, as one document.
   Keep(verdict, subject, text, advice, /*has_line=*/format_ != Format::kJson);
 }
 
@@ -51,6 +53,7 @@ void Report::AddOneOfMany(Verdict verdict, absl::string_view subject, absl::stri
 void Report::Keep(Verdict verdict, absl::string_view subject, absl::string_view text,
                   absl::string_view advice, bool has_line) {
   findings_.push_back(
+      // Kept in every format, for the summary.
       {section_, verdict, std::string(subject), std::string(text), std::string(advice)});
   if (!has_line) return;
   Write(out_,
@@ -103,6 +106,7 @@ void Report::WriteSummary(int problems, int warnings) {
   }
   Write(out_,
         absl::StrCat("\nNot healthy. ", problems, problems == 1 ? " problem" : " problems", ":\n"));
+  // Once more, as they may be far above.
   for (const Finding& finding : findings_) {
     if (finding.verdict != Verdict::kProblem) continue;
     Write(out_,

@@ -10,6 +10,7 @@
 namespace opserve::server {
 namespace {
 
+// CANN's rules for tensors inside a larger allocation.
 constexpr uint64_t kAlignment = 64;
 constexpr uint64_t kSlack = 32;
 
@@ -40,6 +41,7 @@ MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload
   absl::InlinedVector<uint64_t*, 8> places;  // of the pieces, in the plan
   absl::InlinedVector<uint32_t, 4> last_reader(payload_bytes.size(), 0);
   const auto add = [&](uint64_t bytes, uint32_t first, uint32_t last, uint64_t* place) {
+    // A piece without bytes stays at 0, where nothing is read.
     if (bytes == 0) return;
     pieces.push_back({RoundUp(bytes), first, last});
     places.push_back(place);
@@ -51,6 +53,7 @@ MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload
   for (uint32_t now = 0; now < count; ++now) {
     const BoundInvocation& invocation = program.invocations[now];
     for (const BoundInput& input : invocation.inputs) {
+      // Invocations come in order, so the last one to set this is the last reader.
       if (const auto* payload = std::get_if<PayloadSource>(&input.source)) {
         last_reader[payload->payload] = now;
       } else if (const auto* shared = std::get_if<SharedSource>(&input.source)) {
@@ -62,6 +65,7 @@ MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload
     for (size_t k = 0; k < invocation.outputs.size(); ++k) {
       const BoundOutput& output = invocation.outputs[k];
       const bool is_staged = stages_kept && output.kept && !program.kept[*output.kept].is_in_place;
+      // Results are copied when all has run.
       const uint32_t last =
           output.is_result || is_staged ? count : output.last_reader.value_or(now);
       if ((!output.kept || is_staged) && (!output.window || is_copied(*output.window))) {
@@ -76,6 +80,7 @@ MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload
   }
   add(program.literals.size(), 0, last_literal_reader, &plan.literals);
   for (size_t i = 0; i < program.windows.size(); ++i) {
+    // A window for a result has the place of its output.
     if (!last_window_reader[i] || !is_copied(i)) continue;
     add(program.windows[i].bytes, 0, *last_window_reader[i], &plan.windows[i]);
   }
@@ -88,6 +93,7 @@ MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload
 
 std::shared_ptr<const MemoryPlan> WorkspacePlan::For(const Program& program,
                                                      absl::Span<const uint64_t> workspace_bytes) {
+  // Held while it plans: other lanes would plan the same.
   absl::MutexLock lock(&mutex_);
   if (plan_ == nullptr || workspace_bytes_ != workspace_bytes) {
     workspace_bytes_.assign(workspace_bytes.begin(), workspace_bytes.end());

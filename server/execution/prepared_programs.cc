@@ -50,6 +50,7 @@ absl::StatusOr<PreparedPrograms::Added> PreparedPrograms::Prepare(
   absl::MutexLock lock(&mutex_);
   Account& account = accounts_[tenant];
   Shared& shared = account.programs[digest];
+  // Not there, or released in between.
   if (shared.program == nullptr) {
     shared.program = program;
     account.bytes += program->host_bytes();
@@ -66,6 +67,7 @@ absl::StatusOr<PreparedPrograms::Added> PreparedPrograms::Prepare(
   ++all_handles_;
   by_handle_.emplace(added.handle, std::pair(tenant, account.holders.begin()));
   Count(is_shared ? kShared : kPrepared);
+  // At least the new handle stays, even with a limit of 0.
   while (account.holders.size() > std::max<uint32_t>(limits_.max_programs_per_tenant, 1) ||
          account.bytes > limits_.max_bytes_per_tenant) {
     Forget(account, std::prev(account.holders.end()), &forgotten);
@@ -86,6 +88,7 @@ absl::StatusOr<std::shared_ptr<const PreparedProgram>> PreparedPrograms::Find(
   }
   Account& account = accounts_.find(tenant)->second;
   const Holders::iterator holder = found->second.second;
+  // Each call renews the lease.
   holder->lease_end = now + holder->lease;
   account.holders.splice(account.holders.begin(), account.holders, holder);
   return holder->program;
@@ -93,6 +96,7 @@ absl::StatusOr<std::shared_ptr<const PreparedProgram>> PreparedPrograms::Find(
 
 uint32_t PreparedPrograms::Release(uint32_t tenant, absl::Span<const std::string> handles) {
   Forgotten forgotten;
+  // An account without handles goes at the next Expire.
   absl::MutexLock lock(&mutex_);
   for (const std::string& handle : handles) {
     const auto found = by_handle_.find(handle);
@@ -136,6 +140,7 @@ void PreparedPrograms::Forget(Account& account, Holders::iterator holder, Forgot
     account.programs.erase(shared);
   }
   by_handle_.erase(holder->handle);
+  // Calls that were bound keep the program.
   forgotten->push_back(std::move(holder->program));
   account.holders.erase(holder);
   --all_handles_;

@@ -40,11 +40,13 @@ std::optional<uint32_t> BoundInvocation::FindOutput(absl::string_view name) cons
   uint32_t begin = 0;
   for (size_t i = 0; i < output_ends.size(); begin = output_ends[i++]) {
     const catalog::OutputDescriptor& descriptor = op->descriptor->outputs[i];
+    // An optional output that is not wanted has no tensor.
     if (!descriptor.is_list && descriptor.name == name && begin < output_ends[i]) return begin;
     absl::string_view number = name;
     uint32_t position = 0;
     if (descriptor.is_list && absl::ConsumePrefix(&number, descriptor.name) &&
         absl::ConsumePrefix(&number, ".") && absl::SimpleAtoi(number, &position) &&
+        // "out.02" would be a second name.
         position < output_ends[i] - begin && number == absl::StrCat(position)) {
       return begin + position;
     }
@@ -59,10 +61,12 @@ absl::Status JudgeCall(absl::Span<const bool> wanted,
   const catalog::CallSpec call{specs, bound->input_ends, bound->attributes};
   catalog::Judge judge(descriptor, call, catalog::Names::kCatalogue);
   catalog::Results results;
+  // The operator's own rules, its outputs, then the limits of the daemon's data path.
   if (!judge.Check() || !judge.Infer(wanted, asked, &results) || !judge.CheckForDaemon(results)) {
     return InvalidCall(descriptor.name, judge.problem().argument, judge.problem().text);
   }
   bound->work = static_cast<uint64_t>(judge.CountWork(results));
+  // The call may have been judged before, with other attributes.
   bound->outputs.clear();
   bound->output_ends.assign(results.ends.begin(), results.ends.end());
   size_t argument = 0;
@@ -72,6 +76,7 @@ absl::Status JudgeCall(absl::Span<const bool> wanted,
     bound->outputs.push_back({TensorSpec{catalog::ToWire(spec.dtype), std::move(spec.shape)},
                               descriptor.outputs[argument].is_unwritten});
   }
+  // Inputs that are changed in place are told their outputs, tensor by tensor for lists.
   for (size_t i = 0; i < descriptor.inputs.size(); ++i) {
     const std::optional<size_t> output = descriptor.inputs[i].output;
     if (!output) continue;
@@ -142,12 +147,14 @@ bool IsInProportion(uint64_t bytes, uint64_t input_bytes, uint64_t ratio) {
   constexpr uint64_t kAlwaysAllowed = 1 << 20;
   if (bytes <= kAlwaysAllowed) return true;
   const uint64_t above = bytes - kAlwaysAllowed;
+  // Rounded up, and without a product that could wrap.
   return above / ratio + (above % ratio != 0) <= input_bytes;
 }
 
 Shape ContiguousStrides(const Shape& shape) {
   Shape strides(shape.size(), 1);
   for (size_t axis = shape.size(); axis-- > 1;) {
+    // An extent of 0 must not make the other strides 0.
     strides[axis - 1] = strides[axis] * std::max<int64_t>(shape[axis], 1);
   }
   return strides;

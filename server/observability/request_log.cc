@@ -44,6 +44,7 @@ void AddError(const absl::Status& status, nlohmann::ordered_json* line) {
 
 void AddDetails(const RequestDetails& details, nlohmann::ordered_json* line) {
   (*line)["program"] = details.program;
+  // A request that failed has no lane to tell.
   if (!details.lane) return;
   (*line)["lane"] = *details.lane;
   (*line)["plan_misses"] = details.plan_misses;
@@ -96,6 +97,7 @@ void RequestLog::Record(const LoggedRequest& request, absl::Time now) {
   const LogSeverity level = kind == Kind::kFault  ? LogSeverity::kError
                             : kind == Kind::kSlow ? LogSeverity::kWarning
                                                   : LogSeverity::kInfo;
+  // Requests without a known tenant share limits, so that they crowd out no tenant's.
   Limits& limits = limits_[request.tenant ? TenantSlot(*request.tenant) : kNobody];
   LineLimiter& limiter = kind == Kind::kFault ? limits.faults : limits.others;
   const absl::Duration interval =

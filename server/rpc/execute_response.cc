@@ -43,6 +43,7 @@ v1::Receipt::PoolOutcome ToProto(DeviceMemoryPool::Outcome outcome) {
 void FillKept(const KeptTensor& kept, int32_t device, v1::Result* to) {
   to->mutable_tensor()->set_resident_tensor(kept.handle);
   v1::KeptTensor* said = to->mutable_kept();
+  // A replaced tensor keeps its lease.
   if (kept.is_new) *said->mutable_lease_end() = ToTimestamp(kept.lease_end);
   said->set_version(kept.version);
   said->set_device(static_cast<uint32_t>(device));
@@ -80,6 +81,7 @@ void FillReceipt(const ProgramResult& result, const TraceContext& trace, const S
 // Of the results that travel as payloads. Requires: there is one.
 OutputRef LargestResult(const Program& program) {
   OutputRef largest = {};
+  // Below 0, for results without bytes.
   int64_t largest_bytes = -1;
   for (const BoundResult& result : program.results) {
     const BoundOutput& output = program.output(result.source);
@@ -111,6 +113,7 @@ absl::Status CheckResponseFits(const Program& program, uint64_t limit) {
 }
 
 v1::Receipt::PoolOutcome PoolOutcomeOf(const ProgramResult& result) {
+  // A run without device memory has not asked the pool.
   return result.device_memory_bytes > 0 ? ToProto(result.pool_outcome)
                                         : v1::Receipt::POOL_OUTCOME_UNSPECIFIED;
 }
@@ -119,6 +122,7 @@ ExecuteAnswer BuildExecuteAnswer(ProgramResult result, absl::Span<const KeptTens
                                  const AnswerForm& form, const TraceContext& trace,
                                  StageClock* clock) {
   ExecuteAnswer answer;
+  // The header is the same for each such call, and was made once.
   if (form.header != nullptr) {
     for (ProgramResult::Output& output : result.outputs) {
       answer.payloads.push_back(ToSlice(std::move(output.data), form.memory));
@@ -140,9 +144,11 @@ ExecuteAnswer BuildExecuteAnswer(ProgramResult result, absl::Span<const KeptTens
       FillKept(kept[*output.kept], result.device, to);
       continue;
     }
+    // Payloads count only the results that travel.
     to->mutable_tensor()->set_payload(static_cast<uint32_t>(answer.payloads.size()));
     answer.payloads.push_back(ToSlice(std::move(output.data), form.memory));
   }
+  // Before the receipt, which tells this time, too.
   clock->Book(Stage::kWrite);
   if (form.has_receipt) {
     FillReceipt(result, trace, *clock, header->mutable_receipt());

@@ -58,6 +58,7 @@ void ExecuteStreamCall::HandleMessage(const StageClock& clock) {
   auto& header = arena.Make<v1::ExecuteStreamRequest>();
   absl::StatusOr<codec::PayloadMessage> message =
       SplitRequest(message_, context_.calls->max_header_bytes, &header);
+  // Without a header there is no id to answer to.
   if (!message.ok()) {
     EndInput(message.status(), clock);
     return;
@@ -67,6 +68,7 @@ void ExecuteStreamCall::HandleMessage(const StageClock& clock) {
   std::shared_ptr<CallState> call;
   if (status.ok()) {
     call = BeginRequest(header.id(), TimeoutOf(header));
+    // Two requests of one id could not be told apart by their answers.
     if (call == nullptr) {
       status = InvalidMessage(
           "id", absl::StrCat("request ", header.id(), " of this stream is still in progress"));
@@ -75,6 +77,7 @@ void ExecuteStreamCall::HandleMessage(const StageClock& clock) {
   if (!status.ok()) {
     const ExecutionEnd refusal = RefuseMessage(status, tenant_, clock, rpc_, message_.Length());
     grpc::ByteBuffer answer = BuildAnswer(header.id(), refusal);
+    // BeginRequest has not begun it, so there is nothing to end.
     AnswerWith(&answer, refusal, header.id(), /*is_request_over=*/false);
     return;
   }

@@ -48,12 +48,14 @@ Received Receive(int socket, std::array<char, SharedMemorySession::kMaxPacketByt
   Received received;
   received.size = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (received.size < 0) return received;
+  // The kernel has closed the descriptors that did not fit.
   received.is_whole = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
        part = CMSG_NXTHDR(&message, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
     const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (size_t i = 0; i < count; ++i) {
+      // Owned at once, so that every way out closes them.
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(fd));
       received.descriptors.emplace_back(fd);
@@ -102,6 +104,7 @@ void SharedMemoryServer::Run() {
   for (;;) {
     const int count =
         epoll_wait(epoll_.get(), events.data(), events.size(),
+                   // Without silent connections nothing is due, and the thread sleeps.
                    slots_.NextOverdue() == absl::InfiniteFuture() ? -1 : kLookPeriodMs);
     for (int i = 0; i < count; ++i) {
       const int fd = events[i].data.fd;
@@ -133,6 +136,7 @@ void SharedMemoryServer::Accept(int socket, size_t listener) {
     if (errno == EMFILE || errno == ENFILE) spare_.TurnAway(socket);
     return;
   }
+  // The user is the identity unless the first request has a token.
   ucred peer = {};
   socklen_t size = sizeof(peer);
   if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
@@ -145,6 +149,7 @@ void SharedMemoryServer::Accept(int socket, size_t listener) {
     return;
   }
   const int number = fd.get();
+  // The number identifies the connection in events until it is closed.
   connections_.emplace(
       number, Connection{.socket = std::move(fd),
                          .session = std::make_unique<SharedMemorySession>(parts_, peer.uid),
@@ -172,6 +177,7 @@ bool SharedMemoryServer::Serve(Connection& connection) {
   // Before the answer: a client that has it may expect that they are closed.
   received.descriptors.clear();
   const ssize_t sent = send(socket, answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  // An answer that does not fit means that the client does not read.
   return sent >= 0 && !connection.session->is_over();
 }
 

@@ -21,6 +21,7 @@ absl::Status CheckNoDescriptor(const SharedMemorySession::Packet& packet) {
 }  // namespace
 
 SharedMemorySession::~SharedMemorySession() {
+  // Requests that use its regions keep them to their end.
   if (is_identified()) parts_.regions.RemoveConnection(key_);
 }
 
@@ -28,16 +29,19 @@ std::string SharedMemorySession::Answer(const Packet& packet) {
   v1::SharedMemoryResponse response;
   const absl::Status status = Handle(packet, &response);
   if (!status.ok()) {
+    // A part of the answer may have been made before the error.
     response.Clear();
     *response.mutable_error() = ToStatusDetails(status);
     parts_.metrics.RecordSharedMemoryRejection(status);
   }
+  // Also beside an error: a client that is known needs the key for its next requests.
   if (is_identified()) response.set_connection(key_);
   return response.SerializeAsString();
 }
 
 absl::Status SharedMemorySession::Handle(const Packet& packet, v1::SharedMemoryResponse* response) {
   v1::SharedMemoryRequest request;
+  // The rest of a longer packet is lost, so it cannot be read.
   if (!packet.is_whole || packet.bytes.size() > kMaxPacketBytes) {
     return Invalid(
         absl::StrCat("a packet of more than ", kMaxPacketBytes, " bytes or one file descriptor"));
@@ -48,6 +52,7 @@ absl::Status SharedMemorySession::Handle(const Packet& packet, v1::SharedMemoryR
   if (!is_identified()) {
     OPSERVE_RETURN_IF_ERROR(Identify(request.token()));
   } else if (!request.token().empty()) {
+    // The tenant of a connection never changes.
     return Invalid("only the first request of a connection takes a token");
   }
   return Dispatch(request, packet, response);
@@ -58,11 +63,13 @@ absl::Status SharedMemorySession::Identify(const std::string& token) {
   if (!token.empty()) credentials.token = token;
   const absl::StatusOr<Tenant*> tenant = parts_.tenants.Identify(credentials);
   if (!tenant.ok()) {
+    // One try for a connection: the client is told, and disconnected.
     is_over_ = true;
     AuditDenied("shared_memory", tenant.status(), uid_, /*certificate_names=*/{});
     return tenant.status();
   }
   tenant_ = *tenant;
+  // Calls name this key with a region (SharedMemoryRange.connection), on any gRPC connection.
   key_ = parts_.regions.AddConnection(tenant_->id());
   return absl::OkStatus();
 }
@@ -97,6 +104,7 @@ absl::Status SharedMemorySession::Register(const v1::RegisterRegion& request,
     return Invalid(absl::StrCat("register_region takes one file descriptor, there are ",
                                 packet.descriptors.size()));
   }
+  // As of now, since a reload may have changed the limits.
   const std::shared_ptr<const TenantConfig> config = tenant_->config();
   return parts_.regions.Register(
       key_, request.region(), packet.descriptors[0].get(),

@@ -7,12 +7,14 @@
 namespace opserve::server {
 
 size_t MemoryZones::ClassOf(const Tenant& tenant, uint64_t bytes) {
+  // Without any memory it counts as within, so that every tenant makes progress.
   const bool is_within = tenant.used == 0 || (tenant.used <= tenant.limits.soft &&
                                               bytes <= tenant.limits.soft - tenant.used);
   return is_within ? kWithin : kAbove;
 }
 
 uint64_t MemoryZones::NeedOf(const Tenant& tenant, uint64_t bytes) {
+  // Bytes within the reservation cost the others nothing.
   const uint64_t reserved = tenant.limits.reserved;
   return std::max(tenant.used + bytes, reserved) - std::max(tenant.used, reserved);
 }
@@ -20,6 +22,8 @@ uint64_t MemoryZones::NeedOf(const Tenant& tenant, uint64_t bytes) {
 void MemoryZones::Enlist(uint32_t id, const Tenant& tenant) {
   if (!tenant.waiting) return;
   const Waiting& waiting = *tenant.waiting;
+  // At its hard limit it waits for its own memory; one that can never be served must not hold up
+  // the others.
   if (!IsWithinHard(tenant, waiting.bytes) || !CanEverFit(id, waiting.bytes)) return;
   Class& list = classes_[ClassOf(tenant, waiting.bytes)];
   list.turns.insert({waiting.turn, id});
@@ -32,6 +36,7 @@ void MemoryZones::Delist(uint32_t id, const Tenant& tenant) {
   if (!tenant.waiting) return;
   const Waiting& waiting = *tenant.waiting;
   Class& list = classes_[ClassOf(tenant, waiting.bytes)];
+  // Without effect for one that Enlist left out.
   list.turns.erase({waiting.turn, id});
   list.untold.erase({NeedOf(tenant, waiting.bytes), waiting.turn, id});
 }
@@ -67,6 +72,7 @@ absl::Status MemoryZones::SetLimits(uint32_t id, const MemoryLimits& limits) {
 }
 
 void MemoryZones::SetReserved(uint64_t reserved) {
+  // The sum decides for every waiting tenant whether it can ever be served.
   if (reserved == reserved_) return;
   reserved_ = reserved;
   for (const uint32_t id : waiting_) {
@@ -79,17 +85,22 @@ void MemoryZones::SetReserved(uint64_t reserved) {
 bool MemoryZones::MustLeaveToOthers(uint32_t id, const Tenant& tenant, uint64_t bytes) const {
   const size_t own = ClassOf(tenant, bytes);
   const auto& within = classes_[kWithin].turns;
+  // Memory above soft limits is for times when no other tenant within its limit waits.
   if (own == kAbove && !within.empty() && (within.size() > 1 || within.begin()->tenant != id)) {
     return true;
   }
   const auto& turns = classes_[own].turns;
+  // The first in turn was passed too often, so the memory is held for it.
   if (turns.empty() || turns.begin()->tenant == id) return false;
   return tenants_.find(turns.begin()->tenant)->second.waiting->passes >= kMostPasses;
 }
 
 bool MemoryZones::Fits(uint32_t id, const Tenant& tenant, uint64_t bytes) const {
+  // A reservation that grew into lent memory promises more than there is, so the memory itself is
+  // checked as well.
   if (!IsWithinHard(tenant, bytes) || bytes > capacity_ - used_) return false;
   const uint64_t need = NeedOf(tenant, bytes);
+  // All of it is within the tenant's reservation.
   if (need == 0) return true;
   return need <= FreeUnreserved() && !MustLeaveToOthers(id, tenant, bytes);
 }
@@ -108,6 +119,7 @@ void MemoryZones::CountPass(uint32_t taker, size_t class_index) {
 bool MemoryZones::TryTake(uint32_t id, uint64_t bytes) {
   Tenant& tenant = tenants_[id];
   if (!Fits(id, tenant, bytes)) return false;
+  // Memory of its own reservation takes nobody's turn.
   if (NeedOf(tenant, bytes) > 0) CountPass(id, ClassOf(tenant, bytes));
   Change(id, &tenant, tenant.limits, tenant.used + bytes);
   return true;
@@ -131,6 +143,7 @@ bool MemoryZones::CanEverFit(uint32_t id, uint64_t bytes) const {
 
 void MemoryZones::Wait(uint32_t id, uint64_t bytes) {
   Tenant& tenant = tenants_[id];
+  // Out of its place first, which depends on the bytes.
   Delist(id, tenant);
   if (!tenant.waiting) tenant.waiting = Waiting{.turn = ++turns_};
   waiting_.insert(id);
@@ -148,6 +161,7 @@ void MemoryZones::StopWaiting(uint32_t id) {
 }
 
 std::optional<uint32_t> MemoryZones::NextThatFits() const {
+  // Tenants within their soft limits come first.
   for (const Class& list : classes_) {
     if (list.untold.empty()) continue;
     // The longest waiter, if it fits; else the least need: if that does not fit, none does.
@@ -172,6 +186,7 @@ bool MemoryZones::Forget(uint32_t id) {
   const Tenant& tenant = found->second;
   if (tenant.used > 0 || tenant.waiting) return false;
   const uint64_t reserved = tenant.limits.reserved;
+  // It has no memory, so only its reservation was promised.
   promised_ -= reserved;
   tenants_.erase(found);
   SetReserved(reserved_ - reserved);

@@ -23,6 +23,7 @@ void ResidentSteps::Stop() {
     is_stopping_ = true;
     step = step_;
   }
+  // Without the lock, since the cancellation calls back.
   if (step != nullptr) step->Cancel();
 }
 
@@ -54,12 +55,14 @@ bool ResidentSteps::AwaitClaim(const Claim& claim, absl::Time deadline, HeldClai
   const TensorClaims::Ticket ticket = claims.NewTicket();
   {
     absl::MutexLock lock(&mutex_);
+    // Before the claim, which may end at once.
     claim_end_.reset();
   }
   const auto on_end = [this](TensorClaims::Outcome outcome) {
     absl::MutexLock lock(&mutex_);
     claim_end_ = outcome;
   };
+  // Granted at once: `on_end` is not called.
   bool is_granted = claim(ticket, on_end);
   if (!is_granted) {
     const auto is_over = [this] {
@@ -97,11 +100,13 @@ absl::Status ResidentSteps::Run(int32_t device, uint64_t pinned_bytes, bool uses
   const auto call = std::make_shared<CallState>(absl::Now() + kStepPatience);
   {
     absl::MutexLock lock(&mutex_);
+    // A step that began after Stop would not be cancelled.
     if (is_stopping_) return absl::CancelledError("the daemon ends");
     step_ = call;
   }
   std::unique_ptr<LaneTask> task = std::make_unique<TransferTask>(
       call, device,
+      // On no tenant's account, as the daemon itself moves the tensors.
       TaskDemand{.tenant = kNobodysId, .pinned_bytes = PinnedPool::BlockBytes(pinned_bytes)},
       TransferTask::Kind{.uses_residents = uses_residents},
       [&step, &call](LaneContext& lane) { return step(lane, *call); },
@@ -110,6 +115,7 @@ absl::Status ResidentSteps::Run(int32_t device, uint64_t pinned_bytes, bool uses
         end->is_there.Notify();
       });
   OPSERVE_RETURN_IF_ERROR(scheduler_.Submit(&task));
+  // The call's deadline bounds the wait, for a lane and for memory.
   end->is_there.WaitForNotification();
   return end->status;
 }

@@ -26,6 +26,7 @@ uint64_t Room(DeviceService& service, uint32_t tenant) {
   const uint64_t free = pool.options().max_bytes - std::min(pool.options().max_bytes, allocated);
   // That of captured runs comes back when it is wanted.
   const auto captured = static_cast<uint64_t>(std::max<int64_t>(service.captured().bytes(), 0));
+  // The smaller of two accounts: memory that is lent, and memory that is booked.
   return std::min(free, service.queue().RoomFor(tenant)) + captured;
 }
 
@@ -51,12 +52,14 @@ Scheduler::Scheduler(const AclLibrary& acl, absl::Span<const int32_t> ids,
     devices_.push_back(std::make_unique<DeviceService>(
         acl, id, operators, pinned, pinned_zones_, options,
         DeviceService::Hooks{
+            // Called with tasks, which come only when all devices are made.
             .move = [this, id](std::unique_ptr<LaneTask>* task) { return MoveFrom(id, task); },
             .was_reset = hooks.device_was_reset,
             .drains = hooks.device_drains,
             .state_changed = state_changed}));
   }
   are_made_.Notify();
+  // The devices come up at the same time.
   for (const auto& device : devices_) device->AwaitFirstAttempt();
 }
 
@@ -69,6 +72,7 @@ absl::Status Scheduler::Submit(std::unique_ptr<LaneTask>* task) {
     return MakeError(Reason::kDeviceUnavailable, "no device is ready");
   }
   const absl::Status offered = (*task)->CheckOfferedBy(service->device().id());
+  // A device that is not ready says more by its state than by the operators that it lacks.
   if (offered.ok() || !IsReady(*service)) return service->Submit(task);
   if (!device) return NoDeviceOffers(offered);
   return WithMessage(
@@ -122,6 +126,7 @@ DeviceService* Scheduler::Find(int32_t device) const {
 
 DeviceService* Scheduler::BestForTensors(const ResidentTensors& residents, uint32_t tenant,
                                          uint64_t bytes, const Program* program) const {
+  // Beside the tenant's other tensors if possible, since a program's tensors are all on one device.
   const std::optional<int32_t> others_device = residents.DeviceOf(tenant);
   std::optional<size_t> others;
   for (size_t i = 0; i < devices_.size(); ++i) {
@@ -160,6 +165,7 @@ bool Scheduler::HasReadyDevice() const {
 }
 
 bool Scheduler::IsOffered(const LoadedOperator& op) const {
+  // Without a ready device nobody knows of results, so the libraries' functions count.
   if (!HasReadyDevice()) return op.is_available();
   return op.is_loaded() &&
          std::any_of(devices_.begin(), devices_.end(), [&op](const auto& service) {
@@ -168,6 +174,7 @@ bool Scheduler::IsOffered(const LoadedOperator& op) const {
 }
 
 DeviceService* Scheduler::BestFor(const LaneTask& task, int32_t except_device) const {
+  // Equal devices are taken in turn.
   const size_t first = turn_.fetch_add(1, std::memory_order_relaxed);
   const auto load_of = [&](size_t i) -> std::optional<DeviceLoad> {
     const DeviceService& service = *devices_[i];

@@ -36,6 +36,7 @@ absl::Time Supervision::NextLook() const {
 void Supervision::Look() {
   if (health_.state() == DeviceState::kQuarantined) AttendToQuarantine();
   if (device_.Now() < housekeeping_) return;
+  // A device in quarantine has no work to look after.
   if (health_.state() != DeviceState::kQuarantined && device_.HasLanes()) {
     device_.KeepHouse();
     CheckLanes();
@@ -53,6 +54,7 @@ void Supervision::CheckLanes() {
     }
     return;
   }
+  // Minus infinity if some lane is free.
   const absl::Duration held = device_.Now() - device_.AllLanesHeldSince();
   if (held <= options_.execution_timeout + options_.hold_grace) return;
   health_.Quarantine(
@@ -65,11 +67,13 @@ absl::Status Supervision::BringUp(Fault* fault) {
   OPSERVE_RETURN_IF_ERROR(device_.ProveItself(fault));
   *fault = Fault::kSetUp;
   up_since_ = device_.Now();
+  // A drained device has kept its lanes.
   return device_.HasLanes() ? absl::OkStatus() : device_.StartLanes();
 }
 
 void Supervision::AttendToQuarantine() {
   if (device_.HasLanes()) {
+    // Tasks leave before the device is stopped, so that they need not fail.
     device_.StopWork();
     if (!device_.AwaitLanesEnd(options_.execution_timeout + options_.park_timeout)) {
       // A thread that does not come back from a call on the device: resetting it now would pull the
@@ -82,6 +86,7 @@ void Supervision::AttendToQuarantine() {
     }
     device_.DropLanes();
     const absl::Time now = device_.Now();
+    // It was up for long, so this fault is no part of a series.
     if (now - up_since_ >= 2 * recovery_wait_) {
       recovery_wait_ = options_.first_recovery_wait;
       next_attempt_ = now;
@@ -140,8 +145,10 @@ absl::Status Supervision::Resume() {
       health_.Transition(DeviceState::kDraining, DeviceState::kReady);
       return absl::OkStatus();
     case DeviceState::kQuarantined:
+      // An administrator's attempt does not wait for the time of the next one.
       next_attempt_ = absl::InfinitePast();
       if (device_.HasLanes()) AttendToQuarantine();
+      // The attempt above may have brought it back.
       if (health_.state() == DeviceState::kReady) return absl::OkStatus();
       if (health_.state() == DeviceState::kFailed) break;  // its lanes are still there
       if (absl::Status status = Recover(); !status.ok()) {

@@ -26,6 +26,7 @@ TenantShares::VirtualTime TenantShares::Now() const {
 
 void TenantShares::Insert(uint32_t tenant, Account* account, Place place) {
   account->place = place;
+  // A new turn: among equals it goes behind those that are there.
   account->turn = ++turns_;
   waiting_weight_ += account->weight;
   if (place == Place::kReturned) {
@@ -59,6 +60,7 @@ absl::Status TenantShares::CheckWeight(uint32_t weight) {
 absl::Status TenantShares::SetWeight(uint32_t tenant, uint32_t weight) {
   OPSERVE_RETURN_IF_ERROR(CheckWeight(weight));
   Account& account = accounts_[tenant];
+  // The difference may be negative; unsigned sums wrap and come out right.
   waiting_weight_ += account.place == Place::kAbsent ? 0 : weight - uint64_t{account.weight};
   if (account.place == Place::kOrdered) {
     ordered_weight_ += weight - uint64_t{account.weight};
@@ -72,6 +74,7 @@ void TenantShares::StartWaiting(uint32_t tenant) {
   Account& account = accounts_[tenant];
   if (account.place != Place::kAbsent) return;
   account.floor = Now();
+  // One that is not ahead of the system's time goes before all others until its first task starts.
   Insert(tenant, &account, account.finish <= account.floor ? Place::kReturned : Place::kOrdered);
 }
 
@@ -90,10 +93,12 @@ std::optional<uint32_t> TenantShares::Next() const {
 
 TenantShares::Charge TenantShares::Start(uint32_t tenant, absl::Duration estimate, bool waits_on) {
   Account& account = accounts_[tenant];
+  // It did not wait in order, so its time begins with the system's.
   if (account.place != Place::kOrdered) account.floor = Now();
   last_start_ = account.start();
   Erase(tenant, &account);
   account.finish = last_start_ + Scaled(estimate, account.weight);
+  // For the time when nothing runs: see SettleIfIdle.
   latest_finish_ = std::max(latest_finish_, account.finish);
   if (waits_on) Insert(tenant, &account, Place::kOrdered);
   ++account.running;
@@ -106,11 +111,13 @@ void TenantShares::End(const Charge& charge, absl::Duration actual) {
   const Place place = account.place;
   const VirtualTime finish =
       account.finish + Scaled(actual, charge.weight) - Scaled(charge.estimate, charge.weight);
+  // The correction leaves it among those that go first.
   if (place == Place::kReturned && finish <= Now()) {
     account.finish = finish;  // keeps its turn
   } else {
     Erase(charge.tenant, &account);
     account.finish = finish;
+    // The correction has put it ahead, so it waits in order.
     if (place != Place::kAbsent) Insert(charge.tenant, &account, Place::kOrdered);
   }
   latest_finish_ = std::max(latest_finish_, finish);
@@ -120,6 +127,7 @@ void TenantShares::End(const Charge& charge, absl::Duration actual) {
 }
 
 void TenantShares::SettleIfIdle() {
+  // The next tenant starts level with the one that had most, so nobody owes anything.
   if (running_ == 0 && waiting_weight_ == 0) last_start_ = latest_finish_;
 }
 
@@ -149,6 +157,7 @@ void TenantShares::VisitLags(LagVisitor visit) const {
 }
 
 absl::Duration TenantShares::LagOf(const Account& account) const {
+  // Against the average of the tenants that wait, by weight.
   const VirtualTime behind = ordered_sum_ / ordered_weight_ - account.start();
   return absl::Nanoseconds(static_cast<int64_t>((behind * account.weight) >> kFractionBits));
 }

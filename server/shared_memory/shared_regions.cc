@@ -53,6 +53,7 @@ absl::StatusOr<std::shared_ptr<void>> SharedRegions::Reserve(absl::string_view k
                                                              uint64_t bytes,
                                                              const SharedMemoryLimits& limits) {
   absl::MutexLock lock(&mutex_);
+  // It is there: its session removes it, on this same thread.
   Connection& connection = connections_.find(key)->second;
   if (connection.regions.contains(id)) {
     return MakeError(Reason::kShmInvalid, absl::StatusCode::kAlreadyExists,
@@ -60,6 +61,7 @@ absl::StatusOr<std::shared_ptr<void>> SharedRegions::Reserve(absl::string_view k
   }
   OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<void> charge,
                            quota_.Take(connection.tenant, bytes, limits));
+  // Null keeps the id from being registered twice meanwhile.
   connection.regions[id] = nullptr;
   return charge;
 }
@@ -73,6 +75,7 @@ absl::Status SharedRegions::Register(absl::string_view key, uint64_t id, int fd,
     is_reserved = charge.ok();
     return charge;
   });
+  // Map failed before it took the charge: there is nothing to undo.
   if (!is_reserved) return region.status();
   absl::MutexLock lock(&mutex_);
   auto& regions = connections_.find(key)->second.regions;
@@ -109,6 +112,7 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegions::Find(uint32_t tenan
                                                                   uint64_t id) const {
   absl::MutexLock lock(&mutex_);
   const auto connection = connections_.find(key);
+  // The answer is the same for a key that never was and for another tenant's.
   if (connection == connections_.end() || connection->second.tenant != tenant) {
     return MakeError(
         Reason::kShmInvalid,

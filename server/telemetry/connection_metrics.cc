@@ -11,6 +11,7 @@ namespace {
 
 using prometheus::MetricType;
 
+// In the order of ConnectionSlots::Rank; below, of ConnectionSlots::Limit.
 constexpr std::array<const char*, ConnectionSlots::kNumRanks> kStates = {"silent", "answered",
                                                                          "identified"};
 constexpr std::array<const char*, ConnectionSlots::kNumLimits> kLimits = {"user", "address",
@@ -46,6 +47,7 @@ std::vector<prometheus::MetricFamily> ListenerFamilies(
                                            const std::atomic<uint64_t>& count) {
       family.Add({{"listener", listener}, {"reason", reason}}, static_cast<double>(count.load()));
     };
+    // Those that wait have slots as silent ones, and are counted apart.
     connections.Add({{"listener", listener}, {"state", "waiting"}}, counters.waiting.load());
     paced.Add({{"listener", listener}}, static_cast<double>(counters.paced.load()));
     for (size_t i = 0; i < kLimits.size(); ++i) add(rejected, kLimits[i], counters.refused[i]);
@@ -69,6 +71,7 @@ std::vector<prometheus::MetricFamily> CollectConnectionMetrics(const ConnectionS
                              "(headers), calls of no known caller (streams), resets, control "
                              "frames, bytes for such calls (data), no HTTP/2 or TLS (malformed).",
                              MetricType::Counter);
+  // The first value is no flood.
   for (size_t i = 1; i < kNumFloods; ++i) {
     const auto flood = static_cast<Flood>(i);
     floods.Add({{"flood", std::string(FloodName(flood))}},

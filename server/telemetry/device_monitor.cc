@@ -40,6 +40,7 @@ DeviceMonitor::DeviceMonitor(const Scheduler& scheduler, const OperatorTable& op
       residents_(residents),
       prepared_(prepared) {
   lease_keeper_ = std::thread([this] {
+    // The notification ends the wait at once when the daemon ends.
     while (!stop_.WaitForNotificationWithTimeout(kLeasePeriod)) {
       residents_.Expire(absl::Now());
       prepared_.Expire(absl::Now());
@@ -62,9 +63,11 @@ std::vector<v1::DeviceStatus> DeviceMonitor::Status() const {
     v1::DeviceStatus& status = all.emplace_back();
     status.set_device(device.id());
     status.set_soc_name(device.acl().soc_name());
+    // Drained is no state of the device, but of its service.
     status.set_state(service->is_drained() ? v1::DeviceStatus::STATE_DRAINED
                                            : ToProto(device.state()));
     status.set_state_reason(device.state_reason());
+    // An administrator that waits for the drain needs the reason.
     if (device.state() == DeviceState::kDraining && residents.tensors > 0) {
       const ResidentTensors::Usage stuck = StuckOn(*service, residents_);
       absl::StrAppend(status.mutable_state_reason(), "; ", residents.tensors,

@@ -10,6 +10,7 @@ namespace opserve::server {
 
 ResidentTensors::Usage StuckOn(const DeviceService& service, const ResidentTensors& residents) {
   ResidentTensors::Usage stuck;
+  // A stuck tenant has all its tensors on the device stuck.
   for (const uint32_t tenant : service.StuckTenants()) {
     const ResidentTensors::Usage usage = residents.UsageOn(service.device().id(), tenant);
     stuck.tensors += usage.tensors;
@@ -67,6 +68,7 @@ std::vector<prometheus::MetricFamily> CollectResidentMetrics(const ResidentTenso
                             "Bytes of resident tensors on a device that drains, for which there is "
                             "no other place; requests that use them are refused.",
                             prometheus::MetricType::Gauge);
+  // A device that does not drain has none, and shows 0.
   for (const auto& service : scheduler.devices()) {
     stuck.Add({{"device", absl::StrCat(service->device().id())}},
               static_cast<double>(StuckOn(*service, residents).bytes));

@@ -42,6 +42,7 @@ class TenantMetrics {
       for (const auto& service : scheduler_.devices()) {
         device_bytes += Of(tenant, service->queue().tenant_bytes());
       }
+      // The contract's names of kinds.
       add("hbm", device_bytes);
       add("pinned", Of(tenant, scheduler_.pinned_zones().tenant_bytes()));
       if (shared_memory != nullptr) add("shm", Of(tenant, shared_memory->tenant_bytes()));
@@ -83,6 +84,7 @@ class TenantMetrics {
 
 double LagSeconds(const Series& tenant, const DeviceService& service) {
   absl::Duration lag = -absl::InfiniteDuration();
+  // Of tenants that are shown together, the one furthest behind.
   for (size_t slot = tenant.begin; slot < tenant.end; ++slot) {
     lag = std::max(lag, service.queue().LagOfSlot(slot));
   }
@@ -117,6 +119,7 @@ std::vector<prometheus::MetricFamily> CollectTenantMetrics(const TenantSeries& t
             tenant, [&](size_t slot) { return absl::ToDoubleSeconds(service.TenantTime(slot)); });
       });
   metrics.AddMemory(shared_memory);
+  // Without shared memory the families do not appear.
   if (shared_memory != nullptr) {
     metrics.AddAmounts("opserve_shm_regions", "Regions of shared memory, registered or used.",
                        shared_memory->tenant_regions());
