@@ -9,6 +9,7 @@
 namespace opserve {
 namespace {
 
+// A row of table.inc becomes a DtypeFacts.
 #define OPSERVE_DTYPE(name, bytes, element, acl, inference, safetensors, dlpack, torch, tolerance, \
                       ...)                                                                         \
   {v1::DATA_TYPE_##name, #name, bytes,    acl, inference, {__VA_ARGS__}, safetensors,              \
@@ -56,6 +57,7 @@ std::string DtypeNames() {
 
 std::string DtypeNamesIn(absl::string_view DtypeFacts::*column) {
   std::vector<DtypeFacts> sorted(std::begin(kDtypes), std::end(kDtypes));
+  // Stable, so that equally wide ones keep the order of the wire.
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
   std::vector<absl::string_view> names;

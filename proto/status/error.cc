@@ -38,6 +38,7 @@ absl::Status MergeDetail(const v1::ErrorDetail& more, absl::Status error) {
 
 std::string Shortened(absl::string_view text, size_t limit) {
   if (text.size() <= limit) return std::string(text);
+  // Bytes 10xxxxxx are inside a character.
   while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0) == 0x80) --limit;
   return absl::StrCat(text.substr(0, limit), "...");
 }
@@ -82,6 +83,7 @@ absl::Status CallError(Reason reason, const ErrorPlace& place, absl::string_view
   detail.set_reason(std::string(ReasonText(reason)));
   detail.set_aclnn_status(aclnn_status);
   SetErrorDetail(detail, &error);
+  // Replaces nothing, as the error is new.
   return error;
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 using absl::StatusCode;
 
-// Columns as in ReasonFacts. Codes are the contract's, for errors whose place sets no other.
+// Columns as in ReasonFacts. Codes are the contract's; the place of an error may set another.
 constexpr ReasonFacts kFacts[] = {
     {Reason::kTooLarge, "too_large", StatusCode::kInvalidArgument, Passing::kNo, true, false, ""},
     {Reason::kInvalid, "invalid", StatusCode::kInvalidArgument, Passing::kNo, true, false, ""},

@@ -45,6 +45,7 @@ ConnectionSlots::Decision ConnectionSlots::Admit(size_t listener, const Peer& pe
     while (is_full()) {
       const Group& group = group_of(check.name);
       if (group.evictable.empty()) {
+        // Nobody loses a slot for a connection that is refused.
         decision.evicted.clear();
         decision.refused = check.name;
         return decision;
@@ -52,8 +53,10 @@ ConnectionSlots::Decision ConnectionSlots::Admit(size_t listener, const Peer& pe
       const auto [rank, id] = *group.evictable.begin();
       const std::optional<Rank> rank_now = rank_of(id);
       if (!rank_now) {
+        // It ended without a report.
         Remove(id);
       } else if (*rank_now > rank) {
+        // Its rank was raised without a report: the next in order is looked at.
         Raise(id, *rank_now);
       } else {
         decision.evicted.push_back(id);
@@ -80,6 +83,7 @@ void ConnectionSlots::Raise(Id id, Rank rank) {
     --group.of_rank[static_cast<size_t>(found->second.rank)];
     ++group.of_rank[static_cast<size_t>(rank)];
     group.evictable.erase({found->second.rank, id});
+    // Identified ones cannot be evicted.
     if (rank != Rank::kIdentified) group.evictable.insert({rank, id});
   });
   found->second.rank = rank;

@@ -11,9 +11,11 @@ struct Rule {
   Access access;
 };
 
+// A row for each method of each service; a test compares them with the services.
 constexpr Rule kRules[] = {
     {"/grpc.health.v1.Health/Check", Access::kAnybody},
     {"/grpc.health.v1.Health/Watch", Access::kAnybody},
+    // gRPC 1.51 serves reflection under this name.
     {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Access::kCaller},
     {"/inference.GRPCInferenceService/ServerLive", Access::kTenant},
     {"/inference.GRPCInferenceService/ServerReady", Access::kTenant},
@@ -47,6 +49,7 @@ constexpr Rule kRules[] = {
     {"/opserve.v1.TensorService/Renew", Access::kTenant},
     {"/opserve.v1.TensorService/Release", Access::kTenant},
     {"/opserve.v1.TensorService/List", Access::kTenant},
+    // Peers are no tenants: their daemons may do nothing else.
     {"/opserve.v1.PeerService/Deposit", Access::kPeer},
     {"/opserve.v1.AdminService/GetStatus", Access::kAdministrator},
     {"/opserve.v1.AdminService/WatchStatus", Access::kAdministrator},

@@ -12,6 +12,7 @@
 namespace opserve::server {
 namespace {
 
+// A serial number is unique for its issuer only.
 std::string KeyOf(const X509_NAME* issuer, const ASN1_INTEGER* serial) {
   unsigned char* der = nullptr;
   const int size = i2d_X509_NAME(issuer, &der);
@@ -24,6 +25,7 @@ std::string KeyOf(const X509_NAME* issuer, const ASN1_INTEGER* serial) {
 
 bool IsSignedByOneOf(X509_CRL* list, const std::vector<Certificate>& authorities) {
   return std::any_of(authorities.begin(), authorities.end(), [list](const Certificate& authority) {
+    // The issuer's name alone could be claimed by anybody.
     return X509_NAME_cmp(X509_CRL_get_issuer(list), X509_get_subject_name(authority.get())) == 0 &&
            X509_CRL_verify(list, X509_get0_pubkey(authority.get())) == 1;
   });
@@ -42,6 +44,7 @@ absl::StatusOr<Revocations::List> Revocations::Parse(const std::string& crl,
     if (!IsSignedByOneOf(list.get(), authorities)) {
       return absl::InvalidArgumentError("a list that none of the client authorities has signed");
     }
+    // Null for a list without entries, of which the number is -1.
     const STACK_OF(X509_REVOKED)* revoked = X509_CRL_get_REVOKED(list.get());
     for (int i = 0; i < sk_X509_REVOKED_num(revoked); ++i) {
       result.insert(KeyOf(X509_CRL_get_issuer(list.get()),
@@ -59,6 +62,7 @@ void Revocations::Set(List list) {
 bool Revocations::Contains(absl::string_view chain) const {
   const std::vector<Certificate> certificates = ReadCertificates(chain);
   absl::ReaderMutexLock lock(&mutex_);
+  // Verified, but not readable here: refused rather than trusted.
   if (certificates.empty()) return true;
   return std::any_of(certificates.begin(), certificates.end(), [this](const Certificate& one) {
     mutex_.AssertReaderHeld();

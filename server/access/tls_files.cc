@@ -32,6 +32,7 @@ constexpr unsigned kProviderIntervalSeconds = 1;
 // After gRPC has verified a client's chain: not if it was revoked.
 class NotRevoked final : public ExternalCertificateVerifier {
  public:
+  // Called on gRPC's threads, during handshakes.
   explicit NotRevoked(std::shared_ptr<Revocations> revocations)
       : revocations_(std::move(revocations)) {}
 
@@ -96,6 +97,7 @@ TlsFiles::TlsFiles(const TlsFilesConfig& files)
 
 absl::StatusOr<std::unique_ptr<TlsFiles>> TlsFiles::Open(const TlsFilesConfig& config) {
   auto files = std::unique_ptr<TlsFiles>(new TlsFiles(config));
+  // The first reading decides whether the daemon starts.
   OPSERVE_RETURN_IF_ERROR(files->Reload());
   files->watcher_ = std::thread([files = files.get()] { files->Watch(); });
   return files;
@@ -131,6 +133,7 @@ absl::Status TlsFiles::Use(const Contents& contents) {
     return Broken(files_.key, absl::StrCat("not the key of ", files_.cert));
   }
   OPSERVE_ASSIGN_OR_RETURN(const absl::Time expiry, ExpiryOf(chain.front().get()));
+  // Every client would refuse it.
   if (expiry <= absl::Now()) {
     return Broken(files_.cert, absl::StrCat("expired at ", absl::FormatTime(expiry)));
   }
@@ -140,6 +143,7 @@ absl::Status TlsFiles::Use(const Contents& contents) {
   absl::StatusOr<Revocations::List> revoked = Revocations::Parse(contents.crl, contents.client_ca);
   if (!revoked.ok()) return Broken(files_.crl, revoked.status().message());
 
+  // All checks are behind: from here on the new contents are used.
   OPSERVE_RETURN_IF_ERROR(Replace(identity_, absl::StrCat(contents.key, "\n", contents.cert)));
   OPSERVE_RETURN_IF_ERROR(Replace(roots_, contents.client_ca));
   revocations_->Set(*std::move(revoked));
@@ -151,6 +155,7 @@ absl::Status TlsFiles::Use(const Contents& contents) {
 absl::Status TlsFiles::Reload() {
   absl::MutexLock lock(&mutex_);
   absl::StatusOr<Contents> contents = Read();
+  // Most looks find the files unchanged.
   if (contents.ok() && *contents == contents_) return absl::OkStatus();
   const absl::Status status = contents.ok() ? Use(*contents) : contents.status();
   if (status.ok()) {
@@ -179,6 +184,7 @@ std::shared_ptr<grpc::ServerCredentials> TlsFiles::Credentials() const {
       kProviderIntervalSeconds);
   grpc::experimental::TlsServerCredentialsOptions options(provider);
   options.watch_identity_key_cert_pairs();
+  // Clients' certificates are no hosts', so names of hosts say nothing about them.
   options.set_check_call_host(false);
   if (wants_certificates) {
     options.watch_root_certs();

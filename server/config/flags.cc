@@ -43,6 +43,7 @@ absl::Status UnknownFlag(absl::string_view name) {
   size_t distance = name.size() <= kLongestName ? name.size() / 2 + 1 : 0;
   for (const auto* message : {config::Command::descriptor(), config::ServerConfig::descriptor()}) {
     for (const FieldDescriptor* field : FlagsOf(*message)) {
+      // A long name is no misspelt flag, and would take long to compare.
       const size_t candidate = distance == 0 ? 0 : EditDistance(name, field->name());
       if (candidate >= distance) continue;
       distance = candidate;
@@ -109,6 +110,7 @@ absl::Status SetValue(const FieldDescriptor& field, absl::string_view text, Mess
 
 absl::Status SetFlag(const FieldDescriptor& field, absl::string_view text, Message* message) {
   if (!field.is_repeated()) return SetValue(field, text, message);
+  // An element of no letters would be an error instead.
   if (text.empty()) return absl::OkStatus();  // an empty list
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
     OPSERVE_RETURN_IF_ERROR(SetValue(field, part, message));
@@ -153,6 +155,7 @@ absl::StatusOr<CommandLine> CommandLine::Parse(absl::Span<const char* const> arg
     const std::string name = absl::StrReplaceAll(text.substr(0, equals), {{"-", "_"}});
     auto [field, message] = find(name);
     absl::string_view negated = name;
+    // Names of flags win over negations.
     if (field == nullptr && !has_value && absl::ConsumePrefix(&negated, "no")) {
       absl::ConsumePrefix(&negated, "_");
       std::tie(field, message) = find(negated);
@@ -168,6 +171,7 @@ absl::StatusOr<CommandLine> CommandLine::Parse(absl::Span<const char* const> arg
       if (++i == arguments.size()) {
         return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value"));
       }
+      // The next argument, even if it begins with dashes.
       value = arguments[i];
     }
     OPSERVE_RETURN_IF_ERROR(SetFlag(*field, value, message));

@@ -34,6 +34,7 @@ Durations are written 500ms, 10s, 5m. Of a boolean, --name stands for --name=tru
 constexpr size_t kWidth = 80;
 constexpr char kIndent[] = "      ";
 
+// Only durations have a shortest value.
 bool IsDuration(const config::Rule& rule) { return rule.has_shortest(); }
 bool IsBytes(const FieldDescriptor& field) { return absl::StrContains(field.name(), "_bytes"); }
 
@@ -54,6 +55,7 @@ std::string TypeName(const FieldDescriptor& field, const config::Rule& rule) {
 // In the largest unit that divides it.
 std::string NumberText(const FieldDescriptor& field, uint64_t value) {
   if (!IsBytes(field) || value == 0) return absl::StrCat(value);
+  // For byte counts, which are easier to read in units.
   for (const auto& [shift, unit] : {std::pair(30, " GiB"), {20, " MiB"}, {10, " KiB"}}) {
     if (value % (uint64_t{1} << shift) == 0) return absl::StrCat(value >> shift, unit);
   }
@@ -91,6 +93,7 @@ std::string BoundsText(const FieldDescriptor& field, const config::Rule& rule) {
 void AppendWrapped(absl::string_view text, std::string* out) {
   size_t column = 0;
   for (const absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    // A word that is longer than a line has one of its own.
     if (column == 0 || column + 1 + word.size() > kWidth) {
       absl::StrAppend(out, column == 0 ? "" : "\n", kIndent, word);
       column = sizeof(kIndent) - 1 + word.size();
@@ -107,6 +110,7 @@ void AppendFlag(const FieldDescriptor& field, std::string* out) {
   absl::StrAppend(out, "    --", field.name(), " ", TypeName(field, rule), "\n");
   const std::string value = DefaultText(field);
   const std::string facts =
+      // Bounds stand beside the default: flags without one have none.
       value.empty() ? "" : absl::StrCat(" (default ", value, BoundsText(field, rule), ")");
   AppendWrapped(absl::StrCat(field.options().GetExtension(config::about), facts), out);
 }

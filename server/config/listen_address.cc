@@ -12,6 +12,7 @@
 namespace opserve::server {
 
 bool ListenAddress::is_local() const {
+  // Other hosts count as reachable from other machines.
   return is_unix || host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
@@ -27,6 +28,7 @@ absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text) {
   };
   ListenAddress address;
   if (absl::string_view path = text; absl::ConsumePrefix(&path, "unix:")) {
+    // The path must fit the system's address, and no other place would say so clearly.
     address.is_unix = true;
     address.path = std::string(path);
     if (path.empty()) return error("the path after unix: is missing");
@@ -42,6 +44,7 @@ absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text) {
   if (absl::ConsumePrefix(&host, "[") && !absl::ConsumeSuffix(&host, "]")) {
     return error("] is missing");
   }
+  // An empty host means all interfaces to the system, which must not happen by accident.
   if (host.empty()) return error("the host is missing; for all interfaces say 0.0.0.0");
   address.host = std::string(host);
   if (!absl::SimpleAtoi(text.substr(colon + 1), &address.port) || address.port < 0 ||

@@ -54,6 +54,7 @@ absl::StatusOr<PeerConfig> ToPeer(const config::Peer& from, Identities* identiti
     identity = *std::move(canonical);
   }
   if (!identities->Take(identity)) {
+    // A caller with this identity would be a tenant and a peer.
     return absl::InvalidArgumentError(
         absl::StrCat(identity, " is that of a tenant or of another peer, too"));
   }
@@ -74,6 +75,7 @@ absl::StatusOr<PeerConfig> ToPeer(const config::Peer& from, Identities* identiti
 
 absl::StatusOr<std::vector<PeerConfig>> PeersFrom(const config::ServerConfig& values) {
   std::vector<PeerConfig> peers;
+  // Without peers the tenants' mistakes are reported elsewhere.
   if (values.peer().empty()) return peers;
   OPSERVE_ASSIGN_OR_RETURN(const TenantsConfig tenants, TenantsFrom(values));
   Identities identities(tenants);
@@ -116,6 +118,7 @@ absl::StatusOr<std::optional<DepositConfig>> DepositFrom(const config::ServerCon
                         .key = from.key(),
                         .server_name = from.server_name(),
                         .client_address = from.client_address()};
+  // Clients reach the receiver as this daemon does, unless told otherwise.
   if (deposit.client_address.empty()) deposit.client_address = deposit.address;
   return deposit;
 }

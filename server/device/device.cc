@@ -21,6 +21,7 @@ constexpr uint32_t kAbortTimeoutMs = 5000;
 
 Device::Device(const AclLibrary& acl, int32_t id, DeviceMemoryPool::Options pool)
     : DeviceHealth(id), acl_(acl) {
+  // A failure is left to the supervisor, which opens the device again.
   if (Open().ok()) {
     SampleMemory();
     AskIdentity();
@@ -57,6 +58,7 @@ absl::Status Device::Open() {
   aclrtContext context = nullptr;
   if (const int code = acl_.aclrtGetCurrentContext(&context); code != ACL_SUCCESS) {
     absl::Status status = AclCallStatus(acl_, "aclrtGetCurrentContext", code);
+    // Without its context the device is not open.
     acl_.aclrtResetDevice(id());
     return status;
   }
@@ -65,6 +67,7 @@ absl::Status Device::Open() {
 }
 
 absl::Status Device::Reset() {
+  // Before the reset: buffers that come back from now on belong to nothing.
   memory_->ForgetAll();
   context_ = nullptr;
   generation_.fetch_add(1, std::memory_order_acq_rel);
@@ -89,6 +92,7 @@ void Device::StopWork() {
           {{"device", id()},
            {"driver_says_normal", knows_health ? health == ACL_RT_DEVICE_STATUS_NORMAL : true},
            {"error_type", knows_error ? static_cast<int>(error.errorType) : -1}});
+  // Before the abort: results that come during it are not to be trusted.
   stops_.fetch_add(1, std::memory_order_acq_rel);
   if (acl_.aclrtDeviceTaskAbort == nullptr) return;
   if (const int code = acl_.aclrtDeviceTaskAbort(id(), kAbortTimeoutMs); code != ACL_SUCCESS) {
@@ -131,6 +135,7 @@ void Device::AskIdentity() {
 void Device::SampleMemory() {
   size_t free_bytes = 0;
   size_t total_bytes = 0;
+  // The last sample stays.
   if (acl_.aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &total_bytes) != ACL_SUCCESS) return;
   memory_total_bytes_ = total_bytes;
   memory_used_bytes_ = total_bytes - std::min(free_bytes, total_bytes);

@@ -35,12 +35,14 @@ void MemoryGuard::NoteContext() {
 
 void MemoryGuard::Bind() const {
   aclrtContext context = nullptr;
+  // The thread is bound already, be it to this device's default context.
   if (acl_.aclrtGetCurrentContext(&context) == ACL_SUCCESS && context != nullptr) return;
   if (context_ != nullptr) acl_.aclrtSetCurrentContext(context_);
 }
 
 bool MemoryGuard::Fill(char* data, size_t bytes, char value) const {
   const std::vector<char> piece(std::min(bytes, kPieceBytes), value);
+  // In pieces, since a block may be larger than the host's free memory.
   for (size_t done = 0; done < bytes; done += piece.size()) {
     const size_t size = std::min(piece.size(), bytes - done);
     if (acl_.aclrtMemcpy(data + done, size, piece.data(), size, ACL_MEMCPY_HOST_TO_DEVICE) !=
@@ -58,6 +60,7 @@ void MemoryGuard::Check(const char* data, size_t bytes, char value, const Memory
     const size_t size = std::min(piece.size(), bytes - done);
     if (acl_.aclrtMemcpy(piece.data(), size, data + done, size, ACL_MEMCPY_DEVICE_TO_HOST) !=
         ACL_SUCCESS) {
+      // A device that fails the copy has other faults than a damaged block.
       return;
     }
     const auto end = piece.begin() + static_cast<ptrdiff_t>(size);

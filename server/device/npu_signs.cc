@@ -28,6 +28,7 @@ std::vector<std::string> NpuFiles(const std::string& dev) {
   for (const fs::directory_entry& entry : fs::directory_iterator(dev, ignored)) {
     const std::string name = entry.path().filename().string();
     int id = 0;
+    // The driver has other files whose names begin so.
     if (absl::StartsWith(name, "davinci") && absl::SimpleAtoi(name.substr(7), &id)) {
       names.push_back(name);
     }
@@ -40,6 +41,7 @@ std::string NpuDriverVersion(const std::string& root) {
   std::ifstream file(fs::path(root) / kDriverVersion);
   for (std::string line; std::getline(file, line);) {
     const std::pair<std::string, std::string> entry = absl::StrSplit(line, absl::MaxSplits('=', 1));
+    // A line "Version=24.1.0".
     if (absl::StripAsciiWhitespace(entry.first) == "Version") {
       return std::string(absl::StripAsciiWhitespace(entry.second));
     }

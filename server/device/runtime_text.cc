@@ -38,12 +38,14 @@ Replacement ReplaceAddress(absl::string_view rest) {
 }
 
 Replacement ReplacePath(absl::string_view rest) {
+  // A slash alone is punctuation.
   if (rest.size() < 2 || rest[0] != '/' || !IsPathByte(static_cast<unsigned char>(rest[1]))) {
     return {};
   }
   const size_t size = CountWhile(rest, IsPathByte);
   const absl::string_view path = rest.substr(0, size);
   const absl::string_view name = path.substr(path.rfind('/') + 1);
+  // A directory has no name to show.
   return {size, name.empty() ? "..." : std::string(name)};
 }
 
@@ -65,6 +67,7 @@ Replacement ReplaceId(absl::string_view rest) {
 std::string WithoutInternals(absl::string_view text) {
   std::string result;
   for (size_t at = 0; at < text.size();) {
+    // Inside a word nothing is replaced: "N/A" is no path.
     const bool is_start = at == 0 || !IsPathByte(static_cast<unsigned char>(text[at - 1]));
     Replacement replacement;
     for (const auto replace : {ReplaceAddress, ReplacePath, ReplaceId}) {

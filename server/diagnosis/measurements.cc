@@ -12,6 +12,7 @@
 namespace opserve::server {
 namespace {
 
+// Large enough that a copy takes much longer than its call.
 constexpr size_t kCopyBytes = 16 << 20;
 constexpr int kCopies = 5;
 constexpr int kLaunches = 200;
@@ -39,6 +40,7 @@ absl::StatusOr<uint64_t> Rate(LaneContext& lane, void* to, const void* from, acl
     OPSERVE_RETURN_IF_ERROR(AclCallStatus(
         acl, "aclrtMemcpyAsync",
         acl.aclrtMemcpyAsync(to, kCopyBytes, from, kCopyBytes, kind, lane.lane.stream())));
+    // Each copy alone, as a request's.
     OPSERVE_RETURN_IF_ERROR(lane.lane.Synchronize(lane.execution_timeout));
     times.push_back(absl::Now() - start);
   }
@@ -66,6 +68,7 @@ absl::StatusOr<LaunchTimes> MeasureLaunches(const LoadedOperator& op, LaneContex
   OPSERVE_ASSIGN_OR_RETURN(const ProgramCall call,
                            GoldenProgram(op, op.descriptor->golden.front()));
   const BoundInvocation& invocation = call.invocation(0);
+  // The plan is kept, so that the launches measure stage two alone.
   OPSERVE_ASSIGN_OR_RETURN(PlanCache::Lease lease, lane.plans.Acquire(invocation));
   // The memory is left as it is: only times are measured, and the results are discarded.
   uint64_t bytes = 0;
@@ -77,6 +80,7 @@ absl::StatusOr<LaunchTimes> MeasureLaunches(const LoadedOperator& op, LaneContex
   for (const BoundInput& input : invocation.inputs) add(NumBytes(input.spec));
   for (const BoundOutput& output : invocation.outputs) add(NumBytes(output.spec));
   add(lease.plan->workspace_bytes());
+  // Slack for kernels that read behind the last tensor.
   OPSERVE_ASSIGN_OR_RETURN(const DeviceBuffer memory, Allocate(bytes + kAlignment, lane));
   const auto at = [&](size_t i) -> void* { return static_cast<char*>(memory.data()) + offsets[i]; };
   const size_t num_inputs = invocation.inputs.size();

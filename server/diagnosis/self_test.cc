@@ -41,6 +41,7 @@ void RunWithin(absl::Duration time, Report* report, Step step) {
     report->Add(Verdict::kProblem, "no answer",
                 absl::StrCat(report->step(), " did not return within ", absl::FormatDuration(time)),
                 "see npu-smi info and dmesg; the device or the machine needs a reset");
+    // The thread cannot be ended, and destructors would wait for it.
     report->Finish();
     _exit(1);
   }
@@ -54,6 +55,7 @@ bool RunSelfTest(const Config& config, std::vector<OperatorPack> packs, uint32_t
   Report report(format, out);
   report.Begin("opserved");
   report.Add(Verdict::kOk, "version", absl::StrCat(OPSERVE_VERSION, ", commit ", kBuildCommit));
+  // Named libraries are CANN's; without a name the host CANN computes.
   CheckMachine({.needs_npu = !config.values.acl_library_dir().empty(),
                 .pinned_bytes = config.pinned_pool_bytes,
                 .connections = config.max_connections},

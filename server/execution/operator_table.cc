@@ -28,6 +28,7 @@ std::string LoadedOperator::unavailable_reason() const {
 
 absl::Status LoadedOperator::CheckAvailable() const {
   if (is_available()) return absl::OkStatus();
+  // The libraries lack it, which is no matter of devices.
   if (!is_loaded()) return NotOffered(*this, GoldenVerdict::kUnsupported, unavailable_reason());
   const GoldenFinding lack = offer->Lack();
   const bool is_wrong = lack.verdict == GoldenVerdict::kWrong;
@@ -38,6 +39,7 @@ absl::Status LoadedOperator::CheckAvailable() const {
 absl::Status LoadedOperator::CheckOfferedBy(int32_t device) const {
   if (!is_loaded()) return CheckAvailable();
   const std::optional<GoldenFinding> finding = offer->FindingOn(device);
+  // A device without a finding has not been tried yet.
   if (!finding || finding->is_right()) return absl::OkStatus();
   return NotOffered(*this, finding->verdict,
                     absl::StrCat("device ", device, " does not offer it: ", finding->problem));
@@ -76,6 +78,7 @@ void OperatorTable::AddPack(const AclLibrary& acl, OperatorPack* pack) {
       pack->Refuse(PackRefusal::kLibrary, std::string(loaded.status().message()));
     }
   }
+  // Without functions the operators are listed, and refused by name.
   functions.resize(pack->operators.size());
   // Callers learn the reason; paths of the daemon's machine are for its log.
   const std::string lack = absl::StrCat("the daemon refused its operator pack ", pack->name,

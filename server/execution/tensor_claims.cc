@@ -17,6 +17,7 @@ bool TensorClaims::Claim(Ticket ticket, absl::Span<const Wish> wishes, absl::Tim
   holder.deadline = deadline;
   for (const Wish& wish : wishes) {
     std::deque<Use>& queue = queues_[wish.tensor];
+    // A reader waits behind those that wait to change the tensor, or these would never have it.
     const bool is_free = wish.is_alone ? queue.empty()
                                        : std::none_of(queue.begin(), queue.end(),
                                                       [](const Use& use) { return use.is_alone; });
@@ -42,6 +43,7 @@ bool TensorClaims::ClaimAhead(Ticket ticket, absl::Span<const ResidentTensor* co
   Holder holder;
   holder.deadline = absl::InfiniteFuture();
   for (const ResidentTensor* tensor : tensors) {
+    // Alone, as nobody may use the content while it is copied.
     holder.wishes.push_back({tensor, /*is_alone=*/true});
     if (!PutAhead(ticket, tensor)) ++holder.blocked;
   }
@@ -141,6 +143,7 @@ void TensorClaims::Remove(Ticket ticket, Ended* ended) {
 
 void TensorClaims::Unblock(Ticket ticket, Ended* ended) {
   Holder& holder = holders_.find(ticket)->second;
+  // One of the tensors it waits for; the turn at the others is still to come.
   if (--holder.blocked > 0) return;
   --waiting_;
   ended->emplace_back(std::move(holder.on_end), Outcome::kGranted);
@@ -148,6 +151,7 @@ void TensorClaims::Unblock(Ticket ticket, Ended* ended) {
 }
 
 void TensorClaims::Call(Ended ended) {
+  // Without the lock: a call that is granted begins its request here.
   for (auto& [on_end, outcome] : ended) on_end(outcome);
 }
 

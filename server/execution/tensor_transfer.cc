@@ -29,9 +29,12 @@ absl::Status CheckChecksum(const UploadChunk& chunk) {
 
 absl::Status TakeMemory(const CallState& call, uint32_t tenant, LaneContext& context,
                         ResidentTensor* tensor) {
+  // A wait for memory is no hold-up by the device.
   context.BeginWait();
   absl::StatusOr<DeviceBuffer> memory =
       context.lane.device().memory().Allocate({.bytes = static_cast<size_t>(NumBytes(tensor->spec)),
+                                               // In no stream's order, as the tensor outlives the
+                                               // lane's work.
                                                .stream = nullptr,
                                                .tenant = tenant,
                                                .wait_until = call.deadline(),
@@ -48,6 +51,7 @@ absl::Status Copy(const AclLibrary& acl, void* to, const void* from, size_t byte
 
 absl::Status CopyPieces(const UploadChunk& chunk, const CallState& call, uint32_t tenant,
                         LaneContext& context, ResidentTensor* tensor) {
+  // With the first elements: an upload that sends none takes no memory.
   if (tensor->content->memory.data() == nullptr) {
     OPSERVE_RETURN_IF_ERROR(TakeMemory(call, tenant, context, tensor));
   }
@@ -77,6 +81,7 @@ absl::Status ReportLoss(const absl::Status& status, Device& device) {
 
 absl::Status CopyToDevice(const UploadChunk& chunk, const CallState& call, uint32_t tenant,
                           LaneContext& context, ResidentTensor* tensor) {
+  // Before anything is read or written: the addresses may be another tensor's by now.
   OPSERVE_RETURN_IF_ERROR(CheckGeneration(tensor->device_generation, context.lane.device()));
   OPSERVE_RETURN_IF_ERROR(CheckChecksum(chunk));
   return ReportLoss(CopyPieces(chunk, call, tenant, context, tensor), context.lane.device());

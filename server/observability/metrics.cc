@@ -32,6 +32,7 @@ MetricFamilyBuilder& MetricFamilyBuilder::Add(const MetricLabels& labels,
 
 void Histogram::Observe(double value) {
   // One by one: most values are small, and in one of the first buckets.
+  // This loop beats a binary search there.
   size_t bucket = 0;
   while (bucket < bounds_.size() && bounds_[bucket] < value) ++bucket;
   buckets_[bucket].fetch_add(1, std::memory_order_relaxed);
@@ -47,16 +48,19 @@ uint64_t Histogram::count() const {
 prometheus::ClientMetric::Histogram Histogram::Collect() const {
   prometheus::ClientMetric::Histogram histogram;
   uint64_t cumulative = 0;
+  // Prometheus's buckets are cumulative.
   for (size_t i = 0; i <= bounds_.size(); ++i) {
     cumulative += buckets_[i].load(std::memory_order_relaxed);
     const double bound = i < bounds_.size() ? bounds_[i] : std::numeric_limits<double>::infinity();
     histogram.bucket.push_back({.cumulative_count = cumulative, .upper_bound = bound});
   }
+  // From the same reads as the buckets, so that both agree while requests end.
   histogram.sample_count = cumulative;
   histogram.sample_sum = sum_.load(std::memory_order_relaxed);
   return histogram;
 }
 
+// The contract's span, in steps that follow 1, 2.5, 5.
 absl::Span<const double> SecondsBounds() {
   static constexpr double kBounds[] = {10e-6,  25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3,
                                        2.5e-3, 5e-3,  10e-3, 25e-3,  50e-3,  100e-3, 250e-3,

@@ -114,7 +114,7 @@ class AdminService final : public v1::AdminService::Service {
       return {grpc::StatusCode::RESOURCE_EXHAUSTED,
               absl::StrCat(kMaxWatchers, " others watch already")};
     }
-    // Ends with the client, whose end shows at the next write, or with the server.
+    // Ends at the first write after the client has gone, or with the server.
     while (!rpc->IsCancelled() && writer->Write(hooks_.status()) &&
            !over_.WaitForNotificationWithTimeout(interval)) {
     }

@@ -9,6 +9,7 @@ namespace opserve::server {
 ExecutionCall::ExecutionCall(ExecuteContext& context, grpc::ServerCompletionQueue* queue)
     : context_(context), queue_(queue) {
   context_.calls->alive.Add();
+  // Before the call is requested, as gRPC demands.
   rpc_.AsyncNotifyWhenDone(&done_);
 }
 
@@ -21,8 +22,10 @@ void ExecutionCall::OnArrival(bool ok) {
   }
   const StageClock clock;
   context_.calls->open.Add();
+  // Counted at once, so that a drain waits for the call.
   is_in_flight_ = context_.CountUnlessDraining();
   events_to_come_ = 2;
+  // The next call is awaited before this one is served.
   ListenForNext();
   const absl::StatusOr<Tenant*> tenant = context_.authenticator->TenantOf(rpc_);
   if (!tenant.ok()) {
@@ -43,6 +46,7 @@ std::shared_ptr<CallState> ExecutionCall::BeginCall(absl::Duration timeout) {
 }
 
 void ExecutionCall::Answer(const ExecutionEnd& end) {
+  // Recorded before the answer leaves, so that a client that has it sees it counted.
   if (!end.status.ok()) {
     RecordExecution(context_, end, /*response_bytes=*/0);
     const grpc::Status status = ToGrpcStatus(ErrorFor(end.status), &rpc_);
@@ -62,6 +66,8 @@ void ExecutionCall::OnFinished(bool /*ok*/) {
 }
 
 void ExecutionCall::OnDone(bool /*ok*/) {
+  // This event comes for every call. Only a client that left has something to cancel, and only if a
+  // run was begun.
   if (rpc_.IsCancelled() && state_ != nullptr) state_->Cancel();
   DestroyAfterLastEvent();
 }

@@ -39,9 +39,11 @@ absl::Status Prepare(const ExecuteContext& context, Tenant& tenant,
   if (context.is_draining.load(std::memory_order_acquire)) return DrainingError(context.moved_to);
   const absl::Time now = absl::Now();
   OPSERVE_RETURN_IF_ERROR(tenant.BeginRequest(request.ByteSizeLong(), now));
+  // A preparation counts as a request in progress.
   const absl::Cleanup end = [&tenant] { tenant.EndRequest(); };
   OPSERVE_ASSIGN_OR_RETURN(const absl::Duration lease,
                            ReadLease(request.lease(), context.prepared->limits().max_lease));
+  // Before an equal program is looked for, which the tenant may have prepared under other rules.
   for (const v1::Invocation& invocation : request.program().invocations()) {
     OPSERVE_RETURN_IF_ERROR(tenant.CheckMayCall(invocation.operator_()));
   }
@@ -52,6 +54,7 @@ absl::Status Prepare(const ExecuteContext& context, Tenant& tenant,
     OPSERVE_ASSIGN_OR_RETURN(
         PreparedProgram program,
         PreparedProgram::Make(request, *context.operators, context.limits, find_resident));
+    // Each call has results of the template's sizes, so the check is made once.
     OPSERVE_RETURN_IF_ERROR(CheckResponseFits(program.program(), context.max_response_bytes));
     return program;
   };

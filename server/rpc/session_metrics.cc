@@ -4,6 +4,7 @@ namespace opserve::server {
 
 void SessionMetrics::RecordEnd(const absl::Status& status) {
   open_.fetch_sub(1, std::memory_order_relaxed);
+  // Any other error is the client's breach of the protocol.
   Result result = kProtocol;
   if (status.ok()) {
     result = kClosed;
@@ -16,6 +17,7 @@ void SessionMetrics::RecordEnd(const absl::Status& status) {
 }
 
 void SessionMetrics::Collect(std::vector<prometheus::MetricFamily>* families) const {
+  // In the order of Result.
   constexpr const char* kNames[kResults] = {"closed", "broken", "protocol", "draining"};
   MetricFamilyBuilder open("opserve_sessions", "Sessions that are open.",
                            prometheus::MetricType::Gauge);

@@ -24,6 +24,7 @@ absl::StatusOr<DeviceService*> ChooseDevice(const Scheduler& scheduler,
       device ? scheduler.Find(*device)
              : scheduler.BestForTensors(residents, tenant, program.kept_bytes, &program);
   if (service != nullptr) return service;
+  // For the reason alone: a device without the operators, or none at all.
   if (DeviceService* lacking = scheduler.BestForTensors(residents, tenant, program.kept_bytes)) {
     if (const LoadedOperator* missing = program.MissingOn(lacking->device().id())) {
       const absl::Status refusal = missing->CheckOfferedBy(lacking->device().id());
@@ -65,6 +66,7 @@ absl::StatusOr<TensorEffects> TensorEffects::Book(const Scheduler& scheduler,
   OPSERVE_ASSIGN_OR_RETURN(DeviceService* const service,
                            ChooseDevice(scheduler, residents, tenant, *bound));
   const Device& device = service->device();
+  // More than a limit can ever be is refused as such, and not as "not now".
   OPSERVE_RETURN_IF_ERROR(service->queue().CheckCanEverHold(tenant, program.kept_bytes));
   for (size_t i = 0; i < program.kept.size(); ++i) {
     const KeptOutput& kept = program.kept[i];
@@ -74,10 +76,12 @@ absl::StatusOr<TensorEffects> TensorEffects::Book(const Scheduler& scheduler,
     tensor->spec = program.output(kept.source).spec;
     tensor->device = device.id();
     tensor->device_generation = device.generation();
+    // Worked in the memory of the tensor that it replaces, which is booked.
     if (!kept.is_in_place) {
       OPSERVE_ASSIGN_OR_RETURN(tensor->content->zone_share,
                                service->queue().TakeMemory(tenant, bytes));
     }
+    // A replaced tensor has its place in the books.
     if (kept.replaced) continue;
     OPSERVE_ASSIGN_OR_RETURN(ResidentTensors::Reservation reservation,
                              residents.Reserve(tenant, device.id(), bytes));
@@ -108,6 +112,7 @@ absl::StatusOr<std::vector<KeptTensor>> TensorEffects::Commit(const ProgramCall&
     ++resident.tensor->version;
     kept_tensors.push_back({.handle = resident.handle, .version = resident.tensor->version});
   }
+  // A donated tensor that is replaced lives on with its new content.
   std::vector<std::string> given_up;
   for (size_t i = 0; i < program.residents.size(); ++i) {
     const ResidentUse& use = program.residents[i];

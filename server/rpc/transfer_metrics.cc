@@ -9,6 +9,7 @@ void TransferMetrics::Record(const absl::Status& end, Ends* ends) {
   if (end.ok()) {
     result = kComplete;
   } else if (ErrorReasonOf(end) == Reason::kUploadStalled) {
+    // Before the code is looked at, which a deadline has, too.
     result = kStalled;
   } else if (absl::IsCancelled(end)) {
     result = kCancelled;
@@ -40,6 +41,7 @@ std::vector<prometheus::MetricFamily> TransferMetrics::Collect() const {
 
 prometheus::MetricFamily TransferMetrics::Count(const char* name, const char* help,
                                                 const Ends& ends) {
+  // In the order of Result.
   constexpr const char* kNames[kResults] = {"complete", "stalled", "cancelled", "expired",
                                             "refused"};
   MetricFamilyBuilder family(name, help, prometheus::MetricType::Counter);

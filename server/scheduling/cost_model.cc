@@ -34,6 +34,7 @@ void CostModel::Record(uint32_t op, uint32_t dtype, uint64_t work, absl::Duratio
       std::min<uint64_t>(std::max<int64_t>(absl::ToInt64Nanoseconds(took), 0), kLongestRunNs);
   uint64_t word = bucket.load(std::memory_order_relaxed);
   while (true) {
+    // Again where another lane has recorded meanwhile: no sample is lost.
     const auto [mean, count] = Unpack(word);
     // The plain mean of the first few.
     const uint64_t weight = std::min<uint64_t>(count + 1, kMemory);
@@ -46,10 +47,12 @@ void CostModel::Record(uint32_t op, uint32_t dtype, uint64_t work, absl::Duratio
 
 absl::Duration CostModel::FromNeighbour(size_t first, int size) const {
   for (int distance = 0; distance < kSizes; ++distance) {
+    // Of two equally near sizes the smaller one counts.
     for (const int neighbour : {size - distance, size + distance}) {
       if (neighbour < 0 || neighbour >= kSizes) continue;
       const Sample sample = Unpack(buckets_[first + neighbour].load(std::memory_order_relaxed));
       if (sample.count == 0) continue;
+      // A size has about twice the work of the one below.
       return std::ldexp(1.0, size - neighbour) *
              absl::Nanoseconds(static_cast<int64_t>(sample.mean_ns));
     }
@@ -64,6 +67,7 @@ CostModel::Estimate CostModel::EstimateFor(uint32_t op, uint32_t dtype, uint64_t
   if (sample.count > 0) {
     return {absl::Nanoseconds(static_cast<int64_t>(sample.mean_ns)), sample.count};
   }
+  // First the same type of element; then any.
   absl::Duration time = FromNeighbour(own, size);
   for (uint32_t other = 0; other < options_.dtypes && time == absl::ZeroDuration(); ++other) {
     time = FromNeighbour(IndexOf(op, other), size);

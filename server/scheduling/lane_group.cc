@@ -34,6 +34,7 @@ absl::StatusOr<std::unique_ptr<LaneGroup>> LaneGroup::Start(const Parts& parts, 
     absl::MutexLock lock(&group->mutex_);
     group->running_ = size.lanes;
   }
+  // The threads refer to elements of lanes_, which does not change any more.
   for (const std::unique_ptr<Lane>& lane : group->lanes_) {
     lane->thread = std::thread([group = group.get(), &lane] { group->Serve(*lane); });
   }
@@ -53,6 +54,7 @@ LaneGroup::~LaneGroup() {
   for (const std::unique_ptr<Lane>& lane : lanes_) {
     if (lane->thread.joinable()) lane->thread.join();
   }
+  // First the captured runs, which use plans and streams of the lanes.
   parts_.captured.DropAll(CapturedRuns::kClosed);
   parts_.captured.DestroyEnded();
   lanes_.clear();
@@ -62,6 +64,7 @@ LaneGroup::~LaneGroup() {
 
 void LaneGroup::AbortTask(uint32_t lane, uint64_t task) {
   StreamLane& stream =
+      // Visitors' lanes are numbered after the others.
       lane < lanes_.size() ? *lanes_[lane]->stream : *visitors_[lane - lanes_.size()]->stream;
   stream.AbortTask(task);
 }
@@ -88,6 +91,7 @@ void LaneGroup::Serve(Lane& lane) {
     for (std::unique_ptr<LaneTask>& task : popped.expired) parts_.events.OnExpired(std::move(task));
     if (popped.is_over) break;
     if (!popped.next && !popped.visit) continue;
+    // With the first task: a thread that finds the queue paused needs no device.
     if (!is_bound) {
       absl::Status status = parts_.device.BindThisThread();
       if (!status.ok()) parts_.device.Quarantine(Fault::kSetUp, status.message());
@@ -104,6 +108,7 @@ void LaneGroup::Serve(Lane& lane) {
 }
 
 void LaneGroup::RunOrGiveBack(Lane& lane, DeviceQueue::Dispatched dispatched, bool is_bound) {
+  // Its memory and its share come back before the task goes elsewhere.
   if (!is_bound || !CanRun(*dispatched.task)) {
     parts_.queue.TaskEnded(dispatched.lease, absl::ZeroDuration(), absl::Now());
     parts_.events.OnGivenBack(std::move(dispatched.task));
@@ -129,6 +134,7 @@ void LaneGroup::RunVisit(uint32_t visitor, DeviceQueue::Dispatched dispatched) {
   if (is_queued && lane.dispatched->task->IsOver()) {
     Finish(lane);
   } else {
+    // It would have to wait, or its results are not there yet: a lane's thread goes on.
     parts_.queue.HandOver(visitor);
   }
 }
@@ -136,6 +142,7 @@ void LaneGroup::RunVisit(uint32_t visitor, DeviceQueue::Dispatched dispatched) {
 // Where the visitor's own thread left off.
 void LaneGroup::TakeOver(uint32_t visitor, Lane& lane, bool is_bound) {
   Lane& left = *visitors_[visitor];
+  // Nothing has happened on the visitor's lane, so the task begins anew on this one.
   if (!left.context) {
     DeviceQueue::Dispatched dispatched = *std::exchange(left.dispatched, std::nullopt);
     parts_.queue.LeaveVisit(visitor);
@@ -169,6 +176,7 @@ bool LaneGroup::Queue(Lane& lane) {
                   parts_.queue.DrainTime(lane.dispatched->task->demand().tenant),
                   may_capture ? &parts_.captured : nullptr});
   const bool is_queued = lane.dispatched->task->Queue(*lane.context);
+  // By this TakeOver sees that nothing has happened.
   if (!is_queued) lane.context.reset();
   return is_queued;
 }

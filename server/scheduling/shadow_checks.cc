@@ -71,6 +71,7 @@ ShadowChecks::ShadowChecks(Scheduler& scheduler, std::vector<std::string> operat
 
 bool ShadowChecks::Draw() const {
   if (ratio_ <= 0) return false;
+  // Of each thread, so that no lock is needed.
   thread_local std::minstd_rand random(std::random_device{}());
   return std::uniform_real_distribution<double>()(random) < ratio_;
 }
@@ -87,10 +88,12 @@ void ShadowChecks::Check(Answered request) {
   if (is_stopped_) return;
   const DeviceService* other =
       CanBeRepeated(program) ? scheduler_.IdleDevice(request.device, program) : nullptr;
+  // One check at a time: the exchange comes last, so that a refusal does not hold it.
   if (other == nullptr || is_checking_.exchange(true)) {
     Count(op, Result::kSkipped);
     return;
   }
+  // On no tenant's account, and behind all requests.
   const TaskDemand demand{.tenant = kNobodysId,
                           .priority = Priority::kLow,
                           .cost = request.demand.cost,

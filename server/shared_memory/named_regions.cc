@@ -39,6 +39,7 @@ absl::Status CheckRegionName(absl::string_view name) {
 
 // One component, which can lead nowhere but to an object.
 absl::StatusOr<std::string> ObjectName(absl::string_view key) {
+  // Clients write the name with or without it.
   while (absl::ConsumePrefix(&key, "/")) {
   }
   if (key.empty() || key.size() > kMaxNameBytes || key == "." || key == ".." ||
@@ -81,6 +82,7 @@ absl::Status NamedRegions::Register(uint32_t tenant, const std::string& name, co
   }
   if (end > static_cast<uint64_t>(info.st_size)) return invalid_part;
 
+  // The lock is taken when the file is open: system calls are made without it.
   absl::MutexLock lock(&mutex_);
   Regions& regions = regions_[tenant];
   if (regions.contains(name)) {
@@ -89,6 +91,7 @@ absl::Status NamedRegions::Register(uint32_t tenant, const std::string& name, co
   }
   OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<void> charge,
                            quota_.Take(tenant, spec.byte_size, limits));
+  // The region owns the descriptor from here on.
   std::move(close_file).Cancel();
   regions.emplace(
       name, Region{spec, SharedRegion::Open(fd, {.offset = spec.offset, .size = spec.byte_size},

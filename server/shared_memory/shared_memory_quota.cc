@@ -24,6 +24,7 @@ absl::StatusOr<std::shared_ptr<void>> SharedMemoryQuota::Take(uint32_t tenant, u
   absl::MutexLock lock(&mutex_);
   const auto found = usage_.find(tenant);
   const Usage used = found == usage_.end() ? Usage() : found->second;
+  // A reload may have set limits below the use.
   if (used.regions >= limits.max_regions || used.bytes > limits.max_bytes ||
       bytes > limits.max_bytes - used.bytes) {
     return MakeError(Reason::kTenantMemory,
@@ -37,6 +38,7 @@ absl::StatusOr<std::shared_ptr<void>> SharedMemoryQuota::Take(uint32_t tenant, u
   ++usage.regions;
   tenant_bytes_.Add(tenant, bytes);
   tenant_regions_.Add(tenant, 1);
+  // The quota is given back by the last owner of the charge.
   return std::make_shared<Charge>(this, tenant, bytes);
 }
 

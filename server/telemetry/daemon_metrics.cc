@@ -20,6 +20,7 @@ MetricFamily LeftOutLines() {
                                "Lines that the bounds on the log left out, by event (request: "
                                "request_failed, request_slow, request_sampled).",
                                MetricType::Counter);
+  // In the order of LimitedEvent.
   for (size_t i = 0; i < std::size(kLimitedEvents); ++i) {
     left_out.Add({{"event", kLimitedEvents[i]}},
                  static_cast<double>(LeftOutLogLines(static_cast<LimitedEvent>(i))));
@@ -39,6 +40,7 @@ MetricFamily Reloads(const DaemonSources& sources) {
 
 MetricFamily Build(const AclLibrary& acl) {
   return MetricFamilyBuilder("opserve_build_info", "Running version.", MetricType::Gauge)
+      // Labels of one sample with the value 1, to be joined with other families.
       .Add({{"version", OPSERVE_VERSION},
             {"commit", kBuildCommit},
             {"backend", acl.is_host_cann() ? "host-cann" : "cann"},
@@ -66,6 +68,7 @@ std::vector<MetricFamily> CollectDaemonMetrics(const DaemonSources& sources) {
       "Series for which the status page's history has no room.", MetricType::Gauge,
       static_cast<double>(sources.history.left_out_series()));
   families.push_back(Reloads(sources));
+  // Without TLS there is no certificate to expire.
   if (sources.certificate_expiry) {
     families.push_back(
         MetricFamilyBuilder("opserve_tls_certificate_expiry_timestamp_seconds",

@@ -16,6 +16,7 @@ HttpListener::Page ProbePage(std::string path, std::function<absl::Status()> pro
           .content = [probe = std::move(probe)]() -> HttpListener::Content {
             const absl::Status status = probe();
             if (status.ok()) return {200, "ok\n"};
+            // Probes look at the code; the line is for people.
             return {503, absl::StrCat(status.message(), "\n")};
           }};
 }
@@ -55,6 +56,7 @@ absl::StatusOr<std::unique_ptr<MetricsListener>> MetricsListener::Start(
                    }});
   pages.push_back(RunbookPage(sources.runbook_url));
   pages.push_back(ProbePage("/healthz", std::move(sources.health)));
+  // Readiness is a page of its own: a daemon that drains is alive and not ready.
   pages.push_back(ProbePage("/readyz", std::move(sources.readiness)));
   // Programs of other machines have many names for this one, and no list of them would be known.
   const HttpHosts allowed(hosts, /*allows_all=*/!bound.address().is_local());

@@ -10,6 +10,7 @@ namespace {
 using prometheus::MetricType;
 
 double Ratio(uint64_t used, uint64_t bound) {
+  // Bounds can be exceeded for a moment, and after a reload for longer.
   return std::min(1.0,
                   static_cast<double>(used) / static_cast<double>(std::max<uint64_t>(bound, 1)));
 }
@@ -29,6 +30,7 @@ double QueuePressure(const DeviceService& service) {
 double TenantQueuePressure(const DeviceService& service) {
   uint64_t most = 0;
   uint64_t most_work = 0;
+  // Slots that tenants share would add up several.
   for (size_t slot = 0; slot < kNamedTenantSlots; ++slot) {
     most = std::max(most, service.queue().tenant_depths().OfSlot(slot));
     most_work = std::max(most_work, service.queue().tenant_work().OfSlot(slot));
@@ -57,6 +59,7 @@ double PendingPressure(absl::Span<Tenant* const> tenants) {
 bool AreAllQueuesFull(const Scheduler& scheduler) {
   bool is_one_ready = false;
   for (const auto& service : scheduler.devices()) {
+    // A device that is not ready takes no requests, full or not.
     if (service->device().state() != DeviceState::kReady) continue;
     if (service->queued() < service->queue_capacity()) return false;
     is_one_ready = true;

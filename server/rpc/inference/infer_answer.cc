@@ -30,6 +30,7 @@ InferResponseParts ToParts(const InferEcho& echo, const ExecuteAnswer& answer) {
     output->set_datatype(std::string(DatatypeName(result.tensor().dtype())));
     *output->mutable_shape() = result.tensor().shape();
     const bool is_payload = result.tensor().has_payload();
+    // Results in shared memory have an empty entry, so that entries match outputs by position.
     parts.contents.push_back(is_payload ? answer.payloads[result.tensor().payload()]
                                         : grpc::Slice());
   }
@@ -51,6 +52,7 @@ grpc::ByteBuffer BuildInferResponse(const InferEcho& echo, const ExecuteAnswer& 
 
 grpc::ByteBuffer BuildInferStreamResponse(const InferEcho& echo, const ExecuteAnswer& answer) {
   InferResponseParts parts = ToParts(echo, answer);
+  // Each request of a stream has one response, which is the final one.
   (*parts.header.mutable_parameters())["triton_final_response"].set_bool_param(true);
   return codec::BuildPayloadMessage(
       parts.header, parts.contents,
@@ -60,6 +62,7 @@ grpc::ByteBuffer BuildInferStreamResponse(const InferEcho& echo, const ExecuteAn
 
 grpc::ByteBuffer BuildInferStreamError(const InferEcho& echo, const absl::Status& error) {
   inference::ModelStreamInferResponse response;
+  // The message of a stream has a text for errors, and no code.
   response.set_error_message(ToStatusDetails(InferError(echo.id, error)).message());
   response.mutable_infer_response()->set_id(echo.id);
   // A name of this length is none of ours; the client knows the request by its id.
@@ -69,6 +72,7 @@ grpc::ByteBuffer BuildInferStreamError(const InferEcho& echo, const absl::Status
 
 absl::Status InferError(absl::string_view id, const absl::Status& status) {
   absl::StatusCode code = status.code();
+  // For Triton's clients a region that is too small for the result is the server's error.
   if (code == absl::StatusCode::kOutOfRange) code = absl::StatusCode::kInternal;
   const bool names_request = code == absl::StatusCode::kInvalidArgument || code != status.code();
   if (!names_request) return status;
